@@ -1,0 +1,68 @@
+# Compiler settings, dependencies, and the two functions by which every folder declares what it has.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# x86-64-v3 (AVX2, FMA) is three times plain x86-64 in matrix products; `native` is a choice.
+set(LEEWAY_ARCH "x86-64-v3" CACHE STRING "Value of -march; 'native' for this machine only")
+set(LEEWAY_SANITIZE "" CACHE STRING "Sanitizers, such as address,undefined or thread")
+option(LEEWAY_WERROR "Warnings are errors" OFF)
+
+# Contraction would make a vector loop and its remainder round differently, and with it a block's bits
+# depend on its length. errno would keep square roots from vectorising. Never -ffast-math: under it
+# isfinite(NaN) is true.
+add_compile_options(-march=${LEEWAY_ARCH} -mtune=generic -ffp-contract=off -fno-math-errno
+                    -fno-trapping-math -Wall -Wextra -Wno-unused-parameter)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  add_compile_options(-Werror=thread-safety -Wno-deprecated-declarations)
+endif()
+if(LEEWAY_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(LEEWAY_SANITIZE)
+  add_compile_options(-fsanitize=${LEEWAY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${LEEWAY_SANITIZE})
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O3")
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# Protobuf in module mode, before gRPC: the distribution's gRPC config wants its targets.
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(absl CONFIG REQUIRED)
+find_package(Eigen3 3.4 CONFIG REQUIRED)
+find_package(yaml-cpp CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+
+# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y): a static library leeway_NAME; includes are
+# written from the repository's root.
+function(leeway_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(leeway_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(leeway_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(leeway_${name} PUBLIC ${ARG_DEPENDS})
+endfunction()
+
+# leeway_program(NAME SOURCES main.cc DEPENDS x y): build/*/bin/NAME, installed.
+function(leeway_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES} $<TARGET_OBJECTS:leeway_processor_check>)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
+  install(TARGETS ${name} RUNTIME DESTINATION bin)
+endfunction()

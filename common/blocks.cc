@@ -1,0 +1,64 @@
+#include "common/blocks.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+namespace {
+
+// A cache line of floats: no two blocks share one.
+constexpr uint64_t kElementsAlign = 16;
+
+uint64_t CeilDivide(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+}  // namespace
+
+BlockLayout::BlockLayout(uint64_t total, uint32_t servers, uint64_t block_elements)
+    : total_(total),
+      servers_(servers),
+      block_elements_(block_elements),
+      blocks_(static_cast<uint32_t>(CeilDivide(total, block_elements))) {}
+
+BlockLayout BlockLayout::ForModel(uint64_t total, uint32_t servers, uint64_t block_bytes) {
+  const uint64_t share = CeilDivide(total, servers);
+  const uint64_t wanted = std::min<uint64_t>(std::max<uint64_t>(block_bytes / sizeof(float), 1), share);
+  uint64_t elements = CeilDivide(wanted, kElementsAlign) * kElementsAlign;
+  const uint64_t fewest = CeilDivide(total, std::numeric_limits<uint32_t>::max());
+  elements = std::max(elements, CeilDivide(fewest, kElementsAlign) * kElementsAlign);
+  return BlockLayout(total, servers, elements);
+}
+
+absl::StatusOr<BlockLayout> BlockLayout::FromWire(uint64_t total, uint32_t servers,
+                                                  uint64_t block_elements) {
+  if (total == 0 || servers == 0 || block_elements == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "block layout: total ", total, ", servers ", servers, " and block_elements ",
+        block_elements, " must all be positive"));
+  }
+  if (CeilDivide(total, block_elements) > std::numeric_limits<uint32_t>::max()) {
+    return absl::InvalidArgumentError(absl::StrCat("block layout: ", total, " elements in blocks of ",
+                                                   block_elements, " are more than 2^32 - 1 blocks"));
+  }
+  return BlockLayout(total, servers, block_elements);
+}
+
+ElementRange BlockLayout::Range(uint32_t block) const {
+  const uint64_t offset = block * block_elements_;
+  return {offset, std::min(block_elements_, total_ - offset)};
+}
+
+uint32_t BlockLayout::BlocksOn(uint32_t server) const {
+  return server < blocks_ ? (blocks_ - server - 1) / servers_ + 1 : 0;
+}
+
+uint64_t BlockLayout::ElementsOn(uint32_t server) const {
+  const uint64_t blocks = BlocksOn(server);
+  if (blocks == 0) return 0;
+  const bool has_last = ServerOf(blocks_ - 1) == server;
+  const uint64_t missing = has_last ? block_elements_ - Range(blocks_ - 1).count : 0;
+  return blocks * block_elements_ - missing;
+}
+
+}  // namespace leeway

@@ -1,0 +1,48 @@
+// How the flat parameter vector is cut into blocks, and where each block lives.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+
+namespace leeway {
+
+// Elements [offset, offset + count) of the flat vector.
+struct ElementRange {
+  uint64_t offset = 0;
+  uint64_t count = 0;
+  uint64_t end() const { return offset + count; }
+};
+
+// Equal blocks, the last one shorter; block i lives on server i mod S. A server with no block is
+// legal. The values never depend on the layout: every update is elementwise.
+class BlockLayout {
+ public:
+  // Blocks of at most `block_bytes`, smaller where some of `servers` would otherwise have none;
+  // a multiple of 16 elements (64 bytes). `total` elements, more than 0.
+  static BlockLayout ForModel(uint64_t total, uint32_t servers, uint64_t block_bytes);
+  // The layout that a peer has announced. INVALID_ARGUMENT for zeros or more than 2^32 - 1 blocks.
+  static absl::StatusOr<BlockLayout> FromWire(uint64_t total, uint32_t servers,
+                                              uint64_t block_elements);
+
+  uint64_t total() const { return total_; }
+  uint32_t servers() const { return servers_; }
+  uint64_t block_elements() const { return block_elements_; }
+  uint32_t blocks() const { return blocks_; }
+
+  ElementRange Range(uint32_t block) const;
+  uint32_t ServerOf(uint32_t block) const { return block % servers_; }
+  // Blocks on one server, and the sum of their elements.
+  uint32_t BlocksOn(uint32_t server) const;
+  uint64_t ElementsOn(uint32_t server) const;
+
+ private:
+  BlockLayout(uint64_t total, uint32_t servers, uint64_t block_elements);
+
+  uint64_t total_;
+  uint32_t servers_;
+  uint64_t block_elements_;
+  uint32_t blocks_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,34 @@
+// How gRPC channels and servers are made: message sizes, keepalive, memory, credentials, in one
+// place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/server_builder.h>
+
+namespace leeway {
+
+// The largest block (64 MiB) and its header, with room for a model's schema.
+inline constexpr int kMessageBytesMax = 72 << 20;
+
+// A connection of its own to `address` (host:port or unix:path), not shared with other channels of
+// the process: several channels to one server are several connections. Connects lazily and
+// reconnects within two seconds; a peer that is silently gone is noticed in about 30 seconds.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
+
+struct ListenOptions {
+  // host:port, port 0 for any free one; or unix:path.
+  std::string address;
+  // What gRPC may hold in received and unsent messages, in all.
+  size_t memory_bytes = size_t{1} << 30;
+};
+
+// Gives `builder` the arguments and the port. After BuildAndStart, *port is the one bound, 0 if
+// none could be (BuildAndStart then returns null). `port` must live until then.
+void PrepareServer(const ListenOptions& options, grpc::ServerBuilder& builder, int* port);
+
+}  // namespace leeway

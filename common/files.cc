@@ -1,0 +1,195 @@
+#include "common/files.h"
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// Appends below this are gathered; larger ones go to the kernel from where they lie.
+constexpr size_t kBufferBytes = 64 << 10;
+
+absl::Status SystemError(int error, std::string_view doing, const std::string& path) {
+  return absl::ErrnoToStatus(
+      error, absl::StrCat(absl::string_view(doing.data(), doing.size()), " '", path, "'"));
+}
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Makes names created in or removed from the folder durable.
+absl::Status SyncFolder(const std::string& folder) {
+  const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return SystemError(errno, "opening folder", folder);
+  const int error = fsync(file) == 0 ? 0 : errno;
+  close(file);
+  return error == 0 ? absl::OkStatus() : SystemError(error, "syncing folder", folder);
+}
+
+// A name that no other writer has, of this process or another.
+std::string TemporaryName(const std::string& path) {
+  static std::atomic<uint64_t> next{0};
+  return absl::StrCat(path, ".tmp-", getpid(), "-", next.fetch_add(1));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
+  ASSIGN_OR_RETURN(FileReader reader, FileReader::Open(path));
+  if (reader.size() > max_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("reading '", path, "': ", reader.size(),
+                                                     " bytes are more than the ", max_bytes,
+                                                     " allowed"));
+  }
+  std::string content(reader.size(), '\0');
+  RETURN_IF_ERROR(reader.ReadAt(0, {reinterpret_cast<uint8_t*>(content.data()), content.size()}));
+  return content;
+}
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view content) {
+  ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path));
+  RETURN_IF_ERROR(writer.Append(content));
+  return writer.Finish();
+}
+
+absl::Status MakeFolders(const std::string& path) {
+  if (path.empty() || path == "/" || path == ".") return absl::OkStatus();
+  const std::string trimmed = path.back() == '/' ? path.substr(0, path.size() - 1) : path;
+  struct stat found;
+  if (stat(trimmed.c_str(), &found) == 0) {
+    return S_ISDIR(found.st_mode) ? absl::OkStatus()
+                                  : SystemError(ENOTDIR, "making folder", trimmed);
+  }
+  RETURN_IF_ERROR(MakeFolders(FolderOf(trimmed)));
+  if (mkdir(trimmed.c_str(), 0777) != 0 && errno != EEXIST) {
+    return SystemError(errno, "making folder", trimmed);
+  }
+  return SyncFolder(FolderOf(trimmed));
+}
+
+absl::Status RemoveTree(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  return error ? SystemError(error.value(), "removing", path) : absl::OkStatus();
+}
+
+absl::StatusOr<FileWriter> FileWriter::Create(const std::string& path) {
+  std::string temporary = TemporaryName(path);
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return SystemError(errno, "creating", temporary);
+  return FileWriter(path, std::move(temporary), file);
+}
+
+FileWriter::FileWriter(std::string path, std::string temporary, int file)
+    : path_(std::move(path)), temporary_(std::move(temporary)), file_(file) {}
+
+FileWriter::FileWriter(FileWriter&& other) noexcept
+    : path_(other.path_),
+      temporary_(std::exchange(other.temporary_, "")),
+      file_(std::exchange(other.file_, -1)),
+      buffer_(std::move(other.buffer_)),
+      status_(std::move(other.status_)) {}
+
+FileWriter::~FileWriter() {
+  if (file_ >= 0) close(file_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+absl::Status FileWriter::Fail(std::string_view doing) {
+  status_ = SystemError(errno, doing, path_);
+  return status_;
+}
+
+absl::Status FileWriter::Append(std::string_view bytes) { return Append(BytesOf(bytes)); }
+
+absl::Status FileWriter::Append(std::span<const uint8_t> bytes) {
+  RETURN_IF_ERROR(status_);
+  if (buffer_.size() + bytes.size() < kBufferBytes) {
+    buffer_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(Flush());
+  return Write(bytes.data(), bytes.size());
+}
+
+absl::Status FileWriter::Flush() {
+  const std::string taken = std::exchange(buffer_, {});
+  return Write(reinterpret_cast<const uint8_t*>(taken.data()), taken.size());
+}
+
+absl::Status FileWriter::Write(const uint8_t* data, size_t size) {
+  while (size > 0) {
+    const ssize_t written = write(file_, data, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Fail("writing");
+    data += written;
+    size -= static_cast<size_t>(written);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::Finish() {
+  RETURN_IF_ERROR(status_);
+  if (file_ < 0) return absl::FailedPreconditionError(absl::StrCat("'", path_, "' was finished"));
+  RETURN_IF_ERROR(Flush());
+  // Before the rename: else a power cut may leave the new name with no content.
+  if (fsync(file_) != 0) return Fail("syncing");
+  if (close(std::exchange(file_, -1)) != 0) return Fail("closing");
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return Fail("renaming into place");
+  temporary_.clear();
+  status_ = SyncFolder(FolderOf(path_));
+  return status_;
+}
+
+absl::StatusOr<FileReader> FileReader::Open(const std::string& path) {
+  // O_NONBLOCK: opening a pipe by mistake is refused below, not waited on.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return SystemError(errno, "opening", path);
+  struct stat found;
+  const int error = fstat(file, &found) != 0 ? errno : S_ISREG(found.st_mode) ? 0 : EISDIR;
+  if (error == 0) return FileReader(path, file, static_cast<uint64_t>(found.st_size));
+  close(file);
+  return error == EISDIR
+             ? absl::InvalidArgumentError(absl::StrCat("opening '", path, "': not a regular file"))
+             : SystemError(error, "opening", path);
+}
+
+FileReader::FileReader(std::string path, int file, uint64_t size)
+    : path_(std::move(path)), file_(file), size_(size) {}
+
+FileReader::FileReader(FileReader&& other) noexcept
+    : path_(other.path_), file_(std::exchange(other.file_, -1)), size_(other.size_) {}
+
+FileReader::~FileReader() {
+  if (file_ >= 0) close(file_);
+}
+
+absl::Status FileReader::ReadAt(uint64_t position, std::span<uint8_t> target) const {
+  while (!target.empty()) {
+    const ssize_t got = pread(file_, target.data(), target.size(), static_cast<off_t>(position));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return SystemError(errno, "reading", path_);
+    if (got == 0) {
+      return absl::DataLossError(absl::StrCat("reading '", path_, "': ends at byte ", position,
+                                              ", ", target.size(), " more were expected"));
+    }
+    position += static_cast<uint64_t>(got);
+    target = target.subspan(static_cast<size_t>(got));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway

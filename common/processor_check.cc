@@ -1,0 +1,22 @@
+// The programs are built for x86-64-v3 (CMake: LEEWAY_ARCH). On an older processor they would die of an
+// illegal instruction; this says so before anything else runs.
+#include <unistd.h>
+
+#include <cstring>
+
+namespace {
+
+[[gnu::constructor(101)]] void RefuseOldProcessor() {
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi2")) {
+    return;
+  }
+  const char message[] =
+      "leeway: this processor lacks AVX2, FMA or BMI2 (x86-64-v3), which this build needs; build with "
+      "cmake -DLEEWAY_ARCH=x86-64 for it\n";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, std::strlen(message));
+  _exit(78);
+}
+
+}  // namespace

@@ -1,0 +1,20 @@
+// Which protocol and version this build speaks; peers of another protocol are refused.
+#pragma once
+
+#include <cstdint>
+
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+inline constexpr uint32_t kProtocol = 1;
+inline constexpr char kVersion[] = "0.1.0";
+
+inline v1::Build ThisBuild() {
+  v1::Build build;
+  build.set_protocol(kProtocol);
+  build.set_version(kVersion);
+  return build;
+}
+
+}  // namespace leeway

@@ -1,0 +1,46 @@
+// Adagrad (Duchi, Hazan, Singer 2011, section 1.3, diagonal form):
+//   g = gradient + weight_decay x;  s += g^2;  x -= rate g / (sqrt(s) + epsilon)
+#include <cmath>
+
+#include "common/update/loop.h"
+#include "common/update/rules.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+namespace {
+
+class Adagrad : public UpdateRule {
+ public:
+  Adagrad(float epsilon, float weight_decay) : epsilon_(epsilon), weight_decay_(weight_decay) {}
+
+  std::vector<std::string_view> slots() const override { return {"sum_of_squares"}; }
+
+  void Apply(const UpdateStep& step, const UpdateTile& tile) const override {
+    const float rate = step.learning_rate, epsilon = epsilon_, decay = weight_decay_;
+    const float* x = tile.weights_in;
+    const float* gradient = tile.gradient;
+    const float* s = tile.slots_in[0];
+    float* x_out = tile.weights_out;
+    float* s_out = tile.slots_out[0];
+    LEEWAY_INDEPENDENT_ITERATIONS
+    for (size_t i = 0; i < tile.count; ++i) {
+      const float g = gradient[i] + decay * x[i];
+      const float sum = s[i] + g * g;
+      s_out[i] = sum;
+      x_out[i] = x[i] - rate * g / (std::sqrt(sum) + epsilon);
+    }
+  }
+
+ private:
+  const float epsilon_;
+  const float weight_decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> MakeAdagradRule(const v1::Adagrad& options) {
+  return std::make_unique<Adagrad>(static_cast<float>(options.epsilon()),
+                                   static_cast<float>(options.weight_decay()));
+}
+
+}  // namespace leeway

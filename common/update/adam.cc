@@ -1,0 +1,52 @@
+// Adam (Kingma and Ba 2015, arXiv:1412.6980, algorithm 1), weight decay as L2 in the gradient:
+//   g = gradient + weight_decay x;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+//   x -= rate m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon)
+#include "common/update/adam_moments.h"
+#include "common/update/loop.h"
+#include "common/update/rules.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+namespace {
+
+class Adam : public UpdateRule {
+ public:
+  explicit Adam(const v1::Adam& options)
+      : beta1_(options.beta1()),
+        beta2_(options.beta2()),
+        epsilon_(options.epsilon()),
+        weight_decay_(static_cast<float>(options.weight_decay())) {}
+
+  std::vector<std::string_view> slots() const override { return {"m", "v"}; }
+
+  void Apply(const UpdateStep& step, const UpdateTile& tile) const override {
+    const AdamFactors factors(beta1_, beta2_, epsilon_, step);
+    const float decay = weight_decay_;
+    const float *x = tile.weights_in, *gradient = tile.gradient;
+    const float *m = tile.slots_in[0], *v = tile.slots_in[1];
+    float *x_out = tile.weights_out, *m_out = tile.slots_out[0], *v_out = tile.slots_out[1];
+    LEEWAY_INDEPENDENT_ITERATIONS
+    for (size_t i = 0; i < tile.count; ++i) {
+      const float g = gradient[i] + decay * x[i];
+      const float first = factors.First(m[i], g);
+      const float second = factors.Second(v[i], g);
+      m_out[i] = first;
+      v_out[i] = second;
+      x_out[i] = x[i] - factors.Move(first, second);
+    }
+  }
+
+ private:
+  const double beta1_;
+  const double beta2_;
+  const double epsilon_;
+  const float weight_decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> MakeAdamRule(const v1::Adam& options) {
+  return std::make_unique<Adam>(options);
+}
+
+}  // namespace leeway

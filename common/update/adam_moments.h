@@ -1,0 +1,31 @@
+// What Adam and AdamW share (Kingma and Ba 2015, algorithm 1).
+#pragma once
+
+#include <cmath>
+
+#include "common/update/rule.h"
+
+namespace leeway {
+
+// The factors of one update. Bias correction is folded into two of them, computed in double:
+//   rate m^ / (sqrt(v^) + epsilon) = size m / (scale sqrt(v) + epsilon)
+struct AdamFactors {
+  AdamFactors(double beta1, double beta2, double epsilon, const UpdateStep& step)
+      : beta1(static_cast<float>(beta1)),
+        rest1(static_cast<float>(1 - beta1)),
+        beta2(static_cast<float>(beta2)),
+        rest2(static_cast<float>(1 - beta2)),
+        epsilon(static_cast<float>(epsilon)) {
+    const auto t = static_cast<double>(step.number);
+    size = static_cast<float>(step.learning_rate / (1 - std::pow(beta1, t)));
+    scale = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)));
+  }
+
+  float First(float m, float g) const { return beta1 * m + rest1 * g; }
+  float Second(float v, float g) const { return beta2 * v + rest2 * g * g; }
+  float Move(float m, float v) const { return size * m / (scale * std::sqrt(v) + epsilon); }
+
+  float beta1, rest1, beta2, rest2, epsilon, size, scale;
+};
+
+}  // namespace leeway

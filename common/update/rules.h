@@ -1,0 +1,22 @@
+// The constructors of the rules, for make.cc; everybody else includes common/update/rule.h.
+#pragma once
+
+#include <memory>
+
+#include "common/update/rule.h"
+
+namespace leeway {
+
+namespace v1 {
+class Adagrad;
+class Adam;
+class AdamW;
+class Sgd;
+}  // namespace v1
+
+std::unique_ptr<UpdateRule> MakeSgdRule(const v1::Sgd& options);
+std::unique_ptr<UpdateRule> MakeAdagradRule(const v1::Adagrad& options);
+std::unique_ptr<UpdateRule> MakeAdamRule(const v1::Adam& options);
+std::unique_ptr<UpdateRule> MakeAdamWRule(const v1::AdamW& options);
+
+}  // namespace leeway

@@ -1,0 +1,70 @@
+#include "common/update/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace leeway {
+namespace {
+
+// Epochs need not be whole clocks: a step at 2 epochs comes where 2 epochs are, but not a clock
+// late because a product such as 0.1 * 30 came out above 3.
+constexpr double kRounding = 1e-9;
+
+}  // namespace
+
+Schedule Schedule::OverClocks(const v1::Update& update, const v1::JobLength& length) {
+  const auto per_clock = static_cast<double>(std::max<uint64_t>(length.steps_per_clock(), 1));
+  return Schedule(update, {.per_clock = 1,
+                           .per_epoch = static_cast<double>(length.steps_per_epoch()) / per_clock,
+                           .whole_run = static_cast<double>(length.clocks())});
+}
+
+Schedule Schedule::OverSteps(const v1::Update& update, const v1::JobLength& length) {
+  return Schedule(update, {.per_clock = static_cast<double>(length.steps_per_clock()),
+                           .per_epoch = static_cast<double>(length.steps_per_epoch()),
+                           .whole_run = static_cast<double>(length.steps())});
+}
+
+Schedule::Schedule(const v1::Update& update, const Units& units)
+    : base_(update.learning_rate()), type_(update.schedule().type_case()) {
+  const auto in_units = [&units](const v1::Interval& interval) {
+    const double time = interval.has_epochs()
+                            ? interval.epochs() * units.per_epoch
+                            : static_cast<double>(interval.clocks()) * units.per_clock;
+    return std::max(time, 1.0);
+  };
+  const v1::Schedule& schedule = update.schedule();
+  if (schedule.has_step()) {
+    period_ = in_units(schedule.step().every());
+    factor_ = schedule.step().factor();
+  } else if (schedule.has_cosine()) {
+    period_ = schedule.cosine().has_over() ? in_units(schedule.cosine().over())
+                                           : std::max(units.whole_run, 1.0);
+    factor_ = schedule.cosine().final_factor();
+  }
+  if (schedule.has_warm_up()) warm_up_ = in_units(schedule.warm_up());
+}
+
+double Schedule::Factor(double time) const {
+  switch (type_) {
+    case v1::Schedule::kStep:
+      return std::pow(factor_, std::floor(time / period_ + kRounding));
+    case v1::Schedule::kCosine: {
+      const double angle = std::numbers::pi * std::min(time / period_, 1.0);
+      return factor_ + (1 - factor_) * (1 + std::cos(angle)) / 2;
+    }
+    case v1::Schedule::kConstant:
+    case v1::Schedule::TYPE_NOT_SET:
+      break;
+  }
+  return 1;
+}
+
+float Schedule::LearningRate(uint64_t time) const {
+  const auto now = static_cast<double>(time);
+  const double warm = warm_up_ > 0 ? std::min((now + 1) / warm_up_, 1.0) : 1.0;
+  return static_cast<float>(base_ * warm * Factor(now));
+}
+
+}  // namespace leeway

@@ -1,0 +1,70 @@
+// Stochastic gradient descent with heavy-ball momentum (Polyak 1964) or Nesterov's (Sutskever,
+// Martens, Dahl, Hinton 2013), in the form that PyTorch made usual, where the learning rate is
+// outside the momentum:
+//   g = gradient + weight_decay x;  v = momentum v + g;  x -= rate (nesterov ? g + momentum v : v)
+#include "common/update/loop.h"
+#include "common/update/rules.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+namespace {
+
+class PlainSgd : public UpdateRule {
+ public:
+  explicit PlainSgd(float weight_decay) : weight_decay_(weight_decay) {}
+
+  void Apply(const UpdateStep& step, const UpdateTile& tile) const override {
+    const float rate = step.learning_rate, decay = weight_decay_;
+    const float* x = tile.weights_in;
+    const float* gradient = tile.gradient;
+    float* x_out = tile.weights_out;
+    LEEWAY_INDEPENDENT_ITERATIONS
+    for (size_t i = 0; i < tile.count; ++i) {
+      x_out[i] = x[i] - rate * (gradient[i] + decay * x[i]);
+    }
+  }
+
+ private:
+  const float weight_decay_;
+};
+
+template <bool kNesterov>
+class MomentumSgd : public UpdateRule {
+ public:
+  MomentumSgd(float momentum, float weight_decay)
+      : momentum_(momentum), weight_decay_(weight_decay) {}
+
+  std::vector<std::string_view> slots() const override { return {"momentum"}; }
+
+  void Apply(const UpdateStep& step, const UpdateTile& tile) const override {
+    const float rate = step.learning_rate, momentum = momentum_, decay = weight_decay_;
+    const float* x = tile.weights_in;
+    const float* gradient = tile.gradient;
+    const float* v = tile.slots_in[0];
+    float* x_out = tile.weights_out;
+    float* v_out = tile.slots_out[0];
+    LEEWAY_INDEPENDENT_ITERATIONS
+    for (size_t i = 0; i < tile.count; ++i) {
+      const float g = gradient[i] + decay * x[i];
+      const float velocity = momentum * v[i] + g;
+      v_out[i] = velocity;
+      x_out[i] = x[i] - rate * (kNesterov ? g + momentum * velocity : velocity);
+    }
+  }
+
+ private:
+  const float momentum_;
+  const float weight_decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> MakeSgdRule(const v1::Sgd& options) {
+  const auto momentum = static_cast<float>(options.momentum());
+  const auto decay = static_cast<float>(options.weight_decay());
+  if (momentum == 0) return std::make_unique<PlainSgd>(decay);
+  if (options.nesterov()) return std::make_unique<MomentumSgd<true>>(momentum, decay);
+  return std::make_unique<MomentumSgd<false>>(momentum, decay);
+}
+
+}  // namespace leeway

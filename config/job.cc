@@ -1,0 +1,97 @@
+#include "config/job.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <openssl/evp.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "config/decode.h"
+#include "config/problems.h"
+#include "config/resolve.h"
+#include "config/rules.h"
+#include "config/validate.h"
+#include "config/yaml_tree.h"
+
+namespace leeway {
+namespace {
+
+// Adds the faults that nothing found before already explains.
+void AddFaults(const std::vector<Fault>& faults, const YamlNode& root, Problems& problems) {
+  for (const Fault& fault : faults) {
+    std::string path = fault.path;
+    const Origin origin = Locate(root, path);
+    if (!problems.Covers(fault.path) && !problems.Covers(path)) {
+      problems.Add(origin, path, fault.message);
+    }
+  }
+}
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  const auto fail = [&path]() {
+    return absl::Status(absl::ErrnoToStatusCode(errno),
+                        absl::StrCat("cannot read the job ", path, ": ", std::strerror(errno)));
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  if (file == nullptr) return fail();
+  // One byte more than allowed, so that ReadYaml sees that it is too long.
+  std::string text(kYamlBytesMax + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()) != 0) return fail();
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverrides& overrides) {
+  ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  return ParseJob(text, path, overrides);
+}
+
+absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view file_name,
+                                         const JobOverrides& overrides) {
+  const auto source = std::make_shared<const Source>(Source{std::string(file_name), false, ""});
+  ASSIGN_OR_RETURN(YamlNode root, ReadYaml(yaml, source));
+  if (root.kind != YamlNode::Kind::kMap) {
+    return absl::InvalidArgumentError(Describe(
+        root.origin, "",
+        root.kind == YamlNode::Kind::kNull
+            ? "the file is empty; a job begins with 'apiVersion: leeway/v1'"
+            : "not a job, which is a map of keys that begins with 'apiVersion: leeway/v1'"));
+  }
+  Problems problems;
+  ApplyOverrides(overrides, root, problems);
+  v1::TrainingJob job;
+  Decode(root, "", job, problems);
+  AddFaults(FindFieldFaults(job), root, problems);
+  RETURN_IF_ERROR(problems.ToStatus());
+  RETURN_IF_ERROR(ResolveJob(job));
+  AddFaults(FindJobFaults(job), root, problems);
+  RETURN_IF_ERROR(problems.ToStatus());
+  return job;
+}
+
+std::string JobSha256(const v1::TrainingJob& job) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    job.SerializeToCodedStream(&coded);
+  }
+  std::array<unsigned char, 32> digest{};
+  EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()));
+}
+
+}  // namespace leeway

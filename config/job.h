@@ -1,0 +1,29 @@
+// The job: one YAML file, read strictly into a v1::TrainingJob. Open this header first; the schema,
+// its defaults and its bounds are proto/leeway/v1/job.proto.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "config/overrides.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+// Reads a job: defaults < file < overrides.environment < overrides.sets. What comes back is valid
+// (config/validate.h) and resolved (config/resolve.h). INVALID_ARGUMENT lists what is wrong, a line
+// for each: "job.yaml:17:5: consistency.stalenes: unknown key; did you mean 'staleness'?".
+// NOT_FOUND or another code if the file cannot be read.
+absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverrides& overrides);
+// The same for a text; `file_name` is for the messages.
+absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view file_name,
+                                         const JobOverrides& overrides);
+
+// The job as YAML, which reads back to the same job if it is resolved.
+std::string ToYaml(const v1::TrainingJob& job);
+
+// Names the job, in hexadecimal digits: the same for the same job, whoever asks.
+std::string JobSha256(const v1::TrainingJob& job);
+
+}  // namespace leeway

@@ -1,0 +1,188 @@
+#include "config/overrides.h"
+
+#include <google/protobuf/descriptor.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "config/schema.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::OneofDescriptor;
+
+namespace {
+
+constexpr std::string_view kPrefix = "LEEWAY__";
+// Of an override in a message; a longer one is cut.
+constexpr size_t kNameMax = 100;
+
+// One override, read.
+struct Change {
+  std::shared_ptr<const Source> source;
+  std::vector<std::string> keys;
+  YamlNode value;
+};
+
+std::string Shown(std::string_view text) {
+  std::string name = absl::Utf8SafeCEscape(std::string(text.substr(0, kNameMax)));
+  if (text.size() > kNameMax) name += "...";
+  return name;
+}
+
+// The field that a path's next step names in a message of `type`; nullptr where there is none, as
+// for list indices and unknown keys.
+const FieldDescriptor* FieldAt(const Descriptor* type, const std::string& key) {
+  return type == nullptr ? nullptr : FindAnyCase(*type, key);
+}
+
+// The keys in the case of the schema. Unknown ones stay, for the strict reading to name.
+std::vector<std::string> CanonicalKeys(std::vector<std::string> keys) {
+  const Descriptor* type = v1::TrainingJob::descriptor();
+  for (std::string& key : keys) {
+    size_t index = 0;
+    if (absl::SimpleAtoi(key, &index)) continue;
+    const FieldDescriptor* field = FieldAt(type, key);
+    key = field == nullptr ? absl::AsciiStrToLower(key) : KeyOf(*field);
+    type = field == nullptr ? nullptr : field->message_type();
+  }
+  return keys;
+}
+
+// Sets one change into the tree, step by step.
+class Setter {
+ public:
+  Setter(const Change& change, YamlNode& root)
+      : change_(change), node_(&root), type_(v1::TrainingJob::descriptor()) {}
+
+  // What is wrong with it, or nothing.
+  std::string Apply() {
+    for (size_t i = 0; i < change_.keys.size(); ++i) {
+      const std::string error = Step(change_.keys[i]);
+      if (!error.empty()) return error;
+      walked_.push_back(change_.keys[i]);
+    }
+    *node_ = change_.value;
+    return "";
+  }
+
+ private:
+  std::string Step(const std::string& key) {
+    if (node_->kind == YamlNode::Kind::kList) return StepIntoList(key);
+    if (node_->kind == YamlNode::Kind::kScalar) {
+      return absl::StrCat("'", absl::StrJoin(walked_, "."), "' is a single value and has no '", key,
+                          "'");
+    }
+    if (node_->kind == YamlNode::Kind::kNull) {
+      node_->kind = YamlNode::Kind::kMap;
+      node_->origin = {change_.source, 0, 0};
+    }
+    const FieldDescriptor* field = FieldAt(type_, key);
+    if (field != nullptr) RemoveSiblings(*field);
+    YamlEntry* entry = node_->Find(key);
+    if (entry == nullptr) {
+      node_->entries.push_back({key, {change_.source, 0, 0}, {}});
+      entry = &node_->entries.back();
+    }
+    const bool is_last = walked_.size() + 1 == change_.keys.size();
+    if (is_last) entry->origin = {change_.source, 0, 0};
+    node_ = &entry->value;
+    type_ = field == nullptr ? nullptr : field->message_type();
+    return "";
+  }
+
+  std::string StepIntoList(const std::string& key) {
+    size_t index = 0;
+    if (!absl::SimpleAtoi(key, &index) || index >= node_->items.size()) {
+      return absl::StrCat("'", absl::StrJoin(walked_, "."), "' is a list of ",
+                          node_->items.size(), " and has no element '", key, "'");
+    }
+    node_ = &node_->items[index];
+    return "";
+  }
+
+  // {epochs: 5} becomes {clocks: 100} by setting clocks.
+  void RemoveSiblings(const FieldDescriptor& field) {
+    const OneofDescriptor* choice = field.containing_oneof();
+    for (int i = 0; choice != nullptr && i < choice->field_count(); ++i) {
+      if (choice->field(i) == &field) continue;
+      const std::string sibling = KeyOf(*choice->field(i));
+      auto& entries = node_->entries;
+      entries.erase(std::remove_if(entries.begin(), entries.end(),
+                                   [&](const YamlEntry& entry) { return entry.key == sibling; }),
+                    entries.end());
+    }
+  }
+
+  const Change& change_;
+  YamlNode* node_;
+  // Of the message that the node stands for; nullptr where that is not known.
+  const Descriptor* type_;
+  std::vector<std::string> walked_;
+};
+
+void ApplyOne(const std::string& name, std::vector<std::string> keys, std::string_view yaml,
+              YamlNode& root, Problems& problems) {
+  keys = CanonicalKeys(std::move(keys));
+  Change change;
+  change.source = std::make_shared<const Source>(Source{name, true, absl::StrJoin(keys, ".")});
+  change.keys = std::move(keys);
+  const Origin origin{change.source, 0, 0};
+  if (std::any_of(change.keys.begin(), change.keys.end(),
+                  [](const std::string& key) { return key.empty(); })) {
+    problems.AddLine(origin, Describe(origin, change.source->path, "names an empty key"));
+    return;
+  }
+  absl::StatusOr<YamlNode> value = ReadYaml(yaml, change.source);
+  if (!value.ok()) {
+    problems.AddLine(origin, std::string(value.status().message()));
+    return;
+  }
+  change.value = std::move(*value);
+  const std::string error = Setter(change, root).Apply();
+  if (!error.empty()) problems.AddLine(origin, Describe(origin, change.source->path, error));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> EnvironmentOverrides() {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const size_t equals = text.find('=');
+    if (text.substr(0, kPrefix.size()) != kPrefix || equals == std::string_view::npos) continue;
+    found.push_back({std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))});
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void ApplyOverrides(const JobOverrides& overrides, YamlNode& root, Problems& problems) {
+  for (const auto& [name, value] : overrides.environment) {
+    const std::string keys = name.substr(std::min(kPrefix.size(), name.size()));
+    ApplyOne(Shown(name), absl::StrSplit(keys, "__"), value, root, problems);
+  }
+  for (const std::string& set : overrides.sets) {
+    const std::string name = absl::StrCat("--set ", Shown(set));
+    const size_t equals = set.find('=');
+    if (equals == std::string::npos) {
+      problems.AddLine({}, absl::StrCat(name, ": needs the form key=value, such as stop.epochs=3"));
+      continue;
+    }
+    ApplyOne(name, absl::StrSplit(set.substr(0, equals), '.'),
+             std::string_view(set).substr(equals + 1), root, problems);
+  }
+}
+
+}  // namespace leeway

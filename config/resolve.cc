@@ -1,0 +1,105 @@
+#include "config/resolve.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "config/decode.h"
+#include "config/problems.h"
+#include "config/schema.h"
+#include "config/yaml_tree.h"
+
+namespace leeway {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+namespace {
+
+// Makes the value true that the reader would see anyway.
+void WriteDefault(const FieldDescriptor& field, Message& message) {
+  const Reflection& reflection = *message.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection.SetBool(&message, &field, field.default_value_bool());
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.SetDouble(&message, &field, field.default_value_double());
+    case FieldDescriptor::CPPTYPE_INT32:
+      return reflection.SetInt32(&message, &field, field.default_value_int32());
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return reflection.SetUInt32(&message, &field, field.default_value_uint32());
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return reflection.SetUInt64(&message, &field, field.default_value_uint64());
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection.SetString(&message, &field, field.default_value_string());
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return reflection.SetEnum(&message, &field, field.default_value_enum());
+    default: return;
+  }
+}
+
+absl::Status WriteAbsent(const FieldDescriptor& field, Message& message) {
+  const auto source = std::make_shared<const Source>(Source{field.full_name(), true, ""});
+  ASSIGN_OR_RETURN(const YamlNode node, ReadYaml(RulesOf(field).absent(), source));
+  Problems problems;
+  Decode(node, "", *message.GetReflection()->MutableMessage(&message, &field), problems);
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("the schema's own default: ", problems.ToStatus().message()));
+}
+
+absl::Status WriteDefaults(Message& message) {
+  const Reflection& reflection = *message.GetReflection();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    if (field.is_repeated()) {
+      const int size = is_message ? reflection.FieldSize(message, &field) : 0;
+      for (int k = 0; k < size; ++k) {
+        RETURN_IF_ERROR(WriteDefaults(*reflection.MutableRepeatedMessage(&message, &field, k)));
+      }
+      continue;
+    }
+    const bool given = reflection.HasField(message, &field);
+    if (!given && field.has_default_value()) WriteDefault(field, message);
+    if (!given && RulesOf(field).has_absent()) RETURN_IF_ERROR(WriteAbsent(field, message));
+    if (is_message && reflection.HasField(message, &field)) {
+      RETURN_IF_ERROR(WriteDefaults(*reflection.MutableMessage(&message, &field)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ResolvePool(v1::Pool& pool) {
+  if (!pool.has_stride()) pool.set_stride(pool.size());
+}
+
+void ResolveElastic(v1::TrainingJob& job) {
+  v1::ElasticExchange& elastic = *job.mutable_exchange()->mutable_elastic();
+  if (!elastic.has_optimizer() && job.has_update()) {
+    elastic.mutable_optimizer()->Swap(job.mutable_update());
+    job.clear_update();
+  }
+  if (!elastic.has_alpha()) elastic.set_alpha(0.9 / job.workers().count());
+}
+
+}  // namespace
+
+absl::Status ResolveJob(v1::TrainingJob& job) {
+  RETURN_IF_ERROR(WriteDefaults(job));
+  for (v1::Layer& layer : *job.mutable_model()->mutable_layers()) {
+    if (layer.has_max_pool()) ResolvePool(*layer.mutable_max_pool());
+    if (layer.has_avg_pool()) ResolvePool(*layer.mutable_avg_pool());
+  }
+  if (job.exchange().has_elastic()) ResolveElastic(job);
+  if (job.consistency().mode() != v1::CONSISTENCY_MODE_BOUNDED) {
+    job.mutable_consistency()->clear_staleness();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway

@@ -1,0 +1,17 @@
+// Defaults, written into the job.
+#pragma once
+
+#include "absl/status/status.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+// Writes every default of the schema, and then those that hang on other fields:
+// - an elastic exchange without an optimizer takes the job's `update`, which goes;
+// - its alpha is 0.9 / workers.count;
+// - a pool's stride is its size;
+// - a staleness beside another mode than `bounded` goes.
+// Idempotent. INTERNAL if job.proto itself is at fault.
+absl::Status ResolveJob(v1::TrainingJob& job);
+
+}  // namespace leeway

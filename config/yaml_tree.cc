@@ -1,0 +1,240 @@
+#include "config/yaml_tree.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <exception>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// Stops yaml-cpp's parser; never leaves ReadYaml.
+struct Refused {
+  YAML::Mark mark;
+  std::string message;
+};
+
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(std::shared_ptr<const Source> source) : source_(std::move(source)) {
+    root_.origin = {source_, 0, 0};
+  }
+
+  YamlNode TakeRoot() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) throw Refused{mark, "more than one YAML document; give one"};
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    CheckPlain(mark, "?", anchor);
+    Put(Make(YamlNode::Kind::kNull, mark));
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    throw Refused{mark, "aliases (*name) are not allowed; write the value out"};
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    CheckPlain(mark, tag, anchor);
+    if (value.find('\0') != std::string::npos) throw Refused{mark, "a text holds a NUL byte"};
+    YamlNode node = Make(YamlNode::Kind::kScalar, mark);
+    node.text = value;
+    node.quoted = tag == "!";
+    Put(std::move(node));
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(YamlNode::Kind::kList, mark, tag, anchor);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(YamlNode::Kind::kMap, mark, tag, anchor);
+  }
+  void OnMapEnd() override { Close(); }
+
+ private:
+  // A list or map that is not complete yet.
+  struct Frame {
+    YamlNode node;
+    YamlEntry entry;
+    bool has_key = false;
+  };
+
+  static void CheckPlain(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    if (anchor != 0) throw Refused{mark, "anchors (&name) are not allowed; write the value out"};
+    if (!tag.empty() && tag != "?" && tag != "!") {
+      throw Refused{mark, "tags (!name) are not allowed; leave it out"};
+    }
+  }
+
+  Origin At(const YAML::Mark& mark) const {
+    return source_->is_override ? Origin{source_, 0, 0}
+                                : Origin{source_, mark.line + 1, mark.column + 1};
+  }
+
+  YamlNode Make(YamlNode::Kind kind, const YAML::Mark& mark) const {
+    YamlNode node;
+    node.kind = kind;
+    node.origin = At(mark);
+    mark_ = mark;
+    return node;
+  }
+
+  void Open(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag,
+            YAML::anchor_t anchor) {
+    CheckPlain(mark, tag, anchor);
+    if (frames_.size() >= kYamlDepthMax) {
+      throw Refused{mark, absl::StrCat("nested deeper than ", kYamlDepthMax, " levels")};
+    }
+    frames_.push_back({Make(kind, mark), {}, false});
+  }
+
+  void Close() {
+    YamlNode node = std::move(frames_.back().node);
+    frames_.pop_back();
+    Put(std::move(node));
+  }
+
+  void Put(YamlNode node) {
+    if (frames_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Frame& frame = frames_.back();
+    if (frame.node.kind == YamlNode::Kind::kList) {
+      frame.node.items.push_back(std::move(node));
+    } else if (!frame.has_key) {
+      if (node.kind != YamlNode::Kind::kScalar) throw Refused{mark_, "a key must be a plain word"};
+      frame.entry = {std::move(node.text), node.origin, {}};
+      frame.has_key = true;
+    } else {
+      frame.entry.value = std::move(node);
+      // yaml-cpp places the value that is not there anywhere.
+      if (frame.entry.value.kind == YamlNode::Kind::kNull) {
+        frame.entry.value.origin = frame.entry.origin;
+      }
+      frame.node.entries.push_back(std::move(frame.entry));
+      frame.has_key = false;
+    }
+  }
+
+  const std::shared_ptr<const Source> source_;
+  YamlNode root_;
+  std::vector<Frame> frames_;
+  int documents_ = 0;
+  mutable YAML::Mark mark_;
+};
+
+Origin PlaceOf(const std::shared_ptr<const Source>& source, int line, int column) {
+  return source->is_override ? Origin{source, 0, 0} : Origin{source, line + 1, column + 1};
+}
+
+// Bytes of the UTF-8 character that begins at `position`; 0 if there is none (RFC 3629, 4).
+size_t CharacterAt(std::string_view text, size_t position) {
+  const auto byte = [&](size_t i) -> unsigned {
+    return position + i < text.size() ? static_cast<unsigned char>(text[position + i]) : 0;
+  };
+  const auto follows = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    if (!follows(1) || !follows(2)) return 0;
+    if (first == 0xE0 && byte(1) < 0xA0) return 0;
+    return first == 0xED && byte(1) > 0x9F ? 0 : 3;
+  }
+  if (first < 0xF0 || first > 0xF4 || !follows(1) || !follows(2) || !follows(3)) return 0;
+  if (first == 0xF0 && byte(1) < 0x90) return 0;
+  return first == 0xF4 && byte(1) > 0x8F ? 0 : 4;
+}
+
+// yaml-cpp ends or guesses where the bytes are no text: look before it does.
+absl::Status CheckBytes(std::string_view text, const std::shared_ptr<const Source>& source) {
+  const auto refuse = [&](const Origin& origin, absl::string_view message) {
+    return absl::InvalidArgumentError(Describe(origin, "", std::string(message)));
+  };
+  if (text.size() > kYamlBytesMax) {
+    return refuse({source, 0, 0}, absl::StrCat("holds ", text.size(), " bytes; a job has at most ",
+                                               kYamlBytesMax));
+  }
+  int line = 0, column = 0;
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = CharacterAt(text, i);
+    if (length == 0) return refuse(PlaceOf(source, line, column), "a byte that is not UTF-8");
+    if (text[i] == '\0') return refuse(PlaceOf(source, line, column), "a NUL byte");
+    column = text[i] == '\n' ? 0 : column + 1;
+    line += text[i] == '\n' ? 1 : 0;
+    i += length;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const YamlEntry* YamlNode::Find(std::string_view key) const {
+  for (const YamlEntry& entry : entries) {
+    if (entry.key == key) return &entry;
+  }
+  return nullptr;
+}
+
+YamlEntry* YamlNode::Find(std::string_view key) {
+  return const_cast<YamlEntry*>(std::as_const(*this).Find(key));
+}
+
+absl::StatusOr<YamlNode> ReadYaml(std::string_view text, std::shared_ptr<const Source> source) {
+  RETURN_IF_ERROR(CheckBytes(text, source));
+  const auto refuse = [&](const YAML::Mark& mark, const std::string& message) {
+    const Origin origin = mark.is_null() ? Origin{source, 0, 0}
+                                         : PlaceOf(source, mark.line, mark.column);
+    return absl::InvalidArgumentError(Describe(origin, "", message));
+  };
+  TreeBuilder builder(source);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const Refused& refused) {
+    return refuse(refused.mark, refused.message);
+  } catch (const YAML::Exception& error) {
+    return refuse(error.mark, absl::StrCat("not YAML: ", error.msg));
+  } catch (const std::exception& error) {
+    return refuse(YAML::Mark::null_mark(), absl::StrCat("not YAML: ", error.what()));
+  }
+  return builder.TakeRoot();
+}
+
+Origin Locate(const YamlNode& root, std::string& path) {
+  const YamlNode* node = &root;
+  Origin around = root.origin;
+  size_t begin = 0;
+  while (begin < path.size()) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string step = path.substr(begin, end - begin);
+    size_t index = 0;
+    if (const YamlEntry* entry = node->Find(step); entry != nullptr) {
+      around = entry->origin;
+      node = &entry->value;
+    } else if (absl::SimpleAtoi(step, &index) && index < node->items.size()) {
+      node = &node->items[index];
+      around = node->origin;
+    } else {
+      if (node->kind == YamlNode::Kind::kScalar) path.resize(begin == 0 ? 0 : begin - 1);
+      return node->kind == YamlNode::Kind::kScalar ? node->origin : around;
+    }
+    begin = end + 1;
+  }
+  return node->origin;
+}
+
+}  // namespace leeway

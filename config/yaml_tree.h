@@ -1,0 +1,53 @@
+// YAML text as a tree of nodes that know where they came from.
+//
+// yaml-cpp's own nodes silently drop duplicate keys and follow aliases; so the tree is built from its
+// parser's events, keeps duplicates for the reader to refuse, and refuses aliases, anchors, tags,
+// a second document and deep nesting at once.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "config/problems.h"
+
+namespace leeway {
+
+constexpr size_t kYamlBytesMax = 1 << 20;
+constexpr size_t kYamlDepthMax = 32;
+
+struct YamlEntry;
+
+struct YamlNode {
+  enum class Kind { kNull, kScalar, kList, kMap };
+  Kind kind = Kind::kNull;
+  Origin origin;
+  // Of a scalar.
+  std::string text;
+  bool quoted = false;
+  std::vector<YamlNode> items;
+  std::vector<YamlEntry> entries;
+
+  // The first entry of this key; nullptr if there is none or the node is no map.
+  const YamlEntry* Find(std::string_view key) const;
+  YamlEntry* Find(std::string_view key);
+};
+
+struct YamlEntry {
+  std::string key;
+  Origin origin;
+  YamlNode value;
+};
+
+// The one document in `text`. INVALID_ARGUMENT, with the place, for what is not YAML or is refused.
+// An empty text is a null node.
+absl::StatusOr<YamlNode> ReadYaml(std::string_view text, std::shared_ptr<const Source> source);
+
+// Where the value at `path` ("model.layers.3.dense") came from; if it is not there, where the
+// innermost map around it begins. `path` is cut where a single value stands for a list.
+Origin Locate(const YamlNode& root, std::string& path);
+
+}  // namespace leeway

@@ -1,0 +1,44 @@
+// The launcher's line to the coordinator.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// Asks without blocking: answers are announced on a descriptor, for a poll loop. Not thread-safe.
+class CoordinatorClient {
+ public:
+  // `address`: host:port. Connects when first used.
+  static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Connect(const std::string& address);
+  // Gives up what is in flight.
+  ~CoordinatorClient();
+  CoordinatorClient(const CoordinatorClient&) = delete;
+  CoordinatorClient& operator=(const CoordinatorClient&) = delete;
+
+  // Asks for the job's status; nothing if the last answer is still out.
+  void AskStatus();
+  // Readable when there is an answer to take.
+  int fd() const;
+  // The newest status, once; absent if there is none or the coordinator did not answer.
+  std::optional<v1::JobStatus> TakeStatus();
+  // Asks for an orderly stop with a checkpoint; sent again with each AskStatus until it is
+  // answered.
+  void RequestStop(const std::string& reason);
+
+ private:
+  struct State;
+  explicit CoordinatorClient(std::shared_ptr<State> state);
+  // Shared with the calls in flight.
+  std::shared_ptr<State> state_;
+};
+
+// One status, waited for.
+absl::StatusOr<v1::JobStatus> FetchJobStatus(const std::string& address, Duration timeout);
+
+}  // namespace leeway

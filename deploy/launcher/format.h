@@ -1,0 +1,29 @@
+// Numbers and texts for people.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace leeway {
+
+// 1234567 -> "1,234,567".
+std::string Thousands(uint64_t number);
+// "12.30"; "-" if not finite.
+std::string Fixed(double number, int decimals);
+// "0:07", "12:34", "1:02:03". Seconds, rounded.
+std::string Clockwise(double seconds);
+// "512 B", "1.50 MiB".
+std::string Bytes(uint64_t bytes);
+// 0.9712 -> "97.12 %".
+std::string Percent(double share);
+
+// Columns that `text` (UTF-8, no wide characters) takes on a terminal.
+size_t DisplayWidth(std::string_view text);
+// `text` in at most `width` columns; what is cut off shows as "…".
+std::string Truncate(std::string_view text, size_t width);
+// Spaces before or after, up to `width` columns.
+std::string PadLeft(std::string_view text, size_t width);
+std::string PadRight(std::string_view text, size_t width);
+
+}  // namespace leeway

@@ -1,0 +1,75 @@
+// A run as its metrics.jsonl tells it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace leeway {
+
+struct RunHistory {
+  // Some clocks of one worker (v1::StepMetrics).
+  struct Step {
+    uint32_t rank = 0;
+    uint64_t clock = 0;
+    double epoch = 0;
+    uint64_t steps = 0;
+    uint64_t examples = 0;
+    // NaN if the log has none.
+    double train_loss = 0;
+    uint64_t staleness = 0;
+    double data_seconds = 0;
+    double compute_seconds = 0;
+    double exchange_seconds = 0;
+  };
+  struct Evaluation {
+    uint64_t clock = 0;
+    double epoch = 0;
+    double test_loss = 0;
+    std::optional<double> test_accuracy;
+  };
+  // What was not training: a worker came, went, a checkpoint was written.
+  struct Event {
+    // Seconds since 1970.
+    double time = 0;
+    std::string name;
+    // Its other fields, for a person: "rank 1, clock 200".
+    std::string details;
+  };
+
+  std::vector<Step> steps;
+  std::vector<Evaluation> evaluations;
+  std::vector<Event> events;
+  // Of the last job_finished; empty if there is none.
+  std::string state;
+  std::string message;
+  // Wall seconds that were trained, over all starts of the job.
+  double seconds = 0;
+};
+
+// What one worker did, summed up.
+struct WorkerTotals {
+  uint64_t steps = 0;
+  uint64_t examples = 0;
+  uint64_t clock = 0;
+  uint64_t staleness = 0;
+  double data_seconds = 0;
+  double compute_seconds = 0;
+  double exchange_seconds = 0;
+
+  double seconds() const { return data_seconds + compute_seconds + exchange_seconds; }
+};
+
+// Reads the log. A last line that a crash cut short is passed over; anything else that is not an
+// event is INVALID_ARGUMENT naming file and line. A file that is not there is an empty history.
+absl::StatusOr<RunHistory> ReadHistory(const std::string& metrics_file);
+absl::StatusOr<RunHistory> ParseHistory(const std::string& text, const std::string& file);
+
+// By rank.
+std::map<uint32_t, WorkerTotals> SumByWorker(const RunHistory& history);
+
+}  // namespace leeway

@@ -1,0 +1,158 @@
+#include "deploy/launcher/report/report_html.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/protocol.h"
+#include "deploy/launcher/format.h"
+#include "deploy/launcher/report/markup.h"
+#include "deploy/launcher/report/report_style.h"
+
+namespace leeway {
+namespace {
+
+// A job of many days has thousands of lines that nobody reads here; metrics.jsonl has them all.
+constexpr size_t kEventsMax = 200;
+
+std::string Tile(const std::string& value, const std::string& name) {
+  return absl::StrCat("<div class=\"tile\"><b>", EscapeMarkup(value), "</b><span>",
+                      EscapeMarkup(name), "</span></div>\n");
+}
+
+std::string Cell(const std::string& text, const char* style = "") {
+  return absl::StrCat("<td class=\"", style, "\">", EscapeMarkup(text), "</td>");
+}
+
+std::string LocalTime(double seconds) {
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm local{};
+  localtime_r(&time, &local);
+  char text[32];
+  std::strftime(text, sizeof(text), "%H:%M:%S", &local);
+  return text;
+}
+
+std::string Header(const ReportInput& input) {
+  const RunSummary& summary = input.summary;
+  std::string html = absl::StrCat(
+      "<h1>", EscapeMarkup(summary.name), " <span class=\"pill ", EscapeMarkup(summary.state),
+      "\">", EscapeMarkup(summary.state), "</span></h1>\n<p class=\"sub\">", summary.servers,
+      " server", summary.servers == 1 ? "" : "s", ", ", summary.workers, " worker",
+      summary.workers == 1 ? "" : "s", " · ", EscapeMarkup(input.algorithm));
+  if (summary.parameters > 0) {
+    absl::StrAppend(&html, " · ", Thousands(summary.parameters), " parameters");
+  }
+  html += "</p>\n";
+  if (!summary.message.empty()) {
+    absl::StrAppend(&html, "<div class=\"why\">", EscapeMarkup(summary.message), "</div>\n");
+  }
+  return html;
+}
+
+std::string Tiles(const RunSummary& summary) {
+  std::string html = "<section class=\"tiles\">\n";
+  if (summary.test_accuracy.has_value()) {
+    html += Tile(Percent(*summary.test_accuracy), "test accuracy");
+  }
+  if (summary.test_loss.has_value()) html += Tile(Fixed(*summary.test_loss, 4), "test loss");
+  html += Tile(Thousands(static_cast<uint64_t>(summary.samples_per_second)), "samples a second");
+  html += Tile(Clockwise(summary.seconds), "of training");
+  html += Tile(Thousands(summary.steps), "steps of all workers");
+  html += Tile(std::to_string(summary.max_staleness), "clocks of staleness at most");
+  html += Tile(std::to_string(summary.restarts()), "restarts of workers");
+  return html + "</section>\n";
+}
+
+std::string TimeBar(const WorkerTotals& worker) {
+  const double all = std::max(worker.seconds(), 1e-9);
+  std::string html = "<td><div class=\"bar\">";
+  const auto part = [&](const char* name, double seconds) {
+    absl::StrAppendFormat(&html, "<i class=\"%s\" style=\"width:%.1f%%\" title=\"%s %.1f %%\"></i>",
+                          name, 100 * seconds / all, name, 100 * seconds / all);
+  };
+  part("data", worker.data_seconds);
+  part("compute", worker.compute_seconds);
+  part("exchange", worker.exchange_seconds);
+  return html + "</div></td>";
+}
+
+std::string Workers(const ReportInput& input) {
+  std::string html =
+      "<section "
+      "class=\"card\"><h2>Workers</h2><table>\n<tr><th>rank</th><th>clock</th><th>steps</th>"
+      "<th>examples</th><th>samples/s</th><th>staleness</th><th>restarts</th>"
+      "<th class=\"left\">where the time went</th></tr>\n";
+  for (const auto& [rank, worker] : SumByWorker(input.history)) {
+    const auto& restarts = input.summary.worker_restarts;
+    const double seconds = worker.seconds();
+    absl::StrAppend(
+        &html, "<tr>", Cell(std::to_string(rank)), Cell(Thousands(worker.clock)),
+        Cell(Thousands(worker.steps)), Cell(Thousands(worker.examples)),
+        Cell(seconds > 0
+                 ? Thousands(static_cast<uint64_t>(static_cast<double>(worker.examples) / seconds))
+                 : "-"),
+        Cell(std::to_string(worker.staleness)),
+        Cell(std::to_string(rank < restarts.size() ? restarts[rank] : 0)), TimeBar(worker),
+        "</tr>\n");
+  }
+  return html +
+         "</table><p class=\"note\"><span class=\"key data\"></span>reading data"
+         "<span class=\"key compute\"></span>forward and backward"
+         "<span class=\"key exchange\"></span>exchange with the servers, waiting "
+         "included</p></section>\n";
+}
+
+std::string Checkpoints(const ReportInput& input) {
+  std::string html =
+      "<section class=\"card\"><h2>Checkpoints</h2><table>\n<tr><th>clock</th><th>size</th>"
+      "<th class=\"left\">folder</th></tr>\n";
+  for (const ReportInput::Checkpoint& checkpoint : input.checkpoints) {
+    absl::StrAppend(&html, "<tr>", Cell(Thousands(checkpoint.clock)), Cell(Bytes(checkpoint.bytes)),
+                    "<td class=\"left\"><code>", EscapeMarkup(checkpoint.path),
+                    "</code></td></tr>\n");
+  }
+  if (input.checkpoints.empty()) html += "<tr><td class=\"left\" colspan=\"3\">none</td></tr>\n";
+  html += "</table>";
+  if (!input.summary.weights_sha256.empty()) {
+    absl::StrAppend(&html, "<p class=\"note\">SHA-256 of the weights<br><code>",
+                    EscapeMarkup(input.summary.weights_sha256), "</code></p>");
+  }
+  return html + "</section>\n";
+}
+
+std::string Events(const RunHistory& history) {
+  std::string html = "<section class=\"card\"><h2>Events</h2><div class=\"scroll\"><table>\n";
+  const size_t first = history.events.size() > kEventsMax ? history.events.size() - kEventsMax : 0;
+  if (first > 0) {
+    absl::StrAppend(&html, "<tr><td class=\"left\" colspan=\"3\">", first,
+                    " earlier ones are in metrics.jsonl</td></tr>\n");
+  }
+  for (size_t i = first; i < history.events.size(); ++i) {
+    const RunHistory::Event& event = history.events[i];
+    absl::StrAppend(&html, "<tr>", Cell(LocalTime(event.time), "left"), Cell(event.name, "left"),
+                    Cell(event.details, "left"), "</tr>\n");
+  }
+  return html + "</table></div></section>\n";
+}
+
+}  // namespace
+
+std::string ReportHtml(const ReportInput& input) {
+  std::string html = absl::StrCat(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>",
+      EscapeMarkup(input.summary.name), " · Leeway</title>\n<style>", kReportStyle,
+      "</style>\n</head>\n<body>\n<main>\n");
+  absl::StrAppend(&html, Header(input), Tiles(input.summary));
+  absl::StrAppend(&html, "<section class=\"card\">", input.curves_svg, "</section>\n");
+  absl::StrAppend(&html, Workers(input), "<div class=\"pair\">", Checkpoints(input),
+                  Events(input.history), "</div>\n");
+  absl::StrAppend(&html, "<section class=\"card\"><h2>Job</h2><pre>", EscapeMarkup(input.job_yaml),
+                  "</pre></section>\n<footer>Leeway ", kVersion,
+                  "</footer>\n</main>\n</body>\n</html>\n");
+  return html;
+}
+
+}  // namespace leeway

@@ -1,0 +1,101 @@
+#include "deploy/launcher/report/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no NaN.
+Json Number(std::optional<double> value) {
+  return value.has_value() && std::isfinite(*value) ? Json(*value) : Json();
+}
+
+template <typename T>
+std::optional<T> Optional(const Json& json, const char* key) {
+  if (!json.contains(key) || json.at(key).is_null()) return std::nullopt;
+  return json.at(key).get<T>();
+}
+
+RunSummary FromJson(const Json& json) {
+  RunSummary summary;
+  summary.name = json.value("name", "");
+  summary.state = json.value("state", "");
+  summary.message = json.value("message", "");
+  summary.servers = json.value("servers", 0u);
+  summary.workers = json.value("workers", 0u);
+  summary.parameters = json.value("parameters", uint64_t{0});
+  summary.clock = Optional<uint64_t>(json, "clock");
+  summary.steps = json.value("steps", uint64_t{0});
+  summary.examples = json.value("examples", uint64_t{0});
+  summary.seconds = json.value("seconds", 0.0);
+  summary.samples_per_second = json.value("samples_per_second", 0.0);
+  summary.test_loss = Optional<double>(json, "test_loss");
+  summary.test_accuracy = Optional<double>(json, "test_accuracy");
+  summary.max_staleness = json.value("max_staleness", uint64_t{0});
+  summary.weights_sha256 = json.value("weights_sha256", "");
+  summary.worker_restarts = json.value("worker_restarts", std::vector<uint32_t>{});
+  return summary;
+}
+
+}  // namespace
+
+uint32_t RunSummary::restarts() const {
+  return std::accumulate(worker_restarts.begin(), worker_restarts.end(), uint32_t{0});
+}
+
+void AddHistory(const RunHistory& history, RunSummary& summary) {
+  for (const RunHistory::Step& step : history.steps) {
+    summary.steps += step.steps;
+    summary.examples += step.examples;
+    summary.max_staleness = std::max(summary.max_staleness, step.staleness);
+  }
+  summary.seconds = history.seconds;
+  if (history.seconds > 0) {
+    summary.samples_per_second = static_cast<double>(summary.examples) / history.seconds;
+  }
+}
+
+std::string SummaryJson(const RunSummary& summary) {
+  Json json;
+  json["name"] = summary.name;
+  json["state"] = summary.state;
+  if (!summary.message.empty()) json["message"] = summary.message;
+  json["servers"] = summary.servers;
+  json["workers"] = summary.workers;
+  json["parameters"] = summary.parameters;
+  json["clock"] = summary.clock.has_value() ? Json(*summary.clock) : Json();
+  json["steps"] = summary.steps;
+  json["examples"] = summary.examples;
+  json["seconds"] = Number(summary.seconds);
+  json["samples_per_second"] = Number(summary.samples_per_second);
+  json["test_loss"] = Number(summary.test_loss);
+  json["test_accuracy"] = Number(summary.test_accuracy);
+  json["max_staleness"] = summary.max_staleness;
+  json["weights_sha256"] = summary.weights_sha256.empty() ? Json() : Json(summary.weights_sha256);
+  json["restarts"] = summary.restarts();
+  json["worker_restarts"] = summary.worker_restarts;
+  // A log's last lines may hold bytes that are no UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<RunSummary> ParseSummary(const std::string& json, const std::string& file) {
+  try {
+    RunSummary summary = FromJson(Json::parse(json));
+    if (summary.state.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(file, ": no run's summary: no state"));
+    }
+    return summary;
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat(file, ": no run's summary: ", error.what()));
+  }
+}
+
+}  // namespace leeway

@@ -1,0 +1,35 @@
+#include "deploy/launcher/signals.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+
+absl::StatusOr<std::unique_ptr<SignalSource>> SignalSource::Create() {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) sigaddset(&set, number);
+  if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) {
+    return absl::InternalError("blocking signals failed");
+  }
+  const int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd < 0) return absl::InternalError(absl::StrCat("signalfd: ", strerror(errno)));
+  return std::unique_ptr<SignalSource>(new SignalSource(fd));
+}
+
+SignalSource::~SignalSource() { close(fd_); }
+
+int SignalSource::Next() {
+  signalfd_siginfo info{};
+  if (read(fd_, &info, sizeof(info)) != sizeof(info)) return 0;
+  return static_cast<int>(info.ssi_signo);
+}
+
+}  // namespace leeway

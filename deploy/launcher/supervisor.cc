@@ -1,0 +1,247 @@
+#include "deploy/launcher/supervisor.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <poll.h>
+#include <signal.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "deploy/launcher/log_tail.h"
+
+namespace leeway {
+namespace {
+
+// From the polite signal to SIGKILL, after a failure.
+constexpr Duration kTermGrace = std::chrono::seconds(5);
+// For workers that still run when the servers have ended.
+constexpr Duration kWorkerGrace = std::chrono::seconds(15);
+// Of a crashed process's log, for the message.
+constexpr size_t kLogLines = 8;
+
+Time Now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+Supervisor::Supervisor(SupervisorSpec spec, SignalSource& signals, RunObserver& observer)
+    : spec_(std::move(spec)),
+      signals_(signals),
+      observer_(observer),
+      policy_(spec_.workers, spec_.max_restarts) {
+  for (uint32_t i = 0; i < spec_.servers; ++i) children_.push_back({.server = true, .number = i});
+  for (uint32_t i = 0; i < spec_.workers; ++i) children_.push_back({.server = false, .number = i});
+  view_.restarts.assign(spec_.workers, 0);
+}
+
+absl::StatusOr<RunOutcome> Supervisor::Run() {
+  start_deadline_ = Now() + FromSeconds(spec_.start_seconds);
+  RETURN_IF_ERROR(StartServer(0));
+  while (Running()) RETURN_IF_ERROR(Wait());
+  outcome_.restarts = view_.restarts;
+  return std::move(outcome_);
+}
+
+std::string Supervisor::LogFile(const Child& child) const {
+  return absl::StrCat(spec_.run_dir, "/logs/", child.server ? "server-" : "worker-", child.number,
+                      ".log");
+}
+
+absl::Status Supervisor::StartServer(uint32_t index) {
+  Child& child = children_[index];
+  ProcessSpec process{.name = absl::StrCat("server ", index),
+                      .arguments = {spec_.program_dir + "/leeway-server", "--index",
+                                    std::to_string(index), "--listen", "127.0.0.1:0"},
+                      .output_file = LogFile(child),
+                      .announces_ready = index == 0};
+  auto& arguments = process.arguments;
+  if (index == 0) {
+    arguments.insert(arguments.end(),
+                     {"--job", spec_.run_dir + "/job.yaml", "--run-dir", spec_.run_dir});
+    if (spec_.resume) arguments.push_back("--resume");
+  } else {
+    arguments.insert(arguments.end(), {"--coordinator", coordinator_address_});
+  }
+  ASSIGN_OR_RETURN(child.process, Process::Start(process));
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::StartWorker(Child& child) {
+  child.restart_at.reset();
+  ASSIGN_OR_RETURN(
+      child.process,
+      Process::Start({.name = absl::StrCat("worker ", child.number),
+                      .arguments = {spec_.program_dir + "/leeway-worker", "--coordinator",
+                                    coordinator_address_, "--rank", std::to_string(child.number),
+                                    "--data", spec_.data_dir},
+                      .output_file = LogFile(child)}));
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::StartTheRest(const std::string& coordinator) {
+  coordinator_address_ = coordinator;
+  RETURN_IF_ERROR(WriteFileAtomically(spec_.run_dir + "/coordinator", coordinator + "\n"));
+  ASSIGN_OR_RETURN(coordinator_, CoordinatorClient::Connect(coordinator));
+  for (uint32_t i = 1; i < spec_.servers; ++i) RETURN_IF_ERROR(StartServer(i));
+  for (Child& child : children_) {
+    if (!child.server) RETURN_IF_ERROR(StartWorker(child));
+  }
+  observer_.OnEvent(absl::StrCat("started ", spec_.servers, " servers and ", spec_.workers,
+                                 " workers; coordinator at ", coordinator));
+  return absl::OkStatus();
+}
+
+bool Supervisor::Running() const {
+  return std::any_of(children_.begin(), children_.end(), [](const Child& child) {
+    return child.process != nullptr || child.restart_at.has_value();
+  });
+}
+
+int Supervisor::PollMilliseconds(Time now) const {
+  Time due = now + std::chrono::seconds(60);
+  if (coordinator_ != nullptr) {
+    due = std::min(due, next_status_);
+  } else {
+    due = std::min(due, start_deadline_);
+  }
+  if (kill_at_.has_value()) due = std::min(due, *kill_at_);
+  for (const Child& child : children_) {
+    if (child.restart_at.has_value()) due = std::min(due, *child.restart_at);
+  }
+  // Rounded up, so that the timer is due when poll returns.
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - now).count();
+  return static_cast<int>(std::max<int64_t>(0, left));
+}
+
+absl::Status Supervisor::Wait() {
+  std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}};
+  fds.push_back({coordinator_ == nullptr ? -1 : coordinator_->fd(), POLLIN, 0});
+  for (const Child& child : children_) {
+    const Process* process = child.process.get();
+    fds.push_back({process == nullptr ? -1 : process->exit_fd(), POLLIN, 0});
+    fds.push_back({process == nullptr ? -1 : process->ready_fd(), POLLIN, 0});
+  }
+  if (poll(fds.data(), fds.size(), PollMilliseconds(Now())) < 0 && errno != EINTR) {
+    return absl::InternalError(absl::StrCat("poll: ", strerror(errno)));
+  }
+  while (const int signal = fds[0].revents != 0 ? signals_.Next() : 0) OnSignal(signal);
+  if (fds[1].revents != 0) TakeStatus();
+  for (size_t i = 0; i < children_.size(); ++i) {
+    if (fds[2 + 2 * i + 1].revents != 0) RETURN_IF_ERROR(OnReady(children_[i]));
+    if (fds[2 + 2 * i].revents != 0) RETURN_IF_ERROR(OnExit(children_[i]));
+  }
+  return RunTimers(Now());
+}
+
+absl::Status Supervisor::RunTimers(Time now) {
+  if (kill_at_.has_value() && now >= *kill_at_) {
+    SignalAll(SIGKILL);
+    kill_at_.reset();
+  }
+  if (coordinator_ == nullptr) {
+    if (now >= start_deadline_ && outcome_.failure.empty()) {
+      Fail(absl::StrCat("server 0 did not listen within ", spec_.start_seconds,
+                        " s (limits.start_seconds); its log: ", LogFile(children_[0])));
+    }
+    return absl::OkStatus();
+  }
+  if (now >= next_status_) {
+    coordinator_->AskStatus();
+    next_status_ = now + spec_.status_every;
+  }
+  for (Child& child : children_) {
+    if (child.restart_at.has_value() && now >= *child.restart_at) {
+      RETURN_IF_ERROR(StartWorker(child));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Supervisor::OnSignal(int signal) {
+  if (signal == SIGWINCH) {
+    observer_.OnResize();
+    return;
+  }
+  const char* name = signal == SIGINT ? "Ctrl-C" : strsignal(signal);
+  if (outcome_.stop_requested || coordinator_ == nullptr) {
+    observer_.OnEvent(absl::StrCat(name, ": killing the job's processes"));
+    if (outcome_.failure.empty()) outcome_.failure = absl::StrCat("killed by ", name);
+    for (Child& child : children_) child.restart_at.reset();
+    SignalAll(SIGKILL);
+    return;
+  }
+  outcome_.stop_requested = true;
+  view_.notice = "Stopping in order, with a checkpoint. Ctrl-C again kills the job.";
+  observer_.OnEvent(
+      absl::StrCat(name, ": stopping in order, with a checkpoint; again kills the job"));
+  coordinator_->RequestStop(absl::StrCat(name, " at the launcher"));
+}
+
+void Supervisor::TakeStatus() {
+  std::optional<v1::JobStatus> status = coordinator_->TakeStatus();
+  if (!status.has_value()) return;
+  outcome_.status = std::move(status);
+  observer_.OnStatus(Now(), *outcome_.status, view_);
+}
+
+absl::Status Supervisor::OnReady(Child& child) {
+  if (child.process == nullptr) return absl::OkStatus();
+  bool complete = false;
+  absl::StatusOr<std::string> line = child.process->ReadReady(&complete);
+  // Without a line the child is about to end: its exit tells why.
+  if (!line.ok() || !complete || !outcome_.failure.empty()) return absl::OkStatus();
+  return StartTheRest(*line);
+}
+
+absl::Status Supervisor::OnExit(Child& child) {
+  absl::StatusOr<ExitStatus> exit = child.process->Collect();
+  if (absl::IsUnavailable(exit.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(exit.status());
+  child.process.reset();
+  if (!outcome_.failure.empty()) return absl::OkStatus();
+  child.server ? OnServerExit(child, *exit) : OnWorkerExit(child, *exit);
+  return absl::OkStatus();
+}
+
+void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
+  const RestartPolicy::Decision decision = policy_.OnWorkerExit(child.number, exit);
+  view_.restarts[child.number] = policy_.restarts(child.number);
+  if (decision.action == RestartPolicy::Action::kDone) return;
+  // The servers have ended in order: the job is over, whatever this worker still did.
+  if (kill_at_.has_value()) return;
+  if (decision.action == RestartPolicy::Action::kRestart) {
+    observer_.OnEvent(decision.reason);
+    child.restart_at = Now() + decision.delay;
+    return;
+  }
+  Fail(absl::StrCat(decision.reason, LogTail(LogFile(child), kLogLines)));
+}
+
+void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
+  const RestartPolicy::Decision decision = policy_.OnServerExit(child.number, exit);
+  if (decision.action == RestartPolicy::Action::kDone) {
+    // The job is over: nobody is there to start a worker for.
+    for (Child& other : children_) other.restart_at.reset();
+    if (!kill_at_.has_value()) kill_at_ = Now() + kWorkerGrace;
+    return;
+  }
+  Fail(absl::StrCat(decision.reason, LogTail(LogFile(child), kLogLines)));
+}
+
+void Supervisor::Fail(const std::string& reason) {
+  outcome_.failure = reason;
+  observer_.OnEvent(reason);
+  for (Child& child : children_) child.restart_at.reset();
+  SignalAll(SIGTERM);
+  kill_at_ = Now() + kTermGrace;
+}
+
+void Supervisor::SignalAll(int signal) {
+  for (Child& child : children_) {
+    if (child.process != nullptr) child.process->Signal(signal);
+  }
+}
+
+}  // namespace leeway

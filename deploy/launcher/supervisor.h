@@ -1,0 +1,114 @@
+// Starts a job's processes on this machine, watches them, restarts workers, and stops them in
+// order.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "deploy/launcher/coordinator_client.h"
+#include "deploy/launcher/live_view.h"
+#include "deploy/launcher/process.h"
+#include "deploy/launcher/restart_policy.h"
+#include "deploy/launcher/signals.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+struct SupervisorSpec {
+  // Where leeway-server and leeway-worker are.
+  std::string program_dir;
+  // Holds job.yaml already; the processes' logs go to logs/ below it.
+  std::string run_dir;
+  std::string data_dir;
+  bool resume = false;
+  uint32_t servers = 1;
+  uint32_t workers = 1;
+  uint32_t max_restarts = 0;
+  // For server 0 to listen.
+  double start_seconds = 120;
+  // Between two looks at the job's status.
+  Duration status_every = std::chrono::seconds(1);
+};
+
+// Told what happens, on the supervisor's thread.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  virtual void OnStatus(Time now, const v1::JobStatus& status, const ViewContext& context) = 0;
+  // For a person: "worker 1 crashed with signal 9 (Killed); restart 1 of 3".
+  virtual void OnEvent(const std::string& text) = 0;
+  // The terminal has another size.
+  virtual void OnResize() {}
+};
+
+struct RunOutcome {
+  // Why the run failed; empty if it ended in order.
+  std::string failure;
+  // A stop was asked for.
+  bool stop_requested = false;
+  // As last heard; absent if the coordinator never answered.
+  std::optional<v1::JobStatus> status;
+  // By rank.
+  std::vector<uint32_t> restarts;
+};
+
+// One poll loop on the calling thread: exits, signals, the coordinator's answers and timers are
+// events; nothing is polled in turns.
+class Supervisor {
+ public:
+  Supervisor(SupervisorSpec spec, SignalSource& signals, RunObserver& observer);
+
+  // Runs the job to its end. Every child has ended when it returns. An error: the processes could
+  // not be started.
+  absl::StatusOr<RunOutcome> Run();
+
+ private:
+  struct Child {
+    bool server = false;
+    uint32_t number = 0;
+    std::unique_ptr<Process> process;
+    // Waiting to be started again.
+    std::optional<Time> restart_at;
+  };
+
+  absl::Status StartServer(uint32_t index);
+  absl::Status StartWorker(Child& child);
+  absl::Status StartTheRest(const std::string& coordinator);
+  std::string LogFile(const Child& child) const;
+
+  bool Running() const;
+  // Sleeps until something happens or a timer is due.
+  absl::Status Wait();
+  int PollMilliseconds(Time now) const;
+  absl::Status RunTimers(Time now);
+  void OnSignal(int signal);
+  absl::Status OnReady(Child& child);
+  absl::Status OnExit(Child& child);
+  void OnWorkerExit(Child& child, const ExitStatus& exit);
+  void OnServerExit(Child& child, const ExitStatus& exit);
+  void TakeStatus();
+  // Ends every process: politely, and after some seconds with SIGKILL.
+  void Fail(const std::string& reason);
+  void SignalAll(int signal);
+
+  const SupervisorSpec spec_;
+  SignalSource& signals_;
+  RunObserver& observer_;
+  RestartPolicy policy_;
+
+  std::vector<Child> children_;
+  std::unique_ptr<CoordinatorClient> coordinator_;
+  std::string coordinator_address_;
+  RunOutcome outcome_;
+  ViewContext view_;
+  Time next_status_{};
+  // When patience with what still runs is over.
+  std::optional<Time> kill_at_;
+  Time start_deadline_{};
+};
+
+}  // namespace leeway

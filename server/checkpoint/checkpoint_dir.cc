@@ -1,0 +1,114 @@
+#include "server/checkpoint/checkpoint_dir.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <system_error>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "server/checkpoint/manifest.h"
+
+namespace leeway {
+namespace {
+
+constexpr char kFolder[] = "checkpoints";
+constexpr char kPrefix[] = "clock-";
+
+// Clocks of all folders that are named as checkpoints, newest first.
+absl::StatusOr<std::vector<uint64_t>> ListClocks(const std::string& run_dir) {
+  const std::string folder = absl::StrCat(run_dir, "/", kFolder);
+  std::vector<uint64_t> clocks;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return clocks;
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view digits = name;
+    uint64_t clock = 0;
+    if (absl::ConsumePrefix(&digits, kPrefix) && absl::SimpleAtoi(digits, &clock) &&
+        entry->path() == CheckpointFolder(run_dir, clock)) {
+      clocks.push_back(clock);
+    }
+  }
+  if (error) {
+    return absl::ErrnoToStatus(error.value(), absl::StrCat("listing '", folder, "'"));
+  }
+  std::sort(clocks.begin(), clocks.end(), std::greater<>());
+  return clocks;
+}
+
+absl::StatusOr<v1::CheckpointManifest> ReadManifestOf(const std::string& folder, uint64_t clock) {
+  ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifest(folder));
+  if (manifest.clock() == clock) return manifest;
+  return absl::DataLossError(
+      absl::StrCat("its manifest is of the cut at clock ", manifest.clock()));
+}
+
+absl::StatusOr<v1::CheckpointManifest> Verify(const std::string& folder, uint64_t clock) {
+  ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifestOf(folder, clock));
+  RETURN_IF_ERROR(CheckFileDigests(folder, manifest));
+  return manifest;
+}
+
+bool LooksComplete(const std::string& folder, uint64_t clock) {
+  const absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifestOf(folder, clock);
+  return manifest.ok() && CheckFileSizes(folder, *manifest).ok();
+}
+
+// The manifest first, so that a half-removed checkpoint is an unfinished one.
+absl::Status Remove(const std::string& folder) {
+  RETURN_IF_ERROR(RemoveTree(absl::StrCat(folder, "/", kManifestName)));
+  return RemoveTree(folder);
+}
+
+}  // namespace
+
+std::string CheckpointFolder(const std::string& run_dir, uint64_t clock) {
+  return absl::StrFormat("%s/%s/%s%09d", run_dir, kFolder, kPrefix, clock);
+}
+
+std::string ShardFileName(uint32_t index, uint32_t servers) {
+  return absl::StrCat("shard-", index, "-of-", servers, ".lwck");
+}
+
+std::string WorkerStateFileName(uint32_t rank) { return absl::StrCat("worker-", rank, ".lwck"); }
+
+absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, ListClocks(run_dir));
+  CheckpointSearch search;
+  for (uint64_t clock : clocks) {
+    const std::string folder = CheckpointFolder(run_dir, clock);
+    absl::StatusOr<v1::CheckpointManifest> manifest = Verify(folder, clock);
+    if (manifest.ok()) {
+      search.newest = {folder, *std::move(manifest)};
+      break;
+    }
+    const absl::Status& why = manifest.status();
+    search.warnings.push_back(absl::StrCat("checkpoint '", folder, "' is passed over: ",
+                                           absl::IsNotFound(why)
+                                               ? "it was never finished (no MANIFEST.json)"
+                                               : std::string(why.message())));
+  }
+  return search;
+}
+
+absl::Status RemoveOldCheckpoints(const std::string& run_dir, uint32_t keep) {
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, ListClocks(run_dir));
+  uint32_t complete = 0;
+  for (uint64_t clock : clocks) {
+    const std::string folder = CheckpointFolder(run_dir, clock);
+    if (complete < std::max(keep, 1u) && LooksComplete(folder, clock)) {
+      ++complete;
+    } else if (complete > 0) {
+      RETURN_IF_ERROR(Remove(folder));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway

@@ -1,0 +1,43 @@
+// The checkpoints of a run folder:
+//   checkpoints/clock-000000500/shard-0-of-2.lwck    by the servers
+//                               worker-1.lwck        by the coordinator, what workers keep between
+//                               clocks MANIFEST.json        by the coordinator, last
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "leeway/v1/checkpoint.pb.h"
+
+namespace leeway {
+
+std::string CheckpointFolder(const std::string& run_dir, uint64_t clock);
+std::string ShardFileName(uint32_t index, uint32_t servers);
+std::string WorkerStateFileName(uint32_t rank);
+
+struct FoundCheckpoint {
+  std::string folder;
+  v1::CheckpointManifest manifest;
+};
+struct CheckpointSearch {
+  // Absent: the run folder has no complete checkpoint.
+  std::optional<FoundCheckpoint> newest;
+  // What was passed over on the way to it, newest first: which folder and why.
+  std::vector<std::string> warnings;
+};
+
+// The newest checkpoint that verifies: the manifest, and size and SHA-256 of every file. An error
+// only if the folder cannot be listed.
+absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir);
+
+// Removes what is older than the `keep` newest complete checkpoints, left-overs of unfinished ones
+// included; never anything newer than the newest complete one. Complete means here: a manifest that
+// verifies, and files of the right sizes. To be called once a new manifest is durable. `keep` is at
+// least 1.
+absl::Status RemoveOldCheckpoints(const std::string& run_dir, uint32_t keep);
+
+}  // namespace leeway

@@ -1,0 +1,37 @@
+// A file of a checkpoint as its manifest lists it: name, size, SHA-256.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/files.h"
+#include "common/sha256.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// Writes a file atomically and digests it on the way. Not thread-safe.
+class SavedFileWriter {
+ public:
+  static absl::StatusOr<SavedFileWriter> Create(const std::string& path);
+
+  absl::Status Append(std::span<const uint8_t> bytes);
+  // The file is durable; what the manifest says of it.
+  absl::StatusOr<v1::SavedShard> Finish();
+
+ private:
+  SavedFileWriter(std::string name, FileWriter file);
+
+  v1::SavedShard saved_;
+  FileWriter file_;
+  Sha256 digest_;
+};
+
+// DATA_LOSS unless the file is in `folder` with the size that is written down.
+absl::Status CheckSize(const std::string& folder, const v1::SavedShard& saved);
+// ... and with the digest: reads it all.
+absl::Status CheckDigest(const std::string& folder, const v1::SavedShard& saved);
+
+}  // namespace leeway

@@ -1,0 +1,210 @@
+#include "server/checkpoint/shard_file.h"
+
+#include <climits>
+#include <limits>
+#include <set>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "common/crc32.h"
+#include "common/status.h"
+#include "server/checkpoint/encoding.h"
+#include "server/checkpoint/saved_file.h"
+
+namespace leeway {
+namespace {
+
+constexpr std::string_view kMagic = "LWSHARD1";
+constexpr std::string_view kEndMagic = "LWSHEND1";
+constexpr uint64_t kPrefixBytes = 24;
+constexpr uint64_t kFooterBytes = 16;
+// Protobuf's own limit.
+constexpr uint64_t kMaxHeaderBytes = INT_MAX;
+
+absl::Status Damaged(const std::string& path, uint64_t position, std::string_view what) {
+  return absl::DataLossError(absl::StrCat("shard file '", path, "', byte ", position, ": ",
+                                          absl::string_view(what.data(), what.size())));
+}
+
+absl::Status CheckContents(const std::string& path, const ShardContents& contents) {
+  for (const BlockContents& block : contents.blocks) {
+    for (const auto& [key, values] : block.values) {
+      if (values.size() == block.range.count && block.range.count > 0) continue;
+      return absl::InvalidArgumentError(absl::StrCat("writing shard file '", path, "': block at ",
+                                                     block.range.offset, " of ", block.range.count,
+                                                     " elements has ", values.size(), " of ", key));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Positions follow from the header's length and that from how many digits the positions have: grows
+// until they agree.
+void PlaceValues(v1::ShardFileHeader& header) {
+  for (size_t size = 0; size != header.ByteSizeLong();) {
+    size = header.ByteSizeLong();
+    uint64_t position = kPrefixBytes + size;
+    for (v1::BlockRecord& block : *header.mutable_blocks()) {
+      for (v1::ValuesRecord& record : *block.mutable_values()) {
+        record.set_position(position);
+        position += block.count() * sizeof(float);
+      }
+    }
+  }
+}
+
+v1::ShardFileHeader HeaderOf(const ShardContents& contents) {
+  v1::ShardFileHeader header;
+  header.set_job_id(contents.job_id);
+  header.set_clock(contents.clock);
+  header.set_index(contents.index);
+  header.set_servers(contents.servers);
+  for (const BlockContents& block : contents.blocks) {
+    v1::BlockRecord& record = *header.add_blocks();
+    record.set_offset(block.range.offset);
+    record.set_count(block.range.count);
+    record.set_version(block.version);
+    record.mutable_clocks()->Add(block.clocks.begin(), block.clocks.end());
+    for (const auto& [key, values] : block.values) {
+      v1::ValuesRecord& saved = *record.add_values();
+      saved.set_key(key);
+      saved.set_crc32(Crc32(BytesOf(values)));
+    }
+  }
+  PlaceValues(header);
+  return header;
+}
+
+std::string PrefixOf(std::string_view header) {
+  std::string prefix(kMagic);
+  AppendNumber<uint64_t>(prefix, header.size());
+  AppendNumber<uint32_t>(prefix, Crc32(BytesOf(header)));
+  AppendNumber<uint32_t>(prefix, Crc32(BytesOf(prefix)));
+  return prefix;
+}
+
+// The header's bytes, once the prefix has vouched for their length and CRC.
+absl::StatusOr<std::string> ReadHeader(const FileReader& file) {
+  if (file.size() < kPrefixBytes + kFooterBytes) {
+    return Damaged(file.path(), file.size(), "ends before a shard file can");
+  }
+  uint8_t prefix[kPrefixBytes];
+  RETURN_IF_ERROR(file.ReadAt(0, prefix));
+  if (std::string_view(reinterpret_cast<char*>(prefix), kMagic.size()) != kMagic) {
+    return Damaged(file.path(), 0, "not a shard file of format 1");
+  }
+  if (Crc32({prefix, kPrefixBytes - 4}) != NumberAt<uint32_t>(prefix + kPrefixBytes - 4)) {
+    return Damaged(file.path(), 0, "checksum of the prefix is wrong");
+  }
+  const auto length = NumberAt<uint64_t>(prefix + kMagic.size());
+  if (length > kMaxHeaderBytes || length > file.size() - kPrefixBytes - kFooterBytes) {
+    return Damaged(file.path(), kMagic.size(), "header is longer than the file");
+  }
+  std::string header(length, '\0');
+  RETURN_IF_ERROR(
+      file.ReadAt(kPrefixBytes, {reinterpret_cast<uint8_t*>(header.data()), header.size()}));
+  if (Crc32(BytesOf(header)) != NumberAt<uint32_t>(prefix + kMagic.size() + 8)) {
+    return Damaged(file.path(), kPrefixBytes, "checksum of the header is wrong");
+  }
+  return header;
+}
+
+absl::Status CheckFooter(const FileReader& file) {
+  const uint64_t start = file.size() - kFooterBytes;
+  uint8_t footer[kFooterBytes];
+  RETURN_IF_ERROR(file.ReadAt(start, footer));
+  if (NumberAt<uint64_t>(footer) != file.size()) {
+    return Damaged(file.path(), start, "length in the footer is not the file's");
+  }
+  if (std::string_view(reinterpret_cast<char*>(footer) + 8, kEndMagic.size()) != kEndMagic) {
+    return Damaged(file.path(), start + 8, "no footer");
+  }
+  return absl::OkStatus();
+}
+
+// The records must fill the file between header and footer, in order, and name sane ranges.
+absl::Status CheckRecords(const FileReader& file, const v1::ShardFileHeader& header,
+                          uint64_t start) {
+  const uint64_t end = file.size() - kFooterBytes;
+  uint64_t position = start;
+  for (const v1::BlockRecord& block : header.blocks()) {
+    if (block.count() == 0 ||
+        block.offset() > std::numeric_limits<uint64_t>::max() - block.count()) {
+      return Damaged(file.path(), kPrefixBytes, "a block has an impossible range");
+    }
+    std::set<std::string_view> keys;
+    for (const v1::ValuesRecord& record : block.values()) {
+      if (record.position() != position || block.count() > (end - position) / sizeof(float)) {
+        return Damaged(file.path(), record.position(), "values lie outside of their place");
+      }
+      if (!keys.insert(record.key()).second) {
+        return Damaged(file.path(), kPrefixBytes, "a block has two values of one key");
+      }
+      position += block.count() * sizeof(float);
+    }
+  }
+  return position == end ? absl::OkStatus()
+                         : Damaged(file.path(), position, "bytes that the header does not name");
+}
+
+}  // namespace
+
+absl::StatusOr<v1::SavedShard> WriteShardFile(const std::string& path,
+                                              const ShardContents& contents) {
+  RETURN_IF_ERROR(CheckContents(path, contents));
+  const std::string header = HeaderOf(contents).SerializeAsString();
+  if (header.size() > kMaxHeaderBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("writing shard file '", path, "': its header has ", header.size(),
+                     " bytes; use larger blocks (servers.block_bytes)"));
+  }
+  const std::string prefix = PrefixOf(header);
+  ASSIGN_OR_RETURN(SavedFileWriter writer, SavedFileWriter::Create(path));
+  RETURN_IF_ERROR(writer.Append(BytesOf(prefix)));
+  RETURN_IF_ERROR(writer.Append(BytesOf(header)));
+  uint64_t length = prefix.size() + header.size() + kFooterBytes;
+  for (const BlockContents& block : contents.blocks) {
+    for (const auto& [key, values] : block.values) {
+      RETURN_IF_ERROR(writer.Append(BytesOf(values)));
+      length += values.size_bytes();
+    }
+  }
+  std::string footer;
+  AppendNumber<uint64_t>(footer, length);
+  footer += kEndMagic;
+  RETURN_IF_ERROR(writer.Append(BytesOf(footer)));
+  return writer.Finish();
+}
+
+ShardFile::ShardFile(FileReader file, v1::ShardFileHeader header)
+    : file_(std::move(file)), header_(std::move(header)) {}
+
+absl::StatusOr<ShardFile> ShardFile::Open(const std::string& path) {
+  ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadHeader(file));
+  RETURN_IF_ERROR(CheckFooter(file));
+  v1::ShardFileHeader header;
+  if (!header.ParseFromString(bytes)) {
+    return Damaged(path, kPrefixBytes, "header does not parse");
+  }
+  RETURN_IF_ERROR(CheckRecords(file, header, kPrefixBytes + bytes.size()));
+  return ShardFile(std::move(file), std::move(header));
+}
+
+absl::Status ShardFile::ReadValues(const v1::BlockRecord& block, std::string_view key,
+                                   std::span<float> out) const {
+  for (const v1::ValuesRecord& record : block.values()) {
+    if (record.key() != key) continue;
+    const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(out.data()), out.size_bytes());
+    RETURN_IF_ERROR(file_.ReadAt(record.position(), bytes));
+    if (Crc32(bytes) == record.crc32()) return absl::OkStatus();
+    return Damaged(path(), record.position(),
+                   absl::StrCat("checksum of ", record.key(), " of the block at element ",
+                                block.offset(), " is wrong"));
+  }
+  return absl::NotFoundError(absl::StrCat("shard file '", path(), "': the block at element ",
+                                          block.offset(), " has no values '",
+                                          absl::string_view(key.data(), key.size()), "'"));
+}
+
+}  // namespace leeway

@@ -1,0 +1,76 @@
+// What a worker keeps between clocks (local weights, optimizer slots) at a cut: bytes that only the
+// worker understands, in a file that can tell whether they are whole. Numbers little-endian, no
+// padding:
+//   prefix   8  magic "LWWORKR1"
+//            8  job id        8  clock        4  rank
+//            4  CRC-32 of the 28 bytes before
+//   data
+//   footer   8  length of the data
+//            4  CRC-32 of the data
+//            8  magic "LWWKEND1"
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/files.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "server/checkpoint/saved_file.h"
+
+namespace leeway {
+
+struct WorkerStateId {
+  uint64_t job_id = 0;
+  uint64_t clock = 0;
+  uint32_t rank = 0;
+  bool operator==(const WorkerStateId&) const = default;
+};
+
+// Writes the file as its chunks arrive; it appears, durably, with Finish, or not at all. Not
+// thread-safe.
+class WorkerStateWriter {
+ public:
+  static absl::StatusOr<WorkerStateWriter> Create(const std::string& path, const WorkerStateId& id);
+
+  absl::Status Append(std::string_view data);
+  // For the manifest.
+  absl::StatusOr<v1::SavedShard> Finish();
+
+ private:
+  explicit WorkerStateWriter(SavedFileWriter file) : file_(std::move(file)) {}
+
+  SavedFileWriter file_;
+  uint64_t length_ = 0;
+  uint32_t crc_ = 0;
+};
+
+// All in one.
+absl::StatusOr<v1::SavedShard> WriteWorkerState(const std::string& path, const WorkerStateId& id,
+                                                std::string_view data);
+
+// Reads the file in pieces. Thread-safe.
+class WorkerStateReader {
+ public:
+  // Checks all of it. DATA_LOSS, naming file and byte, if it is damaged.
+  static absl::StatusOr<WorkerStateReader> Open(const std::string& path);
+
+  const WorkerStateId& id() const { return id_; }
+  // Bytes of data.
+  uint64_t size() const { return size_; }
+  // At most `max_bytes` from `position` on; empty at the end.
+  absl::StatusOr<std::string> Read(uint64_t position, uint64_t max_bytes) const;
+
+ private:
+  WorkerStateReader(FileReader file, const WorkerStateId& id, uint64_t size)
+      : file_(std::move(file)), id_(id), size_(size) {}
+  absl::Status CheckData(uint32_t crc) const;
+
+  FileReader file_;
+  WorkerStateId id_;
+  uint64_t size_;
+};
+
+}  // namespace leeway

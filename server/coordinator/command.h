@@ -1,0 +1,85 @@
+// What the coordinator's core wants done, in order. The service does it; a test looks at it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/clock.h"
+#include "leeway/v1/checkpoint.pb.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// Where a server's ShardControl is; commands to it go there from now on, and none of before.
+struct ConnectServer {
+  uint32_t server = 0;
+  std::string address;
+};
+
+// Answered by ConfigureDone with the same round.
+struct ConfigureServer {
+  uint32_t server = 0;
+  uint64_t round = 0;
+  v1::ConfigureRequest request;
+  Time deadline;
+};
+
+// To every server, in order with the others, until each has heard it.
+struct SetLive {
+  uint32_t rank = 0;
+  bool live = false;
+};
+
+// To every server; each answers by ShardSaved.
+struct SaveAll {
+  uint64_t clock = 0;
+  Time deadline;
+};
+
+// A worker's state that lies in the folder of an older cut than the one it becomes part of.
+struct AdoptState {
+  uint32_t rank = 0;
+  uint64_t from_clock = 0;
+  std::string file;
+};
+
+// Answered by ManifestWritten.
+struct WriteManifest {
+  v1::CheckpointManifest manifest;
+  // Done first.
+  std::vector<AdoptState> adopt;
+};
+
+// To every connected server; each answers by ShutdownDone.
+struct ShutdownServers {
+  Time deadline;
+};
+
+// The rest is for the log and metrics.jsonl.
+struct StepRecord {
+  uint32_t rank = 0;
+  v1::StepMetrics metrics;
+};
+struct EvaluationRecord {
+  uint32_t rank = 0;
+  v1::EvaluationMetrics metrics;
+};
+struct Event {
+  // job_started, worker_registered, worker_lost, ...: metrics_log.h lists them.
+  std::string name;
+  std::optional<uint32_t> rank;
+  std::optional<uint32_t> server;
+  std::optional<uint64_t> incarnation;
+  std::optional<uint64_t> clock;
+  // finished, stopped, failed.
+  std::string state;
+  std::string message;
+};
+
+using Command = std::variant<ConnectServer, ConfigureServer, SetLive, SaveAll, WriteManifest,
+                             ShutdownServers, StepRecord, EvaluationRecord, Event>;
+
+}  // namespace leeway

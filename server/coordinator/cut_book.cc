@@ -1,0 +1,160 @@
+#include "server/coordinator/cut_book.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// A fast worker may be many cuts ahead of a slow one; past this its states are refused.
+constexpr size_t kOpenCutsMax = 1024;
+
+}  // namespace
+
+absl::Status CutBook::CheckRoom(uint64_t clock) const {
+  if (cuts_.count(clock) > 0 || cuts_.size() < kOpenCutsMax) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("the cut at clock ", clock, ": ", cuts_.size(),
+                                                   " earlier cuts wait for parts"));
+}
+
+bool CutBook::Settled(uint64_t clock) const {
+  return (newest_ && clock <= *newest_) || Failed(clock) || Writing(clock);
+}
+
+absl::Status CutBook::AddShard(uint64_t clock, uint32_t server, const v1::SavedShard& shard,
+                               Time now) {
+  if (Settled(clock)) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckRoom(clock));
+  Cut& cut = cuts_[clock];
+  if (!cut.since) cut.since = now;
+  const auto [place, fresh] = cut.shards.try_emplace(server, shard);
+  if (!fresh && place->second.sha256() != shard.sha256()) {
+    cut.error = absl::StrCat("server ", server, " reported two different parts");
+    return absl::FailedPreconditionError(absl::StrCat("the cut at clock ", clock, ": ", cut.error));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CutBook::AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file) {
+  StateFile& newest = newest_states_[rank];
+  const bool in_writing = Writing(clock);
+  if (!in_writing && clock >= newest.clock) newest = {clock, file};
+  if (Settled(clock)) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckRoom(clock));
+  cuts_[clock].states[rank] = file;
+  return absl::OkStatus();
+}
+
+bool CutBook::Fail(uint64_t clock, const std::string& error) {
+  if (Settled(clock)) return false;
+  cuts_[clock].error = error.empty() ? "unknown error" : error;
+  return true;
+}
+
+void CutBook::BeginLast(uint64_t clock, Time now) {
+  if (newest_ && clock <= *newest_) return;
+  Cut& cut = cuts_[clock];
+  if (cut.writing) return;
+  if (!cut.error.empty()) {
+    cut.error.clear();
+    cut.shards.clear();
+  }
+  cut.since = now;
+}
+
+std::optional<CutParts> CutBook::TakeWhole(const Needs& needs) {
+  for (auto cut = cuts_.rbegin(); cut != cuts_.rend(); ++cut) {
+    std::optional<CutParts> parts = Whole(cut->first, cut->second, needs);
+    if (!parts) continue;
+    cut->second.writing = true;
+    return parts;
+  }
+  return std::nullopt;
+}
+
+std::optional<CutParts> CutBook::Whole(uint64_t clock, const Cut& cut, const Needs& needs) const {
+  if (cut.writing || !cut.error.empty() || cut.shards.size() != servers_) return std::nullopt;
+  CutParts parts;
+  parts.clock = clock;
+  for (uint32_t rank = 0; states_ && rank < ranks_; ++rank) {
+    std::optional<StateFile> state = StateOf(clock, cut, rank, needs);
+    if (!state) return std::nullopt;
+    if (!state->file.file().empty()) parts.states[rank] = *std::move(state);
+  }
+  for (const auto& [server, shard] : cut.shards) parts.shards.push_back(shard);
+  return parts;
+}
+
+std::optional<StateFile> CutBook::StateOf(uint64_t clock, const Cut& cut, uint32_t rank,
+                                          const Needs& needs) const {
+  if (const auto exact = cut.states.find(rank); exact != cut.states.end()) {
+    return StateFile{clock, exact->second};
+  }
+  const auto [need, left_at] = needs(rank);
+  const auto newest = newest_states_.find(rank);
+  if (need == StateNeed::kIfAny) {
+    return newest == newest_states_.end() ? StateFile{} : newest->second;
+  }
+  if (need == StateNeed::kAtLeaving && newest != newest_states_.end() &&
+      newest->second.clock >= left_at) {
+    return newest->second;
+  }
+  return std::nullopt;
+}
+
+void CutBook::Written(uint64_t clock, bool durable) {
+  const auto written = cuts_.find(clock);
+  if (written == cuts_.end()) return;
+  if (!durable) {
+    written->second.writing = false;
+    written->second.error = "its manifest could not be written";
+    return;
+  }
+  newest_ = std::max(clock, newest_.value_or(0));
+  cuts_.erase(cuts_.begin(), std::next(written));
+}
+
+std::vector<uint64_t> CutBook::Expire(Time now, Duration limit) {
+  std::vector<uint64_t> expired;
+  for (auto& [clock, cut] : cuts_) {
+    if (cut.writing || !cut.error.empty() || !cut.since || now - *cut.since <= limit) continue;
+    cut.error = "parts are missing";
+    expired.push_back(clock);
+  }
+  return expired;
+}
+
+bool CutBook::Failed(uint64_t clock) const {
+  const auto cut = cuts_.find(clock);
+  return cut != cuts_.end() && !cut->second.error.empty();
+}
+
+bool CutBook::Writing(uint64_t clock) const {
+  const auto cut = cuts_.find(clock);
+  return cut != cuts_.end() && cut->second.writing;
+}
+
+bool CutBook::HasAllShards(uint64_t clock) const {
+  const auto cut = cuts_.find(clock);
+  return cut != cuts_.end() && cut->second.shards.size() == servers_;
+}
+
+std::string CutBook::Missing(uint64_t clock, const Needs& needs) const {
+  static const Cut kEmpty;
+  const auto found = cuts_.find(clock);
+  const Cut& cut = found == cuts_.end() ? kEmpty : found->second;
+  std::vector<std::string> missing;
+  for (uint32_t server = 0; server < servers_; ++server) {
+    if (cut.shards.count(server) == 0) missing.push_back(absl::StrCat("server ", server));
+  }
+  for (uint32_t rank = 0; states_ && rank < ranks_; ++rank) {
+    if (StateOf(clock, cut, rank, needs)) continue;
+    missing.push_back(absl::StrCat("the state of worker ", rank));
+  }
+  return absl::StrJoin(missing, ", ");
+}
+
+}  // namespace leeway

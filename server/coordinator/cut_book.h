@@ -1,0 +1,103 @@
+// Collects the parts of cuts until each is whole: a manifest is written for a cut only when every
+// server's part, and the state of every worker that keeps some, is durable.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/clock.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// A worker's state file, in the folder of the cut at `clock`.
+struct StateFile {
+  uint64_t clock = 0;
+  v1::SavedShard file;
+};
+
+// What a cut needs of a rank.
+enum class StateNeed {
+  // Its state at the cut's clock.
+  kAtCut,
+  // It has left: its newest state, which must be of the clock at which it left.
+  kAtLeaving,
+  // It failed or vanished: its newest state if it ever handed one in.
+  kIfAny,
+};
+
+struct CutParts {
+  uint64_t clock = 0;
+  // By server.
+  std::vector<v1::SavedShard> shards;
+  // By rank, which may lie in the folder of an older cut.
+  std::map<uint32_t, StateFile> states;
+};
+
+// Pure; not thread-safe.
+class CutBook {
+ public:
+  // Of a rank, and if kAtLeaving the clock at which it left.
+  using Needs = std::function<std::pair<StateNeed, uint64_t>(uint32_t rank)>;
+
+  // `newest`: the complete checkpoint that the job was resumed from. `states`: workers keep state.
+  CutBook(uint32_t servers, uint32_t ranks, bool states, std::optional<uint64_t> newest)
+      : servers_(servers), ranks_(ranks), states_(states), newest_(newest) {}
+
+  // Parts of cuts that are complete, failed or retired are ignored. RESOURCE_EXHAUSTED when too many
+  // cuts are open; a server that reports two different parts spoils the cut.
+  absl::Status AddShard(uint64_t clock, uint32_t server, const v1::SavedShard& shard, Time now);
+  absl::Status AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file);
+  // The cut never completes. True the first time.
+  bool Fail(uint64_t clock, const std::string& error);
+  // Begins the job's last cut, afresh where one at that clock had failed. Nothing to do if it is done
+  // or in writing.
+  void BeginLast(uint64_t clock, Time now);
+
+  // A cut that has become whole, newest first; its manifest is in writing from now on. None: nullopt.
+  std::optional<CutParts> TakeWhole(const Needs& needs);
+  // The manifest is durable (older open cuts are dropped), or not (the cut has failed).
+  void Written(uint64_t clock, bool durable);
+  // Cuts that have had some part for longer than `limit` fail: their clocks.
+  std::vector<uint64_t> Expire(Time now, Duration limit);
+
+  // Clock of the newest complete cut.
+  std::optional<uint64_t> newest() const { return newest_; }
+  bool Failed(uint64_t clock) const;
+  bool Writing(uint64_t clock) const;
+  bool HasAllShards(uint64_t clock) const;
+  // In words: "server 1, the state of worker 2"; empty if whole.
+  std::string Missing(uint64_t clock, const Needs& needs) const;
+
+ private:
+  struct Cut {
+    std::map<uint32_t, v1::SavedShard> shards;
+    std::map<uint32_t, v1::SavedShard> states;
+    // When its first shard came.
+    std::optional<Time> since;
+    bool writing = false;
+    std::string error;
+  };
+
+  absl::Status CheckRoom(uint64_t clock) const;
+  bool Settled(uint64_t clock) const;
+  // The rank's part of the cut; nullopt: missing. An empty file name: none is needed.
+  std::optional<StateFile> StateOf(uint64_t clock, const Cut& cut, uint32_t rank,
+                                   const Needs& needs) const;
+  std::optional<CutParts> Whole(uint64_t clock, const Cut& cut, const Needs& needs) const;
+
+  const uint32_t servers_;
+  const uint32_t ranks_;
+  const bool states_;
+  std::optional<uint64_t> newest_;
+  std::map<uint64_t, Cut> cuts_;
+  // By rank; where it lies after adoption.
+  std::map<uint32_t, StateFile> newest_states_;
+};
+
+}  // namespace leeway

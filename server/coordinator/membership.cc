@@ -1,0 +1,169 @@
+#include "server/coordinator/membership.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// Past lives remembered per rank: more than a launcher's restarts.
+constexpr size_t kPastLivesMax = 64;
+
+std::string Name(const Identity& who) { return absl::StrCat("process ", who.pid, " on ", who.host); }
+
+}  // namespace
+
+const char* RankStateName(RankState state) {
+  switch (state) {
+    case RankState::kWaiting:
+      return "waiting";
+    case RankState::kRunning:
+      return "running";
+    case RankState::kLost:
+      return "lost";
+    case RankState::kFinished:
+      return "finished";
+    case RankState::kStopped:
+      return "stopped";
+    case RankState::kFailed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+Membership::Membership(uint32_t ranks, uint64_t incarnation_base, uint64_t clock, Duration lease)
+    : incarnation_base_(incarnation_base), lease_(lease), ranks_(ranks) {
+  for (Rank& rank : ranks_) {
+    rank.incarnation = incarnation_base_;
+    rank.clock = clock;
+  }
+}
+
+absl::StatusOr<Membership::Claimed> Membership::Claim(std::optional<uint32_t> asked,
+                                                      const Identity& who, Time now) {
+  ASSIGN_OR_RETURN(const uint32_t number, Place(asked, who));
+  Rank& rank = ranks_[number];
+  const bool held = rank.incarnation > incarnation_base_;
+  if (held && std::find(rank.past.begin(), rank.past.end(), who) != rank.past.end()) {
+    return absl::AbortedError(absl::StrCat(Name(who), " was worker ", number, " once; ",
+                                           Name(rank.life), " has taken its place: stop"));
+  }
+  if (rank.left()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("worker ", number, " has ", RankStateName(rank.state), " and left the job"));
+  }
+  if (held && rank.life == who) {
+    return Claimed{number, false};
+  }
+  if (held) {
+    holders_.erase(rank.life);
+    if (rank.past.size() == kPastLivesMax) rank.past.erase(rank.past.begin());
+    rank.past.push_back(rank.life);
+  }
+  ++rank.incarnation;
+  rank.life = who;
+  rank.reported = false;
+  rank.state = RankState::kRunning;
+  rank.seen = rank.since = now;
+  holders_[who] = number;
+  return Claimed{number, true};
+}
+
+absl::StatusOr<uint32_t> Membership::Place(std::optional<uint32_t> asked,
+                                           const Identity& who) const {
+  if (!asked) {
+    if (const auto holder = Holder(who)) return *holder;
+    return FreePlace();
+  }
+  if (*asked >= size()) {
+    return absl::InvalidArgumentError(absl::StrCat(Name(who), " asks for rank ", *asked,
+                                                   " of a job with ", size(),
+                                                   " workers: ranks are 0 to ", size() - 1));
+  }
+  return *asked;
+}
+
+absl::StatusOr<uint32_t> Membership::FreePlace() const {
+  for (const RankState wanted : {RankState::kWaiting, RankState::kLost}) {
+    const auto found = std::find_if(ranks_.begin(), ranks_.end(),
+                                    [&](const Rank& rank) { return rank.state == wanted; });
+    if (found != ranks_.end()) return static_cast<uint32_t>(found - ranks_.begin());
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("all ", size(), " ranks are taken; name one with --rank to replace its worker"));
+}
+
+absl::Status Membership::Check(uint32_t rank, uint64_t incarnation) const {
+  if (rank >= size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " of a job with ", size(), " workers"));
+  }
+  const Rank& current = ranks_[rank];
+  if (current.incarnation == incarnation_base_ || incarnation > current.incarnation) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "worker ", rank, " incarnation ", incarnation, " is not known here: register first"));
+  }
+  if (incarnation < current.incarnation) {
+    return absl::AbortedError(absl::StrCat("worker ", rank, " incarnation ", incarnation,
+                                           " has been replaced by incarnation ",
+                                           current.incarnation, ", ", Name(current.life), ": stop"));
+  }
+  return absl::OkStatus();
+}
+
+bool Membership::Seen(uint32_t rank, Time now) {
+  Rank& current = ranks_[rank];
+  current.seen = now;
+  if (current.state != RankState::kLost) return false;
+  current.state = RankState::kRunning;
+  current.since = now;
+  return true;
+}
+
+void Membership::Report(uint32_t rank, uint64_t clock) {
+  Rank& current = ranks_[rank];
+  current.clock = current.reported ? std::max(current.clock, clock) : clock;
+  current.reported = true;
+}
+
+void Membership::Leave(uint32_t rank, RankState state, uint64_t clock, Time now) {
+  Report(rank, clock);
+  ranks_[rank].state = state;
+  ranks_[rank].since = now;
+}
+
+std::vector<uint32_t> Membership::Expire(Time now) {
+  std::vector<uint32_t> lost;
+  for (uint32_t i = 0; i < size(); ++i) {
+    Rank& rank = ranks_[i];
+    if (rank.state != RankState::kRunning || now - rank.seen <= lease_) continue;
+    rank.state = RankState::kLost;
+    rank.since = now;
+    lost.push_back(i);
+  }
+  return lost;
+}
+
+void Membership::Forgive(Time now) {
+  for (Rank& rank : ranks_) rank.seen = now;
+}
+
+std::optional<uint32_t> Membership::Holder(const Identity& who) const {
+  const auto found = holders_.find(who);
+  if (found == holders_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::vector<uint32_t> Membership::In(std::initializer_list<RankState> states) const {
+  std::vector<uint32_t> found;
+  for (uint32_t i = 0; i < size(); ++i) {
+    if (std::find(states.begin(), states.end(), ranks_[i].state) != states.end()) {
+      found.push_back(i);
+    }
+  }
+  return found;
+}
+
+}  // namespace leeway

@@ -1,0 +1,105 @@
+// The workers' ranks: who holds which, in which life, and since when it is silent.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+
+namespace leeway {
+
+// Which process: a registration repeated with the same identity is the same life.
+struct Identity {
+  std::string host;
+  uint32_t pid = 0;
+  uint64_t nonce = 0;
+  auto operator<=>(const Identity&) const = default;
+};
+
+enum class RankState {
+  // Nobody has held it yet.
+  kWaiting,
+  kRunning,
+  // Silent for longer than its lease, or gone before its time: the rank waits for a new life.
+  kLost,
+  // Left for good.
+  kFinished,
+  kStopped,
+  kFailed,
+};
+const char* RankStateName(RankState state);
+
+struct Rank {
+  RankState state = RankState::kWaiting;
+  uint64_t incarnation = 0;
+  Identity life;
+  // Lives that newer ones have replaced, newest last: their late messages must not win the rank back.
+  std::vector<Identity> past;
+  Time seen;
+  // When `state` last changed.
+  Time since;
+  // Exchanges completed, as far as is known.
+  uint64_t clock = 0;
+  // This life has said its clock.
+  bool reported = false;
+
+  bool left() const { return state >= RankState::kFinished; }
+};
+
+// Gives out ranks and incarnations. No two lives of a rank ever have the same incarnation, whatever is
+// lost, repeated or reordered; they rise by one from `incarnation_base` + 1. Pure; not thread-safe.
+class Membership {
+ public:
+  // `clock`: where every rank stands at the start (0, or the checkpoint's cut).
+  Membership(uint32_t ranks, uint64_t incarnation_base, uint64_t clock, Duration lease);
+
+  struct Claimed {
+    uint32_t rank = 0;
+    bool new_life = false;
+  };
+  // The rank asked for, or the lowest free one, or the lowest lost one. Asking by number for a rank
+  // that another process holds replaces it: a launcher restarts a killed worker before its lease ends.
+  // INVALID_ARGUMENT: no such rank. ABORTED: the process has been replaced itself. FAILED_PRECONDITION:
+  // the rank has left for good, or all are taken.
+  absl::StatusOr<Claimed> Claim(std::optional<uint32_t> asked, const Identity& who, Time now);
+
+  // Is `incarnation` the rank's life now? INVALID_ARGUMENT, FAILED_PRECONDITION (nobody holds the rank)
+  // or ABORTED (a newer life does).
+  absl::Status Check(uint32_t rank, uint64_t incarnation) const;
+
+  // A sign of life of the rank's current life: true if it had been lost and is back.
+  bool Seen(uint32_t rank, Time now);
+  // The current life's clock; never falls within a life.
+  void Report(uint32_t rank, uint64_t clock);
+  // `state`: kFinished, kStopped, kFailed, or kLost for one that goes before its time.
+  void Leave(uint32_t rank, RankState state, uint64_t clock, Time now);
+
+  // Ranks whose lease has ended; they are lost now.
+  std::vector<uint32_t> Expire(Time now);
+  // Every lease counts from `now`: nobody could be heard.
+  void Forgive(Time now);
+
+  uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }
+  const Rank& operator[](uint32_t rank) const { return ranks_[rank]; }
+  std::optional<uint32_t> Holder(const Identity& who) const;
+  // Ranks in one of the states, in order.
+  std::vector<uint32_t> In(std::initializer_list<RankState> states) const;
+
+ private:
+  absl::StatusOr<uint32_t> Place(std::optional<uint32_t> asked, const Identity& who) const;
+  absl::StatusOr<uint32_t> FreePlace() const;
+
+  const uint64_t incarnation_base_;
+  const Duration lease_;
+  std::vector<Rank> ranks_;
+  // Current lives.
+  std::map<Identity, uint32_t> holders_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,101 @@
+#include "server/coordinator/server_table.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+
+const char* ServerStateName(ServerState state) {
+  switch (state) {
+    case ServerState::kWaiting:
+      return "waiting";
+    case ServerState::kRegistered:
+      return "registered";
+    case ServerState::kReady:
+      return "ready";
+    case ServerState::kLost:
+      return "lost";
+  }
+  return "unknown";
+}
+
+absl::Status ServerTable::Check(const v1::RegisterServerRequest& request) const {
+  if (request.index() >= size()) {
+    return absl::InvalidArgumentError(absl::StrCat("server index ", request.index(),
+                                                   " of a job with ", size(),
+                                                   " servers: indices are 0 to ", size() - 1));
+  }
+  if (request.address().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "server ", request.index(), " does not say where it is reached: give it an address"));
+  }
+  return absl::OkStatus();
+}
+
+bool ServerTable::Known(const v1::RegisterServerRequest& request) const {
+  const ServerEntry& entry = servers_[request.index()];
+  return entry.state != ServerState::kWaiting && entry.address == request.address() &&
+         entry.nonce == request.nonce();
+}
+
+void ServerTable::Register(const v1::RegisterServerRequest& request, Time now) {
+  ServerEntry& entry = servers_[request.index()];
+  entry.state = ServerState::kRegistered;
+  entry.address = request.address();
+  entry.nonce = request.nonce();
+  entry.seen = now;
+}
+
+bool ServerTable::Seen(uint32_t index, Time now) {
+  ServerEntry& entry = servers_[index];
+  entry.seen = now;
+  if (entry.state != ServerState::kLost) return false;
+  entry.state = ServerState::kRegistered;
+  return true;
+}
+
+void ServerTable::MarkAllUnready() {
+  for (ServerEntry& entry : servers_) {
+    if (entry.state == ServerState::kReady) entry.state = ServerState::kRegistered;
+  }
+}
+
+std::vector<uint32_t> ServerTable::Expire(Time now) {
+  std::vector<uint32_t> lost;
+  for (uint32_t i = 0; i < size(); ++i) {
+    ServerEntry& entry = servers_[i];
+    if (!entry.here() || now - entry.seen <= lease_) continue;
+    entry.state = ServerState::kLost;
+    lost.push_back(i);
+  }
+  return lost;
+}
+
+void ServerTable::Forgive(Time now) {
+  for (ServerEntry& entry : servers_) entry.seen = now;
+}
+
+std::vector<uint32_t> ServerTable::Missing() const {
+  std::vector<uint32_t> missing;
+  for (uint32_t i = 0; i < size(); ++i) {
+    if (!servers_[i].here()) missing.push_back(i);
+  }
+  return missing;
+}
+
+std::vector<uint32_t> ServerTable::Unready() const {
+  std::vector<uint32_t> unready;
+  for (uint32_t i = 0; i < size(); ++i) {
+    if (servers_[i].state != ServerState::kReady) unready.push_back(i);
+  }
+  return unready;
+}
+
+bool ServerTable::AllShutDown() const {
+  return std::all_of(servers_.begin(), servers_.end(), [](const ServerEntry& entry) {
+    return entry.shut_down || !entry.here();
+  });
+}
+
+}  // namespace leeway

@@ -1,0 +1,280 @@
+#include "server/core/block_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace leeway {
+
+BlockCore::BlockCore(uint32_t block, const ConsistencyRules& rules)
+    : block_(block), rules_(rules), ranks_(rules.workers) {
+  progress_.clocks.assign(rules.workers, 0);
+}
+
+Decisions BlockCore::OnInitialized(BlockProgress progress) {
+  Decisions decisions;
+  if (initialized_) return decisions;
+  initialized_ = true;
+  progress_ = std::move(progress);
+  progress_.clocks.resize(ranks_.size(), 0);
+  for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].next = progress_.clocks[r];
+  if (rules_.cut_every > 0) {
+    next_cut_ = (SlowestClock() / rules_.cut_every + 1) * rules_.cut_every;
+  }
+  ReleaseWaiters(decisions);
+  return decisions;
+}
+
+absl::StatusOr<uint64_t> BlockCore::OnAttach(uint32_t rank, uint64_t incarnation) {
+  absl::Status status = CheckSender({rank, incarnation, 0});
+  if (!status.ok()) return status;
+  return ranks_[rank].next;
+}
+
+Decisions BlockCore::OnContribution(const Sender& sender, RequestId request, bool wants_reply,
+                                    uint64_t now) {
+  Decisions decisions;
+  absl::Status status = CheckSender(sender);
+  if (status.ok()) status = CheckClock(sender);
+  if (!status.ok()) {
+    decisions.refusals.push_back({request, std::move(status)});
+    return decisions;
+  }
+  Rank& rank = ranks_[sender.rank];
+  const bool duplicate = sender.clock < rank.next;
+  if (!duplicate) {
+    decisions.accepted = true;
+    rank.next = sender.clock + 1;
+    pending_.push_back({sender.rank, sender.clock, request});
+    BeginUpdate(decisions);
+  }
+  if (wants_reply) {
+    const Sender reader{sender.rank, sender.incarnation, sender.clock + 1};
+    AddReader({request, reader, rules_.elastic, duplicate, now}, decisions);
+  } else {
+    decisions.answers.push_back({request, Readable::kCurrent, 0, duplicate});
+  }
+  return decisions;
+}
+
+Decisions BlockCore::OnRead(const Sender& sender, RequestId request, uint64_t now) {
+  Decisions decisions;
+  absl::Status status = CheckSender(sender);
+  if (!status.ok()) {
+    decisions.refusals.push_back({request, std::move(status)});
+    return decisions;
+  }
+  AddReader({request, sender, false, false, now}, decisions);
+  return decisions;
+}
+
+Decisions BlockCore::OnReadLatest(RequestId request, uint64_t now) {
+  Decisions decisions;
+  AddReader({request, std::nullopt, false, false, now}, decisions);
+  return decisions;
+}
+
+Decisions BlockCore::OnApplied() {
+  Decisions decisions;
+  ++progress_.version;
+  for (const Pending& contribution : running_) {
+    progress_.clocks[contribution.rank] = contribution.clock + 1;
+  }
+  running_.clear();
+  TakeCut(decisions);
+  // Before the next update: it may overwrite in place what these readers are to see.
+  ReleaseWaiters(decisions);
+  BeginUpdate(decisions);
+  return decisions;
+}
+
+Decisions BlockCore::OnSetLive(uint32_t rank, bool live) {
+  Decisions decisions;
+  if (rank >= ranks_.size()) return decisions;
+  ranks_[rank].live = live;
+  if (!initialized_) return decisions;
+  if (running_.empty()) TakeCut(decisions);
+  ReleaseWaiters(decisions);
+  return decisions;
+}
+
+Decisions BlockCore::OnTick(uint64_t since) {
+  Decisions decisions;
+  std::erase_if(waiters_, [&](const Waiter& waiter) {
+    if (waiter.since > since) return false;
+    decisions.refusals.push_back({waiter.request, absl::UnavailableError(Missing(waiter))});
+    return true;
+  });
+  return decisions;
+}
+
+absl::Status BlockCore::CheckSender(const Sender& sender) {
+  if (sender.rank >= ranks_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("header.rank: worker ", sender.rank,
+                                                   " of a job with ", ranks_.size(), " workers"));
+  }
+  Rank& rank = ranks_[sender.rank];
+  if (sender.incarnation < rank.incarnation) {
+    return absl::AbortedError(absl::StrCat(
+        "header.incarnation: worker ", sender.rank, " (incarnation ", sender.incarnation,
+        ") was replaced by incarnation ", rank.incarnation, "; this process must stop"));
+  }
+  rank.incarnation = sender.incarnation;
+  return absl::OkStatus();
+}
+
+absl::Status BlockCore::CheckClock(const Sender& sender) const {
+  if (!initialized_) {
+    return absl::UnavailableError(
+        absl::StrCat("block ", block_, " waits for its first version (Initialize)"));
+  }
+  const Rank& rank = ranks_[sender.rank];
+  if (sender.clock > rank.next) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "header.clock: worker ", sender.rank, " hands in clock ", sender.clock, " for block ",
+        block_, ", which wants its clock ", rank.next, " first"));
+  }
+  const bool ahead = rules_.mode == Consistency::kSync && sender.clock == rank.next &&
+                     sender.clock > progress_.version;
+  if (ahead) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "header.clock: worker ", sender.rank, " hands in clock ", sender.clock, " for block ",
+        block_, " before clock ", progress_.version, " is complete; pull clock ", sender.clock,
+        " first"));
+  }
+  return absl::OkStatus();
+}
+
+void BlockCore::AddReader(Waiter waiter, Decisions& decisions) {
+  if (waiter.reader.has_value()) {
+    absl::Status status = CheckReadable(*waiter.reader);
+    if (!status.ok()) {
+      decisions.refusals.push_back({waiter.request, std::move(status)});
+      return;
+    }
+  }
+  if (std::optional<Answer> answer = TryRead(waiter)) {
+    decisions.answers.push_back(*answer);
+  } else {
+    waiters_.push_back(std::move(waiter));
+  }
+}
+
+absl::Status BlockCore::CheckReadable(const Sender& reader) const {
+  const Rank& rank = ranks_[reader.rank];
+  if (reader.clock > rank.next) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "header.clock: worker ", reader.rank, " reads block ", block_, " for clock ", reader.clock,
+        " before it has handed in clock ", rank.next));
+  }
+  if (rules_.mode == Consistency::kSync && initialized_ && reader.clock + 1 < progress_.version) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "header.clock: worker ", reader.rank, " reads block ", block_, " for clock ", reader.clock,
+        ", but it is at version ", progress_.version, " and only the one before is kept"));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<Answer> BlockCore::TryRead(const Waiter& waiter) const {
+  if (!initialized_) return std::nullopt;
+  if (rules_.mode == Consistency::kSync) return TryReadSync(waiter);
+  // The update that runs may be writing in place.
+  if (!running_.empty()) return std::nullopt;
+  Answer answer{waiter.request, Readable::kCurrent, 0, waiter.duplicate};
+  if (!waiter.reader.has_value()) return answer;
+  if (!MayRead(*waiter.reader)) return std::nullopt;
+  answer.staleness = StalenessOf(*waiter.reader);
+  return answer;
+}
+
+// In sync mode an update writes into another buffer, so reading need not wait for it.
+std::optional<Answer> BlockCore::TryReadSync(const Waiter& waiter) const {
+  Answer answer{waiter.request, Readable::kCurrent, 0, waiter.duplicate};
+  if (!waiter.reader.has_value()) return answer;
+  const uint64_t clock = waiter.reader->clock;
+  if (progress_.version < clock) return std::nullopt;
+  const bool older = progress_.version > clock;
+  answer.which = older || waiter.before ? Readable::kPrevious : Readable::kCurrent;
+  return answer;
+}
+
+bool BlockCore::MayRead(const Sender& reader) const {
+  if (progress_.clocks[reader.rank] < reader.clock) return false;
+  if (rules_.mode == Consistency::kAsync) return true;
+  return StalenessOf(reader) <= rules_.staleness;
+}
+
+void BlockCore::ReleaseWaiters(Decisions& decisions) {
+  std::erase_if(waiters_, [&](const Waiter& waiter) {
+    std::optional<Answer> answer = TryRead(waiter);
+    if (!answer.has_value()) return false;
+    decisions.answers.push_back(*answer);
+    return true;
+  });
+}
+
+void BlockCore::BeginUpdate(Decisions& decisions) {
+  if (!running_.empty() || pending_.empty()) return;
+  if (rules_.mode == Consistency::kSync) {
+    if (pending_.size() < ranks_.size()) return;
+    running_.assign(pending_.begin(), pending_.end());
+    pending_.clear();
+    std::sort(running_.begin(), running_.end(),
+              [](const Pending& a, const Pending& b) { return a.rank < b.rank; });
+  } else {
+    running_.push_back(pending_.front());
+    pending_.pop_front();
+  }
+  Update update{running_.front().clock, {}};
+  for (const Pending& contribution : running_) update.contributions.push_back(contribution.request);
+  decisions.update = std::move(update);
+}
+
+void BlockCore::TakeCut(Decisions& decisions) {
+  if (rules_.cut_every == 0 || SlowestClock() < next_cut_) return;
+  const uint64_t cut = SlowestClock() / rules_.cut_every * rules_.cut_every;
+  decisions.cut = cut;
+  next_cut_ = cut + rules_.cut_every;
+}
+
+uint64_t BlockCore::SlowestClock() const {
+  std::optional<uint64_t> slowest;
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    if (!ranks_[r].live && rules_.mode != Consistency::kSync) continue;
+    slowest = std::min(slowest.value_or(progress_.clocks[r]), progress_.clocks[r]);
+  }
+  if (slowest.has_value()) return *slowest;
+  return *std::max_element(progress_.clocks.begin(), progress_.clocks.end());
+}
+
+uint64_t BlockCore::StalenessOf(const Sender& reader) const {
+  const uint64_t slowest = SlowestClock();
+  return reader.clock > slowest ? reader.clock - slowest : 0;
+}
+
+std::string BlockCore::Missing(const Waiter& waiter) const {
+  const std::string what = absl::StrCat("block ", block_);
+  if (!initialized_) return absl::StrCat(what, " waits for its first version (Initialize)");
+  if (!waiter.reader.has_value()) return absl::StrCat(what, ": an update runs");
+  const uint64_t clock = waiter.reader->clock;
+  const bool sync = rules_.mode == Consistency::kSync;
+  const uint64_t slack = sync ? 0 : rules_.staleness;
+  std::vector<std::string> missing;
+  for (uint32_t r = 0; r < ranks_.size(); ++r) {
+    const uint64_t stands = sync ? ranks_[r].next : progress_.clocks[r];
+    const bool counts = sync || ranks_[r].live;
+    if (counts && stands + slack < clock) missing.push_back(Name(r));
+  }
+  if (missing.empty()) return absl::StrCat(what, ": an update runs");
+  return absl::StrCat(what, ", clock ", clock, ": waiting for ", absl::StrJoin(missing, ", "));
+}
+
+std::string BlockCore::Name(uint32_t rank) const {
+  return absl::StrCat("worker ", rank, " (at clock ", ranks_[rank].next,
+                      ranks_[rank].live ? ")" : ", lost)");
+}
+
+}  // namespace leeway

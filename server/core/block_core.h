@@ -1,0 +1,173 @@
+// What may happen to one block, and when: the consistency modes as a pure state machine. No threads,
+// clocks, RNG, I/O, gRPC or floats: inputs in, decisions out, so that every schedule can be tested.
+//
+// The rules (docs/consistency.md):
+// - A contribution is named (rank, clock) and accepted once; repeating it is harmless. A rank hands its
+//   clocks in one after the other. An older incarnation of a rank than the newest known is refused.
+// - sync: clock c is applied in one piece when every rank has handed it in, in rank order. A reader
+//   starting clock c gets version c exactly; version c - 1 stays readable until c + 1 is made, for a
+//   worker that died in between and does clock c - 1 again.
+// - bounded: applied on arrival. A reader starting clock c waits until every live rank's contributions
+//   of clocks < c - s, and its own of clocks < c, are applied. async: its own only.
+// - One update of the block runs at a time, in the order of acceptance.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace leeway {
+
+enum class Consistency { kSync, kBounded, kAsync };
+
+struct ConsistencyRules {
+  Consistency mode = Consistency::kSync;
+  // Clocks; bounded only.
+  uint64_t staleness = 0;
+  uint32_t workers = 1;
+  // The answer to a contribution is the block as it was before (elastic exchange).
+  bool elastic = false;
+  // Clocks between cuts; 0: none.
+  uint64_t cut_every = 0;
+};
+
+// Who speaks, at which clock.
+struct Sender {
+  uint32_t rank = 0;
+  uint64_t incarnation = 0;
+  uint64_t clock = 0;
+};
+
+// The driver's name for a request that waits for an answer.
+using RequestId = uint64_t;
+
+// Which state of the block answers a reader.
+enum class Readable { kCurrent, kPrevious };
+
+struct Answer {
+  RequestId request = 0;
+  Readable which = Readable::kCurrent;
+  // Clocks by which the slowest live rank is behind the reader's next clock.
+  uint64_t staleness = 0;
+  bool duplicate = false;
+};
+
+struct Refusal {
+  RequestId request = 0;
+  absl::Status status;
+};
+
+// An update to run, then to report by OnApplied: these contributions, in this order, as one aggregate.
+struct Update {
+  uint64_t clock = 0;
+  std::vector<RequestId> contributions;
+};
+
+// What the driver is to do, in this order: take the cut, answer, begin the update (which may overwrite
+// in place what was answered, unless somebody still holds it).
+struct Decisions {
+  // Hold the block as it is for the cut at this clock.
+  std::optional<uint64_t> cut;
+  std::vector<Answer> answers;
+  std::vector<Refusal> refusals;
+  std::optional<Update> update;
+  // Keep the contribution of the request just passed in until its update; else drop it.
+  bool accepted = false;
+};
+
+// Where a block stands: what a checkpoint holds beside its values.
+struct BlockProgress {
+  // Updates applied.
+  uint64_t version = 0;
+  // By rank: contributions applied, which is the next clock wanted.
+  std::vector<uint64_t> clocks;
+};
+
+// Not thread-safe. Time is the caller's, in any unit, never running backwards.
+class BlockCore {
+ public:
+  // `block` is for messages.
+  BlockCore(uint32_t block, const ConsistencyRules& rules);
+
+  // The block has its first version, or that of a checkpoint. Once; before it everything but
+  // OnSetLive and OnAttach is answered UNAVAILABLE.
+  Decisions OnInitialized(BlockProgress progress);
+
+  // A rank's new life begins. Returns the clock at which it goes on, or ABORTED if a newer one exists.
+  absl::StatusOr<uint64_t> OnAttach(uint32_t rank, uint64_t incarnation);
+  // `wants_reply`: the request is also a reader that starts sender.clock + 1; else it is answered when
+  // accepted.
+  Decisions OnContribution(const Sender& sender, RequestId request, bool wants_reply, uint64_t now);
+  // A reader that starts sender.clock.
+  Decisions OnRead(const Sender& sender, RequestId request, uint64_t now);
+  // A reader that takes what is there (no worker).
+  Decisions OnReadLatest(RequestId request, uint64_t now);
+  // The update last decided is done.
+  Decisions OnApplied();
+  // Whether a rank holds the others up. In sync mode every rank does, until it comes back.
+  Decisions OnSetLive(uint32_t rank, bool live);
+  // Refuses with UNAVAILABLE who has waited since before `since`, naming who is missing.
+  Decisions OnTick(uint64_t since);
+
+  bool initialized() const { return initialized_; }
+  bool has_waiters() const { return !waiters_.empty(); }
+  const BlockProgress& progress() const { return progress_; }
+
+ private:
+  struct Rank {
+    uint64_t incarnation = 0;
+    // The first clock not accepted yet.
+    uint64_t next = 0;
+    bool live = true;
+  };
+  struct Waiter {
+    RequestId request = 0;
+    // The clock that it starts; nothing: any state will do.
+    std::optional<Sender> reader;
+    // The contribution that it brought is to be answered with the state before.
+    bool before = false;
+    bool duplicate = false;
+    uint64_t since = 0;
+  };
+  struct Pending {
+    uint32_t rank = 0;
+    uint64_t clock = 0;
+    RequestId request = 0;
+  };
+
+  absl::Status CheckSender(const Sender& sender);
+  absl::Status CheckClock(const Sender& sender) const;
+  // Puts a reader in the queue, and answers it if it need not wait.
+  void AddReader(Waiter waiter, Decisions& decisions);
+  // Nothing: it must wait. A status: it never will be.
+  std::optional<Answer> TryRead(const Waiter& waiter) const;
+  std::optional<Answer> TryReadSync(const Waiter& waiter) const;
+  bool MayRead(const Sender& reader) const;
+  absl::Status CheckReadable(const Sender& reader) const;
+  void ReleaseWaiters(Decisions& decisions);
+  void BeginUpdate(Decisions& decisions);
+  void TakeCut(Decisions& decisions);
+  // Contributions of clocks below it have been applied from every rank that counts.
+  uint64_t SlowestClock() const;
+  uint64_t StalenessOf(const Sender& reader) const;
+  std::string Missing(const Waiter& waiter) const;
+  std::string Name(uint32_t rank) const;
+
+  const uint32_t block_;
+  const ConsistencyRules rules_;
+  bool initialized_ = false;
+  BlockProgress progress_;
+  std::vector<Rank> ranks_;
+  // Accepted, not yet in an update, in the order of acceptance.
+  std::deque<Pending> pending_;
+  // In the update that runs.
+  std::vector<Pending> running_;
+  std::vector<Waiter> waiters_;
+  uint64_t next_cut_ = 0;
+};
+
+}  // namespace leeway

@@ -1,0 +1,58 @@
+// The data plane's gRPC adaptor: decodes, asks the Shard, encodes. Payloads are never touched by
+// protobuf (raw methods over grpc::ByteBuffer, common/wire.h).
+#pragma once
+
+#include <memory>
+
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "leeway/v1/parameter_server.grpc.pb.h"
+#include "server/shard.h"
+
+namespace leeway {
+
+// Thread-safe.
+class ParameterService final
+    : public v1::ParameterServer::WithCallbackMethod_Attach<
+          v1::ParameterServer::WithRawCallbackMethod_Initialize<
+              v1::ParameterServer::WithRawCallbackMethod_Push<
+                  v1::ParameterServer::WithRawCallbackMethod_Pull<
+                      v1::ParameterServer::WithRawCallbackMethod_PushPull<
+                          v1::ParameterServer::Service>>>>> {
+ public:
+  // A waiting request is answered UNAVAILABLE, naming who is missing, after this long; the worker sends
+  // it again. So nobody waits in silence.
+  static constexpr Duration kWaitAtMost = std::chrono::seconds(2);
+
+  ParameterService() = default;
+
+  // From now on requests of `job` are served; before it they are UNAVAILABLE.
+  void Serve(uint64_t job, std::shared_ptr<Shard> shard);
+  // Gives up waits that are over; to be called a few times a second.
+  void Tick();
+
+  grpc::ServerUnaryReactor* Attach(grpc::CallbackServerContext* context,
+                                   const v1::AttachRequest* request,
+                                   v1::AttachReply* reply) override;
+  grpc::ServerUnaryReactor* Initialize(grpc::CallbackServerContext* context,
+                                       const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* reply) override;
+  grpc::ServerUnaryReactor* Push(grpc::CallbackServerContext* context,
+                                 const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) override;
+  grpc::ServerUnaryReactor* Pull(grpc::CallbackServerContext* context,
+                                 const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) override;
+  grpc::ServerUnaryReactor* PushPull(grpc::CallbackServerContext* context,
+                                     const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* reply) override;
+
+ private:
+  void Contribute(const grpc::ByteBuffer& request, bool wants_reply, Shard::Done done);
+  // The shard for a request of `job`.
+  absl::StatusOr<std::shared_ptr<Shard>> Find(uint64_t job);
+
+  Mutex mutex_;
+  uint64_t job_ GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<Shard> shard_ GUARDED_BY(mutex_);
+};
+
+}  // namespace leeway

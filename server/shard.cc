@@ -1,0 +1,333 @@
+#include "server/shard.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "common/update/combine.h"
+
+namespace leeway {
+namespace {
+
+ConsistencyRules RulesOf(const Shard::Options& options) {
+  const v1::TrainingJob& job = options.job;
+  ConsistencyRules rules;
+  switch (job.consistency().mode()) {
+    case v1::CONSISTENCY_MODE_SYNC:
+      rules.mode = Consistency::kSync;
+      break;
+    case v1::CONSISTENCY_MODE_BOUNDED:
+      rules.mode = Consistency::kBounded;
+      break;
+    case v1::CONSISTENCY_MODE_ASYNC:
+      rules.mode = Consistency::kAsync;
+      break;
+  }
+  rules.staleness = job.consistency().staleness();
+  rules.workers = job.workers().count();
+  rules.elastic = job.exchange().has_elastic();
+  rules.cut_every = options.cut_every;
+  return rules;
+}
+
+uint64_t Ticks(Time time) { return static_cast<uint64_t>(time.time_since_epoch().count()); }
+
+absl::Status FromWorker(const v1::ExchangeHeader& header, absl::string_view field,
+                        absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("worker ", header.rank(), ", block ", header.block(), ", clock ", header.clock(),
+                   ": ", field, ": ", what));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(const Options& options, CutListener* cuts) {
+  const uint32_t servers = options.job.servers().count();
+  ASSIGN_OR_RETURN(const BlockLayout layout, BlockLayout::FromWire(options.schema.total(), servers,
+                                                                   options.block_elements));
+  if (options.server >= servers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("server ", options.server, " of a job with ", servers, " servers"));
+  }
+  if (options.schema.trained() > options.schema.total()) {
+    return absl::InvalidArgumentError("schema.trained: more than schema.total");
+  }
+  std::unique_ptr<UpdateRule> rule;
+  if (options.job.exchange().has_elastic()) {
+    rule = MakeElasticRule(options.job.exchange().elastic().alpha());
+  } else {
+    ASSIGN_OR_RETURN(rule, MakeUpdateRule(options.job.update()));
+  }
+  return std::unique_ptr<Shard>(new Shard(options, layout, std::move(rule), cuts));
+}
+
+Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<UpdateRule> rule,
+             CutListener* cuts)
+    : sync_(options.job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC),
+      elastic_(options.job.exchange().has_elastic()),
+      workers_(options.job.workers().count()),
+      nominal_examples_(static_cast<double>(options.job.data().batch_size()) *
+                        std::max<uint64_t>(options.length.steps_per_clock(), 1)),
+      schedule_(elastic_ ? std::nullopt
+                         : std::optional(Schedule::OverClocks(options.job.update(), options.length))),
+      cuts_(cuts),
+      store_(layout, options.server, std::move(rule),
+             {.trained = options.schema.trained(), .elastic = elastic_, .keep_previous = sync_}) {
+  const ConsistencyRules rules = RulesOf(options);
+  for (uint32_t block = options.server; block < layout.blocks(); block += layout.servers()) {
+    slots_.push_back(std::make_unique<Slot>(block, rules));
+  }
+}
+
+absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnation) {
+  v1::AttachReply reply;
+  reply.set_clock(std::numeric_limits<uint64_t>::max());
+  for (const auto& slot : slots_) {
+    MutexLock lock(slot->mutex);
+    ASSIGN_OR_RETURN(const uint64_t clock, slot->core.OnAttach(rank, incarnation));
+    reply.set_clock(std::min(reply.clock(), clock));
+    if (!slot->core.initialized()) reply.set_needs_initialize(true);
+  }
+  return reply;
+}
+
+void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& payload, Done done) {
+  absl::Status status = Check(header);
+  if (status.ok()) status = CheckPayload(header, payload);
+  if (!status.ok()) return done(std::move(status));
+  Slot& slot = SlotOf(header.block());
+  BlockReading reading;
+  Outbox outbox;
+  {
+    // The copy is made under the lock: it happens once in a block's life, before anybody waits for it.
+    MutexLock lock(slot.mutex);
+    reading.duplicate = slot.core.initialized();
+    if (!reading.duplicate) {
+      store_.Set(slot.block, payload);
+      outbox = Act(slot, slot.core.OnInitialized({}));
+    }
+  }
+  Finish(slot, std::move(outbox));
+  done(std::move(reading));
+}
+
+void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
+                       Time now, Done done) {
+  absl::Status status = Check(header);
+  if (status.ok()) status = CheckPayload(header, payload);
+  if (!status.ok()) return done(std::move(status));
+  Slot& slot = SlotOf(header.block());
+  const RequestId request = next_request_.fetch_add(1, std::memory_order_relaxed);
+  Outbox outbox;
+  {
+    MutexLock lock(slot.mutex);
+    slot.readers[request].done = std::move(done);
+    slot.contributions[request] = {std::move(payload), header.examples()};
+    Decisions decisions = slot.core.OnContribution(
+        {header.rank(), header.incarnation(), header.clock()}, request, wants_reply, Ticks(now));
+    if (!decisions.accepted) slot.contributions.erase(request);
+    outbox = Act(slot, std::move(decisions));
+  }
+  Finish(slot, std::move(outbox));
+}
+
+void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done) {
+  if (absl::Status status = Check(header); !status.ok()) return done(std::move(status));
+  Slot& slot = SlotOf(header.block());
+  const RequestId request = next_request_.fetch_add(1, std::memory_order_relaxed);
+  Outbox outbox;
+  {
+    MutexLock lock(slot.mutex);
+    slot.readers[request].done = std::move(done);
+    const Sender sender{header.rank(), header.incarnation(), header.clock()};
+    outbox = Act(slot, latest ? slot.core.OnReadLatest(request, Ticks(now))
+                              : slot.core.OnRead(sender, request, Ticks(now)));
+  }
+  Finish(slot, std::move(outbox));
+}
+
+void Shard::Tick(Time since) {
+  for (const auto& slot : slots_) {
+    Outbox outbox;
+    {
+      MutexLock lock(slot->mutex);
+      if (!slot->core.has_waiters()) continue;
+      outbox = Act(*slot, slot->core.OnTick(Ticks(since)));
+    }
+    Finish(*slot, std::move(outbox));
+  }
+}
+
+void Shard::SetLive(uint32_t rank, bool live) {
+  for (const auto& slot : slots_) {
+    Outbox outbox;
+    {
+      MutexLock lock(slot->mutex);
+      outbox = Act(*slot, slot->core.OnSetLive(rank, live));
+    }
+    Finish(*slot, std::move(outbox));
+  }
+}
+
+void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress) {
+  Slot& slot = SlotOf(block);
+  Outbox outbox;
+  {
+    MutexLock lock(slot.mutex);
+    store_.Set(block, std::move(values));
+    outbox = Act(slot, slot.core.OnInitialized(std::move(progress)));
+  }
+  Finish(slot, std::move(outbox));
+}
+
+absl::StatusOr<std::vector<HeldBlock>> Shard::Hold() const {
+  std::vector<HeldBlock> held;
+  for (const auto& slot : slots_) {
+    MutexLock lock(slot->mutex);
+    BlockValues values = store_.Current(slot->block);
+    if (!slot->core.initialized() || !values.weights) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("block ", slot->block, " has no values, or an update of it runs"));
+    }
+    held.push_back({slot->block, std::move(values), slot->core.progress()});
+  }
+  return held;
+}
+
+absl::Status Shard::Check(const v1::ExchangeHeader& header) const {
+  const uint32_t blocks = store_.layout().blocks();
+  if (header.block() >= blocks) {
+    return FromWorker(header, "header.block", absl::StrCat("the model has ", blocks, " blocks"));
+  }
+  if (!store_.Has(header.block())) {
+    return FromWorker(header, "header.block",
+                      absl::StrCat("lives on server ", store_.layout().ServerOf(header.block()),
+                                   ", this is server ", store_.server()));
+  }
+  if (header.rank() >= workers_) {
+    return FromWorker(header, "header.rank", absl::StrCat("the job has ", workers_, " workers"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::CheckPayload(const v1::ExchangeHeader& header,
+                                 const FloatPayload& payload) const {
+  // Beyond it a count is no longer a whole number once it is a weight.
+  constexpr uint64_t kExamplesMax = uint64_t{1} << 48;
+  const uint64_t wanted = store_.Range(header.block()).count;
+  if (payload.size() != wanted) {
+    return FromWorker(header, "payload",
+                      absl::StrCat(payload.size(), " values, the block has ", wanted));
+  }
+  if (header.examples() > kExamplesMax) {
+    return FromWorker(header, "header.examples", absl::StrCat(header.examples(), " is no number of examples"));
+  }
+  if (const size_t index = payload.FirstNonFinite(); index < payload.size()) {
+    return FromWorker(header, "payload",
+                      absl::StrCat("value ", index, " (element ",
+                                   store_.Range(header.block()).offset + index,
+                                   " of the model) is not finite; has the training diverged?"));
+  }
+  return absl::OkStatus();
+}
+
+Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
+  Outbox outbox;
+  if (decisions.cut.has_value()) {
+    outbox.held.emplace(*decisions.cut, HeldBlock{slot.block, store_.Current(slot.block),
+                                                  slot.core.progress()});
+  }
+  for (const Answer& answer : decisions.answers) {
+    auto reader = slot.readers.extract(answer.request);
+    BlockReading reading = ReadingOf(slot, answer, reader.mapped());
+    outbox.answers.emplace_back(std::move(reader.mapped().done), std::move(reading));
+  }
+  for (Refusal& refusal : decisions.refusals) {
+    auto reader = slot.readers.extract(refusal.request);
+    outbox.answers.emplace_back(std::move(reader.mapped().done), std::move(refusal.status));
+  }
+  if (decisions.update.has_value()) outbox.update = Begin(slot, *decisions.update);
+  return outbox;
+}
+
+BlockReading Shard::ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const {
+  const bool previous = reader.before || answer.which == Readable::kPrevious;
+  BlockReading reading;
+  if (reader.before) {
+    reading.values = reader.before;
+  } else if (previous) {
+    reading.values = store_.PreviousWeights(slot.block);
+  } else {
+    reading.values = store_.CurrentWeights(slot.block);
+  }
+  reading.header.set_block(slot.block);
+  reading.header.set_version(slot.core.progress().version - (previous ? 1 : 0));
+  reading.header.set_staleness(answer.staleness);
+  reading.duplicate = answer.duplicate;
+  return reading;
+}
+
+Shard::Running Shard::Begin(Slot& slot, const Update& update) {
+  Running running;
+  if (elastic_ && !sync_) {
+    auto reader = slot.readers.find(update.contributions.front());
+    if (reader != slot.readers.end()) reader->second.before = store_.CurrentWeights(slot.block);
+  }
+  for (RequestId request : update.contributions) {
+    running.contributions.push_back(std::move(slot.contributions.extract(request).mapped()));
+  }
+  running.coefficients = Coefficients(running.contributions);
+  running.skip = !elastic_ && std::all_of(running.coefficients.begin(), running.coefficients.end(),
+                                          [](float c) { return c == 0.0f; });
+  running.step.number = slot.core.progress().version + 1;
+  if (schedule_.has_value()) running.step.learning_rate = schedule_->LearningRate(update.clock);
+  if (!running.skip) running.write = store_.Begin(slot.block);
+  return running;
+}
+
+// One aggregate is the mean over all examples behind it; a contribution applied alone weighs by its
+// examples against the ordinary number.
+std::vector<float> Shard::Coefficients(const std::vector<Contribution>& contributions) const {
+  if (!sync_) {
+    return {static_cast<float>(contributions.front().examples / nominal_examples_)};
+  }
+  std::vector<uint64_t> examples;
+  for (const Contribution& contribution : contributions) examples.push_back(contribution.examples);
+  return MeanCoefficients(examples);
+}
+
+void Shard::Finish(Slot& slot, Outbox outbox) {
+  while (true) {
+    for (auto& [done, result] : outbox.answers) done(std::move(result));
+    if (outbox.held.has_value()) cuts_->OnHeld(outbox.held->first, std::move(outbox.held->second));
+    if (!outbox.update.has_value()) return;
+    Running running = std::move(*outbox.update);
+    Run(slot, running);
+    outbox = Commit(slot, std::move(running));
+  }
+}
+
+void Shard::Run(const Slot& slot, const Running& running) const {
+  if (running.skip) return;
+  std::vector<const FloatPayload*> payloads;
+  for (const Contribution& contribution : running.contributions) {
+    payloads.push_back(&contribution.payload);
+  }
+  store_.Run(slot.block, running.write, payloads, running.coefficients, running.step);
+}
+
+Shard::Outbox Shard::Commit(Slot& slot, Running running) {
+  updates_applied_.fetch_add(1, std::memory_order_relaxed);
+  MutexLock lock(slot.mutex);
+  if (running.skip) {
+    store_.Skip(slot.block);
+  } else {
+    store_.Commit(slot.block, std::move(running.write));
+  }
+  return Act(slot, slot.core.OnApplied());
+}
+
+}  // namespace leeway

@@ -1,0 +1,163 @@
+// One server's share of the model: for each block a BlockCore that decides and its values in the
+// BlockStore, under that block's own lock. Servers' blocks have no lock in common.
+//
+// A walk through one exchange of one block, sync, three workers (the way through the code):
+//   1. ParameterService (server/parameter_service.cc) decodes the header; the payload stays where the
+//      network left it. It calls Contribute.
+//   2. Contribute checks block, size and finiteness (Check), takes the block's lock and asks the core:
+//      BlockCore::OnContribution accepts it, or finds it a duplicate, or refuses it.
+//   3. Act, still under the lock, does what was decided: keeps the contribution and the waiting reader,
+//      takes references for those who are answered now, and begins an update if the set is complete
+//      (BlockStore::Begin picks the memory).
+//   4. Without the lock: answers go out (Deliver), and Run combines the three contributions in rank
+//      order and applies the rule, straight from the received slices.
+//   5. Under the lock again: BlockStore::Commit makes the result the current version,
+//      BlockCore::OnApplied releases the readers of the next clock; back to 3 until nothing is begun.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "common/payload.h"
+#include "common/update/schedule.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "leeway/v1/job.pb.h"
+#include "leeway/v1/parameter_server.pb.h"
+#include "server/core/block_core.h"
+#include "server/store/block_store.h"
+
+namespace leeway {
+
+// One block held for a cut.
+struct HeldBlock {
+  uint32_t block = 0;
+  BlockValues values;
+  BlockProgress progress;
+};
+
+// Takes what the blocks hold for cuts. Called without locks, from any thread.
+class CutListener {
+ public:
+  virtual ~CutListener() = default;
+  virtual void OnHeld(uint64_t cut, HeldBlock block) = 0;
+};
+
+// What a reader gets.
+struct BlockReading {
+  // Empty for a mere acknowledgement.
+  SharedFloats values;
+  v1::VersionHeader header;
+  bool duplicate = false;
+};
+
+class Shard {
+ public:
+  using Done = std::function<void(absl::StatusOr<BlockReading>)>;
+
+  struct Options {
+    v1::TrainingJob job;
+    v1::ModelSchema schema;
+    v1::JobLength length;
+    uint64_t block_elements = 0;
+    uint32_t server = 0;
+    // Clocks between cuts; 0: none.
+    uint64_t cut_every = 0;
+  };
+
+  // INVALID_ARGUMENT if the options do not fit each other. `cuts` outlives the shard.
+  static absl::StatusOr<std::unique_ptr<Shard>> Make(const Options& options, CutListener* cuts);
+
+  // The data plane, thread-safe. `done` is called once: at once, or when what was waited for has
+  // happened or is given up (Tick), from any thread, without locks. `now` is when the request came.
+  absl::StatusOr<v1::AttachReply> Attach(uint32_t rank, uint64_t incarnation);
+  void Initialize(const v1::ExchangeHeader& header, const FloatPayload& payload, Done done);
+  void Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply, Time now,
+                  Done done);
+  void Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done);
+
+  // Answers UNAVAILABLE, naming who is missing, to those who have waited since before `since`.
+  void Tick(Time since);
+  void SetLive(uint32_t rank, bool live);
+
+  // The control plane: loading (before any contribution), and every block as it stands. Hold is
+  // FAILED_PRECONDITION while a block has no values.
+  void Load(uint32_t block, BlockValues values, BlockProgress progress);
+  absl::StatusOr<std::vector<HeldBlock>> Hold() const;
+
+  BlockStore& store() { return store_; }
+  const BlockStore& store() const { return store_; }
+  uint64_t updates_applied() const { return updates_applied_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Contribution {
+    FloatPayload payload;
+    uint64_t examples = 0;
+  };
+  struct Reader {
+    Done done;
+    // Elastic: the state before the contribution that the reader brought.
+    SharedFloats before;
+  };
+  struct Slot {
+    Slot(uint32_t number, const ConsistencyRules& rules) : block(number), core(number, rules) {}
+    const uint32_t block;
+    mutable Mutex mutex;
+    BlockCore core GUARDED_BY(mutex);
+    std::map<RequestId, Contribution> contributions GUARDED_BY(mutex);
+    std::map<RequestId, Reader> readers GUARDED_BY(mutex);
+  };
+  // An update whose memory is chosen; runs without the lock.
+  struct Running {
+    BlockWrite write;
+    std::vector<Contribution> contributions;
+    std::vector<float> coefficients;
+    UpdateStep step;
+    // No example is behind it: nothing changes.
+    bool skip = false;
+  };
+  // What is left to do once the lock is free.
+  struct Outbox {
+    std::vector<std::pair<Done, absl::StatusOr<BlockReading>>> answers;
+    std::optional<Running> update;
+    std::optional<std::pair<uint64_t, HeldBlock>> held;
+  };
+
+  Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<UpdateRule> rule,
+        CutListener* cuts);
+
+  absl::Status Check(const v1::ExchangeHeader& header) const;
+  absl::Status CheckPayload(const v1::ExchangeHeader& header, const FloatPayload& payload) const;
+  Slot& SlotOf(uint32_t block) { return *slots_[block / store_.layout().servers()]; }
+  Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
+  BlockReading ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const
+      REQUIRES(slot.mutex);
+  Running Begin(Slot& slot, const Update& update) REQUIRES(slot.mutex);
+  std::vector<float> Coefficients(const std::vector<Contribution>& contributions) const;
+  // Delivers, and runs updates until none is begun.
+  void Finish(Slot& slot, Outbox outbox);
+  void Run(const Slot& slot, const Running& running) const;
+  Outbox Commit(Slot& slot, Running running);
+
+  const bool sync_;
+  const bool elastic_;
+  const uint32_t workers_;
+  // Examples behind a contribution of ordinary size, which weighs 1 when applied alone.
+  const double nominal_examples_;
+  // Nothing for an elastic exchange, which has no learning rate.
+  const std::optional<Schedule> schedule_;
+  CutListener* const cuts_;
+  BlockStore store_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::atomic<RequestId> next_request_{1};
+  std::atomic<uint64_t> updates_applied_{0};
+};
+
+}  // namespace leeway

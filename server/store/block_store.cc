@@ -1,0 +1,121 @@
+#include "server/store/block_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/update/apply.h"
+
+namespace leeway {
+
+BlockStore::BlockStore(const BlockLayout& layout, uint32_t server,
+                       std::unique_ptr<UpdateRule> rule, const Options& options)
+    : layout_(layout),
+      server_(server),
+      rule_(std::move(rule)),
+      options_(options),
+      pool_(FloatPool::Make(layout.Range(0).count)),
+      last_pool_(FloatPool::Make(layout.Range(layout.blocks() - 1).count)),
+      blocks_(layout.BlocksOn(server)) {
+  for (std::string_view name : rule_->slots()) slot_names_.emplace_back(name);
+}
+
+bool BlockStore::Has(uint32_t block) const {
+  return block < layout_.blocks() && layout_.ServerOf(block) == server_;
+}
+
+SharedFloats BlockStore::Allocate(uint32_t block) {
+  return block + 1 == layout_.blocks() ? last_pool_->Take() : pool_->Take();
+}
+
+void BlockStore::Set(uint32_t block, const FloatPayload& weights) {
+  BlockValues values;
+  values.weights = Allocate(block);
+  weights.CopyTo({values.weights.mutable_data(), Range(block).count});
+  for (size_t slot = 0; slot < slot_names_.size(); ++slot) {
+    values.slots.push_back(Allocate(block));
+    std::fill_n(values.slots.back().mutable_data(), Range(block).count, 0.0f);
+  }
+  Set(block, std::move(values));
+}
+
+void BlockStore::Set(uint32_t block, BlockValues values) {
+  Block& state = At(block);
+  state.current = std::move(values.weights);
+  state.slots = std::move(values.slots);
+  state.previous = SharedFloats();
+}
+
+BlockValues BlockStore::Current(uint32_t block) const { return {At(block).current, At(block).slots}; }
+
+SharedFloats BlockStore::CurrentWeights(uint32_t block) const { return At(block).current; }
+
+SharedFloats BlockStore::PreviousWeights(uint32_t block) const { return At(block).previous; }
+
+BlockWrite BlockStore::Begin(uint32_t block) {
+  Block& state = At(block);
+  BlockWrite write;
+  if (options_.keep_previous) {
+    write.weights_in = state.current;
+    // Two buffers a block, in turn: whoever wanted the one before the current has moved past it.
+    write.weights_out = std::move(state.previous);
+    if (!write.weights_out.unique()) write.weights_out = Allocate(block);
+  } else if (state.current.unique()) {
+    write.weights_out = std::move(state.current);
+  } else {
+    write.weights_in = std::move(state.current);
+    write.weights_out = Allocate(block);
+  }
+  for (SharedFloats& slot : state.slots) {
+    const bool in_place = slot.unique();
+    write.slots_in.push_back(in_place ? SharedFloats() : std::move(slot));
+    write.slots_out.push_back(in_place ? std::move(slot) : Allocate(block));
+  }
+  state.slots.clear();
+  return write;
+}
+
+void BlockStore::Run(uint32_t block, const BlockWrite& write,
+                     std::span<const FloatPayload* const> contributions,
+                     std::span<const float> coefficients, const UpdateStep& step) const {
+  const ElementRange range = Range(block);
+  BlockUpdate update;
+  update.rule = rule_.get();
+  update.step = step;
+  update.contributions = contributions;
+  update.coefficients = coefficients;
+  update.trained = TrainedIn(range);
+  update.elastic = options_.elastic;
+  update.count = range.count;
+  auto in = [](const SharedFloats& from, const SharedFloats& in_place) {
+    return from ? from.span().data() : in_place.span().data();
+  };
+  update.weights_in = in(write.weights_in, write.weights_out);
+  update.weights_out = SharedFloats(write.weights_out).mutable_data();
+  std::vector<const float*> slots_in;
+  std::vector<float*> slots_out;
+  for (size_t s = 0; s < write.slots_out.size(); ++s) {
+    slots_in.push_back(in(write.slots_in[s], write.slots_out[s]));
+    slots_out.push_back(SharedFloats(write.slots_out[s]).mutable_data());
+  }
+  update.slots_in = slots_in;
+  update.slots_out = slots_out;
+  ApplyUpdate(update);
+}
+
+void BlockStore::Commit(uint32_t block, BlockWrite write) {
+  Block& state = At(block);
+  if (options_.keep_previous) state.previous = std::move(write.weights_in);
+  state.current = std::move(write.weights_out);
+  state.slots = std::move(write.slots_out);
+}
+
+void BlockStore::Skip(uint32_t block) {
+  if (options_.keep_previous) At(block).previous = At(block).current;
+}
+
+size_t BlockStore::TrainedIn(const ElementRange& range) const {
+  if (options_.trained <= range.offset) return 0;
+  return std::min(options_.trained - range.offset, range.count);
+}
+
+}  // namespace leeway

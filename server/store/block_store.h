@@ -1,0 +1,108 @@
+// The bytes of one server's blocks: weights and optimizer slots, copy-on-write. Knows no worker and no
+// clock rule (server/core decides those).
+//
+// A version is immutable while anybody reads it. An update of a block writes into the block's own
+// memory where nobody holds it and nobody may ask for the version before, else into a fresh buffer; the
+// version before then lives as long as its last reader. So replies are never torn and never copied, and a
+// checkpoint is references.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/blocks.h"
+#include "common/payload.h"
+#include "common/update/rule.h"
+#include "server/store/shared_floats.h"
+
+namespace leeway {
+
+// The values of one block at one moment.
+struct BlockValues {
+  SharedFloats weights;
+  // By the rule's slot index.
+  std::vector<SharedFloats> slots;
+};
+
+// An update between Begin and Commit.
+struct BlockWrite {
+  // In place: the same memory for `in` and `out`, held by `out` alone.
+  SharedFloats weights_in;
+  SharedFloats weights_out;
+  std::vector<SharedFloats> slots_in;
+  std::vector<SharedFloats> slots_out;
+};
+
+// Calls for one block must be serialised by the caller (server/shard.h holds that block's lock), but for
+// Run, which the caller grants to one thread at a time a block. Different blocks are independent.
+class BlockStore {
+ public:
+  struct Options {
+    // How many leading elements of the model are trained; the rest is averaged.
+    uint64_t trained = 0;
+    // The rule is the elastic centre's.
+    bool elastic = false;
+    // The version before the newest stays readable (sync).
+    bool keep_previous = false;
+  };
+
+  BlockStore(const BlockLayout& layout, uint32_t server, std::unique_ptr<UpdateRule> rule,
+             const Options& options);
+
+  // Blocks of this server, by their number in the model.
+  bool Has(uint32_t block) const;
+  ElementRange Range(uint32_t block) const { return layout_.Range(block); }
+  const BlockLayout& layout() const { return layout_; }
+  uint32_t server() const { return server_; }
+  // Names of the slots, in the order of BlockValues::slots.
+  const std::vector<std::string>& slot_names() const { return slot_names_; }
+
+  // Gives the block its values: zero slots.
+  void Set(uint32_t block, const FloatPayload& weights);
+  // Memory of the right size to load a checkpoint into, and the block's values from there.
+  SharedFloats Allocate(uint32_t block);
+  void Set(uint32_t block, BlockValues values);
+
+  // References to what is there. Before the block has values: empty.
+  BlockValues Current(uint32_t block) const;
+  SharedFloats CurrentWeights(uint32_t block) const;
+  // With keep_previous only; empty before the first update.
+  SharedFloats PreviousWeights(uint32_t block) const;
+
+  // An update in three parts, so that the arithmetic runs without the caller's lock. Between Begin and
+  // Commit the current version may be unreadable unless keep_previous is set.
+  BlockWrite Begin(uint32_t block);
+  void Run(uint32_t block, const BlockWrite& write,
+           std::span<const FloatPayload* const> contributions, std::span<const float> coefficients,
+           const UpdateStep& step) const;
+  void Commit(uint32_t block, BlockWrite write);
+  // An update that changes nothing: the next version is the same values.
+  void Skip(uint32_t block);
+
+ private:
+  struct Block {
+    SharedFloats current;
+    SharedFloats previous;
+    std::vector<SharedFloats> slots;
+  };
+
+  Block& At(uint32_t block) { return blocks_[block / layout_.servers()]; }
+  const Block& At(uint32_t block) const { return blocks_[block / layout_.servers()]; }
+  // Leading elements of the block that are trained.
+  size_t TrainedIn(const ElementRange& range) const;
+
+  const BlockLayout layout_;
+  const uint32_t server_;
+  const std::unique_ptr<const UpdateRule> rule_;
+  const Options options_;
+  std::vector<std::string> slot_names_;
+  const std::shared_ptr<FloatPool> pool_;
+  // The last block of the model is shorter.
+  const std::shared_ptr<FloatPool> last_pool_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,98 @@
+// The data plane's messages as operations of a CallQueue.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include "common/blocks.h"
+#include "common/mutex.h"
+#include "leeway/v1/parameter_server.pb.h"
+#include "worker/client/block_range.h"
+#include "worker/client/call_queue.h"
+
+namespace leeway {
+
+// Who speaks.
+struct Identity {
+  uint64_t job = 0;
+  uint32_t rank = 0;
+  uint64_t incarnation = 0;
+};
+
+enum class BlockMethod { kInitialize, kPush, kPull, kPushPull };
+const char* MethodName(BlockMethod method);
+
+// One call of ParameterClient's interface, as plain values. The vectors are flat and whole; one
+// that the method does not use is empty.
+struct BlockExchange {
+  BlockMethod method;
+  BlockRange blocks;
+  uint64_t clock = 0;
+  uint64_t examples = 0;
+  // Of a pull: whatever is current.
+  bool latest = false;
+  std::span<const float> contribution = {};
+  std::span<float> weights = {};
+
+  bool sends() const { return method != BlockMethod::kPull; }
+  bool receives() const { return method == BlockMethod::kPull || method == BlockMethod::kPushPull; }
+};
+
+// Attach, to every server.
+class AttachOperation : public Operation {
+ public:
+  AttachOperation(const Identity& identity, uint32_t servers);
+
+  const std::string& method() const override { return method_; }
+  uint32_t size() const override { return servers_; }
+  uint32_t ServerOf(uint32_t call) const override { return call; }
+  std::string Describe(uint32_t call) const override;
+  grpc::ByteBuffer Request(uint32_t call) const override { return request_; }
+  absl::Status TakeReply(uint32_t call, const grpc::ByteBuffer& reply) override;
+
+  // The smallest of the answers; the largest uint64 if no server holds a block.
+  uint64_t clock() const;
+  bool needs_initialize() const;
+
+ private:
+  const std::string method_;
+  const uint32_t servers_;
+  grpc::ByteBuffer request_;
+  mutable Mutex mutex_;
+  uint64_t clock_ GUARDED_BY(mutex_);
+  bool needs_initialize_ GUARDED_BY(mutex_) = false;
+};
+
+// One exchange, a call a block in ascending order. `layout` outlives the calls.
+class BlocksOperation : public Operation {
+ public:
+  BlocksOperation(const Identity& identity, const BlockLayout& layout,
+                  const BlockExchange& exchange);
+
+  const std::string& method() const override { return method_; }
+  uint32_t size() const override { return exchange_.blocks.count; }
+  uint32_t ServerOf(uint32_t call) const override { return layout_.ServerOf(BlockOf(call)); }
+  std::string Describe(uint32_t call) const override;
+  grpc::ByteBuffer Request(uint32_t call) const override;
+  absl::Status TakeReply(uint32_t call, const grpc::ByteBuffer& reply) override;
+
+  // Over the blocks read so far: the largest staleness, the smallest version.
+  uint64_t staleness() const;
+  uint64_t version() const;
+
+ private:
+  uint32_t BlockOf(uint32_t call) const { return exchange_.blocks.first + call; }
+
+  const std::string method_;
+  const BlockLayout& layout_;
+  const BlockExchange exchange_;
+  v1::ExchangeHeader header_;
+  mutable Mutex mutex_;
+  uint64_t staleness_ GUARDED_BY(mutex_) = 0;
+  uint64_t version_ GUARDED_BY(mutex_);
+};
+
+}  // namespace leeway

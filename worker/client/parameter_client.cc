@@ -1,0 +1,160 @@
+#include "worker/client/parameter_client.h"
+
+#include <limits>
+#include <utility>
+
+#include "common/status.h"
+#include "worker/client/grpc_transport.h"
+#include "worker/client/operations.h"
+
+namespace leeway {
+namespace {
+
+// One attempt of a call: what a wait takes on the server and a slow moment of the machine, and the
+// time to move a full window at the slowest link that is worth training over.
+constexpr double kAttemptSeconds = 20;
+constexpr double kSlowestBytesPerSecond = 1 << 20;
+
+CallQueue::Options QueueOptions(const ParameterClientOptions& options) {
+  const auto window_bytes =
+      static_cast<double>(options.window * options.block_elements * sizeof(float));
+  CallQueue::Options result{
+      .window = options.window,
+      .attempt_timeout = FromSeconds(kAttemptSeconds + window_bytes / kSlowestBytesPerSecond),
+      .retry = {},
+      .jitter =
+          RandomStream(options.job, RandomPurpose::kRetry, {options.rank, options.incarnation})};
+  result.retry.total = FromSeconds(options.exchange_seconds);
+  return result;
+}
+
+Identity IdentityOf(const ParameterClientOptions& options) {
+  return {options.job, options.rank, options.incarnation};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Open(
+    const ParameterClientOptions& options, const TransportFactory& transport) {
+  const auto servers = static_cast<uint32_t>(options.servers.size());
+  ASSIGN_OR_RETURN(BlockLayout layout,
+                   BlockLayout::FromWire(options.total, servers, options.block_elements));
+  if (options.window == 0 || !(options.exchange_seconds > 0)) {
+    return absl::InvalidArgumentError(
+        "opening a parameter client: window and exchange_seconds "
+        "must be above 0");
+  }
+  auto made = transport ? transport(options.servers) : MakeGrpcTransport(options.servers);
+  return std::unique_ptr<ParameterClient>(
+      new ParameterClient(options, std::move(layout), std::move(made)));
+}
+
+ParameterClient::ParameterClient(const ParameterClientOptions& options, BlockLayout layout,
+                                 std::unique_ptr<Transport> transport)
+    : options_(options),
+      layout_(std::move(layout)),
+      queue_(std::move(transport), layout_.servers(), QueueOptions(options)) {}
+
+ParameterClient::~ParameterClient() = default;
+
+absl::StatusOr<ParameterClient::Attachment> ParameterClient::Attach() {
+  auto operation = std::make_shared<AttachOperation>(IdentityOf(options_), layout_.servers());
+  RETURN_IF_ERROR(queue_.Wait(queue_.Start(operation), Time::max()));
+  const Attachment attachment{operation->clock(), operation->needs_initialize()};
+  if (attachment.clock == std::numeric_limits<uint64_t>::max()) {
+    return absl::FailedPreconditionError("attaching: no server holds a block of the model");
+  }
+  return attachment;
+}
+
+absl::Status ParameterClient::Initialize(std::span<const float> weights) {
+  return Wait(Start({.method = BlockMethod::kInitialize,
+                     .blocks = AllBlocks(),
+                     .contribution = weights}))
+      .status();
+}
+
+ParameterClient::Ticket ParameterClient::Push(uint64_t clock, uint64_t examples,
+                                              std::span<const float> contribution,
+                                              BlockRange blocks) {
+  return Start({.method = BlockMethod::kPush,
+                .blocks = blocks,
+                .clock = clock,
+                .examples = examples,
+                .contribution = contribution});
+}
+
+ParameterClient::Ticket ParameterClient::Pull(uint64_t clock, std::span<float> weights,
+                                              BlockRange blocks) {
+  return Start(
+      {.method = BlockMethod::kPull, .blocks = blocks, .clock = clock, .weights = weights});
+}
+
+ParameterClient::Ticket ParameterClient::PullLatest(std::span<float> weights, BlockRange blocks) {
+  return Start(
+      {.method = BlockMethod::kPull, .blocks = blocks, .latest = true, .weights = weights});
+}
+
+ParameterClient::Ticket ParameterClient::PushPull(uint64_t clock, uint64_t examples,
+                                                  std::span<const float> contribution,
+                                                  std::span<float> weights, BlockRange blocks) {
+  return Start({.method = BlockMethod::kPushPull,
+                .blocks = blocks,
+                .clock = clock,
+                .examples = examples,
+                .contribution = contribution,
+                .weights = weights});
+}
+
+ParameterClient::Ticket ParameterClient::Push(uint64_t clock, uint64_t examples,
+                                              std::span<const float> contribution) {
+  return Push(clock, examples, contribution, AllBlocks());
+}
+
+ParameterClient::Ticket ParameterClient::Pull(uint64_t clock, std::span<float> weights) {
+  return Pull(clock, weights, AllBlocks());
+}
+
+ParameterClient::Ticket ParameterClient::PullLatest(std::span<float> weights) {
+  return PullLatest(weights, AllBlocks());
+}
+
+ParameterClient::Ticket ParameterClient::PushPull(uint64_t clock, uint64_t examples,
+                                                  std::span<const float> contribution,
+                                                  std::span<float> weights) {
+  return PushPull(clock, examples, contribution, weights, AllBlocks());
+}
+
+absl::Status ParameterClient::Check(const BlockExchange& exchange) const {
+  const uint64_t end = uint64_t{exchange.blocks.first} + exchange.blocks.count;
+  if (end > layout_.blocks()) {
+    return absl::InvalidArgumentError(absl::StrCat(MethodName(exchange.method), " of blocks ",
+                                                   exchange.blocks.first, " to ", end,
+                                                   ": there are ", layout_.blocks()));
+  }
+  const bool sized = (!exchange.sends() || exchange.contribution.size() == layout_.total()) &&
+                     (!exchange.receives() || exchange.weights.size() == layout_.total());
+  if (!sized) {
+    return absl::InvalidArgumentError(absl::StrCat(MethodName(exchange.method),
+                                                   ": vectors must have all ", layout_.total(),
+                                                   " floats of the model"));
+  }
+  return absl::OkStatus();
+}
+
+ParameterClient::Ticket ParameterClient::Start(const BlockExchange& exchange) {
+  Ticket ticket;
+  ticket.refused_ = Check(exchange);
+  if (!ticket.refused_.ok()) return ticket;
+  ticket.operation_ = std::make_shared<BlocksOperation>(IdentityOf(options_), layout_, exchange);
+  ticket.calls_ = queue_.Start(ticket.operation_);
+  return ticket;
+}
+
+absl::StatusOr<ParameterClient::Result> ParameterClient::Wait(const Ticket& ticket, Time deadline) {
+  RETURN_IF_ERROR(ticket.refused_);
+  RETURN_IF_ERROR(queue_.Wait(ticket.calls_, deadline));
+  return Result{ticket.operation_->staleness(), ticket.operation_->version()};
+}
+
+}  // namespace leeway

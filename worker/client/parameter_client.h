@@ -1,0 +1,158 @@
+// The client of the parameter servers: a library of its own. It knows a flat float32 vector, the
+// blocks it is cut into and the clock rule of the exchange; it knows nothing of models or training.
+//
+//   auto client = ParameterClient::Open(options);
+//   auto attachment = (*client)->Attach();
+//   (*client)->Wait((*client)->Pull(attachment->clock, weights));
+//   for (uint64_t clock = attachment->clock; clock < clocks; ++clock) {
+//     ...compute a contribution from the weights...
+//     auto result = (*client)->Wait((*client)->PushPull(clock, examples, contribution, weights));
+//     if (!result.ok()) return result.status();
+//   }
+//
+// docs/protocol.md is the contract with the servers, docs/consistency.md says what a reader sees.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/blocks.h"
+#include "common/clock.h"
+#include "worker/client/block_range.h"
+#include "worker/client/call_queue.h"
+#include "worker/client/transport.h"
+
+namespace leeway {
+
+// Who speaks to whom about what; CoordinatorClient::Register() gives all of it.
+struct ParameterClientOptions {
+  // host:port, by server index.
+  std::vector<std::string> servers;
+  uint64_t job = 0;
+  uint32_t rank = 0;
+  // Which life of the rank.
+  uint64_t incarnation = 0;
+  // Elements of the flat vector, and of a block (the last one is shorter).
+  uint64_t total = 0;
+  uint64_t block_elements = 0;
+  // From the first attempt of a call until it is given up.
+  double exchange_seconds = 600;
+  // Blocks in flight per server. Enough to cover a round trip of 1 ms at 10 GB/s with blocks of
+  // 1 MiB; more would only hold more of the server's memory.
+  uint32_t window = 16;
+};
+
+struct BlockExchange;
+class BlocksOperation;
+
+// Thread-safe. Every call returns at once with a ticket; several may be open, and their blocks go
+// out in the order of the calls, ascending within one, which must be the same order in every worker
+// (else their windows could wait for each other: worker/client/call_queue.h).
+//
+// Vectors are the whole flat vector, `total` floats, of which a call touches the given blocks only.
+// They are neither copied nor locked: a contribution stays unchanged, and weights stay unread,
+// until Wait() has returned OK, or after an error until the client is gone; the two may not
+// overlap.
+//
+// Repeating is safe: a request is known by (rank, clock, block), and one that was not answered is
+// sent again until exchange_seconds are over. Errors, each naming method, block, clock and who is
+// to blame:
+//   DEADLINE_EXCEEDED    given up; the text says who was missing
+//   ABORTED              a newer life of this rank exists: stop
+//   FAILED_PRECONDITION  this rank stands elsewhere than it thinks: attach anew
+//   INVALID_ARGUMENT     the call or the server's answer is wrong and stays wrong
+//   CANCELLED            after Cancel()
+class ParameterClient {
+ public:
+  // What a finished call has seen.
+  struct Result {
+    // Clocks by which the slowest live worker is behind; the largest over the blocks.
+    uint64_t staleness = 0;
+    // Updates applied to the block that has least of them.
+    uint64_t version = 0;
+  };
+  // Where the rank goes on.
+  struct Attachment {
+    // The first clock that some block still wants from it: pull it and go on from there.
+    uint64_t clock = 0;
+    // Some block waits for its first version.
+    bool needs_initialize = false;
+  };
+  // A call under way. Copyable; empty by default.
+  class Ticket;
+
+  // Connects lazily. INVALID_ARGUMENT for options that make no layout.
+  static absl::StatusOr<std::unique_ptr<ParameterClient>> Open(
+      const ParameterClientOptions& options, const TransportFactory& transport = nullptr);
+  // Cancels what is open.
+  ~ParameterClient();
+
+  const BlockLayout& layout() const { return layout_; }
+  BlockRange AllBlocks() const { return {0, layout_.blocks()}; }
+
+  // Asks all servers; waits. FAILED_PRECONDITION if no server holds a block.
+  absl::StatusOr<Attachment> Attach();
+  // Gives every block that has none its first version; waits. Harmless where one exists.
+  absl::Status Initialize(std::span<const float> weights);
+
+  // Hands in the contribution of `clock`, made of `examples` training examples (its weight; 0 is
+  // legal).
+  Ticket Push(uint64_t clock, uint64_t examples, std::span<const float> contribution,
+              BlockRange blocks);
+  // Reads the weights as a worker starting `clock` may see them, once it may.
+  Ticket Pull(uint64_t clock, std::span<float> weights, BlockRange blocks);
+  // Reads whatever is current, without waiting for anybody.
+  Ticket PullLatest(std::span<float> weights, BlockRange blocks);
+  // Push of `clock`, then Pull of `clock + 1`, in one round trip. With an elastic exchange
+  // `weights` become the centre as it was before the contribution.
+  Ticket PushPull(uint64_t clock, uint64_t examples, std::span<const float> contribution,
+                  std::span<float> weights, BlockRange blocks);
+  // The same, of all blocks.
+  Ticket Push(uint64_t clock, uint64_t examples, std::span<const float> contribution);
+  Ticket Pull(uint64_t clock, std::span<float> weights);
+  Ticket PullLatest(std::span<float> weights);
+  Ticket PushPull(uint64_t clock, uint64_t examples, std::span<const float> contribution,
+                  std::span<float> weights);
+
+  // The call's result, or its first error as soon as there is one. DEADLINE_EXCEEDED after
+  // `deadline`, which ends the waiting only: the ticket may be waited for again.
+  absl::StatusOr<Result> Wait(const Ticket& ticket, Time deadline = Time::max());
+
+  // What the earliest open call waits for, in its server's words ("block 3 clock 17: waiting for
+  // worker 2"); empty if nothing was put off.
+  std::string Waiting() const { return queue_.Waiting(); }
+
+  // Breaks off every call, for good: what is open or begun later ends with CANCELLED.
+  void Cancel() { queue_.Cancel(); }
+
+ private:
+  ParameterClient(const ParameterClientOptions& options, BlockLayout layout,
+                  std::unique_ptr<Transport> transport);
+  Ticket Start(const BlockExchange& exchange);
+  absl::Status Check(const BlockExchange& exchange) const;
+
+  // Constant after construction.
+  const ParameterClientOptions options_;
+  const BlockLayout layout_;
+  // Has its own synchronisation.
+  CallQueue queue_;
+};
+
+class ParameterClient::Ticket {
+ public:
+  Ticket() = default;
+
+ private:
+  friend class ParameterClient;
+  // Why it could not even start.
+  absl::Status refused_;
+  CallQueue::Ticket calls_;
+  std::shared_ptr<BlocksOperation> operation_;
+};
+
+}  // namespace leeway

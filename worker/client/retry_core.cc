@@ -1,0 +1,42 @@
+#include "worker/client/retry_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace leeway {
+
+bool IsRetryable(absl::StatusCode code) {
+  return code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kDeadlineExceeded ||
+         code == absl::StatusCode::kCancelled;
+}
+
+RetryCore::RetryCore(const RetryLimits& limits, RandomStream jitter)
+    : limits_(limits), jitter_(std::move(jitter)) {}
+
+RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Duration elapsed) {
+  if (!IsRetryable(status.code())) return {status, {}};
+  if (elapsed >= limits_.total) {
+    return {absl::DeadlineExceededError(absl::StrFormat(
+                "given up after %.3g s (%s is %.3g); last answer: %s", Seconds(elapsed),
+                limits_.total_name, Seconds(limits_.total), status.message())),
+            {}};
+  }
+  if (took >= limits_.held) {
+    quick_ = 0;
+    return {absl::OkStatus(), Duration::zero()};
+  }
+  return {absl::OkStatus(), std::min(NextBackoff(), limits_.total - elapsed)};
+}
+
+Duration RetryCore::NextBackoff() {
+  Duration backoff = limits_.backoff_min;
+  for (uint32_t i = 0; i < quick_ && backoff < limits_.backoff_max; ++i) backoff *= 2;
+  ++quick_;
+  backoff = std::min(backoff, limits_.backoff_max);
+  return FromSeconds(Seconds(backoff) * (0.5 + 0.5 * jitter_.Uniform()));
+}
+
+}  // namespace leeway

@@ -1,0 +1,162 @@
+// The arithmetic of training, as an interface: what a layer calls and a device implements.
+//
+// Every `float*` that a kernel takes is device memory, row-major and packed. Outputs are written whole, not
+// added to, unless said otherwise, and do not overlap inputs unless said otherwise. Gradients are written
+// dx for "the loss's derivative by x". Sizes are trusted: Model::Build has checked them.
+//
+// Promise of every backend: the results are a function of the inputs' values alone. They depend neither on
+// where the buffers lie nor on timing, so a step that is computed again gives the same bits.
+// Not thread-safe: one backend serves one model at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+
+#include "worker/compute/shapes.h"
+
+namespace leeway {
+
+class Backend;
+
+struct DeviceFree {
+  Backend* backend = nullptr;
+  void operator()(float* data) const;
+};
+// Device memory; must not outlive its backend.
+using DeviceMemory = std::unique_ptr<float[], DeviceFree>;
+
+// Whether a matrix operand enters a product as it lies in memory or transposed.
+enum class Op { kAsIs, kTransposed };
+
+struct GemmShape {
+  size_t m = 0;
+  size_t n = 0;
+  size_t k = 0;
+};
+
+// Sums over the examples of a batch.
+struct LossSum {
+  double loss = 0;
+  // Examples whose class was right.
+  uint64_t correct = 0;
+};
+
+// Names the draws of one dropout layer in one step; see DropoutForward.
+struct DropoutKey {
+  uint64_t key = 0;
+  uint64_t stream = 0;
+};
+
+// Tensors of batch normalisation, `columns` floats each.
+struct BatchNormWeights {
+  const float* gamma = nullptr;
+  const float* beta = nullptr;
+  const float* running_mean = nullptr;
+  const float* running_var = nullptr;
+};
+struct BatchNormOptions {
+  size_t rows = 0;
+  size_t columns = 0;
+  float momentum = 0;
+  float epsilon = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // ---- memory
+  // Zeroed, aligned to 64 bytes. RESOURCE_EXHAUSTED.
+  virtual absl::StatusOr<DeviceMemory> Allocate(size_t count) = 0;
+  // True: host memory is device memory, and nobody need copy.
+  virtual bool shares_host_memory() const = 0;
+  virtual void CopyFromHost(std::span<const float> host, float* device) = 0;
+  virtual void CopyToHost(const float* device, std::span<float> host) = 0;
+
+  // ---- elementwise and by row
+  virtual void Fill(size_t count, float value, float* y) = 0;
+  virtual void Copy(size_t count, const float* x, float* y) = 0;
+  // z = x * y; z may be x or y.
+  virtual void Multiply(size_t count, const float* x, const float* y, float* z) = 0;
+  // Every row of y [rows x columns] = row.
+  virtual void FillRows(size_t rows, size_t columns, const float* row, float* y) = 0;
+  // sum [columns] = the sum of the rows of x.
+  virtual void SumRows(size_t rows, size_t columns, const float* x, float* sum) = 0;
+
+  // ---- products
+  // c [m x n] = op(a) [m x k] op(b) [k x n], added to c where `accumulate`.
+  virtual void Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
+                    bool accumulate, float* c) = 0;
+
+  // x [batch x input], weight [patch x filters] in (row, column, channel) order, bias [filters] or null.
+  // Floats of scratch that either pass wants:
+  virtual size_t Conv2dScratch(const Conv2dShape& shape, size_t batch) const = 0;
+  virtual void Conv2dForward(const Conv2dShape& shape, size_t batch, const float* x,
+                             const float* weight, const float* bias, float* scratch, float* y) = 0;
+  // dbias and dx may be null: not wanted.
+  virtual void Conv2dBackward(const Conv2dShape& shape, size_t batch, const float* x,
+                              const float* weight, const float* dy, float* scratch, float* dweight,
+                              float* dbias, float* dx) = 0;
+
+  // ---- pooling
+  // winners [batch x output]: which place of its window won, the first of equals; null: not wanted.
+  virtual void MaxPoolForward(const PoolShape& shape, size_t batch, const float* x, float* winners,
+                              float* y) = 0;
+  virtual void MaxPoolBackward(const PoolShape& shape, size_t batch, const float* winners,
+                               const float* dy, float* dx) = 0;
+  virtual void AvgPoolForward(const PoolShape& shape, size_t batch, const float* x, float* y) = 0;
+  virtual void AvgPoolBackward(const PoolShape& shape, size_t batch, const float* dy,
+                               float* dx) = 0;
+
+  // ---- activations; y may be x, dx may be dy. NaN stays NaN.
+  virtual void ReluForward(size_t count, const float* x, float* y) = 0;
+  virtual void ReluBackward(size_t count, const float* y, const float* dy, float* dx) = 0;
+  // x Phi(x) with the exact Phi (the error function), Hendrycks and Gimpel 2016.
+  virtual void GeluForward(size_t count, const float* x, float* y) = 0;
+  virtual void GeluBackward(size_t count, const float* x, const float* dy, float* dx) = 0;
+  virtual void TanhForward(size_t count, const float* x, float* y) = 0;
+  virtual void TanhBackward(size_t count, const float* y, const float* dy, float* dx) = 0;
+
+  // Element i is dropped where word i % 4 of Philox4x32({i / 4, key.stream}, key.key) is below rate * 2^32; else
+  // multiplied by 1 / (1 - rate). mask holds the factors. y may be x.
+  virtual void DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x,
+                              float* mask, float* y) = 0;
+
+  // ---- batch normalisation over the columns of x [rows x columns] (Ioffe and Szegedy 2015)
+  // Normalises by the batch's mean and biased variance, which it leaves in `saved` (mean, then 1 / standard
+  // deviation). dmean and dvar: the running statistics minus their new values, where
+  // new = (1 - momentum) old + momentum batch, with the unbiased variance (as in PyTorch).
+  virtual void BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
+                                const float* x, float* saved, float* dmean, float* dvar,
+                                float* y) = 0;
+  // By the running statistics.
+  virtual void BatchNormInference(const BatchNormOptions& options, const BatchNormWeights& weights,
+                                  const float* x, float* y) = 0;
+  // dx may be null, or dy.
+  virtual void BatchNormBackward(const BatchNormOptions& options, const float* gamma,
+                                 const float* x, const float* saved, const float* dy, float* dgamma,
+                                 float* dbeta, float* dx) = 0;
+
+  // ---- losses. dscores: gradient of the MEAN loss; null: not wanted. Labels are in range.
+  // scores [batch x classes]. Right: the highest score, the first of equals.
+  virtual LossSum SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores,
+                                      const float* labels, float* dscores) = 0;
+  // scores [batch]; label 1, or 0 or -1 for the other class. Right: the score's sign.
+  virtual LossSum Logistic(size_t batch, const float* scores, const float* labels,
+                           float* dscores) = 0;
+  // 1/2 (score - label)^2; nothing counts as right.
+  virtual LossSum Squared(size_t batch, const float* scores, const float* labels,
+                          float* dscores) = 0;
+
+ protected:
+  friend struct DeviceFree;
+  virtual void Free(float* data) = 0;
+};
+
+inline void DeviceFree::operator()(float* data) const { backend->Free(data); }
+
+}  // namespace leeway

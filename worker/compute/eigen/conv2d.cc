@@ -1,0 +1,123 @@
+// Convolution as matrix products over patches (Chellapilla, Puri, Simard 2006), in chunks that stay in the cache.
+#include <algorithm>
+
+#include "worker/compute/eigen/columns.h"
+#include "worker/compute/eigen/eigen_backend.h"
+#include "worker/compute/eigen/gemm.h"
+#include "worker/compute/eigen/patches.h"
+
+namespace leeway {
+namespace {
+
+// Floats of patches at a time: 256 KiB, half of the second-level cache that we count on.
+constexpr size_t kChunkFloats = 1 << 16;
+
+size_t RoundUp(size_t floats) { return (floats + 15) / 16 * 16; }
+
+// How a pass is cut, and where its threads' scratch lies: for each part a chunk of patches, then its own sums of
+// dweight and dbias (part 0 has the targets themselves).
+struct Chunks {
+  explicit Chunks(const Conv2dShape& shape)
+      : out(shape.output()),
+        patch(shape.patch()),
+        filters(shape.filters),
+        lines(std::max<size_t>(1, kChunkFloats / (out.width * patch))),
+        patch_floats(RoundUp(lines * out.width * patch)),
+        weight_floats(RoundUp(patch * filters)),
+        part_floats(patch_floats + weight_floats + RoundUp(filters)) {}
+
+  ImageShape out;
+  size_t patch;
+  size_t filters;
+  size_t lines;
+  size_t patch_floats;
+  size_t weight_floats;
+  size_t part_floats;
+};
+
+// Where one part of the backward pass writes.
+struct Gradients {
+  float* patches;
+  float* dweight;
+  float* dbias;
+  float* dx;
+};
+
+void BackwardPart(const Conv2dShape& shape, const Chunks& chunks, size_t begin, size_t end,
+                  const float* x, const float* weight, const float* dy, const Gradients& to) {
+  const size_t filters = chunks.filters;
+  const size_t elements = shape.input.elements();
+  std::fill_n(to.dweight, chunks.patch * filters, 0.0f);
+  if (to.dbias != nullptr) std::fill_n(to.dbias, filters, 0.0f);
+  if (to.dx != nullptr) std::fill_n(to.dx + begin * elements, (end - begin) * elements, 0.0f);
+  const size_t last = end * chunks.out.height;
+  for (size_t line = begin * chunks.out.height; line < last; line += chunks.lines) {
+    const size_t line_end = std::min(last, line + chunks.lines);
+    const size_t pixels = (line_end - line) * chunks.out.width;
+    const float* slope = dy + line * chunks.out.width * filters;
+    GatherPatches(shape, x, line, line_end, to.patches);
+    GemmAdd({chunks.patch, filters, pixels}, {to.patches, chunks.patch, Op::kTransposed},
+            {slope, filters}, to.dweight, filters);
+    if (to.dbias != nullptr) {
+      ColumnSums(
+          pixels, 0, filters, [=](size_t r, size_t c) { return slope[r * filters + c]; },
+          [&](size_t c, double sum) { to.dbias[c] += static_cast<float>(sum); });
+    }
+    if (to.dx == nullptr) continue;
+    std::fill_n(to.patches, pixels * chunks.patch, 0.0f);
+    GemmAdd({pixels, chunks.patch, filters}, {slope, filters},
+            {weight, filters, Op::kTransposed}, to.patches, chunks.patch);
+    ScatterPatches(shape, to.patches, line, line_end, to.dx);
+  }
+}
+
+}  // namespace
+
+size_t EigenBackend::Conv2dScratch(const Conv2dShape& shape, size_t batch) const {
+  return Chunks(shape).part_floats * pool_.Parts(batch, 1);
+}
+
+void EigenBackend::Conv2dForward(const Conv2dShape& shape, size_t batch, const float* x,
+                                 const float* weight, const float* bias, float* scratch, float* y) {
+  const Chunks chunks(shape);
+  pool_.For(batch, 1, [=, this, &shape, &chunks](size_t begin, size_t end, uint32_t part) {
+    float* patches = scratch + part * chunks.part_floats;
+    const size_t last = end * chunks.out.height;
+    for (size_t line = begin * chunks.out.height; line < last; line += chunks.lines) {
+      const size_t line_end = std::min(last, line + chunks.lines);
+      const size_t pixels = (line_end - line) * chunks.out.width;
+      float* target = y + line * chunks.out.width * chunks.filters;
+      if (bias != nullptr) {
+        FillRows(pixels, chunks.filters, bias, target);
+      } else {
+        std::fill_n(target, pixels * chunks.filters, 0.0f);
+      }
+      GatherPatches(shape, x, line, line_end, patches);
+      GemmAdd({pixels, chunks.filters, chunks.patch}, {patches, chunks.patch},
+              {weight, chunks.filters}, target, chunks.filters);
+    }
+  });
+}
+
+void EigenBackend::Conv2dBackward(const Conv2dShape& shape, size_t batch, const float* x,
+                                  const float* weight, const float* dy, float* scratch,
+                                  float* dweight, float* dbias, float* dx) {
+  const Chunks chunks(shape);
+  const auto gradients = [&](uint32_t part) {
+    float* own = scratch + part * chunks.part_floats;
+    float* own_dweight = own + chunks.patch_floats;
+    float* own_dbias = dbias == nullptr ? nullptr : own_dweight + chunks.weight_floats;
+    return part == 0 ? Gradients{own, dweight, dbias, dx}
+                     : Gradients{own, own_dweight, own_dbias, dx};
+  };
+  pool_.For(batch, 1, [&](size_t begin, size_t end, uint32_t part) {
+    BackwardPart(shape, chunks, begin, end, x, weight, dy, gradients(part));
+  });
+  for (uint32_t part = 1; part < pool_.Parts(batch, 1); ++part) {
+    const Gradients more = gradients(part);
+    for (size_t i = 0; i < chunks.patch * chunks.filters; ++i) dweight[i] += more.dweight[i];
+    for (size_t i = 0; dbias != nullptr && i < chunks.filters; ++i) dbias[i] += more.dbias[i];
+  }
+}
+
+}  // namespace leeway

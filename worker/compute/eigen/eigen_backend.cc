@@ -1,0 +1,59 @@
+#include "worker/compute/eigen/eigen_backend.h"
+
+#include <Eigen/Core>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+namespace {
+
+// Eigen cuts a product by the caches that it finds, and the cut orders the additions. Fixed, so that a worker which
+// goes on on another machine computes the same bits; as fast as the detected sizes where measured.
+void FixCacheSizes() {
+  static std::once_flag once;
+  std::call_once(once, [] { Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 2 << 20); });
+}
+
+constexpr size_t kAlign = 64;
+
+}  // namespace
+
+EigenBackend::EigenBackend(uint32_t threads) : pool_(threads) { FixCacheSizes(); }
+
+absl::StatusOr<std::unique_ptr<EigenBackend>> EigenBackend::Make(uint32_t threads) {
+  try {
+    return std::unique_ptr<EigenBackend>(new EigenBackend(threads));
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(absl::StrCat("starting ", threads,
+                                                     " compute threads (workers.threads): ",
+                                                     error.what()));
+  }
+}
+
+absl::StatusOr<DeviceMemory> EigenBackend::Allocate(size_t count) {
+  const size_t bytes = (count * sizeof(float) + kAlign) / kAlign * kAlign;
+  auto* data = static_cast<float*>(std::aligned_alloc(kAlign, bytes));
+  if (data == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("allocating ", bytes, " bytes of memory for the model's activations"));
+  }
+  std::memset(data, 0, bytes);
+  return DeviceMemory(data, DeviceFree{this});
+}
+
+void EigenBackend::Free(float* data) { std::free(data); }
+
+void EigenBackend::CopyFromHost(std::span<const float> host, float* device) {
+  Copy(host.size(), host.data(), device);
+}
+
+void EigenBackend::CopyToHost(const float* device, std::span<float> host) {
+  Copy(host.size(), device, host.data());
+}
+
+}  // namespace leeway

@@ -1,0 +1,79 @@
+// The CPU: Eigen's matrix products and vector functions, plain loops for the rest. One family of kernels a file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+
+#include "worker/compute/backend.h"
+#include "worker/compute/eigen/thread_pool.h"
+
+namespace leeway {
+
+// Results are the same on every machine that runs the same binary with as many threads.
+class EigenBackend final : public Backend {
+ public:
+  // RESOURCE_EXHAUSTED if the threads cannot be started.
+  static absl::StatusOr<std::unique_ptr<EigenBackend>> Make(uint32_t threads);
+
+  absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
+  bool shares_host_memory() const override { return true; }
+  void CopyFromHost(std::span<const float> host, float* device) override;
+  void CopyToHost(const float* device, std::span<float> host) override;
+
+  void Fill(size_t count, float value, float* y) override;
+  void Copy(size_t count, const float* x, float* y) override;
+  void Multiply(size_t count, const float* x, const float* y, float* z) override;
+  void FillRows(size_t rows, size_t columns, const float* row, float* y) override;
+  void SumRows(size_t rows, size_t columns, const float* x, float* sum) override;
+
+  void Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
+            bool accumulate, float* c) override;
+  size_t Conv2dScratch(const Conv2dShape& shape, size_t batch) const override;
+  void Conv2dForward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
+                     const float* bias, float* scratch, float* y) override;
+  void Conv2dBackward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
+                      const float* dy, float* scratch, float* dweight, float* dbias,
+                      float* dx) override;
+
+  void MaxPoolForward(const PoolShape& shape, size_t batch, const float* x, float* winners,
+                      float* y) override;
+  void MaxPoolBackward(const PoolShape& shape, size_t batch, const float* winners, const float* dy,
+                       float* dx) override;
+  void AvgPoolForward(const PoolShape& shape, size_t batch, const float* x, float* y) override;
+  void AvgPoolBackward(const PoolShape& shape, size_t batch, const float* dy, float* dx) override;
+
+  void ReluForward(size_t count, const float* x, float* y) override;
+  void ReluBackward(size_t count, const float* y, const float* dy, float* dx) override;
+  void GeluForward(size_t count, const float* x, float* y) override;
+  void GeluBackward(size_t count, const float* x, const float* dy, float* dx) override;
+  void TanhForward(size_t count, const float* x, float* y) override;
+  void TanhBackward(size_t count, const float* y, const float* dy, float* dx) override;
+  void DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x, float* mask,
+                      float* y) override;
+
+  void BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
+                        const float* x, float* saved, float* dmean, float* dvar, float* y) override;
+  void BatchNormInference(const BatchNormOptions& options, const BatchNormWeights& weights,
+                          const float* x, float* y) override;
+  void BatchNormBackward(const BatchNormOptions& options, const float* gamma, const float* x,
+                         const float* saved, const float* dy, float* dgamma, float* dbeta,
+                         float* dx) override;
+
+  LossSum SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores,
+                              const float* labels, float* dscores) override;
+  LossSum Logistic(size_t batch, const float* scores, const float* labels, float* dscores) override;
+  LossSum Squared(size_t batch, const float* scores, const float* labels, float* dscores) override;
+
+ protected:
+  void Free(float* data) override;
+
+ private:
+  explicit EigenBackend(uint32_t threads);
+
+  ThreadPool pool_;
+};
+
+}  // namespace leeway

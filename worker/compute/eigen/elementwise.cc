@@ -1,0 +1,50 @@
+// Fills, copies, sums over rows, ReLU: loops that the compiler vectorises, each element on its own.
+#include <algorithm>
+
+#include "worker/compute/eigen/columns.h"
+#include "worker/compute/eigen/eigen_backend.h"
+
+namespace leeway {
+namespace {
+
+// Elements that are worth waking a thread for.
+constexpr size_t kGrain = 1 << 15;
+
+}  // namespace
+
+void EigenBackend::Fill(size_t count, float value, float* y) { std::fill_n(y, count, value); }
+
+void EigenBackend::Copy(size_t count, const float* x, float* y) { std::copy_n(x, count, y); }
+
+void EigenBackend::Multiply(size_t count, const float* x, const float* y, float* z) {
+  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) z[i] = x[i] * y[i];
+  });
+}
+
+void EigenBackend::FillRows(size_t rows, size_t columns, const float* row, float* y) {
+  for (size_t i = 0; i < rows; ++i) std::copy_n(row, columns, y + i * columns);
+}
+
+void EigenBackend::SumRows(size_t rows, size_t columns, const float* x, float* sum) {
+  const size_t grain = std::max<size_t>(32, kGrain / std::max<size_t>(1, rows));
+  pool_.For(columns, grain, [=](size_t begin, size_t end, uint32_t) {
+    ColumnSums(
+        rows, begin, end, [=](size_t r, size_t c) { return x[r * columns + c]; },
+        [=](size_t c, double total) { sum[c] = static_cast<float>(total); });
+  });
+}
+
+void EigenBackend::ReluForward(size_t count, const float* x, float* y) {
+  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) y[i] = x[i] < 0.0f ? 0.0f : x[i];
+  });
+}
+
+void EigenBackend::ReluBackward(size_t count, const float* y, const float* dy, float* dx) {
+  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+  });
+}
+
+}  // namespace leeway

@@ -1,0 +1,15 @@
+// Which examples are kept from training, for a job that has no test source.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace leeway {
+
+// A flag for each of the `count` examples of file `index`: whether it is held out. share * count of
+// them, rounded, but never all; a pure function of the arguments, so that training and evaluation
+// agree.
+std::vector<bool> HeldOut(uint64_t seed, size_t index, size_t count, double share);
+
+}  // namespace leeway

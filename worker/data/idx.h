@@ -1,0 +1,16 @@
+// The IDX format of MNIST: a magic number 0 0 TYPE DIMENSIONS, the dimensions as big-endian 32-bit
+// numbers, then the elements, row-major. Only TYPE 8, unsigned bytes, is read.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/data/data_file.h"
+#include "worker/data/examples.h"
+
+namespace leeway {
+
+// `images` of 2 (n x features), 3 (n x height x width) or 4 (n x height x width x channels)
+// dimensions; `labels` of 1. INVALID_ARGUMENT names the file and the byte.
+absl::StatusOr<Examples> ParseIdx(DataFile images, const DataFile& labels, v1::Loss loss);
+
+}  // namespace leeway

@@ -1,0 +1,31 @@
+#include "worker/data/labels.h"
+
+#include <cmath>
+
+#include "common/status.h"
+#include "worker/data/limits.h"
+
+namespace leeway {
+
+absl::StatusOr<float> CheckLabel(double label, v1::Loss loss) {
+  const auto refuse = [&](absl::string_view wanted) {
+    return absl::InvalidArgumentError(absl::StrCat("label ", label, ": ", wanted));
+  };
+  switch (loss) {
+    case v1::LOSS_SOFTMAX_CROSS_ENTROPY:
+      if (!(label >= 0 && label < kMaxClasses && label == std::floor(label))) {
+        return refuse("softmax_cross_entropy takes class numbers 0, 1, 2, ...");
+      }
+      break;
+    case v1::LOSS_LOGISTIC:
+      if (label == -1) return 0.0f;
+      if (label != 0 && label != 1) return refuse("logistic takes 0 and 1, or -1 and 1");
+      break;
+    case v1::LOSS_SQUARED:
+      if (!std::isfinite(static_cast<float>(label))) return refuse("squared takes a finite float");
+      break;
+  }
+  return static_cast<float>(label);
+}
+
+}  // namespace leeway

@@ -1,0 +1,20 @@
+// The shape of one example.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace leeway {
+
+// An image in height x width x channels order (NHWC), or n features as {1, 1, n}.
+struct ImageShape {
+  uint32_t height = 1;
+  uint32_t width = 1;
+  uint32_t channels = 1;
+
+  size_t elements() const { return size_t{height} * width * channels; }
+  bool flat() const { return height == 1 && width == 1; }
+  friend bool operator==(const ImageShape&, const ImageShape&) = default;
+};
+
+}  // namespace leeway

@@ -1,0 +1,131 @@
+#include "worker/data/source.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "common/status.h"
+#include "worker/data/cifar10.h"
+#include "worker/data/csv.h"
+#include "worker/data/data_file.h"
+#include "worker/data/generator.h"
+#include "worker/data/holdout.h"
+#include "worker/data/idx.h"
+#include "worker/data/libsvm.h"
+
+namespace leeway {
+namespace {
+
+// For errors.
+std::string FileName(const v1::Source& source, size_t index) {
+  const int i = static_cast<int>(index);
+  switch (source.type_case()) {
+    case v1::Source::kIdx:
+      return source.idx().images();
+    case v1::Source::kCifar10:
+      return source.cifar10().files(i);
+    case v1::Source::kCsv:
+      return source.csv().files(i);
+    case v1::Source::kLibsvm:
+      return source.libsvm().files(i);
+    case v1::Source::kGenerator:
+    case v1::Source::TYPE_NOT_SET:
+      break;
+  }
+  return "data generator";
+}
+
+absl::StatusOr<Examples> ReadIdx(const v1::Idx& idx, const std::string& data_dir, v1::Loss loss) {
+  ASSIGN_OR_RETURN(DataFile images, ReadDataFile(data_dir, idx.images()));
+  ASSIGN_OR_RETURN(const DataFile labels, ReadDataFile(data_dir, idx.labels()));
+  return ParseIdx(std::move(images), labels, loss);
+}
+
+absl::StatusOr<Examples> ReadOne(const v1::TrainingJob& job, const v1::Source& source,
+                                 const std::string& data_dir, size_t index) {
+  const v1::Loss loss = job.model().loss();
+  if (source.has_idx()) return ReadIdx(source.idx(), data_dir, loss);
+  if (source.has_generator()) return Generate(source.generator(), job.metadata().seed(), loss);
+  ASSIGN_OR_RETURN(const DataFile file, ReadDataFile(data_dir, FileName(source, index)));
+  if (source.has_cifar10()) return ParseCifar10(file, loss);
+  if (source.has_csv()) return ParseCsv(file, source.csv(), loss);
+  return ParseLibsvm(file, source.libsvm(), loss);
+}
+
+uint32_t CountClasses(const Examples& examples, v1::Loss loss) {
+  if (loss == v1::LOSS_SQUARED) return 0;
+  if (loss == v1::LOSS_LOGISTIC) return 2;
+  const float largest = *std::max_element(examples.labels.begin(), examples.labels.end());
+  return static_cast<uint32_t>(largest) + 1;
+}
+
+// Takes away what `part` does not want of file `index`.
+void Select(const v1::TrainingJob& job, size_t index, Part part, Examples& examples) {
+  if (part == Part::kAll) return;
+  std::vector<bool> rows =
+      HeldOut(job.metadata().seed(), index, examples.size(), job.data().holdout());
+  if (part == Part::kWithoutHoldout) rows.flip();
+  examples.Keep(rows);
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> ReadFiles(const v1::TrainingJob& job,
+                                                   const v1::Source& source,
+                                                   const std::string& data_dir, Part part,
+                                                   const std::function<bool(size_t)>& wants_file) {
+  Examples all;
+  uint32_t classes = 0;
+  for (size_t i = 0; i < FileCount(source); ++i) {
+    if (!wants_file(i)) continue;
+    ASSIGN_OR_RETURN(Examples examples, ReadOne(job, source, data_dir, i));
+    classes = std::max(classes, CountClasses(examples, job.model().loss()));
+    Select(job, i, part, examples);
+    RETURN_IF_ERROR(all.Append(std::move(examples), FileName(source, i)));
+  }
+  if (part == Part::kHoldout && all.size() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("data.holdout: ", job.data().holdout(),
+                                                   " of the training examples is none; raise it"));
+  }
+  return Dataset::Create(std::move(all), classes, job.data().normalize());
+}
+
+}  // namespace
+
+size_t FileCount(const v1::Source& source) {
+  switch (source.type_case()) {
+    case v1::Source::kIdx:
+    case v1::Source::kGenerator:
+      return 1;
+    case v1::Source::kCifar10:
+      return static_cast<size_t>(source.cifar10().files_size());
+    case v1::Source::kCsv:
+      return static_cast<size_t>(source.csv().files_size());
+    case v1::Source::kLibsvm:
+      return static_cast<size_t>(source.libsvm().files_size());
+    case v1::Source::TYPE_NOT_SET:
+      break;
+  }
+  return 0;
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> ReadSource(const v1::TrainingJob& job,
+                                                    const v1::Source& source,
+                                                    const std::string& data_dir, Part part,
+                                                    const std::function<bool(size_t)>& wants_file) {
+  try {
+    return ReadFiles(job, source, data_dir, part, wants_file);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "data: the examples do not fit into the memory of this process");
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenTestData(const v1::TrainingJob& job,
+                                                      const std::string& data_dir) {
+  const auto every_file = [](size_t) { return true; };
+  const v1::Data& data = job.data();
+  if (data.has_test()) return ReadSource(job, data.test(), data_dir, Part::kAll, every_file);
+  if (!data.has_holdout()) return nullptr;
+  return ReadSource(job, data.train(), data_dir, Part::kHoldout, every_file);
+}
+
+}  // namespace leeway

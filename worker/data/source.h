@@ -1,0 +1,30 @@
+// Reads the files of a job's data source.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/data/dataset.h"
+
+namespace leeway {
+
+// How many files by_file can share out: IDX images with their labels count as one, the generator
+// too.
+size_t FileCount(const v1::Source& source);
+
+// Which part of the training source is wanted.
+enum class Part { kAll, kWithoutHoldout, kHoldout };
+
+// The wanted part of the files whose index `wants_file` accepts, in order; what it refuses is not
+// opened. The seed, the loss and the normalisation are the job's. Errors name file and place.
+absl::StatusOr<std::unique_ptr<Dataset>> ReadSource(const v1::TrainingJob& job,
+                                                    const v1::Source& source,
+                                                    const std::string& data_dir, Part part,
+                                                    const std::function<bool(size_t)>& wants_file);
+
+}  // namespace leeway

@@ -1,0 +1,112 @@
+#include "worker/data/training_data.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "common/status.h"
+#include "worker/data/partition.h"
+#include "worker/data/source.h"
+
+namespace leeway {
+namespace {
+
+// One permutation for all ranks, dealt out batch by batch.
+bool SharesOneOrder(const v1::TrainingJob& job) {
+  const v1::Partition::TypeCase type = job.data().partition().type_case();
+  return type == v1::Partition::kIid || type == v1::Partition::TYPE_NOT_SET;
+}
+
+absl::Status CheckJob(const v1::TrainingJob& job, uint32_t rank) {
+  const uint32_t workers = job.workers().count();
+  if (rank >= workers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("opening training data for rank ", rank, " of ", workers, " workers"));
+  }
+  if (job.data().batch_size() == 0) return absl::InvalidArgumentError("data.batch_size: is 0");
+  const v1::Partition& partition = job.data().partition();
+  const size_t files = FileCount(job.data().train());
+  if (partition.has_by_file() && files <= rank) {
+    return absl::InvalidArgumentError(absl::StrCat("data.partition: by_file leaves rank ", rank,
+                                                   " without data: data.train has ", files,
+                                                   " files for ", workers, " workers"));
+  }
+  const bool by_class = partition.has_stratified() || partition.has_label_skew();
+  if (by_class && job.model().loss() == v1::LOSS_SQUARED) {
+    return absl::InvalidArgumentError(
+        "data.partition: stratified and label_skew need classes, which a squared loss does not "
+        "have");
+  }
+  return absl::OkStatus();
+}
+
+// The rows that `rank` draws from.
+EpochOrder::Rows OwnRows(const v1::TrainingJob& job, const Dataset& dataset, uint32_t rank) {
+  const v1::Partition& partition = job.data().partition();
+  const uint64_t seed = job.metadata().seed();
+  const uint32_t workers = job.workers().count();
+  if (partition.has_stratified()) {
+    return std::move(DealStratified(dataset.labels(), seed, workers)[rank]);
+  }
+  if (partition.has_label_skew()) {
+    const double alpha = partition.label_skew().alpha();
+    return std::move(DealLabelSkewed(dataset.labels(), alpha, seed, workers)[rank]);
+  }
+  EpochOrder::Rows rows(dataset.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  return rows;
+}
+
+}  // namespace
+
+TrainingData::TrainingData(const v1::TrainingJob& job, uint32_t rank,
+                           std::unique_ptr<Dataset> dataset, Augmenter augmenter,
+                           EpochOrder::Rows rows)
+    : seed_(job.metadata().seed()),
+      rank_(rank),
+      dataset_(std::move(dataset)),
+      augmenter_(augmenter),
+      order_(seed_, SharesOneOrder(job) ? std::nullopt : std::optional(rank), std::move(rows)),
+      deal_(SharesOneOrder(job) ? Deal{job.data().batch_size(), job.workers().count(), rank}
+                                : Deal{job.data().batch_size(), 1, 0}) {}
+
+absl::StatusOr<std::unique_ptr<TrainingData>> TrainingData::Open(const v1::TrainingJob& job,
+                                                                 const std::string& data_dir,
+                                                                 uint32_t rank) {
+  RETURN_IF_ERROR(CheckJob(job, rank));
+  const v1::Data& data = job.data();
+  const bool by_file = data.partition().has_by_file();
+  const uint32_t workers = job.workers().count();
+  const bool holds_out = data.has_holdout() && !data.has_test();
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Dataset> dataset,
+      ReadSource(job, data.train(), data_dir, holds_out ? Part::kWithoutHoldout : Part::kAll,
+                 [&](size_t i) { return !by_file || i % workers == rank; }));
+  ASSIGN_OR_RETURN(const Augmenter augmenter, Augmenter::Create(data.augment(), dataset->shape()));
+  EpochOrder::Rows rows = OwnRows(job, *dataset, rank);
+  return std::unique_ptr<TrainingData>(
+      new TrainingData(job, rank, std::move(dataset), augmenter, std::move(rows)));
+}
+
+uint64_t TrainingData::steps_per_epoch() const {
+  // Blocks of batch_size places, of which this rank takes every stride-th.
+  const uint64_t blocks = (order_.size() + deal_.batch_size - 1) / deal_.batch_size;
+  if (blocks <= deal_.offset) return 0;
+  return (blocks - deal_.offset + deal_.stride - 1) / deal_.stride;
+}
+
+void TrainingData::Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const {
+  const RandomStream draws(seed_, RandomPurpose::kAugment, {step, rank_});
+  const uint64_t position = steps_per_epoch == 0 ? 0 : step % steps_per_epoch;
+  if (steps_per_epoch == 0 || position >= this->steps_per_epoch()) {
+    dataset_->CopyRows({}, augmenter_, draws, batch);
+    return;
+  }
+  const auto order = order_.Of(step / steps_per_epoch);
+  const uint64_t first = (deal_.offset + position * deal_.stride) * deal_.batch_size;
+  const uint64_t count = std::min<uint64_t>(deal_.batch_size, order->size() - first);
+  dataset_->CopyRows(std::span(*order).subspan(first, count), augmenter_, draws, batch);
+}
+
+}  // namespace leeway

@@ -1,0 +1,67 @@
+// What one worker trains on, batch by batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/data/augmenter.h"
+#include "worker/data/batch.h"
+#include "worker/data/dataset.h"
+#include "worker/data/epoch_order.h"
+#include "worker/data/shape.h"
+
+namespace leeway {
+
+// The batches of a rank are a pure function of (the job's data and seed, epoch, step, rank).
+//
+// iid: position p of an epoch gives rank r of W the places [(p W + r) B, (p W + r + 1) B) of one
+// permutation of all examples, so W workers of batch B see together what one of batch W B sees.
+// Other partitions: places [p B, (p + 1) B) of a permutation of the rank's own share. The last
+// batch of an epoch may be smaller, and one beyond the data is empty.
+//
+// Thread-safe: constant but for the cached permutation, which has its own lock.
+class TrainingData {
+ public:
+  // Reads the job's training source without the held-out examples; with by_file only the files i
+  // with i mod W = rank. `rank` < workers.count. Errors name file and place.
+  static absl::StatusOr<std::unique_ptr<TrainingData>> Open(const v1::TrainingJob& job,
+                                                            const std::string& data_dir,
+                                                            uint32_t rank);
+
+  const ImageShape& shape() const { return dataset_->shape(); }
+  // As Dataset::classes: what was seen in the files that this rank reads.
+  uint32_t classes() const { return dataset_->classes(); }
+  // That this rank draws from in an epoch: with iid all, shared with the other ranks; else its
+  // share.
+  uint64_t examples() const { return order_.size(); }
+  // Batches of this rank in a pass over the data; 0 if it has none.
+  uint64_t steps_per_epoch() const;
+  const Dataset& dataset() const { return *dataset_; }
+
+  // The batch of step `step` (from 0) of this rank, where every epoch has `steps_per_epoch` steps
+  // (> 0: the largest of all ranks).
+  void Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const;
+
+ private:
+  // Batch p of an epoch takes block offset + p * stride of batch_size places.
+  struct Deal {
+    uint64_t batch_size;
+    uint64_t stride;
+    uint64_t offset;
+  };
+
+  TrainingData(const v1::TrainingJob& job, uint32_t rank, std::unique_ptr<Dataset> dataset,
+               Augmenter augmenter, EpochOrder::Rows rows);
+
+  const uint64_t seed_;
+  const uint32_t rank_;
+  const std::unique_ptr<const Dataset> dataset_;
+  const Augmenter augmenter_;
+  const EpochOrder order_;
+  const Deal deal_;
+};
+
+}  // namespace leeway
