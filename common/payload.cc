@@ -24,6 +24,8 @@ bool AnyNonFinite(const float* values, size_t count) {
 
 FloatPayload::FloatPayload(std::shared_ptr<const void> owner, std::vector<Piece> pieces)
     : owner_(std::move(owner)), pieces_(std::move(pieces)) {
+  // An empty piece may have no address, which memcpy must not see.
+  std::erase_if(pieces_, [](const Piece& piece) { return piece.empty(); });
   starts_.reserve(pieces_.size());
   for (const Piece& piece : pieces_) {
     starts_.push_back(bytes_);

@@ -33,7 +33,7 @@ RandomStream::RandomStream(uint64_t seed, RandomPurpose purpose,
                            std::initializer_list<uint64_t> keys)
     : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
       stream_(Mix(static_cast<uint64_t>(purpose))) {
-  for (uint64_t key : keys) stream_ = Mix(stream_ ^ Mix(key));
+  for (uint64_t key : keys) stream_ = Mix(stream_ ^ key);
 }
 
 uint32_t RandomStream::NextU32() {

@@ -1,10 +1,10 @@
 #include "config/decode.h"
 
-#include <google/protobuf/descriptor.h>
-
 #include <limits>
 #include <map>
 #include <vector>
+
+#include <google/protobuf/descriptor.h>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
@@ -30,10 +30,14 @@ namespace {
 
 const char* NameOf(YamlNode::Kind kind) {
   switch (kind) {
-    case YamlNode::Kind::kNull: return "empty";
-    case YamlNode::Kind::kScalar: return "a single value";
-    case YamlNode::Kind::kList: return "a list";
-    case YamlNode::Kind::kMap: return "a map";
+    case YamlNode::Kind::kNull:
+      return "empty";
+    case YamlNode::Kind::kScalar:
+      return "a single value";
+    case YamlNode::Kind::kList:
+      return "a list";
+    case YamlNode::Kind::kMap:
+      return "a map";
   }
   return "unknown";
 }
@@ -41,9 +45,12 @@ const char* NameOf(YamlNode::Kind kind) {
 // What a field takes, for a message.
 std::string Wanted(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_BOOL: return "true or false";
-    case FieldDescriptor::CPPTYPE_DOUBLE: return "a number";
-    case FieldDescriptor::CPPTYPE_STRING: return "a text";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "true or false";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return "a number";
+    case FieldDescriptor::CPPTYPE_STRING:
+      return "a text";
     case FieldDescriptor::CPPTYPE_ENUM:
       return absl::StrCat("one of ", absl::StrJoin(TextsOf(*field.enum_type()), ", "));
     case FieldDescriptor::CPPTYPE_MESSAGE: {
@@ -53,27 +60,30 @@ std::string Wanted(const FieldDescriptor& field) {
       }
       return "a map, such as {}";
     }
-    default: return "a whole number";
+    default:
+      return "a whole number";
   }
 }
 
-// Numbers of one integer type.
+// Numbers of one integer type. The bound that is named is the field's, if that is the narrower one.
 template <typename Integer>
-absl::StatusOr<Integer> ParseInteger(const std::string& text) {
+absl::StatusOr<Integer> ParseInteger(const std::string& text, const FieldDescriptor& field) {
   if (!IsWholeNumber(text)) {
     return absl::InvalidArgumentError(
         absl::StrCat("needs a whole number in decimal digits; it is '", text, "'"));
   }
   Integer value = 0;
   // "-0" is fine, and SimpleAtoi of an unsigned type refuses it.
-  if (text != "-0" && !absl::SimpleAtoi(text, &value)) {
-    const bool low = text[0] == '-';
-    const auto bound =
-        low ? std::numeric_limits<Integer>::min() : std::numeric_limits<Integer>::max();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "must be ", low ? "at least " : "at most ", bound, "; it is ", text));
+  if (text == "-0" || absl::SimpleAtoi(text, &value)) return value;
+  const v1::FieldRules& rules = RulesOf(field);
+  const bool low = text[0] == '-';
+  std::string bound =
+      absl::StrCat(low ? std::numeric_limits<Integer>::min() : std::numeric_limits<Integer>::max());
+  if (low ? rules.has_min() : rules.has_max()) {
+    bound = FormatNumber(low ? rules.min() : rules.max());
   }
-  return value;
+  return absl::InvalidArgumentError(
+      absl::StrCat("must be ", low ? "at least " : "at most ", bound, "; it is ", text));
 }
 
 class Decoder {
@@ -160,12 +170,12 @@ class Decoder {
     const FieldDescriptor* field =
         value.kind == YamlNode::Kind::kScalar ? FindMember(choice, value.text) : nullptr;
     if (field == nullptr) {
-      problems_.Add(value.origin, type_path,
-                    value.kind == YamlNode::Kind::kScalar
-                        ? absl::StrCat("unknown type '", value.text, "'",
-                                       Suggestion(value.text, names))
-                        : absl::StrCat("needs one of ", absl::StrJoin(names, ", "), "; it is ",
-                                       NameOf(value.kind)));
+      problems_.Add(
+          value.origin, type_path,
+          value.kind == YamlNode::Kind::kScalar
+              ? absl::StrCat("unknown type '", value.text, "'", Suggestion(value.text, names))
+              : absl::StrCat("needs one of ", absl::StrJoin(names, ", "), "; it is ",
+                             NameOf(value.kind)));
       return nullptr;
     }
     return message.GetReflection()->MutableMessage(&message, field);
@@ -198,8 +208,7 @@ class Decoder {
     } else if (RulesOf(field).scalar_or_list() && node.kind == YamlNode::Kind::kScalar) {
       DecodeValue(node, path, field, message);
     } else {
-      problems_.Add(node.origin, path,
-                    absl::StrCat("needs a list; it is ", NameOf(node.kind)));
+      problems_.Add(node.origin, path, absl::StrCat("needs a list; it is ", NameOf(node.kind)));
     }
   }
 
@@ -245,13 +254,14 @@ class Decoder {
       case FieldDescriptor::CPPTYPE_DOUBLE:
         return put(&Reflection::SetDouble, &Reflection::AddDouble, ParseNumber(node.text));
       case FieldDescriptor::CPPTYPE_INT32:
-        return put(&Reflection::SetInt32, &Reflection::AddInt32, ParseInteger<int32_t>(node.text));
+        return put(&Reflection::SetInt32, &Reflection::AddInt32,
+                   ParseInteger<int32_t>(node.text, field));
       case FieldDescriptor::CPPTYPE_UINT32:
         return put(&Reflection::SetUInt32, &Reflection::AddUInt32,
-                   ParseInteger<uint32_t>(node.text));
+                   ParseInteger<uint32_t>(node.text, field));
       case FieldDescriptor::CPPTYPE_UINT64:
         return put(&Reflection::SetUInt64, &Reflection::AddUInt64,
-                   ParseInteger<uint64_t>(node.text));
+                   ParseInteger<uint64_t>(node.text, field));
       case FieldDescriptor::CPPTYPE_STRING:
         return put(&Reflection::SetString, &Reflection::AddString,
                    absl::StatusOr<std::string>(node.text));

@@ -1,10 +1,10 @@
-// A YAML tree into a message of job.proto: keys and types. Whether the values may be what they are is
-// the business of config/rules.h.
+// A YAML tree into a message of job.proto: keys and types. Whether the values may be what they are
+// is the business of config/rules.h.
 #pragma once
 
-#include <google/protobuf/message.h>
-
 #include <string>
+
+#include <google/protobuf/message.h>
 
 #include "config/problems.h"
 #include "config/yaml_tree.h"
@@ -12,8 +12,8 @@
 namespace leeway {
 
 // Fills `message` from the map `node`, whose place in the job is `path` (empty for the job itself).
-// Unknown and duplicate keys, wrong types and numbers that do not fit go to `problems`, and what has
-// one stays unset.
+// Unknown and duplicate keys, wrong types and numbers that do not fit go to `problems`, and what
+// has one stays unset.
 void Decode(const YamlNode& node, const std::string& path, google::protobuf::Message& message,
             Problems& problems);
 

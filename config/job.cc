@@ -1,18 +1,13 @@
 #include "config/job.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <openssl/evp.h>
-
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 #include <vector>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include "common/files.h"
+#include "common/sha256.h"
 #include "common/status.h"
 #include "config/decode.h"
 #include "config/problems.h"
@@ -35,25 +30,10 @@ void AddFaults(const std::vector<Fault>& faults, const YamlNode& root, Problems&
   }
 }
 
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  const auto fail = [&path]() {
-    return absl::Status(absl::ErrnoToStatusCode(errno),
-                        absl::StrCat("cannot read the job ", path, ": ", std::strerror(errno)));
-  };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  if (file == nullptr) return fail();
-  // One byte more than allowed, so that ReadYaml sees that it is too long.
-  std::string text(kYamlBytesMax + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (std::ferror(file.get()) != 0) return fail();
-  return text;
-}
-
 }  // namespace
 
 absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverrides& overrides) {
-  ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kYamlBytesMax));
   return ParseJob(text, path, overrides);
 }
 
@@ -88,10 +68,7 @@ std::string JobSha256(const v1::TrainingJob& job) {
     coded.SetSerializationDeterministic(true);
     job.SerializeToCodedStream(&coded);
   }
-  std::array<unsigned char, 32> digest{};
-  EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()));
+  return HexSha256(bytes);
 }
 
 }  // namespace leeway

@@ -14,7 +14,8 @@ namespace leeway {
 // Reads a job: defaults < file < overrides.environment < overrides.sets. What comes back is valid
 // (config/validate.h) and resolved (config/resolve.h). INVALID_ARGUMENT lists what is wrong, a line
 // for each: "job.yaml:17:5: consistency.stalenes: unknown key; did you mean 'staleness'?".
-// NOT_FOUND or another code if the file cannot be read.
+// NOT_FOUND, RESOURCE_EXHAUSTED (more than 1 MiB)
+// or another code if the file cannot be read.
 absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverrides& overrides);
 // The same for a text; `file_name` is for the messages.
 absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view file_name,

@@ -1,11 +1,11 @@
 #include "config/overrides.h"
 
-#include <google/protobuf/descriptor.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <memory>
 #include <string_view>
+
+#include <google/protobuf/descriptor.h>
+#include <unistd.h>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -47,7 +47,8 @@ const FieldDescriptor* FieldAt(const Descriptor* type, const std::string& key) {
   return type == nullptr ? nullptr : FindAnyCase(*type, key);
 }
 
-// The keys in the case of the schema. Unknown ones stay, for the strict reading to name.
+// The keys of a variable in the case of the schema. Unknown ones stay, for the strict reading to
+// name.
 std::vector<std::string> CanonicalKeys(std::vector<std::string> keys) {
   const Descriptor* type = v1::TrainingJob::descriptor();
   for (std::string& key : keys) {
@@ -105,8 +106,8 @@ class Setter {
   std::string StepIntoList(const std::string& key) {
     size_t index = 0;
     if (!absl::SimpleAtoi(key, &index) || index >= node_->items.size()) {
-      return absl::StrCat("'", absl::StrJoin(walked_, "."), "' is a list of ",
-                          node_->items.size(), " and has no element '", key, "'");
+      return absl::StrCat("'", absl::StrJoin(walked_, "."), "' is a list of ", node_->items.size(),
+                          " and has no element '", key, "'");
     }
     node_ = &node_->items[index];
     return "";
@@ -134,7 +135,6 @@ class Setter {
 
 void ApplyOne(const std::string& name, std::vector<std::string> keys, std::string_view yaml,
               YamlNode& root, Problems& problems) {
-  keys = CanonicalKeys(std::move(keys));
   Change change;
   change.source = std::make_shared<const Source>(Source{name, true, absl::StrJoin(keys, ".")});
   change.keys = std::move(keys);
@@ -171,7 +171,7 @@ std::vector<std::pair<std::string, std::string>> EnvironmentOverrides() {
 void ApplyOverrides(const JobOverrides& overrides, YamlNode& root, Problems& problems) {
   for (const auto& [name, value] : overrides.environment) {
     const std::string keys = name.substr(std::min(kPrefix.size(), name.size()));
-    ApplyOne(Shown(name), absl::StrSplit(keys, "__"), value, root, problems);
+    ApplyOne(Shown(name), CanonicalKeys(absl::StrSplit(keys, "__")), value, root, problems);
   }
   for (const std::string& set : overrides.sets) {
     const std::string name = absl::StrCat("--set ", Shown(set));

@@ -21,8 +21,8 @@ struct JobOverrides {
 // The variables of this process that begin with LEEWAY__, by name.
 std::vector<std::pair<std::string, std::string>> EnvironmentOverrides();
 
-// Applies them to the tree of a whole job. An override replaces the value at its path, makes the maps
-// on the way to it, and where it sets one member of a oneof (stop.clocks) removes the others.
+// Applies them to the tree of a whole job. An override replaces the value at its path, makes the
+// maps on the way to it, and where it sets one member of a oneof (stop.clocks) removes the others.
 void ApplyOverrides(const JobOverrides& overrides, YamlNode& root, Problems& problems);
 
 }  // namespace leeway

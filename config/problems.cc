@@ -33,6 +33,8 @@ void Problems::AddLine(const Origin& origin, const std::string& line) {
 }
 
 bool Problems::Covers(const std::string& path) const {
+  const auto inside = paths_.lower_bound(path + ".");
+  if (inside != paths_.end() && inside->rfind(path + ".", 0) == 0) return true;
   for (size_t end = path.size(); end != std::string::npos; end = path.rfind('.', end - 1)) {
     if (paths_.count(path.substr(0, end)) > 0) return true;
     if (end == 0) break;

@@ -39,7 +39,7 @@ class Problems {
   void Add(const Origin& origin, const std::string& path, std::string_view message);
   // One whose line is already written.
   void AddLine(const Origin& origin, const std::string& line);
-  // Something at this path, or in the map that it is in, was already found wrong.
+  // Something at this path, around it or inside it was already found wrong.
   bool Covers(const std::string& path) const;
   bool empty() const { return found_.empty(); }
   // INVALID_ARGUMENT, a line for each in the order of the file; OK if there are none.

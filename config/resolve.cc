@@ -1,9 +1,9 @@
 #include "config/resolve.h"
 
-#include <google/protobuf/descriptor.h>
-
 #include <memory>
 #include <string>
+
+#include <google/protobuf/descriptor.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
@@ -38,7 +38,8 @@ void WriteDefault(const FieldDescriptor& field, Message& message) {
       return reflection.SetString(&message, &field, field.default_value_string());
     case FieldDescriptor::CPPTYPE_ENUM:
       return reflection.SetEnum(&message, &field, field.default_value_enum());
-    default: return;
+    default:
+      return;
   }
 }
 

@@ -1,8 +1,8 @@
 #include "config/rules.h"
 
-#include <google/protobuf/descriptor.h>
-
 #include <cmath>
+
+#include <google/protobuf/descriptor.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -26,7 +26,8 @@ class RuleCheck {
 
   void Check(const Message& message, const std::string& path) {
     const Descriptor& type = *message.GetDescriptor();
-    for (int i = 0; i < type.oneof_decl_count(); ++i) CheckOneof(message, path, *type.oneof_decl(i));
+    for (int i = 0; i < type.oneof_decl_count(); ++i)
+      CheckOneof(message, path, *type.oneof_decl(i));
     for (int i = 0; i < type.field_count(); ++i) {
       const FieldDescriptor& field = *type.field(i);
       if (field.is_repeated()) {
@@ -72,7 +73,8 @@ class RuleCheck {
     if (static_cast<uint32_t>(size) < rules.min_items()) {
       Add(path, absl::StrCat("required: a list of at least ", rules.min_items()));
     } else if (rules.has_max_items() && static_cast<uint32_t>(size) > rules.max_items()) {
-      Add(path, absl::StrCat("has ", size, " elements; at most ", rules.max_items(), " are allowed"));
+      Add(path,
+          absl::StrCat("has ", size, " elements; at most ", rules.max_items(), " are allowed"));
     }
     for (int i = 0; i < size; ++i) {
       const std::string item_path = absl::StrCat(path, ".", i);
@@ -107,7 +109,8 @@ class RuleCheck {
         return CheckNumber(
             static_cast<double>(get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64)), path,
             field);
-      default: return;
+      default:
+        return;
     }
   }
 

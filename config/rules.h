@@ -1,10 +1,10 @@
 // The rules that job.proto writes beside its fields: required, bounds, lengths.
 #pragma once
 
-#include <google/protobuf/message.h>
-
 #include <string>
 #include <vector>
+
+#include <google/protobuf/message.h>
 
 namespace leeway {
 

@@ -57,9 +57,8 @@ bool IsNumber(std::string_view text) {
 absl::StatusOr<double> ParseNumber(std::string_view text) {
   double value = 0;
   if (!IsNumber(text) || !absl::SimpleAtod(std::string(text), &value)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("needs a decimal number, such as 0.5 or 1e-3; it is '", std::string(text),
-                     "'"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "needs a decimal number, such as 0.5 or 1e-3; it is '", std::string(text), "'"));
   }
   if (!std::isfinite(value)) {
     return absl::InvalidArgumentError(absl::StrCat("is too large: ", std::string(text)));

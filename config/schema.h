@@ -1,11 +1,11 @@
 // How the messages of job.proto read in YAML: the keys, types and texts behind their descriptors.
 #pragma once
 
-#include <google/protobuf/descriptor.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <google/protobuf/descriptor.h>
 
 #include "leeway/v1/options.pb.h"
 

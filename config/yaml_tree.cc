@@ -1,12 +1,12 @@
 #include "config/yaml_tree.h"
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
-
 #include <exception>
 #include <sstream>
 #include <utility>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -24,7 +24,9 @@ struct Refused {
 
 class TreeBuilder : public YAML::EventHandler {
  public:
-  explicit TreeBuilder(std::shared_ptr<const Source> source) : source_(std::move(source)) {
+  // `text` is what the parser reads.
+  TreeBuilder(std::string_view text, std::shared_ptr<const Source> source)
+      : text_(text), source_(std::move(source)) {
     root_.origin = {source_, 0, 0};
   }
 
@@ -48,6 +50,7 @@ class TreeBuilder : public YAML::EventHandler {
     YamlNode node = Make(YamlNode::Kind::kScalar, mark);
     node.text = value;
     node.quoted = tag == "!";
+    if (node.quoted) CheckQuotes(mark);
     Put(std::move(node));
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -74,6 +77,25 @@ class TreeBuilder : public YAML::EventHandler {
     if (!tag.empty() && tag != "?" && tag != "!") {
       throw Refused{mark, "tags (!name) are not allowed; leave it out"};
     }
+  }
+
+  // yaml-cpp takes the end of the text for the closing quote, and cannot tell the tag ! from one.
+  void CheckQuotes(const YAML::Mark& mark) const {
+    const size_t begin = static_cast<size_t>(mark.pos);
+    const char quote = begin < text_.size() ? text_[begin] : '\0';
+    if (quote == '|' || quote == '>') return;
+    if (quote != '"' && quote != '\'')
+      throw Refused{mark, "tags (!) are not allowed; leave it out"};
+    for (size_t i = begin + 1; i < text_.size(); ++i) {
+      if (quote == '"' && text_[i] == '\\') {
+        ++i;
+      } else if (text_[i] == quote) {
+        // Two single quotes stand for one.
+        if (quote == '"' || i + 1 == text_.size() || text_[i + 1] != quote) return;
+        ++i;
+      }
+    }
+    throw Refused{mark, "the quote that opens here is never closed"};
   }
 
   Origin At(const YAML::Mark& mark) const {
@@ -127,6 +149,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
+  const std::string_view text_;
   const std::shared_ptr<const Source> source_;
   YamlNode root_;
   std::vector<Frame> frames_;
@@ -163,8 +186,8 @@ absl::Status CheckBytes(std::string_view text, const std::shared_ptr<const Sourc
     return absl::InvalidArgumentError(Describe(origin, "", std::string(message)));
   };
   if (text.size() > kYamlBytesMax) {
-    return refuse({source, 0, 0}, absl::StrCat("holds ", text.size(), " bytes; a job has at most ",
-                                               kYamlBytesMax));
+    return refuse({source, 0, 0},
+                  absl::StrCat("holds ", text.size(), " bytes; a job has at most ", kYamlBytesMax));
   }
   int line = 0, column = 0;
   for (size_t i = 0; i < text.size();) {
@@ -193,12 +216,16 @@ YamlEntry* YamlNode::Find(std::string_view key) {
 
 absl::StatusOr<YamlNode> ReadYaml(std::string_view text, std::shared_ptr<const Source> source) {
   RETURN_IF_ERROR(CheckBytes(text, source));
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
+    text.remove_prefix(kByteOrderMark.size());
+  }
   const auto refuse = [&](const YAML::Mark& mark, const std::string& message) {
-    const Origin origin = mark.is_null() ? Origin{source, 0, 0}
-                                         : PlaceOf(source, mark.line, mark.column);
+    const Origin origin =
+        mark.is_null() ? Origin{source, 0, 0} : PlaceOf(source, mark.line, mark.column);
     return absl::InvalidArgumentError(Describe(origin, "", message));
   };
-  TreeBuilder builder(source);
+  TreeBuilder builder(text, source);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);

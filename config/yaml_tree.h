@@ -1,8 +1,8 @@
 // YAML text as a tree of nodes that know where they came from.
 //
-// yaml-cpp's own nodes silently drop duplicate keys and follow aliases; so the tree is built from its
-// parser's events, keeps duplicates for the reader to refuse, and refuses aliases, anchors, tags,
-// a second document and deep nesting at once.
+// yaml-cpp's own nodes silently drop duplicate keys and follow aliases; so the tree is built from
+// its parser's events, keeps duplicates for the reader to refuse, and refuses aliases, anchors,
+// tags, a second document and deep nesting at once.
 #pragma once
 
 #include <cstddef>

@@ -89,7 +89,8 @@ grpc::ServerUnaryReactor* ParameterService::Attach(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ParameterService::Initialize(grpc::CallbackServerContext* context,
                                                        const grpc::ByteBuffer* request,
                                                        grpc::ByteBuffer* reply) {
-  Shard::Done done = AnswerAcknowledged(context->DefaultReactor(), reply);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  Shard::Done done = AnswerAcknowledged(reactor, reply);
   auto initialize = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const ReceivedPush push, Receive(*request));
     ASSIGN_OR_RETURN(const auto shard, Find(push.header.job()));
@@ -97,21 +98,23 @@ grpc::ServerUnaryReactor* ParameterService::Initialize(grpc::CallbackServerConte
     return absl::OkStatus();
   };
   if (absl::Status status = initialize(); !status.ok()) done(std::move(status));
-  return context->DefaultReactor();
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* ParameterService::Push(grpc::CallbackServerContext* context,
                                                  const grpc::ByteBuffer* request,
                                                  grpc::ByteBuffer* reply) {
-  Contribute(*request, /*wants_reply=*/false, AnswerAcknowledged(context->DefaultReactor(), reply));
-  return context->DefaultReactor();
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  Contribute(*request, /*wants_reply=*/false, AnswerAcknowledged(reactor, reply));
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* ParameterService::PushPull(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* request,
                                                      grpc::ByteBuffer* reply) {
-  Contribute(*request, /*wants_reply=*/true, AnswerValues(context->DefaultReactor(), reply));
-  return context->DefaultReactor();
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  Contribute(*request, /*wants_reply=*/true, AnswerValues(reactor, reply));
+  return reactor;
 }
 
 void ParameterService::Contribute(const grpc::ByteBuffer& request, bool wants_reply,
@@ -129,7 +132,8 @@ void ParameterService::Contribute(const grpc::ByteBuffer& request, bool wants_re
 grpc::ServerUnaryReactor* ParameterService::Pull(grpc::CallbackServerContext* context,
                                                  const grpc::ByteBuffer* request,
                                                  grpc::ByteBuffer* reply) {
-  Shard::Done done = AnswerValues(context->DefaultReactor(), reply);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  Shard::Done done = AnswerValues(reactor, reply);
   auto pull = [&]() -> absl::Status {
     v1::PullRequest message;
     grpc::ByteBuffer bytes(*request);
@@ -141,7 +145,7 @@ grpc::ServerUnaryReactor* ParameterService::Pull(grpc::CallbackServerContext* co
     return absl::OkStatus();
   };
   if (absl::Status status = pull(); !status.ok()) done(std::move(status));
-  return context->DefaultReactor();
+  return reactor;
 }
 
 }  // namespace leeway

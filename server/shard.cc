@@ -33,6 +33,11 @@ ConsistencyRules RulesOf(const Shard::Options& options) {
   return rules;
 }
 
+absl::StatusOr<std::unique_ptr<UpdateRule>> RuleOf(const v1::TrainingJob& job) {
+  if (job.exchange().has_elastic()) return MakeElasticRule(job.exchange().elastic().alpha());
+  return MakeUpdateRule(job.update());
+}
+
 uint64_t Ticks(Time time) { return static_cast<uint64_t>(time.time_since_epoch().count()); }
 
 absl::Status FromWorker(const v1::ExchangeHeader& header, absl::string_view field,
@@ -55,13 +60,14 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(const Options& options, CutLi
   if (options.schema.trained() > options.schema.total()) {
     return absl::InvalidArgumentError("schema.trained: more than schema.total");
   }
-  std::unique_ptr<UpdateRule> rule;
-  if (options.job.exchange().has_elastic()) {
-    rule = MakeElasticRule(options.job.exchange().elastic().alpha());
-  } else {
-    ASSIGN_OR_RETURN(rule, MakeUpdateRule(options.job.update()));
-  }
+  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, RuleOf(options.job));
   return std::unique_ptr<Shard>(new Shard(options, layout, std::move(rule), cuts));
+}
+
+absl::StatusOr<std::vector<std::string>> Shard::SlotNames(const v1::TrainingJob& job) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, RuleOf(job));
+  const auto names = rule->slots();
+  return std::vector<std::string>(names.begin(), names.end());
 }
 
 Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<UpdateRule> rule,

@@ -75,6 +75,9 @@ class Shard {
   // INVALID_ARGUMENT if the options do not fit each other. `cuts` outlives the shard.
   static absl::StatusOr<std::unique_ptr<Shard>> Make(const Options& options, CutListener* cuts);
 
+  // The optimizer state that the job's servers keep beside the weights.
+  static absl::StatusOr<std::vector<std::string>> SlotNames(const v1::TrainingJob& job);
+
   // The data plane, thread-safe. `done` is called once: at once, or when what was waited for has
   // happened or is given up (Tick), from any thread, without locks. `now` is when the request came.
   absl::StatusOr<v1::AttachReply> Attach(uint32_t rank, uint64_t incarnation);

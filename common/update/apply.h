@@ -11,11 +11,11 @@ namespace leeway {
 
 struct BlockUpdate {
   const UpdateRule* rule = nullptr;
-  UpdateStep step;
+  UpdateStep step = {};
   // In rank order, each of `count` floats; at least one.
-  std::span<const FloatPayload* const> contributions;
+  std::span<const FloatPayload* const> contributions = {};
   // One a contribution (MeanCoefficients). Ignored by an elastic update.
-  std::span<const float> coefficients;
+  std::span<const float> coefficients = {};
   // Elements of the block.
   size_t count = 0;
   // The first of them are trained by the rule; the others, running statistics, are averaged.
@@ -25,8 +25,8 @@ struct BlockUpdate {
   // Each out may equal its in; otherwise they do not overlap. Slots in the order of rule->slots().
   const float* weights_in = nullptr;
   float* weights_out = nullptr;
-  std::span<const float* const> slots_in;
-  std::span<float* const> slots_out;
+  std::span<const float* const> slots_in = {};
+  std::span<float* const> slots_out = {};
 };
 
 // Combines the contributions (common/update/combine.h) and applies the rule tile by tile, so that

@@ -36,6 +36,8 @@ class Eta {
 class TerminalDisplay : public RunObserver {
  public:
   TerminalDisplay() : screen_(STDOUT_FILENO) {}
+  // What was drawn last is from before the end: the outcome takes its place.
+  ~TerminalDisplay() override { screen_.Invalidate(); }
 
   void OnStatus(Time now, const v1::JobStatus& status, const ViewContext& context) override {
     ViewContext view = context;

@@ -32,6 +32,10 @@ std::string Clockwise(double seconds) {
   return absl::StrFormat("%d:%02d", minutes, all % 60);
 }
 
+std::string Lasting(double seconds) {
+  return seconds >= 0 && seconds < 59.95 ? Fixed(seconds, 1) + " s" : Clockwise(seconds);
+}
+
 std::string Bytes(uint64_t bytes) {
   static constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);

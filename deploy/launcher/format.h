@@ -13,6 +13,8 @@ std::string Thousands(uint64_t number);
 std::string Fixed(double number, int decimals);
 // "0:07", "12:34", "1:02:03". Seconds, rounded.
 std::string Clockwise(double seconds);
+// "0.8 s", from a minute on as Clockwise.
+std::string Lasting(double seconds);
 // "512 B", "1.50 MiB".
 std::string Bytes(uint64_t bytes);
 // 0.9712 -> "97.12 %".

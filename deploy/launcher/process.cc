@@ -6,8 +6,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,11 +102,12 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec)
   if (spec.announces_ready) {
     arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready_write.get())});
   }
-  ChildPlan plan{.input = input.get(),
-                 .output = output.get(),
-                 .ready = ready_write.get(),
-                 .failure = failure_write.get(),
-                 .parent = getpid()};
+  ChildPlan plan;
+  plan.input = input.get();
+  plan.output = output.get();
+  plan.ready = ready_write.get();
+  plan.failure = failure_write.get();
+  plan.parent = getpid();
   for (std::string& argument : arguments) plan.argv.push_back(argument.data());
   plan.argv.push_back(nullptr);
 
@@ -114,7 +115,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec)
   if (pid < 0) return SystemError(spec.name, "fork");
   if (pid == 0) RunChild(plan);
   close(failure_write.release());
-  Descriptor exit_fd(pidfd_open(pid, 0));
+  // Not glibc's pidfd_open: Debian 12's header declares it for C only.
+  Descriptor exit_fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (const int error = ExecError(failure_read.get()); error != 0 || exit_fd.get() < 0) {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);

@@ -15,6 +15,8 @@
 namespace leeway {
 namespace {
 
+// For a job that fails to end by itself.
+constexpr Duration kOrderlyGrace = std::chrono::seconds(20);
 // From the polite signal to SIGKILL, after a failure.
 constexpr Duration kTermGrace = std::chrono::seconds(5);
 // For workers that still run when the servers have ended.
@@ -31,8 +33,11 @@ Supervisor::Supervisor(SupervisorSpec spec, SignalSource& signals, RunObserver& 
       signals_(signals),
       observer_(observer),
       policy_(spec_.workers, spec_.max_restarts) {
-  for (uint32_t i = 0; i < spec_.servers; ++i) children_.push_back({.server = true, .number = i});
-  for (uint32_t i = 0; i < spec_.workers; ++i) children_.push_back({.server = false, .number = i});
+  children_.resize(size_t{spec_.servers} + spec_.workers);
+  for (size_t i = 0; i < children_.size(); ++i) {
+    children_[i].server = i < spec_.servers;
+    children_[i].number = static_cast<uint32_t>(i < spec_.servers ? i : i - spec_.servers);
+  }
   view_.restarts.assign(spec_.workers, 0);
 }
 
@@ -106,6 +111,7 @@ int Supervisor::PollMilliseconds(Time now) const {
   } else {
     due = std::min(due, start_deadline_);
   }
+  if (term_at_.has_value()) due = std::min(due, *term_at_);
   if (kill_at_.has_value()) due = std::min(due, *kill_at_);
   for (const Child& child : children_) {
     if (child.restart_at.has_value()) due = std::min(due, *child.restart_at);
@@ -136,6 +142,11 @@ absl::Status Supervisor::Wait() {
 }
 
 absl::Status Supervisor::RunTimers(Time now) {
+  if (term_at_.has_value() && now >= *term_at_) {
+    SignalAll(SIGTERM);
+    term_at_.reset();
+    kill_at_ = now + kTermGrace;
+  }
   if (kill_at_.has_value() && now >= *kill_at_) {
     SignalAll(SIGKILL);
     kill_at_.reset();
@@ -143,7 +154,8 @@ absl::Status Supervisor::RunTimers(Time now) {
   if (coordinator_ == nullptr) {
     if (now >= start_deadline_ && outcome_.failure.empty()) {
       Fail(absl::StrCat("server 0 did not listen within ", spec_.start_seconds,
-                        " s (limits.start_seconds); its log: ", LogFile(children_[0])));
+                        " s (limits.start_seconds); its log: ", LogFile(children_[0])),
+           "", Duration::zero());
     }
     return absl::OkStatus();
   }
@@ -165,7 +177,7 @@ void Supervisor::OnSignal(int signal) {
     return;
   }
   const char* name = signal == SIGINT ? "Ctrl-C" : strsignal(signal);
-  if (outcome_.stop_requested || coordinator_ == nullptr) {
+  if (outcome_.stop_requested || coordinator_ == nullptr || !outcome_.failure.empty()) {
     observer_.OnEvent(absl::StrCat(name, ": killing the job's processes"));
     if (outcome_.failure.empty()) outcome_.failure = absl::StrCat("killed by ", name);
     for (Child& child : children_) child.restart_at.reset();
@@ -216,7 +228,11 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
     child.restart_at = Now() + decision.delay;
     return;
   }
-  Fail(absl::StrCat(decision.reason, LogTail(LogFile(child), kLogLines)));
+  // A worker that is in the job has told the coordinator why it goes, which ends the job in order.
+  const bool told = !exit.signaled && exit.code == kExitPermanent && outcome_.status.has_value() &&
+                    outcome_.status->state() != v1::JOB_STARTING;
+  Fail(decision.reason, LogTail(LogFile(child), kLogLines),
+       told ? kOrderlyGrace : Duration::zero());
 }
 
 void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
@@ -227,15 +243,17 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
     if (!kill_at_.has_value()) kill_at_ = Now() + kWorkerGrace;
     return;
   }
-  Fail(absl::StrCat(decision.reason, LogTail(LogFile(child), kLogLines)));
+  // A server that fails for good lets the coordinator end the job.
+  const bool told = !exit.signaled && exit.code == kExitPermanent;
+  Fail(decision.reason, LogTail(LogFile(child), kLogLines),
+       told ? kOrderlyGrace : Duration::zero());
 }
 
-void Supervisor::Fail(const std::string& reason) {
-  outcome_.failure = reason;
+void Supervisor::Fail(const std::string& reason, const std::string& details, Duration patience) {
+  outcome_.failure = reason + details;
   observer_.OnEvent(reason);
   for (Child& child : children_) child.restart_at.reset();
-  SignalAll(SIGTERM);
-  kill_at_ = Now() + kTermGrace;
+  term_at_ = Now() + patience;
 }
 
 void Supervisor::SignalAll(int signal) {

@@ -91,8 +91,9 @@ class Supervisor {
   void OnWorkerExit(Child& child, const ExitStatus& exit);
   void OnServerExit(Child& child, const ExitStatus& exit);
   void TakeStatus();
-  // Ends every process: politely, and after some seconds with SIGKILL.
-  void Fail(const std::string& reason);
+  // Lets the processes end by themselves for as long as `patience`, then ends them: politely, and
+  // after some seconds with SIGKILL.
+  void Fail(const std::string& reason, const std::string& details, Duration patience);
   void SignalAll(int signal);
 
   const SupervisorSpec spec_;
@@ -107,6 +108,7 @@ class Supervisor {
   ViewContext view_;
   Time next_status_{};
   // When patience with what still runs is over.
+  std::optional<Time> term_at_;
   std::optional<Time> kill_at_;
   Time start_deadline_{};
 };

@@ -35,12 +35,12 @@ inline constexpr char kWeightsKey[] = "weights";
 
 // One block, as views into memory that stays as it is while the file is written.
 struct BlockContents {
-  ElementRange range;
+  ElementRange range = {};
   uint64_t version = 0;
   // By rank: the next clock that the block wants.
-  std::vector<uint64_t> clocks;
+  std::vector<uint64_t> clocks = {};
   // range.count floats each.
-  std::vector<std::pair<std::string, std::span<const float>>> values;
+  std::vector<std::pair<std::string, std::span<const float>>> values = {};
 };
 
 struct ShardContents {
@@ -48,7 +48,7 @@ struct ShardContents {
   uint64_t clock = 0;
   uint32_t index = 0;
   uint32_t servers = 1;
-  std::vector<BlockContents> blocks;
+  std::vector<BlockContents> blocks = {};
 };
 
 // Writes the file atomically (common/files.h) into an existing folder; durable when it returns.

@@ -31,17 +31,17 @@ struct ConfigureServer {
 struct SetLive {
   uint32_t rank = 0;
   bool live = false;
+  bool operator==(const SetLive&) const = default;
 };
 
-// To every server; each answers by ShardSaved.
+// To every server; each answers by SaveDone.
 struct SaveAll {
   uint64_t clock = 0;
   Time deadline;
 };
 
-// A worker's state that lies in the folder of an older cut than the one it becomes part of.
+// A worker's state that lies in the folder of another cut than the one it becomes part of.
 struct AdoptState {
-  uint32_t rank = 0;
   uint64_t from_clock = 0;
   std::string file;
 };
@@ -69,14 +69,14 @@ struct EvaluationRecord {
 };
 struct Event {
   // job_started, worker_registered, worker_lost, ...: metrics_log.h lists them.
-  std::string name;
-  std::optional<uint32_t> rank;
-  std::optional<uint32_t> server;
-  std::optional<uint64_t> incarnation;
-  std::optional<uint64_t> clock;
+  std::string name = {};
+  std::optional<uint32_t> rank = {};
+  std::optional<uint32_t> server = {};
+  std::optional<uint64_t> incarnation = {};
+  std::optional<uint64_t> clock = {};
   // finished, stopped, failed.
-  std::string state;
-  std::string message;
+  std::string state = {};
+  std::string message = {};
 };
 
 using Command = std::variant<ConnectServer, ConfigureServer, SetLive, SaveAll, WriteManifest,

@@ -14,10 +14,17 @@ constexpr size_t kOpenCutsMax = 1024;
 
 }  // namespace
 
-absl::Status CutBook::CheckRoom(uint64_t clock) const {
-  if (cuts_.count(clock) > 0 || cuts_.size() < kOpenCutsMax) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the cut at clock ", clock, ": ", cuts_.size(),
-                                                   " earlier cuts wait for parts"));
+absl::StatusOr<CutBook::Cut*> CutBook::Open(uint64_t clock) {
+  if (cuts_.size() >= kOpenCutsMax && cuts_.count(clock) == 0) {
+    const auto failed = std::find_if(cuts_.begin(), cuts_.end(),
+                                     [](const auto& cut) { return !cut.second.error.empty(); });
+    if (failed == cuts_.end()) {
+      return absl::ResourceExhaustedError(absl::StrCat("the cut at clock ", clock, ": ",
+                                                       cuts_.size(), " other cuts wait for parts"));
+    }
+    cuts_.erase(failed);
+  }
+  return &cuts_[clock];
 }
 
 bool CutBook::Settled(uint64_t clock) const {
@@ -27,41 +34,39 @@ bool CutBook::Settled(uint64_t clock) const {
 absl::Status CutBook::AddShard(uint64_t clock, uint32_t server, const v1::SavedShard& shard,
                                Time now) {
   if (Settled(clock)) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckRoom(clock));
-  Cut& cut = cuts_[clock];
-  if (!cut.since) cut.since = now;
-  const auto [place, fresh] = cut.shards.try_emplace(server, shard);
+  ASSIGN_OR_RETURN(Cut * cut, Open(clock));
+  if (!cut->since) cut->since = now;
+  const auto [place, fresh] = cut->shards.try_emplace(server, shard);
   if (!fresh && place->second.sha256() != shard.sha256()) {
-    cut.error = absl::StrCat("server ", server, " reported two different parts");
-    return absl::FailedPreconditionError(absl::StrCat("the cut at clock ", clock, ": ", cut.error));
+    cut->error = absl::StrCat("server ", server, " reported two different parts");
+    return absl::FailedPreconditionError(
+        absl::StrCat("the cut at clock ", clock, ": ", cut->error));
   }
   return absl::OkStatus();
 }
 
 absl::Status CutBook::AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file) {
+  if (Writing(clock)) return absl::OkStatus();
   StateFile& newest = newest_states_[rank];
-  const bool in_writing = Writing(clock);
-  if (!in_writing && clock >= newest.clock) newest = {clock, file};
+  if (clock >= newest.clock) newest = {clock, clock, file};
   if (Settled(clock)) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckRoom(clock));
-  cuts_[clock].states[rank] = file;
+  ASSIGN_OR_RETURN(Cut * cut, Open(clock));
+  cut->states[rank] = file;
   return absl::OkStatus();
 }
 
-bool CutBook::Fail(uint64_t clock, const std::string& error) {
-  if (Settled(clock)) return false;
-  cuts_[clock].error = error.empty() ? "unknown error" : error;
-  return true;
+void CutBook::Fail(uint64_t clock, const std::string& error) {
+  if (Settled(clock)) return;
+  const absl::StatusOr<Cut*> cut = Open(clock);
+  if (cut.ok()) (*cut)->error = error.empty() ? "unknown error" : error;
 }
 
 void CutBook::BeginLast(uint64_t clock, Time now) {
   if (newest_ && clock <= *newest_) return;
   Cut& cut = cuts_[clock];
   if (cut.writing) return;
-  if (!cut.error.empty()) {
-    cut.error.clear();
-    cut.shards.clear();
-  }
+  cut.error.clear();
+  cut.shards.clear();
   cut.since = now;
 }
 
@@ -70,6 +75,9 @@ std::optional<CutParts> CutBook::TakeWhole(const Needs& needs) {
     std::optional<CutParts> parts = Whole(cut->first, cut->second, needs);
     if (!parts) continue;
     cut->second.writing = true;
+    for (const auto& [rank, state] : parts->states) {
+      if (state.folder != parts->clock) cut->second.adopted.push_back(rank);
+    }
     return parts;
   }
   return std::nullopt;
@@ -91,9 +99,9 @@ std::optional<CutParts> CutBook::Whole(uint64_t clock, const Cut& cut, const Nee
 std::optional<StateFile> CutBook::StateOf(uint64_t clock, const Cut& cut, uint32_t rank,
                                           const Needs& needs) const {
   if (const auto exact = cut.states.find(rank); exact != cut.states.end()) {
-    return StateFile{clock, exact->second};
+    return StateFile{clock, clock, exact->second};
   }
-  const auto [need, left_at] = needs(rank);
+  const auto [need, left_at] = needs(clock, rank);
   const auto newest = newest_states_.find(rank);
   if (need == StateNeed::kIfAny) {
     return newest == newest_states_.end() ? StateFile{} : newest->second;
@@ -113,6 +121,7 @@ void CutBook::Written(uint64_t clock, bool durable) {
     written->second.error = "its manifest could not be written";
     return;
   }
+  for (const uint32_t rank : written->second.adopted) newest_states_[rank].folder = clock;
   newest_ = std::max(clock, newest_.value_or(0));
   cuts_.erase(cuts_.begin(), std::next(written));
 }

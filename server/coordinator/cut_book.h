@@ -7,17 +7,21 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {
 
-// A worker's state file, in the folder of the cut at `clock`.
+// A worker's state as of `clock`, in the folder of the cut at `folder` (the same, until it is
+// adopted).
 struct StateFile {
   uint64_t clock = 0;
+  uint64_t folder = 0;
   v1::SavedShard file;
 };
 
@@ -35,31 +39,33 @@ struct CutParts {
   uint64_t clock = 0;
   // By server.
   std::vector<v1::SavedShard> shards;
-  // By rank, which may lie in the folder of an older cut.
+  // By rank.
   std::map<uint32_t, StateFile> states;
 };
 
 // Pure; not thread-safe.
 class CutBook {
  public:
-  // Of a rank, and if kAtLeaving the clock at which it left.
-  using Needs = std::function<std::pair<StateNeed, uint64_t>(uint32_t rank)>;
+  // What the cut at `clock` needs of a rank, and if kAtLeaving the clock at which it left.
+  using Needs = std::function<std::pair<StateNeed, uint64_t>(uint64_t clock, uint32_t rank)>;
 
   // `newest`: the complete checkpoint that the job was resumed from. `states`: workers keep state.
   CutBook(uint32_t servers, uint32_t ranks, bool states, std::optional<uint64_t> newest)
       : servers_(servers), ranks_(ranks), states_(states), newest_(newest) {}
 
-  // Parts of cuts that are complete, failed or retired are ignored. RESOURCE_EXHAUSTED when too many
-  // cuts are open; a server that reports two different parts spoils the cut.
+  // Parts of cuts that are complete, in writing, failed or dropped are ignored. RESOURCE_EXHAUSTED
+  // when too many cuts are open; FAILED_PRECONDITION for a server's second, different part: the cut
+  // fails.
   absl::Status AddShard(uint64_t clock, uint32_t server, const v1::SavedShard& shard, Time now);
   absl::Status AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file);
-  // The cut never completes. True the first time.
-  bool Fail(uint64_t clock, const std::string& error);
-  // Begins the job's last cut, afresh where one at that clock had failed. Nothing to do if it is done
-  // or in writing.
+  // The cut never completes.
+  void Fail(uint64_t clock, const std::string& error);
+  // Begins the job's last cut. What a periodic one at that clock has of shards is forgotten: every
+  // server writes anew. Nothing to do if it is complete or in writing.
   void BeginLast(uint64_t clock, Time now);
 
-  // A cut that has become whole, newest first; its manifest is in writing from now on. None: nullopt.
+  // A cut that has become whole, newest first; its manifest is in writing from now on. None:
+  // nullopt.
   std::optional<CutParts> TakeWhole(const Needs& needs);
   // The manifest is durable (older open cuts are dropped), or not (the cut has failed).
   void Written(uint64_t clock, bool durable);
@@ -80,11 +86,14 @@ class CutBook {
     std::map<uint32_t, v1::SavedShard> states;
     // When its first shard came.
     std::optional<Time> since;
+    // Ranks whose state comes from another folder, once in writing.
+    std::vector<uint32_t> adopted;
     bool writing = false;
     std::string error;
   };
 
-  absl::Status CheckRoom(uint64_t clock) const;
+  // The cut at `clock`, opened if it was not.
+  absl::StatusOr<Cut*> Open(uint64_t clock);
   bool Settled(uint64_t clock) const;
   // The rank's part of the cut; nullopt: missing. An empty file name: none is needed.
   std::optional<StateFile> StateOf(uint64_t clock, const Cut& cut, uint32_t rank,

@@ -11,7 +11,9 @@ namespace {
 // Past lives remembered per rank: more than a launcher's restarts.
 constexpr size_t kPastLivesMax = 64;
 
-std::string Name(const Identity& who) { return absl::StrCat("process ", who.pid, " on ", who.host); }
+std::string Name(const Identity& who) {
+  return absl::StrCat("process ", who.pid, " on ", who.host);
+}
 
 }  // namespace
 
@@ -58,13 +60,14 @@ absl::StatusOr<Membership::Claimed> Membership::Claim(std::optional<uint32_t> as
     return Claimed{number, false};
   }
   if (held) {
-    holders_.erase(rank.life);
+    if (const auto old = holders_.find(rank.life); old != holders_.end() && old->second == number) {
+      holders_.erase(old);
+    }
     if (rank.past.size() == kPastLivesMax) rank.past.erase(rank.past.begin());
     rank.past.push_back(rank.life);
   }
   ++rank.incarnation;
   rank.life = who;
-  rank.reported = false;
   rank.state = RankState::kRunning;
   rank.seen = rank.since = now;
   holders_[who] = number;
@@ -74,7 +77,7 @@ absl::StatusOr<Membership::Claimed> Membership::Claim(std::optional<uint32_t> as
 absl::StatusOr<uint32_t> Membership::Place(std::optional<uint32_t> asked,
                                            const Identity& who) const {
   if (!asked) {
-    if (const auto holder = Holder(who)) return *holder;
+    if (const auto holder = Holder(asked, who)) return *holder;
     return FreePlace();
   }
   if (*asked >= size()) {
@@ -102,13 +105,13 @@ absl::Status Membership::Check(uint32_t rank, uint64_t incarnation) const {
   }
   const Rank& current = ranks_[rank];
   if (current.incarnation == incarnation_base_ || incarnation > current.incarnation) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "worker ", rank, " incarnation ", incarnation, " is not known here: register first"));
+    return absl::FailedPreconditionError(absl::StrCat("worker ", rank, " incarnation ", incarnation,
+                                                      " is not known here: register first"));
   }
   if (incarnation < current.incarnation) {
-    return absl::AbortedError(absl::StrCat("worker ", rank, " incarnation ", incarnation,
-                                           " has been replaced by incarnation ",
-                                           current.incarnation, ", ", Name(current.life), ": stop"));
+    return absl::AbortedError(absl::StrCat(
+        "worker ", rank, " incarnation ", incarnation, " has been replaced by incarnation ",
+        current.incarnation, ", ", Name(current.life), ": stop"));
   }
   return absl::OkStatus();
 }
@@ -123,9 +126,7 @@ bool Membership::Seen(uint32_t rank, Time now) {
 }
 
 void Membership::Report(uint32_t rank, uint64_t clock) {
-  Rank& current = ranks_[rank];
-  current.clock = current.reported ? std::max(current.clock, clock) : clock;
-  current.reported = true;
+  ranks_[rank].clock = std::max(ranks_[rank].clock, clock);
 }
 
 void Membership::Leave(uint32_t rank, RankState state, uint64_t clock, Time now) {
@@ -150,7 +151,13 @@ void Membership::Forgive(Time now) {
   for (Rank& rank : ranks_) rank.seen = now;
 }
 
-std::optional<uint32_t> Membership::Holder(const Identity& who) const {
+std::optional<uint32_t> Membership::Holder(std::optional<uint32_t> asked,
+                                           const Identity& who) const {
+  if (asked) {
+    const bool holds = *asked < size() && ranks_[*asked].incarnation > incarnation_base_ &&
+                       ranks_[*asked].life == who;
+    return holds ? asked : std::nullopt;
+  }
   const auto found = holders_.find(who);
   if (found == holders_.end()) return std::nullopt;
   return found->second;

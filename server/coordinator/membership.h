@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,21 +40,22 @@ struct Rank {
   RankState state = RankState::kWaiting;
   uint64_t incarnation = 0;
   Identity life;
-  // Lives that newer ones have replaced, newest last: their late messages must not win the rank back.
+  // Lives that newer ones have replaced, newest last: their late messages must not win the rank
+  // back.
   std::vector<Identity> past;
   Time seen;
   // When `state` last changed.
   Time since;
-  // Exchanges completed, as far as is known.
+  // Exchanges completed, as far as is known; a new life goes on where the servers stand, so it
+  // never falls.
   uint64_t clock = 0;
-  // This life has said its clock.
-  bool reported = false;
 
   bool left() const { return state >= RankState::kFinished; }
 };
 
-// Gives out ranks and incarnations. No two lives of a rank ever have the same incarnation, whatever is
-// lost, repeated or reordered; they rise by one from `incarnation_base` + 1. Pure; not thread-safe.
+// Gives out ranks and incarnations. No two lives of a rank ever have the same incarnation, whatever
+// is lost, repeated or reordered; they rise by one from `incarnation_base` + 1. Pure; not
+// thread-safe.
 class Membership {
  public:
   // `clock`: where every rank stands at the start (0, or the checkpoint's cut).
@@ -64,18 +66,17 @@ class Membership {
     bool new_life = false;
   };
   // The rank asked for, or the lowest free one, or the lowest lost one. Asking by number for a rank
-  // that another process holds replaces it: a launcher restarts a killed worker before its lease ends.
-  // INVALID_ARGUMENT: no such rank. ABORTED: the process has been replaced itself. FAILED_PRECONDITION:
-  // the rank has left for good, or all are taken.
+  // that another process holds replaces it: a launcher restarts a killed worker before its lease
+  // ends. INVALID_ARGUMENT: no such rank. ABORTED: the process has been replaced itself.
+  // FAILED_PRECONDITION: the rank has left for good, or all are taken.
   absl::StatusOr<Claimed> Claim(std::optional<uint32_t> asked, const Identity& who, Time now);
 
-  // Is `incarnation` the rank's life now? INVALID_ARGUMENT, FAILED_PRECONDITION (nobody holds the rank)
-  // or ABORTED (a newer life does).
+  // Is `incarnation` the rank's life now? INVALID_ARGUMENT, FAILED_PRECONDITION (nobody holds the
+  // rank) or ABORTED (a newer life does).
   absl::Status Check(uint32_t rank, uint64_t incarnation) const;
 
   // A sign of life of the rank's current life: true if it had been lost and is back.
   bool Seen(uint32_t rank, Time now);
-  // The current life's clock; never falls within a life.
   void Report(uint32_t rank, uint64_t clock);
   // `state`: kFinished, kStopped, kFailed, or kLost for one that goes before its time.
   void Leave(uint32_t rank, RankState state, uint64_t clock, Time now);
@@ -87,7 +88,8 @@ class Membership {
 
   uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }
   const Rank& operator[](uint32_t rank) const { return ranks_[rank]; }
-  std::optional<uint32_t> Holder(const Identity& who) const;
+  // The rank that this process holds: the one it asks for, or any.
+  std::optional<uint32_t> Holder(std::optional<uint32_t> asked, const Identity& who) const;
   // Ranks in one of the states, in order.
   std::vector<uint32_t> In(std::initializer_list<RankState> states) const;
 

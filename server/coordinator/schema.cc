@@ -49,15 +49,15 @@ absl::Status ValidateSchema(const v1::ModelSchema& schema) {
       return absl::InvalidArgumentError(where + " is named twice");
     }
     if (tensor.offset() != end) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          where, " begins at element ", tensor.offset(), "; the one before ends at ", end));
+      return absl::InvalidArgumentError(absl::StrCat(where, " begins at element ", tensor.offset(),
+                                                     "; the one before ends at ", end));
     }
     const uint64_t elements = Elements(tensor);
     if (elements == 0) return absl::InvalidArgumentError(where + " has no elements");
     end += elements;
     if (elements > kModelElementsMax || end > kModelElementsMax) {
-      return absl::InvalidArgumentError(absl::StrCat(where, " makes the model larger than ",
-                                                     kModelElementsMax, " elements"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, " makes the model larger than ", kModelElementsMax, " elements"));
     }
     trained_seen |= end == schema.trained();
   }
@@ -78,15 +78,15 @@ absl::Status CompareSchemas(const std::string& expected_owner, const v1::ModelSc
   const int tensors = std::max(expected.tensors_size(), actual.tensors_size());
   for (int i = 0; i < tensors; ++i) {
     if (Same(expected, actual, i)) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the models differ: tensor ", i, " of ", actual_owner, " is ", Describe(actual, i), ", of ",
-        expected_owner, " ", Describe(expected, i),
-        "; give every worker the same job file and the same data shape"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the models differ: tensor ", i, " of ", actual_owner, " is ",
+                     Describe(actual, i), ", of ", expected_owner, " ", Describe(expected, i),
+                     "; give every worker the same job file and the same data shape"));
   }
   if (expected.trained() != actual.trained()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the models differ: ", actual_owner, " trains ", actual.trained(),
-                     " elements, ", expected_owner, " ", expected.trained()));
+    return absl::FailedPreconditionError(absl::StrCat("the models differ: ", actual_owner,
+                                                      " trains ", actual.trained(), " elements, ",
+                                                      expected_owner, " ", expected.trained()));
   }
   return absl::OkStatus();
 }

@@ -9,11 +9,12 @@
 
 namespace leeway {
 
-// Elements of a model at most (1 TiB of weights): bounds what a malformed schema can make servers ask for.
+// Elements of a model at most (1 TiB of weights): bounds what a malformed schema can make servers
+// ask for.
 inline constexpr uint64_t kModelElementsMax = uint64_t{1} << 38;
 
-// INVALID_ARGUMENT unless the tensors are named, distinct, lie one after the other from element 0 to
-// `total`, and `trained` falls on a tensor's beginning or the end.
+// INVALID_ARGUMENT unless the tensors are named, distinct, lie one after the other from element 0
+// to `total`, and `trained` falls on a tensor's beginning or the end.
 absl::Status ValidateSchema(const v1::ModelSchema& schema);
 
 // FAILED_PRECONDITION naming the first tensor that differs and what each side ("worker 0", "the

@@ -93,9 +93,8 @@ std::vector<uint32_t> ServerTable::Unready() const {
 }
 
 bool ServerTable::AllShutDown() const {
-  return std::all_of(servers_.begin(), servers_.end(), [](const ServerEntry& entry) {
-    return entry.shut_down || !entry.here();
-  });
+  return std::all_of(servers_.begin(), servers_.end(),
+                     [](const ServerEntry& entry) { return entry.shut_down || !entry.here(); });
 }
 
 }  // namespace leeway

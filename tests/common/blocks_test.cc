@@ -1,0 +1,88 @@
+#include "common/blocks.h"
+
+#include <numeric>
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+// Every element in exactly one block, in order, and each server's sums are those of its blocks.
+void CheckLayout(const BlockLayout& layout, uint64_t total, uint32_t servers) {
+  REQUIRE(layout.total() == total);
+  REQUIRE(layout.servers() == servers);
+  std::vector<uint32_t> blocks(servers);
+  std::vector<uint64_t> elements(servers);
+  uint64_t end = 0;
+  for (uint32_t block = 0; block < layout.blocks(); ++block) {
+    const ElementRange range = layout.Range(block);
+    REQUIRE(range.offset == end);
+    REQUIRE(range.count > 0);
+    REQUIRE(range.count <= layout.block_elements());
+    if (block + 1 < layout.blocks()) REQUIRE(range.count == layout.block_elements());
+    end = range.end();
+    blocks[layout.ServerOf(block)] += 1;
+    elements[layout.ServerOf(block)] += range.count;
+  }
+  REQUIRE(end == total);
+  for (uint32_t server = 0; server < servers; ++server) {
+    REQUIRE(layout.BlocksOn(server) == blocks[server]);
+    REQUIRE(layout.ElementsOn(server) == elements[server]);
+  }
+  REQUIRE(std::accumulate(blocks.begin(), blocks.end(), 0u) == layout.blocks());
+}
+
+TEST_CASE("every element is in exactly one block, whatever total, servers and block size") {
+  for (uint64_t total = 1; total < 200; ++total) {
+    for (uint32_t servers : {1u, 2u, 3u, 5u, 16u, 300u}) {
+      for (uint64_t bytes : {4u, 64u, 100u, 256u, 1u << 20}) {
+        CAPTURE(total, servers, bytes);
+        const BlockLayout layout = BlockLayout::ForModel(total, servers, bytes);
+        CheckLayout(layout, total, servers);
+        REQUIRE(layout.block_elements() % 16 == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("a small model is cut finer, so that every server has some") {
+  const BlockLayout layout = BlockLayout::ForModel(1000, 3, 1 << 20);
+  CheckLayout(layout, 1000, 3);
+  for (uint32_t server = 0; server < 3; ++server) REQUIRE(layout.BlocksOn(server) == 1);
+}
+
+TEST_CASE("a server without a block is legal") {
+  const BlockLayout layout = BlockLayout::ForModel(10, 4, 1 << 20);
+  REQUIRE(layout.blocks() == 1);
+  REQUIRE(layout.BlocksOn(3) == 0);
+  REQUIRE(layout.ElementsOn(3) == 0);
+}
+
+TEST_CASE("blocks of a large model stay within the size asked for and are spread evenly") {
+  const BlockLayout layout = BlockLayout::ForModel(100'000'007, 7, 1 << 20);
+  CheckLayout(layout, 100'000'007, 7);
+  REQUIRE(layout.block_elements() == (1 << 20) / 4);
+  for (uint32_t server = 1; server < 7; ++server) {
+    REQUIRE(layout.BlocksOn(0) - layout.BlocksOn(server) <= 1);
+  }
+}
+
+TEST_CASE("a layout from a peer equals the one it was made from, and nonsense is refused") {
+  const BlockLayout mine = BlockLayout::ForModel(12345, 3, 4096);
+  const auto theirs = BlockLayout::FromWire(12345, 3, mine.block_elements());
+  REQUIRE(theirs.ok());
+  CheckLayout(*theirs, 12345, 3);
+  REQUIRE(theirs->blocks() == mine.blocks());
+
+  REQUIRE(BlockLayout::FromWire(7, 2, 3).ok());
+  CheckLayout(*BlockLayout::FromWire(7, 2, 3), 7, 2);
+  REQUIRE(absl::IsInvalidArgument(BlockLayout::FromWire(0, 1, 1).status()));
+  REQUIRE(absl::IsInvalidArgument(BlockLayout::FromWire(1, 0, 1).status()));
+  REQUIRE(absl::IsInvalidArgument(BlockLayout::FromWire(1, 1, 0).status()));
+  REQUIRE(absl::IsInvalidArgument(BlockLayout::FromWire(uint64_t{1} << 32, 1, 1).status()));
+  REQUIRE(BlockLayout::FromWire((uint64_t{1} << 32) - 1, 1, 1).ok());
+}
+
+}  // namespace
+}  // namespace leeway

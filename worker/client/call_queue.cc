@@ -37,6 +37,7 @@ struct CallQueue::Call {
 
 CallQueue::CallQueue(std::unique_ptr<Transport> transport, uint32_t servers, const Options& options)
     : options_(options),
+      servers_(servers),
       transport_(std::move(transport)),
       lanes_(servers),
       jitter_(options.jitter) {}
@@ -65,8 +66,7 @@ CallQueue::Ticket CallQueue::Start(std::shared_ptr<Operation> operation) {
       lanes_[call->server].waiting.push_back(std::move(call));
     }
   }
-  const auto servers = static_cast<uint32_t>(lanes_.size());
-  for (uint32_t server = 0; server < servers; ++server) Pump(server);
+  for (uint32_t server = 0; server < servers_; ++server) Pump(server);
   return ticket;
 }
 

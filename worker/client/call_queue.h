@@ -103,6 +103,7 @@ class CallQueue {
 
   // Constant after construction.
   const Options options_;
+  const uint32_t servers_;
   const std::unique_ptr<Transport> transport_;
 
   mutable Mutex mutex_;

@@ -48,7 +48,7 @@ const char* MethodName(BlockMethod method) {
   return "";
 }
 
-AttachOperation::AttachOperation(const Identity& identity, uint32_t servers)
+AttachOperation::AttachOperation(const SenderIdentity& identity, uint32_t servers)
     : method_(absl::StrCat(kService, "Attach")), servers_(servers), clock_(kLargest) {
   v1::AttachRequest request;
   request.set_job(identity.job);
@@ -80,7 +80,7 @@ bool AttachOperation::needs_initialize() const {
   return needs_initialize_;
 }
 
-BlocksOperation::BlocksOperation(const Identity& identity, const BlockLayout& layout,
+BlocksOperation::BlocksOperation(const SenderIdentity& identity, const BlockLayout& layout,
                                  const BlockExchange& exchange)
     : method_(absl::StrCat(kService, MethodName(exchange.method))),
       layout_(layout),

@@ -16,7 +16,7 @@
 namespace leeway {
 
 // Who speaks.
-struct Identity {
+struct SenderIdentity {
   uint64_t job = 0;
   uint32_t rank = 0;
   uint64_t incarnation = 0;
@@ -44,7 +44,7 @@ struct BlockExchange {
 // Attach, to every server.
 class AttachOperation : public Operation {
  public:
-  AttachOperation(const Identity& identity, uint32_t servers);
+  AttachOperation(const SenderIdentity& identity, uint32_t servers);
 
   const std::string& method() const override { return method_; }
   uint32_t size() const override { return servers_; }
@@ -69,7 +69,7 @@ class AttachOperation : public Operation {
 // One exchange, a call a block in ascending order. `layout` outlives the calls.
 class BlocksOperation : public Operation {
  public:
-  BlocksOperation(const Identity& identity, const BlockLayout& layout,
+  BlocksOperation(const SenderIdentity& identity, const BlockLayout& layout,
                   const BlockExchange& exchange);
 
   const std::string& method() const override { return method_; }

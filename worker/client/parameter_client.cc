@@ -28,7 +28,7 @@ CallQueue::Options QueueOptions(const ParameterClientOptions& options) {
   return result;
 }
 
-Identity IdentityOf(const ParameterClientOptions& options) {
+SenderIdentity IdentityOf(const ParameterClientOptions& options) {
   return {options.job, options.rank, options.incarnation};
 }
 

@@ -1,12 +1,13 @@
 // The arithmetic of training, as an interface: what a layer calls and a device implements.
 //
-// Every `float*` that a kernel takes is device memory, row-major and packed. Outputs are written whole, not
-// added to, unless said otherwise, and do not overlap inputs unless said otherwise. Gradients are written
-// dx for "the loss's derivative by x". Sizes are trusted: Model::Build has checked them.
+// Every `float*` that a kernel takes is device memory, row-major and packed. Outputs are written
+// whole, not added to, unless said otherwise, and do not overlap inputs unless said otherwise.
+// Gradients are written dx for "the loss's derivative by x". Sizes are trusted: Model::Build has
+// checked them.
 //
-// Promise of every backend: the results are a function of the inputs' values alone. They depend neither on
-// where the buffers lie nor on timing, so a step that is computed again gives the same bits.
-// Not thread-safe: one backend serves one model at a time.
+// Promise of every backend: the results are a function of the inputs' values alone. They depend
+// neither on where the buffers lie nor on timing, so a step that is computed again gives the same
+// bits. Not thread-safe: one backend serves one model at a time.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,6 @@
 #include <span>
 
 #include "absl/status/statusor.h"
-
 #include "worker/compute/shapes.h"
 
 namespace leeway {
@@ -92,8 +92,8 @@ class Backend {
   virtual void Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
                     bool accumulate, float* c) = 0;
 
-  // x [batch x input], weight [patch x filters] in (row, column, channel) order, bias [filters] or null.
-  // Floats of scratch that either pass wants:
+  // x [batch x input], weight [patch x filters] in (row, column, channel) order, bias [filters] or
+  // null. Floats of scratch that either pass wants:
   virtual size_t Conv2dScratch(const Conv2dShape& shape, size_t batch) const = 0;
   virtual void Conv2dForward(const Conv2dShape& shape, size_t batch, const float* x,
                              const float* weight, const float* bias, float* scratch, float* y) = 0;
@@ -121,15 +121,15 @@ class Backend {
   virtual void TanhForward(size_t count, const float* x, float* y) = 0;
   virtual void TanhBackward(size_t count, const float* y, const float* dy, float* dx) = 0;
 
-  // Element i is dropped where word i % 4 of Philox4x32({i / 4, key.stream}, key.key) is below rate * 2^32; else
-  // multiplied by 1 / (1 - rate). mask holds the factors. y may be x.
+  // Element i is dropped where word i % 4 of Philox4x32({i / 4, key.stream}, key.key) is below rate
+  // * 2^32; else multiplied by 1 / (1 - rate). mask holds the factors. y may be x.
   virtual void DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x,
                               float* mask, float* y) = 0;
 
   // ---- batch normalisation over the columns of x [rows x columns] (Ioffe and Szegedy 2015)
-  // Normalises by the batch's mean and biased variance, which it leaves in `saved` (mean, then 1 / standard
-  // deviation). dmean and dvar: the running statistics minus their new values, where
-  // new = (1 - momentum) old + momentum batch, with the unbiased variance (as in PyTorch).
+  // Normalises by the batch's mean and biased variance, which it leaves in `saved` (mean, then 1 /
+  // standard deviation). dmean and dvar: the running statistics minus their new values, where new =
+  // (1 - momentum) old + momentum batch, with the unbiased variance (as in PyTorch).
   virtual void BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
                                 const float* x, float* saved, float* dmean, float* dvar,
                                 float* y) = 0;

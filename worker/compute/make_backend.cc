@@ -2,7 +2,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-
 #include "worker/compute/eigen/eigen_backend.h"
 
 namespace leeway {

@@ -25,7 +25,8 @@ struct Conv2dShape {
   uint32_t Side(uint32_t side) const { return (side + 2 * padding - kernel) / stride + 1; }
 };
 
-// Square windows inside the image: pixels that fill no window are left out. Valid if size <= both sides.
+// Square windows inside the image: pixels that fill no window are left out. Valid if size <= both
+// sides.
 struct PoolShape {
   ImageShape input;
   uint32_t size = 2;

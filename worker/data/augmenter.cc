@@ -1,6 +1,7 @@
 #include "worker/data/augmenter.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "common/status.h"
 #include "worker/data/examples.h"
@@ -36,16 +37,22 @@ void Augmenter::Apply(const T* image, RandomStream& draws, T* out) const {
   const int64_t top = draw_offset();
   const int64_t left = draw_offset();
   const int64_t height = shape_.height, width = shape_.width, channels = shape_.channels;
-  for (int64_t y = 0; y < height; ++y) {
-    const int64_t row = y + top;
-    for (int64_t x = 0; x < width; ++x, out += channels) {
-      const int64_t across = x + left;
-      const int64_t column = mirrored ? width - 1 - across : across;
-      if (row < 0 || row >= height || column < 0 || column >= width) {
-        std::fill_n(out, channels, T{0});
-      } else {
-        std::copy_n(image + (row * width + column) * channels, channels, out);
-      }
+  // The columns of `out` that show the image; the padding is smaller than the image, so there are
+  // some.
+  const int64_t first = std::max<int64_t>(0, -left);
+  const int64_t count = width - std::abs(left);
+  // The column of the image that `first` shows.
+  const int64_t column = mirrored ? width - 1 - (first + left) : first + left;
+  std::fill_n(out, height * width * channels, T{0});
+  for (int64_t y = std::max<int64_t>(0, -top); y < std::min(height, height - top); ++y) {
+    const T* from = image + ((y + top) * width + column) * channels;
+    T* to = out + (y * width + first) * channels;
+    if (!mirrored) {
+      std::copy_n(from, count * channels, to);
+      continue;
+    }
+    for (int64_t x = 0; x < count; ++x) {
+      for (int64_t c = 0; c < channels; ++c) to[x * channels + c] = from[c - x * channels];
     }
   }
 }

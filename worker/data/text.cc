@@ -15,6 +15,11 @@ namespace {
 constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr size_t kMaxQuoted = 40;
 
+// absl reads 0x10 as 16; data files mean no such thing.
+bool LooksHexadecimal(absl::string_view text) {
+  return text.find_first_of("xX") != absl::string_view::npos;
+}
+
 absl::Status NotANumber(absl::string_view text) {
   if (absl::StripAsciiWhitespace(text).empty()) return absl::InvalidArgumentError("an empty value");
   return absl::InvalidArgumentError(absl::StrCat(Quote(text), " is not a finite number"));
@@ -35,13 +40,17 @@ bool Lines::Next(absl::string_view& line) {
 
 absl::StatusOr<double> ParseNumber(absl::string_view text) {
   double value;
-  if (!absl::SimpleAtod(text, &value) || !std::isfinite(value)) return NotANumber(text);
+  if (!absl::SimpleAtod(text, &value) || !std::isfinite(value) || LooksHexadecimal(text)) {
+    return NotANumber(text);
+  }
   return value;
 }
 
 absl::StatusOr<float> ParseFloat(absl::string_view text) {
   float value;
-  if (!absl::SimpleAtof(text, &value) || !std::isfinite(value)) return NotANumber(text);
+  if (!absl::SimpleAtof(text, &value) || !std::isfinite(value) || LooksHexadecimal(text)) {
+    return NotANumber(text);
+  }
   return value;
 }
 

@@ -26,7 +26,9 @@ constexpr double kGap = 44;
 constexpr double kBelow = 48;
 // Loss that falls by more than this is drawn on a logarithmic axis.
 constexpr double kLogarithmicRatio = 20;
-constexpr int kBins = 160;
+constexpr int kBins = 100;
+// Of the widest usual font.
+constexpr double kLegendLetter = 6.8;
 // More lines than these are a blur.
 constexpr size_t kWorkerLinesMax = 12;
 
@@ -107,10 +109,10 @@ std::string Legend(double y, const std::vector<std::pair<std::string, std::strin
   std::string svg;
   double x = kRight;
   for (const auto& [name, style] : entries) {
-    svg += Text(x, y + 4, "end", "name", name);
-    x -= 7.0 * static_cast<double>(name.size()) + 8;
-    absl::StrAppendFormat(&svg, "<path class=\"line %s\" d=\"M%.1f %.1fh-20\"/>\n", style, x, y);
-    x -= 38;
+    x -= kLegendLetter * static_cast<double>(name.size()) + 28;
+    absl::StrAppendFormat(&svg, "<path class=\"line %s\" d=\"M%.1f %.1fh20\"/>\n", style, x, y);
+    svg += Text(x + 27, y + 4, "start", "name", name);
+    x -= 16;
   }
   return svg;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -55,29 +56,31 @@ RunHistory::Evaluation EvaluationOf(const Json& json) {
   return evaluation;
 }
 
-// "rank 1, clock 200".
+// "rank 1, clock 200, no sign of life for 10 s".
 std::string Details(const Json& json) {
   static const std::set<std::string_view> kShownElsewhere = {"event", "time"};
+  static const std::set<std::string_view> kSpeakForThemselves = {"message", "state"};
   std::string details;
   for (const auto& [key, value] : json.items()) {
     if (kShownElsewhere.contains(key) || value.is_null() || value.is_structured()) continue;
-    std::string name = key;
-    std::replace(name.begin(), name.end(), '_', ' ');
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    if (!text.empty()) absl::StrAppend(&details, details.empty() ? "" : ", ", name, " ", text);
+    if (text.empty()) continue;
+    if (!details.empty()) details += ", ";
+    if (!kSpeakForThemselves.contains(key)) details += key + " ";
+    details += text;
   }
   return details;
 }
 
-// Adds up the wall time of each start of the job: from its first step's line to its last line.
+// Adds up the wall time of each start of the job: from job_started to its last line.
 class WallTime {
  public:
   void Add(const std::string& event, double time) {
-    if (event == "job_started") start_ = time;
-    if (!start_.has_value() || !std::isfinite(time)) return;
-    last_ = std::max(last_, time - *start_);
-    if (event == "job_finished" || event == "job_started") Close();
-    if (event == "job_started") start_ = time;
+    if (!std::isfinite(time)) return;
+    if (event == "job_started") Start(time);
+    if (!running_) return;
+    last_ = std::max(last_, time);
+    if (event == "job_finished") Close();
   }
   double Total() {
     Close();
@@ -85,43 +88,99 @@ class WallTime {
   }
 
  private:
-  void Close() {
-    total_ += last_;
-    last_ = 0;
-    start_.reset();
+  void Start(double time) {
+    Close();
+    running_ = true;
+    start_ = last_ = time;
   }
-  std::optional<double> start_;
+  void Close() {
+    if (running_) total_ += last_ - start_;
+    running_ = false;
+  }
+
+  bool running_ = false;
+  double start_ = 0;
   double last_ = 0;
   double total_ = 0;
 };
 
-void AddLine(const Json& json, RunHistory& history, WallTime& wall) {
-  const std::string event = json.at("event").get<std::string>();
-  const double time = Real(json, "time");
-  wall.Add(event, time);
-  if (event == "step") {
-    history.steps.push_back(StepOf(json));
-  } else if (event == "evaluation") {
-    history.evaluations.push_back(EvaluationOf(json));
-  } else {
-    history.events.push_back({.time = time, .name = event, .details = Details(json)});
+// Takes the lines in order. After a resume a rank does some clocks again: its old lines of these
+// go.
+class Builder {
+ public:
+  void Add(const Json& json) {
+    const std::string event = json.at("event").get<std::string>();
+    const double time = Real(json, "time");
+    wall_.Add(event, time);
+    if (event == "step") return AddStep(StepOf(json));
+    if (event == "evaluation") return AddEvaluation(EvaluationOf(json));
+    if (event == "job_started") Restart();
+    if (event == "job_finished") {
+      history_.state = json.value("state", "");
+      history_.message = json.value("message", "");
+    }
+    history_.events.push_back({.time = time, .name = event, .details = Details(json)});
   }
-  if (event == "job_finished") {
-    history.state = json.value("state", "");
-    history.message = json.value("message", "");
+
+  RunHistory Finish() {
+    history_.seconds = wall_.Total();
+    return std::move(history_);
   }
-}
+
+ private:
+  struct Reached {
+    uint64_t clock = 0;
+    uint64_t steps = 0;
+    bool resumed = false;
+  };
+
+  void Restart() {
+    history_.state.clear();
+    history_.message.clear();
+    for (auto& [rank, reached] : reached_) reached.resumed = true;
+  }
+
+  void AddStep(const RunHistory::Step& step) {
+    Reached& reached = reached_[step.rank];
+    if (std::exchange(reached.resumed, false) && reached.clock > 0) Rewind(step, reached);
+    reached.clock = step.clock;
+    reached.steps += step.steps;
+    history_.steps.push_back(step);
+  }
+
+  // Where the line's first clock is follows from how many steps the rank made in a clock so far.
+  void Rewind(const RunHistory::Step& step, Reached& reached) {
+    const uint64_t steps_per_clock = std::max<uint64_t>(1, reached.steps / reached.clock);
+    const uint64_t clocks = (step.steps + steps_per_clock - 1) / steps_per_clock;
+    const uint64_t start = step.clock - std::min(step.clock, clocks);
+    std::erase_if(history_.steps, [&](const RunHistory::Step& old) {
+      const bool again = old.rank == step.rank && old.clock > start;
+      if (again) reached.steps -= old.steps;
+      return again;
+    });
+  }
+
+  void AddEvaluation(const RunHistory::Evaluation& evaluation) {
+    while (!history_.evaluations.empty() && history_.evaluations.back().clock >= evaluation.clock) {
+      history_.evaluations.pop_back();
+    }
+    history_.evaluations.push_back(evaluation);
+  }
+
+  RunHistory history_;
+  WallTime wall_;
+  std::map<uint32_t, Reached> reached_;
+};
 
 }  // namespace
 
 absl::StatusOr<RunHistory> ParseHistory(const std::string& text, const std::string& file) {
-  RunHistory history;
-  WallTime wall;
+  Builder builder;
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].empty()) continue;
     try {
-      AddLine(Json::parse(lines[i].begin(), lines[i].end()), history, wall);
+      builder.Add(Json::parse(lines[i].begin(), lines[i].end()));
     } catch (const nlohmann::json::exception& error) {
       // Without its end of line it is the one that a crash cut short.
       if (i + 1 == lines.size()) break;
@@ -129,8 +188,7 @@ absl::StatusOr<RunHistory> ParseHistory(const std::string& text, const std::stri
           absl::StrCat(file, ":", i + 1, ": no line of a run's metrics: ", error.what()));
     }
   }
-  history.seconds = wall.Total();
-  return history;
+  return builder.Finish();
 }
 
 absl::StatusOr<RunHistory> ReadHistory(const std::string& metrics_file) {

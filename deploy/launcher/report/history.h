@@ -1,4 +1,5 @@
-// A run as its metrics.jsonl tells it.
+// A run as its metrics.jsonl tells it (server/coordinator/metrics_log.h describes the file). What a
+// resumed run did again counts once.
 #pragma once
 
 #include <cstdint>

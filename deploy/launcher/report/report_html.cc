@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "common/protocol.h"
 #include "deploy/launcher/format.h"
 #include "deploy/launcher/report/markup.h"
@@ -57,11 +58,11 @@ std::string Tiles(const RunSummary& summary) {
     html += Tile(Percent(*summary.test_accuracy), "test accuracy");
   }
   if (summary.test_loss.has_value()) html += Tile(Fixed(*summary.test_loss, 4), "test loss");
-  html += Tile(Thousands(static_cast<uint64_t>(summary.samples_per_second)), "samples a second");
-  html += Tile(Clockwise(summary.seconds), "of training");
-  html += Tile(Thousands(summary.steps), "steps of all workers");
-  html += Tile(std::to_string(summary.max_staleness), "clocks of staleness at most");
-  html += Tile(std::to_string(summary.restarts()), "restarts of workers");
+  html += Tile(Thousands(static_cast<uint64_t>(summary.samples_per_second)), "samples/s");
+  html += Tile(Lasting(summary.seconds), "training time");
+  html += Tile(Thousands(summary.steps), "steps");
+  html += Tile(std::to_string(summary.max_staleness), "staleness");
+  html += Tile(std::to_string(summary.restarts()), "restarts");
   return html + "</section>\n";
 }
 
@@ -131,8 +132,9 @@ std::string Events(const RunHistory& history) {
   }
   for (size_t i = first; i < history.events.size(); ++i) {
     const RunHistory::Event& event = history.events[i];
-    absl::StrAppend(&html, "<tr>", Cell(LocalTime(event.time), "left"), Cell(event.name, "left"),
-                    Cell(event.details, "left"), "</tr>\n");
+    absl::StrAppend(&html, "<tr>", Cell(LocalTime(event.time), "left when"),
+                    Cell(absl::StrReplaceAll(event.name, {{"_", " "}}), "left"),
+                    Cell(event.details, "left wide"), "</tr>\n");
   }
   return html + "</table></div></section>\n";
 }
@@ -147,8 +149,7 @@ std::string ReportHtml(const ReportInput& input) {
       "</style>\n</head>\n<body>\n<main>\n");
   absl::StrAppend(&html, Header(input), Tiles(input.summary));
   absl::StrAppend(&html, "<section class=\"card\">", input.curves_svg, "</section>\n");
-  absl::StrAppend(&html, Workers(input), "<div class=\"pair\">", Checkpoints(input),
-                  Events(input.history), "</div>\n");
+  absl::StrAppend(&html, Workers(input), Events(input.history), Checkpoints(input));
   absl::StrAppend(&html, "<section class=\"card\"><h2>Job</h2><pre>", EscapeMarkup(input.job_yaml),
                   "</pre></section>\n<footer>Leeway ", kVersion,
                   "</footer>\n</main>\n</body>\n</html>\n");

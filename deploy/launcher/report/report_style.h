@@ -17,20 +17,19 @@ h2{font-size:13px;font-weight:600;margin:0 0 12px;color:var(--dim);text-transfor
 .pill{font-size:13px;font-weight:600;padding:2px 10px;border-radius:99px;border:1.5px solid currentColor}
 .finished{color:var(--good)}.stopped{color:var(--warn)}.failed{color:var(--bad)}
 .why{border-left:4px solid var(--bad);padding:8px 14px;margin:0 0 20px;background:var(--card);white-space:pre-wrap;overflow-x:auto}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(148px,1fr));gap:12px;margin-bottom:20px}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(122px,1fr));gap:12px;margin-bottom:20px}
 .tile,.card{background:var(--card);border:1px solid var(--line);border-radius:10px}
 .tile{padding:14px 16px}
-.tile b{display:block;font-size:23px;line-height:1.25;font-variant-numeric:tabular-nums}
+.tile b{display:block;font-size:22px;white-space:nowrap;line-height:1.25;font-variant-numeric:tabular-nums}
 .tile span{color:var(--dim);font-size:13px}
 .card{padding:18px 20px;margin-bottom:20px;overflow-x:auto}
 .card svg{display:block;width:100%;height:auto}
-.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(340px,1fr));gap:20px}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th{font-weight:600;color:var(--dim);font-size:13px;text-align:right;white-space:nowrap}
 td{text-align:right}th,td{padding:6px 10px;border-bottom:1px solid var(--line)}
 tr:last-child td{border-bottom:0}
 th:first-child,td:first-child{padding-left:0}
-.left{text-align:left}
+.left{text-align:left}.when{color:var(--dim)}.wide{width:100%}.left.when,.left.when+td{white-space:nowrap;vertical-align:top}
 .bar{display:flex;height:12px;min-width:180px;border-radius:6px;overflow:hidden;background:var(--line)}
 .bar i{display:block}.data{background:var(--data)}.compute{background:var(--compute)}.exchange{background:var(--exchange)}
 .key{display:inline-block;width:10px;height:10px;border-radius:3px;margin:0 5px 0 14px}

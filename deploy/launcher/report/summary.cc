@@ -35,12 +35,12 @@ RunSummary FromJson(const Json& json) {
   summary.clock = Optional<uint64_t>(json, "clock");
   summary.steps = json.value("steps", uint64_t{0});
   summary.examples = json.value("examples", uint64_t{0});
-  summary.seconds = json.value("seconds", 0.0);
-  summary.samples_per_second = json.value("samples_per_second", 0.0);
+  summary.seconds = Optional<double>(json, "seconds").value_or(0);
+  summary.samples_per_second = Optional<double>(json, "samples_per_second").value_or(0);
   summary.test_loss = Optional<double>(json, "test_loss");
   summary.test_accuracy = Optional<double>(json, "test_accuracy");
   summary.max_staleness = json.value("max_staleness", uint64_t{0});
-  summary.weights_sha256 = json.value("weights_sha256", "");
+  summary.weights_sha256 = Optional<std::string>(json, "weights_sha256").value_or("");
   summary.worker_restarts = json.value("worker_restarts", std::vector<uint32_t>{});
   return summary;
 }

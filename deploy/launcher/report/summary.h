@@ -33,7 +33,7 @@ struct RunSummary {
   uint64_t max_staleness = 0;
   // Empty without a model.
   std::string weights_sha256;
-  // By rank, of this start of the launcher.
+  // By rank, over all starts of the run.
   std::vector<uint32_t> worker_restarts;
 
   uint32_t restarts() const;

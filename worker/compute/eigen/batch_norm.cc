@@ -61,18 +61,20 @@ void EigenBackend::BatchNormForward(const BatchNormOptions& options,
 void EigenBackend::BatchNormInference(const BatchNormOptions& options,
                                       const BatchNormWeights& weights, const float* x, float* y) {
   constexpr size_t kTile = 64;
-  pool_.For(options.columns, ColumnGrain(options), [=, &options](size_t begin, size_t end, uint32_t) {
-    for (size_t tile = begin; tile < end; tile += kTile) {
-      const size_t tile_end = std::min(end, tile + kTile);
-      std::array<float, kTile> inverse;
-      for (size_t c = tile; c < tile_end; ++c) {
-        // Averaging by asynchronous workers can take a variance a little below zero.
-        const float variance = std::max(weights.running_var[c], 0.0f);
-        inverse[c - tile] = 1.0f / std::sqrt(variance + options.epsilon);
-      }
-      NormalizeColumns(options, tile, tile_end, weights, weights.running_mean, inverse.data(), x, y);
-    }
-  });
+  pool_.For(options.columns, ColumnGrain(options),
+            [=, &options](size_t begin, size_t end, uint32_t) {
+              for (size_t tile = begin; tile < end; tile += kTile) {
+                const size_t tile_end = std::min(end, tile + kTile);
+                std::array<float, kTile> inverse;
+                for (size_t c = tile; c < tile_end; ++c) {
+                  // Averaging by asynchronous workers can take a variance a little below zero.
+                  const float variance = std::max(weights.running_var[c], 0.0f);
+                  inverse[c - tile] = 1.0f / std::sqrt(variance + options.epsilon);
+                }
+                NormalizeColumns(options, tile, tile_end, weights, weights.running_mean,
+                                 inverse.data(), x, y);
+              }
+            });
 }
 
 void EigenBackend::BatchNormBackward(const BatchNormOptions& options, const float* gamma,

@@ -7,9 +7,9 @@
 
 namespace leeway {
 
-// Sums of kWidth columns over `rows` rows, where value(row, column) gives a term: in float within kRowBlock rows,
-// which vectorises, in double across them, which keeps the error of long sums small. A column's sum does not depend
-// on the width.
+// Sums of kWidth columns over `rows` rows, where value(row, column) gives a term: in float within
+// kRowBlock rows, which vectorises, in double across them, which keeps the error of long sums
+// small. A column's sum does not depend on the width.
 template <size_t kWidth, typename Value, typename Sink>
 void ColumnSumsOfWidth(size_t rows, size_t first_column, Value value, Sink sink) {
   constexpr size_t kRowBlock = 64;

@@ -1,4 +1,5 @@
-// Convolution as matrix products over patches (Chellapilla, Puri, Simard 2006), in chunks that stay in the cache.
+// Convolution as matrix products over patches (Chellapilla, Puri, Simard 2006), in chunks that stay
+// in the cache.
 #include <algorithm>
 
 #include "worker/compute/eigen/columns.h"
@@ -14,8 +15,8 @@ constexpr size_t kChunkFloats = 1 << 16;
 
 size_t RoundUp(size_t floats) { return (floats + 15) / 16 * 16; }
 
-// How a pass is cut, and where its threads' scratch lies: for each part a chunk of patches, then its own sums of
-// dweight and dbias (part 0 has the targets themselves).
+// How a pass is cut, and where its threads' scratch lies: for each part a chunk of patches, then
+// its own sums of dweight and dbias (part 0 has the targets themselves).
 struct Chunks {
   explicit Chunks(const Conv2dShape& shape)
       : out(shape.output()),
@@ -65,8 +66,8 @@ void BackwardPart(const Conv2dShape& shape, const Chunks& chunks, size_t begin, 
     }
     if (to.dx == nullptr) continue;
     std::fill_n(to.patches, pixels * chunks.patch, 0.0f);
-    GemmAdd({pixels, chunks.patch, filters}, {slope, filters},
-            {weight, filters, Op::kTransposed}, to.patches, chunks.patch);
+    GemmAdd({pixels, chunks.patch, filters}, {slope, filters}, {weight, filters, Op::kTransposed},
+            to.patches, chunks.patch);
     ScatterPatches(shape, to.patches, line, line_end, to.dx);
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "worker/compute/eigen/eigen_backend.h"
+#include "worker/compute/eigen/vectors.h"
 
 namespace leeway {
 namespace {
@@ -57,7 +58,8 @@ void EigenBackend::DropoutForward(size_t count, float rate, const DropoutKey& ke
       const size_t start = group * kWords;
       const size_t size = std::min(kWords, count - start);
       for (size_t i = 0; i < size; ++i) mask[start + i] = words[i] < threshold ? 0.0f : scale;
-      for (size_t i = 0; i < size; ++i) y[start + i] = x[start + i] * mask[start + i];
+      MapElements(
+          start, start + size, y, [](float x, float factor) { return x * factor; }, x, mask);
     }
   });
 }

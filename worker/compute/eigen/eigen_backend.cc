@@ -1,10 +1,12 @@
 #include "worker/compute/eigen/eigen_backend.h"
 
-#include <Eigen/Core>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <system_error>
+
+#include <Eigen/Core>
+#include <unistd.h>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -12,14 +14,20 @@
 namespace leeway {
 namespace {
 
-// Eigen cuts a product by the caches that it finds, and the cut orders the additions. Fixed, so that a worker which
-// goes on on another machine computes the same bits; as fast as the detected sizes where measured.
+// Eigen cuts a product by the caches that it finds, and the cut orders the additions. Fixed, so
+// that a worker which goes on on another machine computes the same bits; as fast as the detected
+// sizes where measured.
 void FixCacheSizes() {
   static std::once_flag once;
   std::call_once(once, [] { Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 2 << 20); });
 }
 
 constexpr size_t kAlign = 64;
+
+// Bytes.
+size_t PhysicalMemory() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+}
 
 }  // namespace
 
@@ -29,18 +37,23 @@ absl::StatusOr<std::unique_ptr<EigenBackend>> EigenBackend::Make(uint32_t thread
   try {
     return std::unique_ptr<EigenBackend>(new EigenBackend(threads));
   } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(absl::StrCat("starting ", threads,
-                                                     " compute threads (workers.threads): ",
-                                                     error.what()));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("starting ", threads, " compute threads (workers.threads): ", error.what()));
   }
 }
 
 absl::StatusOr<DeviceMemory> EigenBackend::Allocate(size_t count) {
+  // What the machine does not have would be promised by the kernel, and the process killed on use.
+  if (count > PhysicalMemory() / sizeof(float)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a batch's activations want ", count, " floats, more than this machine's ",
+                     PhysicalMemory(), " bytes of memory: make data.batch_size smaller"));
+  }
   const size_t bytes = (count * sizeof(float) + kAlign) / kAlign * kAlign;
   auto* data = static_cast<float*>(std::aligned_alloc(kAlign, bytes));
   if (data == nullptr) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("allocating ", bytes, " bytes of memory for the model's activations"));
+        absl::StrCat("allocating ", bytes, " bytes for a batch's activations"));
   }
   std::memset(data, 0, bytes);
   return DeviceMemory(data, DeviceFree{this});

@@ -1,4 +1,5 @@
-// The CPU: Eigen's matrix products and vector functions, plain loops for the rest. One family of kernels a file.
+// The CPU: Eigen's matrix products and vector functions, plain loops for the rest. One family of
+// kernels a file.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,6 @@
 #include <span>
 
 #include "absl/status/statusor.h"
-
 #include "worker/compute/backend.h"
 #include "worker/compute/eigen/thread_pool.h"
 

@@ -3,6 +3,7 @@
 
 #include "worker/compute/eigen/columns.h"
 #include "worker/compute/eigen/eigen_backend.h"
+#include "worker/compute/eigen/vectors.h"
 
 namespace leeway {
 namespace {
@@ -18,7 +19,8 @@ void EigenBackend::Copy(size_t count, const float* x, float* y) { std::copy_n(x,
 
 void EigenBackend::Multiply(size_t count, const float* x, const float* y, float* z) {
   pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
-    for (size_t i = begin; i < end; ++i) z[i] = x[i] * y[i];
+    MapElements(
+        begin, end, z, [](float x, float y) { return x * y; }, x, y);
   });
 }
 
@@ -37,13 +39,15 @@ void EigenBackend::SumRows(size_t rows, size_t columns, const float* x, float* s
 
 void EigenBackend::ReluForward(size_t count, const float* x, float* y) {
   pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
-    for (size_t i = begin; i < end; ++i) y[i] = x[i] < 0.0f ? 0.0f : x[i];
+    MapElements(
+        begin, end, y, [](float x) { return x < 0.0f ? 0.0f : x; }, x);
   });
 }
 
 void EigenBackend::ReluBackward(size_t count, const float* y, const float* dy, float* dx) {
   pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
-    for (size_t i = begin; i < end; ++i) dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+    MapElements(
+        begin, end, dx, [](float y, float dy) { return y > 0.0f ? dy : 0.0f; }, y, dy);
   });
 }
 

@@ -1,8 +1,9 @@
 #include "worker/compute/eigen/gemm.h"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <array>
+
+#include <Eigen/Core>
 
 #include "worker/compute/eigen/eigen_backend.h"
 
@@ -13,8 +14,8 @@ using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMa
 using ConstMap = Eigen::Map<const Matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
 using Map = Eigen::Map<Matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
 
-// Eigen multiplies smaller ones coefficient by coefficient, in packets that start where the result is aligned: bits
-// would depend on the address. (Its threshold is m + n + k < 20.)
+// Eigen multiplies smaller ones coefficient by coefficient, in packets that start where the result
+// is aligned: bits would depend on the address. (Its threshold is m + n + k < 20.)
 constexpr size_t kTiny = 20;
 
 float At(const MatrixRef& x, size_t row, size_t column) {
@@ -47,7 +48,8 @@ float Dot(size_t count, const float* x, const float* y) {
   return sums[0];
 }
 
-// y [rows] += op(matrix) [rows x columns] x [columns]; elements of x and y lie apart by their strides.
+// y [rows] += op(matrix) [rows x columns] x [columns]; elements of x and y lie apart by their
+// strides.
 void MatrixVectorAdd(size_t rows, size_t columns, const MatrixRef& matrix, const float* x,
                      size_t x_stride, float* y, size_t y_stride) {
   if (matrix.op == Op::kAsIs && x_stride == 1) {
@@ -103,8 +105,8 @@ void GemmAdd(const GemmShape& shape, const MatrixRef& a, const MatrixRef& b, flo
   } else if (n == 1) {
     MatrixVectorAdd(m, k, a, b.data, b.op == Op::kAsIs ? b.stride : 1, c, c_stride);
   } else if (m == 1) {
-    MatrixVectorAdd(n, k, {b.data, b.stride, Other(b.op)}, a.data,
-                    a.op == Op::kAsIs ? 1 : a.stride, c, 1);
+    MatrixVectorAdd(n, k, {b.data, b.stride, Other(b.op)}, a.data, a.op == Op::kAsIs ? 1 : a.stride,
+                    c, 1);
   } else {
     EigenAdd(shape, a, b, c, c_stride);
   }

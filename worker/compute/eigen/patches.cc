@@ -7,7 +7,8 @@
 namespace leeway {
 namespace {
 
-// Copies or adds runs of a length known to the compiler: a run is often a few floats, and a call would cost more.
+// A run of a length known to the compiler (0: not known): it is often a few floats, and a call
+// would cost more than the copy.
 template <size_t kLength>
 void CopyRun(const float* from, float* to, size_t) {
   std::memcpy(to, from, kLength * sizeof(float));
@@ -16,10 +17,8 @@ template <>
 void CopyRun<0>(const float* from, float* to, size_t length) {
   std::copy_n(from, length, to);
 }
-template <size_t kLength>
 void AddRun(const float* from, float* to, size_t length) {
-  const size_t count = kLength > 0 ? kLength : length;
-  for (size_t i = 0; i < count; ++i) to[i] += from[i];
+  for (size_t i = 0; i < length; ++i) to[i] += from[i];
 }
 
 // The part of a kernel's row that lies inside the image.
@@ -55,8 +54,9 @@ class Geometry {
   int64_t padding_;
 };
 
-// Calls visit(image run, patch run, Span) for each kernel row of each patch of the lines; the image run is null outside
-// the image's rows, and points before the image's row start by Span::skip floats otherwise.
+// Calls visit(image run, patch run, Span) for each kernel row of each patch of the lines. The image
+// run begins with the first pixel inside the image, and is null if there is none; Span says how
+// much of the patch's run that leaves out before, and how long it is.
 template <typename Image, typename Patch, typename Visit>
 void ForEachRun(const Conv2dShape& shape, Image* x, Patch* patches, size_t begin, size_t end,
                 Visit visit) {
@@ -92,19 +92,6 @@ void Gather(const Conv2dShape& shape, const float* x, size_t begin, size_t end, 
   });
 }
 
-template <size_t kLength>
-void Scatter(const Conv2dShape& shape, const float* patches, size_t begin, size_t end, float* dx) {
-  const size_t run = size_t{shape.kernel} * shape.input.channels;
-  ForEachRun(shape, dx, patches, begin, end, [run](float* image, const float* patch, Span span) {
-    if (image == nullptr) return;
-    if (span.length == run) {
-      AddRun<kLength>(patch, image, run);
-    } else {
-      AddRun<0>(patch + span.skip, image, span.length);
-    }
-  });
-}
-
 }  // namespace
 
 void GatherPatches(const Conv2dShape& shape, const float* x, size_t begin, size_t end,
@@ -126,7 +113,9 @@ void GatherPatches(const Conv2dShape& shape, const float* x, size_t begin, size_
 
 void ScatterPatches(const Conv2dShape& shape, const float* patches, size_t begin, size_t end,
                     float* dx) {
-  Scatter<0>(shape, patches, begin, end, dx);
+  ForEachRun(shape, dx, patches, begin, end, [](float* image, const float* patch, Span span) {
+    if (image != nullptr) AddRun(patch + span.skip, image, span.length);
+  });
 }
 
 }  // namespace leeway

@@ -7,8 +7,9 @@
 
 namespace leeway {
 
-// Lines are the rows of output pixels of all examples: line i is row i % height of example i / height. A line has
-// shape.output().width patches of shape.patch() values in (row, column, channel) order; outside the image is 0.
+// Lines are the rows of output pixels of all examples: line i is row i % height of example i /
+// height. A line has shape.output().width patches of shape.patch() values in (row, column, channel)
+// order; outside the image is 0.
 
 // patches [(end - begin) * width x patch] = those of the lines [begin, end) of x.
 void GatherPatches(const Conv2dShape& shape, const float* x, size_t begin, size_t end,

@@ -1,13 +1,16 @@
-// Pooling: channels lie next to each other, so that every loop over them is a vector loop.
+// Pooling. Channels lie next to each other, so that every loop over them is a vector loop.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "worker/compute/eigen/eigen_backend.h"
+#include "worker/compute/eigen/vectors.h"
 
 namespace leeway {
 namespace {
 
-// Calls visit(output index, input index) with the first channel's indices of every window of examples [begin, end).
+// Calls visit(output index, input index) with the first channel's indices of every window of
+// examples [begin, end).
 template <typename Visit>
 void ForEachWindow(const PoolShape& shape, size_t begin, size_t end, Visit visit) {
   const ImageShape out = shape.output();
@@ -26,10 +29,11 @@ void ForEachWindow(const PoolShape& shape, size_t begin, size_t end, Visit visit
 // Calls visit(place, input offset) for every pixel of a window.
 template <typename Visit>
 void ForEachPixel(const PoolShape& shape, Visit visit) {
-  uint32_t place = 0;
+  float place = 0;
   for (size_t row = 0; row < shape.size; ++row) {
-    for (size_t column = 0; column < shape.size; ++column, ++place) {
-      visit(place, (row * shape.input.width + column) * shape.input.channels);
+    const size_t line = row * shape.input.width;
+    for (size_t column = 0; column < shape.size; ++column, place += 1) {
+      visit(place, (line + column) * shape.input.channels);
     }
   }
 }
@@ -38,19 +42,46 @@ size_t Grain(const PoolShape& shape) {
   return 1 + (1 << 15) / std::max<size_t>(1, shape.input.elements());
 }
 
+template <size_t kWidth>
 void MaxOfWindow(const PoolShape& shape, const float* x, float* winners, float* y) {
-  const size_t channels = shape.input.channels;
-  std::copy_n(x, channels, y);
-  std::fill_n(winners, channels, 0.0f);
-  ForEachPixel(shape, [&](uint32_t place, size_t offset) {
+  std::array<float, kWidth> best;
+  std::array<float, kWidth> winner{};
+  std::copy_n(x, kWidth, best.begin());
+  ForEachPixel(shape, [&](float place, size_t offset) {
     const float* pixel = x + offset;
-    for (size_t c = 0; c < channels; ++c) {
+    for (size_t c = 0; c < kWidth; ++c) {
       // A NaN wins and stays.
-      const bool wins = !(pixel[c] <= y[c]) && y[c] == y[c];
-      winners[c] = wins ? static_cast<float>(place) : winners[c];
-      y[c] = wins ? pixel[c] : y[c];
+      const bool stays = pixel[c] <= best[c] || best[c] != best[c];
+      winner[c] = stays ? winner[c] : place;
+      best[c] = stays ? best[c] : pixel[c];
     }
   });
+  std::copy_n(best.begin(), kWidth, y);
+  if (winners != nullptr) std::copy_n(winner.begin(), kWidth, winners);
+}
+
+// Hands a window's gradients out: to pixels that no other window has (kOverlap false), or that may
+// have some already.
+template <size_t kWidth, bool kOverlap>
+void SpreadToWinners(const PoolShape& shape, const float* winners, const float* dy, float* dx) {
+  std::array<float, kWidth> winner;
+  std::array<float, kWidth> slope;
+  std::copy_n(winners, kWidth, winner.begin());
+  std::copy_n(dy, kWidth, slope.begin());
+  ForEachPixel(shape, [&](float place, size_t offset) {
+    float* pixel = dx + offset;
+    for (size_t c = 0; c < kWidth; ++c) {
+      const float share = winner[c] == place ? slope[c] : 0.0f;
+      pixel[c] = kOverlap ? pixel[c] + share : share;
+    }
+  });
+}
+
+// Whether each input pixel is in exactly one window, so that gradients are written instead of
+// added.
+bool Tiles(const PoolShape& shape) {
+  return shape.stride == shape.size && shape.input.height % shape.size == 0 &&
+         shape.input.width % shape.size == 0;
 }
 
 }  // namespace
@@ -58,19 +89,10 @@ void MaxOfWindow(const PoolShape& shape, const float* x, float* winners, float* 
 void EigenBackend::MaxPoolForward(const PoolShape& shape, size_t batch, const float* x,
                                   float* winners, float* y) {
   pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
-    const size_t channels = shape.input.channels;
     ForEachWindow(shape, begin, end, [&](size_t out, size_t in) {
-      if (winners != nullptr) {
-        MaxOfWindow(shape, x + in, winners + out, y + out);
-        return;
-      }
-      std::copy_n(x + in, channels, y + out);
-      ForEachPixel(shape, [&](uint32_t, size_t offset) {
-        const float* pixel = x + in + offset;
-        float* best = y + out;
-        for (size_t c = 0; c < channels; ++c) {
-          best[c] = !(pixel[c] <= best[c]) && best[c] == best[c] ? pixel[c] : best[c];
-        }
+      ForChannelGroups(shape.input.channels, [&]<size_t kWidth>(size_t c) {
+        MaxOfWindow<kWidth>(shape, x + in + c, winners == nullptr ? nullptr : winners + out + c,
+                            y + out + c);
       });
     });
   });
@@ -78,16 +100,16 @@ void EigenBackend::MaxPoolForward(const PoolShape& shape, size_t batch, const fl
 
 void EigenBackend::MaxPoolBackward(const PoolShape& shape, size_t batch, const float* winners,
                                    const float* dy, float* dx) {
+  const bool tiles = Tiles(shape);
   pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
-    const size_t channels = shape.input.channels;
     const size_t elements = shape.input.elements();
-    std::fill_n(dx + begin * elements, (end - begin) * elements, 0.0f);
+    if (!tiles) std::fill_n(dx + begin * elements, (end - begin) * elements, 0.0f);
     ForEachWindow(shape, begin, end, [&](size_t out, size_t in) {
-      ForEachPixel(shape, [&](uint32_t place, size_t offset) {
-        float* pixel = dx + in + offset;
-        const float own = static_cast<float>(place);
-        for (size_t c = 0; c < channels; ++c) {
-          pixel[c] += winners[out + c] == own ? dy[out + c] : 0.0f;
+      ForChannelGroups(shape.input.channels, [&]<size_t kWidth>(size_t c) {
+        if (tiles) {
+          SpreadToWinners<kWidth, false>(shape, winners + out + c, dy + out + c, dx + in + c);
+        } else {
+          SpreadToWinners<kWidth, true>(shape, winners + out + c, dy + out + c, dx + in + c);
         }
       });
     });
@@ -96,14 +118,15 @@ void EigenBackend::MaxPoolBackward(const PoolShape& shape, size_t batch, const f
 
 void EigenBackend::AvgPoolForward(const PoolShape& shape, size_t batch, const float* x, float* y) {
   pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
-    const size_t channels = shape.input.channels;
     const float share = 1.0f / static_cast<float>(shape.size * shape.size);
     ForEachWindow(shape, begin, end, [&](size_t out, size_t in) {
-      std::fill_n(y + out, channels, 0.0f);
-      ForEachPixel(shape, [&](uint32_t, size_t offset) {
-        for (size_t c = 0; c < channels; ++c) y[out + c] += x[in + offset + c];
+      ForChannelGroups(shape.input.channels, [&]<size_t kWidth>(size_t c) {
+        std::array<float, kWidth> sum{};
+        ForEachPixel(shape, [&](float, size_t offset) {
+          for (size_t i = 0; i < kWidth; ++i) sum[i] += x[in + c + offset + i];
+        });
+        for (size_t i = 0; i < kWidth; ++i) y[out + c + i] = sum[i] * share;
       });
-      for (size_t c = 0; c < channels; ++c) y[out + c] *= share;
     });
   });
 }
@@ -111,13 +134,16 @@ void EigenBackend::AvgPoolForward(const PoolShape& shape, size_t batch, const fl
 void EigenBackend::AvgPoolBackward(const PoolShape& shape, size_t batch, const float* dy,
                                    float* dx) {
   pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
-    const size_t channels = shape.input.channels;
     const size_t elements = shape.input.elements();
     const float share = 1.0f / static_cast<float>(shape.size * shape.size);
     std::fill_n(dx + begin * elements, (end - begin) * elements, 0.0f);
     ForEachWindow(shape, begin, end, [&](size_t out, size_t in) {
-      ForEachPixel(shape, [&](uint32_t, size_t offset) {
-        for (size_t c = 0; c < channels; ++c) dx[in + offset + c] += dy[out + c] * share;
+      ForChannelGroups(shape.input.channels, [&]<size_t kWidth>(size_t c) {
+        std::array<float, kWidth> slope;
+        for (size_t i = 0; i < kWidth; ++i) slope[i] = dy[out + c + i] * share;
+        ForEachPixel(shape, [&](float, size_t offset) {
+          for (size_t i = 0; i < kWidth; ++i) dx[in + c + offset + i] += slope[i];
+        });
       });
     });
   });

@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-
 #include "common/mutex.h"
 
 namespace leeway {
 
-// Called by one thread at a time, which works with the others. The split is a function of the loop's size and the
-// number of threads, never of timing.
+// Called by one thread at a time, which works with the others. The split is a function of the
+// loop's size and the number of threads, never of timing.
 class ThreadPool {
  public:
-  // `threads` in all, the caller included; at least 1. Throws std::system_error if they cannot be started.
+  // `threads` in all, the caller included; at least 1. Throws std::system_error if they cannot be
+  // started.
   explicit ThreadPool(uint32_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -28,7 +28,8 @@ class ThreadPool {
   uint32_t Parts(size_t count, size_t grain) const;
 
   using Body = absl::FunctionRef<void(size_t begin, size_t end, uint32_t part)>;
-  // body(begin, end, part) over contiguous parts of [0, count), all done on return. Must not be nested.
+  // body(begin, end, part) over contiguous parts of [0, count), all done on return. Must not be
+  // nested.
   void For(size_t count, size_t grain, Body body);
 
  private:

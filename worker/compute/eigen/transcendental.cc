@@ -1,19 +1,22 @@
 // GELU and tanh by Eigen's vector functions.
-#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include <Eigen/Core>
 #include <unsupported/Eigen/SpecialFunctions>
 
 #include "worker/compute/eigen/eigen_backend.h"
+#include "worker/compute/eigen/vectors.h"
 
 namespace leeway {
 namespace {
 
 constexpr size_t kGrain = 1 << 13;
 
-// Eigen computes the ends of an unaligned array by the scalar functions, which round otherwise than the vector ones.
-// So values go through aligned tiles, all of which are vectors whatever the address.
+// Eigen computes the ends of an unaligned array by the scalar functions, which round otherwise than
+// the vector ones. So values go through aligned tiles, all of which are vectors whatever the
+// address.
 constexpr int kTile = 64;
 using Tile = Eigen::Array<float, kTile, 1>;
 
@@ -72,7 +75,8 @@ void EigenBackend::TanhForward(size_t count, const float* x, float* y) {
 
 void EigenBackend::TanhBackward(size_t count, const float* y, const float* dy, float* dx) {
   pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
-    for (size_t i = begin; i < end; ++i) dx[i] = dy[i] * (1.0f - y[i] * y[i]);
+    MapElements(
+        begin, end, dx, [](float y, float dy) { return dy * (1.0f - y * y); }, y, dy);
   });
 }
 

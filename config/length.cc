@@ -1,0 +1,77 @@
+#include "config/length.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace leeway {
+namespace {
+
+// Below 2^53, so that the arithmetic in double is exact where it matters.
+constexpr uint64_t kStepsMax = 1'000'000'000'000'000;
+
+uint64_t Product(uint64_t a, uint64_t b) { return a > kStepsMax / b ? kStepsMax : a * b; }
+
+// 1.1 epochs of 10 steps are 11 steps, although 1.1 * 10 is a little more in binary.
+uint64_t CeilSteps(double steps) {
+  constexpr double kRounding = 1e-12;
+  const double whole = std::ceil(steps - steps * kRounding);
+  if (!(whole < static_cast<double>(kStepsMax))) return kStepsMax;
+  return std::max<uint64_t>(1, static_cast<uint64_t>(std::max(whole, 0.0)));
+}
+
+bool HasSlots(const v1::Update& update) {
+  if (update.has_sgd()) return update.sgd().momentum() > 0;
+  return update.has_adagrad() || update.has_adam() || update.has_adamw();
+}
+
+}  // namespace
+
+uint64_t StepsPerClock(const v1::TrainingJob& job) {
+  uint64_t steps = 1;
+  switch (job.exchange().type_case()) {
+    case v1::Exchange::kGradient:
+      steps = job.exchange().gradient().accumulation();
+      break;
+    case v1::Exchange::kDelta:
+      steps = job.exchange().delta().local_steps();
+      break;
+    case v1::Exchange::kElastic:
+      steps = job.exchange().elastic().every();
+      break;
+    case v1::Exchange::TYPE_NOT_SET:
+      break;
+  }
+  return std::max<uint64_t>(1, steps);
+}
+
+v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch) {
+  v1::JobLength length;
+  length.set_steps_per_epoch(std::clamp<uint64_t>(steps_per_epoch, 1, kStepsMax));
+  length.set_steps_per_clock(StepsPerClock(job));
+  length.set_steps(IntervalSteps(job.stop(), length));
+  length.set_clocks((length.steps() - 1) / length.steps_per_clock() + 1);
+  return length;
+}
+
+uint64_t IntervalSteps(const v1::Interval& interval, const v1::JobLength& length) {
+  if (interval.has_clocks()) {
+    return Product(std::max<uint64_t>(1, interval.clocks()), length.steps_per_clock());
+  }
+  return CeilSteps(interval.epochs() * static_cast<double>(length.steps_per_epoch()));
+}
+
+uint64_t IntervalClocks(const v1::Interval& interval, const v1::JobLength& length) {
+  if (interval.has_clocks()) return std::clamp<uint64_t>(interval.clocks(), 1, kStepsMax);
+  const double steps = interval.epochs() * static_cast<double>(length.steps_per_epoch());
+  const double clocks = std::round(steps / static_cast<double>(length.steps_per_clock()));
+  if (!(clocks < static_cast<double>(kStepsMax))) return kStepsMax;
+  return std::max<uint64_t>(1, static_cast<uint64_t>(std::max(clocks, 0.0)));
+}
+
+bool KeepsWorkerState(const v1::TrainingJob& job) {
+  if (job.exchange().has_elastic()) return true;
+  return job.exchange().has_delta() && HasSlots(job.exchange().delta().optimizer());
+}
+
+}  // namespace leeway

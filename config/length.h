@@ -1,0 +1,30 @@
+// How long a job is: from epochs and clocks in the YAML to steps and clocks of a worker.
+//
+// A step is one batch of one worker. A clock is one exchange: `accumulation`, `local_steps` or
+// `every` steps. An epoch is the longest worker's pass over its data.
+#pragma once
+
+#include <cstdint>
+
+#include "leeway/v1/coordinator.pb.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+// At least 1.
+uint64_t StepsPerClock(const v1::TrainingJob& job);
+
+// `steps_per_epoch` is the largest of the workers'; 0 counts as 1. A number of steps that does not
+// fit stays at the largest one.
+v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch);
+
+// The interval in steps (rounded up to a whole one, like the job itself) and in clocks (to the
+// nearest); at least 1.
+uint64_t IntervalSteps(const v1::Interval& interval, const v1::JobLength& length);
+uint64_t IntervalClocks(const v1::Interval& interval, const v1::JobLength& length);
+
+// Whether a worker keeps something between clocks that a checkpoint must hold: the local weights of
+// an elastic exchange, the optimizer slots of a delta exchange.
+bool KeepsWorkerState(const v1::TrainingJob& job);
+
+}  // namespace leeway

@@ -1,0 +1,136 @@
+// A job as YAML: the inverse of config/decode.h.
+#include <string>
+#include <vector>
+
+#include <google/protobuf/descriptor.h>
+#include <yaml-cpp/emitter.h>
+#include <yaml-cpp/emittermanip.h>
+
+#include "absl/strings/str_cat.h"
+#include "config/job.h"
+#include "config/scalar.h"
+#include "config/schema.h"
+
+namespace leeway {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+namespace {
+
+// A map with more values is written over several lines.
+constexpr int kValuesInLine = 7;
+
+class YamlWriter {
+ public:
+  std::string Write(const Message& job) {
+    WriteMap(job);
+    return absl::StrCat(out_.c_str(), "\n");
+  }
+
+ private:
+  // Fields that are set, the chosen type's before the message's own.
+  static std::vector<std::pair<const Message*, const FieldDescriptor*>> FieldsOf(
+      const Message& message) {
+    std::vector<std::pair<const Message*, const FieldDescriptor*>> fields;
+    const Reflection& reflection = *message.GetReflection();
+    if (const auto* type = TypeOf(*message.GetDescriptor()); type != nullptr) {
+      if (const auto* member = reflection.GetOneofFieldDescriptor(message, type)) {
+        fields = FieldsOf(reflection.GetMessage(message, member));
+      }
+    }
+    for (const FieldDescriptor* field : OwnFields(*message.GetDescriptor())) {
+      const bool is_set = field->is_repeated() ? reflection.FieldSize(message, field) > 0
+                                               : reflection.HasField(message, field);
+      if (is_set) fields.push_back({&message, field});
+    }
+    return fields;
+  }
+
+  // Values in the message and all within; a list counts as one, a list of maps as too many.
+  static int ValuesIn(const Message& message) {
+    int count = TypeOf(*message.GetDescriptor()) == nullptr ? 0 : 1;
+    for (const auto& [owner, field] : FieldsOf(message)) {
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+        ++count;
+      } else if (field->is_repeated()) {
+        return kValuesInLine + 1;
+      } else {
+        count += ValuesIn(owner->GetReflection()->GetMessage(*owner, field));
+      }
+    }
+    return count;
+  }
+
+  void WriteMap(const Message& message) {
+    const bool is_layer = message.GetDescriptor() == v1::Layer::descriptor();
+    if (!is_layer && ValuesIn(message) <= kValuesInLine) out_ << YAML::Flow;
+    out_ << YAML::BeginMap;
+    const Reflection& reflection = *message.GetReflection();
+    if (const auto* type = TypeOf(*message.GetDescriptor()); type != nullptr) {
+      if (const auto* member = reflection.GetOneofFieldDescriptor(message, type)) {
+        out_ << YAML::Key << "type" << YAML::Value << member->name();
+      }
+    }
+    for (const auto& [owner, field] : FieldsOf(message)) {
+      out_ << YAML::Key << KeyOf(*field) << YAML::Value;
+      if (field->is_repeated()) {
+        WriteList(*owner, *field);
+      } else {
+        WriteValue(*owner, *field, -1);
+      }
+    }
+    out_ << YAML::EndMap;
+  }
+
+  void WriteList(const Message& message, const FieldDescriptor& field) {
+    if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) out_ << YAML::Flow;
+    out_ << YAML::BeginSeq;
+    for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {
+      WriteValue(message, field, i);
+    }
+    out_ << YAML::EndSeq;
+  }
+
+  // A singular field, or element `index` of a list.
+  void WriteValue(const Message& message, const FieldDescriptor& field, int index) {
+    const Reflection& reflection = *message.GetReflection();
+    const auto get = [&](auto single, auto repeated) -> decltype(auto) {
+      return index < 0 ? (reflection.*single)(message, &field)
+                       : (reflection.*repeated)(message, &field, index);
+    };
+    switch (field.cpp_type()) {
+      case FieldDescriptor::CPPTYPE_MESSAGE:
+        return WriteMap(index < 0 ? reflection.GetMessage(message, &field)
+                                  : reflection.GetRepeatedMessage(message, &field, index));
+      case FieldDescriptor::CPPTYPE_BOOL:
+        return Put(get(&Reflection::GetBool, &Reflection::GetRepeatedBool) ? "true" : "false");
+      case FieldDescriptor::CPPTYPE_DOUBLE:
+        return Put(FormatNumber(get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble)));
+      case FieldDescriptor::CPPTYPE_INT32:
+        return Put(absl::StrCat(get(&Reflection::GetInt32, &Reflection::GetRepeatedInt32)));
+      case FieldDescriptor::CPPTYPE_UINT32:
+        return Put(absl::StrCat(get(&Reflection::GetUInt32, &Reflection::GetRepeatedUInt32)));
+      case FieldDescriptor::CPPTYPE_UINT64:
+        return Put(absl::StrCat(get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64)));
+      case FieldDescriptor::CPPTYPE_ENUM:
+        return Put(TextOf(*get(&Reflection::GetEnum, &Reflection::GetRepeatedEnum)));
+      case FieldDescriptor::CPPTYPE_STRING:
+        return Put(get(&Reflection::GetString, &Reflection::GetRepeatedString));
+      default:
+        return;
+    }
+  }
+
+  // The emitter puts quotes around what needs them.
+  void Put(const std::string& text) { out_ << text; }
+
+  YAML::Emitter out_;
+};
+
+}  // namespace
+
+std::string ToYaml(const v1::TrainingJob& job) { return YamlWriter().Write(job); }
+
+}  // namespace leeway

@@ -1,0 +1,279 @@
+#include "config/validate.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include <google/protobuf/descriptor.h>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace leeway {
+namespace {
+
+constexpr size_t kNameMax = 100;
+// Elements of one example.
+constexpr uint64_t kExampleElementsMax = 100'000'000;
+
+using Faults = std::vector<Fault>;
+
+bool IsName(std::string_view name, std::string_view others) {
+  for (const char c : name) {
+    if (!absl::ascii_isalnum(c) && others.find(c) == std::string_view::npos) return false;
+  }
+  return !name.empty() && name.size() <= kNameMax;
+}
+
+// ---- single messages
+
+void CheckName(const v1::Metadata& metadata, Faults& faults) {
+  if (metadata.name().empty()) return;  // Said already.
+  if (!IsName(metadata.name(), "-_.") || metadata.name()[0] == '.') {
+    faults.push_back({"metadata.name",
+                      "names the run folder: at most 100 letters, digits, '-', '_' and '.', not "
+                      "beginning with '.'"});
+  }
+}
+
+void CheckPath(const std::string& file, const std::string& path, Faults& faults) {
+  const std::vector<std::string> parts = absl::StrSplit(file, '/');
+  if (file.empty()) {
+    faults.push_back({path, "must not be empty"});
+  } else if (file[0] == '/') {
+    faults.push_back({path, absl::StrCat("must be relative to the data folder; it is ", file)});
+  } else if (std::find(parts.begin(), parts.end(), "..") != parts.end()) {
+    faults.push_back({path, absl::StrCat("must stay below the data folder; it is ", file)});
+  }
+}
+
+template <typename Strings>
+void CheckFiles(const Strings& files, const std::string& path, Faults& faults) {
+  for (int i = 0; i < files.size(); ++i) {
+    CheckPath(files[i], absl::StrCat(path, ".files.", i), faults);
+  }
+}
+
+template <typename Sizes>
+void CheckShape(const Sizes& shape, const std::string& path, Faults& faults) {
+  double elements = 1;
+  for (const uint32_t size : shape) elements *= size;
+  if (elements > kExampleElementsMax) {
+    faults.push_back({absl::StrCat(path, ".shape"),
+                      absl::StrCat("an example has at most ", kExampleElementsMax, " values")});
+  }
+}
+
+void CheckCsv(const v1::Csv& csv, const std::string& path, Faults& faults) {
+  CheckFiles(csv.files(), path, faults);
+  CheckShape(csv.shape(), path, faults);
+  const std::string& separator = csv.separator();
+  if (separator.size() != 1 || absl::ascii_isalnum(separator[0]) ||
+      absl::StrContains("+-.\r\n", separator)) {
+    faults.push_back({absl::StrCat(path, ".separator"),
+                      "must be one character that is in no number, such as ',' ';' or \"\\t\""});
+  }
+  if (csv.shape_size() != 0 && csv.shape_size() != 3) {
+    faults.push_back({absl::StrCat(path, ".shape"), "needs [height, width, channels]"});
+  }
+}
+
+void CheckSource(const v1::Source& source, const std::string& path, Faults& faults) {
+  switch (source.type_case()) {
+    case v1::Source::kIdx:
+      CheckPath(source.idx().images(), absl::StrCat(path, ".images"), faults);
+      CheckPath(source.idx().labels(), absl::StrCat(path, ".labels"), faults);
+      break;
+    case v1::Source::kCifar10:
+      CheckFiles(source.cifar10().files(), path, faults);
+      break;
+    case v1::Source::kLibsvm:
+      CheckFiles(source.libsvm().files(), path, faults);
+      break;
+    case v1::Source::kCsv:
+      CheckCsv(source.csv(), path, faults);
+      break;
+    case v1::Source::kGenerator: {
+      CheckShape(source.generator().shape(), path, faults);
+      if (source.generator().shape_size() == 2) {
+        faults.push_back(
+            {absl::StrCat(path, ".shape"), "needs [features] or [height, width, channels]"});
+      }
+      break;
+    }
+    case v1::Source::TYPE_NOT_SET:
+      break;
+  }
+}
+
+void CheckUpdate(const v1::Update& update, const std::string& path, Faults& faults) {
+  if (update.sgd().nesterov() && update.sgd().momentum() == 0) {
+    faults.push_back({absl::StrCat(path, ".nesterov"), "needs a momentum above 0"});
+  }
+}
+
+void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
+  const int means = normalize.mean_size(), stds = normalize.std_size();
+  if (means > 1 && stds > 1 && means != stds) {
+    faults.push_back(
+        {"data.normalize.std", absl::StrCat("has ", stds, " values, and mean has ", means)});
+  }
+}
+
+// ---- how parts go together
+
+void CheckModel(const v1::Model& model, Faults& faults) {
+  const std::vector<std::string> names = LayerNames(model);
+  std::map<std::string, size_t> first;
+  bool trains = false;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const v1::Layer& layer = model.layers(static_cast<int>(i));
+    const std::string path = absl::StrCat("model.layers.", i, layer.has_name() ? ".name" : "");
+    trains = trains || layer.has_dense() || layer.has_conv2d();
+    if (layer.has_name() && !IsName(names[i], "-_")) {
+      faults.push_back({path, "at most 100 letters, digits, '-' and '_'"});
+    }
+    const auto [found, is_new] = first.insert({names[i], i});
+    if (!is_new) {
+      faults.push_back({path, absl::StrCat("the name '", names[i], "' is already that of layer ",
+                                           found->second)});
+    }
+  }
+  if (!trains)
+    faults.push_back({"model.layers", "nothing to train: needs a dense or conv2d layer"});
+}
+
+bool HasImages(const v1::Source& source) {
+  return source.has_idx() || source.has_cifar10() || source.csv().shape_size() == 3 ||
+         source.generator().shape_size() == 3;
+}
+
+int FilesOf(const v1::Source& source) {
+  return source.cifar10().files_size() + source.csv().files_size() + source.libsvm().files_size();
+}
+
+void CheckByFile(const v1::TrainingJob& job, Faults& faults) {
+  if (!job.data().partition().has_by_file()) return;
+  const v1::Source& train = job.data().train();
+  const uint32_t workers = job.workers().count();
+  if (train.has_idx() || train.has_generator()) {
+    faults.push_back({"data.partition.type",
+                      "by_file needs a source with a list of files: cifar10, csv or libsvm"});
+  } else if (static_cast<uint32_t>(FilesOf(train)) < workers) {
+    faults.push_back({"data.partition.type",
+                      absl::StrCat("by_file gives each worker a file of its own: ", workers,
+                                   " workers, ", FilesOf(train), " files in data.train.files")});
+  }
+}
+
+void CheckData(const v1::TrainingJob& job, Faults& faults) {
+  const v1::Data& data = job.data();
+  if (data.has_test() && data.has_holdout()) {
+    faults.push_back({"data.holdout", "does not go with data.test; give one"});
+  }
+  const bool augments = data.augment().flip() || data.augment().crop_padding() > 0;
+  if (augments && !HasImages(data.train())) {
+    faults.push_back({"data.augment",
+                      "only images can be flipped and cropped; data.train holds none (a csv source "
+                      "needs a shape of [height, width, channels])"});
+  }
+  CheckByFile(job, faults);
+  if (job.evaluation().has_every() && !data.has_test() && !data.has_holdout()) {
+    faults.push_back(
+        {"evaluation.every", "nothing to evaluate on: give data.test or data.holdout"});
+  }
+}
+
+void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
+  const v1::ElasticExchange& elastic = job.exchange().elastic();
+  if (!elastic.has_alpha()) faults.push_back({"exchange.alpha", "required key is missing"});
+  if (!elastic.has_optimizer()) {
+    faults.push_back({"exchange.optimizer",
+                      "required key is missing: the rule of the workers' own steps, such as {type: "
+                      "sgd, learning_rate: 0.05}, or an `update` in its place"});
+  } else if (job.has_update()) {
+    faults.push_back({"update",
+                      "an elastic exchange brings its own server rule, and its workers have "
+                      "exchange.optimizer: remove one of the two"});
+  }
+}
+
+void CheckKnobs(const v1::TrainingJob& job, Faults& faults) {
+  if (job.exchange().has_elastic()) {
+    CheckElastic(job, faults);
+  } else if (!job.has_update()) {
+    faults.push_back({"update",
+                      "required key is missing: the servers' rule, such as {type: sgd, "
+                      "learning_rate: 0.05}"});
+  }
+  if (job.consistency().mode() == v1::CONSISTENCY_MODE_BOUNDED &&
+      !job.consistency().has_staleness()) {
+    faults.push_back({"consistency.staleness",
+                      "required key is missing with mode bounded: how many clocks a worker may be "
+                      "ahead of the slowest, such as staleness: 3"});
+  }
+}
+
+void CheckEmulation(const v1::Workers& workers, Faults& faults) {
+  for (int i = 0; i < workers.emulate().slow_size(); ++i) {
+    const v1::Slowdown& slow = workers.emulate().slow(i);
+    for (int k = 0; k < slow.ranks_size(); ++k) {
+      if (slow.ranks(k) < workers.count()) continue;
+      faults.push_back({absl::StrCat("workers.emulate.slow.", i, ".ranks.", k),
+                        absl::StrCat("there is no rank ", slow.ranks(k), ": ", workers.count(),
+                                     " workers have ranks 0 to ", workers.count() - 1)});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> LayerNames(const v1::Model& model) {
+  std::vector<std::string> names;
+  for (int i = 0; i < model.layers_size(); ++i) {
+    const v1::Layer& layer = model.layers(i);
+    const auto* kind = layer.GetReflection()->GetOneofFieldDescriptor(
+        layer, v1::Layer::descriptor()->FindOneofByName("layer"));
+    names.push_back(layer.has_name()
+                        ? layer.name()
+                        : absl::StrCat(kind == nullptr ? "layer" : kind->name(), "_", i));
+  }
+  return names;
+}
+
+std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job) {
+  Faults faults;
+  CheckRules(job, "", faults);
+  CheckName(job.metadata(), faults);
+  CheckSource(job.data().train(), "data.train", faults);
+  CheckSource(job.data().test(), "data.test", faults);
+  CheckNormalize(job.data().normalize(), faults);
+  CheckUpdate(job.update(), "update", faults);
+  CheckUpdate(job.exchange().delta().optimizer(), "exchange.optimizer", faults);
+  CheckUpdate(job.exchange().elastic().optimizer(), "exchange.optimizer", faults);
+  return faults;
+}
+
+std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
+  Faults faults;
+  CheckModel(job.model(), faults);
+  CheckData(job, faults);
+  CheckKnobs(job, faults);
+  CheckEmulation(job.workers(), faults);
+  return faults;
+}
+
+absl::Status ValidateJob(const v1::TrainingJob& job) {
+  Faults faults = FindFieldFaults(job);
+  if (faults.empty()) faults = FindJobFaults(job);
+  if (faults.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrJoin(faults, "\n", [](std::string* out, const Fault& fault) {
+        absl::StrAppend(out, "job: ", fault.path, ": ", fault.message);
+      }));
+}
+
+}  // namespace leeway

@@ -1,0 +1,86 @@
+#include "deploy/launcher/command_support.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "config/job.h"
+#include "deploy/launcher/restart_policy.h"
+
+namespace leeway {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsFolder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+std::string Absolute(const fs::path& path) {
+  std::error_code error;
+  const fs::path absolute = fs::weakly_canonical(fs::absolute(path, error), error);
+  return error ? path.string() : absolute.string();
+}
+
+absl::StatusOr<std::string> GivenFolder(const std::string& path, absl::string_view by) {
+  if (IsFolder(path)) return Absolute(path);
+  return absl::NotFoundError(absl::StrCat("the data folder ", path, " (", by, ") is not there"));
+}
+
+}  // namespace
+
+void AddSetOption(CLI::App& command, JobOptions& options) {
+  command
+      .add_option("--set", options.sets,
+                  "Change a setting of the job, as in --set consistency.mode=async; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void AddDataOption(CLI::App& command, std::string& data) {
+  command
+      .add_option("--data", data,
+                  "Folder that the job's data paths are in; default $LEEWAY_DATA, then ./data")
+      ->type_name("DIR");
+}
+
+absl::StatusOr<v1::TrainingJob> LoadJobWithOptions(const JobOptions& options) {
+  return LoadJob(options.job_file, {.sets = options.sets, .environment = EnvironmentOverrides()});
+}
+
+absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file) {
+  if (!option.empty()) return GivenFolder(option, "--data");
+  if (const char* variable = std::getenv("LEEWAY_DATA"); variable != nullptr && *variable != 0) {
+    return GivenFolder(variable, "LEEWAY_DATA");
+  }
+  std::vector<std::string> candidates = {"data"};
+  if (!job_file.empty()) {
+    const fs::path beside = fs::absolute(job_file).parent_path();
+    candidates.push_back((beside / "data").string());
+    candidates.push_back((beside.parent_path() / "data").string());
+  }
+  candidates.push_back(Absolute(fs::path(ProgramFolder()) / "../share/leeway/data"));
+  for (const std::string& candidate : candidates) {
+    if (IsFolder(candidate)) return Absolute(candidate);
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no data folder: give --data DIR or LEEWAY_DATA (looked at ",
+                   absl::StrJoin(candidates, ", "), ")"));
+}
+
+std::string ProgramFolder() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? "." : program.parent_path().string();
+}
+
+int ShowResult(const absl::Status& status) {
+  if (status.ok()) return kExitDone;
+  std::cerr << "leeway: " << status.message() << "\n";
+  return absl::IsInvalidArgument(status) ? kExitUsage : 1;
+}
+
+}  // namespace leeway

@@ -1,0 +1,19 @@
+// The commands of `leeway`, one file each. Every one adds itself to the command line; when it is
+// chosen it runs and sets the exit code: 0 done, 1 failed, 2 wrong arguments or job file.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace leeway {
+
+void AddTrainCommand(CLI::App& app, int& exit_code);
+void AddPlanCommand(CLI::App& app, int& exit_code);
+void AddEvaluateCommand(CLI::App& app, int& exit_code);
+void AddExportCommand(CLI::App& app, int& exit_code);
+void AddStatusCommand(CLI::App& app, int& exit_code);
+void AddReportCommand(CLI::App& app, int& exit_code);
+
+// Runs `leeway` with these arguments: what main does.
+int RunLeeway(int argc, const char* const* argv);
+
+}  // namespace leeway

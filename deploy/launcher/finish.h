@@ -1,0 +1,46 @@
+// What a run leaves behind when its processes have ended: the model, its test result, summary and
+// report.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deploy/launcher/report/history.h"
+#include "deploy/launcher/report/summary.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+struct FinishInput {
+  v1::TrainingJob job;
+  std::string run_dir;
+  std::string data_dir;
+  // Why the launcher counts the run as failed; empty if it does not.
+  std::string failure;
+  bool stop_requested = false;
+  // By rank.
+  std::vector<uint32_t> restarts;
+};
+
+// Exports the newest checkpoint's model, evaluates it, and writes summary.json, curves.svg and
+// report.html. Works with what is there: a run that failed before its first checkpoint has a
+// summary and a report too. An error of the export or the evaluation makes the run a failed one and
+// is in its message.
+absl::StatusOr<RunSummary> FinishRun(const FinishInput& input);
+
+// The run's summary.json; NOT_FOUND if it has none yet.
+absl::StatusOr<RunSummary> ReadSummary(const std::string& run_dir);
+
+// Writes curves.svg and report.html anew from what the run folder holds.
+absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
+                         const RunHistory& history, const RunSummary& summary);
+
+// "bounded staleness 3, gradient exchange, sgd".
+std::string DescribeAlgorithm(const v1::TrainingJob& job);
+
+// The result for a person: figures, then places.
+std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir);
+
+}  // namespace leeway

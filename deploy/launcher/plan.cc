@@ -1,0 +1,153 @@
+// leeway plan: what a job would be, without running it.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/blocks.h"
+#include "common/status.h"
+#include "common/update/rule.h"
+#include "config/job.h"
+#include "config/length.h"
+#include "deploy/launcher/command_support.h"
+#include "deploy/launcher/commands.h"
+#include "deploy/launcher/finish.h"
+#include "deploy/launcher/format.h"
+#include "deploy/launcher/table.h"
+#include "worker/compute/make_backend.h"
+#include "worker/data/training_data.h"
+#include "worker/model/model.h"
+
+namespace leeway {
+namespace {
+
+std::string Mebi(uint64_t elements) { return Bytes(elements * sizeof(float)); }
+
+// Optimizer state that `update` keeps for each element.
+absl::StatusOr<uint64_t> SlotsOf(const v1::Update& update) {
+  if (update.type_case() == v1::Update::TYPE_NOT_SET) return 0;
+  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, MakeUpdateRule(update));
+  return rule->slots().size();
+}
+
+// The longest worker's batches in a pass over its data.
+absl::StatusOr<uint64_t> StepsPerEpoch(const v1::TrainingJob& job, const std::string& data_dir,
+                                       const TrainingData& first) {
+  uint64_t steps = first.steps_per_epoch();
+  // Dealt from one permutation, all ranks have as many but for the last batch, of which rank 0 has
+  // its share first.
+  if (job.data().partition().has_iid()) return steps;
+  for (uint32_t rank = 1; rank < job.workers().count(); ++rank) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<TrainingData> data,
+                     TrainingData::Open(job, data_dir, rank));
+    steps = std::max(steps, data->steps_per_epoch());
+  }
+  return steps;
+}
+
+std::string Shape(const v1::TensorSpec& tensor) {
+  return tensor.shape().empty() ? "scalar" : absl::StrJoin(tensor.shape(), " x ");
+}
+
+uint64_t ElementsOf(const v1::TensorSpec& tensor) {
+  uint64_t elements = 1;
+  for (const uint64_t side : tensor.shape()) elements *= side;
+  return elements;
+}
+
+std::string Every(uint64_t steps) {
+  return steps == 1 ? "after every step" : absl::StrCat("every ", steps, " steps");
+}
+
+void PrintModel(const v1::ModelSchema& schema, const Model::Flops& flops) {
+  std::cout << "\nModel: " << Thousands(schema.total()) << " parameters, " << Mebi(schema.total());
+  if (schema.total() > schema.trained()) {
+    std::cout << " (" << Thousands(schema.trained()) << " trained, "
+              << Thousands(schema.total() - schema.trained()) << " averaged)";
+  }
+  std::cout << "; " << Thousands(static_cast<uint64_t>(flops.forward + flops.backward))
+            << " floating-point operations an example\n";
+  Table table({"tensor", "shape", "elements", "bytes"}, 2);
+  for (const v1::TensorSpec& tensor : schema.tensors()) {
+    table.Add(
+        {tensor.name(), Shape(tensor), Thousands(ElementsOf(tensor)), Mebi(ElementsOf(tensor))});
+  }
+  std::cout << table.ToString();
+}
+
+absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout) {
+  ASSIGN_OR_RETURN(const uint64_t slots, SlotsOf(job.update()));
+  std::cout << "\nShards: " << layout.blocks() << " blocks of " << Mebi(layout.block_elements())
+            << " on " << layout.servers() << " servers; memory is two versions of the weights and "
+            << slots << " optimizer slots\n";
+  Table table({"server", "blocks", "elements", "weights", "memory"}, 0);
+  // Servers differ by one block at most: a handful tells it all.
+  constexpr uint32_t kShown = 16;
+  for (uint32_t server = 0; server < std::min(layout.servers(), kShown); ++server) {
+    const uint64_t elements = layout.ElementsOn(server);
+    table.Add({std::to_string(server), Thousands(layout.BlocksOn(server)), Thousands(elements),
+               Mebi(elements), Mebi(elements * (2 + slots))});
+  }
+  std::cout << table.ToString();
+  if (layout.servers() > kShown) {
+    std::cout << "  and " << layout.servers() - kShown << " more like these\n";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PrintWorkers(const v1::TrainingJob& job, uint64_t total, const v1::JobLength& length,
+                          uint64_t data_bytes) {
+  const v1::Exchange& exchange = job.exchange();
+  const bool local = exchange.has_delta() || exchange.has_elastic();
+  ASSIGN_OR_RETURN(const uint64_t slots,
+                   SlotsOf(exchange.has_delta() ? exchange.delta().optimizer()
+                                                : exchange.elastic().optimizer()));
+  // Weights and contribution; with local steps also where they began, and the local optimizer's
+  // slots.
+  const uint64_t memory = total * (2 + (local ? 1 + slots : 0));
+  const uint32_t workers = job.workers().count();
+  std::cout << "\nWorkers: " << workers << ", each with " << Mebi(memory) << " for the model and "
+            << Bytes(data_bytes) << " for data, besides activations\n"
+            << "Exchange: " << Every(length.steps_per_clock()) << "; each worker sends "
+            << Mebi(total) << " and receives " << Mebi(total) << ", "
+            << Mebi(total / length.steps_per_clock()) << " each way a step; all workers together "
+            << Mebi(total * workers) << " each way\n"
+            << "Length: " << Thousands(length.steps_per_epoch()) << " steps an epoch, "
+            << Thousands(length.steps()) << " steps and " << Thousands(length.clocks())
+            << " exchanges of each worker\n";
+  return absl::OkStatus();
+}
+
+absl::Status ShowPlan(const JobOptions& options) {
+  ASSIGN_OR_RETURN(const v1::TrainingJob job, LoadJobWithOptions(options));
+  std::cout << ToYaml(job) << "\n# " << DescribeAlgorithm(job) << "\n" << std::flush;
+  ASSIGN_OR_RETURN(const std::string data_dir, FindDataFolder(options.data, options.job_file));
+  absl::StatusOr<std::unique_ptr<TrainingData>> data = TrainingData::Open(job, data_dir, 0);
+  RETURN_IF_ERROR(Annotate(data.status(), "the model's size follows from the shape of the data"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(job.workers()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                   Model::Build(job.model(), (*data)->shape(), (*data)->classes(), *backend));
+  ASSIGN_OR_RETURN(const uint64_t steps, StepsPerEpoch(job, data_dir, **data));
+  const uint64_t total = model->schema().total();
+  const BlockLayout layout =
+      BlockLayout::ForModel(total, job.servers().count(), job.servers().block_bytes());
+  PrintModel(model->schema(), model->flops());
+  RETURN_IF_ERROR(PrintShards(job, layout));
+  return PrintWorkers(job, total, ComputeLength(job, steps), (*data)->dataset().bytes());
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<JobOptions>();
+  CLI::App* command = app.add_subcommand(
+      "plan",
+      "Print the resolved job, the model, where it would lie, memory and traffic; runs nothing");
+  command->add_option("JOB", options->job_file, "The job file")->required();
+  AddSetOption(*command, *options);
+  AddDataOption(*command, options->data);
+  command->callback([options, &exit_code] { exit_code = ShowResult(ShowPlan(*options)); });
+}
+
+}  // namespace leeway

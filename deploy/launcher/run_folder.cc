@@ -1,0 +1,105 @@
+#include "deploy/launcher/run_folder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "server/checkpoint/manifest.h"
+
+namespace leeway {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error).lexically_normal();
+  return error ? path : absolute.string();
+}
+
+}  // namespace
+
+std::string DefaultRunFolder(const std::string& name, std::time_t now) {
+  std::tm local{};
+  localtime_r(&now, &local);
+  char time[32];
+  std::strftime(time, sizeof(time), "%Y%m%d-%H%M%S", &local);
+  const std::string base = absl::StrCat("runs/", name, "-", time);
+  std::string path = base;
+  std::error_code error;
+  for (int i = 2; fs::exists(path, error); ++i) path = absl::StrCat(base, "-", i);
+  return path;
+}
+
+absl::StatusOr<RunFolder> RunFolder::Create(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path + "/" + kJobFile, error)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("the run folder ", path,
+                     " holds a run already: --resume goes on with it, or name another"));
+  }
+  if (fs::exists(path, error) && !fs::is_empty(path, error)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("the run folder ", path, " is there and not empty: name another"));
+  }
+  RETURN_IF_ERROR(MakeFolders(path + "/logs"));
+  return Lock(path);
+}
+
+absl::StatusOr<RunFolder> RunFolder::Open(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path + "/" + kJobFile, error)) {
+    return absl::NotFoundError(
+        absl::StrCat("no run to go on with in ", path, ": it has no ", kJobFile));
+  }
+  RETURN_IF_ERROR(MakeFolders(path + "/logs"));
+  return Lock(path);
+}
+
+absl::StatusOr<RunFolder> RunFolder::Lock(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return absl::InternalError(absl::StrCat("opening ", path, ": ", strerror(errno)));
+  RunFolder folder(Absolute(path), fd);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("another launcher is running the job in ", path));
+  }
+  return folder;
+}
+
+RunFolder::RunFolder(RunFolder&& other) noexcept
+    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
+
+RunFolder::~RunFolder() {
+  if (lock_ >= 0) close(lock_);
+}
+
+std::vector<ReportInput::Checkpoint> ListCheckpoints(const std::string& run_dir) {
+  std::vector<ReportInput::Checkpoint> checkpoints;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run_dir + "/checkpoints", error)) {
+    const auto manifest = ReadManifest(entry.path().string());
+    if (!manifest.ok()) continue;
+    uint64_t bytes = 0;
+    for (const v1::SavedShard& shard : manifest->shards()) bytes += shard.bytes();
+    for (const v1::SavedWorkerState& state : manifest->worker_states())
+      bytes += state.file().bytes();
+    checkpoints.push_back({.clock = manifest->clock(),
+                           .bytes = bytes,
+                           .path = "checkpoints/" + entry.path().filename().string()});
+  }
+  std::sort(checkpoints.begin(), checkpoints.end(),
+            [](const auto& a, const auto& b) { return a.clock < b.clock; });
+  return checkpoints;
+}
+
+}  // namespace leeway

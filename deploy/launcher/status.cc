@@ -1,0 +1,81 @@
+// leeway status: what a running job is doing.
+#include "common/status.h"
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include <google/protobuf/util/json_util.h>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+#include "deploy/launcher/command_support.h"
+#include "deploy/launcher/commands.h"
+#include "deploy/launcher/coordinator_client.h"
+#include "deploy/launcher/live_view.h"
+#include "deploy/launcher/run_folder.h"
+
+namespace leeway {
+namespace {
+
+constexpr Duration kTimeout = std::chrono::seconds(5);
+// No terminal's: whoever reads it cuts lines as they like.
+constexpr size_t kWidth = 500;
+constexpr size_t kHeight = 100000;
+
+struct StatusOptions {
+  std::string target;
+  bool json = false;
+};
+
+// A run folder says where its coordinator is for as long as the job runs.
+absl::StatusOr<std::string> CoordinatorOf(const std::string& target) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(target, error)) return target;
+  absl::StatusOr<std::string> address = ReadFile(target + "/" + kCoordinatorFile, 4096);
+  if (absl::IsNotFound(address.status())) {
+    return absl::NotFoundError(absl::StrCat("no job runs in ", target, " now; its outcome is in ",
+                                            target, "/", kSummaryFile));
+  }
+  RETURN_IF_ERROR(address.status());
+  return std::string(absl::StripAsciiWhitespace(*address));
+}
+
+absl::Status Print(const v1::JobStatus& status, bool json) {
+  if (!json) {
+    for (const ViewLine& line : RenderLiveView(status, {}, kWidth, kHeight)) {
+      std::cout << line.text << "\n";
+    }
+    return absl::OkStatus();
+  }
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  if (!google::protobuf::util::MessageToJsonString(status, &text, options).ok()) {
+    return absl::InternalError("the status cannot be written as JSON");
+  }
+  std::cout << text;
+  return absl::OkStatus();
+}
+
+absl::Status ShowStatus(const StatusOptions& options) {
+  ASSIGN_OR_RETURN(const std::string address, CoordinatorOf(options.target));
+  ASSIGN_OR_RETURN(const v1::JobStatus status, FetchJobStatus(address, kTimeout));
+  return Print(status, options.json);
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<StatusOptions>();
+  CLI::App* command = app.add_subcommand("status", "Show what a running job is doing");
+  command->add_option("JOB", options->target, "The coordinator's HOST:PORT, or the run folder")
+      ->required();
+  command->add_flag("--json", options->json, "As JSON: the coordinator's JobStatus message");
+  command->callback([options, &exit_code] { exit_code = ShowResult(ShowStatus(*options)); });
+}
+
+}  // namespace leeway

@@ -1,0 +1,53 @@
+// Where the coordinator's part of a checkpoint goes: workers' states and the manifest.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "leeway/v1/checkpoint.pb.h"
+
+namespace leeway {
+
+// Thread-safe; the writers and readers that it gives out are not. Calls may block on files.
+class CheckpointSink {
+ public:
+  // A file that appears, durably, with Finish, or not at all.
+  class StateWriter {
+   public:
+    virtual ~StateWriter() = default;
+    virtual absl::Status Append(std::string_view data) = 0;
+    virtual absl::StatusOr<v1::SavedShard> Finish() = 0;
+  };
+  class StateReader {
+   public:
+    virtual ~StateReader() = default;
+    // Of which the state is.
+    virtual uint64_t clock() const = 0;
+    // Bytes in all.
+    virtual uint64_t size() const = 0;
+    // The next bytes, `bytes_max` of them at most; empty at the end.
+    virtual absl::StatusOr<std::string> Read(size_t bytes_max) = 0;
+  };
+
+  virtual ~CheckpointSink() = default;
+
+  // A rank's state in the folder of the cut at `clock`. Two lives of the rank write different
+  // files: the one that was replaced may still be writing.
+  virtual absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(uint64_t clock,
+                                                                        uint32_t rank,
+                                                                        uint64_t incarnation) = 0;
+  // From the checkpoint that the job was resumed from; NOT_FOUND if it holds none of this rank.
+  virtual absl::StatusOr<std::unique_ptr<StateReader>> ReadWorkerState(uint32_t rank) = 0;
+  // The file is durable under the same name in the folder of the cut at `to_clock` as well.
+  virtual absl::Status AdoptWorkerState(uint64_t from_clock, const std::string& file,
+                                        uint64_t to_clock) = 0;
+  // All parts are durable: makes the checkpoint exist, and drops old ones as the job says.
+  virtual absl::Status WriteManifest(const v1::CheckpointManifest& manifest) = 0;
+};
+
+}  // namespace leeway

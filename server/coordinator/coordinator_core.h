@@ -1,0 +1,199 @@
+// The coordinator's decisions: membership, start, stop, cuts, end. The service around it does the
+// I/O.
+//
+// A job's life: starting (servers and workers register; then each server is told to make its
+// blocks) -> running -> stopping (workers reach the stop clock and leave) -> saving (the last cut)
+// -> shutting the servers down -> over. A failure takes the same way, from wherever the job is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "leeway/v1/checkpoint.pb.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "server/coordinator/command.h"
+#include "server/coordinator/cut_book.h"
+#include "server/coordinator/membership.h"
+#include "server/coordinator/progress.h"
+#include "server/coordinator/server_table.h"
+
+namespace leeway {
+
+struct CoordinatorOptions {
+  // Resolved, with every default in it.
+  v1::TrainingJob job;
+  uint64_t job_id = 0;
+  std::string job_sha256;
+  std::string run_dir;
+  // Incarnations rise from here. 0 for a new job; for a resumed one the wall clock in milliseconds,
+  // so that a worker left over from before is older than any new one, without a file to keep the
+  // count in.
+  uint64_t incarnation_base = 0;
+
+  struct Resumed {
+    v1::CheckpointManifest manifest;
+    std::string folder;
+  };
+  std::optional<Resumed> resumed;
+};
+
+// Pure: no threads, clocks, randomness, I/O. Every input is harmless when repeated. Not
+// thread-safe.
+//
+// Errors, for worker and server alike. INVALID_ARGUMENT: the message can never be right.
+// FAILED_PRECONDITION: the sender is of another job, model or protocol, or too late. ABORTED: a
+// newer life of the rank exists. UNAVAILABLE: send the same again; the text says who is waited for.
+class CoordinatorCore {
+ public:
+  CoordinatorCore(CoordinatorOptions options, Time now);
+
+  // ---- from workers
+  absl::StatusOr<v1::RegisterWorkerReply> RegisterWorker(const v1::RegisterWorkerRequest& request,
+                                                         Time now);
+  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request, Time now);
+  // In sync mode the first asker, at clock c, fixes the stop for all at c + 1: nobody can have
+  // passed that, for exchange c is not complete without the asker. Otherwise each stops where it
+  // is.
+  absl::StatusOr<v1::StopAtReply> StopAt(const v1::StopAtRequest& request, Time now);
+  absl::Status Leave(const v1::LeaveRequest& request, Time now);
+  // May this life hand in its state for the cut at `clock`? To be asked before it is written.
+  absl::Status CheckWorkerState(uint64_t job, uint32_t rank, uint64_t incarnation,
+                                uint64_t clock) const;
+  absl::Status WorkerStateSaved(uint32_t rank, uint64_t incarnation, uint64_t clock,
+                                const v1::SavedShard& file, Time now);
+
+  // ---- from servers
+  absl::StatusOr<v1::RegisterServerReply> RegisterServer(const v1::RegisterServerRequest& request,
+                                                         Time now);
+  absl::Status ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Time now);
+  absl::Status ShardSaved(const v1::ShardSavedRequest& request, Time now);
+
+  // ---- from a person
+  void StopJob(const std::string& reason, Time now);
+  v1::JobStatus Status(Time now) const;
+
+  // ---- from the service: time, and how commands went
+  void Tick(Time now);
+  void ConfigureDone(uint32_t server, uint64_t round, const absl::Status& status, Time now);
+  void SaveDone(uint32_t server, uint64_t clock, const absl::StatusOr<v1::SavedShard>& shard,
+                Time now);
+  void ManifestWritten(uint64_t clock, const absl::Status& status, Time now);
+  void ShutdownDone(uint32_t server, Time now);
+
+  // What is to be done since the last call, in order.
+  std::vector<Command> TakeCommands();
+
+  absl::Status CheckJob(uint64_t job) const;
+  uint32_t workers() const { return ranks_.size(); }
+  uint64_t job_id() const { return options_.job_id; }
+  // Everything is done: FINISHED, STOPPED or FAILED is final and the servers have been told.
+  bool over() const { return phase_ == Phase::kOver; }
+  v1::JobState state() const;
+
+ private:
+  enum class Phase { kStarting, kRunning, kStopping, kSaving, kShutdown, kOver };
+
+  // coordinator_core.cc
+  absl::Status CheckPeer(const v1::Build& build, const std::string& who) const;
+  absl::Status CheckModel(const v1::RegisterWorkerRequest& request, const std::string& who) const;
+  absl::Status CheckSender(uint64_t job, uint32_t rank, uint64_t incarnation, uint64_t clock) const;
+  absl::StatusOr<uint32_t> Admit(const v1::RegisterWorkerRequest& request, const std::string& who,
+                                 Time now);
+  absl::Status RefuseLate(const v1::RegisterWorkerRequest& request, Time now);
+  void TakeModel(const v1::RegisterWorkerRequest& request, const std::string& who, uint32_t rank);
+  v1::RegisterWorkerReply WorkerReply(uint32_t rank) const;
+  // The clock at which all stop, once there is one.
+  std::optional<uint64_t> StopClock() const;
+  absl::StatusOr<uint64_t> FixStop(const v1::StopAtRequest& request);
+  void Record(const v1::HeartbeatRequest& request, Time now);
+  void SignOfLife(uint32_t rank, Time now);
+  void TellLive(uint32_t rank, bool live);
+
+  // coordinator_servers.cc
+  absl::Status AddShard(uint32_t server, uint64_t clock,
+                        const absl::StatusOr<v1::SavedShard>& shard, Time now);
+  bool ExpireServers(Time now);
+  CutBook::Needs Needs() const;
+  void WriteWholeCut();
+
+  // coordinator_lifecycle.cc
+  void Advance(Time now);
+  void AdvanceStart(Time now);
+  void AdvanceRunning(Time now);
+  void AdvanceStopping(Time now);
+  void AdvanceSaving(Time now);
+  void Configure(Time now);
+  void Begin(Time now);
+  void BeginStopping(Time now);
+  void BeginSaving(Time now);
+  void BeginShutdown(Time now);
+  void Fail(const std::string& why, Time now);
+  // Nobody reaches a stop clock any more: break everything off.
+  void Abort(const std::string& why, Time now);
+  bool Gone(uint32_t rank, Time now) const;
+  // Sync mode: the rank has completed all that the others need of it.
+  bool ReachedStop(uint32_t rank) const;
+  bool AllGone(Time now) const;
+  void GiveUpLost(Time now);
+  uint64_t LastClock() const;
+  v1::JobState Outcome() const;
+  // "waiting for workers 1, 2 and server 1 to register (12 s of 120 s)"; empty if nobody is
+  // missing.
+  std::string Missing(Time now) const;
+  std::string Ending() const;
+  std::string StatusMessage(Time now) const;
+  void ExpireRanks(Time now);
+
+  bool sync() const;
+  Duration start_limit() const;
+  void Emit(Event event) { commands_.push_back(std::move(event)); }
+
+  const CoordinatorOptions options_;
+  const Duration lease_;
+  const Time created_;
+
+  Phase phase_ = Phase::kStarting;
+  Membership ranks_;
+  ServerTable servers_;
+  CutBook cuts_;
+  std::vector<RankProgress> progress_;
+  // By rank: batches in a pass over its data, 0 if it did not say.
+  std::vector<uint64_t> steps_per_epoch_;
+  // By rank: what the servers were last told.
+  std::vector<bool> live_;
+  std::vector<v1::EvaluationMetrics> evaluations_;
+
+  // The model: absent until the first worker brings it (or the checkpoint does).
+  std::optional<v1::ModelSchema> schema_;
+  std::string schema_owner_;
+  uint64_t block_elements_ = 0;
+  // Known once the servers are told to make their blocks.
+  std::optional<v1::JobLength> length_;
+  uint64_t cut_every_ = 0;
+  // The servers know of the model in this round.
+  bool configuring_ = false;
+  uint64_t round_ = 0;
+
+  // When exchanges could begin.
+  std::optional<Time> began_;
+  std::string stop_reason_;
+  // Not empty: the job fails, with this.
+  std::string failure_;
+  // Sync mode: the clock at which all stop. Falls when the job fails, never otherwise moves.
+  std::optional<uint64_t> stop_at_;
+  bool aborted_ = false;
+  // The last cut, in kSaving.
+  uint64_t last_clock_ = 0;
+  Time deadline_;
+  v1::JobState outcome_ = v1::JOB_FAILED;
+  Time last_tick_;
+
+  std::vector<Command> commands_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,267 @@
+#include "server/coordinator/coordinator_host.h"
+
+#include <algorithm>
+#include <variant>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/channel.h"
+#include "common/status.h"
+#include "server/coordinator/coordinator_service.h"
+
+namespace leeway {
+namespace {
+
+using Control = ControlLink::Async;
+
+constexpr Duration kTickMax = std::chrono::milliseconds(100);
+// How long a server may take to hear that a rank is live or not, before it is told again.
+constexpr Duration kSetLiveAttempt = std::chrono::seconds(5);
+// Metrics are dropped, rather than memory filled, when the disk is this many writes behind.
+constexpr size_t kWritesBehindMax = 10'000;
+
+Duration TickOf(const v1::TrainingJob& job) {
+  return std::min(kTickMax, FromSeconds(job.limits().lease_seconds() / 10));
+}
+
+void Log(const Event& event) {
+  std::string line = event.name;
+  if (event.server) absl::StrAppend(&line, ", server ", *event.server);
+  if (event.rank) absl::StrAppend(&line, ", worker ", *event.rank);
+  if (event.incarnation) absl::StrAppend(&line, ", incarnation ", *event.incarnation);
+  if (event.clock) absl::StrAppend(&line, ", clock ", *event.clock);
+  if (!event.state.empty()) absl::StrAppend(&line, ", ", event.state);
+  if (!event.message.empty()) absl::StrAppend(&line, ": ", event.message);
+  const bool bad = absl::StrContains(event.name, "lost") || absl::StrContains(event.name, "fail") ||
+                   event.state == "failed";
+  spdlog::log(bad ? spdlog::level::warn : spdlog::level::info, "{}", line);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CoordinatorHost>> CoordinatorHost::Start(
+    CoordinatorHostOptions options, CheckpointSink* sink) {
+  ASSIGN_OR_RETURN(auto metrics, MetricsLog::Open(options.core.run_dir + "/metrics.jsonl"));
+  return std::unique_ptr<CoordinatorHost>(
+      new CoordinatorHost(std::move(options), sink, std::move(metrics)));
+}
+
+CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, CheckpointSink* sink,
+                                 std::unique_ptr<MetricsLog> metrics)
+    : options_(std::move(options)),
+      sink_(sink),
+      tick_(TickOf(options_.core.job)),
+      metrics_(std::move(metrics)),
+      service_(std::make_unique<CoordinatorService>(*this)),
+      core_(options_.core, options_.now()),
+      next_tick_(options_.now() + tick_),
+      links_(options_.core.job.servers().count()),
+      thread_([this] { Run(); }) {}
+
+CoordinatorHost::~CoordinatorHost() {
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+  }
+  changed_.NotifyAll();
+  thread_.join();
+  // No callback of theirs runs after this; files_ then does what is left.
+  links_.clear();
+}
+
+void CoordinatorHost::Register(grpc::ServerBuilder& builder) {
+  builder.RegisterService(service_.get());
+}
+
+void CoordinatorHost::StopJob(const std::string& reason) {
+  Ask([&](CoordinatorCore& core, Time now) {
+    core.StopJob(reason, now);
+    return 0;
+  });
+}
+
+v1::JobStatus CoordinatorHost::Status() {
+  return Ask([](CoordinatorCore& core, Time now) { return core.Status(now); });
+}
+
+v1::JobState CoordinatorHost::WaitUntilOver() {
+  MutexLock lock(mutex_);
+  while (!over_) changed_.Wait(mutex_);
+  return *over_;
+}
+
+std::optional<v1::JobState> CoordinatorHost::WaitUntilOver(Time deadline) {
+  MutexLock lock(mutex_);
+  while (!over_ && changed_.WaitUntil(mutex_, deadline)) {
+  }
+  return over_;
+}
+
+// ---- commands, in order
+
+void CoordinatorHost::Collect() {
+  std::vector<Command> commands = core_.TakeCommands();
+  if (commands.empty() && !core_.over()) return;
+  const double wall = options_.wall_seconds();
+  for (Command& command : commands) due_.push_back({std::move(command), wall});
+  changed_.NotifyAll();
+}
+
+void CoordinatorHost::Run() {
+  bool over = false;
+  while (true) {
+    std::vector<Due> due = Next(over);
+    Do(std::move(due));
+    {
+      MutexLock lock(mutex_);
+      if (ending_ && due_.empty()) return;
+    }
+    for (const auto& link : links_) {
+      if (link) link->Kick();
+    }
+    if (over) Announce();
+  }
+}
+
+std::vector<CoordinatorHost::Due> CoordinatorHost::Next(bool& over) {
+  MutexLock lock(mutex_);
+  while (!ending_ && due_.empty() && options_.now() < next_tick_) {
+    changed_.WaitUntil(mutex_, next_tick_);
+  }
+  if (const Time now = options_.now(); now >= next_tick_) {
+    core_.Tick(now);
+    Collect();
+    next_tick_ = now + tick_;
+  }
+  over = core_.over();
+  return std::exchange(due_, {});
+}
+
+// Neighbouring lines for metrics.jsonl go to the file together.
+void CoordinatorHost::Do(std::vector<Due> due) {
+  std::string lines;
+  for (Due& each : due) {
+    std::visit(
+        [&](auto& command) {
+          using Kind = std::decay_t<decltype(command)>;
+          if constexpr (std::is_same_v<Kind, Event>) Log(command);
+          if constexpr (std::is_same_v<Kind, Event> || std::is_same_v<Kind, StepRecord> ||
+                        std::is_same_v<Kind, EvaluationRecord>) {
+            absl::StrAppend(&lines, MetricsLine(command, each.wall), "\n");
+          } else {
+            Do(std::move(command));
+          }
+        },
+        each.command);
+  }
+  if (lines.empty()) return;
+  if (files_.waiting() > kWritesBehindMax) {
+    spdlog::warn("metrics.jsonl: the disk does not keep up; {} bytes of metrics dropped",
+                 lines.size());
+    return;
+  }
+  files_.Post([this, lines = std::move(lines)] {
+    if (const absl::Status status = metrics_->Append(lines); !status.ok()) {
+      spdlog::warn("{}", status.ToString());
+    }
+  });
+}
+
+void CoordinatorHost::Do(const ConnectServer& command) {
+  links_[command.server] =
+      std::make_unique<ControlLink>(MakeChannel(command.address), options_.now);
+}
+
+void CoordinatorHost::Do(const ConfigureServer& command) {
+  links_[command.server]->Call(&Control::Configure, command.request, {.deadline = command.deadline},
+                               [this, server = command.server, round = command.round](
+                                   const absl::Status& status, const v1::ConfigureReply&) {
+                                 Ask([&](CoordinatorCore& core, Time now) {
+                                   core.ConfigureDone(server, round, status, now);
+                                   return 0;
+                                 });
+                               });
+}
+
+void CoordinatorHost::Do(const SetLive& command) {
+  v1::SetLiveRequest request;
+  request.set_job(options_.core.job_id);
+  request.set_rank(command.rank);
+  request.set_live(command.live);
+  for (size_t server = 0; server < links_.size(); ++server) {
+    if (!links_[server]) continue;
+    links_[server]->Call(
+        &Control::SetLive, request, {.deadline = Time::max(), .attempt = kSetLiveAttempt},
+        [server, rank = command.rank](const absl::Status& status, const v1::SetLiveReply&) {
+          if (status.ok()) return;
+          spdlog::warn("telling server {} about worker {}: {}", server, rank, status.ToString());
+        });
+  }
+}
+
+void CoordinatorHost::Do(const SaveAll& command) {
+  v1::SaveRequest request;
+  request.set_job(options_.core.job_id);
+  request.set_clock(command.clock);
+  for (uint32_t server = 0; server < links_.size(); ++server) {
+    if (!links_[server]) continue;
+    links_[server]->Call(&Control::Save, request, {.deadline = command.deadline},
+                         [this, server, clock = command.clock](const absl::Status& status,
+                                                               const v1::SavedShard& shard) {
+                           absl::StatusOr<v1::SavedShard> saved = shard;
+                           if (!status.ok()) saved = status;
+                           Ask([&](CoordinatorCore& core, Time now) {
+                             core.SaveDone(server, clock, saved, now);
+                             return 0;
+                           });
+                         });
+  }
+}
+
+void CoordinatorHost::Do(WriteManifest command) {
+  files_.Post([this, command = std::move(command)] { WriteCheckpoint(command); });
+}
+
+void CoordinatorHost::WriteCheckpoint(const WriteManifest& command) {
+  const uint64_t clock = command.manifest.clock();
+  absl::Status status;
+  for (const AdoptState& state : command.adopt) {
+    if (status.ok()) status = sink_->AdoptWorkerState(state.from_clock, state.file, clock);
+  }
+  if (status.ok()) status = sink_->WriteManifest(command.manifest);
+  Ask([&](CoordinatorCore& core, Time now) {
+    core.ManifestWritten(clock, status, now);
+    return 0;
+  });
+}
+
+void CoordinatorHost::Do(const ShutdownServers& command) {
+  v1::ShutdownRequest request;
+  request.set_job(options_.core.job_id);
+  for (uint32_t server = 0; server < links_.size(); ++server) {
+    if (!links_[server]) continue;
+    // A server that cannot be reached any more is taken for gone: it may exit before it answers.
+    links_[server]->Call(&Control::Shutdown, request,
+                         {.deadline = command.deadline, .retry = false},
+                         [this, server](const absl::Status&, const v1::ShutdownReply&) {
+                           Ask([&](CoordinatorCore& core, Time now) {
+                             core.ShutdownDone(server, now);
+                             return 0;
+                           });
+                         });
+  }
+}
+
+void CoordinatorHost::Announce() {
+  if (std::exchange(announced_, true)) return;
+  // After the last lines of metrics.jsonl.
+  files_.Post([this] {
+    MutexLock lock(mutex_);
+    over_ = core_.state();
+    changed_.NotifyAll();
+  });
+}
+
+}  // namespace leeway

@@ -1,0 +1,130 @@
+// The coordinator as a part of a server process: open this header first.
+//
+//   CoordinatorHost host(options, &sink);          // at the start, in server 0
+//   host.Register(builder);                        // beside the other services
+//   ... on SIGTERM: host.StopJob("SIGTERM") ...
+//   const v1::JobState state = host.WaitUntilOver();
+//   server->Shutdown(deadline);                    // before the host goes
+//
+// Threads: gRPC's callback threads bring messages in; each takes the lock for one decision of the
+// core. What the core wants done is queued under the same lock, so its order is kept, and done by
+// two threads: one for time and for the calls to servers (which do not block), one for files.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <grpcpp/server_builder.h>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "server/coordinator/checkpoint_sink.h"
+#include "server/coordinator/control_link.h"
+#include "server/coordinator/coordinator_core.h"
+#include "server/coordinator/metrics_log.h"
+#include "server/coordinator/serial_thread.h"
+
+namespace leeway {
+
+class CoordinatorService;
+
+struct CoordinatorHostOptions {
+  CoordinatorOptions core;
+  // Where time comes from: durations, and seconds since 1970 for metrics.jsonl.
+  std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
+  std::function<double()> wall_seconds = [] {
+    return Seconds(std::chrono::system_clock::now().time_since_epoch());
+  };
+};
+
+// Thread-safe.
+class CoordinatorHost {
+ public:
+  // Opens RUN_DIR/metrics.jsonl, whose folder must exist. `sink` must outlive the host.
+  static absl::StatusOr<std::unique_ptr<CoordinatorHost>> Start(CoordinatorHostOptions options,
+                                                                CheckpointSink* sink);
+  // After the gRPC server has shut down. Cancels what is under way; files are finished.
+  ~CoordinatorHost();
+  CoordinatorHost(const CoordinatorHost&) = delete;
+
+  // Adds the Coordinator service. The builder's server must go before the host.
+  void Register(grpc::ServerBuilder& builder);
+
+  // As if somebody had called StopJob.
+  void StopJob(const std::string& reason);
+  v1::JobStatus Status();
+
+  // Blocks until the job's last state is fixed, every server has been told (or did not answer
+  // within seconds), and metrics.jsonl is complete.
+  v1::JobState WaitUntilOver();
+  // The same until `deadline` at most.
+  std::optional<v1::JobState> WaitUntilOver(Time deadline);
+
+  // ---- for the service
+  // One decision: `decide(core, now)` under the lock.
+  template <typename Decide>
+  auto Ask(Decide decide) EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    auto answer = decide(core_, options_.now());
+    Collect();
+    return answer;
+  }
+  CheckpointSink& sink() { return *sink_; }
+
+ private:
+  struct Due {
+    Command command;
+    double wall = 0;
+  };
+
+  CoordinatorHost(CoordinatorHostOptions options, CheckpointSink* sink,
+                  std::unique_ptr<MetricsLog> metrics);
+
+  void Collect() REQUIRES(mutex_);
+  void Run() EXCLUDES(mutex_);
+  // What is due, at the latest at the next tick; nothing at the end. Sets `over`.
+  std::vector<Due> Next(bool& over) EXCLUDES(mutex_);
+
+  void Do(std::vector<Due> due);
+  void Do(const ConnectServer& command);
+  void Do(const ConfigureServer& command);
+  void Do(const SetLive& command);
+  void Do(const SaveAll& command);
+  void Do(WriteManifest command);
+  void Do(const ShutdownServers& command);
+  void Announce();
+
+  // On the thread for files.
+  void WriteCheckpoint(const WriteManifest& command);
+
+  const CoordinatorHostOptions options_;
+  CheckpointSink* const sink_;
+  const Duration tick_;
+  // Used on the thread for files alone.
+  const std::unique_ptr<MetricsLog> metrics_;
+  const std::unique_ptr<CoordinatorService> service_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  CoordinatorCore core_ GUARDED_BY(mutex_);
+  std::vector<Due> due_ GUARDED_BY(mutex_);
+  Time next_tick_ GUARDED_BY(mutex_);
+  bool ending_ GUARDED_BY(mutex_) = false;
+  // Set when WaitUntilOver may return.
+  std::optional<v1::JobState> over_ GUARDED_BY(mutex_);
+
+  // Of the thread for calls alone; by server, null before it has registered.
+  std::vector<std::unique_ptr<ControlLink>> links_;
+  bool announced_ = false;
+
+  SerialThread files_;
+  std::thread thread_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,274 @@
+// From one phase to the next.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/blocks.h"
+#include "common/status.h"
+#include "config/length.h"
+#include "server/coordinator/coordinator_core.h"
+#include "server/coordinator/phrases.h"
+
+namespace leeway {
+namespace {
+
+// For the servers to hear that the job is over.
+constexpr Duration kShutdownLimit = std::chrono::seconds(5);
+
+}  // namespace
+
+void CoordinatorCore::Tick(Time now) {
+  // Nobody could be heard while this process itself stood still (suspended, starved).
+  if (now - last_tick_ > lease_ / 2) {
+    ranks_.Forgive(now);
+    servers_.Forgive(now);
+  }
+  last_tick_ = now;
+  ExpireRanks(now);
+  ExpireServers(now);
+  for (const uint64_t clock :
+       cuts_.Expire(now, FromSeconds(options_.job.limits().checkpoint_seconds()))) {
+    Emit({.name = "checkpoint_failed",
+          .clock = clock,
+          .message =
+              absl::StrCat("not complete in time; missing: ", cuts_.Missing(clock, Needs()))});
+  }
+  Advance(now);
+}
+
+void CoordinatorCore::ExpireRanks(Time now) {
+  for (const uint32_t rank : ranks_.Expire(now)) {
+    Emit({.name = "worker_lost",
+          .rank = rank,
+          .incarnation = ranks_[rank].incarnation,
+          .clock = ranks_[rank].clock,
+          .message = absl::StrCat("no sign of life for ", Seconds(lease_), " s")});
+    TellLive(rank, false);
+  }
+}
+
+void CoordinatorCore::Advance(Time now) {
+  if (phase_ == Phase::kStarting) AdvanceStart(now);
+  if (phase_ == Phase::kRunning) AdvanceRunning(now);
+  if (phase_ == Phase::kStopping) AdvanceStopping(now);
+  if (phase_ == Phase::kSaving) AdvanceSaving(now);
+  if (phase_ == Phase::kShutdown && (servers_.AllShutDown() || now >= deadline_)) {
+    phase_ = Phase::kOver;
+  }
+}
+
+// ---- starting
+
+void CoordinatorCore::AdvanceStart(Time now) {
+  const bool workers_here = ranks_.In({RankState::kWaiting, RankState::kLost}).empty();
+  const bool servers_here = servers_.Missing().empty();
+  if (workers_here && servers_here && schema_) {
+    if (!configuring_) Configure(now);
+    if (phase_ == Phase::kStarting && servers_.Unready().empty()) Begin(now);
+  }
+  if (phase_ == Phase::kStarting && now - created_ >= start_limit()) Fail(Missing(now), now);
+}
+
+void CoordinatorCore::Configure(Time now) {
+  const uint64_t steps = *std::max_element(steps_per_epoch_.begin(), steps_per_epoch_.end());
+  if (steps == 0) return Fail("no worker has any training data", now);
+  const v1::TrainingJob& job = options_.job;
+  length_ = ComputeLength(job, steps);
+  cut_every_ =
+      job.checkpoint().has_every() ? IntervalClocks(job.checkpoint().every(), *length_) : 0;
+  block_elements_ =
+      BlockLayout::ForModel(schema_->total(), servers_.size(), job.servers().block_bytes())
+          .block_elements();
+  v1::ConfigureRequest request;
+  request.set_job(options_.job_id);
+  *request.mutable_schema() = *schema_;
+  request.set_block_elements(block_elements_);
+  if (options_.resumed) request.set_checkpoint(options_.resumed->folder);
+  for (uint32_t i = 0; i < servers_.size(); ++i) request.add_servers(servers_[i].address);
+  *request.mutable_length() = *length_;
+  request.set_cut_every(cut_every_);
+  request.set_run_dir(options_.run_dir);
+  servers_.MarkAllUnready();
+  configuring_ = true;
+  ++round_;
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    commands_.push_back(ConfigureServer{i, round_, request, created_ + start_limit()});
+  }
+}
+
+void CoordinatorCore::Begin(Time now) {
+  phase_ = Phase::kRunning;
+  began_ = now;
+  ranks_.Forgive(now);
+  const uint64_t clock = options_.resumed ? options_.resumed->manifest.clock() : 0;
+  Emit({.name = "job_started",
+        .clock = clock,
+        .message = absl::StrCat(options_.resumed ? "resumed at clock " : "from clock ", clock,
+                                " of ", length_->clocks(), ", ", schema_->total(), " parameters, ",
+                                servers_.size(), " servers, ", ranks_.size(), " workers")});
+}
+
+std::string CoordinatorCore::Missing(Time now) const {
+  const std::string clock =
+      absl::StrFormat(" (%.0f s of %.0f s)", Seconds(now - created_), Seconds(start_limit()));
+  const std::string who = And(ListOf("worker", ranks_.In({RankState::kWaiting, RankState::kLost})),
+                              ListOf("server", servers_.Missing()));
+  if (!who.empty()) return absl::StrCat("waiting for ", who, " to register", clock);
+  if (!schema_) return absl::StrCat("waiting for a worker that brings the model", clock);
+  return absl::StrCat("waiting for ", ListOf("server", servers_.Unready()), " to make its blocks",
+                      clock);
+}
+
+// ---- running, stopping
+
+void CoordinatorCore::AdvanceRunning(Time now) {
+  if (ranks_.In({RankState::kRunning}).empty() && AllGone(now)) BeginStopping(now);
+}
+
+void CoordinatorCore::StopJob(const std::string& reason, Time now) {
+  if (phase_ >= Phase::kStopping) return;
+  stop_reason_ = reason.empty() ? "somebody asked for it" : reason;
+  Emit({.name = "stop_requested", .message = stop_reason_});
+  BeginStopping(now);
+}
+
+void CoordinatorCore::Fail(const std::string& why, Time now) {
+  if (phase_ >= Phase::kShutdown || !failure_.empty()) return;
+  failure_ = why;
+  Emit({.name = "job_failing", .message = why});
+  if (phase_ < Phase::kStopping) BeginStopping(now);
+}
+
+void CoordinatorCore::Abort(const std::string& why, Time now) {
+  aborted_ = true;
+  Fail(why, now);
+}
+
+void CoordinatorCore::BeginStopping(Time now) {
+  phase_ = Phase::kStopping;
+  AdvanceStopping(now);
+}
+
+// Does anything still depend on this rank?
+bool CoordinatorCore::Gone(uint32_t number, Time now) const {
+  const Rank& rank = ranks_[number];
+  if (rank.left() || rank.state == RankState::kWaiting) return true;
+  if (rank.state != RankState::kLost) return false;
+  const bool needed = phase_ == Phase::kRunning || sync();
+  if (!began_ || aborted_ || !needed) return true;
+  if (ReachedStop(number)) return true;
+  return now - rank.since > start_limit();
+}
+
+bool CoordinatorCore::ReachedStop(uint32_t rank) const {
+  return stop_at_ && ranks_[rank].clock >= *stop_at_;
+}
+
+bool CoordinatorCore::AllGone(Time now) const {
+  for (uint32_t i = 0; i < ranks_.size(); ++i) {
+    if (!Gone(i, now)) return false;
+  }
+  return true;
+}
+
+// In sync mode the others cannot reach the stop clock without a lost rank's contributions; they are
+// told to break off where they are.
+void CoordinatorCore::GiveUpLost(Time now) {
+  if (!sync() || !began_ || aborted_) return;
+  for (const uint32_t rank : ranks_.In({RankState::kLost})) {
+    if (!Gone(rank, now) || ReachedStop(rank) || ranks_.In({RankState::kRunning}).empty()) continue;
+    // They have been blocked for long: each is where the slowest of them is.
+    for (const uint32_t blocked : ranks_.In({RankState::kRunning})) {
+      const uint64_t clock = ranks_[blocked].clock;
+      stop_at_ = std::min(stop_at_.value_or(clock), clock);
+    }
+    Fail(absl::StrCat("worker ", rank, " was lost at clock ", ranks_[rank].clock,
+                      " while the job was stopping, and did not come back within ",
+                      Seconds(start_limit()), " s"),
+         now);
+  }
+}
+
+void CoordinatorCore::AdvanceStopping(Time now) {
+  GiveUpLost(now);
+  if (!AllGone(now)) return;
+  outcome_ = Outcome();
+  if (failure_.empty() && outcome_ == v1::JOB_FAILED) {
+    Fail(absl::StrCat("all workers were lost; the last was at clock ", LastClock()), now);
+  }
+  BeginSaving(now);
+}
+
+v1::JobState CoordinatorCore::Outcome() const {
+  if (!failure_.empty()) return v1::JOB_FAILED;
+  bool complete = length_.has_value();
+  for (uint32_t i = 0; complete && i < ranks_.size(); ++i) {
+    complete = ranks_[i].clock >= length_->clocks();
+  }
+  if (complete) return v1::JOB_FINISHED;
+  if (!stop_reason_.empty()) return v1::JOB_STOPPED;
+  // Nobody asked for a stop: some have finished, others were lost and never came back.
+  return ranks_.In({RankState::kFinished}).empty() ? v1::JOB_FAILED : v1::JOB_FINISHED;
+}
+
+// ---- the last cut, and the end
+
+// In sync mode all blocks stand at the clock of whoever is furthest. Otherwise the cut holds all
+// contributions below the slowest clock, of those who left in order if anybody did.
+uint64_t CoordinatorCore::LastClock() const {
+  std::vector<uint32_t> who = ranks_.In({RankState::kFinished, RankState::kStopped});
+  if (who.empty() || sync()) {
+    who = ranks_.In({RankState::kRunning, RankState::kLost, RankState::kFinished,
+                     RankState::kStopped, RankState::kFailed});
+  }
+  uint64_t low = UINT64_MAX;
+  uint64_t high = 0;
+  for (const uint32_t rank : who) {
+    low = std::min(low, ranks_[rank].clock);
+    high = std::max(high, ranks_[rank].clock);
+  }
+  if (!sync()) return who.empty() ? high : low;
+  // A killed worker's last contribution can lie beyond the stop; its next life counts it.
+  return std::min(stop_at_.value_or(high), high);
+}
+
+void CoordinatorCore::BeginSaving(Time now) {
+  last_clock_ = LastClock();
+  bool anything = false;
+  for (uint32_t i = 0; i < ranks_.size(); ++i) anything |= ranks_[i].clock > 0;
+  const bool saved = cuts_.newest() && *cuts_.newest() >= last_clock_;
+  if (!began_ || aborted_ || !anything || saved) return BeginShutdown(now);
+  phase_ = Phase::kSaving;
+  deadline_ = now + FromSeconds(options_.job.limits().checkpoint_seconds());
+  cuts_.BeginLast(last_clock_, now);
+  if (!cuts_.Writing(last_clock_)) commands_.push_back(SaveAll{last_clock_, deadline_});
+  WriteWholeCut();
+}
+
+void CoordinatorCore::AdvanceSaving(Time now) {
+  if (cuts_.newest() && *cuts_.newest() >= last_clock_) return BeginShutdown(now);
+  const std::string missing = cuts_.Missing(last_clock_, Needs());
+  const bool stuck = cuts_.HasAllShards(last_clock_) && !missing.empty();
+  if (!aborted_ && !stuck && !cuts_.Failed(last_clock_) && now < deadline_) return;
+  Fail(absl::StrCat("the last checkpoint, at clock ", last_clock_, ", could not be written",
+                    missing.empty() ? "" : "; missing: ", missing, "; see the log"),
+       now);
+  BeginShutdown(now);
+}
+
+void CoordinatorCore::BeginShutdown(Time now) {
+  outcome_ = Outcome();
+  phase_ = Phase::kShutdown;
+  deadline_ = now + kShutdownLimit;
+  Event event{.name = "job_finished", .state = "failed", .message = failure_};
+  if (outcome_ == v1::JOB_FINISHED) event.state = "finished";
+  if (outcome_ == v1::JOB_STOPPED) {
+    event.state = "stopped";
+    event.message = stop_reason_;
+  }
+  event.clock = cuts_.newest();
+  Emit(std::move(event));
+  commands_.push_back(ShutdownServers{deadline_});
+}
+
+}  // namespace leeway

@@ -1,0 +1,194 @@
+// Servers and the parts of cuts.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "server/coordinator/coordinator_core.h"
+#include "server/coordinator/phrases.h"
+
+namespace leeway {
+
+absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
+    const v1::RegisterServerRequest& request, Time now) {
+  const std::string who = absl::StrCat("server ", request.index(), " at ", request.address());
+  RETURN_IF_ERROR(CheckPeer(request.build(), who));
+  RETURN_IF_ERROR(servers_.Check(request));
+  if (!servers_.Known(request)) {
+    if (began_ && phase_ <= Phase::kStopping) {
+      Abort(absl::StrCat(who, " is a new process: the blocks that server ", request.index(),
+                         " held are lost; resume the job from its newest checkpoint"),
+            now);
+    }
+    if (phase_ != Phase::kStarting) return absl::FailedPreconditionError(Ending());
+    servers_.Register(request, now);
+    commands_.push_back(ConnectServer{request.index(), request.address()});
+    Emit({.name = "server_registered", .server = request.index(), .message = request.address()});
+    configuring_ = false;
+  } else if (servers_.Seen(request.index(), now)) {
+    configuring_ = false;
+  }
+  Advance(now);
+  v1::RegisterServerReply reply;
+  *reply.mutable_job() = options_.job;
+  reply.set_job_id(options_.job_id);
+  reply.set_run_dir(options_.run_dir);
+  return reply;
+}
+
+absl::Status CoordinatorCore::ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Time now) {
+  RETURN_IF_ERROR(CheckJob(request.job()));
+  if (request.index() >= servers_.size() ||
+      servers_[request.index()].state == ServerState::kWaiting) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("server ", request.index(), " is not known here: register first"));
+  }
+  if (servers_.Seen(request.index(), now) && phase_ == Phase::kStarting) configuring_ = false;
+  return absl::OkStatus();
+}
+
+void CoordinatorCore::ConfigureDone(uint32_t server, uint64_t round, const absl::Status& status,
+                                    Time now) {
+  if (!configuring_ || round != round_ || phase_ != Phase::kStarting) return;
+  if (!status.ok()) {
+    Fail(absl::StrCat("server ", server, " could not make its blocks: ", status.ToString()), now);
+  } else {
+    servers_.MarkReady(server);
+  }
+  Advance(now);
+}
+
+bool CoordinatorCore::ExpireServers(Time now) {
+  const std::vector<uint32_t> lost = servers_.Expire(now);
+  if (lost.empty() || phase_ >= Phase::kShutdown) return false;
+  for (const uint32_t server : lost) {
+    Emit({.name = "server_lost", .server = server, .message = servers_[server].address});
+  }
+  configuring_ = false;
+  if (phase_ == Phase::kStarting) return false;
+  Abort(absl::StrCat(ListOf("server", lost), " at ", servers_[lost.front()].address,
+                     " gave no sign of life for ", Seconds(lease_),
+                     " s; resume the job from its newest checkpoint"),
+        now);
+  return true;
+}
+
+void CoordinatorCore::ShutdownDone(uint32_t server, Time now) {
+  if (phase_ != Phase::kShutdown) return;
+  servers_.MarkShutDown(server);
+  Advance(now);
+}
+
+// ---- cuts
+
+absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, Time now) {
+  RETURN_IF_ERROR(CheckJob(request.job()));
+  const uint64_t clock = request.clock();
+  if (request.index() >= servers_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("server index ", request.index(),
+                                                   " of a job with ", servers_.size(), " servers"));
+  }
+  if (!length_ || clock == 0 || cut_every_ == 0 || clock % cut_every_ != 0 ||
+      clock > length_->clocks()) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no cut at clock ", clock,
+                                                   ": cuts are every ", cut_every_, " clocks"));
+  }
+  if (request.error().empty() && request.shard().file().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("server ", request.index(), " names no file for its part of a cut"));
+  }
+  // Of the last cut the answers to Save count.
+  if (phase_ >= Phase::kSaving && clock >= last_clock_) return absl::OkStatus();
+  if (request.error().empty()) return AddShard(request.index(), clock, request.shard(), now);
+  return AddShard(request.index(), clock, absl::UnavailableError(request.error()), now);
+}
+
+void CoordinatorCore::SaveDone(uint32_t server, uint64_t clock,
+                               const absl::StatusOr<v1::SavedShard>& shard, Time now) {
+  if (phase_ != Phase::kSaving || clock != last_clock_) return;
+  AddShard(server, clock, shard, now).IgnoreError();
+}
+
+absl::Status CoordinatorCore::AddShard(uint32_t server, uint64_t clock,
+                                       const absl::StatusOr<v1::SavedShard>& shard, Time now) {
+  const bool failed_before = cuts_.Failed(clock);
+  absl::Status added;
+  if (shard.ok()) {
+    added = cuts_.AddShard(clock, server, *shard, now);
+  } else {
+    cuts_.Fail(clock, std::string(shard.status().message()));
+  }
+  if (!failed_before && cuts_.Failed(clock)) {
+    const absl::Status& why = shard.ok() ? added : shard.status();
+    Emit({.name = "checkpoint_failed",
+          .server = server,
+          .clock = clock,
+          .message = std::string(why.message())});
+  }
+  WriteWholeCut();
+  Advance(now);
+  return added;
+}
+
+absl::Status CoordinatorCore::CheckWorkerState(uint64_t job, uint32_t rank, uint64_t incarnation,
+                                               uint64_t clock) const {
+  return CheckSender(job, rank, incarnation, clock);
+}
+
+absl::Status CoordinatorCore::WorkerStateSaved(uint32_t rank, uint64_t incarnation, uint64_t clock,
+                                               const v1::SavedShard& file, Time now) {
+  RETURN_IF_ERROR(CheckSender(options_.job_id, rank, incarnation, clock));
+  SignOfLife(rank, now);
+  RETURN_IF_ERROR(cuts_.AddState(clock, rank, file));
+  WriteWholeCut();
+  Advance(now);
+  return absl::OkStatus();
+}
+
+CutBook::Needs CoordinatorCore::Needs() const {
+  return [this](uint64_t clock, uint32_t number) -> std::pair<StateNeed, uint64_t> {
+    const Rank& rank = ranks_[number];
+    const bool last = phase_ == Phase::kSaving && clock == last_clock_;
+    if (rank.state == RankState::kFinished || rank.state == RankState::kStopped) {
+      // It has passed a periodic cut before it left.
+      if (!last && rank.clock >= clock) return {StateNeed::kAtCut, 0};
+      return {StateNeed::kAtLeaving, rank.clock};
+    }
+    if (rank.state == RankState::kFailed || last) return {StateNeed::kIfAny, 0};
+    return {StateNeed::kAtCut, 0};
+  };
+}
+
+void CoordinatorCore::WriteWholeCut() {
+  if (!schema_ || phase_ >= Phase::kShutdown) return;
+  const std::optional<CutParts> parts = cuts_.TakeWhole(Needs());
+  if (!parts) return;
+  WriteManifest write;
+  write.manifest.set_job_id(options_.job_id);
+  write.manifest.set_clock(parts->clock);
+  *write.manifest.mutable_schema() = *schema_;
+  *write.manifest.mutable_job() = options_.job;
+  for (const v1::SavedShard& shard : parts->shards) *write.manifest.add_shards() = shard;
+  for (const auto& [rank, state] : parts->states) {
+    v1::SavedWorkerState* saved = write.manifest.add_worker_states();
+    saved->set_rank(rank);
+    *saved->mutable_file() = state.file;
+    if (state.folder != parts->clock) {
+      write.adopt.push_back({state.folder, state.file.file()});
+    }
+  }
+  commands_.push_back(std::move(write));
+}
+
+void CoordinatorCore::ManifestWritten(uint64_t clock, const absl::Status& status, Time now) {
+  cuts_.Written(clock, status.ok());
+  if (status.ok()) {
+    Emit({.name = "checkpoint", .clock = clock});
+  } else {
+    Emit({.name = "checkpoint_failed",
+          .clock = clock,
+          .message = absl::StrCat("its manifest: ", status.ToString())});
+  }
+  Advance(now);
+}
+
+}  // namespace leeway

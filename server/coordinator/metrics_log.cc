@@ -1,0 +1,77 @@
+#include "server/coordinator/metrics_log.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Text from a peer may be any bytes: what is not UTF-8 is replaced.
+std::string Dump(const Json& line) {
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string MetricsLine(const StepRecord& record, double time) {
+  const v1::StepMetrics& metrics = record.metrics;
+  return Dump({{"event", "step"},
+               {"time", time},
+               {"rank", record.rank},
+               {"clock", metrics.clock()},
+               {"epoch", metrics.epoch()},
+               {"steps", metrics.steps()},
+               {"examples", metrics.examples()},
+               {"train_loss", metrics.train_loss()},
+               {"staleness", metrics.staleness()},
+               {"learning_rate", metrics.learning_rate()},
+               {"data_seconds", metrics.data_seconds()},
+               {"compute_seconds", metrics.compute_seconds()},
+               {"exchange_seconds", metrics.exchange_seconds()}});
+}
+
+std::string MetricsLine(const EvaluationRecord& record, double time) {
+  const v1::EvaluationMetrics& metrics = record.metrics;
+  Json line = {{"event", "evaluation"},         {"time", time},
+               {"rank", record.rank},           {"clock", metrics.clock()},
+               {"epoch", metrics.epoch()},      {"test_loss", metrics.test_loss()},
+               {"examples", metrics.examples()}};
+  if (metrics.has_test_accuracy()) line["test_accuracy"] = metrics.test_accuracy();
+  return Dump(line);
+}
+
+std::string MetricsLine(const Event& event, double time) {
+  Json line = {{"event", event.name}, {"time", time}};
+  if (event.rank) line["rank"] = *event.rank;
+  if (event.server) line["server"] = *event.server;
+  if (event.incarnation) line["incarnation"] = *event.incarnation;
+  if (event.clock) line["clock"] = *event.clock;
+  if (!event.state.empty()) line["state"] = event.state;
+  if (!event.message.empty()) line["message"] = event.message;
+  return Dump(line);
+}
+
+absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(const std::string& path) {
+  std::ofstream file(path, std::ios::app | std::ios::binary);
+  if (!file) {
+    return absl::UnavailableError(
+        absl::StrCat("opening ", path, " for the metrics: ", std::strerror(errno)));
+  }
+  return std::unique_ptr<MetricsLog>(new MetricsLog(path, std::move(file)));
+}
+
+absl::Status MetricsLog::Append(const std::string& lines) {
+  file_ << lines << std::flush;
+  if (file_) return absl::OkStatus();
+  file_.clear();
+  return absl::UnavailableError(absl::StrCat("writing to ", path_, ": ", std::strerror(errno)));
+}
+
+}  // namespace leeway

@@ -1,0 +1,64 @@
+// metrics.jsonl: what happened in a run, one JSON object a line, in the order in which the
+// coordinator learnt of it. A resumed run appends. Every line has
+//   event   what it is
+//   time    seconds since 1970, UTC
+// and by event:
+//   step        rank, clock (exchanges completed), epoch, steps, examples, train_loss (mean over
+//   these
+//               examples, before each update), staleness (clocks, largest seen), learning_rate,
+//               data_seconds, compute_seconds, exchange_seconds. A clock of a rank is written once;
+//               a resumed run begins again at the clock of its job_started line, so of two lines
+//               for the same rank and clock the later one counts.
+//   evaluation  rank, clock, epoch, test_loss, test_accuracy (where labels are classes), examples
+//   job_started              clock (0, or the checkpoint's), message
+//   server_registered        server, message (its address)
+//   server_lost              server, message
+//   worker_registered        rank, incarnation, message (which process): a life of the rank begins
+//   worker_lost              rank, incarnation, clock, message
+//   worker_returned          rank, incarnation, clock: it had only been silent
+//   worker_left              rank, incarnation, clock, state (finished, stopped, failed), message
+//   stop_requested           message
+//   stop_fixed               rank (who asked first), clock (where all stop; sync mode)
+//   job_failing              message: the job is brought to an end because of this
+//   checkpoint               clock: complete and durable
+//   checkpoint_failed        clock, message, server (whose part failed, if one's did)
+//   job_finished             state (finished, stopped, failed), message, clock (newest
+//   checkpoint's):
+//                            the last line of a run
+// A number that is not finite is null.
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/coordinator/command.h"
+
+namespace leeway {
+
+// One line, without its end. `time`: seconds since 1970.
+std::string MetricsLine(const StepRecord& record, double time);
+std::string MetricsLine(const EvaluationRecord& record, double time);
+std::string MetricsLine(const Event& event, double time);
+
+// Not thread-safe.
+class MetricsLog {
+ public:
+  // Appends to `path`, which is made if it is not there.
+  static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(const std::string& path);
+
+  // `lines`: whole lines, ends included. They are in the file (not yet on the disk) on return.
+  absl::Status Append(const std::string& lines);
+
+ private:
+  MetricsLog(std::string path, std::ofstream file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+
+  const std::string path_;
+  std::ofstream file_;
+};
+
+}  // namespace leeway

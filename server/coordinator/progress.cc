@@ -1,0 +1,53 @@
+#include "server/coordinator/progress.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace leeway {
+namespace {
+
+constexpr Duration kRateWindow = std::chrono::seconds(8);
+
+}  // namespace
+
+bool RankProgress::Record(const v1::StepMetrics& metrics, Time now) {
+  
+  last_ = metrics;
+  examples_ += metrics.examples();
+  steps_ += metrics.steps();
+  max_staleness_ = std::max(max_staleness_, metrics.staleness());
+  if (!recent_.empty() && recent_.back().at == now) {
+    recent_.back().examples += metrics.examples();
+  } else {
+    recent_.push_back({now, metrics.examples()});
+  }
+  // One arrival from before the window stays: it marks where the window's first interval begins.
+  while (recent_.size() > 1 && now - recent_[1].at > kRateWindow) recent_.pop_front();
+  return true;
+}
+
+bool RankProgress::Record(const v1::EvaluationMetrics& metrics) {
+  if (evaluated_ && metrics.clock() <= last_evaluation_) return false;
+  evaluated_ = true;
+  last_evaluation_ = metrics.clock();
+  return true;
+}
+
+double RankProgress::Rate(Time now) const {
+  uint64_t examples = 0;
+  for (size_t i = 1; i < recent_.size(); ++i) examples += recent_[i].examples;
+  if (examples == 0 || now - recent_.back().at > kRateWindow) return 0;
+  return static_cast<double>(examples) / Seconds(recent_.back().at - recent_.front().at);
+}
+
+void RankProgress::Fill(Time now, v1::WorkerStatus& status) const {
+  status.set_epoch(last_.epoch());
+  status.set_samples_per_second(Rate(now));
+  status.set_train_loss(last_.train_loss());
+  status.set_staleness(last_.staleness());
+  status.set_waiting(waiting_);
+  status.set_examples(examples_);
+  status.set_steps(steps_);
+}
+
+}  // namespace leeway

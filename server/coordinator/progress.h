@@ -1,0 +1,44 @@
+// How far the workers are, from the metrics in their heartbeats.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// Of one rank, over all its lives. A clock is recorded once: what a heartbeat repeats, or a new
+// life computes again, is known already. Pure; not thread-safe.
+class RankProgress {
+ public:
+  // False if the clock was recorded before.
+  bool Record(const v1::StepMetrics& metrics, Time now);
+  bool Record(const v1::EvaluationMetrics& metrics);
+  void SetWaiting(std::string waiting) { waiting_ = std::move(waiting); }
+
+  uint64_t max_staleness() const { return max_staleness_; }
+  void Fill(Time now, v1::WorkerStatus& status) const;
+
+ private:
+  struct Arrival {
+    Time at;
+    uint64_t examples = 0;
+  };
+  // Examples a second over the last few seconds.
+  double Rate(Time now) const;
+
+  v1::StepMetrics last_;
+  uint64_t last_evaluation_ = 0;
+  bool evaluated_ = false;
+  uint64_t examples_ = 0;
+  uint64_t steps_ = 0;
+  uint64_t max_staleness_ = 0;
+  std::string waiting_;
+  std::deque<Arrival> recent_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,102 @@
+#include "server/coordinator/run_folder_sink.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "server/checkpoint/checkpoint_dir.h"
+#include "server/checkpoint/manifest.h"
+#include "server/checkpoint/worker_state.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint64_t kCopyBytes = 1 << 20;
+
+class Writer final : public CheckpointSink::StateWriter {
+ public:
+  explicit Writer(WorkerStateWriter file) : file_(std::move(file)) {}
+  absl::Status Append(std::string_view data) override { return file_.Append(data); }
+  absl::StatusOr<v1::SavedShard> Finish() override { return file_.Finish(); }
+
+ private:
+  WorkerStateWriter file_;
+};
+
+class Reader final : public CheckpointSink::StateReader {
+ public:
+  explicit Reader(WorkerStateReader file) : file_(std::move(file)) {}
+  uint64_t clock() const override { return file_.id().clock; }
+  uint64_t size() const override { return file_.size(); }
+  absl::StatusOr<std::string> Read(size_t bytes_max) override {
+    ASSIGN_OR_RETURN(std::string data, file_.Read(position_, bytes_max));
+    position_ += data.size();
+    return data;
+  }
+
+ private:
+  WorkerStateReader file_;
+  uint64_t position_ = 0;
+};
+
+}  // namespace
+
+RunFolderSink::RunFolderSink(std::string run_dir, uint64_t job_id, uint32_t keep,
+                             std::optional<CoordinatorOptions::Resumed> resumed)
+    : run_dir_(std::move(run_dir)), job_id_(job_id), keep_(keep), resumed_(std::move(resumed)) {}
+
+absl::StatusOr<std::unique_ptr<CheckpointSink::StateWriter>> RunFolderSink::WriteWorkerState(
+    uint64_t clock, uint32_t rank, uint64_t incarnation) {
+  const std::string folder = CheckpointFolder(run_dir_, clock);
+  RETURN_IF_ERROR(MakeFolders(folder));
+  const std::string path = absl::StrCat(folder, "/worker-", rank, "-life-", incarnation, ".lwck");
+  ASSIGN_OR_RETURN(WorkerStateWriter file, WorkerStateWriter::Create(path, {job_id_, clock, rank}));
+  return std::make_unique<Writer>(std::move(file));
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointSink::StateReader>> RunFolderSink::ReadWorkerState(
+    uint32_t rank) {
+  if (resumed_) {
+    for (const v1::SavedWorkerState& state : resumed_->manifest.worker_states()) {
+      if (state.rank() != rank) continue;
+      ASSIGN_OR_RETURN(WorkerStateReader file,
+                       WorkerStateReader::Open(resumed_->folder + "/" + state.file().file()));
+      return std::make_unique<Reader>(std::move(file));
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      resumed_ ? "the checkpoint holds no state of worker " : "no checkpoint for worker ", rank));
+}
+
+absl::Status RunFolderSink::AdoptWorkerState(uint64_t from_clock, const std::string& file,
+                                             uint64_t to_clock) {
+  const std::string folder = CheckpointFolder(run_dir_, to_clock);
+  RETURN_IF_ERROR(MakeFolders(folder));
+  ASSIGN_OR_RETURN(const FileReader source,
+                   FileReader::Open(CheckpointFolder(run_dir_, from_clock) + "/" + file));
+  ASSIGN_OR_RETURN(FileWriter target, FileWriter::Create(folder + "/" + file));
+  std::vector<uint8_t> bytes;
+  for (uint64_t position = 0; position < source.size(); position += bytes.size()) {
+    bytes.resize(std::min(kCopyBytes, source.size() - position));
+    RETURN_IF_ERROR(source.ReadAt(position, bytes));
+    RETURN_IF_ERROR(target.Append(std::span<const uint8_t>(bytes)));
+  }
+  return target.Finish();
+}
+
+absl::Status RunFolderSink::WriteManifest(const v1::CheckpointManifest& manifest) {
+  RETURN_IF_ERROR(leeway::WriteManifest(CheckpointFolder(run_dir_, manifest.clock()), manifest));
+  // The new checkpoint exists, whatever becomes of the old ones.
+  if (const absl::Status removed = RemoveOldCheckpoints(run_dir_, keep_); !removed.ok()) {
+    spdlog::warn("removing old checkpoints: {}", removed.ToString());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway

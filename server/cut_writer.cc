@@ -1,0 +1,84 @@
+#include "server/cut_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "server/checkpoint/checkpoint_dir.h"
+#include "server/checkpoint/shard_file.h"
+
+namespace leeway {
+namespace {
+
+BlockContents ContentsOf(const HeldBlock& held, const BlockLayout& layout,
+                         const std::vector<std::string>& slot_names) {
+  BlockContents contents;
+  contents.range = layout.Range(held.block);
+  contents.version = held.progress.version;
+  contents.clocks = held.progress.clocks;
+  contents.values.emplace_back(kWeightsKey, held.values.weights.span());
+  for (size_t slot = 0; slot < slot_names.size(); ++slot) {
+    contents.values.emplace_back(slot_names[slot], held.values.slots[slot].span());
+  }
+  return contents;
+}
+
+}  // namespace
+
+CutWriter::CutWriter(Options options, Report report)
+    : options_(std::move(options)), report_(std::move(report)), thread_([this] { Loop(); }) {}
+
+CutWriter::~CutWriter() {
+  {
+    MutexLock lock(mutex_);
+    stop_ = true;
+  }
+  ready_.NotifyAll();
+  thread_.join();
+}
+
+void CutWriter::OnHeld(uint64_t cut, HeldBlock block) {
+  MutexLock lock(mutex_);
+  std::vector<HeldBlock>& blocks = open_[cut];
+  blocks.push_back(std::move(block));
+  if (blocks.size() < options_.layout.BlocksOn(options_.server)) return;
+  complete_.push_back({cut, std::move(blocks)});
+  // A block that jumped over an older cut (a slow worker was lost) never completes it.
+  open_.erase(open_.begin(), open_.upper_bound(cut));
+  ready_.NotifyAll();
+}
+
+absl::StatusOr<v1::SavedShard> CutWriter::Write(uint64_t cut, std::vector<HeldBlock> blocks) const {
+  std::sort(blocks.begin(), blocks.end(),
+            [](const HeldBlock& a, const HeldBlock& b) { return a.block < b.block; });
+  ShardContents contents;
+  contents.job_id = options_.job_id;
+  contents.clock = cut;
+  contents.index = options_.server;
+  contents.servers = options_.layout.servers();
+  for (const HeldBlock& held : blocks) {
+    contents.blocks.push_back(ContentsOf(held, options_.layout, options_.slot_names));
+  }
+  const std::string folder = CheckpointFolder(options_.run_dir, cut);
+  RETURN_IF_ERROR(MakeFolders(folder));
+  return WriteShardFile(
+      absl::StrCat(folder, "/", ShardFileName(options_.server, options_.layout.servers())), contents);
+}
+
+void CutWriter::Loop() {
+  while (true) {
+    Cut cut;
+    {
+      MutexLock lock(mutex_);
+      while (complete_.empty() && !stop_) ready_.Wait(mutex_);
+      if (complete_.empty()) return;
+      cut = std::move(complete_.front());
+      complete_.pop_front();
+    }
+    report_(cut.clock, Write(cut.clock, std::move(cut.blocks)));
+  }
+}
+
+}  // namespace leeway

@@ -1,0 +1,61 @@
+// Writes what the blocks hold for a cut into this server's shard file, beside the training: the blocks
+// hand over references at their moment, one thread writes once a cut has all of them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/mutex.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "server/shard.h"
+
+namespace leeway {
+
+// Thread-safe.
+class CutWriter : public CutListener {
+ public:
+  struct Options {
+    uint64_t job_id = 0;
+    uint32_t server = 0;
+    BlockLayout layout;
+    std::vector<std::string> slot_names;
+    std::string run_dir;
+  };
+  // Called from the writer's thread when the file of a cut is durable, or could not be written.
+  using Report = std::function<void(uint64_t cut, const absl::StatusOr<v1::SavedShard>&)>;
+
+  CutWriter(Options options, Report report);
+  // Writes what is complete, drops the rest.
+  ~CutWriter() override;
+
+  void OnHeld(uint64_t cut, HeldBlock block) override;
+
+  // Writes blocks now, in the caller's thread.
+  absl::StatusOr<v1::SavedShard> Write(uint64_t cut, std::vector<HeldBlock> blocks) const;
+
+ private:
+  struct Cut {
+    uint64_t clock = 0;
+    std::vector<HeldBlock> blocks;
+  };
+  void Loop();
+
+  const Options options_;
+  const Report report_;
+  Mutex mutex_;
+  CondVar ready_;
+  // By clock; not complete yet. Blocks reach a cut at different moments, and may reach the next one
+  // before the others have reached this.
+  std::map<uint64_t, std::vector<HeldBlock>> open_ GUARDED_BY(mutex_);
+  std::deque<Cut> complete_ GUARDED_BY(mutex_);
+  bool stop_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace leeway

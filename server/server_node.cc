@@ -1,0 +1,262 @@
+#include "server/server_node.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/channel.h"
+#include "common/grpc_status.h"
+#include "common/protocol.h"
+#include "common/status.h"
+#include "server/checkpoint/restore.h"
+
+namespace leeway {
+namespace {
+
+constexpr Duration kTick = std::chrono::milliseconds(250);
+constexpr Duration kCallAtMost = std::chrono::seconds(5);
+
+std::unique_ptr<grpc::ClientContext> Within(Duration limit) {
+  auto context = std::make_unique<grpc::ClientContext>();
+  context->set_deadline(std::chrono::system_clock::now() +
+                        std::chrono::duration_cast<std::chrono::microseconds>(limit));
+  return context;
+}
+
+BlockProgress ProgressFor(RangeProgress saved, const v1::TrainingJob& job) {
+  BlockProgress progress{saved.version, std::move(saved.clocks)};
+  const bool sync = job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
+  if (sync || progress.clocks.size() != job.workers().count()) {
+    const auto slowest = std::min_element(progress.clocks.begin(), progress.clocks.end());
+    const uint64_t clock = slowest == progress.clocks.end() ? 0 : *slowest;
+    progress.clocks.assign(job.workers().count(), clock);
+    // A sync block's version is the clock that it has been brought to.
+    if (sync) progress.version = clock;
+  }
+  return progress;
+}
+
+}  // namespace
+
+absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job, Shard& shard) {
+  ASSIGN_OR_RETURN(const CheckpointReader reader,
+                   CheckpointReader::Open(checkpoint, CheckpointVerify::kHeaders));
+  BlockStore& store = shard.store();
+  const BlockLayout& layout = store.layout();
+  if (reader.manifest().schema().total() != layout.total()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", checkpoint, " holds ", reader.manifest().schema().total(),
+                     " values, the job's model has ", layout.total()));
+  }
+  for (uint32_t block = store.server(); block < layout.blocks(); block += layout.servers()) {
+    const ElementRange range = layout.Range(block);
+    BlockValues values;
+    auto read = [&](std::string_view key, SharedFloats& target) {
+      target = store.Allocate(block);
+      return reader.ReadRange(key, range, {target.mutable_data(), range.count});
+    };
+    RETURN_IF_ERROR(read("weights", values.weights));
+    for (const std::string& name : store.slot_names()) {
+      values.slots.emplace_back();
+      RETURN_IF_ERROR(Annotate(read(name, values.slots.back()),
+                               "the job's update rule does not fit the checkpoint"));
+    }
+    ASSIGN_OR_RETURN(RangeProgress progress, reader.Progress(range));
+    shard.Load(block, std::move(values), ProgressFor(std::move(progress), job));
+  }
+  return absl::OkStatus();
+}
+
+ServerNode::~ServerNode() = default;
+
+absl::Status ServerNode::Join(const Options& options, Time deadline) {
+  options_ = options;
+  coordinator_ = v1::Coordinator::NewStub(MakeChannel(options.coordinator));
+  v1::RegisterServerRequest request;
+  *request.mutable_build() = ThisBuild();
+  request.set_index(options.index);
+  request.set_address(options.advertised);
+  v1::RegisterServerReply reply;
+  absl::Status status;
+  do {
+    auto context = Within(kCallAtMost);
+    context->set_wait_for_ready(true);
+    status = FromGrpc(coordinator_->RegisterServer(context.get(), request, &reply));
+  } while ((absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) &&
+           std::chrono::steady_clock::now() < deadline);
+  RETURN_IF_ERROR(Annotate(status, absl::StrCat("registering server ", options.index, " (",
+                                                options.advertised, ") with the coordinator at ",
+                                                options.coordinator)));
+  job_ = reply.job();
+  job_id_ = reply.job_id();
+  MutexLock lock(mutex_);
+  joined_ = true;
+  return absl::OkStatus();
+}
+
+ServerNode::Outcome ServerNode::WaitUntilOver() {
+  const Duration lease = FromSeconds(job_.limits().lease_seconds());
+  const Duration every = std::min<Duration>(lease / 4, std::chrono::seconds(1));
+  Time heard = std::chrono::steady_clock::now();
+  Time next_heartbeat = heard;
+  while (true) {
+    {
+      MutexLock lock(mutex_);
+      if (!over_) changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kTick);
+      if (over_) return Outcome::kShutDown;
+    }
+    parameter_service_.Tick();
+    const Time now = std::chrono::steady_clock::now();
+    if (now < next_heartbeat) continue;
+    next_heartbeat = now + every;
+    absl::Status status = Heartbeat();
+    if (status.ok()) heard = std::chrono::steady_clock::now();
+    if (std::chrono::steady_clock::now() - heard > lease) {
+      spdlog::error("the coordinator at {} has not answered for {:.0f} s: {}", options_.coordinator,
+                    Seconds(lease), std::string(status.message()));
+      return Outcome::kCoordinatorLost;
+    }
+  }
+}
+
+absl::Status ServerNode::Heartbeat() {
+  v1::ServerHeartbeatRequest request;
+  request.set_job(job_id_);
+  request.set_index(options_.index);
+  v1::ServerHeartbeatReply reply;
+  // Short, because requests that wait are given up by the same thread.
+  auto context = Within(std::chrono::seconds(1));
+  return FromGrpc(coordinator_->ServerHeartbeat(context.get(), request, &reply));
+}
+
+absl::Status ServerNode::CheckJob(uint64_t job) const {
+  if (job == job_id_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("job ", absl::Hex(job), " is not this server's (",
+                                                    absl::Hex(job_id_), ")"));
+}
+
+absl::StatusOr<std::shared_ptr<ServerNode::Model>> ServerNode::Find(uint64_t job) {
+  MutexLock lock(mutex_);
+  if (!joined_ || model_ == nullptr) return absl::UnavailableError("the server has no model yet");
+  RETURN_IF_ERROR(CheckJob(job));
+  return model_;
+}
+
+absl::StatusOr<ServerNode::Model> ServerNode::MakeModel(const v1::ConfigureRequest& request) {
+  Shard::Options options;
+  options.job = job_;
+  options.schema = request.schema();
+  options.length = request.length();
+  options.block_elements = request.block_elements();
+  options.server = options_.index;
+  options.cut_every = request.cut_every();
+  // The shard hands its cuts to a writer that must know the shard's layout first.
+  ASSIGN_OR_RETURN(const BlockLayout layout,
+                   BlockLayout::FromWire(request.schema().total(), job_.servers().count(),
+                                         request.block_elements()));
+  ASSIGN_OR_RETURN(std::vector<std::string> slot_names, Shard::SlotNames(job_));
+  Model model;
+  model.configuration = request.SerializeAsString();
+  model.cuts = std::make_unique<CutWriter>(
+      CutWriter::Options{job_id_, options_.index, layout, std::move(slot_names), request.run_dir()},
+      [this](uint64_t cut, const absl::StatusOr<v1::SavedShard>& saved) { ReportCut(cut, saved); });
+  ASSIGN_OR_RETURN(model.shard, Shard::Make(options, model.cuts.get()));
+  if (!request.checkpoint().empty()) {
+    RETURN_IF_ERROR(LoadShard(request.checkpoint(), job_, *model.shard));
+  }
+  return model;
+}
+
+absl::Status ServerNode::DoConfigure(const v1::ConfigureRequest& request) {
+  MutexLock configuring(configuring_);
+  {
+    MutexLock lock(mutex_);
+    if (!joined_) return absl::UnavailableError("the server is still registering");
+    RETURN_IF_ERROR(CheckJob(request.job()));
+    if (model_ != nullptr) {
+      if (model_->configuration == request.SerializeAsString()) return absl::OkStatus();
+      return absl::FailedPreconditionError("the server holds a model of another configuration");
+    }
+  }
+  ASSIGN_OR_RETURN(Model model, MakeModel(request));
+  const BlockStore& store = model.shard->store();
+  spdlog::info("holds {} of {} blocks, {} values{}", store.layout().BlocksOn(options_.index),
+               store.layout().blocks(), store.layout().ElementsOn(options_.index),
+               request.checkpoint().empty() ? "" : ", from " + request.checkpoint());
+  parameter_service_.Serve(job_id_, model.shard);
+  MutexLock lock(mutex_);
+  model_ = std::make_shared<Model>(std::move(model));
+  return absl::OkStatus();
+}
+
+void ServerNode::ReportCut(uint64_t cut, const absl::StatusOr<v1::SavedShard>& saved) {
+  v1::ShardSavedRequest request;
+  request.set_job(job_id_);
+  request.set_index(options_.index);
+  request.set_clock(cut);
+  if (saved.ok()) {
+    *request.mutable_shard() = *saved;
+  } else {
+    request.set_error(std::string(saved.status().message()));
+    spdlog::error("cut at clock {}: {}", cut, request.error());
+  }
+  v1::ShardSavedReply reply;
+  auto context = Within(kCallAtMost);
+  const grpc::Status status = coordinator_->ShardSaved(context.get(), request, &reply);
+  if (!status.ok()) spdlog::warn("reporting the cut at clock {}: {}", cut, status.error_message());
+}
+
+grpc::ServerUnaryReactor* ServerNode::Configure(grpc::CallbackServerContext* context,
+                                                const v1::ConfigureRequest* request,
+                                                v1::ConfigureReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const absl::Status status = DoConfigure(*request);
+  if (!status.ok()) spdlog::error("configuring: {}", std::string(status.message()));
+  reactor->Finish(ToGrpc(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ServerNode::SetLive(grpc::CallbackServerContext* context,
+                                              const v1::SetLiveRequest* request,
+                                              v1::SetLiveReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  auto model = Find(request->job());
+  if (model.ok()) (*model)->shard->SetLive(request->rank(), request->live());
+  reactor->Finish(ToGrpc(model.status()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ServerNode::Save(grpc::CallbackServerContext* context,
+                                           const v1::SaveRequest* request, v1::SavedShard* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  auto save = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const auto model, Find(request->job()));
+    ASSIGN_OR_RETURN(auto held, model->shard->Hold());
+    ASSIGN_OR_RETURN(*reply, model->cuts->Write(request->clock(), std::move(held)));
+    return absl::OkStatus();
+  };
+  reactor->Finish(ToGrpc(save()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ServerNode::Shutdown(grpc::CallbackServerContext* context,
+                                               const v1::ShutdownRequest* request,
+                                               v1::ShutdownReply* reply) {
+  absl::Status status;
+  {
+    MutexLock lock(mutex_);
+    if (!joined_ || !(status = CheckJob(request->job())).ok()) {
+      if (status.ok()) status = absl::UnavailableError("the server is still registering");
+    } else {
+      over_ = true;
+    }
+  }
+  changed_.NotifyAll();
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(status));
+  return reactor;
+}
+
+}  // namespace leeway

@@ -1,0 +1,88 @@
+// A server process without its main: the data plane's service, the ShardControl service by which the
+// coordinator commands it, the cut writer, and the heartbeat that keeps its lease.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "common/mutex.h"
+#include "leeway/v1/coordinator.grpc.pb.h"
+#include "server/cut_writer.h"
+#include "server/parameter_service.h"
+#include "server/shard.h"
+
+namespace leeway {
+
+// Thread-safe.
+class ServerNode final : public v1::ShardControl::CallbackService {
+ public:
+  struct Options {
+    uint32_t index = 0;
+    // Where the coordinator is reached, and where workers reach this server: host:port.
+    std::string coordinator;
+    std::string advertised;
+  };
+  enum class Outcome { kShutDown, kCoordinatorLost };
+
+  ServerNode() = default;
+  ~ServerNode() override;
+
+  ParameterService& parameter_service() { return parameter_service_; }
+
+  // Registers with the coordinator, once the services are being served; tries until `deadline`.
+  absl::Status Join(const Options& options, Time deadline);
+  // Keeps the lease until the coordinator says that the job is over, or has been gone for a lease.
+  Outcome WaitUntilOver();
+
+  grpc::ServerUnaryReactor* Configure(grpc::CallbackServerContext* context,
+                                      const v1::ConfigureRequest* request,
+                                      v1::ConfigureReply* reply) override;
+  grpc::ServerUnaryReactor* SetLive(grpc::CallbackServerContext* context,
+                                    const v1::SetLiveRequest* request,
+                                    v1::SetLiveReply* reply) override;
+  grpc::ServerUnaryReactor* Save(grpc::CallbackServerContext* context,
+                                 const v1::SaveRequest* request, v1::SavedShard* reply) override;
+  grpc::ServerUnaryReactor* Shutdown(grpc::CallbackServerContext* context,
+                                     const v1::ShutdownRequest* request,
+                                     v1::ShutdownReply* reply) override;
+
+ private:
+  // The parts that exist once the model is known.
+  struct Model {
+    std::string configuration;
+    std::unique_ptr<CutWriter> cuts;
+    std::shared_ptr<Shard> shard;
+  };
+
+  absl::Status DoConfigure(const v1::ConfigureRequest& request);
+  absl::StatusOr<Model> MakeModel(const v1::ConfigureRequest& request);
+  absl::Status CheckJob(uint64_t job) const;
+  // The model, for a command about `job`.
+  absl::StatusOr<std::shared_ptr<Model>> Find(uint64_t job);
+  void ReportCut(uint64_t cut, const absl::StatusOr<v1::SavedShard>& saved);
+  absl::Status Heartbeat();
+
+  ParameterService parameter_service_;
+
+  // Constant after Join.
+  Options options_;
+  v1::TrainingJob job_;
+  uint64_t job_id_ = 0;
+  std::unique_ptr<v1::Coordinator::Stub> coordinator_;
+
+  // Configuring takes long; one at a time.
+  Mutex configuring_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool joined_ GUARDED_BY(mutex_) = false;
+  std::shared_ptr<Model> model_ GUARDED_BY(mutex_);
+  bool over_ GUARDED_BY(mutex_) = false;
+};
+
+// Fills a shard from a checkpoint, whatever number of servers wrote it. In sync mode, or with another
+// number of workers than the checkpoint's, every rank goes on at the smallest clock.
+absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job, Shard& shard);
+
+}  // namespace leeway

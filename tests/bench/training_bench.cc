@@ -1,0 +1,265 @@
+// Training throughput of one worker's arithmetic, beside the rate of Eigen's matrix product in the
+// same run.
+//
+//   training_bench [--rounds 15] [--threads 1] [--batch N] [--model NAME]... [--json]
+//
+// Rounds are interleaved (a product, then a few steps of each model), so that a machine that is
+// slower for a while is slower for all; medians of the rounds are printed. The share is of
+// matrix-product operations only: bias, activations, pooling and loss count as time, not as work.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <Eigen/Core>
+#include <nlohmann/json.hpp>
+
+#include "common/buffer.h"
+#include "common/clock.h"
+#include "common/philox.h"
+#include "worker/compute/make_backend.h"
+#include "worker/model/model.h"
+
+namespace leeway {
+namespace {
+
+struct Options {
+  int rounds = 15;
+  uint32_t threads = 1;
+  // 0: each model's own.
+  size_t batch = 0;
+  std::vector<std::string> models;
+  bool json = false;
+};
+
+struct Subject {
+  std::string name;
+  std::string about;
+  size_t batch = 0;
+  v1::Model model;
+};
+
+void AddDense(v1::Model& model, uint32_t units) {
+  model.add_layers()->mutable_dense()->set_units(units);
+}
+
+void AddConvolution(v1::Model& model, uint32_t filters) {
+  v1::Conv2d* conv = model.add_layers()->mutable_conv2d();
+  conv->set_filters(filters);
+  conv->set_kernel(5);
+  model.add_layers()->mutable_relu();
+  model.add_layers()->mutable_max_pool();
+}
+
+v1::Model Mlp(uint32_t first, uint32_t second) {
+  v1::Model model;
+  model.set_loss(v1::LOSS_SOFTMAX_CROSS_ENTROPY);
+  for (const uint32_t units : {first, second}) {
+    AddDense(model, units);
+    model.add_layers()->mutable_relu();
+  }
+  AddDense(model, 10);
+  return model;
+}
+
+v1::Model Cnn(uint32_t hidden) {
+  v1::Model model;
+  model.set_loss(v1::LOSS_SOFTMAX_CROSS_ENTROPY);
+  AddConvolution(model, 16);
+  AddConvolution(model, 32);
+  if (hidden > 0) {
+    AddDense(model, hidden);
+    model.add_layers()->mutable_relu();
+  }
+  AddDense(model, 10);
+  return model;
+}
+
+// The last two are those of which PyTorch's figures are known.
+std::vector<Subject> Subjects() {
+  return {{"mlp", "784-256-128-10", 128, Mlp(256, 128)},
+          {"cnn", "28x28, 16 and 32 5x5 filters, 10", 128, Cnn(0)},
+          {"mlp-512", "784-512-256-10", 128, Mlp(512, 256)},
+          {"cnn-128", "28x28, 16 and 32 5x5 filters, 128, 10", 64, Cnn(128)}};
+}
+
+// Seconds of one call: the mean over as many calls as fill `budget` seconds.
+double Time(double budget, const std::function<void()>& call) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  int calls = 0;
+  double seconds = 0;
+  do {
+    call();
+    ++calls;
+    seconds = Seconds(Clock::now() - start);
+  } while (seconds < budget);
+  return seconds / calls;
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// One model, ready to take steps.
+class Runner {
+ public:
+  static absl::StatusOr<std::unique_ptr<Runner>> Make(const Subject& subject, Backend& backend) {
+    absl::StatusOr<std::unique_ptr<Model>> model =
+        Model::Build(subject.model, {28, 28, 1}, 10, backend);
+    if (!model.ok()) return model.status();
+    return std::unique_ptr<Runner>(new Runner(subject, *std::move(model)));
+  }
+
+  absl::Status Step() {
+    return model_->Train(batch_, weights_.span(), {.step = step_++}, contribution_.span()).status();
+  }
+
+  const Subject& subject() const { return subject_; }
+  double flops() const { return model_->flops().forward + model_->flops().backward; }
+  uint64_t parameters() const { return model_->schema().total(); }
+
+  // By round.
+  std::vector<double> seconds;
+  std::vector<double> shares;
+
+ private:
+  Runner(const Subject& subject, std::unique_ptr<Model> model)
+      : subject_(subject),
+        model_(std::move(model)),
+        weights_(model_->schema().total()),
+        contribution_(model_->schema().total()) {
+    RandomStream random(1, RandomPurpose::kGenerate);
+    batch_.size = subject_.batch;
+    batch_.features.resize(batch_.size * 28 * 28);
+    batch_.labels.resize(batch_.size);
+    for (float& value : batch_.features) value = static_cast<float>(random.Uniform());
+    for (float& label : batch_.labels) label = static_cast<float>(random.Below(10));
+    model_->Initialize(1, weights_.span());
+  }
+
+  Subject subject_;
+  std::unique_ptr<Model> model_;
+  Batch batch_;
+  FloatBuffer weights_;
+  FloatBuffer contribution_;
+  uint64_t step_ = 0;
+};
+
+// Eigen's own product of 128 x 784 by 784 x 512 on one thread, in operations a second.
+class Product {
+ public:
+  double Measure() {
+    return 2.0 * 128 * 784 * 512 / Time(0.05, [this] { c_.noalias() = a_ * b_; });
+  }
+
+ private:
+  using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  Matrix a_ = Matrix::Random(128, 784);
+  Matrix b_ = Matrix::Random(784, 512);
+  Matrix c_ = Matrix::Zero(128, 512);
+};
+
+absl::Status Measure(const Options& options, std::vector<std::unique_ptr<Runner>>& runners,
+                     std::vector<double>& product_rates) {
+  Product product;
+  absl::Status status;
+  // The first round warms up and is not counted.
+  for (int round = 0; round <= options.rounds && status.ok(); ++round) {
+    for (auto& runner : runners) {
+      const double before = product.Measure();
+      const double seconds = Time(0.1, [&] { status.Update(runner->Step()); });
+      const double rate = (before + product.Measure()) / 2;
+      if (round == 0) continue;
+      product_rates.push_back(rate);
+      runner->seconds.push_back(seconds);
+      runner->shares.push_back(runner->flops() * runner->subject().batch / seconds / rate);
+    }
+  }
+  return status;
+}
+
+nlohmann::json Report(const Options& options, const std::vector<std::unique_ptr<Runner>>& runners,
+                      const std::vector<double>& product_rates) {
+  nlohmann::json report = {{"threads", options.threads},
+                           {"rounds", options.rounds},
+                           {"eigen_gemm_gflops", Median(product_rates) / 1e9}};
+  for (const auto& runner : runners) {
+    const double per_second = runner->subject().batch / Median(runner->seconds);
+    report["models"].push_back({{"name", runner->subject().name},
+                                {"about", runner->subject().about},
+                                {"parameters", runner->parameters()},
+                                {"batch", runner->subject().batch},
+                                {"samples_per_second", per_second},
+                                {"flops_per_sample", runner->flops()},
+                                {"gflops", per_second * runner->flops() / 1e9},
+                                {"share_of_gemm", Median(runner->shares)}});
+  }
+  return report;
+}
+
+void Print(const nlohmann::json& report) {
+  std::printf("Eigen's product 128x784x512, one thread: %.1f GFLOP/s\n\n",
+              report["eigen_gemm_gflops"].get<double>());
+  std::printf("%-8s %6s %10s %14s %9s %8s\n", "model", "batch", "samples/s", "MFLOP/sample",
+              "GFLOP/s", "share");
+  for (const auto& model : report["models"]) {
+    std::printf(
+        "%-8s %6d %10.0f %14.3f %9.1f %7.0f%%  %s\n", model["name"].get<std::string>().c_str(),
+        model["batch"].get<int>(), model["samples_per_second"].get<double>(),
+        model["flops_per_sample"].get<double>() / 1e6, model["gflops"].get<double>(),
+        100 * model["share_of_gemm"].get<double>(), model["about"].get<std::string>().c_str());
+  }
+}
+
+absl::Status Run(const Options& options) {
+  v1::Workers workers;
+  workers.set_threads(options.threads);
+  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(workers);
+  if (!backend.ok()) return backend.status();
+  std::vector<std::unique_ptr<Runner>> runners;
+  for (Subject& subject : Subjects()) {
+    const auto& wanted = options.models;
+    if (!wanted.empty() && std::count(wanted.begin(), wanted.end(), subject.name) == 0) continue;
+    if (options.batch > 0) subject.batch = options.batch;
+    absl::StatusOr<std::unique_ptr<Runner>> runner = Runner::Make(subject, **backend);
+    if (!runner.ok()) return runner.status();
+    runners.push_back(*std::move(runner));
+  }
+  std::vector<double> product_rates;
+  absl::Status status = Measure(options, runners, product_rates);
+  if (!status.ok()) return status;
+  const nlohmann::json report = Report(options, runners, product_rates);
+  if (options.json) {
+    std::cout << report.dump(2) << "\n";
+  } else {
+    Print(report);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace leeway
+
+int main(int argc, char** argv) {
+  leeway::Options options;
+  CLI::App app("Training throughput of one worker's arithmetic");
+  app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 10000));
+  app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
+  app.add_option("--batch", options.batch, "Examples a step, for every model")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--model", options.models, "Which ones")
+      ->check(CLI::IsMember({"mlp", "cnn", "mlp-512", "cnn-128"}));
+  app.add_flag("--json", options.json);
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = leeway::Run(options);
+  if (status.ok()) return 0;
+  std::cerr << "training_bench: " << status << "\n";
+  return 1;
+}

@@ -1,0 +1,213 @@
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "common/philox.h"
+#include "common/update/apply.h"
+#include "common/update/combine.h"
+#include "leeway/v1/job.pb.h"
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+std::vector<float> Draw(size_t count, uint64_t key) {
+  RandomStream stream(11, RandomPurpose::kInitialize, {key});
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(stream.Normal());
+  return values;
+}
+
+// k contributions of `count` floats, whole or as the network might have left them.
+struct Contributions {
+  Contributions(size_t k, size_t count, bool split) {
+    for (size_t i = 0; i < k; ++i) {
+      values.push_back(Draw(count, i + 1));
+      payloads.push_back(split ? Split(values.back(), i) : FloatPayload::Of(values.back()));
+      examples.push_back(10 + 7 * i);
+    }
+    for (const FloatPayload& payload : payloads) pointers.push_back(&payload);
+    coefficients = MeanCoefficients(examples);
+  }
+
+  static FloatPayload Split(const std::vector<float>& values, size_t seed) {
+    const size_t bytes = values.size() * sizeof(float), shift = 1 + seed % 3;
+    auto memory = std::make_shared<std::vector<uint8_t>>(bytes + shift);
+    std::memcpy(memory->data() + shift, values.data(), bytes);
+    std::vector<FloatPayload::Piece> pieces;
+    const FloatPayload::Piece all(memory->data() + shift, bytes);
+    for (size_t begin = 0; begin < bytes;) {
+      const size_t size = std::min(bytes - begin, 1000 + 513 * seed);
+      pieces.push_back(all.subspan(begin, size));
+      begin += size;
+    }
+    return FloatPayload(memory, std::move(pieces));
+  }
+
+  std::vector<std::vector<float>> values;
+  std::vector<FloatPayload> payloads;
+  std::vector<const FloatPayload*> pointers;
+  std::vector<uint64_t> examples;
+  std::vector<float> coefficients;
+};
+
+struct Block {
+  std::vector<float> weights, momentum;
+  bool operator==(const Block& other) const {
+    return SameBits(weights, other.weights) && SameBits(momentum, other.momentum);
+  }
+  static bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 4) == 0;
+  }
+};
+
+Block Start(size_t count) { return {Draw(count, 100), Draw(count, 101)}; }
+
+std::unique_ptr<UpdateRule> Momentum() {
+  v1::Update update;
+  update.mutable_sgd()->set_momentum(0.9);
+  return *MakeUpdateRule(update);
+}
+
+// The block after one update by elements [begin, end) of the contributions.
+Block Apply(const Contributions& c, const Block& in, size_t trained, bool in_place) {
+  const auto rule = Momentum();
+  Block out = in;
+  if (!in_place) {
+    out.weights.assign(in.weights.size(), 1e30f);
+    out.momentum.assign(in.weights.size(), 1e30f);
+  }
+  const Block& source = in_place ? out : in;
+  const float* slot_in = source.momentum.data();
+  float* slot_out = out.momentum.data();
+  ApplyUpdate({.rule = rule.get(),
+               .step = {0.1f, 3},
+               .contributions = c.pointers,
+               .coefficients = c.coefficients,
+               .count = in.weights.size(),
+               .trained = trained,
+               .weights_in = source.weights.data(),
+               .weights_out = out.weights.data(),
+               .slots_in = {&slot_in, 1},
+               .slots_out = {&slot_out, 1}});
+  return out;
+}
+
+TEST_CASE("coefficients are the shares of the examples, and zeros where there are none") {
+  const std::vector<uint64_t> examples = {1, 0, 3};
+  REQUIRE(MeanCoefficients(examples) == std::vector<float>{0.25f, 0, 0.75f});
+  REQUIRE(MeanCoefficients(std::vector<uint64_t>{0, 0}) == std::vector<float>{0, 0});
+  REQUIRE(MeanCoefficients(std::vector<uint64_t>{5}) == std::vector<float>{1});
+  const uint64_t most = ~uint64_t{0};
+  REQUIRE(MeanCoefficients(std::vector<uint64_t>{most, most}) == std::vector<float>{0.5f, 0.5f});
+}
+
+TEST_CASE(
+    "an update by 1 to 9 contributions is that of a double reference, also across the averaged "
+    "part") {
+  constexpr size_t kCount = 2600, kTrained = 1500;
+  const Block in = Start(kCount);
+  for (size_t k = 1; k <= 9; ++k) {
+    const Contributions c(k, kCount, false);
+    double examples = 0;
+    for (uint64_t n : c.examples) examples += static_cast<double>(n);
+    const Block out = Apply(c, in, kTrained, false);
+    for (size_t i = 0; i < kCount; ++i) {
+      CAPTURE(k, i);
+      double mean = 0;
+      for (size_t j = 0; j < k; ++j) {
+        mean += static_cast<double>(c.examples[j]) / examples * c.values[j][i];
+      }
+      const double velocity = 0.9 * in.momentum[i] + mean;
+      const double x = in.weights[i] - (i < kTrained ? 0.1 * velocity : mean);
+      REQUIRE(out.weights[i] == Approx(x).epsilon(1e-5).margin(1e-6));
+      REQUIRE(out.momentum[i] ==
+              Approx(i < kTrained ? velocity : in.momentum[i]).epsilon(1e-5).margin(1e-6));
+    }
+  }
+}
+
+TEST_CASE("the same bits come out in place, and from payloads in unaligned pieces") {
+  constexpr size_t kCount = 4001;
+  const Block in = Start(kCount);
+  for (size_t k = 1; k <= 9; ++k) {
+    CAPTURE(k);
+    const Contributions whole(k, kCount, false), split(k, kCount, true);
+    const Block out = Apply(whole, in, 3000, false);
+    REQUIRE(Apply(whole, in, 3000, true) == out);
+    REQUIRE(Apply(split, in, 3000, false) == out);
+    REQUIRE(Apply(split, in, 3000, true) == out);
+  }
+}
+
+TEST_CASE("the combined sum does not depend on where tiles are cut") {
+  constexpr size_t kCount = 3000;
+  for (size_t k = 1; k <= 9; ++k) {
+    const Contributions c(k, kCount, k % 2 == 0);
+    const std::vector<float> centre = Draw(kCount, 77);
+    for (bool elastic : {false, true}) {
+      std::vector<std::vector<float>> results;
+      for (size_t tile : {1u, 7u, 64u, 1000u, 1024u}) {
+        Combiner combiner = elastic ? Combiner::Differences(c.pointers, centre.data())
+                                    : Combiner(c.pointers, c.coefficients);
+        std::vector<float>& sum = results.emplace_back();
+        for (size_t offset = 0; offset < kCount; offset += tile) {
+          const size_t count = std::min<size_t>(tile, kCount - offset);
+          const float* values = combiner.Tile(offset, count);
+          sum.insert(sum.end(), values, values + count);
+        }
+        CAPTURE(k, elastic, tile);
+        REQUIRE(Block::SameBits(sum, results.front()));
+      }
+    }
+  }
+}
+
+TEST_CASE("the tree is ((0 1) (2 3)) 4 for five contributions, whatever their values") {
+  // Sums that tell the order of additions apart: 1 is lost next to 1e8.
+  const float values[] = {1e8f, 1, -1e8f, 1, 1};
+  std::vector<FloatPayload> payloads;
+  for (const float& value : values) payloads.push_back(FloatPayload::Of({&value, 1}));
+  std::vector<const FloatPayload*> pointers;
+  for (const FloatPayload& payload : payloads) pointers.push_back(&payload);
+  const std::vector<float> ones(5, 1.0f);
+  Combiner combiner(pointers, ones);
+  REQUIRE(combiner.Tile(0, 1)[0] == ((1e8f + 1) + (-1e8f + 1)) + 1);
+}
+
+TEST_CASE("a lone contribution is used where it lies") {
+  const Contributions c(1, 2048, false);
+  Combiner combiner(c.pointers, c.coefficients);
+  REQUIRE(combiner.Tile(1024, 1000) == c.values[0].data() + 1024);
+}
+
+TEST_CASE(
+    "an elastic update moves the centre by alpha times the sum of differences, in place or not") {
+  constexpr size_t kCount = 2100;
+  const auto rule = MakeElasticRule(0.3);
+  const std::vector<float> centre = Draw(kCount, 100);
+  for (size_t k : {1, 2, 3, 5}) {
+    const Contributions c(k, kCount, true);
+    std::vector<float> apart(kCount), in_place = centre;
+    BlockUpdate update = {.rule = rule.get(),
+                          .contributions = c.pointers,
+                          .count = kCount,
+                          .trained = 1000,
+                          .elastic = true,
+                          .weights_in = centre.data(),
+                          .weights_out = apart.data()};
+    ApplyUpdate(update);
+    update.weights_in = update.weights_out = in_place.data();
+    ApplyUpdate(update);
+    REQUIRE(Block::SameBits(apart, in_place));
+    for (size_t i = 0; i < kCount; ++i) {
+      double sum = 0;
+      for (size_t j = 0; j < k; ++j) sum += double{c.values[j][i]} - centre[i];
+      CAPTURE(k, i);
+      REQUIRE(apart[i] == Approx(centre[i] + 0.3 * sum).epsilon(1e-5).margin(1e-5));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,101 @@
+#include "common/update/schedule.h"
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+// 10 steps an epoch, 4 steps a clock, 10 epochs: 2.5 clocks an epoch.
+v1::JobLength Length() {
+  v1::JobLength length;
+  length.set_steps_per_epoch(10);
+  length.set_steps_per_clock(4);
+  length.set_steps(100);
+  length.set_clocks(25);
+  return length;
+}
+
+v1::Update Base() {
+  v1::Update update;
+  update.set_learning_rate(0.8);
+  return update;
+}
+
+TEST_CASE("without a schedule, and with a constant one, the learning rate stays") {
+  v1::Update update = Base();
+  REQUIRE(Schedule::OverClocks(update, Length()).LearningRate(1000) == 0.8f);
+  update.mutable_schedule()->mutable_constant();
+  REQUIRE(Schedule::OverSteps(update, Length()).LearningRate(0) == 0.8f);
+}
+
+TEST_CASE("a step schedule multiplies after each interval, given in clocks or in epochs") {
+  v1::Update update = Base();
+  v1::StepSchedule& step = *update.mutable_schedule()->mutable_step();
+  step.set_factor(0.5);
+  step.mutable_every()->set_clocks(3);
+  const Schedule by_clocks = Schedule::OverClocks(update, Length());
+  REQUIRE(by_clocks.LearningRate(2) == 0.8f);
+  REQUIRE(by_clocks.LearningRate(3) == 0.4f);
+  REQUIRE(by_clocks.LearningRate(6) == 0.2f);
+  // A clock is 4 local steps.
+  const Schedule local = Schedule::OverSteps(update, Length());
+  REQUIRE(local.LearningRate(11) == 0.8f);
+  REQUIRE(local.LearningRate(12) == 0.4f);
+
+  step.mutable_every()->set_epochs(1);
+  const Schedule by_epochs = Schedule::OverClocks(update, Length());
+  REQUIRE(by_epochs.LearningRate(2) == 0.8f);
+  REQUIRE(by_epochs.LearningRate(3) == 0.4f);
+  REQUIRE(by_epochs.LearningRate(4) == 0.4f);
+  REQUIRE(by_epochs.LearningRate(5) == 0.2f);
+}
+
+TEST_CASE("rounding of a product does not delay a step by a clock") {
+  v1::JobLength length;
+  length.set_steps_per_epoch(25);
+  length.set_steps_per_clock(1);
+  v1::Update update = Base();
+  update.mutable_schedule()->mutable_step()->set_factor(0.5);
+  // 2.2 * 25 is above 55 in binary.
+  update.mutable_schedule()->mutable_step()->mutable_every()->set_epochs(2.2);
+  REQUIRE(Schedule::OverClocks(update, length).LearningRate(55) == 0.4f);
+}
+
+TEST_CASE(
+    "a cosine schedule falls to its final factor over the run, or over its length, and stays") {
+  v1::Update update = Base();
+  update.mutable_schedule()->mutable_cosine()->set_final_factor(0.1);
+  const Schedule run = Schedule::OverSteps(update, Length());
+  REQUIRE(run.LearningRate(0) == 0.8f);
+  REQUIRE(run.LearningRate(50) == Approx(0.8 * 0.55));
+  REQUIRE(run.LearningRate(100) == Approx(0.08));
+  REQUIRE(run.LearningRate(500) == Approx(0.08));
+  update.mutable_schedule()->mutable_cosine()->mutable_over()->set_epochs(4);
+  const Schedule over = Schedule::OverClocks(update, Length());
+  REQUIRE(over.LearningRate(5) == Approx(0.8 * 0.55));
+  REQUIRE(over.LearningRate(10) == Approx(0.08));
+}
+
+TEST_CASE("warm-up rises linearly to the schedule beneath it") {
+  v1::Update update = Base();
+  update.mutable_schedule()->mutable_warm_up()->set_clocks(4);
+  const Schedule constant = Schedule::OverClocks(update, Length());
+  REQUIRE(constant.LearningRate(0) == 0.2f);
+  REQUIRE(constant.LearningRate(1) == 0.4f);
+  REQUIRE(constant.LearningRate(3) == 0.8f);
+  REQUIRE(constant.LearningRate(4) == 0.8f);
+  update.mutable_schedule()->mutable_step()->set_factor(0.5);
+  update.mutable_schedule()->mutable_step()->mutable_every()->set_clocks(2);
+  const Schedule step = Schedule::OverClocks(update, Length());
+  REQUIRE(step.LearningRate(2) == Approx(0.8 * 0.75 * 0.5));
+  REQUIRE(step.LearningRate(4) == Approx(0.8 * 0.25));
+}
+
+TEST_CASE("a job length of zeros gives a finite learning rate") {
+  v1::Update update = Base();
+  update.mutable_schedule()->mutable_cosine();
+  update.mutable_schedule()->mutable_warm_up()->set_epochs(1);
+  REQUIRE(Schedule::OverClocks(update, v1::JobLength()).LearningRate(0) == 0.8f);
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,109 @@
+#include "config/length.h"
+
+#include <limits>
+
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+v1::TrainingJob Epochs(double epochs, uint32_t accumulation = 1) {
+  v1::TrainingJob job;
+  job.mutable_stop()->set_epochs(epochs);
+  job.mutable_exchange()->mutable_gradient()->set_accumulation(accumulation);
+  return job;
+}
+
+v1::TrainingJob Clocks(uint64_t clocks, uint32_t accumulation = 1) {
+  v1::TrainingJob job = Epochs(1, accumulation);
+  job.mutable_stop()->set_clocks(clocks);
+  return job;
+}
+
+v1::Interval EveryEpochs(double epochs) {
+  v1::Interval interval;
+  interval.set_epochs(epochs);
+  return interval;
+}
+
+v1::Interval EveryClocks(uint64_t clocks) {
+  v1::Interval interval;
+  interval.set_clocks(clocks);
+  return interval;
+}
+
+TEST_CASE("a clock is as many steps as the exchange says") {
+  v1::TrainingJob job;
+  CHECK(StepsPerClock(job) == 1);
+  job.mutable_exchange()->mutable_gradient()->set_accumulation(4);
+  CHECK(StepsPerClock(job) == 4);
+  job.mutable_exchange()->mutable_delta()->set_local_steps(20);
+  CHECK(StepsPerClock(job) == 20);
+  job.mutable_exchange()->mutable_elastic();
+  CHECK(StepsPerClock(job) == 10);
+}
+
+TEST_CASE("epochs become steps, and the last clock may be short") {
+  const v1::JobLength length = ComputeLength(Epochs(3, 20), 313);
+  CHECK(length.steps_per_epoch() == 313);
+  CHECK(length.steps() == 939);
+  CHECK(length.steps_per_clock() == 20);
+  CHECK(length.clocks() == 47);
+  CHECK(ComputeLength(Epochs(0.5), 7).steps() == 4);
+  CHECK(ComputeLength(Epochs(1e-9), 7).steps() == 1);
+  CHECK(ComputeLength(Epochs(2), 0).steps() == 2);
+}
+
+TEST_CASE("binary fractions do not add a step") {
+  for (uint64_t steps_per_epoch = 10; steps_per_epoch <= 5000; steps_per_epoch += 10) {
+    for (uint64_t tenths = 1; tenths < 50; ++tenths) {
+      const auto length = ComputeLength(Epochs(static_cast<double>(tenths) / 10), steps_per_epoch);
+      if (length.steps() != tenths * steps_per_epoch / 10) {
+        FAIL_CHECK(tenths << " tenths of " << steps_per_epoch << ": " << length.steps());
+      }
+    }
+  }
+}
+
+TEST_CASE("clocks become steps") {
+  const v1::JobLength length = ComputeLength(Clocks(50, 4), 1000);
+  CHECK(length.clocks() == 50);
+  CHECK(length.steps() == 200);
+}
+
+TEST_CASE("intervals become clocks, at least one") {
+  const v1::JobLength length = ComputeLength(Epochs(3, 20), 313);
+  CHECK(IntervalClocks(EveryClocks(7), length) == 7);
+  CHECK(IntervalClocks(EveryEpochs(1), length) == 16);
+  CHECK(IntervalClocks(EveryEpochs(2), length) == 31);
+  CHECK(IntervalClocks(EveryEpochs(0.001), length) == 1);
+  CHECK(IntervalSteps(EveryEpochs(2), length) == 626);
+  CHECK(IntervalSteps(EveryClocks(7), length) == 140);
+}
+
+TEST_CASE("lengths beyond all measure stay at the largest") {
+  const uint64_t most = std::numeric_limits<uint64_t>::max();
+  const v1::JobLength length = ComputeLength(Clocks(most, 1000000), most);
+  CHECK(length.steps() == 1000000000000000);
+  CHECK(length.clocks() == 1000000000);
+  CHECK(ComputeLength(Epochs(1e300), most).steps() == 1000000000000000);
+  CHECK(IntervalClocks(EveryEpochs(std::numeric_limits<double>::infinity()), length) > 0);
+  CHECK(IntervalSteps(EveryEpochs(std::numeric_limits<double>::quiet_NaN()), length) > 0);
+}
+
+TEST_CASE("a worker keeps state for elastic exchanges and for delta exchanges with slots") {
+  v1::TrainingJob job = Epochs(1);
+  CHECK_FALSE(KeepsWorkerState(job));
+  v1::Update& optimizer = *job.mutable_exchange()->mutable_delta()->mutable_optimizer();
+  optimizer.mutable_sgd();
+  CHECK_FALSE(KeepsWorkerState(job));
+  optimizer.mutable_sgd()->set_momentum(0.9);
+  CHECK(KeepsWorkerState(job));
+  optimizer.mutable_adamw();
+  CHECK(KeepsWorkerState(job));
+  job.mutable_exchange()->mutable_elastic();
+  CHECK(KeepsWorkerState(job));
+}
+
+}  // namespace
+}  // namespace leeway

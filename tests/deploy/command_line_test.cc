@@ -1,0 +1,112 @@
+#include <cstdlib>
+#include <filesystem>
+
+#include "common/files.h"
+#include "config/job.h"
+#include "deploy/launcher/command_support.h"
+#include "deploy/launcher/commands.h"
+#include "deploy/launcher/data_check.h"
+#include "deploy/launcher/run_folder.h"
+#include "tests/catch.h"
+#include "tests/deploy/temporary_folder.h"
+
+namespace leeway {
+namespace {
+
+int Run(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "leeway");
+  return RunLeeway(static_cast<int>(arguments.size()), arguments.data());
+}
+
+constexpr char kQuickstart[] = LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml";
+constexpr char kData[] = LEEWAY_SOURCE_DIR "/data";
+
+v1::TrainingJob Job() { return LoadJob(kQuickstart, {}).value(); }
+
+}  // namespace
+
+TEST_CASE("Wrong arguments are exit code 2, help and version 0") {
+  CHECK(Run({}) == 2);
+  CHECK(Run({"frobnicate"}) == 2);
+  CHECK(Run({"train"}) == 2);
+  CHECK(Run({"train", "--resume"}) == 2);
+  CHECK(Run({"train", "job.yaml", "--nonsense"}) == 2);
+  CHECK(Run({"export"}) == 2);
+  CHECK(Run({"--help"}) == 0);
+  CHECK(Run({"train", "--help"}) == 0);
+  CHECK(Run({"--version"}) == 0);
+  CHECK(Run({"version"}) == 0);
+}
+
+TEST_CASE("A wrong job file is exit code 2, one that is not there 1") {
+  const TemporaryFolder folder;
+  REQUIRE(WriteFileAtomically(folder / "job.yaml", "kind: Nonsense\n").ok());
+  CHECK(Run({"plan", (folder / "job.yaml").c_str()}) == 2);
+  CHECK(Run({"plan", kQuickstart, "--set", "consistency.stalenes=1"}) == 2);
+  CHECK(Run({"plan", (folder / "none.yaml").c_str()}) == 1);
+}
+
+TEST_CASE("A plan of the shipped job works, and without its data fails clearly") {
+  const TemporaryFolder folder;
+  CHECK(Run({"plan", kQuickstart, "--data", kData}) == 0);
+  CHECK(Run({"plan", kQuickstart, "--data", folder.path().c_str()}) == 1);
+}
+
+TEST_CASE("Folders without a run are errors of every command that wants one") {
+  const TemporaryFolder folder;
+  for (const char* command : {"evaluate", "export", "status", "report"}) {
+    CHECK(Run({command, folder.path().c_str()}) == 1);
+  }
+  CHECK(Run({"train", "--resume", "--run-dir", folder.path().c_str()}) == 1);
+}
+
+TEST_CASE("Training without the job's data leaves no run folder behind") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  CHECK(Run({"train", kQuickstart, "--data", folder.path().c_str(), "--run-dir", run.c_str()}) ==
+        1);
+  CHECK_FALSE(std::filesystem::exists(run));
+}
+
+TEST_CASE("Every absent data file is named, with where to fetch it") {
+  const TemporaryFolder folder;
+  CHECK(CheckDataFiles(Job(), kData).ok());
+  const absl::Status status = CheckDataFiles(Job(), folder.path());
+  CHECK(absl::IsNotFound(status));
+  for (const char* file : {"optdigits/optdigits.tra", "optdigits/optdigits.tes"}) {
+    CHECK(std::string(status.message()).find(file) != std::string::npos);
+  }
+}
+
+TEST_CASE("The data folder is --data, else LEEWAY_DATA, else beside the job's folder") {
+  const TemporaryFolder folder;
+  REQUIRE(MakeFolders(folder / "jobs").ok());
+  REQUIRE(MakeFolders(folder / "data").ok());
+  CHECK(*FindDataFolder(folder.path(), "") == folder.path());
+  CHECK(absl::IsNotFound(FindDataFolder(folder / "none", "").status()));
+  setenv("LEEWAY_DATA", (folder / "jobs").c_str(), 1);
+  CHECK(*FindDataFolder("", "") == folder / "jobs");
+  CHECK(*FindDataFolder(folder.path(), "") == folder.path());
+  setenv("LEEWAY_DATA", (folder / "none").c_str(), 1);
+  CHECK(absl::IsNotFound(FindDataFolder("", "").status()));
+  unsetenv("LEEWAY_DATA");
+  CHECK(*FindDataFolder("", folder / "jobs/job.yaml") == folder / "data");
+}
+
+TEST_CASE("A run folder is taken by one launcher, and never over another run") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "run";
+  {
+    const auto run = RunFolder::Create(path);
+    REQUIRE(run.ok());
+    CHECK(std::filesystem::is_directory(path + "/logs"));
+    REQUIRE(WriteFileAtomically(*run / kJobFile, "x").ok());
+    CHECK(absl::IsFailedPrecondition(RunFolder::Open(path).status()));
+  }
+  CHECK(RunFolder::Open(path).ok());
+  CHECK(absl::IsAlreadyExists(RunFolder::Create(path).status()));
+  CHECK(absl::IsAlreadyExists(RunFolder::Create(folder.path()).status()));
+  CHECK(absl::IsNotFound(RunFolder::Open(folder / "none").status()));
+}
+
+}  // namespace leeway

@@ -1,0 +1,99 @@
+#include "deploy/launcher/report/report_html.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "deploy/launcher/report/curves_svg.h"
+#include "deploy/launcher/report/markup.h"
+#include "tests/catch.h"
+#include "tests/deploy/sample_run.h"
+
+namespace leeway {
+namespace {
+
+ReportInput Sample() {
+  ReportInput input;
+  input.history = SampleHistory();
+  input.summary.name = "digits";
+  input.summary.state = "finished";
+  input.summary.workers = 2;
+  input.summary.test_accuracy = 0.9712;
+  input.summary.worker_restarts = {0, 1};
+  AddHistory(input.history, input.summary);
+  input.checkpoints = {{.clock = 20, .bytes = 2048, .path = "checkpoints/clock-000000020"}};
+  input.job_yaml = "kind: TrainingJob # a < b\n";
+  input.curves_svg = CurvesSvg(input.history, "digits");
+  return input;
+}
+
+// Every opened tag is closed, in order; void elements and the doctype excepted.
+bool Balanced(const std::string& html) {
+  std::vector<std::string> open;
+  for (size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+    const size_t end = html.find('>', at);
+    if (end == std::string::npos) return false;
+    const std::string tag = html.substr(at + 1, end - at - 1);
+    const std::string name =
+        tag.substr(tag[0] == '/' ? 1 : 0, tag.find_first_of(" /", 1) - (tag[0] == '/' ? 1 : 0));
+    if (tag[0] == '!' || tag.back() == '/' || name == "meta" || name == "br") continue;
+    if (tag[0] != '/') {
+      open.push_back(name);
+    } else if (open.empty() || open.back() != tag.substr(1)) {
+      return false;
+    } else {
+      open.pop_back();
+    }
+  }
+  return open.empty();
+}
+
+}  // namespace
+
+TEST_CASE("Markup is escaped") {
+  CHECK(EscapeMarkup("a<b>&\"c'") == "a&lt;b&gt;&amp;&quot;c&#39;");
+  CHECK(EscapeMarkup("x\x01\n") == "x?\n");
+}
+
+TEST_CASE("The report is a whole page that fetches nothing") {
+  const std::string html = ReportHtml(Sample());
+  CHECK(html.starts_with("<!doctype html>"));
+  CHECK(Balanced(html));
+  for (const char* foreign : {"<script", "<link", "src=", "href=", "@import", "url("}) {
+    CHECK_FALSE(absl::StrContains(html, foreign));
+  }
+}
+
+TEST_CASE("The report tells figures, workers, checkpoints, events and the job") {
+  const std::string html = ReportHtml(Sample());
+  for (const char* part :
+       {"<b>97.12 %</b><span>test accuracy</span>", "<b>192</b>", "finished</span>",
+        "checkpoints/clock-000000020", "2.00 KiB", "worker lost", "no heartbeat &lt;10 s",
+        "kind: TrainingJob # a &lt; b", "width:60.0%"}) {
+    CHECK(absl::StrContains(html, part));
+  }
+}
+
+TEST_CASE("Nothing in a job can break out of the report") {
+  ReportInput input = Sample();
+  const std::string evil = "</pre><script>alert(1)</script>\"'";
+  input.summary.name = input.summary.message = input.summary.state = input.algorithm = evil;
+  input.job_yaml = input.summary.weights_sha256 = evil;
+  input.history.events[0].details = input.history.events[0].name = evil;
+  input.checkpoints[0].path = evil;
+  const std::string html = ReportHtml(input);
+  CHECK_FALSE(absl::StrContains(html, "<script"));
+  CHECK(Balanced(html));
+}
+
+TEST_CASE("A run that failed before it trained still has a report") {
+  ReportInput input;
+  input.summary.state = "failed";
+  input.summary.message = "worker 1 crashed";
+  input.curves_svg = CurvesSvg(input.history, "x");
+  const std::string html = ReportHtml(input);
+  CHECK(Balanced(html));
+  CHECK(absl::StrContains(html, "<div class=\"why\">worker 1 crashed</div>"));
+}
+
+}  // namespace leeway

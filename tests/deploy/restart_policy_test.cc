@@ -1,0 +1,73 @@
+#include "deploy/launcher/restart_policy.h"
+
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+using Action = RestartPolicy::Action;
+
+constexpr ExitStatus kKilled{.signaled = true, .code = 9};
+constexpr ExitStatus kAborted{.signaled = false, .code = 1};
+
+ExitStatus Code(int code) { return {.signaled = false, .code = code}; }
+
+}  // namespace
+
+TEST_CASE("A worker that ended in order is not restarted") {
+  RestartPolicy policy(2, 3);
+  CHECK(policy.OnWorkerExit(0, Code(0)).action == Action::kDone);
+  CHECK(policy.total_restarts() == 0);
+}
+
+TEST_CASE("A crashed worker is restarted at once, then ever later, and not for ever") {
+  RestartPolicy policy(2, 3);
+  const double delays[] = {0, 1, 2};
+  for (const double delay : delays) {
+    const auto decision = policy.OnWorkerExit(1, kKilled);
+    CHECK(decision.action == Action::kRestart);
+    CHECK(Seconds(decision.delay) == Approx(delay));
+  }
+  const auto last = policy.OnWorkerExit(1, kAborted);
+  CHECK(last.action == Action::kFail);
+  CHECK(last.reason ==
+        "worker 1 crashed with exit code 1 after 3 restarts (workers.max_restarts allows no more)");
+  CHECK(policy.restarts(1) == 3);
+  CHECK(policy.restarts(0) == 0);
+}
+
+TEST_CASE("Restarts are counted for each rank by itself") {
+  RestartPolicy policy(2, 1);
+  CHECK(policy.OnWorkerExit(0, kKilled).action == Action::kRestart);
+  CHECK(policy.OnWorkerExit(1, kKilled).action == Action::kRestart);
+  CHECK(policy.total_restarts() == 2);
+  CHECK(policy.OnWorkerExit(0, kKilled).action == Action::kFail);
+}
+
+TEST_CASE("The reason names the signal and the count") {
+  RestartPolicy policy(1, 3);
+  CHECK(policy.OnWorkerExit(0, kKilled).reason ==
+        "worker 0 crashed with signal 9 (Killed); restart 1 of 3");
+}
+
+TEST_CASE("What a restart would not mend is not restarted") {
+  RestartPolicy policy(1, 3);
+  CHECK(policy.OnWorkerExit(0, Code(kExitUsage)).action == Action::kFail);
+  CHECK(policy.OnWorkerExit(0, Code(kExitPermanent)).action == Action::kFail);
+  CHECK(policy.total_restarts() == 0);
+}
+
+TEST_CASE("With max_restarts 0 the first crash fails the job") {
+  RestartPolicy policy(1, 0);
+  CHECK(policy.OnWorkerExit(0, kKilled).action == Action::kFail);
+}
+
+TEST_CASE("A server's crash fails the job, its orderly end does not") {
+  const RestartPolicy policy(1, 3);
+  CHECK(policy.OnServerExit(0, Code(0)).action == Action::kDone);
+  const auto decision = policy.OnServerExit(1, kKilled);
+  CHECK(decision.action == Action::kFail);
+  CHECK(decision.reason == "server 1 crashed with signal 9 (Killed)");
+}
+
+}  // namespace leeway

@@ -1,0 +1,132 @@
+#include "server/checkpoint/checkpoint_dir.h"
+
+#include <filesystem>
+#include <set>
+
+#include "common/sha256.h"
+#include "tests/server/checkpoint/sample.h"
+#include "tests/temp_folder.h"
+
+namespace leeway {
+namespace {
+
+using Catch::Matchers::Contains;
+
+Sample At(uint64_t clock) { return {.clock = clock, .total = 20}; }
+
+std::set<std::string> Folders(const std::string& run_dir) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(run_dir + "/checkpoints")) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+TEST_CASE("names sort as clocks do") {
+  REQUIRE(CheckpointFolder("runs/a", 500) == "runs/a/checkpoints/clock-000000500");
+  REQUIRE(CheckpointFolder("r", 12345678901) == "r/checkpoints/clock-12345678901");
+  REQUIRE(ShardFileName(0, 2) == "shard-0-of-2.lwck");
+  REQUIRE(WorkerStateFileName(1) == "worker-1.lwck");
+}
+
+TEST_CASE(
+    "the newest complete checkpoint is found; unfinished and damaged ones are passed over aloud") {
+  TempFolder run;
+  REQUIRE_FALSE(FindNewestCheckpoint(run.path())->newest.has_value());
+  for (uint64_t clock : {100, 200, 300, 1000}) WriteSample(run.path(), At(clock));
+  auto search = FindNewestCheckpoint(run.path());
+  REQUIRE(search.ok());
+  REQUIRE(search->newest->folder == CheckpointFolder(run.path(), 1000));
+  REQUIRE(search->newest->manifest.clock() == 1000);
+  REQUIRE(search->warnings.empty());
+
+  REQUIRE(RemoveTree(CheckpointFolder(run.path(), 1000) + "/MANIFEST.json").ok());
+  const std::string shard = CheckpointFolder(run.path(), 300) + "/shard-1-of-2.lwck";
+  std::string content = *ReadFile(shard, 1 << 20);
+  content[content.size() / 2] ^= 1;
+  Overwrite(shard, content);
+  search = FindNewestCheckpoint(run.path());
+  REQUIRE(search.ok());
+  REQUIRE(search->newest->manifest.clock() == 200);
+  REQUIRE(search->warnings.size() == 2);
+  REQUIRE_THAT(search->warnings[0], Contains("clock-000001000") && Contains("never finished"));
+  REQUIRE_THAT(search->warnings[1], Contains(shard) && Contains("SHA-256"));
+}
+
+TEST_CASE("a checkpoint under another clock's name is not taken") {
+  TempFolder run;
+  const std::string folder = WriteSample(run.path(), At(100));
+  std::filesystem::rename(folder, CheckpointFolder(run.path(), 900));
+  std::filesystem::create_directory(run / "checkpoints/clock-0000x");
+  std::filesystem::create_directory(run / "checkpoints/clock-1");
+  const auto search = FindNewestCheckpoint(run.path());
+  REQUIRE(search.ok());
+  REQUIRE_FALSE(search->newest.has_value());
+  REQUIRE(search->warnings.size() == 1);
+}
+
+TEST_CASE("removal keeps the newest complete ones and whatever is newer than they are") {
+  TempFolder run;
+  for (uint64_t clock : {1, 2, 3, 4, 5}) WriteSample(run.path(), At(clock));
+  // 2: unfinished, old. 4: unfinished, between. 6: being written.
+  for (uint64_t clock : {2, 4}) {
+    REQUIRE(RemoveTree(CheckpointFolder(run.path(), clock) + "/MANIFEST.json").ok());
+  }
+  REQUIRE(MakeFolders(CheckpointFolder(run.path(), 6)).ok());
+  REQUIRE(RemoveOldCheckpoints(run.path(), 2).ok());
+  REQUIRE(Folders(run.path()) ==
+          std::set<std::string>{"clock-000000003", "clock-000000005", "clock-000000006"});
+  REQUIRE(FindNewestCheckpoint(run.path())->newest->manifest.clock() == 5);
+  REQUIRE(RemoveOldCheckpoints(run.path(), 0).ok());
+  REQUIRE(Folders(run.path()) == std::set<std::string>{"clock-000000005", "clock-000000006"});
+}
+
+TEST_CASE("nothing is removed before a newer checkpoint is complete") {
+  TempFolder run;
+  REQUIRE(RemoveOldCheckpoints(run.path(), 1).ok());
+  const std::string old = WriteSample(run.path(), At(1));
+  const std::string damaged = WriteSample(run.path(), At(2));
+  Overwrite(damaged + "/shard-0-of-2.lwck", "short");
+  REQUIRE(MakeFolders(CheckpointFolder(run.path(), 3)).ok());
+  REQUIRE(RemoveOldCheckpoints(run.path(), 1).ok());
+  REQUIRE(Folders(run.path()).size() == 3);
+  REQUIRE(FindNewestCheckpoint(run.path())->newest->folder == old);
+}
+
+TEST_CASE("a manifest is not written before the files that it names are there in full") {
+  TempFolder run;
+  const std::string folder = WriteSample(run.path(), At(7));
+  const v1::CheckpointManifest manifest = *ReadManifest(folder);
+  REQUIRE(RemoveTree(folder + "/MANIFEST.json").ok());
+  const std::string shard = folder + "/shard-1-of-2.lwck", content = *ReadFile(shard, 1 << 20);
+  REQUIRE(RemoveTree(shard).ok());
+  REQUIRE(absl::IsFailedPrecondition(WriteManifest(folder, manifest)));
+  Overwrite(shard, content.substr(1));
+  REQUIRE(absl::IsFailedPrecondition(WriteManifest(folder, manifest)));
+  REQUIRE(absl::IsNotFound(ReadManifest(folder).status()));
+  Overwrite(shard, content);
+  REQUIRE(WriteManifest(folder, manifest).ok());
+  REQUIRE(ReadManifest(folder).ok());
+}
+
+TEST_CASE("an intact manifest of nonsense or of a newer format is refused") {
+  TempFolder run;
+  const std::string folder = WriteSample(run.path(), At(7));
+  const auto read = [&](const std::string& json) {
+    Overwrite(folder + "/MANIFEST.json", json + "sha256 " + HexSha256(json) + "\n");
+    return ReadManifest(folder).status();
+  };
+  REQUIRE(absl::IsUnimplemented(read(R"({"format": 2, "new_field": [1]})")));
+  REQUIRE(absl::IsDataLoss(read(R"({"format": 1})")));
+  REQUIRE(absl::IsDataLoss(read("not json")));
+  REQUIRE(absl::IsDataLoss(read("")));
+  for (const std::string name : {"../a", "/etc/passwd", "..", ""}) {
+    const absl::Status status =
+        read(R"({"format": 1, "schema": {"total": "1"}, "shards": [{"file": ")" + name + R"("}]})");
+    REQUIRE(absl::IsDataLoss(status));
+    REQUIRE_THAT(std::string(status.message()), Contains("plain"));
+  }
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,180 @@
+// A checkpoint exists when all of it does.
+#include "tests/catch.h"
+#include "tests/server/coordinator/scenario.h"
+
+namespace leeway {
+namespace {
+
+using Catch::Matchers::Contains;
+
+TEST_CASE("a manifest is written when every server has reported its part") {
+  Scenario job({.cut_every = 10});
+  job.Start();
+  REQUIRE(job.Shard(0, 10).ok());
+  REQUIRE(job.Shard(0, 10).ok());
+  CHECK(job.Take<WriteManifest>().empty());
+  REQUIRE(job.Shard(1, 10).ok());
+  const auto write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  CHECK(write[0].manifest.clock() == 10);
+  CHECK(write[0].manifest.schema().total() == 50);
+  CHECK(write[0].manifest.shards(1).file() == "shard-1");
+  CHECK_FALSE(job.core.Status(job.now).has_checkpoint_clock());
+  REQUIRE(job.Shard(1, 10).ok());
+  CHECK(job.Take<WriteManifest>().empty());
+  job.core.ManifestWritten(10, absl::OkStatus(), job.now);
+  CHECK(job.core.Status(job.now).checkpoint_clock() == 10);
+}
+
+TEST_CASE("the states of workers that keep some belong to the cut") {
+  Scenario job({.mode = v1::CONSISTENCY_MODE_ASYNC, .cut_every = 10, .elastic = true});
+  job.Start();
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 10).ok());
+  REQUIRE(job.State(0, 10).ok());
+  REQUIRE(job.State(0, 20).ok());
+  CHECK(job.Take<WriteManifest>().empty());
+  REQUIRE(job.State(1, 10).ok());
+  const auto write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  CHECK(write[0].manifest.worker_states_size() == 2);
+  CHECK(write[0].adopt.empty());
+}
+
+TEST_CASE("a worker that has left is in later cuts with its last state") {
+  Scenario job({.mode = v1::CONSISTENCY_MODE_ASYNC, .cut_every = 10, .elastic = true});
+  job.Start();
+  job.core.StopJob("", job.now);
+  REQUIRE(job.State(0, 15).ok());
+  REQUIRE(job.Leave(0, 15, v1::LEAVE_STOPPED).ok());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 20).ok());
+  REQUIRE(job.State(1, 20).ok());
+  auto write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  REQUIRE(write[0].adopt.size() == 1);
+  CHECK(write[0].adopt[0].from_clock == 15);
+  job.core.ManifestWritten(20, absl::OkStatus(), job.now);
+  // The folder of clock 15 may be gone now: the next cut takes it from that of 20.
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 30).ok());
+  REQUIRE(job.State(1, 30).ok());
+  write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  CHECK(write[0].adopt.at(0).from_clock == 20);
+}
+
+TEST_CASE("a cut with an error never completes") {
+  Scenario job({.cut_every = 10});
+  job.Start();
+  REQUIRE(job.Shard(0, 10, "no space left").ok());
+  CHECK(job.EventNames().back() == "checkpoint_failed");
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 10).ok());
+  CHECK(job.Take<WriteManifest>().empty());
+  CHECK(job.EventNames().empty());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 20).ok());
+  CHECK(job.Take<WriteManifest>().size() == 1);
+}
+
+TEST_CASE("two different parts of one server spoil the cut") {
+  Scenario job({.cut_every = 10});
+  job.Start();
+  REQUIRE(job.Shard(0, 10).ok());
+  CHECK(absl::IsFailedPrecondition(job.Shard(0, 10, "", "other")));
+  REQUIRE(job.Shard(1, 10).ok());
+  CHECK(job.Take<WriteManifest>().empty());
+}
+
+TEST_CASE("a newer complete cut retires older ones") {
+  Scenario job({.cut_every = 10});
+  job.Start();
+  REQUIRE(job.Shard(0, 10).ok());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 20).ok());
+  job.core.ManifestWritten(20, absl::OkStatus(), job.now);
+  job.Take<WriteManifest>();
+  REQUIRE(job.Shard(1, 10).ok());
+  CHECK(job.Take<WriteManifest>().empty());
+}
+
+TEST_CASE("a cut whose parts do not come is given up in time, naming them") {
+  Scenario job({.cut_every = 10});
+  job.Start();
+  REQUIRE(job.Shard(0, 10).ok());
+  job.Pass(301, {0, 1});
+  const auto events = job.Take<Event>();
+  CHECK(events.back().name == "checkpoint_failed");
+  CHECK_THAT(events.back().message, Contains("server 1"));
+  REQUIRE(job.Shard(1, 10).ok());
+  CHECK(job.Take<WriteManifest>().empty());
+}
+
+TEST_CASE("parts of cuts that cannot be are refused") {
+  Scenario job({.clocks = 100, .cut_every = 10});
+  job.Start();
+  CHECK(absl::IsInvalidArgument(job.Shard(0, 15)));
+  CHECK(absl::IsInvalidArgument(job.Shard(0, 0)));
+  CHECK(absl::IsInvalidArgument(job.Shard(0, 110)));
+  CHECK(absl::IsInvalidArgument(job.Shard(2, 10)));
+  CHECK(absl::IsInvalidArgument(job.State(0, 101)));
+}
+
+TEST_CASE("a last cut that is there already is not written again") {
+  Scenario job({.clocks = 20, .cut_every = 10});
+  job.Start();
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 20).ok());
+  SECTION("complete") {
+    job.core.ManifestWritten(20, absl::OkStatus(), job.now);
+    for (const uint32_t rank : {0u, 1u}) REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
+    CHECK(job.Take<SaveAll>().empty());
+    CHECK(job.core.state() == v1::JOB_FINISHED);
+  }
+  SECTION("its manifest in writing") {
+    for (const uint32_t rank : {0u, 1u}) REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
+    CHECK(job.Take<SaveAll>().empty());
+    CHECK(job.core.state() == v1::JOB_STOPPING);
+    job.core.ManifestWritten(20, absl::OkStatus(), job.now);
+    CHECK(job.core.state() == v1::JOB_FINISHED);
+  }
+}
+
+TEST_CASE("of a periodic cut at the last clock, half reported, all parts are asked for again") {
+  Scenario job({.clocks = 20, .cut_every = 10});
+  job.Start();
+  REQUIRE(job.Shard(0, 20).ok());
+  for (const uint32_t rank : {0u, 1u}) REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
+  CHECK(job.Take<SaveAll>().size() == 1);
+  REQUIRE(job.Shard(1, 20).ok());
+  CHECK(job.Take<WriteManifest>().empty());
+  for (uint32_t i = 0; i < 2; ++i) job.core.SaveDone(i, 20, TestFile("again"), job.now);
+  CHECK(job.Take<WriteManifest>().size() == 1);
+}
+
+TEST_CASE("a last cut that fails fails the job, and says so") {
+  Scenario job({.clocks = 20, .elastic = true});
+  job.Start();
+  SECTION("a server cannot write") {
+    for (const uint32_t rank : {0u, 1u}) {
+      REQUIRE(job.State(rank, 20).ok());
+      REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
+    }
+    job.core.SaveDone(0, 20, absl::UnavailableError("no space left"), job.now);
+  }
+  SECTION("a worker left without its state") {
+    REQUIRE(job.State(0, 20).ok());
+    for (const uint32_t rank : {0u, 1u}) REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
+    for (uint32_t i = 0; i < 2; ++i) job.core.SaveDone(i, 20, TestFile("s"), job.now);
+    CHECK_THAT(job.core.Status(job.now).message(), Contains("the state of worker 1"));
+  }
+  SECTION("it takes too long") {
+    for (const uint32_t rank : {0u, 1u}) {
+      REQUIRE(job.State(rank, 20).ok());
+      REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
+    }
+    job.core.SaveDone(0, 20, TestFile("s"), job.now);
+    job.Pass(301);
+  }
+  CHECK(job.core.state() == v1::JOB_FAILED);
+  CHECK_THAT(job.core.Status(job.now).message(), Contains("last checkpoint, at clock 20"));
+  CHECK(job.Take<ShutdownServers>().size() == 1);
+  CHECK(job.Take<WriteManifest>().empty());
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,106 @@
+// The schema's checks, the lines of metrics.jsonl, and a run folder's worker states.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "server/coordinator/metrics_log.h"
+#include "server/coordinator/run_folder_sink.h"
+#include "server/coordinator/schema.h"
+#include "tests/catch.h"
+#include "tests/server/coordinator/scenario.h"
+
+namespace leeway {
+namespace {
+
+using Catch::Matchers::Contains;
+
+std::string Refusal(const std::function<void(v1::ModelSchema&)>& spoil) {
+  v1::ModelSchema schema = TestSchema();
+  spoil(schema);
+  const absl::Status status = ValidateSchema(schema);
+  CHECK(absl::IsInvalidArgument(status));
+  return std::string(status.message());
+}
+
+TEST_CASE("a sound schema is accepted, others are refused with what is wrong") {
+  CHECK(ValidateSchema(TestSchema()).ok());
+  CHECK_THAT(Refusal([](auto& schema) { schema.clear_tensors(); }), Contains("no tensors"));
+  CHECK_THAT(Refusal([](auto& schema) { schema.set_total(51); }), Contains("total is 51"));
+  CHECK_THAT(Refusal([](auto& schema) { schema.set_trained(41); }), Contains("trained is 41"));
+  CHECK_THAT(Refusal([](auto& schema) { schema.mutable_tensors(1)->set_offset(39); }),
+             Contains("'dense_0/bias' begins at element 39"));
+  CHECK_THAT(Refusal([](auto& schema) { schema.mutable_tensors(1)->set_name("dense_0/weight"); }),
+             Contains("named twice"));
+  CHECK_THAT(Refusal([](auto& schema) { schema.mutable_tensors(1)->clear_name(); }),
+             Contains("no name"));
+  CHECK_THAT(Refusal([](auto& schema) { schema.mutable_tensors(0)->set_shape(0, 0); }),
+             Contains("no elements"));
+  CHECK_THAT(Refusal([](auto& schema) {
+               schema.mutable_tensors(0)->set_shape(0, uint64_t{1} << 62);
+               schema.mutable_tensors(0)->set_shape(1, uint64_t{1} << 62);
+             }),
+             Contains("larger than"));
+}
+
+TEST_CASE("a line of metrics.jsonl is one JSON object") {
+  v1::StepMetrics metrics;
+  metrics.set_clock(7);
+  metrics.set_train_loss(std::numeric_limits<double>::quiet_NaN());
+  const auto step = nlohmann::json::parse(MetricsLine(StepRecord{2, metrics}, 1.5));
+  CHECK(step["event"] == "step");
+  CHECK(step["rank"] == 2);
+  CHECK(step["clock"] == 7);
+  CHECK(step["time"] == 1.5);
+  CHECK(step["train_loss"].is_null());
+
+  v1::EvaluationMetrics evaluation;
+  CHECK_FALSE(nlohmann::json::parse(MetricsLine(EvaluationRecord{0, evaluation}, 0))
+                  .contains("test_accuracy"));
+  evaluation.set_test_accuracy(0.5);
+  CHECK(nlohmann::json::parse(MetricsLine(EvaluationRecord{0, evaluation}, 0))["test_accuracy"] ==
+        0.5);
+
+  const Event event{.name = "worker_lost", .rank = 1, .message = "bad \xff byte \n new line"};
+  const std::string line = MetricsLine(event, 0);
+  CHECK_THAT(line, !Contains("\n"));
+  CHECK(nlohmann::json::parse(line)["rank"] == 1);
+  CHECK_FALSE(nlohmann::json::parse(line).contains("clock"));
+}
+
+TEST_CASE(
+    "a worker's state is kept in the run folder, adopted by another cut, and read on resume") {
+  std::string root = std::filesystem::temp_directory_path() / "leeway-sink-XXXXXX";
+  REQUIRE(mkdtemp(root.data()) != nullptr);
+  RunFolderSink sink(root, kJob, 3, std::nullopt);
+  CHECK(absl::IsNotFound(sink.ReadWorkerState(1).status()));
+  auto writer = sink.WriteWorkerState(15, 1, 4);
+  REQUIRE(writer.ok());
+  REQUIRE((*writer)->Append("local ").ok());
+  REQUIRE((*writer)->Append("weights").ok());
+  const auto saved = (*writer)->Finish();
+  REQUIRE(saved.ok());
+  REQUIRE(sink.AdoptWorkerState(15, saved->file(), 20).ok());
+
+  CoordinatorOptions::Resumed resumed;
+  resumed.folder = root + "/checkpoints/clock-000000020";
+  REQUIRE(std::filesystem::exists(resumed.folder + "/" + saved->file()));
+  v1::SavedWorkerState* state = resumed.manifest.add_worker_states();
+  state->set_rank(1);
+  *state->mutable_file() = *saved;
+  RunFolderSink after(root, kJob, 3, resumed);
+  auto reader = after.ReadWorkerState(1);
+  REQUIRE(reader.ok());
+  CHECK((*reader)->clock() == 15);
+  CHECK((*reader)->size() == 13);
+  CHECK(*(*reader)->Read(6) == "local ");
+  CHECK(*(*reader)->Read(100) == "weights");
+  CHECK((*reader)->Read(100)->empty());
+  CHECK(absl::IsNotFound(after.ReadWorkerState(0).status()));
+  std::filesystem::remove_all(root);
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,235 @@
+// How a job begins: ranks, schemas, who is missing.
+#include "tests/catch.h"
+#include "tests/server/coordinator/scenario.h"
+
+namespace leeway {
+namespace {
+
+using Catch::Matchers::Contains;
+
+TEST_CASE("a registration is answered when all are here and the servers are ready") {
+  Scenario job({.workers = 3, .servers = 2});
+  REQUIRE(job.Server(0).ok());
+  absl::Status waiting = job.Worker(0, 100).status();
+  CHECK(absl::IsUnavailable(waiting));
+  job.now += std::chrono::seconds(12);
+  waiting = job.Worker(0, 100).status();
+  CHECK(waiting.message() == "waiting for workers 1, 2 and server 1 to register (12 s of 120 s)");
+  CHECK(job.Take<ConfigureServer>().empty());
+
+  REQUIRE(job.Server(1).ok());
+  CHECK(absl::IsUnavailable(job.Worker(1, 101).status()));
+  waiting = job.Worker(2, 102).status();
+  CHECK_THAT(std::string(waiting.message()), Contains("servers 0, 1 to make its blocks"));
+  const auto configure = job.Take<ConfigureServer>();
+  REQUIRE(configure.size() == 2);
+  CHECK(configure[1].request.length().clocks() == 100);
+  CHECK(configure[1].request.length().steps_per_epoch() == 10);
+  CHECK(configure[1].request.servers(1) == "server1:1");
+
+  job.core.ConfigureDone(0, configure[0].round, absl::OkStatus(), job.now);
+  CHECK(absl::IsUnavailable(job.Worker(2, 102).status()));
+  job.core.ConfigureDone(1, configure[1].round, absl::OkStatus(), job.now);
+  CHECK(job.core.state() == v1::JOB_RUNNING);
+  const auto reply = job.Worker(2, 102);
+  REQUIRE(reply.ok());
+  CHECK(reply->rank() == 2);
+  CHECK(reply->incarnation() == 1);
+  CHECK(reply->block_elements() == 32);
+  CHECK(reply->servers_size() == 2);
+  CHECK(reply->schema().total() == 50);
+}
+
+TEST_CASE("a repeated registration is the same life") {
+  Scenario job(JobShape{});
+  job.Start();
+  const auto first = job.Worker(1, 101);
+  const auto again = job.Worker(1, 101);
+  REQUIRE(again.ok());
+  CHECK(again->incarnation() == first->incarnation());
+}
+
+TEST_CASE("without a rank a worker gets the lowest free one") {
+  Scenario job({.workers = 3, .servers = 1});
+  job.Server(0).IgnoreError();
+  job.Worker(1, 50).IgnoreError();
+  for (const uint32_t pid : {60u, 61u}) job.Worker(std::nullopt, pid).IgnoreError();
+  for (const auto& command : job.Take<ConfigureServer>()) {
+    job.core.ConfigureDone(command.server, command.round, absl::OkStatus(), job.now);
+  }
+  CHECK(job.Worker(std::nullopt, 60)->rank() == 0);
+  CHECK(job.Worker(std::nullopt, 61)->rank() == 2);
+  const absl::Status full = job.Worker(std::nullopt, 62).status();
+  CHECK(absl::IsFailedPrecondition(full));
+  CHECK_THAT(std::string(full.message()), Contains("all 3 ranks are taken"));
+}
+
+TEST_CASE("a named rank goes to the newcomer, and the one before is refused") {
+  Scenario job(JobShape{});
+  job.Start();
+  const uint64_t before = job.incarnations[1];
+  const auto replacement = job.Worker(1, 999);
+  REQUIRE(replacement.ok());
+  CHECK(replacement->incarnation() == before + 1);
+  // Its own late registration must not win the rank back.
+  CHECK(absl::IsAborted(job.Worker(1, 101).status()));
+  job.incarnations[1] = before;
+  const absl::Status fenced = job.Beat(1).status();
+  CHECK(absl::IsAborted(fenced));
+  CHECK_THAT(std::string(fenced.message()), Contains("replaced by incarnation 2"));
+}
+
+TEST_CASE("incarnations of a resumed job begin above the base") {
+  CoordinatorOptions options = TestOptions({});
+  options.incarnation_base = 5000;
+  Scenario job(std::move(options));
+  job.Start();
+  CHECK(job.incarnations[0] == 5001);
+}
+
+TEST_CASE("another model is refused, naming the first tensor that differs") {
+  Scenario job(JobShape{});
+  job.Worker(0, 100).IgnoreError();
+  v1::RegisterWorkerRequest request = WorkerRequest(1, 101);
+  *request.mutable_schema() = TestSchema(12);
+  const absl::Status status = job.core.RegisterWorker(request, job.now).status();
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(std::string(status.message()),
+             Contains("worker 1 (process 101 on host) is dense_0/weight [4, 12]") &&
+                 Contains("worker 0 (process 100 on host) dense_0/weight [4, 10]"));
+  // It holds no rank.
+  CHECK(job.core.Status(job.now).workers(1).state() == "waiting");
+}
+
+TEST_CASE("a resumed job takes only the checkpoint's model") {
+  CoordinatorOptions options = TestOptions({});
+  options.resumed.emplace();
+  options.resumed->folder = "/run/checkpoints/clock-20";
+  options.resumed->manifest.set_clock(20);
+  *options.resumed->manifest.mutable_schema() = TestSchema(12);
+  Scenario job(std::move(options));
+  const absl::Status status = job.Worker(0, 100).status();
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(std::string(status.message()), Contains("the checkpoint /run/checkpoints/clock-20"));
+}
+
+TEST_CASE("a worker without a schema adopts the others'") {
+  Scenario job(JobShape{});
+  for (uint32_t i = 0; i < 2; ++i) job.Server(i).IgnoreError();
+  std::vector<v1::RegisterWorkerRequest> requests = {WorkerRequest(0, 100), WorkerRequest(1, 101)};
+  for (v1::RegisterWorkerRequest& request : requests) {
+    request.clear_schema();
+    request.clear_steps_per_epoch();
+    job.core.RegisterWorker(request, job.now).IgnoreError();
+  }
+  CHECK_THAT(job.core.Status(job.now).message(), Contains("a worker that brings the model"));
+  REQUIRE(absl::IsUnavailable(job.Worker(0, 100).status()));
+  for (const auto& command : job.Take<ConfigureServer>()) {
+    job.core.ConfigureDone(command.server, command.round, absl::OkStatus(), job.now);
+  }
+  const auto reply = job.core.RegisterWorker(requests[1], job.now);
+  REQUIRE(reply.ok());
+  CHECK(reply->schema().total() == 50);
+}
+
+TEST_CASE("peers of another protocol, job file, or rank are refused") {
+  Scenario job(JobShape{});
+  v1::RegisterWorkerRequest request = WorkerRequest(0, 100);
+  request.mutable_build()->set_protocol(9);
+  request.mutable_build()->set_version("9.9");
+  absl::Status status = job.core.RegisterWorker(request, job.now).status();
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(std::string(status.message()),
+             Contains("protocol 9 (version '9.9')") && Contains("protocol 1 (version '0.1.0')"));
+
+  request = WorkerRequest(0, 100);
+  request.set_job_sha256("bb");
+  status = job.core.RegisterWorker(request, job.now).status();
+  CHECK_THAT(std::string(status.message()), Contains("bb") && Contains("aa"));
+
+  status = job.Worker(7, 100).status();
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK_THAT(std::string(status.message()), Contains("ranks are 0 to 1"));
+  CHECK(absl::IsInvalidArgument(job.Server(2).status()));
+}
+
+TEST_CASE("job_only registers nothing") {
+  Scenario job(JobShape{});
+  v1::RegisterWorkerRequest request = WorkerRequest(0, 100);
+  request.set_job_only(true);
+  const auto reply = job.core.RegisterWorker(request, job.now);
+  REQUIRE(reply.ok());
+  CHECK(reply->job_id() == kJob);
+  CHECK(job.core.Status(job.now).workers(0).state() == "waiting");
+}
+
+TEST_CASE("a start that takes too long fails, naming who is missing, and tells who waited") {
+  Scenario job({.workers = 3});
+  job.Server(0).IgnoreError();
+  for (int second = 0; second < 121; ++second) {
+    job.Pass(1);
+    const absl::Status status = job.Worker(1, 101).status();
+    if (second < 118) CHECK(absl::IsUnavailable(status));
+    if (absl::IsFailedPrecondition(status)) break;
+  }
+  const v1::JobStatus status = job.core.Status(job.now);
+  CHECK(status.state() == v1::JOB_FAILED);
+  CHECK_THAT(status.message(), Contains("waiting for workers 0, 2 and server 1 to register"));
+  CHECK(job.Take<SaveAll>().empty());
+  CHECK(job.Take<ShutdownServers>().size() == 1);
+  job.core.ShutdownDone(0, job.now);
+  CHECK(job.core.over());
+}
+
+TEST_CASE("a worker that goes silent while the others are waited for is missing again") {
+  Scenario job({.workers = 2, .servers = 1});
+  job.Server(0).IgnoreError();
+  job.Worker(0, 100).IgnoreError();
+  job.Pass(15);
+  CHECK(job.core.Status(job.now).workers(0).state() == "lost");
+  const absl::Status status = job.Worker(1, 101).status();
+  CHECK_THAT(std::string(status.message()), Contains("worker 0 to register"));
+}
+
+TEST_CASE("a server that restarts while the job starts is configured anew, in a new round") {
+  Scenario job({.workers = 1, .servers = 2});
+  for (uint32_t i = 0; i < 2; ++i) job.Server(i).IgnoreError();
+  job.Worker(0, 100).IgnoreError();
+  const auto first = job.Take<ConfigureServer>();
+  REQUIRE(first.size() == 2);
+  job.core.ConfigureDone(0, first[0].round, absl::OkStatus(), job.now);
+  job.Server(1, 2).IgnoreError();
+  const auto second = job.Take<ConfigureServer>();
+  REQUIRE(second.size() == 2);
+  job.core.ConfigureDone(1, first[1].round, absl::OkStatus(), job.now);
+  job.core.ConfigureDone(0, second[0].round, absl::OkStatus(), job.now);
+  CHECK(job.core.state() == v1::JOB_STARTING);
+  job.core.ConfigureDone(1, second[1].round, absl::OkStatus(), job.now);
+  CHECK(job.core.state() == v1::JOB_RUNNING);
+}
+
+TEST_CASE("a server that cannot make its blocks fails the job") {
+  Scenario job({.workers = 1, .servers = 1});
+  job.Server(0).IgnoreError();
+  job.Worker(0, 100).IgnoreError();
+  const auto configure = job.Take<ConfigureServer>();
+  job.core.ConfigureDone(0, configure[0].round, absl::DataLossError("shard-0: checksum"), job.now);
+  const absl::Status status = job.Worker(0, 100).status();
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(std::string(status.message()), Contains("shard-0: checksum"));
+  CHECK(job.core.state() == v1::JOB_FAILED);
+}
+
+TEST_CASE("a job stopped before it began ends without a checkpoint") {
+  Scenario job(JobShape{});
+  job.Server(0).IgnoreError();
+  job.Worker(0, 100).IgnoreError();
+  job.core.StopJob("Ctrl-C", job.now);
+  CHECK(job.core.state() == v1::JOB_STOPPING);
+  CHECK_THAT(std::string(job.Worker(0, 100).status().message()), Contains("Ctrl-C"));
+  CHECK(job.core.state() == v1::JOB_STOPPED);
+  CHECK(job.Take<SaveAll>().empty());
+}
+
+}  // namespace
+}  // namespace leeway

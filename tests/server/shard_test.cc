@@ -1,0 +1,286 @@
+#include "server/shard.h"
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint64_t kTotal = 100;
+constexpr uint64_t kBlock = 48;  // three blocks, the last of 4 elements
+
+class NoCuts : public CutListener {
+ public:
+  void OnHeld(uint64_t cut, HeldBlock block) override { held.emplace_back(cut, std::move(block)); }
+  std::vector<std::pair<uint64_t, HeldBlock>> held;
+};
+
+Shard::Options SgdOptions(v1::ConsistencyMode mode, uint32_t workers, double learning_rate = 1) {
+  Shard::Options options;
+  options.job.mutable_exchange()->mutable_gradient();
+  options.job.mutable_consistency()->set_mode(mode);
+  options.job.mutable_update()->mutable_sgd();
+  options.job.mutable_update()->set_learning_rate(learning_rate);
+  options.job.mutable_data()->set_batch_size(10);
+  options.job.mutable_workers()->set_count(workers);
+  options.job.mutable_servers()->set_count(1);
+  options.schema.set_total(kTotal);
+  options.schema.set_trained(kTotal);
+  options.length.set_steps_per_clock(1);
+  options.length.set_clocks(10);
+  options.length.set_steps_per_epoch(10);
+  options.block_elements = kBlock;
+  return options;
+}
+
+struct Reply {
+  std::optional<absl::StatusOr<BlockReading>> result;
+  Shard::Done Done() {
+    return [this](absl::StatusOr<BlockReading> reading) {
+      REQUIRE_FALSE(result.has_value());
+      result = std::move(reading);
+    };
+  }
+  bool answered() const { return result.has_value(); }
+  absl::Status status() const { return result->status(); }
+  float first() const { return (*result)->values.span()[0]; }
+};
+
+// A shard and what workers do to it; every value of a contribution is the same.
+class World {
+ public:
+  explicit World(const Shard::Options& options) : shard(*Shard::Make(options, &cuts)) {}
+
+  void Initialize(float value) {
+    for (uint32_t block = 0; block < 3; ++block) {
+      Reply reply;
+      shard->Initialize(Header(0, 0, block), Values(block, value), reply.Done());
+      REQUIRE(reply.result->ok());
+    }
+  }
+  v1::ExchangeHeader Header(uint32_t rank, uint64_t clock, uint32_t block, uint64_t examples = 10) {
+    v1::ExchangeHeader header;
+    header.set_rank(rank);
+    header.set_incarnation(1);
+    header.set_clock(clock);
+    header.set_block(block);
+    header.set_examples(examples);
+    return header;
+  }
+  FloatPayload Values(uint32_t block, float value) {
+    auto values = std::make_shared<std::vector<float>>(block == 2 ? 4 : kBlock, value);
+    return FloatPayload::Of(*values, values);
+  }
+  void PushPull(uint32_t rank, uint64_t clock, float value, Reply& reply, uint64_t examples = 10) {
+    shard->Contribute(Header(rank, clock, 0, examples), Values(0, value), true, now, reply.Done());
+  }
+
+  NoCuts cuts;
+  std::unique_ptr<Shard> shard;
+  Time now{};
+};
+
+TEST_CASE("sync applies the mean over examples, and answers everybody with the next version") {
+  World world(SgdOptions(v1::CONSISTENCY_MODE_SYNC, 2));
+  world.Initialize(5);
+  Reply a, b;
+  world.PushPull(1, 0, 1.0f, a, 30);
+  CHECK_FALSE(a.answered());
+  world.PushPull(0, 0, 2.0f, b, 10);
+  REQUIRE(a.answered());
+  REQUIRE(b.answered());
+  CHECK(a.first() == 5 - 1.25f);
+  CHECK(b.first() == 5 - 1.25f);
+  CHECK((*b.result)->header.version() == 1);
+}
+
+TEST_CASE("async applies each contribution on arrival, weighed by its examples against a full batch") {
+  World world(SgdOptions(v1::CONSISTENCY_MODE_ASYNC, 2));
+  world.Initialize(5);
+  Reply full, half, repeated;
+  world.PushPull(0, 0, 1.0f, full);
+  CHECK(full.first() == 4);
+  world.PushPull(1, 0, 1.0f, half, 5);
+  CHECK(half.first() == 3.5f);
+  world.PushPull(1, 0, 1.0f, repeated, 5);
+  CHECK(repeated.first() == 3.5f);
+  CHECK((*repeated.result)->duplicate);
+}
+
+TEST_CASE("a version stays as it was while somebody reads it") {
+  for (auto mode : {v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_ASYNC}) {
+    World world(SgdOptions(mode, 1));
+    world.Initialize(5);
+    std::vector<SharedFloats> held;
+    for (uint64_t clock = 0; clock < 4; ++clock) {
+      Reply reply;
+      world.PushPull(0, clock, 1.0f, reply);
+      held.push_back((*reply.result)->values);
+    }
+    for (size_t i = 0; i < held.size(); ++i) CHECK(held[i].span()[0] == 4.0f - i);
+  }
+}
+
+TEST_CASE("clocks without any example change nothing, momentum included") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1);
+  options.job.mutable_update()->mutable_sgd()->set_momentum(0.5);
+  World world(options);
+  world.Initialize(5);
+  Reply one, empty, two;
+  world.PushPull(0, 0, 1.0f, one);
+  world.PushPull(0, 1, 7.0f, empty, 0);
+  CHECK(empty.first() == 4);
+  world.PushPull(0, 2, 0.0f, two);
+  CHECK(two.first() == 3.5f);
+}
+
+TEST_CASE("the elastic exchange answers the centre as it was, in each mode") {
+  for (auto mode : {v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_ASYNC}) {
+    Shard::Options options = SgdOptions(mode, 1);
+    options.job.clear_update();
+    options.job.mutable_exchange()->mutable_elastic()->set_alpha(0.5);
+    World world(options);
+    world.Initialize(4);
+    Reply first, second;
+    world.PushPull(0, 0, 8.0f, first);
+    CHECK(first.first() == 4);
+    world.PushPull(0, 1, 6.0f, second);
+    CHECK(second.first() == 6);
+  }
+}
+
+TEST_CASE("averaged values are averaged, whatever the rule") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1, 0.5);
+  options.schema.set_trained(10);
+  World world(options);
+  world.Initialize(5);
+  Reply reply;
+  world.PushPull(0, 0, 1.0f, reply);
+  CHECK((*reply.result)->values.span()[9] == 4.5f);
+  CHECK((*reply.result)->values.span()[10] == 4.0f);
+}
+
+TEST_CASE("bad messages are refused by name and change nothing") {
+  World world(SgdOptions(v1::CONSISTENCY_MODE_ASYNC, 2));
+  world.Initialize(5);
+  struct Bad {
+    v1::ExchangeHeader header;
+    FloatPayload payload;
+    std::string message;
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<Bad> bad = {
+      {world.Header(0, 0, 9), world.Values(0, 1), "worker 0, block 9, clock 0: header.block: the model has 3 blocks"},
+      {world.Header(2, 0, 0), world.Values(0, 1), "worker 2, block 0, clock 0: header.rank: the job has 2 workers"},
+      {world.Header(1, 0, 2), world.Values(0, 1), "worker 1, block 2, clock 0: payload: 48 values, the block has 4"},
+      {world.Header(1, 0, 0), FloatPayload(), "worker 1, block 0, clock 0: payload: 0 values, the block has 48"},
+      {world.Header(1, 0, 1), world.Values(1, nan),
+       "worker 1, block 1, clock 0: payload: value 0 (element 48 of the model) is not finite; has the "
+       "training diverged?"},
+      {world.Header(1, 0, 0, uint64_t{1} << 60), world.Values(0, 1),
+       "worker 1, block 0, clock 0: header.examples: 1152921504606846976 is no number of examples"},
+      {world.Header(1, 3, 0), world.Values(0, 1),
+       "header.clock: worker 1 hands in clock 3 for block 0, which wants its clock 0 first"},
+  };
+  for (const Bad& one : bad) {
+    Reply reply;
+    world.shard->Contribute(one.header, one.payload, true, world.now, reply.Done());
+    REQUIRE(reply.answered());
+    CHECK(reply.status().message() == one.message);
+  }
+  Reply reply;
+  v1::ExchangeHeader header = world.Header(0, 0, 0);
+  world.shard->Read(header, true, world.now, reply.Done());
+  CHECK(reply.first() == 5);
+  CHECK(world.shard->updates_applied() == 0);
+}
+
+TEST_CASE("a server refuses blocks that live elsewhere") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_ASYNC, 1);
+  options.job.mutable_servers()->set_count(2);
+  options.server = 1;
+  World world(options);
+  Reply reply;
+  world.PushPull(0, 0, 1.0f, reply);
+  CHECK(reply.status().message() ==
+        "worker 0, block 0, clock 0: header.block: lives on server 0, this is server 1");
+}
+
+TEST_CASE("who waits too long is told for whom") {
+  World world(SgdOptions(v1::CONSISTENCY_MODE_SYNC, 2));
+  world.Initialize(5);
+  Reply reply, again;
+  world.now += std::chrono::seconds(10);
+  world.PushPull(0, 0, 1.0f, reply);
+  world.shard->Tick(world.now - std::chrono::seconds(1));
+  CHECK_FALSE(reply.answered());
+  world.shard->Tick(world.now);
+  REQUIRE(reply.answered());
+  CHECK(reply.status().message() == "block 0, clock 1: waiting for worker 1 (at clock 0)");
+  world.PushPull(0, 0, 1.0f, again);
+  Reply other;
+  world.PushPull(1, 0, 3.0f, other);
+  CHECK(again.first() == 3);
+}
+
+TEST_CASE("a cut holds the values of its moment while training goes on") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1);
+  options.job.mutable_update()->mutable_sgd()->set_momentum(0.5);
+  options.cut_every = 2;
+  World world(options);
+  world.Initialize(10);
+  for (uint64_t clock = 0; clock < 5; ++clock) {
+    Reply reply;
+    world.PushPull(0, clock, 1.0f, reply);
+  }
+  REQUIRE(world.cuts.held.size() == 2);
+  const auto& [cut, held] = world.cuts.held[0];
+  CHECK(cut == 2);
+  CHECK(held.progress.version == 2);
+  CHECK(held.values.weights.span()[0] == 10 - 1 - 1.5f);
+  CHECK(held.values.slots[0].span()[0] == 1.5f);
+}
+
+TEST_CASE("threads that hand in at once lose no update and no answer") {
+  for (auto mode : {v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_BOUNDED, v1::CONSISTENCY_MODE_ASYNC}) {
+    constexpr uint32_t kWorkers = 4;
+    constexpr uint64_t kClocks = 200;
+    Shard::Options options = SgdOptions(mode, kWorkers);
+    options.job.mutable_consistency()->set_staleness(2);
+    World world(options);
+    world.Initialize(0);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < kWorkers; ++rank) {
+      threads.emplace_back([&, rank] {
+        std::atomic<bool> answered{false};
+        for (uint64_t clock = 0; clock < kClocks; ++clock) {
+          for (uint32_t block = 0; block < 3; ++block) {
+            answered = false;
+            world.shard->Contribute(world.Header(rank, clock, block), world.Values(block, 1.0f), true,
+                                    world.now, [&](absl::StatusOr<BlockReading> reading) {
+                                      if (!reading.ok() || reading->values.span()[0] >= 0) ++wrong;
+                                      answered = true;
+                                      answered.notify_one();
+                                    });
+            answered.wait(false);
+          }
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    CHECK(wrong == 0);
+    const float sum = mode == v1::CONSISTENCY_MODE_SYNC ? kClocks : kClocks * kWorkers;
+    CHECK(world.shard->store().CurrentWeights(2).span()[0] == -sum);
+  }
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+"""In sync mode the same seed gives the same bits: whatever the number of servers, in a second run,
+stopped and resumed, and with a worker killed. Without real data these run on optdigits, which ships."""
+
+import os
+import random
+import signal
+
+import runs
+
+# Momentum, dropout and batch norm: everything that could be forgotten by a checkpoint.
+SETS = ["servers.count=2", "workers.count=3", "update={type: sgd, learning_rate: 0.05, momentum: 0.9}",
+        "stop={epochs: 20}", "checkpoint={every: {clocks: 50}, keep: 100}",
+        "model.layers=[{flatten: {}}, {dense: {units: 32}}, {batch_norm: {}}, {relu: {}}, "
+        "{dropout: {rate: 0.2}}, {dense: {units: 10}}]"]
+DATA = "optdigits/optdigits.tra"
+MNIST = "mnist/train-images-idx3-ubyte.gz"
+
+
+def digest(sets=(), name="run"):
+    run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA), name)
+    sha = run.train()["weights_sha256"]
+    run.clean()
+    return sha
+
+
+def servers():
+    first = digest()
+    for other in (["servers.count=2"], ["servers.count=1"], ["servers.count=3"],
+                  ["servers.count=3", "servers.block_bytes=256"]):
+        runs.check(digest(other) == first, f"{other}: the same bits as with two servers ({first[:16]})")
+
+
+def resumed():
+    whole = digest()
+    for servers_after in (2, 3):
+        run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync"], runs.data_with(DATA))
+        run.start()
+        run.wait_for(lambda r: r.max_clock() >= 60)
+        run.interrupt()
+        summary = run.wait()
+        runs.check(summary["state"] == "stopped", f"stopped in order at clock {run.max_clock()}")
+        summary = run.train(resume=True, more=[f"servers.count={servers_after}"])
+        runs.check(summary["weights_sha256"] == whole,
+                   f"resumed with {servers_after} servers: the same bits as unbroken ({whole[:16]})")
+        run.clean()
+
+
+def resumed_adam():
+    sets = ["update={type: adamw, learning_rate: 0.002, schedule: {type: cosine, warm_up: {epochs: 1}}}"]
+    whole = digest(sets)
+    run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA))
+    run.start()
+    run.wait_for(lambda r: r.max_clock() >= 60)
+    run.process.send_signal(signal.SIGTERM)
+    runs.check(run.wait()["state"] == "stopped", "SIGTERM stops in order")
+    runs.check(run.train(resume=True)["weights_sha256"] == whole, "AdamW resumed: the same bits")
+    run.clean()
+
+
+def killed_worker():
+    data = runs.data_with(MNIST)
+    sets = ["stop={epochs: 2}"]
+    whole = runs.Run("mnist-sync.yaml", sets, data)
+    sha = whole.train()["weights_sha256"]
+    whole.clean()
+    random.seed(7)
+    run = runs.Run("mnist-sync.yaml", sets, data)
+    run.start()
+    for at in (40, 120):
+        run.wait_for(lambda r, at=at: r.max_clock() >= at)
+        pid, command = random.choice(run.children("leeway-worker"))
+        os.kill(pid, signal.SIGKILL)
+        print(f"killed {' '.join(command[:6])} at clock {run.max_clock()}")
+    summary = run.wait()
+    runs.check(summary["restarts"] == 2, "both were restarted")
+    runs.check(summary["weights_sha256"] == sha, f"the same bits as undisturbed ({sha[:16]})")
+    run.clean()
+
+
+def batches():
+    """4 workers of batch 32 do what one worker of batch 128 does."""
+    data = runs.data_with(MNIST)
+    base = ["update={type: sgd, learning_rate: 0.1}", "stop={clocks: 50}", "servers.count=2"]
+    models = []
+    for workers, batch in ((4, 32), (1, 128)):
+        run = runs.Run("mnist-sync.yaml", [*base, f"workers.count={workers}", f"data.batch_size={batch}"],
+                       data)
+        run.train()
+        models.append(run.model())
+        run.clean()
+    worst = 0.0
+    for name, many in models[0].items():
+        one = models[1][name]
+        scale = max(abs(v) for v in one)
+        worst = max(worst, max(abs(a - b) for a, b in zip(many, one)) / scale)
+    runs.check(worst < 1e-4, f"weights differ by {worst:.2e} of the largest at most")
+
+
+CASES = {"servers": servers, "resumed": resumed, "resumed-adam": resumed_adam,
+         "killed-worker": killed_worker, "batches": batches}
+
+if __name__ == "__main__":
+    runs.main(CASES)

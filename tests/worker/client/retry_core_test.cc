@@ -1,0 +1,85 @@
+#include "worker/client/retry_core.h"
+
+#include <chrono>
+
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+RetryCore MakeCore(const RetryLimits& limits = {}) {
+  return RetryCore(limits, RandomStream(1, RandomPurpose::kRetry));
+}
+
+TEST_CASE("Only codes that may mean a lost answer are sent again") {
+  struct Row {
+    absl::StatusCode code;
+    bool again;
+  };
+  const Row row = GENERATE(
+      Row{absl::StatusCode::kUnavailable, true}, Row{absl::StatusCode::kDeadlineExceeded, true},
+      Row{absl::StatusCode::kCancelled, true}, Row{absl::StatusCode::kInvalidArgument, false},
+      Row{absl::StatusCode::kFailedPrecondition, false}, Row{absl::StatusCode::kAborted, false},
+      Row{absl::StatusCode::kResourceExhausted, false}, Row{absl::StatusCode::kInternal, false},
+      Row{absl::StatusCode::kUnknown, false}, Row{absl::StatusCode::kNotFound, false});
+  RetryCore core = MakeCore();
+  const absl::Status status(row.code, "why");
+  const RetryDecision decision = core.OnFailure(status, milliseconds(1), milliseconds(1));
+  CAPTURE(status.ToString());
+  CHECK(decision.error.ok() == row.again);
+  if (!row.again) CHECK(decision.error == status);
+}
+
+TEST_CASE("Quick failures are followed by pauses that double up to a bound, with jitter") {
+  RetryLimits limits;
+  RetryCore core = MakeCore(limits);
+  Duration full = limits.backoff_min;
+  for (int i = 0; i < 12; ++i) {
+    const RetryDecision decision =
+        core.OnFailure(absl::UnavailableError("gone"), milliseconds(1), seconds(1));
+    REQUIRE(decision.error.ok());
+    CAPTURE(i, Seconds(decision.delay), Seconds(full));
+    CHECK(Seconds(decision.delay) >= 0.5 * Seconds(full));
+    CHECK(decision.delay < full);
+    full = std::min(2 * full, limits.backoff_max);
+  }
+}
+
+TEST_CASE("An attempt that the server held is repeated at once and ends a row of quick failures") {
+  RetryLimits limits;
+  RetryCore core = MakeCore(limits);
+  const absl::Status gone = absl::UnavailableError("gone");
+  for (int i = 0; i < 8; ++i) core.OnFailure(gone, milliseconds(1), seconds(1));
+  const RetryDecision held = core.OnFailure(gone, seconds(2), seconds(3));
+  CHECK(held.error.ok());
+  CHECK(held.delay == Duration::zero());
+  CHECK(core.OnFailure(gone, milliseconds(1), seconds(3)).delay < limits.backoff_min);
+}
+
+TEST_CASE("Past the limit a call is given up with the last answer's text") {
+  RetryLimits limits;
+  limits.total = seconds(30);
+  RetryCore core = MakeCore(limits);
+  const absl::Status waiting = absl::UnavailableError("block 3 clock 17: waiting for worker 2");
+  CHECK(core.OnFailure(waiting, seconds(2), seconds(29)).error.ok());
+  const RetryDecision decision = core.OnFailure(waiting, seconds(2), seconds(31));
+  CHECK(decision.error.code() == absl::StatusCode::kDeadlineExceeded);
+  CHECK_THAT(
+      std::string(decision.error.message()),
+      Catch::Contains("waiting for worker 2") && Catch::Contains("limits.exchange_seconds is 30"));
+}
+
+TEST_CASE("A pause does not reach beyond the limit") {
+  RetryLimits limits;
+  limits.total = seconds(10);
+  RetryCore core = MakeCore(limits);
+  const RetryDecision decision = core.OnFailure(absl::UnavailableError("gone"), milliseconds(1),
+                                                seconds(10) - milliseconds(1));
+  CHECK(decision.delay <= milliseconds(1));
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,128 @@
+#include "worker/data/csv.h"
+
+#include <cmath>
+
+#include "tests/worker/data/data_test_util.h"
+
+namespace leeway {
+namespace {
+
+using absl::StatusCode;
+constexpr v1::Loss kSoftmax = v1::LOSS_SOFTMAX_CROSS_ENTROPY;
+
+absl::StatusOr<Examples> Parse(const std::string& text, const std::string& options = "",
+                               v1::Loss loss = kSoftmax) {
+  return ParseCsv(TextFile("f.csv", text), FromText<v1::Csv>(options), loss);
+}
+
+std::vector<float> Floats(const Examples& examples) {
+  return std::get<std::vector<float>>(examples.values);
+}
+
+void RequireBad(const std::string& text, const std::vector<std::string>& parts,
+                const std::string& options = "", v1::Loss loss = kSoftmax) {
+  INFO(text);
+  RequireError(Parse(text, options, loss), StatusCode::kInvalidArgument, parts);
+}
+
+TEST_CASE("CSV lines become features and a label") {
+  absl::StatusOr<Examples> examples = Parse("1,2.5,0\n\r\n -3 ,+4e1,2\r\n5,6,1");
+  REQUIRE(examples.ok());
+  CHECK(examples->shape == ImageShape{1, 1, 2});
+  CHECK(Floats(*examples) == std::vector<float>{1, 2.5, -3, 40, 5, 6});
+  CHECK(examples->labels == std::vector<float>{0, 2, 1});
+}
+
+TEST_CASE("The label may be any column, counted from either end") {
+  CHECK(Parse("7,1,2\n", "label_column: 0")->labels == std::vector<float>{7});
+  CHECK(Floats(*Parse("7,1,2\n", "label_column: 0")) == std::vector<float>{1, 2});
+  CHECK(Floats(*Parse("1,7,2\n", "label_column: -2")) == std::vector<float>{1, 2});
+  RequireBad("1,2,3\n", {"f.csv:1", "label_column 3", "3 columns"}, "label_column: 3");
+  RequireBad("1,2,3\n", {"f.csv:1", "label_column -4"}, "label_column: -4");
+}
+
+TEST_CASE("CSV options: separator, lines to skip, threshold of the label, shape") {
+  CHECK(Floats(*Parse("a\tb\tc\n1\t2\t0\n", "separator: '\\t' skip_lines: 1")) ==
+        std::vector<float>{1, 2});
+  CHECK(Parse("1,0\n1,1\n1,2.5\n", "label_above: 1")->labels == std::vector<float>{0, 0, 1});
+  CHECK(Parse("1,2,3,4,5,6,0\n", "shape: [2, 3, 1]")->shape == ImageShape{2, 3, 1});
+  CHECK(Parse("1,2,3,4,5,6,0\n", "shape: [2, 3]")->shape == ImageShape{2, 3, 1});
+  CHECK(Parse("\xef\xbb\xbf"
+              "1,0\n")
+            ->size() == 1);
+  RequireBad("1,2,0\n", {"csv.separator"}, "separator: '::'");
+  RequireBad("1,2,0\n", {"csv.separator"}, "separator: ''");
+  RequireBad("1,2,0\n", {"f.csv:1", "2 features", "8x8x1"}, "shape: [8, 8, 1]");
+  RequireBad("1,2,0\n", {"shape"}, "shape: [65536, 65536, 65536]");
+  RequireBad("1;2;0\n", {"f.csv:1", "separator"});
+}
+
+TEST_CASE("A missing value is NaN until normalisation; a missing label is an error") {
+  absl::StatusOr<Examples> examples = Parse("1,?,0\n ?,2,1\n", "missing: '?'");
+  REQUIRE(examples.ok());
+  CHECK(std::isnan(Floats(*examples)[1]));
+  CHECK(std::isnan(Floats(*examples)[2]));
+  CHECK(Floats(*examples)[3] == 2);
+  CHECK(std::isnan(Floats(*Parse("1,,0\n", "missing: ''"))[1]));
+  RequireBad("1,2,0\n1,2,?\n", {"f.csv:2: column 2", "label is missing"}, "missing: '?'");
+  RequireBad("1,?,0\n", {"f.csv:1: column 1", "'?' is not a finite number"});
+}
+
+TEST_CASE("A CSV value that is no finite number names file, line and column") {
+  RequireBad("1,2,0\n1,abc,0\n", {"f.csv:2: column 1: 'abc' is not a finite number"});
+  for (const char* text :
+       {"nan", "inf", "-inf", "1e39", "1e999", "0x10", "1 2", "--1", "1e", "\"1\""}) {
+    RequireBad(std::string("1,2,0\n1,") + text + ",0\n", {"f.csv:2: column 1"});
+  }
+  RequireBad("1,,0\n", {"f.csv:1: column 1: an empty value"});
+  RequireBad("1," + std::string(100000, 'x') + ",0\n", {"xxx...'"});
+  RequireBad(std::string("1,\0\x1b,0\n", 8), {"f.csv:1: column 1", "\\000\\033"});
+}
+
+TEST_CASE("CSV lines of another length than the first are errors") {
+  RequireBad("1,2,0\n\n1,2\n", {"f.csv:3: 2 columns where the first line has 3"});
+  RequireBad("1,2,0\n1,2,3,0\n", {"f.csv:2: 4 columns where the first line has 3"});
+  RequireBad("1,2,0\n1,2,0,\n", {"f.csv:2: 4 columns"});
+}
+
+TEST_CASE("A CSV file without examples is an error") {
+  RequireBad("", {"f.csv", "no examples"});
+  RequireBad("\n \n\r\n", {"f.csv", "no examples"});
+  RequireBad("1,2\n", {"f.csv", "no examples"}, "skip_lines: 1");
+}
+
+TEST_CASE("Each loss takes its own labels") {
+  RequireBad("1,-1\n", {"f.csv:1: column 1", "label -1", "softmax"});
+  RequireBad("1,0\n1,1.5\n", {"f.csv:2: column 1", "label 1.5"});
+  RequireBad("1,1e9\n", {"f.csv:1: column 1"});
+  RequireBad("1,nan\n", {"f.csv:1: column 1"});
+  RequireBad("1,nan\n", {"f.csv:1: column 1"}, "label_above: 0");
+  CHECK(Parse("1,-1\n1,1\n1,0\n", "", v1::LOSS_LOGISTIC)->labels == std::vector<float>{0, 1, 0});
+  RequireBad("1,2\n", {"f.csv:1: column 1", "label 2", "logistic"}, "", v1::LOSS_LOGISTIC);
+  CHECK(Parse("1,-2.5\n", "", v1::LOSS_SQUARED)->labels == std::vector<float>{-2.5});
+  RequireBad("1,1e300\n", {"f.csv:1: column 1", "squared"}, "", v1::LOSS_SQUARED);
+}
+
+TEST_CASE("Every truncation and every flipped bit of a CSV file is read or refused, never worse") {
+  const std::string text = "5.1,3.5,1.4,0\n4.9,?,1.4,1\n6.3,3.3,6e0,2\n";
+  for (size_t size = 0; size <= text.size(); ++size) {
+    absl::StatusOr<Examples> examples = Parse(text.substr(0, size), "missing: '?'");
+    if (examples.ok())
+      CHECK(Floats(*examples).size() == examples->size() * examples->shape.elements());
+  }
+  for (size_t at = 0; at < text.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string damaged = text;
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
+      absl::StatusOr<Examples> examples = Parse(damaged, "missing: '?'");
+      if (examples.ok()) {
+        CHECK(Floats(*examples).size() == examples->size() * examples->shape.elements());
+      } else {
+        CHECK(Contains(examples.status(), "f.csv"));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leeway

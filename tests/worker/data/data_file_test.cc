@@ -1,0 +1,129 @@
+#include "worker/data/data_file.h"
+
+#include <algorithm>
+
+#include <sys/stat.h>
+
+#include "tests/worker/data/data_test_util.h"
+#include "worker/data/gunzip.h"
+#include "worker/data/known_files.h"
+
+namespace leeway {
+namespace {
+
+using absl::StatusCode;
+
+Bytes Noise(size_t size) {
+  Bytes bytes(size);
+  uint32_t state = 1;
+  for (uint8_t& byte : bytes)
+    byte = static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
+  return bytes;
+}
+
+Bytes Concatenate(const Bytes& a, const Bytes& b) {
+  Bytes both(a.size() + b.size());
+  std::copy(b.begin(), b.end(), std::copy(a.begin(), a.end(), both.begin()));
+  return both;
+}
+
+TEST_CASE("A file is read as it is, or unpacked if its content is gzip, whatever its name") {
+  TempFolder folder;
+  const Bytes content = Noise(100000);
+  folder.Write("plain.gz", content);
+  folder.Write("sub/packed.bin", Gzip(content));
+  for (const char* name : {"plain.gz", "sub/packed.bin"}) {
+    absl::StatusOr<DataFile> file = ReadDataFile(folder.path(), name);
+    REQUIRE(file.ok());
+    CHECK(file->bytes == content);
+    CHECK(file->path == folder.path() + "/" + name);
+  }
+}
+
+TEST_CASE("All members of a gzip file are unpacked") {
+  const Bytes a = Noise(5000), b = Noise(70000);
+  const Bytes packed = Concatenate(Gzip(a), Gzip(b));
+  absl::StatusOr<Bytes> unpacked = Gunzip(packed, "f", 1 << 20);
+  REQUIRE(unpacked.ok());
+  CHECK(*unpacked == Concatenate(a, b));
+}
+
+TEST_CASE("Every truncation of a gzip file is an error that names the file and the byte") {
+  const Bytes packed = Gzip(Noise(300));
+  for (size_t size = 2; size < packed.size(); ++size) {
+    const Bytes part(packed.begin(), packed.begin() + size);
+    RequireError(Gunzip(part, "data/f.gz", 1 << 20), StatusCode::kDataLoss, {"data/f.gz: byte "});
+  }
+}
+
+TEST_CASE("Every flipped byte of a gzip file is an error or leaves the content as it was") {
+  const Bytes content = Noise(300);
+  const Bytes packed = Gzip(content);
+  for (size_t at = 0; at < packed.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      Bytes damaged = packed;
+      damaged[at] ^= static_cast<uint8_t>(1 << bit);
+      absl::StatusOr<Bytes> unpacked = Gunzip(damaged, "f", 1 << 20);
+      if (unpacked.ok()) CHECK(*unpacked == content);  // time, system, ... of the header
+    }
+  }
+}
+
+TEST_CASE("A gzip file that unpacks to more than the limit is refused at the limit") {
+  const Bytes packed = Gzip(Bytes(10'000'000, 7));
+  CHECK(packed.size() < 20000);
+  CHECK(Gunzip(packed, "bomb", 10'000'000).ok());
+  RequireError(Gunzip(packed, "bomb", 9'999'999), StatusCode::kResourceExhausted,
+               {"bomb", "9999999"});
+  RequireError(Gunzip(packed, "bomb", 10), StatusCode::kResourceExhausted, {"bomb"});
+}
+
+TEST_CASE("A name that leaves the data folder is refused") {
+  TempFolder folder;
+  folder.Write("data/in", "1");
+  folder.Write("out", "1");
+  const std::string data = folder.path() + "/data";
+  CHECK(ReadDataFile(data, "in").ok());
+  CHECK(ReadDataFile(data + "/", "in").ok());
+  for (const std::string name : {"../out", "a/../../out", "..", "x/..", "/etc/hostname", ""}) {
+    RequireError(ReadDataFile(data, name), StatusCode::kInvalidArgument, {"'" + name + "'"});
+  }
+  RequireError(ReadDataFile(data, std::string("in\0x", 4)), StatusCode::kInvalidArgument,
+               {"zero byte"});
+}
+
+TEST_CASE("What is no file with content is refused") {
+  TempFolder folder;
+  folder.Write("empty", "");
+  folder.Write("empty.gz", Gzip({}));
+  folder.Write("folder/x", "1");
+  RequireError(ReadDataFile(folder.path(), "empty"), StatusCode::kInvalidArgument,
+               {"/empty: ", "empty"});
+  RequireError(ReadDataFile(folder.path(), "empty.gz"), StatusCode::kInvalidArgument, {"empty"});
+  RequireError(ReadDataFile(folder.path(), "folder"), StatusCode::kInvalidArgument,
+               {"not a regular file"});
+  CHECK_FALSE(ReadDataFile(folder.path(), "folder/x/y").ok());
+  REQUIRE(mkfifo((folder.path() + "/pipe").c_str(), 0600) == 0);
+  RequireError(ReadDataFile(folder.path(), "pipe"), StatusCode::kInvalidArgument,
+               {"not a regular file"});
+}
+
+TEST_CASE("An absent file says where it was looked for and what to fetch") {
+  TempFolder folder;
+  RequireError(ReadDataFile(folder.path(), "mnist/train-images-idx3-ubyte.gz"),
+               StatusCode::kNotFound,
+               {folder.path() + "/mnist/train-images-idx3-ubyte.gz", "https://",
+                "train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", "--data DIR",
+                "LEEWAY_DATA"});
+  RequireError(ReadDataFile(folder.path(), "mine.csv"), StatusCode::kNotFound,
+               {folder.path() + "/mine.csv", "--data DIR", "LEEWAY_DATA"});
+  CHECK(HowToFetch("mine.csv").empty());
+  CHECK(HowToFetch("fashion-mnist/train-images-idx3-ubyte.gz").empty());
+  CHECK_FALSE(HowToFetch("below/mnist/train-images-idx3-ubyte.gz").empty());
+  CHECK(HowToFetch("cifar10/data_batch_1.bin") ==
+        "it is CIFAR-10: fetch https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz "
+        "(the archive (MD5 c32a1d4ab5d03f1284b67883e8d87530) holds it)");
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,112 @@
+// What the tests of worker/data share: folders, files, gzip, jobs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <google/protobuf/text_format.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "leeway/v1/job.pb.h"
+#include "tests/catch.h"
+#include "worker/data/data_file.h"
+
+namespace leeway {
+
+using Bytes = std::vector<uint8_t>;
+
+// A folder of its own, removed at the end.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "leeway-data-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  void Write(const std::string& name, const Bytes& bytes) const {
+    const std::filesystem::path file = std::filesystem::path(path_) / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  void Write(const std::string& name, const std::string& text) const {
+    Write(name, Bytes(text.begin(), text.end()));
+  }
+
+ private:
+  std::string path_;
+};
+
+inline Bytes Gzip(const Bytes& bytes) {
+  z_stream z{};
+  REQUIRE(deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  Bytes out(deflateBound(&z, bytes.size()) + 32);
+  z.next_in = const_cast<Bytef*>(bytes.data());
+  z.avail_in = static_cast<uInt>(bytes.size());
+  z.next_out = out.data();
+  z.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&z, Z_FINISH) == Z_STREAM_END);
+  out.resize(z.total_out);
+  deflateEnd(&z);
+  return out;
+}
+
+inline DataFile File(const std::string& name, const Bytes& bytes) { return {name, bytes}; }
+inline DataFile TextFile(const std::string& name, const std::string& text) {
+  return {name, Bytes(text.begin(), text.end())};
+}
+
+// A magic number, dimensions and elements.
+inline Bytes IdxBytes(const std::vector<uint32_t>& dimensions, const Bytes& elements) {
+  Bytes out = {0, 0, 8, static_cast<uint8_t>(dimensions.size())};
+  for (uint32_t d : dimensions) {
+    for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<uint8_t>(d >> shift));
+  }
+  out.insert(out.end(), elements.begin(), elements.end());
+  return out;
+}
+
+template <typename Message = v1::TrainingJob>
+Message FromText(const std::string& text) {
+  Message message;
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &message));
+  return message;
+}
+
+// The data sets kept beside the repository; nothing, and a warning, where they are absent.
+inline std::optional<std::string> SharedData() {
+  const std::string path = std::string(LEEWAY_SOURCE_DIR) + "/../shared/data";
+  if (std::filesystem::is_directory(path)) return path;
+  WARN("skipped: no data sets in " + path);
+  return std::nullopt;
+}
+
+inline bool Contains(const absl::Status& status, const std::string& part) {
+  return std::string(status.message()).find(part) != std::string::npos;
+}
+
+// That `result` is an error of this code whose message has all `parts`.
+template <typename Result>
+void RequireError(const Result& result, absl::StatusCode code,
+                  const std::vector<std::string>& parts) {
+  REQUIRE_FALSE(result.ok());
+  INFO(result.status().ToString());
+  CHECK(result.status().code() == code);
+  for (const std::string& part : parts) {
+    INFO("expected: " + part);
+    CHECK(Contains(result.status(), part));
+  }
+}
+
+}  // namespace leeway

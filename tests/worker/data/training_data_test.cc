@@ -1,0 +1,295 @@
+#include "worker/data/training_data.h"
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "tests/worker/data/data_test_util.h"
+
+namespace leeway {
+namespace {
+
+using absl::StatusCode;
+
+// Each example's only feature is its number, so that a batch tells which examples it holds.
+std::string NumberedCsv(int first, int count, int classes) {
+  std::string text;
+  for (int i = first; i < first + count; ++i) {
+    text += std::to_string(i) + "," + std::to_string(i % classes) + "\n";
+  }
+  return text;
+}
+
+v1::TrainingJob Job(uint32_t workers, uint32_t batch_size, const std::string& partition = "iid {}",
+                    const std::vector<std::string>& files = {"a.csv"}) {
+  v1::TrainingJob job = FromText("metadata { seed: 42 } data { train { csv {} } }");
+  for (const std::string& file : files)
+    job.mutable_data()->mutable_train()->mutable_csv()->add_files(file);
+  job.mutable_data()->set_batch_size(batch_size);
+  job.mutable_workers()->set_count(workers);
+  *job.mutable_data()->mutable_partition() = FromText<v1::Partition>(partition);
+  return job;
+}
+
+std::unique_ptr<TrainingData> Open(const v1::TrainingJob& job, const TempFolder& folder,
+                                   uint32_t rank) {
+  absl::StatusOr<std::unique_ptr<TrainingData>> data = TrainingData::Open(job, folder.path(), rank);
+  INFO(data.status().ToString());
+  REQUIRE(data.ok());
+  return std::move(*data);
+}
+
+// All ranks of a job.
+struct Ranks {
+  Ranks(const v1::TrainingJob& job, const TempFolder& folder) {
+    for (uint32_t r = 0; r < job.workers().count(); ++r) {
+      all.push_back(Open(job, folder, r));
+      steps = std::max(steps, all.back()->steps_per_epoch());
+    }
+  }
+  // The examples of all ranks at a step, in rank order.
+  std::vector<int> Step(uint64_t step) const {
+    std::vector<int> examples;
+    Batch batch;
+    for (const auto& data : all) {
+      data->Load(step, steps, batch);
+      examples.insert(examples.end(), batch.features.begin(), batch.features.end());
+    }
+    return examples;
+  }
+  std::vector<int> Epoch(uint64_t epoch) const {
+    std::vector<int> examples;
+    for (uint64_t p = 0; p < steps; ++p) {
+      const std::vector<int> step = Step(epoch * steps + p);
+      examples.insert(examples.end(), step.begin(), step.end());
+    }
+    return examples;
+  }
+
+  std::vector<std::unique_ptr<TrainingData>> all;
+  uint64_t steps = 0;
+};
+
+std::vector<int> Sorted(std::vector<int> v) {
+  std::sort(v.begin(), v.end());
+  return v;
+}
+
+std::vector<int> UpTo(int count) {
+  std::vector<int> v(count);
+  std::iota(v.begin(), v.end(), 0);
+  return v;
+}
+
+TEST_CASE("With every partition an epoch goes once through all examples, whatever the numbers") {
+  TempFolder folder;
+  for (int count : {1, 9, 100, 257}) {
+    folder.Write("a.csv", NumberedCsv(0, count, 3));
+    for (const char* partition : {"iid {}", "", "stratified {}", "label_skew { alpha: 0.3 }"}) {
+      for (uint32_t workers : {1, 3, 8}) {
+        for (uint32_t batch_size : {1, 4, 1000}) {
+          const Ranks ranks(Job(workers, batch_size, partition), folder);
+          const std::vector<int> first = ranks.Epoch(0);
+          REQUIRE(Sorted(first) == UpTo(count));
+          REQUIRE(Sorted(ranks.Epoch(5)) == UpTo(count));
+          if (count >= 100) CHECK(ranks.Epoch(5) != first);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "Four workers of batch 32 see at every step what one of batch 128 sees, in the same order") {
+  TempFolder folder;
+  folder.Write("a.csv", NumberedCsv(0, 1000, 10));
+  const Ranks four(Job(4, 32), folder), one(Job(1, 128), folder);
+  REQUIRE(four.steps == 8);
+  REQUIRE(one.steps == 8);
+  for (uint64_t step = 0; step < 24; ++step) CHECK(four.Step(step) == one.Step(step));
+}
+
+TEST_CASE("At the tail of an epoch batches are smaller, then empty") {
+  TempFolder folder;
+  folder.Write("a.csv", NumberedCsv(0, 21, 3));
+  const Ranks ranks(Job(3, 4), folder);  // 3 x 4, then 4, 4, 1
+  CHECK(ranks.steps == 2);
+  folder.Write("b.csv", NumberedCsv(0, 17, 3));
+  const Ranks short_tail(Job(3, 4, "iid {}", {"b.csv"}), folder);  // 3 x 4, then 4, 1, nothing
+  CHECK(short_tail.all[0]->steps_per_epoch() == 2);
+  CHECK(short_tail.all[2]->steps_per_epoch() == 1);
+  Batch batch;
+  const std::vector<size_t> sizes[] = {{4, 4}, {4, 1}, {4, 0}};
+  for (uint32_t r = 0; r < 3; ++r) {
+    for (uint64_t step = 0; step < 4; ++step) {
+      short_tail.all[r]->Load(step, 2, batch);
+      CHECK(batch.size == sizes[r][step % 2]);
+      CHECK(batch.features.size() == batch.size);
+      CHECK(batch.labels.size() == batch.size);
+    }
+  }
+}
+
+TEST_CASE("A batch is a function of seed, step and rank, not of what was loaded before") {
+  TempFolder folder;
+  folder.Write("a.csv", NumberedCsv(0, 100, 3));
+  for (const char* partition : {"iid {}", "stratified {}", "label_skew { alpha: 0.3 }"}) {
+    const Ranks a(Job(3, 4, partition), folder), b(Job(3, 4, partition), folder);
+    std::vector<std::vector<int>> forward;
+    for (uint64_t step = 0; step < 4 * a.steps; ++step) forward.push_back(a.Step(step));
+    for (uint64_t step = 4 * a.steps; step-- > 0;) REQUIRE(b.Step(step) == forward[step]);
+    v1::TrainingJob other = Job(3, 4, partition);
+    other.mutable_metadata()->set_seed(43);
+    CHECK(Ranks(other, folder).Step(0) != forward[0]);
+  }
+}
+
+TEST_CASE("Many threads may load at once") {
+  TempFolder folder;
+  folder.Write("a.csv", NumberedCsv(0, 100, 3));
+  const Ranks ranks(Job(1, 7), folder);
+  std::vector<std::vector<int>> expected;
+  for (uint64_t step = 0; step < 60; ++step) expected.push_back(ranks.Step(step));
+  std::vector<int> wrong(4);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < wrong.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t i = 0; i < 600; ++i) {
+        const uint64_t step = (i * (2 * t + 1)) % 60;
+        wrong[t] += ranks.Step(step) != expected[step];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == std::vector<int>(4));
+}
+
+TEST_CASE("With by_file a rank reads only its own files; the others may be absent") {
+  TempFolder folder;
+  folder.Write("0.csv", NumberedCsv(0, 10, 3));
+  folder.Write("2.csv", NumberedCsv(20, 5, 3));
+  const v1::TrainingJob job = Job(2, 4, "by_file {}", {"0.csv", "1.csv", "2.csv"});
+  const auto data = Open(job, folder, 0);
+  CHECK(data->examples() == 15);
+  CHECK(data->steps_per_epoch() == 4);
+  std::vector<int> seen;
+  Batch batch;
+  for (uint64_t p = 0; p < 4; ++p) {
+    data->Load(p, 4, batch);
+    seen.insert(seen.end(), batch.features.begin(), batch.features.end());
+  }
+  std::vector<int> expected = UpTo(10);
+  for (int i = 20; i < 25; ++i) expected.push_back(i);
+  CHECK(Sorted(seen) == expected);
+  RequireError(TrainingData::Open(job, folder.path(), 1), StatusCode::kNotFound, {"1.csv"});
+}
+
+TEST_CASE("A held-out example is never trained on, and OpenTestData gives just those") {
+  TempFolder folder;
+  folder.Write("a.csv", NumberedCsv(0, 60, 3));
+  folder.Write("b.csv", NumberedCsv(60, 40, 3));
+  for (const char* partition :
+       {"iid {}", "stratified {}", "by_file {}", "label_skew { alpha: 0.5 }"}) {
+    v1::TrainingJob job = Job(2, 8, partition, {"a.csv", "b.csv"});
+    job.mutable_data()->set_holdout(0.25);
+    const auto test = *OpenTestData(job, folder.path());
+    REQUIRE(test != nullptr);
+    CHECK(test->size() == 25);
+    CHECK(test->classes() == 3);
+    Batch batch;
+    test->CopyBatch(0, test->size(), batch);
+    std::vector<int> all(batch.features.begin(), batch.features.end());
+    CHECK(std::count_if(all.begin(), all.end(), [](int i) { return i < 60; }) == 15);
+    for (size_t i = 0; i < all.size(); ++i) CHECK(batch.labels[i] == all[i] % 3);
+    const std::vector<int> trained = Ranks(job, folder).Epoch(3);
+    all.insert(all.end(), trained.begin(), trained.end());
+    CHECK(Sorted(all) == UpTo(100));
+  }
+}
+
+TEST_CASE("Files of the same size hold out different examples") {
+  TempFolder folder;
+  folder.Write("a.csv", NumberedCsv(0, 40, 3));
+  folder.Write("b.csv", NumberedCsv(100, 40, 3));
+  v1::TrainingJob job = Job(1, 8, "iid {}", {"a.csv", "b.csv"});
+  job.mutable_data()->set_holdout(0.25);
+  const auto test = *OpenTestData(job, folder.path());
+  REQUIRE(test->size() == 20);
+  Batch a, b;
+  test->CopyBatch(0, 10, a);
+  test->CopyBatch(10, 10, b);
+  for (float& x : b.features) x -= 100;
+  CHECK(a.features != b.features);
+}
+
+TEST_CASE("With a test source nothing is held out; with neither there is no test data") {
+  TempFolder folder;
+  folder.Write("a.csv", NumberedCsv(0, 10, 3));
+  folder.Write("t.csv", NumberedCsv(0, 4, 2));
+  v1::TrainingJob job = Job(1, 4);
+  CHECK(*OpenTestData(job, folder.path()) == nullptr);
+  job.mutable_data()->mutable_test()->mutable_csv()->add_files("t.csv");
+  job.mutable_data()->set_holdout(0.5);
+  CHECK((*OpenTestData(job, folder.path()))->size() == 4);
+  CHECK((*OpenTestData(job, folder.path()))->classes() == 2);
+  CHECK(Open(job, folder, 0)->examples() == 10);
+  v1::TrainingJob none = Job(1, 4);
+  none.mutable_data()->set_holdout(0.001);
+  RequireError(OpenTestData(none, folder.path()), StatusCode::kInvalidArgument, {"data.holdout"});
+}
+
+TEST_CASE("Augmentation is of training batches only, drawn by step and rank") {
+  TempFolder folder;
+  folder.Write("i", IdxBytes({4, 3, 3}, Bytes(36, 51)));
+  folder.Write("l", IdxBytes({4}, {0, 1, 0, 1}));
+  v1::TrainingJob job = FromText(R"(
+      data { train { idx { images: "i" labels: "l" } } test { idx { images: "i" labels: "l" } }
+             batch_size: 2 augment { flip: true crop_padding: 2 } normalize { mean: 0.2 std: 0.1 } }
+      workers { count: 2 })");
+  Batch a, b, other_step;
+  const auto data = Open(job, folder, 0);
+  data->Load(0, 1, a);
+  Open(job, folder, 0)->Load(0, 1, b);
+  data->Load(1, 1, other_step);
+  CHECK(a.features == b.features);
+  CHECK(a.features != other_step.features);
+  // A padded pixel is black: (0 - 0.2) / 0.1.
+  for (float x : a.features) CHECK((std::abs(x) < 1e-6 || std::abs(x + 2) < 1e-6));
+  const auto test = *OpenTestData(job, folder.path());
+  test->CopyBatch(0, 4, a);
+  for (float x : a.features) CHECK(std::abs(x) < 1e-6);
+}
+
+TEST_CASE("Jobs that cannot be served are errors that say why") {
+  TempFolder folder;
+  folder.Write("a.csv", NumberedCsv(0, 10, 3));
+  folder.Write("wide.csv", "1,2,3,0\n");
+  const auto open = [&](const v1::TrainingJob& job, uint32_t rank = 0) {
+    return TrainingData::Open(job, folder.path(), rank);
+  };
+  RequireError(open(Job(2, 4), 2), StatusCode::kInvalidArgument, {"rank 2 of 2 workers"});
+  RequireError(open(Job(2, 0)), StatusCode::kInvalidArgument, {"data.batch_size"});
+  RequireError(open(Job(3, 4, "by_file {}"), 1), StatusCode::kInvalidArgument,
+               {"by_file", "rank 1", "1 files for 3 workers"});
+  v1::TrainingJob squared = Job(2, 4, "stratified {}");
+  squared.mutable_model()->set_loss(v1::LOSS_SQUARED);
+  RequireError(open(squared), StatusCode::kInvalidArgument, {"data.partition", "squared"});
+  RequireError(open(Job(1, 4, "", {"a.csv", "wide.csv"})), StatusCode::kInvalidArgument,
+               {"wide.csv", "3 features", "1 features"});
+  RequireError(open(FromText("data { batch_size: 1 }")), StatusCode::kInvalidArgument,
+               {"no examples"});
+}
+
+TEST_CASE("Classes are what the files hold, and what the loss says") {
+  TempFolder folder;
+  folder.Write("a.csv", "1,0\n1,1\n");
+  v1::TrainingJob job = Job(1, 4);
+  CHECK(Open(job, folder, 0)->classes() == 2);
+  job.mutable_model()->set_loss(v1::LOSS_LOGISTIC);
+  CHECK(Open(job, folder, 0)->classes() == 2);
+  job.mutable_model()->set_loss(v1::LOSS_SQUARED);
+  CHECK(Open(job, folder, 0)->classes() == 0);
+}
+
+}  // namespace
+}  // namespace leeway

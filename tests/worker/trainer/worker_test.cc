@@ -1,0 +1,305 @@
+// A whole worker against servers and a coordinator of the test's own.
+#include "worker/worker.h"
+
+#include <atomic>
+#include <future>
+#include <limits>
+#include <string>
+
+#include "common/blocks.h"
+#include "config/job.h"
+#include "config/length.h"
+#include "tests/catch.h"
+#include "tests/worker/client/fake_coordinator.h"
+#include "tests/worker/client/fake_servers.h"
+
+namespace leeway {
+namespace {
+
+using testing::FakeCoordinator;
+using testing::FakeModel;
+using testing::FakeRequest;
+
+// Ten steps an epoch; a linear model of 4 features and 2 classes.
+constexpr char kJob[] = R"(
+apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {name: test, seed: 3}
+model: {layers: [{dense: {units: 2}}], loss: softmax_cross_entropy}
+data:
+  train: {type: generator, examples: 80, shape: [4], noise: 0.1}
+  test: {type: generator, examples: 50, shape: [4], noise: 0.1, split: 1}
+  batch_size: 8
+exchange: {type: gradient}
+consistency: {mode: sync}
+update: {type: sgd, learning_rate: 0.1}
+stop: {clocks: 6}
+limits: {lease_seconds: 0.5}
+)";
+constexpr uint64_t kTotal = 10;
+
+struct Rig {
+  explicit Rig(std::vector<std::string> sets = {}) {
+    auto parsed = ParseJob(kJob, "test.yaml", {.sets = std::move(sets), .environment = {}});
+    REQUIRE(parsed.ok());
+    model = std::make_shared<FakeModel>(*BlockLayout::FromWire(kTotal, 2, 4));
+    model->needs_initialize = true;
+    auto& reply = coordinator.registration;
+    *reply.mutable_job() = *parsed;
+    reply.set_job_id(7);
+    reply.set_incarnation(1);
+    reply.add_servers("a:1");
+    reply.add_servers("b:2");
+    reply.mutable_schema()->set_total(kTotal);
+    reply.mutable_schema()->set_trained(kTotal);
+    reply.set_block_elements(4);
+    *reply.mutable_length() = ComputeLength(*parsed, 10);
+  }
+
+  WorkerEnd Run() {
+    WorkerOptions options;
+    options.coordinator = coordinator.address();
+    options.rank = coordinator.registration.rank();
+    options.data_dir = "/nonexistent";
+    options.nonce = 1;
+    options.transport = testing::Reach(model);
+    options.sleep = [this](Duration pause) { slept += pause; };
+    return RunWorker(options);
+  }
+
+  int Sent(const std::string& method) const {
+    int count = 0;
+    for (const FakeRequest& request : model->requests()) count += request.method == method;
+    return count;
+  }
+
+  FakeCoordinator coordinator;
+  std::shared_ptr<FakeModel> model;
+  Duration slept{};
+};
+
+TEST_CASE("A worker initialises, trains every clock, evaluates and leaves") {
+  Rig rig({"evaluation.every.clocks=4"});
+  const WorkerEnd end = rig.Run();
+  REQUIRE(end.status.ok());
+  CHECK(end.exit == WorkerExit::kDone);
+  CHECK(rig.Sent("Initialize") == 3);
+  CHECK(rig.Sent("PushPull") == 6 * 3);
+  REQUIRE(rig.coordinator.leaves().size() == 1);
+  CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_FINISHED);
+  CHECK(rig.coordinator.leaves()[0].clock() == 6);
+
+  uint64_t steps = 0, examples = 0;
+  std::vector<v1::EvaluationMetrics> evaluations;
+  for (const auto& beat : rig.coordinator.heartbeats()) {
+    for (const auto& metrics : beat.steps()) {
+      steps += metrics.steps();
+      examples += metrics.examples();
+      CHECK(metrics.train_loss() > 0);
+    }
+    evaluations.insert(evaluations.end(), beat.evaluations().begin(), beat.evaluations().end());
+  }
+  CHECK(steps == 6);
+  CHECK(examples == 48);
+  REQUIRE(evaluations.size() == 2);
+  CHECK(evaluations[0].clock() == 4);
+  CHECK(evaluations[0].epoch() == Approx(0.4));
+  CHECK(evaluations[1].clock() == 6);
+  CHECK(evaluations[1].examples() == 50);
+  CHECK(evaluations[1].test_loss() < evaluations[0].test_loss());
+  CHECK(evaluations[1].has_test_accuracy());
+  CHECK(rig.coordinator.registrations().back().steps_per_epoch() == 10);
+}
+
+TEST_CASE("A restarted worker goes on where the servers say") {
+  Rig rig;
+  rig.model->needs_initialize = false;
+  rig.model->attach_clock = 4;
+  CHECK(rig.Run().exit == WorkerExit::kDone);
+  CHECK(rig.Sent("Initialize") == 0);
+  CHECK(rig.Sent("PushPull") == 2 * 3);
+  for (const FakeRequest& request : rig.model->requests()) {
+    if (request.method == "PushPull") CHECK(request.header.clock() >= 4);
+  }
+}
+
+TEST_CASE("Only rank 0 initialises and evaluates") {
+  Rig rig({"workers.count=2"});
+  rig.coordinator.registration.set_rank(1);
+  CHECK(rig.Run().exit == WorkerExit::kDone);
+  CHECK(rig.Sent("Initialize") == 0);
+  for (const auto& beat : rig.coordinator.heartbeats()) CHECK(beat.evaluations().empty());
+}
+
+TEST_CASE("A requested stop is asked for between two exchanges and kept to") {
+  Rig rig;
+  rig.coordinator.stop_at = 3;
+  rig.coordinator.on_heartbeat = [&](const v1::HeartbeatRequest&, v1::HeartbeatReply& reply) {
+    reply.set_stop_requested(true);
+  };
+  // The first exchange waits until the worker must have heard.
+  rig.model->script = [&](const FakeRequest& request) {
+    if (request.method == "PushPull") rig.coordinator.WaitForHeartbeats(2);
+    return absl::OkStatus();
+  };
+  CHECK(rig.Run().exit == WorkerExit::kDone);
+  REQUIRE(rig.coordinator.stops().size() == 1);
+  REQUIRE(rig.coordinator.leaves().size() == 1);
+  CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
+  CHECK(rig.coordinator.leaves()[0].clock() == 3);
+}
+
+TEST_CASE("An exchange in flight beyond the end is broken off") {
+  Rig rig(
+      {"exchange={type: delta, local_steps: 1, optimizer: {type: sgd, learning_rate: 0.1, "
+       "momentum: 0.9}}"});
+  rig.coordinator.registration.set_save_state(true);
+  std::atomic<bool> in_flight{false};
+  std::promise<void> over;
+  auto gate = over.get_future().share();
+  rig.model->script = [&](const FakeRequest& request) {
+    if (request.method != "PushPull" || request.header.clock() < 2) return absl::OkStatus();
+    in_flight = true;
+    gate.wait();
+    return absl::UnavailableError("waiting for worker 1");
+  };
+  std::atomic<bool> told{false};
+  rig.coordinator.on_heartbeat = [&](const v1::HeartbeatRequest&, v1::HeartbeatReply& reply) {
+    if (!in_flight) return;
+    reply.set_stop_requested(true);
+    reply.set_stop_at(2);
+    // The last heartbeat comes when the worker has stopped.
+    if (told.exchange(true)) over.set_value();
+  };
+  const WorkerEnd end = rig.Run();
+  CHECK(end.exit == WorkerExit::kDone);
+  REQUIRE(rig.coordinator.leaves().size() == 1);
+  CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
+  CHECK(rig.coordinator.leaves()[0].clock() == 2);
+  CHECK(rig.coordinator.saved().count(2) == 1);
+}
+
+TEST_CASE("Training that diverges fails the job, saying who and when") {
+  Rig rig;
+  rig.model->needs_initialize = false;
+  rig.model->set_weights(std::vector<float>(kTotal, std::numeric_limits<float>::infinity()));
+  const WorkerEnd end = rig.Run();
+  CHECK(end.exit == WorkerExit::kPermanent);
+  REQUIRE(rig.coordinator.leaves().size() == 1);
+  CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_FAILED);
+  CHECK_THAT(rig.coordinator.leaves()[0].message(), Catch::Contains("worker 0, clock 0"));
+  CHECK(rig.Sent("PushPull") == 0);
+}
+
+TEST_CASE("A worker that a newer life has replaced steps back without a word") {
+  Rig rig;
+  rig.model->script = [](const FakeRequest& request) {
+    return request.method == "PushPull" ? absl::AbortedError("a newer life of worker 0 exists")
+                                        : absl::OkStatus();
+  };
+  CHECK(rig.Run().exit == WorkerExit::kReplaced);
+  CHECK(rig.coordinator.leaves().empty());
+
+  Rig beaten;
+  beaten.coordinator.refuse = [](const std::string& method) {
+    return method == "Heartbeat" ? absl::AbortedError("a newer life exists") : absl::OkStatus();
+  };
+  beaten.model->script = [&](const FakeRequest& request) {
+    // Keeps the worker until its heartbeat is refused.
+    if (request.method == "PushPull") return absl::UnavailableError("waiting for worker 1");
+    return absl::OkStatus();
+  };
+  beaten.coordinator.registration.mutable_job()->mutable_limits()->set_exchange_seconds(1e9);
+  CHECK(beaten.Run().exit == WorkerExit::kReplaced);
+  CHECK(beaten.coordinator.leaves().empty());
+}
+
+TEST_CASE("A worker that was somewhere else than it thought may be restarted") {
+  Rig rig;
+  rig.model->script = [](const FakeRequest& request) {
+    return request.method == "PushPull" ? absl::FailedPreconditionError("clock skipped")
+                                        : absl::OkStatus();
+  };
+  CHECK(rig.Run().exit == WorkerExit::kRestart);
+  CHECK(rig.coordinator.leaves().empty());
+}
+
+TEST_CASE("What a worker keeps is handed in at every cut and at the end, and taken up again") {
+  const std::string delta =
+      "exchange={type: delta, local_steps: 1, optimizer: {type: sgd, learning_rate: 0.1, "
+      "momentum: 0.9}}";
+  Rig rig({delta, "stop.clocks=5"});
+  rig.coordinator.registration.set_save_state(true);
+  rig.coordinator.registration.set_cut_every(2);
+  REQUIRE(rig.Run().exit == WorkerExit::kDone);
+  const auto saved = rig.coordinator.saved();
+  REQUIRE(saved.size() == 3);
+  CHECK(saved.count(2) == 1);
+  CHECK(saved.count(4) == 1);
+  CHECK(saved.count(5) == 1);
+
+  // Resumed from clock 4 with the weights of then, the last clock ends the same.
+  const auto weights_at = [&](uint64_t clock) {
+    std::vector<float> weights(kTotal);
+    for (const FakeRequest& request : rig.model->requests()) {
+      const ElementRange range = rig.model->layout().Range(request.header.block());
+      for (size_t i = 0; i < request.values.size(); ++i) {
+        if (request.method == "Initialize") weights[range.offset + i] = request.values[i];
+        if (request.method == "PushPull" && request.header.clock() < clock) {
+          weights[range.offset + i] -= request.values[i];
+        }
+      }
+    }
+    return weights;
+  };
+  Rig resumed({delta, "stop.clocks=5"});
+  resumed.coordinator.registration.set_save_state(true);
+  resumed.coordinator.registration.set_resumed(true);
+  resumed.coordinator.state.emplace();
+  resumed.coordinator.state->set_clock(4);
+  resumed.coordinator.state->set_data(saved.at(4));
+  resumed.model->needs_initialize = false;
+  resumed.model->attach_clock = 4;
+  resumed.model->set_weights(weights_at(4));
+  REQUIRE(resumed.Run().exit == WorkerExit::kDone);
+  CHECK(resumed.model->weights() == rig.model->weights());
+  CHECK(resumed.coordinator.saved().at(5) == saved.at(5));
+}
+
+TEST_CASE("A cut at the very end is handed in once") {
+  Rig rig(
+      {"exchange={type: elastic, alpha: 0.5, every: 1, optimizer: {type: sgd, learning_rate: "
+       "0.1}}",
+       "stop.clocks=4", "update=null"});
+  rig.coordinator.registration.set_save_state(true);
+  rig.coordinator.registration.set_cut_every(2);
+  REQUIRE(rig.Run().exit == WorkerExit::kDone);
+  CHECK(rig.coordinator.calls("SaveWorkerState") == 2);
+}
+
+TEST_CASE("Emulated slowness is slept, and changes no result") {
+  Rig plain, slow({"workers.emulate.step_milliseconds=1000"});
+  REQUIRE(plain.Run().exit == WorkerExit::kDone);
+  REQUIRE(slow.Run().exit == WorkerExit::kDone);
+  CHECK(slow.slept > std::chrono::seconds(5));
+  CHECK(slow.slept <= std::chrono::seconds(6));
+  CHECK(plain.slept == Duration::zero());
+  CHECK(slow.model->weights() == plain.model->weights());
+}
+
+TEST_CASE("Wrong data and wrong ranks end before the registration") {
+  Rig rig({"data.train={type: csv, files: [absent.csv]}", "data.test={type: csv, files: [a.csv]}"});
+  WorkerEnd end = rig.Run();
+  CHECK(end.exit == WorkerExit::kPermanent);
+  CHECK_THAT(std::string(end.status.message()), Catch::Contains("absent.csv"));
+
+  Rig two;
+  two.coordinator.registration.set_rank(2);
+  end = two.Run();
+  CHECK(end.exit == WorkerExit::kPermanent);
+  CHECK_THAT(std::string(end.status.message()), Catch::Contains("--rank 2"));
+  CHECK(two.coordinator.calls("RegisterWorker") == 1);
+}
+
+}  // namespace
+}  // namespace leeway

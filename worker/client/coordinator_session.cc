@@ -1,0 +1,290 @@
+#include "worker/client/coordinator_session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "common/grpc_status.h"
+#include "common/protocol.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// The coordinator answers at once, but a registration is held until somebody is missing for long.
+constexpr Duration kAttempt = std::chrono::seconds(20);
+// A heartbeat that takes longer is as good as lost; the next one says the same.
+constexpr Duration kHeartbeatAttempt = std::chrono::seconds(5);
+// How long a worker that has something to say to an unreachable coordinator stays.
+constexpr Duration kSaveWithin = std::chrono::seconds(60);
+constexpr Duration kLeaveWithin = std::chrono::seconds(10);
+// Of a state's stream.
+constexpr size_t kChunkBytes = 1 << 20;
+
+RetryLimits Within(Duration total, const char* name) {
+  RetryLimits limits;
+  limits.total = total;
+  limits.total_name = name;
+  return limits;
+}
+
+std::chrono::system_clock::time_point After(Duration delay) {
+  return std::chrono::system_clock::now() +
+         std::chrono::duration_cast<std::chrono::system_clock::duration>(delay);
+}
+
+}  // namespace
+
+CoordinatorSession::CoordinatorSession(std::shared_ptr<grpc::Channel> channel, Options options)
+    : options_(std::move(options)), stub_(v1::Coordinator::NewStub(std::move(channel))) {}
+
+CoordinatorSession::~CoordinatorSession() { EndHeartbeats(); }
+
+absl::Status CoordinatorSession::Call(
+    const std::string& what, const RetryLimits& limits,
+    const std::function<grpc::Status(grpc::ClientContext&)>& attempt) {
+  uint64_t number;
+  {
+    MutexLock lock(mutex_);
+    number = ++calls_;
+  }
+  RetryCore core(limits, RandomStream(options_.nonce, RandomPurpose::kRetry, {number}));
+  const Time began = std::chrono::steady_clock::now();
+  std::string logged;
+  while (true) {
+    const Time now = std::chrono::steady_clock::now();
+    grpc::ClientContext context;
+    context.set_deadline(After(std::clamp<Duration>(limits.total - (now - began),
+                                                    std::chrono::milliseconds(1), kAttempt)));
+    const absl::Status status = FromGrpc(attempt(context));
+    if (status.ok()) return status;
+    const Time end = std::chrono::steady_clock::now();
+    const RetryDecision decision = core.OnFailure(status, end - now, end - began);
+    if (!decision.error.ok()) {
+      return Annotate(decision.error, absl::StrCat(what, " (coordinator ", options_.address, ")"));
+    }
+    if (std::string text(status.message()); text != logged) {
+      spdlog::info("{}: {}", what, text);
+      logged = std::move(text);
+    }
+    if (decision.delay > Duration::zero()) options_.sleep(decision.delay);
+  }
+}
+
+absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
+    const v1::RegisterWorkerRequest& request, const std::string& what, Duration limit) {
+  v1::RegisterWorkerReply reply;
+  RETURN_IF_ERROR(
+      Call(what, Within(limit, "limits.start_seconds"), [&](grpc::ClientContext& context) {
+        return stub_->RegisterWorker(&context, request, &reply);
+      }));
+  return reply;
+}
+
+absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::FetchJob(std::optional<uint32_t> rank,
+                                                                     Duration limit) {
+  v1::RegisterWorkerRequest request;
+  *request.mutable_build() = ThisBuild();
+  if (rank.has_value()) request.set_rank(*rank);
+  request.set_host(options_.host);
+  request.set_pid(options_.pid);
+  request.set_nonce(options_.nonce);
+  request.set_job_only(true);
+  return SendRegister(request, "asking for the job", limit);
+}
+
+absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::Register(
+    v1::RegisterWorkerRequest request, Duration limit) {
+  *request.mutable_build() = ThisBuild();
+  request.set_host(options_.host);
+  request.set_pid(options_.pid);
+  request.set_nonce(options_.nonce);
+  ASSIGN_OR_RETURN(v1::RegisterWorkerReply reply, SendRegister(request, "registering", limit));
+  job_ = reply.job_id();
+  rank_ = reply.rank();
+  incarnation_ = reply.incarnation();
+  return reply;
+}
+
+void CoordinatorSession::StartHeartbeats(Duration every, Listener listener) {
+  every_ = every;
+  listener_ = std::move(listener);
+  heartbeats_ = std::thread([this] { HeartbeatLoop(); });
+}
+
+void CoordinatorSession::EndHeartbeats() {
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    changed_.NotifyAll();
+  }
+  if (heartbeats_.joinable()) heartbeats_.join();
+}
+
+void CoordinatorSession::HeartbeatLoop() {
+  while (true) {
+    const absl::Status status = Beat();
+    if (!status.ok() && !IsRetryable(status.code())) {
+      if (listener_.on_refused) listener_.on_refused(Annotate(status, "heartbeat"));
+      return;
+    }
+    const Time next = std::chrono::steady_clock::now() + every_;
+    MutexLock lock(mutex_);
+    while (!ending_ && changed_.WaitUntil(mutex_, next)) {
+    }
+    if (ending_) return;
+  }
+}
+
+v1::HeartbeatRequest CoordinatorSession::MakeHeartbeat(
+    std::vector<v1::EvaluationMetrics>& evaluations) {
+  v1::HeartbeatRequest request;
+  request.set_job(job_);
+  request.set_rank(rank_);
+  request.set_incarnation(incarnation_);
+  request.set_clock(clock_);
+  for (v1::StepMetrics& record : steps_.Take()) *request.add_steps() = std::move(record);
+  evaluations.swap(evaluations_);
+  for (const v1::EvaluationMetrics& record : evaluations) *request.add_evaluations() = record;
+  return request;
+}
+
+absl::Status CoordinatorSession::Beat() {
+  std::vector<v1::EvaluationMetrics> evaluations;
+  v1::HeartbeatRequest request;
+  {
+    MutexLock lock(mutex_);
+    request = MakeHeartbeat(evaluations);
+  }
+  if (listener_.waiting) request.set_waiting(listener_.waiting());
+  grpc::ClientContext context;
+  context.set_deadline(After(kHeartbeatAttempt));
+  v1::HeartbeatReply reply;
+  const absl::Status status = FromGrpc(stub_->Heartbeat(&context, request, &reply));
+  if (status.ok()) {
+    TakeHeartbeatReply(reply);
+    return status;
+  }
+  // Without an answer nothing is known to have arrived: the records go out again.
+  MutexLock lock(mutex_);
+  steps_.PutBack({request.steps().begin(), request.steps().end()});
+  evaluations_.insert(evaluations_.begin(), evaluations.begin(), evaluations.end());
+  return status;
+}
+
+void CoordinatorSession::TakeHeartbeatReply(const v1::HeartbeatReply& reply) {
+  bool changed = false;
+  {
+    MutexLock lock(mutex_);
+    stop_requested_ |= reply.stop_requested();
+    changed = reply.has_stop_at() && stop_at_ != reply.stop_at();
+    if (changed) stop_at_ = reply.stop_at();
+  }
+  if (changed && listener_.on_stop_at) listener_.on_stop_at(reply.stop_at());
+}
+
+void CoordinatorSession::SetClock(uint64_t clock) {
+  MutexLock lock(mutex_);
+  clock_ = clock;
+}
+
+void CoordinatorSession::Report(const v1::StepMetrics& metrics) {
+  const Time now = std::chrono::steady_clock::now();
+  MutexLock lock(mutex_);
+  steps_.Add(metrics, now);
+}
+
+void CoordinatorSession::Report(const v1::EvaluationMetrics& metrics) {
+  MutexLock lock(mutex_);
+  evaluations_.push_back(metrics);
+}
+
+bool CoordinatorSession::stop_requested() const {
+  MutexLock lock(mutex_);
+  return stop_requested_;
+}
+
+absl::StatusOr<uint64_t> CoordinatorSession::StopAt(uint64_t clock) {
+  v1::StopAtRequest request;
+  request.set_job(job_);
+  request.set_rank(rank_);
+  request.set_incarnation(incarnation_);
+  request.set_clock(clock);
+  v1::StopAtReply reply;
+  RETURN_IF_ERROR(
+      Call("asking where to stop", Within(kSaveWithin, "the limit"),
+           [&](grpc::ClientContext& context) { return stub_->StopAt(&context, request, &reply); }));
+  return reply.stop_at();
+}
+
+absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::string& state) {
+  const auto attempt = [&](grpc::ClientContext& context) {
+    v1::SaveWorkerStateReply reply;
+    auto writer = stub_->SaveWorkerState(&context, &reply);
+    v1::WorkerStateChunk chunk;
+    chunk.set_job(job_);
+    chunk.set_rank(rank_);
+    chunk.set_incarnation(incarnation_);
+    chunk.set_clock(clock);
+    for (size_t position = 0; position == 0 || position < state.size(); position += kChunkBytes) {
+      chunk.set_data(state.substr(position, kChunkBytes));
+      // A broken stream says why in Finish().
+      if (!writer->Write(chunk)) break;
+      chunk.Clear();
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  };
+  return Call(absl::StrCat("saving the worker's state at clock ", clock),
+              Within(kSaveWithin, "the limit"), attempt);
+}
+
+absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
+  WorkerState state;
+  const auto attempt = [&](grpc::ClientContext& context) {
+    v1::LoadWorkerStateRequest request;
+    request.set_job(job_);
+    request.set_rank(rank_);
+    state = {};
+    auto reader = stub_->LoadWorkerState(&context, request);
+    v1::WorkerStateChunk chunk;
+    for (bool first = true; reader->Read(&chunk); first = false) {
+      if (first) state.clock = chunk.clock();
+      state.bytes += chunk.data();
+    }
+    return reader->Finish();
+  };
+  RETURN_IF_ERROR(Call("loading the worker's state", Within(kSaveWithin, "the limit"), attempt));
+  return state;
+}
+
+absl::Status CoordinatorSession::Leave(v1::LeaveReason reason, uint64_t clock,
+                                       const std::string& message) {
+  EndHeartbeats();
+  SetClock(clock);
+  // The last metrics; without them it leaves all the same.
+  Beat().IgnoreError();
+  v1::LeaveRequest request;
+  request.set_job(job_);
+  request.set_rank(rank_);
+  request.set_incarnation(incarnation_);
+  request.set_clock(clock);
+  request.set_reason(reason);
+  request.set_message(message);
+  const absl::Status status =
+      Call("leaving", Within(kLeaveWithin, "the limit"), [&](grpc::ClientContext& context) {
+        v1::LeaveReply reply;
+        return stub_->Leave(&context, request, &reply);
+      });
+  if (reason == v1::LEAVE_FINISHED && absl::IsDeadlineExceeded(status)) {
+    spdlog::warn("{}", std::string(status.message()));
+    return absl::OkStatus();
+  }
+  return status;
+}
+
+}  // namespace leeway

@@ -1,0 +1,126 @@
+// A worker's membership in its job: registration, heartbeats, the orderly end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "leeway/v1/coordinator.grpc.pb.h"
+#include "worker/client/metrics_queue.h"
+#include "worker/client/retry_core.h"
+
+namespace leeway {
+
+// What a worker kept between clocks, as it was at one.
+struct WorkerState {
+  uint64_t clock = 0;
+  std::string bytes;
+};
+
+// Thread-safe after Register(). Calls are sent again while the coordinator cannot be reached.
+class CoordinatorSession {
+ public:
+  struct Options {
+    // For messages and the log.
+    std::string address;
+    std::string host;
+    uint32_t pid = 0;
+    // Drawn when the process starts; tells a retry from a new life.
+    uint64_t nonce = 0;
+    std::function<void(Duration)> sleep = [](Duration d) { std::this_thread::sleep_for(d); };
+  };
+
+  // What heartbeats bring, on the heartbeats' thread.
+  struct Listener {
+    // What the worker waits for, in words; empty: it computes.
+    std::function<std::string()> waiting;
+    // The clock at which to stop is known, or has changed (a failing job stops earlier).
+    std::function<void(uint64_t stop_at)> on_stop_at;
+    // The coordinator has given up this life of the rank: stop. The last heartbeat; once.
+    std::function<void(const absl::Status& why)> on_refused;
+  };
+
+  CoordinatorSession(std::shared_ptr<grpc::Channel> channel, Options options);
+  // Ends the heartbeats; says nothing to the coordinator, which takes the rank for lost.
+  ~CoordinatorSession();
+
+  // The resolved job, before anything else is known. Waits for the coordinator for `limit`.
+  absl::StatusOr<v1::RegisterWorkerReply> FetchJob(std::optional<uint32_t> rank, Duration limit);
+  // Waits for all other workers and servers for `limit` (the job's limits.start_seconds), logging
+  // whom it waits for. Fills in host, pid and build. Nothing else may run meanwhile.
+  absl::StatusOr<v1::RegisterWorkerReply> Register(v1::RegisterWorkerRequest request,
+                                                   Duration limit);
+
+  // From now on the lease is kept and metrics go out, every `every`. Once.
+  void StartHeartbeats(Duration every, Listener listener);
+  // The listener is not called any more when it returns.
+  void EndHeartbeats();
+
+  // Exchanges completed.
+  void SetClock(uint64_t clock);
+  void Report(const v1::StepMetrics& metrics);
+  void Report(const v1::EvaluationMetrics& metrics);
+  // A stop was asked for: ask StopAt before the next exchange.
+  bool stop_requested() const;
+
+  // At which clock to stop, standing at `clock` between two exchanges.
+  absl::StatusOr<uint64_t> StopAt(uint64_t clock);
+
+  // Hands in what the worker keeps, for the cut at `clock`.
+  absl::Status SaveWorkerState(uint64_t clock, const std::string& state);
+  // The worker's part of the checkpoint that the job was resumed from; NOT_FOUND if there is none.
+  absl::StatusOr<WorkerState> LoadWorkerState();
+
+  // Ends the heartbeats, hands in the last metrics, and leaves for good. An unreachable coordinator
+  // is no error to one who has finished: the job may be over.
+  absl::Status Leave(v1::LeaveReason reason, uint64_t clock, const std::string& message);
+
+ private:
+  // Sends until answered or `limits.total` is over. `what` is for messages.
+  absl::Status Call(const std::string& what, const RetryLimits& limits,
+                    const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
+  absl::StatusOr<v1::RegisterWorkerReply> SendRegister(const v1::RegisterWorkerRequest& request,
+                                                       const std::string& what, Duration limit);
+  void HeartbeatLoop();
+  // One heartbeat.
+  absl::Status Beat();
+  v1::HeartbeatRequest MakeHeartbeat(std::vector<v1::EvaluationMetrics>& evaluations)
+      REQUIRES(mutex_);
+  void TakeHeartbeatReply(const v1::HeartbeatReply& reply);
+
+  // Constant after construction.
+  const Options options_;
+  const std::unique_ptr<v1::Coordinator::Stub> stub_;
+  // Constant after Register().
+  uint64_t job_ = 0;
+  uint32_t rank_ = 0;
+  uint64_t incarnation_ = 0;
+  // Constant after StartHeartbeats().
+  Duration every_{};
+  Listener listener_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  MetricsQueue steps_ GUARDED_BY(mutex_);
+  std::vector<v1::EvaluationMetrics> evaluations_ GUARDED_BY(mutex_);
+  uint64_t clock_ GUARDED_BY(mutex_) = 0;
+  bool stop_requested_ GUARDED_BY(mutex_) = false;
+  std::optional<uint64_t> stop_at_ GUARDED_BY(mutex_);
+  bool ending_ GUARDED_BY(mutex_) = false;
+  uint64_t calls_ GUARDED_BY(mutex_) = 0;
+
+  std::thread heartbeats_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,45 @@
+#include "worker/client/metrics_queue.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace leeway {
+
+void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record) {
+  const auto examples = static_cast<double>(record.examples() + more.examples());
+  if (examples > 0) {
+    record.set_train_loss((record.train_loss() * static_cast<double>(record.examples()) +
+                           more.train_loss() * static_cast<double>(more.examples())) /
+                          examples);
+  }
+  record.set_clock(more.clock());
+  record.set_epoch(more.epoch());
+  record.set_learning_rate(more.learning_rate());
+  record.set_steps(record.steps() + more.steps());
+  record.set_examples(record.examples() + more.examples());
+  record.set_staleness(std::max(record.staleness(), more.staleness()));
+  record.set_data_seconds(record.data_seconds() + more.data_seconds());
+  record.set_compute_seconds(record.compute_seconds() + more.compute_seconds());
+  record.set_exchange_seconds(record.exchange_seconds() + more.exchange_seconds());
+}
+
+void MetricsQueue::Add(const v1::StepMetrics& metrics, Time now) {
+  const bool room = records_.size() < kRecordsMax;
+  if (records_.empty() || (now - last_began_ >= kMergeWithin && room)) {
+    records_.push_back(metrics);
+    last_began_ = now;
+  } else {
+    MergeMetrics(metrics, records_.back());
+  }
+}
+
+std::vector<v1::StepMetrics> MetricsQueue::Take() { return std::exchange(records_, {}); }
+
+void MetricsQueue::PutBack(std::vector<v1::StepMetrics> records) {
+  records.insert(records.end(), std::make_move_iterator(records_.begin()),
+                 std::make_move_iterator(records_.end()));
+  records_ = std::move(records);
+}
+
+}  // namespace leeway

@@ -1,0 +1,37 @@
+#include "worker/evaluate.h"
+
+#include <algorithm>
+
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// Examples at a time: large enough for full speed, small enough that the activations of a CNN stay
+// within tens of megabytes.
+constexpr size_t kBatch = 256;
+
+}  // namespace
+
+absl::StatusOr<v1::EvaluationMetrics> Evaluate(Model& model, const Dataset& test, v1::Loss loss,
+                                               std::span<const float> weights) {
+  Model::Evaluation sum;
+  Batch batch;
+  for (size_t first = 0; first < test.size(); first += kBatch) {
+    test.CopyBatch(first, std::min(kBatch, test.size() - first), batch);
+    ASSIGN_OR_RETURN(const Model::Evaluation part, model.Evaluate(batch, weights));
+    sum.loss_sum += part.loss_sum;
+    sum.correct += part.correct;
+    sum.examples += part.examples;
+  }
+  v1::EvaluationMetrics metrics;
+  const auto examples = static_cast<double>(std::max<uint64_t>(sum.examples, 1));
+  metrics.set_examples(sum.examples);
+  metrics.set_test_loss(sum.loss_sum / examples);
+  if (loss != v1::LOSS_SQUARED) {
+    metrics.set_test_accuracy(static_cast<double>(sum.correct) / examples);
+  }
+  return metrics;
+}
+
+}  // namespace leeway

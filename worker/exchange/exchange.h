@@ -1,0 +1,79 @@
+// The first knob: what a worker sends to the servers, and how often. One file a choice
+// (gradient.cc, delta.cc, elastic.cc); make.cc is the one place that lists them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/client/parameter_client.h"
+#include "worker/exchange/step_runner.h"
+
+namespace leeway {
+
+// What an exchange works with. References outlive it.
+struct ExchangeContext {
+  const v1::TrainingJob& job;
+  const v1::ModelSchema& schema;
+  const v1::JobLength& length;
+  uint32_t rank = 0;
+  ParameterClient& client;
+  StepRunner& steps;
+  std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
+};
+
+// One clock's share of the worker's steps.
+struct ClockSpan {
+  uint64_t clock = 0;
+  uint64_t first_step = 0;
+  uint64_t steps = 0;
+};
+
+struct ClockReport {
+  // Over all steps and examples.
+  double loss_sum = 0;
+  uint64_t examples = 0;
+  uint64_t staleness = 0;
+  double learning_rate = 0;
+  double data_seconds = 0;
+  double compute_seconds = 0;
+  double exchange_seconds = 0;
+};
+
+// One worker's. Not thread-safe.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  // Makes ready to run `clock`: reads the weights as a worker starting it may see them. After
+  // LoadState, if there is a state to load.
+  virtual absl::Status Begin(uint64_t clock) = 0;
+
+  // Computes the steps of one clock and exchanges. OUT_OF_RANGE, before anything is sent, for a
+  // loss or values that are not finite, naming worker, clock and tensor; otherwise the client's
+  // errors and the steps'. After an error only SaveState may be called: it gives the state before
+  // the clock.
+  virtual absl::StatusOr<ClockReport> Run(const ClockSpan& span) = 0;
+
+  // What the servers hold, as last read: what is evaluated.
+  virtual std::span<const float> weights() const = 0;
+  // Reads it anew, as it is now, without waiting for anybody. Nothing may run after it but
+  // SaveState.
+  virtual absl::Status ReadLatest() = 0;
+
+  // What the worker keeps between clocks, as bytes (local_state.h); empty where it keeps nothing.
+  virtual std::string SaveState() const { return ""; }
+  // INVALID_ARGUMENT if the bytes are not the state of such an exchange of such a model.
+  virtual absl::Status LoadState(const std::string& bytes) { return absl::OkStatus(); }
+};
+
+absl::StatusOr<std::unique_ptr<Exchange>> MakeExchange(const ExchangeContext& context);
+
+}  // namespace leeway

@@ -1,0 +1,16 @@
+// The constructors of the exchanges, for make.cc; everybody else includes
+// worker/exchange/exchange.h.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "worker/exchange/exchange.h"
+
+namespace leeway {
+
+absl::StatusOr<std::unique_ptr<Exchange>> MakeGradientExchange(const ExchangeContext& context);
+absl::StatusOr<std::unique_ptr<Exchange>> MakeDeltaExchange(const ExchangeContext& context);
+absl::StatusOr<std::unique_ptr<Exchange>> MakeElasticExchange(const ExchangeContext& context);
+
+}  // namespace leeway

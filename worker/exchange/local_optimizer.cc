@@ -1,0 +1,45 @@
+#include "worker/exchange/local_optimizer.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/payload.h"
+#include "common/status.h"
+#include "common/update/apply.h"
+
+namespace leeway {
+
+absl::StatusOr<LocalOptimizer> LocalOptimizer::Make(const v1::Update& update,
+                                                    const v1::ModelSchema& schema,
+                                                    const v1::JobLength& length) {
+  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, MakeUpdateRule(update));
+  return LocalOptimizer(std::move(rule), Schedule::OverSteps(update, length), schema.trained());
+}
+
+LocalOptimizer::LocalOptimizer(std::unique_ptr<UpdateRule> rule, Schedule schedule, size_t trained)
+    : rule_(std::move(rule)), schedule_(std::move(schedule)), trained_(trained) {}
+
+void LocalOptimizer::Apply(uint64_t step, uint64_t number, std::span<const float> contribution,
+                           std::span<float> weights, std::span<FloatBuffer> slots) const {
+  const FloatPayload payload = FloatPayload::Of(contribution);
+  const FloatPayload* const contributions[] = {&payload};
+  const float coefficients[] = {1.0f};
+  std::vector<float*> out;
+  for (FloatBuffer& slot : slots) out.push_back(slot.data());
+  const std::vector<const float*> in(out.begin(), out.end());
+
+  BlockUpdate update;
+  update.rule = rule_.get();
+  update.step = {LearningRate(step), number};
+  update.contributions = contributions;
+  update.coefficients = coefficients;
+  update.count = weights.size();
+  update.trained = trained_;
+  update.weights_in = weights.data();
+  update.weights_out = weights.data();
+  update.slots_in = in;
+  update.slots_out = out;
+  ApplyUpdate(update);
+}
+
+}  // namespace leeway

@@ -1,0 +1,32 @@
+// What a worker keeps between clocks, and its bytes in a checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/buffer.h"
+
+namespace leeway {
+
+struct LocalState {
+  // Updates made by the local optimizer: Adam's t - 1.
+  uint64_t updates = 0;
+  // Local weights, then the optimizer's slots: each of the model's whole size.
+  std::vector<FloatBuffer> vectors;
+
+  // `count` zeroed vectors of `size` elements.
+  static LocalState Zeros(size_t count, size_t size);
+  // Of a state of the same shape.
+  void CopyFrom(const LocalState& other);
+};
+
+// Bytes, all little-endian: "LWST", uint32 version (1), uint64 updates, uint64 number of vectors,
+// uint64 elements of each, then the vectors' float32 values.
+std::string SerializeState(const LocalState& state);
+// Into a state of the same shape. INVALID_ARGUMENT, and nothing changed, for bytes of another
+// shape, version or length, or values that are not finite.
+absl::Status ParseState(const std::string& bytes, LocalState& state);
+
+}  // namespace leeway

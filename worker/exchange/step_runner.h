@@ -1,0 +1,29 @@
+// One training step, as the exchanges see it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+
+namespace leeway {
+
+struct StepResult {
+  // Sum over the examples.
+  double loss_sum = 0;
+  // 0: the worker has no batch at this step.
+  uint64_t examples = 0;
+  double data_seconds = 0;
+  double compute_seconds = 0;
+};
+
+class StepRunner {
+ public:
+  virtual ~StepRunner() = default;
+  // Step `step` (from 0, of this worker) with the given weights: writes the contribution of the
+  // batch (model.h). Both vectors are flat and whole.
+  virtual absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
+                                         std::span<float> contribution) = 0;
+};
+
+}  // namespace leeway

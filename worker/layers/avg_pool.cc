@@ -1,0 +1,36 @@
+#include <memory>
+
+#include "common/status.h"
+#include "worker/layers/pool.h"
+#include "worker/layers/registry.h"
+
+namespace leeway {
+namespace {
+
+// The mean of each window.
+class AvgPoolLayer final : public Layer {
+ public:
+  explicit AvgPoolLayer(const PoolShape& shape)
+      : Layer(shape.input, shape.output()), shape_(shape) {}
+
+  void Forward(const Pass& pass, const float* x, float* y) const override {
+    pass.backend.AvgPoolForward(shape_, pass.batch, x, y);
+  }
+
+  void Backward(const Pass& pass, const float* x, const float* y, float* dy,
+                float* dx) const override {
+    if (dx != nullptr) pass.backend.AvgPoolBackward(shape_, pass.batch, dy, dx);
+  }
+
+ private:
+  const PoolShape shape_;
+};
+
+}  // namespace
+
+LayerOr MakeAvgPool(const v1::Layer& config, const ImageShape& input) {
+  ASSIGN_OR_RETURN(const PoolShape shape, MakePoolShape(config.avg_pool(), input));
+  return std::make_unique<AvgPoolLayer>(shape);
+}
+
+}  // namespace leeway

@@ -1,0 +1,70 @@
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "worker/layers/registry.h"
+
+namespace leeway {
+namespace {
+
+// Ioffe and Szegedy 2015, over the channels of an image or the features of a row. Trains by the
+// batch's own mean and biased variance. The running statistics, for evaluation, are averaged
+// tensors: the contribution to them is old - new, with new = (1 - momentum) old + momentum batch
+// and the batch's unbiased variance.
+class BatchNormLayer final : public Layer {
+ public:
+  BatchNormLayer(const v1::BatchNorm& config, const ImageShape& shape)
+      : Layer(shape, shape),
+        channels_(shape.channels),
+        momentum_(static_cast<float>(config.momentum())),
+        epsilon_(static_cast<float>(config.epsilon())) {}
+
+  std::vector<TensorPlan> tensors() const override {
+    return {{.name = "weight", .shape = {channels_}, .constant = 1},
+            {.name = "bias", .shape = {channels_}},
+            {.name = "running_mean", .shape = {channels_}, .trained = false},
+            {.name = "running_var", .shape = {channels_}, .trained = false, .constant = 1}};
+  }
+
+  // The batch's mean and 1 / standard deviation.
+  size_t saved(size_t batch) const override { return 2 * channels_; }
+
+  void Forward(const Pass& pass, const float* x, float* y) const override {
+    const BatchNormWeights weights{pass.weights[0], pass.weights[1], pass.weights[2],
+                                   pass.weights[3]};
+    if (pass.training) {
+      pass.backend.BatchNormForward(Options(pass), weights, x, pass.saved, pass.contributions[2],
+                                    pass.contributions[3], y);
+    } else {
+      pass.backend.BatchNormInference(Options(pass), weights, x, y);
+    }
+  }
+
+  void Backward(const Pass& pass, const float* x, const float* y, float* dy,
+                float* dx) const override {
+    pass.backend.BatchNormBackward(Options(pass), pass.weights[0], x, pass.saved, dy,
+                                   pass.contributions[0], pass.contributions[1], dx);
+  }
+
+ private:
+  BatchNormOptions Options(const Pass& pass) const {
+    return {pass.batch * (input().elements() / channels_), channels_, momentum_, epsilon_};
+  }
+
+  const size_t channels_;
+  const float momentum_;
+  const float epsilon_;
+};
+
+}  // namespace
+
+LayerOr MakeBatchNorm(const v1::Layer& config, const ImageShape& input) {
+  const v1::BatchNorm& norm = config.batch_norm();
+  if (!(norm.momentum() > 0 && norm.momentum() <= 1 && norm.epsilon() > 0 && norm.epsilon() <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("momentum ", norm.momentum(), " and epsilon ",
+                                                   norm.epsilon(), " must be in (0, 1]"));
+  }
+  return std::make_unique<BatchNormLayer>(norm, input);
+}
+
+}  // namespace leeway

@@ -1,0 +1,30 @@
+#include <memory>
+
+#include "worker/layers/registry.h"
+
+namespace leeway {
+namespace {
+
+// x Phi(x) with the exact Phi: Hendrycks and Gimpel 2016, "Gaussian error linear units",
+// equation 1.
+class GeluLayer final : public Layer {
+ public:
+  explicit GeluLayer(const ImageShape& shape) : Layer(shape, shape) {}
+
+  void Forward(const Pass& pass, const float* x, float* y) const override {
+    pass.backend.GeluForward(pass.batch * input().elements(), x, y);
+  }
+
+  void Backward(const Pass& pass, const float* x, const float* y, float* dy,
+                float* dx) const override {
+    if (dx != nullptr) pass.backend.GeluBackward(pass.batch * input().elements(), x, dy, dx);
+  }
+};
+
+}  // namespace
+
+LayerOr MakeGelu(const v1::Layer& config, const ImageShape& input) {
+  return std::make_unique<GeluLayer>(input);
+}
+
+}  // namespace leeway

@@ -1,0 +1,105 @@
+// What a layer is. One file a layer; registry.h says how they are found.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "leeway/v1/job.pb.h"
+#include "worker/compute/backend.h"
+#include "worker/data/shape.h"
+
+namespace leeway {
+
+// One of a layer's tensors: a range of the model's flat vector.
+struct TensorPlan {
+  // "weight"; the schema says LAYER/weight.
+  std::string name;
+  std::vector<uint64_t> shape;
+  // False: averaged between workers instead (running statistics).
+  bool trained = true;
+  // How it starts; without an initialiser, every element is `constant`.
+  std::optional<v1::Initializer> initializer = std::nullopt;
+  uint64_t fan_in = 0;
+  uint64_t fan_out = 0;
+  float constant = 0;
+
+  uint64_t elements() const {
+    uint64_t product = 1;
+    for (uint64_t side : shape) product *= side;
+    return product;
+  }
+};
+
+// Names every random draw of one worker's step.
+struct Draw {
+  uint64_t seed = 0;
+  uint64_t step = 0;
+  uint32_t rank = 0;
+};
+
+// One batch on its way through one layer. Pointers are device memory.
+struct Pass {
+  Backend& backend;
+  // Examples, at least 1.
+  size_t batch = 0;
+  // False: as evaluated, nothing is remembered.
+  bool training = false;
+  Draw draw;
+  // The layer's place in the model.
+  uint32_t layer = 0;
+  // In the order of Layer::tensors(). Contributions only when training: written whole, by Backward
+  // for trained tensors and by Forward for averaged ones.
+  std::span<const float* const> weights;
+  std::span<float* const> contributions;
+  // Layer::saved() floats that live from Forward to Backward, and Layer::scratch() that live within
+  // either.
+  float* saved = nullptr;
+  float* scratch = nullptr;
+};
+
+// Where a layer's output lies.
+enum class Placement {
+  // In memory of its own.
+  kOwn,
+  // May be in its input's place (y == x, dx == dy); the model gives it its own where others still
+  // read the input.
+  kInPlace,
+  // It is its input, seen in another shape: neither Forward nor Backward is called.
+  kView,
+};
+
+// Immutable once made: what changes is in Pass. Gradients are of the mean loss over the batch.
+class Layer {
+ public:
+  Layer(const ImageShape& input, const ImageShape& output) : input_(input), output_(output) {}
+  virtual ~Layer() = default;
+
+  // Of one example.
+  const ImageShape& input() const { return input_; }
+  const ImageShape& output() const { return output_; }
+
+  virtual std::vector<TensorPlan> tensors() const { return {}; }
+  virtual Placement placement() const { return Placement::kOwn; }
+  // Backward reads y: no later layer may write in its place.
+  virtual bool reads_output() const { return false; }
+  virtual size_t saved(size_t batch) const { return 0; }
+  virtual size_t scratch(const Backend& backend, size_t batch) const { return 0; }
+  // Floating-point operations of one example's forward matrix products.
+  virtual double flops() const { return 0; }
+
+  // x [batch x input] -> y [batch x output].
+  virtual void Forward(const Pass& pass, const float* x, float* y) const = 0;
+  // dy -> dx; dx is null where nobody wants it. dy may be overwritten.
+  virtual void Backward(const Pass& pass, const float* x, const float* y, float* dy,
+                        float* dx) const = 0;
+
+ private:
+  const ImageShape input_;
+  const ImageShape output_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,22 @@
+#include "worker/layers/pool.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "worker/layers/checks.h"
+
+namespace leeway {
+
+absl::StatusOr<PoolShape> MakePoolShape(const v1::Pool& config, const ImageShape& input) {
+  const uint32_t stride = config.has_stride() ? config.stride() : config.size();
+  RETURN_IF_ERROR(CheckRange("size", config.size(), 1, 1024));
+  RETURN_IF_ERROR(CheckRange("stride", stride, 1, 1024));
+  if (config.size() > input.height || config.size() > input.width) {
+    return absl::InvalidArgumentError(absl::StrCat("window size ", config.size(),
+                                                   " is larger than the ", input.height, " x ",
+                                                   input.width, " input"));
+  }
+  return PoolShape{input, config.size(), stride};
+}
+
+}  // namespace leeway

@@ -1,0 +1,47 @@
+#include "worker/layers/registry.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+namespace {
+
+struct Registration {
+  v1::Layer::LayerCase type;
+  LayerOr (*make)(const v1::Layer&, const ImageShape&);
+};
+
+constexpr Registration kRegistry[] = {
+    {v1::Layer::kDense, MakeDense},          //
+    {v1::Layer::kConv2D, MakeConv2d},        //
+    {v1::Layer::kMaxPool, MakeMaxPool},      //
+    {v1::Layer::kAvgPool, MakeAvgPool},      //
+    {v1::Layer::kRelu, MakeRelu},            //
+    {v1::Layer::kGelu, MakeGelu},            //
+    {v1::Layer::kTanh, MakeTanh},            //
+    {v1::Layer::kBatchNorm, MakeBatchNorm},  //
+    {v1::Layer::kDropout, MakeDropout},      //
+    {v1::Layer::kFlatten, MakeFlatten},      //
+};
+
+}  // namespace
+
+std::string LayerType(const v1::Layer& config) {
+  const auto* field = v1::Layer::descriptor()->FindFieldByNumber(config.layer_case());
+  return field == nullptr ? "" : field->name();
+}
+
+LayerOr MakeLayer(const v1::Layer& config, const ImageShape& input) {
+  if (config.layer_case() == v1::Layer::LAYER_NOT_SET) {
+    return absl::InvalidArgumentError("no layer type is given");
+  }
+  for (const Registration& entry : kRegistry) {
+    if (entry.type == config.layer_case()) return entry.make(config, input);
+  }
+  return absl::UnimplementedError(
+      absl::StrCat("layer type ", LayerType(config), " is not in worker/layers/registry.cc"));
+}
+
+}  // namespace leeway

@@ -1,0 +1,39 @@
+// Which layers there are. A layer of one's own is
+//   1. a message in the oneof of proto/leeway/v1/job.proto's Layer: its name there is its `type` in
+//   YAML,
+//   2. one file in this folder with a class and a function like those below (tanh.cc is a short one
+//   to start from),
+//   3. the function's name here, and its line in registry.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/layers/layer.h"
+
+namespace leeway {
+
+using LayerOr = absl::StatusOr<std::unique_ptr<Layer>>;
+
+// The layer that `config` describes, for examples of shape `input`. INVALID_ARGUMENT where it does
+// not fit: the message says what is wrong, the caller adds which layer it is.
+LayerOr MakeLayer(const v1::Layer& config, const ImageShape& input);
+
+// Its type as the YAML says it, such as conv2d; empty if none is set.
+std::string LayerType(const v1::Layer& config);
+
+// The factories, called by MakeLayer for the types that they are registered for.
+LayerOr MakeDense(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeConv2d(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeMaxPool(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeAvgPool(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeRelu(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeGelu(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeTanh(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeBatchNorm(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeDropout(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeFlatten(const v1::Layer& config, const ImageShape& input);
+
+}  // namespace leeway

@@ -1,0 +1,32 @@
+#include <memory>
+
+#include "worker/layers/registry.h"
+
+namespace leeway {
+namespace {
+
+// max(x, 0).
+class ReluLayer final : public Layer {
+ public:
+  explicit ReluLayer(const ImageShape& shape) : Layer(shape, shape) {}
+
+  Placement placement() const override { return Placement::kInPlace; }
+  bool reads_output() const override { return true; }
+
+  void Forward(const Pass& pass, const float* x, float* y) const override {
+    pass.backend.ReluForward(pass.batch * input().elements(), x, y);
+  }
+
+  void Backward(const Pass& pass, const float* x, const float* y, float* dy,
+                float* dx) const override {
+    if (dx != nullptr) pass.backend.ReluBackward(pass.batch * input().elements(), y, dy, dx);
+  }
+};
+
+}  // namespace
+
+LayerOr MakeRelu(const v1::Layer& config, const ImageShape& input) {
+  return std::make_unique<ReluLayer>(input);
+}
+
+}  // namespace leeway

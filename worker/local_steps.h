@@ -1,0 +1,38 @@
+// A worker's training step: the next batch, forward and backward.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "common/clock.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/data/training_data.h"
+#include "worker/emulation.h"
+#include "worker/exchange/step_runner.h"
+#include "worker/model/model.h"
+
+namespace leeway {
+
+// Not thread-safe. The model and the data outlive it.
+class LocalSteps : public StepRunner {
+ public:
+  LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobLength& length,
+             const TrainingData& data, Model& model, std::function<void(Duration)> sleep);
+
+  absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
+                                 std::span<float> contribution) override;
+
+ private:
+  const uint64_t seed_;
+  const uint32_t rank_;
+  const uint64_t steps_per_epoch_;
+  const TrainingData& data_;
+  Model& model_;
+  const Emulation emulation_;
+  const std::function<void(Duration)> sleep_;
+  Batch batch_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,107 @@
+// leeway-worker: one worker of a training job.
+//
+// Exit status: 0 finished or stopped in order; 2 wrong arguments; 3 failed in a way that a restart
+// does not mend, or replaced by a newer life of its rank; anything else, a signal too: start it
+// again.
+
+#include <csignal>
+#include <cstdio>
+#include <random>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/protocol.h"
+#include "worker/worker.h"
+
+namespace leeway {
+namespace {
+
+constexpr int kUsage = 2;
+constexpr int kPermanent = 3;
+constexpr int kRestart = 1;
+
+// SIGTERM to a single worker (a pod that is evicted, a machine that goes) is not a wish to stop the
+// job: who wants that asks the coordinator. The worker goes at once, as if killed, which loses
+// nothing that its next life does not do again; the handler only exists because the kernel ignores
+// the signal for a process 1, as in a container, that has none.
+void OnTerminate(int) { _exit(128 + SIGTERM); }
+
+std::string HostName() {
+  char name[256] = "";
+  if (gethostname(name, sizeof(name) - 1) != 0) return "unknown";
+  return name;
+}
+
+struct Flags {
+  WorkerOptions worker;
+  LogOptions log;
+};
+
+void Declare(CLI::App& app, Flags& flags) {
+  flags.worker.data_dir = "data";
+  flags.worker.host = HostName();
+  app.add_option("--coordinator", flags.worker.coordinator, "Address of server 0, HOST:PORT")
+      ->required();
+  app.add_option("--rank", flags.worker.rank,
+                 "Place among the workers, from 0; default: a free one");
+  app.add_option("--data", flags.worker.data_dir, "Folder that the job's files are below")
+      ->capture_default_str()
+      ->envname("LEEWAY_DATA");
+  app.add_option("--name", flags.worker.host, "What messages call this process's machine")
+      ->capture_default_str();
+  app.add_option("--log-file", flags.log.file, "Append log lines there; default: standard error");
+  app.add_flag("--verbose", flags.log.verbose, "Log more");
+  app.set_version_flag("--version", std::string("leeway-worker ") + kVersion);
+}
+
+int Report(const WorkerEnd& end) {
+  switch (end.exit) {
+    case WorkerExit::kDone:
+      spdlog::info("done");
+      return 0;
+    case WorkerExit::kReplaced:
+      spdlog::info("a newer life of this rank exists; leaving it the place ({})",
+                   std::string(end.status.message()));
+      return kPermanent;
+    case WorkerExit::kPermanent:
+      spdlog::error("{}", std::string(end.status.message()));
+      return kPermanent;
+    case WorkerExit::kRestart:
+      break;
+  }
+  spdlog::error("{} (a restart may help)", end.status.ToString());
+  return kRestart;
+}
+
+int Main(int argc, char** argv) {
+  TameMalloc();
+  std::signal(SIGTERM, OnTerminate);
+  Flags flags;
+  CLI::App app("A worker of a Leeway training job.", "leeway-worker");
+  Declare(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  const auto& rank = flags.worker.rank;
+  flags.log.role = rank.has_value() ? "worker " + std::to_string(*rank) : "worker";
+  if (const absl::Status status = SetUpLog(flags.log); !status.ok()) {
+    std::fprintf(stderr, "leeway-worker: %s\n", std::string(status.message()).c_str());
+    return kUsage;
+  }
+  std::random_device random;
+  flags.worker.pid = static_cast<uint32_t>(getpid());
+  flags.worker.nonce = (uint64_t{random()} << 32) | random();
+  return Report(RunWorker(flags.worker));
+}
+
+}  // namespace
+}  // namespace leeway
+
+int main(int argc, char** argv) { return leeway::Main(argc, argv); }

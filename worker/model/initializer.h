@@ -1,0 +1,15 @@
+// How tensors start.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "worker/layers/layer.h"
+
+namespace leeway {
+
+// Writes the first values of tensor `index` of a model: a pure function of (seed, index, plan).
+void InitializeTensor(const TensorPlan& plan, uint64_t seed, uint64_t index,
+                      std::span<float> values);
+
+}  // namespace leeway

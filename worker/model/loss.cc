@@ -1,0 +1,115 @@
+#include "worker/model/loss.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+absl::Status BadLabel(float label, size_t index, absl::string_view wanted) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("label ", label, " of example ", index, " of the batch is not ", wanted));
+}
+
+absl::Status CheckFlat(const ImageShape& output, absl::string_view loss) {
+  if (output.flat()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "loss ", loss, " wants one row of scores, but the last layer gives ", output.height, " x ",
+      output.width, " x ", output.channels, ": end the layers with dense"));
+}
+
+absl::Status CheckOneScore(const ImageShape& output, absl::string_view loss) {
+  RETURN_IF_ERROR(CheckFlat(output, loss));
+  if (output.channels == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("loss ", loss, " wants units 1, but the last ",
+                                                 "layer gives ", output.channels, " scores"));
+}
+
+// -log softmax(scores)[label].
+class SoftmaxCrossEntropyLoss final : public Loss {
+ public:
+  absl::Status CheckOutput(const ImageShape& output, uint32_t classes) const override {
+    RETURN_IF_ERROR(CheckFlat(output, "softmax_cross_entropy"));
+    if (classes == 0) {
+      return absl::InvalidArgumentError(
+          "loss softmax_cross_entropy wants class numbers as labels, but the data's are not: "
+          "use loss squared");
+    }
+    if (output.channels >= classes) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the last layer gives ", output.channels,
+                                                   " scores, but the data has ", classes,
+                                                   " classes"));
+  }
+  absl::Status CheckLabels(std::span<const float> labels, uint32_t units) const override {
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] >= 0 && labels[i] < static_cast<float>(units) &&
+          labels[i] == std::floor(labels[i])) {
+        continue;
+      }
+      return BadLabel(labels[i], i, absl::StrCat("a class from 0 to ", units - 1));
+    }
+    return absl::OkStatus();
+  }
+  LossSum Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
+                  const float* labels, float* dscores) const override {
+    return backend.SoftmaxCrossEntropy(batch, units, scores, labels, dscores);
+  }
+};
+
+// log(1 + exp(-score)) for label 1, log(1 + exp(score)) for 0 and -1.
+class LogisticLoss final : public Loss {
+ public:
+  absl::Status CheckOutput(const ImageShape& output, uint32_t classes) const override {
+    RETURN_IF_ERROR(CheckOneScore(output, "logistic"));
+    if (classes <= 2) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("loss logistic wants two classes, but the data has ", classes));
+  }
+  absl::Status CheckLabels(std::span<const float> labels, uint32_t units) const override {
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] == 0 || labels[i] == 1 || labels[i] == -1) continue;
+      return BadLabel(labels[i], i, "0, 1 or -1");
+    }
+    return absl::OkStatus();
+  }
+  LossSum Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
+                  const float* labels, float* dscores) const override {
+    return backend.Logistic(batch, scores, labels, dscores);
+  }
+};
+
+// 1/2 (score - label)^2.
+class SquaredLoss final : public Loss {
+ public:
+  absl::Status CheckOutput(const ImageShape& output, uint32_t classes) const override {
+    return CheckOneScore(output, "squared");
+  }
+  absl::Status CheckLabels(std::span<const float> labels, uint32_t units) const override {
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (!std::isfinite(labels[i])) return BadLabel(labels[i], i, "a finite number");
+    }
+    return absl::OkStatus();
+  }
+  LossSum Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
+                  const float* labels, float* dscores) const override {
+    return backend.Squared(batch, scores, labels, dscores);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Loss> MakeLoss(v1::Loss loss) {
+  switch (loss) {
+    case v1::LOSS_LOGISTIC:
+      return std::make_unique<LogisticLoss>();
+    case v1::LOSS_SQUARED:
+      return std::make_unique<SquaredLoss>();
+    case v1::LOSS_SOFTMAX_CROSS_ENTROPY:
+      break;
+  }
+  return std::make_unique<SoftmaxCrossEntropyLoss>();
+}
+
+}  // namespace leeway

@@ -1,0 +1,116 @@
+// A model: layers over one flat vector of weights, trained a batch at a time.
+//
+// The flat vector, float32, is what workers and servers exchange. First come all trained tensors in
+// the order of the layers, then all averaged ones (batch normalisation's running statistics);
+// schema() names each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/compute/backend.h"
+#include "worker/data/batch.h"
+#include "worker/data/shape.h"
+#include "worker/layers/layer.h"
+#include "worker/model/loss.h"
+#include "worker/model/workspace.h"
+
+namespace leeway {
+
+// Holds no weights: every call takes them. Not thread-safe.
+class Model {
+ public:
+  using Draw = leeway::Draw;
+  struct Evaluation {
+    double loss_sum = 0;
+    // Examples whose class was right; 0 for a squared loss.
+    uint64_t correct = 0;
+    uint64_t examples = 0;
+  };
+  // Floating-point operations of the matrix products for one example; backward without the gradient
+  // of the first trained layer's input, which nobody needs.
+  struct Flops {
+    double forward = 0;
+    double backward = 0;
+  };
+
+  // The layers of `config` for examples of shape `input` with labels of `classes` classes (0:
+  // numbers). The backend must outlive the model. INVALID_ARGUMENT naming the layer that does not
+  // fit.
+  static absl::StatusOr<std::unique_ptr<Model>> Build(const v1::Model& config,
+                                                      const ImageShape& input, uint32_t classes,
+                                                      Backend& backend);
+
+  const v1::ModelSchema& schema() const { return schema_; }
+  const Flops& flops() const { return flops_; }
+
+  // Writes the first weights [schema().total]: a pure function of the seed.
+  void Initialize(uint64_t seed, std::span<float> weights) const;
+
+  // Forward and backward over the batch: returns the sum of the examples' losses and writes the
+  // contribution [schema().total]. For trained elements that is the gradient of the batch's mean
+  // loss, for averaged ones the running statistic minus its new value. An empty batch gives 0 and
+  // zeros. A loss or gradient that is not finite is returned as it is. INVALID_ARGUMENT for labels
+  // or sizes that do not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as it was.
+  absl::StatusOr<double> Train(const Batch& batch, std::span<const float> weights, const Draw& draw,
+                               std::span<float> contribution);
+
+  // Forward only: by running statistics and without dropout. Errors as for Train.
+  absl::StatusOr<Evaluation> Evaluate(const Batch& batch, std::span<const float> weights);
+
+ private:
+  // A layer's tensor: which range of the flat vector.
+  struct Placed {
+    TensorPlan plan;
+    size_t offset = 0;
+  };
+  // Examples on the device.
+  struct Examples {
+    size_t count = 0;
+    const float* features = nullptr;
+    const float* labels = nullptr;
+  };
+
+  Model(Backend& backend, std::unique_ptr<Loss> loss) : backend_(backend), loss_(std::move(loss)) {}
+
+  absl::Status AddLayers(const v1::Model& config, ImageShape shape);
+  absl::Status PlaceTensors();
+  void CountFlops();
+
+  absl::Status Check(const Batch& batch, size_t weights) const;
+  absl::Status Prepare(size_t examples);
+  // Points each layer at its weights and contributions.
+  void SetWeights(std::span<const float> weights);
+  void SetContribution(float* contribution);
+  Examples ToDevice(const Batch& batch, size_t begin, size_t end);
+  Pass PassOf(size_t layer, size_t batch, bool training, const Draw& draw);
+  const float* InputOf(size_t layer, const Examples& examples) const;
+  // The scores.
+  const float* Forward(const Examples& examples, bool training, const Draw& draw);
+  // From the scores' gradient, in the workspace's gradient(0).
+  void Backward(const Examples& examples, const Draw& draw);
+
+  // Constant after Build.
+  Backend& backend_;
+  const std::unique_ptr<Loss> loss_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<std::string> names_;
+  // By layer.
+  std::vector<std::vector<Placed>> tensors_;
+  size_t first_trained_ = 0;
+  v1::ModelSchema schema_;
+  Flops flops_;
+
+  // Of the call in progress.
+  std::unique_ptr<Workspace> workspace_;
+  std::vector<std::vector<const float*>> weights_;
+  std::vector<std::vector<float*>> contributions_;
+};
+
+}  // namespace leeway

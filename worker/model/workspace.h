@@ -1,0 +1,60 @@
+// The memory of one batch: planned once for a batch size, so that a step allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/compute/backend.h"
+#include "worker/layers/layer.h"
+
+namespace leeway {
+
+class Arena;
+
+// Where each layer finds its input, output and kept values, for batches up to `capacity` examples.
+struct LayerBuffers {
+  // Null in the first layers while nothing lies between them and the batch's features.
+  float* output = nullptr;
+  // The output lies in the input's place: so do their gradients.
+  bool shares_input = false;
+  float* saved = nullptr;
+};
+
+class Workspace {
+ public:
+  // `flat` floats hold the weights and the contribution where the device has memory of its own.
+  // RESOURCE_EXHAUSTED beyond kMaxWorkspaceElements or what the device has.
+  static absl::StatusOr<std::unique_ptr<Workspace>> Make(
+      const std::vector<std::unique_ptr<Layer>>& layers, size_t capacity, size_t flat,
+      Backend& backend);
+
+  size_t capacity() const { return capacity_; }
+  const LayerBuffers& layer(size_t index) const { return layers_[index]; }
+  // The gradients of a layer's output and input, in turn.
+  float* gradient(int which) const { return gradients_[which]; }
+  float* scratch() const { return scratch_; }
+  // Copies of what the host handed in; null where the device shares the host's memory.
+  float* features() const { return features_; }
+  float* labels() const { return labels_; }
+  float* weights() const { return weights_; }
+  float* contribution() const { return contribution_; }
+
+ private:
+  explicit Workspace(size_t capacity) : capacity_(capacity) {}
+  void Plan(const std::vector<std::unique_ptr<Layer>>& layers, size_t flat, Backend& backend,
+            Arena& arena);
+
+  size_t capacity_;
+  DeviceMemory memory_;
+  std::vector<LayerBuffers> layers_;
+  float* gradients_[2] = {nullptr, nullptr};
+  float* scratch_ = nullptr;
+  float* features_ = nullptr;
+  float* labels_ = nullptr;
+  float* weights_ = nullptr;
+  float* contribution_ = nullptr;
+};
+
+}  // namespace leeway

@@ -1,0 +1,213 @@
+#include "worker/trainer.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "common/buffer.h"
+#include "common/status.h"
+#include "config/length.h"
+#include "worker/evaluate.h"
+
+namespace leeway {
+namespace {
+
+// A lease outlives three lost heartbeats; the live view wants a few a second.
+Duration HeartbeatEvery(const v1::TrainingJob& job) {
+  return FromSeconds(std::min(job.limits().lease_seconds() / 4, 0.5));
+}
+
+uint64_t EvaluateEvery(const v1::TrainingJob& job, const v1::JobLength& length) {
+  if (!job.evaluation().has_every()) return 0;
+  return IntervalClocks(job.evaluation().every(), length);
+}
+
+ParameterClientOptions ClientOptions(const v1::RegisterWorkerReply& registration) {
+  ParameterClientOptions options;
+  options.servers.assign(registration.servers().begin(), registration.servers().end());
+  options.job = registration.job_id();
+  options.rank = registration.rank();
+  options.incarnation = registration.incarnation();
+  options.total = registration.schema().total();
+  options.block_elements = registration.block_elements();
+  options.exchange_seconds = registration.job().limits().exchange_seconds();
+  return options;
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainerContext& context)
+    : context_(context),
+      registration_(context.registration),
+      job_(context.registration.job()),
+      evaluate_every_(EvaluateEvery(job_, context.registration.length())),
+      gate_([this] { client_->Cancel(); }),
+      saved_clock_(std::numeric_limits<uint64_t>::max()) {}
+
+// The heartbeats use the gate and the client.
+Trainer::~Trainer() { context_.session.EndHeartbeats(); }
+
+absl::StatusOr<Trainer::End> Trainer::Run() {
+  RETURN_IF_ERROR(Open());
+  RETURN_IF_ERROR(Attach());
+  ASSIGN_OR_RETURN(const bool stopped, RunClocks());
+  if (!stopped) RETURN_IF_ERROR(exchange_->ReadLatest());
+  if (!stopped) RETURN_IF_ERROR(Evaluate());
+  RETURN_IF_ERROR(SaveState());
+  return End{stopped ? v1::LEAVE_STOPPED : v1::LEAVE_FINISHED, clock_};
+}
+
+absl::Status Trainer::Open() {
+  ASSIGN_OR_RETURN(client_,
+                   ParameterClient::Open(ClientOptions(registration_), context_.transport));
+  steps_ = std::make_unique<LocalSteps>(job_, registration_.rank(), registration_.length(),
+                                        context_.data, context_.model, context_.sleep);
+  ASSIGN_OR_RETURN(exchange_, MakeExchange({.job = job_,
+                                            .schema = registration_.schema(),
+                                            .length = registration_.length(),
+                                            .rank = registration_.rank(),
+                                            .client = *client_,
+                                            .steps = *steps_}));
+  context_.session.StartHeartbeats(
+      HeartbeatEvery(job_), {.waiting = [this] { return client_->Waiting(); },
+                             .on_stop_at = [this](uint64_t clock) { gate_.StopAt(clock); },
+                             .on_refused = [this](const absl::Status& why) { gate_.Refuse(why); }});
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Attach() {
+  ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, client_->Attach());
+  clock_ = attachment.clock;
+  context_.session.SetClock(clock_);
+  // All ranks compute the same weights; one is enough to hand them in, and the others' first read
+  // waits for it.
+  if (attachment.needs_initialize && registration_.rank() == 0) {
+    FloatBuffer weights(registration_.schema().total());
+    context_.model.Initialize(job_.metadata().seed(), weights.span());
+    RETURN_IF_ERROR(client_->Initialize(weights.span()));
+  }
+  RETURN_IF_ERROR(LoadState());
+  RETURN_IF_ERROR(exchange_->Begin(clock_));
+  spdlog::info("training from clock {} of {} ({} steps a clock, {} steps an epoch)", clock_,
+               registration_.length().clocks(), registration_.length().steps_per_clock(),
+               registration_.length().steps_per_epoch());
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::LoadState() {
+  if (!registration_.resumed() || !registration_.save_state()) return absl::OkStatus();
+  const auto state = context_.session.LoadWorkerState();
+  if (absl::IsNotFound(state.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(state.status());
+  // A life that ended after the resumption has gone beyond the checkpoint; what it kept is lost.
+  if (state->clock != clock_) {
+    spdlog::warn("the saved state is of clock {}, this worker goes on at clock {}: starting afresh",
+                 state->clock, clock_);
+    return absl::OkStatus();
+  }
+  return exchange_->LoadState(state->bytes);
+}
+
+absl::StatusOr<bool> Trainer::RunClocks() {
+  while (clock_ < registration_.length().clocks()) {
+    RETURN_IF_ERROR(AskWhereToStop());
+    if (gate_.Enter(clock_)) {
+      const absl::Status status = RunClock();
+      gate_.Leave();
+      if (absl::IsCancelled(status)) {
+        RETURN_IF_ERROR(gate_.refused());
+        return true;
+      }
+      RETURN_IF_ERROR(status);
+    } else {
+      RETURN_IF_ERROR(gate_.refused());
+      return true;
+    }
+  }
+  return false;
+}
+
+absl::Status Trainer::AskWhereToStop() {
+  if (asked_where_to_stop_ || !context_.session.stop_requested()) return absl::OkStatus();
+  asked_where_to_stop_ = true;
+  ASSIGN_OR_RETURN(const uint64_t stop_at, context_.session.StopAt(clock_));
+  spdlog::info("stopping at clock {}", stop_at);
+  gate_.StopAt(stop_at);
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::RunClock() {
+  const v1::JobLength& length = registration_.length();
+  ClockSpan span;
+  span.clock = clock_;
+  span.first_step = clock_ * length.steps_per_clock();
+  span.steps = std::min(length.steps_per_clock(), length.steps() - span.first_step);
+  ASSIGN_OR_RETURN(const ClockReport report, exchange_->Run(span));
+  ++clock_;
+  context_.session.SetClock(clock_);
+  Report(span, report);
+  RETURN_IF_ERROR(SaveAtCut());
+  return EvaluateWhenDue();
+}
+
+void Trainer::Report(const ClockSpan& span, const ClockReport& report) {
+  v1::StepMetrics metrics;
+  metrics.set_clock(clock_);
+  metrics.set_epoch(Epoch());
+  metrics.set_steps(span.steps);
+  metrics.set_examples(report.examples);
+  if (report.examples > 0) {
+    metrics.set_train_loss(report.loss_sum / static_cast<double>(report.examples));
+  }
+  metrics.set_staleness(report.staleness);
+  metrics.set_learning_rate(report.learning_rate);
+  metrics.set_data_seconds(report.data_seconds);
+  metrics.set_compute_seconds(report.compute_seconds);
+  metrics.set_exchange_seconds(report.exchange_seconds);
+  context_.session.Report(metrics);
+}
+
+double Trainer::Epoch() const {
+  const v1::JobLength& length = registration_.length();
+  const uint64_t steps = std::min(clock_ * length.steps_per_clock(), length.steps());
+  return static_cast<double>(steps) / static_cast<double>(length.steps_per_epoch());
+}
+
+absl::Status Trainer::SaveAtCut() {
+  const uint64_t every = registration_.cut_every();
+  if (every == 0 || clock_ % every != 0) return absl::OkStatus();
+  return SaveState();
+}
+
+absl::Status Trainer::SaveState() {
+  if (!registration_.save_state() || saved_clock_ == clock_) return absl::OkStatus();
+  RETURN_IF_ERROR(context_.session.SaveWorkerState(clock_, exchange_->SaveState()));
+  saved_clock_ = clock_;
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::EvaluateWhenDue() {
+  const bool last = clock_ == registration_.length().clocks();
+  if (evaluate_every_ == 0 || clock_ % evaluate_every_ != 0 || last) return absl::OkStatus();
+  return Evaluate();
+}
+
+absl::Status Trainer::Evaluate() {
+  if (registration_.rank() != 0 || context_.test == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      v1::EvaluationMetrics metrics,
+      leeway::Evaluate(context_.model, *context_.test, job_.model().loss(), exchange_->weights()));
+  metrics.set_clock(clock_);
+  metrics.set_epoch(Epoch());
+  spdlog::info("clock {}: test loss {:.4f}{}", clock_, metrics.test_loss(),
+               metrics.has_test_accuracy()
+                   ? fmt::format(", test accuracy {:.2f} %", 100 * metrics.test_accuracy())
+                   : "");
+  context_.session.Report(metrics);
+  return absl::OkStatus();
+}
+
+}  // namespace leeway

@@ -1,0 +1,96 @@
+// A worker's training loop, from attaching to the servers to its last clock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "worker/client/coordinator_session.h"
+#include "worker/client/parameter_client.h"
+#include "worker/client/transport.h"
+#include "worker/data/dataset.h"
+#include "worker/data/training_data.h"
+#include "worker/exchange/exchange.h"
+#include "worker/local_steps.h"
+#include "worker/model/model.h"
+#include "worker/stop_gate.h"
+
+namespace leeway {
+
+// References outlive the trainer.
+struct TrainerContext {
+  const v1::RegisterWorkerReply& registration;
+  // Registered; its heartbeats not yet started.
+  CoordinatorSession& session;
+  const TrainingData& data;
+  // Null: there is nothing to evaluate on.
+  const Dataset* test = nullptr;
+  Model& model;
+  // Null: gRPC.
+  TransportFactory transport;
+  // For workers.emulate.
+  std::function<void(Duration)> sleep;
+};
+
+// Runs once, on one thread.
+class Trainer {
+ public:
+  // How training ended in order, and after how many clocks.
+  struct End {
+    v1::LeaveReason reason = v1::LEAVE_FINISHED;
+    uint64_t clock = 0;
+  };
+
+  explicit Trainer(const TrainerContext& context);
+  ~Trainer();
+
+  // Attaches, gives the servers the initial weights where they have none (rank 0), and runs clock
+  // after clock until the job's end or a stop; rank 0 evaluates. What the worker keeps is handed in
+  // at each cut and at the end. Does not leave the job. Errors: the exchange's, the client's and
+  // the coordinator's; ABORTED if a newer life of the rank exists.
+  absl::StatusOr<End> Run();
+
+  // Exchanges completed.
+  uint64_t clock() const { return clock_; }
+
+ private:
+  absl::Status Open();
+  absl::Status Attach();
+  absl::Status LoadState();
+  // Runs clocks until the last one; true: stopped before it.
+  absl::StatusOr<bool> RunClocks();
+  absl::Status RunClock();
+  absl::Status AskWhereToStop();
+  // After a clock, as configured.
+  absl::Status SaveAtCut();
+  absl::Status EvaluateWhenDue();
+
+  absl::Status SaveState();
+  absl::Status Evaluate();
+  void Report(const ClockSpan& span, const ClockReport& report);
+  double Epoch() const;
+
+  // Constant after construction.
+  const TrainerContext context_;
+  const v1::RegisterWorkerReply& registration_;
+  const v1::TrainingJob& job_;
+  // Clocks between two evaluations; 0: only the last one.
+  const uint64_t evaluate_every_;
+
+  // Constant after Open().
+  std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<LocalSteps> steps_;
+  std::unique_ptr<Exchange> exchange_;
+
+  // Has its own synchronisation: the heartbeats' thread uses it, and through it the client.
+  StopGate gate_;
+
+  uint64_t clock_ = 0;
+  bool asked_where_to_stop_ = false;
+  uint64_t saved_clock_;
+};
+
+}  // namespace leeway

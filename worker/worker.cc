@@ -1,0 +1,153 @@
+#include "worker/worker.h"
+
+#include <memory>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "common/channel.h"
+#include "common/log.h"
+#include "common/status.h"
+#include "worker/client/coordinator_session.h"
+#include "worker/compute/make_backend.h"
+#include "worker/data/dataset.h"
+#include "worker/data/training_data.h"
+#include "worker/model/model.h"
+#include "worker/trainer.h"
+
+namespace leeway {
+namespace {
+
+// For the coordinator to come up; the job, which knows better, is not yet known.
+constexpr Duration kFindCoordinator = std::chrono::seconds(120);
+
+// What a worker holds besides its parameters.
+struct Equipment {
+  std::unique_ptr<TrainingData> data;
+  // Rank 0 only; null if there is nothing to evaluate on.
+  std::unique_ptr<Dataset> test;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Model> model;
+};
+
+// Whether a rank's share of the data, and with it how long an epoch is, depends on the rank.
+bool DataDependOnRank(const v1::TrainingJob& job) {
+  const auto type = job.data().partition().type_case();
+  return type != v1::Partition::kIid && type != v1::Partition::TYPE_NOT_SET;
+}
+
+absl::StatusOr<uint32_t> PresumedRank(const WorkerOptions& options, const v1::TrainingJob& job) {
+  const uint32_t workers = job.workers().count();
+  if (options.rank.has_value() && *options.rank >= workers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--rank ", *options.rank, ": the job has ", workers, " workers"));
+  }
+  if (!options.rank.has_value() && workers > 1 && DataDependOnRank(job)) {
+    return absl::InvalidArgumentError(
+        "--rank is needed: the job's partition gives each rank data of its own");
+  }
+  return options.rank.value_or(0);
+}
+
+absl::StatusOr<Equipment> Equip(const v1::TrainingJob& job, const std::string& data_dir,
+                                uint32_t rank) {
+  Equipment equipment;
+  ASSIGN_OR_RETURN(equipment.data, TrainingData::Open(job, data_dir, rank));
+  ASSIGN_OR_RETURN(equipment.backend, MakeBackend(job.workers()));
+  ASSIGN_OR_RETURN(equipment.model, Model::Build(job.model(), equipment.data->shape(),
+                                                 equipment.data->classes(), *equipment.backend));
+  return equipment;
+}
+
+// Now that the rank is certain.
+absl::Status Complete(const v1::RegisterWorkerReply& registration, const std::string& data_dir,
+                      uint32_t presumed_rank, Equipment& equipment) {
+  const v1::TrainingJob& job = registration.job();
+  if (registration.rank() != presumed_rank) {
+    ASSIGN_OR_RETURN(equipment.data, TrainingData::Open(job, data_dir, registration.rank()));
+  }
+  if (registration.rank() == 0) {
+    ASSIGN_OR_RETURN(equipment.test, OpenTestData(job, data_dir));
+  }
+  return absl::OkStatus();
+}
+
+// Trains and leaves.
+WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerReply& registration,
+                        CoordinatorSession& session, Equipment& equipment) {
+  Trainer trainer({.registration = registration,
+                   .session = session,
+                   .data = *equipment.data,
+                   .test = equipment.test.get(),
+                   .model = *equipment.model,
+                   .transport = options.transport,
+                   .sleep = options.sleep});
+  const auto end = trainer.Run();
+  if (end.ok()) {
+    const absl::Status left = session.Leave(end->reason, end->clock, "");
+    return {left.ok() ? WorkerExit::kDone : ExitOf(left), left};
+  }
+  const WorkerExit exit = ExitOf(end.status());
+  if (exit == WorkerExit::kPermanent) {
+    const absl::Status left =
+        session.Leave(v1::LEAVE_FAILED, trainer.clock(), std::string(end.status().message()));
+    if (!left.ok()) spdlog::warn("{}", std::string(left.message()));
+  }
+  return {exit, end.status()};
+}
+
+// Before the registration nobody waits for this worker by name, and whatever is wrong (the address,
+// the data, the model) stays wrong.
+WorkerEnd Refused(const absl::Status& status) {
+  return {absl::IsAborted(status) ? WorkerExit::kReplaced : WorkerExit::kPermanent, status};
+}
+
+}  // namespace
+
+WorkerExit ExitOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kAborted:
+      return WorkerExit::kReplaced;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kUnimplemented:
+      return WorkerExit::kPermanent;
+    default:
+      return WorkerExit::kRestart;
+  }
+}
+
+WorkerEnd RunWorker(const WorkerOptions& options) {
+  CoordinatorSession session(MakeChannel(options.coordinator), {.address = options.coordinator,
+                                                                .host = options.host,
+                                                                .pid = options.pid,
+                                                                .nonce = options.nonce});
+  const auto offer = session.FetchJob(options.rank, kFindCoordinator);
+  if (!offer.ok()) return Refused(offer.status());
+  const auto rank = PresumedRank(options, offer->job());
+  if (!rank.ok()) return Refused(rank.status());
+  auto equipment = Equip(offer->job(), options.data_dir, *rank);
+  if (!equipment.ok()) return Refused(equipment.status());
+
+  v1::RegisterWorkerRequest request;
+  if (options.rank.has_value()) request.set_rank(*options.rank);
+  *request.mutable_schema() = equipment->model->schema();
+  request.set_steps_per_epoch(equipment->data->steps_per_epoch());
+  const auto registration =
+      session.Register(request, FromSeconds(offer->job().limits().start_seconds()));
+  if (!registration.ok()) return Refused(registration.status());
+  SetLogRole(absl::StrCat("worker ", registration->rank()));
+
+  if (absl::Status status = Complete(*registration, options.data_dir, *rank, *equipment);
+      !status.ok()) {
+    session.Leave(v1::LEAVE_FAILED, 0, std::string(status.message())).IgnoreError();
+    return {WorkerExit::kPermanent, status};
+  }
+  return TrainAndLeave(options, *registration, session, *equipment);
+}
+
+}  // namespace leeway
