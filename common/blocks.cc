@@ -23,7 +23,8 @@ BlockLayout::BlockLayout(uint64_t total, uint32_t servers, uint64_t block_elemen
 
 BlockLayout BlockLayout::ForModel(uint64_t total, uint32_t servers, uint64_t block_bytes) {
   const uint64_t share = CeilDivide(total, servers);
-  const uint64_t wanted = std::min<uint64_t>(std::max<uint64_t>(block_bytes / sizeof(float), 1), share);
+  const uint64_t wanted =
+      std::min<uint64_t>(std::max<uint64_t>(block_bytes / sizeof(float), 1), share);
   uint64_t elements = CeilDivide(wanted, kElementsAlign) * kElementsAlign;
   const uint64_t fewest = CeilDivide(total, std::numeric_limits<uint32_t>::max());
   elements = std::max(elements, CeilDivide(fewest, kElementsAlign) * kElementsAlign);
@@ -33,13 +34,14 @@ BlockLayout BlockLayout::ForModel(uint64_t total, uint32_t servers, uint64_t blo
 absl::StatusOr<BlockLayout> BlockLayout::FromWire(uint64_t total, uint32_t servers,
                                                   uint64_t block_elements) {
   if (total == 0 || servers == 0 || block_elements == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "block layout: total ", total, ", servers ", servers, " and block_elements ",
-        block_elements, " must all be positive"));
+    return absl::InvalidArgumentError(absl::StrCat("block layout: total ", total, ", servers ",
+                                                   servers, " and block_elements ", block_elements,
+                                                   " must all be positive"));
   }
   if (CeilDivide(total, block_elements) > std::numeric_limits<uint32_t>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat("block layout: ", total, " elements in blocks of ",
-                                                   block_elements, " are more than 2^32 - 1 blocks"));
+    return absl::InvalidArgumentError(absl::StrCat("block layout: ", total,
+                                                   " elements in blocks of ", block_elements,
+                                                   " are more than 2^32 - 1 blocks"));
   }
   return BlockLayout(total, servers, block_elements);
 }

@@ -32,6 +32,9 @@ class BlockLayout {
 
   ElementRange Range(uint32_t block) const;
   uint32_t ServerOf(uint32_t block) const { return block % servers_; }
+  // Servers 0 up to this one have blocks; only a model with fewer blocks than servers leaves some
+  // without.
+  uint32_t ServersWithBlocks() const { return blocks_ < servers_ ? blocks_ : servers_; }
   // Blocks on one server, and the sum of their elements.
   uint32_t BlocksOn(uint32_t server) const;
   uint64_t ElementsOn(uint32_t server) const;

@@ -15,7 +15,8 @@ constexpr size_t kTileFloats = 1024;
 bool AnyNonFinite(const float* values, size_t count) {
   uint32_t found = 0;
   for (size_t i = 0; i < count; ++i) {
-    found |= static_cast<uint32_t>((std::bit_cast<uint32_t>(values[i]) & 0x7f800000u) == 0x7f800000u);
+    found |=
+        static_cast<uint32_t>((std::bit_cast<uint32_t>(values[i]) & 0x7f800000u) == 0x7f800000u);
   }
   return found != 0;
 }

@@ -1,5 +1,5 @@
-// A received payload: float32 values lying in pieces that may be split or unaligned anywhere, as the
-// network left them. Read in place, in tiles; nobody else in the code knows about bytes.
+// A received payload: float32 values lying in pieces that may be split or unaligned anywhere, as
+// the network left them. Read in place, in tiles; nobody else in the code knows about bytes.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,14 @@ class FloatPayload {
   // (common/wire.h checks it).
   FloatPayload(std::shared_ptr<const void> owner, std::vector<Piece> pieces);
   // A view of one contiguous vector.
-  static FloatPayload Of(std::span<const float> values, std::shared_ptr<const void> owner = nullptr);
+  static FloatPayload Of(std::span<const float> values,
+                         std::shared_ptr<const void> owner = nullptr);
 
   // Floats.
   size_t size() const { return bytes_ / sizeof(float); }
 
-  // Elements [offset, offset + count): in place where they lie contiguous and aligned, else copied to
-  // `scratch`, which has room for `count`.
+  // Elements [offset, offset + count): in place where they lie contiguous and aligned, else copied
+  // to `scratch`, which has room for `count`.
   const float* Tile(size_t offset, size_t count, float* scratch) const;
   void CopyTo(std::span<float> target) const;
   // Index of the first NaN or infinity; size() if there is none.

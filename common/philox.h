@@ -1,8 +1,9 @@
 // Counter-based random numbers: every draw of a job is a pure function of (seed, stream, index), so
 // that a restarted worker draws what the dead one drew.
 //
-// Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
-// The standard library's distributions are not used, because their results differ between libraries.
+// Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC
+// 2011). The standard library's distributions are not used, because their results differ between
+// libraries.
 #pragma once
 
 #include <array>
@@ -19,16 +20,15 @@ std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<u
 
 // What a stream of draws is for; streams of different purposes never overlap.
 enum class RandomPurpose : uint32_t {
-  kShuffle = 1,      // {epoch, rank}
-  kPartition = 2,    // {class or file}
-  kInitialize = 3,   // {tensor}
-  kDropout = 4,      // {step, rank, layer}
-  kAugment = 5,      // {step, rank}
-  kGenerate = 6,     // {split, what}
-  kHoldout = 7,      // {file}
-  kEmulate = 8,      // {step, rank}
-  kIdentity = 9,     // job ids
-  kRetry = 10,       // {rank, incarnation, call}: when to try again; no bearing on results
+  kShuffle = 1,     // {epoch, rank}
+  kPartition = 2,   // {class or file}
+  kInitialize = 3,  // {tensor}
+  kDropout = 4,     // {step, rank, layer}
+  kAugment = 5,     // {step, rank}
+  kGenerate = 6,    // {split, what}
+  kHoldout = 7,     // {file}
+  kEmulate = 8,     // {step, rank}
+  kRetry = 10,      // {rank, incarnation, call}: when to try again; no bearing on results
 };
 
 // A stream of draws named by (seed, purpose, key...). Cheap to make; copyable; no thread safety.

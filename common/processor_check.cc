@@ -1,8 +1,8 @@
-// The programs are built for x86-64-v3 (CMake: LEEWAY_ARCH). On an older processor they would die of an
-// illegal instruction; this says so before anything else runs.
-#include <unistd.h>
-
+// The programs are built for x86-64-v3 (CMake: LEEWAY_ARCH). On an older processor they would die
+// of an illegal instruction; this says so before anything else runs.
 #include <cstring>
+
+#include <unistd.h>
 
 namespace {
 
@@ -13,7 +13,8 @@ namespace {
     return;
   }
   const char message[] =
-      "leeway: this processor lacks AVX2, FMA or BMI2 (x86-64-v3), which this build needs; build with "
+      "leeway: this processor lacks AVX2, FMA or BMI2 (x86-64-v3), which this build needs; build "
+      "with "
       "cmake -DLEEWAY_ARCH=x86-64 for it\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, std::strlen(message));
   _exit(78);

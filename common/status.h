@@ -19,10 +19,9 @@ inline absl::Status Annotate(const absl::Status& status, absl::string_view conte
 #define LEEWAY_CONCAT_INNER(a, b) a##b
 #define LEEWAY_CONCAT(a, b) LEEWAY_CONCAT_INNER(a, b)
 
-#define RETURN_IF_ERROR(expression)                                 \
-  do {                                                              \
-    if (absl::Status leeway_status = (expression); !leeway_status.ok()) \
-      return leeway_status;                                         \
+#define RETURN_IF_ERROR(expression)                                                           \
+  do {                                                                                        \
+    if (absl::Status leeway_status = (expression); !leeway_status.ok()) return leeway_status; \
   } while (false)
 
 #define ASSIGN_OR_RETURN(target, expression) \

@@ -1,13 +1,13 @@
 #include "common/wire.h"
 
-#include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/slice.h>
-
 #include <algorithm>
 #include <bit>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
 
 #include "absl/strings/str_cat.h"
 #include "leeway/v1/parameter_server.pb.h"
@@ -189,7 +189,8 @@ absl::StatusOr<FloatPayload> Decode(const grpc::ByteBuffer& buffer, const char* 
   Fields fields;
   PieceReader reader(pieces);
   if (!FindFields(reader, fields)) {
-    return absl::InvalidArgumentError(absl::StrCat(what, ": not a protobuf message: it breaks off or "
+    return absl::InvalidArgumentError(absl::StrCat(what,
+                                                   ": not a protobuf message: it breaks off or "
                                                    "holds a malformed field"));
   }
   if (!ParseHeader(fields.header, header)) {

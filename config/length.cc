@@ -51,7 +51,16 @@ v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch
   length.set_steps_per_clock(StepsPerClock(job));
   length.set_steps(IntervalSteps(job.stop(), length));
   length.set_clocks((length.steps() - 1) / length.steps_per_clock() + 1);
+  if (job.consistency().mode() == v1::CONSISTENCY_MODE_ASYNC) {
+    const uint64_t workers = std::max<uint32_t>(1, job.workers().count());
+    length.set_total_clocks(Product(length.clocks(), workers));
+  }
   return length;
+}
+
+uint64_t LargestClock(const v1::JobLength& length, uint32_t workers) {
+  // Each may have one exchange under way when the last one counts.
+  return length.total_clocks() > 0 ? length.total_clocks() + workers : length.clocks();
 }
 
 uint64_t IntervalSteps(const v1::Interval& interval, const v1::JobLength& length) {

@@ -11,12 +11,18 @@
 
 namespace leeway {
 
+// In async mode the job's length counts for all workers together (total_clocks), so that a fast
+// worker need not wait at the end for a slow one.
+
 // At least 1.
 uint64_t StepsPerClock(const v1::TrainingJob& job);
 
 // `steps_per_epoch` is the largest of the workers'; 0 counts as 1. A number of steps that does not
 // fit stays at the largest one.
 v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch);
+
+// The largest clock that a worker of the job can reach.
+uint64_t LargestClock(const v1::JobLength& length, uint32_t workers);
 
 // The interval in steps (rounded up to a whole one, like the job itself) and in clocks (to the
 // nearest); at least 1.

@@ -3,6 +3,7 @@
 # shellcheck shell=bash
 
 # To build and run.
+# shellcheck disable=SC2034
 build_packages=(
   g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
@@ -24,7 +25,7 @@ missing_packages() {
 }
 
 # install_missing PACKAGE...: installs those that are not there, with sudo when not root. Looks at the
-# package lists on the disk first and fetches new ones only when these do not do.
+# package lists on the disk first and fetches new ones only where these do not do.
 install_missing() {
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     echo "This is no Debian or Ubuntu; the build expects what these packages hold: $*" >&2
@@ -45,8 +46,13 @@ install_missing() {
   fi
   as_root+=(env DEBIAN_FRONTEND=noninteractive)
   local install=(apt-get install --yes --quiet --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}")
+  local update=("${as_root[@]}" apt-get update --quiet)
+  # No lists at all, as in a fresh container, or too old ones.
+  if ! "${install[@]}" --simulate </dev/null >/dev/null 2>&1; then
+    "${update[@]}" </dev/null
+  fi
   if ! "${as_root[@]}" "${install[@]}" </dev/null; then
-    "${as_root[@]}" apt-get update --quiet </dev/null
+    "${update[@]}" </dev/null
     "${as_root[@]}" "${install[@]}" </dev/null
   fi
 }

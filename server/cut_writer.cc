@@ -35,7 +35,7 @@ CutWriter::~CutWriter() {
     MutexLock lock(mutex_);
     stop_ = true;
   }
-  ready_.NotifyAll();
+  changed_.NotifyAll();
   thread_.join();
 }
 
@@ -47,7 +47,7 @@ void CutWriter::OnHeld(uint64_t cut, HeldBlock block) {
   complete_.push_back({cut, std::move(blocks)});
   // A block that jumped over an older cut (a slow worker was lost) never completes it.
   open_.erase(open_.begin(), open_.upper_bound(cut));
-  ready_.NotifyAll();
+  changed_.NotifyAll();
 }
 
 absl::StatusOr<v1::SavedShard> CutWriter::Write(uint64_t cut, std::vector<HeldBlock> blocks) const {
@@ -57,14 +57,22 @@ absl::StatusOr<v1::SavedShard> CutWriter::Write(uint64_t cut, std::vector<HeldBl
   contents.job_id = options_.job_id;
   contents.clock = cut;
   contents.index = options_.server;
-  contents.servers = options_.layout.servers();
+  contents.servers = options_.layout.ServersWithBlocks();
   for (const HeldBlock& held : blocks) {
     contents.blocks.push_back(ContentsOf(held, options_.layout, options_.slot_names));
   }
   const std::string folder = CheckpointFolder(options_.run_dir, cut);
   RETURN_IF_ERROR(MakeFolders(folder));
-  return WriteShardFile(
-      absl::StrCat(folder, "/", ShardFileName(options_.server, options_.layout.servers())), contents);
+  return WriteShardFile(absl::StrCat(folder, "/", ShardFileName(options_.server, contents.servers)),
+                        contents);
+}
+
+absl::StatusOr<v1::SavedShard> CutWriter::WriteLast(uint64_t cut, std::vector<HeldBlock> blocks) {
+  {
+    MutexLock lock(mutex_);
+    while (writing_ || !complete_.empty()) changed_.Wait(mutex_);
+  }
+  return Write(cut, std::move(blocks));
 }
 
 void CutWriter::Loop() {
@@ -72,10 +80,13 @@ void CutWriter::Loop() {
     Cut cut;
     {
       MutexLock lock(mutex_);
-      while (complete_.empty() && !stop_) ready_.Wait(mutex_);
+      writing_ = false;
+      changed_.NotifyAll();
+      while (complete_.empty() && !stop_) changed_.Wait(mutex_);
       if (complete_.empty()) return;
       cut = std::move(complete_.front());
       complete_.pop_front();
+      writing_ = true;
     }
     report_(cut.clock, Write(cut.clock, std::move(cut.blocks)));
   }

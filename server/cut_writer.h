@@ -1,5 +1,5 @@
-// Writes what the blocks hold for a cut into this server's shard file, beside the training: the blocks
-// hand over references at their moment, one thread writes once a cut has all of them.
+// Writes what the blocks hold for a cut into this server's shard file, beside the training: the
+// blocks hand over references at their moment, one thread writes once a cut has all of them.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,9 @@ class CutWriter : public CutListener {
 
   void OnHeld(uint64_t cut, HeldBlock block) override;
 
-  // Writes blocks now, in the caller's thread.
-  absl::StatusOr<v1::SavedShard> Write(uint64_t cut, std::vector<HeldBlock> blocks) const;
+  // Writes blocks now, in the caller's thread, once the writer's own thread has nothing left to do:
+  // a cut may come again at the clock of a periodic one.
+  absl::StatusOr<v1::SavedShard> WriteLast(uint64_t cut, std::vector<HeldBlock> blocks);
 
  private:
   struct Cut {
@@ -45,15 +46,17 @@ class CutWriter : public CutListener {
     std::vector<HeldBlock> blocks;
   };
   void Loop();
+  absl::StatusOr<v1::SavedShard> Write(uint64_t cut, std::vector<HeldBlock> blocks) const;
 
   const Options options_;
   const Report report_;
   Mutex mutex_;
-  CondVar ready_;
+  CondVar changed_;
   // By clock; not complete yet. Blocks reach a cut at different moments, and may reach the next one
   // before the others have reached this.
   std::map<uint64_t, std::vector<HeldBlock>> open_ GUARDED_BY(mutex_);
   std::deque<Cut> complete_ GUARDED_BY(mutex_);
+  bool writing_ GUARDED_BY(mutex_) = false;
   bool stop_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

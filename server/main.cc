@@ -1,37 +1,30 @@
 // leeway-server: one server of a training job; number 0 hosts the coordinator too.
 //
-// Exit status: 0 the job is over; 1 it failed, or the coordinator is gone; 2 wrong arguments, job file or
-// checkpoint.
+// Exit status: 0 the job is over; 1 it failed, or the coordinator is gone; 2 wrong arguments, job
+// file or checkpoint.
 
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <optional>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
-#include "common/files.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/protocol.h"
 #include "common/status.h"
 #include "config/job.h"
-#include "server/checkpoint/checkpoint_dir.h"
-#include "server/coordinator/coordinator_host.h"
-#include "server/coordinator/run_folder_sink.h"
-#include "server/server_node.h"
+#include "leeway/v1/coordinator.grpc.pb.h"
+#include "server/server_process.h"
 
 namespace leeway {
 namespace {
@@ -40,31 +33,32 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 
 struct Flags {
-  uint32_t index = 0;
-  std::string listen = "127.0.0.1:0";
-  std::string advertise;
-  std::string coordinator;
+  ServerOptions server;
   std::string job;
   std::vector<std::string> sets;
-  std::string run_dir;
-  bool resume = false;
   int ready_fd = -1;
   double start_seconds = 120;
   LogOptions log;
 };
 
 void Declare(CLI::App& app, Flags& flags) {
-  app.add_option("--index", flags.index, "Number of this server, from 0; 0 hosts the coordinator")
+  app.add_option("--index", flags.server.index,
+                 "Number of this server, from 0; 0 hosts the coordinator")
       ->capture_default_str();
-  app.add_option("--listen", flags.listen, "Address to bind, HOST:PORT; port 0: any free one")
+  app.add_option("--listen", flags.server.listen,
+                 "Address to bind, HOST:PORT; port 0: any free one")
       ->capture_default_str();
-  app.add_option("--advertise", flags.advertise,
+  app.add_option("--advertise", flags.server.advertise,
                  "Address at which workers reach this server, if not the one bound");
-  app.add_option("--coordinator", flags.coordinator, "Address of server 0 (servers 1 and up)");
+  app.add_option("--coordinator", flags.server.coordinator,
+                 "Address of server 0 (servers 1 and up)");
   app.add_option("--job", flags.job, "The job's YAML file (server 0)");
-  app.add_option("--set", flags.sets, "Change a value of the job, a.b=c; may be repeated (server 0)");
-  app.add_option("--run-dir", flags.run_dir, "Folder for metrics and checkpoints (server 0)");
-  app.add_flag("--resume", flags.resume, "Go on from the run folder's newest checkpoint (server 0)");
+  app.add_option("--set", flags.sets,
+                 "Change a value of the job, a.b=c; may be repeated (server 0)");
+  app.add_option("--run-dir", flags.server.run_dir,
+                 "Folder for metrics and checkpoints (server 0)");
+  app.add_flag("--resume", flags.server.resume,
+               "Go on from the run folder's newest checkpoint (server 0)");
   app.add_option("--ready-fd", flags.ready_fd,
                  "Open file descriptor that gets a line with the address once it is served");
   app.add_option("--start-seconds", flags.start_seconds,
@@ -76,60 +70,18 @@ void Declare(CLI::App& app, Flags& flags) {
 }
 
 absl::Status CheckFlags(const Flags& flags) {
-  if (flags.index > 0 && flags.coordinator.empty()) {
-    return absl::InvalidArgumentError("servers 1 and up need --coordinator HOST:PORT, server 0's address");
+  if (flags.server.index > 0 && flags.server.coordinator.empty()) {
+    return absl::InvalidArgumentError(
+        "servers 1 and up need --coordinator HOST:PORT, server 0's address");
   }
-  if (flags.index > 0 && (!flags.job.empty() || !flags.run_dir.empty() || flags.resume)) {
+  if (flags.server.index > 0 &&
+      (!flags.job.empty() || !flags.server.run_dir.empty() || flags.server.resume)) {
     return absl::InvalidArgumentError("--job, --run-dir and --resume are for server 0");
   }
-  if (flags.index == 0 && (flags.job.empty() || flags.run_dir.empty())) {
+  if (flags.server.index == 0 && (flags.job.empty() || flags.server.run_dir.empty())) {
     return absl::InvalidArgumentError("server 0 needs --job FILE and --run-dir DIR");
   }
   return absl::OkStatus();
-}
-
-uint64_t RandomId() {
-  std::random_device random;
-  return (uint64_t{random()} << 32) | random();
-}
-
-// The coordinator and what it writes through.
-struct Coordination {
-  std::unique_ptr<CheckpointSink> sink;
-  std::unique_ptr<CoordinatorHost> host;
-};
-
-absl::StatusOr<std::optional<CoordinatorOptions::Resumed>> FindResumed(const Flags& flags) {
-  if (!flags.resume) return std::nullopt;
-  ASSIGN_OR_RETURN(CheckpointSearch search, FindNewestCheckpoint(flags.run_dir));
-  for (const std::string& warning : search.warnings) spdlog::warn("passed over: {}", warning);
-  if (!search.newest.has_value()) {
-    return absl::NotFoundError(absl::StrCat("--resume: ", flags.run_dir,
-                                            "/checkpoints holds no complete checkpoint"));
-  }
-  spdlog::info("goes on from {}", search.newest->folder);
-  return CoordinatorOptions::Resumed{std::move(search.newest->manifest),
-                                     std::move(search.newest->folder)};
-}
-
-absl::StatusOr<Coordination> StartCoordinator(const Flags& flags) {
-  RETURN_IF_ERROR(MakeFolders(flags.run_dir));
-  CoordinatorHostOptions options;
-  ASSIGN_OR_RETURN(options.core.job, LoadJob(flags.job, {flags.sets, EnvironmentOverrides()}));
-  ASSIGN_OR_RETURN(options.core.resumed, FindResumed(flags));
-  options.core.job_id = RandomId();
-  options.core.job_sha256 = JobSha256(options.core.job);
-  options.core.run_dir = flags.run_dir;
-  if (options.core.resumed.has_value()) {
-    options.core.incarnation_base = static_cast<uint64_t>(options.wall_seconds() * 1000);
-  }
-  Coordination coordination;
-  coordination.sink = std::make_unique<RunFolderSink>(flags.run_dir, options.core.job_id,
-                                                      options.core.job.checkpoint().keep(),
-                                                      options.core.resumed);
-  ASSIGN_OR_RETURN(coordination.host,
-                   CoordinatorHost::Start(std::move(options), coordination.sink.get()));
-  return coordination;
 }
 
 // Takes SIGTERM and SIGINT from all threads for as long as it lives, and answers each by asking the
@@ -177,62 +129,32 @@ class StopOnSignal {
 absl::Status AnnounceReady(int descriptor, const std::string& address) {
   if (descriptor < 0) return absl::OkStatus();
   const std::string line = address + "\n";
-  const bool written = write(descriptor, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const bool written =
+      write(descriptor, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   close(descriptor);
   return written ? absl::OkStatus()
                  : absl::UnavailableError("--ready-fd: the address could not be written");
 }
 
-std::string BoundAddress(const std::string& listen, int port) {
-  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags) {
+  if (flags.server.index == 0) {
+    ASSIGN_OR_RETURN(flags.server.job, LoadJob(flags.job, {flags.sets, EnvironmentOverrides()}));
+  }
+  flags.server.find_coordinator = FromSeconds(flags.start_seconds);
+  return ServerProcess::Start(flags.server);
 }
 
-// Runs until the job is over. OK: it ended as it should.
-absl::Status Serve(const Flags& flags, StopOnSignal& signals, CoordinatorHost* host) {
-  ServerNode node;
-  grpc::ServerBuilder builder;
-  int port = 0;
-  PrepareServer({.address = flags.listen}, builder, &port);
-  builder.RegisterService(&node);
-  builder.RegisterService(&node.parameter_service());
-  if (host != nullptr) host->Register(builder);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", flags.listen, ": is the port taken, the address this machine's?"));
-  }
-  const std::string address = BoundAddress(flags.listen, port);
-  const std::string coordinator = host != nullptr ? address : flags.coordinator;
-  spdlog::info("listening on {}", address);
-  signals.Watch(coordinator);
-  RETURN_IF_ERROR(AnnounceReady(flags.ready_fd, address));
-  RETURN_IF_ERROR(node.Join({.index = flags.index,
-                             .coordinator = coordinator,
-                             .advertised = flags.advertise.empty() ? address : flags.advertise},
-                            std::chrono::steady_clock::now() + FromSeconds(flags.start_seconds)));
-  absl::Status status;
-  if (node.WaitUntilOver() == ServerNode::Outcome::kCoordinatorLost) {
-    status = absl::UnavailableError("the coordinator is gone");
-  } else if (host != nullptr && host->WaitUntilOver() == v1::JOB_FAILED) {
-    status = absl::InternalError(absl::StrCat("the job failed: ", host->Status().message()));
-  }
-  // What still waits is answered CANCELLED.
-  server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-  return status;
-}
-
-int Run(const Flags& flags) {
+int Run(Flags& flags) {
   StopOnSignal signals;
-  Coordination coordination;
-  if (flags.index == 0) {
-    auto started = StartCoordinator(flags);
-    if (!started.ok()) {
-      spdlog::error("{}", std::string(started.status().message()));
-      return kUsage;
-    }
-    coordination = std::move(*started);
+  auto process = Start(flags);
+  absl::Status status = process.status();
+  if (status.ok()) status = AnnounceReady(flags.ready_fd, (*process)->address());
+  if (!status.ok()) {
+    spdlog::error("{}", std::string(status.message()));
+    return kUsage;
   }
-  const absl::Status status = Serve(flags, signals, coordination.host.get());
+  signals.Watch((*process)->coordinator());
+  status = (*process)->Run();
   if (!status.ok()) {
     spdlog::error("{}", std::string(status.message()));
     return kFailed;
@@ -251,7 +173,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
-  flags.log.role = absl::StrCat("server ", flags.index);
+  flags.log.role = absl::StrCat("server ", flags.server.index);
   absl::Status status = CheckFlags(flags);
   if (status.ok()) status = SetUpLog(flags.log);
   if (!status.ok()) {

@@ -28,7 +28,8 @@ Shard::Done AnswerAcknowledged(grpc::ServerUnaryReactor* reactor, grpc::ByteBuff
     v1::PushReply message;
     message.set_duplicate(reading->duplicate);
     bool own_buffer;
-    reactor->Finish(grpc::SerializationTraits<v1::PushReply>::Serialize(message, reply, &own_buffer));
+    reactor->Finish(
+        grpc::SerializationTraits<v1::PushReply>::Serialize(message, reply, &own_buffer));
   };
 }
 
@@ -51,13 +52,17 @@ void ParameterService::Serve(uint64_t job, std::shared_ptr<Shard> shard) {
   shard_ = std::move(shard);
 }
 
+std::shared_ptr<Shard> ParameterService::shard() {
+  MutexLock lock(mutex_);
+  return shard_;
+}
+
 void ParameterService::Tick() {
-  std::shared_ptr<Shard> shard;
-  {
-    MutexLock lock(mutex_);
-    shard = shard_;
-  }
-  if (shard != nullptr) shard->Tick(std::chrono::steady_clock::now() - kWaitAtMost);
+  if (const auto held = shard()) held->Tick(std::chrono::steady_clock::now() - kWaitAtMost);
+}
+
+void ParameterService::Close() {
+  if (const auto held = shard()) held->Close();
 }
 
 absl::StatusOr<std::shared_ptr<Shard>> ParameterService::Find(uint64_t job) {

@@ -12,16 +12,15 @@
 namespace leeway {
 
 // Thread-safe.
-class ParameterService final
-    : public v1::ParameterServer::WithCallbackMethod_Attach<
-          v1::ParameterServer::WithRawCallbackMethod_Initialize<
-              v1::ParameterServer::WithRawCallbackMethod_Push<
-                  v1::ParameterServer::WithRawCallbackMethod_Pull<
-                      v1::ParameterServer::WithRawCallbackMethod_PushPull<
-                          v1::ParameterServer::Service>>>>> {
+class ParameterService final : public v1::ParameterServer::WithCallbackMethod_Attach<
+                                   v1::ParameterServer::WithRawCallbackMethod_Initialize<
+                                       v1::ParameterServer::WithRawCallbackMethod_Push<
+                                           v1::ParameterServer::WithRawCallbackMethod_Pull<
+                                               v1::ParameterServer::WithRawCallbackMethod_PushPull<
+                                                   v1::ParameterServer::Service>>>>> {
  public:
-  // A waiting request is answered UNAVAILABLE, naming who is missing, after this long; the worker sends
-  // it again. So nobody waits in silence.
+  // A waiting request is answered UNAVAILABLE, naming who is missing, after this long; the worker
+  // sends it again. So nobody waits in silence.
   static constexpr Duration kWaitAtMost = std::chrono::seconds(2);
 
   ParameterService() = default;
@@ -30,6 +29,8 @@ class ParameterService final
   void Serve(uint64_t job, std::shared_ptr<Shard> shard);
   // Gives up waits that are over; to be called a few times a second.
   void Tick();
+  // Answers everybody who waits: gRPC's server does not end before its calls have.
+  void Close();
 
   grpc::ServerUnaryReactor* Attach(grpc::CallbackServerContext* context,
                                    const v1::AttachRequest* request,
@@ -47,6 +48,7 @@ class ParameterService final
 
  private:
   void Contribute(const grpc::ByteBuffer& request, bool wants_reply, Shard::Done done);
+  std::shared_ptr<Shard> shard() EXCLUDES(mutex_);
   // The shard for a request of `job`.
   absl::StatusOr<std::shared_ptr<Shard>> Find(uint64_t job);
 

@@ -1,9 +1,9 @@
 #include "server/server_node.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
@@ -78,6 +78,7 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
   *request.mutable_build() = ThisBuild();
   request.set_index(options.index);
   request.set_address(options.advertised);
+  request.set_nonce(options.nonce);
   v1::RegisterServerReply reply;
   absl::Status status;
   do {
@@ -86,9 +87,9 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
     status = FromGrpc(coordinator_->RegisterServer(context.get(), request, &reply));
   } while ((absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) &&
            std::chrono::steady_clock::now() < deadline);
-  RETURN_IF_ERROR(Annotate(status, absl::StrCat("registering server ", options.index, " (",
-                                                options.advertised, ") with the coordinator at ",
-                                                options.coordinator)));
+  RETURN_IF_ERROR(
+      Annotate(status, absl::StrCat("registering server ", options.index, " (", options.advertised,
+                                    ") with the coordinator at ", options.coordinator)));
   job_ = reply.job();
   job_id_ = reply.job_id();
   MutexLock lock(mutex_);
@@ -133,8 +134,8 @@ absl::Status ServerNode::Heartbeat() {
 
 absl::Status ServerNode::CheckJob(uint64_t job) const {
   if (job == job_id_) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("job ", absl::Hex(job), " is not this server's (",
-                                                    absl::Hex(job_id_), ")"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", absl::Hex(job), " is not this server's (", absl::Hex(job_id_), ")"));
 }
 
 absl::StatusOr<std::shared_ptr<ServerNode::Model>> ServerNode::Find(uint64_t job) {
@@ -234,7 +235,9 @@ grpc::ServerUnaryReactor* ServerNode::Save(grpc::CallbackServerContext* context,
   auto save = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const auto model, Find(request->job()));
     ASSIGN_OR_RETURN(auto held, model->shard->Hold());
-    ASSIGN_OR_RETURN(*reply, model->cuts->Write(request->clock(), std::move(held)));
+    // Without blocks it has no part in a checkpoint.
+    if (held.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(*reply, model->cuts->WriteLast(request->clock(), std::move(held)));
     return absl::OkStatus();
   };
   reactor->Finish(ToGrpc(save()));

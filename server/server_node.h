@@ -1,5 +1,5 @@
-// A server process without its main: the data plane's service, the ShardControl service by which the
-// coordinator commands it, the cut writer, and the heartbeat that keeps its lease.
+// A server process without its main: the data plane's service, the ShardControl service by which
+// the coordinator commands it, the cut writer, and the heartbeat that keeps its lease.
 #pragma once
 
 #include <memory>
@@ -23,6 +23,8 @@ class ServerNode final : public v1::ShardControl::CallbackService {
     // Where the coordinator is reached, and where workers reach this server: host:port.
     std::string coordinator;
     std::string advertised;
+    // The process's random name, which tells a repeated registration from a new process.
+    uint64_t nonce = 0;
   };
   enum class Outcome { kShutDown, kCoordinatorLost };
 
@@ -81,8 +83,8 @@ class ServerNode final : public v1::ShardControl::CallbackService {
   bool over_ GUARDED_BY(mutex_) = false;
 };
 
-// Fills a shard from a checkpoint, whatever number of servers wrote it. In sync mode, or with another
-// number of workers than the checkpoint's, every rank goes on at the smallest clock.
+// Fills a shard from a checkpoint, whatever number of servers wrote it. In sync mode, or with
+// another number of workers than the checkpoint's, every rank goes on at the smallest clock.
 absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job, Shard& shard);
 
 }  // namespace leeway

@@ -1,6 +1,7 @@
 #include "server/shard.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -42,17 +43,17 @@ uint64_t Ticks(Time time) { return static_cast<uint64_t>(time.time_since_epoch()
 
 absl::Status FromWorker(const v1::ExchangeHeader& header, absl::string_view field,
                         absl::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("worker ", header.rank(), ", block ", header.block(), ", clock ", header.clock(),
-                   ": ", field, ": ", what));
+  return absl::InvalidArgumentError(absl::StrCat("worker ", header.rank(), ", block ",
+                                                 header.block(), ", clock ", header.clock(), ": ",
+                                                 field, ": ", what));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(const Options& options, CutListener* cuts) {
   const uint32_t servers = options.job.servers().count();
-  ASSIGN_OR_RETURN(const BlockLayout layout, BlockLayout::FromWire(options.schema.total(), servers,
-                                                                   options.block_elements));
+  ASSIGN_OR_RETURN(const BlockLayout layout,
+                   BlockLayout::FromWire(options.schema.total(), servers, options.block_elements));
   if (options.server >= servers) {
     return absl::InvalidArgumentError(
         absl::StrCat("server ", options.server, " of a job with ", servers, " servers"));
@@ -77,8 +78,9 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
       workers_(options.job.workers().count()),
       nominal_examples_(static_cast<double>(options.job.data().batch_size()) *
                         std::max<uint64_t>(options.length.steps_per_clock(), 1)),
-      schedule_(elastic_ ? std::nullopt
-                         : std::optional(Schedule::OverClocks(options.job.update(), options.length))),
+      schedule_(elastic_
+                    ? std::nullopt
+                    : std::optional(Schedule::OverClocks(options.job.update(), options.length))),
       cuts_(cuts),
       store_(layout, options.server, std::move(rule),
              {.trained = options.schema.trained(), .elastic = elastic_, .keep_previous = sync_}) {
@@ -108,7 +110,8 @@ void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& pay
   BlockReading reading;
   Outbox outbox;
   {
-    // The copy is made under the lock: it happens once in a block's life, before anybody waits for it.
+    // The copy is made under the lock: it happens once in a block's life, before anybody waits for
+    // it.
     MutexLock lock(slot.mutex);
     reading.duplicate = slot.core.initialized();
     if (!reading.duplicate) {
@@ -135,7 +138,7 @@ void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, b
     Decisions decisions = slot.core.OnContribution(
         {header.rank(), header.incarnation(), header.clock()}, request, wants_reply, Ticks(now));
     if (!decisions.accepted) slot.contributions.erase(request);
-    outbox = Act(slot, std::move(decisions));
+    outbox = ActOnRequest(slot, std::move(decisions));
   }
   Finish(slot, std::move(outbox));
 }
@@ -149,8 +152,8 @@ void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done d
     MutexLock lock(slot.mutex);
     slot.readers[request].done = std::move(done);
     const Sender sender{header.rank(), header.incarnation(), header.clock()};
-    outbox = Act(slot, latest ? slot.core.OnReadLatest(request, Ticks(now))
-                              : slot.core.OnRead(sender, request, Ticks(now)));
+    outbox = ActOnRequest(slot, latest ? slot.core.OnReadLatest(request, Ticks(now))
+                                       : slot.core.OnRead(sender, request, Ticks(now)));
   }
   Finish(slot, std::move(outbox));
 }
@@ -176,6 +179,12 @@ void Shard::SetLive(uint32_t rank, bool live) {
     }
     Finish(*slot, std::move(outbox));
   }
+}
+
+void Shard::Close() {
+  // Who asks after this is refused under the block's lock; who asked before is among its waiters.
+  closed_ = true;
+  Tick(Time::max());
 }
 
 void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress) {
@@ -229,13 +238,14 @@ absl::Status Shard::CheckPayload(const v1::ExchangeHeader& header,
                       absl::StrCat(payload.size(), " values, the block has ", wanted));
   }
   if (header.examples() > kExamplesMax) {
-    return FromWorker(header, "header.examples", absl::StrCat(header.examples(), " is no number of examples"));
+    return FromWorker(header, "header.examples",
+                      absl::StrCat(header.examples(), " is no number of examples"));
   }
   if (const size_t index = payload.FirstNonFinite(); index < payload.size()) {
-    return FromWorker(header, "payload",
-                      absl::StrCat("value ", index, " (element ",
-                                   store_.Range(header.block()).offset + index,
-                                   " of the model) is not finite; has the training diverged?"));
+    return FromWorker(
+        header, "payload",
+        absl::StrCat("value ", index, " (element ", store_.Range(header.block()).offset + index,
+                     " of the model) is not finite; has the training diverged?"));
   }
   return absl::OkStatus();
 }
@@ -243,8 +253,8 @@ absl::Status Shard::CheckPayload(const v1::ExchangeHeader& header,
 Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
   Outbox outbox;
   if (decisions.cut.has_value()) {
-    outbox.held.emplace(*decisions.cut, HeldBlock{slot.block, store_.Current(slot.block),
-                                                  slot.core.progress()});
+    outbox.held.emplace(*decisions.cut,
+                        HeldBlock{slot.block, store_.Current(slot.block), slot.core.progress()});
   }
   for (const Answer& answer : decisions.answers) {
     auto reader = slot.readers.extract(answer.request);
@@ -256,6 +266,15 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
     outbox.answers.emplace_back(std::move(reader.mapped().done), std::move(refusal.status));
   }
   if (decisions.update.has_value()) outbox.update = Begin(slot, *decisions.update);
+  return outbox;
+}
+
+Shard::Outbox Shard::ActOnRequest(Slot& slot, Decisions decisions) {
+  Outbox outbox = Act(slot, std::move(decisions));
+  if (closed_) {
+    Outbox refused = Act(slot, slot.core.OnTick(Ticks(Time::max())));
+    std::move(refused.answers.begin(), refused.answers.end(), std::back_inserter(outbox.answers));
+  }
   return outbox;
 }
 

@@ -2,17 +2,21 @@
 // BlockStore, under that block's own lock. Servers' blocks have no lock in common.
 //
 // A walk through one exchange of one block, sync, three workers (the way through the code):
-//   1. ParameterService (server/parameter_service.cc) decodes the header; the payload stays where the
+//   1. ParameterService (server/parameter_service.cc) decodes the header; the payload stays where
+//   the
 //      network left it. It calls Contribute.
-//   2. Contribute checks block, size and finiteness (Check), takes the block's lock and asks the core:
+//   2. Contribute checks block, size and finiteness (Check), takes the block's lock and asks the
+//   core:
 //      BlockCore::OnContribution accepts it, or finds it a duplicate, or refuses it.
-//   3. Act, still under the lock, does what was decided: keeps the contribution and the waiting reader,
+//   3. Act, still under the lock, does what was decided: keeps the contribution and the waiting
+//   reader,
 //      takes references for those who are answered now, and begins an update if the set is complete
 //      (BlockStore::Begin picks the memory).
 //   4. Without the lock: answers go out (Deliver), and Run combines the three contributions in rank
 //      order and applies the rule, straight from the received slices.
 //   5. Under the lock again: BlockStore::Commit makes the result the current version,
-//      BlockCore::OnApplied releases the readers of the next clock; back to 3 until nothing is begun.
+//      BlockCore::OnApplied releases the readers of the next clock; back to 3 until nothing is
+//      begun.
 #pragma once
 
 #include <atomic>
@@ -82,13 +86,15 @@ class Shard {
   // happened or is given up (Tick), from any thread, without locks. `now` is when the request came.
   absl::StatusOr<v1::AttachReply> Attach(uint32_t rank, uint64_t incarnation);
   void Initialize(const v1::ExchangeHeader& header, const FloatPayload& payload, Done done);
-  void Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply, Time now,
-                  Done done);
+  void Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
+                  Time now, Done done);
   void Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done);
 
   // Answers UNAVAILABLE, naming who is missing, to those who have waited since before `since`.
   void Tick(Time since);
   void SetLive(uint32_t rank, bool live);
+  // The server ends: nobody waits any more. Waits are answered UNAVAILABLE, those of now and later.
+  void Close();
 
   // The control plane: loading (before any contribution), and every block as it stands. Hold is
   // FAILED_PRECONDITION while a block has no values.
@@ -140,6 +146,8 @@ class Shard {
   absl::Status CheckPayload(const v1::ExchangeHeader& header, const FloatPayload& payload) const;
   Slot& SlotOf(uint32_t block) { return *slots_[block / store_.layout().servers()]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
+  // Once closed, also refuses whoever has begun to wait.
+  Outbox ActOnRequest(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
   BlockReading ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const
       REQUIRES(slot.mutex);
   Running Begin(Slot& slot, const Update& update) REQUIRES(slot.mutex);
@@ -161,6 +169,7 @@ class Shard {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::atomic<RequestId> next_request_{1};
   std::atomic<uint64_t> updates_applied_{0};
+  std::atomic<bool> closed_{false};
 };
 
 }  // namespace leeway

@@ -6,13 +6,13 @@
 
 #include <csignal>
 #include <cstdio>
-#include <random>
 #include <string>
 
 #include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "common/identity.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/protocol.h"
@@ -95,9 +95,8 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "leeway-worker: %s\n", std::string(status.message()).c_str());
     return kUsage;
   }
-  std::random_device random;
   flags.worker.pid = static_cast<uint32_t>(getpid());
-  flags.worker.nonce = (uint64_t{random()} << 32) | random();
+  flags.worker.nonce = RandomIdentity();
   return Report(RunWorker(flags.worker));
 }
 

@@ -75,6 +75,8 @@ absl::Status Trainer::Open() {
       HeartbeatEvery(job_), {.waiting = [this] { return client_->Waiting(); },
                              .on_stop_at = [this](uint64_t clock) { gate_.StopAt(clock); },
                              .on_refused = [this](const absl::Status& why) { gate_.Refuse(why); }});
+  // A life that begins while the job is stopping.
+  if (registration_.has_stop_at()) gate_.StopAt(registration_.stop_at());
   return absl::OkStatus();
 }
 
@@ -112,7 +114,7 @@ absl::Status Trainer::LoadState() {
 }
 
 absl::StatusOr<bool> Trainer::RunClocks() {
-  while (clock_ < registration_.length().clocks()) {
+  while (!Over()) {
     RETURN_IF_ERROR(AskWhereToStop());
     if (gate_.Enter(clock_)) {
       const absl::Status status = RunClock();
@@ -139,14 +141,30 @@ absl::Status Trainer::AskWhereToStop() {
   return absl::OkStatus();
 }
 
-absl::Status Trainer::RunClock() {
+bool Trainer::Over() const {
+  const v1::JobLength& length = registration_.length();
+  if (length.total_clocks() > 0) return version_ >= length.total_clocks();
+  return clock_ >= length.clocks();
+}
+
+ClockSpan Trainer::NextSpan() const {
   const v1::JobLength& length = registration_.length();
   ClockSpan span;
   span.clock = clock_;
   span.first_step = clock_ * length.steps_per_clock();
-  span.steps = std::min(length.steps_per_clock(), length.steps() - span.first_step);
+  span.steps = length.steps_per_clock();
+  // Where each worker has its own number of steps, the last clock may have fewer.
+  if (length.total_clocks() == 0) {
+    span.steps = std::min(span.steps, length.steps() - span.first_step);
+  }
+  return span;
+}
+
+absl::Status Trainer::RunClock() {
+  const ClockSpan span = NextSpan();
   ASSIGN_OR_RETURN(const ClockReport report, exchange_->Run(span));
   ++clock_;
+  version_ = report.version;
   context_.session.SetClock(clock_);
   Report(span, report);
   RETURN_IF_ERROR(SaveAtCut());
@@ -172,7 +190,8 @@ void Trainer::Report(const ClockSpan& span, const ClockReport& report) {
 
 double Trainer::Epoch() const {
   const v1::JobLength& length = registration_.length();
-  const uint64_t steps = std::min(clock_ * length.steps_per_clock(), length.steps());
+  uint64_t steps = clock_ * length.steps_per_clock();
+  if (length.total_clocks() == 0) steps = std::min(steps, length.steps());
   return static_cast<double>(steps) / static_cast<double>(length.steps_per_epoch());
 }
 
@@ -190,8 +209,8 @@ absl::Status Trainer::SaveState() {
 }
 
 absl::Status Trainer::EvaluateWhenDue() {
-  const bool last = clock_ == registration_.length().clocks();
-  if (evaluate_every_ == 0 || clock_ % evaluate_every_ != 0 || last) return absl::OkStatus();
+  // The last one follows when all is done.
+  if (evaluate_every_ == 0 || clock_ % evaluate_every_ != 0 || Over()) return absl::OkStatus();
   return Evaluate();
 }
 

@@ -64,6 +64,9 @@ class Trainer {
   absl::StatusOr<bool> RunClocks();
   absl::Status RunClock();
   absl::Status AskWhereToStop();
+  // The job's exchanges are made: this worker's, or in async mode those of all together.
+  bool Over() const;
+  ClockSpan NextSpan() const;
   // After a clock, as configured.
   absl::Status SaveAtCut();
   absl::Status EvaluateWhenDue();
@@ -80,15 +83,18 @@ class Trainer {
   // Clocks between two evaluations; 0: only the last one.
   const uint64_t evaluate_every_;
 
-  // Constant after Open().
-  std::unique_ptr<ParameterClient> client_;
+  // Constant after Open(). The client goes first: until then calls of a failed exchange may still
+  // use the exchange's vectors.
   std::unique_ptr<LocalSteps> steps_;
   std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<ParameterClient> client_;
 
   // Has its own synchronisation: the heartbeats' thread uses it, and through it the client.
   StopGate gate_;
 
   uint64_t clock_ = 0;
+  // Contributions that the servers had applied, as last seen.
+  uint64_t version_ = 0;
   bool asked_where_to_stop_ = false;
   uint64_t saved_clock_;
 };

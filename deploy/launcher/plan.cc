@@ -12,6 +12,7 @@
 #include "config/length.h"
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
+#include "deploy/launcher/data_check.h"
 #include "deploy/launcher/finish.h"
 #include "deploy/launcher/format.h"
 #include "deploy/launcher/table.h"
@@ -80,7 +81,7 @@ absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout) 
   ASSIGN_OR_RETURN(const uint64_t slots, SlotsOf(job.update()));
   std::cout << "\nShards: " << layout.blocks() << " blocks of " << Mebi(layout.block_elements())
             << " on " << layout.servers() << " servers; memory is two versions of the weights and "
-            << slots << " optimizer slots\n";
+            << slots << (slots == 1 ? " optimizer slot\n" : " optimizer slots\n");
   Table table({"server", "blocks", "elements", "weights", "memory"}, 0);
   // Servers differ by one block at most: a handful tells it all.
   constexpr uint32_t kShown = 16;
@@ -123,18 +124,19 @@ absl::Status ShowPlan(const JobOptions& options) {
   ASSIGN_OR_RETURN(const v1::TrainingJob job, LoadJobWithOptions(options));
   std::cout << ToYaml(job) << "\n# " << DescribeAlgorithm(job) << "\n" << std::flush;
   ASSIGN_OR_RETURN(const std::string data_dir, FindDataFolder(options.data, options.job_file));
-  absl::StatusOr<std::unique_ptr<TrainingData>> data = TrainingData::Open(job, data_dir, 0);
-  RETURN_IF_ERROR(Annotate(data.status(), "the model's size follows from the shape of the data"));
+  RETURN_IF_ERROR(Annotate(CheckDataFiles(job, data_dir),
+                           "the model's size follows from the shape of the data"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TrainingData> data, TrainingData::Open(job, data_dir, 0));
   ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(job.workers()));
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   Model::Build(job.model(), (*data)->shape(), (*data)->classes(), *backend));
-  ASSIGN_OR_RETURN(const uint64_t steps, StepsPerEpoch(job, data_dir, **data));
+                   Model::Build(job.model(), data->shape(), data->classes(), *backend));
+  ASSIGN_OR_RETURN(const uint64_t steps, StepsPerEpoch(job, data_dir, *data));
   const uint64_t total = model->schema().total();
   const BlockLayout layout =
       BlockLayout::ForModel(total, job.servers().count(), job.servers().block_bytes());
   PrintModel(model->schema(), model->flops());
   RETURN_IF_ERROR(PrintShards(job, layout));
-  return PrintWorkers(job, total, ComputeLength(job, steps), (*data)->dataset().bytes());
+  return PrintWorkers(job, total, ComputeLength(job, steps), data->dataset().bytes());
 }
 
 }  // namespace

@@ -55,12 +55,15 @@ absl::StatusOr<RunFolder> RunFolder::Create(const std::string& path) {
   return Lock(path);
 }
 
-absl::StatusOr<RunFolder> RunFolder::Open(const std::string& path) {
+absl::Status RunFolder::CheckHoldsRun(const std::string& path) {
   std::error_code error;
-  if (!fs::exists(path + "/" + kJobFile, error)) {
-    return absl::NotFoundError(
-        absl::StrCat("no run to go on with in ", path, ": it has no ", kJobFile));
-  }
+  if (fs::exists(path + "/" + kJobFile, error)) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("no run to go on with in ", path, ": it has no ", kJobFile));
+}
+
+absl::StatusOr<RunFolder> RunFolder::Open(const std::string& path) {
+  RETURN_IF_ERROR(CheckHoldsRun(path));
   RETURN_IF_ERROR(MakeFolders(path + "/logs"));
   return Lock(path);
 }

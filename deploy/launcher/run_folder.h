@@ -32,6 +32,8 @@ class RunFolder {
   // Of a run that is to go on or to be finished. NOT_FOUND if no run is there, FAILED_PRECONDITION
   // if it is running.
   static absl::StatusOr<RunFolder> Open(const std::string& path);
+  // NOT_FOUND if no run is there.
+  static absl::Status CheckHoldsRun(const std::string& path);
   RunFolder(RunFolder&& other) noexcept;
   RunFolder& operator=(RunFolder&&) = delete;
   ~RunFolder();

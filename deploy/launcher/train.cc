@@ -147,6 +147,7 @@ absl::StatusOr<int> Train(TrainOptions options) {
   }
   if (options.job.job_file.empty()) {
     if (!options.resume) return absl::InvalidArgumentError("no job file given");
+    RETURN_IF_ERROR(RunFolder::CheckHoldsRun(options.run_dir));
     options.job.job_file = options.run_dir + "/" + kJobFile;
   }
   Plan plan;

@@ -90,7 +90,7 @@ absl::Status CoordinatorCore::CheckSender(uint64_t job, uint32_t rank, uint64_t 
                                           uint64_t clock) const {
   RETURN_IF_ERROR(CheckJob(job));
   RETURN_IF_ERROR(ranks_.Check(rank, incarnation));
-  if (!length_ || clock <= length_->clocks()) return absl::OkStatus();
+  if (!length_ || clock <= LargestClock(*length_, ranks_.size())) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("worker ", rank, " says clock ", clock,
                                                  "; the job has ", length_->clocks(), " clocks"));
 }
@@ -290,7 +290,9 @@ absl::Status CoordinatorCore::Leave(const v1::LeaveRequest& request, Time now) {
   RETURN_IF_ERROR(CheckSender(request.job(), rank, request.incarnation(), request.clock()));
   if (ranks_[rank].left()) return absl::OkStatus();
   const std::string who = absl::StrCat("worker ", rank);
-  if (request.reason() == v1::LEAVE_FINISHED && (!length_ || request.clock() < length_->clocks())) {
+  const bool by_sum = length_ && length_->total_clocks() > 0;
+  if (request.reason() == v1::LEAVE_FINISHED && !by_sum &&
+      (!length_ || request.clock() < length_->clocks())) {
     return absl::InvalidArgumentError(
         absl::StrCat(who, " says it has finished at clock ", request.clock(), " of ",
                      length_ ? length_->clocks() : 0, ": it can only have stopped or failed"));

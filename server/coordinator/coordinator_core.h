@@ -141,6 +141,8 @@ class CoordinatorCore {
   bool AllGone(Time now) const;
   void GiveUpLost(Time now);
   uint64_t LastClock() const;
+  // The job's exchanges are all made.
+  bool Complete() const;
   v1::JobState Outcome() const;
   // "waiting for workers 1, 2 and server 1 to register (12 s of 120 s)"; empty if nobody is
   // missing.

@@ -76,9 +76,10 @@ void CoordinatorCore::Configure(Time now) {
   length_ = ComputeLength(job, steps);
   cut_every_ =
       job.checkpoint().has_every() ? IntervalClocks(job.checkpoint().every(), *length_) : 0;
-  block_elements_ =
-      BlockLayout::ForModel(schema_->total(), servers_.size(), job.servers().block_bytes())
-          .block_elements();
+  const BlockLayout layout =
+      BlockLayout::ForModel(schema_->total(), servers_.size(), job.servers().block_bytes());
+  block_elements_ = layout.block_elements();
+  cuts_.ExpectShards(layout.ServersWithBlocks());
   v1::ConfigureRequest request;
   request.set_job(options_.job_id);
   *request.mutable_schema() = *schema_;
@@ -199,13 +200,20 @@ void CoordinatorCore::AdvanceStopping(Time now) {
   BeginSaving(now);
 }
 
+bool CoordinatorCore::Complete() const {
+  if (!length_) return false;
+  uint64_t sum = 0;
+  uint64_t low = UINT64_MAX;
+  for (uint32_t i = 0; i < ranks_.size(); ++i) {
+    sum += ranks_[i].clock;
+    low = std::min(low, ranks_[i].clock);
+  }
+  return length_->total_clocks() > 0 ? sum >= length_->total_clocks() : low >= length_->clocks();
+}
+
 v1::JobState CoordinatorCore::Outcome() const {
   if (!failure_.empty()) return v1::JOB_FAILED;
-  bool complete = length_.has_value();
-  for (uint32_t i = 0; complete && i < ranks_.size(); ++i) {
-    complete = ranks_[i].clock >= length_->clocks();
-  }
-  if (complete) return v1::JOB_FINISHED;
+  if (Complete()) return v1::JOB_FINISHED;
   if (!stop_reason_.empty()) return v1::JOB_STOPPED;
   // Nobody asked for a stop: some have finished, others were lost and never came back.
   return ranks_.In({RankState::kFinished}).empty() ? v1::JOB_FAILED : v1::JOB_FINISHED;

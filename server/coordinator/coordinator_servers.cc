@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "config/length.h"
 #include "server/coordinator/coordinator_core.h"
 #include "server/coordinator/phrases.h"
 
@@ -88,7 +89,7 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
                                                    " of a job with ", servers_.size(), " servers"));
   }
   if (!length_ || clock == 0 || cut_every_ == 0 || clock % cut_every_ != 0 ||
-      clock > length_->clocks()) {
+      clock > LargestClock(*length_, ranks_.size())) {
     return absl::InvalidArgumentError(absl::StrCat("there is no cut at clock ", clock,
                                                    ": cuts are every ", cut_every_, " clocks"));
   }

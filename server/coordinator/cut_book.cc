@@ -33,7 +33,7 @@ bool CutBook::Settled(uint64_t clock) const {
 
 absl::Status CutBook::AddShard(uint64_t clock, uint32_t server, const v1::SavedShard& shard,
                                Time now) {
-  if (Settled(clock)) return absl::OkStatus();
+  if (Settled(clock) || server >= servers_) return absl::OkStatus();
   ASSIGN_OR_RETURN(Cut * cut, Open(clock));
   if (!cut->since) cut->since = now;
   const auto [place, fresh] = cut->shards.try_emplace(server, shard);

@@ -53,6 +53,9 @@ class CutBook {
   CutBook(uint32_t servers, uint32_t ranks, bool states, std::optional<uint64_t> newest)
       : servers_(servers), ranks_(ranks), states_(states), newest_(newest) {}
 
+  // Servers 0 up to this one have blocks, and so a part of each cut; all have until this is said.
+  void ExpectShards(uint32_t servers) { servers_ = servers; }
+
   // Parts of cuts that are complete, in writing, failed or dropped are ignored. RESOURCE_EXHAUSTED
   // when too many cuts are open; FAILED_PRECONDITION for a server's second, different part: the cut
   // fails.
@@ -100,7 +103,7 @@ class CutBook {
                                    const Needs& needs) const;
   std::optional<CutParts> Whole(uint64_t clock, const Cut& cut, const Needs& needs) const;
 
-  const uint32_t servers_;
+  uint32_t servers_;
   const uint32_t ranks_;
   const bool states_;
   std::optional<uint64_t> newest_;

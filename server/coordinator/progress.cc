@@ -11,7 +11,7 @@ constexpr Duration kRateWindow = std::chrono::seconds(8);
 }  // namespace
 
 bool RankProgress::Record(const v1::StepMetrics& metrics, Time now) {
-  
+  if (metrics.clock() <= last_.clock()) return false;
   last_ = metrics;
   examples_ += metrics.examples();
   steps_ += metrics.steps();

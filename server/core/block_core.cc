@@ -133,17 +133,17 @@ absl::Status BlockCore::CheckClock(const Sender& sender) const {
   }
   const Rank& rank = ranks_[sender.rank];
   if (sender.clock > rank.next) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "header.clock: worker ", sender.rank, " hands in clock ", sender.clock, " for block ",
-        block_, ", which wants its clock ", rank.next, " first"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("header.clock: worker ", sender.rank, " hands in clock ", sender.clock,
+                     " for block ", block_, ", which wants its clock ", rank.next, " first"));
   }
   const bool ahead = rules_.mode == Consistency::kSync && sender.clock == rank.next &&
                      sender.clock > progress_.version;
   if (ahead) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "header.clock: worker ", sender.rank, " hands in clock ", sender.clock, " for block ",
-        block_, " before clock ", progress_.version, " is complete; pull clock ", sender.clock,
-        " first"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("header.clock: worker ", sender.rank, " hands in clock ", sender.clock,
+                     " for block ", block_, " before clock ", progress_.version,
+                     " is complete; pull clock ", sender.clock, " first"));
   }
   return absl::OkStatus();
 }
@@ -166,9 +166,9 @@ void BlockCore::AddReader(Waiter waiter, Decisions& decisions) {
 absl::Status BlockCore::CheckReadable(const Sender& reader) const {
   const Rank& rank = ranks_[reader.rank];
   if (reader.clock > rank.next) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "header.clock: worker ", reader.rank, " reads block ", block_, " for clock ", reader.clock,
-        " before it has handed in clock ", rank.next));
+    return absl::FailedPreconditionError(
+        absl::StrCat("header.clock: worker ", reader.rank, " reads block ", block_, " for clock ",
+                     reader.clock, " before it has handed in clock ", rank.next));
   }
   if (rules_.mode == Consistency::kSync && initialized_ && reader.clock + 1 < progress_.version) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -7,8 +7,8 @@
 
 namespace leeway {
 
-BlockStore::BlockStore(const BlockLayout& layout, uint32_t server,
-                       std::unique_ptr<UpdateRule> rule, const Options& options)
+BlockStore::BlockStore(const BlockLayout& layout, uint32_t server, std::unique_ptr<UpdateRule> rule,
+                       const Options& options)
     : layout_(layout),
       server_(server),
       rule_(std::move(rule)),
@@ -45,7 +45,9 @@ void BlockStore::Set(uint32_t block, BlockValues values) {
   state.previous = SharedFloats();
 }
 
-BlockValues BlockStore::Current(uint32_t block) const { return {At(block).current, At(block).slots}; }
+BlockValues BlockStore::Current(uint32_t block) const {
+  return {At(block).current, At(block).slots};
+}
 
 SharedFloats BlockStore::CurrentWeights(uint32_t block) const { return At(block).current; }
 

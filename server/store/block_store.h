@@ -1,10 +1,10 @@
-// The bytes of one server's blocks: weights and optimizer slots, copy-on-write. Knows no worker and no
-// clock rule (server/core decides those).
+// The bytes of one server's blocks: weights and optimizer slots, copy-on-write. Knows no worker and
+// no clock rule (server/core decides those).
 //
 // A version is immutable while anybody reads it. An update of a block writes into the block's own
-// memory where nobody holds it and nobody may ask for the version before, else into a fresh buffer; the
-// version before then lives as long as its last reader. So replies are never torn and never copied, and a
-// checkpoint is references.
+// memory where nobody holds it and nobody may ask for the version before, else into a fresh buffer;
+// the version before then lives as long as its last reader. So replies are never torn and never
+// copied, and a checkpoint is references.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,9 @@ struct BlockWrite {
   std::vector<SharedFloats> slots_out;
 };
 
-// Calls for one block must be serialised by the caller (server/shard.h holds that block's lock), but for
-// Run, which the caller grants to one thread at a time a block. Different blocks are independent.
+// Calls for one block must be serialised by the caller (server/shard.h holds that block's lock),
+// but for Run, which the caller grants to one thread at a time a block. Different blocks are
+// independent.
 class BlockStore {
  public:
   struct Options {
@@ -72,8 +73,8 @@ class BlockStore {
   // With keep_previous only; empty before the first update.
   SharedFloats PreviousWeights(uint32_t block) const;
 
-  // An update in three parts, so that the arithmetic runs without the caller's lock. Between Begin and
-  // Commit the current version may be unreadable unless keep_previous is set.
+  // An update in three parts, so that the arithmetic runs without the caller's lock. Between Begin
+  // and Commit the current version may be unreadable unless keep_previous is set.
   BlockWrite Begin(uint32_t block);
   void Run(uint32_t block, const BlockWrite& write,
            std::span<const FloatPayload* const> contributions, std::span<const float> coefficients,

@@ -1,4 +1,5 @@
-// Float buffers that many may read and, while it is nobody else's, one may write: copy-on-write's unit.
+// Float buffers that many may read and, while it is nobody else's, one may write: copy-on-write's
+// unit.
 #pragma once
 
 #include <atomic>
@@ -15,8 +16,8 @@ namespace leeway {
 
 class FloatPool;
 
-// A counted reference to a buffer. Copies may go to any thread; a single object is not thread-safe. Not
-// std::shared_ptr, because its use_count() synchronises with nothing, and `unique` must.
+// A counted reference to a buffer. Copies may go to any thread; a single object is not thread-safe.
+// Not std::shared_ptr, because its use_count() synchronises with nothing, and `unique` must.
 class SharedFloats {
  public:
   SharedFloats() = default;
@@ -31,8 +32,8 @@ class SharedFloats {
   explicit operator bool() const { return node_ != nullptr; }
   std::span<const float> span() const { return node_->values.span(); }
 
-  // No other reference exists, and what others read through theirs has been read: it may be written.
-  // Only meaningful where nobody can copy this very object meanwhile.
+  // No other reference exists, and what others read through theirs has been read: it may be
+  // written. Only meaningful where nobody can copy this very object meanwhile.
   bool unique() const {
     return node_ != nullptr && node_->references.load(std::memory_order_acquire) == 1;
   }

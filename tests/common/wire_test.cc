@@ -1,11 +1,11 @@
 #include "common/wire.h"
 
-#include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/slice.h>
-
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
 
 #include "leeway/v1/parameter_server.pb.h"
 #include "tests/catch.h"

@@ -13,7 +13,7 @@ TEST_CASE("A run's metrics are steps, evaluations and events") {
   const RunHistory history = SampleHistory();
   CHECK(history.steps.size() == 4);
   CHECK(history.steps[1].rank == 1);
-  CHECK(history.steps[1].staleness == 2);
+  CHECK(history.steps[1].staleness == 3);
   CHECK(std::isnan(history.steps[3].train_loss));
   REQUIRE(history.evaluations.size() == 1);
   CHECK(*history.evaluations[0].test_accuracy == 0.8);

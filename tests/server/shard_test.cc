@@ -101,7 +101,8 @@ TEST_CASE("sync applies the mean over examples, and answers everybody with the n
   CHECK((*b.result)->header.version() == 1);
 }
 
-TEST_CASE("async applies each contribution on arrival, weighed by its examples against a full batch") {
+TEST_CASE(
+    "async applies each contribution on arrival, weighed by its examples against a full batch") {
   World world(SgdOptions(v1::CONSISTENCY_MODE_ASYNC, 2));
   world.Initialize(5);
   Reply full, half, repeated;
@@ -177,12 +178,17 @@ TEST_CASE("bad messages are refused by name and change nothing") {
   };
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<Bad> bad = {
-      {world.Header(0, 0, 9), world.Values(0, 1), "worker 0, block 9, clock 0: header.block: the model has 3 blocks"},
-      {world.Header(2, 0, 0), world.Values(0, 1), "worker 2, block 0, clock 0: header.rank: the job has 2 workers"},
-      {world.Header(1, 0, 2), world.Values(0, 1), "worker 1, block 2, clock 0: payload: 48 values, the block has 4"},
-      {world.Header(1, 0, 0), FloatPayload(), "worker 1, block 0, clock 0: payload: 0 values, the block has 48"},
+      {world.Header(0, 0, 9), world.Values(0, 1),
+       "worker 0, block 9, clock 0: header.block: the model has 3 blocks"},
+      {world.Header(2, 0, 0), world.Values(0, 1),
+       "worker 2, block 0, clock 0: header.rank: the job has 2 workers"},
+      {world.Header(1, 0, 2), world.Values(0, 1),
+       "worker 1, block 2, clock 0: payload: 48 values, the block has 4"},
+      {world.Header(1, 0, 0), FloatPayload(),
+       "worker 1, block 0, clock 0: payload: 0 values, the block has 48"},
       {world.Header(1, 0, 1), world.Values(1, nan),
-       "worker 1, block 1, clock 0: payload: value 0 (element 48 of the model) is not finite; has the "
+       "worker 1, block 1, clock 0: payload: value 0 (element 48 of the model) is not finite; has "
+       "the "
        "training diverged?"},
       {world.Header(1, 0, 0, uint64_t{1} << 60), world.Values(0, 1),
        "worker 1, block 0, clock 0: header.examples: 1152921504606846976 is no number of examples"},
@@ -230,6 +236,19 @@ TEST_CASE("who waits too long is told for whom") {
   CHECK(again.first() == 3);
 }
 
+TEST_CASE("a server that ends leaves nobody waiting, also who comes late") {
+  World world(SgdOptions(v1::CONSISTENCY_MODE_SYNC, 2));
+  world.Initialize(5);
+  Reply before, after;
+  world.PushPull(0, 0, 1.0f, before);
+  CHECK_FALSE(before.answered());
+  world.shard->Close();
+  CHECK(absl::IsUnavailable(before.status()));
+  world.PushPull(0, 0, 1.0f, after);
+  REQUIRE(after.answered());
+  CHECK(absl::IsUnavailable(after.status()));
+}
+
 TEST_CASE("a cut holds the values of its moment while training goes on") {
   Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1);
   options.job.mutable_update()->mutable_sgd()->set_momentum(0.5);
@@ -249,7 +268,8 @@ TEST_CASE("a cut holds the values of its moment while training goes on") {
 }
 
 TEST_CASE("threads that hand in at once lose no update and no answer") {
-  for (auto mode : {v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_BOUNDED, v1::CONSISTENCY_MODE_ASYNC}) {
+  for (auto mode :
+       {v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_BOUNDED, v1::CONSISTENCY_MODE_ASYNC}) {
     constexpr uint32_t kWorkers = 4;
     constexpr uint64_t kClocks = 200;
     Shard::Options options = SgdOptions(mode, kWorkers);
@@ -264,8 +284,8 @@ TEST_CASE("threads that hand in at once lose no update and no answer") {
         for (uint64_t clock = 0; clock < kClocks; ++clock) {
           for (uint32_t block = 0; block < 3; ++block) {
             answered = false;
-            world.shard->Contribute(world.Header(rank, clock, block), world.Values(block, 1.0f), true,
-                                    world.now, [&](absl::StatusOr<BlockReading> reading) {
+            world.shard->Contribute(world.Header(rank, clock, block), world.Values(block, 1.0f),
+                                    true, world.now, [&](absl::StatusOr<BlockReading> reading) {
                                       if (!reading.ok() || reading->values.span()[0] >= 0) ++wrong;
                                       answered = true;
                                       answered.notify_one();

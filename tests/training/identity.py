@@ -13,6 +13,8 @@ SETS = ["servers.count=2", "workers.count=3", "update={type: sgd, learning_rate:
         "stop={epochs: 20}", "checkpoint={every: {clocks: 50}, keep: 100}",
         "model.layers=[{flatten: {}}, {dense: {units: 32}}, {batch_norm: {}}, {relu: {}}, "
         "{dropout: {rate: 0.2}}, {dense: {units: 10}}]"]
+# Changes how long steps take, so that there is time to stop the run, and nothing else.
+SLOWLY = "workers.emulate={step_milliseconds: 3}"
 DATA = "optdigits/optdigits.tra"
 MNIST = "mnist/train-images-idx3-ubyte.gz"
 
@@ -35,7 +37,7 @@ def resumed():
     whole = digest()
     for servers_after in (2, 3):
         run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync"], runs.data_with(DATA))
-        run.start()
+        run.start(more=[SLOWLY])
         run.wait_for(lambda r: r.max_clock() >= 60)
         run.interrupt()
         summary = run.wait()
@@ -50,7 +52,7 @@ def resumed_adam():
     sets = ["update={type: adamw, learning_rate: 0.002, schedule: {type: cosine, warm_up: {epochs: 1}}}"]
     whole = digest(sets)
     run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA))
-    run.start()
+    run.start(more=[SLOWLY])
     run.wait_for(lambda r: r.max_clock() >= 60)
     run.process.send_signal(signal.SIGTERM)
     runs.check(run.wait()["state"] == "stopped", "SIGTERM stops in order")

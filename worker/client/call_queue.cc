@@ -122,11 +122,13 @@ RetryDecision CallQueue::Decide(const CallPointer& call, const absl::Status& sta
   const Time now = transport_->Now();
   MutexLock lock(mutex_);
   if (!call->run->status.ok()) return {call->run->status, {}};
-  call->waiting = std::string(status.message());
   if (!call->retry.has_value()) {
     call->retry.emplace(options_.retry, RandomStream(jitter_.NextU64(), RandomPurpose::kRetry));
   }
-  return call->retry->OnFailure(status, now - call->attempt_began, now - call->began);
+  const RetryDecision decision =
+      call->retry->OnFailure(status, now - call->attempt_began, now - call->began);
+  call->waiting = call->retry->told();
+  return decision;
 }
 
 void CallQueue::Resume(const CallPointer& call) {

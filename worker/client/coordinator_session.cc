@@ -67,9 +67,9 @@ absl::Status CoordinatorSession::Call(
     if (!decision.error.ok()) {
       return Annotate(decision.error, absl::StrCat(what, " (coordinator ", options_.address, ")"));
     }
-    if (std::string text(status.message()); text != logged) {
-      spdlog::info("{}: {}", what, text);
-      logged = std::move(text);
+    if (core.told() != logged) {
+      spdlog::info("{}: {}", what, core.told());
+      logged = core.told();
     }
     if (decision.delay > Duration::zero()) options_.sleep(decision.delay);
   }
@@ -230,6 +230,7 @@ absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::stri
     chunk.set_rank(rank_);
     chunk.set_incarnation(incarnation_);
     chunk.set_clock(clock);
+    chunk.set_size(state.size());
     for (size_t position = 0; position == 0 || position < state.size(); position += kChunkBytes) {
       chunk.set_data(state.substr(position, kChunkBytes));
       // A broken stream says why in Finish().

@@ -18,10 +18,11 @@ RetryCore::RetryCore(const RetryLimits& limits, RandomStream jitter)
 
 RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Duration elapsed) {
   if (!IsRetryable(status.code())) return {status, {}};
+  if (told_.empty() || absl::IsUnavailable(status)) told_ = std::string(status.message());
   if (elapsed >= limits_.total) {
     return {absl::DeadlineExceededError(absl::StrFormat(
                 "given up after %.3g s (%s is %.3g); last answer: %s", Seconds(elapsed),
-                limits_.total_name, Seconds(limits_.total), status.message())),
+                limits_.total_name, Seconds(limits_.total), told_)),
             {}};
   }
   if (took >= limits_.held) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "common/clock.h"
@@ -47,6 +48,10 @@ class RetryCore {
   // if it is not retryable.
   RetryDecision OnFailure(const absl::Status& status, Duration took, Duration elapsed);
 
+  // The last thing that the other side said: an attempt cut off by its own deadline says nothing of
+  // who is waited for.
+  const std::string& told() const { return told_; }
+
  private:
   Duration NextBackoff();
 
@@ -54,6 +59,7 @@ class RetryCore {
   RandomStream jitter_;
   // Quick failures in a row.
   uint32_t quick_ = 0;
+  std::string told_;
 };
 
 }  // namespace leeway

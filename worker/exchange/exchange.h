@@ -41,6 +41,8 @@ struct ClockReport {
   double loss_sum = 0;
   uint64_t examples = 0;
   uint64_t staleness = 0;
+  // Of the weights that were read: contributions applied to the block that has least of them.
+  uint64_t version = 0;
   double learning_rate = 0;
   double data_seconds = 0;
   double compute_seconds = 0;

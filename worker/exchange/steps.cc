@@ -63,6 +63,7 @@ absl::Status PushPull(const ExchangeContext& context, uint64_t clock,
   RETURN_IF_ERROR(result.status());
   report.exchange_seconds = Seconds(context.now() - began);
   report.staleness = result->staleness;
+  report.version = result->version;
   return absl::OkStatus();
 }
 

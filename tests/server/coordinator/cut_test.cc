@@ -89,8 +89,21 @@ TEST_CASE("a newer complete cut retires older ones") {
   for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 20).ok());
   job.core.ManifestWritten(20, absl::OkStatus(), job.now);
   job.Take<WriteManifest>();
-  REQUIRE(job.Shard(1, 10).ok());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 10).ok());
   CHECK(job.Take<WriteManifest>().empty());
+}
+
+TEST_CASE("a worker that has left is in earlier cuts only with its state of then") {
+  Scenario job({.mode = v1::CONSISTENCY_MODE_ASYNC, .cut_every = 10, .elastic = true});
+  job.Start();
+  job.core.StopJob("", job.now);
+  REQUIRE(job.State(0, 25).ok());
+  REQUIRE(job.Leave(0, 25, v1::LEAVE_STOPPED).ok());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 20).ok());
+  REQUIRE(job.State(1, 20).ok());
+  CHECK(job.Take<WriteManifest>().empty());
+  REQUIRE(job.State(0, 20).ok());
+  CHECK(job.Take<WriteManifest>().size() == 1);
 }
 
 TEST_CASE("a cut whose parts do not come is given up in time, naming them") {

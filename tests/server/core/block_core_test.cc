@@ -29,7 +29,8 @@ absl::StatusCode OnlyRefusal(const Decisions& decisions) {
   return decisions.refusals[0].status.code();
 }
 
-TEST_CASE("sync: the update begins with the last contribution, in rank order, and frees the readers") {
+TEST_CASE(
+    "sync: the update begins with the last contribution, in rank order, and frees the readers") {
   BlockCore core = Started(Sync(3));
   CHECK_FALSE(core.OnContribution({2, 1, 0}, 102, true, 0).update);
   CHECK_FALSE(core.OnContribution({0, 1, 0}, 100, true, 0).update);
@@ -201,8 +202,8 @@ TEST_CASE("a block goes on from a checkpoint's progress") {
   CHECK(core.progress().version == 18);
 }
 
-// Workers whose every request may be duplicated, repeated, lost and overtaken, and who may die and come
-// back, against one block. Each contribution is counted when it is applied.
+// Workers whose every request may be duplicated, repeated, lost and overtaken, and who may die and
+// come back, against one block. Each contribution is counted when it is applied.
 class RandomWorld {
  public:
   RandomWorld(const ConsistencyRules& rules, uint64_t seed)
@@ -326,7 +327,8 @@ class RandomWorld {
   uint64_t now_ = 0;
 };
 
-TEST_CASE("over random schedules every contribution is applied once and no reader sees too old a state") {
+TEST_CASE(
+    "over random schedules every contribution is applied once and no reader sees too old a state") {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     RandomWorld(Sync(3), seed).Run(6);
     RandomWorld(Bounded(3, seed % 4), seed).Run(6);

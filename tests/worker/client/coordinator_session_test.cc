@@ -68,7 +68,7 @@ TEST_CASE("Waiting for the start ends with who was missing") {
     return absl::UnavailableError("waiting for worker 1");
   };
   CoordinatorSession session(coordinator.channel(), Options(coordinator));
-  const auto status = session.Register({}, milliseconds(50)).status();
+  const auto status = session.Register({}, milliseconds(500)).status();
   CHECK(status.code() == absl::StatusCode::kDeadlineExceeded);
   CHECK_THAT(std::string(status.message()),
              Catch::Contains("limits.start_seconds") && Catch::Contains("waiting for worker 1"));

@@ -43,8 +43,12 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   // Loaded by LoadWorkerState.
   std::optional<v1::WorkerStateChunk> state;
 
-  const std::string& address() const { return address_; }
-  std::shared_ptr<grpc::Channel> channel() const { return MakeChannel(address_); }
+  // Its lock orders the fields set so far before the handlers, where ThreadSanitizer sees it.
+  const std::string& address() const {
+    MutexLock lock(mutex_);
+    return address_;
+  }
+  std::shared_ptr<grpc::Channel> channel() const { return MakeChannel(address()); }
 
   int calls(const std::string& method) const {
     MutexLock lock(mutex_);

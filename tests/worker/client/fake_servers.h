@@ -2,6 +2,7 @@
 // a pause of seconds passes in no time. One worker's view: a contribution is applied on arrival.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -46,11 +47,10 @@ class FakeModel {
   // Set before the first call. Not OK: the answer in place of carrying the request out. May advance
   // time.
   std::function<absl::Status(const FakeRequest&)> script;
-  // Runs on what is pushed before it is applied.
-  uint64_t attach_clock = 0;
-  bool needs_initialize = false;
-  uint64_t staleness = 0;
-  // A block held by nobody: server index -> no block.
+  std::atomic<uint64_t> attach_clock{0};
+  std::atomic<bool> needs_initialize{false};
+  std::atomic<uint64_t> staleness{0};
+  // By index.
   std::set<uint32_t> servers_without_blocks;
 
   const BlockLayout& layout() const { return layout_; }
@@ -127,7 +127,7 @@ class FakeModel {
     if (request.method == "Attach") {
       v1::AttachReply reply;
       const bool none = servers_without_blocks.contains(request.server);
-      reply.set_clock(none ? std::numeric_limits<uint64_t>::max() : attach_clock);
+      reply.set_clock(none ? std::numeric_limits<uint64_t>::max() : attach_clock.load());
       reply.set_needs_initialize(!none && needs_initialize);
       return Serialize(reply);
     }

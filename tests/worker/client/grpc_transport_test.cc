@@ -1,6 +1,7 @@
 // The real transport against a server made of the stock generated stubs.
 #include "worker/client/grpc_transport.h"
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <numeric>
@@ -63,8 +64,8 @@ class StockServer final : public v1::ParameterServer::Service {
     auto [status, bytes] = model_->Answer(index_, "/" + method, grpc::ByteBuffer(&slice, 1));
     if (!status.ok()) return ToGrpc(status);
     grpc::ProtoBufferReader reader(&bytes);
-    REQUIRE(reply.ParseFromZeroCopyStream(&reader));
-    return grpc::Status::OK;
+    if (reply.ParseFromZeroCopyStream(&reader)) return grpc::Status::OK;
+    return {grpc::StatusCode::INTERNAL, "the fake's answer is malformed"};
   }
 
   const std::shared_ptr<FakeModel> model_;
@@ -94,6 +95,8 @@ std::vector<float> Ramp() {
 TEST_CASE("Stock stubs and slices understand each other, with and without faults") {
   const bool faults = GENERATE(false, true);
   Rig rig;
+  const std::vector<float> contribution = Ramp();
+  std::vector<float> weights(kTotal, 9);
   auto client =
       faults ? ParameterClient::Open(rig.options, testing::WithFaults({.duplicate = true,
                                                                        .drop_reply_every = 10,
@@ -102,8 +105,6 @@ TEST_CASE("Stock stubs and slices understand each other, with and without faults
   REQUIRE(client.ok());
   rig.model->attach_clock = 3;
   CHECK((*client)->Attach()->clock == 3);
-  const std::vector<float> contribution = Ramp();
-  std::vector<float> weights(kTotal, 9);
   for (uint64_t clock = 0; clock < 3; ++clock) {
     REQUIRE((*client)->Wait((*client)->PushPull(clock, 1, contribution, weights)).ok());
   }
@@ -118,25 +119,28 @@ TEST_CASE("A server that is not there is tried until the limit, and named") {
   Rig rig;
   rig.options.exchange_seconds = 0.1;
   rig.options.servers[1] = "127.0.0.1:1";
-  auto client = *ParameterClient::Open(rig.options);
+  // Before the client: calls of an operation that failed use it until the client is gone.
   std::vector<float> weights(kTotal);
+  auto client = *ParameterClient::Open(rig.options);
   const auto status = client->Wait(client->Pull(0, weights)).status();
   CHECK(status.code() == absl::StatusCode::kDeadlineExceeded);
   CHECK_THAT(std::string(status.message()), Catch::Contains("(server 1)"));
 }
 
 TEST_CASE("Cancelling ends a call that a server holds, at once") {
-  Rig rig;
+  // Before the servers, whose threads use it to their end.
   std::promise<void> held, go;
   std::atomic<bool> first{true};
   auto gate = go.get_future().share();
+  Rig rig;
   rig.model->script = [&](const FakeRequest&) {
     if (first.exchange(false)) held.set_value();
     gate.wait();
     return absl::OkStatus();
   };
-  auto client = *ParameterClient::Open(rig.options);
+  // Before the client: calls of an operation that failed use it until the client is gone.
   std::vector<float> weights(kTotal);
+  auto client = *ParameterClient::Open(rig.options);
   const auto ticket = client->Pull(0, weights);
   held.get_future().wait();
   client->Cancel();

@@ -49,6 +49,9 @@ std::vector<float> Ramp(float start) {
   return values;
 }
 
+// Outlives every client.
+const std::vector<float> kContribution = Ramp(0);
+
 TEST_CASE("Attach gives the smallest clock, and leaves out servers without blocks") {
   auto model = MakeModel();
   model->attach_clock = 17;
@@ -92,8 +95,8 @@ TEST_CASE("Initialize, PushPull, Push and Pull carry every element to and fro") 
 
 TEST_CASE("Requests carry the sender's identity and go to the block's server") {
   auto model = MakeModel();
-  auto client = OpenClient(testing::Reach(model));
   std::vector<float> weights(kTotal);
+  auto client = OpenClient(testing::Reach(model));
   REQUIRE(client->Wait(client->PushPull(4, 32, Ramp(0), weights)).ok());
   const auto requests = model->requests();
   REQUIRE(requests.size() == 10);
@@ -192,11 +195,11 @@ TEST_CASE("An answer that tells to wait is asked again at once, and shown meanwh
     }
     return absl::OkStatus();
   };
+  std::vector<float> weights(kTotal);
   auto client = OpenClient(testing::Reach(model));
   raw = client.get();
-  std::vector<float> weights(kTotal);
   const Time began = model->Now();
-  REQUIRE(client->Wait(client->PushPull(0, 1, Ramp(0), weights)).ok());
+  REQUIRE(client->Wait(client->PushPull(0, 1, kContribution, weights)).ok());
   CHECK(shown == "block 3 clock 0: waiting for worker 1");
   CHECK(client->Waiting().empty());
   CHECK(model->Now() - began == seconds(6));
@@ -211,9 +214,9 @@ TEST_CASE("A wait that lasts too long ends by naming the block and who was missi
   };
   ParameterClientOptions options = Options();
   options.exchange_seconds = 11;
-  auto client = OpenClient(testing::Reach(model), options);
   std::vector<float> weights(kTotal);
-  const auto status = client->Wait(client->PushPull(9, 1, Ramp(0), weights)).status();
+  auto client = OpenClient(testing::Reach(model), options);
+  const auto status = client->Wait(client->PushPull(9, 1, kContribution, weights)).status();
   CHECK(status.code() == absl::StatusCode::kDeadlineExceeded);
   CHECK_THAT(std::string(status.message()),
              Catch::Contains("PushPull of block 4 at clock 9 by worker 2 (server 1)") &&
@@ -227,9 +230,9 @@ TEST_CASE("A final refusal ends the exchange at once with the server's text") {
     if (request.header.block() != 1) return absl::OkStatus();
     return absl::AbortedError("a newer life of worker 2 exists");
   };
-  auto client = OpenClient(testing::Reach(model));
   std::vector<float> weights(kTotal);
-  const auto status = client->Wait(client->PushPull(0, 1, Ramp(0), weights)).status();
+  auto client = OpenClient(testing::Reach(model));
+  const auto status = client->Wait(client->PushPull(0, 1, kContribution, weights)).status();
   CHECK(status.code() == absl::StatusCode::kAborted);
   CHECK_THAT(std::string(status.message()), Catch::Contains("a newer life of worker 2"));
 }
@@ -242,8 +245,8 @@ TEST_CASE("A waiter's own deadline ends the waiting, not the exchange") {
     gate.wait();
     return absl::OkStatus();
   };
-  auto client = OpenClient(testing::Reach(model));
   std::vector<float> weights(kTotal);
+  auto client = OpenClient(testing::Reach(model));
   const auto ticket = client->Pull(0, weights);
   CHECK(client->Wait(ticket, std::chrono::steady_clock::now()).status().code() ==
         absl::StatusCode::kDeadlineExceeded);
@@ -261,8 +264,8 @@ TEST_CASE("Cancel ends what is open, in flight or not, and what is begun later")
   };
   ParameterClientOptions options = Options();
   options.window = 1;
-  auto client = OpenClient(testing::Reach(model), options);
   std::vector<float> weights(kTotal);
+  auto client = OpenClient(testing::Reach(model), options);
   const auto ticket = client->Pull(0, weights);
   client->Cancel();
   CHECK(client->Wait(ticket).status().code() == absl::StatusCode::kCancelled);
@@ -276,9 +279,9 @@ TEST_CASE("Doubled requests and lost replies change nothing of the result") {
        {testing::Faults{}, testing::Faults{.duplicate = true, .drop_reply_every = 3},
         testing::Faults{.drop_reply_every = 2, .drop_request_every = 5}}) {
     auto model = MakeModel();
+    std::vector<float> weights(kTotal);
     auto client = OpenClient(testing::WithFaults(faults, testing::Reach(model)));
     REQUIRE(client->Initialize(Ramp(0)).ok());
-    std::vector<float> weights(kTotal);
     for (uint64_t clock = 0; clock < 20; ++clock) {
       REQUIRE(
           client->Wait(client->PushPull(clock, 1, Ramp(static_cast<float>(clock)), weights)).ok());
@@ -309,9 +312,9 @@ TEST_CASE("An answer of the wrong block or size is an error, not memory overwrit
     std::thread thread;
   };
   ParameterClientOptions options = Options();
+  std::vector<float> weights(kTotal);
   auto client =
       OpenClient([](const std::vector<std::string>&) { return std::make_unique<Liar>(); }, options);
-  std::vector<float> weights(kTotal);
   const auto status = client->Wait(client->Pull(0, weights, {0, 1})).status();
   CHECK(status.code() == absl::StatusCode::kInvalidArgument);
   CHECK_THAT(std::string(status.message()), Catch::Contains("17 values"));

@@ -72,6 +72,18 @@ TEST_CASE("Past the limit a call is given up with the last answer's text") {
       Catch::Contains("waiting for worker 2") && Catch::Contains("limits.exchange_seconds is 30"));
 }
 
+TEST_CASE("An attempt cut off by its own deadline does not hide who was waited for") {
+  RetryLimits limits;
+  limits.total = seconds(30);
+  RetryCore core = MakeCore(limits);
+  core.OnFailure(absl::UnavailableError("waiting for worker 1"), seconds(2), seconds(2));
+  core.OnFailure(absl::UnavailableError("waiting for worker 2"), seconds(2), seconds(29));
+  const RetryDecision decision =
+      core.OnFailure(absl::DeadlineExceededError("Deadline Exceeded"), seconds(1), seconds(30));
+  CHECK_THAT(std::string(decision.error.message()), Catch::Contains("waiting for worker 2"));
+  CHECK(core.told() == "waiting for worker 2");
+}
+
 TEST_CASE("A pause does not reach beyond the limit") {
   RetryLimits limits;
   limits.total = seconds(10);

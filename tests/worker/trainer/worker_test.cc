@@ -267,10 +267,7 @@ TEST_CASE("What a worker keeps is handed in at every cut and at the end, and tak
 }
 
 TEST_CASE("A cut at the very end is handed in once") {
-  Rig rig(
-      {"exchange={type: elastic, alpha: 0.5, every: 1, optimizer: {type: sgd, learning_rate: "
-       "0.1}}",
-       "stop.clocks=4", "update=null"});
+  Rig rig({"stop.clocks=4"});
   rig.coordinator.registration.set_save_state(true);
   rig.coordinator.registration.set_cut_every(2);
   REQUIRE(rig.Run().exit == WorkerExit::kDone);

@@ -1,0 +1,104 @@
+#include "server/server_process.h"
+
+#include <utility>
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/channel.h"
+#include "common/files.h"
+#include "common/identity.h"
+#include "common/status.h"
+#include "config/job.h"
+#include "server/checkpoint/checkpoint_dir.h"
+#include "server/coordinator/run_folder_sink.h"
+
+namespace leeway {
+namespace {
+
+absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(CheckpointSearch search, FindNewestCheckpoint(run_dir));
+  for (const std::string& warning : search.warnings) spdlog::warn("passed over: {}", warning);
+  if (!search.newest.has_value()) {
+    return absl::NotFoundError(
+        absl::StrCat("--resume: ", run_dir, "/checkpoints holds no complete checkpoint"));
+  }
+  spdlog::info("goes on from {}", search.newest->folder);
+  return CoordinatorOptions::Resumed{std::move(search.newest->manifest),
+                                     std::move(search.newest->folder)};
+}
+
+std::string BoundAddress(const std::string& listen, int port) {
+  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerOptions& options) {
+  std::unique_ptr<ServerProcess> process(new ServerProcess(options));
+  if (options.index == 0) RETURN_IF_ERROR(process->StartCoordinator());
+  RETURN_IF_ERROR(process->Listen());
+  return process;
+}
+
+ServerProcess::~ServerProcess() {
+  if (server_ == nullptr) return;
+  // gRPC's server does not end before its calls have.
+  node_.parameter_service().Close();
+  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+}
+
+absl::Status ServerProcess::StartCoordinator() {
+  RETURN_IF_ERROR(MakeFolders(options_.run_dir));
+  CoordinatorHostOptions options;
+  options.core.job = options_.job;
+  if (options_.resume) {
+    ASSIGN_OR_RETURN(options.core.resumed, FindCheckpoint(options_.run_dir));
+    options.core.incarnation_base = static_cast<uint64_t>(options.wall_seconds() * 1000);
+  }
+  options.core.job_id = RandomIdentity();
+  options.core.job_sha256 = JobSha256(options_.job);
+  options.core.run_dir = options_.run_dir;
+  sink_ = std::make_unique<RunFolderSink>(options_.run_dir, options.core.job_id,
+                                          options_.job.checkpoint().keep(), options.core.resumed);
+  ASSIGN_OR_RETURN(host_, CoordinatorHost::Start(std::move(options), sink_.get()));
+  return absl::OkStatus();
+}
+
+absl::Status ServerProcess::Listen() {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  PrepareServer({.address = options_.listen}, builder, &port);
+  builder.RegisterService(&node_);
+  builder.RegisterService(&node_.parameter_service());
+  if (host_ != nullptr) host_->Register(builder);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen,
+                                               ": is the port taken, the address this machine's?"));
+  }
+  address_ = BoundAddress(options_.listen, port);
+  coordinator_ = host_ != nullptr ? address_ : options_.coordinator;
+  spdlog::info("listening on {}", address_);
+  return absl::OkStatus();
+}
+
+absl::Status ServerProcess::Run() {
+  RETURN_IF_ERROR(
+      node_.Join({.index = options_.index,
+                  .coordinator = coordinator_,
+                  .advertised = options_.advertise.empty() ? address_ : options_.advertise,
+                  .nonce = RandomIdentity()},
+                 std::chrono::steady_clock::now() + options_.find_coordinator));
+  if (node_.WaitUntilOver() == ServerNode::Outcome::kCoordinatorLost) {
+    return absl::UnavailableError("the coordinator is gone");
+  }
+  if (host_ != nullptr && host_->WaitUntilOver() == v1::JOB_FAILED) {
+    return absl::InternalError(absl::StrCat("the job failed: ", host_->Status().message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway

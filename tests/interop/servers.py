@@ -1,0 +1,84 @@
+"""Starts the programs of a job by hand, as somebody without the launcher does."""
+
+import contextlib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ["LEEWAY_BIN"])
+sys.path[:0] = [os.environ["LEEWAY_STUBS"], str(SOURCE / "tests/interop")]
+
+import numpy as np  # noqa: E402
+
+JOB = """
+apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {name: interop, seed: 3}
+model:
+  layers: [{flatten: {}}, {dense: {units: 10, initializer: zeros}}]
+  loss: softmax_cross_entropy
+data:
+  train: {type: csv, files: optdigits/optdigits.tra}
+  batch_size: 64
+  normalize: {mean: 0, std: 16}
+exchange: {type: gradient}
+consistency: {mode: sync}
+update: {type: sgd, learning_rate: 0.5}
+servers: {count: 2, block_bytes: 1024}
+workers: {count: 2}
+stop: {clocks: 400}
+"""
+
+
+def start_server(folder, index, *more):
+    """The process and its address."""
+    read, write = os.pipe()
+    command = [str(BIN / "leeway-server"), "--index", str(index), "--listen", "127.0.0.1:0",
+               "--ready-fd", str(write), "--log-file", str(folder / f"server-{index}.log"), *more]
+    process = subprocess.Popen(command, pass_fds=[write])
+    os.close(write)
+    with os.fdopen(read) as ready:
+        return process, ready.readline().strip()
+
+
+@contextlib.contextmanager
+def job_with_one_worker():
+    """Two servers and the C++ worker of rank 0; yields the coordinator's address and the run folder.
+    Afterwards all must have ended by themselves, with status 0."""
+    with tempfile.TemporaryDirectory(prefix="leeway-interop-") as name:
+        folder = pathlib.Path(name)
+        (folder / "job.yaml").write_text(JOB)
+        first, coordinator = start_server(folder, 0, "--job", str(folder / "job.yaml"), "--run-dir",
+                                          str(folder / "run"))
+        second, _ = start_server(folder, 1, "--coordinator", coordinator)
+        worker = subprocess.Popen([str(BIN / "leeway-worker"), "--coordinator", coordinator, "--rank",
+                                   "0", "--data", str(SOURCE / "data"), "--log-file",
+                                   str(folder / "worker-0.log")])
+        processes = [first, second, worker]
+        try:
+            yield coordinator, folder / "run"
+            codes = [p.wait(60) for p in processes]
+        except BaseException:
+            for log in sorted(folder.glob("*.log")):
+                print(f"--- {log.name}\n{log.read_text()[-1500:]}")
+            raise
+        finally:
+            for process in processes:
+                process.kill()
+        assert codes == [0, 0, 0], codes
+
+
+def digits(name):
+    """Features scaled to 0..1 and labels of the optdigits data."""
+    rows = np.loadtxt(SOURCE / "data/optdigits" / name, delimiter=",", dtype=np.float32)
+    return rows[:, :-1] / 16, rows[:, -1].astype(int)
+
+
+def accuracy(worker_tensors):
+    """Share of right test digits of a softmax regression with these tensors."""
+    features, labels = digits("optdigits.tes")
+    scores = features @ worker_tensors["dense_1/weight"] + worker_tensors["dense_1/bias"]
+    return float((scores.argmax(axis=1) == labels).mean())

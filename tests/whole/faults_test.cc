@@ -1,0 +1,72 @@
+// Whatever the network repeats or loses, each contribution counts once.
+#include "tests/whole/job_rig.h"
+#include "tests/worker/client/fault_transport.h"
+
+namespace leeway {
+namespace {
+
+using testing::DigitsJob;
+using testing::Faults;
+using testing::JobResult;
+using testing::JobRig;
+using testing::WithFaults;
+
+JobResult Train(const v1::TrainingJob& job, const Faults* faults = nullptr) {
+  JobRig rig(job);
+  if (faults != nullptr) rig.transport = WithFaults(*faults);
+  JobResult result = rig.Run();
+  for (const auto& server : result.servers) {
+    INFO(server.ToString());
+    CHECK(server.ok());
+  }
+  for (const auto& worker : result.workers) {
+    INFO(worker.status.ToString());
+    CHECK(worker.exit == WorkerExit::kDone);
+  }
+  REQUIRE_FALSE(result.sha256.empty());
+  return result;
+}
+
+TEST_CASE(
+    "sync: every request doubled and every 10th reply lost, the final weights are the same bits") {
+  const v1::TrainingJob job = DigitsJob();
+  const std::string clean = Train(job).sha256;
+  const Faults faults{.duplicate = true, .drop_reply_every = 10};
+  CHECK(Train(job, &faults).sha256 == clean);
+}
+
+TEST_CASE("sync: every 7th request lost as well, the final weights are the same bits") {
+  const v1::TrainingJob job = DigitsJob({"update={type: adam, learning_rate: 0.01}"});
+  const std::string clean = Train(job).sha256;
+  const Faults faults{.duplicate = true, .drop_reply_every = 10, .drop_request_every = 7};
+  CHECK(Train(job, &faults).sha256 == clean);
+}
+
+TEST_CASE("sync: the elastic centre too, and the delta exchange") {
+  const Faults faults{.duplicate = true, .drop_reply_every = 10};
+  for (const char* exchange :
+       {"exchange={type: elastic, alpha: 0.3, every: 2}",
+        "exchange={type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 0.05}}"}) {
+    const v1::TrainingJob job = DigitsJob({exchange, "stop.clocks=15"});
+    CHECK(Train(job, &faults).sha256 == Train(job).sha256);
+  }
+}
+
+TEST_CASE("bounded and async: the job completes under faults, and counts each contribution once") {
+  const Faults faults{.duplicate = true, .drop_reply_every = 10, .drop_request_every = 7};
+  for (const char* mode : {"consistency={mode: bounded, staleness: 2}", "consistency.mode=async"}) {
+    const JobResult result =
+        Train(DigitsJob({mode, "update={type: sgd, learning_rate: 0.02}"}), &faults);
+    for (float value : result.weights) CHECK(std::abs(value) < 100.0f);
+  }
+}
+
+TEST_CASE("a server without blocks serves, and takes no part in checkpoints") {
+  const v1::TrainingJob job = DigitsJob({"model.layers=[{dense: {units: 10, bias: false}}]",
+                                         "servers={count: 3, block_bytes: 2048}",
+                                         "checkpoint={every: {clocks: 10}}", "stop.clocks=20"});
+  CHECK(Train(job).weights.size() == 640);
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,110 @@
+// A whole job in one process: servers and workers over real gRPC, in threads, so that a test can
+// put faults between them.
+#pragma once
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/sha256.h"
+#include "config/job.h"
+#include "server/checkpoint/checkpoint_dir.h"
+#include "server/checkpoint/restore.h"
+#include "server/server_process.h"
+#include "tests/catch.h"
+#include "tests/temp_folder.h"
+#include "worker/worker.h"
+
+namespace leeway::testing {
+
+// What a job left behind.
+struct JobResult {
+  std::vector<absl::Status> servers;
+  std::vector<WorkerEnd> workers;
+  // Of the final weights; empty if there is no checkpoint.
+  std::string sha256;
+  std::vector<float> weights;
+};
+
+class JobRig {
+ public:
+  explicit JobRig(const v1::TrainingJob& job) : job_(job) {}
+
+  // The transport of every worker's data plane; null: gRPC.
+  TransportFactory transport;
+
+  // Starts the servers; the coordinator's address.
+  std::string StartServers() {
+    for (uint32_t index = 0; index < job_.servers().count(); ++index) {
+      ServerOptions options;
+      options.index = index;
+      options.job = job_;
+      options.run_dir = folder_.path();
+      if (index > 0) options.coordinator = servers_[0]->address();
+      auto server = ServerProcess::Start(options);
+      REQUIRE(server.ok());
+      servers_.push_back(std::move(*server));
+    }
+    result_.servers.resize(servers_.size());
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      threads_.emplace_back([this, i] { result_.servers[i] = servers_[i]->Run(); });
+    }
+    return servers_[0]->address();
+  }
+
+  // Runs the workers to their ends, and the servers after them.
+  JobResult Finish() {
+    const std::string coordinator = servers_[0]->address();
+    result_.workers.resize(job_.workers().count());
+    for (uint32_t rank = 0; rank < job_.workers().count(); ++rank) {
+      threads_.emplace_back([this, rank, coordinator] {
+        WorkerOptions options;
+        options.coordinator = coordinator;
+        options.rank = rank;
+        options.data_dir = std::string(LEEWAY_SOURCE_DIR) + "/data";
+        options.nonce = rank + 1;
+        options.transport = transport;
+        result_.workers[rank] = RunWorker(options);
+      });
+    }
+    for (auto& thread : threads_) thread.join();
+    ReadWeights();
+    return result_;
+  }
+
+  JobResult Run() {
+    StartServers();
+    return Finish();
+  }
+
+  const std::string& folder() const { return folder_.path(); }
+
+ private:
+  void ReadWeights() {
+    auto search = FindNewestCheckpoint(folder_.path());
+    REQUIRE(search.ok());
+    if (!search->newest.has_value()) return;
+    auto reader = CheckpointReader::Open(search->newest->folder);
+    REQUIRE(reader.ok());
+    auto weights = reader->ReadAll("weights");
+    REQUIRE(weights.ok());
+    result_.sha256 = WeightsSha256(weights->span());
+    result_.weights.assign(weights->span().begin(), weights->span().end());
+  }
+
+  const v1::TrainingJob job_;
+  TempFolder folder_;
+  std::vector<std::unique_ptr<ServerProcess>> servers_;
+  std::vector<std::thread> threads_;
+  JobResult result_;
+};
+
+inline v1::TrainingJob DigitsJob(std::vector<std::string> sets = {}) {
+  auto job = LoadJob(std::string(LEEWAY_SOURCE_DIR) + "/tests/whole/digits.yaml",
+                     {.sets = std::move(sets), .environment = {}});
+  INFO(job.status().message());
+  REQUIRE(job.ok());
+  return *job;
+}
+
+}  // namespace leeway::testing
