@@ -271,7 +271,7 @@ struct ServedJob {
 };
 
 TEST_CASE("a job goes through over gRPC: started, a worker replaced, saved, shut down") {
-  ServedJob job({.mode = v1::CONSISTENCY_MODE_ASYNC, .clocks = 5, .elastic = true});
+  ServedJob job({.mode = v1::CONSISTENCY_MODE_BOUNDED, .clocks = 5, .elastic = true});
   absl::StatusOr<v1::RegisterWorkerReply> second;
   std::thread other([&] { second = job.Register(1, 101); });
   const auto first = job.Register(0, 100);
