@@ -25,6 +25,12 @@ BlockContents ContentsOf(const HeldBlock& held, const BlockLayout& layout,
   return contents;
 }
 
+absl::Status Overtaken(uint64_t clock) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the cut at clock ", clock,
+                   " was not written: the one before took longer than checkpoint.every"));
+}
+
 }  // namespace
 
 CutWriter::CutWriter(Options options, Report report)
@@ -44,6 +50,10 @@ void CutWriter::OnHeld(uint64_t cut, HeldBlock block) {
   std::vector<HeldBlock>& blocks = open_[cut];
   blocks.push_back(std::move(block));
   if (blocks.size() < options_.layout.BlocksOn(options_.server)) return;
+  for (Cut& waiting : complete_) {
+    waiting.overtaken = true;
+    waiting.blocks.clear();
+  }
   complete_.push_back({cut, std::move(blocks)});
   // A block that jumped over an older cut (a slow worker was lost) never completes it.
   open_.erase(open_.begin(), open_.upper_bound(cut));
@@ -88,7 +98,8 @@ void CutWriter::Loop() {
       complete_.pop_front();
       writing_ = true;
     }
-    report_(cut.clock, Write(cut.clock, std::move(cut.blocks)));
+    report_(cut.clock, cut.overtaken ? absl::StatusOr<v1::SavedShard>(Overtaken(cut.clock))
+                                     : Write(cut.clock, std::move(cut.blocks)));
   }
 }
 

@@ -44,6 +44,9 @@ class CutWriter : public CutListener {
   struct Cut {
     uint64_t clock = 0;
     std::vector<HeldBlock> blocks;
+    // A newer one was complete before this one's turn came: its blocks are let go, so that a slow
+    // disk costs checkpoints and not memory.
+    bool overtaken = false;
   };
   void Loop();
   absl::StatusOr<v1::SavedShard> Write(uint64_t cut, std::vector<HeldBlock> blocks) const;
