@@ -14,6 +14,8 @@ constexpr int kKeepaliveTimeoutMs = 10'000;
 // A server takes pings this often without calling the client abusive.
 constexpr int kPingIntervalMsMin = 5'000;
 constexpr int kReconnectMsMin = 100;
+// What one attempt may take (gRPC calls it the least backoff): wide-area links and busy machines.
+constexpr int kConnectMsMax = 5'000;
 constexpr int kReconnectMsMax = 2'000;
 
 // TLS comes in with these two.
@@ -35,7 +37,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMsMin);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMsMin);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMsMax);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
   // Servers are named by their own addresses; a proxy of the environment must not come between.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

@@ -6,6 +6,7 @@
 
 namespace {
 
+#if !defined(LEEWAY_ANY_PROCESSOR)
 [[gnu::constructor(101)]] void RefuseOldProcessor() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -19,5 +20,6 @@ namespace {
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, std::strlen(message));
   _exit(78);
 }
+#endif
 
 }  // namespace

@@ -1,11 +1,14 @@
 #include "server/server_process.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <spdlog/spdlog.h>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
 #include "common/files.h"
@@ -18,6 +21,14 @@
 namespace leeway {
 namespace {
 
+// The run folder says what was run, also without a launcher.
+absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job) {
+  const std::string path = run_dir + "/job.yaml";
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) return absl::OkStatus();
+  return WriteFileAtomically(path, ToYaml(job));
+}
+
 absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& run_dir) {
   ASSIGN_OR_RETURN(CheckpointSearch search, FindNewestCheckpoint(run_dir));
   for (const std::string& warning : search.warnings) spdlog::warn("passed over: {}", warning);
@@ -28,6 +39,18 @@ absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& ru
   spdlog::info("goes on from {}", search.newest->folder);
   return CoordinatorOptions::Resumed{std::move(search.newest->manifest),
                                      std::move(search.newest->folder)};
+}
+
+// gRPC takes a port modulo 2^16.
+absl::Status CheckListenAddress(const std::string& listen) {
+  const size_t colon = listen.rfind(':');
+  uint32_t port = 0;
+  const bool good = colon != std::string::npos && colon > 0 &&
+                    absl::SimpleAtoi(listen.substr(colon + 1), &port) && port <= 65535;
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--listen ", listen,
+                   ": not an address; HOST:PORT with a port of 0 (any) to 65535 is wanted"));
 }
 
 std::string BoundAddress(const std::string& listen, int port) {
@@ -52,6 +75,7 @@ ServerProcess::~ServerProcess() {
 
 absl::Status ServerProcess::StartCoordinator() {
   RETURN_IF_ERROR(MakeFolders(options_.run_dir));
+  RETURN_IF_ERROR(KeepJobFile(options_.run_dir, options_.job));
   CoordinatorHostOptions options;
   options.core.job = options_.job;
   if (options_.resume) {
@@ -68,6 +92,7 @@ absl::Status ServerProcess::StartCoordinator() {
 }
 
 absl::Status ServerProcess::Listen() {
+  RETURN_IF_ERROR(CheckListenAddress(options_.listen));
   grpc::ServerBuilder builder;
   int port = 0;
   PrepareServer({.address = options_.listen}, builder, &port);

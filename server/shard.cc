@@ -76,6 +76,7 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
     : sync_(options.job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC),
       elastic_(options.job.exchange().has_elastic()),
       workers_(options.job.workers().count()),
+      ends_by_sum_(options.length.total_clocks() > 0),
       nominal_examples_(static_cast<double>(options.job.data().batch_size()) *
                         std::max<uint64_t>(options.length.steps_per_clock(), 1)),
       schedule_(elastic_
@@ -308,9 +309,15 @@ Shard::Running Shard::Begin(Slot& slot, const Update& update) {
   running.skip = !elastic_ && std::all_of(running.coefficients.begin(), running.coefficients.end(),
                                           [](float c) { return c == 0.0f; });
   running.step.number = slot.core.progress().version + 1;
-  if (schedule_.has_value()) running.step.learning_rate = schedule_->LearningRate(update.clock);
+  if (schedule_.has_value()) {
+    running.step.learning_rate = schedule_->LearningRate(ScheduleClock(slot, update));
+  }
   if (!running.skip) running.write = store_.Begin(slot.block);
   return running;
+}
+
+uint64_t Shard::ScheduleClock(const Slot& slot, const Update& update) const {
+  return ends_by_sum_ ? slot.core.progress().version / workers_ : update.clock;
 }
 
 // One aggregate is the mean over all examples behind it; a contribution applied alone weighs by its

@@ -151,6 +151,10 @@ class Shard {
   BlockReading ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const
       REQUIRES(slot.mutex);
   Running Begin(Slot& slot, const Update& update) REQUIRES(slot.mutex);
+  // What the schedule takes for time: the contribution's clock, or where the job's length counts
+  // for all workers together the mean clock, so that fast and slow workers are at the same point of
+  // it.
+  uint64_t ScheduleClock(const Slot& slot, const Update& update) const REQUIRES(slot.mutex);
   std::vector<float> Coefficients(const std::vector<Contribution>& contributions) const;
   // Delivers, and runs updates until none is begun.
   void Finish(Slot& slot, Outbox outbox);
@@ -160,6 +164,7 @@ class Shard {
   const bool sync_;
   const bool elastic_;
   const uint32_t workers_;
+  const bool ends_by_sum_;
   // Examples behind a contribution of ordinary size, which weighs 1 when applied alone.
   const double nominal_examples_;
   // Nothing for an elastic exchange, which has no learning rate.

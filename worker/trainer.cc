@@ -93,7 +93,7 @@ absl::Status Trainer::Attach() {
   }
   RETURN_IF_ERROR(LoadState());
   RETURN_IF_ERROR(exchange_->Begin(clock_));
-  spdlog::info("training from clock {} of {} ({} steps a clock, {} steps an epoch)", clock_,
+  spdlog::info("training from clock {} of {} (steps a clock: {}, an epoch: {})", clock_,
                registration_.length().clocks(), registration_.length().steps_per_clock(),
                registration_.length().steps_per_epoch());
   return absl::OkStatus();

@@ -23,6 +23,15 @@
 namespace leeway {
 namespace {
 
+std::string LengthInWords(const v1::JobLength& length) {
+  if (length.total_clocks() > 0) {
+    return absl::StrCat(Thousands(length.total_clocks()),
+                        " exchanges of all workers together, however they fall to them");
+  }
+  return absl::StrCat(Thousands(length.steps()), " steps and ", Thousands(length.clocks()),
+                      " exchanges of each worker");
+}
+
 std::string Mebi(uint64_t elements) { return Bytes(elements * sizeof(float)); }
 
 // Optimizer state that `update` keeps for each element.
@@ -115,8 +124,7 @@ absl::Status PrintWorkers(const v1::TrainingJob& job, uint64_t total, const v1::
             << Mebi(total / length.steps_per_clock()) << " each way a step; all workers together "
             << Mebi(total * workers) << " each way\n"
             << "Length: " << Thousands(length.steps_per_epoch()) << " steps an epoch, "
-            << Thousands(length.steps()) << " steps and " << Thousands(length.clocks())
-            << " exchanges of each worker\n";
+            << LengthInWords(length) << "\n";
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 
+#include <google/protobuf/util/message_differencer.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -67,6 +68,18 @@ std::string Changes(const std::string& before, const std::string& after) {
   return changes;
 }
 
+// Before anything of the run folder is touched.
+absl::Status CheckSameModel(const FoundCheckpoint& checkpoint, const v1::TrainingJob& job) {
+  const v1::TrainingJob& before = checkpoint.manifest.job();
+  const auto same = [](const auto& a, const auto& b) {
+    return google::protobuf::util::MessageDifferencer::Equals(a, b);
+  };
+  if (same(before.model(), job.model())) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--resume: the model differs from that of ", checkpoint.folder,
+                   "; a run goes on with the model that it began with"));
+}
+
 // Compares with the run's own job and looks for its newest checkpoint.
 absl::Status PlanResume(const RunFolder& run, Plan& plan) {
   ASSIGN_OR_RETURN(const std::string before, ReadFile(run / kJobFile, kJobBytesMax));
@@ -77,6 +90,7 @@ absl::Status PlanResume(const RunFolder& run, Plan& plan) {
   ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(run.path()));
   for (const std::string& warning : search.warnings) std::cerr << "leeway: " << warning << "\n";
   plan.resume = search.newest.has_value();
+  if (plan.resume) RETURN_IF_ERROR(CheckSameModel(*search.newest, plan.job));
   if (!plan.resume) std::cout << "No complete checkpoint yet: the run begins anew.\n";
   ASSIGN_OR_RETURN(const RunHistory history, ReadHistory(run / kMetricsFile));
   if (const auto summary = ReadSummary(run.path()); summary.ok()) {

@@ -76,7 +76,9 @@ std::string ShardFileName(uint32_t index, uint32_t servers) {
   return absl::StrCat("shard-", index, "-of-", servers, ".lwck");
 }
 
-std::string WorkerStateFileName(uint32_t rank) { return absl::StrCat("worker-", rank, ".lwck"); }
+std::string WorkerStateFileName(uint32_t rank, uint64_t incarnation) {
+  return absl::StrCat("worker-", rank, "-life-", incarnation, ".lwck");
+}
 
 absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, ListClocks(run_dir));

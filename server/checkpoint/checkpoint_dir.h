@@ -1,7 +1,8 @@
 // The checkpoints of a run folder:
-//   checkpoints/clock-000000500/shard-0-of-2.lwck    by the servers
-//                               worker-1.lwck        by the coordinator, what workers keep between
-//                               clocks MANIFEST.json        by the coordinator, last
+//   checkpoints/clock-000000500/
+//     shard-0-of-2.lwck     by the servers
+//     worker-1-life-1.lwck  by the coordinator: what a worker keeps between clocks
+//     MANIFEST.json         by the coordinator, last
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ namespace leeway {
 
 std::string CheckpointFolder(const std::string& run_dir, uint64_t clock);
 std::string ShardFileName(uint32_t index, uint32_t servers);
-std::string WorkerStateFileName(uint32_t rank);
+// Two lives of a rank may write at once: each has a file of its own.
+std::string WorkerStateFileName(uint32_t rank, uint64_t incarnation);
 
 struct FoundCheckpoint {
   std::string folder;

@@ -116,7 +116,7 @@ std::string CoordinatorCore::Missing(Time now) const {
                               ListOf("server", servers_.Missing()));
   if (!who.empty()) return absl::StrCat("waiting for ", who, " to register", clock);
   if (!schema_) return absl::StrCat("waiting for a worker that brings the model", clock);
-  return absl::StrCat("waiting for ", ListOf("server", servers_.Unready()), " to make its blocks",
+  return absl::StrCat("waiting for ", ListOf("server", servers_.Unready()), " to make ready",
                       clock);
 }
 

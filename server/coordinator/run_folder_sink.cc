@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<CheckpointSink::StateWriter>> RunFolderSink::Writ
     uint64_t clock, uint32_t rank, uint64_t incarnation) {
   const std::string folder = CheckpointFolder(run_dir_, clock);
   RETURN_IF_ERROR(MakeFolders(folder));
-  const std::string path = absl::StrCat(folder, "/worker-", rank, "-life-", incarnation, ".lwck");
+  const std::string path = absl::StrCat(folder, "/", WorkerStateFileName(rank, incarnation));
   ASSIGN_OR_RETURN(WorkerStateWriter file, WorkerStateWriter::Create(path, {job_id_, clock, rank}));
   return std::make_unique<Writer>(std::move(file));
 }

@@ -157,6 +157,25 @@ TEST_CASE("the elastic exchange answers the centre as it was, in each mode") {
   }
 }
 
+TEST_CASE(
+    "async: the schedule goes by the mean clock, so that a fast worker does not run through it "
+    "alone") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_ASYNC, 2);
+  v1::StepSchedule* step = options.job.mutable_update()->mutable_schedule()->mutable_step();
+  step->mutable_every()->set_clocks(2);
+  step->set_factor(0.5);
+  options.length.set_total_clocks(20);
+  World world(options);
+  world.Initialize(0);
+  // Four updates of one worker are two clocks on average.
+  const std::vector<float> expected = {-1, -2, -3, -4, -4.5f};
+  for (uint64_t clock = 0; clock < expected.size(); ++clock) {
+    Reply reply;
+    world.PushPull(0, clock, 1.0f, reply);
+    CHECK(reply.first() == expected[clock]);
+  }
+}
+
 TEST_CASE("averaged values are averaged, whatever the rule") {
   Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1, 0.5);
   options.schema.set_trained(10);

@@ -26,7 +26,7 @@ TEST_CASE("names sort as clocks do") {
   REQUIRE(CheckpointFolder("runs/a", 500) == "runs/a/checkpoints/clock-000000500");
   REQUIRE(CheckpointFolder("r", 12345678901) == "r/checkpoints/clock-12345678901");
   REQUIRE(ShardFileName(0, 2) == "shard-0-of-2.lwck");
-  REQUIRE(WorkerStateFileName(1) == "worker-1.lwck");
+  REQUIRE(WorkerStateFileName(1, 2) == "worker-1-life-2.lwck");
 }
 
 TEST_CASE(

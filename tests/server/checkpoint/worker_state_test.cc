@@ -9,7 +9,7 @@ namespace {
 
 TEST_CASE("a worker's state is written in chunks and read back in other chunks") {
   TempFolder folder;
-  const std::string path = folder / WorkerStateFileName(7);
+  const std::string path = folder / WorkerStateFileName(7, 1);
   const WorkerStateId id{kJob, 500, 7};
   std::string expected;
   auto writer = WorkerStateWriter::Create(path, id);
