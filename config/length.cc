@@ -59,8 +59,10 @@ v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch
 }
 
 uint64_t LargestClock(const v1::JobLength& length, uint32_t workers) {
-  // Each may have one exchange under way when the last one counts.
-  return length.total_clocks() > 0 ? length.total_clocks() + workers : length.clocks();
+  if (length.total_clocks() == 0) return length.clocks();
+  // One worker may make all of them, and each life one more that was under way when the last one
+  // counted.
+  return Product(length.total_clocks(), 2) + workers;
 }
 
 uint64_t IntervalSteps(const v1::Interval& interval, const v1::JobLength& length) {

@@ -36,6 +36,9 @@ Shard::Done AnswerAcknowledged(grpc::ServerUnaryReactor* reactor, grpc::ByteBuff
 Shard::Done AnswerValues(grpc::ServerUnaryReactor* reactor, grpc::ByteBuffer* reply) {
   return [reactor, reply](absl::StatusOr<BlockReading> reading) {
     if (!reading.ok()) return reactor->Finish(ToGrpc(reading.status()));
+    if (!reading->values) {
+      return reactor->Finish(ToGrpc(absl::InternalError("the version asked for has no values")));
+    }
     // The reply refers to the version's own memory and keeps it until it is sent.
     auto values = std::make_shared<SharedFloats>(std::move(reading->values));
     const std::span<const float> span = values->span();

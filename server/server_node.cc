@@ -25,6 +25,16 @@ std::unique_ptr<grpc::ClientContext> Within(Duration limit) {
   return context;
 }
 
+// A sync checkpoint is one version of everything.
+absl::Status CheckCut(const v1::CheckpointManifest& manifest, const ElementRange& range,
+                      const RangeProgress& progress) {
+  const bool sync = manifest.job().consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
+  if (!sync || progress.version == manifest.clock()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the checkpoint at clock ", manifest.clock(),
+                                          " holds version ", progress.version, " from element ",
+                                          range.offset, " on: it is not one cut"));
+}
+
 BlockProgress ProgressFor(RangeProgress saved, const v1::TrainingJob& job) {
   BlockProgress progress{saved.version, std::move(saved.clocks)};
   const bool sync = job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
@@ -64,6 +74,7 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
                                "the job's update rule does not fit the checkpoint"));
     }
     ASSIGN_OR_RETURN(RangeProgress progress, reader.Progress(range));
+    RETURN_IF_ERROR(CheckCut(reader.manifest(), range, progress));
     shard.Load(block, std::move(values), ProgressFor(std::move(progress), job));
   }
   return absl::OkStatus();
@@ -234,7 +245,7 @@ grpc::ServerUnaryReactor* ServerNode::Save(grpc::CallbackServerContext* context,
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   auto save = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const auto model, Find(request->job()));
-    ASSIGN_OR_RETURN(auto held, model->shard->Hold());
+    ASSIGN_OR_RETURN(auto held, model->shard->Hold(request->clock()));
     // Without blocks it has no part in a checkpoint.
     if (held.empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(*reply, model->cuts->WriteLast(request->clock(), std::move(held)));

@@ -53,6 +53,14 @@ absl::Status CheckListenAddress(const std::string& listen) {
                    ": not an address; HOST:PORT with a port of 0 (any) to 65535 is wanted"));
 }
 
+absl::Status CheckFresh(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(run_dir));
+  if (!search.newest.has_value()) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat("--run-dir ", run_dir, " holds the checkpoint ",
+                                               search.newest->folder,
+                                               ": --resume goes on from it"));
+}
+
 std::string BoundAddress(const std::string& listen, int port) {
   return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
 }
@@ -75,6 +83,7 @@ ServerProcess::~ServerProcess() {
 
 absl::Status ServerProcess::StartCoordinator() {
   RETURN_IF_ERROR(MakeFolders(options_.run_dir));
+  if (!options_.resume) RETURN_IF_ERROR(CheckFresh(options_.run_dir));
   RETURN_IF_ERROR(KeepJobFile(options_.run_dir, options_.job));
   CoordinatorHostOptions options;
   options.core.job = options_.job;

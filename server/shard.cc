@@ -199,16 +199,21 @@ void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress) {
   Finish(slot, std::move(outbox));
 }
 
-absl::StatusOr<std::vector<HeldBlock>> Shard::Hold() const {
+absl::StatusOr<std::vector<HeldBlock>> Shard::Hold(uint64_t clock) const {
   std::vector<HeldBlock> held;
   for (const auto& slot : slots_) {
     MutexLock lock(slot->mutex);
-    BlockValues values = store_.Current(slot->block);
-    if (!slot->core.initialized() || !values.weights) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("block ", slot->block, " has no values, or an update of it runs"));
+    if (!slot->core.initialized() || !slot->core.idle()) {
+      return absl::UnavailableError(
+          absl::StrCat("block ", slot->block, " has no values yet, or is being updated"));
     }
-    held.push_back({slot->block, std::move(values), slot->core.progress()});
+    const uint64_t version = slot->core.progress().version;
+    if (sync_ && version != clock) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("block ", slot->block, " is at version ", version, ", not at clock ", clock,
+                       ": some worker's exchange is incomplete; the newest checkpoint stays"));
+    }
+    held.push_back({slot->block, store_.Current(slot->block), slot->core.progress()});
   }
   return held;
 }
@@ -290,7 +295,9 @@ BlockReading Shard::ReadingOf(const Slot& slot, const Answer& answer, const Read
     reading.values = store_.CurrentWeights(slot.block);
   }
   reading.header.set_block(slot.block);
-  reading.header.set_version(slot.core.progress().version - (previous ? 1 : 0));
+  // Elastic: of what has been applied by now, the contribution included.
+  const bool older = previous && !reader.before;
+  reading.header.set_version(slot.core.progress().version - (older ? 1 : 0));
   reading.header.set_staleness(answer.staleness);
   reading.duplicate = answer.duplicate;
   return reading;

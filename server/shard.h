@@ -96,10 +96,12 @@ class Shard {
   // The server ends: nobody waits any more. Waits are answered UNAVAILABLE, those of now and later.
   void Close();
 
-  // The control plane: loading (before any contribution), and every block as it stands. Hold is
-  // FAILED_PRECONDITION while a block has no values.
+  // The control plane: loading (before any contribution), and every block as it stands for the cut
+  // at `clock`. Hold is UNAVAILABLE while a block has no values or is being updated. In sync mode
+  // all blocks must be at that very clock: a set that was torn by a death is no checkpoint
+  // (FAILED_PRECONDITION).
   void Load(uint32_t block, BlockValues values, BlockProgress progress);
-  absl::StatusOr<std::vector<HeldBlock>> Hold() const;
+  absl::StatusOr<std::vector<HeldBlock>> Hold(uint64_t clock) const;
 
   BlockStore& store() { return store_; }
   const BlockStore& store() const { return store_; }

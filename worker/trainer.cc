@@ -52,7 +52,8 @@ Trainer::~Trainer() { context_.session.EndHeartbeats(); }
 
 absl::StatusOr<Trainer::End> Trainer::Run() {
   RETURN_IF_ERROR(Open());
-  RETURN_IF_ERROR(Attach());
+  ASSIGN_OR_RETURN(const bool attached, UnlessStopped([this] { return Attach(); }));
+  if (!attached) return End{v1::LEAVE_STOPPED, clock_};
   ASSIGN_OR_RETURN(const bool stopped, RunClocks());
   if (!stopped) RETURN_IF_ERROR(exchange_->ReadLatest());
   if (!stopped) RETURN_IF_ERROR(Evaluate());
@@ -92,7 +93,7 @@ absl::Status Trainer::Attach() {
     RETURN_IF_ERROR(client_->Initialize(weights.span()));
   }
   RETURN_IF_ERROR(LoadState());
-  RETURN_IF_ERROR(exchange_->Begin(clock_));
+  ASSIGN_OR_RETURN(version_, exchange_->Begin(clock_));
   spdlog::info("training from clock {} of {} (steps a clock: {}, an epoch: {})", clock_,
                registration_.length().clocks(), registration_.length().steps_per_clock(),
                registration_.length().steps_per_epoch());
@@ -116,20 +117,25 @@ absl::Status Trainer::LoadState() {
 absl::StatusOr<bool> Trainer::RunClocks() {
   while (!Over()) {
     RETURN_IF_ERROR(AskWhereToStop());
-    if (gate_.Enter(clock_)) {
-      const absl::Status status = RunClock();
-      gate_.Leave();
-      if (absl::IsCancelled(status)) {
-        RETURN_IF_ERROR(gate_.refused());
-        return true;
-      }
-      RETURN_IF_ERROR(status);
-    } else {
-      RETURN_IF_ERROR(gate_.refused());
-      return true;
-    }
+    ASSIGN_OR_RETURN(const bool done, UnlessStopped([this] { return RunClock(); }));
+    if (!done) return true;
   }
   return false;
+}
+
+absl::StatusOr<bool> Trainer::UnlessStopped(const std::function<absl::Status()>& work) {
+  if (!gate_.Enter(clock_)) {
+    RETURN_IF_ERROR(gate_.refused());
+    return false;
+  }
+  const absl::Status status = work();
+  gate_.Leave();
+  if (absl::IsCancelled(status)) {
+    RETURN_IF_ERROR(gate_.refused());
+    return false;
+  }
+  RETURN_IF_ERROR(status);
+  return true;
 }
 
 absl::Status Trainer::AskWhereToStop() {
@@ -198,7 +204,11 @@ double Trainer::Epoch() const {
 absl::Status Trainer::SaveAtCut() {
   const uint64_t every = registration_.cut_every();
   if (every == 0 || clock_ % every != 0) return absl::OkStatus();
-  return SaveState();
+  // Without it there is one checkpoint less; that is no reason to stop training.
+  const absl::Status saved = SaveState();
+  if (absl::IsAborted(saved)) return saved;
+  if (!saved.ok()) spdlog::warn("{}", std::string(saved.message()));
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::SaveState() {

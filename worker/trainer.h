@@ -63,6 +63,9 @@ class Trainer {
   // Runs clocks until the last one; true: stopped before it.
   absl::StatusOr<bool> RunClocks();
   absl::Status RunClock();
+  // Does what belongs to the current clock; false: the worker is to stop, before it or in its
+  // middle.
+  absl::StatusOr<bool> UnlessStopped(const std::function<absl::Status()>& work);
   absl::Status AskWhereToStop();
   // The job's exchanges are made: this worker's, or in async mode those of all together.
   bool Over() const;

@@ -99,6 +99,8 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
 // Before the registration nobody waits for this worker by name, and whatever is wrong (the address,
 // the data, the model) stays wrong.
 WorkerEnd Refused(const absl::Status& status) {
+  // A life before this one has done all there was to do.
+  if (absl::IsAlreadyExists(status)) return {WorkerExit::kDone, absl::OkStatus()};
   return {absl::IsAborted(status) ? WorkerExit::kReplaced : WorkerExit::kPermanent, status};
 }
 

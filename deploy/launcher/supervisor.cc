@@ -152,7 +152,7 @@ absl::Status Supervisor::RunTimers(Time now) {
     kill_at_.reset();
   }
   if (coordinator_ == nullptr) {
-    if (now >= start_deadline_ && outcome_.failure.empty()) {
+    if (now >= start_deadline_ && outcome_.failure.empty() && !job_over_) {
       Fail(absl::StrCat("server 0 did not listen within ", spec_.start_seconds,
                         " s (limits.start_seconds); its log: ", LogFile(children_[0])),
            "", Duration::zero());
@@ -177,7 +177,14 @@ void Supervisor::OnSignal(int signal) {
     return;
   }
   const char* name = signal == SIGINT ? "Ctrl-C" : strsignal(signal);
-  if (outcome_.stop_requested || coordinator_ == nullptr || !outcome_.failure.empty()) {
+  const bool first = !outcome_.stop_requested && outcome_.failure.empty();
+  if (first && coordinator_ == nullptr) {
+    observer_.OnEvent(absl::StrCat(name, ": stopped before the job began"));
+    outcome_.stop_requested = job_over_ = true;
+    SignalAll(SIGKILL);
+    return;
+  }
+  if (!first) {
     observer_.OnEvent(absl::StrCat(name, ": killing the job's processes"));
     if (outcome_.failure.empty()) outcome_.failure = absl::StrCat("killed by ", name);
     for (Child& child : children_) child.restart_at.reset();
@@ -203,7 +210,7 @@ absl::Status Supervisor::OnReady(Child& child) {
   bool complete = false;
   absl::StatusOr<std::string> line = child.process->ReadReady(&complete);
   // Without a line the child is about to end: its exit tells why.
-  if (!line.ok() || !complete || !outcome_.failure.empty()) return absl::OkStatus();
+  if (!line.ok() || !complete || !outcome_.failure.empty() || job_over_) return absl::OkStatus();
   return StartTheRest(*line);
 }
 
@@ -212,7 +219,8 @@ absl::Status Supervisor::OnExit(Child& child) {
   if (absl::IsUnavailable(exit.status())) return absl::OkStatus();
   RETURN_IF_ERROR(exit.status());
   child.process.reset();
-  if (!outcome_.failure.empty()) return absl::OkStatus();
+  const bool never_began = job_over_ && coordinator_ == nullptr;
+  if (!outcome_.failure.empty() || never_began) return absl::OkStatus();
   child.server ? OnServerExit(child, *exit) : OnWorkerExit(child, *exit);
   return absl::OkStatus();
 }
@@ -221,8 +229,8 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
   const RestartPolicy::Decision decision = policy_.OnWorkerExit(child.number, exit);
   view_.restarts[child.number] = policy_.restarts(child.number);
   if (decision.action == RestartPolicy::Action::kDone) return;
-  // The servers have ended in order: the job is over, whatever this worker still did.
-  if (kill_at_.has_value()) return;
+  // The servers have ended in order, whatever this worker still did.
+  if (job_over_) return;
   if (decision.action == RestartPolicy::Action::kRestart) {
     observer_.OnEvent(decision.reason);
     child.restart_at = Now() + decision.delay;
@@ -239,6 +247,7 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
   const RestartPolicy::Decision decision = policy_.OnServerExit(child.number, exit);
   if (decision.action == RestartPolicy::Action::kDone) {
     // The job is over: nobody is there to start a worker for.
+    job_over_ = true;
     for (Child& other : children_) other.restart_at.reset();
     if (!kill_at_.has_value()) kill_at_ = Now() + kWorkerGrace;
     return;

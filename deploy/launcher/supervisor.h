@@ -107,6 +107,8 @@ class Supervisor {
   RunOutcome outcome_;
   ViewContext view_;
   Time next_status_{};
+  // A server has ended in order.
+  bool job_over_ = false;
   // When patience with what still runs is over.
   std::optional<Time> term_at_;
   std::optional<Time> kill_at_;

@@ -27,6 +27,7 @@
 #include "deploy/launcher/run_folder.h"
 #include "deploy/launcher/supervisor.h"
 #include "server/checkpoint/checkpoint_dir.h"
+#include "server/checkpoint/manifest.h"
 
 namespace leeway {
 namespace {
@@ -80,6 +81,19 @@ absl::Status CheckSameModel(const FoundCheckpoint& checkpoint, const v1::Trainin
                    "; a run goes on with the model that it began with"));
 }
 
+// A run that never had a checkpoint may begin anew; one whose checkpoints are all damaged may not,
+// for that would write over them.
+absl::Status CheckNothingLost(const RunFolder& run) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(run / "checkpoints", error)) {
+    if (!std::filesystem::exists(entry.path() / kManifestName, error)) continue;
+    return absl::DataLossError(absl::StrCat("--resume: no checkpoint of ", run.path(),
+                                            " is whole, though there are some (above); "
+                                            "restore one, or begin anew in another --run-dir"));
+  }
+  return absl::OkStatus();
+}
+
 // Compares with the run's own job and looks for its newest checkpoint.
 absl::Status PlanResume(const RunFolder& run, Plan& plan) {
   ASSIGN_OR_RETURN(const std::string before, ReadFile(run / kJobFile, kJobBytesMax));
@@ -91,6 +105,7 @@ absl::Status PlanResume(const RunFolder& run, Plan& plan) {
   for (const std::string& warning : search.warnings) std::cerr << "leeway: " << warning << "\n";
   plan.resume = search.newest.has_value();
   if (plan.resume) RETURN_IF_ERROR(CheckSameModel(*search.newest, plan.job));
+  if (!plan.resume) RETURN_IF_ERROR(CheckNothingLost(run));
   if (!plan.resume) std::cout << "No complete checkpoint yet: the run begins anew.\n";
   ASSIGN_OR_RETURN(const RunHistory history, ReadHistory(run / kMetricsFile));
   if (const auto summary = ReadSummary(run.path()); summary.ok()) {

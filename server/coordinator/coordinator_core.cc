@@ -31,8 +31,10 @@ std::optional<uint32_t> AskedRank(const v1::RegisterWorkerRequest& request) {
   return request.rank();
 }
 
+// Where every rank stands for certain. Outside of sync a cut's clock is a mean.
 uint64_t StartClock(const CoordinatorOptions& options) {
-  return options.resumed ? options.resumed->manifest.clock() : 0;
+  const bool sync = options.job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
+  return options.resumed && sync ? options.resumed->manifest.clock() : 0;
 }
 std::optional<uint64_t> StartCut(const CoordinatorOptions& options) {
   if (!options.resumed) return std::nullopt;
@@ -90,7 +92,9 @@ absl::Status CoordinatorCore::CheckSender(uint64_t job, uint32_t rank, uint64_t 
                                           uint64_t clock) const {
   RETURN_IF_ERROR(CheckJob(job));
   RETURN_IF_ERROR(ranks_.Check(rank, incarnation));
-  if (!length_ || clock <= LargestClock(*length_, ranks_.size())) return absl::OkStatus();
+  // A resumed job may be shorter than it was, and its workers beyond its end.
+  const bool bounded = length_.has_value() && !options_.resumed.has_value();
+  if (!bounded || clock <= LargestClock(*length_, ranks_.size())) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("worker ", rank, " says clock ", clock,
                                                  "; the job has ", length_->clocks(), " clocks"));
 }
@@ -143,6 +147,8 @@ absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& reques
     ranks_.Leave(*rank, RankState::kStopped, ranks_[*rank].clock, now);
     Advance(now);
   }
+  // Nothing is left to do for it, and nothing is wrong.
+  if (failure_.empty()) return absl::AlreadyExistsError(Ending());
   return absl::FailedPreconditionError(Ending());
 }
 

@@ -45,9 +45,11 @@ struct CoordinatorOptions {
 // Pure: no threads, clocks, randomness, I/O. Every input is harmless when repeated. Not
 // thread-safe.
 //
-// Errors, for worker and server alike. INVALID_ARGUMENT: the message can never be right.
-// FAILED_PRECONDITION: the sender is of another job, model or protocol, or too late. ABORTED: a
-// newer life of the rank exists. UNAVAILABLE: send the same again; the text says who is waited for.
+// Errors, for worker and server alike. ALREADY_EXISTS (registrations): the rank or the whole job
+// has ended in order; there is nothing left to do. INVALID_ARGUMENT: the message can never be
+// right. FAILED_PRECONDITION: the sender is of another job, model or protocol, or too late.
+// ABORTED: a newer life of the rank exists. UNAVAILABLE: send the same again; the text says who is
+// waited for.
 class CoordinatorCore {
  public:
   CoordinatorCore(CoordinatorOptions options, Time now);

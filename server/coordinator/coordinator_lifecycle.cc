@@ -221,30 +221,27 @@ v1::JobState CoordinatorCore::Outcome() const {
 
 // ---- the last cut, and the end
 
-// In sync mode all blocks stand at the clock of whoever is furthest. Otherwise the cut holds all
-// contributions below the slowest clock, of those who left in order if anybody did.
+// In sync mode all blocks stand at the clock of whoever is furthest. Otherwise a cut's clock is the
+// mean, as the servers count; the last one comes after all others, whose blocks it may differ from.
 uint64_t CoordinatorCore::LastClock() const {
-  std::vector<uint32_t> who = ranks_.In({RankState::kFinished, RankState::kStopped});
-  if (who.empty() || sync()) {
-    who = ranks_.In({RankState::kRunning, RankState::kLost, RankState::kFinished,
-                     RankState::kStopped, RankState::kFailed});
-  }
-  uint64_t low = UINT64_MAX;
+  uint64_t sum = 0;
   uint64_t high = 0;
-  for (const uint32_t rank : who) {
-    low = std::min(low, ranks_[rank].clock);
-    high = std::max(high, ranks_[rank].clock);
+  for (uint32_t i = 0; i < ranks_.size(); ++i) {
+    sum += ranks_[i].clock;
+    high = std::max(high, ranks_[i].clock);
   }
-  if (!sync()) return who.empty() ? high : low;
   // A killed worker's last contribution can lie beyond the stop; its next life counts it.
-  return std::min(stop_at_.value_or(high), high);
+  if (sync()) return std::min(stop_at_.value_or(high), high);
+  const uint64_t mean = sum / ranks_.size();
+  const std::optional<uint64_t> latest = cuts_.latest();
+  return latest && *latest >= mean ? *latest + 1 : mean;
 }
 
 void CoordinatorCore::BeginSaving(Time now) {
   last_clock_ = LastClock();
   bool anything = false;
   for (uint32_t i = 0; i < ranks_.size(); ++i) anything |= ranks_[i].clock > 0;
-  const bool saved = cuts_.newest() && *cuts_.newest() >= last_clock_;
+  const bool saved = sync() && cuts_.newest() && *cuts_.newest() >= last_clock_;
   if (!began_ || aborted_ || !anything || saved) return BeginShutdown(now);
   phase_ = Phase::kSaving;
   deadline_ = now + FromSeconds(options_.job.limits().checkpoint_seconds());
@@ -258,9 +255,11 @@ void CoordinatorCore::AdvanceSaving(Time now) {
   const std::string missing = cuts_.Missing(last_clock_, Needs());
   const bool stuck = cuts_.HasAllShards(last_clock_) && !missing.empty();
   if (!aborted_ && !stuck && !cuts_.Failed(last_clock_) && now < deadline_) return;
-  Fail(absl::StrCat("the last checkpoint, at clock ", last_clock_, ", could not be written",
-                    missing.empty() ? "" : "; missing: ", missing, "; see the log"),
-       now);
+  const std::string error = cuts_.ErrorOf(last_clock_);
+  Fail(
+      absl::StrCat("the last checkpoint, at clock ", last_clock_, ", could not be written",
+                   missing.empty() ? "" : "; missing: ", missing, error.empty() ? "" : ": ", error),
+      now);
   BeginShutdown(now);
 }
 

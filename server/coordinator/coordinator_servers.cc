@@ -151,10 +151,11 @@ CutBook::Needs CoordinatorCore::Needs() const {
     const bool last = phase_ == Phase::kSaving && clock == last_clock_;
     if (rank.state == RankState::kFinished || rank.state == RankState::kStopped) {
       // It has passed a periodic cut before it left.
-      if (!last && rank.clock >= clock) return {StateNeed::kAtCut, 0};
+      if (!last && sync() && rank.clock >= clock) return {StateNeed::kAtCut, 0};
       return {StateNeed::kAtLeaving, rank.clock};
     }
-    if (rank.state == RankState::kFailed || last) return {StateNeed::kIfAny, 0};
+    // Outside of sync no rank is at the clock of a cut but by chance.
+    if (rank.state == RankState::kFailed || last || !sync()) return {StateNeed::kIfAny, 0};
     return {StateNeed::kAtCut, 0};
   };
 }

@@ -48,11 +48,27 @@ absl::Status CutBook::AddShard(uint64_t clock, uint32_t server, const v1::SavedS
 absl::Status CutBook::AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file) {
   if (Writing(clock)) return absl::OkStatus();
   StateFile& newest = newest_states_[rank];
-  if (clock >= newest.clock) newest = {clock, clock, file};
+  // A life that begins where another has left off has nothing better than what that one handed in.
+  const bool better = newest.file.file().empty() || clock > newest.clock;
+  if (better) newest = {clock, clock, file};
   if (Settled(clock)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(Cut * cut, Open(clock));
-  cut->states[rank] = file;
+  const absl::StatusOr<Cut*> cut = Open(clock);
+  // Without room for one more open cut this one is not going to be whole; training goes on.
+  if (cut.ok()) (*cut)->states.try_emplace(rank, file);
   return absl::OkStatus();
+}
+
+std::string CutBook::ErrorOf(uint64_t clock) const {
+  const auto cut = cuts_.find(clock);
+  return cut == cuts_.end() ? "" : cut->second.error;
+}
+
+std::optional<uint64_t> CutBook::latest() const {
+  std::optional<uint64_t> latest = newest_;
+  for (const auto& [clock, cut] : cuts_) {
+    if (!cut.shards.empty() || cut.writing) latest = std::max(latest.value_or(clock), clock);
+  }
+  return latest;
 }
 
 void CutBook::Fail(uint64_t clock, const std::string& error) {

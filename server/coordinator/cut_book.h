@@ -75,9 +75,13 @@ class CutBook {
   // Cuts that have had some part for longer than `limit` fail: their clocks.
   std::vector<uint64_t> Expire(Time now, Duration limit);
 
+  // The largest clock of any cut so far, complete or not.
+  std::optional<uint64_t> latest() const;
   // Clock of the newest complete cut.
   std::optional<uint64_t> newest() const { return newest_; }
   bool Failed(uint64_t clock) const;
+  // Why it failed; empty if it did not.
+  std::string ErrorOf(uint64_t clock) const;
   bool Writing(uint64_t clock) const;
   bool HasAllShards(uint64_t clock) const;
   // In words: "server 1, the state of worker 2"; empty if whole.

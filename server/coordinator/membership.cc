@@ -53,8 +53,10 @@ absl::StatusOr<Membership::Claimed> Membership::Claim(std::optional<uint32_t> as
                                            Name(rank.life), " has taken its place: stop"));
   }
   if (rank.left()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("worker ", number, " has ", RankStateName(rank.state), " and left the job"));
+    const std::string left =
+        absl::StrCat("worker ", number, " has ", RankStateName(rank.state), " and left the job");
+    if (rank.state == RankState::kFailed) return absl::FailedPreconditionError(left);
+    return absl::AlreadyExistsError(left);
   }
   if (held && rank.life == who) {
     return Claimed{number, false};

@@ -22,7 +22,7 @@ Decisions BlockCore::OnInitialized(BlockProgress progress) {
   progress_.clocks.resize(ranks_.size(), 0);
   for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].next = progress_.clocks[r];
   if (rules_.cut_every > 0) {
-    next_cut_ = (SlowestClock() / rules_.cut_every + 1) * rules_.cut_every;
+    next_cut_ = (CutClock() / rules_.cut_every + 1) * rules_.cut_every;
   }
   ReleaseWaiters(decisions);
   return decisions;
@@ -80,6 +80,7 @@ Decisions BlockCore::OnReadLatest(RequestId request, uint64_t now) {
 Decisions BlockCore::OnApplied() {
   Decisions decisions;
   ++progress_.version;
+  has_previous_ = true;
   for (const Pending& contribution : running_) {
     progress_.clocks[contribution.rank] = contribution.clock + 1;
   }
@@ -96,7 +97,6 @@ Decisions BlockCore::OnSetLive(uint32_t rank, bool live) {
   if (rank >= ranks_.size()) return decisions;
   ranks_[rank].live = live;
   if (!initialized_) return decisions;
-  if (running_.empty()) TakeCut(decisions);
   ReleaseWaiters(decisions);
   return decisions;
 }
@@ -149,12 +149,9 @@ absl::Status BlockCore::CheckClock(const Sender& sender) const {
 }
 
 void BlockCore::AddReader(Waiter waiter, Decisions& decisions) {
-  if (waiter.reader.has_value()) {
-    absl::Status status = CheckReadable(*waiter.reader);
-    if (!status.ok()) {
-      decisions.refusals.push_back({waiter.request, std::move(status)});
-      return;
-    }
+  if (absl::Status status = CheckReadable(waiter); !status.ok()) {
+    decisions.refusals.push_back({waiter.request, std::move(status)});
+    return;
   }
   if (std::optional<Answer> answer = TryRead(waiter)) {
     decisions.answers.push_back(*answer);
@@ -163,19 +160,28 @@ void BlockCore::AddReader(Waiter waiter, Decisions& decisions) {
   }
 }
 
-absl::Status BlockCore::CheckReadable(const Sender& reader) const {
-  const Rank& rank = ranks_[reader.rank];
-  if (reader.clock > rank.next) {
+absl::Status BlockCore::CheckReadable(const Waiter& waiter) const {
+  if (!waiter.reader.has_value()) return absl::OkStatus();
+  const Sender& reader = *waiter.reader;
+  if (reader.clock > ranks_[reader.rank].next) {
     return absl::FailedPreconditionError(
         absl::StrCat("header.clock: worker ", reader.rank, " reads block ", block_, " for clock ",
-                     reader.clock, " before it has handed in clock ", rank.next));
+                     reader.clock, " before it has handed in clock ", ranks_[reader.rank].next));
   }
-  if (rules_.mode == Consistency::kSync && initialized_ && reader.clock + 1 < progress_.version) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "header.clock: worker ", reader.rank, " reads block ", block_, " for clock ", reader.clock,
-        ", but it is at version ", progress_.version, " and only the one before is kept"));
+  if (rules_.mode != Consistency::kSync || !initialized_ || !WantsPrevious(waiter)) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  // The update that runs writes into the memory of the version before: all have moved past that.
+  const bool kept = has_previous_ && running_.empty() && reader.clock + 1 >= progress_.version;
+  if (kept) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "header.clock: worker ", reader.rank, " reads block ", block_, " for clock ", reader.clock,
+      ", but it is at version ", progress_.version, " and what was before is not kept"));
+}
+
+bool BlockCore::WantsPrevious(const Waiter& waiter) const {
+  const uint64_t clock = waiter.reader->clock;
+  return progress_.version > clock || (progress_.version == clock && waiter.before);
 }
 
 std::optional<Answer> BlockCore::TryRead(const Waiter& waiter) const {
@@ -194,10 +200,8 @@ std::optional<Answer> BlockCore::TryRead(const Waiter& waiter) const {
 std::optional<Answer> BlockCore::TryReadSync(const Waiter& waiter) const {
   Answer answer{waiter.request, Readable::kCurrent, 0, waiter.duplicate};
   if (!waiter.reader.has_value()) return answer;
-  const uint64_t clock = waiter.reader->clock;
-  if (progress_.version < clock) return std::nullopt;
-  const bool older = progress_.version > clock;
-  answer.which = older || waiter.before ? Readable::kPrevious : Readable::kCurrent;
+  if (progress_.version < waiter.reader->clock) return std::nullopt;
+  answer.which = WantsPrevious(waiter) ? Readable::kPrevious : Readable::kCurrent;
   return answer;
 }
 
@@ -234,10 +238,15 @@ void BlockCore::BeginUpdate(Decisions& decisions) {
 }
 
 void BlockCore::TakeCut(Decisions& decisions) {
-  if (rules_.cut_every == 0 || SlowestClock() < next_cut_) return;
-  const uint64_t cut = SlowestClock() / rules_.cut_every * rules_.cut_every;
+  if (rules_.cut_every == 0 || CutClock() < next_cut_) return;
+  const uint64_t cut = CutClock() / rules_.cut_every * rules_.cut_every;
   decisions.cut = cut;
   next_cut_ = cut + rules_.cut_every;
+}
+
+uint64_t BlockCore::CutClock() const {
+  if (rules_.mode == Consistency::kSync) return progress_.version;
+  return progress_.version / ranks_.size();
 }
 
 uint64_t BlockCore::SlowestClock() const {

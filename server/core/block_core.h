@@ -121,6 +121,10 @@ class BlockCore {
   bool initialized() const { return initialized_; }
   bool has_waiters() const { return !waiters_.empty(); }
   const BlockProgress& progress() const { return progress_; }
+  // No contribution is being applied or waits for its turn (in sync mode: for its set).
+  bool idle() const {
+    return running_.empty() && (pending_.empty() || rules_.mode == Consistency::kSync);
+  }
 
  private:
   struct Rank {
@@ -152,10 +156,15 @@ class BlockCore {
   std::optional<Answer> TryRead(const Waiter& waiter) const;
   std::optional<Answer> TryReadSync(const Waiter& waiter) const;
   bool MayRead(const Sender& reader) const;
-  absl::Status CheckReadable(const Sender& reader) const;
+  absl::Status CheckReadable(const Waiter& waiter) const;
+  // Sync: the reader wants the version before the current one.
+  bool WantsPrevious(const Waiter& waiter) const;
   void ReleaseWaiters(Decisions& decisions);
   void BeginUpdate(Decisions& decisions);
   void TakeCut(Decisions& decisions);
+  // What cuts go by: the version in sync mode, else the mean clock, which rises steadily whoever is
+  // lost or slow.
+  uint64_t CutClock() const;
   // Contributions of clocks below it have been applied from every rank that counts.
   uint64_t SlowestClock() const;
   uint64_t StalenessOf(const Sender& reader) const;
@@ -165,6 +174,8 @@ class BlockCore {
   const uint32_t block_;
   const ConsistencyRules rules_;
   bool initialized_ = false;
+  // An update has been made since the first version, so there is one before the current.
+  bool has_previous_ = false;
   BlockProgress progress_;
   std::vector<Rank> ranks_;
   // Accepted, not yet in an update, in the order of acceptance.

@@ -29,8 +29,10 @@ class DeltaExchange : public Exchange {
         state_(LocalState::Zeros(optimizer_.slots(), context.schema.total())),
         saved_(LocalState::Zeros(optimizer_.slots(), context.schema.total())) {}
 
-  absl::Status Begin(uint64_t clock) override {
-    return context_.client.Wait(context_.client.Pull(clock, start_.span())).status();
+  absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
+    ASSIGN_OR_RETURN(const auto read,
+                     context_.client.Wait(context_.client.Pull(clock, start_.span())));
+    return read.version;
   }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {

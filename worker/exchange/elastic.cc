@@ -31,12 +31,13 @@ class ElasticExchange : public Exchange {
         saved_(LocalState::Zeros(1 + optimizer_.slots(), context.schema.total())) {}
 
   // Without a state the worker starts at the centre: at clock 0 the initial weights.
-  absl::Status Begin(uint64_t clock) override {
-    RETURN_IF_ERROR(context_.client.Wait(context_.client.Pull(clock, centre_.span())).status());
-    if (loaded_) return absl::OkStatus();
+  absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
+    ASSIGN_OR_RETURN(const auto read,
+                     context_.client.Wait(context_.client.Pull(clock, centre_.span())));
+    if (loaded_) return read.version;
     std::memcpy(local().data(), centre_.data(), centre_.span().size_bytes());
     saved_.CopyFrom(state_);
-    return absl::OkStatus();
+    return read.version;
   }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {

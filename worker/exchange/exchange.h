@@ -54,9 +54,9 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Makes ready to run `clock`: reads the weights as a worker starting it may see them. After
-  // LoadState, if there is a state to load.
-  virtual absl::Status Begin(uint64_t clock) = 0;
+  // Makes ready to run `clock`: reads the weights as a worker starting it may see them; their version
+  // (as ClockReport's). After LoadState, if there is a state to load.
+  virtual absl::StatusOr<uint64_t> Begin(uint64_t clock) = 0;
 
   // Computes the steps of one clock and exchanges. OUT_OF_RANGE, before anything is sent, for a
   // loss or values that are not finite, naming worker, clock and tensor; otherwise the client's

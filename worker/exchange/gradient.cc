@@ -24,8 +24,10 @@ class GradientExchange : public Exchange {
         weights_(context.schema.total()),
         contribution_(context.schema.total()) {}
 
-  absl::Status Begin(uint64_t clock) override {
-    return context_.client.Wait(context_.client.Pull(clock, weights_.span())).status();
+  absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
+    ASSIGN_OR_RETURN(const auto read,
+                     context_.client.Wait(context_.client.Pull(clock, weights_.span())));
+    return read.version;
   }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {

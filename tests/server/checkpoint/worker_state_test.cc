@@ -21,7 +21,7 @@ TEST_CASE("a worker's state is written in chunks and read back in other chunks")
   }
   const auto saved = writer->Finish();
   REQUIRE(saved.ok());
-  REQUIRE(saved->file() == "worker-7.lwck");
+  REQUIRE(saved->file() == "worker-7-life-1.lwck");
   REQUIRE(saved->sha256() == HexSha256(*ReadFile(path, saved->bytes())));
 
   const auto reader = WorkerStateReader::Open(path);

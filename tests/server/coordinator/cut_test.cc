@@ -27,7 +27,7 @@ TEST_CASE("a manifest is written when every server has reported its part") {
 }
 
 TEST_CASE("the states of workers that keep some belong to the cut") {
-  Scenario job({.mode = v1::CONSISTENCY_MODE_ASYNC, .cut_every = 10, .elastic = true});
+  Scenario job({.cut_every = 10, .elastic = true});
   job.Start();
   for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 10).ok());
   REQUIRE(job.State(0, 10).ok());
@@ -38,6 +38,30 @@ TEST_CASE("the states of workers that keep some belong to the cut") {
   REQUIRE(write.size() == 1);
   CHECK(write[0].manifest.worker_states_size() == 2);
   CHECK(write[0].adopt.empty());
+}
+
+TEST_CASE("outside of sync a cut takes what each worker has handed in last, and waits for none") {
+  Scenario job({.mode = v1::CONSISTENCY_MODE_ASYNC, .cut_every = 10, .elastic = true});
+  job.Start();
+  REQUIRE(job.State(0, 20).ok());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 10).ok());
+  const auto write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  REQUIRE(write[0].manifest.worker_states_size() == 1);
+  CHECK(write[0].manifest.worker_states(0).rank() == 0);
+  CHECK(write[0].adopt.size() == 1);
+}
+
+TEST_CASE("of two states at one clock the first counts: a new life has nothing better") {
+  Scenario job({.cut_every = 10, .elastic = true});
+  job.Start();
+  REQUIRE(job.State(0, 10, "first").ok());
+  REQUIRE(job.State(0, 10, "second").ok());
+  REQUIRE(job.State(1, 10).ok());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 10).ok());
+  const auto write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  CHECK(write[0].manifest.worker_states(0).file().file() == "first");
 }
 
 TEST_CASE("a worker that has left is in later cuts with its last state") {
@@ -94,7 +118,7 @@ TEST_CASE("a newer complete cut retires older ones") {
 }
 
 TEST_CASE("a worker that has left is in earlier cuts only with its state of then") {
-  Scenario job({.mode = v1::CONSISTENCY_MODE_ASYNC, .cut_every = 10, .elastic = true});
+  Scenario job({.cut_every = 10, .elastic = true});
   job.Start();
   job.core.StopJob("", job.now);
   REQUIRE(job.State(0, 25).ok());

@@ -188,9 +188,10 @@ class Scenario {
     return core.ShardSaved(request, now);
   }
 
-  absl::Status State(uint32_t rank, uint64_t clock) {
+  absl::Status State(uint32_t rank, uint64_t clock, const std::string& name = "") {
     return core.WorkerStateSaved(rank, incarnations.at(rank), clock,
-                                 TestFile("worker-" + std::to_string(rank)), now);
+                                 TestFile(name.empty() ? "worker-" + std::to_string(rank) : name),
+                                 now);
   }
 
   // Answers SaveAll and WriteManifest, shuts every server down.

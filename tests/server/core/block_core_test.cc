@@ -174,7 +174,33 @@ TEST_CASE("a wait that is given up names who is missing") {
   CHECK_FALSE(core.has_waiters());
 }
 
-TEST_CASE("a cut is taken the moment the slowest rank reaches it, once") {
+TEST_CASE(
+    "sync: what was before is refused where it is not kept: at the start, and while an update "
+    "runs") {
+  BlockCore core(7, Sync(2));
+  core.OnInitialized({4, {4, 4}});
+  CHECK(OnlyRefusal(core.OnRead({0, 1, 3}, 1, 0)) == absl::StatusCode::kFailedPrecondition);
+  core.OnContribution({0, 1, 4}, 2, false, 0);
+  REQUIRE(core.OnContribution({1, 1, 4}, 3, false, 0).update);
+  CHECK(OnlyRefusal(core.OnRead({0, 1, 3}, 4, 0)) == absl::StatusCode::kFailedPrecondition);
+  CHECK(core.OnRead({0, 1, 4}, 5, 0).answers.size() == 1);
+  core.OnApplied();
+  CHECK(core.OnRead({0, 1, 4}, 6, 0).answers.at(0).which == Readable::kPrevious);
+}
+
+TEST_CASE("sync: a cut is taken at its version, once") {
+  ConsistencyRules rules = Sync(1);
+  rules.cut_every = 2;
+  BlockCore core = Started(rules);
+  std::vector<uint64_t> cuts;
+  for (uint64_t clock = 0; clock < 5; ++clock) {
+    core.OnContribution({0, 1, clock}, 1, false, 0);
+    if (auto cut = core.OnApplied().cut) cuts.push_back(*cut);
+  }
+  CHECK(cuts == std::vector<uint64_t>{2, 4});
+}
+
+TEST_CASE("without sync a cut is taken when the mean clock reaches it, whoever is lost") {
   ConsistencyRules rules = Async(2);
   rules.cut_every = 2;
   BlockCore core = Started(rules);
@@ -183,9 +209,13 @@ TEST_CASE("a cut is taken the moment the slowest rank reaches it, once") {
     core.OnContribution({rank, 1, clock}, 1, false, 0);
     if (auto cut = core.OnApplied().cut) cuts.push_back(*cut);
   };
-  for (uint64_t clock = 0; clock < 5; ++clock) hand_in(0, clock);
+  for (uint64_t clock = 0; clock < 3; ++clock) hand_in(0, clock);
   CHECK(cuts.empty());
-  for (uint64_t clock = 0; clock < 5; ++clock) hand_in(1, clock);
+  core.OnSetLive(1, false);
+  hand_in(0, 3);
+  CHECK(cuts == std::vector<uint64_t>{2});
+  core.OnSetLive(1, true);
+  for (uint64_t clock = 0; clock < 4; ++clock) hand_in(1, clock);
   CHECK(cuts == std::vector<uint64_t>{2, 4});
 }
 
