@@ -120,12 +120,15 @@ absl::Status ServerProcess::Listen() {
 }
 
 absl::Status ServerProcess::Run() {
-  RETURN_IF_ERROR(
+  const absl::Status joined =
       node_.Join({.index = options_.index,
                   .coordinator = coordinator_,
                   .advertised = options_.advertise.empty() ? address_ : options_.advertise,
                   .nonce = RandomIdentity()},
-                 std::chrono::steady_clock::now() + options_.find_coordinator));
+                 std::chrono::steady_clock::now() + options_.find_coordinator);
+  // Stopped before this server had come.
+  if (absl::IsAlreadyExists(joined)) return absl::OkStatus();
+  RETURN_IF_ERROR(joined);
   if (node_.WaitUntilOver() == ServerNode::Outcome::kCoordinatorLost) {
     return absl::UnavailableError("the coordinator is gone");
   }

@@ -21,6 +21,8 @@ constexpr Duration kOrderlyGrace = std::chrono::seconds(20);
 constexpr Duration kTermGrace = std::chrono::seconds(5);
 // For workers that still run when the servers have ended.
 constexpr Duration kWorkerGrace = std::chrono::seconds(15);
+// The same after Ctrl-C, where somebody waits: who is still here has missed the stop.
+constexpr Duration kStoppedGrace = std::chrono::seconds(3);
 // Of a crashed process's log, for the message.
 constexpr size_t kLogLines = 8;
 
@@ -245,11 +247,13 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
 
 void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
   const RestartPolicy::Decision decision = policy_.OnServerExit(child.number, exit);
-  if (decision.action == RestartPolicy::Action::kDone) {
-    // The job is over: nobody is there to start a worker for.
+  // One that ends in order has been told so by the coordinator: the job is over, also for the
+  // others.
+  if (decision.action == RestartPolicy::Action::kDone || job_over_) {
     job_over_ = true;
     for (Child& other : children_) other.restart_at.reset();
-    if (!kill_at_.has_value()) kill_at_ = Now() + kWorkerGrace;
+    const Duration grace = outcome_.stop_requested ? kStoppedGrace : kWorkerGrace;
+    if (!kill_at_.has_value()) kill_at_ = Now() + grace;
     return;
   }
   // A server that fails for good lets the coordinator end the job.

@@ -147,7 +147,11 @@ absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& reques
     ranks_.Leave(*rank, RankState::kStopped, ranks_[*rank].clock, now);
     Advance(now);
   }
-  // Nothing is left to do for it, and nothing is wrong.
+  return RefusedAtTheEnd();
+}
+
+absl::Status CoordinatorCore::RefusedAtTheEnd() const {
+  // Where nothing is wrong there is just nothing left to do.
   if (failure_.empty()) return absl::AlreadyExistsError(Ending());
   return absl::FailedPreconditionError(Ending());
 }

@@ -106,6 +106,7 @@ class CoordinatorCore {
   absl::Status CheckSender(uint64_t job, uint32_t rank, uint64_t incarnation, uint64_t clock) const;
   absl::StatusOr<uint32_t> Admit(const v1::RegisterWorkerRequest& request, const std::string& who,
                                  Time now);
+  absl::Status RefusedAtTheEnd() const;
   absl::Status RefuseLate(const v1::RegisterWorkerRequest& request, Time now);
   void TakeModel(const v1::RegisterWorkerRequest& request, const std::string& who, uint32_t rank);
   v1::RegisterWorkerReply WorkerReply(uint32_t rank) const;

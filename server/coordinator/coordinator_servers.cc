@@ -20,7 +20,7 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
                          " held are lost; resume the job from its newest checkpoint"),
             now);
     }
-    if (phase_ != Phase::kStarting) return absl::FailedPreconditionError(Ending());
+    if (phase_ != Phase::kStarting) return RefusedAtTheEnd();
     servers_.Register(request, now);
     commands_.push_back(ConnectServer{request.index(), request.address()});
     Emit({.name = "server_registered", .server = request.index(), .message = request.address()});

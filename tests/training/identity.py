@@ -5,6 +5,7 @@ stopped and resumed, and with a worker killed. Without real data these run on op
 import os
 import random
 import signal
+import time
 
 import runs
 
@@ -60,6 +61,58 @@ def resumed_adam():
     run.clean()
 
 
+def resumed_exchange(exchange, update):
+    """What a worker keeps between clocks (local weights, its optimizer's momentum) is in the checkpoint."""
+    # Nobody's batch norm or dropout: an elastic worker's own weights are enough to go wrong.
+    sets = [exchange, *update, "stop={epochs: 30}"]
+    whole = digest(sets)
+    run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA))
+    run.start(more=[SLOWLY])
+    run.wait_for(lambda r: r.max_clock() >= 40)
+    run.interrupt()
+    runs.check(run.wait()["state"] == "stopped", "stopped in order")
+    runs.check(run.train(resume=True)["weights_sha256"] == whole, f"{exchange} resumed: the same bits")
+    run.clean()
+
+
+def resumed_elastic():
+    resumed_exchange("exchange={type: elastic, alpha: 0.3, every: 5}", [])
+
+
+def resumed_delta():
+    resumed_exchange("exchange={type: delta, local_steps: 5, optimizer: "
+                     "{type: adam, learning_rate: 0.002}}", ["update={type: sgd, learning_rate: 1}"])
+
+
+def finished_async():
+    """A finished async job is finished, also for a resume; and its model is what was trained last."""
+    slow = "workers.emulate={slow: [{ranks: [2], factor: 10}], step_milliseconds: 1}"
+    run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=async", slow,
+                                       "update={type: sgd, learning_rate: 0.01}"], runs.data_with(DATA))
+    first = run.train()
+    again = run.train(resume=True, more=["checkpoint.keep=99"])
+    runs.check(again["weights_sha256"] == first["weights_sha256"], "resuming it changes nothing")
+    last = run.events("evaluation")[-1]
+    runs.check(abs(last["test_loss"] - first["test_loss"]) < 0.05,
+               f"the model's test loss {first['test_loss']:.3f} is that of the last evaluation")
+    run.clean()
+
+
+def stopped_early():
+    """Ctrl-C at any moment of the start is a stop, and takes no time."""
+    for delay in (0.01, 0.05, 0.1, 0.15, 0.2, 0.3):
+        run = runs.Run("quickstart.yaml", [*SETS, SLOWLY], runs.data_with(DATA))
+        run.start()
+        time.sleep(delay)
+        run.interrupt()
+        began = time.monotonic()
+        run.process.wait(60)
+        took = time.monotonic() - began
+        runs.check(run.process.returncode in (0, -signal.SIGINT) and took < 20,
+                   f"Ctrl-C after {delay} s: status {run.process.returncode} after {took:.1f} s")
+        run.clean()
+
+
 def killed_worker():
     data = runs.data_with(MNIST)
     sets = ["stop={epochs: 2}"]
@@ -100,6 +153,8 @@ def batches():
 
 
 CASES = {"servers": servers, "resumed": resumed, "resumed-adam": resumed_adam,
+         "resumed-elastic": resumed_elastic, "resumed-delta": resumed_delta,
+         "finished-async": finished_async, "stopped-early": stopped_early,
          "killed-worker": killed_worker, "batches": batches}
 
 if __name__ == "__main__":
