@@ -49,6 +49,20 @@ absl::StatusOr<uint32_t> PresumedRank(const WorkerOptions& options, const v1::Tr
   return options.rank.value_or(0);
 }
 
+// What rank 0 evaluates on; null if the job has nothing.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenEvaluation(const v1::TrainingJob& job,
+                                                        const std::string& data_dir,
+                                                        const ImageShape& shape) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Dataset> test, OpenTestData(job, data_dir));
+  if (test == nullptr || test->shape() == shape) return test;
+  const auto words = [](const ImageShape& s) {
+    return absl::StrCat(s.height, " x ", s.width, " x ", s.channels);
+  };
+  return absl::InvalidArgumentError(absl::StrCat("data.test: its examples are ",
+                                                 words(test->shape()), ", those of data.train ",
+                                                 words(shape)));
+}
+
 absl::StatusOr<Equipment> Equip(const v1::TrainingJob& job, const std::string& data_dir,
                                 uint32_t rank) {
   Equipment equipment;
@@ -56,6 +70,10 @@ absl::StatusOr<Equipment> Equip(const v1::TrainingJob& job, const std::string& d
   ASSIGN_OR_RETURN(equipment.backend, MakeBackend(job.workers()));
   ASSIGN_OR_RETURN(equipment.model, Model::Build(job.model(), equipment.data->shape(),
                                                  equipment.data->classes(), *equipment.backend));
+  // Before the worker joins: what is wrong with it is told at once.
+  if (rank == 0) {
+    ASSIGN_OR_RETURN(equipment.test, OpenEvaluation(job, data_dir, equipment.data->shape()));
+  }
   return equipment;
 }
 
@@ -66,8 +84,10 @@ absl::Status Complete(const v1::RegisterWorkerReply& registration, const std::st
   if (registration.rank() != presumed_rank) {
     ASSIGN_OR_RETURN(equipment.data, TrainingData::Open(job, data_dir, registration.rank()));
   }
-  if (registration.rank() == 0) {
-    ASSIGN_OR_RETURN(equipment.test, OpenTestData(job, data_dir));
+  if (registration.rank() != 0) {
+    equipment.test.reset();
+  } else if (presumed_rank != 0) {
+    ASSIGN_OR_RETURN(equipment.test, OpenEvaluation(job, data_dir, equipment.data->shape()));
   }
   return absl::OkStatus();
 }

@@ -13,7 +13,7 @@ constexpr uint8_t kClasses = 10;
 
 }  // namespace
 
-absl::StatusOr<Examples> ParseCifar10(const DataFile& file, v1::Loss loss) {
+absl::StatusOr<Examples> ParseCifar10(const DataFile& file, const LabelRule& rule) {
   const std::vector<uint8_t>& bytes = file.bytes;
   const auto bad = [&](size_t byte, absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat(file.path, ": byte ", byte, ": ", what));
@@ -33,7 +33,7 @@ absl::StatusOr<Examples> ParseCifar10(const DataFile& file, v1::Loss loss) {
     if (bytes[start] >= kClasses) {
       return bad(start, absl::StrCat("label ", bytes[start], ": CIFAR-10 has classes 0 to 9"));
     }
-    absl::StatusOr<float> label = CheckLabel(bytes[start], loss);
+    absl::StatusOr<float> label = CheckLabel(bytes[start], rule);
     if (!label.ok()) return bad(start, label.status().message());
     examples.labels.push_back(*label);
     const uint8_t* planes = &bytes[start + 1];

@@ -5,10 +5,11 @@
 #include "leeway/v1/job.pb.h"
 #include "worker/data/data_file.h"
 #include "worker/data/examples.h"
+#include "worker/data/labels.h"
 
 namespace leeway {
 
 // Images become NHWC. INVALID_ARGUMENT names the file and the byte.
-absl::StatusOr<Examples> ParseCifar10(const DataFile& file, v1::Loss loss);
+absl::StatusOr<Examples> ParseCifar10(const DataFile& file, const LabelRule& rule);
 
 }  // namespace leeway

@@ -15,8 +15,8 @@ namespace {
 
 class CsvParser {
  public:
-  CsvParser(const DataFile& file, const v1::Csv& options, v1::Loss loss)
-      : file_(file), options_(options), loss_(loss), lines_(file.text()) {
+  CsvParser(const DataFile& file, const v1::Csv& options, const LabelRule& rule)
+      : file_(file), options_(options), rule_(rule), lines_(file.text()) {
     if (options.has_missing()) missing_ = absl::StripAsciiWhitespace(options.missing());
   }
 
@@ -106,7 +106,7 @@ class CsvParser {
     absl::StatusOr<double> number = ParseNumber(text);
     if (!number.ok()) return BadColumn(label_column_, number.status().message());
     if (options_.has_label_above()) *number = *number > options_.label_above() ? 1 : 0;
-    absl::StatusOr<float> label = CheckLabel(*number, loss_);
+    absl::StatusOr<float> label = CheckLabel(*number, rule_);
     if (!label.ok()) return BadColumn(label_column_, label.status().message());
     labels_.push_back(*label);
     return absl::OkStatus();
@@ -114,7 +114,7 @@ class CsvParser {
 
   const DataFile& file_;
   const v1::Csv& options_;
-  const v1::Loss loss_;
+  const LabelRule rule_;
   std::optional<absl::string_view> missing_;
   Lines lines_;
   size_t columns_ = 0;  // 0 before the first line
@@ -126,8 +126,9 @@ class CsvParser {
 
 }  // namespace
 
-absl::StatusOr<Examples> ParseCsv(const DataFile& file, const v1::Csv& options, v1::Loss loss) {
-  return CsvParser(file, options, loss).Parse();
+absl::StatusOr<Examples> ParseCsv(const DataFile& file, const v1::Csv& options,
+                                  const LabelRule& rule) {
+  return CsvParser(file, options, rule).Parse();
 }
 
 }  // namespace leeway

@@ -23,7 +23,8 @@ absl::StatusOr<ImageShape> CheckedShape(const v1::Generator& options) {
 
 }  // namespace
 
-absl::StatusOr<Examples> Generate(const v1::Generator& options, uint64_t seed, v1::Loss loss) {
+absl::StatusOr<Examples> Generate(const v1::Generator& options, uint64_t seed,
+                                  const LabelRule& rule) {
   absl::StatusOr<ImageShape> shape = CheckedShape(options);
   if (!shape.ok()) return Annotate(shape.status(), kPlace);
   const size_t elements = shape->elements();
@@ -36,7 +37,7 @@ absl::StatusOr<Examples> Generate(const v1::Generator& options, uint64_t seed, v
   RandomStream draws(seed, RandomPurpose::kGenerate, {options.split(), kExamples});
   for (size_t i = 0; i < options.examples(); ++i) {
     const size_t label = i % options.classes();
-    absl::StatusOr<float> checked = CheckLabel(static_cast<double>(label), loss);
+    absl::StatusOr<float> checked = CheckLabel(static_cast<double>(label), rule);
     if (!checked.ok()) return Annotate(checked.status(), kPlace);
     examples.labels.push_back(*checked);
     for (size_t k = 0; k < elements; ++k) {

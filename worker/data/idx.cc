@@ -61,7 +61,7 @@ absl::StatusOr<Header> ParseHeader(const DataFile& file, int min_dimensions, int
 
 }  // namespace
 
-absl::StatusOr<Examples> ParseIdx(DataFile images, const DataFile& labels, v1::Loss loss) {
+absl::StatusOr<Examples> ParseIdx(DataFile images, const DataFile& labels, const LabelRule& rule) {
   ASSIGN_OR_RETURN(const Header image_header, ParseHeader(images, 2, 4));
   ASSIGN_OR_RETURN(const Header label_header, ParseHeader(labels, 1, 1));
   const size_t count = image_header.dimensions[0];
@@ -77,7 +77,7 @@ absl::StatusOr<Examples> ParseIdx(DataFile images, const DataFile& labels, v1::L
   RETURN_IF_ERROR(CheckSize(count, shape->elements(), 1, images.path));
   examples.labels.reserve(count);
   for (size_t at = label_header.bytes; at < labels.bytes.size(); ++at) {
-    absl::StatusOr<float> label = CheckLabel(labels.bytes[at], loss);
+    absl::StatusOr<float> label = CheckLabel(labels.bytes[at], rule);
     if (!label.ok()) return Bad(labels, at, label.status().message());
     examples.labels.push_back(*label);
   }

@@ -6,11 +6,12 @@
 #include "leeway/v1/job.pb.h"
 #include "worker/data/data_file.h"
 #include "worker/data/examples.h"
+#include "worker/data/labels.h"
 
 namespace leeway {
 
 // `images` of 2 (n x features), 3 (n x height x width) or 4 (n x height x width x channels)
 // dimensions; `labels` of 1. INVALID_ARGUMENT names the file and the byte.
-absl::StatusOr<Examples> ParseIdx(DataFile images, const DataFile& labels, v1::Loss loss);
+absl::StatusOr<Examples> ParseIdx(DataFile images, const DataFile& labels, const LabelRule& rule);
 
 }  // namespace leeway

@@ -7,14 +7,27 @@
 
 namespace leeway {
 
-absl::StatusOr<float> CheckLabel(double label, v1::Loss loss) {
+LabelRule LabelRule::OfJob(const v1::TrainingJob& job) {
+  LabelRule rule(job.model().loss());
+  const auto& layers = job.model().layers();
+  const bool classes = rule.loss == v1::LOSS_SOFTMAX_CROSS_ENTROPY && !layers.empty() &&
+                       layers.rbegin()->has_dense();
+  if (classes) rule.classes = layers.rbegin()->dense().units();
+  return rule;
+}
+
+absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule) {
   const auto refuse = [&](absl::string_view wanted) {
     return absl::InvalidArgumentError(absl::StrCat("label ", label, ": ", wanted));
   };
-  switch (loss) {
+  switch (rule.loss) {
     case v1::LOSS_SOFTMAX_CROSS_ENTROPY:
       if (!(label >= 0 && label < kMaxClasses && label == std::floor(label))) {
         return refuse("softmax_cross_entropy takes class numbers 0, 1, 2, ...");
+      }
+      if (rule.classes > 0 && label >= rule.classes) {
+        return refuse(absl::StrCat("the model's last layer gives scores for the classes 0 to ",
+                                   rule.classes - 1));
       }
       break;
     case v1::LOSS_LOGISTIC:

@@ -21,10 +21,10 @@ absl::string_view NextWord(absl::string_view& rest) {
   return word;
 }
 
-absl::StatusOr<float> ParseLabel(absl::string_view word, v1::Loss loss) {
+absl::StatusOr<float> ParseLabel(absl::string_view word, const LabelRule& rule) {
   absl::StatusOr<double> number = ParseNumber(word);
   if (!number.ok()) return Annotate(number.status(), "label");
-  return CheckLabel(*number, loss);
+  return CheckLabel(*number, rule);
 }
 
 // Sets one `index:value` of `row`; `last` is the index before it.
@@ -49,8 +49,9 @@ absl::Status SetFeature(absl::string_view word, std::span<float> row, uint64_t& 
   return absl::OkStatus();
 }
 
-absl::Status ParseLine(absl::string_view line, v1::Loss loss, std::span<float> row, float& label) {
-  ASSIGN_OR_RETURN(label, ParseLabel(NextWord(line), loss));
+absl::Status ParseLine(absl::string_view line, const LabelRule& rule, std::span<float> row,
+                       float& label) {
+  ASSIGN_OR_RETURN(label, ParseLabel(NextWord(line), rule));
   uint64_t last = 0;
   while (true) {
     const absl::string_view word = NextWord(line);
@@ -62,7 +63,7 @@ absl::Status ParseLine(absl::string_view line, v1::Loss loss, std::span<float> r
 }  // namespace
 
 absl::StatusOr<Examples> ParseLibsvm(const DataFile& file, const v1::Libsvm& options,
-                                     v1::Loss loss) {
+                                     const LabelRule& rule) {
   const size_t features = options.features();
   if (features == 0) return absl::InvalidArgumentError("libsvm.features: is 0");
   std::vector<float> values;
@@ -77,7 +78,7 @@ absl::StatusOr<Examples> ParseLibsvm(const DataFile& file, const v1::Libsvm& opt
     values.resize(values.size() + features);
     float& label = examples.labels.emplace_back();
     const std::span row(values.data() + values.size() - features, features);
-    RETURN_IF_ERROR(Annotate(ParseLine(line, loss, row, label), place));
+    RETURN_IF_ERROR(Annotate(ParseLine(line, rule, row, label), place));
   }
   if (examples.size() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(file.path, ": holds no examples"));

@@ -5,12 +5,13 @@
 #include "leeway/v1/job.pb.h"
 #include "worker/data/data_file.h"
 #include "worker/data/examples.h"
+#include "worker/data/labels.h"
 
 namespace leeway {
 
 // Indices count from 1 and ascend; what is not named is 0. Rows are held densely. Blank lines, and
 // what follows a '#', are passed over. INVALID_ARGUMENT names the file, the line and the feature.
 absl::StatusOr<Examples> ParseLibsvm(const DataFile& file, const v1::Libsvm& options,
-                                     v1::Loss loss);
+                                     const LabelRule& rule);
 
 }  // namespace leeway

@@ -35,21 +35,22 @@ std::string FileName(const v1::Source& source, size_t index) {
   return "data generator";
 }
 
-absl::StatusOr<Examples> ReadIdx(const v1::Idx& idx, const std::string& data_dir, v1::Loss loss) {
+absl::StatusOr<Examples> ReadIdx(const v1::Idx& idx, const std::string& data_dir,
+                                 const LabelRule& rule) {
   ASSIGN_OR_RETURN(DataFile images, ReadDataFile(data_dir, idx.images()));
   ASSIGN_OR_RETURN(const DataFile labels, ReadDataFile(data_dir, idx.labels()));
-  return ParseIdx(std::move(images), labels, loss);
+  return ParseIdx(std::move(images), labels, rule);
 }
 
 absl::StatusOr<Examples> ReadOne(const v1::TrainingJob& job, const v1::Source& source,
                                  const std::string& data_dir, size_t index) {
-  const v1::Loss loss = job.model().loss();
-  if (source.has_idx()) return ReadIdx(source.idx(), data_dir, loss);
-  if (source.has_generator()) return Generate(source.generator(), job.metadata().seed(), loss);
+  const LabelRule rule = LabelRule::OfJob(job);
+  if (source.has_idx()) return ReadIdx(source.idx(), data_dir, rule);
+  if (source.has_generator()) return Generate(source.generator(), job.metadata().seed(), rule);
   ASSIGN_OR_RETURN(const DataFile file, ReadDataFile(data_dir, FileName(source, index)));
-  if (source.has_cifar10()) return ParseCifar10(file, loss);
-  if (source.has_csv()) return ParseCsv(file, source.csv(), loss);
-  return ParseLibsvm(file, source.libsvm(), loss);
+  if (source.has_cifar10()) return ParseCifar10(file, rule);
+  if (source.has_csv()) return ParseCsv(file, source.csv(), rule);
+  return ParseLibsvm(file, source.libsvm(), rule);
 }
 
 uint32_t CountClasses(const Examples& examples, v1::Loss loss) {

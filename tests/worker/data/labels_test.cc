@@ -1,0 +1,28 @@
+#include "worker/data/labels.h"
+
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+TEST_CASE("a class that the model has no score for is refused") {
+  const LabelRule rule(v1::LOSS_SOFTMAX_CROSS_ENTROPY, 10);
+  CHECK(CheckLabel(9, rule).value() == 9.0f);
+  CHECK(CheckLabel(10, rule).status().message() ==
+        "label 10: the model's last layer gives scores for the classes 0 to 9");
+}
+
+TEST_CASE("the number of classes is that of the last layer, where it is dense") {
+  v1::TrainingJob job;
+  job.mutable_model()->set_loss(v1::LOSS_SOFTMAX_CROSS_ENTROPY);
+  CHECK(LabelRule::OfJob(job).classes == 0);
+  job.mutable_model()->add_layers()->mutable_dense()->set_units(7);
+  CHECK(LabelRule::OfJob(job).classes == 7);
+  job.mutable_model()->add_layers()->mutable_relu();
+  CHECK(LabelRule::OfJob(job).classes == 0);
+  job.mutable_model()->set_loss(v1::LOSS_LOGISTIC);
+  CHECK(LabelRule::OfJob(job).classes == 0);
+}
+
+}  // namespace
+}  // namespace leeway
