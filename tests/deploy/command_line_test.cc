@@ -8,7 +8,7 @@
 #include "deploy/launcher/data_check.h"
 #include "deploy/launcher/run_folder.h"
 #include "tests/catch.h"
-#include "tests/deploy/temporary_folder.h"
+#include "tests/temp_folder.h"
 
 namespace leeway {
 namespace {
@@ -39,7 +39,7 @@ TEST_CASE("Wrong arguments are exit code 2, help and version 0") {
 }
 
 TEST_CASE("A wrong job file is exit code 2, one that is not there 1") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   REQUIRE(WriteFileAtomically(folder / "job.yaml", "kind: Nonsense\n").ok());
   CHECK(Run({"plan", (folder / "job.yaml").c_str()}) == 2);
   CHECK(Run({"plan", kQuickstart, "--set", "consistency.stalenes=1"}) == 2);
@@ -47,13 +47,13 @@ TEST_CASE("A wrong job file is exit code 2, one that is not there 1") {
 }
 
 TEST_CASE("A plan of the shipped job works, and without its data fails clearly") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   CHECK(Run({"plan", kQuickstart, "--data", kData}) == 0);
   CHECK(Run({"plan", kQuickstart, "--data", folder.path().c_str()}) == 1);
 }
 
 TEST_CASE("Folders without a run are errors of every command that wants one") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   for (const char* command : {"evaluate", "export", "status", "report"}) {
     CHECK(Run({command, folder.path().c_str()}) == 1);
   }
@@ -61,7 +61,7 @@ TEST_CASE("Folders without a run are errors of every command that wants one") {
 }
 
 TEST_CASE("Training without the job's data leaves no run folder behind") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const std::string run = folder / "run";
   CHECK(Run({"train", kQuickstart, "--data", folder.path().c_str(), "--run-dir", run.c_str()}) ==
         1);
@@ -69,7 +69,7 @@ TEST_CASE("Training without the job's data leaves no run folder behind") {
 }
 
 TEST_CASE("Every absent data file is named, with where to fetch it") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   CHECK(CheckDataFiles(Job(), kData).ok());
   const absl::Status status = CheckDataFiles(Job(), folder.path());
   CHECK(absl::IsNotFound(status));
@@ -79,7 +79,10 @@ TEST_CASE("Every absent data file is named, with where to fetch it") {
 }
 
 TEST_CASE("The data folder is --data, else LEEWAY_DATA, else beside the job's folder") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
+  // ./data counts too, and the tests may be started where there is one.
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
   REQUIRE(MakeFolders(folder / "jobs").ok());
   REQUIRE(MakeFolders(folder / "data").ok());
   CHECK(*FindDataFolder(folder.path(), "") == folder.path());
@@ -91,10 +94,11 @@ TEST_CASE("The data folder is --data, else LEEWAY_DATA, else beside the job's fo
   CHECK(absl::IsNotFound(FindDataFolder("", "").status()));
   unsetenv("LEEWAY_DATA");
   CHECK(*FindDataFolder("", folder / "jobs/job.yaml") == folder / "data");
+  std::filesystem::current_path(before);
 }
 
 TEST_CASE("A run folder is taken by one launcher, and never over another run") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const std::string path = folder / "run";
   {
     const auto run = RunFolder::Create(path);

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "tests/catch.h"
 #include "tests/deploy/sample_run.h"
-#include "tests/deploy/temporary_folder.h"
+#include "tests/temp_folder.h"
 
 namespace leeway {
 
@@ -76,7 +76,7 @@ TEST_CASE("A last line that was cut short is passed over, any other is an error 
 }
 
 TEST_CASE("A run without metrics is an empty history") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const auto history = ReadHistory(folder / "metrics.jsonl");
   REQUIRE(history.ok());
   CHECK(history->steps.empty());

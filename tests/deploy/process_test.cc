@@ -6,12 +6,12 @@
 
 #include "common/files.h"
 #include "tests/catch.h"
-#include "tests/deploy/temporary_folder.h"
+#include "tests/temp_folder.h"
 
 namespace leeway {
 namespace {
 
-std::unique_ptr<Process> Start(const TemporaryFolder& folder, std::vector<std::string> arguments,
+std::unique_ptr<Process> Start(const TempFolder& folder, std::vector<std::string> arguments,
                                bool ready = false) {
   auto process = Process::Start({.name = "child",
                                  .arguments = std::move(arguments),
@@ -34,12 +34,12 @@ ExitStatus AwaitExit(Process& process) {
   return *exit;
 }
 
-std::string Log(const TemporaryFolder& folder) { return ReadFile(folder / "log", 1 << 20).value(); }
+std::string Log(const TempFolder& folder) { return ReadFile(folder / "log", 1 << 20).value(); }
 
 }  // namespace
 
 TEST_CASE("Exit codes are told apart") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   CHECK(AwaitExit(*Start(folder, {"/bin/true"})).ok());
   const ExitStatus failed = AwaitExit(*Start(folder, {"/bin/false"}));
   CHECK_FALSE(failed.signaled);
@@ -47,7 +47,7 @@ TEST_CASE("Exit codes are told apart") {
 }
 
 TEST_CASE("A killed process is told by its signal") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const auto process = Start(folder, {"/bin/sleep", "1000"});
   CHECK(absl::IsUnavailable(process->Collect().status()));
   process->Signal(SIGKILL);
@@ -56,21 +56,21 @@ TEST_CASE("A killed process is told by its signal") {
 }
 
 TEST_CASE("Output and errors go to the log, and standard input is empty") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   CHECK(AwaitExit(*Start(folder, {"/bin/sh", "-c", "cat; echo out; echo err >&2"})).ok());
   CHECK(AwaitExit(*Start(folder, {"/bin/sh", "-c", "echo more"})).ok());
   CHECK(Log(folder) == "out\nerr\nmore\n");
 }
 
 TEST_CASE("A child has a process group of its own, so that Ctrl-C is not for it") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const auto process = Start(folder, {"/bin/sleep", "1000"});
   CHECK(getpgid(process->pid()) == process->pid());
   CHECK(getpgid(process->pid()) != getpgid(0));
 }
 
 TEST_CASE("A child inherits neither blocked nor ignored signals") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   sigset_t set, before;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
@@ -82,7 +82,7 @@ TEST_CASE("A child inherits neither blocked nor ignored signals") {
 }
 
 TEST_CASE("The ready line arrives through its descriptor") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   // The shell is given --ready-fd N after its own arguments: $2 is N.
   const auto process =
       Start(folder, {"/bin/sh", "-c", "echo 127.0.0.1:4711 >&$2; sleep 1000", "sh"}, true);
@@ -96,7 +96,7 @@ TEST_CASE("The ready line arrives through its descriptor") {
 }
 
 TEST_CASE("A child that ends without its ready line is found out") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const auto process = Start(folder, {"/bin/sh", "-c", "true", "sh"}, true);
   AwaitReadable(process->ready_fd());
   bool complete = true;
@@ -105,7 +105,7 @@ TEST_CASE("A child that ends without its ready line is found out") {
 }
 
 TEST_CASE("A program that is not there is an error that names it") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const auto process = Process::Start(
       {.name = "server 0", .arguments = {"/no/such/program"}, .output_file = folder / "log"});
   REQUIRE_FALSE(process.ok());
@@ -114,7 +114,7 @@ TEST_CASE("A program that is not there is an error that names it") {
 }
 
 TEST_CASE("A child dies with the one that started it") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   int pipes[2];
   REQUIRE(pipe(pipes) == 0);
   const pid_t launcher = fork();

@@ -28,7 +28,7 @@ Bytes Concatenate(const Bytes& a, const Bytes& b) {
 }
 
 TEST_CASE("A file is read as it is, or unpacked if its content is gzip, whatever its name") {
-  TempFolder folder;
+  DataFolder folder;
   const Bytes content = Noise(100000);
   folder.Write("plain.gz", content);
   folder.Write("sub/packed.bin", Gzip(content));
@@ -79,7 +79,7 @@ TEST_CASE("A gzip file that unpacks to more than the limit is refused at the lim
 }
 
 TEST_CASE("A name that leaves the data folder is refused") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("data/in", "1");
   folder.Write("out", "1");
   const std::string data = folder.path() + "/data";
@@ -93,7 +93,7 @@ TEST_CASE("A name that leaves the data folder is refused") {
 }
 
 TEST_CASE("What is no file with content is refused") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("empty", "");
   folder.Write("empty.gz", Gzip({}));
   folder.Write("folder/x", "1");
@@ -109,7 +109,7 @@ TEST_CASE("What is no file with content is refused") {
 }
 
 TEST_CASE("An absent file says where it was looked for and what to fetch") {
-  TempFolder folder;
+  DataFolder folder;
   RequireError(ReadDataFile(folder.path(), "mnist/train-images-idx3-ubyte.gz"),
                StatusCode::kNotFound,
                {folder.path() + "/mnist/train-images-idx3-ubyte.gz", "https://",

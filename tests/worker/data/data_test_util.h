@@ -15,26 +15,18 @@
 
 #include "leeway/v1/job.pb.h"
 #include "tests/catch.h"
+#include "tests/temp_folder.h"
 #include "worker/data/data_file.h"
 
 namespace leeway {
 
 using Bytes = std::vector<uint8_t>;
 
-// A folder of its own, removed at the end.
-class TempFolder {
+// A data folder.
+class DataFolder : public TempFolder {
  public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "leeway-data-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::string& path() const { return path_; }
   void Write(const std::string& name, const Bytes& bytes) const {
-    const std::filesystem::path file = std::filesystem::path(path_) / name;
+    const std::filesystem::path file = std::filesystem::path(path()) / name;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),
@@ -43,9 +35,6 @@ class TempFolder {
   void Write(const std::string& name, const std::string& text) const {
     Write(name, Bytes(text.begin(), text.end()));
   }
-
- private:
-  std::string path_;
 };
 
 inline Bytes Gzip(const Bytes& bytes) {

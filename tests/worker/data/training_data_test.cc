@@ -31,7 +31,7 @@ v1::TrainingJob Job(uint32_t workers, uint32_t batch_size, const std::string& pa
   return job;
 }
 
-std::unique_ptr<TrainingData> Open(const v1::TrainingJob& job, const TempFolder& folder,
+std::unique_ptr<TrainingData> Open(const v1::TrainingJob& job, const DataFolder& folder,
                                    uint32_t rank) {
   absl::StatusOr<std::unique_ptr<TrainingData>> data = TrainingData::Open(job, folder.path(), rank);
   INFO(data.status().ToString());
@@ -41,7 +41,7 @@ std::unique_ptr<TrainingData> Open(const v1::TrainingJob& job, const TempFolder&
 
 // All ranks of a job.
 struct Ranks {
-  Ranks(const v1::TrainingJob& job, const TempFolder& folder) {
+  Ranks(const v1::TrainingJob& job, const DataFolder& folder) {
     for (uint32_t r = 0; r < job.workers().count(); ++r) {
       all.push_back(Open(job, folder, r));
       steps = std::max(steps, all.back()->steps_per_epoch());
@@ -82,7 +82,7 @@ std::vector<int> UpTo(int count) {
 }
 
 TEST_CASE("With every partition an epoch goes once through all examples, whatever the numbers") {
-  TempFolder folder;
+  DataFolder folder;
   for (int count : {1, 9, 100, 257}) {
     folder.Write("a.csv", NumberedCsv(0, count, 3));
     for (const char* partition : {"iid {}", "", "stratified {}", "label_skew { alpha: 0.3 }"}) {
@@ -101,7 +101,7 @@ TEST_CASE("With every partition an epoch goes once through all examples, whateve
 
 TEST_CASE(
     "Four workers of batch 32 see at every step what one of batch 128 sees, in the same order") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 1000, 10));
   const Ranks four(Job(4, 32), folder), one(Job(1, 128), folder);
   REQUIRE(four.steps == 8);
@@ -110,7 +110,7 @@ TEST_CASE(
 }
 
 TEST_CASE("At the tail of an epoch batches are smaller, then empty") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 21, 3));
   const Ranks ranks(Job(3, 4), folder);  // 3 x 4, then 4, 4, 1
   CHECK(ranks.steps == 2);
@@ -131,7 +131,7 @@ TEST_CASE("At the tail of an epoch batches are smaller, then empty") {
 }
 
 TEST_CASE("A batch is a function of seed, step and rank, not of what was loaded before") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 100, 3));
   for (const char* partition : {"iid {}", "stratified {}", "label_skew { alpha: 0.3 }"}) {
     const Ranks a(Job(3, 4, partition), folder), b(Job(3, 4, partition), folder);
@@ -145,7 +145,7 @@ TEST_CASE("A batch is a function of seed, step and rank, not of what was loaded 
 }
 
 TEST_CASE("Many threads may load at once") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 100, 3));
   const Ranks ranks(Job(1, 7), folder);
   std::vector<std::vector<int>> expected;
@@ -165,7 +165,7 @@ TEST_CASE("Many threads may load at once") {
 }
 
 TEST_CASE("With by_file a rank reads only its own files; the others may be absent") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("0.csv", NumberedCsv(0, 10, 3));
   folder.Write("2.csv", NumberedCsv(20, 5, 3));
   const v1::TrainingJob job = Job(2, 4, "by_file {}", {"0.csv", "1.csv", "2.csv"});
@@ -185,7 +185,7 @@ TEST_CASE("With by_file a rank reads only its own files; the others may be absen
 }
 
 TEST_CASE("A held-out example is never trained on, and OpenTestData gives just those") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 60, 3));
   folder.Write("b.csv", NumberedCsv(60, 40, 3));
   for (const char* partition :
@@ -208,7 +208,7 @@ TEST_CASE("A held-out example is never trained on, and OpenTestData gives just t
 }
 
 TEST_CASE("Files of the same size hold out different examples") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 40, 3));
   folder.Write("b.csv", NumberedCsv(100, 40, 3));
   v1::TrainingJob job = Job(1, 8, "iid {}", {"a.csv", "b.csv"});
@@ -223,7 +223,7 @@ TEST_CASE("Files of the same size hold out different examples") {
 }
 
 TEST_CASE("With a test source nothing is held out; with neither there is no test data") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 10, 3));
   folder.Write("t.csv", NumberedCsv(0, 4, 2));
   v1::TrainingJob job = Job(1, 4);
@@ -239,7 +239,7 @@ TEST_CASE("With a test source nothing is held out; with neither there is no test
 }
 
 TEST_CASE("Augmentation is of training batches only, drawn by step and rank") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("i", IdxBytes({4, 3, 3}, Bytes(36, 51)));
   folder.Write("l", IdxBytes({4}, {0, 1, 0, 1}));
   v1::TrainingJob job = FromText(R"(
@@ -261,7 +261,7 @@ TEST_CASE("Augmentation is of training batches only, drawn by step and rank") {
 }
 
 TEST_CASE("Jobs that cannot be served are errors that say why") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 10, 3));
   folder.Write("wide.csv", "1,2,3,0\n");
   const auto open = [&](const v1::TrainingJob& job, uint32_t rank = 0) {
@@ -281,7 +281,7 @@ TEST_CASE("Jobs that cannot be served are errors that say why") {
 }
 
 TEST_CASE("Classes are what the files hold, and what the loss says") {
-  TempFolder folder;
+  DataFolder folder;
   folder.Write("a.csv", "1,0\n1,1\n");
   v1::TrainingJob job = Job(1, 4);
   CHECK(Open(job, folder, 0)->classes() == 2);
