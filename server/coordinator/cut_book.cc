@@ -9,7 +9,8 @@
 namespace leeway {
 namespace {
 
-// A fast worker may be many cuts ahead of a slow one; past this its states are refused.
+// A worker may be many cuts ahead of the servers' files; past this a cut that has failed makes
+// room, or the new one is not collected.
 constexpr size_t kOpenCutsMax = 1024;
 
 }  // namespace

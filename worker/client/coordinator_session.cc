@@ -15,8 +15,10 @@
 namespace leeway {
 namespace {
 
-// The coordinator answers at once, but a registration is held until somebody is missing for long.
+// The coordinator answers at once; what takes longer is lost.
 constexpr Duration kAttempt = std::chrono::seconds(20);
+// Long enough for a large model's schema, short enough to say soon that nobody answers.
+constexpr Duration kRegisterAttempt = std::chrono::seconds(5);
 // A heartbeat that takes longer is as good as lost; the next one says the same.
 constexpr Duration kHeartbeatAttempt = std::chrono::seconds(5);
 // How long a worker that has something to say to an unreachable coordinator stays.
@@ -80,7 +82,15 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
   v1::RegisterWorkerReply reply;
   RETURN_IF_ERROR(
       Call(what, Within(limit, "limits.start_seconds"), [&](grpc::ClientContext& context) {
-        return stub_->RegisterWorker(&context, request, &reply);
+        // Between calls no thread drives the connection: a call has to wait for it, or a
+        // coordinator that comes up during a pause would not be noticed until the attempt to
+        // connect times out.
+        context.set_wait_for_ready(true);
+        context.set_deadline(std::min(context.deadline(), After(kRegisterAttempt)));
+        grpc::Status status = stub_->RegisterWorker(&context, request, &reply);
+        if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) return status;
+        return grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                            "no answer yet; is server 0 running, and is this its address?");
       }));
   return reply;
 }

@@ -11,6 +11,7 @@
 #include "server/coordinator/schema.h"
 #include "tests/catch.h"
 #include "tests/server/coordinator/scenario.h"
+#include "tests/temp_folder.h"
 
 namespace leeway {
 namespace {
@@ -72,8 +73,8 @@ TEST_CASE("a line of metrics.jsonl is one JSON object") {
 
 TEST_CASE(
     "a worker's state is kept in the run folder, adopted by another cut, and read on resume") {
-  std::string root = std::filesystem::temp_directory_path() / "leeway-sink-XXXXXX";
-  REQUIRE(mkdtemp(root.data()) != nullptr);
+  const TempFolder folder;
+  const std::string& root = folder.path();
   RunFolderSink sink(root, kJob, 3, std::nullopt);
   CHECK(absl::IsNotFound(sink.ReadWorkerState(1).status()));
   auto writer = sink.WriteWorkerState(15, 1, 4);
@@ -99,7 +100,6 @@ TEST_CASE(
   CHECK(*(*reader)->Read(100) == "weights");
   CHECK((*reader)->Read(100)->empty());
   CHECK(absl::IsNotFound(after.ReadWorkerState(0).status()));
-  std::filesystem::remove_all(root);
 }
 
 }  // namespace

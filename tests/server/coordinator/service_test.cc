@@ -13,6 +13,7 @@
 #include "server/coordinator/coordinator_host.h"
 #include "tests/catch.h"
 #include "tests/server/coordinator/scenario.h"
+#include "tests/temp_folder.h"
 
 namespace leeway {
 namespace {
@@ -151,10 +152,8 @@ class MemorySink final : public CheckpointSink {
 // A job with two fake servers, served on a free port.
 struct ServedJob {
   explicit ServedJob(const JobShape& shape) {
-    root = std::filesystem::temp_directory_path() / "leeway-coordinator-XXXXXX";
-    REQUIRE(mkdtemp(root.data()) != nullptr);
     CoordinatorHostOptions options{.core = TestOptions(shape)};
-    options.core.run_dir = root;
+    options.core.run_dir = folder.path();
     options.core.job.mutable_limits()->set_lease_seconds(1);
     auto started = CoordinatorHost::Start(std::move(options), &sink);
     REQUIRE(started.ok());
@@ -177,7 +176,6 @@ struct ServedJob {
     beats.join();
     server->Shutdown(std::chrono::system_clock::now());
     host.reset();
-    std::filesystem::remove_all(root);
   }
 
   // The servers' registrations and heartbeats.
@@ -251,14 +249,14 @@ struct ServedJob {
 
   std::vector<std::string> Events() const {
     std::vector<std::string> events;
-    std::ifstream file(root + "/metrics.jsonl");
+    std::ifstream file(folder / "metrics.jsonl");
     for (std::string line; std::getline(file, line);) {
       events.push_back(nlohmann::json::parse(line)["event"]);
     }
     return events;
   }
 
-  std::string root;
+  const TempFolder folder;
   MemorySink sink;
   FakeServer fakes[2];
   std::unique_ptr<CoordinatorHost> host;
