@@ -4,14 +4,13 @@
 //
 // The rules (docs/consistency.md):
 // - A contribution is named (rank, clock) and accepted once; repeating it is harmless. A rank hands
-// its
-//   clocks in one after the other. An older incarnation of a rank than the newest known is refused.
+//   its clocks in one after the other. An older incarnation of a rank than the newest known is
+//   refused.
 // - sync: clock c is applied in one piece when every rank has handed it in, in rank order. A reader
 //   starting clock c gets version c exactly; version c - 1 stays readable until c + 1 is made, for
 //   a worker that died in between and does clock c - 1 again.
 // - bounded: applied on arrival. A reader starting clock c waits until every live rank's
-// contributions
-//   of clocks < c - s, and its own of clocks < c, are applied. async: its own only.
+//   contributions of clocks < c - s, and its own of clocks < c, are applied. async: its own only.
 // - One update of the block runs at a time, in the order of acceptance.
 #pragma once
 
@@ -64,8 +63,7 @@ struct Refusal {
   absl::Status status;
 };
 
-// An update to run, then to report by OnApplied: these contributions, in this order, as one
-// aggregate.
+// An update to run, then to report by OnApplied: these contributions, so ordered, as one aggregate.
 struct Update {
   uint64_t clock = 0;
   std::vector<RequestId> contributions;
@@ -101,8 +99,7 @@ class BlockCore {
   // OnSetLive and OnAttach is answered UNAVAILABLE.
   Decisions OnInitialized(BlockProgress progress);
 
-  // A rank's new life begins. Returns the clock at which it goes on, or ABORTED if a newer one
-  // exists.
+  // A rank's new life begins: the clock at which it goes on, or ABORTED if a newer one exists.
   absl::StatusOr<uint64_t> OnAttach(uint32_t rank, uint64_t incarnation);
   // `wants_reply`: the request is also a reader that starts sender.clock + 1; else it is answered
   // when accepted.
