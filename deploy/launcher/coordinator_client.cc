@@ -20,7 +20,9 @@ namespace {
 
 constexpr std::chrono::seconds kCallDeadline(5);
 
-// One call in flight: what must outlive it.
+// One call in flight: what must outlive it. Kept by the client, not by the callback: whoever lets
+// go of the last context lets go of the channel, and with the last channel gRPC joins the threads
+// that run callbacks, which must not be done on one of them.
 template <typename Request, typename Reply>
 struct Call {
   grpc::ClientContext context;
@@ -43,8 +45,12 @@ struct CoordinatorClient::State {
   const std::unique_ptr<v1::Coordinator::Stub> stub;
   const int event_fd;
   Mutex mutex;
+  CondVar changed;
   bool asking GUARDED_BY(mutex) = false;
   bool stopping GUARDED_BY(mutex) = false;
+  // Used by gRPC while `asking` and `stopping`.
+  std::unique_ptr<Call<v1::GetJobStatusRequest, v1::JobStatus>> ask;
+  std::unique_ptr<Call<v1::StopJobRequest, v1::StopJobReply>> stop;
   std::optional<v1::JobStatus> status GUARDED_BY(mutex);
   // Not empty: still to be said.
   std::string stop_reason GUARDED_BY(mutex);
@@ -55,11 +61,17 @@ absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Connect(
   const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (event < 0) return absl::InternalError(absl::StrCat("eventfd: ", strerror(errno)));
   return std::unique_ptr<CoordinatorClient>(
-      new CoordinatorClient(std::make_shared<State>(address, event)));
+      new CoordinatorClient(std::make_unique<State>(address, event)));
 }
 
-CoordinatorClient::CoordinatorClient(std::shared_ptr<State> state) : state_(std::move(state)) {}
-CoordinatorClient::~CoordinatorClient() = default;
+CoordinatorClient::CoordinatorClient(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+CoordinatorClient::~CoordinatorClient() {
+  if (state_->ask != nullptr) state_->ask->context.TryCancel();
+  if (state_->stop != nullptr) state_->stop->context.TryCancel();
+  MutexLock lock(state_->mutex);
+  while (state_->asking || state_->stopping) state_->changed.Wait(state_->mutex);
+}
 
 int CoordinatorClient::fd() const { return state_->event_fd; }
 
@@ -67,20 +79,21 @@ void CoordinatorClient::AskStatus() {
   std::string reason;
   {
     MutexLock lock(state_->mutex);
-    reason = state_->stop_reason;
-    if (!reason.empty() && std::exchange(state_->stopping, true)) reason.clear();
+    if (!state_->stopping) reason = state_->stop_reason;
     if (std::exchange(state_->asking, true)) return;
   }
-  auto call = std::make_shared<Call<v1::GetJobStatusRequest, v1::JobStatus>>();
+  state_->ask = std::make_unique<Call<v1::GetJobStatusRequest, v1::JobStatus>>();
+  auto* call = state_->ask.get();
   call->context.set_deadline(std::chrono::system_clock::now() + kCallDeadline);
   state_->stub->async()->GetJobStatus(&call->context, &call->request, &call->reply,
-                                      [state = state_, call](grpc::Status status) {
-                                        {
-                                          MutexLock lock(state->mutex);
-                                          state->asking = false;
-                                          if (status.ok()) state->status = std::move(call->reply);
+                                      [state = state_.get(), call](const grpc::Status& status) {
+                                        MutexLock lock(state->mutex);
+                                        if (status.ok()) {
+                                          state->status = std::move(call->reply);
+                                          state->Announce();
                                         }
-                                        if (status.ok()) state->Announce();
+                                        state->asking = false;
+                                        state->changed.NotifyAll();
                                       });
   if (!reason.empty()) RequestStop(reason);
 }
@@ -89,16 +102,18 @@ void CoordinatorClient::RequestStop(const std::string& reason) {
   {
     MutexLock lock(state_->mutex);
     state_->stop_reason = reason;
-    state_->stopping = true;
+    if (std::exchange(state_->stopping, true)) return;
   }
-  auto call = std::make_shared<Call<v1::StopJobRequest, v1::StopJobReply>>();
+  state_->stop = std::make_unique<Call<v1::StopJobRequest, v1::StopJobReply>>();
+  auto* call = state_->stop.get();
   call->context.set_deadline(std::chrono::system_clock::now() + kCallDeadline);
   call->request.set_reason(reason);
   state_->stub->async()->StopJob(&call->context, &call->request, &call->reply,
-                                 [state = state_, call](grpc::Status status) {
+                                 [state = state_.get()](const grpc::Status& status) {
                                    MutexLock lock(state->mutex);
-                                   state->stopping = false;
                                    if (status.ok()) state->stop_reason.clear();
+                                   state->stopping = false;
+                                   state->changed.NotifyAll();
                                  });
 }
 

@@ -16,7 +16,7 @@ class CoordinatorClient {
  public:
   // `address`: host:port. Connects when first used.
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Connect(const std::string& address);
-  // Gives up what is in flight.
+  // Gives up what is in flight, and waits until gRPC has let go of it (at once).
   ~CoordinatorClient();
   CoordinatorClient(const CoordinatorClient&) = delete;
   CoordinatorClient& operator=(const CoordinatorClient&) = delete;
@@ -33,9 +33,9 @@ class CoordinatorClient {
 
  private:
   struct State;
-  explicit CoordinatorClient(std::shared_ptr<State> state);
-  // Shared with the calls in flight.
-  std::shared_ptr<State> state_;
+  explicit CoordinatorClient(std::unique_ptr<State> state);
+  // Used by the calls in flight.
+  const std::unique_ptr<State> state_;
 };
 
 // One status, waited for.
