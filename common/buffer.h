@@ -5,19 +5,34 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <span>
+#include <utility>
 
 namespace leeway {
 
-// `size` zeroed floats aligned to 64 bytes. Movable, not copyable.
+// Floats aligned to 64 bytes. Movable, not copyable; empty once moved from.
 class FloatBuffer {
  public:
   FloatBuffer() = default;
+  // On the heap, zeroed.
   explicit FloatBuffer(size_t size) : size_(size) {
     const size_t bytes = (size * sizeof(float) + kAlign - 1) / kAlign * kAlign;
-    data_.reset(static_cast<float*>(std::aligned_alloc(kAlign, bytes == 0 ? kAlign : bytes)));
+    data_.reset(static_cast<float*>(std::aligned_alloc(kAlign, bytes == 0 ? kAlign : bytes)),
+                std::free);
     if (data_ == nullptr) throw std::bad_alloc();
     std::memset(data_.get(), 0, bytes);
+  }
+  // In memory of somebody else's (common/shared_memory.h), which goes back with the last reference
+  // to `data`. At least `size` floats on a 64-byte boundary, as they are.
+  FloatBuffer(std::shared_ptr<float> data, size_t size) : data_(std::move(data)), size_(size) {}
+
+  FloatBuffer(FloatBuffer&& other) noexcept
+      : data_(std::move(other.data_)), size_(std::exchange(other.size_, 0)) {}
+  FloatBuffer& operator=(FloatBuffer&& other) noexcept {
+    data_ = std::move(other.data_);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
   }
 
   float* data() { return data_.get(); }
@@ -28,10 +43,7 @@ class FloatBuffer {
 
  private:
   static constexpr size_t kAlign = 64;
-  struct Free {
-    void operator()(float* data) const { std::free(data); }
-  };
-  std::unique_ptr<float[], Free> data_;
+  std::shared_ptr<float> data_;
   size_t size_ = 0;
 };
 

@@ -58,4 +58,8 @@ void PrepareServer(const ListenOptions& options, grpc::ServerBuilder& builder, i
   builder.AddListeningPort(options.address, ServerCredentials(), port);
 }
 
+void AddLocalPort(const std::string& address, grpc::ServerBuilder& builder) {
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+}
+
 }  // namespace leeway

@@ -1,24 +1,25 @@
 #include "common/payload.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 namespace leeway {
 namespace {
 
-// Floats looked at together: stays in the first-level cache.
-constexpr size_t kTileFloats = 1024;
+// Bytes looked at together: stays in the first-level cache.
+constexpr size_t kTileBytes = 4096;
 
-// True if any value has an exponent of all ones, which is NaN or infinity. Integer arithmetic, so
-// that it vectorises and no floating-point option can change it.
-bool AnyNonFinite(const float* values, size_t count) {
-  uint32_t found = 0;
+// True if any of the floats, at any address, is NaN or infinity: those, and no others, are at least
+// infinity's bits once the sign is gone. Integer arithmetic, so that it vectorises and no
+// floating-point option can change it.
+bool AnyNonFinite(const uint8_t* floats, size_t count) {
+  int32_t largest = 0;
   for (size_t i = 0; i < count; ++i) {
-    found |=
-        static_cast<uint32_t>((std::bit_cast<uint32_t>(values[i]) & 0x7f800000u) == 0x7f800000u);
+    int32_t bits;
+    std::memcpy(&bits, floats + i * sizeof(bits), sizeof(bits));
+    largest = std::max(largest, bits & 0x7fffffff);
   }
-  return found != 0;
+  return largest >= 0x7f800000;
 }
 
 }  // namespace
@@ -39,12 +40,8 @@ FloatPayload FloatPayload::Of(std::span<const float> values, std::shared_ptr<con
                                                values.size_bytes())});
 }
 
-size_t FloatPayload::PieceAt(size_t position) const {
-  return std::upper_bound(starts_.begin(), starts_.end(), position) - starts_.begin() - 1;
-}
-
-void FloatPayload::Gather(size_t position, size_t bytes, uint8_t* target) const {
-  for (size_t i = PieceAt(position); bytes > 0; ++i) {
+void FloatPayload::Gather(size_t index, size_t position, size_t bytes, uint8_t* target) const {
+  for (size_t i = index; bytes > 0; ++i) {
     const size_t skip = position - starts_[i];
     const size_t taken = std::min(bytes, pieces_[i].size() - skip);
     std::memcpy(target, pieces_[i].data() + skip, taken);
@@ -56,32 +53,43 @@ void FloatPayload::Gather(size_t position, size_t bytes, uint8_t* target) const 
 
 const float* FloatPayload::Tile(size_t offset, size_t count, float* scratch) const {
   if (count == 0) return scratch;
-  const size_t position = offset * sizeof(float);
-  const size_t bytes = count * sizeof(float);
-  const size_t index = PieceAt(position);
-  const uint8_t* start = pieces_[index].data() + (position - starts_[index]);
-  const bool contiguous = position + bytes <= starts_[index] + pieces_[index].size();
-  if (contiguous && reinterpret_cast<uintptr_t>(start) % alignof(float) == 0) {
-    return reinterpret_cast<const float*>(start);
+  const uint8_t* bytes = PayloadReader(*this).Bytes(offset, count, scratch);
+  if (reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0) {
+    return reinterpret_cast<const float*>(bytes);
   }
-  Gather(position, bytes, reinterpret_cast<uint8_t*>(scratch));
+  std::memcpy(scratch, bytes, count * sizeof(float));
   return scratch;
+}
+
+void PayloadReader::MoveToPieceOf(size_t position) {
+  const std::vector<size_t>& starts = payload_->starts_;
+  const bool next = position == end_ && end_ > 0;
+  piece_ = next ? piece_ + 1
+                : std::upper_bound(starts.begin(), starts.end(), position) - starts.begin() - 1;
+  const FloatPayload::Piece& piece = payload_->pieces_[piece_];
+  begin_ = starts[piece_];
+  end_ = begin_ + piece.size();
+  data_ = piece.data();
 }
 
 void FloatPayload::CopyTo(std::span<float> target) const {
   const size_t bytes = std::min(bytes_, target.size_bytes());
-  if (bytes > 0) Gather(0, bytes, reinterpret_cast<uint8_t*>(target.data()));
+  if (bytes > 0) Gather(0, 0, bytes, reinterpret_cast<uint8_t*>(target.data()));
 }
 
 size_t FloatPayload::FirstNonFinite() const {
-  float scratch[kTileFloats];
-  for (size_t offset = 0; offset < size(); offset += kTileFloats) {
-    const size_t count = std::min(kTileFloats, size() - offset);
-    const float* tile = Tile(offset, count, scratch);
-    if (!AnyNonFinite(tile, count)) continue;
-    for (size_t i = 0; i < count; ++i) {
-      if (AnyNonFinite(tile + i, 1)) return offset + i;
+  PayloadReader reader(*this);
+  float split;
+  for (size_t offset = 0; offset < size();) {
+    const size_t count =
+        std::clamp<size_t>(reader.Contiguous(offset), 1, kTileBytes / sizeof(float));
+    const uint8_t* tile = reader.Bytes(offset, count, &split);
+    if (AnyNonFinite(tile, count)) {
+      size_t i = 0;
+      while (!AnyNonFinite(tile + i * sizeof(float), 1)) ++i;
+      return offset + i;
     }
+    offset += count;
   }
   return size();
 }

@@ -29,21 +29,58 @@ class FloatPayload {
   size_t size() const { return bytes_ / sizeof(float); }
 
   // Elements [offset, offset + count): in place where they lie contiguous and aligned, else copied
-  // to `scratch`, which has room for `count`.
+  // to `scratch`, which has room for `count`. For tiles in a row take a Reader.
   const float* Tile(size_t offset, size_t count, float* scratch) const;
   void CopyTo(std::span<float> target) const;
   // Index of the first NaN or infinity; size() if there is none.
   size_t FirstNonFinite() const;
 
  private:
-  // Index of the piece that holds byte `position`.
-  size_t PieceAt(size_t position) const;
-  void Gather(size_t position, size_t bytes, uint8_t* target) const;
+  friend class PayloadReader;
+
+  // `index`: the piece that holds `position`.
+  void Gather(size_t index, size_t position, size_t bytes, uint8_t* target) const;
 
   std::shared_ptr<const void> owner_;
   std::vector<Piece> pieces_;
   std::vector<size_t> starts_;
   size_t bytes_ = 0;
+};
+
+// Reads a payload, which must outlive it, in tiles that follow each other: remembers where it is
+// among the pieces. Any order is right. Not thread-safe.
+class PayloadReader {
+ public:
+  explicit PayloadReader(const FloatPayload& payload) : payload_(&payload) {}
+
+  // How many elements from `offset` on, which exists, lie in one piece, whole: 0 if that one is
+  // split.
+  size_t Contiguous(size_t offset) {
+    MoveTo(offset * sizeof(float));
+    return (end_ - offset * sizeof(float)) / sizeof(float);
+  }
+  // Elements [offset, offset + count), at least one: in place where they lie in one piece, at any
+  // alignment, else copied to `scratch`.
+  const uint8_t* Bytes(size_t offset, size_t count, float* scratch) {
+    const size_t position = offset * sizeof(float), bytes = count * sizeof(float);
+    MoveTo(position);
+    if (bytes <= end_ - position) return data_ + (position - begin_);
+    payload_->Gather(piece_, position, bytes, reinterpret_cast<uint8_t*>(scratch));
+    return reinterpret_cast<const uint8_t*>(scratch);
+  }
+
+ private:
+  void MoveTo(size_t position) {
+    if (position - begin_ >= end_ - begin_) MoveToPieceOf(position);
+  }
+  void MoveToPieceOf(size_t position);
+
+  const FloatPayload* payload_;
+  size_t piece_ = 0;
+  // The piece's bytes of the payload, [begin_, end_), and where they lie. Empty: nowhere yet.
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  const uint8_t* data_ = nullptr;
 };
 
 }  // namespace leeway

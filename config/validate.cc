@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "config/compression.h"
 
 namespace leeway {
 namespace {
@@ -263,6 +264,7 @@ std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
   CheckData(job, faults);
   CheckKnobs(job, faults);
   CheckEmulation(job.workers(), faults);
+  CheckCompression(job, faults);
   return faults;
 }
 

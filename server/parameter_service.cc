@@ -36,8 +36,12 @@ Shard::Done AnswerAcknowledged(grpc::ServerUnaryReactor* reactor, grpc::ByteBuff
 Shard::Done AnswerValues(grpc::ServerUnaryReactor* reactor, grpc::ByteBuffer* reply) {
   return [reactor, reply](absl::StatusOr<BlockReading> reading) {
     if (!reading.ok()) return reactor->Finish(ToGrpc(reading.status()));
-    if (!reading->values) {
+    if (!reading->values && !reading->header.unchanged()) {
       return reactor->Finish(ToGrpc(absl::InternalError("the version asked for has no values")));
+    }
+    if (!reading->values) {
+      *reply = EncodePullReply(reading->header, {}, nullptr);
+      return reactor->Finish(grpc::Status::OK);
     }
     // The reply refers to the version's own memory and keeps it until it is sent.
     auto values = std::make_shared<SharedFloats>(std::move(reading->values));
@@ -58,6 +62,11 @@ void ParameterService::Serve(uint64_t job, std::shared_ptr<Shard> shard) {
 std::shared_ptr<Shard> ParameterService::shard() {
   MutexLock lock(mutex_);
   return shard_;
+}
+
+std::shared_ptr<SharedArena> ParameterService::memory() {
+  const auto held = shard();
+  return held == nullptr ? nullptr : held->memory();
 }
 
 void ParameterService::Tick() {

@@ -1,11 +1,13 @@
 // The data plane's gRPC adaptor: decodes, asks the Shard, encodes. Payloads are never touched by
-// protobuf (raw methods over grpc::ByteBuffer, common/wire.h).
+// protobuf (raw methods over grpc::ByteBuffer, common/wire.h). The unary methods are served here,
+// the stream by server/stream_session.h.
 #pragma once
 
 #include <memory>
 
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/shared_memory.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
 #include "server/shard.h"
 
@@ -17,7 +19,8 @@ class ParameterService final : public v1::ParameterServer::WithCallbackMethod_At
                                        v1::ParameterServer::WithRawCallbackMethod_Push<
                                            v1::ParameterServer::WithRawCallbackMethod_Pull<
                                                v1::ParameterServer::WithRawCallbackMethod_PushPull<
-                                                   v1::ParameterServer::Service>>>>> {
+                                                   v1::ParameterServer::WithRawMethod_Exchange<
+                                                       v1::ParameterServer::Service>>>>>> {
  public:
   // A waiting request is answered UNAVAILABLE, naming who is missing, after this long; the worker
   // sends it again. So nobody waits in silence.
@@ -27,6 +30,12 @@ class ParameterService final : public v1::ParameterServer::WithCallbackMethod_At
 
   // From now on requests of `job` are served; before it they are UNAVAILABLE.
   void Serve(uint64_t job, std::shared_ptr<Shard> shard);
+  // The shard for a request of `job`: UNAVAILABLE while there is none, FAILED_PRECONDITION for
+  // another job's.
+  absl::StatusOr<std::shared_ptr<Shard>> Find(uint64_t job);
+  // What the shard's versions lie in, to be shared with workers on this host; null: nothing.
+  std::shared_ptr<SharedArena> memory();
+
   // Gives up waits that are over; to be called a few times a second.
   void Tick();
   // Answers everybody who waits: gRPC's server does not end before its calls have.
@@ -49,9 +58,6 @@ class ParameterService final : public v1::ParameterServer::WithCallbackMethod_At
  private:
   void Contribute(const grpc::ByteBuffer& request, bool wants_reply, Shard::Done done);
   std::shared_ptr<Shard> shard() EXCLUDES(mutex_);
-  // The shard for a request of `job`.
-  absl::StatusOr<std::shared_ptr<Shard>> Find(uint64_t job);
-
   Mutex mutex_;
   uint64_t job_ GUARDED_BY(mutex_) = 0;
   std::shared_ptr<Shard> shard_ GUARDED_BY(mutex_);

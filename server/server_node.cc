@@ -48,6 +48,25 @@ BlockProgress ProgressFor(RangeProgress saved, const v1::TrainingJob& job) {
   return progress;
 }
 
+// Where the versions of a server's blocks lie, for workers on this host to read: the current and
+// the previous one, and those that a checkpoint or slow readers hold. It costs nothing before it is
+// used. Null, so that versions travel in messages, where pages would be wasted on small blocks or
+// the system gives none.
+std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32_t server) {
+  constexpr uint64_t kPageBytes = 4096;
+  constexpr uint64_t kBlockBytesMin = 1024;
+  constexpr uint64_t kVersions = 5;
+  constexpr uint64_t kSpareBytes = 64 << 20;
+  const uint64_t block_bytes = layout.Range(0).count * sizeof(float);
+  if (block_bytes < kBlockBytesMin) return nullptr;
+  const uint64_t pages = (block_bytes + kPageBytes - 1) / kPageBytes;
+  auto memory =
+      SharedArena::Create(kVersions * layout.BlocksOn(server) * pages * kPageBytes + kSpareBytes);
+  if (memory.ok()) return *memory;
+  spdlog::warn("no shared memory: {}", std::string(memory.status().message()));
+  return nullptr;
+}
+
 }  // namespace
 
 absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job, Shard& shard) {
@@ -64,12 +83,12 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
     const ElementRange range = layout.Range(block);
     BlockValues values;
     auto read = [&](std::string_view key, SharedFloats& target) {
-      target = store.Allocate(block);
       return reader.ReadRange(key, range, {target.mutable_data(), range.count});
     };
+    values.weights = store.Allocate(block);
     RETURN_IF_ERROR(read("weights", values.weights));
     for (const std::string& name : store.slot_names()) {
-      values.slots.emplace_back();
+      values.slots.push_back(store.AllocateSlot(block));
       RETURN_IF_ERROR(Annotate(read(name, values.slots.back()),
                                "the job's update rule does not fit the checkpoint"));
     }
@@ -89,6 +108,8 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
   *request.mutable_build() = ThisBuild();
   request.set_index(options.index);
   request.set_address(options.advertised);
+  request.set_local_address(options.local_address);
+  request.set_host(options.host);
   request.set_nonce(options.nonce);
   v1::RegisterServerReply reply;
   absl::Status status;
@@ -174,6 +195,7 @@ absl::StatusOr<ServerNode::Model> ServerNode::MakeModel(const v1::ConfigureReque
   model.cuts = std::make_unique<CutWriter>(
       CutWriter::Options{job_id_, options_.index, layout, std::move(slot_names), request.run_dir()},
       [this](uint64_t cut, const absl::StatusOr<v1::SavedShard>& saved) { ReportCut(cut, saved); });
+  options.memory = MakeVersionMemory(layout, options_.index);
   ASSIGN_OR_RETURN(model.shard, Shard::Make(options, model.cuts.get()));
   if (!request.checkpoint().empty()) {
     RETURN_IF_ERROR(LoadShard(request.checkpoint(), job_, *model.shard));

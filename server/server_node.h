@@ -23,6 +23,9 @@ class ServerNode final : public v1::ShardControl::CallbackService {
     // Where the coordinator is reached, and where workers reach this server: host:port.
     std::string coordinator;
     std::string advertised;
+    // Where processes of this host reach it, and which host that is; empty: nowhere.
+    std::string local_address;
+    std::string host;
     // The process's random name, which tells a repeated registration from a new process.
     uint64_t nonce = 0;
   };

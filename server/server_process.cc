@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
 #include "common/files.h"
+#include "common/host.h"
 #include "common/identity.h"
 #include "common/status.h"
 #include "config/job.h"
@@ -61,6 +62,8 @@ absl::Status CheckFresh(const std::string& run_dir) {
                                                ": --resume goes on from it"));
 }
 
+std::string RandomName() { return absl::StrCat(absl::Hex(RandomIdentity(), absl::kZeroPad16)); }
+
 std::string BoundAddress(const std::string& listen, int port) {
   return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
 }
@@ -79,6 +82,7 @@ ServerProcess::~ServerProcess() {
   // gRPC's server does not end before its calls have.
   node_.parameter_service().Close();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  streams_.reset();
 }
 
 absl::Status ServerProcess::StartCoordinator() {
@@ -107,12 +111,18 @@ absl::Status ServerProcess::Listen() {
   PrepareServer({.address = options_.listen}, builder, &port);
   builder.RegisterService(&node_);
   builder.RegisterService(&node_.parameter_service());
+  streams_ = std::make_unique<StreamServer>(&node_.parameter_service(), builder);
+  // Gone with the process, however it ends.
+  const std::string host = HostIdentity();
+  local_address_ = host.empty() ? "" : absl::StrCat("unix-abstract:leeway-", RandomName());
+  if (!local_address_.empty()) AddLocalPort(local_address_, builder);
   if (host_ != nullptr) host_->Register(builder);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen,
                                                ": is the port taken, the address this machine's?"));
   }
+  streams_->Start();
   address_ = BoundAddress(options_.listen, port);
   coordinator_ = host_ != nullptr ? address_ : options_.coordinator;
   spdlog::info("listening on {}", address_);
@@ -124,6 +134,8 @@ absl::Status ServerProcess::Run() {
       node_.Join({.index = options_.index,
                   .coordinator = coordinator_,
                   .advertised = options_.advertise.empty() ? address_ : options_.advertise,
+                  .local_address = local_address_,
+                  .host = HostIdentity(),
                   .nonce = RandomIdentity()},
                  std::chrono::steady_clock::now() + options_.find_coordinator);
   // Stopped before this server had come.

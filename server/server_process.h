@@ -11,6 +11,7 @@
 #include "leeway/v1/job.pb.h"
 #include "server/coordinator/coordinator_host.h"
 #include "server/server_node.h"
+#include "server/stream_server.h"
 
 namespace grpc {
 class Server;
@@ -55,11 +56,14 @@ class ServerProcess {
 
   const ServerOptions options_;
   std::string address_;
+  // unix-abstract:NAME, for workers of this host; empty: not listening there.
+  std::string local_address_;
   std::string coordinator_;
   // In the order of their making: the gRPC server goes before the services, they before the sink.
   std::unique_ptr<CheckpointSink> sink_;
   std::unique_ptr<CoordinatorHost> host_;
   ServerNode node_;
+  std::unique_ptr<StreamServer> streams_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -41,6 +41,11 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> RuleOf(const v1::TrainingJob& job) {
 
 uint64_t Ticks(Time time) { return static_cast<uint64_t>(time.time_since_epoch().count()); }
 
+std::optional<uint64_t> HaveOf(const v1::ExchangeHeader& header) {
+  if (!header.has_have_version()) return std::nullopt;
+  return header.have_version();
+}
+
 absl::Status FromWorker(const v1::ExchangeHeader& header, absl::string_view field,
                         absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("worker ", header.rank(), ", block ",
@@ -83,8 +88,12 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
                     ? std::nullopt
                     : std::optional(Schedule::OverClocks(options.job.update(), options.length))),
       cuts_(cuts),
+      memory_(options.memory),
       store_(layout, options.server, std::move(rule),
-             {.trained = options.schema.trained(), .elastic = elastic_, .keep_previous = sync_}) {
+             {.trained = options.schema.trained(),
+              .elastic = elastic_,
+              .keep_previous = sync_,
+              .memory = options.memory}) {
   const ConsistencyRules rules = RulesOf(options);
   for (uint32_t block = options.server; block < layout.blocks(); block += layout.servers()) {
     slots_.push_back(std::make_unique<Slot>(block, rules));
@@ -134,7 +143,7 @@ void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, b
   Outbox outbox;
   {
     MutexLock lock(slot.mutex);
-    slot.readers[request].done = std::move(done);
+    slot.readers[request] = {std::move(done), HaveOf(header), {}};
     slot.contributions[request] = {std::move(payload), header.examples()};
     Decisions decisions = slot.core.OnContribution(
         {header.rank(), header.incarnation(), header.clock()}, request, wants_reply, Ticks(now));
@@ -151,7 +160,7 @@ void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done d
   Outbox outbox;
   {
     MutexLock lock(slot.mutex);
-    slot.readers[request].done = std::move(done);
+    slot.readers[request] = {std::move(done), HaveOf(header), {}};
     const Sender sender{header.rank(), header.incarnation(), header.clock()};
     outbox = ActOnRequest(slot, latest ? slot.core.OnReadLatest(request, Ticks(now))
                                        : slot.core.OnRead(sender, request, Ticks(now)));
@@ -287,19 +296,20 @@ Shard::Outbox Shard::ActOnRequest(Slot& slot, Decisions decisions) {
 BlockReading Shard::ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const {
   const bool previous = reader.before || answer.which == Readable::kPrevious;
   BlockReading reading;
-  if (reader.before) {
-    reading.values = reader.before;
-  } else if (previous) {
-    reading.values = store_.PreviousWeights(slot.block);
-  } else {
-    reading.values = store_.CurrentWeights(slot.block);
-  }
   reading.header.set_block(slot.block);
   // Elastic: of what has been applied by now, the contribution included.
   const bool older = previous && !reader.before;
   reading.header.set_version(slot.core.progress().version - (older ? 1 : 0));
   reading.header.set_staleness(answer.staleness);
   reading.duplicate = answer.duplicate;
+  if (reader.before) {
+    reading.values = reader.before;
+  } else if (reader.have == reading.header.version()) {
+    reading.header.set_unchanged(true);
+  } else {
+    reading.values =
+        previous ? store_.PreviousWeights(slot.block) : store_.CurrentWeights(slot.block);
+  }
   return reading;
 }
 

@@ -31,6 +31,7 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/payload.h"
+#include "common/shared_memory.h"
 #include "common/update/schedule.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
@@ -56,7 +57,7 @@ class CutListener {
 
 // What a reader gets.
 struct BlockReading {
-  // Empty for a mere acknowledgement.
+  // Empty for a mere acknowledgement, and where header.unchanged.
   SharedFloats values;
   v1::VersionHeader header;
   bool duplicate = false;
@@ -74,6 +75,8 @@ class Shard {
     uint32_t server = 0;
     // Clocks between cuts; 0: none.
     uint64_t cut_every = 0;
+    // Where versions lie, so that workers on this host can read them in place; null: on the heap.
+    std::shared_ptr<SharedArena> memory;
   };
 
   // INVALID_ARGUMENT if the options do not fit each other. `cuts` outlives the shard.
@@ -103,6 +106,7 @@ class Shard {
   void Load(uint32_t block, BlockValues values, BlockProgress progress);
   absl::StatusOr<std::vector<HeldBlock>> Hold(uint64_t clock) const;
 
+  const std::shared_ptr<SharedArena>& memory() const { return memory_; }
   BlockStore& store() { return store_; }
   const BlockStore& store() const { return store_; }
   uint64_t updates_applied() const { return updates_applied_.load(std::memory_order_relaxed); }
@@ -114,6 +118,8 @@ class Shard {
   };
   struct Reader {
     Done done;
+    // The version that the reader has in its memory.
+    std::optional<uint64_t> have;
     // Elastic: the state before the contribution that the reader brought.
     SharedFloats before;
   };
@@ -172,6 +178,7 @@ class Shard {
   // Nothing for an elastic exchange, which has no learning rate.
   const std::optional<Schedule> schedule_;
   CutListener* const cuts_;
+  const std::shared_ptr<SharedArena> memory_;
   BlockStore store_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::atomic<RequestId> next_request_{1};

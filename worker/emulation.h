@@ -13,6 +13,9 @@ class Emulation {
  public:
   Emulation(const v1::TrainingJob& job, uint32_t rank);
 
+  // The job asks for it; otherwise every pause is zero.
+  bool active() const { return emulate_.step_milliseconds() > 0 || !emulate_.slow().empty(); }
+
   // How long to wait after a step that took `measured`, so that it has taken
   //   factor max(step_milliseconds, measured),
   // where the factor is the product of the slowdowns that hit this rank at this step.

@@ -6,6 +6,45 @@
 #include "common/status.h"
 
 namespace leeway {
+namespace {
+
+Time Now() { return std::chrono::steady_clock::now(); }
+
+// Tells the observer, and what of the batch's time was the model's own.
+class TimedObserver : public TrainObserver {
+ public:
+  // `hold`: not that elements are final.
+  TimedObserver(TrainObserver& observer, bool hold)
+      : observer_(observer), hold_(hold), resumed_(Now()) {}
+
+  absl::Status BeforeForward(std::span<const ElementRange> elements) override {
+    forward_ += Now() - resumed_;
+    const absl::Status status = observer_.BeforeForward(elements);
+    resumed_ = Now();
+    return status;
+  }
+  absl::Status AfterForward(double loss_sum, uint64_t examples) override {
+    forward_ += Now() - resumed_;
+    const absl::Status status = observer_.AfterForward(loss_sum, examples);
+    resumed_ = Now();
+    return status;
+  }
+  absl::Status OnFinal(std::span<const ElementRange> elements) override {
+    return hold_ ? absl::OkStatus() : observer_.OnFinal(elements);
+  }
+
+  Duration forward() const { return forward_; }
+  // Since the forward pass; with what it took to check and send what was final.
+  Duration backward() const { return Now() - resumed_; }
+
+ private:
+  TrainObserver& observer_;
+  const bool hold_;
+  Time resumed_;
+  Duration forward_{};
+};
+
+}  // namespace
 
 LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobLength& length,
                        const TrainingData& data, Model& model, std::function<void(Duration)> sleep)
@@ -18,21 +57,27 @@ LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobL
       sleep_(std::move(sleep)) {}
 
 absl::StatusOr<StepResult> LocalSteps::Run(uint64_t step, std::span<const float> weights,
-                                           std::span<float> contribution) {
-  const Time began = std::chrono::steady_clock::now();
+                                           std::span<float> contribution, TrainObserver& observer) {
+  const Time began = Now();
   data_.Load(step, steps_per_epoch_, batch_);
-  const Time loaded = std::chrono::steady_clock::now();
+  const Duration loading = Now() - began;
+  TimedObserver timed(observer, emulation_.active());
   ASSIGN_OR_RETURN(const double loss_sum,
-                   model_.Train(batch_, weights, {seed_, step, rank_}, contribution));
-  const Duration took = std::chrono::steady_clock::now() - began;
-  const Duration pause = emulation_.Pause(step, took);
+                   model_.Train(batch_, weights, {seed_, step, rank_}, contribution, &timed));
+  const Duration backward = timed.backward();
+  const Duration computing = timed.forward() + backward;
+  const Duration pause = emulation_.Pause(step, loading + computing);
   if (pause > Duration::zero()) sleep_(pause);
-  StepResult result;
-  result.loss_sum = loss_sum;
-  result.examples = batch_.size;
-  result.data_seconds = Seconds(loaded - began);
-  result.compute_seconds = Seconds(took + pause) - result.data_seconds;
-  return result;
+  if (emulation_.active()) {
+    const ElementRange all[] = {{0, contribution.size()}};
+    RETURN_IF_ERROR(observer.OnFinal(all));
+  }
+  return StepResult{.loss_sum = loss_sum,
+                    .examples = batch_.size,
+                    .data_seconds = Seconds(loading),
+                    .compute_seconds = Seconds(computing + pause),
+                    .forward_seconds = Seconds(timed.forward()),
+                    .backward_seconds = Seconds(backward)};
 }
 
 }  // namespace leeway

@@ -21,8 +21,9 @@ class LocalSteps : public StepRunner {
   LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobLength& length,
              const TrainingData& data, Model& model, std::function<void(Duration)> sleep);
 
+  // Where slowness is emulated, elements become final at the end of the step.
   absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
-                                 std::span<float> contribution) override;
+                                 std::span<float> contribution, TrainObserver& observer) override;
 
  private:
   const uint64_t seed_;

@@ -20,6 +20,11 @@ void StopGate::Leave() {
   running_.reset();
 }
 
+bool StopGate::IsOpen(uint64_t clock) const {
+  MutexLock lock(mutex_);
+  return !PastEnd(clock);
+}
+
 void StopGate::StopAt(uint64_t clock) {
   {
     MutexLock lock(mutex_);

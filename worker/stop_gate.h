@@ -1,5 +1,19 @@
 // Where training stops: between the trainer, which runs clock after clock, and the heartbeats,
 // which learn of the end while a clock is running.
+//
+// In sync mode all workers must stop at the same clock s, with every block at version s. The first
+// one that asks, at a clock c when its exchange c - 1 is complete and nothing of c is sent, fixes
+// s = c + 1. That is right although workers compute clock k while exchange k - 1 is still under
+// way, because the gate counts exchanges, not steps:
+// - Nobody has completed exchange c when s is fixed, for it needs the asker; so nobody has sent
+//   anything of clock s = c + 1, and no block is beyond version s.
+// - Nobody breaks off before exchange s - 1 is complete. A worker may learn of s while it computes
+//   the steps of clock s and others still need its contribution of s - 1; but the exchange that it
+//   runs, as the gate knows, is s - 1, which is not past the end. That one ends, and Enter(s) is
+//   refused.
+// - A worker that has entered s before it learnt of it has broken nothing: s cannot complete, for
+//   the asker, having learnt of it at once, never sends it. Breaking it off leaves every block at
+//   s.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +31,15 @@ class StopGate {
   // `break_off` ends the exchange in flight; called at most once, without locks.
   explicit StopGate(std::function<void()> break_off) : break_off_(std::move(break_off)) {}
 
-  // False: the clock is at or beyond the end, or the worker is refused; it must not be begun.
+  // The exchange of a clock is to begin. False: the clock is at or beyond the end, or the worker is
+  // refused; it must not.
   bool Enter(uint64_t clock);
-  // The clock that was entered is done, or broken off.
+  // The exchange that was begun is complete.
   void Leave();
+  // What Enter would say now.
+  bool IsOpen(uint64_t clock) const;
 
-  // Clocks below `clock` are the last ones; one that runs beyond is broken off.
+  // Clocks below `clock` are the last ones; an exchange beyond is broken off.
   void StopAt(uint64_t clock);
   // The coordinator refuses this worker: whatever runs is broken off.
   void Refuse(const absl::Status& why);

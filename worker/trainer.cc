@@ -27,7 +27,16 @@ uint64_t EvaluateEvery(const v1::TrainingJob& job, const v1::JobLength& length) 
 
 ParameterClientOptions ClientOptions(const v1::RegisterWorkerReply& registration) {
   ParameterClientOptions options;
-  options.servers.assign(registration.servers().begin(), registration.servers().end());
+  for (int i = 0; i < registration.servers_size(); ++i) {
+    ServerEndpoint server(registration.servers(i));
+    if (i < registration.local_servers_size()) {
+      server.local_address = registration.local_servers(i).address();
+      server.host = registration.local_servers(i).host();
+    }
+    options.servers.push_back(std::move(server));
+  }
+  options.transport = registration.job().transport().type();
+  options.channels = registration.job().transport().channels();
   options.job = registration.job_id();
   options.rank = registration.rank();
   options.incarnation = registration.incarnation();
@@ -43,6 +52,7 @@ Trainer::Trainer(const TrainerContext& context)
     : context_(context),
       registration_(context.registration),
       job_(context.registration.job()),
+      evaluates_(context.registration.rank() == 0 && context.test != nullptr),
       evaluate_every_(EvaluateEvery(job_, context.registration.length())),
       gate_([this] { client_->Cancel(); }),
       saved_clock_(std::numeric_limits<uint64_t>::max()) {}
@@ -53,12 +63,12 @@ Trainer::~Trainer() { context_.session.EndHeartbeats(); }
 absl::StatusOr<Trainer::End> Trainer::Run() {
   RETURN_IF_ERROR(Open());
   ASSIGN_OR_RETURN(const bool attached, UnlessStopped([this] { return Attach(); }));
-  if (!attached) return End{v1::LEAVE_STOPPED, clock_};
+  if (!attached) return End{v1::LEAVE_STOPPED, completed_};
   ASSIGN_OR_RETURN(const bool stopped, RunClocks());
   if (!stopped) RETURN_IF_ERROR(exchange_->ReadLatest());
   if (!stopped) RETURN_IF_ERROR(Evaluate());
   RETURN_IF_ERROR(SaveState());
-  return End{stopped ? v1::LEAVE_STOPPED : v1::LEAVE_FINISHED, clock_};
+  return End{stopped ? v1::LEAVE_STOPPED : v1::LEAVE_FINISHED, completed_};
 }
 
 absl::Status Trainer::Open() {
@@ -71,7 +81,8 @@ absl::Status Trainer::Open() {
                                             .length = registration_.length(),
                                             .rank = registration_.rank(),
                                             .client = *client_,
-                                            .steps = *steps_}));
+                                            .steps = *steps_,
+                                            .listener = *this}));
   context_.session.StartHeartbeats(
       HeartbeatEvery(job_), {.waiting = [this] { return client_->Waiting(); },
                              .on_stop_at = [this](uint64_t clock) { gate_.StopAt(clock); },
@@ -82,8 +93,9 @@ absl::Status Trainer::Open() {
 }
 
 absl::Status Trainer::Attach() {
+  RETURN_IF_ERROR(OnBegin(clock_));
   ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, client_->Attach());
-  clock_ = attachment.clock;
+  clock_ = completed_ = attachment.clock;
   context_.session.SetClock(clock_);
   // All ranks compute the same weights; one is enough to hand them in, and the others' first read
   // waits for it.
@@ -94,6 +106,7 @@ absl::Status Trainer::Attach() {
   }
   RETURN_IF_ERROR(LoadState());
   ASSIGN_OR_RETURN(version_, exchange_->Begin(clock_));
+  gate_.Leave();
   spdlog::info("training from clock {} of {} (steps a clock: {}, an epoch: {})", clock_,
                registration_.length().clocks(), registration_.length().steps_per_clock(),
                registration_.length().steps_per_epoch());
@@ -116,7 +129,6 @@ absl::Status Trainer::LoadState() {
 
 absl::StatusOr<bool> Trainer::RunClocks() {
   while (!Over()) {
-    RETURN_IF_ERROR(AskWhereToStop());
     ASSIGN_OR_RETURN(const bool done, UnlessStopped([this] { return RunClock(); }));
     if (!done) return true;
   }
@@ -124,12 +136,7 @@ absl::StatusOr<bool> Trainer::RunClocks() {
 }
 
 absl::StatusOr<bool> Trainer::UnlessStopped(const std::function<absl::Status()>& work) {
-  if (!gate_.Enter(clock_)) {
-    RETURN_IF_ERROR(gate_.refused());
-    return false;
-  }
   const absl::Status status = work();
-  gate_.Leave();
   if (absl::IsCancelled(status)) {
     RETURN_IF_ERROR(gate_.refused());
     return false;
@@ -138,9 +145,25 @@ absl::StatusOr<bool> Trainer::UnlessStopped(const std::function<absl::Status()>&
   return true;
 }
 
+absl::Status Trainer::OnBegin(uint64_t clock) {
+  if (gate_.Enter(clock)) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("stopped before the exchange of clock ", clock));
+}
+
+void Trainer::OnComplete(const ExchangeReport& report) {
+  gate_.Leave();
+  completed_ = report.clock + 1;
+  version_step_ = report.version - std::min(version_, report.version);
+  version_ = report.version;
+  last_exchange_ = report;
+  context_.session.SetClock(completed_);
+  ReportIfComplete();
+}
+
 absl::Status Trainer::AskWhereToStop() {
   if (asked_where_to_stop_ || !context_.session.stop_requested()) return absl::OkStatus();
   asked_where_to_stop_ = true;
+  RETURN_IF_ERROR(exchange_->Settle());
   ASSIGN_OR_RETURN(const uint64_t stop_at, context_.session.StopAt(clock_));
   spdlog::info("stopping at clock {}", stop_at);
   gate_.StopAt(stop_at);
@@ -151,6 +174,11 @@ bool Trainer::Over() const {
   const v1::JobLength& length = registration_.length();
   if (length.total_clocks() > 0) return version_ >= length.total_clocks();
   return clock_ >= length.clocks();
+}
+
+bool Trainer::NearlyOver() const {
+  const uint64_t total = registration_.length().total_clocks();
+  return total > 0 && version_ + 2 * version_step_ >= total;
 }
 
 ClockSpan Trainer::NextSpan() const {
@@ -167,18 +195,23 @@ ClockSpan Trainer::NextSpan() const {
 }
 
 absl::Status Trainer::RunClock() {
+  RETURN_IF_ERROR(AskWhereToStop());
+  // One whose exchange may not begin need not be computed.
+  if (!gate_.IsOpen(clock_)) {
+    RETURN_IF_ERROR(exchange_->Settle());
+    return OnBegin(clock_);
+  }
   const ClockSpan span = NextSpan();
   ASSIGN_OR_RETURN(const ClockReport report, exchange_->Run(span));
   ++clock_;
-  version_ = report.version;
-  context_.session.SetClock(clock_);
-  Report(span, report);
+  Keep(span, report);
+  if (Over() || NearlyOver()) RETURN_IF_ERROR(exchange_->Settle());
   RETURN_IF_ERROR(SaveAtCut());
   return EvaluateWhenDue();
 }
 
-void Trainer::Report(const ClockSpan& span, const ClockReport& report) {
-  v1::StepMetrics metrics;
+void Trainer::Keep(const ClockSpan& span, const ClockReport& report) {
+  v1::StepMetrics& metrics = kept_.emplace();
   metrics.set_clock(clock_);
   metrics.set_epoch(Epoch());
   metrics.set_steps(span.steps);
@@ -186,12 +219,21 @@ void Trainer::Report(const ClockSpan& span, const ClockReport& report) {
   if (report.examples > 0) {
     metrics.set_train_loss(report.loss_sum / static_cast<double>(report.examples));
   }
-  metrics.set_staleness(report.staleness);
   metrics.set_learning_rate(report.learning_rate);
   metrics.set_data_seconds(report.data_seconds);
   metrics.set_compute_seconds(report.compute_seconds);
-  metrics.set_exchange_seconds(report.exchange_seconds);
-  context_.session.Report(metrics);
+  metrics.set_forward_seconds(report.forward_seconds);
+  metrics.set_backward_seconds(report.backward_seconds);
+  ReportIfComplete();
+}
+
+void Trainer::ReportIfComplete() {
+  if (!kept_.has_value() || kept_->clock() != completed_) return;
+  kept_->set_staleness(last_exchange_.staleness);
+  kept_->set_exchange_seconds(last_exchange_.exchange_seconds);
+  kept_->set_wait_seconds(last_exchange_.wait_seconds);
+  context_.session.Report(*kept_);
+  kept_.reset();
 }
 
 double Trainer::Epoch() const {
@@ -203,7 +245,8 @@ double Trainer::Epoch() const {
 
 absl::Status Trainer::SaveAtCut() {
   const uint64_t every = registration_.cut_every();
-  if (every == 0 || clock_ % every != 0) return absl::OkStatus();
+  if (!registration_.save_state() || every == 0 || clock_ % every != 0) return absl::OkStatus();
+  RETURN_IF_ERROR(exchange_->Settle());
   // Without it there is one checkpoint less; that is no reason to stop training.
   const absl::Status saved = SaveState();
   if (absl::IsAborted(saved)) return saved;
@@ -212,20 +255,22 @@ absl::Status Trainer::SaveAtCut() {
 }
 
 absl::Status Trainer::SaveState() {
-  if (!registration_.save_state() || saved_clock_ == clock_) return absl::OkStatus();
-  RETURN_IF_ERROR(context_.session.SaveWorkerState(clock_, exchange_->SaveState()));
-  saved_clock_ = clock_;
+  if (!registration_.save_state() || saved_clock_ == completed_) return absl::OkStatus();
+  RETURN_IF_ERROR(context_.session.SaveWorkerState(completed_, exchange_->SaveState()));
+  saved_clock_ = completed_;
   return absl::OkStatus();
 }
 
 absl::Status Trainer::EvaluateWhenDue() {
   // The last one follows when all is done.
   if (evaluate_every_ == 0 || clock_ % evaluate_every_ != 0 || Over()) return absl::OkStatus();
+  if (!evaluates_) return absl::OkStatus();
+  RETURN_IF_ERROR(exchange_->Settle());
   return Evaluate();
 }
 
 absl::Status Trainer::Evaluate() {
-  if (registration_.rank() != 0 || context_.test == nullptr) return absl::OkStatus();
+  if (!evaluates_) return absl::OkStatus();
   ASSIGN_OR_RETURN(
       v1::EvaluationMetrics metrics,
       leeway::Evaluate(context_.model, *context_.test, job_.model().loss(), exchange_->weights()));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
@@ -36,7 +37,7 @@ struct TrainerContext {
 };
 
 // Runs once, on one thread.
-class Trainer {
+class Trainer : private ExchangeListener {
  public:
   // How training ended in order, and after how many clocks.
   struct End {
@@ -45,7 +46,7 @@ class Trainer {
   };
 
   explicit Trainer(const TrainerContext& context);
-  ~Trainer();
+  ~Trainer() override;
 
   // Attaches, gives the servers the initial weights where they have none (rank 0), and runs clock
   // after clock until the job's end or a stop; rank 0 evaluates. What the worker keeps is handed in
@@ -54,7 +55,7 @@ class Trainer {
   absl::StatusOr<End> Run();
 
   // Exchanges completed.
-  uint64_t clock() const { return clock_; }
+  uint64_t clock() const { return completed_; }
 
  private:
   absl::Status Open();
@@ -63,12 +64,16 @@ class Trainer {
   // Runs clocks until the last one; true: stopped before it.
   absl::StatusOr<bool> RunClocks();
   absl::Status RunClock();
-  // Does what belongs to the current clock; false: the worker is to stop, before it or in its
-  // middle.
+  // False: the worker is to stop, before the work or in its middle.
   absl::StatusOr<bool> UnlessStopped(const std::function<absl::Status()>& work);
+  // The gate's answer for an exchange: CANCELLED if it must not begin.
+  absl::Status OnBegin(uint64_t clock) override;
+  void OnComplete(const ExchangeReport& report) override;
   absl::Status AskWhereToStop();
   // The job's exchanges are made: this worker's, or in async mode those of all together.
   bool Over() const;
+  // Whether the clock just run was the last one may depend on its exchange's answer.
+  bool NearlyOver() const;
   ClockSpan NextSpan() const;
   // After a clock, as configured.
   absl::Status SaveAtCut();
@@ -76,13 +81,16 @@ class Trainer {
 
   absl::Status SaveState();
   absl::Status Evaluate();
-  void Report(const ClockSpan& span, const ClockReport& report);
+  // Keeps the metrics of a clock until its exchange is complete.
+  void Keep(const ClockSpan& span, const ClockReport& report);
+  void ReportIfComplete();
   double Epoch() const;
 
   // Constant after construction.
   const TrainerContext context_;
   const v1::RegisterWorkerReply& registration_;
   const v1::TrainingJob& job_;
+  const bool evaluates_;
   // Clocks between two evaluations; 0: only the last one.
   const uint64_t evaluate_every_;
 
@@ -95,9 +103,15 @@ class Trainer {
   // Has its own synchronisation: the heartbeats' thread uses it, and through it the client.
   StopGate gate_;
 
+  // Clocks whose steps are computed; the exchange of the last one may still be under way.
   uint64_t clock_ = 0;
-  // Contributions that the servers had applied, as last seen.
+  uint64_t completed_ = 0;
+  // Contributions that the servers had applied, as last seen, and by how many they were more than
+  // the time before.
   uint64_t version_ = 0;
+  uint64_t version_step_ = 0;
+  ExchangeReport last_exchange_;
+  std::optional<v1::StepMetrics> kept_;
   bool asked_where_to_stop_ = false;
   uint64_t saved_clock_;
 };

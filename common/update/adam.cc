@@ -19,6 +19,8 @@ class Adam : public UpdateRule {
 
   std::vector<std::string_view> slots() const override { return {"m", "v"}; }
 
+  void Prepare(UpdateStep& step) const override { AdamFactors::Prepare(beta1_, beta2_, step); }
+
   void Apply(const UpdateStep& step, const UpdateTile& tile) const override {
     const AdamFactors factors(beta1_, beta2_, epsilon_, step);
     const float decay = weight_decay_;

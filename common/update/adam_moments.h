@@ -16,9 +16,16 @@ struct AdamFactors {
         beta2(static_cast<float>(beta2)),
         rest2(static_cast<float>(1 - beta2)),
         epsilon(static_cast<float>(epsilon)) {
+    UpdateStep prepared = step;
+    if (prepared.correction1 == 0) Prepare(beta1, beta2, prepared);
+    size = static_cast<float>(step.learning_rate / prepared.correction1);
+    scale = static_cast<float>(1 / std::sqrt(prepared.correction2));
+  }
+
+  static void Prepare(double beta1, double beta2, UpdateStep& step) {
     const auto t = static_cast<double>(step.number);
-    size = static_cast<float>(step.learning_rate / (1 - std::pow(beta1, t)));
-    scale = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)));
+    step.correction1 = 1 - std::pow(beta1, t);
+    step.correction2 = 1 - std::pow(beta2, t);
   }
 
   float First(float m, float g) const { return beta1 * m + rest1 * g; }

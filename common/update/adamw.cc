@@ -18,6 +18,8 @@ class AdamW : public UpdateRule {
 
   std::vector<std::string_view> slots() const override { return {"m", "v"}; }
 
+  void Prepare(UpdateStep& step) const override { AdamFactors::Prepare(beta1_, beta2_, step); }
+
   void Apply(const UpdateStep& step, const UpdateTile& tile) const override {
     const AdamFactors factors(beta1_, beta2_, epsilon_, step);
     const auto kept = static_cast<float>(1 - step.learning_rate * weight_decay_);

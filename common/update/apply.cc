@@ -1,31 +1,46 @@
 #include "common/update/apply.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "common/update/combine.h"
+#include "common/update/loop.h"
 
 namespace leeway {
 namespace {
 
+// From so many contributions on, and where differences are formed, the sum is taken in short tiles,
+// and weights and slots are fetched before it: so short that the processor is at work on the next
+// tile's sum while it waits for this one's, and the memory is never idle.
+constexpr size_t kMany = 3;
+constexpr size_t kShortTile = 128;
+
 // Applies `rule` to elements [begin, end) of the block.
 void ApplyRange(const BlockUpdate& update, const UpdateRule& rule, Combiner& combiner, size_t begin,
                 size_t end) {
-  const size_t slots = rule.slots().size();
-  std::vector<const float*> slots_in(slots);
-  std::vector<float*> slots_out(slots);
-  for (size_t offset = begin; offset < end; offset += Combiner::kMaxTile) {
-    const size_t count = std::min(Combiner::kMaxTile, end - offset);
+  const size_t slots = update.slots_in.size();
+  const float* slots_in[BlockUpdate::kMaxSlots];
+  float* slots_out[BlockUpdate::kMaxSlots];
+  UpdateStep step = update.step;
+  rule.Prepare(step);
+  const bool many = update.elastic || update.contributions.size() >= kMany;
+  const size_t tile = many ? kShortTile : Combiner::kMaxTile;
+  for (size_t offset = begin, count; offset < end; offset += count) {
+    count = combiner.Contiguous(offset, std::min(tile - (offset - begin) % tile, end - offset));
+    const float* weights_in = update.weights_in + offset;
     for (size_t slot = 0; slot < slots; ++slot) {
       slots_in[slot] = update.slots_in[slot] + offset;
       slots_out[slot] = update.slots_out[slot] + offset;
     }
-    rule.Apply(update.step, {.count = count,
-                             .weights_in = update.weights_in + offset,
-                             .weights_out = update.weights_out + offset,
-                             .gradient = combiner.Tile(offset, count),
-                             .slots_in = slots_in.data(),
-                             .slots_out = slots_out.data()});
+    if (many) {
+      Prefetch(weights_in, count);
+      for (size_t slot = 0; slot < slots; ++slot) Prefetch(slots_in[slot], count);
+    }
+    rule.Apply(step, {.count = count,
+                      .weights_in = weights_in,
+                      .weights_out = update.weights_out + offset,
+                      .gradient = combiner.Tile(offset, count),
+                      .slots_in = slots_in,
+                      .slots_out = slots_out});
   }
 }
 

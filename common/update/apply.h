@@ -10,6 +10,9 @@
 namespace leeway {
 
 struct BlockUpdate {
+  // No rule has more.
+  static constexpr size_t kMaxSlots = 4;
+
   const UpdateRule* rule = nullptr;
   UpdateStep step = {};
   // In rank order, each of `count` floats; at least one.
@@ -25,6 +28,7 @@ struct BlockUpdate {
   // Each out may equal its in; otherwise they do not overlap. Slots in the order of rule->slots().
   const float* weights_in = nullptr;
   float* weights_out = nullptr;
+  // At most kMaxSlots.
   std::span<const float* const> slots_in = {};
   std::span<float* const> slots_out = {};
 };

@@ -1,5 +1,6 @@
 #include "common/update/combine.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "common/update/loop.h"
@@ -7,7 +8,71 @@
 namespace leeway {
 namespace {
 
-constexpr size_t kGatherTiles = 2;
+// The one (T = OneFloat) or eight floats from element j on.
+template <typename T>
+typename T::Value Load(const uint8_t* floats, size_t j) {
+  return *reinterpret_cast<const typename T::At*>(floats + j * sizeof(float));
+}
+
+// A leaf of the tree: what a contribution's value adds. Copied into the loop for N leaves.
+template <size_t N>
+struct Products {
+  Products(const float* given, const float*) { std::copy_n(given, N, coefficients); }
+  template <typename T>
+  typename T::Value At(size_t i, const uint8_t* values, size_t j) const {
+    return coefficients[i] * Load<T>(values, j);
+  }
+  float coefficients[N];
+};
+template <size_t N>
+struct Differences {
+  Differences(const float*, const float* given) : centre(reinterpret_cast<const uint8_t*>(given)) {}
+  template <typename T>
+  typename T::Value At(size_t, const uint8_t* values, size_t j) const {
+    return Load<T>(values, j) - Load<T>(centre, j);
+  }
+  const uint8_t* centre;
+};
+
+// The balanced tree over leaves [kFirst, kFirst + N).
+template <typename T, size_t kFirst, size_t N, typename Leaf>
+inline typename T::Value Tree(const uint8_t* const* tiles, const Leaf& leaf, size_t j) {
+  if constexpr (N == 1) {
+    return leaf.template At<T>(kFirst, tiles[kFirst], j);
+  } else {
+    return Tree<T, kFirst, N / 2>(tiles, leaf, j) + Tree<T, kFirst + N / 2, N / 2>(tiles, leaf, j);
+  }
+}
+
+// N contributions in one pass: as many streams at once, which is what keeps the memory busy.
+template <size_t N, bool kAdd, typename Leaf>
+void SumLeaves(const uint8_t* const* given, const Leaf& given_leaf, size_t count, float* out) {
+  const uint8_t* tiles[N];
+  std::copy_n(given, N, tiles);
+  const Leaf leaf = given_leaf;
+  const auto sum = [&]<typename T>(size_t j, T) {
+    auto& target = *reinterpret_cast<typename T::At*>(out + j);
+    const typename T::Value value = Tree<T, 0, N>(tiles, leaf, j);
+    target = kAdd ? target + value : value;
+  };
+  size_t j = 0;
+  for (; j + 8 <= count; j += 8) sum(j, EightFloats());
+  for (; j < count; ++j) sum(j, OneFloat());
+}
+
+template <size_t N>
+void SumLeaves(const uint8_t* const* tiles, const float* coefficients, const float* centre,
+               size_t count, float* out, bool add) {
+  if (centre != nullptr) {
+    const Differences<N> leaf(coefficients, centre);
+    add ? SumLeaves<N, true>(tiles, leaf, count, out)
+        : SumLeaves<N, false>(tiles, leaf, count, out);
+  } else {
+    const Products<N> leaf(coefficients, centre);
+    add ? SumLeaves<N, true>(tiles, leaf, count, out)
+        : SumLeaves<N, false>(tiles, leaf, count, out);
+  }
+}
 
 }  // namespace
 
@@ -25,8 +90,8 @@ std::vector<float> MeanCoefficients(std::span<const uint64_t> examples) {
 Combiner::Combiner(std::span<const FloatPayload* const> contributions,
                    std::span<const float> coefficients, const float* centre)
     : contributions_(contributions), coefficients_(coefficients), centre_(centre) {
-  const size_t levels = std::bit_width(contributions.size()) + 1;
-  scratch_ = std::make_unique_for_overwrite<float[]>((kGatherTiles + levels) * kMaxTile);
+  readers_.reserve(contributions.size());
+  for (const FloatPayload* payload : contributions) readers_.emplace_back(*payload);
 }
 
 Combiner::Combiner(std::span<const FloatPayload* const> contributions,
@@ -38,51 +103,55 @@ Combiner Combiner::Differences(std::span<const FloatPayload* const> contribution
   return Combiner(contributions, {}, centre);
 }
 
+size_t Combiner::Contiguous(size_t offset, size_t count) {
+  for (PayloadReader& reader : readers_) count = std::min(count, reader.Contiguous(offset));
+  return std::max<size_t>(count, 1);
+}
+
 const float* Combiner::Tile(size_t offset, size_t count) {
-  if (centre_ == nullptr && contributions_.size() == 1 && coefficients_[0] == 1.0f) {
-    return contributions_[0]->Tile(offset, count, Scratch(0));
+  if (centre_ == nullptr && readers_.size() == 1 && coefficients_[0] == 1.0f) {
+    const uint8_t* lone = readers_[0].Bytes(offset, count, gathered_[0]);
+    if (reinterpret_cast<uintptr_t>(lone) % alignof(float) == 0) {
+      return reinterpret_cast<const float*>(lone);
+    }
   }
-  Sum(0, contributions_.size(), {offset, count}, kGatherTiles);
-  return Scratch(kGatherTiles);
+  Sum(0, readers_.size(), {offset, count}, sum_, 0);
+  return sum_;
 }
 
-void Combiner::Sum(size_t first, size_t k, Range range, size_t target) {
-  float* out = Scratch(target);
-  if (k == 1) return Leaf(first, range, out);
-  if (k == 2) return Pair(first, range, out);
-  const size_t left = std::bit_floor(k - 1);
-  Sum(first, left, range, target);
-  Sum(first + left, k - left, range, target + 1);
-  const float* right = Scratch(target + 1);
-  for (size_t i = 0; i < range.count; ++i) out[i] += right[i];
-}
-
-void Combiner::Leaf(size_t i, Range range, float* out) {
-  const float* a = contributions_[i]->Tile(range.offset, range.count, Scratch(0));
-  if (centre_ != nullptr) {
-    const float* centre = centre_ + range.offset;
-    LEEWAY_INDEPENDENT_ITERATIONS
-    for (size_t j = 0; j < range.count; ++j) out[j] = a[j] - centre[j];
-    return;
+void Combiner::Sum(size_t first, size_t k, Range range, float* out, size_t level) {
+  if (std::has_single_bit(k) && k <= kMaxLeaves) return Leaves(first, k, range, out, false);
+  const size_t left = std::bit_floor(k - 1), right = k - left;
+  Sum(first, left, range, out, level);
+  if (std::has_single_bit(right) && right <= kMaxLeaves) {
+    return Leaves(first + left, right, range, out, true);
   }
-  const float c = coefficients_[i];
+  if (levels_ == nullptr) {
+    levels_ = std::make_unique_for_overwrite<float[]>(std::bit_width(readers_.size()) * kMaxTile);
+  }
+  float* other = levels_.get() + level * kMaxTile;
+  Sum(first + left, right, range, other, level + 1);
   LEEWAY_INDEPENDENT_ITERATIONS
-  for (size_t j = 0; j < range.count; ++j) out[j] = c * a[j];
+  for (size_t i = 0; i < range.count; ++i) out[i] += other[i];
 }
 
-// Two leaves and their sum in one pass.
-void Combiner::Pair(size_t i, Range range, float* out) {
-  const float* a = contributions_[i]->Tile(range.offset, range.count, Scratch(0));
-  const float* b = contributions_[i + 1]->Tile(range.offset, range.count, Scratch(1));
-  if (centre_ != nullptr) {
-    const float* centre = centre_ + range.offset;
-    LEEWAY_INDEPENDENT_ITERATIONS
-    for (size_t j = 0; j < range.count; ++j) out[j] = (a[j] - centre[j]) + (b[j] - centre[j]);
-    return;
+void Combiner::Leaves(size_t first, size_t k, Range range, float* out, bool add) {
+  const uint8_t* tiles[kMaxLeaves];
+  for (size_t i = 0; i < k; ++i) {
+    tiles[i] = readers_[first + i].Bytes(range.offset, range.count, gathered_[i]);
   }
-  const float ca = coefficients_[i], cb = coefficients_[i + 1];
-  LEEWAY_INDEPENDENT_ITERATIONS
-  for (size_t j = 0; j < range.count; ++j) out[j] = ca * a[j] + cb * b[j];
+  const float* coefficients = centre_ == nullptr ? coefficients_.data() + first : nullptr;
+  const float* centre = centre_ == nullptr ? nullptr : centre_ + range.offset;
+  switch (k) {
+    case 1:
+      return SumLeaves<1>(tiles, coefficients, centre, range.count, out, add);
+    case 2:
+      return SumLeaves<2>(tiles, coefficients, centre, range.count, out, add);
+    case 4:
+      return SumLeaves<4>(tiles, coefficients, centre, range.count, out, add);
+    default:
+      return SumLeaves<8>(tiles, coefficients, centre, range.count, out, add);
+  }
 }
 
 }  // namespace leeway

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "common/payload.h"
 
 namespace leeway {
@@ -18,7 +19,8 @@ std::vector<float> MeanCoefficients(std::span<const uint64_t> examples);
 // Sums k contributions, given in rank order, with a binary tree whose shape depends on k alone: the
 // left subtree takes the largest power of two below k. So the bits depend neither on the order of
 // arrival nor on where tiles and blocks are cut. Not thread-safe (has scratch); `contributions` and
-// `coefficients` must outlive it.
+// `coefficients` must outlive it. Lies on the stack, some tens of KiB; few
+// contributions need no other memory.
 class Combiner {
  public:
   // Elements of a tile at most: what the tree holds of it stays in the first-level cache.
@@ -31,29 +33,37 @@ class Combiner {
   static Combiner Differences(std::span<const FloatPayload* const> contributions,
                               const float* centre);
 
-  // Elements [offset, offset + count), count <= kMaxTile; valid until the next call. A lone
+  // The most elements from `offset` on, at least 1 and at most `count`, of which nothing has to be
+  // copied together: pieces of contributions end there.
+  size_t Contiguous(size_t offset, size_t count);
+  // Elements [offset, offset + count), 0 < count <= kMaxTile; valid until the next call. A lone
   // contribution with coefficient 1 is given in place where it lies aligned and in one piece.
   const float* Tile(size_t offset, size_t count);
 
  private:
+  // Leaves that are summed in one pass, with the inner sums in registers.
+  static constexpr size_t kMaxLeaves = 8;
   struct Range {
     size_t offset;
     size_t count;
   };
   Combiner(std::span<const FloatPayload* const> contributions, std::span<const float> coefficients,
            const float* centre);
-  float* Scratch(size_t index) { return scratch_.get() + index * kMaxTile; }
-  // Sums contributions [first, first + k) into scratch `target`; uses those above it.
-  void Sum(size_t first, size_t k, Range range, size_t target);
-  void Leaf(size_t i, Range range, float* out);
-  void Pair(size_t i, Range range, float* out);
+  // Sums contributions [first, first + k) into `out`; `level` counts the sums that wait for it.
+  void Sum(size_t first, size_t k, Range range, float* out, size_t level);
+  // The same for 1, 2, 4 or 8 of them; with `add`, out += that sum.
+  void Leaves(size_t first, size_t k, Range range, float* out, bool add);
 
   const std::span<const FloatPayload* const> contributions_;
   const std::span<const float> coefficients_;
   // Null: a weighted sum.
   const float* const centre_;
-  // Two tiles for contributions that do not lie in place, then one a level of the tree.
-  std::unique_ptr<float[]> scratch_;
+  absl::InlinedVector<PayloadReader, kMaxLeaves> readers_;
+  // One tile a level of the tree, once a sum needs it: 1 to 6 and 8 contributions do not.
+  std::unique_ptr<float[]> levels_;
+  alignas(64) float sum_[kMaxTile];
+  // Tiles of leaves that do not lie in place.
+  alignas(64) float gathered_[kMaxLeaves][kMaxTile];
 };
 
 }  // namespace leeway

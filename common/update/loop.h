@@ -1,6 +1,8 @@
 // Loops that vectorise although their output may be their input.
 #pragma once
 
+#include <cstddef>
+
 // Before a `for`: no iteration reads what another one writes. True of every elementwise loop, also
 // with out == in; without it the compiler's overlap check sends that case down the scalar path.
 #if defined(__clang__)
@@ -8,3 +10,26 @@
 #else
 #define LEEWAY_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
 #endif
+
+namespace leeway {
+
+// One float, or eight, at any address: for loops that compilers do not vectorise by themselves.
+// (As members, since a template argument would lose the attributes.)
+struct OneFloat {
+  using At = float __attribute__((aligned(1), may_alias));
+  using Value = float;
+};
+struct EightFloats {
+  using At = float __attribute__((vector_size(32), aligned(1), may_alias));
+  using Value = float __attribute__((vector_size(32)));
+};
+
+// Floats of one cache line.
+inline constexpr size_t kLineFloats = 16;
+
+// Asks for values that will be read soon.
+inline void Prefetch(const float* values, size_t count) {
+  for (size_t i = 0; i < count; i += kLineFloats) __builtin_prefetch(values + i);
+}
+
+}  // namespace leeway

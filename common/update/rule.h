@@ -35,6 +35,9 @@ struct UpdateStep {
   float learning_rate = 0;
   // Updates applied before this one, plus 1: Adam's t.
   uint64_t number = 1;
+  // Adam's bias corrections, 1 - beta^t; 0: not worked out yet.
+  double correction1 = 0;
+  double correction2 = 0;
 };
 
 // Immutable and thread-safe. Elementwise: the result for an element depends on nothing but that
@@ -44,6 +47,8 @@ class UpdateRule {
   virtual ~UpdateRule() = default;
   // Names of the optimizer state that the rule keeps for each element, zero at the start.
   virtual std::vector<std::string_view> slots() const { return {}; }
+  // Works out what is the same for all tiles of the step. Apply does without, but takes longer.
+  virtual void Prepare(UpdateStep& step) const {}
   virtual void Apply(const UpdateStep& step, const UpdateTile& tile) const = 0;
 };
 

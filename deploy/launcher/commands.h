@@ -12,6 +12,8 @@ void AddEvaluateCommand(CLI::App& app, int& exit_code);
 void AddExportCommand(CLI::App& app, int& exit_code);
 void AddStatusCommand(CLI::App& app, int& exit_code);
 void AddReportCommand(CLI::App& app, int& exit_code);
+void AddBenchCommand(CLI::App& app, int& exit_code);
+void AddDoctorCommand(CLI::App& app, int& exit_code);
 
 // Runs `leeway` with these arguments: what main does.
 int RunLeeway(int argc, const char* const* argv);

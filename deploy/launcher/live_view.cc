@@ -30,32 +30,42 @@ struct Column {
   const char* name;
   size_t width;
 };
-constexpr std::array<Column, 7> kColumns = {{{"worker", 6},
+constexpr std::array<Column, 9> kColumns = {{{"worker", 6},
                                              {"state", 9},
                                              {"clock", 9},
                                              {"epoch", 7},
                                              {"behind", 6},
                                              {"samples/s", 10},
-                                             {"loss", 9}}};
+                                             {"loss", 9},
+                                             {"waits", 5},
+                                             {"hidden", 6}}};
+using Cells = std::array<std::string, kColumns.size()>;
+
+// The last two columns, where a worker's step goes, are for terminals that have room.
+constexpr size_t kNarrowColumns = 7;
+constexpr size_t kWideFrom = 110;
 
 // Right-aligned cells but for the state, then free text.
-std::string Row(const std::array<std::string, 7>& cells, const std::string& rest) {
+std::string Row(const Cells& cells, const std::string& rest, size_t width) {
   std::string row;
-  for (size_t i = 0; i < cells.size(); ++i) {
+  const size_t columns = width < kWideFrom ? kNarrowColumns : kColumns.size();
+  for (size_t i = 0; i < columns; ++i) {
     if (i > 0) row += "  ";
     row += i == 1 ? PadRight(cells[i], kColumns[i].width) : PadLeft(cells[i], kColumns[i].width);
   }
   if (!rest.empty()) absl::StrAppend(&row, "  ", rest);
-  return row;
+  return Truncate(row, width);
 }
 
-std::string HeaderRow() {
-  std::array<std::string, 7> names;
+std::string HeaderRow(size_t width) {
+  Cells names;
   for (size_t i = 0; i < names.size(); ++i) names[i] = kColumns[i].name;
-  return Row(names, "waiting for");
+  return Row(names, "waiting for", width);
 }
 
-std::string WorkerRow(const v1::WorkerStatus& worker, uint32_t restarts) {
+std::string WholePercent(double share) { return Fixed(100 * share, 0) + " %"; }
+
+std::string WorkerRow(const v1::WorkerStatus& worker, uint32_t restarts, size_t width) {
   const bool trained = worker.examples() > 0;
   std::string rest = worker.waiting();
   if (worker.state() == "lost") {
@@ -67,15 +77,17 @@ std::string WorkerRow(const v1::WorkerStatus& worker, uint32_t restarts) {
   return Row({std::to_string(worker.rank()), worker.state(), Thousands(worker.clock()),
               Fixed(worker.epoch(), 2), trained ? std::to_string(worker.staleness()) : "-",
               trained ? Thousands(static_cast<uint64_t>(worker.samples_per_second())) : "-",
-              trained ? Fixed(worker.train_loss(), 4) : "-"},
-             rest);
+              trained ? Fixed(worker.train_loss(), 4) : "-",
+              trained ? WholePercent(worker.wait_share()) : "-",
+              worker.has_hidden_share() ? WholePercent(worker.hidden_share()) : "-"},
+             rest, width);
 }
 
 ViewLine WorkerLine(const v1::WorkerStatus& worker, const ViewContext& context, size_t width) {
   const uint32_t restarts =
       worker.rank() < context.restarts.size() ? context.restarts[worker.rank()] : 0;
   const bool bad = worker.state() == "lost" || worker.state() == "failed";
-  return {Truncate(WorkerRow(worker, restarts), width), bad ? Style::kWarning : Style::kPlain};
+  return {WorkerRow(worker, restarts, width), bad ? Style::kWarning : Style::kPlain};
 }
 
 std::string BarLine(const v1::JobStatus& status, const ViewContext& context, size_t width) {
@@ -147,7 +159,7 @@ std::vector<ViewLine> RenderLiveView(const v1::JobStatus& status, const ViewCont
                                      size_t width, size_t height) {
   std::vector<ViewLine> lines;
   lines.push_back({Truncate(Title(status), width), Style::kTitle});
-  lines.push_back({Truncate(HeaderRow(), width), Style::kHeader});
+  lines.push_back({HeaderRow(width), Style::kHeader});
   // One row is the cursor's, one may tell how many workers are not shown.
   const size_t workers = status.workers_size();
   const size_t room = height > kOtherLines + 2 ? height - kOtherLines - 1 : 1;

@@ -30,7 +30,9 @@ struct ViewContext {
 // "running", "finished", ...
 std::string StateName(v1::JobState state);
 
-// Columns and rows of the terminal; more workers than fit are summed up in one line.
+// Columns and rows of the terminal; more workers than fit are summed up in one line. Where there is
+// room, a worker's line also says which share of its time it waits for the servers, and which share
+// of the exchange its compute hides.
 std::vector<ViewLine> RenderLiveView(const v1::JobStatus& status, const ViewContext& context,
                                      size_t width, size_t height);
 

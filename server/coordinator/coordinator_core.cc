@@ -194,7 +194,10 @@ v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
   reply.set_job_id(options_.job_id);
   reply.set_rank(rank);
   reply.set_incarnation(ranks_[rank].incarnation);
-  for (uint32_t i = 0; i < servers_.size(); ++i) reply.add_servers(servers_[i].address);
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    reply.add_servers(servers_[i].address);
+    *reply.add_local_servers() = servers_[i].local;
+  }
   *reply.mutable_schema() = *schema_;
   reply.set_block_elements(block_elements_);
   reply.set_resumed(options_.resumed.has_value());

@@ -34,7 +34,10 @@ std::string MetricsLine(const StepRecord& record, double time) {
                {"learning_rate", metrics.learning_rate()},
                {"data_seconds", metrics.data_seconds()},
                {"compute_seconds", metrics.compute_seconds()},
-               {"exchange_seconds", metrics.exchange_seconds()}});
+               {"forward_seconds", metrics.forward_seconds()},
+               {"backward_seconds", metrics.backward_seconds()},
+               {"exchange_seconds", metrics.exchange_seconds()},
+               {"wait_seconds", metrics.wait_seconds()}});
 }
 
 std::string MetricsLine(const EvaluationRecord& record, double time) {

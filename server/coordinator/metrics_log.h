@@ -6,9 +6,13 @@
 //   step        rank, clock (exchanges completed), epoch, steps, examples, train_loss (mean over
 //   these
 //               examples, before each update), staleness (clocks, largest seen), learning_rate,
-//               data_seconds, compute_seconds, exchange_seconds. A clock of a rank is written once;
-//               a resumed run begins again at the clock of its job_started line, so of two lines
-//               for the same rank and clock the later one counts.
+//               data_seconds (batches), compute_seconds, forward_seconds and backward_seconds (of
+//               the compute), exchange_seconds (from the first block's departure to the last one's
+//               answer), wait_seconds (of the exchange: what the worker stood still). A step takes
+//               data + compute + wait; of the exchange, (exchange - wait) / exchange was hidden
+//               behind the compute. A clock of a rank is written once, when its exchange is
+//               complete; a resumed run begins again at the clock of its job_started line, so of
+//               two lines for the same rank and clock the later one counts.
 //   evaluation  rank, clock, epoch, test_loss, test_accuracy (where labels are classes), examples
 //   job_started              clock (0, or the checkpoint's), message
 //   server_registered        server, message (its address)

@@ -48,6 +48,12 @@ void RankProgress::Fill(Time now, v1::WorkerStatus& status) const {
   status.set_waiting(waiting_);
   status.set_examples(examples_);
   status.set_steps(steps_);
+  const double waited = last_.wait_seconds();
+  const double all = last_.data_seconds() + last_.compute_seconds() + waited;
+  if (all > 0) status.set_wait_share(waited / all);
+  if (const double exchange = last_.exchange_seconds(); exchange > 0) {
+    status.set_hidden_share(std::clamp(1 - waited / exchange, 0.0, 1.0));
+  }
 }
 
 }  // namespace leeway

@@ -43,6 +43,8 @@ void ServerTable::Register(const v1::RegisterServerRequest& request, Time now) {
   ServerEntry& entry = servers_[request.index()];
   entry.state = ServerState::kRegistered;
   entry.address = request.address();
+  entry.local.set_address(request.local_address());
+  entry.local.set_host(request.host());
   entry.nonce = request.nonce();
   entry.seen = now;
 }

@@ -23,6 +23,7 @@ const char* ServerStateName(ServerState state);
 struct ServerEntry {
   ServerState state = ServerState::kWaiting;
   std::string address;
+  v1::LocalEndpoint local;
   uint64_t nonce = 0;
   Time seen;
   bool shut_down = false;

@@ -1,6 +1,7 @@
 #include "server/store/block_store.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/update/apply.h"
@@ -13,8 +14,10 @@ BlockStore::BlockStore(const BlockLayout& layout, uint32_t server, std::unique_p
       server_(server),
       rule_(std::move(rule)),
       options_(options),
-      pool_(FloatPool::Make(layout.Range(0).count)),
-      last_pool_(FloatPool::Make(layout.Range(layout.blocks() - 1).count)),
+      pool_(FloatPool::Make(layout.Range(0).count, options.memory)),
+      last_pool_(FloatPool::Make(layout.Range(layout.blocks() - 1).count, options.memory)),
+      slot_pool_(FloatPool::Make(layout.Range(0).count)),
+      last_slot_pool_(FloatPool::Make(layout.Range(layout.blocks() - 1).count)),
       blocks_(layout.BlocksOn(server)) {
   for (std::string_view name : rule_->slots()) slot_names_.emplace_back(name);
 }
@@ -27,12 +30,16 @@ SharedFloats BlockStore::Allocate(uint32_t block) {
   return block + 1 == layout_.blocks() ? last_pool_->Take() : pool_->Take();
 }
 
+SharedFloats BlockStore::AllocateSlot(uint32_t block) {
+  return block + 1 == layout_.blocks() ? last_slot_pool_->Take() : slot_pool_->Take();
+}
+
 void BlockStore::Set(uint32_t block, const FloatPayload& weights) {
   BlockValues values;
   values.weights = Allocate(block);
   weights.CopyTo({values.weights.mutable_data(), Range(block).count});
   for (size_t slot = 0; slot < slot_names_.size(); ++slot) {
-    values.slots.push_back(Allocate(block));
+    values.slots.push_back(AllocateSlot(block));
     std::fill_n(values.slots.back().mutable_data(), Range(block).count, 0.0f);
   }
   Set(block, std::move(values));
@@ -41,12 +48,14 @@ void BlockStore::Set(uint32_t block, const FloatPayload& weights) {
 void BlockStore::Set(uint32_t block, BlockValues values) {
   Block& state = At(block);
   state.current = std::move(values.weights);
-  state.slots = std::move(values.slots);
+  state.slots.assign(std::make_move_iterator(values.slots.begin()),
+                     std::make_move_iterator(values.slots.end()));
   state.previous = SharedFloats();
 }
 
 BlockValues BlockStore::Current(uint32_t block) const {
-  return {At(block).current, At(block).slots};
+  const Block& state = At(block);
+  return {state.current, {state.slots.begin(), state.slots.end()}};
 }
 
 SharedFloats BlockStore::CurrentWeights(uint32_t block) const { return At(block).current; }
@@ -70,7 +79,7 @@ BlockWrite BlockStore::Begin(uint32_t block) {
   for (SharedFloats& slot : state.slots) {
     const bool in_place = slot.unique();
     write.slots_in.push_back(in_place ? SharedFloats() : std::move(slot));
-    write.slots_out.push_back(in_place ? std::move(slot) : Allocate(block));
+    write.slots_out.push_back(in_place ? std::move(slot) : AllocateSlot(block));
   }
   state.slots.clear();
   return write;
@@ -92,12 +101,12 @@ void BlockStore::Run(uint32_t block, const BlockWrite& write,
     return from ? from.span().data() : in_place.span().data();
   };
   update.weights_in = in(write.weights_in, write.weights_out);
-  update.weights_out = SharedFloats(write.weights_out).mutable_data();
-  std::vector<const float*> slots_in;
-  std::vector<float*> slots_out;
+  update.weights_out = write.weights_out.mutable_data();
+  absl::InlinedVector<const float*, 2> slots_in;
+  absl::InlinedVector<float*, 2> slots_out;
   for (size_t s = 0; s < write.slots_out.size(); ++s) {
     slots_in.push_back(in(write.slots_in[s], write.slots_out[s]));
-    slots_out.push_back(SharedFloats(write.slots_out[s]).mutable_data());
+    slots_out.push_back(write.slots_out[s].mutable_data());
   }
   update.slots_in = slots_in;
   update.slots_out = slots_out;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "common/blocks.h"
 #include "common/payload.h"
 #include "common/update/rule.h"
@@ -27,13 +28,16 @@ struct BlockValues {
   std::vector<SharedFloats> slots;
 };
 
+// The slots of one block; as many as the usual rules have need no memory of their own.
+using BlockSlots = absl::InlinedVector<SharedFloats, 2>;
+
 // An update between Begin and Commit.
 struct BlockWrite {
   // In place: the same memory for `in` and `out`, held by `out` alone.
   SharedFloats weights_in;
   SharedFloats weights_out;
-  std::vector<SharedFloats> slots_in;
-  std::vector<SharedFloats> slots_out;
+  BlockSlots slots_in;
+  BlockSlots slots_out;
 };
 
 // Calls for one block must be serialised by the caller (server/shard.h holds that block's lock),
@@ -48,6 +52,8 @@ class BlockStore {
     bool elastic = false;
     // The version before the newest stays readable (sync).
     bool keep_previous = false;
+    // Where weights lie, so that workers on this host can read them in place; null: on the heap.
+    std::shared_ptr<SharedArena> memory = nullptr;
   };
 
   BlockStore(const BlockLayout& layout, uint32_t server, std::unique_ptr<UpdateRule> rule,
@@ -63,8 +69,10 @@ class BlockStore {
 
   // Gives the block its values: zero slots.
   void Set(uint32_t block, const FloatPayload& weights);
-  // Memory of the right size to load a checkpoint into, and the block's values from there.
+  // Memory of the right size to load a checkpoint into (weights; optimizer slots), and the block's
+  // values from there.
   SharedFloats Allocate(uint32_t block);
+  SharedFloats AllocateSlot(uint32_t block);
   void Set(uint32_t block, BlockValues values);
 
   // References to what is there. Before the block has values: empty.
@@ -84,10 +92,11 @@ class BlockStore {
   void Skip(uint32_t block);
 
  private:
-  struct Block {
+  // Neighbours are updated by different threads: each has its own cache line.
+  struct alignas(64) Block {
     SharedFloats current;
     SharedFloats previous;
-    std::vector<SharedFloats> slots;
+    BlockSlots slots;
   };
 
   Block& At(uint32_t block) { return blocks_[block / layout_.servers()]; }
@@ -100,9 +109,9 @@ class BlockStore {
   const std::unique_ptr<const UpdateRule> rule_;
   const Options options_;
   std::vector<std::string> slot_names_;
-  const std::shared_ptr<FloatPool> pool_;
   // The last block of the model is shorter.
-  const std::shared_ptr<FloatPool> last_pool_;
+  const std::shared_ptr<FloatPool> pool_, last_pool_;
+  const std::shared_ptr<FloatPool> slot_pool_, last_slot_pool_;
   std::vector<Block> blocks_;
 };
 

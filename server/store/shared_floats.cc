@@ -1,31 +1,56 @@
 #include "server/store/shared_floats.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace leeway {
+namespace {
+
+// Of idle buffers in a pool: at least so many, and as many as make so many bytes. A server's
+// replies under way hold a few blocks of ordinary size, or many small ones.
+constexpr size_t kIdleMin = 4;
+constexpr size_t kIdleBytes = 16 << 20;
+
+}  // namespace
 
 SharedFloats::~SharedFloats() {
   if (node_ == nullptr) return;
   if (node_->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  node_->pool->GiveBack(std::move(node_->values));
-  delete node_;
+  // The node's reference may be the pool's last.
+  const std::shared_ptr<FloatPool> pool = std::move(node_->pool);
+  pool->GiveBack(std::unique_ptr<Node>(node_));
 }
 
+FloatPool::FloatPool(size_t floats, std::shared_ptr<SharedArena> memory)
+    : floats_(floats),
+      memory_(std::move(memory)),
+      idle_max_(std::max(kIdleMin, kIdleBytes / (std::max<size_t>(floats, 1) * sizeof(float)))) {}
+
 SharedFloats FloatPool::Take() {
-  auto* node = new SharedFloats::Node;
-  node->pool = shared_from_this();
+  std::unique_ptr<Node> node;
   {
     MutexLock lock(mutex_);
     if (!idle_.empty()) {
-      node->values = std::move(idle_.back());
+      node = std::move(idle_.back());
       idle_.pop_back();
     }
   }
-  if (node->values.size() != floats_) node->values = FloatBuffer(floats_);
-  return SharedFloats(node);
+  if (node == nullptr) node = Allocate();
+  node->references.store(1, std::memory_order_relaxed);
+  node->pool = shared_from_this();
+  return SharedFloats(node.release());
 }
 
-void FloatPool::GiveBack(FloatBuffer values) {
+std::unique_ptr<FloatPool::Node> FloatPool::Allocate() const {
+  auto node = std::make_unique<Node>();
+  node->values = MakeFloats(memory_.get(), floats_);
+  return node;
+}
+
+void FloatPool::GiveBack(std::unique_ptr<Node> node) {
   MutexLock lock(mutex_);
-  if (idle_.size() < kIdleMax) idle_.push_back(std::move(values));
+  // What does not fit is freed by `node`, once the lock is gone.
+  if (idle_.size() < idle_max_) idle_.push_back(std::move(node));
 }
 
 }  // namespace leeway

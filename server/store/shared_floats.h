@@ -11,6 +11,7 @@
 
 #include "common/buffer.h"
 #include "common/mutex.h"
+#include "common/shared_memory.h"
 
 namespace leeway {
 
@@ -38,7 +39,7 @@ class SharedFloats {
     return node_ != nullptr && node_->references.load(std::memory_order_acquire) == 1;
   }
   // Only if unique().
-  float* mutable_data() { return node_->values.data(); }
+  float* mutable_data() const { return node_->values.data(); }
 
  private:
   friend class FloatPool;
@@ -58,23 +59,28 @@ class SharedFloats {
 // Gives out buffers of one size and takes them back when their last reference goes. Thread-safe.
 class FloatPool : public std::enable_shared_from_this<FloatPool> {
  public:
-  static std::shared_ptr<FloatPool> Make(size_t floats) {
-    return std::shared_ptr<FloatPool>(new FloatPool(floats));
+  // From `memory` for as long as that has some, else from the heap; null: from the heap.
+  static std::shared_ptr<FloatPool> Make(size_t floats,
+                                         std::shared_ptr<SharedArena> memory = nullptr) {
+    return std::shared_ptr<FloatPool>(new FloatPool(floats, std::move(memory)));
   }
   // Contents undefined (zero when new).
   SharedFloats Take();
 
  private:
   friend class SharedFloats;
-  explicit FloatPool(size_t floats) : floats_(floats) {}
-  void GiveBack(FloatBuffer values);
-
-  // What readers held for a moment is reused; more than this is given back to the system.
-  static constexpr size_t kIdleMax = 4;
+  using Node = SharedFloats::Node;
+  FloatPool(size_t floats, std::shared_ptr<SharedArena> memory);
+  // The one place where memory for values comes from.
+  std::unique_ptr<Node> Allocate() const;
+  void GiveBack(std::unique_ptr<Node> node);
 
   const size_t floats_;
+  const std::shared_ptr<SharedArena> memory_;
+  // What readers held for a moment is reused; more than this is given back to the system.
+  const size_t idle_max_;
   Mutex mutex_;
-  std::vector<FloatBuffer> idle_ GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Node>> idle_ GUARDED_BY(mutex_);
 };
 
 }  // namespace leeway

@@ -1,5 +1,6 @@
 #include "common/payload.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -67,6 +68,30 @@ TEST_CASE("a payload of one byte a piece gives the same floats") {
   std::vector<size_t> cuts;
   for (size_t i = 1; i < values.size() * sizeof(float); ++i) cuts.push_back(i);
   CheckReads(Split(values, cuts, 1), values);
+}
+
+TEST_CASE("a reader gives each run of whole floats where it lies, and the split ones copied") {
+  const std::vector<float> values = Values(9);
+  const auto address = [](const uint8_t* bytes) { return reinterpret_cast<uintptr_t>(bytes); };
+  for (size_t shift = 0; shift < 4; ++shift) {
+    for (size_t cut = 1; cut < 36; ++cut) {
+      const FloatPayload payload = Split(values, {cut}, shift);
+      PayloadReader reader(payload);
+      float scratch[9];
+      // Forwards, then from the end back to the start.
+      for (size_t offset : {0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 0}) {
+        const size_t end = offset * 4 < cut ? cut / 4 : 9;
+        const size_t whole = end > offset ? end - offset : 0;
+        CAPTURE(shift, cut, offset);
+        REQUIRE(reader.Contiguous(offset) == whole);
+        const size_t count = std::max<size_t>(whole, 1);
+        const uint8_t* bytes = reader.Bytes(offset, count, scratch);
+        REQUIRE(std::memcmp(bytes, values.data() + offset, count * sizeof(float)) == 0);
+        const bool copied = address(bytes) == reinterpret_cast<uintptr_t>(scratch);
+        REQUIRE(copied == (whole == 0));
+      }
+    }
+  }
 }
 
 TEST_CASE("an empty payload and empty pieces are legal") {

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -173,6 +175,58 @@ TEST_CASE("the tree is ((0 1) (2 3)) 4 for five contributions, whatever their va
   const std::vector<float> ones(5, 1.0f);
   Combiner combiner(pointers, ones);
   REQUIRE(combiner.Tile(0, 1)[0] == ((1e8f + 1) + (-1e8f + 1)) + 1);
+}
+
+// The sum of contributions [first, first + k) at element j, as the tree is defined.
+float TreeSum(const Contributions& c, size_t first, size_t k, size_t j) {
+  if (k == 1) return c.coefficients[first] * c.values[first][j];
+  const size_t left = std::bit_floor(k - 1);
+  return TreeSum(c, first, left, j) + TreeSum(c, first + left, k - left, j);
+}
+
+TEST_CASE("any number of contributions, however split, is summed by the tree of the definition") {
+  constexpr size_t kCount = 1700;
+  for (size_t k : {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 15, 16, 17, 23, 31, 33}) {
+    const Contributions c(k, kCount, k % 2 == 1);
+    Combiner combiner(c.pointers, c.coefficients);
+    for (size_t offset = 0, count; offset < kCount; offset += count) {
+      count = combiner.Contiguous(offset, std::min<size_t>(300, kCount - offset));
+      CAPTURE(k, offset, count);
+      REQUIRE(count >= 1);
+      const float* sum = combiner.Tile(offset, count);
+      size_t wrong = 0;
+      for (size_t j = 0; j < count; ++j) wrong += sum[j] != TreeSum(c, 0, k, offset + j);
+      REQUIRE(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("what a rule works out beforehand changes no bit of its updates") {
+  constexpr size_t kCount = 100;
+  v1::Update adam, adamw;
+  adam.mutable_adam();
+  adamw.mutable_adamw();
+  for (const v1::Update& update : {adam, adamw}) {
+    const auto rule = *MakeUpdateRule(update);
+    const std::vector<float> x = Draw(kCount, 1), m = Draw(kCount, 2), g = Draw(kCount, 3);
+    const std::vector<float> v(kCount, 0.25f);
+    const float* slots_in[] = {m.data(), v.data()};
+    std::vector<std::vector<float>> results;
+    for (bool prepared : {false, true}) {
+      UpdateStep step = {.learning_rate = 0.01f, .number = 7};
+      if (prepared) rule->Prepare(step);
+      std::vector<float> m_out(kCount), v_out(kCount);
+      float* slots_out[] = {m_out.data(), v_out.data()};
+      results.emplace_back(kCount);
+      rule->Apply(step, {.count = kCount,
+                         .weights_in = x.data(),
+                         .weights_out = results.back().data(),
+                         .gradient = g.data(),
+                         .slots_in = slots_in,
+                         .slots_out = slots_out});
+    }
+    REQUIRE(Block::SameBits(results[0], results[1]));
+  }
 }
 
 TEST_CASE("a lone contribution is used where it lies") {

@@ -114,7 +114,7 @@ TEST_CASE("errors name the field") {
   CHECK(broken.status().message() ==
         "PushRequest: not a protobuf message: it breaks off or holds a malformed field");
   auto bad_header = DecodePush(Split(std::string("\x0a\x01\xff", 3), 100), header);
-  CHECK(bad_header.status().message() == "PushRequest.header: malformed");
+  CHECK(bad_header.status().message() == "PushRequest: malformed header");
 }
 
 TEST_CASE("an empty message is an empty push, as in protobuf") {

@@ -83,7 +83,9 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
        "logistic, squared"},
       {"sample}", "sample}\n<<: {stop: 3}",
        "job.yaml:4:1: <<: unknown key; known are apiVersion, kind, metadata, model, data, "
-       "exchange, consistency, update, servers, workers, stop, checkpoint, evaluation, limits"},
+       "exchange, consistency, update, servers, workers, stop, checkpoint, evaluation, limits, "
+       "transport, "
+       "compression"},
   });
 }
 
@@ -280,6 +282,67 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:15:50: workers.emulate.slow.0.ranks.1: there is no rank 7: 2 workers have ranks 0 "
        "to 1"},
   });
+}
+
+TEST_CASE("a compression that does not go with the job is named with its place") {
+  const auto check = [](const std::string& from, const std::string& to,
+                        const std::string& compression, const std::string& error) {
+    std::string job = Sample(from, to);
+    job.insert(job.find("stop:"), "compression: " + compression + "\n");
+    INFO(job);
+    CHECK(ErrorOf(job) == error);
+  };
+  const std::string bounded = "mode: bounded, staleness: 3";
+  check("", "", "{}", "no error");
+  check("", "", "{contributions: {type: top_k, share: 0.001}, weights: {type: bf16}}", "no error");
+  check("", "", "{contributions: {type: auto}, weights: {type: auto}}", "no error");
+  check("", "", "{layers: [{names: dense_1, contributions: {type: none}}]}", "no error");
+  check(bounded, "mode: sync", "{weights: {type: sign}}", "no error");
+  check("", "", "{contribution: {type: int8}}",
+        "job.yaml:15:15: compression.contribution: unknown key; did you mean 'contributions'?");
+  check("", "", "int8",
+        "job.yaml:15:14: compression: needs a map, such as {}; it is a single value");
+  check("", "", "{contributions: int8}",
+        "job.yaml:15:30: compression.contributions: needs a map with a type, such as {type: none}; "
+        "it is a single value");
+  check(
+      "", "", "{contributions: {type: int4}}",
+      "job.yaml:15:37: compression.contributions.type: unknown type 'int4'; did you mean 'int8'?");
+  check("", "", "{contributions: {type: int8, share: 0.1}}",
+        "job.yaml:15:43: compression.contributions.share: does not go with type 'int8'; it belongs "
+        "to 'top_k'");
+  check("", "", "{contributions: {type: top_k, share: 0}}",
+        "job.yaml:15:51: compression.contributions.share: must be above 0; it is 0");
+  check("", "", "{contributions: {type: top_k, share: 1.5}}",
+        "job.yaml:15:51: compression.contributions.share: must be at most 1; it is 1.5");
+  check("", "", "{weights: {type: top_k}}",
+        "job.yaml:15:31: compression.weights.type: top_k and sign send the changes from version to "
+        "version, which only workers in consistency mode sync all read: use none, bf16, fp16 or "
+        "int8");
+  check("", "", "{layers: [{names: dense_1, weights: {type: sign}}]}",
+        "job.yaml:15:57: compression.layers.0.weights.type: top_k and sign send the changes from "
+        "version to version, which only workers in consistency mode sync all read: use none, bf16, "
+        "fp16 or int8");
+  check("type: gradient", "type: elastic", "{contributions: {type: auto}, weights: {type: sign}}",
+        "job.yaml:15:37: compression.contributions.type: an elastic exchange sends the workers' "
+        "weights themselves, and nothing makes good what a codec loses of them: only none goes "
+        "with it\n"
+        "job.yaml:15:60: compression.weights.type: top_k and sign send changes of weights, and an "
+        "elastic exchange answers the centre itself: use none, bf16, fp16 or int8");
+  check("type: gradient", "type: elastic", "{weights: {type: int8}}", "no error");
+  check("", "", "{layers: [{names: [dense_1, dense_2], weights: {type: none}}]}",
+        "job.yaml:15:42: compression.layers.0.names.1: the model has no layer 'dense_2'; did you "
+        "mean 'dense_1'?");
+  check("", "", "{layers: [{names: flatten_0, weights: {type: none}}]}",
+        "job.yaml:15:32: compression.layers.0.names: layer 'flatten_0' has no weights");
+  check("", "",
+        "{layers: [{names: dense_1, weights: {type: none}}, {names: dense_1, weights: {type: "
+        "none}}]}",
+        "job.yaml:15:73: compression.layers.1.names: layer 'dense_1' is already named in "
+        "compression.layers.0");
+  check("", "", "{layers: [{names: dense_1}]}",
+        "job.yaml:15:24: compression.layers.0: chooses nothing: give contributions, weights or "
+        "both");
 }
 
 TEST_CASE("bytes that are no text are refused at their place") {

@@ -51,7 +51,7 @@ std::string Replace(std::string text, const std::string& from, const std::string
 
 TEST_CASE("every job that ships loads, is valid and bears its file's name") {
   const std::vector<std::string> files = JobFiles();
-  CHECK(files.size() >= 11);
+  CHECK(files.size() >= 13);
   for (const std::string& path : files) {
     const v1::TrainingJob job = Load(path);
     INFO(path);
@@ -118,6 +118,16 @@ TEST_CASE("defaults are written into the job") {
   CHECK(job.exchange().gradient().has_accumulation());
   CHECK_FALSE(job.has_evaluation());
   CHECK_FALSE(job.workers().has_emulate());
+  CHECK_FALSE(job.has_compression());
+  const auto compressed =
+      ParseJob(Sample("stop:",
+                      "compression: {weights: {type: int8}, layers: [{names: dense_1, "
+                      "contributions: {type: top_k}}]}\nstop:"),
+               "job.yaml", {});
+  REQUIRE(compressed.status().ToString() == "OK");
+  CHECK(compressed->compression().contributions().has_none());
+  CHECK(compressed->compression().layers(0).contributions().top_k().has_share());
+  CHECK_FALSE(compressed->compression().layers(0).has_weights());
   const auto pooled = ParseJob(Sample("- flatten: {}", "- max_pool: {size: 3}"), "job.yaml", {});
   CHECK(pooled.value().model().layers(0).max_pool().stride() == 3);
 }

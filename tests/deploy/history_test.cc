@@ -58,7 +58,16 @@ TEST_CASE("Workers' totals are sums over their steps") {
   REQUIRE(totals.size() == 2);
   CHECK(totals.at(0).steps == 20);
   CHECK(totals.at(0).examples == 640);
-  CHECK(totals.at(0).compute_seconds == Approx(1.2));
+  const StepTimes& times = totals.at(0).times;
+  CHECK(times.compute == Approx(1.2));
+  CHECK(times.backward == Approx(0.4));
+  CHECK(times.other() == Approx(0.6));
+  // The first line is of a time without wait_seconds: the whole exchange was waited for.
+  CHECK(times.exchange == Approx(1.0));
+  CHECK(times.wait == Approx(0.6));
+  CHECK(times.total() == Approx(2.0));
+  CHECK(*times.hidden() == Approx(0.4));
+  CHECK(!StepTimes{}.hidden().has_value());
   CHECK(totals.at(1).staleness == 3);
   CHECK(totals.at(1).clock == 20);
 }

@@ -25,6 +25,7 @@ v1::JobStatus Running(int workers) {
     worker->set_samples_per_second(12345.6);
     worker->set_train_loss(0.25);
     worker->set_staleness(i);
+    worker->set_wait_share(0.124);
   }
   return status;
 }
@@ -34,6 +35,7 @@ v1::JobStatus Running(int workers) {
 TEST_CASE("The live view has a line a worker between title, bar and figures") {
   v1::JobStatus status = Running(2);
   status.mutable_workers(1)->set_waiting("worker 0 at clock 250");
+  status.mutable_workers(1)->set_hidden_share(0.876);
   v1::EvaluationMetrics* evaluation = status.add_evaluations();
   evaluation->set_test_accuracy(0.9712);
   ViewContext context;
@@ -43,22 +45,30 @@ TEST_CASE("The live view has a line a worker between title, bar and figures") {
   REQUIRE(lines.size() == 6);
   CHECK(lines[0].text == "digits  running  2 servers, 2 workers  1:15");
   CHECK(lines[1].text ==
-        "worker  state          clock    epoch  behind   samples/s       loss  waiting for");
-  CHECK(lines[2].text == "     0  running          250     1.50       0      12,345     0.2500");
+        "worker  state          clock    epoch  behind   samples/s       loss  waits  hidden  "
+        "waiting for");
+  CHECK(lines[2].text ==
+        "     0  running          250     1.50       0      12,345     0.2500   12 %       -");
   CHECK(lines[3].text ==
-        "     1  running          250     1.50       1      12,345     0.2500  worker 0 at clock "
-        "250  "
-        "(2 restarts)");
+        "     1  running          250     1.50       1      12,345     0.2500   12 %    88 %  "
+        "worker 0 at clock 250  (2 restarts)");
   CHECK(lines[4].text.ends_with(" 25 %  clock 250 of 1,000  0:42 left"));
   CHECK(lines[5].text ==
         "loss 0.2500  test accuracy 97.12 %  24,691 samples/s  staleness at most 3");
+}
+
+TEST_CASE("A narrow terminal shows no shares") {
+  const auto lines = RenderLiveView(Running(1), {}, 85, 40);
+  CHECK(lines[1].text ==
+        "worker  state          clock    epoch  behind   samples/s       loss  waiting for");
+  CHECK(lines[2].text == "     0  running          250     1.50       0      12,345     0.2500");
 }
 
 TEST_CASE("No line is wider than the terminal") {
   v1::JobStatus status = Running(3);
   status.mutable_workers(2)->set_waiting(std::string(300, 'x'));
   status.set_message(std::string(300, 'y'));
-  for (const size_t width : {1, 5, 20, 40, 79, 200}) {
+  for (const size_t width : {1, 5, 20, 40, 79, 109, 110, 200}) {
     for (const ViewLine& line : RenderLiveView(status, {}, width, 40)) {
       CHECK(DisplayWidth(line.text) <= width);
     }
@@ -86,7 +96,8 @@ TEST_CASE("A lost worker is a warning that says since when") {
 TEST_CASE("A worker that has not trained yet shows dashes, not zeros") {
   v1::JobStatus status = Running(1);
   status.mutable_workers(0)->set_examples(0);
-  CHECK(RenderLiveView(status, {}, 120, 40)[2].text.ends_with("-           -          -"));
+  CHECK(RenderLiveView(status, {}, 120, 40)[2].text.ends_with(
+      "-           -          -      -       -"));
 }
 
 TEST_CASE("The bar is as wide as asked at every share") {

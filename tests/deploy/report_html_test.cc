@@ -69,7 +69,8 @@ TEST_CASE("The report tells figures, workers, checkpoints, events and the job") 
   for (const char* part :
        {"<b>97.12 %</b><span>test accuracy</span>", "<b>192</b>", "finished</span>",
         "checkpoints/clock-000000020", "2.00 KiB", "worker lost", "no heartbeat &lt;10 s",
-        "kind: TrainingJob # a &lt; b", "width:60.0%"}) {
+        "kind: TrainingJob # a &lt; b", "width:20.0%\" title=\"backward 20.0 %",
+        "<td class=\"\">100.00</td><td class=\"\">40 %</td>", "emulated slowness"}) {
     CHECK(absl::StrContains(html, part));
   }
 }

@@ -36,6 +36,10 @@ TEST_CASE("summary.json has the promised keys and reads back") {
     CHECK(json.contains(key));
   }
   CHECK(json["restarts"] == 2);
+  REQUIRE(json["worker_times"].size() == 2);
+  CHECK(json["worker_times"][0]["rank"] == 0);
+  CHECK(json["worker_times"][0]["wait_seconds"].get<double>() == Approx(0.6));
+  CHECK(json["worker_times"][0]["hidden_share"].get<double>() == Approx(0.4));
   const auto read = ParseSummary(text, "summary.json");
   REQUIRE(read.ok());
   CHECK(SummaryJson(*read) == text);

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <grpcpp/support/byte_buffer.h>
-
+#include "absl/strings/str_cat.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -17,12 +16,26 @@ struct CallQueue::Run {
   bool over() const { return !status.ok() || unanswered == 0; }
 };
 
-struct CallQueue::Call {
-  // Constant.
+class CallQueue::Call : public TransportCall, public std::enable_shared_from_this<Call> {
+ public:
+  void OnAccepted() override { queue->OnAccepted(shared_from_this()); }
+  void OnDone(const absl::Status& status, const TransportReply& reply) override {
+    queue->OnDone(shared_from_this(), status, reply);
+  }
+
+  // True: `a` goes after `b`.
+  static bool After(const CallPointer& a, const CallPointer& b) {
+    return a->priority != b->priority ? a->priority > b->priority : a->sequence > b->sequence;
+  }
+
+  // Constant once started.
+  CallQueue* queue = nullptr;
   std::shared_ptr<Run> run;
   std::shared_ptr<Operation> operation;
   uint32_t number = 0;
   uint32_t server = 0;
+  uint32_t priority = 0;
+  uint64_t sequence = 0;
 
   // Of whoever has the call in hand: its sender, then its callback.
   Time began;
@@ -30,6 +43,8 @@ struct CallQueue::Call {
   std::optional<RetryCore> retry;
 
   // Guarded by the queue's mutex.
+  // Bytes of the attempt that are on their way.
+  std::optional<uint64_t> in_transit;
   // What the server said when it put the call off.
   std::string waiting;
   std::list<CallPointer>::iterator place;
@@ -59,15 +74,41 @@ CallQueue::Ticket CallQueue::Start(std::shared_ptr<Operation> operation) {
     ticket.run_->unanswered = operation->size();
     for (uint32_t i = 0; i < operation->size(); ++i) {
       auto call = std::make_shared<Call>();
+      call->queue = this;
       call->run = ticket.run_;
       call->operation = operation;
       call->number = i;
       call->server = operation->ServerOf(i);
-      lanes_[call->server].waiting.push_back(std::move(call));
+      call->priority = operation->Priority(i);
+      call->sequence = sequence_++;
+      auto& waiting = lanes_[call->server].waiting;
+      waiting.push_back(std::move(call));
+      std::push_heap(waiting.begin(), waiting.end(), Call::After);
     }
   }
   for (uint32_t server = 0; server < servers_; ++server) Pump(server);
   return ticket;
+}
+
+bool CallQueue::HasRoom(const Lane& lane, const Call& first) const {
+  if (!lane.transit.Admits()) return false;
+  if (lane.in_flight.size() < options_.window) return true;
+  return std::all_of(lane.in_flight.begin(), lane.in_flight.end(),
+                     [&](const CallPointer& call) { return first.priority < call->priority; });
+}
+
+CallQueue::CallPointer CallQueue::Next(uint32_t server) {
+  Lane& lane = lanes_[server];
+  while (!lane.waiting.empty()) {
+    const bool failed = !lane.waiting.front()->run->status.ok();
+    if (!failed && !HasRoom(lane, *lane.waiting.front())) return nullptr;
+    std::pop_heap(lane.waiting.begin(), lane.waiting.end(), Call::After);
+    CallPointer call = std::move(lane.waiting.back());
+    lane.waiting.pop_back();
+    // What is left of an operation that has failed is not begun.
+    if (!failed) return call;
+  }
+  return nullptr;
 }
 
 void CallQueue::Pump(uint32_t server) {
@@ -75,17 +116,16 @@ void CallQueue::Pump(uint32_t server) {
     CallPointer call;
     {
       MutexLock lock(mutex_);
+      call = Next(server);
+      if (call == nullptr) return;
       Lane& lane = lanes_[server];
-      // What is left of an operation that has failed is not begun.
-      while (!lane.waiting.empty() && !lane.waiting.front()->run->status.ok())
-        lane.waiting.pop_front();
-      if (lane.waiting.empty() || lane.in_flight >= options_.window) return;
-      call = std::move(lane.waiting.front());
-      lane.waiting.pop_front();
-      ++lane.in_flight;
-      call->place = in_flight_.insert(in_flight_.end(), call);
+      call->place = lane.in_flight.insert(lane.in_flight.end(), call);
+      call->began = transport_->Now();
+      if (transport_->HasLink(server)) {
+        call->in_transit = call->operation->Bytes(call->number);
+        lane.transit.OnSent(*call->in_transit, call->began);
+      }
     }
-    call->began = transport_->Now();
     Send(call);
   }
 }
@@ -95,18 +135,27 @@ void CallQueue::Send(const CallPointer& call) {
   const Duration left = options_.retry.total - (call->attempt_began - call->began);
   const Duration timeout =
       std::clamp<Duration>(left, std::chrono::milliseconds(1), options_.attempt_timeout);
-  transport_->CallUnary(call->server, call->operation->method(),
-                        call->operation->Request(call->number), timeout,
-                        [this, call](const absl::Status& status, const grpc::ByteBuffer& reply) {
-                          OnDone(call, status, reply);
-                        });
+  transport_->Call(call->server, call->operation->Request(call->number), timeout, call);
 }
 
-void CallQueue::OnDone(const CallPointer& call, const absl::Status& status,
-                       const grpc::ByteBuffer& reply) {
+void CallQueue::Arrived(Call& call) {
+  if (!call.in_transit.has_value()) return;
+  lanes_[call.server].transit.OnArrived(*call.in_transit, transport_->Now());
+  call.in_transit.reset();
+}
+
+void CallQueue::OnAccepted(const CallPointer& call) {
+  {
+    MutexLock lock(mutex_);
+    Arrived(*call);
+  }
+  Pump(call->server);
+}
+
+void CallQueue::OnDone(const CallPointer& call, absl::Status status, const TransportReply& reply) {
   if (status.ok()) {
-    Finish(call, call->operation->TakeReply(call->number, reply));
-    return;
+    status = call->operation->TakeReply(call->number, reply);
+    if (!absl::IsUnavailable(status)) return Finish(call, status);
   }
   const RetryDecision decision = Decide(call, status);
   if (!decision.error.ok()) {
@@ -121,6 +170,7 @@ void CallQueue::OnDone(const CallPointer& call, const absl::Status& status,
 RetryDecision CallQueue::Decide(const CallPointer& call, const absl::Status& status) {
   const Time now = transport_->Now();
   MutexLock lock(mutex_);
+  Arrived(*call);
   if (!call->run->status.ok()) return {call->run->status, {}};
   if (!call->retry.has_value()) {
     call->retry.emplace(options_.retry, RandomStream(jitter_.NextU64(), RandomPurpose::kRetry));
@@ -147,8 +197,8 @@ void CallQueue::Resume(const CallPointer& call) {
 void CallQueue::Finish(const CallPointer& call, const absl::Status& status) {
   {
     MutexLock lock(mutex_);
-    in_flight_.erase(call->place);
-    --lanes_[call->server].in_flight;
+    Arrived(*call);
+    lanes_[call->server].in_flight.erase(call->place);
     --call->run->unanswered;
     if (!status.ok() && call->run->status.ok()) {
       call->run->status = Annotate(status, call->operation->Describe(call->number));
@@ -160,6 +210,11 @@ void CallQueue::Finish(const CallPointer& call, const absl::Status& status) {
 
 absl::Status CallQueue::Wait(const Ticket& ticket, Time deadline) {
   if (ticket.run_ == nullptr) return absl::InvalidArgumentError("waiting for an empty ticket");
+  const auto over = [&] {
+    MutexLock lock(mutex_);
+    return ticket.run_->over();
+  };
+  if (!over()) transport_->Drive(over, deadline);
   MutexLock lock(mutex_);
   while (!ticket.run_->over()) {
     if (deadline == Time::max()) {
@@ -177,10 +232,14 @@ std::string CallQueue::Waiting() const {
 }
 
 std::string CallQueue::FirstWaiting() const {
-  for (const CallPointer& call : in_flight_) {
-    if (!call->waiting.empty()) return call->waiting;
+  CallPointer first;
+  for (const Lane& lane : lanes_) {
+    for (const CallPointer& call : lane.in_flight) {
+      const bool earlier = first == nullptr || call->sequence < first->sequence;
+      if (!call->waiting.empty() && earlier) first = call;
+    }
   }
-  return "";
+  return first == nullptr ? "" : first->waiting;
 }
 
 void CallQueue::Cancel() {
@@ -188,13 +247,12 @@ void CallQueue::Cancel() {
     MutexLock lock(mutex_);
     cancelled_ = true;
     const absl::Status cancelled = absl::CancelledError("broken off");
-    for (const CallPointer& call : in_flight_) {
+    const auto cancel = [&](const CallPointer& call) {
       if (call->run->status.ok()) call->run->status = cancelled;
-    }
+    };
     for (Lane& lane : lanes_) {
-      for (const CallPointer& call : lane.waiting) {
-        if (call->run->status.ok()) call->run->status = cancelled;
-      }
+      std::for_each(lane.in_flight.begin(), lane.in_flight.end(), cancel);
+      std::for_each(lane.waiting.begin(), lane.waiting.end(), cancel);
       lane.waiting.clear();
     }
     changed_.NotifyAll();

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "absl/status/status.h"
 #include "common/mutex.h"
 #include "worker/client/retry_core.h"
+#include "worker/client/transit_window.h"
 #include "worker/client/transport.h"
 
 namespace leeway {
@@ -24,45 +24,51 @@ class Operation {
  public:
   virtual ~Operation() = default;
 
-  // As in "/leeway.v1.ParameterServer/Push".
-  virtual const std::string& method() const = 0;
   virtual uint32_t size() const = 0;
   virtual uint32_t ServerOf(uint32_t call) const = 0;
+  // Lower goes first.
+  virtual uint32_t Priority(uint32_t call) const { return 0; }
+  // Of the request's payload, about.
+  virtual uint64_t Bytes(uint32_t call) const { return 0; }
   // For messages: "PushPull of block 3 at clock 17".
   virtual std::string Describe(uint32_t call) const = 0;
-  // The same bytes at every attempt.
-  virtual grpc::ByteBuffer Request(uint32_t call) const = 0;
-  // At most once a call. An error is final.
-  virtual absl::Status TakeReply(uint32_t call, const grpc::ByteBuffer& reply) = 0;
+  // The same at every attempt.
+  virtual TransportRequest Request(uint32_t call) const = 0;
+  // At most once a call unless it answers UNAVAILABLE, whereupon the call is sent again. Any other
+  // error is final.
+  virtual absl::Status TakeReply(uint32_t call, const TransportReply& reply) = 0;
 };
 
-// Calls go out in the order of their operations and, within one, of their numbers.
+// Calls to a server go out by priority, equal ones in the order of their operations and numbers.
 //
-// Why a window cannot deadlock a barrier: a server may hold a call until every worker has made the
-// same one. Take the earliest call, in the common order, that is not answered. All workers have
-// been answered every earlier one, so in each of them it is either in flight or the next to be
-// sent, for a held call keeps its place in the window while it is being retried; so all of them
-// send it, and it is answered. This needs nothing but that all workers send a server's blocks in
-// the same order, which is why ParameterClient sends them ascending.
+// Why the window cannot deadlock a barrier: a server may hold a call until every worker has made
+// the same one, and workers may begin their calls in different orders, each filling its window with
+// calls that the others have not made. But the window is never in the way of a call that comes
+// before all of the server's that are in flight. So once all workers have begun their calls, the
+// first unanswered one of a server, in the order of priorities, is in flight from all of them, and
+// is answered.
 //
 // Thread-safe.
 class CallQueue {
  public:
   struct Options {
     // Calls in flight per server.
-    uint32_t window = 0;
-    // Of one attempt; the server answers earlier.
-    Duration attempt_timeout{};
+    uint32_t window = 16;
+    // Of one attempt. Longer than a server holds a wait before it says who is missing.
+    Duration attempt_timeout = std::chrono::seconds(40);
     RetryLimits retry;
-    // Of the pauses' jitter; no bearing on results.
+    // Where backoff times are drawn from.
     RandomStream jitter;
   };
+
   // Stands for a started operation. Copyable; empty by default.
   class Ticket;
 
   CallQueue(std::unique_ptr<Transport> transport, uint32_t servers, const Options& options);
   // Cancels, and returns when no callback runs any more.
   ~CallQueue();
+
+  Transport& transport() { return *transport_; }
 
   // Memory that requests and replies refer to stays valid until Wait() has returned OK, or the
   // queue is gone.
@@ -82,18 +88,27 @@ class CallQueue {
 
  private:
   struct Run;
-  struct Call;
+  class Call;
   using CallPointer = std::shared_ptr<Call>;
   // One server's.
   struct Lane {
-    std::deque<CallPointer> waiting;
-    uint32_t in_flight = 0;
+    // A heap: the first to go in front.
+    std::vector<CallPointer> waiting;
+    // In order of their first attempt.
+    std::list<CallPointer> in_flight;
+    TransitWindow transit;
   };
 
-  // Sends what the server's window has room for.
+  // Sends what the server's windows have room for.
   void Pump(uint32_t server);
+  // The next call to go; null: none, or no room.
+  CallPointer Next(uint32_t server) REQUIRES(mutex_);
+  bool HasRoom(const Lane& lane, const Call& first) const REQUIRES(mutex_);
   void Send(const CallPointer& call);
-  void OnDone(const CallPointer& call, const absl::Status& status, const grpc::ByteBuffer& reply);
+  void OnAccepted(const CallPointer& call);
+  void OnDone(const CallPointer& call, absl::Status status, const TransportReply& reply);
+  // The attempt no longer loads the link.
+  void Arrived(Call& call) REQUIRES(mutex_);
   // An attempt failed with `status`.
   RetryDecision Decide(const CallPointer& call, const absl::Status& status);
   // After a pause.
@@ -109,8 +124,7 @@ class CallQueue {
   mutable Mutex mutex_;
   CondVar changed_;
   std::vector<Lane> lanes_ GUARDED_BY(mutex_);
-  // In order of their first attempt.
-  std::list<CallPointer> in_flight_ GUARDED_BY(mutex_);
+  uint64_t sequence_ GUARDED_BY(mutex_) = 0;
   RandomStream jitter_ GUARDED_BY(mutex_);
   bool cancelled_ GUARDED_BY(mutex_) = false;
 };

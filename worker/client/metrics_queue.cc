@@ -22,6 +22,9 @@ void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record) {
   record.set_data_seconds(record.data_seconds() + more.data_seconds());
   record.set_compute_seconds(record.compute_seconds() + more.compute_seconds());
   record.set_exchange_seconds(record.exchange_seconds() + more.exchange_seconds());
+  record.set_forward_seconds(record.forward_seconds() + more.forward_seconds());
+  record.set_backward_seconds(record.backward_seconds() + more.backward_seconds());
+  record.set_wait_seconds(record.wait_seconds() + more.wait_seconds());
 }
 
 void MetricsQueue::Add(const v1::StepMetrics& metrics, Time now) {

@@ -4,38 +4,19 @@
 #include <limits>
 #include <utility>
 
-#include <grpcpp/support/proto_buffer_reader.h>
-#include <grpcpp/support/slice.h>
-
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
-#include "common/wire.h"
 
 namespace leeway {
 namespace {
 
 constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
-constexpr char kService[] = "/leeway.v1.ParameterServer/";
-
-grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message) {
-  const grpc::Slice slice(message.SerializeAsString());
-  return grpc::ByteBuffer(&slice, 1);
-}
-
-absl::Status Parse(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite& message) {
-  grpc::ByteBuffer copy(buffer);
-  grpc::ProtoBufferReader reader(&copy);
-  if (!reader.status().ok() || !message.ParseFromZeroCopyStream(&reader)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the server's answer is no ", message.GetTypeName()));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 const char* MethodName(BlockMethod method) {
   switch (method) {
+    case BlockMethod::kAttach:
+      return "Attach";
     case BlockMethod::kInitialize:
       return "Initialize";
     case BlockMethod::kPush:
@@ -49,24 +30,21 @@ const char* MethodName(BlockMethod method) {
 }
 
 AttachOperation::AttachOperation(const SenderIdentity& identity, uint32_t servers)
-    : method_(absl::StrCat(kService, "Attach")), servers_(servers), clock_(kLargest) {
-  v1::AttachRequest request;
-  request.set_job(identity.job);
-  request.set_rank(identity.rank);
-  request.set_incarnation(identity.incarnation);
-  request_ = Serialize(request);
+    : servers_(servers), clock_(kLargest) {
+  request_.kind = BlockMethod::kAttach;
+  request_.header.set_job(identity.job);
+  request_.header.set_rank(identity.rank);
+  request_.header.set_incarnation(identity.incarnation);
 }
 
 std::string AttachOperation::Describe(uint32_t call) const {
   return absl::StrCat("Attach to server ", call);
 }
 
-absl::Status AttachOperation::TakeReply(uint32_t call, const grpc::ByteBuffer& reply) {
-  v1::AttachReply answer;
-  RETURN_IF_ERROR(Parse(reply, answer));
+absl::Status AttachOperation::TakeReply(uint32_t call, const TransportReply& reply) {
   MutexLock lock(mutex_);
-  clock_ = std::min<uint64_t>(clock_, answer.clock());
-  needs_initialize_ |= answer.needs_initialize();
+  clock_ = std::min<uint64_t>(clock_, reply.attach.clock());
+  needs_initialize_ |= reply.attach.needs_initialize();
   return absl::OkStatus();
 }
 
@@ -82,10 +60,7 @@ bool AttachOperation::needs_initialize() const {
 
 BlocksOperation::BlocksOperation(const SenderIdentity& identity, const BlockLayout& layout,
                                  const BlockExchange& exchange)
-    : method_(absl::StrCat(kService, MethodName(exchange.method))),
-      layout_(layout),
-      exchange_(exchange),
-      version_(kLargest) {
+    : layout_(layout), exchange_(exchange), version_(kLargest) {
   header_.set_job(identity.job);
   header_.set_rank(identity.rank);
   header_.set_incarnation(identity.incarnation);
@@ -99,36 +74,40 @@ std::string BlocksOperation::Describe(uint32_t call) const {
                       ")");
 }
 
-grpc::ByteBuffer BlocksOperation::Request(uint32_t call) const {
-  v1::ExchangeHeader header = header_;
-  header.set_block(BlockOf(call));
-  if (!exchange_.sends()) {
-    v1::PullRequest request;
-    *request.mutable_header() = std::move(header);
-    request.set_latest(exchange_.latest);
-    return Serialize(request);
-  }
-  const ElementRange range = layout_.Range(BlockOf(call));
-  return EncodePush(header, exchange_.contribution.subspan(range.offset, range.count), nullptr);
+uint64_t BlocksOperation::Bytes(uint32_t call) const {
+  return exchange_.sends() ? layout_.Range(BlockOf(call)).count * sizeof(float) : 0;
 }
 
-absl::Status BlocksOperation::TakeReply(uint32_t call, const grpc::ByteBuffer& reply) {
-  if (!exchange_.receives()) {
-    v1::PushReply answer;
-    return Parse(reply, answer);
+TransportRequest BlocksOperation::Request(uint32_t call) const {
+  TransportRequest request;
+  request.kind = exchange_.method;
+  request.header = header_;
+  request.header.set_block(BlockOf(call));
+  request.latest = exchange_.latest;
+  if (exchange_.sends()) {
+    const ElementRange range = layout_.Range(BlockOf(call));
+    const std::span<const float> values = exchange_.contribution.subspan(range.offset, range.count);
+    request.payload = {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()};
   }
-  v1::VersionHeader header;
-  ASSIGN_OR_RETURN(const FloatPayload values, DecodePullReply(reply, header));
+  return request;
+}
+
+absl::Status BlocksOperation::TakeReply(uint32_t call, const TransportReply& reply) {
+  if (!exchange_.receives()) return absl::OkStatus();
   const ElementRange range = layout_.Range(BlockOf(call));
-  if (header.block() != BlockOf(call) || values.size() != range.count) {
+  const v1::VersionHeader& version = reply.version;
+  if (version.block() != BlockOf(call) || reply.payload.size() != range.count) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the server answered ", values.size(), " values of block ", header.block(),
-                     " instead of ", range.count, " of block ", BlockOf(call)));
+        absl::StrCat("the server answered ", reply.payload.size(), " values of block ",
+                     version.block(), " instead of ", range.count, " of block ", BlockOf(call)));
   }
-  values.CopyTo(exchange_.weights.subspan(range.offset, range.count));
+  reply.payload.CopyTo(exchange_.weights.subspan(range.offset, range.count));
+  if (reply.still_stands && !reply.still_stands()) {
+    return absl::UnavailableError("the server gave up this connection while its answer was read");
+  }
   MutexLock lock(mutex_);
-  staleness_ = std::max<uint64_t>(staleness_, header.staleness());
-  version_ = std::min<uint64_t>(version_, header.version());
+  staleness_ = std::max<uint64_t>(staleness_, version.staleness());
+  version_ = std::min<uint64_t>(version_, version.version());
   return absl::OkStatus();
 }
 

@@ -1,11 +1,9 @@
-// The data plane's messages as operations of a CallQueue.
+// The data plane's requests as operations of a CallQueue.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
-
-#include <grpcpp/support/byte_buffer.h>
 
 #include "common/blocks.h"
 #include "common/mutex.h"
@@ -22,7 +20,7 @@ struct SenderIdentity {
   uint64_t incarnation = 0;
 };
 
-enum class BlockMethod { kInitialize, kPush, kPull, kPushPull };
+using BlockMethod = TransportRequest::Kind;
 const char* MethodName(BlockMethod method);
 
 // One call of ParameterClient's interface, as plain values. The vectors are flat and whole; one
@@ -46,21 +44,19 @@ class AttachOperation : public Operation {
  public:
   AttachOperation(const SenderIdentity& identity, uint32_t servers);
 
-  const std::string& method() const override { return method_; }
   uint32_t size() const override { return servers_; }
   uint32_t ServerOf(uint32_t call) const override { return call; }
   std::string Describe(uint32_t call) const override;
-  grpc::ByteBuffer Request(uint32_t call) const override { return request_; }
-  absl::Status TakeReply(uint32_t call, const grpc::ByteBuffer& reply) override;
+  TransportRequest Request(uint32_t call) const override { return request_; }
+  absl::Status TakeReply(uint32_t call, const TransportReply& reply) override;
 
   // The smallest of the answers; the largest uint64 if no server holds a block.
   uint64_t clock() const;
   bool needs_initialize() const;
 
  private:
-  const std::string method_;
   const uint32_t servers_;
-  grpc::ByteBuffer request_;
+  TransportRequest request_;
   mutable Mutex mutex_;
   uint64_t clock_ GUARDED_BY(mutex_);
   bool needs_initialize_ GUARDED_BY(mutex_) = false;
@@ -72,12 +68,14 @@ class BlocksOperation : public Operation {
   BlocksOperation(const SenderIdentity& identity, const BlockLayout& layout,
                   const BlockExchange& exchange);
 
-  const std::string& method() const override { return method_; }
   uint32_t size() const override { return exchange_.blocks.count; }
   uint32_t ServerOf(uint32_t call) const override { return layout_.ServerOf(BlockOf(call)); }
+  // What the next forward pass needs first.
+  uint32_t Priority(uint32_t call) const override { return BlockOf(call); }
+  uint64_t Bytes(uint32_t call) const override;
   std::string Describe(uint32_t call) const override;
-  grpc::ByteBuffer Request(uint32_t call) const override;
-  absl::Status TakeReply(uint32_t call, const grpc::ByteBuffer& reply) override;
+  TransportRequest Request(uint32_t call) const override;
+  absl::Status TakeReply(uint32_t call, const TransportReply& reply) override;
 
   // Over the blocks read so far: the largest staleness, the smallest version.
   uint64_t staleness() const;
@@ -86,9 +84,9 @@ class BlocksOperation : public Operation {
  private:
   uint32_t BlockOf(uint32_t call) const { return exchange_.blocks.first + call; }
 
-  const std::string method_;
   const BlockLayout& layout_;
   const BlockExchange exchange_;
+  // But for the block.
   v1::ExchangeHeader header_;
   mutable Mutex mutex_;
   uint64_t staleness_ GUARDED_BY(mutex_) = 0;

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/status.h"
-#include "worker/client/grpc_transport.h"
 #include "worker/client/operations.h"
+#include "worker/client/stream_transport.h"
 
 namespace leeway {
 namespace {
@@ -44,7 +44,11 @@ absl::StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Open(
         "opening a parameter client: window and exchange_seconds "
         "must be above 0");
   }
-  auto made = transport ? transport(options.servers) : MakeGrpcTransport(options.servers);
+  const TransportOptions reach{.servers = options.servers,
+                               .type = options.transport,
+                               .channels = options.channels,
+                               .vector_floats = options.total};
+  auto made = transport ? transport(reach) : MakeStreamTransport(reach);
   return std::unique_ptr<ParameterClient>(
       new ParameterClient(options, std::move(layout), std::move(made)));
 }
@@ -56,6 +60,8 @@ ParameterClient::ParameterClient(const ParameterClientOptions& options, BlockLay
       queue_(std::move(transport), layout_.servers(), QueueOptions(options)) {}
 
 ParameterClient::~ParameterClient() = default;
+
+FloatBuffer ParameterClient::MakeVector() { return queue_.transport().MakeVector(layout_.total()); }
 
 absl::StatusOr<ParameterClient::Attachment> ParameterClient::Attach() {
   auto operation = std::make_shared<AttachOperation>(IdentityOf(options_), layout_.servers());

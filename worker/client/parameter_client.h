@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/blocks.h"
+#include "common/buffer.h"
 #include "common/clock.h"
 #include "worker/client/block_range.h"
 #include "worker/client/call_queue.h"
@@ -31,8 +32,12 @@ namespace leeway {
 
 // Who speaks to whom about what; CoordinatorClient::Register() gives all of it.
 struct ParameterClientOptions {
-  // host:port, by server index.
-  std::vector<std::string> servers;
+  // By server index.
+  std::vector<ServerEndpoint> servers;
+  // How to reach them.
+  v1::TransportType transport = v1::TRANSPORT_TYPE_AUTO;
+  // Connections to each.
+  uint32_t channels = 2;
   uint64_t job = 0;
   uint32_t rank = 0;
   // Which life of the rank.
@@ -50,9 +55,8 @@ struct ParameterClientOptions {
 struct BlockExchange;
 class BlocksOperation;
 
-// Thread-safe. Every call returns at once with a ticket; several may be open, and their blocks go
-// out in the order of the calls, ascending within one, which must be the same order in every worker
-// (else their windows could wait for each other: worker/client/call_queue.h).
+// Thread-safe. Every call returns at once with a ticket; any number may be open. Blocks go out as
+// the windows have room, the lowest first, whichever call they belong to.
 //
 // Vectors are the whole flat vector, `total` floats, of which a call touches the given blocks only.
 // They are neither copied nor locked: a contribution stays unchanged, and weights stay unread,
@@ -94,6 +98,9 @@ class ParameterClient {
 
   const BlockLayout& layout() const { return layout_; }
   BlockRange AllBlocks() const { return {0, layout_.blocks()}; }
+
+  // A zeroed vector of `total` floats in memory that the transport sends from without copying.
+  FloatBuffer MakeVector();
 
   // Asks all servers; waits. FAILED_PRECONDITION if no server holds a block.
   absl::StatusOr<Attachment> Attach();

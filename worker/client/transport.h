@@ -1,40 +1,81 @@
-// How a ParameterClient reaches its servers: bytes, and time. grpc_transport.h is the real one;
-// tests put one between that loses, doubles and delays (tests/worker/client/fault_transport.h).
+// How a ParameterClient reaches its servers: requests, replies, and time. stream_transport.h is the
+// real one; tests put one between that loses, doubles and delays
+// (tests/worker/client/fault_transport.h).
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/buffer.h"
 #include "common/clock.h"
-
-namespace grpc {
-class ByteBuffer;
-}
+#include "common/payload.h"
+#include "leeway/v1/job.pb.h"
+#include "leeway/v1/parameter_server.pb.h"
 
 namespace leeway {
 
-// Thread-safe. A callback runs exactly once, whatever happens, on a thread of the transport's and
-// never from within the call that was given it, so that callers may hold no lock but need no stack.
+// One block's request, or an attachment.
+struct TransportRequest {
+  enum class Kind { kAttach, kInitialize, kPush, kPull, kPushPull };
+  Kind kind = Kind::kPull;
+  // Of an attachment: job, rank and incarnation.
+  v1::ExchangeHeader header;
+  // Of a pull: whatever is current.
+  bool latest = false;
+  // Encoded as header.encoding says; by default float32.
+  std::span<const uint8_t> payload = {};
+
+  bool sends() const { return kind != Kind::kAttach && kind != Kind::kPull; }
+  bool receives() const { return kind == Kind::kPull || kind == Kind::kPushPull; }
+};
+
+struct TransportReply {
+  // Of an attachment.
+  v1::AttachReply attach;
+  // Of a pull.
+  v1::VersionHeader version;
+  // Valid until OnDone() returns.
+  FloatPayload payload;
+  // False: what was read from `payload` meanwhile is void (its memory was given up by the server).
+  std::function<bool()> still_stands = nullptr;
+};
+
+// One attempt of a call. Its methods run on a thread of the transport's, or one that drives it, and
+// never from within the call that began it.
+class TransportCall {
+ public:
+  virtual ~TransportCall() = default;
+  // The request has left the link behind it; the answer has to wait. At most once; not by every
+  // transport.
+  virtual void OnAccepted() {}
+  // Exactly once. `reply` is empty unless the status is OK.
+  virtual void OnDone(const absl::Status& status, const TransportReply& reply) = 0;
+};
+
+// Thread-safe. Callers may hold no lock but need no stack.
 class Transport {
  public:
-  // `reply` is empty unless the status is OK.
-  using Done = std::function<void(absl::Status status, grpc::ByteBuffer reply)>;
-
   virtual ~Transport() = default;
 
-  // One request, one reply, with `method` as in "/leeway.v1.ParameterServer/Push".
-  // DEADLINE_EXCEEDED after `timeout`. Memory that the request's slices refer to stays valid until
-  // `done` has run with OK, or until Close().
-  virtual void CallUnary(uint32_t server, const std::string& method,
-                         const grpc::ByteBuffer& request, Duration timeout, Done done) = 0;
+  // DEADLINE_EXCEEDED after about `timeout`. Memory that the request's payload refers to stays
+  // valid and unchanged until OnDone has run with OK, or until Close().
+  virtual void Call(uint32_t server, const TransportRequest& request, Duration timeout,
+                    std::shared_ptr<TransportCall> call) = 0;
 
   // Runs `callback` after `delay`; early once Cancel() was called.
   virtual void CallAfter(Duration delay, std::function<void()> callback) = 0;
+
+  // Runs callbacks on this thread until done() or the deadline, where the transport can: a thread
+  // that waits for an answer anyway need not be woken by another. done() is asked after each
+  // callback.
+  virtual void Drive(const std::function<bool()>& done, Time deadline) {}
 
   // Breaks off what is in flight, and whatever is begun later, with CANCELLED.
   virtual void Cancel() = 0;
@@ -42,11 +83,40 @@ class Transport {
   // Cancel(), and returns when every callback has returned. No call may begin afterwards.
   virtual void Close() = 0;
 
+  // A zeroed vector that is sent from without copying.
+  virtual FloatBuffer MakeVector(size_t floats) { return FloatBuffer(floats); }
+
+  // Requests to this server go through a link that is worth keeping short queues on.
+  virtual bool HasLink(uint32_t server) const { return true; }
+
   virtual Time Now() const { return std::chrono::steady_clock::now(); }
 };
 
-// Makes a transport to servers by index, host:port each.
-using TransportFactory =
-    std::function<std::unique_ptr<Transport>(const std::vector<std::string>& servers)>;
+// Where a server is.
+struct ServerEndpoint {
+  ServerEndpoint(std::string address, std::string local_address = "", std::string host = "")
+      : address(std::move(address)),
+        local_address(std::move(local_address)),
+        host(std::move(host)) {}
+  ServerEndpoint(const char* address) : ServerEndpoint(std::string(address)) {}
+
+  // host:port.
+  std::string address;
+  // For processes of the same host (HostIdentity()): unix-abstract:NAME; empty: none.
+  std::string local_address;
+  std::string host;
+};
+
+struct TransportOptions {
+  // By server index.
+  std::vector<ServerEndpoint> servers;
+  v1::TransportType type = v1::TRANSPORT_TYPE_AUTO;
+  // To each server.
+  uint32_t channels = 2;
+  // Floats of the vectors that MakeVector will be asked for.
+  uint64_t vector_floats = 0;
+};
+
+using TransportFactory = std::function<std::unique_ptr<Transport>(const TransportOptions& options)>;
 
 }  // namespace leeway

@@ -25,7 +25,7 @@ class DeltaExchange : public Exchange {
         optimizer_(std::move(optimizer)),
         start_(context.schema.total()),
         local_(context.schema.total()),
-        contribution_(context.schema.total()),
+        contribution_(context.client.MakeVector()),
         state_(LocalState::Zeros(optimizer_.slots(), context.schema.total())),
         saved_(LocalState::Zeros(optimizer_.slots(), context.schema.total())) {}
 
@@ -44,8 +44,8 @@ class DeltaExchange : public Exchange {
     for (size_t i = 0; i < start_.size(); ++i) {
       contribution_.data()[i] = start_.data()[i] - local_.data()[i];
     }
-    RETURN_IF_ERROR(CheckFinite(context_, span.clock, "the change", contribution_.span()));
-    RETURN_IF_ERROR(PushPull(context_, span.clock, contribution_.span(), start_.span(), report));
+    RETURN_IF_ERROR(ExchangeAll(context_, span.clock, report.examples, "the change",
+                                contribution_.span(), start_.span()));
     saved_.CopyFrom(state_);
     return report;
   }

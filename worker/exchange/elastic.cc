@@ -28,7 +28,10 @@ class ElasticExchange : public Exchange {
         centre_(context.schema.total()),
         gradient_(context.schema.total()),
         state_(LocalState::Zeros(1 + optimizer_.slots(), context.schema.total())),
-        saved_(LocalState::Zeros(1 + optimizer_.slots(), context.schema.total())) {}
+        saved_(LocalState::Zeros(1 + optimizer_.slots(), context.schema.total())) {
+    // The local weights are what is sent.
+    state_.vectors[0] = context.client.MakeVector();
+  }
 
   // Without a state the worker starts at the centre: at clock 0 the initial weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
@@ -45,8 +48,8 @@ class ElasticExchange : public Exchange {
     for (uint64_t i = 0; i < span.steps; ++i) {
       RETURN_IF_ERROR(LocalStep(span.clock, span.first_step + i, report));
     }
-    RETURN_IF_ERROR(CheckFinite(context_, span.clock, "the local weight", local()));
-    RETURN_IF_ERROR(PushPull(context_, span.clock, local(), centre_.span(), report));
+    RETURN_IF_ERROR(ExchangeAll(context_, span.clock, report.examples, "the local weight", local(),
+                                centre_.span()));
     float* x = local().data();
     const float* c = centre_.data();
     for (size_t i = 0; i < centre_.size(); ++i) x[i] -= alpha_ * (x[i] - c[i]);

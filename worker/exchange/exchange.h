@@ -18,6 +18,31 @@
 
 namespace leeway {
 
+// What one exchange has seen.
+struct ExchangeReport {
+  uint64_t clock = 0;
+  // Largest over the blocks.
+  uint64_t staleness = 0;
+  // Contributions applied to the block that has least of them, as it was answered.
+  uint64_t version = 0;
+  // From the first block's departure to the last one's answer, as far as the worker has noticed it,
+  // and what of it the worker stood still.
+  double exchange_seconds = 0;
+  double wait_seconds = 0;
+};
+
+// Told where one exchange ends and the next begins: they never overlap, though the steps of a clock
+// begin before the last clock's exchange has ended. Called on the thread that runs the exchange.
+class ExchangeListener {
+ public:
+  virtual ~ExchangeListener() = default;
+  // All exchanges before `clock` are complete, and nothing of this one has been sent. An error
+  // keeps it from beginning: Run returns it.
+  virtual absl::Status OnBegin(uint64_t clock) { return absl::OkStatus(); }
+  // Every block has been answered.
+  virtual void OnComplete(const ExchangeReport& report) {}
+};
+
 // What an exchange works with. References outlive it.
 struct ExchangeContext {
   const v1::TrainingJob& job;
@@ -26,6 +51,7 @@ struct ExchangeContext {
   uint32_t rank = 0;
   ParameterClient& client;
   StepRunner& steps;
+  ExchangeListener& listener;
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
 };
 
@@ -36,17 +62,17 @@ struct ClockSpan {
   uint64_t steps = 0;
 };
 
+// What the steps of one clock have seen.
 struct ClockReport {
   // Over all steps and examples.
   double loss_sum = 0;
   uint64_t examples = 0;
-  uint64_t staleness = 0;
-  // Of the weights that were read: contributions applied to the block that has least of them.
-  uint64_t version = 0;
   double learning_rate = 0;
+  // As StepResult's.
   double data_seconds = 0;
   double compute_seconds = 0;
-  double exchange_seconds = 0;
+  double forward_seconds = 0;
+  double backward_seconds = 0;
 };
 
 // One worker's. Not thread-safe.
@@ -54,15 +80,19 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Makes ready to run `clock`: reads the weights as a worker starting it may see them; their version
-  // (as ClockReport's). After LoadState, if there is a state to load.
+  // Makes ready to run `clock`: reads the weights as a worker starting it may see them; their
+  // version (as ExchangeReport's). After LoadState, if there is a state to load.
   virtual absl::StatusOr<uint64_t> Begin(uint64_t clock) = 0;
 
-  // Computes the steps of one clock and exchanges. OUT_OF_RANGE, before anything is sent, for a
-  // loss or values that are not finite, naming worker, clock and tensor; otherwise the client's
-  // errors and the steps'. After an error only SaveState may be called: it gives the state before
-  // the clock.
+  // Computes the steps of one clock, waiting for the weights that they need, and hands its
+  // contribution to the client; its exchange may still be under way then. OUT_OF_RANGE for a loss
+  // or values that are not finite, naming worker, clock and tensor: a bad block is not sent, though
+  // others of the clock may have been. Otherwise the listener's errors, the client's and the
+  // steps'. After an error only SaveState may be called: it gives the state before the clock.
   virtual absl::StatusOr<ClockReport> Run(const ClockSpan& span) = 0;
+
+  // Waits until nothing is under way. The client's errors. Before anything but Run is called.
+  virtual absl::Status Settle() { return absl::OkStatus(); }
 
   // What the servers hold, as last read: what is evaluated.
   virtual std::span<const float> weights() const = 0;

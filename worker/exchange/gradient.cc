@@ -2,27 +2,42 @@
 // number of examples. With one batch this is the textbook's parameter server (Li et al. 2014);
 // Downpour SGD (Dean et al. 2012), SSP (Ho et al. 2013) and synchronous SGD differ from it in
 // consistency only.
+//
+// The exchange hides behind the compute, from the backward pass of one clock to the forward pass of
+// the next:
+//   1. The last batch's backward pass ends a layer (OnFinal). The blocks that no layer below has a
+//      part in are complete: they are checked and sent, while the layers below compute.
+//   2. Run returns when all have been sent. Their answers come in while the next batch is loaded.
+//   3. Its forward pass waits, layer by layer, for the blocks of the layer (BeforeForward).
+//   4. When it is over, so is the exchange (AfterForward), and only then does the next one begin.
+// An answer overwrites a block's weights while the layers below are still in backward: nobody reads
+// them any more. And the next contribution overwrites a block's elements no earlier than the
+// layer's next forward pass, when the block has been answered. So nothing is copied, and what is
+// computed does not depend on when answers come.
 
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "common/buffer.h"
 #include "common/status.h"
 #include "common/update/schedule.h"
 #include "worker/exchange/exchanges.h"
+#include "worker/exchange/final_blocks.h"
+#include "worker/exchange/open_exchange.h"
 #include "worker/exchange/steps.h"
 
 namespace leeway {
 namespace {
 
-class GradientExchange : public Exchange {
+class GradientExchange : public Exchange, private TrainObserver {
  public:
   explicit GradientExchange(const ExchangeContext& context)
       : context_(context),
         schedule_(Schedule::OverClocks(context.job.update(), context.length)),
         weights_(context.schema.total()),
-        contribution_(context.schema.total()) {}
+        contribution_(context.client.MakeVector()),
+        final_(context.client.layout()),
+        open_(context.client, context.now) {}
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     ASSIGN_OR_RETURN(const auto read,
@@ -34,11 +49,20 @@ class GradientExchange : public Exchange {
     ClockReport report;
     report.learning_rate = schedule_.LearningRate(span.clock);
     for (uint64_t i = 0; i < span.steps; ++i) {
-      RETURN_IF_ERROR(AddBatch(span.clock, span.first_step + i, i == 0, report));
+      batch_ = {.clock = span.clock,
+                .first = i == 0,
+                .last = i + 1 == span.steps,
+                .examples_before = report.examples};
+      RETURN_IF_ERROR(AddBatch(span.first_step + i, report));
     }
-    RETURN_IF_ERROR(CheckFinite(context_, span.clock, "the gradient", contribution_.span()));
-    RETURN_IF_ERROR(PushPull(context_, span.clock, contribution_.span(), weights_.span(), report));
     return report;
+  }
+
+  absl::Status Settle() override {
+    if (!open_.under_way()) return absl::OkStatus();
+    RETURN_IF_ERROR(open_.WaitForAll());
+    context_.listener.OnComplete(open_.End());
+    return absl::OkStatus();
   }
 
   std::span<const float> weights() const override { return weights_.span(); }
@@ -47,20 +71,78 @@ class GradientExchange : public Exchange {
   }
 
  private:
+  struct Batch {
+    uint64_t clock = 0;
+    // Of its clock.
+    bool first = false;
+    bool last = false;
+    uint64_t examples_before = 0;
+    // Of the examples so far; known after its forward pass.
+    float share = 0;
+  };
+
+  absl::Status AddBatch(uint64_t step, ClockReport& report) {
+    if (!batch_.first && next_.size() == 0) next_ = FloatBuffer(contribution_.size());
+    FloatBuffer& target = batch_.first ? contribution_ : next_;
+    RETURN_IF_ERROR(
+        RunStep(context_, batch_.clock, step, weights_.span(), target.span(), report, this)
+            .status());
+    if (!batch_.last) {
+      AddShare({0, contribution_.size()});
+    } else if (final_.missing() > 0) {
+      return absl::InternalError(absl::StrCat(Who(context_, batch_.clock), ": ", final_.missing(),
+                                              " blocks never became final"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status BeforeForward(std::span<const ElementRange> elements) override {
+    open_.Poll();
+    return open_.WaitFor(elements);
+  }
+
+  absl::Status AfterForward(double loss_sum, uint64_t examples) override {
+    RETURN_IF_ERROR(CheckLoss(loss_sum));
+    RETURN_IF_ERROR(Settle());
+    const uint64_t all = batch_.examples_before + examples;
+    batch_.share =
+        examples == 0
+            ? 0
+            : static_cast<float>(static_cast<double>(examples) / static_cast<double>(all));
+    if (!batch_.last) return absl::OkStatus();
+    RETURN_IF_ERROR(context_.listener.OnBegin(batch_.clock));
+    final_.Reset();
+    open_.Begin(batch_.clock, all);
+    return absl::OkStatus();
+  }
+
+  absl::Status OnFinal(std::span<const ElementRange> elements) override {
+    if (!batch_.last) return absl::OkStatus();
+    open_.Poll();
+    for (const BlockRange& blocks : final_.Add(elements)) RETURN_IF_ERROR(Send(blocks));
+    return absl::OkStatus();
+  }
+
+  absl::Status Send(const BlockRange& blocks) {
+    const BlockLayout& layout = context_.client.layout();
+    const uint64_t first = layout.Range(blocks.first).offset;
+    const ElementRange range{first, layout.Range(blocks.first + blocks.count - 1).end() - first};
+    AddShare(range);
+    RETURN_IF_ERROR(CheckFinite(context_.schema, "the gradient", range.offset,
+                                contribution_.span().subspan(range.offset, range.count)));
+    open_.Send(blocks, contribution_.span(), weights_.span());
+    return absl::OkStatus();
+  }
+
   // The first batch writes the contribution; a later one moves it towards its own gradient by its
   // share of the examples so far, which keeps the weighted mean.
-  absl::Status AddBatch(uint64_t clock, uint64_t step, bool first, ClockReport& report) {
-    if (!first && next_.size() == 0) next_ = FloatBuffer(contribution_.size());
-    FloatBuffer& target = first ? contribution_ : next_;
-    ASSIGN_OR_RETURN(const StepResult result,
-                     RunStep(context_, clock, step, weights_.span(), target.span(), report));
-    if (first || result.examples == 0) return absl::OkStatus();
-    const auto share = static_cast<float>(static_cast<double>(result.examples) /
-                                          static_cast<double>(report.examples));
+  void AddShare(const ElementRange& range) {
+    if (batch_.first || batch_.share == 0) return;
+    const float share = batch_.share;
     float* mean = contribution_.data();
     const float* gradient = next_.data();
-    for (size_t i = 0; i < contribution_.size(); ++i) mean[i] += share * (gradient[i] - mean[i]);
-    return absl::OkStatus();
+    for (uint64_t i = range.offset; i < range.end(); ++i)
+      mean[i] += share * (gradient[i] - mean[i]);
   }
 
   const ExchangeContext context_;
@@ -69,6 +151,12 @@ class GradientExchange : public Exchange {
   FloatBuffer contribution_;
   // Of a second batch; empty until there is one.
   FloatBuffer next_;
+
+  // Of the step in progress.
+  Batch batch_;
+  FinalBlocks final_;
+  // Of the latest clock.
+  OpenExchange open_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/payload.h"
 #include "common/status.h"
+#include "worker/exchange/open_exchange.h"
 
 namespace leeway {
 namespace {
@@ -23,47 +24,52 @@ std::string NameOf(const v1::ModelSchema& schema, uint64_t element) {
   return absl::StrCat(found->name(), "[", element - found->offset(), "]");
 }
 
+}  // namespace
+
 std::string Who(const ExchangeContext& context, uint64_t clock) {
   return absl::StrCat("worker ", context.rank, ", clock ", clock);
 }
 
-}  // namespace
+absl::Status CheckLoss(double loss_sum) {
+  if (std::isfinite(loss_sum)) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat("the loss is ", loss_sum, kAdvice));
+}
 
 absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t clock, uint64_t step,
                                    std::span<const float> weights, std::span<float> contribution,
-                                   ClockReport& report) {
-  auto result = context.steps.Run(step, weights, contribution);
-  if (!result.ok()) return Annotate(result.status(), Who(context, clock));
-  if (!std::isfinite(result->loss_sum)) {
-    return absl::OutOfRangeError(absl::StrCat(Who(context, clock), ", step ", step,
-                                              ": the loss is ", result->loss_sum, kAdvice));
-  }
+                                   ClockReport& report, TrainObserver* observer) {
+  TrainObserver none;
+  auto result = context.steps.Run(step, weights, contribution, observer ? *observer : none);
+  const absl::Status status = result.ok() ? CheckLoss(result->loss_sum) : result.status();
+  RETURN_IF_ERROR(Annotate(status, absl::StrCat(Who(context, clock), ", step ", step)));
   report.loss_sum += result->loss_sum;
   report.examples += result->examples;
   report.data_seconds += result->data_seconds;
   report.compute_seconds += result->compute_seconds;
+  report.forward_seconds += result->forward_seconds;
+  report.backward_seconds += result->backward_seconds;
   return result;
 }
 
-absl::Status CheckFinite(const ExchangeContext& context, uint64_t clock, const char* what,
+absl::Status CheckFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
                          std::span<const float> values) {
   const size_t bad = FloatPayload::Of(values).FirstNonFinite();
   if (bad == values.size()) return absl::OkStatus();
-  return absl::OutOfRangeError(absl::StrCat(Who(context, clock), ": ", what, " of ",
-                                            NameOf(context.schema, bad), " is ", values[bad],
-                                            kAdvice));
+  return absl::OutOfRangeError(
+      absl::StrCat(what, " of ", NameOf(schema, first + bad), " is ", values[bad], kAdvice));
 }
 
-absl::Status PushPull(const ExchangeContext& context, uint64_t clock,
-                      std::span<const float> contribution, std::span<float> weights,
-                      ClockReport& report) {
-  const Time began = context.now();
-  const auto result =
-      context.client.Wait(context.client.PushPull(clock, report.examples, contribution, weights));
-  RETURN_IF_ERROR(result.status());
-  report.exchange_seconds = Seconds(context.now() - began);
-  report.staleness = result->staleness;
-  report.version = result->version;
+absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_t examples,
+                         const char* what, std::span<const float> contribution,
+                         std::span<float> weights) {
+  RETURN_IF_ERROR(
+      Annotate(CheckFinite(context.schema, what, 0, contribution), Who(context, clock)));
+  RETURN_IF_ERROR(context.listener.OnBegin(clock));
+  OpenExchange exchange(context.client, context.now);
+  exchange.Begin(clock, examples);
+  exchange.Send(context.client.AllBlocks(), contribution, weights);
+  RETURN_IF_ERROR(exchange.WaitForAll());
+  context.listener.OnComplete(exchange.End());
   return absl::OkStatus();
 }
 

@@ -3,25 +3,32 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "worker/exchange/exchange.h"
 
 namespace leeway {
 
+// "worker 2, clock 17".
+std::string Who(const ExchangeContext& context, uint64_t clock);
+
 // Runs a step and adds it to the report. OUT_OF_RANGE if the loss is not finite.
 absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t clock, uint64_t step,
                                    std::span<const float> weights, std::span<float> contribution,
-                                   ClockReport& report);
+                                   ClockReport& report, TrainObserver* observer = nullptr);
 
-// OUT_OF_RANGE, naming worker, clock and tensor, if some of `values`, which are `what`, are not
-// finite.
-absl::Status CheckFinite(const ExchangeContext& context, uint64_t clock, const char* what,
+// OUT_OF_RANGE if it is not finite.
+absl::Status CheckLoss(double loss_sum);
+
+// OUT_OF_RANGE, naming the tensor, if some of `values`, which are `what` from element `first` on,
+// are not finite.
+absl::Status CheckFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
                          std::span<const float> values);
 
-// PushPull, timed: fills in the report's staleness and exchange_seconds.
-absl::Status PushPull(const ExchangeContext& context, uint64_t clock,
-                      std::span<const float> contribution, std::span<float> weights,
-                      ClockReport& report);
+// The exchange of a whole clock at once: checks `contribution`, which is `what`, and waits.
+absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_t examples,
+                         const char* what, std::span<const float> contribution,
+                         std::span<float> weights);
 
 }  // namespace leeway

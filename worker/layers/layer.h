@@ -52,7 +52,8 @@ struct Pass {
   // The layer's place in the model.
   uint32_t layer = 0;
   // In the order of Layer::tensors(). Contributions only when training: written whole, by Backward
-  // for trained tensors and by Forward for averaged ones.
+  // for trained tensors and by Forward for averaged ones, whose weights Backward does not read:
+  // they may be on their way to the servers by then, and the answer on its way back.
   std::span<const float* const> weights;
   std::span<float* const> contributions;
   // Layer::saved() floats that live from Forward to Backward, and Layer::scratch() that live within

@@ -77,6 +77,7 @@ absl::Status Model::AddLayers(const v1::Model& config, ImageShape shape) {
 
 absl::Status Model::PlaceTensors() {
   tensors_.resize(layers_.size());
+  ranges_.resize(layers_.size());
   first_trained_ = layers_.size();
   uint64_t offset = 0;
   for (const bool trained : {true, false}) {
@@ -88,6 +89,9 @@ absl::Status Model::PlaceTensors() {
         if (tensor.plan.trained != trained) continue;
         if (trained) first_trained_ = std::min(first_trained_, i);
         tensor.offset = offset;
+        const ElementRange range{offset, tensor.plan.elements()};
+        ranges_[i].all.push_back(range);
+        (trained ? ranges_[i].trained : averaged_).push_back(range);
         v1::TensorSpec* spec = schema_.add_tensors();
         spec->set_name(absl::StrCat(names_[i], "/", tensor.plan.name));
         for (const uint64_t side : tensor.plan.shape) spec->add_shape(side);

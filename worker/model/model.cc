@@ -101,8 +101,10 @@ const float* Model::InputOf(size_t layer, const Examples& examples) const {
   return output == nullptr ? examples.features : output;
 }
 
-const float* Model::Forward(const Examples& examples, bool training, const Draw& draw) {
+absl::StatusOr<const float*> Model::Forward(const Examples& examples, bool training,
+                                            const Draw& draw, TrainObserver& observer) {
   for (size_t i = 0; i < layers_.size(); ++i) {
+    if (!ranges_[i].all.empty()) RETURN_IF_ERROR(observer.BeforeForward(ranges_[i].all));
     if (layers_[i]->placement() == Placement::kView) continue;
     layers_[i]->Forward(PassOf(i, examples.count, training, draw), InputOf(i, examples),
                         workspace_->layer(i).output);
@@ -110,7 +112,7 @@ const float* Model::Forward(const Examples& examples, bool training, const Draw&
   return InputOf(layers_.size(), examples);
 }
 
-void Model::Backward(const Examples& examples, const Draw& draw) {
+absl::Status Model::Backward(const Examples& examples, const Draw& draw, TrainObserver& observer) {
   int current = 0;
   for (size_t i = layers_.size(); i-- > first_trained_;) {
     if (layers_[i]->placement() == Placement::kView) continue;
@@ -120,31 +122,66 @@ void Model::Backward(const Examples& examples, const Draw& draw) {
     float* dx = i == first_trained_ ? nullptr : workspace_->gradient(current);
     layers_[i]->Backward(PassOf(i, examples.count, true, draw), InputOf(i, examples),
                          buffers.output, dy, dx);
+    if (!ranges_[i].trained.empty()) RETURN_IF_ERROR(observer.OnFinal(ranges_[i].trained));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> Model::RunBatch(const Batch& batch, const Draw& draw,
+                                       TrainObserver& observer) {
+  const Examples examples = ToDevice(batch, 0, batch.size);
+  ASSIGN_OR_RETURN(const float* scores, Forward(examples, true, draw, observer));
+  const LossSum loss = loss_->Compute(backend_, batch.size, layers_.back()->output().channels,
+                                      scores, examples.labels, workspace_->gradient(0));
+  RETURN_IF_ERROR(observer.AfterForward(loss.loss, batch.size));
+  if (!averaged_.empty()) RETURN_IF_ERROR(observer.OnFinal(averaged_));
+  RETURN_IF_ERROR(Backward(examples, draw, observer));
+  return loss.loss;
+}
+
+absl::StatusOr<double> Model::TrainOnDevice(const Batch& batch, std::span<const float> weights,
+                                            const Draw& draw, std::span<float> contribution,
+                                            TrainObserver& observer) {
+  const ElementRange all[] = {{0, schema_.total()}};
+  RETURN_IF_ERROR(observer.BeforeForward(all));
+  SetWeights(weights);
+  SetContribution(workspace_->contribution());
+  TrainObserver none;
+  ASSIGN_OR_RETURN(const double loss, RunBatch(batch, draw, none));
+  RETURN_IF_ERROR(observer.AfterForward(loss, batch.size));
+  backend_.CopyToHost(workspace_->contribution(), contribution);
+  RETURN_IF_ERROR(observer.OnFinal(all));
+  return loss;
+}
+
+absl::StatusOr<double> Model::TrainOnNothing(std::span<float> contribution,
+                                             TrainObserver& observer) {
+  const ElementRange all[] = {{0, schema_.total()}};
+  RETURN_IF_ERROR(observer.BeforeForward(all));
+  std::fill(contribution.begin(), contribution.end(), 0.0f);
+  RETURN_IF_ERROR(observer.AfterForward(0, 0));
+  RETURN_IF_ERROR(observer.OnFinal(all));
+  return 0.0;
 }
 
 absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> weights,
-                                    const Draw& draw, std::span<float> contribution) {
+                                    const Draw& draw, std::span<float> contribution,
+                                    TrainObserver* observer) {
   RETURN_IF_ERROR(Check(batch, weights.size()));
   if (contribution.size() != schema_.total()) {
     return absl::InvalidArgumentError(absl::StrCat("a contribution has ", schema_.total(),
                                                    " elements, not ", contribution.size()));
   }
-  if (batch.size == 0) {
-    std::fill(contribution.begin(), contribution.end(), 0.0f);
-    return 0.0;
-  }
+  TrainObserver none;
+  TrainObserver& told = observer == nullptr ? none : *observer;
+  if (batch.size == 0) return TrainOnNothing(contribution, told);
   RETURN_IF_ERROR(Prepare(batch.size));
-  const bool shared = backend_.shares_host_memory();
+  if (!backend_.shares_host_memory()) {
+    return TrainOnDevice(batch, weights, draw, contribution, told);
+  }
   SetWeights(weights);
-  SetContribution(shared ? contribution.data() : workspace_->contribution());
-  const Examples examples = ToDevice(batch, 0, batch.size);
-  const float* scores = Forward(examples, true, draw);
-  const LossSum loss = loss_->Compute(backend_, batch.size, layers_.back()->output().channels,
-                                      scores, examples.labels, workspace_->gradient(0));
-  Backward(examples, draw);
-  if (!shared) backend_.CopyToHost(workspace_->contribution(), contribution);
-  return loss.loss;
+  SetContribution(contribution.data());
+  return RunBatch(batch, draw, told);
 }
 
 absl::StatusOr<Model::Evaluation> Model::Evaluate(const Batch& batch,
@@ -154,10 +191,11 @@ absl::StatusOr<Model::Evaluation> Model::Evaluate(const Batch& batch,
   if (batch.size == 0) return evaluation;
   RETURN_IF_ERROR(Prepare(std::min(batch.size, kEvaluateExamples)));
   SetWeights(weights);
+  TrainObserver none;
   for (size_t begin = 0; begin < batch.size; begin += kEvaluateExamples) {
     const Examples examples =
         ToDevice(batch, begin, std::min(batch.size, begin + kEvaluateExamples));
-    const float* scores = Forward(examples, false, {});
+    ASSIGN_OR_RETURN(const float* scores, Forward(examples, false, {}, none));
     const LossSum loss = loss_->Compute(backend_, examples.count, layers_.back()->output().channels,
                                         scores, examples.labels, nullptr);
     evaluation.loss_sum += loss.loss;

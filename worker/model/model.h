@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/blocks.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/compute/backend.h"
@@ -19,6 +20,7 @@
 #include "worker/data/shape.h"
 #include "worker/layers/layer.h"
 #include "worker/model/loss.h"
+#include "worker/model/train_observer.h"
 #include "worker/model/workspace.h"
 
 namespace leeway {
@@ -58,8 +60,11 @@ class Model {
   // loss, for averaged ones the running statistic minus its new value. An empty batch gives 0 and
   // zeros. A loss or gradient that is not finite is returned as it is. INVALID_ARGUMENT for labels
   // or sizes that do not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as it was.
+  //
+  // The observer is told layer by layer where the device works in the host's memory, else of all
+  // elements at once; it changes no bit of what is computed. Its error is returned as it is.
   absl::StatusOr<double> Train(const Batch& batch, std::span<const float> weights, const Draw& draw,
-                               std::span<float> contribution);
+                               std::span<float> contribution, TrainObserver* observer = nullptr);
 
   // Forward only: by running statistics and without dropout. Errors as for Train.
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, std::span<const float> weights);
@@ -69,6 +74,11 @@ class Model {
   struct Placed {
     TensorPlan plan;
     size_t offset = 0;
+  };
+  // Where a layer's tensors lie.
+  struct LayerRanges {
+    std::vector<ElementRange> all;
+    std::vector<ElementRange> trained;
   };
   // Examples on the device.
   struct Examples {
@@ -92,9 +102,16 @@ class Model {
   Pass PassOf(size_t layer, size_t batch, bool training, const Draw& draw);
   const float* InputOf(size_t layer, const Examples& examples) const;
   // The scores.
-  const float* Forward(const Examples& examples, bool training, const Draw& draw);
+  absl::StatusOr<const float*> Forward(const Examples& examples, bool training, const Draw& draw,
+                                       TrainObserver& observer);
   // From the scores' gradient, in the workspace's gradient(0).
-  void Backward(const Examples& examples, const Draw& draw);
+  absl::Status Backward(const Examples& examples, const Draw& draw, TrainObserver& observer);
+  // The whole batch, all in device memory; the sum of the losses.
+  absl::StatusOr<double> RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer);
+  absl::StatusOr<double> TrainOnDevice(const Batch& batch, std::span<const float> weights,
+                                       const Draw& draw, std::span<float> contribution,
+                                       TrainObserver& observer);
+  absl::StatusOr<double> TrainOnNothing(std::span<float> contribution, TrainObserver& observer);
 
   // Constant after Build.
   Backend& backend_;
@@ -103,6 +120,9 @@ class Model {
   std::vector<std::string> names_;
   // By layer.
   std::vector<std::vector<Placed>> tensors_;
+  std::vector<LayerRanges> ranges_;
+  // Of all layers' averaged tensors.
+  std::vector<ElementRange> averaged_;
   size_t first_trained_ = 0;
   v1::ModelSchema schema_;
   Flops flops_;

@@ -30,6 +30,17 @@ double Real(const Json& json, const char* key) {
   return found->get<double>();
 }
 
+// Without wait_seconds the log is of a time when workers stood still for the whole exchange.
+StepTimes TimesOf(const Json& json) {
+  const double exchange = json.value("exchange_seconds", 0.0);
+  return {.data = json.value("data_seconds", 0.0),
+          .compute = json.value("compute_seconds", 0.0),
+          .forward = json.value("forward_seconds", 0.0),
+          .backward = json.value("backward_seconds", 0.0),
+          .exchange = exchange,
+          .wait = json.value("wait_seconds", exchange)};
+}
+
 RunHistory::Step StepOf(const Json& json) {
   RunHistory::Step step;
   step.rank = json.value("rank", 0u);
@@ -39,9 +50,7 @@ RunHistory::Step StepOf(const Json& json) {
   step.examples = json.value("examples", uint64_t{0});
   step.train_loss = Real(json, "train_loss");
   step.staleness = json.value("staleness", uint64_t{0});
-  step.data_seconds = json.value("data_seconds", 0.0);
-  step.compute_seconds = json.value("compute_seconds", 0.0);
-  step.exchange_seconds = json.value("exchange_seconds", 0.0);
+  step.times = TimesOf(json);
   return step;
 }
 
@@ -174,6 +183,21 @@ class Builder {
 
 }  // namespace
 
+std::optional<double> StepTimes::hidden() const {
+  if (exchange <= 0) return std::nullopt;
+  return std::clamp(1 - wait / exchange, 0.0, 1.0);
+}
+
+StepTimes& StepTimes::operator+=(const StepTimes& more) {
+  data += more.data;
+  compute += more.compute;
+  forward += more.forward;
+  backward += more.backward;
+  exchange += more.exchange;
+  wait += more.wait;
+  return *this;
+}
+
 absl::StatusOr<RunHistory> ParseHistory(const std::string& text, const std::string& file) {
   Builder builder;
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
@@ -206,9 +230,7 @@ std::map<uint32_t, WorkerTotals> SumByWorker(const RunHistory& history) {
     worker.examples += step.examples;
     worker.clock = std::max(worker.clock, step.clock);
     worker.staleness = std::max(worker.staleness, step.staleness);
-    worker.data_seconds += step.data_seconds;
-    worker.compute_seconds += step.compute_seconds;
-    worker.exchange_seconds += step.exchange_seconds;
+    worker.times += step.times;
   }
   return totals;
 }

@@ -2,6 +2,7 @@
 // resumed run did again counts once.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,6 +12,24 @@
 #include "absl/status/statusor.h"
 
 namespace leeway {
+
+// Where a worker's time went, in seconds.
+struct StepTimes {
+  double data = 0;
+  // With forward and backward; what is in neither is emulated slowness.
+  double compute = 0;
+  double forward = 0;
+  double backward = 0;
+  // While an exchange was under way, and what of it the worker stood still.
+  double exchange = 0;
+  double wait = 0;
+
+  double total() const { return data + compute + wait; }
+  double other() const { return std::max(0.0, compute - forward - backward); }
+  // The share of the exchange that the compute hid, 0..1; absent if there was none.
+  std::optional<double> hidden() const;
+  StepTimes& operator+=(const StepTimes& more);
+};
 
 struct RunHistory {
   // Some clocks of one worker (v1::StepMetrics).
@@ -23,9 +42,7 @@ struct RunHistory {
     // NaN if the log has none.
     double train_loss = 0;
     uint64_t staleness = 0;
-    double data_seconds = 0;
-    double compute_seconds = 0;
-    double exchange_seconds = 0;
+    StepTimes times = {};
   };
   struct Evaluation {
     uint64_t clock = 0;
@@ -58,11 +75,7 @@ struct WorkerTotals {
   uint64_t examples = 0;
   uint64_t clock = 0;
   uint64_t staleness = 0;
-  double data_seconds = 0;
-  double compute_seconds = 0;
-  double exchange_seconds = 0;
-
-  double seconds() const { return data_seconds + compute_seconds + exchange_seconds; }
+  StepTimes times;
 };
 
 // Reads the log. A last line that a crash cut short is passed over; anything else that is not an

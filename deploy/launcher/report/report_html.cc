@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -66,17 +67,33 @@ std::string Tiles(const RunSummary& summary) {
   return html + "</section>\n";
 }
 
-std::string TimeBar(const WorkerTotals& worker) {
-  const double all = std::max(worker.seconds(), 1e-9);
+std::string TimeBar(const StepTimes& times) {
+  const double all = std::max(times.total(), 1e-9);
   std::string html = "<td><div class=\"bar\">";
   const auto part = [&](const char* name, double seconds) {
     absl::StrAppendFormat(&html, "<i class=\"%s\" style=\"width:%.1f%%\" title=\"%s %.1f %%\"></i>",
                           name, 100 * seconds / all, name, 100 * seconds / all);
   };
-  part("data", worker.data_seconds);
-  part("compute", worker.compute_seconds);
-  part("exchange", worker.exchange_seconds);
+  part("data", times.data);
+  part("forward", times.forward);
+  part("backward", times.backward);
+  part("other", times.other());
+  part("wait", times.wait);
   return html + "</div></td>";
+}
+
+std::string WorkerRow(uint32_t rank, const WorkerTotals& worker, uint32_t restarts) {
+  const double seconds = worker.times.total();
+  const auto rate = static_cast<uint64_t>(static_cast<double>(worker.examples) / seconds);
+  const double milliseconds = 1000 * seconds / static_cast<double>(worker.steps);
+  const std::optional<double> hidden = worker.times.hidden();
+  return absl::StrCat("<tr>", Cell(std::to_string(rank)), Cell(Thousands(worker.clock)),
+                      Cell(Thousands(worker.steps)), Cell(Thousands(worker.examples)),
+                      Cell(seconds > 0 ? Thousands(rate) : "-"),
+                      Cell(std::to_string(worker.staleness)), Cell(std::to_string(restarts)),
+                      Cell(worker.steps > 0 ? Fixed(milliseconds, 2) : "-"),
+                      Cell(hidden.has_value() ? Fixed(100 * *hidden, 0) + " %" : "-"),
+                      TimeBar(worker.times), "</tr>\n");
 }
 
 std::string Workers(const ReportInput& input) {
@@ -84,25 +101,21 @@ std::string Workers(const ReportInput& input) {
       "<section "
       "class=\"card\"><h2>Workers</h2><table>\n<tr><th>rank</th><th>clock</th><th>steps</th>"
       "<th>examples</th><th>samples/s</th><th>staleness</th><th>restarts</th>"
-      "<th class=\"left\">where the time went</th></tr>\n";
+      "<th>ms a step</th><th>hidden</th>"
+      "<th class=\"left\">where a step's time goes</th></tr>\n";
+  bool other = false;
   for (const auto& [rank, worker] : SumByWorker(input.history)) {
     const auto& restarts = input.summary.worker_restarts;
-    const double seconds = worker.seconds();
-    absl::StrAppend(
-        &html, "<tr>", Cell(std::to_string(rank)), Cell(Thousands(worker.clock)),
-        Cell(Thousands(worker.steps)), Cell(Thousands(worker.examples)),
-        Cell(seconds > 0
-                 ? Thousands(static_cast<uint64_t>(static_cast<double>(worker.examples) / seconds))
-                 : "-"),
-        Cell(std::to_string(worker.staleness)),
-        Cell(std::to_string(rank < restarts.size() ? restarts[rank] : 0)), TimeBar(worker),
-        "</tr>\n");
+    html += WorkerRow(rank, worker, rank < restarts.size() ? restarts[rank] : 0);
+    other |= worker.times.other() > 0.001 * worker.times.total();
   }
+  html +=
+      "</table><p class=\"note\"><span class=\"key data\"></span>reading data"
+      "<span class=\"key forward\"></span>forward<span class=\"key backward\"></span>backward";
+  if (other) html += "<span class=\"key other\"></span>other compute, emulated slowness";
   return html +
-         "</table><p class=\"note\"><span class=\"key data\"></span>reading data"
-         "<span class=\"key compute\"></span>forward and backward"
-         "<span class=\"key exchange\"></span>exchange with the servers, waiting "
-         "included</p></section>\n";
+         "<span class=\"key wait\"></span>waiting for the servers<br>hidden: the share of the "
+         "exchanges' time in which the worker went on computing</p></section>\n";
 }
 
 std::string Checkpoints(const ReportInput& input) {

@@ -5,9 +5,9 @@ namespace leeway {
 
 inline constexpr char kReportStyle[] = R"css(
 :root{color-scheme:light dark;--ink:#1f2933;--dim:#697586;--line:#e4e7eb;--page:#f5f6f8;--card:#fff;
---data:#b197fc;--compute:#2563eb;--exchange:#f59f00;--good:#087f5b;--warn:#b45309;--bad:#c92a2a}
+--data:#b197fc;--forward:#60a5fa;--backward:#2563eb;--other:#94a3b8;--wait:#f59f00;--good:#087f5b;--warn:#b45309;--bad:#c92a2a}
 @media (prefers-color-scheme:dark){:root{--ink:#e6e9ee;--dim:#98a2b3;--line:#2d3540;--page:#0d1117;--card:#15191f;
---data:#9775fa;--compute:#6ea8fe;--exchange:#fcc419;--good:#38d9a9;--warn:#ffa94d;--bad:#ff8787}}
+--data:#9775fa;--forward:#93c5fd;--backward:#3b82f6;--other:#64748b;--wait:#fcc419;--good:#38d9a9;--warn:#ffa94d;--bad:#ff8787}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 main{max-width:1000px;margin:0 auto;padding:32px 20px 64px}
@@ -31,7 +31,8 @@ tr:last-child td{border-bottom:0}
 th:first-child,td:first-child{padding-left:0}
 .left{text-align:left}.when{color:var(--dim)}.wide{width:100%}.left.when,.left.when+td{white-space:nowrap;vertical-align:top}
 .bar{display:flex;height:12px;min-width:180px;border-radius:6px;overflow:hidden;background:var(--line)}
-.bar i{display:block}.data{background:var(--data)}.compute{background:var(--compute)}.exchange{background:var(--exchange)}
+.bar i{display:block}.data{background:var(--data)}.forward{background:var(--forward)}
+.backward{background:var(--backward)}.other{background:var(--other)}.wait{background:var(--wait)}
 .key{display:inline-block;width:10px;height:10px;border-radius:3px;margin:0 5px 0 14px}
 .note{color:var(--dim);font-size:13px;margin:10px 0 0}
 .scroll{max-height:320px;overflow-y:auto}

@@ -24,6 +24,27 @@ std::optional<T> Optional(const Json& json, const char* key) {
   return json.at(key).get<T>();
 }
 
+Json TimesJson(uint32_t rank, const StepTimes& times) {
+  return {{"rank", rank},
+          {"data_seconds", Number(times.data)},
+          {"compute_seconds", Number(times.compute)},
+          {"forward_seconds", Number(times.forward)},
+          {"backward_seconds", Number(times.backward)},
+          {"exchange_seconds", Number(times.exchange)},
+          {"wait_seconds", Number(times.wait)},
+          {"hidden_share", Number(times.hidden())}};
+}
+
+StepTimes TimesFrom(const Json& json) {
+  const auto seconds = [&](const char* key) { return Optional<double>(json, key).value_or(0); };
+  return {.data = seconds("data_seconds"),
+          .compute = seconds("compute_seconds"),
+          .forward = seconds("forward_seconds"),
+          .backward = seconds("backward_seconds"),
+          .exchange = seconds("exchange_seconds"),
+          .wait = seconds("wait_seconds")};
+}
+
 RunSummary FromJson(const Json& json) {
   RunSummary summary;
   summary.name = json.value("name", "");
@@ -42,6 +63,11 @@ RunSummary FromJson(const Json& json) {
   summary.max_staleness = json.value("max_staleness", uint64_t{0});
   summary.weights_sha256 = Optional<std::string>(json, "weights_sha256").value_or("");
   summary.worker_restarts = json.value("worker_restarts", std::vector<uint32_t>{});
+  if (json.contains("worker_times")) {
+    for (const Json& times : json.at("worker_times")) {
+      summary.worker_times[times.at("rank").get<uint32_t>()] = TimesFrom(times);
+    }
+  }
   return summary;
 }
 
@@ -56,6 +82,7 @@ void AddHistory(const RunHistory& history, RunSummary& summary) {
     summary.steps += step.steps;
     summary.examples += step.examples;
     summary.max_staleness = std::max(summary.max_staleness, step.staleness);
+    summary.worker_times[step.rank] += step.times;
   }
   summary.seconds = history.seconds;
   if (history.seconds > 0) {
@@ -82,6 +109,10 @@ std::string SummaryJson(const RunSummary& summary) {
   json["weights_sha256"] = summary.weights_sha256.empty() ? Json() : Json(summary.weights_sha256);
   json["restarts"] = summary.restarts();
   json["worker_restarts"] = summary.worker_restarts;
+  json["worker_times"] = Json::array();
+  for (const auto& [rank, times] : summary.worker_times) {
+    json["worker_times"].push_back(TimesJson(rank, times));
+  }
   // A log's last lines may hold bytes that are no UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

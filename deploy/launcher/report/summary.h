@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,11 +36,14 @@ struct RunSummary {
   std::string weights_sha256;
   // By rank, over all starts of the run.
   std::vector<uint32_t> worker_restarts;
+  // Where each rank's time went, over all its steps.
+  std::map<uint32_t, StepTimes> worker_times;
 
   uint32_t restarts() const;
 };
 
-// Fills in what the metrics know: steps, examples, seconds, samples_per_second, max_staleness.
+// Fills in what the metrics know: steps, examples, seconds, samples_per_second, max_staleness,
+// worker_times.
 void AddHistory(const RunHistory& history, RunSummary& summary);
 
 std::string SummaryJson(const RunSummary& summary);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "server/coordinator/metrics_log.h"
+#include "server/coordinator/progress.h"
 #include "server/coordinator/run_folder_sink.h"
 #include "server/coordinator/schema.h"
 #include "tests/catch.h"
@@ -56,6 +57,10 @@ TEST_CASE("a line of metrics.jsonl is one JSON object") {
   CHECK(step["clock"] == 7);
   CHECK(step["time"] == 1.5);
   CHECK(step["train_loss"].is_null());
+  for (const char* key : {"data_seconds", "compute_seconds", "forward_seconds", "backward_seconds",
+                          "exchange_seconds", "wait_seconds"}) {
+    CHECK(step.contains(key));
+  }
 
   v1::EvaluationMetrics evaluation;
   CHECK_FALSE(nlohmann::json::parse(MetricsLine(EvaluationRecord{0, evaluation}, 0))
@@ -69,6 +74,23 @@ TEST_CASE("a line of metrics.jsonl is one JSON object") {
   CHECK_THAT(line, !Contains("\n"));
   CHECK(nlohmann::json::parse(line)["rank"] == 1);
   CHECK_FALSE(nlohmann::json::parse(line).contains("clock"));
+}
+
+TEST_CASE("a worker's status says where its latest steps went") {
+  RankProgress progress;
+  v1::WorkerStatus status;
+  progress.Fill(Time{}, status);
+  CHECK(!status.has_hidden_share());
+  v1::StepMetrics metrics;
+  metrics.set_clock(1);
+  metrics.set_data_seconds(1);
+  metrics.set_compute_seconds(5);
+  metrics.set_exchange_seconds(8);
+  metrics.set_wait_seconds(2);
+  REQUIRE(progress.Record(metrics, Time{}));
+  progress.Fill(Time{}, status);
+  CHECK(status.wait_share() == Approx(0.25));
+  CHECK(status.hidden_share() == Approx(0.75));
 }
 
 TEST_CASE(

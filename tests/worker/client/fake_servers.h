@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -14,14 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/proto_buffer_reader.h>
-#include <grpcpp/support/slice.h>
-
 #include "common/blocks.h"
 #include "common/mutex.h"
-#include "common/wire.h"
 #include "leeway/v1/parameter_server.pb.h"
+#include "worker/client/operations.h"
 #include "worker/client/transport.h"
 
 namespace leeway::testing {
@@ -76,9 +73,8 @@ class FakeModel {
   }
 
   // Carries a request out.
-  std::pair<absl::Status, grpc::ByteBuffer> Answer(uint32_t server, const std::string& method,
-                                                   const grpc::ByteBuffer& bytes) {
-    FakeRequest request = Decode(server, method, bytes);
+  std::pair<absl::Status, TransportReply> Answer(uint32_t server, const TransportRequest& sent) {
+    FakeRequest request = Decode(server, sent);
     {
       MutexLock lock(mutex_);
       request.number = requests_.size();
@@ -93,43 +89,26 @@ class FakeModel {
   }
 
  private:
-  static grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message) {
-    const grpc::Slice slice(message.SerializeAsString());
-    return grpc::ByteBuffer(&slice, 1);
-  }
-  template <typename Message>
-  static void Parse(const grpc::ByteBuffer& bytes, Message& message) {
-    grpc::ByteBuffer copy(bytes);
-    grpc::ProtoBufferReader reader(&copy);
-    message.ParseFromZeroCopyStream(&reader);
-  }
-
-  FakeRequest Decode(uint32_t server, const std::string& method, const grpc::ByteBuffer& bytes) {
+  static FakeRequest Decode(uint32_t server, const TransportRequest& sent) {
     FakeRequest request;
     request.server = server;
-    request.method = method.substr(method.rfind('/') + 1);
-    if (request.method == "Pull") {
-      v1::PullRequest pull;
-      Parse(bytes, pull);
-      request.header = pull.header();
-      request.latest = pull.latest();
-    } else if (request.method != "Attach") {
-      const auto payload = DecodePush(bytes, request.header);
-      if (payload.ok()) {
-        request.values.resize(payload->size());
-        payload->CopyTo(request.values);
-      }
+    request.method = MethodName(sent.kind);
+    request.header = sent.header;
+    request.latest = sent.latest;
+    request.values.resize(sent.payload.size() / sizeof(float));
+    if (!sent.payload.empty()) {
+      std::memcpy(request.values.data(), sent.payload.data(), sent.payload.size());
     }
     return request;
   }
 
-  grpc::ByteBuffer Reply(const FakeRequest& request) REQUIRES(mutex_) {
+  TransportReply Reply(const FakeRequest& request) REQUIRES(mutex_) {
+    TransportReply reply;
     if (request.method == "Attach") {
-      v1::AttachReply reply;
       const bool none = servers_without_blocks.contains(request.server);
-      reply.set_clock(none ? std::numeric_limits<uint64_t>::max() : attach_clock.load());
-      reply.set_needs_initialize(!none && needs_initialize);
-      return Serialize(reply);
+      reply.attach.set_clock(none ? std::numeric_limits<uint64_t>::max() : attach_clock.load());
+      reply.attach.set_needs_initialize(!none && needs_initialize);
+      return reply;
     }
     const ElementRange range = layout_.Range(request.header.block());
     const auto first = weights_.begin() + static_cast<ptrdiff_t>(range.offset);
@@ -145,16 +124,16 @@ class FakeModel {
             elastic_ ? alpha_ * (request.values[i] - before[i]) : -request.values[i];
       }
     }
-    if (request.method == "Push" || request.method == "Initialize")
-      return Serialize(v1::PushReply());
-    v1::VersionHeader header;
-    header.set_block(request.header.block());
-    header.set_staleness(staleness);
-    header.set_version(request.header.clock() + 1);
+    if (request.method == "Push" || request.method == "Initialize") return reply;
+    reply.version.set_block(request.header.block());
+    reply.version.set_staleness(staleness);
+    reply.version.set_version(request.header.clock() + 1);
     auto values = std::make_shared<std::vector<float>>(
         elastic_ && push ? before
                          : std::vector<float>(first, first + static_cast<ptrdiff_t>(range.count)));
-    return EncodePullReply(header, *values, values);
+    const std::span<const float> span(*values);
+    reply.payload = FloatPayload::Of(span, std::move(values));
+    return reply;
   }
 
   const BlockLayout layout_;
@@ -174,12 +153,12 @@ class FakeTransport : public Transport {
       : model_(std::move(model)), thread_([this] { Loop(); }) {}
   ~FakeTransport() override { Close(); }
 
-  void CallUnary(uint32_t server, const std::string& method, const grpc::ByteBuffer& request,
-                 Duration timeout, Done done) override {
-    Post([this, server, method, request, done = std::move(done)] {
-      if (cancelled()) return done(absl::CancelledError("cancelled"), {});
-      auto [status, reply] = model_->Answer(server, method, request);
-      done(status, reply);
+  void Call(uint32_t server, const TransportRequest& request, Duration timeout,
+            std::shared_ptr<TransportCall> call) override {
+    Post([this, server, request, call = std::move(call)] {
+      if (cancelled()) return call->OnDone(absl::CancelledError("cancelled"), {});
+      const auto [status, reply] = model_->Answer(server, request);
+      call->OnDone(status, reply);
     });
   }
 
@@ -242,8 +221,7 @@ class FakeTransport : public Transport {
 };
 
 inline TransportFactory Reach(std::shared_ptr<FakeModel> model) {
-  return
-      [model](const std::vector<std::string>&) { return std::make_unique<FakeTransport>(model); };
+  return [model](const TransportOptions&) { return std::make_unique<FakeTransport>(model); };
 }
 
 }  // namespace leeway::testing

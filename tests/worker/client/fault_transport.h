@@ -12,10 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include <grpcpp/support/byte_buffer.h>
-
 #include "common/mutex.h"
-#include "worker/client/grpc_transport.h"
+#include "worker/client/stream_transport.h"
 #include "worker/client/transport.h"
 
 namespace leeway::testing {
@@ -34,31 +32,21 @@ class FaultTransport : public Transport {
   FaultTransport(std::unique_ptr<Transport> inner, const Faults& faults)
       : inner_(std::move(inner)), faults_(faults) {}
 
-  void CallUnary(uint32_t server, const std::string& method, const grpc::ByteBuffer& request,
-                 Duration timeout, Done done) override {
+  void Call(uint32_t server, const TransportRequest& request, Duration timeout,
+            std::shared_ptr<TransportCall> call) override {
     const uint32_t number = ++calls_;
     if (Hits(number, faults_.drop_request_every)) {
-      inner_->CallAfter(std::chrono::milliseconds(1), [done = std::move(done)] {
-        done(absl::UnavailableError("request lost by the test"), {});
+      inner_->CallAfter(std::chrono::milliseconds(1), [call = std::move(call)] {
+        call->OnDone(absl::UnavailableError("request lost by the test"), {});
       });
       return;
     }
-    const bool lose = Hits(number, faults_.drop_reply_every);
-    Done last = [done = std::move(done), lose](absl::Status status, grpc::ByteBuffer reply) {
-      if (lose) return done(absl::UnavailableError("reply lost by the test"), {});
-      done(std::move(status), std::move(reply));
-    };
-    if (!faults_.duplicate) {
-      inner_->CallUnary(server, method, request, timeout, std::move(last));
-      return;
-    }
-    // The caller's memory must stay until both are over: `done` runs with the later of the two.
-    auto pair = std::make_shared<Pair>(std::move(last));
+    if (Hits(number, faults_.drop_reply_every)) call = std::make_shared<Loser>(std::move(call));
+    if (!faults_.duplicate) return inner_->Call(server, request, timeout, std::move(call));
+    // The caller's memory must stay until both are over: `call` is done with the later of the two.
+    auto pair = std::make_shared<Pair>(std::move(call), request.receives());
     for (bool counts : {false, true}) {
-      inner_->CallUnary(server, method, request, timeout,
-                        [pair, counts](absl::Status status, grpc::ByteBuffer reply) {
-                          pair->Add(counts, std::move(status), std::move(reply));
-                        });
+      inner_->Call(server, request, timeout, std::make_shared<Half>(pair, counts));
     }
   }
 
@@ -67,32 +55,65 @@ class FaultTransport : public Transport {
   }
   void Cancel() override { inner_->Cancel(); }
   void Close() override { inner_->Close(); }
+  FloatBuffer MakeVector(size_t floats) override { return inner_->MakeVector(floats); }
+  bool HasLink(uint32_t server) const override { return inner_->HasLink(server); }
   Time Now() const override { return inner_->Now(); }
 
  private:
-  // Waits for both calls, gives the answer of one.
-  class Pair {
+  class Loser : public TransportCall {
    public:
-    explicit Pair(Done done) : done_(std::move(done)) {}
-    void Add(bool counts, absl::Status status, grpc::ByteBuffer reply) {
-      {
-        MutexLock lock(mutex_);
-        if (counts) {
-          status_ = std::move(status);
-          reply_ = std::move(reply);
-        }
-        if (--left_ > 0) return;
-      }
-      done_(status_, reply_);
+    explicit Loser(std::shared_ptr<TransportCall> call) : call_(std::move(call)) {}
+    void OnAccepted() override { call_->OnAccepted(); }
+    void OnDone(const absl::Status&, const TransportReply&) override {
+      call_->OnDone(absl::UnavailableError("reply lost by the test"), {});
     }
 
    private:
-    const Done done_;
+    const std::shared_ptr<TransportCall> call_;
+  };
+
+  // Waits for both calls, gives the answer of one.
+  class Pair {
+   public:
+    Pair(std::shared_ptr<TransportCall> call, bool receives)
+        : call_(std::move(call)), receives_(receives) {}
+    void Add(bool counts, const absl::Status& status, const TransportReply& reply) {
+      {
+        MutexLock lock(mutex_);
+        if (counts) {
+          status_ = status;
+          reply_.attach = reply.attach;
+          reply_.version = reply.version;
+          // The memory of the reply does not outlast it.
+          values_.resize(receives_ ? reply.payload.size() : 0);
+          reply.payload.CopyTo(values_);
+          reply_.payload = FloatPayload::Of(values_);
+        }
+        if (--left_ > 0) return;
+      }
+      call_->OnDone(status_, reply_);
+    }
+
+   private:
+    const std::shared_ptr<TransportCall> call_;
+    const bool receives_;
     Mutex mutex_;
     int left_ GUARDED_BY(mutex_) = 2;
     // Not touched once both are in.
     absl::Status status_;
-    grpc::ByteBuffer reply_;
+    TransportReply reply_;
+    std::vector<float> values_;
+  };
+  class Half : public TransportCall {
+   public:
+    Half(std::shared_ptr<Pair> pair, bool counts) : pair_(std::move(pair)), counts_(counts) {}
+    void OnDone(const absl::Status& status, const TransportReply& reply) override {
+      pair_->Add(counts_, status, reply);
+    }
+
+   private:
+    const std::shared_ptr<Pair> pair_;
+    const bool counts_;
   };
 
   static bool Hits(uint32_t number, uint32_t every) { return every > 0 && number % every == 0; }
@@ -103,9 +124,9 @@ class FaultTransport : public Transport {
 };
 
 inline TransportFactory WithFaults(const Faults& faults,
-                                   TransportFactory inner = MakeGrpcTransport) {
-  return [faults, inner](const std::vector<std::string>& servers) {
-    return std::make_unique<FaultTransport>(inner(servers), faults);
+                                   TransportFactory inner = MakeStreamTransport) {
+  return [faults, inner](const TransportOptions& options) {
+    return std::make_unique<FaultTransport>(inner(options), faults);
   };
 }
 

@@ -142,15 +142,14 @@ TEST_CASE("Blocks go out ascending, with a window of them in flight per server")
   // Calls are kept, and answered by the test.
   struct Kept {
     uint32_t block;
-    Transport::Done done;
+    std::shared_ptr<TransportCall> call;
+    void Answer() { call->OnDone(absl::OkStatus(), {}); }
   };
   struct Keeper : Transport {
     explicit Keeper(std::map<uint32_t, std::vector<Kept>>& kept) : kept(kept) {}
-    void CallUnary(uint32_t server, const std::string&, const grpc::ByteBuffer& request, Duration,
-                   Done done) override {
-      v1::ExchangeHeader header;
-      REQUIRE(DecodePush(request, header).ok());
-      kept[server].push_back({header.block(), std::move(done)});
+    void Call(uint32_t server, const TransportRequest& request, Duration,
+              std::shared_ptr<TransportCall> call) override {
+      kept[server].push_back({request.header.block(), std::move(call)});
     }
     void CallAfter(Duration, std::function<void()>) override {}
     void Cancel() override {}
@@ -160,8 +159,8 @@ TEST_CASE("Blocks go out ascending, with a window of them in flight per server")
   std::map<uint32_t, std::vector<Kept>> kept;
   ParameterClientOptions options = Options();
   options.window = 2;
-  auto client = OpenClient(
-      [&](const std::vector<std::string>&) { return std::make_unique<Keeper>(kept); }, options);
+  auto client =
+      OpenClient([&](const TransportOptions&) { return std::make_unique<Keeper>(kept); }, options);
   const std::vector<float> contribution = Ramp(0);
   const auto ticket = client->Push(0, 1, contribution);
 
@@ -174,9 +173,9 @@ TEST_CASE("Blocks go out ascending, with a window of them in flight per server")
   CHECK(blocks(1) == std::vector<uint32_t>{1, 4});
   CHECK(blocks(2) == std::vector<uint32_t>{2, 5});
   // The second answer of a server makes room as well as the first.
-  kept[0][1].done(absl::OkStatus(), grpc::ByteBuffer(nullptr, 0));
+  kept[0][1].Answer();
   CHECK(blocks(0) == std::vector<uint32_t>{0, 3, 6});
-  kept[0][0].done(absl::OkStatus(), grpc::ByteBuffer(nullptr, 0));
+  kept[0][0].Answer();
   CHECK(blocks(0) == std::vector<uint32_t>{0, 3, 6, 9});
   CHECK(blocks(1).size() == 2);
 }
@@ -295,13 +294,13 @@ TEST_CASE("Doubled requests and lost replies change nothing of the result") {
 
 TEST_CASE("An answer of the wrong block or size is an error, not memory overwritten") {
   struct Liar : Transport {
-    void CallUnary(uint32_t, const std::string&, const grpc::ByteBuffer&, Duration,
-                   Done done) override {
-      thread = std::thread([done] {
-        v1::VersionHeader header;
+    void Call(uint32_t, const TransportRequest&, Duration,
+              std::shared_ptr<TransportCall> call) override {
+      thread = std::thread([call] {
         const std::vector<float> values(17);
-        auto owner = std::make_shared<std::vector<float>>(values);
-        done(absl::OkStatus(), EncodePullReply(header, *owner, owner));
+        TransportReply reply;
+        reply.payload = FloatPayload::Of(values);
+        call->OnDone(absl::OkStatus(), reply);
       });
     }
     void CallAfter(Duration, std::function<void()>) override {}
@@ -314,7 +313,7 @@ TEST_CASE("An answer of the wrong block or size is an error, not memory overwrit
   ParameterClientOptions options = Options();
   std::vector<float> weights(kTotal);
   auto client =
-      OpenClient([](const std::vector<std::string>&) { return std::make_unique<Liar>(); }, options);
+      OpenClient([](const TransportOptions&) { return std::make_unique<Liar>(); }, options);
   const auto status = client->Wait(client->Pull(0, weights, {0, 1})).status();
   CHECK(status.code() == absl::StatusCode::kInvalidArgument);
   CHECK_THAT(std::string(status.message()), Catch::Contains("17 values"));

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "common/status.h"
 #include "tests/catch.h"
 #include "tests/worker/client/fake_servers.h"
 #include "worker/client/parameter_client.h"
@@ -45,16 +46,34 @@ class FakeSteps : public StepRunner {
   double loss = 3;
 
   absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
-                                 std::span<float> contribution) override {
+                                 std::span<float> contribution, TrainObserver& observer) override {
+    const ElementRange all[] = {{0, kTotal}};
+    RETURN_IF_ERROR(observer.BeforeForward(all));
     seen[step] = {weights.begin(), weights.end()};
     const uint64_t n = examples(step);
     for (size_t i = 0; i < kTrained; ++i) contribution[i] = n > 0 ? gradient(step) : 0;
     contribution[kTrained] = n > 0 ? 0.1f * (weights[kTrained] - 1) : 0;
-    return StepResult{loss * static_cast<double>(n), n, 0.25, 0.5};
+    const double loss_sum = loss * static_cast<double>(n);
+    RETURN_IF_ERROR(observer.AfterForward(loss_sum, n));
+    RETURN_IF_ERROR(observer.OnFinal(all));
+    return StepResult{loss_sum, n, 0.25, 0.5, 0.125, 0.375};
   }
 
   // What each step saw.
   std::map<uint64_t, std::vector<float>> seen;
+};
+
+class Notes : public ExchangeListener {
+ public:
+  absl::Status OnBegin(uint64_t clock) override {
+    begun.push_back(clock);
+    return clock < end ? absl::OkStatus() : absl::CancelledError("the end");
+  }
+  void OnComplete(const ExchangeReport& report) override { complete.push_back(report); }
+
+  uint64_t end = std::numeric_limits<uint64_t>::max();
+  std::vector<uint64_t> begun;
+  std::vector<ExchangeReport> complete;
 };
 
 struct Rig {
@@ -84,7 +103,8 @@ struct Rig {
                               .length = length,
                               .rank = 2,
                               .client = *client,
-                              .steps = steps});
+                              .steps = steps,
+                              .listener = notes});
     REQUIRE(made.ok());
     return *std::move(made);
   }
@@ -93,6 +113,7 @@ struct Rig {
   v1::ModelSchema schema = Schema();
   v1::JobLength length;
   FakeSteps steps;
+  Notes notes;
   std::shared_ptr<FakeModel> model;
   std::unique_ptr<ParameterClient> client;
 };
@@ -147,15 +168,23 @@ TEST_CASE("gradient sends the batch's contribution and computes on what was answ
   REQUIRE(exchange->Begin(7).ok());
   const auto report = exchange->Run({.clock = 7, .first_step = 7, .steps = 1});
   REQUIRE(report.ok());
+  REQUIRE(exchange->Settle().ok());
   CHECK(LastPushed(*rig.model, 0) == std::vector<float>(4, 8.0f));
   CHECK(LastExamples(*rig.model) == 2);
   CHECK(report->loss_sum == 6);
   CHECK(report->examples == 2);
-  CHECK(report->staleness == 4);
   CHECK(report->learning_rate == 0.5);
   CHECK(report->data_seconds == 0.25);
   CHECK(report->compute_seconds == 0.5);
+  CHECK(report->forward_seconds == 0.125);
+  CHECK(report->backward_seconds == 0.375);
   REQUIRE(exchange->Run({.clock = 8, .first_step = 8, .steps = 1}).ok());
+  CHECK(rig.notes.begun == std::vector<uint64_t>{7, 8});
+  REQUIRE(rig.notes.complete.size() == 1);
+  CHECK(rig.notes.complete[0].clock == 7);
+  CHECK(rig.notes.complete[0].staleness == 4);
+  CHECK(rig.notes.complete[0].version == 8);
+  CHECK(rig.notes.complete[0].exchange_seconds >= rig.notes.complete[0].wait_seconds);
   CHECK(rig.steps.seen[8][0] == 2.0f);
   CHECK(exchange->SaveState().empty());
 }
@@ -167,6 +196,7 @@ TEST_CASE("gradient averages accumulated batches by their examples") {
   auto exchange = rig.Make();
   REQUIRE(exchange->Begin(0).ok());
   REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 3}).ok());
+  REQUIRE(exchange->Settle().ok());
   // (1 * 10 + 3 * 2) / 4
   CHECK(LastPushed(*rig.model, 0)[0] == Approx(4));
   CHECK(LastExamples(*rig.model) == 4);
@@ -178,6 +208,7 @@ TEST_CASE("gradient with batches of which the first is empty is the mean of the 
   auto exchange = rig.Make();
   REQUIRE(exchange->Begin(0).ok());
   REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 2}).ok());
+  REQUIRE(exchange->Settle().ok());
   CHECK(LastPushed(*rig.model, 0)[0] == 2.0f);
 }
 
@@ -188,6 +219,7 @@ TEST_CASE("a worker without data still exchanges, with weight zero") {
   auto exchange = rig.Make();
   REQUIRE(exchange->Begin(0).ok());
   REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = batches}).ok());
+  REQUIRE(exchange->Settle().ok());
   CHECK(LastPushed(*rig.model, 0) == std::vector<float>(4, 0.0f));
   CHECK(LastExamples(*rig.model) == 0);
 }
@@ -329,7 +361,8 @@ TEST_CASE("an exchange that the job does not name is an error") {
                        .schema = rig.schema,
                        .length = rig.length,
                        .client = *rig.client,
-                       .steps = rig.steps})
+                       .steps = rig.steps,
+                       .listener = rig.notes})
              .ok());
 }
 

@@ -14,6 +14,8 @@ TEST_CASE("Clocks at or beyond the end are not begun") {
   CHECK(gate.Enter(7));
   gate.Leave();
   CHECK(!gate.Enter(8));
+  CHECK(gate.IsOpen(7));
+  CHECK(!gate.IsOpen(8));
   CHECK(broken == 0);
 }
 

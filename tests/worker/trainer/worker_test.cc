@@ -96,6 +96,12 @@ TEST_CASE("A worker initialises, trains every clock, evaluates and leaves") {
       steps += metrics.steps();
       examples += metrics.examples();
       CHECK(metrics.train_loss() > 0);
+      CHECK(metrics.forward_seconds() > 0);
+      CHECK(metrics.backward_seconds() > 0);
+      CHECK(metrics.compute_seconds() ==
+            Approx(metrics.forward_seconds() + metrics.backward_seconds()));
+      CHECK(metrics.exchange_seconds() > 0);
+      CHECK(metrics.wait_seconds() <= metrics.exchange_seconds());
     }
     evaluations.insert(evaluations.end(), beat.evaluations().begin(), beat.evaluations().end());
   }
@@ -177,6 +183,59 @@ TEST_CASE("An exchange in flight beyond the end is broken off") {
   CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
   CHECK(rig.coordinator.leaves()[0].clock() == 2);
   CHECK(rig.coordinator.saved().count(2) == 1);
+}
+
+// The servers hold what comes from clock `from` on until the worker has heard that all stop at 2.
+struct Stopping {
+  Stopping(Rig& rig, uint64_t from, absl::Status answer) {
+    rig.model->script = [this, from, answer](const FakeRequest& request) {
+      if (request.method != "PushPull" || request.header.clock() < from) return absl::OkStatus();
+      in_flight = true;
+      released.wait();
+      return answer;
+    };
+    rig.coordinator.stop_at = 2;
+    rig.coordinator.on_heartbeat = [this](const v1::HeartbeatRequest&, v1::HeartbeatReply& reply) {
+      if (!in_flight) return;
+      reply.set_stop_requested(true);
+      reply.set_stop_at(2);
+      // The one after the first to say so comes when the worker has heard it.
+      if (++told == 2) over.set_value();
+    };
+  }
+
+  std::atomic<bool> in_flight{false};
+  std::atomic<int> told{0};
+  std::promise<void> over;
+  std::shared_future<void> released = over.get_future().share();
+};
+
+TEST_CASE("A worker that computes beyond the end first ends the exchange that others need") {
+  Rig rig;
+  // The steps of clock 2 have begun, or are about to; those of the others wait for this exchange.
+  Stopping stopping(rig, 1, absl::OkStatus());
+  const WorkerEnd end = rig.Run();
+  CHECK(end.exit == WorkerExit::kDone);
+  REQUIRE(rig.coordinator.leaves().size() == 1);
+  CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
+  CHECK(rig.coordinator.leaves()[0].clock() == 2);
+  CHECK(rig.Sent("PushPull") == 2 * 3);
+  for (const FakeRequest& request : rig.model->requests()) CHECK(request.header.clock() < 2);
+}
+
+TEST_CASE("A gradient on its way beyond the end is broken off, and its clock not counted") {
+  Rig rig;
+  Stopping stopping(rig, 2, absl::UnavailableError("waiting for worker 1"));
+  const WorkerEnd end = rig.Run();
+  CHECK(end.exit == WorkerExit::kDone);
+  REQUIRE(rig.coordinator.leaves().size() == 1);
+  CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
+  CHECK(rig.coordinator.leaves()[0].clock() == 2);
+  uint64_t steps = 0;
+  for (const auto& beat : rig.coordinator.heartbeats()) {
+    for (const auto& metrics : beat.steps()) steps += metrics.steps();
+  }
+  CHECK(steps == 2);
 }
 
 TEST_CASE("Training that diverges fails the job, saying who and when") {

@@ -1,0 +1,31 @@
+// IEEE 754 half precision.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace leeway {
+
+// Rounded to nearest even; what is beyond the largest, 65504, becomes that.
+inline uint16_t ToFp16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = std::min(bits & 0x7fffffffu, 0x477fe000u);
+  // Adding 1/2 leaves multiples of 2^-24, the smallest step of halves, in the low bits.
+  const uint32_t tiny =
+      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  const uint32_t ordinary = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+  const uint32_t half = magnitude < 0x38800000u ? tiny : ordinary;
+  return static_cast<uint16_t>(half | ((bits >> 16) & 0x8000u));
+}
+
+// Of a finite half. The exponent moves by 112 through a multiplication, which is exact and takes
+// the halves without a leading one along.
+inline float FromFp16(uint16_t half) {
+  const float magnitude =
+      std::bit_cast<float>(static_cast<uint32_t>(half & 0x7fffu) << 13) * 0x1p112f;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) |
+                              (static_cast<uint32_t>(half & 0x8000u) << 16));
+}
+
+}  // namespace leeway

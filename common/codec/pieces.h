@@ -1,0 +1,31 @@
+// Bytes lying in pieces that may be split anywhere.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace leeway {
+
+class Pieces {
+ public:
+  using Piece = std::span<const uint8_t>;
+
+  // `owner` keeps the pieces' memory alive.
+  Pieces(std::shared_ptr<const void> owner, std::vector<Piece> pieces);
+
+  size_t size() const { return size_; }
+  // Bytes [offset, offset + count), which must exist: in place where they lie together, else copied
+  // to `scratch`, which has room for `count`.
+  const uint8_t* At(size_t offset, size_t count, uint8_t* scratch) const;
+
+ private:
+  std::shared_ptr<const void> owner_;
+  std::vector<Piece> pieces_;
+  std::vector<size_t> starts_;
+  size_t size_ = 0;
+};
+
+}  // namespace leeway

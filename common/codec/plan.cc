@@ -1,0 +1,140 @@
+#include "common/codec/plan.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <google/protobuf/util/message_differencer.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+
+// The larger, the more is lost; of top_k the second counts.
+std::pair<int, double> LossOf(const v1::Codec& codec) {
+  switch (codec.type_case()) {
+    case v1::Codec::kNone:
+      return {0, 0};
+    case v1::Codec::kFp16:
+      return {1, 0};
+    case v1::Codec::kBf16:
+      return {2, 0};
+    case v1::Codec::kInt8:
+      return {3, 0};
+    case v1::Codec::kSign:
+      return {4, 0};
+    default:
+      return {5, -codec.top_k().share()};
+  }
+}
+
+v1::Codec LessLossy(const v1::Codec& a, const v1::Codec& b) {
+  return LossOf(a) <= LossOf(b) ? a : b;
+}
+
+// LAYER/weight is of LAYER.
+std::string LayerOf(const v1::TensorSpec& tensor) {
+  return tensor.name().substr(0, tensor.name().rfind('/'));
+}
+
+uint64_t ElementsOf(const v1::TensorSpec& tensor) {
+  uint64_t elements = 1;
+  for (const uint64_t size : tensor.shape()) elements *= size;
+  return elements;
+}
+
+// A tensor's choice of one direction: its layer's or the job's.
+const v1::Codec& ChoiceOf(const v1::Compression& compression, const v1::TensorSpec& tensor,
+                          bool contributions) {
+  const std::string layer = LayerOf(tensor);
+  for (const v1::LayerCompression& choice : compression.layers()) {
+    if (!(contributions ? choice.has_contributions() : choice.has_weights())) continue;
+    if (std::find(choice.names().begin(), choice.names().end(), layer) != choice.names().end()) {
+      return contributions ? choice.contributions() : choice.weights();
+    }
+  }
+  return contributions ? compression.contributions() : compression.weights();
+}
+
+// By block, one direction.
+std::vector<v1::Codec> Choices(const v1::Compression& compression, const v1::ModelSchema& schema,
+                               const BlockLayout& layout, bool contributions) {
+  v1::Codec averaged;
+  if (contributions) {
+    averaged.mutable_int8();
+  } else {
+    averaged.mutable_bf16();
+  }
+  std::vector<v1::Codec> choices(layout.blocks());
+  for (const v1::TensorSpec& tensor : schema.tensors()) {
+    const uint64_t elements = ElementsOf(tensor);
+    if (elements == 0) continue;
+    v1::Codec choice = ChoiceOf(compression, tensor, contributions);
+    if (tensor.offset() >= schema.trained()) choice = LessLossy(choice, averaged);
+    const uint64_t last = (tensor.offset() + elements - 1) / layout.block_elements();
+    for (uint64_t block = tensor.offset() / layout.block_elements(); block <= last; ++block) {
+      const bool first = choices[block].type_case() == v1::Codec::TYPE_NOT_SET;
+      choices[block] = first ? choice : LessLossy(choices[block], choice);
+    }
+  }
+  return choices;
+}
+
+absl::Status CheckLayers(const v1::Compression& compression, const v1::ModelSchema& schema) {
+  for (const v1::LayerCompression& choice : compression.layers()) {
+    for (const std::string& name : choice.names()) {
+      const bool found =
+          std::any_of(schema.tensors().begin(), schema.tensors().end(),
+                      [&](const v1::TensorSpec& tensor) { return LayerOf(tensor) == name; });
+      if (!found) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("compression.layers: no layer '", name, "' with tensors in the model"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<uint8_t> CodecPlan::IndexOf(const v1::Codec& config) {
+  for (size_t i = 0; i < configs_.size(); ++i) {
+    if (MessageDifferencer::Equals(configs_[i], config)) return static_cast<uint8_t>(i);
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<const Codec> codec, MakeCodec(config));
+  if (configs_.size() > UINT8_MAX) {
+    return absl::InvalidArgumentError("compression: more than 256 different codecs");
+  }
+  configs_.push_back(config);
+  codecs_.push_back(std::move(codec));
+  return static_cast<uint8_t>(configs_.size() - 1);
+}
+
+absl::StatusOr<CodecPlan> CodecPlan::Make(const v1::Compression& compression,
+                                          const v1::ModelSchema& schema,
+                                          const BlockLayout& layout) {
+  RETURN_IF_ERROR(CheckLayers(compression, schema));
+  if (schema.total() != layout.total()) {
+    return absl::InvalidArgumentError(absl::StrCat("compression: a model of ", schema.total(),
+                                                   " elements in blocks of ", layout.total()));
+  }
+  CodecPlan plan;
+  for (const v1::Codec& choice : Choices(compression, schema, layout, true)) {
+    ASSIGN_OR_RETURN(const uint8_t index, plan.IndexOf(choice));
+    plan.contributions_.push_back(index);
+    plan.compresses_contributions_ |= plan.codecs_[index]->encoding() != v1::ENCODING_RAW;
+  }
+  for (const v1::Codec& choice : Choices(compression, schema, layout, false)) {
+    ASSIGN_OR_RETURN(const uint8_t index, plan.IndexOf(choice));
+    plan.weights_.push_back(index);
+    plan.compresses_weights_ |= plan.codecs_[index]->encoding() != v1::ENCODING_RAW;
+  }
+  return plan;
+}
+
+}  // namespace leeway

@@ -1,0 +1,26 @@
+// A file descriptor that closes itself.
+#pragma once
+
+#include <utility>
+
+#include <unistd.h>
+
+namespace leeway {
+
+class Descriptor {
+ public:
+  // Takes it over; below 0: none, as the system calls answer.
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+
+  int operator*() const { return number_; }
+
+ private:
+  int number_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,32 @@
+// The first page of a SharedArena, as owner and peer see it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace leeway {
+
+inline constexpr uint64_t kSharedPageBytes = 4096;
+
+struct SharedHeader {
+  static constexpr size_t kSessions = kSharedPageBytes / sizeof(uint64_t) - 1;
+
+  uint64_t nonce;
+  std::atomic<uint64_t> sessions[kSessions];
+
+  static bool IsSession(uint64_t offset) {
+    return offset % sizeof(uint64_t) == 0 && offset >= sizeof(uint64_t) &&
+           offset < kSharedPageBytes;
+  }
+  // Of what IsSession.
+  static size_t SessionIndex(uint64_t offset) { return offset / sizeof(uint64_t) - 1; }
+  static uint64_t SessionOffset(size_t index) { return (index + 1) * sizeof(uint64_t); }
+};
+
+// Atomics between processes, one of which may only read: without a lock beside them.
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+static_assert(sizeof(std::atomic<uint64_t>) == sizeof(uint64_t));
+static_assert(sizeof(SharedHeader) == kSharedPageBytes);
+
+}  // namespace leeway

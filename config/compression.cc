@@ -1,0 +1,90 @@
+#include "config/compression.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "config/schema.h"
+#include "config/validate.h"
+
+namespace leeway {
+namespace {
+
+using Faults = std::vector<Fault>;
+
+void CheckContributions(const v1::TrainingJob& job, const v1::Codec& codec, const std::string& path,
+                        Faults& faults) {
+  if (!job.exchange().has_elastic() || codec.has_none()) return;
+  faults.push_back({absl::StrCat(path, ".type"),
+                    "an elastic exchange sends the workers' weights themselves, and nothing makes "
+                    "good what a codec loses of them: only none goes with it"});
+}
+
+void CheckWeights(const v1::TrainingJob& job, const v1::Codec& codec, const std::string& path,
+                  Faults& faults) {
+  if (!codec.has_top_k() && !codec.has_sign()) return;
+  const std::string type_path = absl::StrCat(path, ".type");
+  if (job.exchange().has_elastic()) {
+    faults.push_back({type_path,
+                      "top_k and sign send changes of weights, and an elastic exchange answers the "
+                      "centre itself: use none, bf16, fp16 or int8"});
+  } else if (job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC) {
+    faults.push_back({type_path,
+                      "top_k and sign send the changes from version to version, which only workers "
+                      "in consistency mode sync all read: use none, bf16, fp16 or int8"});
+  }
+}
+
+// The kinds that have something to send.
+bool HasWeights(const v1::Layer& layer) {
+  return layer.has_dense() || layer.has_conv2d() || layer.has_batch_norm();
+}
+
+void CheckNames(const v1::TrainingJob& job, Faults& faults) {
+  const std::vector<std::string> layers = LayerNames(job.model());
+  std::map<std::string, int> seen;
+  for (int i = 0; i < job.compression().layers_size(); ++i) {
+    const v1::LayerCompression& choice = job.compression().layers(i);
+    for (int k = 0; k < choice.names_size(); ++k) {
+      const std::string path = absl::StrCat("compression.layers.", i, ".names.", k);
+      const std::string& name = choice.names(k);
+      const auto found = std::find(layers.begin(), layers.end(), name);
+      const auto [first, is_new] = seen.insert({name, i});
+      if (found == layers.end()) {
+        faults.push_back(
+            {path, absl::StrCat("the model has no layer '", name, "'", Suggestion(name, layers))});
+      } else if (!HasWeights(job.model().layers(static_cast<int>(found - layers.begin())))) {
+        faults.push_back({path, absl::StrCat("layer '", name, "' has no weights")});
+      } else if (!is_new) {
+        faults.push_back({path, absl::StrCat("layer '", name, "' is already named in ",
+                                             "compression.layers.", first->second)});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void CheckCompression(const v1::TrainingJob& job, Faults& faults) {
+  if (!job.has_compression()) return;
+  const v1::Compression& compression = job.compression();
+  CheckContributions(job, compression.contributions(), "compression.contributions", faults);
+  CheckWeights(job, compression.weights(), "compression.weights", faults);
+  CheckNames(job, faults);
+  for (int i = 0; i < compression.layers_size(); ++i) {
+    const v1::LayerCompression& choice = compression.layers(i);
+    const std::string path = absl::StrCat("compression.layers.", i);
+    if (choice.has_contributions()) {
+      CheckContributions(job, choice.contributions(), absl::StrCat(path, ".contributions"), faults);
+    }
+    if (choice.has_weights()) {
+      CheckWeights(job, choice.weights(), absl::StrCat(path, ".weights"), faults);
+    }
+    if (!choice.has_contributions() && !choice.has_weights()) {
+      faults.push_back({path, "chooses nothing: give contributions, weights or both"});
+    }
+  }
+}
+
+}  // namespace leeway

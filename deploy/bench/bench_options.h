@@ -1,0 +1,35 @@
+// What the benchmarks' flags mean.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/status.h"
+
+namespace leeway {
+
+// "64K", "4M", "65536": bytes; K, M and G are powers of 1024. INVALID_ARGUMENT for anything else,
+// and beyond 1 TiB.
+absl::StatusOr<uint64_t> ParseBytes(const std::string& text);
+// The same for a block: a multiple of 64, at most the largest message.
+absl::StatusOr<uint64_t> ParseBlockBytes(const std::string& text);
+// "25M", "1000000": M and K are powers of 1000.
+absl::StatusOr<uint64_t> ParseCount(const std::string& text);
+
+// Each text parsed, or the first error.
+template <typename Parse>
+auto ParseEach(const std::vector<std::string>& texts, Parse parse)
+    -> absl::StatusOr<std::vector<std::decay_t<decltype(*parse(texts[0]))>>> {
+  std::vector<std::decay_t<decltype(*parse(texts[0]))>> values;
+  for (const std::string& text : texts) {
+    auto value = parse(text);
+    if (!value.ok()) return value.status();
+    values.push_back(*std::move(value));
+  }
+  return values;
+}
+
+}  // namespace leeway

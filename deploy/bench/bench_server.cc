@@ -1,0 +1,126 @@
+#include "deploy/bench/bench_server.h"
+
+#include <utility>
+
+#include <grpcpp/server.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/channel.h"
+#include "common/host.h"
+#include "common/identity.h"
+#include "common/status.h"
+#include "config/job.h"
+#include "server/parameter_service.h"
+#include "server/shard.h"
+#include "server/stream_server.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint64_t kJobId = 0x6c65657761790001;
+constexpr uint64_t kArenaBytesAtLeast = 64 << 20;
+
+class NoCuts : public CutListener {
+ public:
+  void OnHeld(uint64_t, HeldBlock) override {}
+};
+
+class DataPlane : public BenchServer {
+ public:
+  static absl::StatusOr<std::unique_ptr<DataPlane>> Start(const Shard::Options& options) {
+    auto plane = std::make_unique<DataPlane>();
+    ASSIGN_OR_RETURN(plane->shard_, Shard::Make(options, &plane->cuts_));
+    plane->service_.Serve(kJobId, plane->shard_);
+    grpc::ServerBuilder builder;
+    PrepareServer({.address = "127.0.0.1:0"}, builder, &plane->port_);
+    AddLocalPort(plane->local_, builder);
+    builder.RegisterService(&plane->service_);
+    plane->streams_ = std::make_unique<StreamServer>(&plane->service_, builder);
+    plane->server_ = builder.BuildAndStart();
+    if (plane->server_ == nullptr) return absl::UnavailableError("the bench server cannot listen");
+    plane->streams_->Start();
+    return plane;
+  }
+  ~DataPlane() override {
+    if (server_ == nullptr) return;
+    service_.Close();
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+    streams_.reset();
+  }
+
+  BenchServerAddress address() const override {
+    return {.tcp = absl::StrCat("127.0.0.1:", port_), .local = local_};
+  }
+
+ private:
+  const std::string local_ =
+      absl::StrCat("unix-abstract:leeway-bench-", absl::Hex(RandomIdentity()));
+  int port_ = 0;
+  // In the order of their making.
+  NoCuts cuts_;
+  std::shared_ptr<Shard> shard_;
+  ParameterService service_;
+  std::unique_ptr<StreamServer> streams_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<v1::TrainingJob> MakeBenchJob(Wire wire, const std::string& codec) {
+  std::string yaml = absl::StrCat(R"(apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {name: bench}
+model: {layers: [{dense: {units: 2}}], loss: softmax_cross_entropy}
+data: {train: {type: generator, examples: 2, shape: [1]}, batch_size: 1}
+exchange: {type: gradient}
+consistency: {mode: async}
+update: {type: sgd, learning_rate: 0.000001}
+servers: {count: 1}
+workers: {count: 1}
+stop: {clocks: 1000000000}
+transport: {type: )",
+                                  NameOf(wire), "}\n");
+  if (codec != "none") {
+    // Replies of a sparse codec would need a version to add to, which only sync readers have.
+    const bool dense = codec != "top_k" && codec != "sign";
+    absl::StrAppend(&yaml, "compression: {contributions: {type: ", codec,
+                    "}, weights: {type: ", dense ? codec : "none", "}}\n");
+  }
+  return ParseJob(yaml, "the bench's job", {});
+}
+
+absl::StatusOr<std::unique_ptr<BenchServer>> StartBenchServer(const v1::TrainingJob& job,
+                                                              const TransferPlan& plan) {
+  Shard::Options options;
+  options.job = job;
+  options.schema.set_total(plan.total_floats());
+  options.schema.set_trained(plan.total_floats());
+  options.length.set_steps_per_clock(1);
+  options.length.set_clocks(job.stop().clocks());
+  options.block_elements = plan.message_floats();
+  // Two versions, and those that are being read; memory that is not used costs nothing.
+  ASSIGN_OR_RETURN(options.memory,
+                   SharedArena::Create(8 * plan.total_bytes() + kArenaBytesAtLeast));
+  return DataPlane::Start(options);
+}
+
+absl::StatusOr<std::unique_ptr<ParameterClient>> OpenBenchClient(const v1::TrainingJob& job,
+                                                                 const TransferPlan& plan,
+                                                                 const BenchServerAddress& server) {
+  ParameterClientOptions options;
+  options.servers = {ServerEndpoint(server.tcp, server.local, HostIdentity())};
+  options.transport = job.transport().type();
+  options.channels = job.transport().channels();
+  options.job = kJobId;
+  options.incarnation = 1;
+  options.total = plan.total_floats();
+  options.block_elements = plan.message_floats();
+  options.window = plan.window;
+  ASSIGN_OR_RETURN(std::unique_ptr<ParameterClient> client, ParameterClient::Open(options));
+  RETURN_IF_ERROR(client->Attach().status());
+  const FloatBuffer zeros = client->MakeVector();
+  RETURN_IF_ERROR(client->Initialize(zeros.span()));
+  return client;
+}
+
+}  // namespace leeway

@@ -1,0 +1,89 @@
+// What `leeway doctor` says, in words and as JSON.
+#include "absl/strings/str_cat.h"
+#include "deploy/bench/doctor.h"
+#include "deploy/launcher/format.h"
+
+namespace leeway {
+namespace {
+
+std::string Milliseconds(double seconds) { return absl::StrCat(Fixed(1e3 * seconds, 2), " ms"); }
+
+std::string PeerText(const PeerRates& peer) {
+  return absl::StrCat("Network to the peer: there ", Fixed(peer.up_gigabytes_per_second, 2),
+                      " GB/s, back ", Fixed(peer.down_gigabytes_per_second, 2), ", both at once ",
+                      Fixed(peer.both_gigabytes_per_second, 2), "; round trip ",
+                      Fixed(1e6 * peer.round_trip_seconds, 0), " us\n");
+}
+
+// What was found, then what to do.
+std::string JobText(const JobDiagnosis& job, bool across) {
+  const StepParts& parts = job.parts;
+  std::string text = absl::StrCat(
+      "The job: ", Thousands(job.compute.parameters), " parameters, ", parts.workers, " workers, ",
+      job.servers, " servers\n  a step's compute ", Milliseconds(job.compute.step_seconds),
+      across ? "" : " with all workers at once", "; an exchange alone ",
+      Milliseconds(parts.exchange), ", every ", job.steps_per_clock,
+      job.steps_per_clock == 1 ? " step\n" : " steps\n");
+  const double step = job.estimate.seconds / static_cast<double>(job.steps_per_clock);
+  absl::StrAppend(&text, "  expect ", Milliseconds(step), " a step, ",
+                  Thousands(static_cast<uint64_t>(job.examples_per_second)),
+                  " examples a second in all; ",
+                  Percent(parts.exchange > 0 ? job.estimate.hidden_seconds / parts.exchange : 1),
+                  " of the exchange is hidden behind the compute\n  ");
+  if (job.estimate.processor_bound) {
+    absl::StrAppend(&text,
+                    "the processors are what limits: more workers here make nothing faster\n");
+  } else if (parts.exchange - job.estimate.hidden_seconds > parts.compute) {
+    absl::StrAppend(&text,
+                    "the exchange is what limits: exchange less often (accumulation, delta), ",
+                    "compress, or add servers\n");
+  } else {
+    absl::StrAppend(&text, "the workers' arithmetic is what limits: more workers help\n");
+  }
+  absl::StrAppend(&text, "  servers: ", job.servers_wanted,
+                  job.servers_wanted == 1 ? " is" : " are",
+                  " enough to keep the exchange shorter than the compute (the job has ",
+                  job.servers, ")\n  servers.block_bytes: ", job.block_bytes_wanted,
+                  " (the job's blocks have ", job.block_bytes, ")\n");
+  return text;
+}
+
+}  // namespace
+
+std::string DiagnosisText(const Diagnosis& diagnosis) {
+  std::string text = HostRatesText(diagnosis.host);
+  if (diagnosis.peer.has_value()) text += PeerText(*diagnosis.peer);
+  if (diagnosis.job.has_value()) text += JobText(*diagnosis.job, diagnosis.peer.has_value());
+  return text;
+}
+
+Json DiagnosisJson(const Diagnosis& diagnosis) {
+  Json document = {{"host", HostRatesJson(diagnosis.host)}};
+  if (const auto& peer = diagnosis.peer; peer.has_value()) {
+    document["peer"] = {{"up_gigabytes_per_second", peer->up_gigabytes_per_second},
+                        {"down_gigabytes_per_second", peer->down_gigabytes_per_second},
+                        {"both_gigabytes_per_second", peer->both_gigabytes_per_second},
+                        {"round_trip_seconds", peer->round_trip_seconds}};
+  }
+  if (const auto& job = diagnosis.job; job.has_value()) {
+    const auto steps = static_cast<double>(job->steps_per_clock);
+    document["job"] = {{"parameters", job->compute.parameters},
+                       {"steps_per_clock", job->steps_per_clock},
+                       {"step_seconds", job->estimate.seconds / steps},
+                       {"compute_seconds", job->compute.step_seconds},
+                       {"compute_cpu_seconds", job->compute.step_cpu_seconds},
+                       {"exchange_seconds", job->parts.exchange},
+                       {"exchange_cpu_seconds", job->parts.exchange_cpu},
+                       {"stretch", job->parts.stretch},
+                       {"hidden_seconds", job->estimate.hidden_seconds},
+                       {"processor_bound", job->estimate.processor_bound},
+                       {"examples_per_second", job->examples_per_second},
+                       {"servers", job->servers},
+                       {"servers_wanted", job->servers_wanted},
+                       {"block_bytes", job->block_bytes},
+                       {"block_bytes_wanted", job->block_bytes_wanted}};
+  }
+  return document;
+}
+
+}  // namespace leeway

@@ -1,0 +1,114 @@
+#include "deploy/bench/exchange_worker.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "common/channel.h"
+#include "common/identity.h"
+#include "common/status.h"
+#include "worker/client/coordinator_session.h"
+#include "worker/client/parameter_client.h"
+
+namespace leeway {
+namespace {
+
+constexpr Duration kJoinWithin = std::chrono::seconds(120);
+constexpr Duration kHeartbeatEvery = std::chrono::seconds(1);
+
+ParameterClientOptions ClientOptionsOf(const v1::RegisterWorkerReply& registration) {
+  ParameterClientOptions options;
+  for (int i = 0; i < registration.servers_size(); ++i) {
+    ServerEndpoint server(registration.servers(i));
+    if (i < registration.local_servers_size()) {
+      server.local_address = registration.local_servers(i).address();
+      server.host = registration.local_servers(i).host();
+    }
+    options.servers.push_back(std::move(server));
+  }
+  options.transport = registration.job().transport().type();
+  options.channels = registration.job().transport().channels();
+  options.job = registration.job_id();
+  options.rank = registration.rank();
+  options.incarnation = registration.incarnation();
+  options.total = registration.schema().total();
+  options.block_elements = registration.block_elements();
+  return options;
+}
+
+class Worker {
+ public:
+  explicit Worker(const ExchangeWorkerOptions& options) : options_(options) {}
+
+  absl::Status Open() {
+    session_ = std::make_unique<CoordinatorSession>(
+        MakeChannel(options_.coordinator),
+        CoordinatorSession::Options{.address = options_.coordinator,
+                                    .host = "bench",
+                                    .pid = static_cast<uint32_t>(getpid()),
+                                    .nonce = RandomIdentity()});
+    ASSIGN_OR_RETURN(const v1::RegisterWorkerReply registration,
+                     session_->Register(Request(), kJoinWithin));
+    session_->StartHeartbeats(kHeartbeatEvery, {});
+    ASSIGN_OR_RETURN(client_, ParameterClient::Open(ClientOptionsOf(registration)));
+    contribution_ = client_->MakeVector();
+    weights_ = client_->MakeVector();
+    for (float& value : contribution_.span()) value = 1;
+    ASSIGN_OR_RETURN(const auto attachment, client_->Attach());
+    if (options_.rank == 0) RETURN_IF_ERROR(client_->Initialize(weights_.span()));
+    clock_ = attachment.clock;
+    return client_->Wait(client_->Pull(clock_, weights_.span())).status();
+  }
+
+  absl::StatusOr<Json> Exchange(uint64_t clocks) {
+    std::vector<double> seconds;
+    for (uint64_t i = 0; i < clocks; ++i) {
+      const Time began = std::chrono::steady_clock::now();
+      RETURN_IF_ERROR(
+          client_->Wait(client_->PushPull(clock_, 1, contribution_.span(), weights_.span()))
+              .status());
+      seconds.push_back(Seconds(std::chrono::steady_clock::now() - began));
+      session_->SetClock(++clock_);
+    }
+    return Json{{"seconds", std::move(seconds)},
+                {"block_bytes", client_->layout().block_elements() * sizeof(float)}};
+  }
+
+ private:
+  v1::RegisterWorkerRequest Request() const {
+    v1::RegisterWorkerRequest request;
+    request.set_rank(options_.rank);
+    v1::ModelSchema& schema = *request.mutable_schema();
+    schema.set_total(options_.parameters);
+    schema.set_trained(options_.parameters);
+    v1::TensorSpec& tensor = *schema.add_tensors();
+    tensor.set_name("bench/weight");
+    tensor.add_shape(options_.parameters);
+    request.set_steps_per_epoch(1);
+    return request;
+  }
+
+  const ExchangeWorkerOptions options_;
+  std::unique_ptr<CoordinatorSession> session_;
+  std::unique_ptr<ParameterClient> client_;
+  FloatBuffer contribution_;
+  FloatBuffer weights_;
+  uint64_t clock_ = 0;
+};
+
+}  // namespace
+
+BenchService ExchangeWorker(const ExchangeWorkerOptions& options) {
+  auto worker = std::make_shared<Worker>(options);
+  return {.hello = Json::object(), .handle = [worker](const Json& request) -> absl::StatusOr<Json> {
+            if (!request.contains("open")) {
+              return worker->Exchange(request.value("clocks", uint64_t{0}));
+            }
+            RETURN_IF_ERROR(worker->Open());
+            return Json::object();
+          }};
+}
+
+}  // namespace leeway

@@ -1,0 +1,36 @@
+// What this machine can do, measured in a few seconds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deploy/bench/bench_process.h"
+#include "deploy/bench/step_model.h"
+
+namespace leeway {
+
+struct HostRates {
+  uint32_t processors = 0;
+  uint64_t memory_bytes = 0;
+  // One thread, far beyond the caches; 1e9 bytes of x a second.
+  double copy_gigabytes_per_second = 0;
+  double add_scaled_gigabytes_per_second = 0;
+  // A server's update of 16 MiB, 1e9 bytes of gradient a second, one thread.
+  double sgd_gigabytes_per_second = 0;
+  double adam_gigabytes_per_second = 0;
+  // One TCP connection to this machine itself, there and back at once, added.
+  double loopback_gigabytes_per_second = 0;
+  // Leeway's push_pull, both directions added, between two processes of this machine, by block
+  // size.
+  std::vector<BlockRate> exchange;
+  // Of one 4 KiB exchange.
+  double round_trip_seconds = 0;
+};
+
+absl::StatusOr<HostRates> MeasureHost(double seconds_each);
+
+Json HostRatesJson(const HostRates& rates);
+std::string HostRatesText(const HostRates& rates);
+
+}  // namespace leeway

@@ -1,0 +1,43 @@
+#include "deploy/bench/interleave.h"
+
+#include "common/status.h"
+#include "deploy/bench/statistics.h"
+
+namespace leeway {
+
+absl::StatusOr<std::vector<std::vector<TransferRound>>> RunInterleaved(
+    const std::vector<BenchPair*>& subjects, const RoundOptions& options) {
+  std::vector<std::vector<TransferRound>> rounds(subjects.size());
+  for (BenchPair* subject : subjects) {
+    RETURN_IF_ERROR(subject->Run(options.seconds / 2).status());
+  }
+  for (uint32_t round = 0; round < options.rounds; ++round) {
+    for (size_t i = 0; i < subjects.size(); ++i) {
+      const size_t subject = round % 2 == 0 ? i : subjects.size() - 1 - i;
+      ASSIGN_OR_RETURN(TransferRound result, subjects[subject]->Run(options.seconds));
+      rounds[subject].push_back(std::move(result));
+    }
+  }
+  return rounds;
+}
+
+TransferFigures FiguresOf(const std::vector<TransferRound>& rounds, uint64_t bytes_a_message) {
+  TransferFigures figures;
+  std::vector<std::vector<double>> latency;
+  for (const TransferRound& round : rounds) {
+    const auto messages = static_cast<double>(round.messages);
+    const double gigabytes = 1e-9 * messages * static_cast<double>(bytes_a_message);
+    figures.rates.push_back(round.seconds > 0 ? messages / round.seconds : 0);
+    figures.cpu.push_back(gigabytes > 0 ? round.cpu_seconds / gigabytes : 0);
+    latency.resize(round.latency.size());
+    for (size_t i = 0; i < latency.size(); ++i) latency[i].push_back(round.latency[i]);
+  }
+  figures.messages_per_second = Median(figures.rates);
+  figures.gigabytes_per_second =
+      1e-9 * figures.messages_per_second * static_cast<double>(bytes_a_message);
+  figures.cpu_seconds_per_gigabyte = Median(figures.cpu);
+  for (std::vector<double>& values : latency) figures.latency.push_back(Median(std::move(values)));
+  return figures;
+}
+
+}  // namespace leeway

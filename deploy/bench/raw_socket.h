@@ -1,0 +1,69 @@
+// A plain blocking stream socket with messages of one known size: what the kernel gives without any
+// library. Header and payload leave in one system call and arrive in one, straight between the
+// socket and the tensors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace leeway {
+
+struct RawHeader {
+  static constexpr uint32_t kData = 1;
+  // The last message of a round.
+  static constexpr uint32_t kEnd = 2;
+  uint32_t kind = kData;
+  uint32_t block = 0;
+  uint64_t clock = 0;
+};
+
+// Movable. One thread may send while another receives. Errors: UNAVAILABLE if the peer has gone.
+class RawSocket {
+ public:
+  RawSocket() = default;
+  explicit RawSocket(int fd) : fd_(fd) {}
+  RawSocket(RawSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  RawSocket& operator=(RawSocket&& other) noexcept;
+  ~RawSocket();
+
+  // Connected ends over TCP loopback, or as a unix socket.
+  static absl::StatusOr<std::pair<RawSocket, RawSocket>> TcpPair();
+  static absl::StatusOr<std::pair<RawSocket, RawSocket>> UnixPair();
+  // TCP to host:port.
+  static absl::StatusOr<RawSocket> Connect(const std::string& address);
+
+  absl::Status Send(const RawHeader& header, std::span<const float> payload);
+  // Exactly payload.size() floats.
+  absl::Status Receive(RawHeader& header, std::span<float> payload);
+
+  // Of headers without payload: at least one, as many as have come; how many of them, and the last
+  // one's kind.
+  struct Headers {
+    uint64_t count = 0;
+    uint32_t last_kind = RawHeader::kData;
+  };
+  absl::StatusOr<Headers> ReceiveHeaders();
+
+  // Wakes whoever sends or receives, with an error.
+  void Shutdown();
+  int fd() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+  // Bytes of a header that has not come whole.
+  alignas(RawHeader) char partial_[sizeof(RawHeader)] = {};
+  size_t partial_bytes_ = 0;
+};
+
+// Listens on host:port (port 0: any free one; *port is what it got). The caller closes it.
+absl::StatusOr<int> ListenTcp(const std::string& address, int* port);
+// The next connection.
+absl::StatusOr<RawSocket> AcceptTcp(int listener);
+
+}  // namespace leeway

@@ -1,0 +1,20 @@
+// The raw limit of a transport benchmark over sockets: two processes, one connection, blocking
+// calls, one thread a direction, doing the same work as Leeway's: the server receives into a buffer
+// and does y += a x over its parameters, or sends from them; the worker receives into its weights.
+#pragma once
+
+#include "deploy/bench/bench_process.h"
+#include "deploy/bench/raw_socket.h"
+#include "deploy/bench/transfer.h"
+
+namespace leeway {
+
+// y += a x.
+void AddScaled(float a, std::span<const float> x, std::span<float> y);
+
+// The two processes' services; `socket` is the process's end of one connection. Both are told
+// {"round": seconds} for a round. The client's answer: {"messages", "seconds"}.
+BenchService RawTransferServer(RawSocket socket, const TransferPlan& plan);
+BenchService RawTransferClient(RawSocket socket, const TransferPlan& plan);
+
+}  // namespace leeway

@@ -1,0 +1,57 @@
+#include "deploy/bench/step_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace leeway {
+namespace {
+
+constexpr double kNearlyFastest = 0.95;
+// While one block is sent, one is updated and one comes back; and one more.
+constexpr uint64_t kBlocksAtLeast = 4;
+
+}  // namespace
+
+StepEstimate EstimateStep(const StepParts& parts) {
+  StepEstimate estimate;
+  if (parts.overlapped) {
+    const double can_hide = parts.exchange * (1 - std::clamp(parts.first_layer_share, 0.0, 1.0));
+    estimate.hidden_seconds = std::min(can_hide, parts.compute);
+  }
+  estimate.seconds = parts.compute + parts.exchange - estimate.hidden_seconds;
+  if (parts.processors == 0) return estimate;
+  const double busy = parts.workers * parts.compute_cpu + parts.exchange_cpu;
+  const double bound = parts.stretch * busy / parts.processors;
+  if (bound > estimate.seconds) {
+    // What is hidden from the workers is still work for the processors.
+    estimate.hidden_seconds = std::max(0.0, parts.compute + parts.exchange - bound);
+    estimate.seconds = bound;
+    estimate.processor_bound = true;
+  }
+  return estimate;
+}
+
+uint64_t ChooseBlockBytes(const std::vector<BlockRate>& rates, uint64_t model_bytes,
+                          uint32_t servers) {
+  double fastest = 0;
+  for (const BlockRate& rate : rates) fastest = std::max(fastest, rate.gigabytes_per_second);
+  uint64_t chosen = rates.back().block_bytes;
+  for (const BlockRate& rate : rates) {
+    if (rate.gigabytes_per_second < kNearlyFastest * fastest) continue;
+    chosen = rate.block_bytes;
+    break;
+  }
+  const uint64_t share = model_bytes / std::max<uint32_t>(servers, 1);
+  while (chosen > rates.front().block_bytes && chosen * kBlocksAtLeast > share) chosen /= 2;
+  return chosen;
+}
+
+uint32_t ChooseServers(uint64_t model_bytes, uint32_t workers, double server_rate,
+                       double compute_seconds, uint32_t most) {
+  if (server_rate <= 0 || compute_seconds <= 0) return 1;
+  const double bytes = static_cast<double>(model_bytes) * workers;
+  const double wanted = std::ceil(bytes / server_rate / compute_seconds);
+  return static_cast<uint32_t>(std::clamp(wanted, 1.0, static_cast<double>(std::max(most, 1u))));
+}
+
+}  // namespace leeway

@@ -1,0 +1,55 @@
+// What a step of a job takes, from what its parts take: the arithmetic of `leeway doctor`. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace leeway {
+
+// Of one clock of all workers; seconds.
+struct StepParts {
+  // One worker's steps of a clock, batches included, on a processor that it shares with no other
+  // worker; and as processor time.
+  double compute = 0;
+  double compute_cpu = 0;
+  // An exchange with nothing else going on; and as processor time of all processes together.
+  double exchange = 0;
+  double exchange_cpu = 0;
+  // Of the parameters that the first trained layer has: its gradient is ready last and its weights
+  // are needed first, so nothing hides their exchange.
+  double first_layer_share = 1;
+  // The exchange goes on behind the compute at all (gradients of every step).
+  bool overlapped = true;
+  uint32_t workers = 1;
+  // That workers and servers share; 0: they have machines of their own.
+  uint32_t processors = 0;
+  // Seconds that pass for a second of processor time: above 1 where others use the machine too.
+  double stretch = 1;
+};
+
+struct StepEstimate {
+  // Of a clock.
+  double seconds = 0;
+  // Of the exchange, what no worker waits for.
+  double hidden_seconds = 0;
+  // The processors are what limits, not the chain of compute and exchange.
+  bool processor_bound = false;
+};
+StepEstimate EstimateStep(const StepParts& parts);
+
+// How fast blocks of one size went.
+struct BlockRate {
+  uint64_t block_bytes = 0;
+  double gigabytes_per_second = 0;
+};
+// The smallest block that comes within 5 % of the fastest, but small enough that each server has
+// some blocks to be busy with while others travel. `rates` ascending by size, not empty.
+uint64_t ChooseBlockBytes(const std::vector<BlockRate>& rates, uint64_t model_bytes,
+                          uint32_t servers);
+
+// The fewest servers with which the exchange takes no longer than the compute, if each moves
+// `server_rate` bytes a second in each direction; at most `most`.
+uint32_t ChooseServers(uint64_t model_bytes, uint32_t workers, double server_rate,
+                       double compute_seconds, uint32_t most);
+
+}  // namespace leeway

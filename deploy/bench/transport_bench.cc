@@ -1,0 +1,112 @@
+#include "deploy/bench/transport_bench.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "deploy/bench/ping.h"
+#include "deploy/bench/statistics.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint64_t kWorkingSetBytes = 128 << 20;
+constexpr uint32_t kWindow = 16;
+constexpr uint32_t kManyInFlight = 64;
+
+absl::StatusOr<TransferResult> MeasureTransfer(Wire wire, const std::string& codec,
+                                               const TransferPlan& plan,
+                                               const RoundOptions& options) {
+  ASSIGN_OR_RETURN(const auto leeway, BenchPair::Leeway(wire, codec, plan));
+  ASSIGN_OR_RETURN(const auto raw, BenchPair::Raw(wire, plan));
+  ASSIGN_OR_RETURN(const auto rounds, RunInterleaved({leeway.get(), raw.get()}, options));
+  TransferResult result;
+  result.plan = plan;
+  result.wire = wire;
+  result.codec = codec;
+  result.leeway = FiguresOf(rounds[0], plan.bytes_moved());
+  result.raw = FiguresOf(rounds[1], plan.bytes_moved());
+  result.share = Median(Ratios(result.leeway.rates, result.raw.rates));
+  result.cpu_ratio = Median(Ratios(result.leeway.cpu, result.raw.cpu));
+  result.server_peak_bytes = leeway->server_peak_bytes();
+  result.parameter_bytes = plan.total_bytes();
+  result.in_flight_bytes = plan.message_bytes * plan.window;
+  return result;
+}
+
+// What is in flight, in words and in calls.
+struct Load {
+  const char* name;
+  uint32_t window;
+  uint32_t call_blocks;
+  uint32_t open_calls;
+};
+constexpr Load kLoads[] = {{"1 call", 1, 1, 1},
+                           {"64 calls", kManyInFlight, 1, kManyInFlight},
+                           {"a call of 64 blocks", kManyInFlight, kManyInFlight, 2}};
+
+absl::StatusOr<ExchangeRateResult> MeasureExchanges(Wire wire, const Load& load,
+                                                    const RoundOptions& options) {
+  const TransferPlan plan{.method = TransferMethod::kPushPull,
+                          .message_bytes = kPingBytes,
+                          .blocks = 2 * kManyInFlight,
+                          .window = load.window,
+                          .call_blocks = load.call_blocks,
+                          .open_calls = load.open_calls};
+  ASSIGN_OR_RETURN(const auto leeway, BenchPair::Leeway(wire, "none", plan));
+  ASSIGN_OR_RETURN(const auto ping, BenchPair::Ping(wire == Wire::kTcp ? Wire::kTcp : Wire::kUnix));
+  ASSIGN_OR_RETURN(const auto rounds, RunInterleaved({leeway.get(), ping.get()}, options));
+  ExchangeRateResult result{.wire = wire,
+                            .in_flight = load.name,
+                            .leeway = FiguresOf(rounds[0], plan.bytes_moved()),
+                            .ping = FiguresOf(rounds[1], plan.bytes_moved())};
+  result.ratio = Median(Ratios(result.leeway.rates, result.ping.rates));
+  return result;
+}
+
+}  // namespace
+
+TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes) {
+  TransferPlan plan;
+  plan.method = method;
+  plan.message_bytes = block_bytes;
+  const auto fitting = static_cast<uint32_t>(kWorkingSetBytes / block_bytes);
+  // Two calls of half the blocks each: while one is waited for, the other keeps the wire busy.
+  plan.blocks = std::clamp<uint32_t>(fitting, 4, block_bytes < (1 << 20) ? 64 : 16) & ~1u;
+  plan.call_blocks = plan.blocks / 2;
+  plan.open_calls = 2;
+  plan.window = std::min(kWindow, plan.blocks / 2);
+  return plan;
+}
+
+absl::StatusOr<TransportBenchResult> BenchTransport(const TransportBenchOptions& options) {
+  TransportBenchResult result;
+  for (const Wire wire : options.wires) {
+    for (const TransferMethod method : options.methods) {
+      for (const uint64_t size : options.sizes) {
+        for (const std::string& codec : options.codecs) {
+          if (!options.transfers) continue;
+          const std::string name = absl::StrCat(NameOf(method), " of ", size >> 10, " KiB over ",
+                                                NameOf(wire), ", codec ", codec);
+          options.progress(name);
+          auto measured = MeasureTransfer(wire, codec, PlanFor(method, size), options.rounds);
+          if (!measured.ok()) return Annotate(measured.status(), name);
+          result.transfers.push_back(*std::move(measured));
+        }
+      }
+    }
+    for (const Load& load : kLoads) {
+      if (!options.exchanges) continue;
+      const std::string name =
+          absl::StrCat("exchanges of 4 KiB over ", NameOf(wire), ", ", load.name);
+      options.progress(name);
+      auto measured = MeasureExchanges(wire, load, options.rounds);
+      if (!measured.ok()) return Annotate(measured.status(), name);
+      result.exchanges.push_back(*std::move(measured));
+    }
+  }
+  return result;
+}
+
+}  // namespace leeway

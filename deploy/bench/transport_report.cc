@@ -1,0 +1,100 @@
+#include "deploy/bench/transport_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "deploy/launcher/format.h"
+#include "deploy/launcher/table.h"
+
+namespace leeway {
+namespace {
+
+std::string Milliseconds(const TransferFigures& figures, size_t percentile) {
+  if (figures.latency.size() <= percentile) return "-";
+  return Fixed(1e3 * figures.latency[percentile], 3);
+}
+
+Json SideJson(const TransferFigures& figures) {
+  Json side = {{"messages_per_second", figures.messages_per_second},
+               {"gigabytes_per_second", figures.gigabytes_per_second},
+               {"cpu_seconds_per_gigabyte", figures.cpu_seconds_per_gigabyte},
+               {"rounds_messages_per_second", figures.rates}};
+  if (figures.latency.size() == 4) {
+    side["latency_seconds"] = {{"p50", figures.latency[0]},
+                               {"p90", figures.latency[1]},
+                               {"p99", figures.latency[2]},
+                               {"max", figures.latency[3]}};
+  }
+  return side;
+}
+
+std::string TransfersTable(const TransportBenchResult& result) {
+  Table table({"transport", "method", "block", "codec", "GB/s", "raw GB/s", "share", "CPU s/GB",
+               "raw", "ratio", "p50 ms", "p99 ms", "server peak", "parameters"},
+              2);
+  for (const TransferResult& row : result.transfers) {
+    table.Add({NameOf(row.wire), NameOf(row.plan.method), Bytes(row.plan.message_bytes), row.codec,
+               Fixed(row.leeway.gigabytes_per_second, 2), Fixed(row.raw.gigabytes_per_second, 2),
+               Fixed(row.share, 2), Fixed(row.leeway.cpu_seconds_per_gigabyte, 2),
+               Fixed(row.raw.cpu_seconds_per_gigabyte, 2), Fixed(row.cpu_ratio, 2),
+               Milliseconds(row.leeway, 0), Milliseconds(row.leeway, 2),
+               Bytes(row.server_peak_bytes), Bytes(row.parameter_bytes)});
+  }
+  return absl::StrCat(
+      "Transfers, one worker, one server; GB = 1e9 bytes of floats, both directions added. Raw: "
+      "two "
+      "processes,\none connection (tcp, unix; for auto: tcp) or a ring in shared memory, doing the "
+      "same work. Times are of a call\nof half the blocks.\n",
+      table.ToString());
+}
+
+std::string ExchangesTable(const TransportBenchResult& result) {
+  Table table({"transport", "in flight", "exchanges/s", "p50 ms", "p99 ms", "bare gRPC calls/s",
+               "p50 ms", "ratio"},
+              2);
+  for (const ExchangeRateResult& row : result.exchanges) {
+    table.Add({NameOf(row.wire), row.in_flight,
+               Thousands(static_cast<uint64_t>(row.leeway.messages_per_second)),
+               Milliseconds(row.leeway, 0), Milliseconds(row.leeway, 2),
+               Thousands(static_cast<uint64_t>(row.ping.messages_per_second)),
+               Milliseconds(row.ping, 0), Fixed(row.ratio, 2)});
+  }
+  return absl::StrCat("\nExchanges of 4 KiB, there and back, one worker\n", table.ToString());
+}
+
+}  // namespace
+
+std::string TransportTable(const TransportBenchResult& result) {
+  std::string text;
+  if (!result.transfers.empty()) text += TransfersTable(result);
+  if (!result.exchanges.empty()) text += ExchangesTable(result);
+  return text;
+}
+
+Json TransportJson(const TransportBenchResult& result) {
+  Json transfers = Json::array();
+  for (const TransferResult& row : result.transfers) {
+    transfers.push_back({{"method", NameOf(row.plan.method)},
+                         {"transport", NameOf(row.wire)},
+                         {"codec", row.codec},
+                         {"block_bytes", row.plan.message_bytes},
+                         {"blocks", row.plan.blocks},
+                         {"in_flight", row.plan.window},
+                         {"leeway", SideJson(row.leeway)},
+                         {"raw", SideJson(row.raw)},
+                         {"share", row.share},
+                         {"cpu_ratio", row.cpu_ratio},
+                         {"server_peak_bytes", row.server_peak_bytes},
+                         {"parameter_bytes", row.parameter_bytes},
+                         {"in_flight_bytes", row.in_flight_bytes}});
+  }
+  Json exchanges = Json::array();
+  for (const ExchangeRateResult& row : result.exchanges) {
+    exchanges.push_back({{"transport", NameOf(row.wire)},
+                         {"in_flight", row.in_flight},
+                         {"leeway", SideJson(row.leeway)},
+                         {"ping", SideJson(row.ping)},
+                         {"ratio", row.ratio}});
+  }
+  return {{"transfers", transfers}, {"exchanges", exchanges}};
+}
+
+}  // namespace leeway

@@ -1,0 +1,221 @@
+// leeway bench: how fast the data path is, beside the raw limits of the machine, in one run.
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "deploy/bench/bench_options.h"
+#include "deploy/bench/exchange_bench.h"
+#include "deploy/bench/transport_bench.h"
+#include "deploy/bench/transport_report.h"
+#include "deploy/bench/update_report.h"
+#include "deploy/launcher/command_support.h"
+#include "deploy/launcher/commands.h"
+
+namespace leeway {
+namespace {
+
+// What every benchmark takes.
+struct CommonFlags {
+  RoundOptions rounds;
+  std::string json;
+};
+
+void AddRounds(CLI::App& command, CommonFlags& flags) {
+  command.add_option("--rounds", flags.rounds.rounds, "Rounds of each; the median is printed")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("--json", flags.json, "Write the results there too")->type_name("FILE");
+}
+void AddCommon(CLI::App& command, CommonFlags& flags) {
+  AddRounds(command, flags);
+  command.add_option("--seconds", flags.rounds.seconds, "Of a round")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str();
+}
+
+// One line on a terminal, which the next one overwrites; nothing in a log.
+void ShowProgress(const std::string& what) {
+  if (!isatty(STDERR_FILENO)) return;
+  std::fprintf(stderr, "\r\033[K%s", what.empty() ? "" : absl::StrCat(what, " ...").c_str());
+}
+
+Json HostJson() {
+  double load[3] = {0, 0, 0};
+  getloadavg(load, 3);
+  return {{"processors", std::thread::hardware_concurrency()}, {"load_1_minute", load[0]}};
+}
+
+absl::Status WriteJson(const CommonFlags& flags, const std::string& bench, Json results) {
+  if (flags.json.empty()) return absl::OkStatus();
+  const Json document = {{"bench", bench},
+                         {"host", HostJson()},
+                         {"rounds", flags.rounds.rounds},
+                         {"seconds", flags.rounds.seconds},
+                         {"results", std::move(results)}};
+  return WriteFileAtomically(flags.json, document.dump(2) + "\n");
+}
+
+struct TransportFlags {
+  CommonFlags common;
+  std::vector<std::string> wires = {"tcp", "unix", "shm", "auto"};
+  std::vector<std::string> methods = {"push", "pull", "push_pull"};
+  std::vector<std::string> sizes = {"4K", "64K", "1M", "4M", "16M"};
+  std::vector<std::string> codecs = {"none"};
+  bool transfers_only = false;
+  bool exchanges_only = false;
+};
+
+absl::Status RunTransport(const TransportFlags& flags) {
+  TransportBenchOptions options;
+  ASSIGN_OR_RETURN(options.wires, ParseEach(flags.wires, ParseWire));
+  ASSIGN_OR_RETURN(options.methods, ParseEach(flags.methods, ParseMethod));
+  ASSIGN_OR_RETURN(options.sizes, ParseEach(flags.sizes, ParseBlockBytes));
+  options.codecs = flags.codecs;
+  options.transfers = !flags.exchanges_only;
+  options.exchanges = !flags.transfers_only;
+  options.rounds = flags.common.rounds;
+  options.progress = ShowProgress;
+  const auto result = BenchTransport(options);
+  ShowProgress("");
+  RETURN_IF_ERROR(result.status());
+  std::cout << TransportTable(*result) << std::flush;
+  return WriteJson(flags.common, "transport", TransportJson(*result));
+}
+
+void AddTransport(CLI::App& bench, int& exit_code) {
+  auto flags = std::make_shared<TransportFlags>();
+  CLI::App* command = bench.add_subcommand(
+      "transport", "Push, pull and both at once between one worker and one server process");
+  command->add_option("--transports", flags->wires, "Of tcp, unix, shm, auto")->delimiter(',');
+  command->add_option("--methods", flags->methods, "Of push, pull, push_pull")->delimiter(',');
+  command->add_option("--sizes", flags->sizes, "Of a block, as in 4K,1M")->delimiter(',');
+  command->add_option("--codecs,--codec", flags->codecs, "As in the job's compression")
+      ->delimiter(',');
+  command->add_flag("--transfers-only", flags->transfers_only, "No small exchanges");
+  command->add_flag("--exchanges-only", flags->exchanges_only, "Small exchanges only")
+      ->excludes("--transfers-only");
+  AddCommon(*command, flags->common);
+  command->callback([flags, &exit_code] { exit_code = ShowResult(RunTransport(*flags)); });
+}
+
+struct ExchangeFlags {
+  CommonFlags common = {.rounds = {.rounds = 5, .seconds = 1}, .json = ""};
+  ExchangeBenchOptions options;
+  std::vector<std::string> parameters = {"1M", "25M", "100M"};
+  std::vector<std::string> wires = {"tcp", "auto"};
+  std::string block = "0";
+  bool no_raw = false;
+};
+
+absl::Status RunExchange(const ExchangeFlags& flags) {
+  ExchangeBenchOptions options = flags.options;
+  ASSIGN_OR_RETURN(options.parameters, ParseEach(flags.parameters, ParseCount));
+  ASSIGN_OR_RETURN(options.wires, ParseEach(flags.wires, ParseWire));
+  if (flags.block != "0") {
+    ASSIGN_OR_RETURN(options.block_bytes, ParseBlockBytes(flags.block));
+  }
+  options.rounds = flags.common.rounds.rounds;
+  options.seconds = flags.common.rounds.seconds;
+  options.raw = !flags.no_raw;
+  options.program_folder = ProgramFolder();
+  options.progress = ShowProgress;
+  const auto results = BenchExchange(options);
+  ShowProgress("");
+  RETURN_IF_ERROR(results.status());
+  std::cout << ExchangeTable(options, *results) << std::flush;
+  return WriteJson(flags.common, "exchange",
+                   {{"servers", options.servers},
+                    {"workers", options.workers},
+                    {"update", options.update},
+                    {"codec", options.codec},
+                    {"rows", ExchangeJson(*results)}});
+}
+
+void AddExchange(CLI::App& bench, int& exit_code) {
+  auto flags = std::make_shared<ExchangeFlags>();
+  CLI::App* command = bench.add_subcommand(
+      "exchange", "Sync exchanges of whole models between real servers and workers");
+  ExchangeBenchOptions& options = flags->options;
+  command->add_option("--servers", options.servers, "Server processes")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_option("--workers", options.workers, "Worker processes")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_option("--parameters", flags->parameters, "Of the models, as in 1M,25M")
+      ->delimiter(',');
+  command->add_option("--transports", flags->wires, "Of tcp, unix, shm, auto")->delimiter(',');
+  command->add_option("--update", options.update, "What the servers apply")
+      ->check(CLI::IsMember({"sgd", "momentum", "adam"}))
+      ->capture_default_str();
+  command->add_option("--codec", options.codec, "As in the job's compression")
+      ->capture_default_str();
+  command->add_option("--block", flags->block, "Bytes of a block, as in 1M; 0: the job's default");
+  command->add_flag("--no-raw", flags->no_raw, "Without the raw limit");
+  AddCommon(*command, flags->common);
+  command->callback([flags, &exit_code] { exit_code = ShowResult(RunExchange(*flags)); });
+}
+
+struct UpdateFlags {
+  CommonFlags common;
+  UpdateBenchOptions options;
+  std::string shard = "100M";
+  std::string block = "1M";
+  bool all = false;
+};
+
+absl::Status RunUpdate(const UpdateFlags& flags) {
+  UpdateBenchOptions options = flags.options;
+  ASSIGN_OR_RETURN(options.shard_bytes, ParseCount(flags.shard));
+  ASSIGN_OR_RETURN(options.block_bytes, ParseBlockBytes(flags.block));
+  options.rounds = flags.common.rounds.rounds;
+  if (!flags.all) {
+    options.pieces = {true};
+    options.keep_previous = {true};
+  }
+  const std::vector<UpdateResult> results = BenchUpdates(options);
+  std::cout << UpdateTable(results) << std::flush;
+  return WriteJson(flags.common, "update", UpdateJson(results));
+}
+
+void AddUpdate(CLI::App& bench, int& exit_code) {
+  auto flags = std::make_shared<UpdateFlags>();
+  CLI::App* command =
+      bench.add_subcommand("update", "The servers' arithmetic, each rule, without a network");
+  UpdateBenchOptions& options = flags->options;
+  command->add_option("--rules", options.rules, "Update rules")
+      ->delimiter(',')
+      ->check(CLI::IsMember(UpdateBenchRules()));
+  command->add_option("--contributions", options.contributions, "Combined in one update")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 256));
+  command->add_option("--threads", options.threads, "Blocks at once")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 256));
+  command->add_option("--shard", flags->shard, "Bytes of its parameters; M is 1e6 here")
+      ->capture_default_str();
+  command->add_option("--block", flags->block, "Bytes of a block")->capture_default_str();
+  command->add_flag("--all", flags->all,
+                    "Also contiguous payloads, as from shared memory, and updates in place");
+  AddRounds(*command, flags->common);
+  command->callback([flags, &exit_code] { exit_code = ShowResult(RunUpdate(*flags)); });
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App& app, int& exit_code) {
+  CLI::App* bench = app.add_subcommand(
+      "bench", "Measure the data path beside the raw limits of this machine, in one run");
+  bench->require_subcommand(1);
+  AddTransport(*bench, exit_code);
+  AddExchange(*bench, exit_code);
+  AddUpdate(*bench, exit_code);
+}
+
+}  // namespace leeway

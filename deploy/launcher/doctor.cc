@@ -1,0 +1,89 @@
+// leeway doctor: what this machine and network can do, and what that means for a job.
+#include "deploy/bench/doctor.h"
+
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "deploy/bench/peer.h"
+#include "deploy/launcher/command_support.h"
+#include "deploy/launcher/commands.h"
+#include "deploy/launcher/data_check.h"
+
+namespace leeway {
+namespace {
+
+struct DoctorFlags {
+  JobOptions job;
+  std::string peer;
+  std::string listen;
+  double seconds = 0.5;
+  std::string json;
+};
+
+void ShowProgress(const std::string& what) {
+  if (!isatty(STDERR_FILENO)) return;
+  std::fprintf(stderr, "\r\033[K%s", what.empty() ? "" : absl::StrCat(what, " ...").c_str());
+}
+
+absl::Status Listen(const DoctorFlags& flags) {
+  return ServePeers(flags.listen, 0, [](int port) {
+    std::cout << "listening on port " << port
+              << "; on the other machine: leeway doctor --peer HOST:" << port
+              << "\nCtrl-C ends it\n"
+              << std::flush;
+  });
+}
+
+absl::Status Examine(const DoctorFlags& flags) {
+  DoctorOptions options;
+  options.seconds = flags.seconds;
+  options.peer = flags.peer;
+  options.program_folder = ProgramFolder();
+  options.progress = ShowProgress;
+  if (!flags.job.job_file.empty()) {
+    ASSIGN_OR_RETURN(options.job, LoadJobWithOptions(flags.job));
+    ASSIGN_OR_RETURN(options.data_dir, FindDataFolder(flags.job.data, flags.job.job_file));
+    RETURN_IF_ERROR(CheckDataFiles(*options.job, options.data_dir));
+  }
+  const auto diagnosis = Diagnose(options);
+  ShowProgress("");
+  RETURN_IF_ERROR(diagnosis.status());
+  std::cout << DiagnosisText(*diagnosis) << std::flush;
+  if (flags.json.empty()) return absl::OkStatus();
+  return WriteFileAtomically(flags.json, DiagnosisJson(*diagnosis).dump(2) + "\n");
+}
+
+}  // namespace
+
+void AddDoctorCommand(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<DoctorFlags>();
+  CLI::App* command = app.add_subcommand(
+      "doctor",
+      "Measure this machine and say how many servers and which block size a job wants, and what a "
+      "step will take");
+  command->add_option("JOB", flags->job.job_file, "The job file; without: the machine alone");
+  AddSetOption(*command, flags->job);
+  AddDataOption(*command, flags->job.data);
+  command
+      ->add_option("--peer", flags->peer,
+                   "Another machine on which `leeway doctor --listen` runs: servers would be there")
+      ->type_name("HOST:PORT");
+  command->add_option("--listen", flags->listen, "Be the peer of a doctor on another machine")
+      ->type_name("HOST:PORT")
+      ->excludes("--peer");
+  command->add_option("--seconds", flags->seconds, "Of each measurement")
+      ->check(CLI::Range(0.01, 60.0))
+      ->capture_default_str();
+  command->add_option("--json", flags->json, "Write the findings there too")->type_name("FILE");
+  command->callback([flags, &exit_code] {
+    exit_code = ShowResult(flags->listen.empty() ? Examine(*flags) : Listen(*flags));
+  });
+}
+
+}  // namespace leeway

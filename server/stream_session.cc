@@ -1,0 +1,279 @@
+#include "server/stream_session.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// A frame takes no more replies from here on: the worker can copy the first while the next is under
+// way.
+constexpr size_t kFrameBytes = 256 << 10;
+constexpr int kFrameReplies = 512;
+// Requests of one stream that may wait for their answers; beyond, it is not read from.
+constexpr size_t kUnansweredMax = 4096;
+// A worker that does not read its replies, or does not say that it has, does not make the server
+// hold more than so many versions.
+constexpr size_t kHeldMax = 4096;
+
+}  // namespace
+
+StreamSession::StreamSession(ParameterService* service, grpc::ServerCompletionQueue* queue)
+    : service_(service),
+      queue_(queue),
+      stream_(&context_),
+      accepted_{this, StreamEvent::Kind::kAccepted},
+      read_{this, StreamEvent::Kind::kRead},
+      written_{this, StreamEvent::Kind::kWritten},
+      ended_{this, StreamEvent::Kind::kEnded} {}
+
+StreamSession* StreamSession::Await(ParameterService* service, grpc::ServerCompletionQueue* queue) {
+  std::shared_ptr<StreamSession> session(new StreamSession(service, queue));
+  session->self_ = session;
+  service->RequestExchange(&session->context_, &session->stream_, queue, queue,
+                           &session->accepted_);
+  return session.get();
+}
+
+void StreamSession::OnEvent(StreamEvent::Kind kind, bool ok) {
+  if (kind == StreamEvent::Kind::kEnded || (kind == StreamEvent::Kind::kAccepted && !ok)) {
+    return End();
+  }
+  grpc::ByteBuffer bytes;
+  {
+    MutexLock lock(mutex_);
+    if (kind == StreamEvent::Kind::kWritten) writing_ = false;
+    if (kind == StreamEvent::Kind::kRead) {
+      reading_ = false;
+      if (ok) taking_ = true;
+    }
+    if (!ok) broken_ = true;
+    if (kind == StreamEvent::Kind::kAccepted) ReadOn();
+    EndWhenIdle();
+  }
+  if (kind == StreamEvent::Kind::kRead && ok) {
+    bytes.Swap(&received_);
+    Take(bytes);
+  }
+  Flush();
+}
+
+void StreamSession::ReadOn() {
+  if (reading_ || broken_ || unanswered_.size() > kUnansweredMax) return;
+  reading_ = true;
+  stream_.Read(&received_, &read_);
+}
+
+void StreamSession::Take(const grpc::ByteBuffer& bytes) {
+  const Time now = std::chrono::steady_clock::now();
+  auto frame = DecodeRequestFrame(bytes, head_);
+  absl::Status status = frame.status();
+  if (status.ok()) {
+    if (head_.has_offer()) TakeOffer(head_.offer());
+    Release(head_);
+    for (const v1::StreamRequest& request : head_.requests()) {
+      status = Ask(request, *frame, now);
+      if (!status.ok()) break;
+    }
+  }
+  MutexLock lock(mutex_);
+  taking_ = false;
+  // A stream that cannot be read on: its worker begins another.
+  if (!status.ok()) {
+    broken_ = true;
+    context_.TryCancel();
+  }
+  ReadOn();
+  EndWhenIdle();
+}
+
+void StreamSession::TakeOffer(const v1::MemoryOffer& offer) {
+  auto mapping = SharedMapping::Map(offer);
+  v1::MemoryAnswer answer;
+  answer.set_mapped(mapping.ok());
+  if (!mapping.ok()) answer.set_refusal(std::string(mapping.status().message()));
+  const auto memory = mapping.ok() ? service_->memory() : nullptr;
+  if (mapping.ok()) worker_memory_ = std::move(*mapping);
+  MutexLock lock(mutex_);
+  if (memory != nullptr && memory_ == nullptr) {
+    if (auto session = memory->OpenSession(); session.ok()) {
+      session_ = *session;
+      memory_ = memory;
+      *answer.mutable_offer() = memory_->Offer();
+      answer.set_session_offset(session_.offset);
+      answer.set_session(session_.number);
+    }
+  }
+  *OpenFrame().head.mutable_answer() = std::move(answer);
+}
+
+void StreamSession::Release(const v1::RequestFrame& head) {
+  if (head.released().empty()) return;
+  MutexLock lock(mutex_);
+  for (uint64_t id : head.released()) held_.erase(id);
+}
+
+absl::StatusOr<std::shared_ptr<Shard>> StreamSession::FindShard(uint64_t job) {
+  if (shard_ == nullptr || job != job_) {
+    ASSIGN_OR_RETURN(shard_, service_->Find(job));
+    job_ = job;
+  }
+  return shard_;
+}
+
+absl::StatusOr<FloatPayload> StreamSession::PayloadOf(const v1::StreamRequest& request,
+                                                      FramePayload& frame) {
+  if (!request.has_shared()) {
+    auto payload = frame.Take(request.payload_bytes());
+    if (payload.has_value()) return *std::move(payload);
+    return absl::DataLossError("RequestFrame: the payload breaks off");
+  }
+  if (worker_memory_ == nullptr) {
+    return absl::InvalidArgumentError("shared: no memory was offered on this stream");
+  }
+  ASSIGN_OR_RETURN(const auto values,
+                   worker_memory_->Floats(request.shared().offset(), request.shared().bytes()));
+  if (request.method() == v1::EXCHANGE_METHOD_PUSH) {
+    // It is answered before it is applied, and then the worker may write there.
+    auto copy = std::make_shared<FloatBuffer>(values.size());
+    std::copy(values.begin(), values.end(), copy->data());
+    const std::span<const float> span = copy->span();
+    return FloatPayload::Of(span, std::move(copy));
+  }
+  return FloatPayload::Of(values, worker_memory_);
+}
+
+absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& frame, Time now) {
+  const bool pull = request.method() == v1::EXCHANGE_METHOD_PULL;
+  const Asked asked{request.id(), pull || request.method() == v1::EXCHANGE_METHOD_PUSH_PULL};
+  auto payload = PayloadOf(request, frame);
+  if (absl::IsDataLoss(payload.status())) return payload.status();
+  {
+    MutexLock lock(mutex_);
+    unanswered_.insert(request.id());
+  }
+  const auto shard = FindShard(request.header().job());
+  if (!payload.ok() || !shard.ok()) {
+    Answer(asked, payload.ok() ? shard.status() : payload.status());
+    return absl::OkStatus();
+  }
+  Shard::Done done = [self = shared_from_this(), asked](absl::StatusOr<BlockReading> reading) {
+    self->Answer(asked, std::move(reading));
+  };
+  switch (request.method()) {
+    case v1::EXCHANGE_METHOD_PUSH:
+    case v1::EXCHANGE_METHOD_PUSH_PULL:
+      (*shard)->Contribute(request.header(), *std::move(payload), asked.wants_values, now,
+                           std::move(done));
+      break;
+    case v1::EXCHANGE_METHOD_PULL:
+      (*shard)->Read(request.header(), request.latest(), now, std::move(done));
+      break;
+    case v1::EXCHANGE_METHOD_INITIALIZE:
+      (*shard)->Initialize(request.header(), *payload, std::move(done));
+      break;
+    default:
+      done(absl::InvalidArgumentError(
+          absl::StrCat("method: ", request.method(), " is none that this server knows")));
+  }
+  if (request.wants_acceptance()) Acknowledge(request);
+  return absl::OkStatus();
+}
+
+void StreamSession::Acknowledge(const v1::StreamRequest& request) {
+  MutexLock lock(mutex_);
+  if (!unanswered_.contains(request.id())) return;
+  v1::StreamReply& reply = *OpenFrame().head.add_replies();
+  reply.set_id(request.id());
+  reply.set_accepted(true);
+}
+
+void StreamSession::Answer(const Asked& asked, absl::StatusOr<BlockReading> reading) {
+  {
+    MutexLock lock(mutex_);
+    unanswered_.erase(asked.id);
+    if (broken_) return;
+    AddReply(asked, std::move(reading));
+    if (!taking_) ReadOn();
+  }
+  Flush();
+}
+
+void StreamSession::AddReply(const Asked& asked, absl::StatusOr<BlockReading> reading) {
+  Frame& frame = OpenFrame();
+  v1::StreamReply& reply = *frame.head.add_replies();
+  reply.set_id(asked.id);
+  absl::Status status = reading.status();
+  if (status.ok() && asked.wants_values && !reading->values && !reading->header.unchanged()) {
+    status = absl::InternalError("the version asked for has no values");
+  }
+  if (!status.ok()) {
+    reply.set_code(static_cast<int32_t>(status.code()));
+    reply.set_message(std::string(status.message()));
+    return;
+  }
+  reply.set_duplicate(reading->duplicate);
+  if (!asked.wants_values) return;
+  *reply.mutable_version() = std::move(reading->header);
+  if (reading->values) AddValues(asked.id, std::move(reading->values), reply);
+}
+
+void StreamSession::AddValues(uint64_t id, SharedFloats values, v1::StreamReply& reply) {
+  const std::span<const float> span = values.span();
+  const bool shared = memory_ != nullptr && memory_->Contains(span.data());
+  if (shared && held_.size() < kHeldMax) {
+    reply.mutable_shared()->set_offset(memory_->OffsetOf(span.data()));
+    reply.mutable_shared()->set_bytes(span.size_bytes());
+    held_[id] = std::move(values);
+    return;
+  }
+  reply.set_payload_bytes(span.size_bytes());
+  // The frame refers to the version's own memory and keeps it until it is sent.
+  auto owner = std::make_shared<SharedFloats>(std::move(values));
+  frames_.back().payload.Append({reinterpret_cast<const uint8_t*>(span.data()), span.size_bytes()},
+                                std::move(owner));
+}
+
+StreamSession::Frame& StreamSession::OpenFrame() {
+  const bool full = !frames_.empty() && (frames_.back().payload.bytes() >= kFrameBytes ||
+                                         frames_.back().head.replies_size() >= kFrameReplies);
+  if (frames_.empty() || full) frames_.emplace_back();
+  return frames_.back();
+}
+
+void StreamSession::Flush() {
+  grpc::ByteBuffer bytes;
+  {
+    MutexLock lock(mutex_);
+    if (writing_ || taking_ || broken_ || frames_.empty()) return;
+    bytes = frames_.front().payload.Finish(frames_.front().head);
+    frames_.pop_front();
+    writing_ = true;
+  }
+  // Outside the lock: it may write to the socket. The stream does not end while writing.
+  stream_.Write(bytes, &written_);
+}
+
+void StreamSession::EndWhenIdle() {
+  if (!broken_ || ending_ || reading_ || writing_ || taking_) return;
+  ending_ = true;
+  stream_.Finish(grpc::Status::OK, &ended_);
+}
+
+void StreamSession::End() {
+  {
+    MutexLock lock(mutex_);
+    broken_ = true;
+    frames_.clear();
+    // First the number, then the memory: common/shared_memory.h.
+    if (memory_ != nullptr) memory_->CloseSession(session_);
+    held_.clear();
+  }
+  // Answers that are still to come hold it, too.
+  self_.reset();
+}
+
+}  // namespace leeway

@@ -1,0 +1,113 @@
+// One worker's stream: requests come in frames, go to the shard, and are answered in frames as they
+// are done.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_stream.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "common/shared_memory.h"
+#include "common/wire.h"
+#include "leeway/v1/parameter_server.pb.h"
+#include "server/parameter_service.h"
+#include "server/shard.h"
+
+namespace leeway {
+
+// What a completion queue gives back: whom it concerns and which of its operations is over.
+struct StreamEvent {
+  enum class Kind { kAccepted, kRead, kWritten, kEnded };
+  class StreamSession* session = nullptr;
+  Kind kind = Kind::kAccepted;
+};
+
+// The queue's thread runs its events; answers come from any thread. Lives until the stream has
+// ended and every answer under way has come.
+class StreamSession : public std::enable_shared_from_this<StreamSession> {
+ public:
+  // Waits on `queue` for a worker's stream. OnEvent(kAccepted) tells that there is one, or that the
+  // server ends.
+  static StreamSession* Await(ParameterService* service, grpc::ServerCompletionQueue* queue);
+
+  // On the queue's thread.
+  void OnEvent(StreamEvent::Kind kind, bool ok);
+
+ private:
+  // Replies on their way into one message.
+  struct Frame {
+    v1::ReplyFrame head;
+    FrameWriter payload;
+  };
+  // What the answer to a request needs to know of it.
+  struct Asked {
+    uint64_t id = 0;
+    bool wants_values = false;
+  };
+
+  StreamSession(ParameterService* service, grpc::ServerCompletionQueue* queue);
+
+  void Take(const grpc::ByteBuffer& bytes);
+  void TakeOffer(const v1::MemoryOffer& offer);
+  void Release(const v1::RequestFrame& head);
+  // Hands a request to the shard. Not OK: it is wrong in itself.
+  absl::Status Ask(const v1::StreamRequest& request, FramePayload& frame, Time now);
+  absl::StatusOr<FloatPayload> PayloadOf(const v1::StreamRequest& request, FramePayload& frame);
+  absl::StatusOr<std::shared_ptr<Shard>> FindShard(uint64_t job);
+  // The answer has to wait: says so, if it was asked to.
+  void Acknowledge(const v1::StreamRequest& request);
+
+  // From any thread.
+  void Answer(const Asked& asked, absl::StatusOr<BlockReading> reading);
+  void AddReply(const Asked& asked, absl::StatusOr<BlockReading> reading) REQUIRES(mutex_);
+  void AddValues(uint64_t id, SharedFloats values, v1::StreamReply& reply) REQUIRES(mutex_);
+  Frame& OpenFrame() REQUIRES(mutex_);
+  // Sends a frame if there is one and nothing is being sent.
+  void Flush();
+  // Reads on, unless the worker asks for more than it lets be answered.
+  void ReadOn() REQUIRES(mutex_);
+  // Ends a broken stream once no operation of it is under way.
+  void EndWhenIdle() REQUIRES(mutex_);
+  void End();
+
+  ParameterService* const service_;
+  grpc::ServerCompletionQueue* const queue_;
+  grpc::ServerContext context_;
+  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
+  StreamEvent accepted_, read_, written_, ended_;
+  // Itself, until the stream has ended.
+  std::shared_ptr<StreamSession> self_;
+
+  // Of the queue's thread.
+  grpc::ByteBuffer received_;
+  v1::RequestFrame head_;
+  uint64_t job_ = 0;
+  std::shared_ptr<Shard> shard_;
+  std::shared_ptr<SharedMapping> worker_memory_;
+
+  Mutex mutex_;
+  bool reading_ GUARDED_BY(mutex_) = false;
+  bool writing_ GUARDED_BY(mutex_) = false;
+  // A frame's requests are being handed over: their answers go out together.
+  bool taking_ GUARDED_BY(mutex_) = false;
+  bool broken_ GUARDED_BY(mutex_) = false;
+  bool ending_ GUARDED_BY(mutex_) = false;
+  absl::flat_hash_set<uint64_t> unanswered_ GUARDED_BY(mutex_);
+  std::deque<Frame> frames_ GUARDED_BY(mutex_);
+  // The server's memory that replies refer to; null: the worker does not map it.
+  std::shared_ptr<SharedArena> memory_ GUARDED_BY(mutex_);
+  SharedSession session_ GUARDED_BY(mutex_);
+  // By reply: what the worker may be reading.
+  absl::flat_hash_map<uint64_t, SharedFloats> held_ GUARDED_BY(mutex_);
+};
+
+}  // namespace leeway

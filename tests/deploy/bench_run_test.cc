@@ -1,0 +1,270 @@
+// The benchmarks, tiny: that they count right and end, not that anything is fast.
+#include <csignal>
+#include <future>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "common/files.h"
+#include "deploy/bench/bench_pair.h"
+#include "deploy/bench/exchange_bench.h"
+#include "deploy/bench/peer.h"
+#include "deploy/bench/process_usage.h"
+#include "deploy/bench/raw_transfer.h"
+#include "deploy/bench/transport_bench.h"
+#include "deploy/bench/transport_report.h"
+#include "deploy/launcher/command_support.h"
+#include "deploy/launcher/commands.h"
+#include "tests/catch.h"
+#include "tests/temp_folder.h"
+
+namespace leeway {
+namespace {
+
+constexpr double kSeconds = 0.02;
+
+// Refuses to fail in silence.
+template <typename T>
+T Take(absl::StatusOr<T> value) {
+  INFO(value.status().ToString());
+  REQUIRE(value.ok());
+  return *std::move(value);
+}
+
+TransferPlan SmallPlan(TransferMethod method) {
+  return {.method = method,
+          .message_bytes = 4096,
+          .blocks = 8,
+          .window = 4,
+          .call_blocks = 4,
+          .open_calls = 2};
+}
+
+int Run(std::vector<std::string> arguments) {
+  std::vector<const char*> pointers = {"leeway"};
+  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
+  return RunLeeway(static_cast<int>(pointers.size()), pointers.data());
+}
+
+Json ReadJson(const std::string& path) {
+  const std::string text = Take(ReadFile(path, 1 << 24));
+  Json document = Json::parse(text, nullptr, false);
+  REQUIRE_FALSE(document.is_discarded());
+  return document;
+}
+
+TEST_CASE("A bench process answers, hands its errors over, and is gone when it is let go") {
+  pid_t pid = 0;
+  {
+    auto process = Take(BenchProcess::Start("echo", []() -> absl::StatusOr<BenchService> {
+      return BenchService{.hello = {{"hello", 7}},
+                          .handle = [](const Json& request) -> absl::StatusOr<Json> {
+                            if (request.contains("fail")) return absl::DataLossError("lost");
+                            return request;
+                          }};
+    }));
+    pid = process->pid();
+    CHECK(process->hello().value("hello", 0) == 7);
+    CHECK(Take(process->Call({{"x", 1.5}})).value("x", 0.0) == 1.5);
+    const absl::Status failed = process->Call({{"fail", true}}).status();
+    CHECK(absl::IsDataLoss(failed));
+    CHECK(failed.message() == "echo: lost");
+    CHECK(ProcessCpuSeconds(pid) > 0);
+    CHECK(PeakMemoryBytes(pid) > 0);
+  }
+  CHECK(kill(pid, 0) == -1);
+}
+
+TEST_CASE("A bench process that cannot start or dies is an error that names it") {
+  const auto broken = BenchProcess::Start(
+      "broken", []() -> absl::StatusOr<BenchService> { return absl::NotFoundError("no data"); });
+  CHECK(broken.status() == absl::NotFoundError("broken: no data"));
+  auto dying = Take(BenchProcess::Start("dying", []() -> absl::StatusOr<BenchService> {
+    return BenchService{.hello = {},
+                        .handle = [](const Json&) -> absl::StatusOr<Json> { _exit(3); }};
+  }));
+  const absl::Status status = dying->Call({{"x", 1}}).status();
+  CHECK(absl::IsUnavailable(status));
+  CHECK(status.message().find("dying") != std::string::npos);
+}
+
+TEST_CASE("Raw transfers move whole messages each way over every transport, round after round") {
+  for (const Wire wire : {Wire::kTcp, Wire::kUnix, Wire::kShm}) {
+    for (const TransferMethod method :
+         {TransferMethod::kPush, TransferMethod::kPull, TransferMethod::kPushPull}) {
+      for (const uint64_t bytes : {uint64_t{4096}, uint64_t{3} << 20}) {
+        TransferPlan plan = SmallPlan(method);
+        plan.message_bytes = bytes;
+        auto pair = Take(BenchPair::Raw(wire, plan));
+        for (int round = 0; round < 3; ++round) {
+          const TransferRound result = Take(pair->Run(kSeconds));
+          CHECK(result.messages > 0);
+          CHECK(result.seconds > 0);
+          CHECK(result.cpu_seconds > 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("A raw push adds what was sent to the parameters, as often as it says") {
+  auto ends = Take(RawSocket::UnixPair());
+  const TransferPlan plan = SmallPlan(TransferMethod::kPushPull);
+  auto serving = std::async(std::launch::async, [&] {
+    return RawTransferServer(std::move(ends.second), plan).handle({}).status();
+  });
+  // Three messages of ones to block 0 (the client of a benchmark would go round); the last one
+  // ends.
+  std::vector<float> ones(plan.message_floats(), 1);
+  std::vector<float> back(plan.message_floats());
+  RawHeader header;
+  for (uint64_t i = 0; i <= plan.blocks; ++i) {
+    const bool last = i == plan.blocks;
+    REQUIRE(ends.first.Send({.kind = last ? RawHeader::kEnd : RawHeader::kData}, ones).ok());
+    REQUIRE(ends.first.Receive(header, back).ok());
+  }
+  CHECK(serving.get().ok());
+  CHECK(header.kind == RawHeader::kEnd);
+  // The ninth message of eight blocks is block 0's second.
+  CHECK(back.back() == 1e-6f + 1e-6f);
+}
+
+TEST_CASE("Leeway's transfers count the blocks of whole calls and time each call") {
+  for (const TransferMethod method :
+       {TransferMethod::kPush, TransferMethod::kPull, TransferMethod::kPushPull}) {
+    const TransferPlan plan = SmallPlan(method);
+    auto pair = Take(BenchPair::Leeway(Wire::kTcp, "none", plan));
+    const TransferRound round = Take(pair->Run(kSeconds));
+    CHECK(round.messages > 0);
+    CHECK(round.messages % plan.call_blocks == 0);
+    REQUIRE(round.latency.size() == 4);
+    CHECK(round.latency[0] > 0);
+    CHECK(round.latency[0] <= round.latency[3]);
+    CHECK(pair->server_peak_bytes() > plan.total_bytes());
+  }
+}
+
+TEST_CASE("leeway bench transport writes what it measured as JSON") {
+  const TempFolder folder;
+  REQUIRE(Run({"bench", "transport", "--transports", "tcp,unix", "--methods", "push", "--sizes",
+               "4K", "--rounds", "2", "--seconds", "0.02", "--json", folder / "out.json"}) == 0);
+  const Json document = ReadJson(folder / "out.json");
+  CHECK(document.value("bench", "") == "transport");
+  CHECK(document["host"].value("processors", 0) > 0);
+  const Json& transfers = document["results"]["transfers"];
+  REQUIRE(transfers.size() == 2);
+  CHECK(transfers[0].value("transport", "") == "tcp");
+  CHECK(transfers[1].value("transport", "") == "unix");
+  for (const Json& row : transfers) {
+    CHECK(row.value("block_bytes", 0) == 4096);
+    CHECK(row.value("share", 0.0) > 0);
+    CHECK(row.value("cpu_ratio", 0.0) > 0);
+    for (const char* side : {"leeway", "raw"}) {
+      const double messages = row[side].value("messages_per_second", 0.0);
+      CHECK(messages > 0);
+      CHECK(row[side].value("gigabytes_per_second", 0.0) == Approx(messages * 4096e-9));
+      CHECK(row[side]["rounds_messages_per_second"].size() == 2);
+    }
+  }
+  // One at a time, 64 calls, and a call of 64 blocks, on each transport.
+  const Json& exchanges = document["results"]["exchanges"];
+  REQUIRE(exchanges.size() == 6);
+  for (const Json& row : exchanges) {
+    CHECK(row.value("ratio", 0.0) > 0);
+    CHECK(row["ping"]["latency_seconds"].value("p50", 0.0) > 0);
+  }
+}
+
+TEST_CASE("leeway bench exchange runs real servers beside raw sockets and counts every byte") {
+  const TempFolder folder;
+  REQUIRE(Run({"bench",        "exchange", "--parameters", "10K",
+               "--servers",    "2",        "--workers",    "2",
+               "--transports", "tcp",      "--update",     "adam",
+               "--block",      "4K",       "--rounds",     "2",
+               "--seconds",    "0.02",     "--json",       folder / "out.json"}) == 0);
+  const Json document = ReadJson(folder / "out.json");
+  CHECK(document["results"].value("servers", 0) == 2);
+  const Json& row = document["results"]["rows"][0];
+  CHECK(row.value("parameters", 0) == 10'000);
+  CHECK(row.value("block_bytes", 0) == 4096);
+  for (const char* side : {"leeway", "raw"}) {
+    CHECK(row[side].value("gigabytes_per_second", 0.0) > 0);
+    const Json& step = row[side]["step_seconds"];
+    CHECK(step.value("p50", 0.0) > 0);
+    CHECK(step.value("p50", 0.0) <= step.value("p99", 0.0));
+    // 160 kB a step.
+    CHECK(row[side].value("gigabytes_per_second", 0.0) < 1.6e-4 / step.value("p50", 1.0) * 3);
+  }
+  CHECK(row.value("server_peak_bytes", uint64_t{0}) > 0);
+  // 5,000 parameters in all but a block, x (2 + 2), and what is in flight.
+  CHECK(row.value("server_bound_bytes", uint64_t{0}) > 5000 * 4 * 4);
+}
+
+TEST_CASE("leeway bench update prints a row for each rule") {
+  const TempFolder folder;
+  REQUIRE(Run({"bench", "update", "--rules", "sgd,adam", "--contributions", "1,2", "--threads", "1",
+               "--shard", "1M", "--block", "64K", "--rounds", "2", "--json",
+               folder / "out.json"}) == 0);
+  const Json document = ReadJson(folder / "out.json");
+  REQUIRE(document["results"].size() == 4);
+  for (const Json& row : document["results"]) {
+    CHECK(row.value("share", 0.0) > 0);
+    CHECK(row.value("limit_bytes_per_second", 0.0) > 0);
+  }
+}
+
+TEST_CASE("Benchmarks refuse what they do not know with exit code 2") {
+  CHECK(Run({"bench"}) == 2);
+  CHECK(Run({"bench", "transport", "--sizes", "100"}) == 2);
+  CHECK(Run({"bench", "transport", "--methods", "shove"}) == 2);
+  CHECK(Run({"bench", "transport", "--transports", "carrier-pigeon"}) == 2);
+  CHECK(Run({"bench", "transport", "--codec", "zip", "--sizes", "4K"}) == 2);
+  CHECK(Run({"bench", "exchange", "--update", "magic"}) == 2);
+  CHECK(Run({"bench", "update", "--rules", "magic"}) == 2);
+  CHECK(Run({"doctor", "--seconds", "0"}) == 2);
+}
+
+TEST_CASE("Two doctors measure the network between them") {
+  std::promise<int> port;
+  auto listening = std::async(std::launch::async, [&] {
+    return ServePeers("127.0.0.1:0", 4, [&](int bound) { port.set_value(bound); });
+  });
+  const std::string address = "127.0.0.1:" + std::to_string(port.get_future().get());
+  const PeerRates rates = Take(MeasurePeer(address, kSeconds));
+  CHECK(listening.get().ok());
+  CHECK(rates.up_gigabytes_per_second > 0);
+  CHECK(rates.down_gigabytes_per_second > 0);
+  CHECK(rates.both_gigabytes_per_second > 0);
+  CHECK(rates.round_trip_seconds > 0);
+}
+
+TEST_CASE("A listening doctor turns nonsense away, and nobody listening is an error") {
+  std::promise<int> port;
+  auto listening = std::async(std::launch::async, [&] {
+    return ServePeers("127.0.0.1:0", 1, [&](int bound) { port.set_value(bound); });
+  });
+  const std::string address = "127.0.0.1:" + std::to_string(port.get_future().get());
+  RawSocket socket = Take(RawSocket::Connect(address));
+  REQUIRE(socket.Send({.kind = 77, .block = ~0u, .clock = ~uint64_t{0}}, {}).ok());
+  CHECK(absl::IsInvalidArgument(listening.get()));
+  CHECK(absl::IsUnavailable(MeasurePeer(address, kSeconds).status()));
+}
+
+TEST_CASE("The doctor says of a job what it wants and what a step will take") {
+  const TempFolder folder;
+  REQUIRE(Run({"doctor", LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml", "--data",
+               LEEWAY_SOURCE_DIR "/data", "--seconds", "0.02", "--json", folder / "out.json"}) ==
+          0);
+  const Json document = ReadJson(folder / "out.json");
+  CHECK(document["host"].value("add_scaled_gigabytes_per_second", 0.0) > 0);
+  CHECK(document["host"]["exchange"].size() == 4);
+  const Json& job = document["job"];
+  CHECK(job.value("step_seconds", 0.0) >= job.value("compute_seconds", 1.0) / 4);
+  CHECK(job.value("exchange_seconds", 0.0) > 0);
+  CHECK(job.value("servers_wanted", 0) >= 1);
+  CHECK(job.value("block_bytes_wanted", 0) >= 64 << 10);
+  CHECK(job.value("examples_per_second", 0.0) > 0);
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,128 @@
+#include "deploy/bench/bench_options.h"
+#include "deploy/bench/interleave.h"
+#include "deploy/bench/statistics.h"
+#include "deploy/bench/step_model.h"
+#include "deploy/bench/transfer.h"
+#include "deploy/bench/transport_bench.h"
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+bool Near(double a, double b) { return std::abs(a - b) < 1e-9 * (1 + std::abs(b)); }
+
+TEST_CASE("Percentiles interpolate between neighbours and need no order") {
+  CHECK(Median({}) == 0);
+  CHECK(Median({3}) == 3);
+  CHECK(Near(Median({4, 1, 3, 2}), 2.5));
+  CHECK(Near(Percentile({10, 0}, 0.9), 9));
+  const Percentiles p = PercentilesOf({5, 1, 4, 2, 3});
+  CHECK(p.p50 == 3);
+  CHECK(Near(p.p90, 4.6));
+  CHECK(p.max == 5);
+}
+
+TEST_CASE("Ratios are taken round by round, and a round without a limit counts as nothing") {
+  const std::vector<double> ratios = Ratios({1, 4, 9}, {2, 0, 3, 7});
+  REQUIRE(ratios.size() == 3);
+  CHECK(ratios[0] == 0.5);
+  CHECK(ratios[1] == 0);
+  CHECK(ratios[2] == 3);
+}
+
+TEST_CASE("Figures are medians over rounds of messages, bytes and processor time") {
+  const std::vector<TransferRound> rounds = {
+      {.messages = 100, .seconds = 1, .cpu_seconds = 0.4, .latency = {0.1, 0.2, 0.3, 0.4}},
+      {.messages = 300, .seconds = 1, .cpu_seconds = 0.3, .latency = {0.3, 0.4, 0.5, 0.6}},
+      {.messages = 200, .seconds = 1, .cpu_seconds = 0.4, .latency = {0.2, 0.3, 0.4, 0.5}}};
+  const TransferFigures figures = FiguresOf(rounds, 5'000'000);
+  CHECK(figures.messages_per_second == 200);
+  CHECK(Near(figures.gigabytes_per_second, 1));
+  // 0.8, 0.2 and 0.4 s a GB.
+  CHECK(Near(figures.cpu_seconds_per_gigabyte, 0.4));
+  REQUIRE(figures.latency.size() == 4);
+  CHECK(figures.latency[0] == 0.2);
+}
+
+TEST_CASE("Sizes are read with K, M and G as powers of 1024, counts with powers of 1000") {
+  CHECK(*ParseBytes("4096") == 4096);
+  CHECK(*ParseBytes("64K") == 65536);
+  CHECK(*ParseBytes("1m") == 1048576);
+  CHECK(*ParseCount("25M") == 25'000'000);
+  for (const char* text : {"", "K", "0", "-1", "1.5M", "1T", "99999999999G", "1 M"}) {
+    CHECK_FALSE(ParseBytes(text).ok());
+  }
+  CHECK(*ParseBlockBytes("64M") == 64 << 20);
+  CHECK_FALSE(ParseBlockBytes("100").ok());
+  CHECK_FALSE(ParseBlockBytes("128M").ok());
+}
+
+TEST_CASE("Methods and transports are read by their names, others are refused with the choices") {
+  CHECK(*ParseMethod("push_pull") == TransferMethod::kPushPull);
+  CHECK(*ParseWire("shm") == Wire::kShm);
+  CHECK(ParseMethod("pushpull").status().message().find("push_pull") != std::string::npos);
+  CHECK(ParseWire("").status().message().find("unix") != std::string::npos);
+}
+
+TEST_CASE("A plan keeps several blocks in flight in bounded memory") {
+  for (const uint64_t bytes : {4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20}) {
+    const TransferPlan plan = PlanFor(TransferMethod::kPushPull, bytes);
+    CHECK(plan.blocks >= 4);
+    CHECK(plan.blocks % 2 == 0);
+    CHECK(plan.call_blocks * plan.open_calls == plan.blocks);
+    CHECK(plan.window >= 2);
+    CHECK(plan.window <= plan.blocks / 2);
+    CHECK(plan.total_bytes() <= 256 << 20);
+    CHECK(plan.bytes_moved() == 2 * bytes);
+  }
+}
+
+TEST_CASE("A step is compute and what of the exchange nothing hides") {
+  StepParts parts{.compute = 10, .exchange = 8, .first_layer_share = 0.25, .workers = 2};
+  StepEstimate estimate = EstimateStep(parts);
+  CHECK(estimate.hidden_seconds == 6);
+  CHECK(estimate.seconds == 12);
+  parts.overlapped = false;
+  CHECK(EstimateStep(parts).seconds == 18);
+  // No more is hidden than there is compute to hide behind.
+  parts = {.compute = 2, .exchange = 8, .first_layer_share = 0, .workers = 2};
+  CHECK(EstimateStep(parts).seconds == 8);
+  CHECK(EstimateStep(parts).hidden_seconds == 2);
+}
+
+TEST_CASE("Processors that are all busy are what a step waits for") {
+  StepParts parts{.compute = 10,
+                  .compute_cpu = 10,
+                  .exchange = 8,
+                  .exchange_cpu = 12,
+                  .first_layer_share = 0,
+                  .workers = 2,
+                  .processors = 2};
+  const StepEstimate estimate = EstimateStep(parts);
+  CHECK(estimate.seconds == 16);
+  CHECK(estimate.hidden_seconds == 2);
+  CHECK(estimate.processor_bound);
+  // Others take a third of the machine.
+  parts.stretch = 1.5;
+  CHECK(EstimateStep(parts).seconds == 24);
+}
+
+TEST_CASE("The block size is the smallest that is nearly fastest, with some blocks a server") {
+  const std::vector<BlockRate> rates = {
+      {64 << 10, 3}, {256 << 10, 4.8}, {1 << 20, 5}, {4 << 20, 4}};
+  CHECK(ChooseBlockBytes(rates, uint64_t{1} << 30, 2) == 256 << 10);
+  CHECK(ChooseBlockBytes(rates, 1 << 20, 1) == 256 << 10);
+  CHECK(ChooseBlockBytes(rates, 1 << 20, 2) == 128 << 10);
+  CHECK(ChooseBlockBytes(rates, 1000, 4) == 64 << 10);
+}
+
+TEST_CASE("Servers are as many as keep the exchange shorter than the compute") {
+  // 4 workers x 1 GB through 1 GB/s in 2 s of compute.
+  CHECK(ChooseServers(1'000'000'000, 4, 1e9, 2, 16) == 2);
+  CHECK(ChooseServers(1'000'000'000, 4, 1e9, 0.1, 16) == 16);
+  CHECK(ChooseServers(1'000, 4, 1e9, 1, 16) == 1);
+  CHECK(ChooseServers(1'000, 4, 0, 1, 16) == 1);
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,252 @@
+// The real transport against a server made of the stock generated stubs.
+#include "worker/client/stream_transport.h"
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <numeric>
+#include <string>
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/channel.h"
+#include "common/grpc_status.h"
+#include "common/host.h"
+#include "leeway/v1/parameter_server.grpc.pb.h"
+#include "tests/catch.h"
+#include "tests/worker/client/fake_servers.h"
+#include "tests/worker/client/fault_transport.h"
+#include "worker/client/parameter_client.h"
+
+namespace leeway {
+namespace {
+
+using testing::FakeModel;
+using testing::FakeRequest;
+
+constexpr uint64_t kTotal = 1'000'003;
+constexpr uint64_t kBlock = 1 << 16;
+
+// Serves a FakeModel through protobuf's own messages, as a server in any language would.
+class StockServer final : public v1::ParameterServer::Service {
+ public:
+  StockServer(std::shared_ptr<FakeModel> model, uint32_t index)
+      : model_(std::move(model)), index_(index) {
+    grpc::ServerBuilder builder;
+    PrepareServer({.address = "127.0.0.1:0"}, builder, &port_);
+    AddLocalPort(local_address(), builder);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~StockServer() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  ServerEndpoint endpoint() const {
+    return {"127.0.0.1:" + std::to_string(port_), local_address(), HostIdentity()};
+  }
+  // Streams that were begun.
+  int streams() const { return streams_; }
+  // Of the frames received.
+  int frames() const { return frames_; }
+  std::atomic<bool> break_next_stream{false};
+
+  grpc::Status Attach(grpc::ServerContext*, const v1::AttachRequest* request,
+                      v1::AttachReply* reply) override {
+    TransportRequest attach;
+    attach.kind = TransportRequest::Kind::kAttach;
+    attach.header.set_rank(request->rank());
+    auto [status, answer] = model_->Answer(index_, attach);
+    *reply = answer.attach;
+    return ToGrpc(status);
+  }
+
+  grpc::Status Exchange(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::ReplyFrame, v1::RequestFrame>* stream) override {
+    ++streams_;
+    v1::RequestFrame frame;
+    while (stream->Read(&frame)) {
+      ++frames_;
+      if (break_next_stream.exchange(false)) return {grpc::StatusCode::UNAVAILABLE, "restarting"};
+      v1::ReplyFrame replies;
+      if (frame.has_offer()) replies.mutable_answer()->set_refusal("a stock server maps nothing");
+      size_t at = 0;
+      for (const v1::StreamRequest& request : frame.requests()) {
+        const std::string payload = frame.payload().substr(at, request.payload_bytes());
+        at += request.payload_bytes();
+        Answer(request, payload, replies);
+      }
+      if (!stream->Write(replies)) break;
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  std::string local_address() const {
+    return absl::StrCat("unix-abstract:leeway-test-", getpid(), "-",
+                        reinterpret_cast<uintptr_t>(this));
+  }
+
+  void Answer(const v1::StreamRequest& sent, const std::string& payload, v1::ReplyFrame& replies) {
+    using Kind = TransportRequest::Kind;
+    constexpr Kind kKinds[] = {Kind::kPush, Kind::kPull, Kind::kPushPull, Kind::kInitialize};
+    TransportRequest request;
+    request.kind = kKinds[sent.method()];
+    request.header = sent.header();
+    request.latest = sent.latest();
+    request.payload = {reinterpret_cast<const uint8_t*>(payload.data()), payload.size()};
+    const auto [status, answer] = model_->Answer(index_, request);
+    v1::StreamReply& reply = *replies.add_replies();
+    reply.set_id(sent.id());
+    reply.set_code(static_cast<int>(status.code()));
+    reply.set_message(std::string(status.message()));
+    *reply.mutable_version() = answer.version;
+    std::vector<float> values(answer.payload.size());
+    answer.payload.CopyTo(values);
+    reply.set_payload_bytes(values.size() * sizeof(float));
+    replies.mutable_payload()->append(reinterpret_cast<const char*>(values.data()),
+                                      values.size() * sizeof(float));
+  }
+
+  const std::shared_ptr<FakeModel> model_;
+  const uint32_t index_;
+  std::atomic<int> streams_{0}, frames_{0};
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+struct Rig {
+  Rig() {
+    options.servers = {first.endpoint(), second.endpoint()};
+    options.total = kTotal;
+    options.block_elements = kBlock;
+  }
+  std::shared_ptr<FakeModel> model =
+      std::make_shared<FakeModel>(*BlockLayout::FromWire(kTotal, 2, kBlock));
+  StockServer first{model, 0}, second{model, 1};
+  ParameterClientOptions options;
+};
+
+std::vector<float> Ramp() {
+  std::vector<float> values(kTotal);
+  std::iota(values.begin(), values.end(), 0.0f);
+  return values;
+}
+
+TEST_CASE("Stock stubs and slices understand each other, with and without faults") {
+  const bool faults = GENERATE(false, true);
+  Rig rig;
+  rig.options.transport =
+      GENERATE(v1::TRANSPORT_TYPE_AUTO, v1::TRANSPORT_TYPE_TCP, v1::TRANSPORT_TYPE_UNIX);
+  const std::vector<float> contribution = Ramp();
+  std::vector<float> weights(kTotal, 9);
+  auto client =
+      faults ? ParameterClient::Open(rig.options, testing::WithFaults({.duplicate = true,
+                                                                       .drop_reply_every = 10,
+                                                                       .drop_request_every = 7}))
+             : ParameterClient::Open(rig.options);
+  REQUIRE(client.ok());
+  rig.model->attach_clock = 3;
+  CHECK((*client)->Attach()->clock == 3);
+  for (uint64_t clock = 0; clock < 3; ++clock) {
+    REQUIRE((*client)->Wait((*client)->PushPull(clock, 1, contribution, weights)).ok());
+  }
+  CHECK(weights == rig.model->weights());
+  CHECK(weights[kTotal - 1] == -3.0f * (kTotal - 1));
+  std::fill(weights.begin(), weights.end(), 0.0f);
+  REQUIRE((*client)->Wait((*client)->PullLatest(weights)).ok());
+  CHECK(weights == rig.model->weights());
+}
+
+TEST_CASE("A server that is not there is tried until the limit, and named") {
+  Rig rig;
+  rig.options.exchange_seconds = 0.1;
+  rig.options.servers[1] = "127.0.0.1:1";
+  // Before the client: calls of an operation that failed use it until the client is gone.
+  std::vector<float> weights(kTotal);
+  auto client = *ParameterClient::Open(rig.options);
+  const auto status = client->Wait(client->Pull(0, weights)).status();
+  CHECK(status.code() == absl::StatusCode::kDeadlineExceeded);
+  CHECK_THAT(std::string(status.message()), Catch::Contains("(server 1)"));
+}
+
+TEST_CASE("Cancelling ends a call that a server holds, at once") {
+  // Before the servers, whose threads use it to their end.
+  std::promise<void> held, go;
+  std::atomic<bool> first{true};
+  auto gate = go.get_future().share();
+  Rig rig;
+  rig.model->script = [&](const FakeRequest&) {
+    if (first.exchange(false)) held.set_value();
+    gate.wait();
+    return absl::OkStatus();
+  };
+  // Before the client: calls of an operation that failed use it until the client is gone.
+  std::vector<float> weights(kTotal);
+  auto client = *ParameterClient::Open(rig.options);
+  const auto ticket = client->Pull(0, weights);
+  held.get_future().wait();
+  client->Cancel();
+  CHECK(client->Wait(ticket).status().code() == absl::StatusCode::kCancelled);
+  // Its destructor waits for no server.
+  client.reset();
+  go.set_value();
+}
+
+TEST_CASE("A stream that breaks is begun anew, and nothing is lost") {
+  Rig rig;
+  rig.options.channels = 1;
+  std::vector<float> weights(kTotal);
+  const std::vector<float> contribution = Ramp();
+  auto client = *ParameterClient::Open(rig.options);
+  REQUIRE(client->Wait(client->PushPull(0, 1, contribution, weights)).ok());
+  rig.first.break_next_stream = true;
+  REQUIRE(client->Wait(client->PushPull(1, 1, contribution, weights)).ok());
+  CHECK(weights == rig.model->weights());
+  CHECK(weights[kTotal - 1] == -2.0f * (kTotal - 1));
+  CHECK(rig.first.streams() == 2);
+  CHECK(rig.second.streams() == 1);
+}
+
+TEST_CASE("Small requests share frames") {
+  Rig rig;
+  rig.options.block_elements = 100;
+  rig.options.total = 100 * 2000;
+  rig.options.window = 512;
+  rig.options.transport = v1::TRANSPORT_TYPE_UNIX;
+  rig.model->script = nullptr;
+  auto small = std::make_shared<FakeModel>(*BlockLayout::FromWire(200'000, 2, 100));
+  StockServer first(small, 0), second(small, 1);
+  rig.options.servers = {first.endpoint(), second.endpoint()};
+  std::vector<float> weights(200'000), contribution(200'000, 1.0f);
+  auto client = *ParameterClient::Open(rig.options);
+  REQUIRE(client->Wait(client->PushPull(0, 1, contribution, weights)).ok());
+  CHECK(weights == small->weights());
+  CHECK(first.frames() < 500);
+}
+
+TEST_CASE("A transport that does not reach the server is refused by name") {
+  Rig rig;
+  rig.options.servers[1].host = "another";
+  rig.options.transport = GENERATE(v1::TRANSPORT_TYPE_UNIX, v1::TRANSPORT_TYPE_SHM);
+  std::vector<float> weights(kTotal);
+  auto client = *ParameterClient::Open(rig.options);
+  const auto status = client->Wait(client->Pull(0, weights)).status();
+  CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains("server 1") && Catch::Contains("transport.type"));
+}
+
+TEST_CASE("Timers of a closed transport run early, and every callback runs") {
+  auto transport = MakeStreamTransport({.servers = {"127.0.0.1:1"}});
+  std::atomic<int> runs{0};
+  for (int i = 0; i < 10; ++i) transport->CallAfter(std::chrono::hours(1), [&] { ++runs; });
+  transport->Cancel();
+  transport->CallAfter(std::chrono::hours(1), [&] { ++runs; });
+  transport->Close();
+  CHECK(runs == 11);
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,336 @@
+// The gradient exchange behind the compute: when blocks leave, and who waits for which.
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "common/mutex.h"
+#include "common/philox.h"
+#include "common/status.h"
+#include "tests/catch.h"
+#include "tests/worker/client/fake_servers.h"
+#include "worker/client/parameter_client.h"
+#include "worker/exchange/exchange.h"
+
+namespace leeway {
+namespace {
+
+using testing::FakeModel;
+using testing::FakeRequest;
+
+// Three blocks of four elements; three layers of which the middle one lies in two blocks, and an
+// averaged element in the last.
+constexpr uint64_t kTotal = 12;
+constexpr ElementRange kLayers[] = {{0, 3}, {3, 4}, {7, 4}};
+constexpr ElementRange kAveraged = {11, 1};
+
+// A model's step by layers. `at` is called after each thing done: "forward 0", "backward 2", ...
+class LayeredSteps : public StepRunner {
+ public:
+  std::function<void(uint64_t step, const std::string& what)> at = [](uint64_t,
+                                                                      const std::string&) {};
+  std::function<float(uint64_t step, size_t element)> gradient = [](uint64_t, size_t) {
+    return 1.0f;
+  };
+  std::function<uint64_t(uint64_t step)> examples = [](uint64_t) { return 2; };
+  // All elements become final at the end.
+  bool at_once = false;
+  bool forgets_the_last = false;
+
+  absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
+                                 std::span<float> contribution, TrainObserver& observer) override {
+    const ElementRange all[] = {{0, kTotal}};
+    for (size_t i = 0; i < 3; ++i) {
+      const ElementRange parts[] = {kLayers[i], kAveraged};
+      RETURN_IF_ERROR(observer.BeforeForward(std::span(parts).first(i == 2 ? 2 : 1)));
+      seen[{step, i}] = weights[kLayers[i].offset];
+      at(step, "forward " + std::to_string(i));
+    }
+    Write(step, kAveraged, contribution);
+    RETURN_IF_ERROR(observer.AfterForward(1, examples(step)));
+    if (!at_once) RETURN_IF_ERROR(observer.OnFinal({&kAveraged, 1}));
+    for (size_t i = 3; i-- > 0;) {
+      Write(step, kLayers[i], contribution);
+      if (i == 0 && forgets_the_last) break;
+      if (!at_once) RETURN_IF_ERROR(observer.OnFinal({&kLayers[i], 1}));
+      at(step, "backward " + std::to_string(i));
+    }
+    if (at_once) RETURN_IF_ERROR(observer.OnFinal(all));
+    return StepResult{.loss_sum = 1, .examples = examples(step)};
+  }
+
+  // The first weight of a layer as a step's forward saw it.
+  std::map<std::pair<uint64_t, size_t>, float> seen;
+
+ private:
+  void Write(uint64_t step, const ElementRange& range, std::span<float> contribution) {
+    for (uint64_t i = range.offset; i < range.end(); ++i) contribution[i] = gradient(step, i);
+  }
+};
+
+// The servers' side: which blocks have been sent, and whom they hold up.
+class Arrivals {
+ public:
+  absl::Status Take(const FakeRequest& request) {
+    if (request.method != "PushPull") return absl::OkStatus();
+    MutexLock lock(mutex_);
+    arrived_.insert({request.header.clock(), request.header.block()});
+    changed_.NotifyAll();
+    if (!held_.contains(request.header.block())) return absl::OkStatus();
+    return absl::UnavailableError("waiting for worker 1");
+  }
+  // Whether a block of a clock has come; the wait for it ends.
+  bool Await(uint64_t clock, uint32_t block) {
+    const Time limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    MutexLock lock(mutex_);
+    while (!arrived_.contains({clock, block})) {
+      if (!changed_.WaitUntil(mutex_, limit)) return arrived_.contains({clock, block});
+    }
+    return true;
+  }
+  bool Has(uint64_t clock, uint32_t block) {
+    MutexLock lock(mutex_);
+    return arrived_.contains({clock, block});
+  }
+  void Hold(std::set<uint32_t> blocks) {
+    MutexLock lock(mutex_);
+    held_ = std::move(blocks);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::set<std::pair<uint64_t, uint32_t>> arrived_ GUARDED_BY(mutex_);
+  std::set<uint32_t> held_ GUARDED_BY(mutex_);
+};
+
+class Notes : public ExchangeListener {
+ public:
+  absl::Status OnBegin(uint64_t clock) override {
+    return clock < end ? absl::OkStatus() : absl::CancelledError("the end");
+  }
+  void OnComplete(const ExchangeReport& report) override { complete.push_back(report); }
+
+  uint64_t end = std::numeric_limits<uint64_t>::max();
+  std::vector<ExchangeReport> complete;
+};
+
+struct Rig {
+  explicit Rig(uint32_t accumulation = 1) {
+    job.mutable_exchange()->mutable_gradient()->set_accumulation(accumulation);
+    job.mutable_update()->mutable_sgd();
+    job.mutable_update()->set_learning_rate(0.5);
+    length.set_steps_per_epoch(100);
+    length.set_steps(100);
+    length.set_clocks(100);
+    length.set_steps_per_clock(accumulation);
+    schema.set_trained(kTotal - 1);
+    schema.set_total(kTotal);
+    for (const ElementRange& layer : kLayers) {
+      v1::TensorSpec* tensor = schema.add_tensors();
+      tensor->set_name("dense_" + std::to_string(layer.offset) + "/weight");
+      tensor->set_offset(layer.offset);
+    }
+    model->script = [this](const FakeRequest& request) { return arrivals.Take(request); };
+    ParameterClientOptions options;
+    options.servers = {"a:1"};
+    options.total = kTotal;
+    options.block_elements = 4;
+    // Time flies while a block is held.
+    options.exchange_seconds = 1e9;
+    client = *ParameterClient::Open(options, testing::Reach(model));
+    exchange = *MakeExchange({.job = job,
+                              .schema = schema,
+                              .length = length,
+                              .client = *client,
+                              .steps = steps,
+                              .listener = notes,
+                              .now = [this] { return now.load(); }});
+    REQUIRE(exchange->Begin(0).ok());
+  }
+
+  absl::Status Run(uint64_t clock) {
+    const uint64_t steps_per_clock = length.steps_per_clock();
+    return exchange
+        ->Run({.clock = clock, .first_step = clock * steps_per_clock, .steps = steps_per_clock})
+        .status();
+  }
+
+  v1::TrainingJob job;
+  v1::ModelSchema schema;
+  v1::JobLength length;
+  std::atomic<Time> now{Time{}};
+  Arrivals arrivals;
+  LayeredSteps steps;
+  Notes notes;
+  std::shared_ptr<FakeModel> model =
+      std::make_shared<FakeModel>(*BlockLayout::FromWire(kTotal, 1, 4));
+  // As the trainer has it: the client goes first.
+  std::unique_ptr<Exchange> exchange;
+  std::unique_ptr<ParameterClient> client;
+};
+
+TEST_CASE("a block leaves when backward has finished its layers, before the layers below") {
+  Rig rig;
+  std::vector<std::string> late;
+  const auto expect = [&](uint32_t block, bool here) {
+    const bool has = here ? rig.arrivals.Await(0, block) : rig.arrivals.Has(0, block);
+    if (has != here) late.push_back("block " + std::to_string(block));
+  };
+  rig.steps.at = [&](uint64_t, const std::string& what) {
+    if (what == "forward 2") expect(2, false);
+    if (what == "backward 2") {
+      expect(2, true);
+      // Its first three elements are the middle layer's.
+      expect(1, false);
+    }
+    if (what == "backward 1") {
+      expect(1, true);
+      expect(0, false);
+    }
+    if (what == "backward 0") expect(0, true);
+  };
+  REQUIRE(rig.Run(0).ok());
+  CHECK(late.empty());
+  REQUIRE(rig.exchange->Settle().ok());
+}
+
+TEST_CASE("the next forward waits for its own blocks only") {
+  Rig rig;
+  rig.arrivals.Hold({1, 2});
+  REQUIRE(rig.Run(0).ok());
+  rig.steps.at = [&](uint64_t, const std::string& what) {
+    // Reached while the blocks of the layers above are held.
+    if (what == "forward 0") rig.arrivals.Hold({2});
+    if (what == "forward 1") rig.arrivals.Hold({});
+    if (what == "forward 2") CHECK(rig.notes.complete.empty());
+    if (what == "backward 2") CHECK(rig.notes.complete.size() == 1);
+  };
+  REQUIRE(rig.Run(1).ok());
+  for (size_t layer = 0; layer < 3; ++layer) {
+    CHECK(rig.steps.seen[{0, layer}] == 0.0f);
+    CHECK(rig.steps.seen[{1, layer}] == -1.0f);
+  }
+}
+
+TEST_CASE("settling waits for what is under way and says once that it is over") {
+  Rig rig;
+  rig.model->staleness = 3;
+  CHECK(rig.exchange->Settle().ok());
+  CHECK(rig.notes.complete.empty());
+  rig.arrivals.Hold({0, 1, 2});
+  REQUIRE(rig.Run(0).ok());
+  rig.now = Time{} + std::chrono::seconds(5);
+  rig.arrivals.Hold({});
+  REQUIRE(rig.exchange->Settle().ok());
+  REQUIRE(rig.exchange->Settle().ok());
+  CHECK(std::vector<float>(rig.exchange->weights().begin(), rig.exchange->weights().end()) ==
+        std::vector<float>(kTotal, -1.0f));
+  REQUIRE(rig.notes.complete.size() == 1);
+  CHECK(rig.notes.complete[0].clock == 0);
+  CHECK(rig.notes.complete[0].version == 1);
+  CHECK(rig.notes.complete[0].staleness == 3);
+  CHECK(rig.notes.complete[0].exchange_seconds == 5);
+  // Nothing of it was spent in Settle.
+  CHECK(rig.notes.complete[0].wait_seconds == 0);
+}
+
+TEST_CASE("what the worker stands still is counted to the exchange that it waits for") {
+  Rig rig;
+  rig.arrivals.Hold({0, 1, 2});
+  REQUIRE(rig.Run(0).ok());
+  auto waiting = std::async(std::launch::async, [&] {
+    rig.now = Time{} + std::chrono::seconds(3);
+    rig.arrivals.Hold({});
+  });
+  REQUIRE(rig.Run(1).ok());
+  waiting.get();
+  REQUIRE(rig.notes.complete.size() == 1);
+  CHECK(rig.notes.complete[0].exchange_seconds == 3);
+  CHECK(rig.notes.complete[0].wait_seconds <= 3);
+}
+
+TEST_CASE("an exchange that may not begin sends nothing, and the one before is complete") {
+  Rig rig;
+  rig.notes.end = 1;
+  REQUIRE(rig.Run(0).ok());
+  CHECK(absl::IsCancelled(rig.Run(1)));
+  REQUIRE(rig.notes.complete.size() == 1);
+  CHECK(rig.notes.complete[0].clock == 0);
+  for (uint32_t block = 0; block < 3; ++block) {
+    CHECK(rig.arrivals.Has(0, block));
+    CHECK(!rig.arrivals.Has(1, block));
+  }
+}
+
+TEST_CASE("a gradient that is not finite is not sent, nor what is below it") {
+  Rig rig;
+  rig.steps.gradient = [](uint64_t, size_t element) {
+    return element == 5 ? std::numeric_limits<float>::infinity() : 1.0f;
+  };
+  const absl::Status status = rig.Run(0);
+  CHECK(status.code() == absl::StatusCode::kOutOfRange);
+  CHECK_THAT(std::string(status.message()),
+             Catch::StartsWith("worker 0, clock 0, step 0: the gradient of dense_3/weight[2] is "
+                               "inf"));
+  CHECK(rig.arrivals.Await(0, 2));
+  CHECK(!rig.arrivals.Has(0, 1));
+  CHECK(!rig.arrivals.Has(0, 0));
+}
+
+TEST_CASE("a failed exchange is the error of the clock that waits for it") {
+  Rig rig;
+  rig.model->script = [](const FakeRequest& request) {
+    return request.header.block() == 1 && request.method == "PushPull"
+               ? absl::AbortedError("a newer life exists")
+               : absl::OkStatus();
+  };
+  REQUIRE(rig.Run(0).ok());
+  const absl::Status status = rig.Run(1);
+  CHECK(absl::IsAborted(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("block 1 at clock 0"));
+  CHECK(rig.notes.complete.empty());
+}
+
+TEST_CASE("accumulated batches have the same bits layer by layer as at once, and leave once") {
+  std::vector<std::vector<float>> sent;
+  for (const bool at_once : {true, false}) {
+    Rig rig(3);
+    rig.steps.at_once = at_once;
+    rig.steps.examples = [](uint64_t step) { return std::vector<uint64_t>{3, 0, 7}[step % 3]; };
+    rig.steps.gradient = [](uint64_t step, size_t element) {
+      RandomStream draws(7, RandomPurpose::kGenerate, {step, element});
+      return static_cast<float>(draws.Normal());
+    };
+    for (uint64_t clock = 0; clock < 3; ++clock) REQUIRE(rig.Run(clock).ok());
+    REQUIRE(rig.exchange->Settle().ok());
+    CHECK(rig.notes.complete.size() == 3);
+    std::vector<float> values(3 * kTotal);
+    int pushes = 0;
+    for (const FakeRequest& request : rig.model->requests()) {
+      if (request.method != "PushPull") continue;
+      ++pushes;
+      CHECK(request.header.examples() == 10);
+      std::copy(request.values.begin(), request.values.end(),
+                values.begin() + request.header.clock() * kTotal + request.header.block() * 4);
+    }
+    CHECK(pushes == 9);
+    sent.push_back(values);
+  }
+  CHECK(std::memcmp(sent[0].data(), sent[1].data(), sent[0].size() * sizeof(float)) == 0);
+}
+
+TEST_CASE("blocks that never become final are an error, not a clock that hangs") {
+  Rig rig;
+  rig.steps.forgets_the_last = true;
+  const absl::Status status = rig.Run(0);
+  CHECK(status.code() == absl::StatusCode::kInternal);
+  CHECK_THAT(std::string(status.message()), Catch::Contains("1 blocks"));
+}
+
+}  // namespace
+}  // namespace leeway

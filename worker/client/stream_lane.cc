@@ -1,0 +1,345 @@
+#include "worker/client/stream_lane.h"
+
+#include <utility>
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/grpc_status.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+constexpr char kMethod[] = "/leeway.v1.ParameterServer/Exchange";
+// A frame takes no more requests from here on: large payloads go one by one, so that the server can
+// work on the first while the second is under way; small ones share the cost of a frame.
+constexpr uint64_t kFrameBytes = 256 << 10;
+constexpr int kFrameRequests = 512;
+
+v1::ExchangeMethod MethodOf(TransportRequest::Kind kind) {
+  switch (kind) {
+    case TransportRequest::Kind::kInitialize:
+      return v1::EXCHANGE_METHOD_INITIALIZE;
+    case TransportRequest::Kind::kPush:
+      return v1::EXCHANGE_METHOD_PUSH;
+    case TransportRequest::Kind::kPushPull:
+      return v1::EXCHANGE_METHOD_PUSH_PULL;
+    default:
+      return v1::EXCHANGE_METHOD_PULL;
+  }
+}
+
+}  // namespace
+
+class StreamLane::Stream {
+ public:
+  explicit Stream(StreamLane* lane)
+      : started(lane, &StreamLane::OnStarted),
+        written(lane, &StreamLane::OnWritten),
+        read(lane, &StreamLane::OnRead),
+        ended(lane, &StreamLane::OnEnded) {}
+
+  MemberEvent<StreamLane> started, written, read, ended;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> calls;
+  grpc::ByteBuffer received;
+  grpc::Status status;
+  // Guarded by the lane's mutex.
+  bool ready = false;
+  bool writing = false;
+  bool reading = false;
+  bool broken = false;
+  bool ending = false;
+  bool offered = false;
+  // Replies are being handed on, which will bring new requests: wait for all of them.
+  bool dispatching = false;
+};
+
+StreamLane::StreamLane(Options options)
+    : options_(std::move(options)), stub_(options_.channel), offers_(options_.arena != nullptr) {}
+
+StreamLane::~StreamLane() = default;
+
+bool StreamLane::Call(const TransportRequest& request, Time deadline,
+                      std::shared_ptr<TransportCall> call) {
+  {
+    MutexLock lock(mutex_);
+    if (closed_) return false;
+    const uint64_t id = next_id_++;
+    pending_[id] = {std::move(call), deadline, request.payload.size()};
+    options_.open_calls->fetch_add(1);
+    unanswered_bytes_ += request.payload.size();
+    outgoing_.push_back({id, request});
+    if (stream_ == nullptr) Begin();
+  }
+  Flush();
+  return true;
+}
+
+void StreamLane::Begin() {
+  stream_ = std::make_unique<Stream>(this);
+  server_reads_arena_ = false;
+  released_.clear();
+  stream_->calls = stub_.PrepareCall(&stream_->context, kMethod, options_.queue);
+  // Only takes note of the call: connecting and sending are the queue's.
+  stream_->calls->StartCall(&stream_->started);
+}
+
+void StreamLane::Flush() {
+  grpc::ByteBuffer frame;
+  Stream* stream;
+  {
+    MutexLock lock(mutex_);
+    stream = stream_.get();
+    if (stream == nullptr || !stream->ready || stream->writing || stream->broken ||
+        stream->dispatching) {
+      return;
+    }
+    if (!MakeFrame(frame)) return;
+    stream->writing = true;
+  }
+  // Outside the lock: it may write to the socket. The stream stays: it does not end while writing.
+  stream->calls->Write(frame, &stream->written);
+}
+
+bool StreamLane::MakeFrame(grpc::ByteBuffer& frame) {
+  head_.Clear();
+  if (offers_ && !stream_->offered) {
+    *head_.mutable_offer() = options_.arena->Offer();
+    stream_->offered = true;
+  }
+  for (uint64_t id : released_) head_.add_released(id);
+  released_.clear();
+  while (!outgoing_.empty() && head_.requests_size() < kFrameRequests &&
+         writer_.bytes() < kFrameBytes) {
+    // One that was given up meanwhile is not sent.
+    if (pending_.contains(outgoing_.front().id)) AddRequest(outgoing_.front());
+    outgoing_.pop_front();
+  }
+  if (head_.requests_size() == 0 && head_.released_size() == 0 && !head_.has_offer()) return false;
+  frame = writer_.Finish(head_);
+  return true;
+}
+
+void StreamLane::AddRequest(const Outgoing& outgoing) {
+  const TransportRequest& request = outgoing.request;
+  v1::StreamRequest& entry = *head_.add_requests();
+  entry.set_id(outgoing.id);
+  entry.set_method(MethodOf(request.kind));
+  *entry.mutable_header() = request.header;
+  entry.set_latest(request.latest);
+  entry.set_wants_acceptance(options_.wants_acceptance && request.sends());
+  if (request.payload.empty()) return;
+  if (server_reads_arena_ && options_.arena->Contains(request.payload.data())) {
+    entry.mutable_shared()->set_offset(options_.arena->OffsetOf(request.payload.data()));
+    entry.mutable_shared()->set_bytes(request.payload.size());
+    return;
+  }
+  entry.set_payload_bytes(request.payload.size());
+  writer_.Append(request.payload, nullptr);
+}
+
+void StreamLane::OnStarted(bool ok) {
+  {
+    MutexLock lock(mutex_);
+    if (!ok) {
+      stream_->broken = true;
+      EndWhenIdle();
+      return;
+    }
+    stream_->ready = stream_->reading = true;
+    stream_->calls->Read(&stream_->received, &stream_->read);
+  }
+  Flush();
+}
+
+void StreamLane::OnWritten(bool ok) {
+  {
+    MutexLock lock(mutex_);
+    stream_->writing = false;
+    if (!ok) stream_->broken = true;
+    EndWhenIdle();
+  }
+  Flush();
+}
+
+void StreamLane::OnRead(bool ok) {
+  grpc::ByteBuffer bytes;
+  {
+    MutexLock lock(mutex_);
+    if (!ok) {
+      stream_->reading = false;
+      stream_->broken = true;
+      EndWhenIdle();
+      return;
+    }
+    bytes.Swap(&stream_->received);
+    stream_->dispatching = true;
+    stream_->calls->Read(&stream_->received, &stream_->read);
+  }
+  Dispatch(bytes);
+  {
+    MutexLock lock(mutex_);
+    stream_->dispatching = false;
+  }
+  Flush();
+}
+
+// A stream whose read or write has failed is over; the other one fails by itself.
+void StreamLane::EndWhenIdle() {
+  if (!stream_->broken || stream_->ending || stream_->writing || stream_->reading) return;
+  stream_->ending = true;
+  stream_->calls->Finish(&stream_->status, &stream_->ended);
+}
+
+void StreamLane::Break() {
+  MutexLock lock(mutex_);
+  stream_->broken = true;
+  stream_->context.TryCancel();
+}
+
+void StreamLane::OnEnded(bool) {
+  absl::Status status;
+  absl::flat_hash_map<uint64_t, Pending> failed;
+  {
+    MutexLock lock(mutex_);
+    status = FromGrpc(stream_->status);
+    if (status.ok()) status = absl::UnavailableError("the server ended the connection");
+    if (closed_) status = absl::CancelledError("broken off");
+    failed.swap(pending_);
+    outgoing_.clear();
+    unanswered_bytes_ = 0;
+    server_memory_ = nullptr;
+    stream_.reset();
+  }
+  options_.open_calls->fetch_sub(failed.size());
+  for (auto& [id, pending] : failed) pending.call->OnDone(status, {});
+  options_.on_stream_end();
+}
+
+void StreamLane::Dispatch(const grpc::ByteBuffer& bytes) {
+  auto payload = DecodeReplyFrame(bytes, replies_);
+  bool sane = payload.ok();
+  if (sane && replies_.has_answer()) TakeAnswer(replies_.answer());
+  for (int i = 0; sane && i < replies_.replies_size(); ++i) {
+    sane = TakeReply(replies_.replies(i), *payload);
+  }
+  if (sane) return;
+  spdlog::warn("a server's reply frame is malformed{}; connecting anew",
+               payload.ok() ? "" : absl::StrCat(": ", payload.status().message()));
+  Break();
+}
+
+bool StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& frame) {
+  std::shared_ptr<TransportCall> call;
+  {
+    MutexLock lock(mutex_);
+    if (!reply.accepted()) {
+      call = Remove(reply.id());
+    } else if (const auto found = pending_.find(reply.id()); found != pending_.end()) {
+      call = found->second.call;
+    }
+  }
+  if (reply.accepted()) {
+    if (call != nullptr) call->OnAccepted();
+    return true;
+  }
+  TransportReply result;
+  const absl::Status read = ReadPayload(reply, frame, result);
+  // Nobody waits for it: it was given up.
+  if (call != nullptr) {
+    if (reply.code() != 0) {
+      call->OnDone({static_cast<absl::StatusCode>(reply.code()), reply.message()}, {});
+    } else if (!read.ok()) {
+      call->OnDone(read, {});
+    } else {
+      result.version = reply.version();
+      call->OnDone(absl::OkStatus(), result);
+    }
+  }
+  if (reply.has_shared()) {
+    MutexLock lock(mutex_);
+    released_.push_back(reply.id());
+  }
+  return !absl::IsInvalidArgument(read);
+}
+
+std::shared_ptr<TransportCall> StreamLane::Remove(uint64_t id) {
+  const auto found = pending_.find(id);
+  if (found == pending_.end()) return nullptr;
+  std::shared_ptr<TransportCall> call = std::move(found->second.call);
+  unanswered_bytes_ -= found->second.bytes;
+  pending_.erase(found);
+  options_.open_calls->fetch_sub(1);
+  return call;
+}
+
+absl::Status StreamLane::ReadPayload(const v1::StreamReply& reply, FramePayload& frame,
+                                     TransportReply& result) {
+  if (!reply.has_shared()) {
+    auto payload = frame.Take(reply.payload_bytes());
+    if (!payload.has_value()) return absl::InvalidArgumentError("a reply frame breaks off");
+    result.payload = std::move(*payload);
+    return absl::OkStatus();
+  }
+  if (server_memory_ == nullptr) {
+    return absl::UnavailableError("the server's memory is not mapped");
+  }
+  ASSIGN_OR_RETURN(const auto values,
+                   server_memory_->Floats(reply.shared().offset(), reply.shared().bytes()));
+  result.payload = FloatPayload::Of(values);
+  result.still_stands = [this] { return server_memory_->SessionStands(session_); };
+  return absl::OkStatus();
+}
+
+void StreamLane::TakeAnswer(const v1::MemoryAnswer& answer) {
+  if (!answer.mapped()) spdlog::info("no shared memory with the server: {}", answer.refusal());
+  absl::StatusOr<std::shared_ptr<SharedMapping>> mapping = nullptr;
+  if (answer.has_offer()) mapping = SharedMapping::Map(answer.offer());
+  {
+    MutexLock lock(mutex_);
+    server_reads_arena_ = answer.mapped();
+    offers_ = mapping.ok();
+  }
+  if (!mapping.ok()) {
+    // The server will go on naming its memory in this stream's replies.
+    spdlog::info("no shared memory with the server: {}", std::string(mapping.status().message()));
+    return Break();
+  }
+  server_memory_ = std::move(*mapping);
+  session_ = {answer.session_offset(), answer.session()};
+}
+
+void StreamLane::GiveUpLate(Time now) {
+  std::vector<std::shared_ptr<TransportCall>> late;
+  {
+    MutexLock lock(mutex_);
+    std::vector<uint64_t> ids;
+    for (const auto& [id, pending] : pending_) {
+      if (pending.deadline <= now) ids.push_back(id);
+    }
+    for (uint64_t id : ids) late.push_back(Remove(id));
+  }
+  for (const auto& call : late) call->OnDone(absl::DeadlineExceededError("no answer in time"), {});
+}
+
+void StreamLane::Close() {
+  MutexLock lock(mutex_);
+  closed_ = true;
+  if (stream_ != nullptr) stream_->context.TryCancel();
+}
+
+uint64_t StreamLane::unanswered_bytes() const {
+  MutexLock lock(mutex_);
+  return unanswered_bytes_;
+}
+
+bool StreamLane::busy() const {
+  MutexLock lock(mutex_);
+  return stream_ != nullptr;
+}
+
+}  // namespace leeway

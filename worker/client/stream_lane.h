@@ -1,0 +1,120 @@
+// One connection to one server and the long-lived stream on it: requests go out in frames, replies
+// come back in any order. A stream that breaks fails what it carried; the next call begins another.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "common/shared_memory.h"
+#include "common/wire.h"
+#include "leeway/v1/parameter_server.pb.h"
+#include "worker/client/queue_event.h"
+#include "worker/client/transport.h"
+
+namespace leeway {
+
+// Thread-safe. Replies are handed on by the completion queue's thread.
+class StreamLane {
+ public:
+  struct Options {
+    std::shared_ptr<grpc::Channel> channel;
+    // Outlives the lane.
+    grpc::CompletionQueue* queue = nullptr;
+    // Offered to the server, which is on this host; null: payloads travel in frames.
+    std::shared_ptr<SharedArena> arena;
+    // Ask the server to say when a request has arrived whose answer has to wait.
+    bool wants_acceptance = false;
+    // Counts the calls that have no answer yet; outlives the lane.
+    std::atomic<uint64_t>* open_calls = nullptr;
+    // A stream has ended; the last thing that happens in it.
+    std::function<void()> on_stream_end;
+  };
+
+  explicit StreamLane(Options options);
+  ~StreamLane();
+
+  // False: the lane is closed and takes no more.
+  bool Call(const TransportRequest& request, Time deadline, std::shared_ptr<TransportCall> call);
+  // Ends those with DEADLINE_EXCEEDED whose deadline has passed.
+  void GiveUpLate(Time now);
+  // Breaks off what is under way, for good.
+  void Close();
+
+  // Payload of the requests that have no answer yet.
+  uint64_t unanswered_bytes() const;
+  // Streams that have begun and not ended: at most one.
+  bool busy() const;
+
+ private:
+  struct Pending {
+    std::shared_ptr<TransportCall> call;
+    Time deadline;
+    uint64_t bytes = 0;
+  };
+  struct Outgoing {
+    uint64_t id = 0;
+    TransportRequest request;
+  };
+  // One gRPC stream. Deleted when it has ended.
+  class Stream;
+
+  void Begin() REQUIRES(mutex_);
+  // Sends a frame if there is something to send and nothing being sent.
+  void Flush();
+  bool MakeFrame(grpc::ByteBuffer& frame) REQUIRES(mutex_);
+  void AddRequest(const Outgoing& outgoing) REQUIRES(mutex_);
+
+  // From the stream, on the queue's thread.
+  void OnStarted(bool ok);
+  void OnWritten(bool ok);
+  void OnRead(bool ok);
+  void OnEnded(bool ok);
+  // Ends a broken stream once no operation of it is under way.
+  void EndWhenIdle() REQUIRES(mutex_);
+  void Break();
+  void Dispatch(const grpc::ByteBuffer& bytes);
+  // False: what the server says makes no sense.
+  bool TakeReply(const v1::StreamReply& reply, FramePayload& payload);
+  absl::Status ReadPayload(const v1::StreamReply& reply, FramePayload& frame,
+                           TransportReply& result);
+  // Takes a pending call away; null: there is none.
+  std::shared_ptr<TransportCall> Remove(uint64_t id) REQUIRES(mutex_);
+  void TakeAnswer(const v1::MemoryAnswer& answer);
+  const Options options_;
+  grpc::GenericStub stub_;
+
+  mutable Mutex mutex_;
+  std::unique_ptr<Stream> stream_ GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
+  uint64_t next_id_ GUARDED_BY(mutex_) = 1;
+  std::deque<Outgoing> outgoing_ GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, Pending> pending_ GUARDED_BY(mutex_);
+  uint64_t unanswered_bytes_ GUARDED_BY(mutex_) = 0;
+  // Replies of the stream whose shared ranges have been read.
+  std::vector<uint64_t> released_ GUARDED_BY(mutex_);
+  // The arena is offered to the server; until it turns out that one cannot read the other's.
+  bool offers_ GUARDED_BY(mutex_);
+  // The server reads the arena.
+  bool server_reads_arena_ GUARDED_BY(mutex_) = false;
+  // Kept from frame to frame for their memory.
+  v1::RequestFrame head_ GUARDED_BY(mutex_);
+  FrameWriter writer_ GUARDED_BY(mutex_);
+
+  // Of the queue's thread.
+  v1::ReplyFrame replies_;
+  std::shared_ptr<SharedMapping> server_memory_;
+  SharedSession session_;
+};
+
+}  // namespace leeway

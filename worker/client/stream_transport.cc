@@ -1,0 +1,337 @@
+#include "worker/client/stream_transport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/channel.h"
+#include "common/grpc_status.h"
+#include "common/host.h"
+#include "leeway/v1/parameter_server.grpc.pb.h"
+
+namespace leeway {
+namespace {
+
+// A stream takes more than this only when the others have as much: small messages share frames.
+constexpr uint64_t kLaneBytes = 256 << 10;
+// Sparse: vectors that are sent, contributions and local weights, and some to spare.
+constexpr uint64_t kArenaVectors = 8;
+constexpr uint64_t kArenaSpareBytes = 64 << 20;
+// Nobody waits and nothing is under way: so long until the background thread takes the queue.
+constexpr Duration kLeftAlone = std::chrono::milliseconds(2);
+constexpr Duration kLookForLateEvery = std::chrono::seconds(1);
+
+gpr_timespec In(Duration delay) {
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(delay).count();
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(us, GPR_TIMESPAN));
+}
+
+// Null, with a word in the log, where the system gives none: payloads then travel in frames.
+std::shared_ptr<SharedArena> MakeArena(const TransportOptions& options) {
+  auto arena =
+      SharedArena::Create(kArenaVectors * options.vector_floats * sizeof(float) + kArenaSpareBytes);
+  if (arena.ok()) return *arena;
+  spdlog::warn("no shared memory: {}", std::string(arena.status().message()));
+  return nullptr;
+}
+
+bool SharesMemory(v1::TransportType type) {
+  return type == v1::TRANSPORT_TYPE_AUTO || type == v1::TRANSPORT_TYPE_SHM;
+}
+
+}  // namespace
+
+class StreamTransport::Once : public QueueEvent {
+ public:
+  explicit Once(StreamTransport* transport) : transport_(transport) {}
+  virtual void BreakOff() = 0;
+
+ protected:
+  StreamTransport* const transport_;
+};
+
+class StreamTransport::AttachOnce : public Once {
+ public:
+  using Once::Once;
+  void Run(bool) override {
+    call->OnDone(FromGrpc(status), reply);
+    transport_->End(this);
+  }
+  // Also before the call has started: it then fails at once.
+  void BreakOff() override { context.TryCancel(); }
+
+  grpc::ClientContext context;
+  grpc::Status status;
+  TransportReply reply;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::AttachReply>> reader;
+  std::shared_ptr<TransportCall> call;
+};
+
+class StreamTransport::TimerOnce : public Once {
+ public:
+  using Once::Once;
+  void Run(bool) override {
+    callback();
+    transport_->End(this);
+  }
+  void BreakOff() override { alarm.Cancel(); }
+
+  grpc::Alarm alarm;
+  std::function<void()> callback;
+};
+
+StreamTransport::StreamTransport(const TransportOptions& options) {
+  const std::string host = HostIdentity();
+  const bool any_local = std::any_of(
+      options.servers.begin(), options.servers.end(), [&](const ServerEndpoint& endpoint) {
+        return !endpoint.local_address.empty() && endpoint.host == host;
+      });
+  if (any_local && !host.empty() && SharesMemory(options.type)) arena_ = MakeArena(options);
+  for (uint32_t i = 0; i < options.servers.size(); ++i) {
+    servers_.push_back(MakeServer(options.servers[i], options, i, host));
+  }
+  thread_ = std::thread([this] { Loop(); });
+  LookForLate();
+}
+
+StreamTransport::~StreamTransport() { Close(); }
+
+StreamTransport::Server StreamTransport::MakeServer(const ServerEndpoint& endpoint,
+                                                    const TransportOptions& options, uint32_t index,
+                                                    const std::string& host) {
+  Server server;
+  const bool here = !endpoint.local_address.empty() && !host.empty() && endpoint.host == host;
+  server.local = here && options.type != v1::TRANSPORT_TYPE_TCP;
+  const bool wants_local =
+      options.type == v1::TRANSPORT_TYPE_UNIX || options.type == v1::TRANSPORT_TYPE_SHM;
+  if (wants_local && !here) {
+    server.status = absl::FailedPreconditionError(
+        absl::StrCat("transport.type: server ", index, " (", endpoint.address,
+                     ") does not run on this worker's host as its user; auto or tcp reaches it"));
+  }
+  const std::string& address = server.local ? endpoint.local_address : endpoint.address;
+  for (uint32_t i = 0; i < std::max(options.channels, 1u); ++i) {
+    StreamLane::Options lane;
+    lane.channel = MakeChannel(address);
+    lane.queue = &queue_;
+    if (server.local) lane.arena = arena_;
+    lane.wants_acceptance = !server.local;
+    lane.open_calls = &open_calls_;
+    lane.on_stream_end = [this] {
+      MutexLock lock(mutex_);
+      if (Idle()) idle_.NotifyAll();
+    };
+    if (i == 0) server.channel = lane.channel;
+    server.lanes.push_back(std::make_unique<StreamLane>(std::move(lane)));
+  }
+  return server;
+}
+
+StreamLane& StreamTransport::LaneFor(Server& server, uint64_t bytes) {
+  StreamLane* best = nullptr;
+  uint64_t least = 0;
+  for (const auto& lane : server.lanes) {
+    const uint64_t load = lane->unanswered_bytes();
+    if (load + bytes <= kLaneBytes) return *lane;
+    if (best == nullptr || load < least) {
+      best = lane.get();
+      least = load;
+    }
+  }
+  return *best;
+}
+
+void StreamTransport::Call(uint32_t server, const TransportRequest& request, Duration timeout,
+                           std::shared_ptr<TransportCall> call) {
+  Server& target = servers_[server];
+  if (!target.status.ok()) return Refuse(target.status, std::move(call));
+  if (request.kind == TransportRequest::Kind::kAttach) {
+    return CallAttach(target, request, timeout, std::move(call));
+  }
+  if (!LaneFor(target, request.payload.size()).Call(request, Now() + timeout, call)) {
+    Refuse(absl::CancelledError("broken off"), std::move(call));
+  }
+}
+
+void StreamTransport::Refuse(const absl::Status& status, std::shared_ptr<TransportCall> call) {
+  CallAfter(Duration::zero(), [status, call = std::move(call)] { call->OnDone(status, {}); });
+}
+
+void StreamTransport::CallAttach(Server& server, const TransportRequest& request, Duration timeout,
+                                 std::shared_ptr<TransportCall> call) {
+  v1::AttachRequest message;
+  message.set_job(request.header.job());
+  message.set_rank(request.header.rank());
+  message.set_incarnation(request.header.incarnation());
+  auto* once = new AttachOnce(this);
+  once->call = std::move(call);
+  once->context.set_deadline(In(timeout));
+  v1::ParameterServer::Stub stub(server.channel);
+  once->reader = stub.PrepareAsyncAttach(&once->context, message, &queue_);
+  // Past Finish() the object may be gone.
+  auto* const reader = once->reader.get();
+  Begin(once);
+  reader->StartCall();
+  reader->Finish(&once->reply.attach, &once->status, static_cast<QueueEvent*>(once));
+}
+
+void StreamTransport::CallAfter(Duration delay, std::function<void()> callback) {
+  auto* once = new TimerOnce(this);
+  once->callback = std::move(callback);
+  MutexLock lock(mutex_);
+  active_.insert(once);
+  once->alarm.Set(&queue_, In(cancelled_ ? Duration::zero() : delay), static_cast<QueueEvent*>(once));
+}
+
+void StreamTransport::Begin(Once* once) {
+  MutexLock lock(mutex_);
+  active_.insert(once);
+  if (cancelled_) once->BreakOff();
+}
+
+void StreamTransport::End(Once* once) {
+  {
+    MutexLock lock(mutex_);
+    active_.erase(once);
+    if (Idle()) idle_.NotifyAll();
+  }
+  delete once;
+}
+
+void StreamTransport::LookForLate() {
+  const Time now = Now();
+  for (Server& server : servers_) {
+    for (const auto& lane : server.lanes) lane->GiveUpLate(now);
+  }
+  {
+    MutexLock lock(mutex_);
+    if (cancelled_) return;
+  }
+  CallAfter(kLookForLateEvery, [this] { LookForLate(); });
+}
+
+void StreamTransport::Cancel() {
+  MutexLock lock(mutex_);
+  cancelled_ = true;
+  for (Once* once : active_) once->BreakOff();
+  for (Server& server : servers_) {
+    for (const auto& lane : server.lanes) lane->Close();
+  }
+}
+
+bool StreamTransport::Idle() const {
+  if (!active_.empty()) return false;
+  return std::all_of(servers_.begin(), servers_.end(), [](const Server& server) {
+    return std::none_of(server.lanes.begin(), server.lanes.end(),
+                        [](const auto& lane) { return lane->busy(); });
+  });
+}
+
+void StreamTransport::Close() {
+  Cancel();
+  {
+    MutexLock lock(mutex_);
+    if (closed_) return;
+    closed_ = true;
+    while (!Idle()) idle_.Wait(mutex_);
+  }
+  {
+    MutexLock lock(driving_);
+    over_ = true;
+    background_.NotifyOne();
+    queue_free_.NotifyAll();
+  }
+  queue_.Shutdown();
+  thread_.join();
+}
+
+bool StreamTransport::RunNext(Time deadline) {
+  void* tag = nullptr;
+  bool ok = false;
+  const auto next = deadline == Time::max() ? gpr_inf_future(GPR_CLOCK_MONOTONIC)
+                                            : In(std::max(deadline - Now(), Duration::zero()));
+  if (queue_.AsyncNext(&tag, &ok, next) != grpc::CompletionQueue::GOT_EVENT) return false;
+  {
+    // Nothing to do: orders the caller's writes before the callback where ThreadSanitizer sees
+    // it. The queue's own hand-over is inside a library that is not instrumented.
+    MutexLock lock(mutex_);
+  }
+  static_cast<QueueEvent*>(tag)->Run(ok);
+  return true;
+}
+
+// Between two exchanges of a thread that waits for each, the queue is left alone: waking the
+// background thread would cost more than the exchange. It looks after the queue by itself.
+bool StreamTransport::TakeQueueInBackground() {
+  MutexLock lock(driving_);
+  while (!over_) {
+    const Time now = Now();
+    const bool left_alone = open_calls_ > 0 || now - given_back_ >= kLeftAlone;
+    if (!driven_ && waiting_drivers_ == 0 && left_alone) {
+      driven_ = true;
+      return true;
+    }
+    background_.WaitUntil(driving_, now + kLeftAlone);
+  }
+  // To take what is left.
+  driven_ = true;
+  return true;
+}
+
+void StreamTransport::GiveQueueBack() {
+  MutexLock lock(driving_);
+  driven_ = false;
+  given_back_ = Now();
+  if (waiting_drivers_ > 0) {
+    queue_free_.NotifyAll();
+  } else if (open_calls_ > 0) {
+    background_.NotifyOne();
+  }
+}
+
+void StreamTransport::Drive(const std::function<bool()>& done, Time deadline) {
+  {
+    MutexLock lock(driving_);
+    ++waiting_drivers_;
+    // Whoever drives gives the queue back after each event for as long as others wait for it.
+    while (driven_ && !over_ && !done()) {
+      if (deadline == Time::max()) {
+        queue_free_.Wait(driving_);
+      } else if (!queue_free_.WaitUntil(driving_, deadline)) {
+        break;
+      }
+    }
+    --waiting_drivers_;
+    if (driven_ || over_) return;
+    driven_ = true;
+  }
+  while (!done() && RunNext(deadline)) {
+    MutexLock lock(driving_);
+    if (waiting_drivers_ > 0) queue_free_.NotifyAll();
+  }
+  GiveQueueBack();
+}
+
+void StreamTransport::Loop() {
+  while (TakeQueueInBackground()) {
+    while (true) {
+      if (!RunNext(Time::max())) return;
+      MutexLock lock(driving_);
+      if (waiting_drivers_ > 0) break;
+    }
+    GiveQueueBack();
+  }
+}
+
+std::unique_ptr<Transport> MakeStreamTransport(const TransportOptions& options) {
+  return std::make_unique<StreamTransport>(options);
+}
+
+}  // namespace leeway

@@ -1,0 +1,88 @@
+#include "worker/exchange/open_exchange.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "worker/exchange/final_blocks.h"
+
+namespace leeway {
+
+OpenExchange::OpenExchange(ParameterClient& client, std::function<Time()> now)
+    : client_(client), now_(std::move(now)) {}
+
+void OpenExchange::Begin(uint64_t clock, uint64_t examples) {
+  under_way_ = true;
+  examples_ = examples;
+  blocks_answered_ = 0;
+  began_ = ended_ = now_();
+  waited_ = Duration::zero();
+  report_ = {.clock = clock, .version = std::numeric_limits<uint64_t>::max()};
+}
+
+void OpenExchange::Send(BlockRange blocks, std::span<const float> contribution,
+                        std::span<float> weights) {
+  if (parts_.empty() && blocks_answered_ == 0) began_ = now_();
+  parts_.push_back(
+      {blocks, client_.PushPull(report_.clock, examples_, contribution, weights, blocks)});
+}
+
+void OpenExchange::Take(const Part& part, const ParameterClient::Result& result) {
+  report_.staleness = std::max(report_.staleness, result.staleness);
+  report_.version = std::min(report_.version, result.version);
+  blocks_answered_ += part.blocks.count;
+  if (blocks_answered_ == client_.layout().blocks()) ended_ = now_();
+}
+
+absl::Status OpenExchange::WaitWhere(const std::function<bool(const Part&)>& wanted) {
+  if (parts_.empty()) return absl::OkStatus();
+  const Time began = now_();
+  absl::Status status;
+  for (auto part = parts_.begin(); part != parts_.end();) {
+    if (!wanted(*part)) {
+      ++part;
+      continue;
+    }
+    const auto result = client_.Wait(part->ticket);
+    status = result.status();
+    if (!result.ok()) break;
+    Take(*part, *result);
+    part = parts_.erase(part);
+  }
+  waited_ += now_() - began;
+  return status;
+}
+
+absl::Status OpenExchange::WaitFor(std::span<const ElementRange> elements) {
+  return WaitWhere([&](const Part& part) {
+    return std::any_of(elements.begin(), elements.end(), [&](const ElementRange& range) {
+      const BlockRange blocks = BlocksOf(client_.layout(), range);
+      return blocks.first < part.blocks.first + part.blocks.count &&
+             part.blocks.first < blocks.first + blocks.count;
+    });
+  });
+}
+
+absl::Status OpenExchange::WaitForAll() {
+  return WaitWhere([](const Part&) { return true; });
+}
+
+void OpenExchange::Poll() {
+  // The first to leave are the last to be needed, and so the last to come.
+  while (!parts_.empty()) {
+    const auto result = client_.Wait(parts_.front().ticket, Time{});
+    // Not yet; or an error, which whoever waits for it will get.
+    if (!result.ok()) return;
+    Take(parts_.front(), *result);
+    parts_.erase(parts_.begin());
+  }
+}
+
+ExchangeReport OpenExchange::End() {
+  under_way_ = false;
+  report_.exchange_seconds = Seconds(ended_ - began_);
+  report_.wait_seconds = Seconds(waited_);
+  return report_;
+}
+
+}  // namespace leeway

@@ -1,0 +1,65 @@
+// The exchange of one clock, from its first block's departure to its last block's answer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/blocks.h"
+#include "common/clock.h"
+#include "worker/client/block_range.h"
+#include "worker/client/parameter_client.h"
+#include "worker/exchange/exchange.h"
+
+namespace leeway {
+
+// Not thread-safe. What it sends and receives into outlives the client's calls.
+class OpenExchange {
+ public:
+  OpenExchange(ParameterClient& client, std::function<Time()> now);
+
+  // The exchange of `clock`, with contributions made of `examples`. The one before is over.
+  void Begin(uint64_t clock, uint64_t examples);
+  // PushPull of these blocks, all of which wait together.
+  void Send(BlockRange blocks, std::span<const float> contribution, std::span<float> weights);
+
+  // Until the blocks that hold some of these elements are answered, as far as they were sent. The
+  // client's errors.
+  absl::Status WaitFor(std::span<const ElementRange> elements);
+  absl::Status WaitForAll();
+  // Takes note of answers that have come meanwhile. Only by it is the end of an exchange that
+  // nobody had to wait for known.
+  void Poll();
+
+  // Begun, and End() not yet called.
+  bool under_way() const { return under_way_; }
+  // All blocks are sent and answered: what was seen.
+  ExchangeReport End();
+
+ private:
+  struct Part {
+    BlockRange blocks;
+    ParameterClient::Ticket ticket;
+  };
+  // Waits for those of which `wanted`.
+  absl::Status WaitWhere(const std::function<bool(const Part&)>& wanted);
+  // Of a part that was answered.
+  void Take(const Part& part, const ParameterClient::Result& result);
+
+  ParameterClient& client_;
+  const std::function<Time()> now_;
+
+  bool under_way_ = false;
+  uint64_t examples_ = 0;
+  // Not answered yet, in the order of departure.
+  std::vector<Part> parts_;
+  uint32_t blocks_answered_ = 0;
+  Time began_;
+  Time ended_;
+  Duration waited_{};
+  ExchangeReport report_;
+};
+
+}  // namespace leeway

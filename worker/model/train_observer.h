@@ -1,0 +1,33 @@
+// Follows one batch through a model: what lets weights arrive while the layers before them compute,
+// and contributions leave while the layers below still do (Poseidon, Zhang et al. 2017: wait-free
+// backpropagation; ByteScheduler, Peng et al. 2019: the same across the iteration's border).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "common/blocks.h"
+
+namespace leeway {
+
+// Called on the thread that trains, in this order: BeforeForward for each layer that has tensors,
+// in the order of the layers; AfterForward; OnFinal in any number. Ranges are of the flat vector.
+// An error ends the batch with that error. What is not overridden does nothing.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+
+  // These weights are about to be read, and this part of the contribution may be written from now
+  // on. Over the batch, every element of the vector is named.
+  virtual absl::Status BeforeForward(std::span<const ElementRange> elements) {
+    return absl::OkStatus();
+  }
+  // Sum of the losses over `examples`, which are 0 where the worker has no batch.
+  virtual absl::Status AfterForward(double loss_sum, uint64_t examples) { return absl::OkStatus(); }
+  // The contribution of these elements is final, and the batch reads their weights no more. Over
+  // the batch, every element is named once.
+  virtual absl::Status OnFinal(std::span<const ElementRange> elements) { return absl::OkStatus(); }
+};
+
+}  // namespace leeway
