@@ -15,6 +15,10 @@ namespace leeway {
 // The largest block (64 MiB) and its header, with room for a model's schema.
 inline constexpr int kMessageBytesMax = 72 << 20;
 
+// Once, at the start of a program that exchanges payloads, before anything else of gRPC: settings of
+// the library's that only the process has (docs/performance.md). The environment's own go before.
+void PrepareGrpc();
+
 // A connection of its own to `address` (host:port or unix:path), not shared with other channels of
 // the process: several channels to one server are several connections. Connects lazily and
 // reconnects within two seconds; a peer that is silently gone is noticed in about 30 seconds.

@@ -35,12 +35,19 @@ FloatPayload::FloatPayload(std::shared_ptr<const void> owner, std::vector<Piece>
   }
 }
 
+FloatPayload::FloatPayload(std::shared_ptr<const FloatSource> source)
+    : bytes_(source->size() * sizeof(float)), source_(std::move(source)) {}
+
 FloatPayload FloatPayload::Of(std::span<const float> values, std::shared_ptr<const void> owner) {
   return FloatPayload(std::move(owner), {Piece(reinterpret_cast<const uint8_t*>(values.data()),
                                                values.size_bytes())});
 }
 
 void FloatPayload::Gather(size_t index, size_t position, size_t bytes, uint8_t* target) const {
+  if (source_ != nullptr) {
+    return source_->Read(position / sizeof(float),
+                         {reinterpret_cast<float*>(target), bytes / sizeof(float)});
+  }
   for (size_t i = index; bytes > 0; ++i) {
     const size_t skip = position - starts_[i];
     const size_t taken = std::min(bytes, pieces_[i].size() - skip);
@@ -62,6 +69,10 @@ const float* FloatPayload::Tile(size_t offset, size_t count, float* scratch) con
 }
 
 void PayloadReader::MoveToPieceOf(size_t position) {
+  if (payload_->source_ != nullptr) {
+    end_ = payload_->bytes_;
+    return;
+  }
   const std::vector<size_t>& starts = payload_->starts_;
   const bool next = position == end_ && end_ > 0;
   piece_ = next ? piece_ + 1
@@ -78,6 +89,7 @@ void FloatPayload::CopyTo(std::span<float> target) const {
 }
 
 size_t FloatPayload::FirstNonFinite() const {
+  if (source_ != nullptr) return size();
   PayloadReader reader(*this);
   float split;
   for (size_t offset = 0; offset < size();) {

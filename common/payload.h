@@ -1,5 +1,6 @@
 // A received payload: float32 values lying in pieces that may be split or unaligned anywhere, as
-// the network left them. Read in place, in tiles; nobody else in the code knows about bytes.
+// the network left them, or in an encoding that is decoded as it is read. Read in place, in tiles;
+// nobody else in the code knows about bytes.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,16 @@
 
 namespace leeway {
 
+// Floats that have to be made to be read: a payload in an encoding (common/codec/encoded.h).
+// Immutable.
+class FloatSource {
+ public:
+  virtual ~FloatSource() = default;
+  virtual size_t size() const = 0;
+  // Elements [offset, offset + out.size()), which must exist. All are finite.
+  virtual void Read(size_t offset, std::span<float> out) const = 0;
+};
+
 class FloatPayload {
  public:
   using Piece = std::span<const uint8_t>;
@@ -21,12 +32,21 @@ class FloatPayload {
   // `owner` keeps the pieces' memory alive. The sum of the pieces must be a multiple of 4 bytes
   // (common/wire.h checks it).
   FloatPayload(std::shared_ptr<const void> owner, std::vector<Piece> pieces);
+  // What the source gives.
+  explicit FloatPayload(std::shared_ptr<const FloatSource> source);
   // A view of one contiguous vector.
   static FloatPayload Of(std::span<const float> values,
                          std::shared_ptr<const void> owner = nullptr);
 
   // Floats.
   size_t size() const { return bytes_ / sizeof(float); }
+  // Of the float32 values.
+  size_t bytes() const { return bytes_; }
+  // There is a source: reading costs a decoding.
+  bool decodes() const { return source_ != nullptr; }
+  // As they came, whatever they are encoded in; empty if there is a source.
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  const std::shared_ptr<const void>& owner() const { return owner_; }
 
   // Elements [offset, offset + count): in place where they lie contiguous and aligned, else copied
   // to `scratch`, which has room for `count`. For tiles in a row take a Reader.
@@ -45,6 +65,8 @@ class FloatPayload {
   std::vector<Piece> pieces_;
   std::vector<size_t> starts_;
   size_t bytes_ = 0;
+  // In place of pieces.
+  std::shared_ptr<const FloatSource> source_;
 };
 
 // Reads a payload, which must outlive it, in tiles that follow each other: remembers where it is
@@ -54,7 +76,7 @@ class PayloadReader {
   explicit PayloadReader(const FloatPayload& payload) : payload_(&payload) {}
 
   // How many elements from `offset` on, which exists, lie in one piece, whole: 0 if that one is
-  // split.
+  // split. A source is one piece.
   size_t Contiguous(size_t offset) {
     MoveTo(offset * sizeof(float));
     return (end_ - offset * sizeof(float)) / sizeof(float);
@@ -64,7 +86,7 @@ class PayloadReader {
   const uint8_t* Bytes(size_t offset, size_t count, float* scratch) {
     const size_t position = offset * sizeof(float), bytes = count * sizeof(float);
     MoveTo(position);
-    if (bytes <= end_ - position) return data_ + (position - begin_);
+    if (bytes <= end_ - position && data_ != nullptr) return data_ + (position - begin_);
     payload_->Gather(piece_, position, bytes, reinterpret_cast<uint8_t*>(scratch));
     return reinterpret_cast<const uint8_t*>(scratch);
   }
@@ -77,7 +99,8 @@ class PayloadReader {
 
   const FloatPayload* payload_;
   size_t piece_ = 0;
-  // The piece's bytes of the payload, [begin_, end_), and where they lie. Empty: nowhere yet.
+  // The piece's bytes of the payload, [begin_, end_), and where they lie (null: in a source).
+  // Empty: nowhere yet.
   size_t begin_ = 0;
   size_t end_ = 0;
   const uint8_t* data_ = nullptr;

@@ -56,16 +56,16 @@ std::span<const uint8_t> BytesOf(std::span<const float> values) {
   return {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()};
 }
 
-grpc::ByteBuffer Encode(const google::protobuf::MessageLite& head, std::span<const float> values,
+grpc::ByteBuffer Encode(const google::protobuf::MessageLite& head, std::span<const uint8_t> payload,
                         std::shared_ptr<const void> owner) {
   std::string prefix = head.SerializeAsString();
-  if (values.empty()) {
+  if (payload.empty()) {
     const grpc::Slice slice(prefix);
     return grpc::ByteBuffer(&slice, 1);
   }
   AppendTag(kPayloadField, prefix);
-  AppendVarint(values.size_bytes(), prefix);
-  const grpc::Slice slices[] = {grpc::Slice(prefix), SliceOf(BytesOf(values), std::move(owner))};
+  AppendVarint(payload.size(), prefix);
+  const grpc::Slice slices[] = {grpc::Slice(prefix), SliceOf(payload, std::move(owner))};
   return grpc::ByteBuffer(slices, 2);
 }
 
@@ -197,10 +197,10 @@ absl::StatusOr<Received> Decode(const grpc::ByteBuffer& buffer, uint32_t payload
   return received;
 }
 
-absl::StatusOr<FloatPayload> FloatsOf(Received received, const char* what) {
+absl::StatusOr<FloatPayload> PayloadOf(Received received, v1::Encoding encoding, const char* what) {
   uint64_t bytes = 0;
   for (const Piece& piece : received.payload) bytes += piece.size();
-  if (bytes % sizeof(float) != 0) {
+  if (encoding == v1::ENCODING_RAW && bytes % sizeof(float) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ".payload: ", bytes, " bytes are not whole float32 values"));
   }
@@ -213,14 +213,19 @@ grpc::ByteBuffer EncodePush(const v1::ExchangeHeader& header, std::span<const fl
                             std::shared_ptr<const void> owner) {
   v1::PushRequest message;
   *message.mutable_header() = header;
-  return Encode(message, values, std::move(owner));
+  return Encode(message, BytesOf(values), std::move(owner));
 }
 
 grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const float> values,
                                  std::shared_ptr<const void> owner) {
+  return EncodePullReply(header, BytesOf(values), std::move(owner));
+}
+
+grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const uint8_t> payload,
+                                 std::shared_ptr<const void> owner) {
   v1::PullReply message;
   *message.mutable_header() = header;
-  return Encode(message, values, std::move(owner));
+  return Encode(message, payload, std::move(owner));
 }
 
 absl::StatusOr<FloatPayload> DecodePush(const grpc::ByteBuffer& buffer,
@@ -228,7 +233,7 @@ absl::StatusOr<FloatPayload> DecodePush(const grpc::ByteBuffer& buffer,
   v1::PushRequest message;
   ASSIGN_OR_RETURN(Received received, Decode(buffer, kPayloadField, "PushRequest", message));
   header = std::move(*message.mutable_header());
-  return FloatsOf(std::move(received), "PushRequest");
+  return PayloadOf(std::move(received), header.encoding(), "PushRequest");
 }
 
 absl::StatusOr<FloatPayload> DecodePullReply(const grpc::ByteBuffer& buffer,
@@ -236,7 +241,7 @@ absl::StatusOr<FloatPayload> DecodePullReply(const grpc::ByteBuffer& buffer,
   v1::PullReply message;
   ASSIGN_OR_RETURN(Received received, Decode(buffer, kPayloadField, "PullReply", message));
   header = std::move(*message.mutable_header());
-  return FloatsOf(std::move(received), "PullReply");
+  return PayloadOf(std::move(received), header.encoding(), "PullReply");
 }
 
 void FrameWriter::Append(std::span<const uint8_t> bytes, std::shared_ptr<const void> owner) {

@@ -39,10 +39,13 @@ grpc::ByteBuffer EncodePush(const v1::ExchangeHeader& header, std::span<const fl
                             std::shared_ptr<const void> owner);
 grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const float> values,
                                  std::shared_ptr<const void> owner);
+// In the header's encoding.
+grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const uint8_t> payload,
+                                 std::shared_ptr<const void> owner);
 
-// INVALID_ARGUMENT, naming the field, for bytes that are no such message or a payload that is not
-// whole floats. Fields unknown to this build are passed over, as protobuf does. The payload keeps
-// the received slices alive.
+// INVALID_ARGUMENT, naming the field, for bytes that are no such message or a raw payload that is
+// not whole floats. What another encoding says is in pieces(). Fields unknown to this build are
+// passed over, as protobuf does. The payload keeps the received slices alive.
 absl::StatusOr<FloatPayload> DecodePush(const grpc::ByteBuffer& buffer, v1::ExchangeHeader& header);
 absl::StatusOr<FloatPayload> DecodePullReply(const grpc::ByteBuffer& buffer,
                                              v1::VersionHeader& header);

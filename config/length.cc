@@ -25,6 +25,18 @@ bool HasSlots(const v1::Update& update) {
   return update.has_adagrad() || update.has_adam() || update.has_adamw();
 }
 
+bool Loses(const v1::Codec& codec) {
+  return codec.type_case() != v1::Codec::TYPE_NOT_SET && !codec.has_none();
+}
+
+// Some contributions are compressed.
+bool KeepsResidual(const v1::Compression& compression) {
+  return Loses(compression.contributions()) ||
+         std::any_of(
+             compression.layers().begin(), compression.layers().end(),
+             [](const v1::LayerCompression& layers) { return Loses(layers.contributions()); });
+}
+
 }  // namespace
 
 uint64_t StepsPerClock(const v1::TrainingJob& job) {
@@ -80,8 +92,13 @@ uint64_t IntervalClocks(const v1::Interval& interval, const v1::JobLength& lengt
   return std::max<uint64_t>(1, static_cast<uint64_t>(std::max(clocks, 0.0)));
 }
 
+bool IsSpread(const v1::Exchange& exchange) {
+  return exchange.delta().spread() || exchange.elastic().spread();
+}
+
 bool KeepsWorkerState(const v1::TrainingJob& job) {
-  if (job.exchange().has_elastic()) return true;
+  if (job.exchange().has_elastic() || KeepsResidual(job.compression())) return true;
+  if (IsSpread(job.exchange())) return true;
   return job.exchange().has_delta() && HasSlots(job.exchange().delta().optimizer());
 }
 

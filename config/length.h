@@ -29,8 +29,12 @@ uint64_t LargestClock(const v1::JobLength& length, uint32_t workers);
 uint64_t IntervalSteps(const v1::Interval& interval, const v1::JobLength& length);
 uint64_t IntervalClocks(const v1::Interval& interval, const v1::JobLength& length);
 
+// The blocks leave spread over the clock's steps.
+bool IsSpread(const v1::Exchange& exchange);
+
 // Whether a worker keeps something between clocks that a checkpoint must hold: the local weights of
-// an elastic exchange, the optimizer slots of a delta exchange.
+// an elastic or spread exchange, the optimizer slots of a delta exchange, the residual of compressed
+// contributions. `auto` is resolved.
 bool KeepsWorkerState(const v1::TrainingJob& job);
 
 }  // namespace leeway

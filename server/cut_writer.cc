@@ -22,6 +22,7 @@ BlockContents ContentsOf(const HeldBlock& held, const BlockLayout& layout,
   for (size_t slot = 0; slot < slot_names.size(); ++slot) {
     contents.values.emplace_back(slot_names[slot], held.values.slots[slot].span());
   }
+  if (held.values.shadow) contents.values.emplace_back(kShadowKey, held.values.shadow.span());
   return contents;
 }
 

@@ -165,6 +165,7 @@ int Run(Flags& flags) {
 
 int Main(int argc, char** argv) {
   TameMalloc();
+  PrepareGrpc();
   Flags flags;
   CLI::App app("A server of a Leeway training job.", "leeway-server");
   Declare(app, flags);

@@ -6,6 +6,8 @@
 #include "common/grpc_status.h"
 #include "common/status.h"
 #include "common/wire.h"
+#include "server/rpc/unary_call.h"
+#include "server/stream_session.h"
 
 namespace leeway {
 namespace {
@@ -22,32 +24,27 @@ absl::StatusOr<ReceivedPush> Receive(const grpc::ByteBuffer& request) {
   return push;
 }
 
-Shard::Done AnswerAcknowledged(grpc::ServerUnaryReactor* reactor, grpc::ByteBuffer* reply) {
-  return [reactor, reply](absl::StatusOr<BlockReading> reading) {
-    if (!reading.ok()) return reactor->Finish(ToGrpc(reading.status()));
+using Answer = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
+
+Shard::Done AnswerAcknowledged(Answer answer) {
+  return [answer = std::move(answer)](absl::StatusOr<BlockReading> reading) {
+    if (!reading.ok()) return answer(reading.status());
     v1::PushReply message;
     message.set_duplicate(reading->duplicate);
-    bool own_buffer;
-    reactor->Finish(
-        grpc::SerializationTraits<v1::PushReply>::Serialize(message, reply, &own_buffer));
+    const grpc::Slice slice(message.SerializeAsString());
+    answer(grpc::ByteBuffer(&slice, 1));
   };
 }
 
-Shard::Done AnswerValues(grpc::ServerUnaryReactor* reactor, grpc::ByteBuffer* reply) {
-  return [reactor, reply](absl::StatusOr<BlockReading> reading) {
-    if (!reading.ok()) return reactor->Finish(ToGrpc(reading.status()));
-    if (!reading->values && !reading->header.unchanged()) {
-      return reactor->Finish(ToGrpc(absl::InternalError("the version asked for has no values")));
-    }
-    if (!reading->values) {
-      *reply = EncodePullReply(reading->header, {}, nullptr);
-      return reactor->Finish(grpc::Status::OK);
+Shard::Done AnswerValues(Answer answer) {
+  return [answer = std::move(answer)](absl::StatusOr<BlockReading> reading) {
+    if (!reading.ok()) return answer(reading.status());
+    if (!reading->has_payload() && !reading->header.unchanged()) {
+      return answer(absl::InternalError("the version asked for has no values"));
     }
     // The reply refers to the version's own memory and keeps it until it is sent.
-    auto values = std::make_shared<SharedFloats>(std::move(reading->values));
-    const std::span<const float> span = values->span();
-    *reply = EncodePullReply(reading->header, span, std::move(values));
-    reactor->Finish(grpc::Status::OK);
+    const PayloadBytes payload = reading->has_payload() ? reading->TakePayload() : PayloadBytes();
+    answer(EncodePullReply(reading->header, payload.bytes, payload.owner));
   };
 }
 
@@ -90,52 +87,46 @@ absl::StatusOr<std::shared_ptr<Shard>> ParameterService::Find(uint64_t job) {
   return shard_;
 }
 
-grpc::ServerUnaryReactor* ParameterService::Attach(grpc::CallbackServerContext* context,
-                                                   const v1::AttachRequest* request,
-                                                   v1::AttachReply* reply) {
-  auto attach = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const auto shard, Find(request->job()));
-    ASSIGN_OR_RETURN(*reply, shard->Attach(request->rank(), request->incarnation()));
-    return absl::OkStatus();
-  };
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpc(attach()));
-  return reactor;
+void ParameterService::Await(ServerQueue* queue) {
+  using Bytes = grpc::ByteBuffer;
+  ServeUnary<v1::AttachRequest, v1::AttachReply>(
+      queue, this, &ParameterService::RequestAttach,
+      [this](const v1::AttachRequest& request, auto done) { done(Attach(request)); });
+  ServeUnary<Bytes, Bytes>(queue, this, &ParameterService::RequestInitialize,
+                           [this](const Bytes& request, Answer done) {
+                             Initialize(request, AnswerAcknowledged(std::move(done)));
+                           });
+  ServeUnary<Bytes, Bytes>(queue, this, &ParameterService::RequestPush,
+                           [this](const Bytes& request, Answer done) {
+                             Contribute(request, false, AnswerAcknowledged(std::move(done)));
+                           });
+  ServeUnary<Bytes, Bytes>(queue, this, &ParameterService::RequestPushPull,
+                           [this](const Bytes& request, Answer done) {
+                             Contribute(request, true, AnswerValues(std::move(done)));
+                           });
+  ServeUnary<Bytes, Bytes>(
+      queue, this, &ParameterService::RequestPull,
+      [this](const Bytes& request, Answer done) { Pull(request, AnswerValues(std::move(done))); });
+  StreamSession::Await(this, queue);
 }
 
-grpc::ServerUnaryReactor* ParameterService::Initialize(grpc::CallbackServerContext* context,
-                                                       const grpc::ByteBuffer* request,
-                                                       grpc::ByteBuffer* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Shard::Done done = AnswerAcknowledged(reactor, reply);
+absl::StatusOr<v1::AttachReply> ParameterService::Attach(const v1::AttachRequest& request) {
+  ASSIGN_OR_RETURN(const auto shard, Find(request.job()));
+  return shard->Attach(request.rank(), request.incarnation());
+}
+
+void ParameterService::Initialize(const grpc::ByteBuffer& request, const Shard::Done& done) {
   auto initialize = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const ReceivedPush push, Receive(*request));
+    ASSIGN_OR_RETURN(const ReceivedPush push, Receive(request));
     ASSIGN_OR_RETURN(const auto shard, Find(push.header.job()));
     shard->Initialize(push.header, push.payload, done);
     return absl::OkStatus();
   };
   if (absl::Status status = initialize(); !status.ok()) done(std::move(status));
-  return reactor;
-}
-
-grpc::ServerUnaryReactor* ParameterService::Push(grpc::CallbackServerContext* context,
-                                                 const grpc::ByteBuffer* request,
-                                                 grpc::ByteBuffer* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Contribute(*request, /*wants_reply=*/false, AnswerAcknowledged(reactor, reply));
-  return reactor;
-}
-
-grpc::ServerUnaryReactor* ParameterService::PushPull(grpc::CallbackServerContext* context,
-                                                     const grpc::ByteBuffer* request,
-                                                     grpc::ByteBuffer* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Contribute(*request, /*wants_reply=*/true, AnswerValues(reactor, reply));
-  return reactor;
 }
 
 void ParameterService::Contribute(const grpc::ByteBuffer& request, bool wants_reply,
-                                  Shard::Done done) {
+                                  const Shard::Done& done) {
   auto contribute = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(ReceivedPush push, Receive(request));
     ASSIGN_OR_RETURN(const auto shard, Find(push.header.job()));
@@ -146,14 +137,10 @@ void ParameterService::Contribute(const grpc::ByteBuffer& request, bool wants_re
   if (absl::Status status = contribute(); !status.ok()) done(std::move(status));
 }
 
-grpc::ServerUnaryReactor* ParameterService::Pull(grpc::CallbackServerContext* context,
-                                                 const grpc::ByteBuffer* request,
-                                                 grpc::ByteBuffer* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Shard::Done done = AnswerValues(reactor, reply);
+void ParameterService::Pull(const grpc::ByteBuffer& request, const Shard::Done& done) {
   auto pull = [&]() -> absl::Status {
     v1::PullRequest message;
-    grpc::ByteBuffer bytes(*request);
+    grpc::ByteBuffer bytes(request);
     if (!grpc::SerializationTraits<v1::PullRequest>::Deserialize(&bytes, &message).ok()) {
       return absl::InvalidArgumentError("PullRequest: not a protobuf message");
     }
@@ -162,7 +149,6 @@ grpc::ServerUnaryReactor* ParameterService::Pull(grpc::CallbackServerContext* co
     return absl::OkStatus();
   };
   if (absl::Status status = pull(); !status.ok()) done(std::move(status));
-  return reactor;
 }
 
 }  // namespace leeway

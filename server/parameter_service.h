@@ -3,24 +3,24 @@
 // the stream by server/stream_session.h.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/shared_memory.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
+#include "server/rpc/server_queue.h"
 #include "server/shard.h"
 
 namespace leeway {
 
 // Thread-safe.
-class ParameterService final : public v1::ParameterServer::WithCallbackMethod_Attach<
-                                   v1::ParameterServer::WithRawCallbackMethod_Initialize<
-                                       v1::ParameterServer::WithRawCallbackMethod_Push<
-                                           v1::ParameterServer::WithRawCallbackMethod_Pull<
-                                               v1::ParameterServer::WithRawCallbackMethod_PushPull<
-                                                   v1::ParameterServer::WithRawMethod_Exchange<
-                                                       v1::ParameterServer::Service>>>>>> {
+class ParameterService final
+    : public v1::ParameterServer::WithAsyncMethod_Attach<
+          v1::ParameterServer::WithRawMethod_Initialize<v1::ParameterServer::WithRawMethod_Push<
+              v1::ParameterServer::WithRawMethod_Pull<v1::ParameterServer::WithRawMethod_PushPull<
+                  v1::ParameterServer::WithRawMethod_Exchange<v1::ParameterServer::Service>>>>>> {
  public:
   // A waiting request is answered UNAVAILABLE, naming who is missing, after this long; the worker
   // sends it again. So nobody waits in silence.
@@ -41,22 +41,16 @@ class ParameterService final : public v1::ParameterServer::WithCallbackMethod_At
   // Answers everybody who waits: gRPC's server does not end before its calls have.
   void Close();
 
-  grpc::ServerUnaryReactor* Attach(grpc::CallbackServerContext* context,
-                                   const v1::AttachRequest* request,
-                                   v1::AttachReply* reply) override;
-  grpc::ServerUnaryReactor* Initialize(grpc::CallbackServerContext* context,
-                                       const grpc::ByteBuffer* request,
-                                       grpc::ByteBuffer* reply) override;
-  grpc::ServerUnaryReactor* Push(grpc::CallbackServerContext* context,
-                                 const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) override;
-  grpc::ServerUnaryReactor* Pull(grpc::CallbackServerContext* context,
-                                 const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) override;
-  grpc::ServerUnaryReactor* PushPull(grpc::CallbackServerContext* context,
-                                     const grpc::ByteBuffer* request,
-                                     grpc::ByteBuffer* reply) override;
+  // Awaits calls on `queue`, which outlives the service, from now on: once the gRPC server runs.
+  void Await(ServerQueue* queue);
 
  private:
-  void Contribute(const grpc::ByteBuffer& request, bool wants_reply, Shard::Done done);
+  using Answer = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
+
+  absl::StatusOr<v1::AttachReply> Attach(const v1::AttachRequest& request);
+  void Initialize(const grpc::ByteBuffer& request, const Shard::Done& done);
+  void Contribute(const grpc::ByteBuffer& request, bool wants_reply, const Shard::Done& done);
+  void Pull(const grpc::ByteBuffer& request, const Shard::Done& done);
   std::shared_ptr<Shard> shard() EXCLUDES(mutex_);
   Mutex mutex_;
   uint64_t job_ GUARDED_BY(mutex_) = 0;

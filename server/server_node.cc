@@ -11,6 +11,7 @@
 #include "common/protocol.h"
 #include "common/status.h"
 #include "server/checkpoint/restore.h"
+#include "server/rpc/unary_call.h"
 
 namespace leeway {
 namespace {
@@ -91,6 +92,10 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
       values.slots.push_back(store.AllocateSlot(block));
       RETURN_IF_ERROR(Annotate(read(name, values.slots.back()),
                                "the job's update rule does not fit the checkpoint"));
+    }
+    if (std::find(reader.keys().begin(), reader.keys().end(), kShadowKey) != reader.keys().end()) {
+      values.shadow = store.AllocateSlot(block);
+      RETURN_IF_ERROR(read(kShadowKey, values.shadow));
     }
     ASSIGN_OR_RETURN(RangeProgress progress, reader.Progress(range));
     RETURN_IF_ERROR(CheckCut(reader.manifest(), range, progress));
@@ -203,7 +208,7 @@ absl::StatusOr<ServerNode::Model> ServerNode::MakeModel(const v1::ConfigureReque
   return model;
 }
 
-absl::Status ServerNode::DoConfigure(const v1::ConfigureRequest& request) {
+absl::Status ServerNode::Configure(const v1::ConfigureRequest& request) {
   MutexLock configuring(configuring_);
   {
     MutexLock lock(mutex_);
@@ -242,57 +247,53 @@ void ServerNode::ReportCut(uint64_t cut, const absl::StatusOr<v1::SavedShard>& s
   if (!status.ok()) spdlog::warn("reporting the cut at clock {}: {}", cut, status.error_message());
 }
 
-grpc::ServerUnaryReactor* ServerNode::Configure(grpc::CallbackServerContext* context,
-                                                const v1::ConfigureRequest* request,
-                                                v1::ConfigureReply* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const absl::Status status = DoConfigure(*request);
-  if (!status.ok()) spdlog::error("configuring: {}", std::string(status.message()));
-  reactor->Finish(ToGrpc(status));
-  return reactor;
+void ServerNode::Await(ServerQueue* queue) {
+  parameter_service_.Await(queue);
+  ServeUnary<v1::ConfigureRequest, v1::ConfigureReply>(
+      queue, this, &ServerNode::RequestConfigure,
+      [this](const v1::ConfigureRequest& request, auto done) {
+        const absl::Status status = Configure(request);
+        if (!status.ok()) spdlog::error("configuring: {}", std::string(status.message()));
+        done(Reply<v1::ConfigureReply>(status));
+      });
+  ServeUnary<v1::SetLiveRequest, v1::SetLiveReply>(
+      queue, this, &ServerNode::RequestSetLive,
+      [this](const v1::SetLiveRequest& request, auto done) {
+        done(Reply<v1::SetLiveReply>(SetLive(request)));
+      });
+  ServeUnary<v1::SaveRequest, v1::SavedShard>(
+      queue, this, &ServerNode::RequestSave,
+      [this](const v1::SaveRequest& request, auto done) { done(Save(request)); });
+  ServeUnary<v1::ShutdownRequest, v1::ShutdownReply>(
+      queue, this, &ServerNode::RequestShutdown,
+      [this](const v1::ShutdownRequest& request, auto done) {
+        done(Reply<v1::ShutdownReply>(Shutdown(request)));
+      });
 }
 
-grpc::ServerUnaryReactor* ServerNode::SetLive(grpc::CallbackServerContext* context,
-                                              const v1::SetLiveRequest* request,
-                                              v1::SetLiveReply* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  auto model = Find(request->job());
-  if (model.ok()) (*model)->shard->SetLive(request->rank(), request->live());
-  reactor->Finish(ToGrpc(model.status()));
-  return reactor;
+absl::Status ServerNode::SetLive(const v1::SetLiveRequest& request) {
+  ASSIGN_OR_RETURN(const auto model, Find(request.job()));
+  model->shard->SetLive(request.rank(), request.live());
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* ServerNode::Save(grpc::CallbackServerContext* context,
-                                           const v1::SaveRequest* request, v1::SavedShard* reply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  auto save = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const auto model, Find(request->job()));
-    ASSIGN_OR_RETURN(auto held, model->shard->Hold(request->clock()));
-    // Without blocks it has no part in a checkpoint.
-    if (held.empty()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(*reply, model->cuts->WriteLast(request->clock(), std::move(held)));
-    return absl::OkStatus();
-  };
-  reactor->Finish(ToGrpc(save()));
-  return reactor;
+absl::StatusOr<v1::SavedShard> ServerNode::Save(const v1::SaveRequest& request) {
+  ASSIGN_OR_RETURN(const auto model, Find(request.job()));
+  ASSIGN_OR_RETURN(auto held, model->shard->Hold(request.clock()));
+  // Without blocks it has no part in a checkpoint.
+  if (held.empty()) return v1::SavedShard();
+  return model->cuts->WriteLast(request.clock(), std::move(held));
 }
 
-grpc::ServerUnaryReactor* ServerNode::Shutdown(grpc::CallbackServerContext* context,
-                                               const v1::ShutdownRequest* request,
-                                               v1::ShutdownReply* reply) {
-  absl::Status status;
+absl::Status ServerNode::Shutdown(const v1::ShutdownRequest& request) {
   {
     MutexLock lock(mutex_);
-    if (!joined_ || !(status = CheckJob(request->job())).ok()) {
-      if (status.ok()) status = absl::UnavailableError("the server is still registering");
-    } else {
-      over_ = true;
-    }
+    if (!joined_) return absl::UnavailableError("the server is still registering");
+    RETURN_IF_ERROR(CheckJob(request.job()));
+    over_ = true;
   }
   changed_.NotifyAll();
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpc(status));
-  return reactor;
+  return absl::OkStatus();
 }
 
 }  // namespace leeway

@@ -11,12 +11,13 @@
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "server/cut_writer.h"
 #include "server/parameter_service.h"
+#include "server/rpc/server_queue.h"
 #include "server/shard.h"
 
 namespace leeway {
 
 // Thread-safe.
-class ServerNode final : public v1::ShardControl::CallbackService {
+class ServerNode final : public v1::ShardControl::AsyncService {
  public:
   struct Options {
     uint32_t index = 0;
@@ -41,17 +42,9 @@ class ServerNode final : public v1::ShardControl::CallbackService {
   // Keeps the lease until the coordinator says that the job is over, or has been gone for a lease.
   Outcome WaitUntilOver();
 
-  grpc::ServerUnaryReactor* Configure(grpc::CallbackServerContext* context,
-                                      const v1::ConfigureRequest* request,
-                                      v1::ConfigureReply* reply) override;
-  grpc::ServerUnaryReactor* SetLive(grpc::CallbackServerContext* context,
-                                    const v1::SetLiveRequest* request,
-                                    v1::SetLiveReply* reply) override;
-  grpc::ServerUnaryReactor* Save(grpc::CallbackServerContext* context,
-                                 const v1::SaveRequest* request, v1::SavedShard* reply) override;
-  grpc::ServerUnaryReactor* Shutdown(grpc::CallbackServerContext* context,
-                                     const v1::ShutdownRequest* request,
-                                     v1::ShutdownReply* reply) override;
+  // Awaits calls of both services on `queue`, which outlives them, from now on: once the gRPC
+  // server runs.
+  void Await(ServerQueue* queue);
 
  private:
   // The parts that exist once the model is known.
@@ -61,7 +54,10 @@ class ServerNode final : public v1::ShardControl::CallbackService {
     std::shared_ptr<Shard> shard;
   };
 
-  absl::Status DoConfigure(const v1::ConfigureRequest& request);
+  absl::Status Configure(const v1::ConfigureRequest& request);
+  absl::Status SetLive(const v1::SetLiveRequest& request);
+  absl::StatusOr<v1::SavedShard> Save(const v1::SaveRequest& request);
+  absl::Status Shutdown(const v1::ShutdownRequest& request);
   absl::StatusOr<Model> MakeModel(const v1::ConfigureRequest& request);
   absl::Status CheckJob(uint64_t job) const;
   // The model, for a command about `job`.

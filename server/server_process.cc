@@ -18,6 +18,7 @@
 #include "config/job.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/coordinator/run_folder_sink.h"
+#include "server/resolve_codecs.h"
 
 namespace leeway {
 namespace {
@@ -82,7 +83,7 @@ ServerProcess::~ServerProcess() {
   // gRPC's server does not end before its calls have.
   node_.parameter_service().Close();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-  streams_.reset();
+  queue_.reset();
 }
 
 absl::Status ServerProcess::StartCoordinator() {
@@ -91,6 +92,9 @@ absl::Status ServerProcess::StartCoordinator() {
   RETURN_IF_ERROR(KeepJobFile(options_.run_dir, options_.job));
   CoordinatorHostOptions options;
   options.core.job = options_.job;
+  ResolveCodecs(
+      options_.listen, NominalLink("/sys/class/net"),
+      [] { return std::chrono::steady_clock::now(); }, options.core.job);
   if (options_.resume) {
     ASSIGN_OR_RETURN(options.core.resumed, FindCheckpoint(options_.run_dir));
     options.core.incarnation_base = static_cast<uint64_t>(options.wall_seconds() * 1000);
@@ -111,7 +115,7 @@ absl::Status ServerProcess::Listen() {
   PrepareServer({.address = options_.listen}, builder, &port);
   builder.RegisterService(&node_);
   builder.RegisterService(&node_.parameter_service());
-  streams_ = std::make_unique<StreamServer>(&node_.parameter_service(), builder);
+  queue_ = std::make_unique<ServerQueue>(builder);
   // Gone with the process, however it ends.
   const std::string host = HostIdentity();
   local_address_ = host.empty() ? "" : absl::StrCat("unix-abstract:leeway-", RandomName());
@@ -122,7 +126,9 @@ absl::Status ServerProcess::Listen() {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen,
                                                ": is the port taken, the address this machine's?"));
   }
-  streams_->Start();
+  node_.Await(queue_.get());
+  if (host_ != nullptr) host_->Await(queue_.get());
+  queue_->Start();
   address_ = BoundAddress(options_.listen, port);
   coordinator_ = host_ != nullptr ? address_ : options_.coordinator;
   spdlog::info("listening on {}", address_);

@@ -10,8 +10,8 @@
 #include "common/clock.h"
 #include "leeway/v1/job.pb.h"
 #include "server/coordinator/coordinator_host.h"
+#include "server/rpc/server_queue.h"
 #include "server/server_node.h"
-#include "server/stream_server.h"
 
 namespace grpc {
 class Server;
@@ -63,7 +63,7 @@ class ServerProcess {
   std::unique_ptr<CheckpointSink> sink_;
   std::unique_ptr<CoordinatorHost> host_;
   ServerNode node_;
-  std::unique_ptr<StreamServer> streams_;
+  std::unique_ptr<ServerQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/codec/encoded.h"
 #include "common/status.h"
 #include "common/update/combine.h"
 
@@ -55,6 +56,16 @@ absl::Status FromWorker(const v1::ExchangeHeader& header, absl::string_view fiel
 
 }  // namespace
 
+PayloadBytes BlockReading::TakePayload() {
+  if (encoded != nullptr) {
+    const std::span bytes(reinterpret_cast<const uint8_t*>(encoded->data()), encoded->size());
+    return {bytes, std::move(encoded)};
+  }
+  auto owner = std::make_shared<SharedFloats>(std::move(values));
+  const std::span<const float> span = owner->span();
+  return {{reinterpret_cast<const uint8_t*>(span.data()), span.size_bytes()}, std::move(owner)};
+}
+
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(const Options& options, CutListener* cuts) {
   const uint32_t servers = options.job.servers().count();
   ASSIGN_OR_RETURN(const BlockLayout layout,
@@ -67,7 +78,9 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(const Options& options, CutLi
     return absl::InvalidArgumentError("schema.trained: more than schema.total");
   }
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, RuleOf(options.job));
-  return std::unique_ptr<Shard>(new Shard(options, layout, std::move(rule), cuts));
+  ASSIGN_OR_RETURN(auto codecs, CodecPlan::Of(options.job, options.schema, layout));
+  return std::unique_ptr<Shard>(
+      new Shard(options, layout, std::move(rule), std::move(codecs), cuts));
 }
 
 absl::StatusOr<std::vector<std::string>> Shard::SlotNames(const v1::TrainingJob& job) {
@@ -77,7 +90,7 @@ absl::StatusOr<std::vector<std::string>> Shard::SlotNames(const v1::TrainingJob&
 }
 
 Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<UpdateRule> rule,
-             CutListener* cuts)
+             std::shared_ptr<const CodecPlan> codecs, CutListener* cuts)
     : sync_(options.job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC),
       elastic_(options.job.exchange().has_elastic()),
       workers_(options.job.workers().count()),
@@ -93,7 +106,8 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
              {.trained = options.schema.trained(),
               .elastic = elastic_,
               .keep_previous = sync_,
-              .memory = options.memory}) {
+              .memory = options.memory}),
+      encoder_(std::move(codecs), store_) {
   const ConsistencyRules rules = RulesOf(options);
   for (uint32_t block = options.server; block < layout.blocks(); block += layout.servers()) {
     slots_.push_back(std::make_unique<Slot>(block, rules));
@@ -113,19 +127,20 @@ absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnatio
 }
 
 void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& payload, Done done) {
-  absl::Status status = Check(header);
-  if (status.ok()) status = CheckPayload(header, payload);
-  if (!status.ok()) return done(std::move(status));
+  if (absl::Status status = Check(header); !status.ok()) return done(std::move(status));
+  const auto values = Open(header, payload);
+  if (!values.ok()) return done(values.status());
   Slot& slot = SlotOf(header.block());
   BlockReading reading;
   Outbox outbox;
   {
-    // The copy is made under the lock: it happens once in a block's life, before anybody waits for
-    // it.
+    // The copy is made, and encoded, under the lock: it happens once in a block's life, before
+    // anybody waits for it.
     MutexLock lock(slot.mutex);
     reading.duplicate = slot.core.initialized();
     if (!reading.duplicate) {
-      store_.Set(slot.block, payload);
+      store_.Set(slot.block, *values);
+      slot.sent = encoder_.First(slot.block, store_.CurrentWeights(slot.block), {});
       outbox = Act(slot, slot.core.OnInitialized({}));
     }
   }
@@ -135,16 +150,16 @@ void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& pay
 
 void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
                        Time now, Done done) {
-  absl::Status status = Check(header);
-  if (status.ok()) status = CheckPayload(header, payload);
-  if (!status.ok()) return done(std::move(status));
+  if (absl::Status status = Check(header); !status.ok()) return done(std::move(status));
+  auto values = Open(header, std::move(payload));
+  if (!values.ok()) return done(values.status());
   Slot& slot = SlotOf(header.block());
   const RequestId request = next_request_.fetch_add(1, std::memory_order_relaxed);
   Outbox outbox;
   {
     MutexLock lock(slot.mutex);
-    slot.readers[request] = {std::move(done), HaveOf(header), {}};
-    slot.contributions[request] = {std::move(payload), header.examples()};
+    slot.readers[request] = {std::move(done), HaveOf(header), header.reply_encoding(), {}, {}};
+    slot.contributions[request] = {*std::move(values), header.examples()};
     Decisions decisions = slot.core.OnContribution(
         {header.rank(), header.incarnation(), header.clock()}, request, wants_reply, Ticks(now));
     if (!decisions.accepted) slot.contributions.erase(request);
@@ -160,7 +175,7 @@ void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done d
   Outbox outbox;
   {
     MutexLock lock(slot.mutex);
-    slot.readers[request] = {std::move(done), HaveOf(header), {}};
+    slot.readers[request] = {std::move(done), HaveOf(header), header.reply_encoding(), {}, {}};
     const Sender sender{header.rank(), header.incarnation(), header.clock()};
     outbox = ActOnRequest(slot, latest ? slot.core.OnReadLatest(request, Ticks(now))
                                        : slot.core.OnRead(sender, request, Ticks(now)));
@@ -199,9 +214,11 @@ void Shard::Close() {
 
 void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress) {
   Slot& slot = SlotOf(block);
+  SentVersion sent = encoder_.First(block, values.weights, std::move(values.shadow));
   Outbox outbox;
   {
     MutexLock lock(slot.mutex);
+    slot.sent = std::move(sent);
     store_.Set(block, std::move(values));
     outbox = Act(slot, slot.core.OnInitialized(std::move(progress)));
   }
@@ -222,7 +239,7 @@ absl::StatusOr<std::vector<HeldBlock>> Shard::Hold(uint64_t clock) const {
           absl::StrCat("block ", slot->block, " is at version ", version, ", not at clock ", clock,
                        ": some worker's exchange is incomplete; the newest checkpoint stays"));
     }
-    held.push_back({slot->block, store_.Current(slot->block), slot->core.progress()});
+    held.push_back({slot->block, ValuesOf(*slot), slot->core.progress()});
   }
   return held;
 }
@@ -243,18 +260,29 @@ absl::Status Shard::Check(const v1::ExchangeHeader& header) const {
   return absl::OkStatus();
 }
 
-absl::Status Shard::CheckPayload(const v1::ExchangeHeader& header,
-                                 const FloatPayload& payload) const {
+absl::StatusOr<FloatPayload> Shard::Open(const v1::ExchangeHeader& header,
+                                         FloatPayload payload) const {
   // Beyond it a count is no longer a whole number once it is a weight.
   constexpr uint64_t kExamplesMax = uint64_t{1} << 48;
-  const uint64_t wanted = store_.Range(header.block()).count;
-  if (payload.size() != wanted) {
-    return FromWorker(header, "payload",
-                      absl::StrCat(payload.size(), " values, the block has ", wanted));
-  }
   if (header.examples() > kExamplesMax) {
     return FromWorker(header, "header.examples",
                       absl::StrCat(header.examples(), " is no number of examples"));
+  }
+  if (header.encoding() == v1::ENCODING_RAW) {
+    RETURN_IF_ERROR(CheckRaw(header, payload));
+    return payload;
+  }
+  auto values = EncodedValues::Open(header.encoding(), payload.owner(), payload.pieces(),
+                                    store_.Range(header.block()).count);
+  if (!values.ok()) return FromWorker(header, "header.encoding", values.status().message());
+  return FloatPayload(*std::move(values));
+}
+
+absl::Status Shard::CheckRaw(const v1::ExchangeHeader& header, const FloatPayload& payload) const {
+  const uint64_t wanted = store_.Range(header.block()).count;
+  if (payload.bytes() != wanted * sizeof(float)) {
+    return FromWorker(header, "payload",
+                      absl::StrCat(payload.size(), " values, the block has ", wanted));
   }
   if (const size_t index = payload.FirstNonFinite(); index < payload.size()) {
     return FromWorker(
@@ -269,7 +297,7 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
   Outbox outbox;
   if (decisions.cut.has_value()) {
     outbox.held.emplace(*decisions.cut,
-                        HeldBlock{slot.block, store_.Current(slot.block), slot.core.progress()});
+                        HeldBlock{slot.block, ValuesOf(slot), slot.core.progress()});
   }
   for (const Answer& answer : decisions.answers) {
     auto reader = slot.readers.extract(answer.request);
@@ -303,21 +331,51 @@ BlockReading Shard::ReadingOf(const Slot& slot, const Answer& answer, const Read
   reading.header.set_staleness(answer.staleness);
   reading.duplicate = answer.duplicate;
   if (reader.before) {
-    reading.values = reader.before;
+    Give(slot, reader.before, reader.sent_before, reader, reading);
   } else if (reader.have == reading.header.version()) {
     reading.header.set_unchanged(true);
+  } else if (previous) {
+    Give(slot, store_.PreviousWeights(slot.block), slot.previously_sent, reader, reading);
   } else {
-    reading.values =
-        previous ? store_.PreviousWeights(slot.block) : store_.CurrentWeights(slot.block);
+    Give(slot, store_.CurrentWeights(slot.block), slot.sent, reader, reading);
   }
   return reading;
+}
+
+void Shard::Give(const Slot& slot, SharedFloats weights, const SentVersion& sent,
+                 const Reader& reader, BlockReading& reading) const {
+  const v1::Encoding encoding = encoder_.encoding(slot.block);
+  if (encoding == v1::ENCODING_RAW || reader.encoding != encoding) {
+    reading.values = std::move(weights);
+    return;
+  }
+  const bool change = CarriesChanges(encoding);
+  const uint64_t before = reading.header.version() - 1;
+  if (sent.bytes == nullptr || (change && reader.have != before)) {
+    reading.values = change ? sent.shadow : std::move(weights);
+    return;
+  }
+  reading.encoded = sent.bytes;
+  reading.header.set_encoding(encoding);
+  if (change) reading.header.set_since_version(before);
+}
+
+BlockValues Shard::ValuesOf(const Slot& slot) const {
+  BlockValues values = store_.Current(slot.block);
+  // Every block of a checkpoint has the same kinds of values.
+  if (encoder_.keeps_shadows())
+    values.shadow = slot.sent.shadow ? slot.sent.shadow : values.weights;
+  return values;
 }
 
 Shard::Running Shard::Begin(Slot& slot, const Update& update) {
   Running running;
   if (elastic_ && !sync_) {
     auto reader = slot.readers.find(update.contributions.front());
-    if (reader != slot.readers.end()) reader->second.before = store_.CurrentWeights(slot.block);
+    if (reader != slot.readers.end()) {
+      reader->second.before = store_.CurrentWeights(slot.block);
+      reader->second.sent_before = slot.sent;
+    }
   }
   for (RequestId request : update.contributions) {
     running.contributions.push_back(std::move(slot.contributions.extract(request).mapped()));
@@ -330,6 +388,9 @@ Shard::Running Shard::Begin(Slot& slot, const Update& update) {
     running.step.learning_rate = schedule_->LearningRate(ScheduleClock(slot, update));
   }
   if (!running.skip) running.write = store_.Begin(slot.block);
+  running.sent_before = slot.sent;
+  // As in the store: all have moved past the one before.
+  running.spare = std::move(slot.previously_sent.shadow);
   return running;
 }
 
@@ -359,13 +420,21 @@ void Shard::Finish(Slot& slot, Outbox outbox) {
   }
 }
 
-void Shard::Run(const Slot& slot, const Running& running) const {
-  if (running.skip) return;
+void Shard::Run(const Slot& slot, Running& running) const {
+  if (running.skip) {
+    // Of values that stay changes may still be on their way; nobody else writes them meanwhile.
+    const SharedFloats weights = store_.CurrentWeights(slot.block);
+    running.sent =
+        encoder_.Next(slot.block, running.sent_before, weights.span(), std::move(running.spare));
+    return;
+  }
   std::vector<const FloatPayload*> payloads;
   for (const Contribution& contribution : running.contributions) {
     payloads.push_back(&contribution.payload);
   }
   store_.Run(slot.block, running.write, payloads, running.coefficients, running.step);
+  running.sent = encoder_.Next(slot.block, running.sent_before, running.write.weights_out.span(),
+                               std::move(running.spare));
 }
 
 Shard::Outbox Shard::Commit(Slot& slot, Running running) {
@@ -376,6 +445,8 @@ Shard::Outbox Shard::Commit(Slot& slot, Running running) {
   } else {
     store_.Commit(slot.block, std::move(running.write));
   }
+  if (sync_) slot.previously_sent = std::move(slot.sent);
+  slot.sent = std::move(running.sent);
   return Act(slot, slot.core.OnApplied());
 }
 

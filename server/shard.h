@@ -5,15 +5,16 @@
 //   1. ParameterService (server/parameter_service.cc) decodes the header; the payload stays where
 //   the
 //      network left it. It calls Contribute.
-//   2. Contribute checks block, size and finiteness (Check), takes the block's lock and asks the
-//   core:
+//   2. Contribute checks block, size and finiteness (Check, Open), takes the block's lock and asks
+//   the core:
 //      BlockCore::OnContribution accepts it, or finds it a duplicate, or refuses it.
 //   3. Act, still under the lock, does what was decided: keeps the contribution and the waiting
 //   reader,
 //      takes references for those who are answered now, and begins an update if the set is complete
 //      (BlockStore::Begin picks the memory).
 //   4. Without the lock: answers go out (Deliver), and Run combines the three contributions in rank
-//      order and applies the rule, straight from the received slices.
+//      order and applies the rule, straight from the received slices. Where the job compresses
+//      weights it encodes the result (server/store/reply_encoder.h).
 //   5. Under the lock again: BlockStore::Commit makes the result the current version,
 //      BlockCore::OnApplied releases the readers of the next clock; back to 3 until nothing is
 //      begun.
@@ -25,6 +26,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,6 +41,7 @@
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/core/block_core.h"
 #include "server/store/block_store.h"
+#include "server/store/reply_encoder.h"
 
 namespace leeway {
 
@@ -55,12 +59,24 @@ class CutListener {
   virtual void OnHeld(uint64_t cut, HeldBlock block) = 0;
 };
 
+struct PayloadBytes {
+  std::span<const uint8_t> bytes;
+  // Keeps their memory.
+  std::shared_ptr<const void> owner;
+};
+
 // What a reader gets.
 struct BlockReading {
-  // Empty for a mere acknowledgement, and where header.unchanged.
+  // Empty for a mere acknowledgement, where header.unchanged, and where `encoded` is in its place.
   SharedFloats values;
+  // In header.encoding; null: that is RAW.
+  std::shared_ptr<const std::string> encoded;
   v1::VersionHeader header;
   bool duplicate = false;
+
+  bool has_payload() const { return values || encoded != nullptr; }
+  // Once.
+  PayloadBytes TakePayload();
 };
 
 class Shard {
@@ -88,6 +104,7 @@ class Shard {
   // The data plane, thread-safe. `done` is called once: at once, or when what was waited for has
   // happened or is given up (Tick), from any thread, without locks. `now` is when the request came.
   absl::StatusOr<v1::AttachReply> Attach(uint32_t rank, uint64_t incarnation);
+  // Payloads are what came, in the header's encoding.
   void Initialize(const v1::ExchangeHeader& header, const FloatPayload& payload, Done done);
   void Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
                   Time now, Done done);
@@ -120,8 +137,11 @@ class Shard {
     Done done;
     // The version that the reader has in its memory.
     std::optional<uint64_t> have;
+    // What it understands beside RAW.
+    v1::Encoding encoding = v1::ENCODING_RAW;
     // Elastic: the state before the contribution that the reader brought.
     SharedFloats before;
+    SentVersion sent_before;
   };
   struct Slot {
     Slot(uint32_t number, const ConsistencyRules& rules) : block(number), core(number, rules) {}
@@ -130,6 +150,9 @@ class Shard {
     BlockCore core GUARDED_BY(mutex);
     std::map<RequestId, Contribution> contributions GUARDED_BY(mutex);
     std::map<RequestId, Reader> readers GUARDED_BY(mutex);
+    // The current version as it is answered, and in sync mode the one before.
+    SentVersion sent GUARDED_BY(mutex);
+    SentVersion previously_sent GUARDED_BY(mutex);
   };
   // An update whose memory is chosen; runs without the lock.
   struct Running {
@@ -139,6 +162,11 @@ class Shard {
     UpdateStep step;
     // No example is behind it: nothing changes.
     bool skip = false;
+    // Of a compressed block: the version before, memory for the next one's shadow, and, once it has
+    // run, the next one.
+    SentVersion sent_before;
+    SharedFloats spare;
+    SentVersion sent;
   };
   // What is left to do once the lock is free.
   struct Outbox {
@@ -148,16 +176,22 @@ class Shard {
   };
 
   Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<UpdateRule> rule,
-        CutListener* cuts);
+        std::shared_ptr<const CodecPlan> codecs, CutListener* cuts);
 
   absl::Status Check(const v1::ExchangeHeader& header) const;
-  absl::Status CheckPayload(const v1::ExchangeHeader& header, const FloatPayload& payload) const;
+  // The payload as the block's values: the right number, all finite.
+  absl::StatusOr<FloatPayload> Open(const v1::ExchangeHeader& header, FloatPayload payload) const;
+  absl::Status CheckRaw(const v1::ExchangeHeader& header, const FloatPayload& payload) const;
   Slot& SlotOf(uint32_t block) { return *slots_[block / store_.layout().servers()]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
   // Once closed, also refuses whoever has begun to wait.
   Outbox ActOnRequest(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
   BlockReading ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const
       REQUIRES(slot.mutex);
+  // Puts version reading.header.version into `reading`: `weights` or what was sent of it.
+  void Give(const Slot& slot, SharedFloats weights, const SentVersion& sent, const Reader& reader,
+            BlockReading& reading) const;
+  BlockValues ValuesOf(const Slot& slot) const REQUIRES(slot.mutex);
   Running Begin(Slot& slot, const Update& update) REQUIRES(slot.mutex);
   // What the schedule takes for time: the contribution's clock, or where the job's length counts
   // for all workers together the mean clock, so that fast and slow workers are at the same point of
@@ -166,7 +200,7 @@ class Shard {
   std::vector<float> Coefficients(const std::vector<Contribution>& contributions) const;
   // Delivers, and runs updates until none is begun.
   void Finish(Slot& slot, Outbox outbox);
-  void Run(const Slot& slot, const Running& running) const;
+  void Run(const Slot& slot, Running& running) const;
   Outbox Commit(Slot& slot, Running running);
 
   const bool sync_;
@@ -180,6 +214,7 @@ class Shard {
   CutListener* const cuts_;
   const std::shared_ptr<SharedArena> memory_;
   BlockStore store_;
+  const ReplyEncoder encoder_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::atomic<RequestId> next_request_{1};
   std::atomic<uint64_t> updates_applied_{0};

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
@@ -18,45 +19,67 @@ constexpr size_t kUnansweredMax = 4096;
 // A worker that does not read its replies, or does not say that it has, does not make the server
 // hold more than so many versions.
 constexpr size_t kHeldMax = 4096;
+// Answers so small leave together, a frame for each worker, when the frame that released them has
+// been taken: the last contribution to many small blocks releases all workers block after block.
+constexpr size_t kTogetherBytes = 16 << 10;
+
+// While this thread takes a frame: other streams that have such answers.
+thread_local std::vector<std::shared_ptr<StreamSession>>* released_together = nullptr;
+
+bool IsSmall(const absl::StatusOr<BlockReading>& reading) {
+  if (!reading.ok()) return true;
+  const size_t values = reading->values ? reading->values.span().size_bytes() : 0;
+  return values + (reading->encoded ? reading->encoded->size() : 0) <= kTogetherBytes;
+}
 
 }  // namespace
 
-StreamSession::StreamSession(ParameterService* service, grpc::ServerCompletionQueue* queue)
+StreamSession::StreamSession(ParameterService* service, ServerQueue* queue)
     : service_(service),
       queue_(queue),
       stream_(&context_),
-      accepted_{this, StreamEvent::Kind::kAccepted},
-      read_{this, StreamEvent::Kind::kRead},
-      written_{this, StreamEvent::Kind::kWritten},
-      ended_{this, StreamEvent::Kind::kEnded} {}
+      accepted_(this, &StreamSession::OnAccepted),
+      read_(this, &StreamSession::OnRead),
+      written_(this, &StreamSession::OnWritten),
+      ended_(this, &StreamSession::OnEnded) {}
 
-StreamSession* StreamSession::Await(ParameterService* service, grpc::ServerCompletionQueue* queue) {
-  std::shared_ptr<StreamSession> session(new StreamSession(service, queue));
-  session->self_ = session;
-  service->RequestExchange(&session->context_, &session->stream_, queue, queue,
-                           &session->accepted_);
-  return session.get();
+void StreamSession::Await(ParameterService* service, ServerQueue* queue) {
+  queue->IfRunning([&] {
+    std::shared_ptr<StreamSession> session(new StreamSession(service, queue));
+    session->self_ = session;
+    service->RequestExchange(&session->context_, &session->stream_, queue->get(), queue->get(),
+                             &session->accepted_);
+  });
 }
 
-void StreamSession::OnEvent(StreamEvent::Kind kind, bool ok) {
-  if (kind == StreamEvent::Kind::kEnded || (kind == StreamEvent::Kind::kAccepted && !ok)) {
-    return End();
-  }
+void StreamSession::OnAccepted(bool ok) {
+  // There will be no stream any more.
+  if (!ok) return OnEnded(true);
+  Await(service_, queue_);
+  MutexLock lock(mutex_);
+  ReadOn();
+}
+
+void StreamSession::OnRead(bool ok) {
   grpc::ByteBuffer bytes;
   {
     MutexLock lock(mutex_);
-    if (kind == StreamEvent::Kind::kWritten) writing_ = false;
-    if (kind == StreamEvent::Kind::kRead) {
-      reading_ = false;
-      if (ok) taking_ = true;
-    }
+    reading_ = false;
     if (!ok) broken_ = true;
-    if (kind == StreamEvent::Kind::kAccepted) ReadOn();
-    EndWhenIdle();
-  }
-  if (kind == StreamEvent::Kind::kRead && ok) {
+    if (broken_) return EndWhenIdle();
+    taking_ = true;
     bytes.Swap(&received_);
-    Take(bytes);
+  }
+  Take(bytes);
+  Flush();
+}
+
+void StreamSession::OnWritten(bool ok) {
+  {
+    MutexLock lock(mutex_);
+    writing_ = false;
+    if (!ok) broken_ = true;
+    EndWhenIdle();
   }
   Flush();
 }
@@ -74,10 +97,14 @@ void StreamSession::Take(const grpc::ByteBuffer& bytes) {
   if (status.ok()) {
     if (head_.has_offer()) TakeOffer(head_.offer());
     Release(head_);
+    std::vector<std::shared_ptr<StreamSession>> others;
+    released_together = &others;
     for (const v1::StreamRequest& request : head_.requests()) {
       status = Ask(request, *frame, now);
       if (!status.ok()) break;
     }
+    released_together = nullptr;
+    for (const auto& other : others) other->Flush();
   }
   MutexLock lock(mutex_);
   taking_ = false;
@@ -192,12 +219,18 @@ void StreamSession::Acknowledge(const v1::StreamRequest& request) {
 }
 
 void StreamSession::Answer(const Asked& asked, absl::StatusOr<BlockReading> reading) {
+  const bool waits = released_together != nullptr && IsSmall(reading);
   {
     MutexLock lock(mutex_);
     unanswered_.erase(asked.id);
     if (broken_) return;
     AddReply(asked, std::move(reading));
-    if (!taking_) ReadOn();
+    if (taking_) return;
+    ReadOn();
+    if (waits) {
+      if (!std::exchange(flush_due_, true)) released_together->push_back(shared_from_this());
+      return;
+    }
   }
   Flush();
 }
@@ -207,7 +240,8 @@ void StreamSession::AddReply(const Asked& asked, absl::StatusOr<BlockReading> re
   v1::StreamReply& reply = *frame.head.add_replies();
   reply.set_id(asked.id);
   absl::Status status = reading.status();
-  if (status.ok() && asked.wants_values && !reading->values && !reading->header.unchanged()) {
+  if (status.ok() && asked.wants_values && !reading->has_payload() &&
+      !reading->header.unchanged()) {
     status = absl::InternalError("the version asked for has no values");
   }
   if (!status.ok()) {
@@ -218,23 +252,22 @@ void StreamSession::AddReply(const Asked& asked, absl::StatusOr<BlockReading> re
   reply.set_duplicate(reading->duplicate);
   if (!asked.wants_values) return;
   *reply.mutable_version() = std::move(reading->header);
-  if (reading->values) AddValues(asked.id, std::move(reading->values), reply);
+  if (reading->has_payload()) AddValues(asked.id, *reading, reply);
 }
 
-void StreamSession::AddValues(uint64_t id, SharedFloats values, v1::StreamReply& reply) {
-  const std::span<const float> span = values.span();
-  const bool shared = memory_ != nullptr && memory_->Contains(span.data());
+void StreamSession::AddValues(uint64_t id, BlockReading& reading, v1::StreamReply& reply) {
+  const float* const raw = reading.values ? reading.values.span().data() : nullptr;
+  const bool shared = raw != nullptr && memory_ != nullptr && memory_->Contains(raw);
   if (shared && held_.size() < kHeldMax) {
-    reply.mutable_shared()->set_offset(memory_->OffsetOf(span.data()));
-    reply.mutable_shared()->set_bytes(span.size_bytes());
-    held_[id] = std::move(values);
+    reply.mutable_shared()->set_offset(memory_->OffsetOf(raw));
+    reply.mutable_shared()->set_bytes(reading.values.span().size_bytes());
+    held_[id] = std::move(reading.values);
     return;
   }
-  reply.set_payload_bytes(span.size_bytes());
   // The frame refers to the version's own memory and keeps it until it is sent.
-  auto owner = std::make_shared<SharedFloats>(std::move(values));
-  frames_.back().payload.Append({reinterpret_cast<const uint8_t*>(span.data()), span.size_bytes()},
-                                std::move(owner));
+  const PayloadBytes payload = reading.TakePayload();
+  reply.set_payload_bytes(payload.bytes.size());
+  frames_.back().payload.Append(payload.bytes, payload.owner);
 }
 
 StreamSession::Frame& StreamSession::OpenFrame() {
@@ -248,6 +281,7 @@ void StreamSession::Flush() {
   grpc::ByteBuffer bytes;
   {
     MutexLock lock(mutex_);
+    flush_due_ = false;
     if (writing_ || taking_ || broken_ || frames_.empty()) return;
     bytes = frames_.front().payload.Finish(frames_.front().head);
     frames_.pop_front();
@@ -263,7 +297,7 @@ void StreamSession::EndWhenIdle() {
   stream_.Finish(grpc::Status::OK, &ended_);
 }
 
-void StreamSession::End() {
+void StreamSession::OnEnded(bool) {
   {
     MutexLock lock(mutex_);
     broken_ = true;

@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 
-#include <grpcpp/completion_queue.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/async_stream.h>
 #include <grpcpp/support/byte_buffer.h>
@@ -20,29 +19,31 @@
 #include "common/wire.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/parameter_service.h"
+#include "server/rpc/server_event.h"
+#include "server/rpc/server_queue.h"
 #include "server/shard.h"
 
 namespace leeway {
 
-// What a completion queue gives back: whom it concerns and which of its operations is over.
-struct StreamEvent {
-  enum class Kind { kAccepted, kRead, kWritten, kEnded };
-  class StreamSession* session = nullptr;
-  Kind kind = Kind::kAccepted;
-};
-
-// The queue's thread runs its events; answers come from any thread. Lives until the stream has
-// ended and every answer under way has come.
+// Its events come one after the other of a kind, from any of the queue's threads; answers come from
+// any thread. Lives until the stream has ended and every answer under way has come.
 class StreamSession : public std::enable_shared_from_this<StreamSession> {
  public:
-  // Waits on `queue` for a worker's stream. OnEvent(kAccepted) tells that there is one, or that the
-  // server ends.
-  static StreamSession* Await(ParameterService* service, grpc::ServerCompletionQueue* queue);
-
-  // On the queue's thread.
-  void OnEvent(StreamEvent::Kind kind, bool ok);
+  // Serves the streams of workers from now on until `queue` stops.
+  static void Await(ParameterService* service, ServerQueue* queue);
 
  private:
+  using Step = void (StreamSession::*)(bool ok);
+  // An operation of the stream.
+  class Event : public ServerEvent {
+   public:
+    Event(StreamSession* session, Step step) : session_(session), step_(step) {}
+    void Run(bool ok) override { (session_->*step_)(ok); }
+
+   private:
+    StreamSession* const session_;
+    const Step step_;
+  };
   // Replies on their way into one message.
   struct Frame {
     v1::ReplyFrame head;
@@ -54,7 +55,13 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
     bool wants_values = false;
   };
 
-  StreamSession(ParameterService* service, grpc::ServerCompletionQueue* queue);
+  StreamSession(ParameterService* service, ServerQueue* queue);
+
+  // The operations' ends.
+  void OnAccepted(bool ok);
+  void OnRead(bool ok);
+  void OnWritten(bool ok);
+  void OnEnded(bool ok);
 
   void Take(const grpc::ByteBuffer& bytes);
   void TakeOffer(const v1::MemoryOffer& offer);
@@ -69,7 +76,7 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   // From any thread.
   void Answer(const Asked& asked, absl::StatusOr<BlockReading> reading);
   void AddReply(const Asked& asked, absl::StatusOr<BlockReading> reading) REQUIRES(mutex_);
-  void AddValues(uint64_t id, SharedFloats values, v1::StreamReply& reply) REQUIRES(mutex_);
+  void AddValues(uint64_t id, BlockReading& reading, v1::StreamReply& reply) REQUIRES(mutex_);
   Frame& OpenFrame() REQUIRES(mutex_);
   // Sends a frame if there is one and nothing is being sent.
   void Flush();
@@ -77,17 +84,16 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   void ReadOn() REQUIRES(mutex_);
   // Ends a broken stream once no operation of it is under way.
   void EndWhenIdle() REQUIRES(mutex_);
-  void End();
 
   ParameterService* const service_;
-  grpc::ServerCompletionQueue* const queue_;
+  ServerQueue* const queue_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
-  StreamEvent accepted_, read_, written_, ended_;
+  Event accepted_, read_, written_, ended_;
   // Itself, until the stream has ended.
   std::shared_ptr<StreamSession> self_;
 
-  // Of the queue's thread.
+  // Of the read's end, and there is but one read at a time.
   grpc::ByteBuffer received_;
   v1::RequestFrame head_;
   uint64_t job_ = 0;
@@ -99,6 +105,8 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   bool writing_ GUARDED_BY(mutex_) = false;
   // A frame's requests are being handed over: their answers go out together.
   bool taking_ GUARDED_BY(mutex_) = false;
+  // Some thread that takes another stream's frame will flush this one's answers after it.
+  bool flush_due_ GUARDED_BY(mutex_) = false;
   bool broken_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
   absl::flat_hash_set<uint64_t> unanswered_ GUARDED_BY(mutex_);

@@ -12,6 +12,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "common/channel.h"
 #include "common/identity.h"
 #include "common/log.h"
 #include "common/memory.h"
@@ -80,6 +81,7 @@ int Report(const WorkerEnd& end) {
 
 int Main(int argc, char** argv) {
   TameMalloc();
+  PrepareGrpc();
   std::signal(SIGTERM, OnTerminate);
   Flags flags;
   CLI::App app("A worker of a Leeway training job.", "leeway-worker");

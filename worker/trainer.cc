@@ -10,6 +10,7 @@
 #include "common/buffer.h"
 #include "common/status.h"
 #include "config/length.h"
+#include "worker/client/client_options.h"
 #include "worker/evaluate.h"
 
 namespace leeway {
@@ -23,27 +24,6 @@ Duration HeartbeatEvery(const v1::TrainingJob& job) {
 uint64_t EvaluateEvery(const v1::TrainingJob& job, const v1::JobLength& length) {
   if (!job.evaluation().has_every()) return 0;
   return IntervalClocks(job.evaluation().every(), length);
-}
-
-ParameterClientOptions ClientOptions(const v1::RegisterWorkerReply& registration) {
-  ParameterClientOptions options;
-  for (int i = 0; i < registration.servers_size(); ++i) {
-    ServerEndpoint server(registration.servers(i));
-    if (i < registration.local_servers_size()) {
-      server.local_address = registration.local_servers(i).address();
-      server.host = registration.local_servers(i).host();
-    }
-    options.servers.push_back(std::move(server));
-  }
-  options.transport = registration.job().transport().type();
-  options.channels = registration.job().transport().channels();
-  options.job = registration.job_id();
-  options.rank = registration.rank();
-  options.incarnation = registration.incarnation();
-  options.total = registration.schema().total();
-  options.block_elements = registration.block_elements();
-  options.exchange_seconds = registration.job().limits().exchange_seconds();
-  return options;
 }
 
 }  // namespace
@@ -72,8 +52,8 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
 }
 
 absl::Status Trainer::Open() {
-  ASSIGN_OR_RETURN(client_,
-                   ParameterClient::Open(ClientOptions(registration_), context_.transport));
+  ASSIGN_OR_RETURN(const ParameterClientOptions options, ClientOptionsOf(registration_));
+  ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, context_.transport));
   steps_ = std::make_unique<LocalSteps>(job_, registration_.rank(), registration_.length(),
                                         context_.data, context_.model, context_.sleep);
   ASSIGN_OR_RETURN(exchange_, MakeExchange({.job = job_,
@@ -232,6 +212,10 @@ void Trainer::ReportIfComplete() {
   kept_->set_staleness(last_exchange_.staleness);
   kept_->set_exchange_seconds(last_exchange_.exchange_seconds);
   kept_->set_wait_seconds(last_exchange_.wait_seconds);
+  const Traffic traffic = client_->traffic();
+  kept_->set_bytes_sent(traffic.sent - reported_.sent);
+  kept_->set_bytes_received(traffic.received - reported_.received);
+  reported_ = traffic;
   context_.session.Report(*kept_);
   kept_.reset();
 }

@@ -112,6 +112,8 @@ class Trainer : private ExchangeListener {
   uint64_t version_step_ = 0;
   ExchangeReport last_exchange_;
   std::optional<v1::StepMetrics> kept_;
+  // What has been reported of the client's.
+  Traffic reported_;
   bool asked_where_to_stop_ = false;
   uint64_t saved_clock_;
 };

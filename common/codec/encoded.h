@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/payload.h"
 #include "leeway/v1/parameter_server.pb.h"
 
 namespace leeway {
@@ -18,7 +19,7 @@ namespace leeway {
 //
 // The bytes may lie in memory that a peer writes to (shared memory): whatever becomes of them after
 // Open(), reading stays within bounds, but is promised finite values for unchanged bytes only.
-class EncodedValues {
+class EncodedValues : public FloatSource {
  public:
   using Piece = std::span<const uint8_t>;
 
@@ -29,11 +30,7 @@ class EncodedValues {
       v1::Encoding encoding, std::shared_ptr<const void> owner, std::vector<Piece> pieces,
       size_t count);
 
-  virtual ~EncodedValues() = default;
-  virtual size_t size() const = 0;
-  // Elements [offset, offset + out.size()), which must exist. Fastest where offset is a multiple of
-  // 256.
-  virtual void Read(size_t offset, std::span<float> out) const = 0;
+  // Read() is fastest where offset is a multiple of 256.
   // out += elements [0, out.size()). Of top_k this touches the entries only.
   virtual void AddTo(std::span<float> out) const = 0;
 };

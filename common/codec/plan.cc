@@ -82,7 +82,24 @@ std::vector<v1::Codec> Choices(const v1::Compression& compression, const v1::Mod
       choices[block] = first ? choice : LessLossy(choices[block], choice);
     }
   }
+  // A vector need not be of tensors: a benchmark's is not.
+  for (v1::Codec& choice : choices) {
+    if (choice.type_case() != v1::Codec::TYPE_NOT_SET) continue;
+    choice = contributions ? compression.contributions() : compression.weights();
+  }
   return choices;
+}
+
+bool IsNone(const v1::Codec& codec) {
+  return codec.has_none() || codec.type_case() == v1::Codec::TYPE_NOT_SET;
+}
+
+bool LosesNothing(const v1::Compression& compression) {
+  return IsNone(compression.contributions()) && IsNone(compression.weights()) &&
+         std::all_of(compression.layers().begin(), compression.layers().end(),
+                     [](const v1::LayerCompression& layers) {
+                       return IsNone(layers.contributions()) && IsNone(layers.weights());
+                     });
 }
 
 absl::Status CheckLayers(const v1::Compression& compression, const v1::ModelSchema& schema) {
@@ -113,6 +130,15 @@ absl::StatusOr<uint8_t> CodecPlan::IndexOf(const v1::Codec& config) {
   configs_.push_back(config);
   codecs_.push_back(std::move(codec));
   return static_cast<uint8_t>(configs_.size() - 1);
+}
+
+absl::StatusOr<std::shared_ptr<const CodecPlan>> CodecPlan::Of(const v1::TrainingJob& job,
+                                                               const v1::ModelSchema& schema,
+                                                               const BlockLayout& layout) {
+  if (LosesNothing(job.compression())) return nullptr;
+  ASSIGN_OR_RETURN(CodecPlan plan, Make(job.compression(), schema, layout));
+  if (!plan.compresses_contributions() && !plan.compresses_weights()) return nullptr;
+  return std::make_shared<const CodecPlan>(std::move(plan));
 }
 
 absl::StatusOr<CodecPlan> CodecPlan::Make(const v1::Compression& compression,

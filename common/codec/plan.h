@@ -30,6 +30,11 @@ class CodecPlan {
   static absl::StatusOr<CodecPlan> Make(const v1::Compression& compression,
                                         const v1::ModelSchema& schema, const BlockLayout& layout);
 
+  // The plan of a job's compression; null where that loses nothing anywhere.
+  static absl::StatusOr<std::shared_ptr<const CodecPlan>> Of(const v1::TrainingJob& job,
+                                                             const v1::ModelSchema& schema,
+                                                             const BlockLayout& layout);
+
   const Codec& contribution(uint32_t block) const { return *codecs_[contributions_[block]]; }
   const Codec& weights(uint32_t block) const { return *codecs_[weights_[block]]; }
 

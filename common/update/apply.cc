@@ -13,6 +13,15 @@ namespace {
 // tile's sum while it waits for this one's, and the memory is never idle.
 constexpr size_t kMany = 3;
 constexpr size_t kShortTile = 128;
+// The groups of encodings (common/codec/group_codec.h), which are decoded whole.
+constexpr size_t kDecodedTile = 256;
+
+size_t TileOf(const BlockUpdate& update, bool many) {
+  if (!many) return Combiner::kMaxTile;
+  const bool decodes = std::any_of(update.contributions.begin(), update.contributions.end(),
+                                   [](const FloatPayload* payload) { return payload->decodes(); });
+  return decodes ? kDecodedTile : kShortTile;
+}
 
 // Applies `rule` to elements [begin, end) of the block.
 void ApplyRange(const BlockUpdate& update, const UpdateRule& rule, Combiner& combiner, size_t begin,
@@ -23,7 +32,7 @@ void ApplyRange(const BlockUpdate& update, const UpdateRule& rule, Combiner& com
   UpdateStep step = update.step;
   rule.Prepare(step);
   const bool many = update.elastic || update.contributions.size() >= kMany;
-  const size_t tile = many ? kShortTile : Combiner::kMaxTile;
+  const size_t tile = TileOf(update, many);
   for (size_t offset = begin, count; offset < end; offset += count) {
     count = combiner.Contiguous(offset, std::min(tile - (offset - begin) % tile, end - offset));
     const float* weights_in = update.weights_in + offset;

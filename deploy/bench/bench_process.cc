@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/channel.h"
 #include "common/memory.h"
 #include "common/status.h"
 
@@ -106,6 +107,7 @@ absl::StatusOr<std::unique_ptr<BenchProcess>> BenchProcess::Start(
     if (getppid() != parent) _exit(1);
     close(ends[0]);
     TameMalloc();
+    PrepareGrpc();
     spdlog::set_level(spdlog::level::warn);
     Serve(ends[1], make);
     // Not exit: what the director has to clean up at its end is not the child's.

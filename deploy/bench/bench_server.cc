@@ -11,8 +11,8 @@
 #include "common/status.h"
 #include "config/job.h"
 #include "server/parameter_service.h"
+#include "server/rpc/server_queue.h"
 #include "server/shard.h"
-#include "server/stream_server.h"
 
 namespace leeway {
 namespace {
@@ -35,17 +35,18 @@ class DataPlane : public BenchServer {
     PrepareServer({.address = "127.0.0.1:0"}, builder, &plane->port_);
     AddLocalPort(plane->local_, builder);
     builder.RegisterService(&plane->service_);
-    plane->streams_ = std::make_unique<StreamServer>(&plane->service_, builder);
+    plane->queue_ = std::make_unique<ServerQueue>(builder);
     plane->server_ = builder.BuildAndStart();
     if (plane->server_ == nullptr) return absl::UnavailableError("the bench server cannot listen");
-    plane->streams_->Start();
+    plane->service_.Await(plane->queue_.get());
+    plane->queue_->Start();
     return plane;
   }
   ~DataPlane() override {
     if (server_ == nullptr) return;
     service_.Close();
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-    streams_.reset();
+    queue_.reset();
   }
 
   BenchServerAddress address() const override {
@@ -60,9 +61,16 @@ class DataPlane : public BenchServer {
   NoCuts cuts_;
   std::shared_ptr<Shard> shard_;
   ParameterService service_;
-  std::unique_ptr<StreamServer> streams_;
+  std::unique_ptr<ServerQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
 };
+
+v1::ModelSchema SchemaOf(const TransferPlan& plan) {
+  v1::ModelSchema schema;
+  schema.set_total(plan.total_floats());
+  schema.set_trained(plan.total_floats());
+  return schema;
+}
 
 }  // namespace
 
@@ -93,8 +101,7 @@ absl::StatusOr<std::unique_ptr<BenchServer>> StartBenchServer(const v1::Training
                                                               const TransferPlan& plan) {
   Shard::Options options;
   options.job = job;
-  options.schema.set_total(plan.total_floats());
-  options.schema.set_trained(plan.total_floats());
+  options.schema = SchemaOf(plan);
   options.length.set_steps_per_clock(1);
   options.length.set_clocks(job.stop().clocks());
   options.block_elements = plan.message_floats();
@@ -116,6 +123,9 @@ absl::StatusOr<std::unique_ptr<ParameterClient>> OpenBenchClient(const v1::Train
   options.total = plan.total_floats();
   options.block_elements = plan.message_floats();
   options.window = plan.window;
+  ASSIGN_OR_RETURN(const BlockLayout layout,
+                   BlockLayout::FromWire(options.total, 1, options.block_elements));
+  ASSIGN_OR_RETURN(options.codecs, CodecPlan::Of(job, SchemaOf(plan), layout));
   ASSIGN_OR_RETURN(std::unique_ptr<ParameterClient> client, ParameterClient::Open(options));
   RETURN_IF_ERROR(client->Attach().status());
   const FloatBuffer zeros = client->MakeVector();

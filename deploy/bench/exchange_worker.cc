@@ -9,6 +9,7 @@
 #include "common/channel.h"
 #include "common/identity.h"
 #include "common/status.h"
+#include "worker/client/client_options.h"
 #include "worker/client/coordinator_session.h"
 #include "worker/client/parameter_client.h"
 
@@ -17,26 +18,6 @@ namespace {
 
 constexpr Duration kJoinWithin = std::chrono::seconds(120);
 constexpr Duration kHeartbeatEvery = std::chrono::seconds(1);
-
-ParameterClientOptions ClientOptionsOf(const v1::RegisterWorkerReply& registration) {
-  ParameterClientOptions options;
-  for (int i = 0; i < registration.servers_size(); ++i) {
-    ServerEndpoint server(registration.servers(i));
-    if (i < registration.local_servers_size()) {
-      server.local_address = registration.local_servers(i).address();
-      server.host = registration.local_servers(i).host();
-    }
-    options.servers.push_back(std::move(server));
-  }
-  options.transport = registration.job().transport().type();
-  options.channels = registration.job().transport().channels();
-  options.job = registration.job_id();
-  options.rank = registration.rank();
-  options.incarnation = registration.incarnation();
-  options.total = registration.schema().total();
-  options.block_elements = registration.block_elements();
-  return options;
-}
 
 class Worker {
  public:
@@ -52,7 +33,8 @@ class Worker {
     ASSIGN_OR_RETURN(const v1::RegisterWorkerReply registration,
                      session_->Register(Request(), kJoinWithin));
     session_->StartHeartbeats(kHeartbeatEvery, {});
-    ASSIGN_OR_RETURN(client_, ParameterClient::Open(ClientOptionsOf(registration)));
+    ASSIGN_OR_RETURN(const ParameterClientOptions options, ClientOptionsOf(registration));
+    ASSIGN_OR_RETURN(client_, ParameterClient::Open(options));
     contribution_ = client_->MakeVector();
     weights_ = client_->MakeVector();
     for (float& value : contribution_.span()) value = 1;

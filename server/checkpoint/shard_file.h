@@ -32,6 +32,9 @@ namespace leeway {
 
 // The key of the weights among a block's values; the others are the names of the rule's slots.
 inline constexpr char kWeightsKey[] = "weights";
+// What the workers have instead, in jobs where servers answer changes (server/store/
+// reply_encoder.h).
+inline constexpr char kShadowKey[] = "shadow";
 
 // One block, as views into memory that stays as it is while the file is written.
 struct BlockContents {

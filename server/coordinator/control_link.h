@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -19,7 +20,9 @@
 
 namespace leeway {
 
-// Thread-safe, and has no thread of its own: calls run on gRPC's threads, and so do the callbacks.
+// Thread-safe. A thread of its own makes the calls and runs the callbacks: between two calls
+// nothing of it waits on the network, which belongs to the server's own queue
+// (server/rpc/server_queue.h).
 class ControlLink {
  public:
   ControlLink(std::shared_ptr<grpc::Channel> channel, std::function<Time()> now);
@@ -27,7 +30,7 @@ class ControlLink {
   ~ControlLink();
   ControlLink(const ControlLink&) = delete;
 
-  using Async = v1::ShardControl::StubInterface::async_interface;
+  using Stub = v1::ShardControl::StubInterface;
 
   struct Limits {
     // Of all attempts together; Time::max() for no end.
@@ -38,25 +41,19 @@ class ControlLink {
     bool retry = true;
   };
 
-  // Calls `method` (such as &Async::SetLive) when all calls before it are through.
+  // Calls `method` (such as &Stub::SetLive) when all calls before it are through.
   // `done(status, reply)` hears how it ended; never after Close has returned.
   template <typename Request, typename Reply, typename Done>
-  void Call(void (Async::*method)(grpc::ClientContext*, const Request*, Reply*,
-                                  std::function<void(grpc::Status)>),
+  void Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
             const std::type_identity_t<Request>& request, Limits limits, Done done) {
-    auto state = std::make_shared<std::pair<Request, Reply>>(request, Reply());
+    auto reply = std::make_shared<Reply>();
     Pending pending;
     pending.limits = limits;
-    pending.start = [this, state, method](grpc::ClientContext* context,
-                                          std::function<void(grpc::Status)> finished) {
-      // gRPC reads and writes `state` until the end, even if the link is closed before.
-      (stub_->async()->*method)(context, &state->first, &state->second,
-                                [state, finished = std::move(finished)](grpc::Status status) {
-                                  finished(std::move(status));
-                                });
+    pending.attempt = [this, method, request, reply](grpc::ClientContext* context) {
+      return (stub_.get()->*method)(context, request, reply.get());
     };
-    pending.done = [state, done = std::move(done)](const absl::Status& status) {
-      done(status, state->second);
+    pending.done = [reply, done = std::move(done)](const absl::Status& status) {
+      done(status, *reply);
     };
     Enqueue(std::move(pending));
   }
@@ -69,32 +66,32 @@ class ControlLink {
   void Close() EXCLUDES(mutex_);
 
  private:
-  using Start = std::function<void(grpc::ClientContext*, std::function<void(grpc::Status)>)>;
+  using Attempt = std::function<grpc::Status(grpc::ClientContext*)>;
   struct Pending {
     Limits limits;
-    Start start;
+    Attempt attempt;
     std::function<void(const absl::Status&)> done;
   };
 
   void Enqueue(Pending pending) EXCLUDES(mutex_);
+  void Loop() EXCLUDES(mutex_);
+  // Waits for a call that may be tried now; null once closed.
+  Attempt Next() EXCLUDES(mutex_);
   void Finished(const absl::Status& status) EXCLUDES(mutex_);
-  // Claims the front call for an attempt, which the caller begins without the lock; null if there
-  // is nothing to do now.
-  Start Next() REQUIRES(mutex_);
-  void Begin(const Start& start) EXCLUDES(mutex_);
   // The front call is to be tried again: true, and when is noted.
   bool Retry(const absl::Status& status) REQUIRES(mutex_);
 
-  const std::unique_ptr<v1::ShardControl::Stub> stub_;
+  const std::unique_ptr<Stub> stub_;
   const std::function<Time()> now_;
 
   Mutex mutex_;
-  CondVar idle_;
+  CondVar changed_;
   std::deque<Pending> queue_ GUARDED_BY(mutex_);
-  // Of the attempt in flight, callbacks included; null if there is none.
+  // Of the attempt in flight; null if there is none.
   std::unique_ptr<grpc::ClientContext> context_ GUARDED_BY(mutex_);
   Time not_before_ GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;
 };
 
 }  // namespace leeway

@@ -147,6 +147,7 @@ class CoordinatorCore {
   // The job's exchanges are all made.
   bool Complete() const;
   v1::JobState Outcome() const;
+  size_t WorkersMissing() const;
   // "waiting for workers 1, 2 and server 1 to register (12 s of 120 s)"; empty if nobody is
   // missing.
   std::string Missing(Time now) const;

@@ -14,7 +14,7 @@
 namespace leeway {
 namespace {
 
-using Control = ControlLink::Async;
+using Control = ControlLink::Stub;
 
 constexpr Duration kTickMax = std::chrono::milliseconds(100);
 // How long a server may take to hear that a rank is live or not, before it is told again.
@@ -74,6 +74,8 @@ CoordinatorHost::~CoordinatorHost() {
 void CoordinatorHost::Register(grpc::ServerBuilder& builder) {
   builder.RegisterService(service_.get());
 }
+
+void CoordinatorHost::Await(ServerQueue* queue) { service_->Await(queue); }
 
 void CoordinatorHost::StopJob(const std::string& reason) {
   Ask([&](CoordinatorCore& core, Time now) {

@@ -2,13 +2,14 @@
 //
 //   CoordinatorHost host(options, &sink);          // at the start, in server 0
 //   host.Register(builder);                        // beside the other services
+//   host.Await(queue);                             // once the gRPC server runs
 //   ... on SIGTERM: host.StopJob("SIGTERM") ...
 //   const v1::JobState state = host.WaitUntilOver();
 //   server->Shutdown(deadline);                    // before the host goes
 //
-// Threads: gRPC's callback threads bring messages in; each takes the lock for one decision of the
-// core. What the core wants done is queued under the same lock, so its order is kept, and done by
-// two threads: one for time and for the calls to servers (which do not block), one for files.
+// Threads: those of the server's queue bring messages in; each takes the lock for one decision of
+// the core. What the core wants done is queued under the same lock, so its order is kept, and done
+// by two threads, one for time, one for files, and one for each server that is called.
 #pragma once
 
 #include <functional>
@@ -33,6 +34,7 @@
 namespace leeway {
 
 class CoordinatorService;
+class ServerQueue;
 
 struct CoordinatorHostOptions {
   CoordinatorOptions core;
@@ -55,6 +57,8 @@ class CoordinatorHost {
 
   // Adds the Coordinator service. The builder's server must go before the host.
   void Register(grpc::ServerBuilder& builder);
+  // Awaits calls on `queue`, which outlives the host, from now on: once the gRPC server runs.
+  void Await(ServerQueue* queue);
 
   // As if somebody had called StopJob.
   void StopJob(const std::string& reason);

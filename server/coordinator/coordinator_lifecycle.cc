@@ -60,9 +60,8 @@ void CoordinatorCore::Advance(Time now) {
 // ---- starting
 
 void CoordinatorCore::AdvanceStart(Time now) {
-  const bool workers_here = ranks_.In({RankState::kWaiting, RankState::kLost}).empty();
   const bool servers_here = servers_.Missing().empty();
-  if (workers_here && servers_here && schema_) {
+  if (WorkersMissing() == 0 && servers_here && schema_) {
     if (!configuring_) Configure(now);
     if (phase_ == Phase::kStarting && servers_.Unready().empty()) Begin(now);
   }
@@ -109,11 +108,17 @@ void CoordinatorCore::Begin(Time now) {
                                 servers_.size(), " servers, ", ranks_.size(), " workers")});
 }
 
+size_t CoordinatorCore::WorkersMissing() const {
+  return ranks_.Count(RankState::kWaiting) + ranks_.Count(RankState::kLost);
+}
+
 std::string CoordinatorCore::Missing(Time now) const {
   const std::string clock =
       absl::StrFormat(" (%.0f s of %.0f s)", Seconds(now - created_), Seconds(start_limit()));
-  const std::string who = And(ListOf("worker", ranks_.In({RankState::kWaiting, RankState::kLost})),
-                              ListOf("server", servers_.Missing()));
+  // Ten thousand workers that register ask this ten thousand times.
+  const auto workers = ranks_.In({RankState::kWaiting, RankState::kLost}, kNamedMax);
+  const std::string who =
+      And(ListOf("worker", workers, WorkersMissing()), ListOf("server", servers_.Missing()));
   if (!who.empty()) return absl::StrCat("waiting for ", who, " to register", clock);
   if (!schema_) return absl::StrCat("waiting for a worker that brings the model", clock);
   return absl::StrCat("waiting for ", ListOf("server", servers_.Unready()), " to make ready",
@@ -123,7 +128,7 @@ std::string CoordinatorCore::Missing(Time now) const {
 // ---- running, stopping
 
 void CoordinatorCore::AdvanceRunning(Time now) {
-  if (ranks_.In({RankState::kRunning}).empty() && AllGone(now)) BeginStopping(now);
+  if (ranks_.Count(RankState::kRunning) == 0 && AllGone(now)) BeginStopping(now);
 }
 
 void CoordinatorCore::StopJob(const std::string& reason, Time now) {
@@ -177,7 +182,7 @@ bool CoordinatorCore::AllGone(Time now) const {
 void CoordinatorCore::GiveUpLost(Time now) {
   if (!sync() || !began_ || aborted_) return;
   for (const uint32_t rank : ranks_.In({RankState::kLost})) {
-    if (!Gone(rank, now) || ReachedStop(rank) || ranks_.In({RankState::kRunning}).empty()) continue;
+    if (!Gone(rank, now) || ReachedStop(rank) || ranks_.Count(RankState::kRunning) == 0) continue;
     // They have been blocked for long: each is where the slowest of them is.
     for (const uint32_t blocked : ranks_.In({RankState::kRunning})) {
       const uint64_t clock = ranks_[blocked].clock;
@@ -216,7 +221,7 @@ v1::JobState CoordinatorCore::Outcome() const {
   if (Complete()) return v1::JOB_FINISHED;
   if (!stop_reason_.empty()) return v1::JOB_STOPPED;
   // Nobody asked for a stop: some have finished, others were lost and never came back.
-  return ranks_.In({RankState::kFinished}).empty() ? v1::JOB_FAILED : v1::JOB_FINISHED;
+  return ranks_.Count(RankState::kFinished) == 0 ? v1::JOB_FAILED : v1::JOB_FINISHED;
 }
 
 // ---- the last cut, and the end

@@ -41,6 +41,14 @@ Membership::Membership(uint32_t ranks, uint64_t incarnation_base, uint64_t clock
     rank.incarnation = incarnation_base_;
     rank.clock = clock;
   }
+  for (uint32_t i = 0; i < ranks; ++i) Those(RankState::kWaiting).insert(i);
+}
+
+void Membership::Set(uint32_t rank, RankState state, Time now) {
+  Those(ranks_[rank].state).erase(rank);
+  Those(state).insert(rank);
+  ranks_[rank].state = state;
+  ranks_[rank].since = now;
 }
 
 absl::StatusOr<Membership::Claimed> Membership::Claim(std::optional<uint32_t> asked,
@@ -70,8 +78,8 @@ absl::StatusOr<Membership::Claimed> Membership::Claim(std::optional<uint32_t> as
   }
   ++rank.incarnation;
   rank.life = who;
-  rank.state = RankState::kRunning;
-  rank.seen = rank.since = now;
+  Set(number, RankState::kRunning, now);
+  rank.seen = now;
   holders_[who] = number;
   return Claimed{number, true};
 }
@@ -92,9 +100,8 @@ absl::StatusOr<uint32_t> Membership::Place(std::optional<uint32_t> asked,
 
 absl::StatusOr<uint32_t> Membership::FreePlace() const {
   for (const RankState wanted : {RankState::kWaiting, RankState::kLost}) {
-    const auto found = std::find_if(ranks_.begin(), ranks_.end(),
-                                    [&](const Rank& rank) { return rank.state == wanted; });
-    if (found != ranks_.end()) return static_cast<uint32_t>(found - ranks_.begin());
+    const std::set<uint32_t>& those = by_state_[static_cast<size_t>(wanted)];
+    if (!those.empty()) return *those.begin();
   }
   return absl::FailedPreconditionError(
       absl::StrCat("all ", size(), " ranks are taken; name one with --rank to replace its worker"));
@@ -122,8 +129,7 @@ bool Membership::Seen(uint32_t rank, Time now) {
   Rank& current = ranks_[rank];
   current.seen = now;
   if (current.state != RankState::kLost) return false;
-  current.state = RankState::kRunning;
-  current.since = now;
+  Set(rank, RankState::kRunning, now);
   return true;
 }
 
@@ -133,8 +139,7 @@ void Membership::Report(uint32_t rank, uint64_t clock) {
 
 void Membership::Leave(uint32_t rank, RankState state, uint64_t clock, Time now) {
   Report(rank, clock);
-  ranks_[rank].state = state;
-  ranks_[rank].since = now;
+  Set(rank, state, now);
 }
 
 std::vector<uint32_t> Membership::Expire(Time now) {
@@ -142,8 +147,7 @@ std::vector<uint32_t> Membership::Expire(Time now) {
   for (uint32_t i = 0; i < size(); ++i) {
     Rank& rank = ranks_[i];
     if (rank.state != RankState::kRunning || now - rank.seen <= lease_) continue;
-    rank.state = RankState::kLost;
-    rank.since = now;
+    Set(i, RankState::kLost, now);
     lost.push_back(i);
   }
   return lost;
@@ -165,13 +169,18 @@ std::optional<uint32_t> Membership::Holder(std::optional<uint32_t> asked,
   return found->second;
 }
 
-std::vector<uint32_t> Membership::In(std::initializer_list<RankState> states) const {
+std::vector<uint32_t> Membership::In(std::initializer_list<RankState> states,
+                                     size_t at_most) const {
   std::vector<uint32_t> found;
-  for (uint32_t i = 0; i < size(); ++i) {
-    if (std::find(states.begin(), states.end(), ranks_[i].state) != states.end()) {
-      found.push_back(i);
+  for (const RankState state : states) {
+    const std::set<uint32_t>& those = by_state_[static_cast<size_t>(state)];
+    size_t left = at_most;
+    for (auto each = those.begin(); each != those.end() && left > 0; ++each, --left) {
+      found.push_back(*each);
     }
   }
+  std::sort(found.begin(), found.end());
+  if (found.size() > at_most) found.resize(at_most);
   return found;
 }
 

@@ -1,11 +1,13 @@
 // The workers' ranks: who holds which, in which life, and since when it is silent.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,7 @@ enum class RankState {
   kStopped,
   kFailed,
 };
+inline constexpr size_t kRankStates = 6;
 const char* RankStateName(RankState state);
 
 struct Rank {
@@ -90,16 +93,23 @@ class Membership {
   const Rank& operator[](uint32_t rank) const { return ranks_[rank]; }
   // The rank that this process holds: the one it asks for, or any.
   std::optional<uint32_t> Holder(std::optional<uint32_t> asked, const Identity& who) const;
-  // Ranks in one of the states, in order.
-  std::vector<uint32_t> In(std::initializer_list<RankState> states) const;
+  // Ranks in one of the states, in order; the lowest ones if there are more than `at_most`.
+  std::vector<uint32_t> In(std::initializer_list<RankState> states,
+                           size_t at_most = SIZE_MAX) const;
+  // How many they are.
+  size_t Count(RankState state) const { return by_state_[static_cast<size_t>(state)].size(); }
 
  private:
+  std::set<uint32_t>& Those(RankState state) { return by_state_[static_cast<size_t>(state)]; }
+  void Set(uint32_t rank, RankState state, Time now);
   absl::StatusOr<uint32_t> Place(std::optional<uint32_t> asked, const Identity& who) const;
   absl::StatusOr<uint32_t> FreePlace() const;
 
   const uint64_t incarnation_base_;
   const Duration lease_;
   std::vector<Rank> ranks_;
+  // Who is in each state, so that with ten thousand ranks no message looks at all.
+  std::array<std::set<uint32_t>, kRankStates> by_state_;
   // Current lives.
   std::map<Identity, uint32_t> holders_;
 };

@@ -37,7 +37,9 @@ std::string MetricsLine(const StepRecord& record, double time) {
                {"forward_seconds", metrics.forward_seconds()},
                {"backward_seconds", metrics.backward_seconds()},
                {"exchange_seconds", metrics.exchange_seconds()},
-               {"wait_seconds", metrics.wait_seconds()}});
+               {"wait_seconds", metrics.wait_seconds()},
+               {"bytes_sent", metrics.bytes_sent()},
+               {"bytes_received", metrics.bytes_received()}});
 }
 
 std::string MetricsLine(const EvaluationRecord& record, double time) {

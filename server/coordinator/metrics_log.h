@@ -8,7 +8,8 @@
 //               examples, before each update), staleness (clocks, largest seen), learning_rate,
 //               data_seconds (batches), compute_seconds, forward_seconds and backward_seconds (of
 //               the compute), exchange_seconds (from the first block's departure to the last one's
-//               answer), wait_seconds (of the exchange: what the worker stood still). A step takes
+//               answer), wait_seconds (of the exchange: what the worker stood still), bytes_sent and
+//               bytes_received (payloads and their headers, every attempt counted). A step takes
 //               data + compute + wait; of the exchange, (exchange - wait) / exchange was hidden
 //               behind the compute. A clock of a rank is written once, when its exchange is
 //               complete; a resumed run begins again at the clock of its job_started line, so of

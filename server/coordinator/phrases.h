@@ -9,9 +9,12 @@
 
 namespace leeway {
 
-// "worker 1", "workers 1, 2", "workers 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"; empty for none.
-inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers) {
-  constexpr size_t kNamedMax = 8;
+// So many of a list are named.
+inline constexpr size_t kNamedMax = 8;
+
+// "worker 1", "workers 1, 2", "workers 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"; empty for none. The
+// list has `size`, of which `numbers` are the first.
+inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers, size_t size) {
   std::string text;
   for (size_t i = 0; i < numbers.size() && i < kNamedMax; ++i) {
     if (i == 0) {
@@ -20,9 +23,11 @@ inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers
       absl::StrAppend(&text, ", ", numbers[i]);
     }
   }
-  if (numbers.size() > kNamedMax)
-    absl::StrAppend(&text, " and ", numbers.size() - kNamedMax, " more");
+  if (size > kNamedMax) absl::StrAppend(&text, " and ", size - kNamedMax, " more");
   return text;
+}
+inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers) {
+  return ListOf(what, numbers, numbers.size());
 }
 
 // The ones that are not empty, with "and" between.

@@ -1,13 +1,17 @@
 #include "server/coordinator/worker_state_streams.h"
 
-#include <atomic>
 #include <memory>
 #include <utility>
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_stream.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
 #include "common/status.h"
 #include "server/coordinator/coordinator_host.h"
+#include "server/rpc/server_event.h"
+#include "server/rpc/server_queue.h"
 
 namespace leeway {
 namespace {
@@ -15,19 +19,35 @@ namespace {
 // Well below the message limit; large enough that the file sees long writes.
 constexpr size_t kChunkBytes = 1 << 20;
 
-class Receiver final : public grpc::ServerReadReactor<v1::WorkerStateChunk> {
+// One operation is under way at a time: being called, a read, or the end.
+class Receiver final : public ServerEvent {
  public:
-  explicit Receiver(CoordinatorHost& host) : host_(host) { StartRead(&chunk_); }
-
-  void OnReadDone(bool ok) override {
-    const absl::Status status = ok ? Take() : End();
-    if (ok && status.ok()) {
-      StartRead(&chunk_);
-    } else {
-      Finish(ToGrpc(status));
-    }
+  Receiver(CoordinatorHost& host, v1::Coordinator::AsyncService& service, ServerQueue* queue)
+      : host_(host), service_(service), queue_(queue), reader_(&context_) {
+    service.RequestSaveWorkerState(&context_, &reader_, queue->get(), queue->get(), Tag());
   }
-  void OnDone() override { delete this; }
+  static void Await(CoordinatorHost& host, v1::Coordinator::AsyncService& service,
+                    ServerQueue* queue) {
+    queue->IfRunning([&] { new Receiver(host, service, queue); });
+  }
+
+  void Run(bool ok) override {
+    if (step_ == Step::kEnded || (step_ == Step::kCalled && !ok)) {
+      delete this;
+      return;
+    }
+    absl::Status status;
+    if (step_ == Step::kCalled) {
+      Await(host_, service_, queue_);
+      step_ = Step::kReading;
+    } else {
+      status = ok ? Take() : End();
+    }
+    if (ok && status.ok()) return reader_.Read(&chunk_, Tag());
+    step_ = Step::kEnded;
+    if (status.ok()) return reader_.Finish({}, grpc::Status::OK, Tag());
+    reader_.FinishWithError(ToGrpc(status), Tag());
+  }
 
  private:
   absl::Status Take() {
@@ -51,7 +71,6 @@ class Receiver final : public grpc::ServerReadReactor<v1::WorkerStateChunk> {
 
   // No more chunks: the worker has sent all, or is gone.
   absl::Status End() {
-    if (cancelled_) return absl::CancelledError("the worker went away");
     if (!file_) return absl::InvalidArgumentError("the state of a worker without any chunk");
     if (size_ > 0 && received_ != size_) {
       return absl::DataLossError(absl::StrCat("the state of worker ", rank_, ": ", received_,
@@ -63,10 +82,15 @@ class Receiver final : public grpc::ServerReadReactor<v1::WorkerStateChunk> {
     });
   }
 
-  void OnCancel() override { cancelled_ = true; }
+  enum class Step { kCalled, kReading, kEnded };
+  void* Tag() { return static_cast<ServerEvent*>(this); }
 
   CoordinatorHost& host_;
-  std::atomic<bool> cancelled_ = false;
+  v1::Coordinator::AsyncService& service_;
+  ServerQueue* const queue_;
+  grpc::ServerContext context_;
+  grpc::ServerAsyncReader<v1::SaveWorkerStateReply, v1::WorkerStateChunk> reader_;
+  Step step_ = Step::kCalled;
   v1::WorkerStateChunk chunk_;
   uint32_t rank_ = 0;
   uint64_t incarnation_ = 0;
@@ -77,21 +101,36 @@ class Receiver final : public grpc::ServerReadReactor<v1::WorkerStateChunk> {
   std::unique_ptr<CheckpointSink::StateWriter> file_;
 };
 
-class Sender final : public grpc::ServerWriteReactor<v1::WorkerStateChunk> {
+// One operation is under way at a time: being called, a write, or the end.
+class Sender final : public ServerEvent {
  public:
-  Sender(CoordinatorHost& host, const v1::LoadWorkerStateRequest& request) {
-    chunk_.set_job(request.job());
-    chunk_.set_rank(request.rank());
-    const absl::Status status = Open(host, request);
-    status.ok() ? Next() : Finish(ToGrpc(status));
+  Sender(CoordinatorHost& host, v1::Coordinator::AsyncService& service, ServerQueue* queue)
+      : host_(host), service_(service), queue_(queue), writer_(&context_) {
+    service.RequestLoadWorkerState(&context_, &request_, &writer_, queue->get(), queue->get(),
+                                   Tag());
+  }
+  static void Await(CoordinatorHost& host, v1::Coordinator::AsyncService& service,
+                    ServerQueue* queue) {
+    queue->IfRunning([&] { new Sender(host, service, queue); });
   }
 
-  void OnWriteDone(bool ok) override {
-    if (!ok) return Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the worker went away"));
-    chunk_.Clear();
+  void Run(bool ok) override {
+    if (step_ == Step::kEnded || (step_ == Step::kCalled && !ok)) {
+      delete this;
+      return;
+    }
+    if (!ok) return End(absl::CancelledError("the worker went away"));
+    if (step_ == Step::kCalled) {
+      Await(host_, service_, queue_);
+      step_ = Step::kWriting;
+      chunk_.set_job(request_.job());
+      chunk_.set_rank(request_.rank());
+      if (absl::Status status = Open(host_, request_); !status.ok()) return End(status);
+    } else {
+      chunk_.Clear();
+    }
     Next();
   }
-  void OnDone() override { delete this; }
 
  private:
   absl::Status Open(CoordinatorHost& host, const v1::LoadWorkerStateRequest& request) {
@@ -110,12 +149,27 @@ class Sender final : public grpc::ServerWriteReactor<v1::WorkerStateChunk> {
   void Next() {
     absl::StatusOr<std::string> data = file_->Read(kChunkBytes);
     // An empty state is one empty chunk: its clock must be told.
-    if (!data.ok() || (data->empty() && !first_)) return Finish(ToGrpc(data.status()));
+    if (!data.ok() || (data->empty() && !first_)) return End(data.status());
     first_ = false;
     chunk_.set_data(*std::move(data));
-    StartWrite(&chunk_);
+    writer_.Write(chunk_, Tag());
   }
 
+  void End(const absl::Status& status) {
+    step_ = Step::kEnded;
+    writer_.Finish(ToGrpc(status), Tag());
+  }
+
+  enum class Step { kCalled, kWriting, kEnded };
+  void* Tag() { return static_cast<ServerEvent*>(this); }
+
+  CoordinatorHost& host_;
+  v1::Coordinator::AsyncService& service_;
+  ServerQueue* const queue_;
+  grpc::ServerContext context_;
+  v1::LoadWorkerStateRequest request_;
+  grpc::ServerAsyncWriter<v1::WorkerStateChunk> writer_;
+  Step step_ = Step::kCalled;
   v1::WorkerStateChunk chunk_;
   bool first_ = true;
   std::unique_ptr<CheckpointSink::StateReader> file_;
@@ -123,13 +177,10 @@ class Sender final : public grpc::ServerWriteReactor<v1::WorkerStateChunk> {
 
 }  // namespace
 
-grpc::ServerReadReactor<v1::WorkerStateChunk>* ReceiveWorkerState(CoordinatorHost& host) {
-  return new Receiver(host);
-}
-
-grpc::ServerWriteReactor<v1::WorkerStateChunk>* SendWorkerState(
-    CoordinatorHost& host, const v1::LoadWorkerStateRequest& request) {
-  return new Sender(host, request);
+void AwaitWorkerStates(CoordinatorHost& host, v1::Coordinator::AsyncService& service,
+                       ServerQueue* queue) {
+  Receiver::Await(host, service, queue);
+  Sender::Await(host, service, queue);
 }
 
 }  // namespace leeway

@@ -8,6 +8,13 @@
 #include "absl/strings/str_join.h"
 
 namespace leeway {
+namespace {
+
+// Of who is waited for: with a thousand ranks, the names of all to each of a thousand would be
+// megabytes.
+constexpr size_t kNamedMax = 8;
+
+}  // namespace
 
 BlockCore::BlockCore(uint32_t block, const ConsistencyRules& rules)
     : block_(block), rules_(rules), ranks_(rules.workers) {
@@ -20,7 +27,10 @@ Decisions BlockCore::OnInitialized(BlockProgress progress) {
   initialized_ = true;
   progress_ = std::move(progress);
   progress_.clocks.resize(ranks_.size(), 0);
-  for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].next = progress_.clocks[r];
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    ranks_[r].next = progress_.clocks[r];
+    if (ranks_[r].live) Stand(progress_.clocks[r], 1);
+  }
   if (rules_.cut_every > 0) {
     next_cut_ = (CutClock() / rules_.cut_every + 1) * rules_.cut_every;
   }
@@ -82,7 +92,10 @@ Decisions BlockCore::OnApplied() {
   ++progress_.version;
   has_previous_ = true;
   for (const Pending& contribution : running_) {
-    progress_.clocks[contribution.rank] = contribution.clock + 1;
+    uint64_t& clock = progress_.clocks[contribution.rank];
+    if (ranks_[contribution.rank].live) Stand(clock, -1);
+    clock = contribution.clock + 1;
+    if (ranks_[contribution.rank].live) Stand(clock, 1);
   }
   running_.clear();
   TakeCut(decisions);
@@ -94,20 +107,30 @@ Decisions BlockCore::OnApplied() {
 
 Decisions BlockCore::OnSetLive(uint32_t rank, bool live) {
   Decisions decisions;
-  if (rank >= ranks_.size()) return decisions;
+  if (rank >= ranks_.size() || ranks_[rank].live == live) return decisions;
   ranks_[rank].live = live;
   if (!initialized_) return decisions;
+  Stand(progress_.clocks[rank], live ? 1 : -1);
   ReleaseWaiters(decisions);
   return decisions;
 }
 
 Decisions BlockCore::OnTick(uint64_t since) {
   Decisions decisions;
-  std::erase_if(waiters_, [&](const Waiter& waiter) {
+  // Those who wait for the same clock wait for the same ranks.
+  std::map<std::optional<uint64_t>, absl::Status> refused;
+  const auto refuse = [&](const Waiter& waiter) {
     if (waiter.since > since) return false;
-    decisions.refusals.push_back({waiter.request, absl::UnavailableError(Missing(waiter))});
+    std::optional<uint64_t> clock;
+    if (waiter.reader.has_value()) clock = waiter.reader->clock;
+    const auto [found, first] = refused.try_emplace(clock);
+    if (first) found->second = absl::UnavailableError(Missing(waiter));
+    decisions.refusals.push_back({waiter.request, found->second});
     return true;
-  });
+  };
+  std::erase_if(waiters_, refuse);
+  for (auto& [clock, waiters] : held_up_) std::erase_if(waiters, refuse);
+  std::erase_if(held_up_, [](const auto& each) { return each.second.empty(); });
   return decisions;
 }
 
@@ -213,11 +236,29 @@ bool BlockCore::MayRead(const Sender& reader) const {
 
 void BlockCore::ReleaseWaiters(Decisions& decisions) {
   std::erase_if(waiters_, [&](const Waiter& waiter) {
-    std::optional<Answer> answer = TryRead(waiter);
-    if (!answer.has_value()) return false;
-    decisions.answers.push_back(*answer);
+    if (std::optional<Answer> answer = TryRead(waiter)) {
+      decisions.answers.push_back(*answer);
+      return true;
+    }
+    if (!IsHeldUp(waiter)) return false;
+    held_up_[waiter.reader->clock - rules_.staleness].push_back(waiter);
     return true;
   });
+  ReleaseHeldUp(decisions);
+}
+
+bool BlockCore::IsHeldUp(const Waiter& waiter) const {
+  return rules_.mode == Consistency::kBounded && initialized_ && running_.empty() &&
+         waiter.reader.has_value() && progress_.clocks[waiter.reader->rank] >= waiter.reader->clock;
+}
+
+void BlockCore::ReleaseHeldUp(Decisions& decisions) {
+  if (!running_.empty() || held_up_.empty()) return;
+  const auto end = held_up_.upper_bound(SlowestClock());
+  for (auto each = held_up_.begin(); each != end; ++each) {
+    for (const Waiter& waiter : each->second) decisions.answers.push_back(*TryRead(waiter));
+  }
+  held_up_.erase(held_up_.begin(), end);
 }
 
 void BlockCore::BeginUpdate(Decisions& decisions) {
@@ -250,13 +291,15 @@ uint64_t BlockCore::CutClock() const {
 }
 
 uint64_t BlockCore::SlowestClock() const {
-  std::optional<uint64_t> slowest;
-  for (size_t r = 0; r < ranks_.size(); ++r) {
-    if (!ranks_[r].live && rules_.mode != Consistency::kSync) continue;
-    slowest = std::min(slowest.value_or(progress_.clocks[r]), progress_.clocks[r]);
-  }
-  if (slowest.has_value()) return *slowest;
+  if (!standing_.empty()) return standing_.begin()->first;
   return *std::max_element(progress_.clocks.begin(), progress_.clocks.end());
+}
+
+void BlockCore::Stand(uint64_t clock, int change) {
+  if (rules_.mode == Consistency::kSync) return;
+  const auto found = standing_.try_emplace(clock, 0).first;
+  found->second += change;
+  if (found->second == 0) standing_.erase(found);
 }
 
 uint64_t BlockCore::StalenessOf(const Sender& reader) const {
@@ -272,13 +315,20 @@ std::string BlockCore::Missing(const Waiter& waiter) const {
   const bool sync = rules_.mode == Consistency::kSync;
   const uint64_t slack = sync ? 0 : rules_.staleness;
   std::vector<std::string> missing;
+  size_t more = 0;
   for (uint32_t r = 0; r < ranks_.size(); ++r) {
     const uint64_t stands = sync ? ranks_[r].next : progress_.clocks[r];
     const bool counts = sync || ranks_[r].live;
-    if (counts && stands + slack < clock) missing.push_back(Name(r));
+    if (!counts || stands + slack >= clock) continue;
+    if (missing.size() < kNamedMax) {
+      missing.push_back(Name(r));
+    } else {
+      ++more;
+    }
   }
   if (missing.empty()) return absl::StrCat(what, ": an update runs");
-  return absl::StrCat(what, ", clock ", clock, ": waiting for ", absl::StrJoin(missing, ", "));
+  return absl::StrCat(what, ", clock ", clock, ": waiting for ", absl::StrJoin(missing, ", "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }
 
 std::string BlockCore::Name(uint32_t rank) const {

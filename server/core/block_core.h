@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -116,7 +117,7 @@ class BlockCore {
   Decisions OnTick(uint64_t since);
 
   bool initialized() const { return initialized_; }
-  bool has_waiters() const { return !waiters_.empty(); }
+  bool has_waiters() const { return !waiters_.empty() || !held_up_.empty(); }
   const BlockProgress& progress() const { return progress_; }
   // No contribution is being applied or waits for its turn (in sync mode: for its set).
   bool idle() const {
@@ -157,13 +158,19 @@ class BlockCore {
   // Sync: the reader wants the version before the current one.
   bool WantsPrevious(const Waiter& waiter) const;
   void ReleaseWaiters(Decisions& decisions);
+  // Bounded: answers those for whom the slowest rank has come far enough.
+  void ReleaseHeldUp(Decisions& decisions);
+  // Only the slowest rank keeps it from its answer.
+  bool IsHeldUp(const Waiter& waiter) const;
   void BeginUpdate(Decisions& decisions);
   void TakeCut(Decisions& decisions);
   // What cuts go by: the version in sync mode, else the mean clock, which rises steadily whoever is
   // lost or slow.
   uint64_t CutClock() const;
-  // Contributions of clocks below it have been applied from every rank that counts.
+  // Contributions of clocks below it have been applied from every live rank. Not in sync mode.
   uint64_t SlowestClock() const;
+  // A live rank stands at `clock`, or no longer does.
+  void Stand(uint64_t clock, int change);
   uint64_t StalenessOf(const Sender& reader) const;
   std::string Missing(const Waiter& waiter) const;
   std::string Name(uint32_t rank) const;
@@ -179,7 +186,13 @@ class BlockCore {
   std::deque<Pending> pending_;
   // In the update that runs.
   std::vector<Pending> running_;
+  // Wait for an update, mostly that of their own contribution.
   std::vector<Waiter> waiters_;
+  // Bounded: wait for others, by the clock that the slowest rank must reach; so that an update
+  // looks at those alone who may go on, however many wait.
+  std::map<uint64_t, std::vector<Waiter>> held_up_;
+  // How many live ranks stand at each clock of progress_.clocks; empty in sync mode.
+  std::map<uint64_t, uint32_t> standing_;
   uint64_t next_cut_ = 0;
 };
 

@@ -55,7 +55,7 @@ void BlockStore::Set(uint32_t block, BlockValues values) {
 
 BlockValues BlockStore::Current(uint32_t block) const {
   const Block& state = At(block);
-  return {state.current, {state.slots.begin(), state.slots.end()}};
+  return {state.current, {state.slots.begin(), state.slots.end()}, {}};
 }
 
 SharedFloats BlockStore::CurrentWeights(uint32_t block) const { return At(block).current; }

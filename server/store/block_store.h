@@ -26,6 +26,9 @@ struct BlockValues {
   SharedFloats weights;
   // By the rule's slot index.
   std::vector<SharedFloats> slots;
+  // What the workers have instead of the weights (server/store/reply_encoder.h); empty where there
+  // is no such difference. The store does not keep it.
+  SharedFloats shadow;
 };
 
 // The slots of one block; as many as the usual rules have need no memory of their own.

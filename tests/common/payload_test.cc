@@ -107,6 +107,27 @@ TEST_CASE("contiguous aligned values are read where they lie") {
   REQUIRE(payload.Tile(2, 4, scratch) == values.data() + 2);
 }
 
+TEST_CASE("a payload of a source reads what the source gives") {
+  class Squares : public FloatSource {
+   public:
+    size_t size() const override { return 3000; }
+    void Read(size_t offset, std::span<float> out) const override {
+      for (float& value : out) value = static_cast<float>(offset * offset), ++offset;
+    }
+  };
+  const auto source = std::make_shared<Squares>();
+  std::vector<float> expected(source->size());
+  source->Read(0, expected);
+  const FloatPayload payload(source);
+  CheckReads(payload, expected);
+  REQUIRE(payload.FirstNonFinite() == payload.size());
+  PayloadReader reader(payload);
+  float scratch[100];
+  REQUIRE(reader.Contiguous(2900) == 100);
+  REQUIRE(reader.Bytes(2900, 100, scratch) == reinterpret_cast<const uint8_t*>(scratch));
+  REQUIRE(scratch[99] == expected[2999]);
+}
+
 TEST_CASE("a payload keeps its owner alive") {
   auto owner = std::make_shared<std::vector<float>>(Values(4));
   const std::weak_ptr<std::vector<float>> watch = owner;

@@ -103,6 +103,22 @@ TEST_CASE("a worker keeps state for elastic exchanges and for delta exchanges wi
   CHECK(KeepsWorkerState(job));
   job.mutable_exchange()->mutable_elastic();
   CHECK(KeepsWorkerState(job));
+  job.mutable_exchange()->mutable_delta()->mutable_optimizer()->mutable_sgd();
+  CHECK_FALSE(KeepsWorkerState(job));
+  job.mutable_exchange()->mutable_delta()->set_spread(true);
+  CHECK(KeepsWorkerState(job));
+}
+
+TEST_CASE("a worker keeps the residual of compressed contributions, of any layer") {
+  v1::TrainingJob job = Epochs(1);
+  job.mutable_compression()->mutable_contributions()->mutable_none();
+  job.mutable_compression()->mutable_weights()->mutable_top_k();
+  CHECK_FALSE(KeepsWorkerState(job));
+  job.mutable_compression()->add_layers()->mutable_contributions()->mutable_bf16();
+  CHECK(KeepsWorkerState(job));
+  job.mutable_compression()->clear_layers();
+  job.mutable_compression()->mutable_contributions()->mutable_int8();
+  CHECK(KeepsWorkerState(job));
 }
 
 }  // namespace

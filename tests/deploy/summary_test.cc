@@ -31,8 +31,9 @@ TEST_CASE("summary.json has the promised keys and reads back") {
   AddHistory(SampleHistory(), summary);
   const std::string text = SummaryJson(summary);
   const auto json = nlohmann::json::parse(text);
-  for (const char* key : {"state", "steps", "seconds", "samples_per_second", "test_loss",
-                          "test_accuracy", "max_staleness", "weights_sha256", "restarts"}) {
+  for (const char* key :
+       {"state", "steps", "seconds", "samples_per_second", "test_loss", "test_accuracy",
+        "max_staleness", "bytes_sent", "bytes_received", "weights_sha256", "restarts"}) {
     CHECK(json.contains(key));
   }
   CHECK(json["restarts"] == 2);

@@ -29,7 +29,7 @@ MAY_INCLUDE = {
 # gRPC appears in the adaptors only.
 GRPC_IN = [
     "common/wire.", "common/grpc_status.", "common/channel.",
-    "server/parameter_service.", "server/stream_", "server/server_node.", "server/server_process.", "server/main.cc", "server/coordinator/",
+    "server/parameter_service.", "server/stream_", "server/rpc/", "server/server_node.", "server/server_process.", "server/main.cc", "server/coordinator/",
     "worker/client/", "worker/main.cc", "deploy/bench/", "deploy/launcher/",
 ]
 GRPC = re.compile(r'#include [<"](grpc|grpcpp)/|#include ".*\.grpc\.pb\.h"')

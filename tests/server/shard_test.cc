@@ -129,6 +129,36 @@ TEST_CASE("a version stays as it was while somebody reads it") {
   }
 }
 
+TEST_CASE("a reader that has the version already is told so, without values") {
+  for (auto mode : {v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_ASYNC}) {
+    World world(SgdOptions(mode, 1));
+    world.Initialize(5);
+    const auto read = [&](uint64_t clock, std::optional<uint64_t> have, bool latest) {
+      v1::ExchangeHeader header = world.Header(0, clock, 0);
+      if (have.has_value()) header.set_have_version(*have);
+      Reply reply;
+      world.shard->Read(header, latest, world.now, reply.Done());
+      return **reply.result;
+    };
+    for (const bool latest : {false, true}) {
+      CHECK(read(0, 0, latest).header.unchanged());
+      CHECK_FALSE(read(0, 0, latest).has_payload());
+      CHECK_FALSE(read(0, std::nullopt, latest).header.unchanged());
+    }
+    Reply pushed;
+    world.PushPull(0, 0, 1.0f, pushed);
+    for (const bool latest : {false, true}) {
+      const BlockReading old = read(1, 0, latest);
+      CHECK_FALSE(old.header.unchanged());
+      CHECK(old.values.span()[0] == 4);
+      const BlockReading same = read(1, 1, latest);
+      CHECK(same.header.unchanged());
+      CHECK(same.header.version() == 1);
+      CHECK_FALSE(same.has_payload());
+    }
+  }
+}
+
 TEST_CASE("clocks without any example change nothing, momentum included") {
   Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1);
   options.job.mutable_update()->mutable_sgd()->set_momentum(0.5);

@@ -84,6 +84,22 @@ def resumed_delta():
                      "{type: adam, learning_rate: 0.002}}", ["update={type: sgd, learning_rate: 1}"])
 
 
+def resumed_spread():
+    """Blocks that leave spread over the steps: both exchanges, more than one group of blocks."""
+    resumed_exchange("exchange={type: delta, local_steps: 5, spread: true, optimizer: "
+                     "{type: adam, learning_rate: 0.002}}",
+                     ["update={type: sgd, learning_rate: 1}", "servers.block_bytes=1024"])
+    resumed_exchange("exchange={type: elastic, alpha: 0.3, every: 5, spread: true}", ["servers.block_bytes=1024"])
+
+
+def resumed_compressed(contributions, weights, sets=()):
+    """So are the residuals of compressed contributions, and what the workers have where servers answer changes."""
+    resumed_exchange(f"compression={{contributions: {contributions}, weights: {weights}}}", sets)
+
+
+DELTA = ["exchange={type: delta, local_steps: 5, optimizer: {type: sgd, learning_rate: 0.05}}"]
+
+
 def finished_async():
     """A finished async job is finished, also for a resume; and its model is what was trained last."""
     slow = "workers.emulate={slow: [{ranks: [2], factor: 10}], step_milliseconds: 1}"
@@ -153,7 +169,10 @@ def batches():
 
 
 CASES = {"servers": servers, "resumed": resumed, "resumed-adam": resumed_adam,
-         "resumed-elastic": resumed_elastic, "resumed-delta": resumed_delta,
+         "resumed-elastic": resumed_elastic, "resumed-delta": resumed_delta, "resumed-spread": resumed_spread,
+         "resumed-int8": lambda: resumed_compressed("{type: int8}", "{type: int8}"),
+         "resumed-top-k": lambda: resumed_compressed("{type: top_k, share: 0.05}", "{type: top_k, share: 0.1}"),
+         "resumed-delta-top-k": lambda: resumed_compressed("{type: top_k, share: 0.05}", "{type: sign}", DELTA),
          "finished-async": finished_async, "stopped-early": stopped_early,
          "killed-worker": killed_worker, "batches": batches}
 

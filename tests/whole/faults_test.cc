@@ -52,6 +52,23 @@ TEST_CASE("sync: the elastic centre too, and the delta exchange") {
   }
 }
 
+TEST_CASE("sync: with compression both ways, too") {
+  const Faults faults{.duplicate = true, .drop_reply_every = 10, .drop_request_every = 7};
+  for (const char* compression :
+       {"compression={contributions: {type: int8}, weights: {type: int8}}",
+        "compression={contributions: {type: top_k, share: 0.05}, weights: {type: top_k, share: "
+        "0.1}}",
+        "compression={contributions: {type: sign}, weights: {type: bf16}}"}) {
+    INFO(compression);
+    const v1::TrainingJob job = DigitsJob({compression, "stop.clocks=20"});
+    const std::string clean = Train(job).sha256;
+    CHECK(Train(job, &faults).sha256 == clean);
+    CHECK(Train(DigitsJob({compression, "stop.clocks=20", "servers.count=1", "transport.type=tcp"}))
+              .sha256 == clean);
+    CHECK(Train(DigitsJob({"stop.clocks=20"})).sha256 != clean);
+  }
+}
+
 TEST_CASE("bounded and async: the job completes under faults, and counts each contribution once") {
   const Faults faults{.duplicate = true, .drop_reply_every = 10, .drop_request_every = 7};
   for (const char* mode : {"consistency={mode: bounded, staleness: 2}", "consistency.mode=async"}) {

@@ -28,11 +28,11 @@ class Operation {
   virtual uint32_t ServerOf(uint32_t call) const = 0;
   // Lower goes first.
   virtual uint32_t Priority(uint32_t call) const { return 0; }
-  // Of the request's payload, about.
+  // Of the request's payload.
   virtual uint64_t Bytes(uint32_t call) const { return 0; }
   // For messages: "PushPull of block 3 at clock 17".
   virtual std::string Describe(uint32_t call) const = 0;
-  // The same at every attempt.
+  // Has the same payload at every attempt.
   virtual TransportRequest Request(uint32_t call) const = 0;
   // At most once a call unless it answers UNAVAILABLE, whereupon the call is sent again. Any other
   // error is final.

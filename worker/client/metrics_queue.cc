@@ -25,6 +25,8 @@ void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record) {
   record.set_forward_seconds(record.forward_seconds() + more.forward_seconds());
   record.set_backward_seconds(record.backward_seconds() + more.backward_seconds());
   record.set_wait_seconds(record.wait_seconds() + more.wait_seconds());
+  record.set_bytes_sent(record.bytes_sent() + more.bytes_sent());
+  record.set_bytes_received(record.bytes_received() + more.bytes_received());
 }
 
 void MetricsQueue::Add(const v1::StepMetrics& metrics, Time now) {

@@ -59,13 +59,34 @@ bool AttachOperation::needs_initialize() const {
 }
 
 BlocksOperation::BlocksOperation(const SenderIdentity& identity, const BlockLayout& layout,
-                                 const BlockExchange& exchange)
-    : layout_(layout), exchange_(exchange), version_(kLargest) {
+                                 const BlockExchange& exchange, PayloadCodecs& codecs)
+    : layout_(layout), exchange_(exchange), codecs_(codecs), version_(kLargest) {
   header_.set_job(identity.job);
   header_.set_rank(identity.rank);
   header_.set_incarnation(identity.incarnation);
   header_.set_clock(exchange.clock);
   header_.set_examples(exchange.examples);
+  EncodeContributions();
+}
+
+void BlocksOperation::EncodeContributions() {
+  const bool contributes =
+      exchange_.method == BlockMethod::kPush || exchange_.method == BlockMethod::kPushPull;
+  if (!contributes || !codecs_.keeps_residual()) return;
+  for (uint32_t call = 0; call < size(); ++call) {
+    const uint32_t block = BlockOf(call);
+    encoded_.push_back(codecs_.EncodeContribution(block, exchange_.clock, ContributionOf(block)));
+  }
+}
+
+std::span<const float> BlocksOperation::ContributionOf(uint32_t block) const {
+  const ElementRange range = layout_.Range(block);
+  return exchange_.contribution.subspan(range.offset, range.count);
+}
+
+std::span<float> BlocksOperation::WeightsOf(uint32_t block) const {
+  const ElementRange range = layout_.Range(block);
+  return exchange_.weights.subspan(range.offset, range.count);
 }
 
 std::string BlocksOperation::Describe(uint32_t call) const {
@@ -75,34 +96,47 @@ std::string BlocksOperation::Describe(uint32_t call) const {
 }
 
 uint64_t BlocksOperation::Bytes(uint32_t call) const {
-  return exchange_.sends() ? layout_.Range(BlockOf(call)).count * sizeof(float) : 0;
+  if (!exchange_.sends()) return 0;
+  const bool encoded = !encoded_.empty() && encoded_[call] != nullptr;
+  return encoded ? encoded_[call]->size() : layout_.Range(BlockOf(call)).count * sizeof(float);
 }
 
 TransportRequest BlocksOperation::Request(uint32_t call) const {
   TransportRequest request;
   request.kind = exchange_.method;
   request.header = header_;
-  request.header.set_block(BlockOf(call));
+  const uint32_t block = BlockOf(call);
+  request.header.set_block(block);
   request.latest = exchange_.latest;
-  if (exchange_.sends()) {
-    const ElementRange range = layout_.Range(BlockOf(call));
-    const std::span<const float> values = exchange_.contribution.subspan(range.offset, range.count);
+  if (!encoded_.empty() && encoded_[call] != nullptr) {
+    request.header.set_encoding(codecs_.contribution_encoding(block));
+    request.payload = {reinterpret_cast<const uint8_t*>(encoded_[call]->data()),
+                       encoded_[call]->size()};
+    request.payload_owner = encoded_[call];
+  } else if (exchange_.sends()) {
+    const std::span<const float> values = ContributionOf(block);
     request.payload = {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()};
   }
+  // Whatever is current is read as it is: the weights themselves.
+  if (exchange_.receives() && !exchange_.latest)
+    codecs_.Ask(WeightsOf(block).data(), request.header);
+  codecs_.CountSent(request.payload.size() + request.header.ByteSizeLong());
   return request;
 }
 
 absl::Status BlocksOperation::TakeReply(uint32_t call, const TransportReply& reply) {
-  if (!exchange_.receives()) return absl::OkStatus();
-  const ElementRange range = layout_.Range(BlockOf(call));
   const v1::VersionHeader& version = reply.version;
-  if (version.block() != BlockOf(call) || reply.payload.size() != range.count) {
+  codecs_.CountReceived(reply.payload.bytes() + version.ByteSizeLong());
+  if (!exchange_.receives()) return absl::OkStatus();
+  const uint32_t block = BlockOf(call);
+  if (version.block() != block) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the server answered ", reply.payload.size(), " values of block ",
-                     version.block(), " instead of ", range.count, " of block ", BlockOf(call)));
+        absl::StrCat("the server answered block ", version.block(), " instead of block ", block));
   }
-  reply.payload.CopyTo(exchange_.weights.subspan(range.offset, range.count));
-  if (reply.still_stands && !reply.still_stands()) {
+  RETURN_IF_ERROR(codecs_.Take(reply, WeightsOf(block)));
+  const bool stands = !reply.still_stands || reply.still_stands();
+  if (exchange_.latest || !stands) codecs_.Forget(block);
+  if (!stands) {
     return absl::UnavailableError("the server gave up this connection while its answer was read");
   }
   MutexLock lock(mutex_);

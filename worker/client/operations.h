@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "common/blocks.h"
 #include "common/mutex.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "worker/client/block_range.h"
 #include "worker/client/call_queue.h"
+#include "worker/client/payload_codecs.h"
 
 namespace leeway {
 
@@ -62,11 +65,13 @@ class AttachOperation : public Operation {
   bool needs_initialize_ GUARDED_BY(mutex_) = false;
 };
 
-// One exchange, a call a block in ascending order. `layout` outlives the calls.
+// One exchange, a call a block in ascending order. Contributions are encoded by the constructor,
+// once for all attempts: doing it again would feed the residual back twice. `layout` and `codecs`
+// outlive the calls.
 class BlocksOperation : public Operation {
  public:
   BlocksOperation(const SenderIdentity& identity, const BlockLayout& layout,
-                  const BlockExchange& exchange);
+                  const BlockExchange& exchange, PayloadCodecs& codecs);
 
   uint32_t size() const override { return exchange_.blocks.count; }
   uint32_t ServerOf(uint32_t call) const override { return layout_.ServerOf(BlockOf(call)); }
@@ -83,9 +88,15 @@ class BlocksOperation : public Operation {
 
  private:
   uint32_t BlockOf(uint32_t call) const { return exchange_.blocks.first + call; }
+  void EncodeContributions();
+  std::span<const float> ContributionOf(uint32_t block) const;
+  std::span<float> WeightsOf(uint32_t block) const;
 
   const BlockLayout& layout_;
   const BlockExchange exchange_;
+  PayloadCodecs& codecs_;
+  // By call; null, or empty altogether: it is sent as it is.
+  std::vector<std::shared_ptr<const std::string>> encoded_;
   // But for the block.
   v1::ExchangeHeader header_;
   mutable Mutex mutex_;

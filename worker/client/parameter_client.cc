@@ -57,6 +57,7 @@ ParameterClient::ParameterClient(const ParameterClientOptions& options, BlockLay
                                  std::unique_ptr<Transport> transport)
     : options_(options),
       layout_(std::move(layout)),
+      codecs_(layout_, options.codecs),
       queue_(std::move(transport), layout_.servers(), QueueOptions(options)) {}
 
 ParameterClient::~ParameterClient() = default;
@@ -152,9 +153,18 @@ ParameterClient::Ticket ParameterClient::Start(const BlockExchange& exchange) {
   Ticket ticket;
   ticket.refused_ = Check(exchange);
   if (!ticket.refused_.ok()) return ticket;
-  ticket.operation_ = std::make_shared<BlocksOperation>(IdentityOf(options_), layout_, exchange);
+  ticket.operation_ =
+      std::make_shared<BlocksOperation>(IdentityOf(options_), layout_, exchange, codecs_);
   ticket.calls_ = queue_.Start(ticket.operation_);
   return ticket;
+}
+
+void ParameterClient::ReadResidual(uint64_t clock, std::span<float> residual) const {
+  codecs_.residuals()->Read(clock, residual);
+}
+
+void ParameterClient::SetResidual(std::span<const float> residual) {
+  codecs_.residuals()->Set(residual);
 }
 
 absl::StatusOr<ParameterClient::Result> ParameterClient::Wait(const Ticket& ticket, Time deadline) {

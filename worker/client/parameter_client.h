@@ -24,8 +24,10 @@
 #include "common/blocks.h"
 #include "common/buffer.h"
 #include "common/clock.h"
+#include "common/codec/plan.h"
 #include "worker/client/block_range.h"
 #include "worker/client/call_queue.h"
+#include "worker/client/payload_codecs.h"
 #include "worker/client/transport.h"
 
 namespace leeway {
@@ -50,6 +52,8 @@ struct ParameterClientOptions {
   // Blocks in flight per server. Enough to cover a round trip of 1 ms at 10 GB/s with blocks of
   // 1 MiB; more would only hold more of the server's memory.
   uint32_t window = 16;
+  // How payloads are compressed, as the servers know it; null: not at all.
+  std::shared_ptr<const CodecPlan> codecs = nullptr;
 };
 
 struct BlockExchange;
@@ -62,6 +66,11 @@ class BlocksOperation;
 // They are neither copied nor locked: a contribution stays unchanged, and weights stay unread,
 // until Wait() has returned OK, or after an error until the client is gone; the two may not
 // overlap.
+//
+// Where contributions are compressed, calls that send the same block are begun one after the other,
+// clock by clock. Where the servers answer changes (top_k, sign), weights that a call receives into
+// are, in the vector that the call before received into, as that one left them; a vector of other
+// memory is filled anew.
 //
 // Repeating is safe: a request is known by (rank, clock, block), and one that was not answered is
 // sent again until exchange_seconds are over. Errors, each naming method, block, clock and who is
@@ -130,6 +139,18 @@ class ParameterClient {
   // `deadline`, which ends the waiting only: the ticket may be waited for again.
   absl::StatusOr<Result> Wait(const Ticket& ticket, Time deadline = Time::max());
 
+  // What the encodings of contributions have lost so far and the next ones make good: a part of the
+  // worker's state. Not while a call that sends is being begun.
+  bool keeps_residual() const { return codecs_.keeps_residual(); }
+  // As it was before the contribution of `clock`, which is the latest or a later one. The whole
+  // vector; only if one is kept.
+  void ReadResidual(uint64_t clock, std::span<float> residual) const;
+  // Before the first contribution.
+  void SetResidual(std::span<const float> residual);
+
+  // So far.
+  Traffic traffic() const { return codecs_.traffic(); }
+
   // What the earliest open call waits for, in its server's words ("block 3 clock 17: waiting for
   // worker 2"); empty if nothing was put off.
   std::string Waiting() const { return queue_.Waiting(); }
@@ -146,7 +167,8 @@ class ParameterClient {
   // Constant after construction.
   const ParameterClientOptions options_;
   const BlockLayout layout_;
-  // Has its own synchronisation.
+  // Have their own synchronisation. The queue's calls use the codecs.
+  PayloadCodecs codecs_;
   CallQueue queue_;
 };
 

@@ -139,7 +139,7 @@ void StreamLane::AddRequest(const Outgoing& outgoing) {
     return;
   }
   entry.set_payload_bytes(request.payload.size());
-  writer_.Append(request.payload, nullptr);
+  writer_.Append(request.payload, request.payload_owner);
 }
 
 void StreamLane::OnStarted(bool ok) {

@@ -31,6 +31,9 @@ struct TransportRequest {
   bool latest = false;
   // Encoded as header.encoding says; by default float32.
   std::span<const uint8_t> payload = {};
+  // Keeps the payload's memory for as long as anything of it is on its way; null: the caller does
+  // (Transport::Call).
+  std::shared_ptr<const void> payload_owner = nullptr;
 
   bool sends() const { return kind != Kind::kAttach && kind != Kind::kPull; }
   bool receives() const { return kind == Kind::kPull || kind == Kind::kPushPull; }
@@ -41,7 +44,7 @@ struct TransportReply {
   v1::AttachReply attach;
   // Of a pull.
   v1::VersionHeader version;
-  // Valid until OnDone() returns.
+  // Encoded as version.encoding says. Valid until OnDone() returns.
   FloatPayload payload;
   // False: what was read from `payload` meanwhile is void (its memory was given up by the server).
   std::function<bool()> still_stands = nullptr;
@@ -64,8 +67,8 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // DEADLINE_EXCEEDED after about `timeout`. Memory that the request's payload refers to stays
-  // valid and unchanged until OnDone has run with OK, or until Close().
+  // DEADLINE_EXCEEDED after about `timeout`. Memory that the request's payload refers to, where it
+  // has no owner, stays valid and unchanged until OnDone has run with OK, or until Close().
   virtual void Call(uint32_t server, const TransportRequest& request, Duration timeout,
                     std::shared_ptr<TransportCall> call) = 0;
 

@@ -27,7 +27,8 @@ class DeltaExchange : public Exchange {
         local_(context.schema.total()),
         contribution_(context.client.MakeVector()),
         state_(LocalState::Zeros(optimizer_.slots(), context.schema.total())),
-        saved_(LocalState::Zeros(optimizer_.slots(), context.schema.total())) {}
+        saved_(LocalState::Zeros(optimizer_.slots() + (context.client.keeps_residual() ? 1 : 0),
+                                 context.schema.total())) {}
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     ASSIGN_OR_RETURN(const auto read,
@@ -47,6 +48,9 @@ class DeltaExchange : public Exchange {
     RETURN_IF_ERROR(ExchangeAll(context_, span.clock, report.examples, "the change",
                                 contribution_.span(), start_.span()));
     saved_.CopyFrom(state_);
+    if (context_.client.keeps_residual()) {
+      context_.client.ReadResidual(span.clock + 1, saved_.vectors.back().span());
+    }
     return report;
   }
 
@@ -59,6 +63,9 @@ class DeltaExchange : public Exchange {
   absl::Status LoadState(const std::string& bytes) override {
     RETURN_IF_ERROR(ParseState(bytes, saved_));
     state_.CopyFrom(saved_);
+    if (context_.client.keeps_residual()) {
+      context_.client.SetResidual(saved_.vectors.back().span());
+    }
     return absl::OkStatus();
   }
 
@@ -79,8 +86,8 @@ class DeltaExchange : public Exchange {
   FloatBuffer local_;
   // A step's gradient, then the clock's contribution.
   FloatBuffer contribution_;
-  // The slots, in use; and as they were when the last clock was complete, for a clock that is
-  // broken off is done again from there.
+  // The slots, in use; and as they were when the last clock was complete, with the residual of
+  // compressed contributions behind them: a clock that is broken off is done again from there.
   LocalState state_;
   LocalState saved_;
 };

@@ -15,7 +15,9 @@
 // layer's next forward pass, when the block has been answered. So nothing is copied, and what is
 // computed does not depend on when answers come.
 
+#include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "common/buffer.h"
@@ -23,6 +25,7 @@
 #include "common/update/schedule.h"
 #include "worker/exchange/exchanges.h"
 #include "worker/exchange/final_blocks.h"
+#include "worker/exchange/local_state.h"
 #include "worker/exchange/open_exchange.h"
 #include "worker/exchange/steps.h"
 
@@ -62,6 +65,22 @@ class GradientExchange : public Exchange, private TrainObserver {
     if (!open_.under_way()) return absl::OkStatus();
     RETURN_IF_ERROR(open_.WaitForAll());
     context_.listener.OnComplete(open_.End());
+    return absl::OkStatus();
+  }
+
+  // The residual of compressed contributions, where there is one; nothing else outlives a clock.
+  std::string SaveState() const override {
+    if (!context_.client.keeps_residual()) return "";
+    LocalState state = LocalState::Zeros(1, contribution_.size());
+    const uint64_t next = open_.under_way() ? open_.clock() : std::numeric_limits<uint64_t>::max();
+    context_.client.ReadResidual(next, state.vectors[0].span());
+    return SerializeState(state);
+  }
+  absl::Status LoadState(const std::string& bytes) override {
+    if (!context_.client.keeps_residual()) return absl::OkStatus();
+    LocalState state = LocalState::Zeros(1, contribution_.size());
+    RETURN_IF_ERROR(ParseState(bytes, state));
+    context_.client.SetResidual(state.vectors[0].span());
     return absl::OkStatus();
   }
 

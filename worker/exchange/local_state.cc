@@ -1,5 +1,6 @@
 #include "worker/exchange/local_state.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -35,7 +36,8 @@ absl::Status CheckHeader(const Header& header, const LocalState& state, size_t b
         "a worker's state holds ", header.vectors, " vectors of ", header.elements,
         " elements; the job's exchange and model need ", state.vectors.size(), " of ", elements));
   }
-  const uint64_t expected = sizeof(Header) + header.vectors * elements * sizeof(float);
+  const uint64_t expected = sizeof(Header) + header.vectors * elements * sizeof(float) +
+                            state.counts.size() * sizeof(uint64_t);
   if (bytes != expected) {
     return absl::InvalidArgumentError(
         absl::StrCat("a worker's state has ", bytes, " bytes instead of ", expected));
@@ -53,7 +55,8 @@ LocalState LocalState::Zeros(size_t count, size_t size) {
 
 void LocalState::CopyFrom(const LocalState& other) {
   updates = other.updates;
-  for (size_t i = 0; i < vectors.size(); ++i) {
+  counts = other.counts;
+  for (size_t i = 0; i < std::min(vectors.size(), other.vectors.size()); ++i) {
     std::memcpy(vectors[i].data(), other.vectors[i].data(), other.vectors[i].span().size_bytes());
   }
 }
@@ -69,6 +72,9 @@ std::string SerializeState(const LocalState& state) {
   bytes.reserve(bytes.size() + header.vectors * header.elements * sizeof(float));
   for (const FloatBuffer& vector : state.vectors) {
     bytes.append(reinterpret_cast<const char*>(vector.data()), vector.span().size_bytes());
+  }
+  for (const uint64_t count : state.counts) {
+    bytes.append(reinterpret_cast<const char*>(&count), sizeof(count));
   }
   return bytes;
 }
@@ -90,6 +96,11 @@ absl::Status ParseState(const std::string& bytes, LocalState& state) {
     if (FloatPayload::Of(vector.span()).FirstNonFinite() != vector.size()) {
       return absl::InvalidArgumentError("a worker's state holds values that are not finite");
     }
+  }
+  read.counts.resize(state.counts.size());
+  for (uint64_t& count : read.counts) {
+    std::memcpy(&count, position, sizeof(count));
+    position += sizeof(count);
   }
   state = std::move(read);
   return absl::OkStatus();

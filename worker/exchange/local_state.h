@@ -15,15 +15,18 @@ struct LocalState {
   uint64_t updates = 0;
   // Local weights, then the optimizer's slots: each of the model's whole size.
   std::vector<FloatBuffer> vectors;
+  // Where an exchange is spread: by group of blocks, the examples since it was last sent.
+  std::vector<uint64_t> counts;
 
   // `count` zeroed vectors of `size` elements.
   static LocalState Zeros(size_t count, size_t size);
-  // Of a state of the same shape.
+  // Of a state whose vectors have the same size, as many of them as both have, and with as many
+  // counts.
   void CopyFrom(const LocalState& other);
 };
 
 // Bytes, all little-endian: "LWST", uint32 version (1), uint64 updates, uint64 number of vectors,
-// uint64 elements of each, then the vectors' float32 values.
+// uint64 elements of each, then the vectors' float32 values, then the counts as uint64.
 std::string SerializeState(const LocalState& state);
 // Into a state of the same shape. INVALID_ARGUMENT, and nothing changed, for bytes of another
 // shape, version or length, or values that are not finite.

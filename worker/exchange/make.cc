@@ -1,9 +1,11 @@
+#include "config/length.h"
 #include "worker/exchange/exchange.h"
 #include "worker/exchange/exchanges.h"
 
 namespace leeway {
 
 absl::StatusOr<std::unique_ptr<Exchange>> MakeExchange(const ExchangeContext& context) {
+  if (IsSpread(context.job.exchange())) return MakeSpreadExchange(context);
   switch (context.job.exchange().type_case()) {
     case v1::Exchange::kGradient:
       return MakeGradientExchange(context);

@@ -22,9 +22,14 @@ void OpenExchange::Begin(uint64_t clock, uint64_t examples) {
 
 void OpenExchange::Send(BlockRange blocks, std::span<const float> contribution,
                         std::span<float> weights) {
+  Send(blocks, examples_, contribution, weights);
+}
+
+void OpenExchange::Send(BlockRange blocks, uint64_t examples, std::span<const float> contribution,
+                        std::span<float> weights) {
   if (parts_.empty() && blocks_answered_ == 0) began_ = now_();
   parts_.push_back(
-      {blocks, client_.PushPull(report_.clock, examples_, contribution, weights, blocks)});
+      {blocks, client_.PushPull(report_.clock, examples, contribution, weights, blocks)});
 }
 
 void OpenExchange::Take(const Part& part, const ParameterClient::Result& result) {

@@ -21,9 +21,12 @@ class OpenExchange {
   OpenExchange(ParameterClient& client, std::function<Time()> now);
 
   // The exchange of `clock`, with contributions made of `examples`. The one before is over.
-  void Begin(uint64_t clock, uint64_t examples);
+  void Begin(uint64_t clock, uint64_t examples = 0);
   // PushPull of these blocks, all of which wait together.
   void Send(BlockRange blocks, std::span<const float> contribution, std::span<float> weights);
+  // The same, of a contribution that is made of another number of examples.
+  void Send(BlockRange blocks, uint64_t examples, std::span<const float> contribution,
+            std::span<float> weights);
 
   // Until the blocks that hold some of these elements are answered, as far as they were sent. The
   // client's errors.
@@ -35,6 +38,8 @@ class OpenExchange {
 
   // Begun, and End() not yet called.
   bool under_way() const { return under_way_; }
+  // Of the latest exchange.
+  uint64_t clock() const { return report_.clock; }
   // All blocks are sent and answered: what was seen.
   ExchangeReport End();
 

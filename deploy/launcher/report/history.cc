@@ -51,6 +51,8 @@ RunHistory::Step StepOf(const Json& json) {
   step.train_loss = Real(json, "train_loss");
   step.staleness = json.value("staleness", uint64_t{0});
   step.times = TimesOf(json);
+  step.bytes_sent = json.value("bytes_sent", uint64_t{0});
+  step.bytes_received = json.value("bytes_received", uint64_t{0});
   return step;
 }
 

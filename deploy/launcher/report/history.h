@@ -43,6 +43,9 @@ struct RunHistory {
     double train_loss = 0;
     uint64_t staleness = 0;
     StepTimes times = {};
+    // To and from the servers.
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
   };
   struct Evaluation {
     uint64_t clock = 0;

@@ -61,6 +61,8 @@ RunSummary FromJson(const Json& json) {
   summary.test_loss = Optional<double>(json, "test_loss");
   summary.test_accuracy = Optional<double>(json, "test_accuracy");
   summary.max_staleness = json.value("max_staleness", uint64_t{0});
+  summary.bytes_sent = json.value("bytes_sent", uint64_t{0});
+  summary.bytes_received = json.value("bytes_received", uint64_t{0});
   summary.weights_sha256 = Optional<std::string>(json, "weights_sha256").value_or("");
   summary.worker_restarts = json.value("worker_restarts", std::vector<uint32_t>{});
   if (json.contains("worker_times")) {
@@ -82,6 +84,8 @@ void AddHistory(const RunHistory& history, RunSummary& summary) {
     summary.steps += step.steps;
     summary.examples += step.examples;
     summary.max_staleness = std::max(summary.max_staleness, step.staleness);
+    summary.bytes_sent += step.bytes_sent;
+    summary.bytes_received += step.bytes_received;
     summary.worker_times[step.rank] += step.times;
   }
   summary.seconds = history.seconds;
@@ -106,6 +110,8 @@ std::string SummaryJson(const RunSummary& summary) {
   json["test_loss"] = Number(summary.test_loss);
   json["test_accuracy"] = Number(summary.test_accuracy);
   json["max_staleness"] = summary.max_staleness;
+  json["bytes_sent"] = summary.bytes_sent;
+  json["bytes_received"] = summary.bytes_received;
   json["weights_sha256"] = summary.weights_sha256.empty() ? Json() : Json(summary.weights_sha256);
   json["restarts"] = summary.restarts();
   json["worker_restarts"] = summary.worker_restarts;

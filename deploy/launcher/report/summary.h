@@ -32,6 +32,9 @@ struct RunSummary {
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
   uint64_t max_staleness = 0;
+  // Payloads and their headers between workers and servers, all workers together.
+  uint64_t bytes_sent = 0;
+  uint64_t bytes_received = 0;
   // Empty without a model.
   std::string weights_sha256;
   // By rank, over all starts of the run.
@@ -43,7 +46,7 @@ struct RunSummary {
 };
 
 // Fills in what the metrics know: steps, examples, seconds, samples_per_second, max_staleness,
-// worker_times.
+// bytes, worker_times.
 void AddHistory(const RunHistory& history, RunSummary& summary);
 
 std::string SummaryJson(const RunSummary& summary);

@@ -58,7 +58,7 @@ TEST_CASE("a line of metrics.jsonl is one JSON object") {
   CHECK(step["time"] == 1.5);
   CHECK(step["train_loss"].is_null());
   for (const char* key : {"data_seconds", "compute_seconds", "forward_seconds", "backward_seconds",
-                          "exchange_seconds", "wait_seconds"}) {
+                          "exchange_seconds", "wait_seconds", "bytes_sent", "bytes_received"}) {
     CHECK(step.contains(key));
   }
 

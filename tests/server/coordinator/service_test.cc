@@ -10,6 +10,7 @@
 #include "common/channel.h"
 #include "common/grpc_status.h"
 #include "common/mutex.h"
+#include "server/rpc/server_queue.h"
 #include "server/coordinator/coordinator_host.h"
 #include "tests/catch.h"
 #include "tests/server/coordinator/scenario.h"
@@ -162,8 +163,11 @@ struct ServedJob {
     int port = 0;
     PrepareServer({.address = "127.0.0.1:0"}, builder, &port);
     host->Register(builder);
+    queue = std::make_unique<ServerQueue>(builder);
     server = builder.BuildAndStart();
     REQUIRE(port != 0);
+    host->Await(queue.get());
+    queue->Start();
     stub = v1::Coordinator::NewStub(MakeChannel("127.0.0.1:" + std::to_string(port)));
     beats = std::thread([this] { KeepServers(); });
   }
@@ -175,6 +179,7 @@ struct ServedJob {
     changed.NotifyAll();
     beats.join();
     server->Shutdown(std::chrono::system_clock::now());
+    queue.reset();
     host.reset();
   }
 
@@ -260,6 +265,7 @@ struct ServedJob {
   MemorySink sink;
   FakeServer fakes[2];
   std::unique_ptr<CoordinatorHost> host;
+  std::unique_ptr<ServerQueue> queue;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<v1::Coordinator::Stub> stub;
   Mutex mutex;

@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "common/blocks.h"
+#include "common/codec/encoded.h"
 #include "common/mutex.h"
 #include "leeway/v1/parameter_server.pb.h"
+#include "tests/catch.h"
 #include "worker/client/operations.h"
 #include "worker/client/transport.h"
 
@@ -30,7 +32,10 @@ struct FakeRequest {
   std::string method;
   v1::ExchangeHeader header;
   bool latest = false;
+  // Decoded.
   std::vector<float> values;
+  // As it came.
+  std::string payload;
   // Counts the calls, from 0.
   size_t number = 0;
 };
@@ -89,16 +94,16 @@ class FakeModel {
   }
 
  private:
-  static FakeRequest Decode(uint32_t server, const TransportRequest& sent) {
+  FakeRequest Decode(uint32_t server, const TransportRequest& sent) const {
     FakeRequest request;
     request.server = server;
     request.method = MethodName(sent.kind);
     request.header = sent.header;
     request.latest = sent.latest;
-    request.values.resize(sent.payload.size() / sizeof(float));
-    if (!sent.payload.empty()) {
-      std::memcpy(request.values.data(), sent.payload.data(), sent.payload.size());
-    }
+    request.payload.assign(sent.payload.begin(), sent.payload.end());
+    if (sent.payload.empty()) return request;
+    request.values.resize(layout_.Range(sent.header.block()).count);
+    CHECK(leeway::Decode(sent.header.encoding(), sent.payload, request.values).ok());
     return request;
   }
 

@@ -85,9 +85,12 @@ class FaultTransport : public Transport {
           reply_.attach = reply.attach;
           reply_.version = reply.version;
           // The memory of the reply does not outlast it.
-          values_.resize(receives_ ? reply.payload.size() : 0);
-          reply.payload.CopyTo(values_);
-          reply_.payload = FloatPayload::Of(values_);
+          if (receives_) {
+            for (const FloatPayload::Piece& piece : reply.payload.pieces()) {
+              bytes_.insert(bytes_.end(), piece.begin(), piece.end());
+            }
+          }
+          reply_.payload = FloatPayload(nullptr, {bytes_});
         }
         if (--left_ > 0) return;
       }
@@ -102,7 +105,7 @@ class FaultTransport : public Transport {
     // Not touched once both are in.
     absl::Status status_;
     TransportReply reply_;
-    std::vector<float> values_;
+    std::vector<uint8_t> bytes_;
   };
   class Half : public TransportCall {
    public:

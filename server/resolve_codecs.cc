@@ -1,0 +1,53 @@
+#include "server/resolve_codecs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "common/codec/choose.h"
+
+namespace leeway {
+namespace {
+
+constexpr double kUnknownLink = 125e6;
+constexpr double kMeasureSeconds = 0.1;
+
+bool OnOneHost(const std::string& listen, const v1::Transport& transport) {
+  if (transport.type() == v1::TRANSPORT_TYPE_UNIX || transport.type() == v1::TRANSPORT_TYPE_SHM) {
+    return true;
+  }
+  return absl::StartsWith(listen, "127.") || absl::StartsWith(listen, "localhost:") ||
+         absl::StartsWith(listen, "[::1]:");
+}
+
+}  // namespace
+
+double NominalLink(const std::string& folder) {
+  double fastest = 0;
+  std::error_code error;
+  for (const auto& interface : std::filesystem::directory_iterator(folder, error)) {
+    std::string state;
+    // Megabits a second; -1, or an error of the system's, where it is unknown.
+    double speed = 0;
+    std::ifstream(interface.path() / "operstate") >> state;
+    std::ifstream(interface.path() / "speed") >> speed;
+    if (state == "up") fastest = std::max(fastest, speed * 1e6 / 8);
+  }
+  return fastest > 0 ? fastest : kUnknownLink;
+}
+
+void ResolveCodecs(const std::string& listen, double link, const std::function<Time()>& now,
+                   v1::TrainingJob& job) {
+  if (!job.has_compression() || !HasAuto(job.compression())) return;
+  v1::Codec choice;
+  if (OnOneHost(listen, job.transport())) {
+    choice.mutable_none();
+  } else {
+    choice = ChooseCodec(link, MeasureAutoCodecs(kMeasureSeconds, now));
+  }
+  ResolveAuto(choice, *job.mutable_compression());
+}
+
+}  // namespace leeway

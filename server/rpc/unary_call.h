@@ -1,0 +1,93 @@
+// Unary methods on the server's completion queue: each call is awaited, handed to its handler, and
+// answered whenever the handler says so, from any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_unary_call.h>
+
+#include "absl/status/statusor.h"
+#include "common/grpc_status.h"
+#include "server/rpc/server_event.h"
+#include "server/rpc/server_queue.h"
+
+namespace leeway {
+
+template <typename Request, typename Reply>
+class UnaryCall : public ServerEvent {
+ public:
+  // Called once.
+  using Done = std::function<void(absl::StatusOr<Reply>)>;
+  using Handler = std::function<void(const Request& request, Done done)>;
+  // The generated Request... method of the service, bound to it.
+  using Awaiter =
+      std::function<void(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Reply>*,
+                         grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*)>;
+  struct Method {
+    Awaiter await;
+    Handler handle;
+  };
+
+  // Awaits calls of a method from now on until the queue stops.
+  static void Serve(ServerQueue* queue, std::shared_ptr<const Method> method) {
+    queue->IfRunning([&] {
+      auto* call = new UnaryCall(queue, std::move(method));
+      call->method_->await(&call->context_, &call->request_, &call->writer_, queue->get(),
+                           queue->get(), static_cast<ServerEvent*>(call));
+    });
+  }
+
+  void Run(bool ok) override {
+    // Answered, or there will be no call any more.
+    if (taken_ || !ok) {
+      delete this;
+      return;
+    }
+    taken_ = true;
+    Serve(queue_, method_);
+    method_->handle(request_, [this](absl::StatusOr<Reply> reply) {
+      if (reply.ok()) {
+        writer_.Finish(*reply, grpc::Status::OK, static_cast<ServerEvent*>(this));
+      } else {
+        writer_.FinishWithError(ToGrpc(reply.status()), static_cast<ServerEvent*>(this));
+      }
+    });
+  }
+
+ private:
+  UnaryCall(ServerQueue* queue, std::shared_ptr<const Method> method)
+      : queue_(queue), method_(std::move(method)), writer_(&context_) {}
+
+  ServerQueue* const queue_;
+  const std::shared_ptr<const Method> method_;
+  grpc::ServerContext context_;
+  Request request_;
+  grpc::ServerAsyncResponseWriter<Reply> writer_;
+  bool taken_ = false;
+};
+
+// The answer of a method that has nothing to say but how it went.
+template <typename Message>
+absl::StatusOr<Message> Reply(const absl::Status& status) {
+  if (!status.ok()) return status;
+  return Message();
+}
+
+// Serves the method whose generated Request... function of `service` is given.
+template <typename Request, typename Reply, typename Service, typename RequestFunction>
+void ServeUnary(ServerQueue* queue, Service* service, RequestFunction request_function,
+                typename UnaryCall<Request, Reply>::Handler handler) {
+  using Call = UnaryCall<Request, Reply>;
+  auto method = std::make_shared<typename Call::Method>();
+  method->await = [service, request_function](auto... arguments) {
+    (service->*request_function)(arguments...);
+  };
+  method->handle = std::move(handler);
+  Call::Serve(queue, std::move(method));
+}
+
+}  // namespace leeway

@@ -1,0 +1,70 @@
+#include "server/store/reply_encoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/codec/encoded.h"
+#include "common/update/loop.h"
+
+namespace leeway {
+
+ReplyEncoder::ReplyEncoder(std::shared_ptr<const CodecPlan> plan, BlockStore& store)
+    : plan_(std::move(plan)), store_(store) {
+  const BlockLayout& layout = store.layout();
+  for (uint32_t block = 0; plan_ != nullptr && block < layout.blocks(); ++block) {
+    keeps_shadows_ |= CarriesChanges(block);
+  }
+}
+
+v1::Encoding ReplyEncoder::encoding(uint32_t block) const {
+  return plan_ == nullptr ? v1::ENCODING_RAW : plan_->weights(block).encoding();
+}
+
+std::shared_ptr<const std::string> ReplyEncoder::Encode(uint32_t block,
+                                                        std::span<const float> values) const {
+  const Codec& codec = plan_->weights(block);
+  auto bytes = std::make_shared<std::string>(codec.MaxBytes(values.size()), '\0');
+  bytes->resize(
+      codec.Encode(values, {}, {reinterpret_cast<uint8_t*>(bytes->data()), bytes->size()}));
+  bytes->shrink_to_fit();
+  return bytes;
+}
+
+SentVersion ReplyEncoder::First(uint32_t block, const SharedFloats& weights,
+                                SharedFloats shadow) const {
+  if (encoding(block) == v1::ENCODING_RAW) return {};
+  if (!CarriesChanges(block)) return {Encode(block, weights.span()), {}};
+  return {nullptr, shadow ? std::move(shadow) : weights};
+}
+
+SentVersion ReplyEncoder::Next(uint32_t block, const SentVersion& before,
+                               std::span<const float> weights, SharedFloats spare) const {
+  if (encoding(block) == v1::ENCODING_RAW) return {};
+  if (!CarriesChanges(block)) return {Encode(block, weights), {}};
+  return NextChange(block, before, weights, std::move(spare));
+}
+
+SentVersion ReplyEncoder::NextChange(uint32_t block, const SentVersion& before,
+                                     std::span<const float> weights, SharedFloats spare) const {
+  SharedFloats shadow = spare.unique() ? std::move(spare) : store_.AllocateSlot(block);
+  float* const target = shadow.mutable_data();
+  const float* const old = before.shadow.span().data();
+  const size_t count = weights.size();
+  LEEWAY_INDEPENDENT_ITERATIONS
+  for (size_t i = 0; i < count; ++i) target[i] = weights[i] - old[i];
+  auto bytes = Encode(block, {target, count});
+  const auto change = EncodedValues::Open(
+      encoding(block), nullptr, {{reinterpret_cast<const uint8_t*>(bytes->data()), bytes->size()}},
+      count);
+  if (!change.ok()) {
+    // Weights that are no longer finite have no change to send: workers get them as they are.
+    std::copy(weights.begin(), weights.end(), target);
+    return {nullptr, std::move(shadow)};
+  }
+  // The very sum that a worker makes.
+  std::copy_n(old, count, target);
+  (*change)->AddTo({target, count});
+  return {std::move(bytes), std::move(shadow)};
+}
+
+}  // namespace leeway

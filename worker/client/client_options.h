@@ -1,0 +1,13 @@
+// A client's options as the coordinator gave them.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "worker/client/parameter_client.h"
+
+namespace leeway {
+
+// INVALID_ARGUMENT for a model that makes no blocks, or codecs that do not fit it.
+absl::StatusOr<ParameterClientOptions> ClientOptionsOf(const v1::RegisterWorkerReply& registration);
+
+}  // namespace leeway

@@ -1,0 +1,89 @@
+#include "worker/client/payload_codecs.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/codec/encoded.h"
+#include "common/status.h"
+
+namespace leeway {
+
+PayloadCodecs::PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const CodecPlan> plan)
+    : plan_(std::move(plan)),
+      residuals_(plan_ != nullptr && plan_->compresses_contributions()
+                     ? std::make_unique<Residuals>(layout)
+                     : nullptr),
+      held_(layout.blocks()) {}
+
+v1::Encoding PayloadCodecs::contribution_encoding(uint32_t block) const {
+  return plan_ == nullptr ? v1::ENCODING_RAW : plan_->contribution(block).encoding();
+}
+
+std::shared_ptr<const std::string> PayloadCodecs::EncodeContribution(
+    uint32_t block, uint64_t clock, std::span<const float> values) const {
+  if (contribution_encoding(block) == v1::ENCODING_RAW) return nullptr;
+  return std::make_shared<const std::string>(
+      residuals_->Encode(plan_->contribution(block), block, clock, values));
+}
+
+bool PayloadCodecs::TakesChanges(uint32_t block) const {
+  return plan_ != nullptr && CarriesChanges(plan_->weights(block).encoding());
+}
+
+std::optional<uint64_t> PayloadCodecs::HeldAt(uint32_t block, const float* where) const {
+  MutexLock lock(mutex_);
+  if (held_[block].where != where) return std::nullopt;
+  return held_[block].version;
+}
+
+void PayloadCodecs::Ask(const float* target, v1::ExchangeHeader& header) const {
+  if (plan_ == nullptr) return;
+  header.set_reply_encoding(plan_->weights(header.block()).encoding());
+  if (const auto version = HeldAt(header.block(), target); version.has_value()) {
+    header.set_have_version(*version);
+  }
+}
+
+absl::Status PayloadCodecs::Take(const TransportReply& reply, std::span<float> target) {
+  const v1::VersionHeader& version = reply.version;
+  const std::optional<uint64_t> held = HeldAt(version.block(), target.data());
+  if (version.unchanged()) {
+    if (held == version.version()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the server answered that version ",
+                                                   version.version(), " is here, which it is not"));
+  }
+  Forget(version.block());
+  if (version.encoding() == v1::ENCODING_RAW) {
+    if (reply.payload.bytes() != target.size_bytes()) {
+      return absl::InvalidArgumentError(absl::StrCat("the server answered ", reply.payload.size(),
+                                                     " values instead of ", target.size()));
+    }
+    reply.payload.CopyTo(target);
+  } else {
+    ASSIGN_OR_RETURN(const auto values,
+                     EncodedValues::Open(version.encoding(), reply.payload.owner(),
+                                         reply.payload.pieces(), target.size()));
+    const bool change = CarriesChanges(version.encoding());
+    if (!change) {
+      values->Read(0, target);
+    } else if (version.has_since_version() && held == version.since_version()) {
+      values->AddTo(target);
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the server answered changes since version ", version.since_version(),
+                       " to a client that has ", held.has_value() ? absl::StrCat(*held) : "none"));
+    }
+  }
+  if (!TakesChanges(version.block())) return absl::OkStatus();
+  MutexLock lock(mutex_);
+  held_[version.block()] = {target.data(), version.version()};
+  return absl::OkStatus();
+}
+
+void PayloadCodecs::Forget(uint32_t block) {
+  if (!TakesChanges(block)) return;
+  MutexLock lock(mutex_);
+  held_[block] = {};
+}
+
+}  // namespace leeway

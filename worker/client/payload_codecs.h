@@ -1,0 +1,76 @@
+// What a client does to payloads: encodes contributions, decodes weights, and counts the bytes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/blocks.h"
+#include "common/codec/plan.h"
+#include "common/mutex.h"
+#include "leeway/v1/parameter_server.pb.h"
+#include "worker/client/residuals.h"
+#include "worker/client/transport.h"
+
+namespace leeway {
+
+// Payloads and their headers, every attempt counted, whatever carries them.
+struct Traffic {
+  uint64_t sent = 0;
+  uint64_t received = 0;
+};
+
+// Thread-safe but for the contributions, see Residuals. `layout` outlives it.
+class PayloadCodecs {
+ public:
+  // Without a plan everything travels as float32.
+  PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const CodecPlan> plan);
+
+  // ---- contributions
+  bool keeps_residual() const { return residuals_ != nullptr; }
+  Residuals* residuals() const { return residuals_.get(); }
+  v1::Encoding contribution_encoding(uint32_t block) const;
+  // `values` are the block's. Null where they travel as they are.
+  std::shared_ptr<const std::string> EncodeContribution(uint32_t block, uint64_t clock,
+                                                        std::span<const float> values) const;
+
+  // ---- weights
+  // Says in the header of a request what the answer for a block at `target` may come in.
+  void Ask(const float* target, v1::ExchangeHeader& header) const;
+  // Writes an answer to `target`, the block's part of the vector: the values themselves, or changes
+  // that are added to what this client wrote there last. INVALID_ARGUMENT if it does not fit, and
+  // the block is void then.
+  absl::Status Take(const TransportReply& reply, std::span<float> target);
+  // What lies in the block is none of the versions that changes refer to.
+  void Forget(uint32_t block);
+
+  // ---- bytes
+  void CountSent(uint64_t bytes) { sent_.fetch_add(bytes, std::memory_order_relaxed); }
+  void CountReceived(uint64_t bytes) { received_.fetch_add(bytes, std::memory_order_relaxed); }
+  Traffic traffic() const {
+    return {sent_.load(std::memory_order_relaxed), received_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  // The version of a block that was last written, and where to.
+  struct Held {
+    const float* where = nullptr;
+    uint64_t version = 0;
+  };
+  bool TakesChanges(uint32_t block) const;
+  std::optional<uint64_t> HeldAt(uint32_t block, const float* where) const;
+
+  const std::shared_ptr<const CodecPlan> plan_;
+  const std::unique_ptr<Residuals> residuals_;
+  std::atomic<uint64_t> sent_{0};
+  std::atomic<uint64_t> received_{0};
+  mutable Mutex mutex_;
+  std::vector<Held> held_ GUARDED_BY(mutex_);
+};
+
+}  // namespace leeway
