@@ -251,10 +251,12 @@ void ServerNode::Await(ServerQueue* queue) {
   parameter_service_.Await(queue);
   ServeUnary<v1::ConfigureRequest, v1::ConfigureReply>(
       queue, this, &ServerNode::RequestConfigure,
-      [this](const v1::ConfigureRequest& request, auto done) {
-        const absl::Status status = Configure(request);
-        if (!status.ok()) spdlog::error("configuring: {}", std::string(status.message()));
-        done(Reply<v1::ConfigureReply>(status));
+      [this, queue](const v1::ConfigureRequest& request, auto done) {
+        queue->Later([this, request, done = std::move(done)] {
+          const absl::Status status = Configure(request);
+          if (!status.ok()) spdlog::error("configuring: {}", std::string(status.message()));
+          done(Reply<v1::ConfigureReply>(status));
+        });
       });
   ServeUnary<v1::SetLiveRequest, v1::SetLiveReply>(
       queue, this, &ServerNode::RequestSetLive,
@@ -263,7 +265,9 @@ void ServerNode::Await(ServerQueue* queue) {
       });
   ServeUnary<v1::SaveRequest, v1::SavedShard>(
       queue, this, &ServerNode::RequestSave,
-      [this](const v1::SaveRequest& request, auto done) { done(Save(request)); });
+      [this, queue](const v1::SaveRequest& request, auto done) {
+        queue->Later([this, request, done = std::move(done)] { done(Save(request)); });
+      });
   ServeUnary<v1::ShutdownRequest, v1::ShutdownReply>(
       queue, this, &ServerNode::RequestShutdown,
       [this](const v1::ShutdownRequest& request, auto done) {

@@ -92,6 +92,7 @@ absl::StatusOr<std::vector<std::string>> Shard::SlotNames(const v1::TrainingJob&
 Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<UpdateRule> rule,
              std::shared_ptr<const CodecPlan> codecs, CutListener* cuts)
     : sync_(options.job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC),
+      waits_for_own_only_(options.job.consistency().mode() == v1::CONSISTENCY_MODE_ASYNC),
       elastic_(options.job.exchange().has_elastic()),
       workers_(options.job.workers().count()),
       ends_by_sum_(options.length.total_clocks() > 0),

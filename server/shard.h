@@ -123,6 +123,8 @@ class Shard {
   void Load(uint32_t block, BlockValues values, BlockProgress progress);
   absl::StatusOr<std::vector<HeldBlock>> Hold(uint64_t clock) const;
 
+  // Whoever waits for a version waits for nobody's contribution but its own (async).
+  bool waits_for_own_only() const { return waits_for_own_only_; }
   const std::shared_ptr<SharedArena>& memory() const { return memory_; }
   BlockStore& store() { return store_; }
   const BlockStore& store() const { return store_; }
@@ -204,6 +206,7 @@ class Shard {
   Outbox Commit(Slot& slot, Running running);
 
   const bool sync_;
+  const bool waits_for_own_only_;
   const bool elastic_;
   const uint32_t workers_;
   const bool ends_by_sum_;

@@ -152,7 +152,7 @@ absl::StatusOr<std::shared_ptr<Shard>> StreamSession::FindShard(uint64_t job) {
 }
 
 absl::StatusOr<FloatPayload> StreamSession::PayloadOf(const v1::StreamRequest& request,
-                                                      FramePayload& frame) {
+                                                      FramePayload& frame, bool copies) {
   if (!request.has_shared()) {
     auto payload = frame.Take(request.payload_bytes());
     if (payload.has_value()) return *std::move(payload);
@@ -163,26 +163,28 @@ absl::StatusOr<FloatPayload> StreamSession::PayloadOf(const v1::StreamRequest& r
   }
   ASSIGN_OR_RETURN(const auto values,
                    worker_memory_->Floats(request.shared().offset(), request.shared().bytes()));
-  if (request.method() == v1::EXCHANGE_METHOD_PUSH) {
-    // It is answered before it is applied, and then the worker may write there.
-    auto copy = std::make_shared<FloatBuffer>(values.size());
-    std::copy(values.begin(), values.end(), copy->data());
-    const std::span<const float> span = copy->span();
-    return FloatPayload::Of(span, std::move(copy));
-  }
-  return FloatPayload::Of(values, worker_memory_);
+  if (!copies) return FloatPayload::Of(values, worker_memory_);
+  auto copy = std::make_shared_for_overwrite<float[]>(values.size());
+  std::copy(values.begin(), values.end(), copy.get());
+  const std::span<const float> span(copy.get(), values.size());
+  return FloatPayload::Of(span, std::move(copy));
 }
 
 absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& frame, Time now) {
+  const bool push = request.method() == v1::EXCHANGE_METHOD_PUSH;
   const bool pull = request.method() == v1::EXCHANGE_METHOD_PULL;
   const Asked asked{request.id(), pull || request.method() == v1::EXCHANGE_METHOD_PUSH_PULL};
-  auto payload = PayloadOf(request, frame);
+  const auto shard = FindShard(request.header().job());
+  // A push is answered when it is held, and then the worker may write into its memory. Where it
+  // need not wait for others, it is answered when it is applied instead, and stays where it is.
+  const bool applied_first =
+      push && request.has_shared() && shard.ok() && (*shard)->waits_for_own_only();
+  auto payload = PayloadOf(request, frame, push && !applied_first);
   if (absl::IsDataLoss(payload.status())) return payload.status();
   {
     MutexLock lock(mutex_);
     unanswered_.insert(request.id());
   }
-  const auto shard = FindShard(request.header().job());
   if (!payload.ok() || !shard.ok()) {
     Answer(asked, payload.ok() ? shard.status() : payload.status());
     return absl::OkStatus();
@@ -193,8 +195,8 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
   switch (request.method()) {
     case v1::EXCHANGE_METHOD_PUSH:
     case v1::EXCHANGE_METHOD_PUSH_PULL:
-      (*shard)->Contribute(request.header(), *std::move(payload), asked.wants_values, now,
-                           std::move(done));
+      (*shard)->Contribute(request.header(), *std::move(payload),
+                           asked.wants_values || applied_first, now, std::move(done));
       break;
     case v1::EXCHANGE_METHOD_PULL:
       (*shard)->Read(request.header(), request.latest(), now, std::move(done));

@@ -68,7 +68,9 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   void Release(const v1::RequestFrame& head);
   // Hands a request to the shard. Not OK: it is wrong in itself.
   absl::Status Ask(const v1::StreamRequest& request, FramePayload& frame, Time now);
-  absl::StatusOr<FloatPayload> PayloadOf(const v1::StreamRequest& request, FramePayload& frame);
+  // `copies`: what lies in the worker's memory may change before it is used.
+  absl::StatusOr<FloatPayload> PayloadOf(const v1::StreamRequest& request, FramePayload& frame,
+                                         bool copies);
   absl::StatusOr<std::shared_ptr<Shard>> FindShard(uint64_t job);
   // The answer has to wait: says so, if it was asked to.
   void Acknowledge(const v1::StreamRequest& request);

@@ -31,11 +31,17 @@ class Receiver final : public ServerEvent {
     queue->IfRunning([&] { new Receiver(host, service, queue); });
   }
 
+  // Files may take long.
   void Run(bool ok) override {
     if (step_ == Step::kEnded || (step_ == Step::kCalled && !ok)) {
       delete this;
-      return;
+    } else {
+      queue_->Later([this, ok] { Go(ok); });
     }
+  }
+
+ private:
+  void Go(bool ok) {
     absl::Status status;
     if (step_ == Step::kCalled) {
       Await(host_, service_, queue_);
@@ -49,7 +55,6 @@ class Receiver final : public ServerEvent {
     reader_.FinishWithError(ToGrpc(status), Tag());
   }
 
- private:
   absl::Status Take() {
     if (!file_) RETURN_IF_ERROR(Open());
     received_ += chunk_.data().size();
@@ -114,11 +119,17 @@ class Sender final : public ServerEvent {
     queue->IfRunning([&] { new Sender(host, service, queue); });
   }
 
+  // Files may take long.
   void Run(bool ok) override {
     if (step_ == Step::kEnded || (step_ == Step::kCalled && !ok)) {
       delete this;
-      return;
+    } else {
+      queue_->Later([this, ok] { Go(ok); });
     }
+  }
+
+ private:
+  void Go(bool ok) {
     if (!ok) return End(absl::CancelledError("the worker went away"));
     if (step_ == Step::kCalled) {
       Await(host_, service_, queue_);
@@ -132,7 +143,6 @@ class Sender final : public ServerEvent {
     Next();
   }
 
- private:
   absl::Status Open(CoordinatorHost& host, const v1::LoadWorkerStateRequest& request) {
     RETURN_IF_ERROR(host.Ask([&](CoordinatorCore& core, Time) -> absl::Status {
       RETURN_IF_ERROR(core.CheckJob(request.job()));

@@ -1,14 +1,22 @@
 #include "server/rpc/server_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "server/rpc/server_event.h"
 
 namespace leeway {
 
-ServerQueue::ServerQueue(grpc::ServerBuilder& builder) : queue_(builder.AddCompletionQueue()) {}
+ServerQueue::ServerQueue(grpc::ServerBuilder& builder)
+    : queue_(builder.AddCompletionQueue()), later_thread_([this] { RunLater(); }) {}
 
 ServerQueue::~ServerQueue() {
+  {
+    MutexLock lock(later_mutex_);
+    later_ends_ = true;
+    later_changed_.NotifyAll();
+  }
+  later_thread_.join();
   {
     MutexLock lock(mutex_);
     stopped_ = true;
@@ -20,9 +28,28 @@ ServerQueue::~ServerQueue() {
 }
 
 void ServerQueue::Start() {
-  const uint32_t threads =
-      std::clamp(std::thread::hardware_concurrency(), kThreadsMin, kThreadsMax);
+  const uint32_t threads = std::clamp(std::thread::hardware_concurrency() / 2, 1u, kThreadsMax);
   for (uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
+}
+
+void ServerQueue::Later(std::function<void()> work) {
+  MutexLock lock(later_mutex_);
+  later_.push_back(std::move(work));
+  later_changed_.NotifyAll();
+}
+
+void ServerQueue::RunLater() {
+  while (true) {
+    std::function<void()> work;
+    {
+      MutexLock lock(later_mutex_);
+      while (later_.empty() && !later_ends_) later_changed_.Wait(later_mutex_);
+      if (later_.empty()) return;
+      work = std::move(later_.front());
+      later_.pop_front();
+    }
+    work();
+  }
 }
 
 void ServerQueue::IfRunning(const std::function<void()>& begin) {
