@@ -97,7 +97,8 @@ struct Rig {
     client = *ParameterClient::Open(options, testing::Reach(model));
   }
 
-  std::unique_ptr<Exchange> Make() {
+  // Lives as long as the rig, and longer than its client: until then calls may use its vectors.
+  Exchange* Make() {
     auto made = MakeExchange({.job = job,
                               .schema = schema,
                               .length = length,
@@ -106,7 +107,8 @@ struct Rig {
                               .steps = steps,
                               .listener = notes});
     REQUIRE(made.ok());
-    return *std::move(made);
+    exchanges.push_back(*std::move(made));
+    return exchanges.back().get();
   }
 
   v1::TrainingJob job;
@@ -115,6 +117,7 @@ struct Rig {
   FakeSteps steps;
   Notes notes;
   std::shared_ptr<FakeModel> model;
+  std::vector<std::unique_ptr<Exchange>> exchanges;
   std::unique_ptr<ParameterClient> client;
 };
 
