@@ -16,8 +16,10 @@ constexpr size_t kFrameBytes = 256 << 10;
 constexpr int kFrameReplies = 512;
 // Requests of one stream that may wait for their answers; beyond, it is not read from.
 constexpr size_t kUnansweredMax = 4096;
-// A worker that does not read its replies, or does not say that it has, does not make the server
-// hold more than so many versions.
+// Frames of answers that wait for the worker to read; beyond, it is not read from: a worker that
+// asks and does not read does not make the server hold ever more versions.
+constexpr size_t kFramesMax = 256;
+// Versions that a worker may be reading in the server's memory; beyond, they travel in frames.
 constexpr size_t kHeldMax = 4096;
 // Answers so small leave together, a frame for each worker, when the frame that released them has
 // been taken: the last contribution to many small blocks releases all workers block after block.
@@ -79,13 +81,16 @@ void StreamSession::OnWritten(bool ok) {
     MutexLock lock(mutex_);
     writing_ = false;
     if (!ok) broken_ = true;
+    if (!taking_) ReadOn();
     EndWhenIdle();
   }
   Flush();
 }
 
 void StreamSession::ReadOn() {
-  if (reading_ || broken_ || unanswered_.size() > kUnansweredMax) return;
+  if (reading_ || broken_ || unanswered_.size() > kUnansweredMax || frames_.size() > kFramesMax) {
+    return;
+  }
   reading_ = true;
   stream_.Read(&received_, &read_);
 }

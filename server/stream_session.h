@@ -15,11 +15,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/queue_event.h"
 #include "common/shared_memory.h"
 #include "common/wire.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/parameter_service.h"
-#include "server/rpc/server_event.h"
 #include "server/rpc/server_queue.h"
 #include "server/shard.h"
 
@@ -33,17 +33,7 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   static void Await(ParameterService* service, ServerQueue* queue);
 
  private:
-  using Step = void (StreamSession::*)(bool ok);
-  // An operation of the stream.
-  class Event : public ServerEvent {
-   public:
-    Event(StreamSession* session, Step step) : session_(session), step_(step) {}
-    void Run(bool ok) override { (session_->*step_)(ok); }
-
-   private:
-    StreamSession* const session_;
-    const Step step_;
-  };
+  using Event = MemberEvent<StreamSession>;
   // Replies on their way into one message.
   struct Frame {
     v1::ReplyFrame head;

@@ -10,7 +10,7 @@
 #include "common/grpc_status.h"
 #include "common/status.h"
 #include "server/coordinator/coordinator_host.h"
-#include "server/rpc/server_event.h"
+#include "common/queue_event.h"
 #include "server/rpc/server_queue.h"
 
 namespace leeway {
@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kChunkBytes = 1 << 20;
 
 // One operation is under way at a time: being called, a read, or the end.
-class Receiver final : public ServerEvent {
+class Receiver final : public QueueEvent {
  public:
   Receiver(CoordinatorHost& host, v1::Coordinator::AsyncService& service, ServerQueue* queue)
       : host_(host), service_(service), queue_(queue), reader_(&context_) {
@@ -88,7 +88,7 @@ class Receiver final : public ServerEvent {
   }
 
   enum class Step { kCalled, kReading, kEnded };
-  void* Tag() { return static_cast<ServerEvent*>(this); }
+  void* Tag() { return static_cast<QueueEvent*>(this); }
 
   CoordinatorHost& host_;
   v1::Coordinator::AsyncService& service_;
@@ -107,7 +107,7 @@ class Receiver final : public ServerEvent {
 };
 
 // One operation is under way at a time: being called, a write, or the end.
-class Sender final : public ServerEvent {
+class Sender final : public QueueEvent {
  public:
   Sender(CoordinatorHost& host, v1::Coordinator::AsyncService& service, ServerQueue* queue)
       : host_(host), service_(service), queue_(queue), writer_(&context_) {
@@ -171,7 +171,7 @@ class Sender final : public ServerEvent {
   }
 
   enum class Step { kCalled, kWriting, kEnded };
-  void* Tag() { return static_cast<ServerEvent*>(this); }
+  void* Tag() { return static_cast<QueueEvent*>(this); }
 
   CoordinatorHost& host_;
   v1::Coordinator::AsyncService& service_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/rpc/server_event.h"
+#include "common/queue_event.h"
 
 namespace leeway {
 
@@ -60,7 +60,7 @@ void ServerQueue::IfRunning(const std::function<void()>& begin) {
 void ServerQueue::Loop() {
   void* tag = nullptr;
   bool ok = false;
-  while (queue_->Next(&tag, &ok)) static_cast<ServerEvent*>(tag)->Run(ok);
+  while (queue_->Next(&tag, &ok)) static_cast<QueueEvent*>(tag)->Run(ok);
 }
 
 }  // namespace leeway

@@ -12,13 +12,13 @@
 
 #include "absl/status/statusor.h"
 #include "common/grpc_status.h"
-#include "server/rpc/server_event.h"
+#include "common/queue_event.h"
 #include "server/rpc/server_queue.h"
 
 namespace leeway {
 
 template <typename Request, typename Reply>
-class UnaryCall : public ServerEvent {
+class UnaryCall : public QueueEvent {
  public:
   // Called once.
   using Done = std::function<void(absl::StatusOr<Reply>)>;
@@ -37,7 +37,7 @@ class UnaryCall : public ServerEvent {
     queue->IfRunning([&] {
       auto* call = new UnaryCall(queue, std::move(method));
       call->method_->await(&call->context_, &call->request_, &call->writer_, queue->get(),
-                           queue->get(), static_cast<ServerEvent*>(call));
+                           queue->get(), static_cast<QueueEvent*>(call));
     });
   }
 
@@ -51,9 +51,9 @@ class UnaryCall : public ServerEvent {
     Serve(queue_, method_);
     method_->handle(request_, [this](absl::StatusOr<Reply> reply) {
       if (reply.ok()) {
-        writer_.Finish(*reply, grpc::Status::OK, static_cast<ServerEvent*>(this));
+        writer_.Finish(*reply, grpc::Status::OK, static_cast<QueueEvent*>(this));
       } else {
-        writer_.FinishWithError(ToGrpc(reply.status()), static_cast<ServerEvent*>(this));
+        writer_.FinishWithError(ToGrpc(reply.status()), static_cast<QueueEvent*>(this));
       }
     });
   }

@@ -125,5 +125,91 @@ TEST_CASE("an empty message is an empty push, as in protobuf") {
   CHECK(payload->size() == 0);
 }
 
+// A frame of three requests: a short payload, none, and one long enough to be referred to.
+struct SentFrame {
+  SentFrame() : large(20'000, 2.5f) {
+    for (uint64_t id : {1, 2, 3}) head.add_requests()->set_id(id);
+    head.mutable_requests(0)->set_payload_bytes(kValues.size() * sizeof(float));
+    head.mutable_requests(2)->set_payload_bytes(large.size() * sizeof(float));
+    head.add_released(9);
+    FrameWriter writer;
+    writer.Append(BytesOf(kValues), nullptr);
+    writer.Append({}, nullptr);
+    writer.Append(BytesOf(large), nullptr);
+    CHECK(writer.bytes() == (kValues.size() + large.size()) * sizeof(float));
+    bytes = Bytes(writer.Finish(head));
+    CHECK(writer.bytes() == 0);
+  }
+  static std::span<const uint8_t> BytesOf(const std::vector<float>& values) {
+    return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)};
+  }
+  v1::RequestFrame head;
+  std::vector<float> large;
+  std::string bytes;
+};
+
+TEST_CASE(
+    "a frame reads as protobuf's own message, and deals out its payloads however it was cut") {
+  const SentFrame sent;
+  v1::RequestFrame whole;
+  REQUIRE(whole.ParseFromString(sent.bytes));
+  CHECK(whole.payload().size() == (kValues.size() + sent.large.size()) * sizeof(float));
+  whole.clear_payload();
+  CHECK(whole.SerializeAsString() == sent.head.SerializeAsString());
+  for (size_t size : {size_t{1}, size_t{7}, size_t{4096}, sent.bytes.size()}) {
+    v1::RequestFrame head;
+    auto payload = DecodeRequestFrame(Split(sent.bytes, size), head);
+    REQUIRE(payload.ok());
+    CHECK(head.SerializeAsString() == sent.head.SerializeAsString());
+    for (const std::vector<float>& wanted : {kValues, {}, sent.large}) {
+      const auto part = payload->Take(wanted.size() * sizeof(float));
+      REQUIRE(part.has_value());
+      std::vector<float> values(part->size());
+      part->CopyTo(values);
+      CHECK(values == wanted);
+    }
+    CHECK(payload->left() == 0);
+    CHECK_FALSE(payload->Take(1).has_value());
+  }
+}
+
+TEST_CASE("a frame refers to what is long, keeps its owner, and copies what is short") {
+  auto owner = std::make_shared<std::vector<float>>(20'000);
+  std::weak_ptr<std::vector<float>> watch = owner;
+  auto brief = std::make_shared<std::vector<float>>(4);
+  std::weak_ptr<std::vector<float>> copied = brief;
+  FrameWriter writer;
+  writer.Append(SentFrame::BytesOf(*brief), brief);
+  writer.Append(SentFrame::BytesOf(*owner), owner);
+  owner.reset();
+  brief.reset();
+  CHECK(copied.expired());
+  grpc::ByteBuffer frame = writer.Finish(v1::RequestFrame());
+  CHECK_FALSE(watch.expired());
+  frame.Clear();
+  CHECK(watch.expired());
+}
+
+TEST_CASE("truncated, mutated and bloated frames are errors or other frames, never a crash") {
+  const std::string bytes = SentFrame().bytes.substr(0, 200);
+  v1::RequestFrame head;
+  for (size_t length = 0; length <= bytes.size(); ++length) {
+    const auto payload = DecodeRequestFrame(Split(bytes.substr(0, length), 9), head);
+    if (!payload.ok()) CHECK(absl::IsInvalidArgument(payload.status()));
+  }
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string mutated = bytes;
+      mutated[at] = static_cast<char>(mutated[at] ^ (1 << bit));
+      const auto payload = DecodeRequestFrame(Split(mutated, 11), head);
+      if (!payload.ok()) CHECK(absl::IsInvalidArgument(payload.status()));
+    }
+  }
+  // More than the small fields of any frame need.
+  v1::RequestFrame bloated;
+  for (int i = 0; i < 600'000; ++i) bloated.add_released(1 << 20);
+  CHECK_FALSE(DecodeRequestFrame(Split(bloated.SerializeAsString(), 1 << 16), head).ok());
+}
+
 }  // namespace
 }  // namespace leeway

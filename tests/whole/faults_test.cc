@@ -52,6 +52,21 @@ TEST_CASE("sync: the elastic centre too, and the delta exchange") {
   }
 }
 
+TEST_CASE("sync: whatever carries the blocks and however they are cut, the same bits") {
+  const std::string shared = Train(DigitsJob({"stop.clocks=20"})).sha256;
+  for (const std::vector<std::string>& carried : std::vector<std::vector<std::string>>{
+           {"transport={type: shm, channels: 1}"},
+           {"transport={type: unix, channels: 3}"},
+           {"transport={type: tcp, channels: 1}"},
+           {"transport={type: tcp, channels: 4}", "servers={count: 3, block_bytes: 300}"},
+           {"transport.type=shm", "servers={count: 1, block_bytes: 4096}"}}) {
+    INFO(carried[0]);
+    std::vector<std::string> sets = carried;
+    sets.push_back("stop.clocks=20");
+    CHECK(Train(DigitsJob(sets)).sha256 == shared);
+  }
+}
+
 TEST_CASE("sync: with compression both ways, too") {
   const Faults faults{.duplicate = true, .drop_reply_every = 10, .drop_request_every = 7};
   for (const char* compression :

@@ -19,7 +19,7 @@
 #include "common/shared_memory.h"
 #include "common/wire.h"
 #include "leeway/v1/parameter_server.pb.h"
-#include "worker/client/queue_event.h"
+#include "common/queue_event.h"
 #include "worker/client/transport.h"
 
 namespace leeway {

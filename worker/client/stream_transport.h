@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "common/mutex.h"
 #include "common/shared_memory.h"
-#include "worker/client/queue_event.h"
+#include "common/queue_event.h"
 #include "worker/client/stream_lane.h"
 #include "worker/client/transport.h"
 

@@ -1,7 +1,5 @@
-// What a completion queue gives back.
+// What a completion queue of gRPC's gives back, in servers and workers.
 #pragma once
-
-#include <utility>
 
 namespace leeway {
 
@@ -9,7 +7,7 @@ namespace leeway {
 class QueueEvent {
  public:
   virtual ~QueueEvent() = default;
-  // On the queue's thread. `ok` as gRPC says it.
+  // On a thread that takes from the queue. `ok` as gRPC says it.
   virtual void Run(bool ok) = 0;
 };
 
