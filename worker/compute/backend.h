@@ -1,9 +1,9 @@
 // The arithmetic of training, as an interface: what a layer calls and a device implements.
 //
-// Every `float*` that a kernel takes is device memory, row-major and packed. Outputs are written
-// whole, not added to, unless said otherwise, and do not overlap inputs unless said otherwise.
-// Gradients are written dx for "the loss's derivative by x". Sizes are trusted: Model::Build has
-// checked them.
+// Every `float*` that a kernel takes is device memory, row-major and packed (but for the strides of
+// a product). Outputs are written whole, not added to, unless said otherwise, and do not overlap
+// inputs unless said otherwise. Gradients are written dx for "the loss's derivative by x". Sizes
+// are trusted: Model::Build has checked them.
 //
 // Promise of every backend: the results are a function of the inputs' values alone. They depend
 // neither on where the buffers lie nor on timing, so a step that is computed again gives the same
@@ -32,10 +32,15 @@ using DeviceMemory = std::unique_ptr<float[], DeviceFree>;
 // Whether a matrix operand enters a product as it lies in memory or transposed.
 enum class Op { kAsIs, kTransposed };
 
+// A product of [m x k] by [k x n], and how far apart the stored rows of its matrices begin, in
+// floats: for parts of larger matrices. 0: packed.
 struct GemmShape {
   size_t m = 0;
   size_t n = 0;
   size_t k = 0;
+  size_t a_stride = 0;
+  size_t b_stride = 0;
+  size_t c_stride = 0;
 };
 
 // Sums over the examples of a batch.
@@ -84,6 +89,8 @@ class Backend {
   virtual void Multiply(size_t count, const float* x, const float* y, float* z) = 0;
   // Every row of y [rows x columns] = row.
   virtual void FillRows(size_t rows, size_t columns, const float* row, float* y) = 0;
+  // y [rows x columns] += row, in every row.
+  virtual void AddRows(size_t rows, size_t columns, const float* row, float* y) = 0;
   // sum [columns] = the sum of the rows of x.
   virtual void SumRows(size_t rows, size_t columns, const float* x, float* sum) = 0;
 

@@ -5,12 +5,13 @@
 //
 // The exchange hides behind the compute, from the backward pass of one clock to the forward pass of
 // the next:
-//   1. The last batch's backward pass ends a layer (OnFinal). The blocks that no layer below has a
-//      part in are complete: they are checked and sent, while the layers below compute.
+//   1. The last batch's backward pass ends a layer, or a panel of a large one (OnFinal). The blocks
+//      of which all elements are final are checked and sent, while the rest computes.
 //   2. Run returns when all have been sent. Their answers come in while the next batch is loaded.
-//   3. Its forward pass waits, layer by layer, for the blocks of the layer (BeforeForward).
+//   3. Its forward pass waits, layer by layer and panel by panel, for the blocks of each
+//      (BeforeForward).
 //   4. When it is over, so is the exchange (AfterForward), and only then does the next one begin.
-// An answer overwrites a block's weights while the layers below are still in backward: nobody reads
+// An answer overwrites a block's weights while other panels are still in backward: nobody reads
 // them any more. And the next contribution overwrites a block's elements no earlier than the
 // layer's next forward pass, when the block has been answered. So nothing is copied, and what is
 // computed does not depend on when answers come.

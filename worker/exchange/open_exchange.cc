@@ -73,7 +73,7 @@ absl::Status OpenExchange::WaitForAll() {
 }
 
 void OpenExchange::Poll() {
-  // The first to leave are the last to be needed, and so the last to come.
+  // In the order of departure: whatever the order of the answers, all are taken once all have come.
   while (!parts_.empty()) {
     const auto result = client_.Wait(parts_.front().ticket, Time{});
     // Not yet; or an error, which whoever waits for it will get.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "common/status.h"
@@ -7,13 +8,28 @@
 namespace leeway {
 namespace {
 
-// y = x W + b, W [inputs x units].
+// A large layer is cut into panels of about so many bytes of whole rows of W. Over a slow link the
+// first panel's gradient and the last panel's forward are not hidden: they should be short. But
+// each panel's products pack dy anew, which shows below some hundred rows.
+constexpr size_t kPanelBytes = 2 << 20;
+constexpr size_t kPanelRowsMin = 128;
+
+// Of each panel but the last, which may have less.
+size_t PanelRows(size_t inputs, size_t units) {
+  const size_t wanted = std::max(kPanelRowsMin, kPanelBytes / (units * sizeof(float)));
+  const size_t panels = std::max<size_t>(1, inputs / wanted);
+  return (inputs + panels - 1) / panels;
+}
+
+// y = x W + b, W [inputs x units]. A panel is some rows of W, the last one with b: y is the sum of
+// the panels' products, and each gives its own columns of dx.
 class DenseLayer final : public Layer {
  public:
   DenseLayer(const v1::Dense& config, const ImageShape& input)
       : Layer(input, {1, 1, config.units()}),
         inputs_(input.elements()),
         units_(config.units()),
+        panel_rows_(PanelRows(inputs_, units_)),
         bias_(config.bias()),
         initializer_(config.initializer()) {}
 
@@ -27,29 +43,59 @@ class DenseLayer final : public Layer {
     return plans;
   }
 
+  std::vector<uint64_t> panel_cuts() const override {
+    std::vector<uint64_t> cuts;
+    for (size_t row = panel_rows_; row < inputs_; row += panel_rows_) cuts.push_back(row * units_);
+    return cuts;
+  }
+
   double flops() const override {
     return 2.0 * static_cast<double>(inputs_) * static_cast<double>(units_);
   }
 
   void Forward(const Pass& pass, const float* x, float* y) const override {
-    if (bias_) pass.backend.FillRows(pass.batch, units_, pass.weights[1], y);
-    pass.backend.Gemm({pass.batch, units_, inputs_}, Op::kAsIs, x, Op::kAsIs, pass.weights[0],
-                      bias_, y);
+    const Panel panel = PanelOf(pass);
+    const bool whole = panel.rows == inputs_;
+    if (bias_ && whole) pass.backend.FillRows(pass.batch, units_, pass.weights[1], y);
+    pass.backend.Gemm({.m = pass.batch, .n = units_, .k = panel.rows, .a_stride = inputs_},
+                      Op::kAsIs, x + panel.row, Op::kAsIs, pass.weights[0] + panel.row * units_,
+                      whole ? bias_ : panel.row > 0, y);
+    // The bias is the layer's last part to arrive.
+    if (bias_ && !whole && panel.last) {
+      pass.backend.AddRows(pass.batch, units_, pass.weights[1], y);
+    }
   }
 
   void Backward(const Pass& pass, const float* x, const float* y, float* dy,
                 float* dx) const override {
-    pass.backend.Gemm({inputs_, units_, pass.batch}, Op::kTransposed, x, Op::kAsIs, dy, false,
-                      pass.contributions[0]);
-    if (bias_) pass.backend.SumRows(pass.batch, units_, dy, pass.contributions[1]);
+    const Panel panel = PanelOf(pass);
+    const size_t first = panel.row * units_;
+    pass.backend.Gemm({.m = panel.rows, .n = units_, .k = pass.batch, .a_stride = inputs_},
+                      Op::kTransposed, x + panel.row, Op::kAsIs, dy, false,
+                      pass.contributions[0] + first);
+    if (bias_ && panel.last) pass.backend.SumRows(pass.batch, units_, dy, pass.contributions[1]);
     if (dx == nullptr) return;
-    pass.backend.Gemm({pass.batch, inputs_, units_}, Op::kAsIs, dy, Op::kTransposed,
-                      pass.weights[0], false, dx);
+    pass.backend.Gemm({.m = pass.batch, .n = panel.rows, .k = units_, .c_stride = inputs_},
+                      Op::kAsIs, dy, Op::kTransposed, pass.weights[0] + first, false,
+                      dx + panel.row);
   }
 
  private:
+  // Rows [row, row + rows) of W.
+  struct Panel {
+    size_t row = 0;
+    size_t rows = 0;
+    bool last = false;
+  };
+  Panel PanelOf(const Pass& pass) const {
+    const size_t row = pass.panel * panel_rows_;
+    const size_t rows = std::min(panel_rows_, inputs_ - row);
+    return {row, rows, row + rows == inputs_};
+  }
+
   const size_t inputs_;
   const size_t units_;
+  const size_t panel_rows_;
   const bool bias_;
   const v1::Initializer initializer_;
 };

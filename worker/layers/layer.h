@@ -51,6 +51,8 @@ struct Pass {
   Draw draw;
   // The layer's place in the model.
   uint32_t layer = 0;
+  // Of Layer::panel_cuts().
+  size_t panel = 0;
   // In the order of Layer::tensors(). Contributions only when training: written whole, by Backward
   // for trained tensors and by Forward for averaged ones, whose weights Backward does not read:
   // they may be on their way to the servers by then, and the answer on its way back.
@@ -84,6 +86,11 @@ class Layer {
   const ImageShape& output() const { return output_; }
 
   virtual std::vector<TensorPlan> tensors() const { return {}; }
+  // Where the trained tensors, laid end to end, are cut into panels: ascending element numbers. The
+  // weights of one panel may still be on their way, and its gradient be sent, while another is
+  // computed. The cuts order additions, so they may depend on the layer's shape only. A layer with
+  // cuts has no averaged tensors.
+  virtual std::vector<uint64_t> panel_cuts() const { return {}; }
   virtual Placement placement() const { return Placement::kOwn; }
   // Backward reads y: no later layer may write in its place.
   virtual bool reads_output() const { return false; }
@@ -92,6 +99,8 @@ class Layer {
   // Floating-point operations of one example's forward matrix products.
   virtual double flops() const { return 0; }
 
+  // Both are called once a panel, in ascending order, and complete when all have been. Neither
+  // reads weights of another panel than the one it is called for, nor writes their contributions.
   // x [batch x input] -> y [batch x output].
   virtual void Forward(const Pass& pass, const float* x, float* y) const = 0;
   // dy -> dx; dx is null where nobody wants it. dy may be overwritten.

@@ -48,6 +48,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Build(const v1::Model& config,
   RETURN_IF_ERROR(
       Annotate(model->loss_->CheckOutput(model->layers_.back()->output(), classes), "model.loss"));
   RETURN_IF_ERROR(model->PlaceTensors());
+  model->PlacePanels();
   model->CountFlops();
   return model;
 }
@@ -77,7 +78,6 @@ absl::Status Model::AddLayers(const v1::Model& config, ImageShape shape) {
 
 absl::Status Model::PlaceTensors() {
   tensors_.resize(layers_.size());
-  ranges_.resize(layers_.size());
   first_trained_ = layers_.size();
   uint64_t offset = 0;
   for (const bool trained : {true, false}) {
@@ -89,9 +89,7 @@ absl::Status Model::PlaceTensors() {
         if (tensor.plan.trained != trained) continue;
         if (trained) first_trained_ = std::min(first_trained_, i);
         tensor.offset = offset;
-        const ElementRange range{offset, tensor.plan.elements()};
-        ranges_[i].all.push_back(range);
-        (trained ? ranges_[i].trained : averaged_).push_back(range);
+        if (!trained) averaged_.push_back({offset, tensor.plan.elements()});
         v1::TensorSpec* spec = schema_.add_tensors();
         spec->set_name(absl::StrCat(names_[i], "/", tensor.plan.name));
         for (const uint64_t side : tensor.plan.shape) spec->add_shape(side);
@@ -109,6 +107,31 @@ absl::Status Model::PlaceTensors() {
   schema_.set_total(offset);
   if (schema_.trained() > 0) return absl::OkStatus();
   return absl::InvalidArgumentError("model.layers: none has weights to train: add dense or conv2d");
+}
+
+void Model::PlacePanels() {
+  panels_.resize(layers_.size());
+  uint64_t offset = 0;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    uint64_t trained = 0;
+    for (const Placed& tensor : tensors_[i]) {
+      if (tensor.plan.trained) trained += tensor.plan.elements();
+    }
+    std::vector<uint64_t> ends = layers_[i]->panel_cuts();
+    ends.push_back(trained);
+    uint64_t begin = 0;
+    for (const uint64_t end : ends) {
+      Panel& panel = panels_[i].emplace_back();
+      panel.trained = {offset + begin, end - begin};
+      if (panel.trained.count > 0) panel.all.push_back(panel.trained);
+      begin = end;
+    }
+    for (const Placed& tensor : tensors_[i]) {
+      if (tensor.plan.trained) continue;
+      panels_[i].front().all.push_back({tensor.offset, tensor.plan.elements()});
+    }
+    offset += trained;
+  }
 }
 
 void Model::CountFlops() {

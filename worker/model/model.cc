@@ -83,12 +83,13 @@ Model::Examples Model::ToDevice(const Batch& batch, size_t begin, size_t end) {
   return {end - begin, workspace_->features(), workspace_->labels()};
 }
 
-Pass Model::PassOf(size_t layer, size_t batch, bool training, const Draw& draw) {
+Pass Model::PassOf(size_t layer, size_t panel, size_t batch, bool training, const Draw& draw) {
   return {.backend = backend_,
           .batch = batch,
           .training = training,
           .draw = draw,
           .layer = static_cast<uint32_t>(layer),
+          .panel = panel,
           .weights = weights_[layer],
           .contributions =
               training ? std::span<float* const>(contributions_[layer]) : std::span<float* const>(),
@@ -104,10 +105,13 @@ const float* Model::InputOf(size_t layer, const Examples& examples) const {
 absl::StatusOr<const float*> Model::Forward(const Examples& examples, bool training,
                                             const Draw& draw, TrainObserver& observer) {
   for (size_t i = 0; i < layers_.size(); ++i) {
-    if (!ranges_[i].all.empty()) RETURN_IF_ERROR(observer.BeforeForward(ranges_[i].all));
     if (layers_[i]->placement() == Placement::kView) continue;
-    layers_[i]->Forward(PassOf(i, examples.count, training, draw), InputOf(i, examples),
-                        workspace_->layer(i).output);
+    for (size_t p = 0; p < panels_[i].size(); ++p) {
+      const Panel& panel = panels_[i][p];
+      if (!panel.all.empty()) RETURN_IF_ERROR(observer.BeforeForward(panel.all));
+      layers_[i]->Forward(PassOf(i, p, examples.count, training, draw), InputOf(i, examples),
+                          workspace_->layer(i).output);
+    }
   }
   return InputOf(layers_.size(), examples);
 }
@@ -120,9 +124,12 @@ absl::Status Model::Backward(const Examples& examples, const Draw& draw, TrainOb
     float* dy = workspace_->gradient(current);
     if (!buffers.shares_input) current = 1 - current;
     float* dx = i == first_trained_ ? nullptr : workspace_->gradient(current);
-    layers_[i]->Backward(PassOf(i, examples.count, true, draw), InputOf(i, examples),
-                         buffers.output, dy, dx);
-    if (!ranges_[i].trained.empty()) RETURN_IF_ERROR(observer.OnFinal(ranges_[i].trained));
+    for (size_t p = 0; p < panels_[i].size(); ++p) {
+      layers_[i]->Backward(PassOf(i, p, examples.count, true, draw), InputOf(i, examples),
+                           buffers.output, dy, dx);
+      const ElementRange& trained = panels_[i][p].trained;
+      if (trained.count > 0) RETURN_IF_ERROR(observer.OnFinal({&trained, 1}));
+    }
   }
   return absl::OkStatus();
 }

@@ -61,8 +61,9 @@ class Model {
   // zeros. A loss or gradient that is not finite is returned as it is. INVALID_ARGUMENT for labels
   // or sizes that do not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as it was.
   //
-  // The observer is told layer by layer where the device works in the host's memory, else of all
-  // elements at once; it changes no bit of what is computed. Its error is returned as it is.
+  // The observer is told layer by layer, of large layers panel by panel (layer.h), where the device
+  // works in the host's memory, else of all elements at once; it changes no bit of what is
+  // computed. Its error is returned as it is.
   absl::StatusOr<double> Train(const Batch& batch, std::span<const float> weights, const Draw& draw,
                                std::span<float> contribution, TrainObserver* observer = nullptr);
 
@@ -75,10 +76,11 @@ class Model {
     TensorPlan plan;
     size_t offset = 0;
   };
-  // Where a layer's tensors lie.
-  struct LayerRanges {
+  // Where a panel of a layer's tensors lies.
+  struct Panel {
+    // With the layer's averaged tensors; none where it has no tensors.
     std::vector<ElementRange> all;
-    std::vector<ElementRange> trained;
+    ElementRange trained;
   };
   // Examples on the device.
   struct Examples {
@@ -91,6 +93,7 @@ class Model {
 
   absl::Status AddLayers(const v1::Model& config, ImageShape shape);
   absl::Status PlaceTensors();
+  void PlacePanels();
   void CountFlops();
 
   absl::Status Check(const Batch& batch, size_t weights) const;
@@ -99,7 +102,7 @@ class Model {
   void SetWeights(std::span<const float> weights);
   void SetContribution(float* contribution);
   Examples ToDevice(const Batch& batch, size_t begin, size_t end);
-  Pass PassOf(size_t layer, size_t batch, bool training, const Draw& draw);
+  Pass PassOf(size_t layer, size_t panel, size_t batch, bool training, const Draw& draw);
   const float* InputOf(size_t layer, const Examples& examples) const;
   // The scores.
   absl::StatusOr<const float*> Forward(const Examples& examples, bool training, const Draw& draw,
@@ -120,7 +123,8 @@ class Model {
   std::vector<std::string> names_;
   // By layer.
   std::vector<std::vector<Placed>> tensors_;
-  std::vector<LayerRanges> ranges_;
+  // At least one a layer.
+  std::vector<std::vector<Panel>> panels_;
   // Of all layers' averaged tensors.
   std::vector<ElementRange> averaged_;
   size_t first_trained_ = 0;

@@ -12,7 +12,8 @@
 namespace leeway {
 
 // Called on the thread that trains, in this order: BeforeForward for each layer that has tensors,
-// in the order of the layers; AfterForward; OnFinal in any number. Ranges are of the flat vector.
+// in the order of the layers, a large one's panels one after the other; AfterForward; OnFinal in
+// any number. Ranges are of the flat vector.
 // An error ends the batch with that error. What is not overridden does nothing.
 class TrainObserver {
  public:

@@ -134,6 +134,22 @@ TEST_CASE("A worker that a newer life has replaced is told so, once") {
   CHECK(coordinator.calls("Heartbeat") == 1);
 }
 
+TEST_CASE("Who has finished asks until the job is sealed; who has failed goes at once") {
+  FakeCoordinator coordinator;
+  coordinator.unsealed_leaves = 3;
+  auto session = Join(coordinator);
+  SECTION("finished") {
+    REQUIRE(session->Leave(v1::LEAVE_FINISHED, 12, "").ok());
+    REQUIRE(coordinator.leaves().size() == 4);
+    CHECK(coordinator.leaves()[3].waits());
+  }
+  SECTION("failed") {
+    REQUIRE(session->Leave(v1::LEAVE_FAILED, 12, "diverged").ok());
+    REQUIRE(coordinator.leaves().size() == 1);
+    CHECK_FALSE(coordinator.leaves()[0].waits());
+  }
+}
+
 TEST_CASE("Leaving hands in the last metrics first") {
   FakeCoordinator coordinator;
   auto session = Join(coordinator);

@@ -110,11 +110,14 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     stops_.push_back(*request);
     return grpc::Status::OK;
   }
+  // How many are told that the job may still go back.
+  size_t unsealed_leaves = 0;
   grpc::Status Leave(grpc::ServerContext*, const v1::LeaveRequest* request,
-                     v1::LeaveReply*) override {
+                     v1::LeaveReply* reply) override {
     if (auto status = Enter("Leave"); !status.ok()) return status;
     MutexLock lock(mutex_);
     leaves_.push_back(*request);
+    reply->set_sealed(leaves_.size() > unsealed_leaves);
     return grpc::Status::OK;
   }
   grpc::Status SaveWorkerState(grpc::ServerContext*,

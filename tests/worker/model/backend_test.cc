@@ -35,6 +35,43 @@ TEST_CASE("a matrix product is that of double precision, in any shape and transp
   CHECK(RelativeError(c, expected) < kTolerance);
 }
 
+TEST_CASE("a product of parts of larger matrices leaves the rest of them alone") {
+  auto backend = TestBackend(GENERATE(1u, 3u));
+  const GemmShape packed = GENERATE(GemmShape{2, 3, 4}, GemmShape{1, 40, 33}, GemmShape{40, 1, 33},
+                                    GemmShape{65, 47, 129}, GemmShape{11, 300, 257});
+  const Op op_a = GENERATE(Op::kAsIs, Op::kTransposed);
+  const Op op_b = GENERATE(Op::kAsIs, Op::kTransposed);
+  const bool accumulate = GENERATE(false, true);
+  CAPTURE(packed.m, packed.n, packed.k, accumulate);
+  // With `gap` floats between the rows.
+  const auto spread = [](const Floats& values, size_t columns, size_t gap) {
+    Floats wide;
+    for (size_t i = 0; i < values.size(); ++i) {
+      wide.push_back(values[i]);
+      if ((i + 1) % columns == 0) wide.insert(wide.end(), gap, 7.0f);
+    }
+    return wide;
+  };
+  const size_t a_columns = op_a == Op::kAsIs ? packed.k : packed.m;
+  const size_t b_columns = op_b == Op::kAsIs ? packed.n : packed.k;
+  const Floats a = RandomValues(packed.m * packed.k, 1);
+  const Floats b = RandomValues(packed.k * packed.n, 2);
+  const Floats start = RandomValues(packed.m * packed.n, 3);
+  Floats c = spread(start, packed.n, 5);
+  GemmShape shape = packed;
+  shape.a_stride = a_columns + 3;
+  shape.b_stride = b_columns + 4;
+  shape.c_stride = packed.n + 5;
+  backend->Gemm(shape, op_a, spread(a, a_columns, 3).data(), op_b, spread(b, b_columns, 4).data(),
+                accumulate, c.data());
+  const Doubles expected = ReferenceGemm(packed, op_a, a, op_b, b, accumulate ? &start : nullptr);
+  const Floats wide = spread(Floats(expected.begin(), expected.end()), packed.n, 5);
+  CHECK(RelativeError(c, Doubles(wide.begin(), wide.end())) < kTolerance);
+  for (size_t i = 0; i < c.size(); ++i) {
+    if (i % shape.c_stride >= packed.n) REQUIRE(c[i] == 7.0f);
+  }
+}
+
 TEST_CASE("convolution forward and backward are those of double precision") {
   auto backend = TestBackend(GENERATE(1u, 3u));
   const Conv2dShape shape = GENERATE(
@@ -176,6 +213,16 @@ TEST_CASE("NaN stays NaN through activations and pooling") {
   CHECK(std::isnan(y[5]));
   backend->MaxPoolForward({{8, 8, 1}, 2, 2}, 1, x.data(), winners.data(), y.data());
   CHECK(std::isnan(y[2]));
+}
+
+TEST_CASE("a row is added to each row of a matrix") {
+  auto backend = TestBackend();
+  const size_t columns = GENERATE(1, 32, 77);
+  const Floats row = RandomValues(columns, 1);
+  const Floats start = RandomValues(3 * columns, 2);
+  Floats y = start;
+  backend->AddRows(3, columns, row.data(), y.data());
+  for (size_t i = 0; i < y.size(); ++i) REQUIRE(y[i] == start[i] + row[i % columns]);
 }
 
 TEST_CASE("row sums of many rows keep their precision") {

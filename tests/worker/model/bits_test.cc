@@ -101,6 +101,7 @@ TEST_CASE("elementwise kernels, sums and normalisation give the same bits anywhe
         backend.TanhForward(count, at.In(x), at.Out(count));
         backend.TanhBackward(count, at.In(x), at.In(dy), at.Out(count));
         backend.SumRows(rows, columns, at.In(x), at.Out(columns));
+        backend.AddRows(rows, columns, at.In(ones), at.Out(count));
         backend.DropoutForward(count, 0.5f, {1, 2}, at.In(x), at.Out(count), at.Out(count));
         const BatchNormOptions options{rows, columns, 0.1f, 1e-5f};
         const BatchNormWeights weights{at.In(ones), at.In(ones), at.In(ones), at.In(ones)};

@@ -27,6 +27,7 @@ class EigenBackend final : public Backend {
   void Copy(size_t count, const float* x, float* y) override;
   void Multiply(size_t count, const float* x, const float* y, float* z) override;
   void FillRows(size_t rows, size_t columns, const float* row, float* y) override;
+  void AddRows(size_t rows, size_t columns, const float* row, float* y) override;
   void SumRows(size_t rows, size_t columns, const float* x, float* sum) override;
 
   void Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,

@@ -28,6 +28,14 @@ void EigenBackend::FillRows(size_t rows, size_t columns, const float* row, float
   for (size_t i = 0; i < rows; ++i) std::copy_n(row, columns, y + i * columns);
 }
 
+void EigenBackend::AddRows(size_t rows, size_t columns, const float* row, float* y) {
+  for (size_t i = 0; i < rows; ++i) {
+    float* target = y + i * columns;
+    MapElements(
+        0, columns, target, [](float x, float y) { return x + y; }, row, target);
+  }
+}
+
 void EigenBackend::SumRows(size_t rows, size_t columns, const float* x, float* sum) {
   const size_t grain = std::max<size_t>(32, kGrain / std::max<size_t>(1, rows));
   pool_.For(columns, grain, [=](size_t begin, size_t end, uint32_t) {

@@ -73,11 +73,15 @@ void MatrixVectorAdd(size_t rows, size_t columns, const MatrixRef& matrix, const
   }
 }
 
+size_t StrideOr(size_t stride, size_t packed) { return stride == 0 ? packed : stride; }
+
 Op Other(Op op) { return op == Op::kAsIs ? Op::kTransposed : Op::kAsIs; }
 
 void EigenAdd(const GemmShape& shape, const MatrixRef& a, const MatrixRef& b, float* c,
               size_t c_stride) {
-  const auto [m, n, k] = shape;
+  const size_t m = shape.m;
+  const size_t n = shape.n;
+  const size_t k = shape.k;
   const bool ta = a.op == Op::kTransposed;
   const bool tb = b.op == Op::kTransposed;
   const ConstMap left(a.data, ta ? k : m, ta ? m : k, Eigen::OuterStride<>(a.stride));
@@ -98,7 +102,9 @@ void EigenAdd(const GemmShape& shape, const MatrixRef& a, const MatrixRef& b, fl
 
 void GemmAdd(const GemmShape& shape, const MatrixRef& a, const MatrixRef& b, float* c,
              size_t c_stride) {
-  const auto [m, n, k] = shape;
+  const size_t m = shape.m;
+  const size_t n = shape.n;
+  const size_t k = shape.k;
   if (m == 0 || n == 0 || k == 0) return;
   if (m + n + k < kTiny) {
     TinyAdd(shape, a, b, c, c_stride);
@@ -117,8 +123,9 @@ void EigenBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b
   const size_t m = shape.m;
   const size_t n = shape.n;
   const size_t k = shape.k;
-  const MatrixRef left{a, op_a == Op::kAsIs ? k : m, op_a};
-  const MatrixRef right{b, op_b == Op::kAsIs ? n : k, op_b};
+  const MatrixRef left{a, StrideOr(shape.a_stride, op_a == Op::kAsIs ? k : m), op_a};
+  const MatrixRef right{b, StrideOr(shape.b_stride, op_b == Op::kAsIs ? n : k), op_b};
+  const size_t c_stride = StrideOr(shape.c_stride, n);
   // A thread takes rows or columns, whichever are more; 2^18 multiplications are worth waking one.
   const bool by_row = m >= n;
   const size_t grain = std::max<size_t>(16, (1 << 18) / std::max<size_t>(1, k * (by_row ? n : m)));
@@ -127,7 +134,7 @@ void EigenBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b
     MatrixRef left_part = left;
     MatrixRef right_part = right;
     GemmShape part = shape;
-    float* target = c + (by_row ? begin * n : begin);
+    float* target = c + (by_row ? begin * c_stride : begin);
     if (by_row) {
       part.m = size;
       left_part.data += begin * (op_a == Op::kAsIs ? left.stride : 1);
@@ -136,9 +143,9 @@ void EigenBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b
       right_part.data += begin * (op_b == Op::kAsIs ? 1 : right.stride);
     }
     if (!accumulate) {
-      for (size_t i = 0; i < part.m; ++i) std::fill_n(target + i * n, part.n, 0.0f);
+      for (size_t i = 0; i < part.m; ++i) std::fill_n(target + i * c_stride, part.n, 0.0f);
     }
-    GemmAdd(part, left_part, right_part, target, n);
+    GemmAdd(part, left_part, right_part, target, c_stride);
   });
 }
 

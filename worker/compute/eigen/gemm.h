@@ -12,7 +12,7 @@ struct MatrixRef {
   Op op = Op::kAsIs;
 };
 
-// c [m x n] += op(a) [m x k] op(b) [k x n].
+// c [m x n] += op(a) [m x k] op(b) [k x n]; the shape's own strides are not looked at.
 void GemmAdd(const GemmShape& shape, const MatrixRef& a, const MatrixRef& b, float* c,
              size_t c_stride);
 
