@@ -30,8 +30,9 @@ absl::StatusOr<uint64_t> ParseScaled(const std::string& text, uint64_t thousand)
                     absl::SimpleAtoi(absl::string_view(digits.data(), digits.size()), &number) &&
                     number > 0 && number <= kLargest / factor;
   if (good) return number * factor;
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "': a whole number above 0 is wanted, as in 4096, 64K or 1M"));
+  return absl::InvalidArgumentError(absl::StrCat("'", text, "': a whole number from 1 to ",
+                                                 kLargest,
+                                                 " is wanted, as in 4096, 64K, 1M or 2G"));
 }
 
 }  // namespace

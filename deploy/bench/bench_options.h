@@ -16,7 +16,7 @@ namespace leeway {
 absl::StatusOr<uint64_t> ParseBytes(const std::string& text);
 // The same for a block: a multiple of 64, at most the largest message.
 absl::StatusOr<uint64_t> ParseBlockBytes(const std::string& text);
-// "25M", "1000000": M and K are powers of 1000.
+// "25M", "1000000": K, M and G are powers of 1000; the same limit.
 absl::StatusOr<uint64_t> ParseCount(const std::string& text);
 
 // Each text parsed, or the first error.

@@ -6,6 +6,7 @@
 #include "common/identity.h"
 #include "common/status.h"
 #include "deploy/bench/leeway_transfer.h"
+#include "deploy/bench/percentiles_json.h"
 #include "deploy/bench/ping.h"
 #include "deploy/bench/process_usage.h"
 #include "deploy/bench/raw_ring.h"
@@ -43,8 +44,16 @@ absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Raw(Wire wire, const Trans
   }
   ASSIGN_OR_RETURN(auto ends, wire == Wire::kUnix ? RawSocket::UnixPair() : RawSocket::TcpPair());
   return Start(
-      "raw", [&] { return RawTransferServer(std::move(ends.second), plan); },
-      [&](const Json&) { return RawTransferClient(std::move(ends.first), plan); });
+      "raw",
+      [&] {
+        // An end that this child kept would hide from it that the other process has gone.
+        ends.first = RawSocket();
+        return RawTransferServer(std::move(ends.second), plan);
+      },
+      [&](const Json&) {
+        ends.second = RawSocket();
+        return RawTransferClient(std::move(ends.first), plan);
+      });
 }
 
 absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Ping(Wire wire) {
@@ -64,13 +73,14 @@ absl::StatusOr<TransferRound> BenchPair::Run(double seconds) {
   if (resets_) RETURN_IF_ERROR(client_->Call({{"reset", true}}).status());
   const double cpu_before = CpuSeconds();
   RETURN_IF_ERROR(server_->Send({{"round", seconds}}));
-  ASSIGN_OR_RETURN(const Json answer, client_->Call({{"round", seconds}}));
-  RETURN_IF_ERROR(server_->Receive().status());
+  const Duration limit = AnswerWithin(seconds);
+  ASSIGN_OR_RETURN(const Json answer, client_->Call({{"round", seconds}}, limit));
+  RETURN_IF_ERROR(server_->Receive(limit).status());
   TransferRound round;
   round.messages = answer.value("messages", uint64_t{0});
   round.seconds = answer.value("seconds", 0.0);
   round.cpu_seconds = CpuSeconds() - cpu_before;
-  round.latency = answer.value("latency", std::vector<double>());
+  if (answer.contains("latency")) round.latency = answer["latency"].get<Percentiles>();
   return round;
 }
 

@@ -1,6 +1,7 @@
 // A process of a benchmark: a fork of the one that directs it, which does what it is told in one
 // line of JSON after the other. The director itself never starts a thread or makes a gRPC object,
-// so that it may fork at any time and every process that is measured is a fresh one.
+// so that it may fork at any time and every process that is measured is a fresh one: whatever needs
+// threads is a bench process too.
 #pragma once
 
 #include <functional>
@@ -48,7 +49,7 @@ class BenchProcess {
   absl::StatusOr<Json> Receive(Duration limit = kAnswerWithin);
   absl::StatusOr<Json> Call(const Json& request, Duration limit = kAnswerWithin);
 
-  // A round of a benchmark is a matter of seconds.
+  // What starting, warming up and cleaning up may take.
   static constexpr Duration kAnswerWithin = std::chrono::seconds(300);
 
  private:
@@ -61,5 +62,10 @@ class BenchProcess {
   std::string received_;
   Json hello_;
 };
+
+// For an answer to what should take about `seconds`: a loaded machine may need several times that.
+inline Duration AnswerWithin(double seconds) {
+  return BenchProcess::kAnswerWithin + FromSeconds(4 * seconds);
+}
 
 }  // namespace leeway

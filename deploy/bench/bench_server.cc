@@ -10,6 +10,7 @@
 #include "common/identity.h"
 #include "common/status.h"
 #include "config/job.h"
+#include "deploy/bench/bench_job.h"
 #include "server/parameter_service.h"
 #include "server/rpc/server_queue.h"
 #include "server/shard.h"
@@ -30,7 +31,7 @@ class DataPlane : public BenchServer {
   static absl::StatusOr<std::unique_ptr<DataPlane>> Start(const Shard::Options& options) {
     auto plane = std::make_unique<DataPlane>();
     ASSIGN_OR_RETURN(plane->shard_, Shard::Make(options, &plane->cuts_));
-    plane->service_.Serve(kJobId, plane->shard_);
+    plane->service_.Serve(kJobId, 0, plane->shard_);
     grpc::ServerBuilder builder;
     PrepareServer({.address = "127.0.0.1:0"}, builder, &plane->port_);
     AddLocalPort(plane->local_, builder);
@@ -75,25 +76,10 @@ v1::ModelSchema SchemaOf(const TransferPlan& plan) {
 }  // namespace
 
 absl::StatusOr<v1::TrainingJob> MakeBenchJob(Wire wire, const std::string& codec) {
-  std::string yaml = absl::StrCat(R"(apiVersion: leeway/v1
-kind: TrainingJob
-metadata: {name: bench}
-model: {layers: [{dense: {units: 2}}], loss: softmax_cross_entropy}
-data: {train: {type: generator, examples: 2, shape: [1]}, batch_size: 1}
-exchange: {type: gradient}
-consistency: {mode: async}
-update: {type: sgd, learning_rate: 0.000001}
-servers: {count: 1}
-workers: {count: 1}
-stop: {clocks: 1000000000}
-transport: {type: )",
-                                  NameOf(wire), "}\n");
-  if (codec != "none") {
-    // Replies of a sparse codec would need a version to add to, which only sync readers have.
-    const bool dense = codec != "top_k" && codec != "sign";
-    absl::StrAppend(&yaml, "compression: {contributions: {type: ", codec,
-                    "}, weights: {type: ", dense ? codec : "none", "}}\n");
-  }
+  // Replies of a sparse codec would need a version to add to, which only sync readers have.
+  const bool dense = codec != "top_k" && codec != "sign";
+  const std::string yaml = BenchJobYaml(
+      {.mode = "async", .wire = wire, .contributions = codec, .weights = dense ? codec : "none"});
   return ParseJob(yaml, "the bench's job", {});
 }
 

@@ -6,12 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/buffer.h"
 #include "common/status.h"
 #include "deploy/bench/bench_process.h"
 #include "deploy/bench/process_usage.h"
 #include "deploy/bench/statistics.h"
+#include "deploy/bench/step_model.h"
 #include "worker/compute/make_backend.h"
 #include "worker/data/training_data.h"
 #include "worker/model/model.h"
@@ -53,7 +55,7 @@ class Probe {
 
   Json Hello() const {
     const v1::ModelSchema& schema = model_->schema();
-    return {{"parameters", schema.total()},
+    return {{"schema", absl::BytesToHexString(schema.SerializeAsString())},
             {"first_layer", FirstLayer(schema)},
             {"steps_per_epoch", data_->steps_per_epoch()}};
   }
@@ -94,16 +96,19 @@ absl::StatusOr<BenchService> ProbeService(const v1::TrainingJob& job, const std:
 
 absl::StatusOr<ComputeFigures> MeasureCompute(const v1::TrainingJob& job,
                                               const std::string& data_dir, uint32_t workers,
-                                              double seconds) {
+                                              uint64_t memory_bytes, double seconds) {
+  ComputeFigures figures;
   std::vector<std::unique_ptr<BenchProcess>> probes;
   for (uint32_t rank = 0; rank < workers; ++rank) {
     ASSIGN_OR_RETURN(auto probe, BenchProcess::Start(absl::StrCat("worker ", rank), [&] {
                        return ProbeService(job, data_dir, rank);
                      }));
     probes.push_back(std::move(probe));
+    if (rank > 0) continue;
+    figures.schema.ParseFromString(absl::HexStringToBytes(probes[0]->hello().value("schema", "")));
+    workers = ProcessesToMeasure(workers, figures.schema.total() * sizeof(float), memory_bytes);
   }
-  ComputeFigures figures;
-  figures.parameters = probes[0]->hello().value("parameters", uint64_t{0});
+  figures.workers = workers;
   figures.first_layer_parameters = probes[0]->hello().value("first_layer", uint64_t{0});
   // Once to warm up.
   for (const double lasting : {seconds / 4, seconds}) {

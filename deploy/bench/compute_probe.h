@@ -6,12 +6,15 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {
 
 struct ComputeFigures {
-  uint64_t parameters = 0;
+  // That took part.
+  uint32_t workers = 0;
+  v1::ModelSchema schema;
   // Of the first layer that has any.
   uint64_t first_layer_parameters = 0;
   uint64_t steps_per_epoch = 0;
@@ -20,9 +23,10 @@ struct ComputeFigures {
   double step_cpu_seconds = 0;
 };
 
-// `workers` processes at most as many as the job has. Errors are those of the job's data and model.
+// `workers` processes, at most as many as the job has, or fewer (ProcessesToMeasure). Errors are
+// those of the job's data and model.
 absl::StatusOr<ComputeFigures> MeasureCompute(const v1::TrainingJob& job,
                                               const std::string& data_dir, uint32_t workers,
-                                              double seconds);
+                                              uint64_t memory_bytes, double seconds);
 
 }  // namespace leeway

@@ -1,74 +1,90 @@
 #include "deploy/bench/doctor.h"
 
 #include <algorithm>
+#include <chrono>
+#include <vector>
 
 #include "common/blocks.h"
+#include "common/clock.h"
+#include "common/codec/codec.h"
+#include "common/philox.h"
 #include "common/status.h"
 #include "config/length.h"
-#include "deploy/bench/exchange_bench.h"
+#include "deploy/bench/job_exchange.h"
+#include "server/resolve_codecs.h"
 
 namespace leeway {
 namespace {
 
-constexpr uint32_t kProbesMax = 64;
+// Beyond that a clock is not rehearsed, for it would take minutes.
+constexpr double kClockSecondsMax = 10;
+// A rehearsal is so many times as long as another measurement, and has so many clocks at least: the
+// coordinator hears of the workers' clocks every half second only.
+constexpr double kRehearsalTimes = 4;
+constexpr double kRehearsalClocks = 8;
 
-// What the exchange benchmark calls an update that keeps as much.
-std::string UpdateName(const v1::TrainingJob& job) {
+// The job's rule, as `leeway bench update` names it.
+std::string RuleOf(const v1::TrainingJob& job) {
+  if (job.exchange().has_elastic()) return "elastic";
   const v1::Update& update = job.update();
-  if (!update.has_sgd()) return job.exchange().has_elastic() ? "sgd" : "adam";
+  if (update.has_adagrad()) return "adagrad";
+  if (!update.has_sgd()) return "adam";
   return update.sgd().momentum() > 0 ? "momentum" : "sgd";
 }
 
-Wire WireOf(v1::TransportType type) {
-  switch (type) {
-    case v1::TRANSPORT_TYPE_TCP:
-      return Wire::kTcp;
-    case v1::TRANSPORT_TYPE_UNIX:
-      return Wire::kUnix;
-    case v1::TRANSPORT_TYPE_SHM:
-      return Wire::kShm;
-    default:
-      return Wire::kAuto;
-  }
+// Exchanges of the job between as many processes as it has, or as can be had, on this machine.
+absl::Status MeasureExchange(const DoctorOptions& options, const HostRates& host,
+                             JobDiagnosis& result) {
+  const v1::TrainingJob& job = *options.job;
+  const uint64_t model_bytes = result.compute.schema.total() * sizeof(float);
+  result.servers_measured = ProcessesToMeasure(
+      job.servers().count(), model_bytes / job.servers().count(), host.memory_bytes);
+  ASSIGN_OR_RETURN(const JobExchange exchange,
+                   MeasureJobExchange({.job = job,
+                                       .schema = result.compute.schema,
+                                       .servers = result.servers_measured,
+                                       .workers = result.workers_measured,
+                                       .program_folder = options.program_folder,
+                                       .seconds = options.seconds}));
+  // All workers' bytes go through the same memory and processors.
+  const double scale = static_cast<double>(job.workers().count()) / result.workers_measured;
+  result.parts.exchange = scale * exchange.seconds;
+  result.parts.exchange_cpu = scale * exchange.cpu_seconds;
+  return absl::OkStatus();
 }
 
-// Exchanges of the job's size between as many processes as it has, on this machine.
-absl::Status MeasureExchange(const DoctorOptions& options, uint64_t parameters, StepParts& parts) {
-  const v1::TrainingJob& job = *options.job;
-  ExchangeBenchOptions bench;
-  bench.servers = job.servers().count();
-  bench.workers = job.workers().count();
-  bench.parameters = {parameters};
-  bench.wires = {WireOf(job.transport().type())};
-  bench.update = UpdateName(job);
-  bench.block_bytes = job.servers().block_bytes();
-  bench.rounds = 3;
-  bench.seconds = options.seconds;
-  bench.raw = false;
-  bench.program_folder = options.program_folder;
-  ASSIGN_OR_RETURN(const std::vector<ExchangeResult> results, BenchExchange(bench));
-  const ExchangeFigures& figures = results[0].leeway;
-  const double gigabytes =
-      1e-9 * 2 * sizeof(float) * static_cast<double>(parameters) * bench.workers;
-  parts.exchange = figures.step_seconds.p50;
-  parts.exchange_cpu = figures.cpu_seconds_per_gigabyte * gigabytes;
-  return absl::OkStatus();
+// What is left of floats on their way, by an encoding of some that are like a gradient's.
+double TravelShare(const v1::Codec& config) {
+  constexpr size_t kSample = 1 << 16;
+  const auto codec = MakeCodec(config);
+  if (!codec.ok()) return 1;
+  std::vector<float> values(kSample);
+  RandomStream random(1, RandomPurpose::kGenerate);
+  for (float& value : values) value = static_cast<float>(1e-3 * random.Normal());
+  std::vector<uint8_t> bytes((*codec)->MaxBytes(kSample));
+  return static_cast<double>((*codec)->Encode(values, {}, bytes)) / (kSample * sizeof(float));
 }
 
 // Across a network, by its rates: every worker and every server has a machine and a link of its
 // own, like the one that was measured.
-void EstimateExchange(const v1::TrainingJob& job, uint64_t parameters, const Diagnosis& diagnosis,
-                      StepParts& parts) {
-  const double bytes = 4.0 * static_cast<double>(parameters);
+void EstimateExchange(const v1::TrainingJob& wanted, const Diagnosis& diagnosis,
+                      JobDiagnosis& result) {
   const double link = 0.5e9 * diagnosis.peer->both_gigabytes_per_second;
-  const double update = 1e9 * (UpdateName(job) == "adam" ? diagnosis.host.adam_gigabytes_per_second
-                                                         : diagnosis.host.sgd_gigabytes_per_second);
+  v1::TrainingJob job = wanted;
+  ResolveCodecs(
+      "0.0.0.0:0", link, [] { return std::chrono::steady_clock::now(); }, job);
+  const double share = std::max(TravelShare(job.compression().contributions()),
+                                TravelShare(job.compression().weights()));
+  const double bytes = 4.0 * static_cast<double>(result.compute.schema.total());
+  const auto rate = diagnosis.host.updates.find(RuleOf(job));
+  const double update = rate == diagnosis.host.updates.end() ? 0 : 1e9 * rate->second;
   const double crowd =
       std::max(1.0, static_cast<double>(job.workers().count()) / job.servers().count());
-  parts.exchange = bytes * crowd / std::max(link, 1.0) +
-                   bytes * job.workers().count() / job.servers().count() / std::max(update, 1.0) +
-                   diagnosis.peer->round_trip_seconds;
-  parts.processors = 0;
+  result.parts.exchange =
+      share * bytes * crowd / std::max(link, 1.0) +
+      bytes * job.workers().count() / job.servers().count() / std::max(update, 1.0) +
+      diagnosis.peer->round_trip_seconds;
+  result.parts.processors = 0;
 }
 
 // A worker's rate to one server, in each direction: what says how many servers are worth having.
@@ -81,21 +97,30 @@ double ServerRate(const Diagnosis& diagnosis) {
   return 0.5e9 * best;
 }
 
-// What one clock is made of, but for the exchange; `together` workers were measured at once.
-StepParts ComputeParts(const v1::TrainingJob& job, const ComputeFigures& compute, uint32_t together,
-                       double steps, const HostRates& host) {
+// What one clock is made of, but for the exchange.
+StepParts ComputeParts(const v1::TrainingJob& job, const JobDiagnosis& result,
+                       const HostRates& host) {
+  const ComputeFigures& compute = result.compute;
+  const auto steps = static_cast<double>(result.steps_per_clock);
   const double padded = 1e-3 * job.workers().emulate().step_milliseconds();
-  const auto parameters = static_cast<double>(std::max<uint64_t>(compute.parameters, 1));
+  const auto parameters = static_cast<double>(std::max<uint64_t>(compute.schema.total(), 1));
   // Of more workers than processors each is slowed by the others; where one waits for its exchange,
   // another computes.
-  const double turns = std::max(1.0, static_cast<double>(together) / host.processors);
+  const double turns =
+      std::max(1.0, static_cast<double>(result.workers_measured) / host.processors);
   const double alone = compute.step_seconds / turns;
   const double stretch =
       compute.step_cpu_seconds > 0 ? std::max(1.0, alone / compute.step_cpu_seconds) : 1.0;
-  return {.compute = steps * std::max(alone, padded),
+  const double step = std::max(alone, padded);
+  const bool spread = IsSpread(job.exchange());
+  return {.compute = steps * step,
           .compute_cpu = steps * compute.step_cpu_seconds,
-          .first_layer_share = static_cast<double>(compute.first_layer_parameters) / parameters,
-          .overlapped = job.exchange().has_gradient(),
+          // Spread, what leaves after the last step is what nothing hides.
+          .first_layer_share =
+              spread ? 1 / steps : static_cast<double>(compute.first_layer_parameters) / parameters,
+          .hides_behind = spread                          ? steps * step
+                          : job.exchange().has_gradient() ? step
+                                                          : 0,
           .workers = job.workers().count(),
           .processors = host.processors,
           .stretch = stretch};
@@ -104,10 +129,11 @@ StepParts ComputeParts(const v1::TrainingJob& job, const ComputeFigures& compute
 // What the job wants, once it is known what its clocks are made of.
 void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& result) {
   const StepParts& parts = result.parts;
-  const uint64_t model_bytes = result.compute.parameters * sizeof(float);
+  const uint64_t parameters = result.compute.schema.total();
+  const uint64_t model_bytes = parameters * sizeof(float);
   result.servers = job.servers().count();
   result.block_bytes =
-      BlockLayout::ForModel(result.compute.parameters, result.servers, job.servers().block_bytes())
+      BlockLayout::ForModel(parameters, result.servers, job.servers().block_bytes())
           .block_elements() *
       sizeof(float);
   const uint32_t most = so_far.peer.has_value() ? parts.workers : so_far.host.processors;
@@ -117,31 +143,76 @@ void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& r
       ChooseBlockBytes(so_far.host.exchange, model_bytes, result.servers_wanted);
 }
 
+// All that the job's processes will do, tried, where they can all be had.
+absl::Status TryTheJob(const DoctorOptions& options, JobDiagnosis& result) {
+  const v1::TrainingJob& job = *options.job;
+  const bool all = result.workers_measured == job.workers().count() &&
+                   result.servers_measured == job.servers().count();
+  if (!all || result.estimate.seconds > kClockSecondsMax) return absl::OkStatus();
+  const double seconds =
+      std::max(kRehearsalTimes * options.seconds, kRehearsalClocks * result.estimate.seconds);
+  options.progress("the job itself");
+  ASSIGN_OR_RETURN(result.rehearsal, Rehearse({.job = job,
+                                               .data_dir = options.data_dir,
+                                               .program_folder = options.program_folder,
+                                               .seconds = seconds}));
+  return absl::OkStatus();
+}
+
+// What is expected, by the rehearsal or else by the estimate.
+void Conclude(const v1::TrainingJob& job, JobDiagnosis& result) {
+  const StepParts& parts = result.parts;
+  result.clock_seconds = result.estimate.seconds;
+  result.hidden_seconds = result.estimate.hidden_seconds;
+  if (result.rehearsal.has_value()) {
+    result.clock_seconds = result.rehearsal->clock_seconds;
+    result.hidden_seconds =
+        std::clamp(parts.compute + parts.exchange - result.clock_seconds, 0.0, parts.exchange);
+  }
+  if (result.clock_seconds <= 0) return;
+  const double examples =
+      static_cast<double>(result.steps_per_clock) * job.data().batch_size() * job.workers().count();
+  result.examples_per_second = examples / result.clock_seconds;
+}
+
 absl::StatusOr<JobDiagnosis> DiagnoseJob(const DoctorOptions& options, const Diagnosis& so_far) {
   const v1::TrainingJob& job = *options.job;
   JobDiagnosis result;
   // Workers of other machines do not compete with each other.
-  const uint32_t together =
-      so_far.peer.has_value() ? 1 : std::min(job.workers().count(), kProbesMax);
+  const uint32_t together = so_far.peer.has_value() ? 1 : job.workers().count();
   options.progress("the model's steps");
-  ASSIGN_OR_RETURN(result.compute,
-                   MeasureCompute(job, options.data_dir, together, options.seconds));
-  result.steps_per_clock = std::max<uint64_t>(StepsPerClock(job), 1);
-  const auto steps = static_cast<double>(result.steps_per_clock);
-  result.parts = ComputeParts(job, result.compute, together, steps, so_far.host);
+  ASSIGN_OR_RETURN(result.compute, MeasureCompute(job, options.data_dir, together,
+                                                  so_far.host.memory_bytes, options.seconds));
+  result.workers_measured = result.compute.workers;
+  result.steps_per_clock = StepsPerClock(job);
+  result.parts = ComputeParts(job, result, so_far.host);
   if (so_far.peer.has_value()) {
-    EstimateExchange(job, result.compute.parameters, so_far, result.parts);
+    EstimateExchange(job, so_far, result);
   } else {
-    options.progress("exchanges of the job's size");
-    RETURN_IF_ERROR(MeasureExchange(options, result.compute.parameters, result.parts));
+    options.progress("exchanges of the job");
+    RETURN_IF_ERROR(MeasureExchange(options, so_far.host, result));
   }
   result.estimate = EstimateStep(result.parts);
+  if (!so_far.peer.has_value()) RETURN_IF_ERROR(TryTheJob(options, result));
   Advise(job, so_far, result);
-  if (result.estimate.seconds > 0) {
-    const double examples = steps * job.data().batch_size() * job.workers().count();
-    result.examples_per_second = examples / result.estimate.seconds;
-  }
+  Conclude(job, result);
   return result;
+}
+
+// The network to the peer, from a process of its own: the measurement has threads, and this process
+// goes on forking.
+absl::StatusOr<PeerRates> PeerOf(const DoctorOptions& options) {
+  ASSIGN_OR_RETURN(const auto process, BenchProcess::Start("the network", [&] {
+                     const auto handle = [&options](const Json&) -> absl::StatusOr<Json> {
+                       ASSIGN_OR_RETURN(const PeerRates rates,
+                                        MeasurePeer(options.peer, options.seconds));
+                       return PeerRatesJson(rates);
+                     };
+                     return BenchService{.hello = Json::object(), .handle = handle};
+                   }));
+  ASSIGN_OR_RETURN(const Json answer,
+                   process->Call({{"measure", true}}, AnswerWithin(options.seconds)));
+  return PeerRatesFrom(answer);
 }
 
 }  // namespace
@@ -152,7 +223,7 @@ absl::StatusOr<Diagnosis> Diagnose(const DoctorOptions& options) {
   ASSIGN_OR_RETURN(diagnosis.host, MeasureHost(options.seconds));
   if (!options.peer.empty()) {
     options.progress("the network to the peer");
-    ASSIGN_OR_RETURN(diagnosis.peer, MeasurePeer(options.peer, options.seconds));
+    ASSIGN_OR_RETURN(diagnosis.peer, PeerOf(options));
   }
   if (options.job.has_value()) {
     ASSIGN_OR_RETURN(diagnosis.job, DiagnoseJob(options, diagnosis));

@@ -10,6 +10,7 @@
 #include "deploy/bench/compute_probe.h"
 #include "deploy/bench/host_rates.h"
 #include "deploy/bench/peer.h"
+#include "deploy/bench/rehearsal.h"
 #include "deploy/bench/step_model.h"
 #include "leeway/v1/job.pb.h"
 
@@ -32,9 +33,18 @@ struct DoctorOptions {
 struct JobDiagnosis {
   ComputeFigures compute;
   uint64_t steps_per_clock = 1;
-  // As the job is: what one clock is made of, and takes.
+  // How many took part where all were measured at once: a job may have more than a machine can
+  // hold, and what they took is then scaled.
+  uint32_t workers_measured = 0;
+  uint32_t servers_measured = 0;
+  // As the job is: what one clock is made of, and would take by that.
   StepParts parts;
   StepEstimate estimate;
+  // The job itself, if it was tried: absent across a network, and where not all processes of the
+  // job could be had. The figures that follow are by it where it is there, else by the estimate.
+  std::optional<Rehearsal> rehearsal;
+  double clock_seconds = 0;
+  double hidden_seconds = 0;
   uint32_t servers = 0;
   uint64_t block_bytes = 0;
   // What the job wants.
@@ -53,9 +63,10 @@ struct Diagnosis {
 absl::StatusOr<Diagnosis> Diagnose(const DoctorOptions& options);
 
 std::string DiagnosisText(const Diagnosis& diagnosis);
-// {"host": {...}, "peer": {...}, "job": {"step_seconds", "compute_seconds", "compute_cpu_seconds",
-//   "exchange_seconds", "exchange_cpu_seconds", "stretch",
-//   "hidden_seconds", "examples_per_second", "servers", "servers_wanted", "block_bytes",
+// {"host": {...}, "peer": {...}, "job": {"step_seconds", "rehearsed_clocks" (0: step_seconds is the
+//   estimate), "estimated_step_seconds", "compute_seconds", "compute_cpu_seconds",
+//   "exchange_seconds", "exchange_cpu_seconds", "stretch", "hidden_seconds", "examples_per_second",
+//   "workers", "workers_measured", "servers", "servers_measured", "servers_wanted", "block_bytes",
 //   "block_bytes_wanted", "processor_bound", "parameters", "steps_per_clock"}}
 Json DiagnosisJson(const Diagnosis& diagnosis);
 

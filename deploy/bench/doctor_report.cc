@@ -6,8 +6,6 @@
 namespace leeway {
 namespace {
 
-std::string Milliseconds(double seconds) { return absl::StrCat(Fixed(1e3 * seconds, 2), " ms"); }
-
 std::string PeerText(const PeerRates& peer) {
   return absl::StrCat("Network to the peer: there ", Fixed(peer.up_gigabytes_per_second, 2),
                       " GB/s, back ", Fixed(peer.down_gigabytes_per_second, 2), ", both at once ",
@@ -15,25 +13,42 @@ std::string PeerText(const PeerRates& peer) {
                       Fixed(1e6 * peer.round_trip_seconds, 0), " us\n");
 }
 
+// That not all were there, if so.
+std::string MeasuredText(const JobDiagnosis& job, bool across) {
+  const uint32_t workers = job.parts.workers;
+  if (across || (job.workers_measured == workers && job.servers_measured == job.servers)) return "";
+  return absl::StrCat("  measured with ", job.workers_measured, " of the workers and ",
+                      job.servers_measured,
+                      " of the servers, which is what this machine can hold, and scaled\n");
+}
+
+std::string BasisText(const JobDiagnosis& job) {
+  const std::string sum = absl::StrCat(
+      "the parts, put together: ",
+      Milliseconds(job.estimate.seconds / static_cast<double>(job.steps_per_clock), 2), " ms");
+  if (!job.rehearsal.has_value()) return sum;
+  return absl::StrCat("the job itself was tried for ", Thousands(job.rehearsal->clocks),
+                      " exchanges; ", sum);
+}
+
 // What was found, then what to do.
 std::string JobText(const JobDiagnosis& job, bool across) {
   const StepParts& parts = job.parts;
   std::string text = absl::StrCat(
-      "The job: ", Thousands(job.compute.parameters), " parameters, ", parts.workers, " workers, ",
-      job.servers, " servers\n  a step's compute ", Milliseconds(job.compute.step_seconds),
-      across ? "" : " with all workers at once", "; an exchange alone ",
-      Milliseconds(parts.exchange), ", every ", job.steps_per_clock,
+      "The job: ", Thousands(job.compute.schema.total()), " parameters, ", parts.workers,
+      " workers, ", job.servers, " servers\n", MeasuredText(job, across), "  a step's compute ",
+      Milliseconds(job.compute.step_seconds, 2), across ? " ms" : " ms with all workers at once",
+      "; an exchange alone ", Milliseconds(parts.exchange, 2), " ms, every ", job.steps_per_clock,
       job.steps_per_clock == 1 ? " step\n" : " steps\n");
-  const double step = job.estimate.seconds / static_cast<double>(job.steps_per_clock);
-  absl::StrAppend(&text, "  expect ", Milliseconds(step), " a step, ",
-                  Thousands(static_cast<uint64_t>(job.examples_per_second)),
-                  " examples a second in all; ",
-                  Percent(parts.exchange > 0 ? job.estimate.hidden_seconds / parts.exchange : 1),
+  const double step = job.clock_seconds / static_cast<double>(job.steps_per_clock);
+  absl::StrAppend(&text, "  expect ", Milliseconds(step, 2), " ms a step, ",
+                  Rate(job.examples_per_second), " examples a second in all (", BasisText(job),
+                  ");\n  ", Percent(parts.exchange > 0 ? job.hidden_seconds / parts.exchange : 1),
                   " of the exchange is hidden behind the compute\n  ");
   if (job.estimate.processor_bound) {
     absl::StrAppend(&text,
                     "the processors are what limits: more workers here make nothing faster\n");
-  } else if (parts.exchange - job.estimate.hidden_seconds > parts.compute) {
+  } else if (parts.exchange - job.hidden_seconds > parts.compute) {
     absl::StrAppend(&text,
                     "the exchange is what limits: exchange less often (accumulation, delta), ",
                     "compress, or add servers\n");
@@ -60,22 +75,25 @@ std::string DiagnosisText(const Diagnosis& diagnosis) {
 Json DiagnosisJson(const Diagnosis& diagnosis) {
   Json document = {{"host", HostRatesJson(diagnosis.host)}};
   if (const auto& peer = diagnosis.peer; peer.has_value()) {
-    document["peer"] = {{"up_gigabytes_per_second", peer->up_gigabytes_per_second},
-                        {"down_gigabytes_per_second", peer->down_gigabytes_per_second},
-                        {"both_gigabytes_per_second", peer->both_gigabytes_per_second},
-                        {"round_trip_seconds", peer->round_trip_seconds}};
+    document["peer"] = PeerRatesJson(*peer);
   }
   if (const auto& job = diagnosis.job; job.has_value()) {
     const auto steps = static_cast<double>(job->steps_per_clock);
-    document["job"] = {{"parameters", job->compute.parameters},
+    const uint64_t rehearsed = job->rehearsal.has_value() ? job->rehearsal->clocks : 0;
+    document["job"] = {{"parameters", job->compute.schema.total()},
                        {"steps_per_clock", job->steps_per_clock},
-                       {"step_seconds", job->estimate.seconds / steps},
+                       {"step_seconds", job->clock_seconds / steps},
+                       {"rehearsed_clocks", rehearsed},
+                       {"estimated_step_seconds", job->estimate.seconds / steps},
+                       {"workers", job->parts.workers},
+                       {"workers_measured", job->workers_measured},
+                       {"servers_measured", job->servers_measured},
                        {"compute_seconds", job->compute.step_seconds},
                        {"compute_cpu_seconds", job->compute.step_cpu_seconds},
                        {"exchange_seconds", job->parts.exchange},
                        {"exchange_cpu_seconds", job->parts.exchange_cpu},
                        {"stretch", job->parts.stretch},
-                       {"hidden_seconds", job->estimate.hidden_seconds},
+                       {"hidden_seconds", job->hidden_seconds},
                        {"processor_bound", job->estimate.processor_bound},
                        {"examples_per_second", job->examples_per_second},
                        {"servers", job->servers},

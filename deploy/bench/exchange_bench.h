@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "deploy/bench/bench_process.h"
-#include "deploy/bench/statistics.h"
+#include "deploy/bench/exchange_figures.h"
 #include "deploy/bench/transfer.h"
 
 namespace leeway {
@@ -36,17 +35,6 @@ struct ExchangeBenchOptions {
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 
-// One side's steps.
-struct ExchangeFigures {
-  Percentiles step_seconds;
-  // All workers' contributions and weights, over the whole step; the median round.
-  double gigabytes_per_second = 0;
-  // Of processor time, all processes added.
-  double cpu_seconds_per_gigabyte = 0;
-  std::vector<double> rates;
-  std::vector<double> cpu;
-};
-
 struct ExchangeResult {
   uint64_t parameters = 0;
   Wire wire = Wire::kTcp;
@@ -67,12 +55,5 @@ struct ExchangeResult {
 };
 
 absl::StatusOr<std::vector<ExchangeResult>> BenchExchange(const ExchangeBenchOptions& options);
-
-std::string ExchangeTable(const ExchangeBenchOptions& options,
-                          const std::vector<ExchangeResult>& results);
-// [{"parameters", "transport", "block_bytes", "leeway": {"step_seconds": {p50, p90, p99, max},
-//   "gigabytes_per_second", "cpu_seconds_per_gigabyte"}, "raw", "share", "cpu_ratio",
-//   "server_peak_bytes", "server_peers_bytes", "server_idle_bytes", "server_bound_bytes"}]
-Json ExchangeJson(const std::vector<ExchangeResult>& results);
 
 }  // namespace leeway

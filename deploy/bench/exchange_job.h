@@ -1,5 +1,5 @@
-// A job of real processes whose workers only exchange: leeway-server processes as the launcher
-// starts them, and workers of the benchmark's own.
+// A job of real processes whose workers only exchange: real servers, and workers of the benchmark's
+// own.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "deploy/bench/exchange_bench.h"
-#include "deploy/launcher/process.h"
+#include "deploy/bench/bench_process.h"
+#include "deploy/bench/raw_exchange.h"
+#include "deploy/bench/real_servers.h"
+#include "deploy/bench/transfer.h"
+#include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {
 
@@ -23,17 +26,29 @@ struct ExchangeRound {
 class ExchangeGroup {
  public:
   virtual ~ExchangeGroup() = default;
-  virtual absl::StatusOr<ExchangeRound> Run(uint64_t clocks) = 0;
+  // It should take about `seconds`, for the time limit.
+  virtual absl::StatusOr<ExchangeRound> Run(uint64_t clocks, double seconds) = 0;
 };
+
+struct ExchangeJobSpec {
+  std::string program_folder;
+  // The job, of so many servers and workers.
+  std::string yaml;
+  uint32_t servers = 1;
+  uint32_t workers = 1;
+  // Of the model that the workers register, which need not be the job's.
+  v1::ModelSchema schema;
+};
+
+// A flat vector.
+v1::ModelSchema VectorSchema(uint64_t parameters);
 
 // Leeway's.
 class ExchangeJob : public ExchangeGroup {
  public:
-  static absl::StatusOr<std::unique_ptr<ExchangeJob>> Start(const ExchangeBenchOptions& options,
-                                                            Wire wire, uint64_t parameters);
-  ~ExchangeJob() override;
+  static absl::StatusOr<std::unique_ptr<ExchangeJob>> Start(const ExchangeJobSpec& spec);
 
-  absl::StatusOr<ExchangeRound> Run(uint64_t clocks) override;
+  absl::StatusOr<ExchangeRound> Run(uint64_t clocks, double seconds) override;
   // Of the server with the highest peak.
   struct ServerMemory {
     uint64_t peak_bytes = 0;
@@ -48,33 +63,29 @@ class ExchangeJob : public ExchangeGroup {
 
  private:
   ExchangeJob() = default;
-  absl::Status StartServers(const ExchangeBenchOptions& options, const std::string& yaml);
-  absl::Status StartWorkers(const ExchangeBenchOptions& options, uint64_t parameters);
+  absl::Status StartWorkers(const ExchangeJobSpec& spec);
 
-  std::string folder_;
-  std::string coordinator_;
   uint64_t block_bytes_ = 0;
   // By server.
   std::vector<uint64_t> idle_bytes_;
   // The workers go first.
-  std::vector<std::unique_ptr<Process>> servers_;
+  std::unique_ptr<RealServers> servers_;
   std::vector<std::unique_ptr<BenchProcess>> workers_;
 };
 
 // The same bytes on bare sockets: unix sockets for unix, else TCP.
 class RawExchangeGroup : public ExchangeGroup {
  public:
-  static absl::StatusOr<std::unique_ptr<RawExchangeGroup>> Start(
-      const ExchangeBenchOptions& options, Wire wire, uint64_t parameters, uint64_t block_bytes);
+  static absl::StatusOr<std::unique_ptr<RawExchangeGroup>> Start(const RawExchangePlan& plan,
+                                                                 Wire wire, uint32_t workers);
 
-  absl::StatusOr<ExchangeRound> Run(uint64_t clocks) override;
+  absl::StatusOr<ExchangeRound> Run(uint64_t clocks, double seconds) override;
+  // By index.
+  const std::vector<std::unique_ptr<BenchProcess>>& servers() const { return servers_; }
 
  private:
   std::vector<std::unique_ptr<BenchProcess>> servers_;
   std::vector<std::unique_ptr<BenchProcess>> workers_;
 };
-
-// The YAML of the job that is measured.
-std::string ExchangeJobYaml(const ExchangeBenchOptions& options, Wire wire);
 
 }  // namespace leeway

@@ -1,5 +1,6 @@
 #include "deploy/bench/exchange_worker.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 
 #include "common/channel.h"
 #include "common/identity.h"
+#include "common/philox.h"
 #include "common/status.h"
 #include "worker/client/client_options.h"
 #include "worker/client/coordinator_session.h"
@@ -17,6 +19,8 @@ namespace leeway {
 namespace {
 
 constexpr Duration kJoinWithin = std::chrono::seconds(120);
+// Prime, so that blocks differ.
+constexpr size_t kPatternFloats = 65'537;
 constexpr Duration kHeartbeatEvery = std::chrono::seconds(1);
 
 class Worker {
@@ -37,7 +41,7 @@ class Worker {
     ASSIGN_OR_RETURN(client_, ParameterClient::Open(options));
     contribution_ = client_->MakeVector();
     weights_ = client_->MakeVector();
-    for (float& value : contribution_.span()) value = 1;
+    FillContribution();
     ASSIGN_OR_RETURN(const auto attachment, client_->Attach());
     if (options_.rank == 0) RETURN_IF_ERROR(client_->Initialize(weights_.span()));
     clock_ = attachment.clock;
@@ -59,15 +63,20 @@ class Worker {
   }
 
  private:
+  // Like a gradient: a codec that selects finds no two values the same for long.
+  void FillContribution() {
+    RandomStream random(1, RandomPurpose::kGenerate, {options_.rank});
+    std::vector<float> pattern(std::min(kPatternFloats, contribution_.size()));
+    for (float& value : pattern) value = static_cast<float>(1e-3 * random.Normal());
+    for (size_t i = 0; i < contribution_.size(); ++i) {
+      contribution_.data()[i] = pattern[i % pattern.size()];
+    }
+  }
+
   v1::RegisterWorkerRequest Request() const {
     v1::RegisterWorkerRequest request;
     request.set_rank(options_.rank);
-    v1::ModelSchema& schema = *request.mutable_schema();
-    schema.set_total(options_.parameters);
-    schema.set_trained(options_.parameters);
-    v1::TensorSpec& tensor = *schema.add_tensors();
-    tensor.set_name("bench/weight");
-    tensor.add_shape(options_.parameters);
+    *request.mutable_schema() = options_.schema;
     request.set_steps_per_epoch(1);
     return request;
   }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "deploy/bench/bench_process.h"
+#include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {
 
@@ -15,7 +16,7 @@ struct ExchangeWorkerOptions {
   std::string coordinator;
   uint32_t rank = 0;
   // Of the model that it registers.
-  uint64_t parameters = 0;
+  v1::ModelSchema schema;
 };
 
 // Told {"open": true} it joins the job, which takes until all workers have; told {"clocks": n} it

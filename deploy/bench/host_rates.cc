@@ -5,15 +5,14 @@
 #include <thread>
 #include <utility>
 
-#include <unistd.h>
-
 #include "absl/strings/str_cat.h"
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/status.h"
+#include "deploy/bench/axpy.h"
 #include "deploy/bench/bench_pair.h"
 #include "deploy/bench/interleave.h"
-#include "deploy/bench/raw_transfer.h"
+#include "deploy/bench/process_usage.h"
 #include "deploy/bench/statistics.h"
 #include "deploy/bench/transport_bench.h"
 #include "deploy/bench/update_bench.h"
@@ -48,14 +47,14 @@ absl::StatusOr<BenchService> MemoryService() {
   const auto updates = BenchUpdates({.shard_bytes = 16 << 20,
                                      .block_bytes = 1 << 20,
                                      .rounds = kRounds,
-                                     .rules = {"sgd", "adam"},
+                                     .rules = {"sgd", "momentum", "adagrad", "adam", "elastic"},
                                      .contributions = {1},
                                      .threads = {1},
                                      .pieces = {true},
                                      .keep_previous = {true}});
-  Json hello = {{"copy", copy}, {"add", add}};
+  Json hello = {{"copy", copy}, {"add", add}, {"updates", Json::object()}};
   for (const UpdateResult& update : updates) {
-    hello[update.rule] = 1e-9 * update.gradient_bytes_per_second;
+    hello["updates"][update.rule] = 1e-9 * update.gradient_bytes_per_second;
   }
   return BenchService{.hello = std::move(hello),
                       .handle = [](const Json&) { return absl::StatusOr<Json>(Json::object()); }};
@@ -69,19 +68,26 @@ absl::StatusOr<TransferFigures> Measure(absl::StatusOr<std::unique_ptr<BenchPair
   return FiguresOf(rounds[0], plan.bytes_moved());
 }
 
+// " adam 5.1, sgd 9.8".
+std::string UpdatesText(const HostRates& rates) {
+  std::string text;
+  for (const auto& [rule, rate] : rates.updates) {
+    absl::StrAppend(&text, text.empty() ? " " : ", ", rule, " ", Fixed(rate, 1));
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<HostRates> MeasureHost(double seconds_each) {
   HostRates rates;
   rates.processors = std::thread::hardware_concurrency();
-  rates.memory_bytes =
-      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  rates.memory_bytes = MachineMemoryBytes();
   {
     ASSIGN_OR_RETURN(const auto memory, BenchProcess::Start("memory", MemoryService));
     rates.copy_gigabytes_per_second = memory->hello().value("copy", 0.0);
     rates.add_scaled_gigabytes_per_second = memory->hello().value("add", 0.0);
-    rates.sgd_gigabytes_per_second = memory->hello().value("sgd", 0.0);
-    rates.adam_gigabytes_per_second = memory->hello().value("adam", 0.0);
+    rates.updates = memory->hello().value("updates", rates.updates);
   }
   const double seconds = seconds_each / kRounds;
   const TransferPlan loopback = PlanFor(TransferMethod::kPushPull, 1 << 20);
@@ -98,7 +104,7 @@ absl::StatusOr<HostRates> MeasureHost(double seconds_each) {
       .method = TransferMethod::kPushPull, .message_bytes = 4096, .blocks = 16, .window = 1};
   ASSIGN_OR_RETURN(const TransferFigures one,
                    Measure(BenchPair::Leeway(Wire::kAuto, "none", small), small, seconds));
-  rates.round_trip_seconds = one.latency.empty() ? 0 : one.latency[0];
+  rates.round_trip_seconds = one.latency.has_value() ? one.latency->p50 : 0;
   return rates;
 }
 
@@ -112,8 +118,7 @@ Json HostRatesJson(const HostRates& rates) {
           {"memory_bytes", rates.memory_bytes},
           {"copy_gigabytes_per_second", rates.copy_gigabytes_per_second},
           {"add_scaled_gigabytes_per_second", rates.add_scaled_gigabytes_per_second},
-          {"sgd_gigabytes_per_second", rates.sgd_gigabytes_per_second},
-          {"adam_gigabytes_per_second", rates.adam_gigabytes_per_second},
+          {"update_gigabytes_per_second", rates.updates},
           {"loopback_gigabytes_per_second", rates.loopback_gigabytes_per_second},
           {"exchange", exchange},
           {"round_trip_seconds", rates.round_trip_seconds}};
@@ -124,9 +129,8 @@ std::string HostRatesText(const HostRates& rates) {
       "This machine: ", rates.processors, " processors, ", Bytes(rates.memory_bytes),
       " of memory\n  memory, one thread: copy ", Fixed(rates.copy_gigabytes_per_second, 1),
       " GB/s, y += a x ", Fixed(rates.add_scaled_gigabytes_per_second, 1),
-      " GB/s\n  updates, one thread: SGD ", Fixed(rates.sgd_gigabytes_per_second, 1),
-      " GB/s of gradient, Adam ", Fixed(rates.adam_gigabytes_per_second, 1),
-      " GB/s\n  TCP to itself, both ways: ", Fixed(rates.loopback_gigabytes_per_second, 2),
+      " GB/s\n  updates, one thread, GB/s of gradient:", UpdatesText(rates),
+      "\n  TCP to itself, both ways: ", Fixed(rates.loopback_gigabytes_per_second, 2),
       " GB/s\n  exchanges between two processes, both ways:");
   for (const BlockRate& rate : rates.exchange) {
     absl::StrAppend(&text, rate.block_bytes == rates.exchange[0].block_bytes ? " " : ", ",

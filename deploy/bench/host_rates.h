@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,9 +18,9 @@ struct HostRates {
   // One thread, far beyond the caches; 1e9 bytes of x a second.
   double copy_gigabytes_per_second = 0;
   double add_scaled_gigabytes_per_second = 0;
-  // A server's update of 16 MiB, 1e9 bytes of gradient a second, one thread.
-  double sgd_gigabytes_per_second = 0;
-  double adam_gigabytes_per_second = 0;
+  // A server's update of 16 MiB, 1e9 bytes of gradient a second, one thread; by rule as
+  // `leeway bench update` names them: sgd, momentum, adagrad, adam, elastic.
+  std::map<std::string, double> updates;
   // One TCP connection to this machine itself, there and back at once, added.
   double loopback_gigabytes_per_second = 0;
   // Leeway's push_pull, both directions added, between two processes of this machine, by block

@@ -23,20 +23,19 @@ absl::StatusOr<std::vector<std::vector<TransferRound>>> RunInterleaved(
 
 TransferFigures FiguresOf(const std::vector<TransferRound>& rounds, uint64_t bytes_a_message) {
   TransferFigures figures;
-  std::vector<std::vector<double>> latency;
+  std::vector<Percentiles> latency;
   for (const TransferRound& round : rounds) {
     const auto messages = static_cast<double>(round.messages);
     const double gigabytes = 1e-9 * messages * static_cast<double>(bytes_a_message);
     figures.rates.push_back(round.seconds > 0 ? messages / round.seconds : 0);
     figures.cpu.push_back(gigabytes > 0 ? round.cpu_seconds / gigabytes : 0);
-    latency.resize(round.latency.size());
-    for (size_t i = 0; i < latency.size(); ++i) latency[i].push_back(round.latency[i]);
+    if (round.latency.has_value()) latency.push_back(*round.latency);
   }
   figures.messages_per_second = Median(figures.rates);
   figures.gigabytes_per_second =
       1e-9 * figures.messages_per_second * static_cast<double>(bytes_a_message);
   figures.cpu_seconds_per_gigabyte = Median(figures.cpu);
-  for (std::vector<double>& values : latency) figures.latency.push_back(Median(std::move(values)));
+  if (!latency.empty()) figures.latency = MedianOf(latency);
   return figures;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,8 +29,8 @@ struct TransferFigures {
   double gigabytes_per_second = 0;
   // Of processor time, client and server added.
   double cpu_seconds_per_gigabyte = 0;
-  // Seconds; percentiles 50, 90, 99, 100; empty where calls were not timed.
-  std::vector<double> latency;
+  // Seconds of a call; absent where calls were not timed.
+  std::optional<Percentiles> latency;
   // Every round's.
   std::vector<double> rates;
   std::vector<double> cpu;

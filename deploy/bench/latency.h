@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "deploy/bench/bench_process.h"
+#include "deploy/bench/percentiles_json.h"
 #include "deploy/bench/statistics.h"
 
 namespace leeway {
@@ -28,10 +29,9 @@ class LatencyLog {
 
   // What a client tells the director about a round.
   Json Answer(uint64_t messages) const {
-    const Percentiles p = PercentilesOf(seconds_);
     return {{"messages", messages},
             {"seconds", Seconds(last_ - began_)},
-            {"latency", {p.p50, p.p90, p.p99, p.max}}};
+            {"latency", PercentilesOf(seconds_)}};
   }
 
  private:

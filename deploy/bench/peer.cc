@@ -1,6 +1,6 @@
 #include "deploy/bench/peer.h"
 
-#include <unistd.h>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/clock.h"
@@ -31,8 +31,7 @@ absl::StatusOr<TransferPlan> PlanFrom(const RawHeader& header) {
                       .blocks = header.block};
 }
 
-absl::Status ServeOne(int listener) {
-  ASSIGN_OR_RETURN(RawSocket socket, AcceptTcp(listener));
+absl::Status ServeOne(RawSocket socket) {
   RawHeader header;
   RETURN_IF_ERROR(socket.Receive(header, {}));
   ASSIGN_OR_RETURN(const TransferPlan plan, PlanFrom(header));
@@ -46,10 +45,11 @@ struct Measured {
 };
 
 absl::StatusOr<Measured> Measure(const std::string& address, TransferMethod method,
-                                 uint64_t message_bytes, uint32_t window, double seconds) {
+                                 uint64_t message_bytes, uint32_t window, double seconds,
+                                 Duration patience) {
   const TransferPlan plan{
       .method = method, .message_bytes = message_bytes, .blocks = 16, .window = window};
-  ASSIGN_OR_RETURN(RawSocket socket, RawSocket::Connect(address));
+  ASSIGN_OR_RETURN(RawSocket socket, RawSocket::Connect(address, patience));
   RETURN_IF_ERROR(socket.Send({.kind = kMethod + static_cast<uint32_t>(method),
                                .block = plan.blocks,
                                .clock = plan.message_bytes},
@@ -66,27 +66,42 @@ absl::StatusOr<Measured> Measure(const std::string& address, TransferMethod meth
 
 }  // namespace
 
+Json PeerRatesJson(const PeerRates& rates) {
+  return {{"up_gigabytes_per_second", rates.up_gigabytes_per_second},
+          {"down_gigabytes_per_second", rates.down_gigabytes_per_second},
+          {"both_gigabytes_per_second", rates.both_gigabytes_per_second},
+          {"round_trip_seconds", rates.round_trip_seconds}};
+}
+
+PeerRates PeerRatesFrom(const Json& json) {
+  return {.up_gigabytes_per_second = json.value("up_gigabytes_per_second", 0.0),
+          .down_gigabytes_per_second = json.value("down_gigabytes_per_second", 0.0),
+          .both_gigabytes_per_second = json.value("both_gigabytes_per_second", 0.0),
+          .round_trip_seconds = json.value("round_trip_seconds", 0.0)};
+}
+
 absl::Status ServePeers(const std::string& address, uint64_t connections,
-                        const std::function<void(int port)>& listening) {
+                        const std::function<void(int port)>& listening, Duration patience) {
   int port = 0;
-  ASSIGN_OR_RETURN(const int listener, ListenTcp(address, &port));
+  ASSIGN_OR_RETURN(const Descriptor listener, ListenTcp(address, &port));
   listening(port);
   absl::Status last;
   for (uint64_t served = 0; connections == 0 || served < connections; ++served) {
+    ASSIGN_OR_RETURN(RawSocket socket, AcceptTcp(listener, patience));
     // A peer that goes away or talks nonsense is its own affair.
-    last = ServeOne(listener);
+    last = ServeOne(std::move(socket));
   }
-  close(listener);
   return last;
 }
 
-absl::StatusOr<PeerRates> MeasurePeer(const std::string& address, double seconds_each) {
+absl::StatusOr<PeerRates> MeasurePeer(const std::string& address, double seconds_each,
+                                      Duration patience) {
   constexpr uint64_t kMessage = 1 << 20;
   constexpr uint32_t kWindow = 8;
   PeerRates rates;
   const auto rate = [&](TransferMethod method, double& target) -> absl::Status {
     ASSIGN_OR_RETURN(const Measured measured,
-                     Measure(address, method, kMessage, kWindow, seconds_each));
+                     Measure(address, method, kMessage, kWindow, seconds_each, patience));
     target = measured.gigabytes_per_second;
     return absl::OkStatus();
   };
@@ -94,7 +109,7 @@ absl::StatusOr<PeerRates> MeasurePeer(const std::string& address, double seconds
   RETURN_IF_ERROR(rate(TransferMethod::kPull, rates.down_gigabytes_per_second));
   RETURN_IF_ERROR(rate(TransferMethod::kPushPull, rates.both_gigabytes_per_second));
   ASSIGN_OR_RETURN(const Measured small,
-                   Measure(address, TransferMethod::kPushPull, 64, 1, seconds_each));
+                   Measure(address, TransferMethod::kPushPull, 64, 1, seconds_each, patience));
   rates.round_trip_seconds = small.seconds_per_message;
   return rates;
 }

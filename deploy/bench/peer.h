@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "deploy/bench/bench_process.h"
+#include "deploy/bench/raw_socket.h"
 
 namespace leeway {
 
@@ -20,12 +22,18 @@ struct PeerRates {
   double round_trip_seconds = 0;
 };
 
-// Serves peers on host:port until accepting fails, or after `connections` of them (0: for ever).
-// `listening` is told the port. A peer that asks for nonsense is turned away.
-absl::Status ServePeers(const std::string& address, uint64_t connections,
-                        const std::function<void(int port)>& listening);
+Json PeerRatesJson(const PeerRates& rates);
+PeerRates PeerRatesFrom(const Json& json);
 
-// UNAVAILABLE if nobody listens there.
-absl::StatusOr<PeerRates> MeasurePeer(const std::string& address, double seconds_each);
+// Serves peers on host:port, one at a time, until accepting fails, or after `connections` of them
+// (0: for ever). `listening` is told the port. A peer that asks for nonsense or falls silent is
+// turned away; the last one's error is the answer.
+absl::Status ServePeers(const std::string& address, uint64_t connections,
+                        const std::function<void(int port)>& listening,
+                        Duration patience = RawSocket::kPatience);
+
+// UNAVAILABLE if nobody listens there, DEADLINE_EXCEEDED if whoever does is silent. Starts threads.
+absl::StatusOr<PeerRates> MeasurePeer(const std::string& address, double seconds_each,
+                                      Duration patience = RawSocket::kPatience);
 
 }  // namespace leeway

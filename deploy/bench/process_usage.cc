@@ -8,6 +8,7 @@
 #include <string>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace leeway {
 namespace {
@@ -69,6 +70,11 @@ uint64_t PeersMemoryBytes(pid_t pid) {
     }
   }
   return bytes;
+}
+
+uint64_t MachineMemoryBytes() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace leeway

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/buffer.h"
 #include "common/status.h"
-#include "deploy/bench/raw_transfer.h"
+#include "deploy/bench/axpy.h"
 
 namespace leeway {
 namespace {

@@ -2,11 +2,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -32,38 +34,70 @@ void Advance(msghdr& message, size_t bytes) {
   message.msg_iov->iov_len -= bytes;
 }
 
-// Calls `transfer` until all of header and payload has gone through.
-template <typename Transfer>
-absl::Status MoveAll(void* header, void* payload, size_t payload_bytes, absl::string_view what,
-                     Transfer transfer) {
-  iovec parts[2] = {{header, sizeof(RawHeader)}, {payload, payload_bytes}};
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = payload_bytes > 0 ? 2 : 1;
-  while (message.msg_iovlen > 0) {
-    const ssize_t moved = transfer(&message);
-    if (moved < 0 && errno == EINTR) continue;
-    if (moved < 0) return SystemError(what);
-    if (moved == 0) return absl::UnavailableError("raw socket: the peer has gone");
-    Advance(message, static_cast<size_t>(moved));
+struct Where {
+  std::string host;
+  std::string port;
+};
+
+// "host:port", "[::1]:port".
+absl::StatusOr<Where> Split(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  Where where;
+  if (colon != std::string::npos) {
+    where = {address.substr(0, colon), address.substr(colon + 1)};
+    const bool brackets =
+        where.host.size() > 2 && where.host.front() == '[' && where.host.back() == ']';
+    if (brackets) where.host = where.host.substr(1, where.host.size() - 2);
+    if (brackets || where.host.find(':') == std::string::npos) return where;
   }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", address, "': HOST:PORT is wanted, or [IPV6]:PORT"));
 }
 
-absl::StatusOr<addrinfo*> Resolve(const std::string& address, bool to_listen) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) {
-    return absl::InvalidArgumentError(absl::StrCat(address, ": HOST:PORT is wanted"));
-  }
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+absl::StatusOr<Addresses> Resolve(const std::string& address, bool to_listen) {
+  ASSIGN_OR_RETURN(const Where where, Split(address));
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = to_listen ? AI_PASSIVE : 0;
   addrinfo* found = nullptr;
-  const std::string host = address.substr(0, colon);
-  const int error = getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found);
-  if (error == 0 && found != nullptr) return found;
+  const int error = getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &found);
+  if (error == 0 && found != nullptr) return Addresses(found, freeaddrinfo);
   return absl::InvalidArgumentError(absl::StrCat(address, ": ", gai_strerror(error)));
+}
+
+// A socket on which `use` (bind, connect: true is success) succeeds, for the first of the addresses
+// with which it does; else the last one's error. The caller closes it.
+template <typename Use>
+absl::StatusOr<int> OnAnyOf(const Addresses& addresses, const std::string& doing, Use use) {
+  absl::Status failure;
+  for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
+    const int fd = socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && use(fd, *each)) return fd;
+    // As connect() says that SO_SNDTIMEO is over.
+    failure = errno == EINPROGRESS || errno == EAGAIN
+                  ? absl::DeadlineExceededError(absl::StrCat(doing, ": no answer"))
+                  : SystemError(doing);
+    if (fd >= 0) close(fd);
+  }
+  return failure;
+}
+
+void BePatient(int fd, Duration patience) {
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(patience).count();
+  const timeval limit{.tv_sec = us / 1'000'000, .tv_usec = us % 1'000'000};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
+std::string NameOfPeer(const sockaddr_storage& name, socklen_t size) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&name), size, host, sizeof(host),
+                                port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+  return error == 0 ? absl::StrCat(host, ":", port) : "a peer without a name";
 }
 
 void SendAtOnce(int fd) {
@@ -77,6 +111,7 @@ RawSocket& RawSocket::operator=(RawSocket&& other) noexcept {
   if (this == &other) return *this;
   if (fd_ >= 0) close(fd_);
   fd_ = std::exchange(other.fd_, -1);
+  peer_ = std::move(other.peer_);
   partial_bytes_ = 0;
   return *this;
 }
@@ -87,51 +122,80 @@ RawSocket::~RawSocket() {
 
 void RawSocket::Shutdown() { shutdown(fd_, SHUT_RDWR); }
 
-absl::StatusOr<int> ListenTcp(const std::string& address, int* port) {
-  ASSIGN_OR_RETURN(addrinfo* const where, Resolve(address, true));
-  const int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool bound =
-      fd >= 0 && bind(fd, where->ai_addr, where->ai_addrlen) == 0 && listen(fd, 64) == 0;
-  freeaddrinfo(where);
+absl::StatusOr<Descriptor> ListenTcp(const std::string& address, int* port) {
+  ASSIGN_OR_RETURN(const Addresses addresses, Resolve(address, true));
+  const std::string doing = absl::StrCat("listening on ", address);
+  ASSIGN_OR_RETURN(const int fd, OnAnyOf(addresses, doing, [](int fd, const addrinfo& where) {
+                     const int on = 1;
+                     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+                     return bind(fd, where.ai_addr, where.ai_addrlen) == 0 && listen(fd, 64) == 0;
+                   }));
+  Descriptor listener(fd);
   sockaddr_storage name{};
   socklen_t size = sizeof(name);
-  if (!bound || getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) != 0) {
-    absl::Status status = SystemError(absl::StrCat("listening on ", address));
-    if (fd >= 0) close(fd);
-    return status;
+  if (getsockname(*listener, reinterpret_cast<sockaddr*>(&name), &size) != 0) {
+    return SystemError(doing);
   }
   *port = ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(name).sin6_port
                                            : reinterpret_cast<sockaddr_in&>(name).sin_port);
-  return fd;
+  return listener;
 }
 
-absl::StatusOr<RawSocket> AcceptTcp(int listener) {
+absl::StatusOr<RawSocket> AcceptTcp(const Descriptor& listener, Duration patience) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof(name);
   int fd;
   do {
-    fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-  } while (fd < 0 && errno == EINTR);
+    size = sizeof(name);
+    fd = accept4(*listener, reinterpret_cast<sockaddr*>(&name), &size, SOCK_CLOEXEC);
+    // Aborted: whoever came has gone before he was let in.
+  } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
   if (fd < 0) return SystemError("accepting a connection");
   SendAtOnce(fd);
-  return RawSocket(fd);
+  BePatient(fd, patience);
+  return RawSocket(fd, NameOfPeer(name, size));
 }
 
-absl::StatusOr<RawSocket> RawSocket::Connect(const std::string& address) {
-  ASSIGN_OR_RETURN(addrinfo* const where, Resolve(address, false));
-  RawSocket result(socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const bool connected =
-      result.fd_ >= 0 && connect(result.fd_, where->ai_addr, where->ai_addrlen) == 0;
-  freeaddrinfo(where);
-  if (!connected) return SystemError(absl::StrCat("connecting to ", address));
-  SendAtOnce(result.fd_);
-  return result;
+absl::StatusOr<RawSocket> RawSocket::Connect(const std::string& address, Duration patience) {
+  ASSIGN_OR_RETURN(const Addresses addresses, Resolve(address, false));
+  ASSIGN_OR_RETURN(const int fd, OnAnyOf(addresses, absl::StrCat("connecting to ", address),
+                                         [&](int fd, const addrinfo& where) {
+                                           BePatient(fd, patience);
+                                           return connect(fd, where.ai_addr, where.ai_addrlen) == 0;
+                                         }));
+  SendAtOnce(fd);
+  return RawSocket(fd, address);
+}
+
+absl::Status RawSocket::Failure(absl::string_view doing) const {
+  if (errno == EAGAIN || errno == EWOULDBLOCK) {
+    return absl::DeadlineExceededError(absl::StrCat(doing, " ", peer_, ": nothing moves any more"));
+  }
+  return SystemError(absl::StrCat(doing, " ", peer_));
+}
+
+template <typename Transfer>
+absl::Status RawSocket::MoveAll(void* header, void* payload, size_t payload_bytes,
+                                absl::string_view doing, Transfer transfer) const {
+  iovec parts[2] = {{header, sizeof(RawHeader)}, {payload, payload_bytes}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = payload_bytes > 0 ? 2 : 1;
+  while (message.msg_iovlen > 0) {
+    const ssize_t moved = transfer(&message);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0) return Failure(doing);
+    if (moved == 0) return absl::UnavailableError(absl::StrCat(doing, " ", peer_, ": it has gone"));
+    Advance(message, static_cast<size_t>(moved));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::pair<RawSocket, RawSocket>> RawSocket::TcpPair() {
   int port = 0;
-  ASSIGN_OR_RETURN(const int listener, ListenTcp("127.0.0.1:0", &port));
+  ASSIGN_OR_RETURN(const Descriptor listener, ListenTcp("127.0.0.1:0", &port));
   auto client = Connect(absl::StrCat("127.0.0.1:", port));
   auto server = client.ok() ? AcceptTcp(listener) : client.status();
-  close(listener);
   RETURN_IF_ERROR(server.status());
   return std::make_pair(*std::move(client), *std::move(server));
 }
@@ -141,18 +205,18 @@ absl::StatusOr<std::pair<RawSocket, RawSocket>> RawSocket::UnixPair() {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return SystemError("socketpair");
   }
-  return std::make_pair(RawSocket(ends[0]), RawSocket(ends[1]));
+  return std::make_pair(RawSocket(ends[0], "the other end"), RawSocket(ends[1], "the other end"));
 }
 
 absl::Status RawSocket::Send(const RawHeader& header, std::span<const float> payload) {
   // sendmsg does not write through iov_base.
   return MoveAll(const_cast<RawHeader*>(&header), const_cast<float*>(payload.data()),
-                 payload.size_bytes(), "raw socket: sending",
+                 payload.size_bytes(), "sending to",
                  [this](msghdr* message) { return sendmsg(fd_, message, MSG_NOSIGNAL); });
 }
 
 absl::Status RawSocket::Receive(RawHeader& header, std::span<float> payload) {
-  return MoveAll(&header, payload.data(), payload.size_bytes(), "raw socket: receiving",
+  return MoveAll(&header, payload.data(), payload.size_bytes(), "receiving from",
                  [this](msghdr* message) { return recvmsg(fd_, message, MSG_WAITALL); });
 }
 
@@ -163,8 +227,9 @@ absl::StatusOr<RawSocket::Headers> RawSocket::ReceiveHeaders() {
     std::memcpy(buffer, partial_, partial_bytes_);
     const ssize_t got = recv(fd_, buffer + partial_bytes_, sizeof(buffer) - partial_bytes_, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return SystemError("raw socket: receiving");
-    if (got == 0) return absl::UnavailableError("raw socket: the peer has gone");
+    if (got < 0) return Failure("receiving from");
+    if (got == 0)
+      return absl::UnavailableError(absl::StrCat("receiving from ", peer_, ": it has gone"));
     const size_t bytes = partial_bytes_ + static_cast<size_t>(got);
     headers.count = bytes / sizeof(RawHeader);
     partial_bytes_ = bytes % sizeof(RawHeader);

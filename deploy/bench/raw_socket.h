@@ -11,6 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/clock.h"
+#include "common/descriptor.h"
 
 namespace leeway {
 
@@ -23,20 +26,27 @@ struct RawHeader {
   uint64_t clock = 0;
 };
 
-// Movable. One thread may send while another receives. Errors: UNAVAILABLE if the peer has gone.
+// Movable. One thread may send while another receives. Errors, which name the peer: UNAVAILABLE if
+// it has gone, DEADLINE_EXCEEDED if nothing moves for longer than the socket's patience.
 class RawSocket {
  public:
   RawSocket() = default;
-  explicit RawSocket(int fd) : fd_(fd) {}
-  RawSocket(RawSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  // `peer` is for messages.
+  RawSocket(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {}
+  RawSocket(RawSocket&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), peer_(std::move(other.peer_)) {}
   RawSocket& operator=(RawSocket&& other) noexcept;
   ~RawSocket();
 
   // Connected ends over TCP loopback, or as a unix socket.
   static absl::StatusOr<std::pair<RawSocket, RawSocket>> TcpPair();
   static absl::StatusOr<std::pair<RawSocket, RawSocket>> UnixPair();
-  // TCP to host:port.
-  static absl::StatusOr<RawSocket> Connect(const std::string& address);
+  // TCP to host:port or [host]:port, whichever of the host's addresses answers first in turn.
+  static absl::StatusOr<RawSocket> Connect(const std::string& address,
+                                           Duration patience = kPatience);
+
+  // Of what goes over a network: a peer that is alive moves something within this time.
+  static constexpr Duration kPatience = std::chrono::seconds(30);
 
   absl::Status Send(const RawHeader& header, std::span<const float> payload);
   // Exactly payload.size() floats.
@@ -55,15 +65,25 @@ class RawSocket {
   int fd() const { return fd_; }
 
  private:
+  // What failed as errno says it.
+  absl::Status Failure(absl::string_view doing) const;
+  // Moves all of header and payload by calls of `transfer`.
+  template <typename Transfer>
+  absl::Status MoveAll(void* header, void* payload, size_t payload_bytes, absl::string_view doing,
+                       Transfer transfer) const;
+
   int fd_ = -1;
+  std::string peer_;
   // Bytes of a header that has not come whole.
   alignas(RawHeader) char partial_[sizeof(RawHeader)] = {};
   size_t partial_bytes_ = 0;
 };
 
-// Listens on host:port (port 0: any free one; *port is what it got). The caller closes it.
-absl::StatusOr<int> ListenTcp(const std::string& address, int* port);
+// Listens on host:port or [host]:port (port 0: any free one; *port is what it got), on the first of
+// the host's addresses that can be listened on.
+absl::StatusOr<Descriptor> ListenTcp(const std::string& address, int* port);
 // The next connection.
-absl::StatusOr<RawSocket> AcceptTcp(int listener);
+absl::StatusOr<RawSocket> AcceptTcp(const Descriptor& listener,
+                                    Duration patience = RawSocket::kPatience);
 
 }  // namespace leeway

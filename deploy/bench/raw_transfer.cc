@@ -8,7 +8,7 @@
 
 #include "common/buffer.h"
 #include "common/status.h"
-#include "common/update/loop.h"
+#include "deploy/bench/axpy.h"
 
 namespace leeway {
 namespace {
@@ -198,13 +198,6 @@ class RawClient {
 };
 
 }  // namespace
-
-void AddScaled(float a, std::span<const float> x, std::span<float> y) {
-  const float* const from = x.data();
-  float* const to = y.data();
-  LEEWAY_INDEPENDENT_ITERATIONS
-  for (size_t i = 0; i < y.size(); ++i) to[i] += a * from[i];
-}
 
 BenchService RawTransferServer(RawSocket socket, const TransferPlan& plan) {
   auto server = std::make_shared<RawServer>(std::move(socket), plan);

@@ -9,9 +9,6 @@
 
 namespace leeway {
 
-// y += a x.
-void AddScaled(float a, std::span<const float> x, std::span<float> y);
-
 // The two processes' services; `socket` is the process's end of one connection. Both are told
 // {"round": seconds} for a round. The client's answer: {"messages", "seconds"}.
 BenchService RawTransferServer(RawSocket socket, const TransferPlan& plan);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace leeway {
 namespace {
@@ -31,6 +32,18 @@ Percentiles PercentilesOf(const std::vector<double>& values) {
           .p90 = OfSorted(sorted, 0.9),
           .p99 = OfSorted(sorted, 0.99),
           .max = OfSorted(sorted, 1)};
+}
+
+Percentiles MedianOf(const std::vector<Percentiles>& rounds) {
+  const auto median = [&](double Percentiles::*which) {
+    std::vector<double> values;
+    for (const Percentiles& round : rounds) values.push_back(round.*which);
+    return Median(std::move(values));
+  };
+  return {.p50 = median(&Percentiles::p50),
+          .p90 = median(&Percentiles::p90),
+          .p99 = median(&Percentiles::p99),
+          .max = median(&Percentiles::max)};
 }
 
 std::vector<double> Ratios(const std::vector<double>& a, const std::vector<double>& b) {

@@ -17,6 +17,8 @@ struct Percentiles {
   double max = 0;
 };
 Percentiles PercentilesOf(const std::vector<double>& values);
+// Each percentile's median over rounds.
+Percentiles MedianOf(const std::vector<Percentiles>& rounds);
 
 // Element by element a / b, for rounds that were measured next to each other: a machine that is
 // slower for a while is slower for both. As many as the shorter one; 0 where b is 0.

@@ -10,14 +10,16 @@ constexpr double kNearlyFastest = 0.95;
 // While one block is sent, one is updated and one comes back; and one more.
 constexpr uint64_t kBlocksAtLeast = 4;
 
+constexpr uint64_t kProcessesMax = 32;
+// Weights, contribution, slots, and what is shared with the other side.
+constexpr uint64_t kCopiesOfModel = 6;
+
 }  // namespace
 
 StepEstimate EstimateStep(const StepParts& parts) {
   StepEstimate estimate;
-  if (parts.overlapped) {
-    const double can_hide = parts.exchange * (1 - std::clamp(parts.first_layer_share, 0.0, 1.0));
-    estimate.hidden_seconds = std::min(can_hide, parts.compute);
-  }
+  const double can_hide = parts.exchange * (1 - std::clamp(parts.first_layer_share, 0.0, 1.0));
+  estimate.hidden_seconds = std::min(can_hide, parts.hides_behind);
   estimate.seconds = parts.compute + parts.exchange - estimate.hidden_seconds;
   if (parts.processors == 0) return estimate;
   const double busy = parts.workers * parts.compute_cpu + parts.exchange_cpu;
@@ -52,6 +54,12 @@ uint32_t ChooseServers(uint64_t model_bytes, uint32_t workers, double server_rat
   const double bytes = static_cast<double>(model_bytes) * workers;
   const double wanted = std::ceil(bytes / server_rate / compute_seconds);
   return static_cast<uint32_t>(std::clamp(wanted, 1.0, static_cast<double>(std::max(most, 1u))));
+}
+
+uint32_t ProcessesToMeasure(uint32_t wanted, uint64_t model_bytes, uint64_t memory_bytes) {
+  const uint64_t fitting = memory_bytes / 2 / (kCopiesOfModel * std::max<uint64_t>(model_bytes, 1));
+  const uint64_t most = std::clamp<uint64_t>(fitting, 1, kProcessesMax);
+  return static_cast<uint32_t>(std::min<uint64_t>(wanted, most));
 }
 
 }  // namespace leeway

@@ -18,8 +18,9 @@ struct StepParts {
   // Of the parameters that the first trained layer has: its gradient is ready last and its weights
   // are needed first, so nothing hides their exchange.
   double first_layer_share = 1;
-  // The exchange goes on behind the compute at all (gradients of every step).
-  bool overlapped = true;
+  // Of the compute, what the exchange goes on behind: a gradient's leaves in the clock's last step
+  // and comes back in the next one's forward pass; where it is spread, all of it.
+  double hides_behind = 0;
   uint32_t workers = 1;
   // That workers and servers share; 0: they have machines of their own.
   uint32_t processors = 0;
@@ -51,5 +52,9 @@ uint64_t ChooseBlockBytes(const std::vector<BlockRate>& rates, uint64_t model_by
 // `server_rate` bytes a second in each direction; at most `most`.
 uint32_t ChooseServers(uint64_t model_bytes, uint32_t workers, double server_rate,
                        double compute_seconds, uint32_t most);
+
+// How many of a job's workers or servers are started to be measured at once: 32 at most, and no
+// more than half of the memory holds, each with `model_bytes` of a model some times over.
+uint32_t ProcessesToMeasure(uint32_t wanted, uint64_t model_bytes, uint64_t memory_bytes);
 
 }  // namespace leeway

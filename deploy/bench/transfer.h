@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "deploy/bench/statistics.h"
 
 namespace leeway {
 
@@ -48,8 +49,8 @@ struct TransferRound {
   double seconds = 0;
   // Of both processes.
   double cpu_seconds = 0;
-  // Of a call, where the client can tell: in seconds, percentiles 50, 90, 99 and 100.
-  std::vector<double> latency;
+  // Seconds of a call, where the client can tell.
+  std::optional<Percentiles> latency;
 };
 
 }  // namespace leeway

@@ -7,12 +7,12 @@
 #include "common/status.h"
 #include "deploy/bench/ping.h"
 #include "deploy/bench/statistics.h"
+#include "worker/client/parameter_client.h"
 
 namespace leeway {
 namespace {
 
 constexpr uint64_t kWorkingSetBytes = 128 << 20;
-constexpr uint32_t kWindow = 16;
 constexpr uint32_t kManyInFlight = 64;
 
 absl::StatusOr<TransferResult> MeasureTransfer(Wire wire, const std::string& codec,
@@ -76,7 +76,7 @@ TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes) {
   plan.blocks = std::clamp<uint32_t>(fitting, 4, block_bytes < (1 << 20) ? 64 : 16) & ~1u;
   plan.call_blocks = plan.blocks / 2;
   plan.open_calls = 2;
-  plan.window = std::min(kWindow, plan.blocks / 2);
+  plan.window = std::min(ParameterClientOptions().window, plan.blocks / 2);
   return plan;
 }
 

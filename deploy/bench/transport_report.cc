@@ -1,15 +1,15 @@
 #include "deploy/bench/transport_report.h"
 
 #include "absl/strings/str_cat.h"
+#include "deploy/bench/percentiles_json.h"
 #include "deploy/launcher/format.h"
 #include "deploy/launcher/table.h"
 
 namespace leeway {
 namespace {
 
-std::string Milliseconds(const TransferFigures& figures, size_t percentile) {
-  if (figures.latency.size() <= percentile) return "-";
-  return Fixed(1e3 * figures.latency[percentile], 3);
+std::string CallTime(const TransferFigures& figures, double Percentiles::*percentile) {
+  return figures.latency.has_value() ? Milliseconds(*figures.latency.*percentile, 3) : "-";
 }
 
 Json SideJson(const TransferFigures& figures) {
@@ -17,12 +17,7 @@ Json SideJson(const TransferFigures& figures) {
                {"gigabytes_per_second", figures.gigabytes_per_second},
                {"cpu_seconds_per_gigabyte", figures.cpu_seconds_per_gigabyte},
                {"rounds_messages_per_second", figures.rates}};
-  if (figures.latency.size() == 4) {
-    side["latency_seconds"] = {{"p50", figures.latency[0]},
-                               {"p90", figures.latency[1]},
-                               {"p99", figures.latency[2]},
-                               {"max", figures.latency[3]}};
-  }
+  if (figures.latency.has_value()) side["latency_seconds"] = *figures.latency;
   return side;
 }
 
@@ -35,7 +30,7 @@ std::string TransfersTable(const TransportBenchResult& result) {
                Fixed(row.leeway.gigabytes_per_second, 2), Fixed(row.raw.gigabytes_per_second, 2),
                Fixed(row.share, 2), Fixed(row.leeway.cpu_seconds_per_gigabyte, 2),
                Fixed(row.raw.cpu_seconds_per_gigabyte, 2), Fixed(row.cpu_ratio, 2),
-               Milliseconds(row.leeway, 0), Milliseconds(row.leeway, 2),
+               CallTime(row.leeway, &Percentiles::p50), CallTime(row.leeway, &Percentiles::p99),
                Bytes(row.server_peak_bytes), Bytes(row.parameter_bytes)});
   }
   return absl::StrCat(
@@ -51,11 +46,10 @@ std::string ExchangesTable(const TransportBenchResult& result) {
                "p50 ms", "ratio"},
               2);
   for (const ExchangeRateResult& row : result.exchanges) {
-    table.Add({NameOf(row.wire), row.in_flight,
-               Thousands(static_cast<uint64_t>(row.leeway.messages_per_second)),
-               Milliseconds(row.leeway, 0), Milliseconds(row.leeway, 2),
-               Thousands(static_cast<uint64_t>(row.ping.messages_per_second)),
-               Milliseconds(row.ping, 0), Fixed(row.ratio, 2)});
+    table.Add({NameOf(row.wire), row.in_flight, Rate(row.leeway.messages_per_second),
+               CallTime(row.leeway, &Percentiles::p50), CallTime(row.leeway, &Percentiles::p99),
+               Rate(row.ping.messages_per_second), CallTime(row.ping, &Percentiles::p50),
+               Fixed(row.ratio, 2)});
   }
   return absl::StrCat("\nExchanges of 4 KiB, there and back, one worker\n", table.ToString());
 }

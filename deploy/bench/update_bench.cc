@@ -15,8 +15,9 @@
 #include "common/clock.h"
 #include "common/payload.h"
 #include "common/philox.h"
-#include "common/update/loop.h"
 #include "common/update/rule.h"
+#include "deploy/bench/axpy.h"
+#include "deploy/bench/statistics.h"
 #include "leeway/v1/job.pb.h"
 #include "server/store/block_store.h"
 
@@ -56,11 +57,6 @@ double TimeOnThreads(uint32_t threads, const std::function<void(uint32_t)>& work
   work(0);
   for (std::thread& thread : others) thread.join();
   return Seconds(std::chrono::steady_clock::now() - start);
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
 }
 
 // Contributions of one block each, used in turn: together so large that none is cached when its
@@ -134,11 +130,8 @@ class Limit {
   size_t Begin(uint32_t thread, uint32_t threads) const { return x_.size() * thread / threads; }
 
   void Axpy(size_t begin, size_t end) {
-    const float* x = x_.data();
-    float* y = y_.data();
     // So small that the values stay what they are.
-    LEEWAY_INDEPENDENT_ITERATIONS
-    for (size_t i = begin; i < end; ++i) y[i] += 1e-12f * x[i];
+    AddScaled(1e-12f, x_.subspan(begin, end - begin), y_.subspan(begin, end - begin));
   }
 
   void Read(size_t begin, size_t end) {

@@ -9,8 +9,8 @@
 namespace leeway {
 
 struct UpdateBenchOptions {
-  // Parameters of the shard; also about the size of each of the limit's two arrays. So large that
-  // nothing is found in a cache.
+  // Parameters of the shard, at least a kilobyte; also about the size of each of the limit's two
+  // arrays. So large that nothing is found in a cache.
   uint64_t shard_bytes = 100'000'000;
   uint64_t block_bytes = 1 << 20;
   // The median of so many counts, after one to warm up. In each round the limit is measured before

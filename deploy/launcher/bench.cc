@@ -1,21 +1,22 @@
 // leeway bench: how fast the data path is, beside the raw limits of the machine, in one run.
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <thread>
-
-#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "deploy/bench/bench_options.h"
 #include "deploy/bench/exchange_bench.h"
+#include "deploy/bench/exchange_report.h"
+#include "deploy/bench/process_usage.h"
 #include "deploy/bench/transport_bench.h"
 #include "deploy/bench/transport_report.h"
 #include "deploy/bench/update_report.h"
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
+#include "deploy/launcher/format.h"
+#include "deploy/launcher/process.h"
 
 namespace leeway {
 namespace {
@@ -35,14 +36,17 @@ void AddRounds(CLI::App& command, CommonFlags& flags) {
 void AddCommon(CLI::App& command, CommonFlags& flags) {
   AddRounds(command, flags);
   command.add_option("--seconds", flags.rounds.seconds, "Of a round")
-      ->check(CLI::Range(0.001, 3600.0))
+      ->check(CLI::Range(0.001, 600.0))
       ->capture_default_str();
 }
 
-// One line on a terminal, which the next one overwrites; nothing in a log.
-void ShowProgress(const std::string& what) {
-  if (!isatty(STDERR_FILENO)) return;
-  std::fprintf(stderr, "\r\033[K%s", what.empty() ? "" : absl::StrCat(what, " ...").c_str());
+// INVALID_ARGUMENT rather than a machine that swaps, or worse.
+absl::Status CheckFits(const std::string& what, double bytes) {
+  const uint64_t memory = MachineMemoryBytes();
+  if (bytes <= static_cast<double>(memory)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(what, " takes about ", Fixed(1e-9 * bytes, 0),
+                                                 " GB of memory; this machine has ",
+                                                 Bytes(memory)));
 }
 
 Json HostJson() {
@@ -104,6 +108,9 @@ void AddTransport(CLI::App& bench, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = ShowResult(RunTransport(*flags)); });
 }
 
+// Of the vector, for each worker and for the servers.
+constexpr double kExchangeCopies = 5;
+
 struct ExchangeFlags {
   CommonFlags common = {.rounds = {.rounds = 5, .seconds = 1}, .json = ""};
   ExchangeBenchOptions options;
@@ -117,6 +124,12 @@ absl::Status RunExchange(const ExchangeFlags& flags) {
   ExchangeBenchOptions options = flags.options;
   ASSIGN_OR_RETURN(options.parameters, ParseEach(flags.parameters, ParseCount));
   ASSIGN_OR_RETURN(options.wires, ParseEach(flags.wires, ParseWire));
+  for (const uint64_t parameters : options.parameters) {
+    // Two vectors of a worker, some of them shared, and what the servers and the raw limit keep.
+    const double copies = kExchangeCopies * (options.workers + 1);
+    RETURN_IF_ERROR(CheckFits(absl::StrCat("an exchange of ", parameters, " parameters"),
+                              copies * sizeof(float) * static_cast<double>(parameters)));
+  }
   if (flags.block != "0") {
     ASSIGN_OR_RETURN(options.block_bytes, ParseBlockBytes(flags.block));
   }
@@ -162,6 +175,10 @@ void AddExchange(CLI::App& bench, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = ShowResult(RunExchange(*flags)); });
 }
 
+// UpdateBenchOptions::shard_bytes says both.
+constexpr uint64_t kShardBytesMin = 1024;
+constexpr double kShardCopies = 10;
+
 struct UpdateFlags {
   CommonFlags common;
   UpdateBenchOptions options;
@@ -173,6 +190,12 @@ struct UpdateFlags {
 absl::Status RunUpdate(const UpdateFlags& flags) {
   UpdateBenchOptions options = flags.options;
   ASSIGN_OR_RETURN(options.shard_bytes, ParseCount(flags.shard));
+  if (options.shard_bytes < kShardBytesMin) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--shard ", flags.shard, ": a shard has at least ", kShardBytesMin, " bytes"));
+  }
+  RETURN_IF_ERROR(CheckFits(absl::StrCat("a shard of ", flags.shard, " bytes"),
+                            kShardCopies * static_cast<double>(options.shard_bytes)));
   ASSIGN_OR_RETURN(options.block_bytes, ParseBlockBytes(flags.block));
   options.rounds = flags.common.rounds.rounds;
   if (!flags.all) {

@@ -4,9 +4,12 @@
 #include <filesystem>
 #include <iostream>
 
+#include <unistd.h>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "config/job.h"
+#include "deploy/launcher/process.h"
 #include "deploy/launcher/restart_policy.h"
 
 namespace leeway {
@@ -71,10 +74,9 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
                    absl::StrJoin(candidates, ", "), ")"));
 }
 
-std::string ProgramFolder() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  return error ? "." : program.parent_path().string();
+void ShowProgress(const std::string& what) {
+  if (!isatty(STDERR_FILENO)) return;
+  std::cerr << "\r\033[K" << what << (what.empty() ? "" : " ...") << std::flush;
 }
 
 int ShowResult(const absl::Status& status) {

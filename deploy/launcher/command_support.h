@@ -30,8 +30,9 @@ absl::StatusOr<v1::TrainingJob> LoadJobWithOptions(const JobOptions& options);
 // says what was looked at.
 absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file);
 
-// The folder that this program is in, where leeway-server and leeway-worker are too.
-std::string ProgramFolder();
+// One line on a terminal's standard error, which the next one overwrites; "" ends it. Nothing where
+// that is no terminal.
+void ShowProgress(const std::string& what);
 
 // Prints the error, if it is one, and gives the exit code: 2 for INVALID_ARGUMENT, else 1.
 int ShowResult(const absl::Status& status);

@@ -1,19 +1,16 @@
 // leeway doctor: what this machine and network can do, and what that means for a job.
 #include "deploy/bench/doctor.h"
 
-#include <cstdio>
 #include <iostream>
 #include <memory>
 
-#include <unistd.h>
-
-#include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "deploy/bench/peer.h"
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
 #include "deploy/launcher/data_check.h"
+#include "deploy/launcher/process.h"
 
 namespace leeway {
 namespace {
@@ -25,11 +22,6 @@ struct DoctorFlags {
   double seconds = 0.5;
   std::string json;
 };
-
-void ShowProgress(const std::string& what) {
-  if (!isatty(STDERR_FILENO)) return;
-  std::fprintf(stderr, "\r\033[K%s", what.empty() ? "" : absl::StrCat(what, " ...").c_str());
-}
 
 absl::Status Listen(const DoctorFlags& flags) {
   return ServePeers(flags.listen, 0, [](int port) {

@@ -20,6 +20,13 @@ std::string Thousands(uint64_t number) {
   return digits;
 }
 
+std::string Rate(double per_second) {
+  if (!(per_second >= 0 && per_second < 1e18)) return "-";
+  return Thousands(static_cast<uint64_t>(per_second));
+}
+
+std::string Milliseconds(double seconds, int decimals) { return Fixed(1e3 * seconds, decimals); }
+
 std::string Fixed(double number, int decimals) {
   return std::isfinite(number) ? absl::StrFormat("%.*f", decimals, number) : "-";
 }

@@ -9,8 +9,12 @@ namespace leeway {
 
 // 1234567 -> "1,234,567".
 std::string Thousands(uint64_t number);
+// So many a second, whole: 1234.5 -> "1,234"; "-" if there is no such number (0 / 0, 1 / 0).
+std::string Rate(double per_second);
 // "12.30"; "-" if not finite.
 std::string Fixed(double number, int decimals);
+// 0.00125 -> "1.25", without the unit.
+std::string Milliseconds(double seconds, int decimals);
 // "0:07", "12:34", "1:02:03". Seconds, rounded.
 std::string Clockwise(double seconds);
 // "0.8 s", from a minute on as Clockwise.

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include <fcntl.h>
@@ -78,6 +79,12 @@ int ExecError(int fd) {
 }
 
 }  // namespace
+
+std::string ProgramFolder() {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "." : program.parent_path().string();
+}
 
 std::string ExitStatus::ToString() const {
   if (signaled) return absl::StrCat("signal ", code, " (", strsignal(code), ")");

@@ -11,6 +11,9 @@
 
 namespace leeway {
 
+// The folder that this program is in, where leeway-server and leeway-worker are too.
+std::string ProgramFolder();
+
 // How a process ended.
 struct ExitStatus {
   // Died of signal `code`; otherwise `code` is the exit code.

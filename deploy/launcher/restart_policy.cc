@@ -27,30 +27,39 @@ double DelaySeconds(uint32_t restart) {
 
 }  // namespace
 
-RestartPolicy::RestartPolicy(uint32_t workers, uint32_t max_restarts)
-    : max_restarts_(max_restarts), restarts_(workers, 0) {}
+RestartPolicy::RestartPolicy(uint32_t servers, uint32_t workers, Limits limits)
+    : limits_(limits), servers_(servers, 0), workers_(workers, 0) {}
 
 RestartPolicy::Decision RestartPolicy::OnWorkerExit(uint32_t rank, const ExitStatus& exit) {
   if (exit.ok()) return {};
-  std::string reason = Failure(absl::StrCat("worker ", rank), exit);
-  if (!IsCrash(exit)) return {.action = Action::kFail, .reason = std::move(reason)};
-  if (restarts_[rank] >= max_restarts_) {
-    absl::StrAppend(&reason, " after ", restarts_[rank],
-                    " restarts (workers.max_restarts allows no more)");
+  const std::string name = absl::StrCat("worker ", rank);
+  if (!IsCrash(exit)) return {.action = Action::kFail, .reason = Failure(name, exit)};
+  return OnCrash(name, "workers.max_restarts", limits_.worker, exit, workers_[rank]);
+}
+
+RestartPolicy::Decision RestartPolicy::OnServerExit(uint32_t index, const ExitStatus& exit) {
+  if (exit.ok()) return {};
+  const std::string name = absl::StrCat("server ", index);
+  const bool crash = IsCrash(exit) && (exit.signaled || exit.code != kExitFailed);
+  if (!crash) return {.action = Action::kFail, .reason = Failure(name, exit)};
+  return OnCrash(name, "servers.max_restarts", limits_.server, exit, servers_[index]);
+}
+
+RestartPolicy::Decision RestartPolicy::OnCrash(const std::string& name, const char* limit_name,
+                                               uint32_t limit, const ExitStatus& exit,
+                                               uint32_t& restarts) const {
+  std::string reason = Failure(name, exit);
+  if (restarts >= limit) {
+    absl::StrAppend(&reason, " after ", restarts, " restarts (", limit_name, " allows no more)");
     return {.action = Action::kFail, .reason = std::move(reason)};
   }
-  const Duration delay = FromSeconds(DelaySeconds(restarts_[rank]++));
-  absl::StrAppend(&reason, "; restart ", restarts_[rank], " of ", max_restarts_);
+  const Duration delay = FromSeconds(DelaySeconds(restarts++));
+  absl::StrAppend(&reason, "; restart ", restarts, " of ", limit);
   return {.action = Action::kRestart, .delay = delay, .reason = std::move(reason)};
 }
 
-RestartPolicy::Decision RestartPolicy::OnServerExit(uint32_t index, const ExitStatus& exit) const {
-  if (exit.ok()) return {};
-  return {.action = Action::kFail, .reason = Failure(absl::StrCat("server ", index), exit)};
-}
-
 uint32_t RestartPolicy::total_restarts() const {
-  return std::accumulate(restarts_.begin(), restarts_.end(), uint32_t{0});
+  return std::accumulate(workers_.begin(), workers_.end(), uint32_t{0});
 }
 
 }  // namespace leeway

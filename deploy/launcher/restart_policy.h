@@ -12,6 +12,8 @@ namespace leeway {
 
 // The exit codes that leeway-server and leeway-worker promise.
 inline constexpr int kExitDone = 0;
+// Of a server: the job failed, or the coordinator is gone. Of a worker: a restart may help.
+inline constexpr int kExitFailed = 1;
 // Wrong arguments or job file.
 inline constexpr int kExitUsage = 2;
 // A restart would not help: bad data, training diverged.
@@ -19,7 +21,12 @@ inline constexpr int kExitPermanent = 3;
 
 class RestartPolicy {
  public:
-  RestartPolicy(uint32_t workers, uint32_t max_restarts);
+  // How often one process of each kind is restarted.
+  struct Limits {
+    uint32_t server = 0;
+    uint32_t worker = 0;
+  };
+  RestartPolicy(uint32_t servers, uint32_t workers, Limits limits);
 
   enum class Action {
     // It has done its part.
@@ -37,18 +44,22 @@ class RestartPolicy {
   };
 
   // A crash (a signal, or a code that is not one of the above) is answered with a restart, at once
-  // the first time and then after 1, 2, 4 ... seconds, as often as `max_restarts` says for each
-  // rank.
+  // the first time and then after 1, 2, 4 ... seconds, as often as the limits say.
   Decision OnWorkerExit(uint32_t rank, const ExitStatus& exit);
-  // A server holds a part of the model: its crash ends the run.
-  Decision OnServerExit(uint32_t index, const ExitStatus& exit) const;
+  // Of a server a crash is a signal, too: with kFailed it says that the job has failed.
+  Decision OnServerExit(uint32_t index, const ExitStatus& exit);
 
-  uint32_t restarts(uint32_t rank) const { return restarts_[rank]; }
+  // Of workers.
+  uint32_t restarts(uint32_t rank) const { return workers_[rank]; }
   uint32_t total_restarts() const;
 
  private:
-  const uint32_t max_restarts_;
-  std::vector<uint32_t> restarts_;
+  Decision OnCrash(const std::string& name, const char* limit_name, uint32_t limit,
+                   const ExitStatus& exit, uint32_t& restarts) const;
+
+  const Limits limits_;
+  std::vector<uint32_t> servers_;
+  std::vector<uint32_t> workers_;
 };
 
 }  // namespace leeway

@@ -34,7 +34,7 @@ Supervisor::Supervisor(SupervisorSpec spec, SignalSource& signals, RunObserver& 
     : spec_(std::move(spec)),
       signals_(signals),
       observer_(observer),
-      policy_(spec_.workers, spec_.max_restarts) {
+      policy_(spec_.servers, spec_.workers, spec_.max_restarts) {
   children_.resize(size_t{spec_.servers} + spec_.workers);
   for (size_t i = 0; i < children_.size(); ++i) {
     children_[i].server = i < spec_.servers;
@@ -45,7 +45,7 @@ Supervisor::Supervisor(SupervisorSpec spec, SignalSource& signals, RunObserver& 
 
 absl::StatusOr<RunOutcome> Supervisor::Run() {
   start_deadline_ = Now() + FromSeconds(spec_.start_seconds);
-  RETURN_IF_ERROR(StartServer(0));
+  RETURN_IF_ERROR(Start(children_[0]));
   while (Running()) RETURN_IF_ERROR(Wait());
   outcome_.restarts = view_.restarts;
   return std::move(outcome_);
@@ -56,18 +56,27 @@ std::string Supervisor::LogFile(const Child& child) const {
                       ".log");
 }
 
-absl::Status Supervisor::StartServer(uint32_t index) {
-  Child& child = children_[index];
-  ProcessSpec process{.name = absl::StrCat("server ", index),
+absl::Status Supervisor::Start(Child& child) {
+  child.restart_at.reset();
+  return child.server ? StartServer(child) : StartWorker(child);
+}
+
+absl::Status Supervisor::StartServer(Child& child) {
+  const bool first = coordinator_address_.empty();
+  const bool coordinator = child.number == 0;
+  // Everybody knows server 0 by its address: its next life has the same one.
+  const std::string listen = coordinator && !first ? coordinator_address_ : "127.0.0.1:0";
+  ProcessSpec process{.name = absl::StrCat("server ", child.number),
                       .arguments = {spec_.program_dir + "/leeway-server", "--index",
-                                    std::to_string(index), "--listen", "127.0.0.1:0"},
+                                    std::to_string(child.number), "--listen", listen},
                       .output_file = LogFile(child),
-                      .announces_ready = index == 0};
+                      .announces_ready = coordinator && first};
   auto& arguments = process.arguments;
-  if (index == 0) {
+  if (coordinator) {
     arguments.insert(arguments.end(),
                      {"--job", spec_.run_dir + "/job.yaml", "--run-dir", spec_.run_dir});
-    if (spec_.resume) arguments.push_back("--resume");
+    // A later life goes on with the job that the first one began.
+    if (spec_.resume && first) arguments.push_back("--resume");
   } else {
     arguments.insert(arguments.end(), {"--coordinator", coordinator_address_});
   }
@@ -76,7 +85,6 @@ absl::Status Supervisor::StartServer(uint32_t index) {
 }
 
 absl::Status Supervisor::StartWorker(Child& child) {
-  child.restart_at.reset();
   ASSIGN_OR_RETURN(
       child.process,
       Process::Start({.name = absl::StrCat("worker ", child.number),
@@ -91,9 +99,8 @@ absl::Status Supervisor::StartTheRest(const std::string& coordinator) {
   coordinator_address_ = coordinator;
   RETURN_IF_ERROR(WriteFileAtomically(spec_.run_dir + "/coordinator", coordinator + "\n"));
   ASSIGN_OR_RETURN(coordinator_, CoordinatorClient::Connect(coordinator));
-  for (uint32_t i = 1; i < spec_.servers; ++i) RETURN_IF_ERROR(StartServer(i));
   for (Child& child : children_) {
-    if (!child.server) RETURN_IF_ERROR(StartWorker(child));
+    if (child.process == nullptr) RETURN_IF_ERROR(Start(child));
   }
   observer_.OnEvent(absl::StrCat("started ", spec_.servers, " servers and ", spec_.workers,
                                  " workers; coordinator at ", coordinator));
@@ -167,7 +174,7 @@ absl::Status Supervisor::RunTimers(Time now) {
   }
   for (Child& child : children_) {
     if (child.restart_at.has_value() && now >= *child.restart_at) {
-      RETURN_IF_ERROR(StartWorker(child));
+      RETURN_IF_ERROR(Start(child));
     }
   }
   return absl::OkStatus();
@@ -254,6 +261,12 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
     for (Child& other : children_) other.restart_at.reset();
     const Duration grace = outcome_.stop_requested ? kStoppedGrace : kWorkerGrace;
     if (!kill_at_.has_value()) kill_at_ = Now() + grace;
+    return;
+  }
+  // Before it listened there is no address to come back to.
+  if (decision.action == RestartPolicy::Action::kRestart && coordinator_ != nullptr) {
+    observer_.OnEvent(decision.reason);
+    child.restart_at = Now() + decision.delay;
     return;
   }
   // A server that fails for good lets the coordinator end the job.

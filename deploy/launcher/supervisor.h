@@ -1,5 +1,5 @@
-// Starts a job's processes on this machine, watches them, restarts workers, and stops them in
-// order.
+// Starts a job's processes on this machine, watches them, restarts those that crash, and stops them
+// in order.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ struct SupervisorSpec {
   bool resume = false;
   uint32_t servers = 1;
   uint32_t workers = 1;
-  uint32_t max_restarts = 0;
+  RestartPolicy::Limits max_restarts;
   // For server 0 to listen.
   double start_seconds = 120;
   // Between two looks at the job's status.
@@ -75,7 +75,8 @@ class Supervisor {
     std::optional<Time> restart_at;
   };
 
-  absl::Status StartServer(uint32_t index);
+  absl::Status Start(Child& child);
+  absl::Status StartServer(Child& child);
   absl::Status StartWorker(Child& child);
   absl::Status StartTheRest(const std::string& coordinator);
   std::string LogFile(const Child& child) const;

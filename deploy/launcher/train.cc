@@ -23,6 +23,7 @@
 #include "deploy/launcher/data_check.h"
 #include "deploy/launcher/display.h"
 #include "deploy/launcher/finish.h"
+#include "deploy/launcher/process.h"
 #include "deploy/launcher/restart_policy.h"
 #include "deploy/launcher/run_folder.h"
 #include "deploy/launcher/supervisor.h"
@@ -131,7 +132,8 @@ absl::StatusOr<RunOutcome> RunProcesses(const Plan& plan, const RunFolder& run,
                          .resume = plan.resume,
                          .servers = plan.job.servers().count(),
                          .workers = plan.job.workers().count(),
-                         .max_restarts = plan.job.workers().max_restarts(),
+                         .max_restarts = {.server = plan.job.servers().max_restarts(),
+                                          .worker = plan.job.workers().max_restarts()},
                          .start_seconds = plan.job.limits().start_seconds(),
                          .status_every = StatusInterval(terminal)},
                         signals, *display);

@@ -1,29 +1,41 @@
 // Each codec's rate on one thread, in GB of float32 a second of CPU time, beside a copy of the same
 // floats.
 //
-//   codec_bench [rounds = 15]
+//   codec_bench [--rounds 15] [--block 1M] [--json FILE]
 //
-// Blocks of 1 MiB, encoded with error feedback, decoded into floats. Rounds are interleaved,
-// medians are printed.
+// Blocks are encoded with error feedback, and decoded into floats. Rounds are interleaved, medians
+// are printed.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
 #include "common/buffer.h"
 #include "common/codec/codec.h"
 #include "common/codec/encoded.h"
+#include "common/files.h"
 #include "common/philox.h"
+#include "common/status.h"
+#include "deploy/bench/bench_options.h"
+#include "deploy/bench/statistics.h"
 
 namespace leeway {
 namespace {
 
-constexpr size_t kCount = 262144;
-constexpr int kRepeats = 8;
+// Of a measurement: so many blocks as have these floats, one at least.
+constexpr size_t kFloats = 1 << 21;
+
+struct Flags {
+  int rounds = 15;
+  std::string block = "1M";
+  std::string json;
+};
 
 struct Subject {
   std::string name;
@@ -41,32 +53,30 @@ double CpuSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+// Of work on `count` floats.
 template <typename Work>
-double GigabytesPerSecond(const Work& work) {
+double GigabytesPerSecond(size_t count, const Work& work) {
+  const size_t repeats = std::max<size_t>(kFloats / count, 1);
   const double begin = CpuSeconds();
-  for (int i = 0; i < kRepeats; ++i) work();
-  return kRepeats * kCount * sizeof(float) / (CpuSeconds() - begin) / 1e9;
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
+  for (size_t i = 0; i < repeats; ++i) work();
+  return 1e-9 * static_cast<double>(repeats * count * sizeof(float)) / (CpuSeconds() - begin);
 }
 
 void Round(const FloatBuffer& values, FloatBuffer& decoded, Subject& subject) {
-  subject.encode.push_back(GigabytesPerSecond([&] {
+  const size_t count = values.size();
+  subject.encode.push_back(GigabytesPerSecond(count, [&] {
     subject.size = subject.codec->Encode(values.span(), subject.residual.span(), subject.bytes);
   }));
   const std::span<const uint8_t> bytes(subject.bytes.data(), subject.size);
   const auto open = [&] {
-    return EncodedValues::Open(subject.codec->encoding(), nullptr, {bytes}, kCount).value();
+    return EncodedValues::Open(subject.codec->encoding(), nullptr, {bytes}, count).value();
   };
-  subject.check.push_back(GigabytesPerSecond([&] { open(); }));
+  subject.check.push_back(GigabytesPerSecond(count, [&] { open(); }));
   const auto opened = open();
-  subject.decode.push_back(GigabytesPerSecond([&] { opened->Read(0, decoded.span()); }));
+  subject.decode.push_back(GigabytesPerSecond(count, [&] { opened->Read(0, decoded.span()); }));
 }
 
-std::vector<Subject> Subjects() {
+std::vector<Subject> Subjects(size_t count) {
   std::vector<Subject> subjects;
   const auto add = [&](const char* name, auto choose) {
     v1::Codec config;
@@ -74,8 +84,8 @@ std::vector<Subject> Subjects() {
     Subject subject;
     subject.name = name;
     subject.codec = MakeCodec(config).value();
-    subject.bytes.resize(subject.codec->MaxBytes(kCount));
-    subject.residual = FloatBuffer(kCount);
+    subject.bytes.resize(subject.codec->MaxBytes(count));
+    subject.residual = FloatBuffer(count);
     subjects.push_back(std::move(subject));
   };
   add("none", [](v1::Codec& c) { c.mutable_none(); });
@@ -90,30 +100,52 @@ std::vector<Subject> Subjects() {
   return subjects;
 }
 
-void Run(int rounds) {
-  FloatBuffer values(kCount), decoded(kCount);
+nlohmann::json RowOf(const Subject& subject, size_t count) {
+  return {{"codec", subject.name},
+          {"encode_gigabytes_per_second", Median(subject.encode)},
+          {"check_gigabytes_per_second", Median(subject.check)},
+          {"decode_gigabytes_per_second", Median(subject.decode)},
+          {"size", static_cast<double>(subject.size) / static_cast<double>(count * sizeof(float))}};
+}
+
+absl::Status Run(const Flags& flags) {
+  ASSIGN_OR_RETURN(const uint64_t bytes, ParseBlockBytes(flags.block));
+  const size_t count = bytes / sizeof(float);
+  FloatBuffer values(count), decoded(count);
   RandomStream random(1, RandomPurpose::kGenerate);
   for (float& value : values.span()) value = static_cast<float>(1e-3 * random.Normal());
-  std::vector<Subject> subjects = Subjects();
+  std::vector<Subject> subjects = Subjects(count);
   std::vector<double> copy;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < flags.rounds; ++round) {
     copy.push_back(GigabytesPerSecond(
-        [&] { std::memcpy(decoded.data(), values.data(), kCount * sizeof(float)); }));
+        count, [&] { std::memcpy(decoded.data(), values.data(), count * sizeof(float)); }));
     for (Subject& subject : subjects) Round(values, decoded, subject);
   }
   std::printf("%-12s %8s %8s %8s %8s\n", "GB/s", "encode", "check", "decode", "size");
   std::printf("%-12s %8.1f\n", "memcpy", Median(copy));
+  nlohmann::json rows = nlohmann::json::array();
   for (const Subject& subject : subjects) {
+    const nlohmann::json& row = rows.emplace_back(RowOf(subject, count));
     std::printf("%-12s %8.1f %8.1f %8.1f %8.4f\n", subject.name.c_str(), Median(subject.encode),
-                Median(subject.check), Median(subject.decode),
-                static_cast<double>(subject.size) / (kCount * sizeof(float)));
+                Median(subject.check), Median(subject.decode), row["size"].get<double>());
   }
+  if (flags.json.empty()) return absl::OkStatus();
+  const nlohmann::json document = {
+      {"block_bytes", bytes}, {"memcpy_gigabytes_per_second", Median(copy)}, {"codecs", rows}};
+  return WriteFileAtomically(flags.json, document.dump(2) + "\n");
 }
 
 }  // namespace
 }  // namespace leeway
 
 int main(int argc, char** argv) {
-  leeway::Run(argc > 1 ? std::max(1, std::atoi(argv[1])) : 15);
-  return 0;
+  leeway::Flags flags;
+  CLI::App app("Each codec's rate on one thread", "codec_bench");
+  app.add_option("--rounds", flags.rounds)->check(CLI::Range(1, 10000))->capture_default_str();
+  app.add_option("--block", flags.block, "Bytes, as in 64K")->capture_default_str();
+  app.add_option("--json", flags.json, "File to write");
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = leeway::Run(flags);
+  if (!status.ok()) std::fprintf(stderr, "codec_bench: %s\n", status.ToString().c_str());
+  return status.ok() ? 0 : 1;
 }

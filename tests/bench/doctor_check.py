@@ -3,8 +3,8 @@
 
 Usage: doctor_check.py --programs build/release/bin [--data DIR] [--rounds 3] [JOB ...]
 By default the MNIST MLP and CNN (where --data has MNIST) and a 20 M-parameter MLP on random examples.
-The machine should have nothing else to do. What happens is read from metrics.jsonl: wall time a clock, without
-the first fifth of a run; evaluations are put off to its end.
+The machine should have nothing else to do. What happens is read from metrics.jsonl: wall time a clock, from heartbeat
+to heartbeat, without the first fifth of a run; evaluations are put off to its end.
 """
 
 import argparse
@@ -55,9 +55,12 @@ def happened(options, job, folder, number, clocks):
     steps = [json.loads(line) for line in (where / "metrics.jsonl").read_text().splitlines()]
     # Rank 0 also evaluates; any other stands for all in sync mode.
     last = max(s["rank"] for s in steps if s["event"] == "step")
-    mine = [s for s in steps if s["event"] == "step" and s["rank"] == last]
-    first = next(s for s in mine if s["clock"] >= clocks / 5)
-    return (mine[-1]["time"] - first["time"]) / max(1, mine[-1]["clock"] - first["clock"])
+    # Lines come with heartbeats, whose time they have: of each, the last says where the worker was.
+    marks = {s["time"]: s["clock"] for s in steps if s["event"] == "step" and s["rank"] == last}
+    times = [time for time, clock in marks.items() if clock >= clocks / 5]
+    # The very last comes when the worker leaves.
+    first, end = times[0], times[-2] if len(times) > 2 else times[-1]
+    return (end - first) / max(1, marks[end] - marks[first])
 
 
 def check(options, job, folder):
@@ -66,10 +69,12 @@ def check(options, job, folder):
         guess = expected(options, job, folder)
         clock = guess["step_seconds"] * guess["steps_per_clock"]
         clocks = max(20, int(options.seconds / clock))
-        pairs.append((clock, happened(options, job, folder, f"{job.stem}-{number}", clocks)))
-    ratio = statistics.median(a / b for a, b in pairs)
-    print(f"{job.name:20} expected {1e3 * statistics.median(a for a, _ in pairs):9.3f} ms, "
-          f"happened {1e3 * statistics.median(b for _, b in pairs):9.3f} ms, expected/happened {ratio:.2f} "
+        estimate = guess["estimated_step_seconds"] * guess["steps_per_clock"]
+        pairs.append((clock, happened(options, job, folder, f"{job.stem}-{number}", clocks), estimate))
+    ratio = statistics.median(a / b for a, b, _ in pairs)
+    print(f"{job.name:20} expected {1e3 * statistics.median(a for a, _, _ in pairs):9.3f} ms, "
+          f"happened {1e3 * statistics.median(b for _, b, _ in pairs):9.3f} ms, expected/happened {ratio:.2f}, "
+          f"by the parts alone {statistics.median(c / b for _, b, c in pairs):.2f} "
           f"(load {os.getloadavg()[0]:.1f})", flush=True)
     return abs(ratio - 1) <= 0.2
 

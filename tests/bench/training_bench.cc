@@ -22,6 +22,7 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/philox.h"
+#include "deploy/bench/statistics.h"
 #include "worker/compute/make_backend.h"
 #include "worker/model/model.h"
 
@@ -100,11 +101,6 @@ double Time(double budget, const std::function<void()>& call) {
     seconds = Seconds(Clock::now() - start);
   } while (seconds < budget);
   return seconds / calls;
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // One model, ready to take steps.

@@ -1,5 +1,9 @@
+#include "absl/strings/str_cat.h"
+#include "config/job.h"
+#include "deploy/bench/bench_job.h"
 #include "deploy/bench/bench_options.h"
 #include "deploy/bench/interleave.h"
+#include "deploy/bench/rehearsal.h"
 #include "deploy/bench/statistics.h"
 #include "deploy/bench/step_model.h"
 #include "deploy/bench/transfer.h"
@@ -31,17 +35,26 @@ TEST_CASE("Ratios are taken round by round, and a round without a limit counts a
 }
 
 TEST_CASE("Figures are medians over rounds of messages, bytes and processor time") {
-  const std::vector<TransferRound> rounds = {
-      {.messages = 100, .seconds = 1, .cpu_seconds = 0.4, .latency = {0.1, 0.2, 0.3, 0.4}},
-      {.messages = 300, .seconds = 1, .cpu_seconds = 0.3, .latency = {0.3, 0.4, 0.5, 0.6}},
-      {.messages = 200, .seconds = 1, .cpu_seconds = 0.4, .latency = {0.2, 0.3, 0.4, 0.5}}};
+  const std::vector<TransferRound> rounds = {{.messages = 100,
+                                              .seconds = 1,
+                                              .cpu_seconds = 0.4,
+                                              .latency = Percentiles{0.1, 0.2, 0.3, 0.4}},
+                                             {.messages = 300,
+                                              .seconds = 1,
+                                              .cpu_seconds = 0.3,
+                                              .latency = Percentiles{0.3, 0.4, 0.5, 0.6}},
+                                             {.messages = 200,
+                                              .seconds = 1,
+                                              .cpu_seconds = 0.4,
+                                              .latency = Percentiles{0.2, 0.3, 0.4, 0.5}}};
   const TransferFigures figures = FiguresOf(rounds, 5'000'000);
   CHECK(figures.messages_per_second == 200);
   CHECK(Near(figures.gigabytes_per_second, 1));
   // 0.8, 0.2 and 0.4 s a GB.
   CHECK(Near(figures.cpu_seconds_per_gigabyte, 0.4));
-  REQUIRE(figures.latency.size() == 4);
-  CHECK(figures.latency[0] == 0.2);
+  REQUIRE(figures.latency.has_value());
+  CHECK(figures.latency->p50 == 0.2);
+  CHECK(figures.latency->max == 0.5);
 }
 
 TEST_CASE("Sizes are read with K, M and G as powers of 1024, counts with powers of 1000") {
@@ -52,6 +65,7 @@ TEST_CASE("Sizes are read with K, M and G as powers of 1024, counts with powers 
   for (const char* text : {"", "K", "0", "-1", "1.5M", "1T", "99999999999G", "1 M"}) {
     CHECK_FALSE(ParseBytes(text).ok());
   }
+  CHECK(ParseCount("9999G").status().message().find("1099511627776") != std::string::npos);
   CHECK(*ParseBlockBytes("64M") == 64 << 20);
   CHECK_FALSE(ParseBlockBytes("100").ok());
   CHECK_FALSE(ParseBlockBytes("128M").ok());
@@ -78,14 +92,18 @@ TEST_CASE("A plan keeps several blocks in flight in bounded memory") {
 }
 
 TEST_CASE("A step is compute and what of the exchange nothing hides") {
-  StepParts parts{.compute = 10, .exchange = 8, .first_layer_share = 0.25, .workers = 2};
+  StepParts parts{
+      .compute = 10, .exchange = 8, .first_layer_share = 0.25, .hides_behind = 10, .workers = 2};
   StepEstimate estimate = EstimateStep(parts);
   CHECK(estimate.hidden_seconds == 6);
   CHECK(estimate.seconds == 12);
-  parts.overlapped = false;
+  parts.hides_behind = 0;
   CHECK(EstimateStep(parts).seconds == 18);
+  // Of four accumulated steps it hides behind one.
+  parts.hides_behind = 2.5;
+  CHECK(EstimateStep(parts).seconds == 15.5);
   // No more is hidden than there is compute to hide behind.
-  parts = {.compute = 2, .exchange = 8, .first_layer_share = 0, .workers = 2};
+  parts = {.compute = 2, .exchange = 8, .first_layer_share = 0, .hides_behind = 2, .workers = 2};
   CHECK(EstimateStep(parts).seconds == 8);
   CHECK(EstimateStep(parts).hidden_seconds == 2);
 }
@@ -96,6 +114,7 @@ TEST_CASE("Processors that are all busy are what a step waits for") {
                   .exchange = 8,
                   .exchange_cpu = 12,
                   .first_layer_share = 0,
+                  .hides_behind = 10,
                   .workers = 2,
                   .processors = 2};
   const StepEstimate estimate = EstimateStep(parts);
@@ -114,6 +133,56 @@ TEST_CASE("The block size is the smallest that is nearly fastest, with some bloc
   CHECK(ChooseBlockBytes(rates, 1 << 20, 1) == 256 << 10);
   CHECK(ChooseBlockBytes(rates, 1 << 20, 2) == 128 << 10);
   CHECK(ChooseBlockBytes(rates, 1000, 4) == 64 << 10);
+}
+
+TEST_CASE("No more processes are measured than a machine holds") {
+  const uint64_t gigabyte = 1'000'000'000;
+  CHECK(ProcessesToMeasure(3, 1'000'000, 8 * gigabyte) == 3);
+  CHECK(ProcessesToMeasure(256, 1'000'000, 8 * gigabyte) == 32);
+  CHECK(ProcessesToMeasure(8, gigabyte / 4, 8 * gigabyte) == 2);
+  CHECK(ProcessesToMeasure(8, 10 * gigabyte, 8 * gigabyte) == 1);
+  CHECK(ProcessesToMeasure(8, 0, 0) == 1);
+}
+
+std::string StepLine(double time, uint32_t rank, uint64_t clock) {
+  return absl::StrCat(R"({"event":"step","time":)", time, R"(,"rank":)", rank, R"(,"clock":)",
+                      clock, "}\n");
+}
+
+TEST_CASE("A rehearsal counts the clocks between heartbeats, once each worker has some") {
+  std::string metrics = "{\"event\":\"job_started\",\"time\":99}\n";
+  // Several lines come with one heartbeat; the last says where the worker was.
+  for (const uint32_t rank : {0, 1}) {
+    metrics += StepLine(100, rank, 5) + StepLine(100, rank, 10) + StepLine(100.5, rank, 60);
+  }
+  CHECK(ReadRehearsal(metrics, 2, 1).clocks == 0);
+  metrics += StepLine(101.5, 0, 160) + StepLine(101.5, 1, 310);
+  const Rehearsal rehearsal = ReadRehearsal(metrics + "{\"event\":\"st", 2, 1);
+  CHECK(rehearsal.clocks == 150 + 300);
+  // 100 and 200 clocks a second.
+  CHECK(Near(rehearsal.clock_seconds, 1 / 150.0));
+  CHECK(ReadRehearsal(metrics, 3, 1).clocks == 0);
+  CHECK(ReadRehearsal(metrics, 2, 2).clocks == 0);
+  CHECK(ReadRehearsal("", 1, 0).clocks == 0);
+}
+
+TEST_CASE("The jobs of the benchmarks are jobs") {
+  for (const char* mode : {"sync", "bounded", "async"}) {
+    for (const char* update : {"sgd", "momentum", "adam"}) {
+      const auto job = ParseJob(BenchJobYaml({.mode = mode,
+                                              .update = update,
+                                              .wire = Wire::kUnix,
+                                              .contributions = "int8",
+                                              .servers = 2,
+                                              .workers = 3,
+                                              .block_bytes = 4096}),
+                                "bench.yaml", {});
+      INFO(job.status().ToString());
+      REQUIRE(job.ok());
+      CHECK(job->workers().count() == 3);
+      CHECK(job->compression().contributions().has_int8());
+    }
+  }
 }
 
 TEST_CASE("Servers are as many as keep the exchange shorter than the compute") {

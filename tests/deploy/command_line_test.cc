@@ -7,6 +7,7 @@
 #include "deploy/launcher/commands.h"
 #include "deploy/launcher/data_check.h"
 #include "deploy/launcher/run_folder.h"
+#include "server/checkpoint/manifest.h"
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
@@ -111,6 +112,23 @@ TEST_CASE("A run folder is taken by one launcher, and never over another run") {
   CHECK(absl::IsAlreadyExists(RunFolder::Create(path).status()));
   CHECK(absl::IsAlreadyExists(RunFolder::Create(folder.path()).status()));
   CHECK(absl::IsNotFound(RunFolder::Open(folder / "none").status()));
+}
+
+TEST_CASE("A run whose checkpoints are all damaged is not begun anew over them") {
+  const TempFolder folder;
+  const std::string job = ToYaml(Job());
+  const std::string run = folder / "run";
+  const std::string manifest = run + "/checkpoints/clock-000000010/" + std::string(kManifestName);
+  REQUIRE(MakeFolders(run + "/checkpoints/clock-000000010").ok());
+  REQUIRE(MakeFolders(run + "/logs").ok());
+  REQUIRE(WriteFileAtomically(run + "/" + kJobFile, job).ok());
+  REQUIRE(WriteFileAtomically(manifest, "damaged").ok());
+  CHECK(Run({"train", "--resume", "--run-dir", run.c_str(), "--data", kData, "--set",
+             "stop={clocks: 3}"}) == 1);
+  // As it was.
+  CHECK(*ReadFile(manifest, 100) == "damaged");
+  CHECK(*ReadFile(run + "/" + kJobFile, 1 << 20) == job);
+  CHECK_FALSE(std::filesystem::exists(run + "/metrics.jsonl"));
 }
 
 }  // namespace leeway

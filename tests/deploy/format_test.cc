@@ -46,4 +46,11 @@ TEST_CASE("Truncation counts characters, not bytes, and never cuts one in two") 
   CHECK(PadRight("abcd", 3) == "abcd");
 }
 
+TEST_CASE("Rates that are no number are a dash") {
+  CHECK(Rate(1234.9) == "1,234");
+  CHECK(Rate(0) == "0");
+  for (const double none : {0.0 / 0.0, 1.0 / 0.0, -1.0, 1e300}) CHECK(Rate(none) == "-");
+  CHECK(Milliseconds(0.00125, 2) == "1.25");
+}
+
 }  // namespace leeway

@@ -97,4 +97,14 @@ TEST_CASE("A run that failed before it trained still has a report") {
   CHECK(absl::StrContains(html, "<div class=\"why\">worker 1 crashed</div>"));
 }
 
+TEST_CASE("A worker whose steps took no time has no rates") {
+  ReportInput input;
+  input.history.steps = {{.rank = 0, .clock = 1, .steps = 1, .examples = 32},
+                         {.rank = 1, .clock = 0}};
+  const std::string html = ReportHtml(input);
+  CHECK(Balanced(html));
+  CHECK(absl::StrContains(html, "<td class=\"\">32</td><td class=\"\">-</td>"));
+  CHECK(absl::StrContains(html, "<td class=\"\">0</td><td class=\"\">-</td>"));
+}
+
 }  // namespace leeway

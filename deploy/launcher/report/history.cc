@@ -115,8 +115,8 @@ class WallTime {
   double total_ = 0;
 };
 
-// Takes the lines in order. After a resume a rank does some clocks again: its old lines of these
-// go.
+// Takes the lines in order. After a resume, or where the job has gone back to a checkpoint, a rank
+// does some clocks again: its old lines of these go.
 class Builder {
  public:
   void Add(const Json& json) {
@@ -125,7 +125,7 @@ class Builder {
     wall_.Add(event, time);
     if (event == "step") return AddStep(StepOf(json));
     if (event == "evaluation") return AddEvaluation(EvaluationOf(json));
-    if (event == "job_started") Restart();
+    if (event == "job_started" || event == "went_back") Restart();
     if (event == "job_finished") {
       history_.state = json.value("state", "");
       history_.message = json.value("message", "");

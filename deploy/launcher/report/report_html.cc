@@ -59,7 +59,7 @@ std::string Tiles(const RunSummary& summary) {
     html += Tile(Percent(*summary.test_accuracy), "test accuracy");
   }
   if (summary.test_loss.has_value()) html += Tile(Fixed(*summary.test_loss, 4), "test loss");
-  html += Tile(Thousands(static_cast<uint64_t>(summary.samples_per_second)), "samples/s");
+  html += Tile(Rate(summary.samples_per_second), "samples/s");
   html += Tile(Lasting(summary.seconds), "training time");
   html += Tile(Thousands(summary.steps), "steps");
   html += Tile(std::to_string(summary.max_staleness), "staleness");
@@ -84,14 +84,14 @@ std::string TimeBar(const StepTimes& times) {
 
 std::string WorkerRow(uint32_t rank, const WorkerTotals& worker, uint32_t restarts) {
   const double seconds = worker.times.total();
-  const auto rate = static_cast<uint64_t>(static_cast<double>(worker.examples) / seconds);
-  const double milliseconds = 1000 * seconds / static_cast<double>(worker.steps);
+  // Of a worker that was never timed neither is a number.
+  const double rate = static_cast<double>(worker.examples) / seconds;
+  const double step = seconds / static_cast<double>(worker.steps);
   const std::optional<double> hidden = worker.times.hidden();
   return absl::StrCat("<tr>", Cell(std::to_string(rank)), Cell(Thousands(worker.clock)),
                       Cell(Thousands(worker.steps)), Cell(Thousands(worker.examples)),
-                      Cell(seconds > 0 ? Thousands(rate) : "-"),
-                      Cell(std::to_string(worker.staleness)), Cell(std::to_string(restarts)),
-                      Cell(worker.steps > 0 ? Fixed(milliseconds, 2) : "-"),
+                      Cell(Rate(rate)), Cell(std::to_string(worker.staleness)),
+                      Cell(std::to_string(restarts)), Cell(Milliseconds(step, 2)),
                       Cell(hidden.has_value() ? Fixed(100 * *hidden, 0) + " %" : "-"),
                       TimeBar(worker.times), "</tr>\n");
 }

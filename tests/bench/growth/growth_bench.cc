@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -21,10 +20,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/files.h"
 #include "common/status.h"
+#include "deploy/bench/bench_job.h"
 #include "deploy/bench/bench_process.h"
-#include "deploy/bench/statistics.h"
-#include "tests/bench/growth/growth_job.h"
+#include "deploy/bench/percentiles_json.h"
+#include "deploy/bench/real_servers.h"
+#include "deploy/launcher/process.h"
 #include "tests/bench/growth/light_workers.h"
 
 namespace leeway {
@@ -36,24 +38,19 @@ struct Flags {
   std::vector<uint32_t> registrations = {1000, 10000};
   uint32_t servers = 4;
   uint32_t blocks = 64;
-  uint64_t block_bytes = 4096;
+  uint64_t block_bytes = 1024;
   uint64_t clocks = 10;
   uint32_t threads = 2;
   std::string program_folder;
   std::string json;
 };
 
-Json JsonOf(const std::vector<double>& seconds) {
-  const Percentiles percentiles = PercentilesOf(seconds);
-  return {{"p50", percentiles.p50}, {"p99", percentiles.p99}, {"max", percentiles.max}};
-}
-
 Json JsonOf(const LightRound& round) {
   return {{"seconds", round.seconds},
           {"requests", round.requests},
           {"repeated", round.repeated},
-          {"answer_seconds", JsonOf(round.answer_seconds)},
-          {"release_seconds", JsonOf(round.release_seconds)}};
+          {"answer_seconds", PercentilesOf(round.answer_seconds)},
+          {"release_seconds", PercentilesOf(round.release_seconds)}};
 }
 
 // Does the phase that it is told.
@@ -88,18 +85,18 @@ double GrowthKib(const std::vector<uint64_t>& from, const std::vector<uint64_t>&
 
 // The servers, and the process that is all their workers.
 struct Setting {
-  std::unique_ptr<GrowthJob> job;
+  std::unique_ptr<RealServers> servers;
   std::unique_ptr<BenchProcess> process;
 };
 
 absl::StatusOr<Setting> SetUp(const Flags& flags, const std::string& mode, uint32_t workers) {
   Setting setting;
-  ASSIGN_OR_RETURN(setting.job, GrowthJob::Start({.mode = mode,
-                                                  .servers = flags.servers,
-                                                  .workers = workers,
-                                                  .block_bytes = flags.block_bytes,
-                                                  .program_folder = flags.program_folder}));
-  const LightOptions options{.coordinator = setting.job->coordinator(),
+  const std::string yaml = BenchJobYaml({.mode = mode,
+                                         .servers = flags.servers,
+                                         .workers = workers,
+                                         .block_bytes = flags.block_bytes});
+  ASSIGN_OR_RETURN(setting.servers, RealServers::Start(flags.program_folder, yaml, flags.servers));
+  const LightOptions options{.coordinator = setting.servers->coordinator(),
                              .workers = workers,
                              .floats = flags.blocks * flags.block_bytes / sizeof(float),
                              .threads = flags.threads};
@@ -110,22 +107,22 @@ absl::StatusOr<Setting> SetUp(const Flags& flags, const std::string& mode, uint3
 
 absl::StatusOr<Json> Exchanges(const Flags& flags, const std::string& mode, uint32_t workers) {
   ASSIGN_OR_RETURN(const Setting setting, SetUp(flags, mode, workers));
-  const GrowthJob& job = *setting.job;
+  const RealServers& servers = *setting.servers;
   BenchProcess& process = *setting.process;
   ASSIGN_OR_RETURN(const double register_seconds, Timed(process, "register"));
-  const auto registered = job.MemoryBytes();
+  const auto registered = servers.MemoryBytes();
   ASSIGN_OR_RETURN(const double connect_seconds, Timed(process, "connect"));
-  const auto connected = job.MemoryBytes();
+  const auto connected = servers.MemoryBytes();
   // The first clock finds cold pages everywhere.
   RETURN_IF_ERROR(process.Call({{"clocks", 1}}).status());
-  const double cpu = job.CpuSeconds();
+  const double cpu = servers.CpuSeconds();
   ASSIGN_OR_RETURN(Json row, process.Call({{"clocks", flags.clocks}}));
   const double in_flight_kib =
       mode == "sync" ? static_cast<double>(flags.blocks * flags.block_bytes) / 1024 : 0;
   row["server_cpu_us_per_request"] =
-      (job.CpuSeconds() - cpu) * 1e6 / row.value("requests", uint64_t{1});
-  row["peak_kib_per_worker"] = GrowthKib(registered, job.PeakBytes(), workers) - in_flight_kib;
-  row["after_kib_per_worker"] = GrowthKib(registered, job.MemoryBytes(), workers);
+      (servers.CpuSeconds() - cpu) * 1e6 / row.value("requests", uint64_t{1});
+  row["peak_kib_per_worker"] = GrowthKib(registered, servers.PeakBytes(), workers) - in_flight_kib;
+  row["after_kib_per_worker"] = GrowthKib(registered, servers.MemoryBytes(), workers);
   row["in_flight_kib_per_worker"] = in_flight_kib;
   row["connected_kib_per_worker"] = GrowthKib(registered, connected, workers);
   row["register_seconds"] = register_seconds;
@@ -138,18 +135,18 @@ absl::StatusOr<Json> Exchanges(const Flags& flags, const std::string& mode, uint
 
 absl::StatusOr<Json> Registrations(const Flags& flags, uint32_t workers) {
   ASSIGN_OR_RETURN(const Setting setting, SetUp(flags, "async", workers));
-  const auto before = setting.job->MemoryBytes();
-  const double cpu = setting.job->CpuSeconds();
+  const auto before = setting.servers->MemoryBytes();
+  const double cpu = setting.servers->CpuSeconds();
   ASSIGN_OR_RETURN(const double seconds, Timed(*setting.process, "register"));
-  const double registered_cpu = setting.job->CpuSeconds();
-  const double kib = GrowthKib(before, setting.job->MemoryBytes(), workers);
+  const double registered_cpu = setting.servers->CpuSeconds();
+  const double kib = GrowthKib(before, setting.servers->MemoryBytes(), workers);
   ASSIGN_OR_RETURN(const double leave_seconds, Timed(*setting.process, "leave"));
   return Json{
       {"workers", workers},
       {"register_seconds", seconds},
       {"register_cpu_us_per_worker", (registered_cpu - cpu) * 1e6 / workers},
       {"leave_seconds", leave_seconds},
-      {"leave_cpu_us_per_worker", (setting.job->CpuSeconds() - registered_cpu) * 1e6 / workers},
+      {"leave_cpu_us_per_worker", (setting.servers->CpuSeconds() - registered_cpu) * 1e6 / workers},
       {"kib_per_worker", kib}};
 }
 
@@ -205,9 +202,8 @@ absl::Status RunAll(const Flags& flags) {
     registrations.push_back(std::move(row));
   }
   if (flags.json.empty()) return absl::OkStatus();
-  std::ofstream(flags.json)
-      << Json{{"exchanges", exchanges}, {"registrations", registrations}}.dump(2) << "\n";
-  return absl::OkStatus();
+  const Json document = {{"exchanges", exchanges}, {"registrations", registrations}};
+  return WriteFileAtomically(flags.json, document.dump(2) + "\n");
 }
 
 // A connection is a descriptor here and one in its server.
@@ -220,8 +216,7 @@ void RaiseDescriptorLimit() {
 
 int Main(int argc, char** argv) {
   Flags flags;
-  const std::string program = argv[0];
-  flags.program_folder = program.substr(0, program.rfind('/'));
+  flags.program_folder = ProgramFolder();
   CLI::App app("What a job costs as its workers become many.", "growth_bench");
   app.add_option("--workers", flags.workers)->delimiter(',')->capture_default_str();
   app.add_option("--modes", flags.modes)->delimiter(',')->capture_default_str();

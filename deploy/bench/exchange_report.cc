@@ -1,0 +1,65 @@
+#include "deploy/bench/exchange_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "deploy/bench/percentiles_json.h"
+#include "deploy/launcher/format.h"
+#include "deploy/launcher/table.h"
+
+namespace leeway {
+namespace {
+
+Json SideJson(const ExchangeFigures& figures) {
+  return {{"step_seconds", figures.step_seconds},
+          {"gigabytes_per_second", figures.gigabytes_per_second},
+          {"cpu_seconds_per_gigabyte", figures.cpu_seconds_per_gigabyte},
+          {"rounds_gigabytes_per_second", figures.rates}};
+}
+
+}  // namespace
+
+std::string ExchangeTable(const ExchangeBenchOptions& options,
+                          const std::vector<ExchangeResult>& results) {
+  Table table({"parameters", "transport", "block", "step p50 ms", "p90", "p99", "GB/s",
+               "raw p50 ms", "raw GB/s", "share", "CPU s/GB", "raw", "ratio", "server peak",
+               "of it workers'", "idle", "bound"},
+              2);
+  for (const ExchangeResult& row : results) {
+    table.Add(
+        {Thousands(row.parameters), NameOf(row.wire), Bytes(row.block_bytes),
+         Milliseconds(row.leeway.step_seconds.p50, 2), Milliseconds(row.leeway.step_seconds.p90, 2),
+         Milliseconds(row.leeway.step_seconds.p99, 2), Fixed(row.leeway.gigabytes_per_second, 2),
+         Milliseconds(row.raw.step_seconds.p50, 2), Fixed(row.raw.gigabytes_per_second, 2),
+         Fixed(row.share, 2), Fixed(row.leeway.cpu_seconds_per_gigabyte, 2),
+         Fixed(row.raw.cpu_seconds_per_gigabyte, 2), Fixed(row.cpu_ratio, 2),
+         Bytes(row.server_peak_bytes), Bytes(row.server_peers_bytes), Bytes(row.server_idle_bytes),
+         Bytes(row.server_bound_bytes)});
+  }
+  return absl::StrCat(
+      "Sync exchange of the whole vector, ", options.servers, " servers, ", options.workers,
+      " workers, update ", options.update,
+      "; GB = 1e9 bytes, contributions and weights of all workers.\nRaw: the same "
+      "bytes through bare sockets, without arithmetic. Bound: parameters x (2 + "
+      "slots) x 1.15 + what is in flight;\nidle: the server before it had a model; workers': "
+      "what of the peak is mapped from their shared memory.\n",
+      table.ToString());
+}
+
+Json ExchangeJson(const std::vector<ExchangeResult>& results) {
+  Json rows = Json::array();
+  for (const ExchangeResult& row : results) {
+    rows.push_back({{"parameters", row.parameters},
+                    {"transport", NameOf(row.wire)},
+                    {"block_bytes", row.block_bytes},
+                    {"leeway", SideJson(row.leeway)},
+                    {"raw", SideJson(row.raw)},
+                    {"share", row.share},
+                    {"cpu_ratio", row.cpu_ratio},
+                    {"server_peak_bytes", row.server_peak_bytes},
+                    {"server_peers_bytes", row.server_peers_bytes},
+                    {"server_idle_bytes", row.server_idle_bytes},
+                    {"server_bound_bytes", row.server_bound_bytes}});
+  }
+  return rows;
+}
+
+}  // namespace leeway

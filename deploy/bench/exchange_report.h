@@ -1,0 +1,19 @@
+// What `leeway bench exchange` prints and writes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "deploy/bench/bench_process.h"
+#include "deploy/bench/exchange_bench.h"
+
+namespace leeway {
+
+std::string ExchangeTable(const ExchangeBenchOptions& options,
+                          const std::vector<ExchangeResult>& results);
+// [{"parameters", "transport", "block_bytes", "leeway": {"step_seconds": {p50, p90, p99, max},
+//   "gigabytes_per_second", "cpu_seconds_per_gigabyte"}, "raw", "share", "cpu_ratio",
+//   "server_peak_bytes", "server_peers_bytes", "server_idle_bytes", "server_bound_bytes"}]
+Json ExchangeJson(const std::vector<ExchangeResult>& results);
+
+}  // namespace leeway

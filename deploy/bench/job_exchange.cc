@@ -1,0 +1,52 @@
+#include "deploy/bench/job_exchange.h"
+
+#include <vector>
+
+#include "common/status.h"
+#include "config/job.h"
+#include "deploy/bench/exchange_figures.h"
+#include "deploy/bench/exchange_job.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint32_t kRounds = 3;
+constexpr uint64_t kClocks = 1'000'000'000;
+
+}  // namespace
+
+v1::TrainingJob EndlessJob(const v1::TrainingJob& job, uint32_t servers, uint32_t workers) {
+  v1::TrainingJob endless = job;
+  endless.clear_stop();
+  endless.mutable_stop()->set_clocks(kClocks);
+  endless.mutable_checkpoint()->clear_every();
+  endless.mutable_evaluation()->clear_every();
+  endless.mutable_servers()->set_count(servers);
+  endless.mutable_workers()->set_count(workers);
+  return endless;
+}
+
+absl::StatusOr<JobExchange> MeasureJobExchange(const JobExchangeOptions& options) {
+  v1::TrainingJob job = EndlessJob(options.job, options.servers, options.workers);
+  // Nobody computes.
+  job.mutable_workers()->clear_emulate();
+  ASSIGN_OR_RETURN(const auto group, ExchangeJob::Start({.program_folder = options.program_folder,
+                                                         .yaml = ToYaml(job),
+                                                         .servers = options.servers,
+                                                         .workers = options.workers,
+                                                         .schema = options.schema}));
+  ASSIGN_OR_RETURN(const uint64_t clocks, WarmUp(*group, options.seconds));
+  std::vector<ExchangeRound> rounds;
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    ASSIGN_OR_RETURN(ExchangeRound measured, group->Run(clocks, options.seconds));
+    rounds.push_back(std::move(measured));
+  }
+  const double gigabytes = ExchangedGigabytes(options.schema.total(), options.workers, clocks);
+  const ExchangeFigures figures = FiguresOf(rounds, gigabytes);
+  return JobExchange{
+      .seconds = figures.step_seconds.p50,
+      .cpu_seconds = figures.cpu_seconds_per_gigabyte * gigabytes / static_cast<double>(clocks),
+      .block_bytes = group->block_bytes()};
+}
+
+}  // namespace leeway
