@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/codec/encoded.h"
 #include "common/status.h"
 #include "common/update/combine.h"
 
@@ -42,29 +41,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> RuleOf(const v1::TrainingJob& job) {
 
 uint64_t Ticks(Time time) { return static_cast<uint64_t>(time.time_since_epoch().count()); }
 
-std::optional<uint64_t> HaveOf(const v1::ExchangeHeader& header) {
-  if (!header.has_have_version()) return std::nullopt;
-  return header.have_version();
-}
-
-absl::Status FromWorker(const v1::ExchangeHeader& header, absl::string_view field,
-                        absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("worker ", header.rank(), ", block ",
-                                                 header.block(), ", clock ", header.clock(), ": ",
-                                                 field, ": ", what));
-}
-
 }  // namespace
-
-PayloadBytes BlockReading::TakePayload() {
-  if (encoded != nullptr) {
-    const std::span bytes(reinterpret_cast<const uint8_t*>(encoded->data()), encoded->size());
-    return {bytes, std::move(encoded)};
-  }
-  auto owner = std::make_shared<SharedFloats>(std::move(values));
-  const std::span<const float> span = owner->span();
-  return {{reinterpret_cast<const uint8_t*>(span.data()), span.size_bytes()}, std::move(owner)};
-}
 
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(const Options& options, CutListener* cuts) {
   const uint32_t servers = options.job.servers().count();
@@ -108,7 +85,8 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
               .elastic = elastic_,
               .keep_previous = sync_,
               .memory = options.memory}),
-      encoder_(std::move(codecs), store_) {
+      encoder_(std::move(codecs), store_),
+      check_(store_, workers_) {
   const ConsistencyRules rules = RulesOf(options);
   for (uint32_t block = options.server; block < layout.blocks(); block += layout.servers()) {
     slots_.push_back(std::make_unique<Slot>(block, rules));
@@ -128,9 +106,8 @@ absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnatio
 }
 
 void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& payload, Done done) {
-  if (absl::Status status = Check(header); !status.ok()) return done(std::move(status));
-  const auto values = Open(header, payload);
-  if (!values.ok()) return done(values.status());
+  const auto opened = Open(header, payload, true);
+  if (!opened.ok()) return done(opened.status());
   Slot& slot = SlotOf(header.block());
   BlockReading reading;
   Outbox outbox;
@@ -140,7 +117,7 @@ void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& pay
     MutexLock lock(slot.mutex);
     reading.duplicate = slot.core.initialized();
     if (!reading.duplicate) {
-      store_.Set(slot.block, *values);
+      store_.Set(slot.block, opened->payload);
       slot.sent = encoder_.First(slot.block, store_.CurrentWeights(slot.block), {});
       outbox = Act(slot, slot.core.OnInitialized({}));
     }
@@ -151,18 +128,18 @@ void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& pay
 
 void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
                        Time now, Done done) {
-  if (absl::Status status = Check(header); !status.ok()) return done(std::move(status));
-  auto values = Open(header, std::move(payload));
-  if (!values.ok()) return done(values.status());
+  const bool when_applied = wants_reply || waits_for_own_only_;
+  auto opened = Open(header, std::move(payload), !when_applied);
+  if (!opened.ok()) return done(opened.status());
   Slot& slot = SlotOf(header.block());
   const RequestId request = next_request_.fetch_add(1, std::memory_order_relaxed);
   Outbox outbox;
   {
     MutexLock lock(slot.mutex);
-    slot.readers[request] = {std::move(done), HaveOf(header), header.reply_encoding(), {}, {}};
-    slot.contributions[request] = {*std::move(values), header.examples()};
+    slot.readers[request] = {std::move(done), ReaderOptions::Of(header), {}, {}};
+    slot.contributions[request] = *std::move(opened);
     Decisions decisions = slot.core.OnContribution(
-        {header.rank(), header.incarnation(), header.clock()}, request, wants_reply, Ticks(now));
+        {header.rank(), header.incarnation(), header.clock()}, request, when_applied, Ticks(now));
     if (!decisions.accepted) slot.contributions.erase(request);
     outbox = ActOnRequest(slot, std::move(decisions));
   }
@@ -170,13 +147,13 @@ void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, b
 }
 
 void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done) {
-  if (absl::Status status = Check(header); !status.ok()) return done(std::move(status));
+  if (absl::Status status = check_.Names(header); !status.ok()) return done(std::move(status));
   Slot& slot = SlotOf(header.block());
   const RequestId request = next_request_.fetch_add(1, std::memory_order_relaxed);
   Outbox outbox;
   {
     MutexLock lock(slot.mutex);
-    slot.readers[request] = {std::move(done), HaveOf(header), header.reply_encoding(), {}, {}};
+    slot.readers[request] = {std::move(done), ReaderOptions::Of(header), {}, {}};
     const Sender sender{header.rank(), header.incarnation(), header.clock()};
     outbox = ActOnRequest(slot, latest ? slot.core.OnReadLatest(request, Ticks(now))
                                        : slot.core.OnRead(sender, request, Ticks(now)));
@@ -245,53 +222,13 @@ absl::StatusOr<std::vector<HeldBlock>> Shard::Hold(uint64_t clock) const {
   return held;
 }
 
-absl::Status Shard::Check(const v1::ExchangeHeader& header) const {
-  const uint32_t blocks = store_.layout().blocks();
-  if (header.block() >= blocks) {
-    return FromWorker(header, "header.block", absl::StrCat("the model has ", blocks, " blocks"));
-  }
-  if (!store_.Has(header.block())) {
-    return FromWorker(header, "header.block",
-                      absl::StrCat("lives on server ", store_.layout().ServerOf(header.block()),
-                                   ", this is server ", store_.server()));
-  }
-  if (header.rank() >= workers_) {
-    return FromWorker(header, "header.rank", absl::StrCat("the job has ", workers_, " workers"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<FloatPayload> Shard::Open(const v1::ExchangeHeader& header,
-                                         FloatPayload payload) const {
-  // Beyond it a count is no longer a whole number once it is a weight.
-  constexpr uint64_t kExamplesMax = uint64_t{1} << 48;
-  if (header.examples() > kExamplesMax) {
-    return FromWorker(header, "header.examples",
-                      absl::StrCat(header.examples(), " is no number of examples"));
-  }
-  if (header.encoding() == v1::ENCODING_RAW) {
-    RETURN_IF_ERROR(CheckRaw(header, payload));
-    return payload;
-  }
-  auto values = EncodedValues::Open(header.encoding(), payload.owner(), payload.pieces(),
-                                    store_.Range(header.block()).count);
-  if (!values.ok()) return FromWorker(header, "header.encoding", values.status().message());
-  return FloatPayload(*std::move(values));
-}
-
-absl::Status Shard::CheckRaw(const v1::ExchangeHeader& header, const FloatPayload& payload) const {
-  const uint64_t wanted = store_.Range(header.block()).count;
-  if (payload.bytes() != wanted * sizeof(float)) {
-    return FromWorker(header, "payload",
-                      absl::StrCat(payload.size(), " values, the block has ", wanted));
-  }
-  if (const size_t index = payload.FirstNonFinite(); index < payload.size()) {
-    return FromWorker(
-        header, "payload",
-        absl::StrCat("value ", index, " (element ", store_.Range(header.block()).offset + index,
-                     " of the model) is not finite; has the training diverged?"));
-  }
-  return absl::OkStatus();
+absl::StatusOr<Contribution> Shard::Open(const v1::ExchangeHeader& header, FloatPayload payload,
+                                         bool finite) const {
+  RETURN_IF_ERROR(check_.Names(header));
+  Contribution contribution{header.rank(), header.clock(), header.examples(), {}};
+  ASSIGN_OR_RETURN(contribution.payload, check_.Open(header, std::move(payload)));
+  if (finite) RETURN_IF_ERROR(check_.Finite(header.block(), contribution));
+  return contribution;
 }
 
 Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
@@ -309,6 +246,7 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
     auto reader = slot.readers.extract(refusal.request);
     outbox.answers.emplace_back(std::move(reader.mapped().done), std::move(refusal.status));
   }
+  for (RequestId request : decisions.dropped) slot.contributions.erase(request);
   if (decisions.update.has_value()) outbox.update = Begin(slot, *decisions.update);
   return outbox;
 }
@@ -323,6 +261,7 @@ Shard::Outbox Shard::ActOnRequest(Slot& slot, Decisions decisions) {
 }
 
 BlockReading Shard::ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const {
+  const v1::Encoding encoding = encoder_.encoding(slot.block);
   const bool previous = reader.before || answer.which == Readable::kPrevious;
   BlockReading reading;
   reading.header.set_block(slot.block);
@@ -332,33 +271,16 @@ BlockReading Shard::ReadingOf(const Slot& slot, const Answer& answer, const Read
   reading.header.set_staleness(answer.staleness);
   reading.duplicate = answer.duplicate;
   if (reader.before) {
-    Give(slot, reader.before, reader.sent_before, reader, reading);
-  } else if (reader.have == reading.header.version()) {
+    reading.Give(reader.before, reader.sent_before, encoding, reader.options);
+  } else if (reader.options.have == reading.header.version()) {
     reading.header.set_unchanged(true);
   } else if (previous) {
-    Give(slot, store_.PreviousWeights(slot.block), slot.previously_sent, reader, reading);
+    reading.Give(store_.PreviousWeights(slot.block), slot.previously_sent, encoding,
+                 reader.options);
   } else {
-    Give(slot, store_.CurrentWeights(slot.block), slot.sent, reader, reading);
+    reading.Give(store_.CurrentWeights(slot.block), slot.sent, encoding, reader.options);
   }
   return reading;
-}
-
-void Shard::Give(const Slot& slot, SharedFloats weights, const SentVersion& sent,
-                 const Reader& reader, BlockReading& reading) const {
-  const v1::Encoding encoding = encoder_.encoding(slot.block);
-  if (encoding == v1::ENCODING_RAW || reader.encoding != encoding) {
-    reading.values = std::move(weights);
-    return;
-  }
-  const bool change = CarriesChanges(encoding);
-  const uint64_t before = reading.header.version() - 1;
-  if (sent.bytes == nullptr || (change && reader.have != before)) {
-    reading.values = change ? sent.shadow : std::move(weights);
-    return;
-  }
-  reading.encoded = sent.bytes;
-  reading.header.set_encoding(encoding);
-  if (change) reading.header.set_since_version(before);
 }
 
 BlockValues Shard::ValuesOf(const Slot& slot) const {
@@ -378,7 +300,8 @@ Shard::Running Shard::Begin(Slot& slot, const Update& update) {
       reader->second.sent_before = slot.sent;
     }
   }
-  for (RequestId request : update.contributions) {
+  running.requests = update.contributions;
+  for (RequestId request : running.requests) {
     running.contributions.push_back(std::move(slot.contributions.extract(request).mapped()));
   }
   running.coefficients = Coefficients(running.contributions);
@@ -390,8 +313,6 @@ Shard::Running Shard::Begin(Slot& slot, const Update& update) {
   }
   if (!running.skip) running.write = store_.Begin(slot.block);
   running.sent_before = slot.sent;
-  // As in the store: all have moved past the one before.
-  running.spare = std::move(slot.previously_sent.shadow);
   return running;
 }
 
@@ -416,26 +337,46 @@ void Shard::Finish(Slot& slot, Outbox outbox) {
     if (outbox.held.has_value()) cuts_->OnHeld(outbox.held->first, std::move(outbox.held->second));
     if (!outbox.update.has_value()) return;
     Running running = std::move(*outbox.update);
-    Run(slot, running);
-    outbox = Commit(slot, std::move(running));
+    const std::vector<Refusal> refusals = Run(slot, running);
+    outbox = refusals.empty() ? Commit(slot, std::move(running))
+                              : Reject(slot, std::move(running), refusals);
   }
 }
 
-void Shard::Run(const Slot& slot, Running& running) const {
+std::vector<Refusal> Shard::Run(const Slot& slot, Running& running) const {
   if (running.skip) {
-    // Of values that stay changes may still be on their way; nobody else writes them meanwhile.
-    const SharedFloats weights = store_.CurrentWeights(slot.block);
-    running.sent =
-        encoder_.Next(slot.block, running.sent_before, weights.span(), std::move(running.spare));
-    return;
+    std::vector<Refusal> refusals = NotFinite(slot, running);
+    if (refusals.empty() && encoder_.encoding(slot.block) != v1::ENCODING_RAW) {
+      // Of values that stay changes may still be on their way; nobody else writes them meanwhile.
+      const SharedFloats weights = store_.CurrentWeights(slot.block);
+      running.sent = encoder_.Next(slot.block, running.sent_before, weights.span());
+    }
+    return refusals;
   }
   std::vector<const FloatPayload*> payloads;
   for (const Contribution& contribution : running.contributions) {
     payloads.push_back(&contribution.payload);
   }
-  store_.Run(slot.block, running.write, payloads, running.coefficients, running.step);
-  running.sent = encoder_.Next(slot.block, running.sent_before, running.write.weights_out.span(),
-                               std::move(running.spare));
+  if (store_.Run(slot.block, running.write, payloads, running.coefficients, running.step)) {
+    running.sent = encoder_.Next(slot.block, running.sent_before, running.write.weights_out.span());
+    return {};
+  }
+  std::vector<Refusal> refusals = NotFinite(slot, running);
+  if (!refusals.empty()) return refusals;
+  for (size_t i = 0; i < running.requests.size(); ++i) {
+    refusals.push_back({running.requests[i],
+                        check_.Overflow(slot.block, running.contributions[i], running.write)});
+  }
+  return refusals;
+}
+
+std::vector<Refusal> Shard::NotFinite(const Slot& slot, const Running& running) const {
+  std::vector<Refusal> refusals;
+  for (size_t i = 0; i < running.requests.size(); ++i) {
+    absl::Status status = check_.Finite(slot.block, running.contributions[i]);
+    if (!status.ok()) refusals.push_back({running.requests[i], std::move(status)});
+  }
+  return refusals;
 }
 
 Shard::Outbox Shard::Commit(Slot& slot, Running running) {
@@ -449,6 +390,15 @@ Shard::Outbox Shard::Commit(Slot& slot, Running running) {
   if (sync_) slot.previously_sent = std::move(slot.sent);
   slot.sent = std::move(running.sent);
   return Act(slot, slot.core.OnApplied());
+}
+
+Shard::Outbox Shard::Reject(Slot& slot, Running running, const std::vector<Refusal>& refusals) {
+  MutexLock lock(slot.mutex);
+  for (size_t i = 0; i < running.requests.size(); ++i) {
+    slot.contributions[running.requests[i]] = std::move(running.contributions[i]);
+  }
+  for (const Refusal& refusal : refusals) slot.contributions.erase(refusal.request);
+  return Act(slot, slot.core.OnRejected(refusals));
 }
 
 }  // namespace leeway

@@ -2,22 +2,26 @@
 // BlockStore, under that block's own lock. Servers' blocks have no lock in common.
 //
 // A walk through one exchange of one block, sync, three workers (the way through the code):
-//   1. ParameterService (server/parameter_service.cc) decodes the header; the payload stays where
-//   the
-//      network left it. It calls Contribute.
-//   2. Contribute checks block, size and finiteness (Check, Open), takes the block's lock and asks
-//   the core:
+//   1. ParameterService or StreamSession decodes the header; the payload stays where the network
+//      left it. It calls Contribute.
+//   2. Contribute checks block and size (RequestCheck), takes the block's lock and asks the core:
 //      BlockCore::OnContribution accepts it, or finds it a duplicate, or refuses it.
 //   3. Act, still under the lock, does what was decided: keeps the contribution and the waiting
-//   reader,
-//      takes references for those who are answered now, and begins an update if the set is complete
-//      (BlockStore::Begin picks the memory).
-//   4. Without the lock: answers go out (Deliver), and Run combines the three contributions in rank
-//      order and applies the rule, straight from the received slices. Where the job compresses
-//      weights it encodes the result (server/store/reply_encoder.h).
+//      reader, takes references for those who are answered now, and begins an update if the set is
+//      complete (BlockStore::Begin picks the memory).
+//   4. Without the lock: answers go out (Finish), and Run combines the three contributions in rank
+//      order and applies the rule, straight from the received slices into the next version. Where
+//      the job compresses weights it encodes the result (server/store/reply_encoder.h).
 //   5. Under the lock again: BlockStore::Commit makes the result the current version,
 //      BlockCore::OnApplied releases the readers of the next clock; back to 3 until nothing is
 //      begun.
+//
+// Values that are not finite come to light in step 4: a NaN or infinity makes the next version so,
+// and the update says it (common/update/apply.h), without a pass of its own. That version is
+// dropped; Run searches the contributions for those to blame, and Reject has their workers told and
+// the others' contributions kept. If all are finite, the update itself overflows: no single one is
+// to blame, and each is refused, because the same set would overflow again. Only a contribution
+// that is acknowledged before it is applied is searched on arrival.
 #pragma once
 
 #include <atomic>
@@ -39,7 +43,9 @@
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "leeway/v1/parameter_server.pb.h"
+#include "server/block_reading.h"
 #include "server/core/block_core.h"
+#include "server/request_check.h"
 #include "server/store/block_store.h"
 #include "server/store/reply_encoder.h"
 
@@ -57,26 +63,6 @@ class CutListener {
  public:
   virtual ~CutListener() = default;
   virtual void OnHeld(uint64_t cut, HeldBlock block) = 0;
-};
-
-struct PayloadBytes {
-  std::span<const uint8_t> bytes;
-  // Keeps their memory.
-  std::shared_ptr<const void> owner;
-};
-
-// What a reader gets.
-struct BlockReading {
-  // Empty for a mere acknowledgement, where header.unchanged, and where `encoded` is in its place.
-  SharedFloats values;
-  // In header.encoding; null: that is RAW.
-  std::shared_ptr<const std::string> encoded;
-  v1::VersionHeader header;
-  bool duplicate = false;
-
-  bool has_payload() const { return values || encoded != nullptr; }
-  // Once.
-  PayloadBytes TakePayload();
 };
 
 class Shard {
@@ -104,7 +90,9 @@ class Shard {
   // The data plane, thread-safe. `done` is called once: at once, or when what was waited for has
   // happened or is given up (Tick), from any thread, without locks. `now` is when the request came.
   absl::StatusOr<v1::AttachReply> Attach(uint32_t rank, uint64_t incarnation);
-  // Payloads are what came, in the header's encoding.
+  // Payloads are what came, in the header's encoding. A contribution that wants no reply is
+  // answered when it is held, or where it need not wait for others (waits_for_own_only) when it is
+  // applied.
   void Initialize(const v1::ExchangeHeader& header, const FloatPayload& payload, Done done);
   void Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
                   Time now, Done done);
@@ -128,19 +116,14 @@ class Shard {
   const std::shared_ptr<SharedArena>& memory() const { return memory_; }
   BlockStore& store() { return store_; }
   const BlockStore& store() const { return store_; }
+  // Closed: another has taken its place, or the server ends.
+  bool closed() const { return closed_; }
   uint64_t updates_applied() const { return updates_applied_.load(std::memory_order_relaxed); }
 
  private:
-  struct Contribution {
-    FloatPayload payload;
-    uint64_t examples = 0;
-  };
   struct Reader {
     Done done;
-    // The version that the reader has in its memory.
-    std::optional<uint64_t> have;
-    // What it understands beside RAW.
-    v1::Encoding encoding = v1::ENCODING_RAW;
+    ReaderOptions options;
     // Elastic: the state before the contribution that the reader brought.
     SharedFloats before;
     SentVersion sent_before;
@@ -159,15 +142,15 @@ class Shard {
   // An update whose memory is chosen; runs without the lock.
   struct Running {
     BlockWrite write;
+    // By the core's names, and what they are.
+    std::vector<RequestId> requests;
     std::vector<Contribution> contributions;
     std::vector<float> coefficients;
     UpdateStep step;
     // No example is behind it: nothing changes.
     bool skip = false;
-    // Of a compressed block: the version before, memory for the next one's shadow, and, once it has
-    // run, the next one.
+    // Of a compressed block: the version before and, once it has run, the next one.
     SentVersion sent_before;
-    SharedFloats spare;
     SentVersion sent;
   };
   // What is left to do once the lock is free.
@@ -180,19 +163,15 @@ class Shard {
   Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<UpdateRule> rule,
         std::shared_ptr<const CodecPlan> codecs, CutListener* cuts);
 
-  absl::Status Check(const v1::ExchangeHeader& header) const;
-  // The payload as the block's values: the right number, all finite.
-  absl::StatusOr<FloatPayload> Open(const v1::ExchangeHeader& header, FloatPayload payload) const;
-  absl::Status CheckRaw(const v1::ExchangeHeader& header, const FloatPayload& payload) const;
+  // The contribution, its payload of the right size. With `finite` its values are searched.
+  absl::StatusOr<Contribution> Open(const v1::ExchangeHeader& header, FloatPayload payload,
+                                    bool finite) const;
   Slot& SlotOf(uint32_t block) { return *slots_[block / store_.layout().servers()]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
   // Once closed, also refuses whoever has begun to wait.
   Outbox ActOnRequest(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
   BlockReading ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const
       REQUIRES(slot.mutex);
-  // Puts version reading.header.version into `reading`: `weights` or what was sent of it.
-  void Give(const Slot& slot, SharedFloats weights, const SentVersion& sent, const Reader& reader,
-            BlockReading& reading) const;
   BlockValues ValuesOf(const Slot& slot) const REQUIRES(slot.mutex);
   Running Begin(Slot& slot, const Update& update) REQUIRES(slot.mutex);
   // What the schedule takes for time: the contribution's clock, or where the job's length counts
@@ -202,8 +181,11 @@ class Shard {
   std::vector<float> Coefficients(const std::vector<Contribution>& contributions) const;
   // Delivers, and runs updates until none is begun.
   void Finish(Slot& slot, Outbox outbox);
-  void Run(const Slot& slot, Running& running) const;
+  // Makes the next version. Otherwise: the contributions because of which it cannot be.
+  std::vector<Refusal> Run(const Slot& slot, Running& running) const;
+  std::vector<Refusal> NotFinite(const Slot& slot, const Running& running) const;
   Outbox Commit(Slot& slot, Running running);
+  Outbox Reject(Slot& slot, Running running, const std::vector<Refusal>& refusals);
 
   const bool sync_;
   const bool waits_for_own_only_;
@@ -218,6 +200,7 @@ class Shard {
   const std::shared_ptr<SharedArena> memory_;
   BlockStore store_;
   const ReplyEncoder encoder_;
+  const RequestCheck check_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::atomic<RequestId> next_request_{1};
   std::atomic<uint64_t> updates_applied_{0};

@@ -15,20 +15,25 @@ class Adagrad : public UpdateRule {
 
   std::vector<std::string_view> slots() const override { return {"sum_of_squares"}; }
 
-  void Apply(const UpdateStep& step, const UpdateTile& tile) const override {
+  bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
     const float rate = step.learning_rate, epsilon = epsilon_, decay = weight_decay_;
     const float* x = tile.weights_in;
     const float* gradient = tile.gradient;
     const float* s = tile.slots_in[0];
     float* x_out = tile.weights_out;
     float* s_out = tile.slots_out[0];
+    LargestMagnitude largest;
     LEEWAY_INDEPENDENT_ITERATIONS
     for (size_t i = 0; i < tile.count; ++i) {
       const float g = gradient[i] + decay * x[i];
       const float sum = s[i] + g * g;
+      const float y = x[i] - rate * g / (std::sqrt(sum) + epsilon);
       s_out[i] = sum;
-      x_out[i] = x[i] - rate * g / (std::sqrt(sum) + epsilon);
+      x_out[i] = y;
+      largest.See(sum);
+      largest.See(y);
     }
+    return largest.finite();
   }
 
  private:

@@ -21,21 +21,27 @@ class Adam : public UpdateRule {
 
   void Prepare(UpdateStep& step) const override { AdamFactors::Prepare(beta1_, beta2_, step); }
 
-  void Apply(const UpdateStep& step, const UpdateTile& tile) const override {
+  bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
     const AdamFactors factors(beta1_, beta2_, epsilon_, step);
     const float decay = weight_decay_;
     const float *x = tile.weights_in, *gradient = tile.gradient;
     const float *m = tile.slots_in[0], *v = tile.slots_in[1];
     float *x_out = tile.weights_out, *m_out = tile.slots_out[0], *v_out = tile.slots_out[1];
+    LargestMagnitude largest;
     LEEWAY_INDEPENDENT_ITERATIONS
     for (size_t i = 0; i < tile.count; ++i) {
       const float g = gradient[i] + decay * x[i];
       const float first = factors.First(m[i], g);
       const float second = factors.Second(v[i], g);
+      const float y = x[i] - factors.Move(first, second);
       m_out[i] = first;
       v_out[i] = second;
-      x_out[i] = x[i] - factors.Move(first, second);
+      x_out[i] = y;
+      // Where `first` is not finite, neither is y.
+      largest.See(second);
+      largest.See(y);
     }
+    return largest.finite();
   }
 
  private:

@@ -23,8 +23,8 @@ size_t TileOf(const BlockUpdate& update, bool many) {
   return decodes ? kDecodedTile : kShortTile;
 }
 
-// Applies `rule` to elements [begin, end) of the block.
-void ApplyRange(const BlockUpdate& update, const UpdateRule& rule, Combiner& combiner, size_t begin,
+// Applies `rule` to elements [begin, end) of the block. False: not all that it wrote is finite.
+bool ApplyRange(const BlockUpdate& update, const UpdateRule& rule, Combiner& combiner, size_t begin,
                 size_t end) {
   const size_t slots = update.slots_in.size();
   const float* slots_in[BlockUpdate::kMaxSlots];
@@ -33,6 +33,7 @@ void ApplyRange(const BlockUpdate& update, const UpdateRule& rule, Combiner& com
   rule.Prepare(step);
   const bool many = update.elastic || update.contributions.size() >= kMany;
   const size_t tile = TileOf(update, many);
+  bool finite = true;
   for (size_t offset = begin, count; offset < end; offset += count) {
     count = combiner.Contiguous(offset, std::min(tile - (offset - begin) % tile, end - offset));
     const float* weights_in = update.weights_in + offset;
@@ -44,13 +45,14 @@ void ApplyRange(const BlockUpdate& update, const UpdateRule& rule, Combiner& com
       Prefetch(weights_in, count);
       for (size_t slot = 0; slot < slots; ++slot) Prefetch(slots_in[slot], count);
     }
-    rule.Apply(step, {.count = count,
-                      .weights_in = weights_in,
-                      .weights_out = update.weights_out + offset,
-                      .gradient = combiner.Tile(offset, count),
-                      .slots_in = slots_in,
-                      .slots_out = slots_out});
+    finite &= rule.Apply(step, {.count = count,
+                                .weights_in = weights_in,
+                                .weights_out = update.weights_out + offset,
+                                .gradient = combiner.Tile(offset, count),
+                                .slots_in = slots_in,
+                                .slots_out = slots_out});
   }
+  return finite;
 }
 
 const UpdateRule& AverageRule() {
@@ -60,20 +62,20 @@ const UpdateRule& AverageRule() {
 
 }  // namespace
 
-void ApplyUpdate(const BlockUpdate& update) {
+bool ApplyUpdate(const BlockUpdate& update) {
   if (update.elastic) {
     Combiner combiner = Combiner::Differences(update.contributions, update.weights_in);
-    ApplyRange(update, *update.rule, combiner, 0, update.count);
-    return;
+    return ApplyRange(update, *update.rule, combiner, 0, update.count);
   }
   Combiner combiner(update.contributions, update.coefficients);
-  ApplyRange(update, *update.rule, combiner, 0, update.trained);
-  ApplyRange(update, AverageRule(), combiner, update.trained, update.count);
+  const bool trained = ApplyRange(update, *update.rule, combiner, 0, update.trained);
+  const bool averaged = ApplyRange(update, AverageRule(), combiner, update.trained, update.count);
   for (size_t slot = 0; slot < update.slots_in.size(); ++slot) {
     const float* in = update.slots_in[slot];
     float* out = update.slots_out[slot];
     if (in != out) std::copy(in + update.trained, in + update.count, out + update.trained);
   }
+  return trained && averaged;
 }
 
 }  // namespace leeway

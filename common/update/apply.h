@@ -36,6 +36,11 @@ struct BlockUpdate {
 // Combines the contributions (common/update/combine.h) and applies the rule tile by tile, so that
 // nothing as large as the block is written but weights and slots. Slots of averaged elements are
 // carried over. Sizes are the caller's to have checked.
-void ApplyUpdate(const BlockUpdate& update);
+//
+// False: what it wrote is not all finite, and must not be used. Looked at while it is in registers,
+// it costs no pass over memory, and it tells of everything at once: a NaN or infinity of any
+// contribution, whatever its coefficient, ends up in the weights, and so does what overflows on the
+// way. Whose it was is for the caller to search for (FloatPayload::FirstNonFinite).
+bool ApplyUpdate(const BlockUpdate& update);
 
 }  // namespace leeway

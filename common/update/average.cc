@@ -6,11 +6,17 @@ namespace {
 
 class Average : public UpdateRule {
  public:
-  void Apply(const UpdateStep&, const UpdateTile& tile) const override {
+  bool Apply(const UpdateStep&, const UpdateTile& tile) const override {
     const float *x = tile.weights_in, *lost = tile.gradient;
     float* x_out = tile.weights_out;
+    LargestMagnitude largest;
     LEEWAY_INDEPENDENT_ITERATIONS
-    for (size_t i = 0; i < tile.count; ++i) x_out[i] = x[i] - lost[i];
+    for (size_t i = 0; i < tile.count; ++i) {
+      const float y = x[i] - lost[i];
+      x_out[i] = y;
+      largest.See(y);
+    }
+    return largest.finite();
   }
 };
 

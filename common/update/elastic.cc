@@ -8,12 +8,18 @@ class Elastic : public UpdateRule {
  public:
   explicit Elastic(float alpha) : alpha_(alpha) {}
 
-  void Apply(const UpdateStep&, const UpdateTile& tile) const override {
+  bool Apply(const UpdateStep&, const UpdateTile& tile) const override {
     const float alpha = alpha_;
     const float *x = tile.weights_in, *difference = tile.gradient;
     float* x_out = tile.weights_out;
+    LargestMagnitude largest;
     LEEWAY_INDEPENDENT_ITERATIONS
-    for (size_t i = 0; i < tile.count; ++i) x_out[i] = x[i] + alpha * difference[i];
+    for (size_t i = 0; i < tile.count; ++i) {
+      const float y = x[i] + alpha * difference[i];
+      x_out[i] = y;
+      largest.See(y);
+    }
+    return largest.finite();
   }
 
  private:

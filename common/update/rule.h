@@ -49,7 +49,9 @@ class UpdateRule {
   virtual std::vector<std::string_view> slots() const { return {}; }
   // Works out what is the same for all tiles of the step. Apply does without, but takes longer.
   virtual void Prepare(UpdateStep& step) const {}
-  virtual void Apply(const UpdateStep& step, const UpdateTile& tile) const = 0;
+  // False: some weight or slot that it wrote is not finite. So it is wherever the gradient is not:
+  // no rule makes a finite weight of that.
+  virtual bool Apply(const UpdateStep& step, const UpdateTile& tile) const = 0;
 };
 
 // The rule that `update` names. One file a rule; make.cc is the one place that lists them.

@@ -13,15 +13,19 @@ class PlainSgd : public UpdateRule {
  public:
   explicit PlainSgd(float weight_decay) : weight_decay_(weight_decay) {}
 
-  void Apply(const UpdateStep& step, const UpdateTile& tile) const override {
+  bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
     const float rate = step.learning_rate, decay = weight_decay_;
     const float* x = tile.weights_in;
     const float* gradient = tile.gradient;
     float* x_out = tile.weights_out;
+    LargestMagnitude largest;
     LEEWAY_INDEPENDENT_ITERATIONS
     for (size_t i = 0; i < tile.count; ++i) {
-      x_out[i] = x[i] - rate * (gradient[i] + decay * x[i]);
+      const float y = x[i] - rate * (gradient[i] + decay * x[i]);
+      x_out[i] = y;
+      largest.See(y);
     }
+    return largest.finite();
   }
 
  private:
@@ -36,20 +40,25 @@ class MomentumSgd : public UpdateRule {
 
   std::vector<std::string_view> slots() const override { return {"momentum"}; }
 
-  void Apply(const UpdateStep& step, const UpdateTile& tile) const override {
+  bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
     const float rate = step.learning_rate, momentum = momentum_, decay = weight_decay_;
     const float* x = tile.weights_in;
     const float* gradient = tile.gradient;
     const float* v = tile.slots_in[0];
     float* x_out = tile.weights_out;
     float* v_out = tile.slots_out[0];
+    LargestMagnitude largest;
     LEEWAY_INDEPENDENT_ITERATIONS
     for (size_t i = 0; i < tile.count; ++i) {
       const float g = gradient[i] + decay * x[i];
       const float velocity = momentum * v[i] + g;
+      const float y = x[i] - rate * (kNesterov ? g + momentum * velocity : velocity);
       v_out[i] = velocity;
-      x_out[i] = x[i] - rate * (kNesterov ? g + momentum * velocity : velocity);
+      x_out[i] = y;
+      // Where `velocity` is not finite, neither is y.
+      largest.See(y);
     }
+    return largest.finite();
   }
 
  private:

@@ -99,10 +99,42 @@ Decisions BlockCore::OnApplied() {
   }
   running_.clear();
   TakeCut(decisions);
-  // Before the next update: it may overwrite in place what these readers are to see.
   ReleaseWaiters(decisions);
   BeginUpdate(decisions);
   return decisions;
+}
+
+Decisions BlockCore::OnRejected(const std::vector<Refusal>& contributions) {
+  Decisions decisions;
+  const std::vector<Pending> running = std::exchange(running_, {});
+  for (const Pending& contribution : running) {
+    const auto bad = std::find_if(
+        contributions.begin(), contributions.end(),
+        [&](const Refusal& refusal) { return refusal.request == contribution.request; });
+    if (bad == contributions.end()) {
+      pending_.push_back(contribution);
+    } else {
+      Forget(contribution, bad->status, decisions);
+    }
+  }
+  BeginUpdate(decisions);
+  return decisions;
+}
+
+void BlockCore::Forget(const Pending& contribution, const absl::Status& status,
+                       Decisions& decisions) {
+  const uint32_t rank = contribution.rank;
+  ranks_[rank].next = contribution.clock;
+  std::erase_if(pending_, [&](const Pending& later) {
+    if (later.rank == rank) decisions.dropped.push_back(later.request);
+    return later.rank == rank;
+  });
+  std::erase_if(waiters_, [&](const Waiter& waiter) {
+    const auto& reader = waiter.reader;
+    if (!reader || reader->rank != rank || reader->clock <= contribution.clock) return false;
+    decisions.refusals.push_back({waiter.request, status});
+    return true;
+  });
 }
 
 Decisions BlockCore::OnSetLive(uint32_t rank, bool live) {
@@ -194,8 +226,7 @@ absl::Status BlockCore::CheckReadable(const Waiter& waiter) const {
   if (rules_.mode != Consistency::kSync || !initialized_ || !WantsPrevious(waiter)) {
     return absl::OkStatus();
   }
-  // The update that runs writes into the memory of the version before: all have moved past that.
-  const bool kept = has_previous_ && running_.empty() && reader.clock + 1 >= progress_.version;
+  const bool kept = has_previous_ && reader.clock + 1 >= progress_.version;
   if (kept) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "header.clock: worker ", reader.rank, " reads block ", block_, " for clock ", reader.clock,
@@ -210,8 +241,6 @@ bool BlockCore::WantsPrevious(const Waiter& waiter) const {
 std::optional<Answer> BlockCore::TryRead(const Waiter& waiter) const {
   if (!initialized_) return std::nullopt;
   if (rules_.mode == Consistency::kSync) return TryReadSync(waiter);
-  // The update that runs may be writing in place.
-  if (!running_.empty()) return std::nullopt;
   Answer answer{waiter.request, Readable::kCurrent, 0, waiter.duplicate};
   if (!waiter.reader.has_value()) return answer;
   if (!MayRead(*waiter.reader)) return std::nullopt;
@@ -219,7 +248,6 @@ std::optional<Answer> BlockCore::TryRead(const Waiter& waiter) const {
   return answer;
 }
 
-// In sync mode an update writes into another buffer, so reading need not wait for it.
 std::optional<Answer> BlockCore::TryReadSync(const Waiter& waiter) const {
   Answer answer{waiter.request, Readable::kCurrent, 0, waiter.duplicate};
   if (!waiter.reader.has_value()) return answer;
@@ -248,12 +276,11 @@ void BlockCore::ReleaseWaiters(Decisions& decisions) {
 }
 
 bool BlockCore::IsHeldUp(const Waiter& waiter) const {
-  return rules_.mode == Consistency::kBounded && initialized_ && running_.empty() &&
-         waiter.reader.has_value() && progress_.clocks[waiter.reader->rank] >= waiter.reader->clock;
+  return rules_.mode == Consistency::kBounded && initialized_ && waiter.reader.has_value() &&
+         progress_.clocks[waiter.reader->rank] >= waiter.reader->clock;
 }
 
 void BlockCore::ReleaseHeldUp(Decisions& decisions) {
-  if (!running_.empty() || held_up_.empty()) return;
   const auto end = held_up_.upper_bound(SlowestClock());
   for (auto each = held_up_.begin(); each != end; ++each) {
     for (const Waiter& waiter : each->second) decisions.answers.push_back(*TryRead(waiter));
@@ -310,7 +337,6 @@ uint64_t BlockCore::StalenessOf(const Sender& reader) const {
 std::string BlockCore::Missing(const Waiter& waiter) const {
   const std::string what = absl::StrCat("block ", block_);
   if (!initialized_) return absl::StrCat(what, " waits for its first version (Initialize)");
-  if (!waiter.reader.has_value()) return absl::StrCat(what, ": an update runs");
   const uint64_t clock = waiter.reader->clock;
   const bool sync = rules_.mode == Consistency::kSync;
   const uint64_t slack = sync ? 0 : rules_.staleness;

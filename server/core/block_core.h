@@ -11,7 +11,10 @@
 //   a worker that died in between and does clock c - 1 again.
 // - bounded: applied on arrival. A reader starting clock c waits until every live rank's
 //   contributions of clocks < c - s, and its own of clocks < c, are applied. async: its own only.
-// - One update of the block runs at a time, in the order of acceptance.
+// - One update of the block runs at a time, in the order of acceptance. Readers need not wait for
+//   it: what is there stays until it is done.
+// - A contribution whose update cannot be made (it is not finite) is as one that never came, and
+//   its sender is told; the others of its set go on waiting for the sender to hand it in again.
 #pragma once
 
 #include <cstdint>
@@ -64,14 +67,14 @@ struct Refusal {
   absl::Status status;
 };
 
-// An update to run, then to report by OnApplied: these contributions, so ordered, as one aggregate.
+// An update to run, then to report by OnApplied or OnRejected: these contributions, so ordered, as
+// one aggregate.
 struct Update {
   uint64_t clock = 0;
   std::vector<RequestId> contributions;
 };
 
-// What the driver is to do, in this order: take the cut, answer, begin the update (which may
-// overwrite in place what was answered, unless somebody still holds it).
+// What the driver is to do, in this order: take the cut, answer, begin the update.
 struct Decisions {
   // Hold the block as it is for the cut at this clock.
   std::optional<uint64_t> cut;
@@ -80,6 +83,8 @@ struct Decisions {
   std::optional<Update> update;
   // Keep the contribution of the request just passed in until its update; else drop it.
   bool accepted = false;
+  // Contributions kept until now that will be in no update.
+  std::vector<RequestId> dropped;
 };
 
 // Where a block stands: what a checkpoint holds beside its values.
@@ -111,6 +116,10 @@ class BlockCore {
   Decisions OnReadLatest(RequestId request, uint64_t now);
   // The update last decided is done.
   Decisions OnApplied();
+  // It cannot be made, because of these of its contributions, at least one: they are forgotten, and
+  // with them what their ranks have handed in since. Who waits for that is refused. The caller
+  // keeps the update's other contributions until another update.
+  Decisions OnRejected(const std::vector<Refusal>& contributions);
   // Whether a rank holds the others up. In sync mode every rank does, until it comes back.
   Decisions OnSetLive(uint32_t rank, bool live);
   // Refuses with UNAVAILABLE who has waited since before `since`, naming who is missing.
@@ -163,6 +172,8 @@ class BlockCore {
   // Only the slowest rank keeps it from its answer.
   bool IsHeldUp(const Waiter& waiter) const;
   void BeginUpdate(Decisions& decisions);
+  // Takes the rank back to `contribution`, which is of its update.
+  void Forget(const Pending& contribution, const absl::Status& status, Decisions& decisions);
   void TakeCut(Decisions& decisions);
   // What cuts go by: the version in sync mode, else the mean clock, which rises steadily whoever is
   // lost or slow.

@@ -26,11 +26,11 @@ bool BlockStore::Has(uint32_t block) const {
   return block < layout_.blocks() && layout_.ServerOf(block) == server_;
 }
 
-SharedFloats BlockStore::Allocate(uint32_t block) {
+SharedFloats BlockStore::Allocate(uint32_t block) const {
   return block + 1 == layout_.blocks() ? last_pool_->Take() : pool_->Take();
 }
 
-SharedFloats BlockStore::AllocateSlot(uint32_t block) {
+SharedFloats BlockStore::AllocateSlot(uint32_t block) const {
   return block + 1 == layout_.blocks() ? last_slot_pool_->Take() : slot_pool_->Take();
 }
 
@@ -62,30 +62,19 @@ SharedFloats BlockStore::CurrentWeights(uint32_t block) const { return At(block)
 
 SharedFloats BlockStore::PreviousWeights(uint32_t block) const { return At(block).previous; }
 
-BlockWrite BlockStore::Begin(uint32_t block) {
-  Block& state = At(block);
+BlockWrite BlockStore::Begin(uint32_t block) const {
+  const Block& state = At(block);
   BlockWrite write;
-  if (options_.keep_previous) {
-    write.weights_in = state.current;
-    // Two buffers a block, in turn: whoever wanted the one before the current has moved past it.
-    write.weights_out = std::move(state.previous);
-    if (!write.weights_out.unique()) write.weights_out = Allocate(block);
-  } else if (state.current.unique()) {
-    write.weights_out = std::move(state.current);
-  } else {
-    write.weights_in = std::move(state.current);
-    write.weights_out = Allocate(block);
+  write.weights_in = state.current;
+  write.weights_out = Allocate(block);
+  write.slots_in = state.slots;
+  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
+    write.slots_out.push_back(AllocateSlot(block));
   }
-  for (SharedFloats& slot : state.slots) {
-    const bool in_place = slot.unique();
-    write.slots_in.push_back(in_place ? SharedFloats() : std::move(slot));
-    write.slots_out.push_back(in_place ? std::move(slot) : AllocateSlot(block));
-  }
-  state.slots.clear();
   return write;
 }
 
-void BlockStore::Run(uint32_t block, const BlockWrite& write,
+bool BlockStore::Run(uint32_t block, const BlockWrite& write,
                      std::span<const FloatPayload* const> contributions,
                      std::span<const float> coefficients, const UpdateStep& step) const {
   const ElementRange range = Range(block);
@@ -97,25 +86,22 @@ void BlockStore::Run(uint32_t block, const BlockWrite& write,
   update.trained = TrainedIn(range);
   update.elastic = options_.elastic;
   update.count = range.count;
-  auto in = [](const SharedFloats& from, const SharedFloats& in_place) {
-    return from ? from.span().data() : in_place.span().data();
-  };
-  update.weights_in = in(write.weights_in, write.weights_out);
+  update.weights_in = write.weights_in.span().data();
   update.weights_out = write.weights_out.mutable_data();
   absl::InlinedVector<const float*, 2> slots_in;
   absl::InlinedVector<float*, 2> slots_out;
   for (size_t s = 0; s < write.slots_out.size(); ++s) {
-    slots_in.push_back(in(write.slots_in[s], write.slots_out[s]));
+    slots_in.push_back(write.slots_in[s].span().data());
     slots_out.push_back(write.slots_out[s].mutable_data());
   }
   update.slots_in = slots_in;
   update.slots_out = slots_out;
-  ApplyUpdate(update);
+  return ApplyUpdate(update);
 }
 
 void BlockStore::Commit(uint32_t block, BlockWrite write) {
   Block& state = At(block);
-  if (options_.keep_previous) state.previous = std::move(write.weights_in);
+  if (options_.keep_previous) state.previous = state.current;
   state.current = std::move(write.weights_out);
   state.slots = std::move(write.slots_out);
 }

@@ -1,10 +1,11 @@
 // The bytes of one server's blocks: weights and optimizer slots, copy-on-write. Knows no worker and
 // no clock rule (server/core decides those).
 //
-// A version is immutable while anybody reads it. An update of a block writes into the block's own
-// memory where nobody holds it and nobody may ask for the version before, else into a fresh buffer;
-// the version before then lives as long as its last reader. So replies are never torn and never
-// copied, and a checkpoint is references.
+// A version is immutable. An update writes the next one, weights and slots, into memory of a pool,
+// and gives what it replaces back there once its last reader is done. So replies are never torn and
+// never copied, a checkpoint is references, and an update that must not be is dropped with nothing
+// to undo. The pool gives out first what came back last, so what is spare is a block for each
+// update under way. (What it costs in memory traffic: docs/performance.md, Update rules.)
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,6 @@ using BlockSlots = absl::InlinedVector<SharedFloats, 2>;
 
 // An update between Begin and Commit.
 struct BlockWrite {
-  // In place: the same memory for `in` and `out`, held by `out` alone.
   SharedFloats weights_in;
   SharedFloats weights_out;
   BlockSlots slots_in;
@@ -74,8 +74,8 @@ class BlockStore {
   void Set(uint32_t block, const FloatPayload& weights);
   // Memory of the right size to load a checkpoint into (weights; optimizer slots), and the block's
   // values from there.
-  SharedFloats Allocate(uint32_t block);
-  SharedFloats AllocateSlot(uint32_t block);
+  SharedFloats Allocate(uint32_t block) const;
+  SharedFloats AllocateSlot(uint32_t block) const;
   void Set(uint32_t block, BlockValues values);
 
   // References to what is there. Before the block has values: empty.
@@ -84,10 +84,11 @@ class BlockStore {
   // With keep_previous only; empty before the first update.
   SharedFloats PreviousWeights(uint32_t block) const;
 
-  // An update in three parts, so that the arithmetic runs without the caller's lock. Between Begin
-  // and Commit the current version may be unreadable unless keep_previous is set.
-  BlockWrite Begin(uint32_t block);
-  void Run(uint32_t block, const BlockWrite& write,
+  // An update in three parts, so that the arithmetic runs without the caller's lock. Nothing
+  // changes before Commit. Run is false where the result is not all finite (common/update/apply.h):
+  // then the write is to be dropped.
+  BlockWrite Begin(uint32_t block) const;
+  bool Run(uint32_t block, const BlockWrite& write,
            std::span<const FloatPayload* const> contributions, std::span<const float> coefficients,
            const UpdateStep& step) const;
   void Commit(uint32_t block, BlockWrite write);

@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-ReplyEncoder::ReplyEncoder(std::shared_ptr<const CodecPlan> plan, BlockStore& store)
+ReplyEncoder::ReplyEncoder(std::shared_ptr<const CodecPlan> plan, const BlockStore& store)
     : plan_(std::move(plan)), store_(store) {
   const BlockLayout& layout = store.layout();
   for (uint32_t block = 0; plan_ != nullptr && block < layout.blocks(); ++block) {
@@ -38,15 +38,15 @@ SentVersion ReplyEncoder::First(uint32_t block, const SharedFloats& weights,
 }
 
 SentVersion ReplyEncoder::Next(uint32_t block, const SentVersion& before,
-                               std::span<const float> weights, SharedFloats spare) const {
+                               std::span<const float> weights) const {
   if (encoding(block) == v1::ENCODING_RAW) return {};
   if (!CarriesChanges(block)) return {Encode(block, weights), {}};
-  return NextChange(block, before, weights, std::move(spare));
+  return NextChange(block, before, weights);
 }
 
 SentVersion ReplyEncoder::NextChange(uint32_t block, const SentVersion& before,
-                                     std::span<const float> weights, SharedFloats spare) const {
-  SharedFloats shadow = spare.unique() ? std::move(spare) : store_.AllocateSlot(block);
+                                     std::span<const float> weights) const {
+  SharedFloats shadow = store_.AllocateSlot(block);
   float* const target = shadow.mutable_data();
   const float* const old = before.shadow.span().data();
   const size_t count = weights.size();
@@ -57,7 +57,7 @@ SentVersion ReplyEncoder::NextChange(uint32_t block, const SentVersion& before,
       encoding(block), nullptr, {{reinterpret_cast<const uint8_t*>(bytes->data()), bytes->size()}},
       count);
   if (!change.ok()) {
-    // Weights that are no longer finite have no change to send: workers get them as they are.
+    // What is added is beyond the largest float: workers get the weights as they are.
     std::copy(weights.begin(), weights.end(), target);
     return {nullptr, std::move(shadow)};
   }

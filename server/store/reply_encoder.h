@@ -29,7 +29,7 @@ struct SentVersion {
 class ReplyEncoder {
  public:
   // `store`, where shadows come from, outlives it. Without a plan nothing is compressed.
-  ReplyEncoder(std::shared_ptr<const CodecPlan> plan, BlockStore& store);
+  ReplyEncoder(std::shared_ptr<const CodecPlan> plan, const BlockStore& store);
 
   // What readers may ask for; RAW where the block is not compressed.
   v1::Encoding encoding(uint32_t block) const;
@@ -40,17 +40,16 @@ class ReplyEncoder {
   // The first version known here, of Initialize or of a checkpoint, which may have its shadow;
   // without one workers begin with the weights.
   SentVersion First(uint32_t block, const SharedFloats& weights, SharedFloats shadow) const;
-  // The version after `before`. `spare` is memory for a shadow if it is nobody else's.
-  SentVersion Next(uint32_t block, const SentVersion& before, std::span<const float> weights,
-                   SharedFloats spare) const;
+  // The version after `before`.
+  SentVersion Next(uint32_t block, const SentVersion& before, std::span<const float> weights) const;
 
  private:
   std::shared_ptr<const std::string> Encode(uint32_t block, std::span<const float> values) const;
-  SentVersion NextChange(uint32_t block, const SentVersion& before, std::span<const float> weights,
-                         SharedFloats spare) const;
+  SentVersion NextChange(uint32_t block, const SentVersion& before,
+                         std::span<const float> weights) const;
 
   const std::shared_ptr<const CodecPlan> plan_;
-  BlockStore& store_;
+  const BlockStore& store_;
   bool keeps_shadows_ = false;
 };
 

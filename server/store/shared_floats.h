@@ -1,5 +1,4 @@
-// Float buffers that many may read and, while it is nobody else's, one may write: copy-on-write's
-// unit.
+// Float buffers that one writes and then many read: copy-on-write's unit.
 #pragma once
 
 #include <atomic>
@@ -18,7 +17,7 @@ namespace leeway {
 class FloatPool;
 
 // A counted reference to a buffer. Copies may go to any thread; a single object is not thread-safe.
-// Not std::shared_ptr, because its use_count() synchronises with nothing, and `unique` must.
+// Not std::shared_ptr, which would allocate for every version.
 class SharedFloats {
  public:
   SharedFloats() = default;
@@ -33,12 +32,7 @@ class SharedFloats {
   explicit operator bool() const { return node_ != nullptr; }
   std::span<const float> span() const { return node_->values.span(); }
 
-  // No other reference exists, and what others read through theirs has been read: it may be
-  // written. Only meaningful where nobody can copy this very object meanwhile.
-  bool unique() const {
-    return node_ != nullptr && node_->references.load(std::memory_order_acquire) == 1;
-  }
-  // Only if unique().
+  // Only while no other reference exists: from FloatPool::Take until it is shared.
   float* mutable_data() const { return node_->values.data(); }
 
  private:
@@ -56,7 +50,8 @@ class SharedFloats {
   Node* node_ = nullptr;
 };
 
-// Gives out buffers of one size and takes them back when their last reference goes. Thread-safe.
+// Gives out buffers of one size and takes them back when their last reference goes; what came back
+// last, which the cache knows best, is given out first. Thread-safe.
 class FloatPool : public std::enable_shared_from_this<FloatPool> {
  public:
   // From `memory` for as long as that has some, else from the heap; null: from the heap.
