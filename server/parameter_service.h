@@ -28,11 +28,13 @@ class ParameterService final
 
   ParameterService() = default;
 
-  // From now on requests of `job` are served; before it they are UNAVAILABLE.
-  void Serve(uint64_t job, std::shared_ptr<Shard> shard);
-  // The shard for a request of `job`: UNAVAILABLE while there is none, FAILED_PRECONDITION for
-  // another job's.
-  absl::StatusOr<std::shared_ptr<Shard>> Find(uint64_t job);
+  // From now on requests of `job` in this generation are served; before it they are UNAVAILABLE.
+  // Who waits at the shard before is answered UNAVAILABLE. Null: requests have to wait for the
+  // next.
+  void Serve(uint64_t job, uint64_t generation, std::shared_ptr<Shard> shard);
+  // The shard for a request: UNAVAILABLE while there is none, or none of that generation yet,
+  // FAILED_PRECONDITION for another job's or an older generation's.
+  absl::StatusOr<std::shared_ptr<Shard>> Find(uint64_t job, uint64_t generation);
   // What the shard's versions lie in, to be shared with workers on this host; null: nothing.
   std::shared_ptr<SharedArena> memory();
 
@@ -45,15 +47,15 @@ class ParameterService final
   void Await(ServerQueue* queue);
 
  private:
-  using Answer = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
-
   absl::StatusOr<v1::AttachReply> Attach(const v1::AttachRequest& request);
   void Initialize(const grpc::ByteBuffer& request, const Shard::Done& done);
   void Contribute(const grpc::ByteBuffer& request, bool wants_reply, const Shard::Done& done);
   void Pull(const grpc::ByteBuffer& request, const Shard::Done& done);
   std::shared_ptr<Shard> shard() EXCLUDES(mutex_);
+
   Mutex mutex_;
   uint64_t job_ GUARDED_BY(mutex_) = 0;
+  uint64_t generation_ GUARDED_BY(mutex_) = 0;
   std::shared_ptr<Shard> shard_ GUARDED_BY(mutex_);
 };
 

@@ -109,34 +109,40 @@ ServerNode::~ServerNode() = default;
 absl::Status ServerNode::Join(const Options& options, Time deadline) {
   options_ = options;
   coordinator_ = v1::Coordinator::NewStub(MakeChannel(options.coordinator));
-  v1::RegisterServerRequest request;
-  *request.mutable_build() = ThisBuild();
-  request.set_index(options.index);
-  request.set_address(options.advertised);
-  request.set_local_address(options.local_address);
-  request.set_host(options.host);
-  request.set_nonce(options.nonce);
-  v1::RegisterServerReply reply;
-  absl::Status status;
+  absl::StatusOr<v1::RegisterServerReply> reply;
   do {
-    auto context = Within(kCallAtMost);
-    context->set_wait_for_ready(true);
-    status = FromGrpc(coordinator_->RegisterServer(context.get(), request, &reply));
-  } while ((absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) &&
+    reply = Register();
+  } while ((absl::IsUnavailable(reply.status()) || absl::IsDeadlineExceeded(reply.status())) &&
            std::chrono::steady_clock::now() < deadline);
-  RETURN_IF_ERROR(
-      Annotate(status, absl::StrCat("registering server ", options.index, " (", options.advertised,
-                                    ") with the coordinator at ", options.coordinator)));
-  job_ = reply.job();
-  job_id_ = reply.job_id();
+  RETURN_IF_ERROR(Annotate(
+      reply.status(), absl::StrCat("registering server ", options.index, " (", options.advertised,
+                                   ") with the coordinator at ", options.coordinator)));
+  job_ = reply->job();
+  job_id_ = reply->job_id();
   MutexLock lock(mutex_);
   joined_ = true;
   return absl::OkStatus();
 }
 
+absl::StatusOr<v1::RegisterServerReply> ServerNode::Register() {
+  v1::RegisterServerRequest request;
+  *request.mutable_build() = ThisBuild();
+  request.set_index(options_.index);
+  request.set_address(options_.advertised);
+  request.set_local_address(options_.local_address);
+  request.set_host(options_.host);
+  request.set_nonce(options_.nonce);
+  auto context = Within(kCallAtMost);
+  context->set_wait_for_ready(true);
+  v1::RegisterServerReply reply;
+  RETURN_IF_ERROR(FromGrpc(coordinator_->RegisterServer(context.get(), request, &reply)));
+  return reply;
+}
+
 ServerNode::Outcome ServerNode::WaitUntilOver() {
-  const Duration lease = FromSeconds(job_.limits().lease_seconds());
-  const Duration every = std::min<Duration>(lease / 4, std::chrono::seconds(1));
+  const Duration every =
+      std::min<Duration>(FromSeconds(job_.limits().lease_seconds()) / 4, std::chrono::seconds(1));
+  const Duration patience = FromSeconds(job_.limits().start_seconds());
   Time heard = std::chrono::steady_clock::now();
   Time next_heartbeat = heard;
   while (true) {
@@ -150,10 +156,14 @@ ServerNode::Outcome ServerNode::WaitUntilOver() {
     if (now < next_heartbeat) continue;
     next_heartbeat = now + every;
     absl::Status status = Heartbeat();
+    // A coordinator that was killed and started again knows nobody.
+    if (absl::IsFailedPrecondition(status)) status = Register().status();
+    // Its job has ended while this server did not hear it.
+    if (absl::IsAlreadyExists(status)) return Outcome::kShutDown;
     if (status.ok()) heard = std::chrono::steady_clock::now();
-    if (std::chrono::steady_clock::now() - heard > lease) {
+    if (std::chrono::steady_clock::now() - heard > patience) {
       spdlog::error("the coordinator at {} has not answered for {:.0f} s: {}", options_.coordinator,
-                    Seconds(lease), std::string(status.message()));
+                    Seconds(patience), std::string(status.message()));
       return Outcome::kCoordinatorLost;
     }
   }
@@ -182,7 +192,8 @@ absl::StatusOr<std::shared_ptr<ServerNode::Model>> ServerNode::Find(uint64_t job
   return model_;
 }
 
-absl::StatusOr<ServerNode::Model> ServerNode::MakeModel(const v1::ConfigureRequest& request) {
+absl::StatusOr<std::shared_ptr<ServerNode::Model>> ServerNode::MakeModel(
+    const v1::ConfigureRequest& request) {
   Shard::Options options;
   options.job = job_;
   options.schema = request.schema();
@@ -195,44 +206,65 @@ absl::StatusOr<ServerNode::Model> ServerNode::MakeModel(const v1::ConfigureReque
                    BlockLayout::FromWire(request.schema().total(), job_.servers().count(),
                                          request.block_elements()));
   ASSIGN_OR_RETURN(std::vector<std::string> slot_names, Shard::SlotNames(job_));
-  Model model;
-  model.configuration = request.SerializeAsString();
-  model.cuts = std::make_unique<CutWriter>(
+  auto model = std::make_shared<Model>();
+  model->generation = request.generation();
+  model->configuration = request.SerializeAsString();
+  model->cuts = std::make_unique<CutWriter>(
       CutWriter::Options{job_id_, options_.index, layout, std::move(slot_names), request.run_dir()},
-      [this](uint64_t cut, const absl::StatusOr<v1::SavedShard>& saved) { ReportCut(cut, saved); });
+      [this, generation = model->generation](uint64_t cut,
+                                             const absl::StatusOr<v1::SavedShard>& saved) {
+        ReportCut(generation, cut, saved);
+      });
   options.memory = MakeVersionMemory(layout, options_.index);
-  ASSIGN_OR_RETURN(model.shard, Shard::Make(options, model.cuts.get()));
+  ASSIGN_OR_RETURN(model->shard, Shard::Make(options, model->cuts.get()));
   if (!request.checkpoint().empty()) {
-    RETURN_IF_ERROR(LoadShard(request.checkpoint(), job_, *model.shard));
+    RETURN_IF_ERROR(LoadShard(request.checkpoint(), job_, *model->shard));
   }
   return model;
 }
 
-absl::Status ServerNode::Configure(const v1::ConfigureRequest& request) {
-  MutexLock configuring(configuring_);
+absl::StatusOr<bool> ServerNode::Configured(const v1::ConfigureRequest& request) {
+  MutexLock lock(mutex_);
+  if (!joined_) return absl::UnavailableError("the server is still registering");
+  RETURN_IF_ERROR(CheckJob(request.job()));
+  if (model_ == nullptr || model_->generation < request.generation()) return false;
+  if (model_->configuration == request.SerializeAsString()) return true;
+  return absl::FailedPreconditionError(
+      absl::StrCat("the server holds a model of generation ", model_->generation,
+                   " in another configuration; this one is of generation ", request.generation()));
+}
+
+void ServerNode::Retire(uint64_t generation) {
+  parameter_service_.Serve(job_id_, generation, nullptr);
+  std::shared_ptr<Model> before;
   {
     MutexLock lock(mutex_);
-    if (!joined_) return absl::UnavailableError("the server is still registering");
-    RETURN_IF_ERROR(CheckJob(request.job()));
-    if (model_ != nullptr) {
-      if (model_->configuration == request.SerializeAsString()) return absl::OkStatus();
-      return absl::FailedPreconditionError("the server holds a model of another configuration");
-    }
+    before.swap(model_);
   }
-  ASSIGN_OR_RETURN(Model model, MakeModel(request));
-  const BlockStore& store = model.shard->store();
+}
+
+absl::Status ServerNode::Configure(const v1::ConfigureRequest& request) {
+  MutexLock configuring(configuring_);
+  ASSIGN_OR_RETURN(const bool here, Configured(request));
+  if (here) return absl::OkStatus();
+  // First: the memory of both would be twice that of the model, and two would write the same files.
+  Retire(request.generation());
+  ASSIGN_OR_RETURN(const std::shared_ptr<Model> model, MakeModel(request));
+  const BlockStore& store = model->shard->store();
   spdlog::info("holds {} of {} blocks, {} values{}", store.layout().BlocksOn(options_.index),
                store.layout().blocks(), store.layout().ElementsOn(options_.index),
                request.checkpoint().empty() ? "" : ", from " + request.checkpoint());
-  parameter_service_.Serve(job_id_, model.shard);
+  parameter_service_.Serve(job_id_, request.generation(), model->shard);
   MutexLock lock(mutex_);
-  model_ = std::make_shared<Model>(std::move(model));
+  model_ = model;
   return absl::OkStatus();
 }
 
-void ServerNode::ReportCut(uint64_t cut, const absl::StatusOr<v1::SavedShard>& saved) {
+void ServerNode::ReportCut(uint64_t generation, uint64_t cut,
+                           const absl::StatusOr<v1::SavedShard>& saved) {
   v1::ShardSavedRequest request;
   request.set_job(job_id_);
+  request.set_generation(generation);
   request.set_index(options_.index);
   request.set_clock(cut);
   if (saved.ok()) {
@@ -283,6 +315,11 @@ absl::Status ServerNode::SetLive(const v1::SetLiveRequest& request) {
 
 absl::StatusOr<v1::SavedShard> ServerNode::Save(const v1::SaveRequest& request) {
   ASSIGN_OR_RETURN(const auto model, Find(request.job()));
+  if (model->generation != request.generation()) {
+    return absl::FailedPreconditionError(absl::StrCat("generation ", request.generation(),
+                                                      " is to be saved; this server holds ",
+                                                      "generation ", model->generation));
+  }
   ASSIGN_OR_RETURN(auto held, model->shard->Hold(request.clock()));
   // Without blocks it has no part in a checkpoint.
   if (held.empty()) return v1::SavedShard();

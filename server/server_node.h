@@ -39,7 +39,8 @@ class ServerNode final : public v1::ShardControl::AsyncService {
 
   // Registers with the coordinator, once the services are being served; tries until `deadline`.
   absl::Status Join(const Options& options, Time deadline);
-  // Keeps the lease until the coordinator says that the job is over, or has been gone for a lease.
+  // Keeps the lease until the coordinator says that the job is over, or has been gone for
+  // limits.start_seconds. A coordinator that has been restarted is registered with again.
   Outcome WaitUntilOver();
 
   // Awaits calls of both services on `queue`, which outlives them, from now on: once the gRPC
@@ -49,6 +50,7 @@ class ServerNode final : public v1::ShardControl::AsyncService {
  private:
   // The parts that exist once the model is known.
   struct Model {
+    uint64_t generation = 0;
     std::string configuration;
     std::unique_ptr<CutWriter> cuts;
     std::shared_ptr<Shard> shard;
@@ -58,11 +60,17 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   absl::Status SetLive(const v1::SetLiveRequest& request);
   absl::StatusOr<v1::SavedShard> Save(const v1::SaveRequest& request);
   absl::Status Shutdown(const v1::ShutdownRequest& request);
-  absl::StatusOr<Model> MakeModel(const v1::ConfigureRequest& request);
+  // One attempt.
+  absl::StatusOr<v1::RegisterServerReply> Register();
+  // True: the configuration is here already. An error: it is not to be taken.
+  absl::StatusOr<bool> Configured(const v1::ConfigureRequest& request);
+  // Lets go of the model, of an older generation, and finishes its files.
+  void Retire(uint64_t generation);
+  absl::StatusOr<std::shared_ptr<Model>> MakeModel(const v1::ConfigureRequest& request);
   absl::Status CheckJob(uint64_t job) const;
   // The model, for a command about `job`.
   absl::StatusOr<std::shared_ptr<Model>> Find(uint64_t job);
-  void ReportCut(uint64_t cut, const absl::StatusOr<v1::SavedShard>& saved);
+  void ReportCut(uint64_t generation, uint64_t cut, const absl::StatusOr<v1::SavedShard>& saved);
   absl::Status Heartbeat();
 
   ParameterService parameter_service_;

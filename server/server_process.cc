@@ -1,5 +1,6 @@
 #include "server/server_process.h"
 
+#include <chrono>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "common/status.h"
 #include "config/job.h"
 #include "server/checkpoint/checkpoint_dir.h"
+#include "server/checkpoint/coordinator_record.h"
 #include "server/coordinator/run_folder_sink.h"
 #include "server/resolve_codecs.h"
 
@@ -31,16 +33,30 @@ absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job)
   return WriteFileAtomically(path, ToYaml(job));
 }
 
-absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& run_dir) {
+absl::StatusOr<std::optional<CoordinatorOptions::Resumed>> NewestCheckpoint(
+    const std::string& run_dir) {
   ASSIGN_OR_RETURN(CheckpointSearch search, FindNewestCheckpoint(run_dir));
   for (const std::string& warning : search.warnings) spdlog::warn("passed over: {}", warning);
-  if (!search.newest.has_value()) {
+  if (!search.newest.has_value()) return std::nullopt;
+  return CoordinatorOptions::Resumed{std::move(search.newest->manifest),
+                                     std::move(search.newest->folder)};
+}
+
+absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(auto newest, NewestCheckpoint(run_dir));
+  if (!newest.has_value()) {
     return absl::NotFoundError(
         absl::StrCat("--resume: ", run_dir, "/checkpoints holds no complete checkpoint"));
   }
-  spdlog::info("goes on from {}", search.newest->folder);
-  return CoordinatorOptions::Resumed{std::move(search.newest->manifest),
-                                     std::move(search.newest->folder)};
+  spdlog::info("goes on from {}", newest->folder);
+  return *std::move(newest);
+}
+
+// Larger than any incarnation that was given out before, without a file to keep the count in.
+uint64_t WallMilliseconds() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 // gRPC takes a port modulo 2^16.
@@ -74,7 +90,7 @@ std::string BoundAddress(const std::string& listen, int port) {
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerOptions& options) {
   std::unique_ptr<ServerProcess> process(new ServerProcess(options));
   if (options.index == 0) RETURN_IF_ERROR(process->StartCoordinator());
-  RETURN_IF_ERROR(process->Listen());
+  if (!process->ended_) RETURN_IF_ERROR(process->Listen());
   return process;
 }
 
@@ -88,23 +104,59 @@ ServerProcess::~ServerProcess() {
 
 absl::Status ServerProcess::StartCoordinator() {
   RETURN_IF_ERROR(MakeFolders(options_.run_dir));
-  if (!options_.resume) RETURN_IF_ERROR(CheckFresh(options_.run_dir));
-  RETURN_IF_ERROR(KeepJobFile(options_.run_dir, options_.job));
   CoordinatorHostOptions options;
   options.core.job = options_.job;
+  options.core.job_sha256 = JobSha256(options_.job);
+  options.core.run_dir = options_.run_dir;
+  RETURN_IF_ERROR(TakeUpRun(options.core));
+  if (ended_) return absl::OkStatus();
+  RETURN_IF_ERROR(KeepJobFile(options_.run_dir, options_.job));
   ResolveCodecs(
       options_.listen, NominalLink("/sys/class/net"),
       [] { return std::chrono::steady_clock::now(); }, options.core.job);
-  if (options_.resume) {
-    ASSIGN_OR_RETURN(options.core.resumed, FindCheckpoint(options_.run_dir));
-    options.core.incarnation_base = static_cast<uint64_t>(options.wall_seconds() * 1000);
-  }
-  options.core.job_id = RandomIdentity();
-  options.core.job_sha256 = JobSha256(options_.job);
-  options.core.run_dir = options_.run_dir;
+  std::optional<v1::CheckpointManifest> newest;
+  if (options.core.resumed) newest = options.core.resumed->manifest;
   sink_ = std::make_unique<RunFolderSink>(options_.run_dir, options.core.job_id,
-                                          options_.job.checkpoint().keep(), options.core.resumed);
+                                          options_.job.checkpoint().keep(), std::move(newest));
+  v1::CoordinatorRecord record;
+  record.set_job_id(options.core.job_id);
+  record.set_job_sha256(options.core.job_sha256);
+  record.set_generation(options.core.generation);
+  RETURN_IF_ERROR(sink_->WriteRecord(record));
   ASSIGN_OR_RETURN(host_, CoordinatorHost::Start(std::move(options), sink_.get()));
+  return absl::OkStatus();
+}
+
+absl::Status ServerProcess::TakeUpRun(CoordinatorOptions& options) {
+  ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(options_.run_dir));
+  if (record && !options_.resume) return GoOnAfter(*record, options);
+  if (!options_.resume) {
+    RETURN_IF_ERROR(CheckFresh(options_.run_dir));
+  } else {
+    ASSIGN_OR_RETURN(options.resumed, FindCheckpoint(options_.run_dir));
+    options.incarnation_base = WallMilliseconds();
+  }
+  options.job_id = RandomIdentity();
+  return absl::OkStatus();
+}
+
+absl::Status ServerProcess::GoOnAfter(const v1::CoordinatorRecord& record,
+                                      CoordinatorOptions& options) {
+  if (record.job_sha256() != options.job_sha256) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--run-dir ", options_.run_dir, " holds a run of another job (sha256 ", record.job_sha256(),
+        ", this job's is ", options.job_sha256, "): use another folder"));
+  }
+  if (record.outcome() != v1::JOB_STARTING) {
+    ended_ = record;
+    return absl::OkStatus();
+  }
+  options.job_id = record.job_id();
+  options.generation = record.generation() + 1;
+  options.incarnation_base = WallMilliseconds();
+  ASSIGN_OR_RETURN(options.resumed, NewestCheckpoint(options_.run_dir));
+  spdlog::warn("the server 0 before this one was killed; the job goes on from {}, generation {}",
+               options.resumed ? options.resumed->folder : "its beginning", options.generation);
   return absl::OkStatus();
 }
 
@@ -136,6 +188,11 @@ absl::Status ServerProcess::Listen() {
 }
 
 absl::Status ServerProcess::Run() {
+  if (ended_) {
+    spdlog::info("the job of this run folder is over");
+    if (ended_->outcome() != v1::JOB_FAILED) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("the job failed: ", ended_->message()));
+  }
   const absl::Status joined =
       node_.Join({.index = options_.index,
                   .coordinator = coordinator_,

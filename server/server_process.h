@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "server/coordinator/coordinator_host.h"
 #include "server/rpc/server_queue.h"
@@ -28,8 +29,9 @@ struct ServerOptions {
   // Servers 1 and up: server 0's address, and how long to look for it.
   std::string coordinator;
   Duration find_coordinator = std::chrono::seconds(120);
-  // Server 0: the job (loaded and resolved), where metrics and checkpoints go, and whether to go on
-  // from the newest checkpoint there.
+  // Server 0: the job (loaded and resolved), where metrics and checkpoints go, and whether to begin
+  // a new job that goes on from the newest checkpoint there. A job of this run folder that is not
+  // over, because the process before this one was killed, goes on by itself.
   v1::TrainingJob job;
   std::string run_dir;
   bool resume = false;
@@ -52,9 +54,14 @@ class ServerProcess {
  private:
   explicit ServerProcess(const ServerOptions& options) : options_(options) {}
   absl::Status StartCoordinator();
+  // Whose run it is: of a new job, or of the one that a killed process has left.
+  absl::Status TakeUpRun(CoordinatorOptions& options);
+  absl::Status GoOnAfter(const v1::CoordinatorRecord& record, CoordinatorOptions& options);
   absl::Status Listen();
 
   const ServerOptions options_;
+  // The job had ended before this process began: nothing to do, and how it ended.
+  std::optional<v1::CoordinatorRecord> ended_;
   std::string address_;
   // unix-abstract:NAME, for workers of this host; empty: not listening there.
   std::string local_address_;

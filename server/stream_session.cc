@@ -39,6 +39,7 @@ bool IsSmall(const absl::StatusOr<BlockReading>& reading) {
 StreamSession::StreamSession(ParameterService* service, ServerQueue* queue)
     : service_(service),
       queue_(queue),
+      guest_(std::in_place, queue),
       stream_(&context_),
       accepted_(this, &StreamSession::OnAccepted),
       read_(this, &StreamSession::OnRead),
@@ -148,10 +149,12 @@ void StreamSession::Release(const v1::RequestFrame& head) {
   for (uint64_t id : head.released()) held_.erase(id);
 }
 
-absl::StatusOr<std::shared_ptr<Shard>> StreamSession::FindShard(uint64_t job) {
-  if (shard_ == nullptr || job != job_) {
-    ASSIGN_OR_RETURN(shard_, service_->Find(job));
+absl::StatusOr<std::shared_ptr<Shard>> StreamSession::FindShard(uint64_t job, uint64_t generation) {
+  if (shard_ == nullptr || shard_->closed() || job != job_ || generation != generation_) {
+    shard_.reset();
+    ASSIGN_OR_RETURN(shard_, service_->Find(job, generation));
     job_ = job;
+    generation_ = generation;
   }
   return shard_;
 }
@@ -179,12 +182,11 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
   const bool push = request.method() == v1::EXCHANGE_METHOD_PUSH;
   const bool pull = request.method() == v1::EXCHANGE_METHOD_PULL;
   const Asked asked{request.id(), pull || request.method() == v1::EXCHANGE_METHOD_PUSH_PULL};
-  const auto shard = FindShard(request.header().job());
-  // A push is answered when it is held, and then the worker may write into its memory. Where it
-  // need not wait for others, it is answered when it is applied instead, and stays where it is.
-  const bool applied_first =
-      push && request.has_shared() && shard.ok() && (*shard)->waits_for_own_only();
-  auto payload = PayloadOf(request, frame, push && !applied_first);
+  const auto shard = FindShard(request.header().job(), request.header().generation());
+  // A push that may have to wait for others is answered when it is held, and then the worker may
+  // write into its memory. One that need not is answered when it is applied, and stays where it is.
+  const bool held = push && shard.ok() && !(*shard)->waits_for_own_only();
+  auto payload = PayloadOf(request, frame, held);
   if (absl::IsDataLoss(payload.status())) return payload.status();
   {
     MutexLock lock(mutex_);
@@ -200,8 +202,8 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
   switch (request.method()) {
     case v1::EXCHANGE_METHOD_PUSH:
     case v1::EXCHANGE_METHOD_PUSH_PULL:
-      (*shard)->Contribute(request.header(), *std::move(payload),
-                           asked.wants_values || applied_first, now, std::move(done));
+      (*shard)->Contribute(request.header(), *std::move(payload), asked.wants_values, now,
+                           std::move(done));
       break;
     case v1::EXCHANGE_METHOD_PULL:
       (*shard)->Read(request.header(), request.latest(), now, std::move(done));
@@ -313,6 +315,7 @@ void StreamSession::OnEnded(bool) {
     if (memory_ != nullptr) memory_->CloseSession(session_);
     held_.clear();
   }
+  guest_.reset();
   // Answers that are still to come hold it, too.
   self_.reset();
 }

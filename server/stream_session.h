@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <grpcpp/server_context.h>
@@ -61,7 +62,7 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   // `copies`: what lies in the worker's memory may change before it is used.
   absl::StatusOr<FloatPayload> PayloadOf(const v1::StreamRequest& request, FramePayload& frame,
                                          bool copies);
-  absl::StatusOr<std::shared_ptr<Shard>> FindShard(uint64_t job);
+  absl::StatusOr<std::shared_ptr<Shard>> FindShard(uint64_t job, uint64_t generation);
   // The answer has to wait: says so, if it was asked to.
   void Acknowledge(const v1::StreamRequest& request);
 
@@ -79,6 +80,8 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
 
   ParameterService* const service_;
   ServerQueue* const queue_;
+  // Until the stream has ended.
+  std::optional<ServerQueue::Guest> guest_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
   Event accepted_, read_, written_, ended_;
@@ -89,6 +92,7 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   grpc::ByteBuffer received_;
   v1::RequestFrame head_;
   uint64_t job_ = 0;
+  uint64_t generation_ = 0;
   std::shared_ptr<Shard> shard_;
   std::shared_ptr<SharedMapping> worker_memory_;
 

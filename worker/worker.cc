@@ -124,6 +124,10 @@ WorkerEnd Refused(const absl::Status& status) {
   return {absl::IsAborted(status) ? WorkerExit::kReplaced : WorkerExit::kPermanent, status};
 }
 
+bool SameLife(const v1::RegisterWorkerReply& a, const v1::RegisterWorkerReply& b) {
+  return a.incarnation() == b.incarnation() && a.generation() == b.generation();
+}
+
 }  // namespace
 
 WorkerExit ExitOf(const absl::Status& status) {
@@ -144,11 +148,12 @@ WorkerExit ExitOf(const absl::Status& status) {
 }
 
 WorkerEnd RunWorker(const WorkerOptions& options) {
-  CoordinatorSession session(MakeChannel(options.coordinator), {.address = options.coordinator,
-                                                                .host = options.host,
-                                                                .pid = options.pid,
-                                                                .nonce = options.nonce});
-  const auto offer = session.FetchJob(options.rank, kFindCoordinator);
+  const CoordinatorSession::Options process = {.address = options.coordinator,
+                                               .host = options.host,
+                                               .pid = options.pid,
+                                               .nonce = options.nonce};
+  const auto channel = MakeChannel(options.coordinator);
+  const auto offer = CoordinatorSession(channel, process).FetchJob(options.rank, kFindCoordinator);
   if (!offer.ok()) return Refused(offer.status());
   const auto rank = PresumedRank(options, offer->job());
   if (!rank.ok()) return Refused(rank.status());
@@ -159,17 +164,28 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
   if (options.rank.has_value()) request.set_rank(*options.rank);
   *request.mutable_schema() = equipment->model->schema();
   request.set_steps_per_epoch(equipment->data->steps_per_epoch());
-  const auto registration =
-      session.Register(request, FromSeconds(offer->job().limits().start_seconds()));
-  if (!registration.ok()) return Refused(registration.status());
-  SetLogRole(absl::StrCat("worker ", registration->rank()));
-
-  if (absl::Status status = Complete(*registration, options.data_dir, *rank, *equipment);
-      !status.ok()) {
-    session.Leave(v1::LEAVE_FAILED, 0, std::string(status.message())).IgnoreError();
-    return {WorkerExit::kPermanent, status};
+  uint32_t equipped = *rank;
+  v1::RegisterWorkerReply before;
+  while (true) {
+    CoordinatorSession session(channel, process);
+    const auto registration =
+        session.Register(request, FromSeconds(offer->job().limits().start_seconds()));
+    if (!registration.ok()) return Refused(registration.status());
+    SetLogRole(absl::StrCat("worker ", registration->rank()));
+    if (absl::Status status = Complete(*registration, options.data_dir, equipped, *equipment);
+        !status.ok()) {
+      session.Leave(v1::LEAVE_FAILED, 0, std::string(status.message())).IgnoreError();
+      return {WorkerExit::kPermanent, status};
+    }
+    equipped = registration->rank();
+    const WorkerEnd end = TrainAndLeave(options, *registration, session, *equipment);
+    // The job has gone back to a checkpoint, or the coordinator was started anew: so does this
+    // worker. The same refusal again is something else.
+    if (!absl::IsFailedPrecondition(end.status) || SameLife(before, *registration)) return end;
+    spdlog::warn("{}", std::string(end.status.message()));
+    before = *registration;
+    request.set_rank(registration->rank());
   }
-  return TrainAndLeave(options, *registration, session, *equipment);
 }
 
 }  // namespace leeway

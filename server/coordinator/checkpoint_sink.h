@@ -1,4 +1,5 @@
-// Where the coordinator's part of a checkpoint goes: workers' states and the manifest.
+// Where the coordinator's part of a checkpoint goes, workers' states and the manifest, and its own
+// record.
 #pragma once
 
 #include <cstddef>
@@ -41,13 +42,15 @@ class CheckpointSink {
   virtual absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(uint64_t clock,
                                                                         uint32_t rank,
                                                                         uint64_t incarnation) = 0;
-  // From the checkpoint that the job was resumed from; NOT_FOUND if it holds none of this rank.
+  // From the newest checkpoint; NOT_FOUND if there is none, or it holds none of this rank.
   virtual absl::StatusOr<std::unique_ptr<StateReader>> ReadWorkerState(uint32_t rank) = 0;
   // The file is durable under the same name in the folder of the cut at `to_clock` as well.
   virtual absl::Status AdoptWorkerState(uint64_t from_clock, const std::string& file,
                                         uint64_t to_clock) = 0;
   // All parts are durable: makes the checkpoint exist, and drops old ones as the job says.
   virtual absl::Status WriteManifest(const v1::CheckpointManifest& manifest) = 0;
+  // Takes the place of the record before, durably.
+  virtual absl::Status WriteRecord(const v1::CoordinatorRecord& record) = 0;
 };
 
 }  // namespace leeway

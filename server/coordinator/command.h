@@ -34,10 +34,16 @@ struct SetLive {
   bool operator==(const SetLive&) const = default;
 };
 
-// To every server; each answers by SaveDone.
+// To every server; each answers by SaveDone with the same generation.
 struct SaveAll {
+  uint64_t generation = 0;
   uint64_t clock = 0;
   Time deadline;
+};
+
+// Durable before any command after it is begun. Answered by RecordDone.
+struct WriteRecord {
+  v1::CoordinatorRecord record;
 };
 
 // A worker's state that lies in the folder of another cut than the one it becomes part of.
@@ -79,7 +85,7 @@ struct Event {
   std::string message = {};
 };
 
-using Command = std::variant<ConnectServer, ConfigureServer, SetLive, SaveAll, WriteManifest,
-                             ShutdownServers, StepRecord, EvaluationRecord, Event>;
+using Command = std::variant<ConnectServer, ConfigureServer, SetLive, SaveAll, WriteRecord,
+                             WriteManifest, ShutdownServers, StepRecord, EvaluationRecord, Event>;
 
 }  // namespace leeway

@@ -31,11 +31,6 @@ std::optional<uint32_t> AskedRank(const v1::RegisterWorkerRequest& request) {
   return request.rank();
 }
 
-// Where every rank stands for certain. Outside of sync a cut's clock is a mean.
-uint64_t StartClock(const CoordinatorOptions& options) {
-  const bool sync = options.job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
-  return options.resumed && sync ? options.resumed->manifest.clock() : 0;
-}
 std::optional<uint64_t> StartCut(const CoordinatorOptions& options) {
   if (!options.resumed) return std::nullopt;
   return options.resumed->manifest.clock();
@@ -47,14 +42,15 @@ CoordinatorCore::CoordinatorCore(CoordinatorOptions options, Time now)
     : options_(std::move(options)),
       lease_(FromSeconds(options_.job.limits().lease_seconds())),
       created_(now),
-      ranks_(options_.job.workers().count(), options_.incarnation_base, StartClock(options_),
-             lease_),
+      ranks_(options_.job.workers().count(), options_.incarnation_base, lease_),
       servers_(options_.job.servers().count(), lease_),
       cuts_(servers_.size(), ranks_.size(), KeepsWorkerState(options_.job), StartCut(options_)),
       progress_(ranks_.size()),
       steps_per_epoch_(ranks_.size()),
       live_(ranks_.size(), true),
+      generation_(options_.generation),
       last_tick_(now) {
+  ranks_.GoBack(CutClock(), now);
   if (options_.resumed) {
     schema_ = options_.resumed->manifest.schema();
     schema_owner_ = absl::StrCat("the checkpoint ", options_.resumed->folder);
@@ -88,10 +84,19 @@ absl::Status CoordinatorCore::CheckPeer(const v1::Build& build, const std::strin
                    "'): use programs of one version"));
 }
 
-absl::Status CoordinatorCore::CheckSender(uint64_t job, uint32_t rank, uint64_t incarnation,
-                                          uint64_t clock) const {
+absl::Status CoordinatorCore::CheckGeneration(uint64_t generation, const std::string& who) const {
+  if (generation == generation_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      who, " speaks of generation ", generation, "; the job has gone back to ",
+      cuts_.newest() ? absl::StrCat("the checkpoint at clock ", *cuts_.newest()) : "its beginning",
+      ", which is generation ", generation_, ": register again"));
+}
+
+absl::Status CoordinatorCore::CheckSender(const Sender& sender) const {
+  const auto& [job, generation, rank, incarnation, clock] = sender;
   RETURN_IF_ERROR(CheckJob(job));
   RETURN_IF_ERROR(ranks_.Check(rank, incarnation));
+  RETURN_IF_ERROR(CheckGeneration(generation, absl::StrCat("worker ", rank)));
   // A resumed job may be shorter than it was, and its workers beyond its end.
   const bool bounded = length_.has_value() && !options_.resumed.has_value();
   if (!bounded || clock <= LargestClock(*length_, ranks_.size())) return absl::OkStatus();
@@ -132,14 +137,13 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::RegisterWorker(
   RETURN_IF_ERROR(CheckModel(request, who));
   ASSIGN_OR_RETURN(const uint32_t rank, Admit(request, who, now));
   Advance(now);
-  if (phase_ == Phase::kStarting) return absl::UnavailableError(Missing(now));
+  if (phase_ <= Phase::kGoingBack) return absl::UnavailableError(Missing(now));
   RETURN_IF_ERROR(RefuseLate(request, now));
   return WorkerReply(rank);
 }
 
 absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& request, Time now) {
-  const bool open = phase_ == Phase::kStarting || phase_ == Phase::kRunning ||
-                    (phase_ == Phase::kStopping && began_);
+  const bool open = phase_ < Phase::kStopping || (phase_ == Phase::kStopping && began_);
   if (open) return absl::OkStatus();
   // A worker that waited for the start knows now that there is none.
   const auto rank = ranks_.Holder(AskedRank(request), IdentityOf(request));
@@ -176,6 +180,12 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
         .incarnation = ranks_[claimed.rank].incarnation,
         .message = absl::StrCat("process ", request.pid(), " on ", request.host())});
   TellLive(claimed.rank, true);
+  // In sync mode its part of what comes next would not be what it was going to be.
+  if (phase_ > Phase::kGoingBack && sync() && cut_every_ > 0 && KeepsWorkerState(options_.job)) {
+    GoBack(absl::StrCat(who, " is a new process: what worker ", claimed.rank,
+                        " kept between clocks is lost"),
+           now);
+  }
   return claimed.rank;
 }
 
@@ -200,7 +210,8 @@ v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
   }
   *reply.mutable_schema() = *schema_;
   reply.set_block_elements(block_elements_);
-  reply.set_resumed(options_.resumed.has_value());
+  reply.set_resumed(cuts_.newest().has_value());
+  reply.set_generation(generation_);
   *reply.mutable_length() = *length_;
   reply.set_save_state(KeepsWorkerState(options_.job));
   reply.set_cut_every(cut_every_);
@@ -225,16 +236,16 @@ void CoordinatorCore::SignOfLife(uint32_t rank, Time now) {
 }
 
 void CoordinatorCore::TellLive(uint32_t rank, bool live) {
-  // While the job starts the servers hold nobody up for anybody.
-  if (!began_ || live_[rank] == live) return;
+  // New blocks hold everybody up for everybody.
+  if (phase_ <= Phase::kGoingBack || live_[rank] == live) return;
   live_[rank] = live;
   commands_.push_back(SetLive{rank, live});
 }
 
 absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::HeartbeatRequest& request,
                                                               Time now) {
-  RETURN_IF_ERROR(
-      CheckSender(request.job(), request.rank(), request.incarnation(), request.clock()));
+  RETURN_IF_ERROR(CheckSender({request.job(), request.generation(), request.rank(),
+                               request.incarnation(), request.clock()}));
   Record(request, now);
   if (!ranks_[request.rank()].left()) {
     ranks_.Report(request.rank(), request.clock());
@@ -262,8 +273,8 @@ void CoordinatorCore::Record(const v1::HeartbeatRequest& request, Time now) {
 
 absl::StatusOr<v1::StopAtReply> CoordinatorCore::StopAt(const v1::StopAtRequest& request,
                                                         Time now) {
-  RETURN_IF_ERROR(
-      CheckSender(request.job(), request.rank(), request.incarnation(), request.clock()));
+  RETURN_IF_ERROR(CheckSender({request.job(), request.generation(), request.rank(),
+                               request.incarnation(), request.clock()}));
   const std::string who = absl::StrCat("worker ", request.rank());
   if (phase_ < Phase::kStopping) {
     return absl::FailedPreconditionError(
@@ -298,10 +309,19 @@ absl::StatusOr<uint64_t> CoordinatorCore::FixStop(const v1::StopAtRequest& reque
   return *stop_at_;
 }
 
-absl::Status CoordinatorCore::Leave(const v1::LeaveRequest& request, Time now) {
+absl::StatusOr<v1::LeaveReply> CoordinatorCore::Leave(const v1::LeaveRequest& request, Time now) {
+  RETURN_IF_ERROR(CheckSender({request.job(), request.generation(), request.rank(),
+                               request.incarnation(), request.clock()}));
+  if (!ranks_[request.rank()].left()) RETURN_IF_ERROR(TakeLeave(request, now));
+  v1::LeaveReply reply;
+  reply.set_sealed(sealed_);
+  if (request.waits() && !sealed_) waiting_leavers_.insert(request.rank());
+  if (sealed_ && waiting_leavers_.erase(request.rank()) > 0) Advance(now);
+  return reply;
+}
+
+absl::Status CoordinatorCore::TakeLeave(const v1::LeaveRequest& request, Time now) {
   const uint32_t rank = request.rank();
-  RETURN_IF_ERROR(CheckSender(request.job(), rank, request.incarnation(), request.clock()));
-  if (ranks_[rank].left()) return absl::OkStatus();
   const std::string who = absl::StrCat("worker ", rank);
   const bool by_sum = length_ && length_->total_clocks() > 0;
   if (request.reason() == v1::LEAVE_FINISHED && !by_sum &&

@@ -4,10 +4,17 @@
 // A job's life: starting (servers and workers register; then each server is told to make its
 // blocks) -> running -> stopping (workers reach the stop clock and leave) -> saving (the last cut)
 // -> shutting the servers down -> over. A failure takes the same way, from wherever the job is.
+//
+// When a server's blocks are lost, or in sync mode what a worker keeps between clocks, the job goes
+// back, from running, stopping or saving: a new
+// generation begins, all servers load the newest complete cut, and who speaks of an older
+// generation is refused until it registers anew. Nothing of after the cut survives anywhere, so no
+// block is ahead of another, and in sync mode the run ends as if nothing had happened.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +41,8 @@ struct CoordinatorOptions {
   // so that a worker left over from before is older than any new one, without a file to keep the
   // count in.
   uint64_t incarnation_base = 0;
+  // Of the job so far; more than any that was used before.
+  uint64_t generation = 0;
 
   struct Resumed {
     v1::CheckpointManifest manifest;
@@ -47,7 +56,8 @@ struct CoordinatorOptions {
 //
 // Errors, for worker and server alike. ALREADY_EXISTS (registrations): the rank or the whole job
 // has ended in order; there is nothing left to do. INVALID_ARGUMENT: the message can never be
-// right. FAILED_PRECONDITION: the sender is of another job, model or protocol, or too late.
+// right. FAILED_PRECONDITION: the sender is of another job, generation, model or protocol, or too
+// late.
 // ABORTED: a newer life of the rank exists. UNAVAILABLE: send the same again; the text says who is
 // waited for.
 class CoordinatorCore {
@@ -62,12 +72,17 @@ class CoordinatorCore {
   // passed that, for exchange c is not complete without the asker. Otherwise each stops where it
   // is.
   absl::StatusOr<v1::StopAtReply> StopAt(const v1::StopAtRequest& request, Time now);
-  absl::Status Leave(const v1::LeaveRequest& request, Time now);
+  absl::StatusOr<v1::LeaveReply> Leave(const v1::LeaveRequest& request, Time now);
   // May this life hand in its state for the cut at `clock`? To be asked before it is written.
-  absl::Status CheckWorkerState(uint64_t job, uint32_t rank, uint64_t incarnation,
-                                uint64_t clock) const;
-  absl::Status WorkerStateSaved(uint32_t rank, uint64_t incarnation, uint64_t clock,
-                                const v1::SavedShard& file, Time now);
+  struct Sender {
+    uint64_t job = 0;
+    uint64_t generation = 0;
+    uint32_t rank = 0;
+    uint64_t incarnation = 0;
+    uint64_t clock = 0;
+  };
+  absl::Status CheckWorkerState(const Sender& sender) const { return CheckSender(sender); }
+  absl::Status WorkerStateSaved(const Sender& sender, const v1::SavedShard& file, Time now);
 
   // ---- from servers
   absl::StatusOr<v1::RegisterServerReply> RegisterServer(const v1::RegisterServerRequest& request,
@@ -82,8 +97,9 @@ class CoordinatorCore {
   // ---- from the service: time, and how commands went
   void Tick(Time now);
   void ConfigureDone(uint32_t server, uint64_t round, const absl::Status& status, Time now);
-  void SaveDone(uint32_t server, uint64_t clock, const absl::StatusOr<v1::SavedShard>& shard,
-                Time now);
+  void SaveDone(uint32_t server, uint64_t generation, uint64_t clock,
+                const absl::StatusOr<v1::SavedShard>& shard, Time now);
+  void RecordDone(const absl::Status& status, Time now);
   void ManifestWritten(uint64_t clock, const absl::Status& status, Time now);
   void ShutdownDone(uint32_t server, Time now);
 
@@ -98,12 +114,13 @@ class CoordinatorCore {
   v1::JobState state() const;
 
  private:
-  enum class Phase { kStarting, kRunning, kStopping, kSaving, kShutdown, kOver };
+  enum class Phase { kStarting, kGoingBack, kRunning, kStopping, kSaving, kShutdown, kOver };
 
   // coordinator_core.cc
   absl::Status CheckPeer(const v1::Build& build, const std::string& who) const;
   absl::Status CheckModel(const v1::RegisterWorkerRequest& request, const std::string& who) const;
-  absl::Status CheckSender(uint64_t job, uint32_t rank, uint64_t incarnation, uint64_t clock) const;
+  absl::Status CheckSender(const Sender& sender) const;
+  absl::Status CheckGeneration(uint64_t generation, const std::string& who) const;
   absl::StatusOr<uint32_t> Admit(const v1::RegisterWorkerRequest& request, const std::string& who,
                                  Time now);
   absl::Status RefusedAtTheEnd() const;
@@ -114,13 +131,23 @@ class CoordinatorCore {
   std::optional<uint64_t> StopClock() const;
   absl::StatusOr<uint64_t> FixStop(const v1::StopAtRequest& request);
   void Record(const v1::HeartbeatRequest& request, Time now);
+  absl::Status TakeLeave(const v1::LeaveRequest& request, Time now);
   void SignOfLife(uint32_t rank, Time now);
   void TellLive(uint32_t rank, bool live);
+
+  // coordinator_going_back.cc
+  // The blocks of a server are lost.
+  void GoBack(const std::string& why, Time now);
+  void AdvanceGoingBack(Time now);
+  void GoOn(Time now);
+  v1::CoordinatorRecord Record(v1::JobState outcome) const;
+  // Where every rank stands for certain after a restart. Outside of sync a cut's clock is a mean.
+  uint64_t CutClock() const;
 
   // coordinator_servers.cc
   absl::Status AddShard(uint32_t server, uint64_t clock,
                         const absl::StatusOr<v1::SavedShard>& shard, Time now);
-  bool ExpireServers(Time now);
+  void ExpireServers(Time now);
   CutBook::Needs Needs() const;
   void WriteWholeCut();
 
@@ -130,7 +157,8 @@ class CoordinatorCore {
   void AdvanceRunning(Time now);
   void AdvanceStopping(Time now);
   void AdvanceSaving(Time now);
-  void Configure(Time now);
+  void ComputeLength(Time now);
+  void Configure(Time deadline);
   void Begin(Time now);
   void BeginStopping(Time now);
   void BeginSaving(Time now);
@@ -184,6 +212,14 @@ class CoordinatorCore {
   // The servers know of the model in this round.
   bool configuring_ = false;
   uint64_t round_ = 0;
+  uint64_t generation_ = 0;
+  // Since when the job is going back, and why.
+  Time going_back_since_;
+  std::string going_back_why_;
+  // The record says how the job has ended.
+  bool sealed_ = false;
+  // Left in order, and wait to hear that the job is sealed.
+  std::set<uint32_t> waiting_leavers_;
 
   // When exchanges could begin.
   std::optional<Time> began_;

@@ -207,19 +207,30 @@ void CoordinatorHost::Do(const SaveAll& command) {
   v1::SaveRequest request;
   request.set_job(options_.core.job_id);
   request.set_clock(command.clock);
+  request.set_generation(command.generation);
   for (uint32_t server = 0; server < links_.size(); ++server) {
     if (!links_[server]) continue;
-    links_[server]->Call(&Control::Save, request, {.deadline = command.deadline},
-                         [this, server, clock = command.clock](const absl::Status& status,
-                                                               const v1::SavedShard& shard) {
-                           absl::StatusOr<v1::SavedShard> saved = shard;
-                           if (!status.ok()) saved = status;
-                           Ask([&](CoordinatorCore& core, Time now) {
-                             core.SaveDone(server, clock, saved, now);
-                             return 0;
-                           });
-                         });
+    const auto done = [this, server, command](const absl::Status& status,
+                                              const v1::SavedShard& shard) {
+      absl::StatusOr<v1::SavedShard> saved = shard;
+      if (!status.ok()) saved = status;
+      Ask([&](CoordinatorCore& core, Time now) {
+        core.SaveDone(server, command.generation, command.clock, saved, now);
+        return 0;
+      });
+    };
+    links_[server]->Call(&Control::Save, request, {.deadline = command.deadline}, done);
   }
+}
+
+// On this thread: what comes after it in order may only begin once the record is durable.
+void CoordinatorHost::Do(const WriteRecord& command) {
+  const absl::Status status = sink_->WriteRecord(command.record);
+  if (!status.ok()) spdlog::error("the coordinator's record: {}", status.ToString());
+  Ask([&](CoordinatorCore& core, Time now) {
+    core.RecordDone(status, now);
+    return 0;
+  });
 }
 
 void CoordinatorHost::Do(WriteManifest command) {

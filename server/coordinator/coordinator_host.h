@@ -100,6 +100,7 @@ class CoordinatorHost {
   void Do(const ConfigureServer& command);
   void Do(const SetLive& command);
   void Do(const SaveAll& command);
+  void Do(const WriteRecord& command);
   void Do(WriteManifest command);
   void Do(const ShutdownServers& command);
   void Announce();

@@ -6,6 +6,7 @@
 #include "common/blocks.h"
 #include "common/status.h"
 #include "config/length.h"
+#include "server/checkpoint/checkpoint_dir.h"
 #include "server/coordinator/coordinator_core.h"
 #include "server/coordinator/phrases.h"
 
@@ -49,12 +50,12 @@ void CoordinatorCore::ExpireRanks(Time now) {
 
 void CoordinatorCore::Advance(Time now) {
   if (phase_ == Phase::kStarting) AdvanceStart(now);
+  if (phase_ == Phase::kGoingBack) AdvanceGoingBack(now);
   if (phase_ == Phase::kRunning) AdvanceRunning(now);
   if (phase_ == Phase::kStopping) AdvanceStopping(now);
   if (phase_ == Phase::kSaving) AdvanceSaving(now);
-  if (phase_ == Phase::kShutdown && (servers_.AllShutDown() || now >= deadline_)) {
-    phase_ = Phase::kOver;
-  }
+  const bool told = servers_.AllShutDown() && waiting_leavers_.empty();
+  if (phase_ == Phase::kShutdown && (told || now >= deadline_)) phase_ = Phase::kOver;
 }
 
 // ---- starting
@@ -62,28 +63,33 @@ void CoordinatorCore::Advance(Time now) {
 void CoordinatorCore::AdvanceStart(Time now) {
   const bool servers_here = servers_.Missing().empty();
   if (WorkersMissing() == 0 && servers_here && schema_) {
-    if (!configuring_) Configure(now);
+    if (!length_) ComputeLength(now);
+    if (length_ && !configuring_) Configure(created_ + start_limit());
     if (phase_ == Phase::kStarting && servers_.Unready().empty()) Begin(now);
   }
   if (phase_ == Phase::kStarting && now - created_ >= start_limit()) Fail(Missing(now), now);
 }
 
-void CoordinatorCore::Configure(Time now) {
+void CoordinatorCore::ComputeLength(Time now) {
   const uint64_t steps = *std::max_element(steps_per_epoch_.begin(), steps_per_epoch_.end());
   if (steps == 0) return Fail("no worker has any training data", now);
   const v1::TrainingJob& job = options_.job;
-  length_ = ComputeLength(job, steps);
+  length_ = leeway::ComputeLength(job, steps);
   cut_every_ =
       job.checkpoint().has_every() ? IntervalClocks(job.checkpoint().every(), *length_) : 0;
   const BlockLayout layout =
       BlockLayout::ForModel(schema_->total(), servers_.size(), job.servers().block_bytes());
   block_elements_ = layout.block_elements();
   cuts_.ExpectShards(layout.ServersWithBlocks());
+}
+
+void CoordinatorCore::Configure(Time deadline) {
   v1::ConfigureRequest request;
   request.set_job(options_.job_id);
+  request.set_generation(generation_);
   *request.mutable_schema() = *schema_;
   request.set_block_elements(block_elements_);
-  if (options_.resumed) request.set_checkpoint(options_.resumed->folder);
+  if (cuts_.newest()) request.set_checkpoint(CheckpointFolder(options_.run_dir, *cuts_.newest()));
   for (uint32_t i = 0; i < servers_.size(); ++i) request.add_servers(servers_[i].address);
   *request.mutable_length() = *length_;
   request.set_cut_every(cut_every_);
@@ -92,7 +98,7 @@ void CoordinatorCore::Configure(Time now) {
   configuring_ = true;
   ++round_;
   for (uint32_t i = 0; i < servers_.size(); ++i) {
-    commands_.push_back(ConfigureServer{i, round_, request, created_ + start_limit()});
+    commands_.push_back(ConfigureServer{i, round_, request, deadline});
   }
 }
 
@@ -113,12 +119,17 @@ size_t CoordinatorCore::WorkersMissing() const {
 }
 
 std::string CoordinatorCore::Missing(Time now) const {
+  const bool going_back = phase_ == Phase::kGoingBack;
+  const Time since = going_back ? going_back_since_ : created_;
   const std::string clock =
-      absl::StrFormat(" (%.0f s of %.0f s)", Seconds(now - created_), Seconds(start_limit()));
+      absl::StrFormat(" (%.0f s of %.0f s)", Seconds(now - since), Seconds(start_limit()));
+  std::string workers;
   // Ten thousand workers that register ask this ten thousand times.
-  const auto workers = ranks_.In({RankState::kWaiting, RankState::kLost}, kNamedMax);
-  const std::string who =
-      And(ListOf("worker", workers, WorkersMissing()), ListOf("server", servers_.Missing()));
+  if (!going_back) {
+    workers = ListOf("worker", ranks_.In({RankState::kWaiting, RankState::kLost}, kNamedMax),
+                     WorkersMissing());
+  }
+  const std::string who = And(workers, ListOf("server", servers_.Missing()));
   if (!who.empty()) return absl::StrCat("waiting for ", who, " to register", clock);
   if (!schema_) return absl::StrCat("waiting for a worker that brings the model", clock);
   return absl::StrCat("waiting for ", ListOf("server", servers_.Unready()), " to make ready",
@@ -132,15 +143,18 @@ void CoordinatorCore::AdvanceRunning(Time now) {
 }
 
 void CoordinatorCore::StopJob(const std::string& reason, Time now) {
-  if (phase_ >= Phase::kStopping) return;
+  if (phase_ >= Phase::kStopping || !stop_reason_.empty()) return;
   stop_reason_ = reason.empty() ? "somebody asked for it" : reason;
   Emit({.name = "stop_requested", .message = stop_reason_});
-  BeginStopping(now);
+  // What is stopped is a job that runs: first it must be able to.
+  if (phase_ != Phase::kGoingBack) BeginStopping(now);
 }
 
 void CoordinatorCore::Fail(const std::string& why, Time now) {
   if (phase_ >= Phase::kShutdown || !failure_.empty()) return;
   failure_ = why;
+  // Without all servers nobody gets anywhere.
+  if (phase_ == Phase::kGoingBack) aborted_ = true;
   Emit({.name = "job_failing", .message = why});
   if (phase_ < Phase::kStopping) BeginStopping(now);
 }
@@ -251,7 +265,9 @@ void CoordinatorCore::BeginSaving(Time now) {
   phase_ = Phase::kSaving;
   deadline_ = now + FromSeconds(options_.job.limits().checkpoint_seconds());
   cuts_.BeginLast(last_clock_, now);
-  if (!cuts_.Writing(last_clock_)) commands_.push_back(SaveAll{last_clock_, deadline_});
+  if (!cuts_.Writing(last_clock_)) {
+    commands_.push_back(SaveAll{generation_, last_clock_, deadline_});
+  }
   WriteWholeCut();
 }
 
@@ -279,6 +295,7 @@ void CoordinatorCore::BeginShutdown(Time now) {
     event.message = stop_reason_;
   }
   event.clock = cuts_.newest();
+  commands_.push_back(WriteRecord{Record(outcome_)});
   Emit(std::move(event));
   commands_.push_back(ShutdownServers{deadline_});
 }

@@ -15,12 +15,10 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
   RETURN_IF_ERROR(CheckPeer(request.build(), who));
   RETURN_IF_ERROR(servers_.Check(request));
   if (!servers_.Known(request)) {
-    if (began_ && phase_ <= Phase::kStopping) {
-      Abort(absl::StrCat(who, " is a new process: the blocks that server ", request.index(),
-                         " held are lost; resume the job from its newest checkpoint"),
-            now);
-    }
-    if (phase_ != Phase::kStarting) return RefusedAtTheEnd();
+    GoBack(absl::StrCat(who, " is a new process: the blocks that server ", request.index(),
+                        " held are lost"),
+           now);
+    if (phase_ > Phase::kGoingBack) return RefusedAtTheEnd();
     servers_.Register(request, now);
     commands_.push_back(ConnectServer{request.index(), request.address()});
     Emit({.name = "server_registered", .server = request.index(), .message = request.address()});
@@ -43,13 +41,16 @@ absl::Status CoordinatorCore::ServerHeartbeat(const v1::ServerHeartbeatRequest& 
     return absl::FailedPreconditionError(
         absl::StrCat("server ", request.index(), " is not known here: register first"));
   }
-  if (servers_.Seen(request.index(), now) && phase_ == Phase::kStarting) configuring_ = false;
+  if (servers_.Seen(request.index(), now)) {
+    configuring_ = false;
+    Advance(now);
+  }
   return absl::OkStatus();
 }
 
 void CoordinatorCore::ConfigureDone(uint32_t server, uint64_t round, const absl::Status& status,
                                     Time now) {
-  if (!configuring_ || round != round_ || phase_ != Phase::kStarting) return;
+  if (!configuring_ || round != round_ || phase_ > Phase::kGoingBack) return;
   if (!status.ok()) {
     Fail(absl::StrCat("server ", server, " could not make its blocks: ", status.ToString()), now);
   } else {
@@ -58,19 +59,16 @@ void CoordinatorCore::ConfigureDone(uint32_t server, uint64_t round, const absl:
   Advance(now);
 }
 
-bool CoordinatorCore::ExpireServers(Time now) {
+void CoordinatorCore::ExpireServers(Time now) {
   const std::vector<uint32_t> lost = servers_.Expire(now);
-  if (lost.empty() || phase_ >= Phase::kShutdown) return false;
+  if (lost.empty() || phase_ >= Phase::kShutdown) return;
   for (const uint32_t server : lost) {
     Emit({.name = "server_lost", .server = server, .message = servers_[server].address});
   }
+  GoBack(absl::StrCat(ListOf("server", lost), " at ", servers_[lost.front()].address,
+                      " gave no sign of life for ", Seconds(lease_), " s"),
+         now);
   configuring_ = false;
-  if (phase_ == Phase::kStarting) return false;
-  Abort(absl::StrCat(ListOf("server", lost), " at ", servers_[lost.front()].address,
-                     " gave no sign of life for ", Seconds(lease_),
-                     " s; resume the job from its newest checkpoint"),
-        now);
-  return true;
 }
 
 void CoordinatorCore::ShutdownDone(uint32_t server, Time now) {
@@ -83,6 +81,7 @@ void CoordinatorCore::ShutdownDone(uint32_t server, Time now) {
 
 absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, Time now) {
   RETURN_IF_ERROR(CheckJob(request.job()));
+  RETURN_IF_ERROR(CheckGeneration(request.generation(), absl::StrCat("server ", request.index())));
   const uint64_t clock = request.clock();
   if (request.index() >= servers_.size()) {
     return absl::InvalidArgumentError(absl::StrCat("server index ", request.index(),
@@ -103,9 +102,9 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
   return AddShard(request.index(), clock, absl::UnavailableError(request.error()), now);
 }
 
-void CoordinatorCore::SaveDone(uint32_t server, uint64_t clock,
+void CoordinatorCore::SaveDone(uint32_t server, uint64_t generation, uint64_t clock,
                                const absl::StatusOr<v1::SavedShard>& shard, Time now) {
-  if (phase_ != Phase::kSaving || clock != last_clock_) return;
+  if (phase_ != Phase::kSaving || generation != generation_ || clock != last_clock_) return;
   AddShard(server, clock, shard, now).IgnoreError();
 }
 
@@ -130,16 +129,11 @@ absl::Status CoordinatorCore::AddShard(uint32_t server, uint64_t clock,
   return added;
 }
 
-absl::Status CoordinatorCore::CheckWorkerState(uint64_t job, uint32_t rank, uint64_t incarnation,
-                                               uint64_t clock) const {
-  return CheckSender(job, rank, incarnation, clock);
-}
-
-absl::Status CoordinatorCore::WorkerStateSaved(uint32_t rank, uint64_t incarnation, uint64_t clock,
-                                               const v1::SavedShard& file, Time now) {
-  RETURN_IF_ERROR(CheckSender(options_.job_id, rank, incarnation, clock));
-  SignOfLife(rank, now);
-  RETURN_IF_ERROR(cuts_.AddState(clock, rank, file));
+absl::Status CoordinatorCore::WorkerStateSaved(const Sender& sender, const v1::SavedShard& file,
+                                               Time now) {
+  RETURN_IF_ERROR(CheckSender(sender));
+  SignOfLife(sender.rank, now);
+  RETURN_IF_ERROR(cuts_.AddState(sender.clock, sender.rank, file));
   WriteWholeCut();
   Advance(now);
   return absl::OkStatus();

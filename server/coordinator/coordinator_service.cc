@@ -40,8 +40,7 @@ void CoordinatorService::AwaitMembership(ServerQueue* queue) {
   ServeUnary<v1::LeaveRequest, v1::LeaveReply>(
       queue, this, &CoordinatorService::RequestLeave,
       [this](const v1::LeaveRequest& request, auto done) {
-        done(Reply<v1::LeaveReply>(
-            host_.Ask([&](CoordinatorCore& core, Time now) { return core.Leave(request, now); })));
+        done(host_.Ask([&](CoordinatorCore& core, Time now) { return core.Leave(request, now); }));
       });
 }
 

@@ -143,6 +143,19 @@ void CutBook::Written(uint64_t clock, bool durable) {
   cuts_.erase(cuts_.begin(), std::next(written));
 }
 
+void CutBook::GoBack() {
+  cuts_.clear();
+  const auto beyond = [this](const auto& state) {
+    return !newest_ || state.second.clock > *newest_ || state.second.folder > *newest_;
+  };
+  std::erase_if(newest_states_, beyond);
+}
+
+bool CutBook::WritingAny() const {
+  return std::any_of(cuts_.begin(), cuts_.end(),
+                     [](const auto& cut) { return cut.second.writing; });
+}
+
 std::vector<uint64_t> CutBook::Expire(Time now, Duration limit) {
   std::vector<uint64_t> expired;
   for (auto& [clock, cut] : cuts_) {

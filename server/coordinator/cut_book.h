@@ -72,6 +72,10 @@ class CutBook {
   std::optional<CutParts> TakeWhole(const Needs& needs);
   // The manifest is durable (older open cuts are dropped), or not (the cut has failed).
   void Written(uint64_t clock, bool durable);
+  // The job goes back to the newest complete cut: whatever lies beyond it is forgotten. Not while a
+  // manifest is in writing.
+  void GoBack();
+
   // Cuts that have had some part for longer than `limit` fail: their clocks.
   std::vector<uint64_t> Expire(Time now, Duration limit);
 
@@ -83,6 +87,7 @@ class CutBook {
   // Why it failed; empty if it did not.
   std::string ErrorOf(uint64_t clock) const;
   bool Writing(uint64_t clock) const;
+  bool WritingAny() const;
   bool HasAllShards(uint64_t clock) const;
   // In words: "server 1, the state of worker 2"; empty if whole.
   std::string Missing(uint64_t clock, const Needs& needs) const;

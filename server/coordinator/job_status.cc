@@ -12,6 +12,7 @@ v1::JobState CoordinatorCore::state() const {
   switch (phase_) {
     case Phase::kStarting:
       return v1::JOB_STARTING;
+    case Phase::kGoingBack:
     case Phase::kRunning:
       return v1::JOB_RUNNING;
     case Phase::kStopping:
@@ -32,6 +33,10 @@ std::string CoordinatorCore::Ending() const {
 
 std::string CoordinatorCore::StatusMessage(Time now) const {
   if (phase_ == Phase::kStarting) return Missing(now);
+  if (phase_ == Phase::kGoingBack) {
+    return absl::StrCat(going_back_why_, "; going back to clock ", cuts_.newest().value_or(0), ", ",
+                        Missing(now));
+  }
   if (phase_ == Phase::kSaving) {
     return absl::StrCat("writing the last checkpoint, at clock ", last_clock_);
   }
@@ -71,6 +76,7 @@ v1::JobStatus CoordinatorCore::Status(Time now) const {
   status.set_seconds(Seconds(now - began_.value_or(created_)));
   status.set_max_staleness(staleness);
   for (const v1::EvaluationMetrics& metrics : evaluations_) *status.add_evaluations() = metrics;
+  status.set_generation(generation_);
   if (cuts_.newest()) status.set_checkpoint_clock(*cuts_.newest());
   return status;
 }

@@ -35,12 +35,9 @@ const char* RankStateName(RankState state) {
   return "unknown";
 }
 
-Membership::Membership(uint32_t ranks, uint64_t incarnation_base, uint64_t clock, Duration lease)
+Membership::Membership(uint32_t ranks, uint64_t incarnation_base, Duration lease)
     : incarnation_base_(incarnation_base), lease_(lease), ranks_(ranks) {
-  for (Rank& rank : ranks_) {
-    rank.incarnation = incarnation_base_;
-    rank.clock = clock;
-  }
+  for (Rank& rank : ranks_) rank.incarnation = incarnation_base_;
   for (uint32_t i = 0; i < ranks; ++i) Those(RankState::kWaiting).insert(i);
 }
 
@@ -155,6 +152,17 @@ std::vector<uint32_t> Membership::Expire(Time now) {
 
 void Membership::Forgive(Time now) {
   for (Rank& rank : ranks_) rank.seen = now;
+}
+
+void Membership::GoBack(uint64_t clock, Time now) {
+  for (uint32_t i = 0; i < size(); ++i) {
+    Rank& rank = ranks_[i];
+    rank.clock = clock;
+    const bool left_in_order =
+        rank.state == RankState::kFinished || rank.state == RankState::kStopped;
+    if (left_in_order) Set(i, RankState::kRunning, now);
+  }
+  Forgive(now);
 }
 
 std::optional<uint32_t> Membership::Holder(std::optional<uint32_t> asked,

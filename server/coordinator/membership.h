@@ -61,8 +61,8 @@ struct Rank {
 // thread-safe.
 class Membership {
  public:
-  // `clock`: where every rank stands at the start (0, or the checkpoint's cut).
-  Membership(uint32_t ranks, uint64_t incarnation_base, uint64_t clock, Duration lease);
+  // Every rank stands at clock 0.
+  Membership(uint32_t ranks, uint64_t incarnation_base, Duration lease);
 
   struct Claimed {
     uint32_t rank = 0;
@@ -88,6 +88,9 @@ class Membership {
   std::vector<uint32_t> Expire(Time now);
   // Every lease counts from `now`: nobody could be heard.
   void Forgive(Time now);
+  // The job has gone back: every rank stands at `clock` again, and those that had left in order are
+  // wanted anew. They have a lease's time to be heard.
+  void GoBack(uint64_t clock, Time now);
 
   uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }
   const Rank& operator[](uint32_t rank) const { return ranks_[rank]; }

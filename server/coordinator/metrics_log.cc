@@ -2,11 +2,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 
 namespace leeway {
 namespace {
@@ -16,6 +19,23 @@ using Json = nlohmann::ordered_json;
 // Text from a peer may be any bytes: what is not UTF-8 is replaced.
 std::string Dump(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Else the next line would continue it.
+absl::Status DropBrokenLine(const std::string& path) {
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  if (error || size == 0) return absl::OkStatus();
+  std::ifstream file(path, std::ios::binary);
+  uint64_t whole = size;
+  for (char last = 0; whole > 0; --whole) {
+    file.seekg(static_cast<std::streamoff>(whole - 1));
+    if (!file.get(last) || last == '\n') break;
+  }
+  if (whole < size) std::filesystem::resize_file(path, whole, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("dropping the broken last line of ", path, ": ", error.message()));
 }
 
 }  // namespace
@@ -64,6 +84,7 @@ std::string MetricsLine(const Event& event, double time) {
 }
 
 absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(const std::string& path) {
+  RETURN_IF_ERROR(DropBrokenLine(path));
   std::ofstream file(path, std::ios::app | std::ios::binary);
   if (!file) {
     return absl::UnavailableError(

@@ -4,20 +4,22 @@
 //   time    seconds since 1970, UTC
 // and by event:
 //   step        rank, clock (exchanges completed), epoch, steps, examples, train_loss (mean over
-//   these
-//               examples, before each update), staleness (clocks, largest seen), learning_rate,
+//               these examples, before each update), staleness (clocks, largest seen), learning_rate,
 //               data_seconds (batches), compute_seconds, forward_seconds and backward_seconds (of
 //               the compute), exchange_seconds (from the first block's departure to the last one's
-//               answer), wait_seconds (of the exchange: what the worker stood still), bytes_sent and
-//               bytes_received (payloads and their headers, every attempt counted). A step takes
-//               data + compute + wait; of the exchange, (exchange - wait) / exchange was hidden
-//               behind the compute. A clock of a rank is written once, when its exchange is
-//               complete; a resumed run begins again at the clock of its job_started line, so of
-//               two lines for the same rank and clock the later one counts.
+//               answer), wait_seconds (of the exchange: what the worker stood still), bytes_sent
+//               and bytes_received (payloads and their headers, every attempt counted). A step
+//               takes data + compute + wait; of the exchange, (exchange - wait) / exchange was
+//               hidden behind the compute. A clock of a rank is written once, when its exchange is
+//               complete; a run that was resumed, or that has gone back, begins again at the clock
+//               of its job_started or went_back line, so of two lines for the same rank and clock
+//               the later one counts.
 //   evaluation  rank, clock, epoch, test_loss, test_accuracy (where labels are classes), examples
 //   job_started              clock (0, or the checkpoint's), message
 //   server_registered        server, message (its address)
 //   server_lost              server, message
+//   going_back               message (whose blocks are lost), clock (the newest checkpoint's)
+//   went_back                clock (where everything goes on), message
 //   worker_registered        rank, incarnation, message (which process): a life of the rank begins
 //   worker_lost              rank, incarnation, clock, message
 //   worker_returned          rank, incarnation, clock: it had only been silent
@@ -27,9 +29,8 @@
 //   job_failing              message: the job is brought to an end because of this
 //   checkpoint               clock: complete and durable
 //   checkpoint_failed        clock, message, server (whose part failed, if one's did)
-//   job_finished             state (finished, stopped, failed), message, clock (newest
-//   checkpoint's):
-//                            the last line of a run
+//   job_finished             state (finished, stopped, failed), message, clock (of the newest
+//                            checkpoint): the last line of a run
 // A number that is not finite is null.
 #pragma once
 
@@ -52,7 +53,7 @@ std::string MetricsLine(const Event& event, double time);
 // Not thread-safe.
 class MetricsLog {
  public:
-  // Appends to `path`, which is made if it is not there.
+  // Appends to `path`, which is made if it is not there. A last line that a crash cut short goes.
   static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(const std::string& path);
 
   // `lines`: whole lines, ends included. They are in the file (not yet on the disk) on return.

@@ -33,6 +33,11 @@ bool RankProgress::Record(const v1::EvaluationMetrics& metrics) {
   return true;
 }
 
+void RankProgress::GoBack(uint64_t clock) {
+  last_.set_clock(std::min(last_.clock(), clock));
+  last_evaluation_ = std::min(last_evaluation_, clock);
+}
+
 double RankProgress::Rate(Time now) const {
   uint64_t examples = 0;
   for (size_t i = 1; i < recent_.size(); ++i) examples += recent_[i].examples;

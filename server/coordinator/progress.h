@@ -19,6 +19,8 @@ class RankProgress {
   bool Record(const v1::StepMetrics& metrics, Time now);
   bool Record(const v1::EvaluationMetrics& metrics);
   void SetWaiting(std::string waiting) { waiting_ = std::move(waiting); }
+  // The job has gone back: what comes after `clock` is recorded again.
+  void GoBack(uint64_t clock);
 
   uint64_t max_staleness() const { return max_staleness_; }
   void Fill(Time now, v1::WorkerStatus& status) const;

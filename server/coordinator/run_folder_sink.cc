@@ -11,6 +11,7 @@
 #include "common/files.h"
 #include "common/status.h"
 #include "server/checkpoint/checkpoint_dir.h"
+#include "server/checkpoint/coordinator_record.h"
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/worker_state.h"
 
@@ -48,8 +49,8 @@ class Reader final : public CheckpointSink::StateReader {
 }  // namespace
 
 RunFolderSink::RunFolderSink(std::string run_dir, uint64_t job_id, uint32_t keep,
-                             std::optional<CoordinatorOptions::Resumed> resumed)
-    : run_dir_(std::move(run_dir)), job_id_(job_id), keep_(keep), resumed_(std::move(resumed)) {}
+                             std::optional<v1::CheckpointManifest> newest)
+    : run_dir_(std::move(run_dir)), job_id_(job_id), keep_(keep), newest_(std::move(newest)) {}
 
 absl::StatusOr<std::unique_ptr<CheckpointSink::StateWriter>> RunFolderSink::WriteWorkerState(
     uint64_t clock, uint32_t rank, uint64_t incarnation) {
@@ -62,16 +63,19 @@ absl::StatusOr<std::unique_ptr<CheckpointSink::StateWriter>> RunFolderSink::Writ
 
 absl::StatusOr<std::unique_ptr<CheckpointSink::StateReader>> RunFolderSink::ReadWorkerState(
     uint32_t rank) {
-  if (resumed_) {
-    for (const v1::SavedWorkerState& state : resumed_->manifest.worker_states()) {
-      if (state.rank() != rank) continue;
-      ASSIGN_OR_RETURN(WorkerStateReader file,
-                       WorkerStateReader::Open(resumed_->folder + "/" + state.file().file()));
-      return std::make_unique<Reader>(std::move(file));
-    }
+  ASSIGN_OR_RETURN(const std::string path, WorkerStatePath(rank));
+  ASSIGN_OR_RETURN(WorkerStateReader file, WorkerStateReader::Open(path));
+  return std::make_unique<Reader>(std::move(file));
+}
+
+absl::StatusOr<std::string> RunFolderSink::WorkerStatePath(uint32_t rank) const {
+  MutexLock lock(mutex_);
+  if (!newest_) return absl::NotFoundError(absl::StrCat("no checkpoint for worker ", rank));
+  for (const v1::SavedWorkerState& state : newest_->worker_states()) {
+    if (state.rank() != rank) continue;
+    return absl::StrCat(CheckpointFolder(run_dir_, newest_->clock()), "/", state.file().file());
   }
-  return absl::NotFoundError(absl::StrCat(
-      resumed_ ? "the checkpoint holds no state of worker " : "no checkpoint for worker ", rank));
+  return absl::NotFoundError(absl::StrCat("the checkpoint holds no state of worker ", rank));
 }
 
 absl::Status RunFolderSink::AdoptWorkerState(uint64_t from_clock, const std::string& file,
@@ -92,11 +96,19 @@ absl::Status RunFolderSink::AdoptWorkerState(uint64_t from_clock, const std::str
 
 absl::Status RunFolderSink::WriteManifest(const v1::CheckpointManifest& manifest) {
   RETURN_IF_ERROR(leeway::WriteManifest(CheckpointFolder(run_dir_, manifest.clock()), manifest));
+  {
+    MutexLock lock(mutex_);
+    newest_ = manifest;
+  }
   // The new checkpoint exists, whatever becomes of the old ones.
   if (const absl::Status removed = RemoveOldCheckpoints(run_dir_, keep_); !removed.ok()) {
     spdlog::warn("removing old checkpoints: {}", removed.ToString());
   }
   return absl::OkStatus();
+}
+
+absl::Status RunFolderSink::WriteRecord(const v1::CoordinatorRecord& record) {
+  return WriteCoordinatorRecord(run_dir_, record);
 }
 
 }  // namespace leeway

@@ -1,20 +1,22 @@
-// The coordinator's part of the checkpoints in a run folder (server/checkpoint has the formats).
+// The coordinator's part of the checkpoints in a run folder, and its record (server/checkpoint has
+// the formats).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "common/mutex.h"
+#include "leeway/v1/checkpoint.pb.h"
 #include "server/coordinator/checkpoint_sink.h"
-#include "server/coordinator/coordinator_core.h"
 
 namespace leeway {
 
 class RunFolderSink final : public CheckpointSink {
  public:
-  // `keep`: how many complete checkpoints stay. `resumed`: where the job goes on from, if it does.
+  // `keep`: how many complete checkpoints stay. `newest`: where the job goes on from, if it does.
   RunFolderSink(std::string run_dir, uint64_t job_id, uint32_t keep,
-                std::optional<CoordinatorOptions::Resumed> resumed);
+                std::optional<v1::CheckpointManifest> newest);
 
   absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(uint64_t clock, uint32_t rank,
                                                                 uint64_t incarnation) override;
@@ -22,12 +24,17 @@ class RunFolderSink final : public CheckpointSink {
   absl::Status AdoptWorkerState(uint64_t from_clock, const std::string& file,
                                 uint64_t to_clock) override;
   absl::Status WriteManifest(const v1::CheckpointManifest& manifest) override;
+  absl::Status WriteRecord(const v1::CoordinatorRecord& record) override;
 
  private:
+  // In the newest checkpoint.
+  absl::StatusOr<std::string> WorkerStatePath(uint32_t rank) const;
+
   const std::string run_dir_;
   const uint64_t job_id_;
   const uint32_t keep_;
-  const std::optional<CoordinatorOptions::Resumed> resumed_;
+  mutable Mutex mutex_;
+  std::optional<v1::CheckpointManifest> newest_ GUARDED_BY(mutex_);
 };
 
 }  // namespace leeway

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
+#include "common/queue_event.h"
 #include "common/status.h"
 #include "server/coordinator/coordinator_host.h"
-#include "common/queue_event.h"
 #include "server/rpc/server_queue.h"
 
 namespace leeway {
@@ -23,7 +23,7 @@ constexpr size_t kChunkBytes = 1 << 20;
 class Receiver final : public QueueEvent {
  public:
   Receiver(CoordinatorHost& host, v1::Coordinator::AsyncService& service, ServerQueue* queue)
-      : host_(host), service_(service), queue_(queue), reader_(&context_) {
+      : host_(host), service_(service), queue_(queue), guest_(queue), reader_(&context_) {
     service.RequestSaveWorkerState(&context_, &reader_, queue->get(), queue->get(), Tag());
   }
   static void Await(CoordinatorHost& host, v1::Coordinator::AsyncService& service,
@@ -59,18 +59,17 @@ class Receiver final : public QueueEvent {
     if (!file_) RETURN_IF_ERROR(Open());
     received_ += chunk_.data().size();
     return Annotate(file_->Append(chunk_.data()),
-                    absl::StrCat("writing the state of worker ", rank_));
+                    absl::StrCat("writing the state of worker ", sender_.rank));
   }
 
   absl::Status Open() {
-    rank_ = chunk_.rank();
-    incarnation_ = chunk_.incarnation();
-    clock_ = chunk_.clock();
+    sender_ = {chunk_.job(), chunk_.generation(), chunk_.rank(), chunk_.incarnation(),
+               chunk_.clock()};
     size_ = chunk_.size();
-    RETURN_IF_ERROR(host_.Ask([&](CoordinatorCore& core, Time) {
-      return core.CheckWorkerState(chunk_.job(), rank_, incarnation_, clock_);
-    }));
-    ASSIGN_OR_RETURN(file_, host_.sink().WriteWorkerState(clock_, rank_, incarnation_));
+    RETURN_IF_ERROR(
+        host_.Ask([&](CoordinatorCore& core, Time) { return core.CheckWorkerState(sender_); }));
+    ASSIGN_OR_RETURN(
+        file_, host_.sink().WriteWorkerState(sender_.clock, sender_.rank, sender_.incarnation));
     return absl::OkStatus();
   }
 
@@ -78,12 +77,12 @@ class Receiver final : public QueueEvent {
   absl::Status End() {
     if (!file_) return absl::InvalidArgumentError("the state of a worker without any chunk");
     if (size_ > 0 && received_ != size_) {
-      return absl::DataLossError(absl::StrCat("the state of worker ", rank_, ": ", received_,
+      return absl::DataLossError(absl::StrCat("the state of worker ", sender_.rank, ": ", received_,
                                               " of ", size_, " bytes arrived"));
     }
     ASSIGN_OR_RETURN(const v1::SavedShard saved, file_->Finish());
     return host_.Ask([&](CoordinatorCore& core, Time now) {
-      return core.WorkerStateSaved(rank_, incarnation_, clock_, saved, now);
+      return core.WorkerStateSaved(sender_, saved, now);
     });
   }
 
@@ -93,13 +92,12 @@ class Receiver final : public QueueEvent {
   CoordinatorHost& host_;
   v1::Coordinator::AsyncService& service_;
   ServerQueue* const queue_;
+  const ServerQueue::Guest guest_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReader<v1::SaveWorkerStateReply, v1::WorkerStateChunk> reader_;
   Step step_ = Step::kCalled;
   v1::WorkerStateChunk chunk_;
-  uint32_t rank_ = 0;
-  uint64_t incarnation_ = 0;
-  uint64_t clock_ = 0;
+  CoordinatorCore::Sender sender_;
   // What was announced, and what came.
   uint64_t size_ = 0;
   uint64_t received_ = 0;
@@ -110,7 +108,7 @@ class Receiver final : public QueueEvent {
 class Sender final : public QueueEvent {
  public:
   Sender(CoordinatorHost& host, v1::Coordinator::AsyncService& service, ServerQueue* queue)
-      : host_(host), service_(service), queue_(queue), writer_(&context_) {
+      : host_(host), service_(service), queue_(queue), guest_(queue), writer_(&context_) {
     service.RequestLoadWorkerState(&context_, &request_, &writer_, queue->get(), queue->get(),
                                    Tag());
   }
@@ -176,6 +174,7 @@ class Sender final : public QueueEvent {
   CoordinatorHost& host_;
   v1::Coordinator::AsyncService& service_;
   ServerQueue* const queue_;
+  const ServerQueue::Guest guest_;
   grpc::ServerContext context_;
   v1::LoadWorkerStateRequest request_;
   grpc::ServerAsyncWriter<v1::WorkerStateChunk> writer_;

@@ -3,24 +3,35 @@
 #include <algorithm>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
+#include "common/clock.h"
 #include "common/queue_event.h"
 
 namespace leeway {
+namespace {
+
+// The server was shut down: what is left are callbacks that run, and files being written.
+constexpr Duration kGuestsLimit = std::chrono::seconds(30);
+
+}  // namespace
 
 ServerQueue::ServerQueue(grpc::ServerBuilder& builder)
     : queue_(builder.AddCompletionQueue()), later_thread_([this] { RunLater(); }) {}
 
 ServerQueue::~ServerQueue() {
   {
+    MutexLock lock(mutex_);
+    stopped_ = true;
+  }
+  // Without threads there are but calls that are awaited, and nobody to tell them.
+  if (!threads_.empty()) WaitForGuests();
+  {
     MutexLock lock(later_mutex_);
     later_ends_ = true;
     later_changed_.NotifyAll();
   }
   later_thread_.join();
-  {
-    MutexLock lock(mutex_);
-    stopped_ = true;
-  }
   queue_->Shutdown();
   for (std::thread& thread : threads_) thread.join();
   // One that was never started must still be emptied.
@@ -50,6 +61,24 @@ void ServerQueue::RunLater() {
     }
     work();
   }
+}
+
+void ServerQueue::Enter() {
+  MutexLock lock(guests_mutex_);
+  ++guests_;
+}
+
+void ServerQueue::Leave() {
+  MutexLock lock(guests_mutex_);
+  if (--guests_ == 0) guest_left_.NotifyAll();
+}
+
+void ServerQueue::WaitForGuests() {
+  const Time deadline = std::chrono::steady_clock::now() + kGuestsLimit;
+  MutexLock lock(guests_mutex_);
+  while (guests_ > 0 && guest_left_.WaitUntil(guests_mutex_, deadline)) {
+  }
+  if (guests_ > 0) spdlog::error("{} calls have not ended with the server", guests_);
 }
 
 void ServerQueue::IfRunning(const std::function<void()>& begin) {

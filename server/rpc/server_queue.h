@@ -20,16 +20,30 @@ namespace leeway {
 
 class ServerQueue {
  public:
+  // Something that may begin operations on the queue, for as long as this lives: the queue stops
+  // only when there is nobody left. (gRPC aborts the process of who begins something on a queue
+  // that was shut down.)
+  class Guest {
+   public:
+    explicit Guest(ServerQueue* queue) : queue_(queue) { queue_->Enter(); }
+    ~Guest() { queue_->Leave(); }
+    Guest(const Guest&) = delete;
+    Guest& operator=(const Guest&) = delete;
+
+   private:
+    ServerQueue* const queue_;
+  };
+
   explicit ServerQueue(grpc::ServerBuilder& builder);
-  // After the gRPC server was shut down, before it is gone: what the queue still holds refers to
-  // it.
+  // After the gRPC server was shut down, which ends all calls, before it is gone: what the queue
+  // still holds refers to it.
   ~ServerQueue();
 
   // Once the gRPC server has been started, and calls are awaited.
   void Start();
 
   grpc::ServerCompletionQueue* get() const { return queue_.get(); }
-  // Runs `begin`, which begins something on the queue, unless that has stopped.
+  // Runs `begin`, which awaits another call, unless the queue stops.
   void IfRunning(const std::function<void()>& begin);
   // Runs `work`, which may take long (files), in order, on a thread of its own; what is left when
   // the queue goes is still run.
@@ -40,14 +54,21 @@ class ServerQueue {
   // 0.65 with two or four, which take turns by waking each other.
   static constexpr uint32_t kThreadsMax = 16;
 
+  void Enter();
+  void Leave();
+  void WaitForGuests();
   void Loop();
   void RunLater();
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::vector<std::thread> threads_;
   Mutex mutex_;
-  // Nothing may be begun on the queue any more.
+  // No more calls are awaited.
   bool stopped_ GUARDED_BY(mutex_) = false;
+
+  Mutex guests_mutex_;
+  CondVar guest_left_;
+  uint64_t guests_ GUARDED_BY(guests_mutex_) = 0;
 
   Mutex later_mutex_;
   CondVar later_changed_;

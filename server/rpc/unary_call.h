@@ -60,9 +60,10 @@ class UnaryCall : public QueueEvent {
 
  private:
   UnaryCall(ServerQueue* queue, std::shared_ptr<const Method> method)
-      : queue_(queue), method_(std::move(method)), writer_(&context_) {}
+      : queue_(queue), guest_(queue), method_(std::move(method)), writer_(&context_) {}
 
   ServerQueue* const queue_;
+  const ServerQueue::Guest guest_;
   const std::shared_ptr<const Method> method_;
   grpc::ServerContext context_;
   Request request_;

@@ -52,7 +52,7 @@ struct Served {
     options.length.set_steps_per_epoch(10);
     options.block_elements = kBlock;
     options.memory = *SharedArena::Create(1 << 20);
-    service.Serve(kJob, std::shared_ptr<Shard>(*Shard::Make(options, &cuts)));
+    service.Serve(kJob, 0, std::shared_ptr<Shard>(*Shard::Make(options, &cuts)));
     grpc::ServerBuilder builder;
     int port = 0;
     PrepareServer({.address = "127.0.0.1:0"}, builder, &port);
@@ -244,7 +244,7 @@ TEST_CASE("who has to wait is told that the request has arrived, where it asks f
 
 TEST_CASE("memory that both sides offer carries contributions and versions in place") {
   Served served(v1::CONSISTENCY_MODE_ASYNC);
-  const Memory mine(3);
+  Memory mine(3);
   SharedSession session;
   std::shared_ptr<SharedMapping> versions;
   {
@@ -266,16 +266,29 @@ TEST_CASE("memory that both sides offer carries contributions and versions in pl
     CHECK_FALSE(replies[1].has_shared());
     CHECK(versions->SessionStands(session));
 
-    // What is held is not written to: the next version lies elsewhere, and once all is released its
+    // What is held is not written to: the next version lies elsewhere, and once it is released its
     // memory serves again.
     mine.Share(client.Add(v1::EXCHANGE_METHOD_PUSH_PULL, 1, 1));
     const auto held = client.Ask(1);
     CHECK(held[0].shared().offset() != replies[0].shared().offset());
     CHECK((*values)[0] == 7);
     client.frame.add_released(replies[0].id());
-    client.frame.add_released(held[0].id());
     mine.Share(client.Add(v1::EXCHANGE_METHOD_PUSH_PULL, 1, 2));
-    CHECK(client.Ask(1)[0].shared().offset() == held[0].shared().offset());
+    CHECK(client.Ask(1)[0].shared().offset() == replies[0].shared().offset());
+
+    // Found while it is read in place.
+    mine.vector.data()[kBlock - 1] = NAN;
+    for (auto method : {v1::EXCHANGE_METHOD_PUSH, v1::EXCHANGE_METHOD_PUSH_PULL}) {
+      mine.Share(client.Add(method, 1, 3));
+      const v1::StreamReply bad = client.Ask(1)[0];
+      CHECK(bad.code() == static_cast<int>(absl::StatusCode::kInvalidArgument));
+      CHECK_THAT(bad.message(), Catch::Contains("block 1, clock 3: payload: value 511 (element"));
+    }
+    mine.vector.data()[kBlock - 1] = 3;
+    mine.Share(client.Add(v1::EXCHANGE_METHOD_PUSH_PULL, 1, 3));
+    const v1::StreamReply good = client.Ask(1)[0];
+    CHECK(good.version().version() == 4);
+    CHECK(versions->Floats(good.shared().offset(), good.shared().bytes())->back() == 10 - 4 * 3);
     CHECK(versions->SessionStands(session));
   }
   served.Stop();

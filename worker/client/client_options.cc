@@ -23,6 +23,7 @@ absl::StatusOr<ParameterClientOptions> ClientOptionsOf(
   options.job = registration.job_id();
   options.rank = registration.rank();
   options.incarnation = registration.incarnation();
+  options.generation = registration.generation();
   options.total = registration.schema().total();
   options.block_elements = registration.block_elements();
   options.exchange_seconds = registration.job().limits().exchange_seconds();

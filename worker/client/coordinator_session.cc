@@ -24,6 +24,10 @@ constexpr Duration kHeartbeatAttempt = std::chrono::seconds(5);
 // How long a worker that has something to say to an unreachable coordinator stays.
 constexpr Duration kSaveWithin = std::chrono::seconds(60);
 constexpr Duration kLeaveWithin = std::chrono::seconds(10);
+// Between two questions whether the job is sealed: short beside the last checkpoint, few for ten
+// thousand workers.
+constexpr Duration kSealedPauseMin = std::chrono::milliseconds(20);
+constexpr Duration kSealedPauseMax = std::chrono::seconds(1);
 // Of a state's stream.
 constexpr size_t kChunkBytes = 1 << 20;
 
@@ -117,6 +121,7 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::Register(
   job_ = reply.job_id();
   rank_ = reply.rank();
   incarnation_ = reply.incarnation();
+  generation_ = reply.generation();
   return reply;
 }
 
@@ -156,6 +161,7 @@ v1::HeartbeatRequest CoordinatorSession::MakeHeartbeat(
   request.set_job(job_);
   request.set_rank(rank_);
   request.set_incarnation(incarnation_);
+  request.set_generation(generation_);
   request.set_clock(clock_);
   for (v1::StepMetrics& record : steps_.Take()) *request.add_steps() = std::move(record);
   evaluations.swap(evaluations_);
@@ -223,6 +229,7 @@ absl::StatusOr<uint64_t> CoordinatorSession::StopAt(uint64_t clock) {
   request.set_job(job_);
   request.set_rank(rank_);
   request.set_incarnation(incarnation_);
+  request.set_generation(generation_);
   request.set_clock(clock);
   v1::StopAtReply reply;
   RETURN_IF_ERROR(
@@ -239,6 +246,7 @@ absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::stri
     chunk.set_job(job_);
     chunk.set_rank(rank_);
     chunk.set_incarnation(incarnation_);
+    chunk.set_generation(generation_);
     chunk.set_clock(clock);
     chunk.set_size(state.size());
     for (size_t position = 0; position == 0 || position < state.size(); position += kChunkBytes) {
@@ -283,19 +291,30 @@ absl::Status CoordinatorSession::Leave(v1::LeaveReason reason, uint64_t clock,
   request.set_job(job_);
   request.set_rank(rank_);
   request.set_incarnation(incarnation_);
+  request.set_generation(generation_);
   request.set_clock(clock);
   request.set_reason(reason);
   request.set_message(message);
-  const absl::Status status =
-      Call("leaving", Within(kLeaveWithin, "the limit"), [&](grpc::ClientContext& context) {
-        v1::LeaveReply reply;
-        return stub_->Leave(&context, request, &reply);
-      });
+  request.set_waits(reason != v1::LEAVE_FAILED);
+  const absl::Status status = SayLeave(request);
   if (reason == v1::LEAVE_FINISHED && absl::IsDeadlineExceeded(status)) {
     spdlog::warn("{}", std::string(status.message()));
     return absl::OkStatus();
   }
   return status;
+}
+
+absl::Status CoordinatorSession::SayLeave(const v1::LeaveRequest& request) {
+  Duration pause = kSealedPauseMin;
+  while (true) {
+    v1::LeaveReply reply;
+    RETURN_IF_ERROR(Call(
+        "leaving", Within(kLeaveWithin, "the limit"),
+        [&](grpc::ClientContext& context) { return stub_->Leave(&context, request, &reply); }));
+    if (reply.sealed() || !request.waits()) return absl::OkStatus();
+    options_.sleep(pause);
+    pause = std::min(2 * pause, kSealedPauseMax);
+  }
 }
 
 }  // namespace leeway

@@ -82,8 +82,9 @@ class CoordinatorSession {
   // The worker's part of the checkpoint that the job was resumed from; NOT_FOUND if there is none.
   absl::StatusOr<WorkerState> LoadWorkerState();
 
-  // Ends the heartbeats, hands in the last metrics, and leaves for good. An unreachable coordinator
-  // is no error to one who has finished: the job may be over.
+  // Ends the heartbeats, hands in the last metrics, leaves, and waits until the job is sealed:
+  // until then it may go back to a checkpoint and need this worker again (FAILED_PRECONDITION). An
+  // unreachable coordinator is no error to one who has finished: the job may be over.
   absl::Status Leave(v1::LeaveReason reason, uint64_t clock, const std::string& message);
 
  private:
@@ -92,6 +93,8 @@ class CoordinatorSession {
                     const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
   absl::StatusOr<v1::RegisterWorkerReply> SendRegister(const v1::RegisterWorkerRequest& request,
                                                        const std::string& what, Duration limit);
+  // Until the answer is final.
+  absl::Status SayLeave(const v1::LeaveRequest& request);
   void HeartbeatLoop();
   // One heartbeat.
   absl::Status Beat();
@@ -106,6 +109,7 @@ class CoordinatorSession {
   uint64_t job_ = 0;
   uint32_t rank_ = 0;
   uint64_t incarnation_ = 0;
+  uint64_t generation_ = 0;
   // Constant after StartHeartbeats().
   Duration every_{};
   Listener listener_;

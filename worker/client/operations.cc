@@ -33,6 +33,7 @@ AttachOperation::AttachOperation(const SenderIdentity& identity, uint32_t server
     : servers_(servers), clock_(kLargest) {
   request_.kind = BlockMethod::kAttach;
   request_.header.set_job(identity.job);
+  request_.header.set_generation(identity.generation);
   request_.header.set_rank(identity.rank);
   request_.header.set_incarnation(identity.incarnation);
 }
@@ -62,6 +63,7 @@ BlocksOperation::BlocksOperation(const SenderIdentity& identity, const BlockLayo
                                  const BlockExchange& exchange, PayloadCodecs& codecs)
     : layout_(layout), exchange_(exchange), codecs_(codecs), version_(kLargest) {
   header_.set_job(identity.job);
+  header_.set_generation(identity.generation);
   header_.set_rank(identity.rank);
   header_.set_incarnation(identity.incarnation);
   header_.set_clock(exchange.clock);

@@ -19,6 +19,7 @@ namespace leeway {
 // Who speaks.
 struct SenderIdentity {
   uint64_t job = 0;
+  uint64_t generation = 0;
   uint32_t rank = 0;
   uint64_t incarnation = 0;
 };

@@ -29,7 +29,7 @@ CallQueue::Options QueueOptions(const ParameterClientOptions& options) {
 }
 
 SenderIdentity IdentityOf(const ParameterClientOptions& options) {
-  return {options.job, options.rank, options.incarnation};
+  return {options.job, options.generation, options.rank, options.incarnation};
 }
 
 }  // namespace

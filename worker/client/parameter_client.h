@@ -42,8 +42,9 @@ struct ParameterClientOptions {
   uint32_t channels = 2;
   uint64_t job = 0;
   uint32_t rank = 0;
-  // Which life of the rank.
+  // Which life of the rank, and which of the job.
   uint64_t incarnation = 0;
+  uint64_t generation = 0;
   // Elements of the flat vector, and of a block (the last one is shorter).
   uint64_t total = 0;
   uint64_t block_elements = 0;
@@ -77,7 +78,8 @@ class BlocksOperation;
 // to blame:
 //   DEADLINE_EXCEEDED    given up; the text says who was missing
 //   ABORTED              a newer life of this rank exists: stop
-//   FAILED_PRECONDITION  this rank stands elsewhere than it thinks: attach anew
+//   FAILED_PRECONDITION  this rank stands elsewhere than it thinks, or the job has gone back to a
+//                        checkpoint: register anew
 //   INVALID_ARGUMENT     the call or the server's answer is wrong and stays wrong
 //   CANCELLED            after Cancel()
 class ParameterClient {

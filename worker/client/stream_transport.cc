@@ -170,6 +170,7 @@ void StreamTransport::CallAttach(Server& server, const TransportRequest& request
   message.set_job(request.header.job());
   message.set_rank(request.header.rank());
   message.set_incarnation(request.header.incarnation());
+  message.set_generation(request.header.generation());
   auto* once = new AttachOnce(this);
   once->call = std::move(call);
   once->context.set_deadline(In(timeout));

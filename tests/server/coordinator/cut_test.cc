@@ -179,7 +179,7 @@ TEST_CASE("of a periodic cut at the last clock, half reported, all parts are ask
   CHECK(job.Take<SaveAll>().size() == 1);
   REQUIRE(job.Shard(1, 20).ok());
   CHECK(job.Take<WriteManifest>().empty());
-  for (uint32_t i = 0; i < 2; ++i) job.core.SaveDone(i, 20, TestFile("again"), job.now);
+  for (uint32_t i = 0; i < 2; ++i) job.core.SaveDone(i, 0, 20, TestFile("again"), job.now);
   CHECK(job.Take<WriteManifest>().size() == 1);
 }
 
@@ -191,12 +191,12 @@ TEST_CASE("a last cut that fails fails the job, and says so") {
       REQUIRE(job.State(rank, 20).ok());
       REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
     }
-    job.core.SaveDone(0, 20, absl::UnavailableError("no space left"), job.now);
+    job.core.SaveDone(0, 0, 20, absl::UnavailableError("no space left"), job.now);
   }
   SECTION("a worker left without its state") {
     REQUIRE(job.State(0, 20).ok());
     for (const uint32_t rank : {0u, 1u}) REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
-    for (uint32_t i = 0; i < 2; ++i) job.core.SaveDone(i, 20, TestFile("s"), job.now);
+    for (uint32_t i = 0; i < 2; ++i) job.core.SaveDone(i, 0, 20, TestFile("s"), job.now);
     CHECK_THAT(job.core.Status(job.now).message(), Contains("the state of worker 1"));
   }
   SECTION("it takes too long") {
@@ -204,7 +204,7 @@ TEST_CASE("a last cut that fails fails the job, and says so") {
       REQUIRE(job.State(rank, 20).ok());
       REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
     }
-    job.core.SaveDone(0, 20, TestFile("s"), job.now);
+    job.core.SaveDone(0, 0, 20, TestFile("s"), job.now);
     job.Pass(301);
   }
   CHECK(job.core.state() == v1::JOB_FAILED);

@@ -107,13 +107,13 @@ TEST_CASE(
   REQUIRE(saved.ok());
   REQUIRE(sink.AdoptWorkerState(15, saved->file(), 20).ok());
 
-  CoordinatorOptions::Resumed resumed;
-  resumed.folder = root + "/checkpoints/clock-000000020";
-  REQUIRE(std::filesystem::exists(resumed.folder + "/" + saved->file()));
-  v1::SavedWorkerState* state = resumed.manifest.add_worker_states();
+  REQUIRE(std::filesystem::exists(root + "/checkpoints/clock-000000020/" + saved->file()));
+  v1::CheckpointManifest manifest;
+  manifest.set_clock(20);
+  v1::SavedWorkerState* state = manifest.add_worker_states();
   state->set_rank(1);
   *state->mutable_file() = *saved;
-  RunFolderSink after(root, kJob, 3, resumed);
+  RunFolderSink after(root, kJob, 3, manifest);
   auto reader = after.ReadWorkerState(1);
   REQUIRE(reader.ok());
   CHECK((*reader)->clock() == 15);

@@ -41,35 +41,6 @@ TEST_CASE("nobody is lost because the coordinator itself stood still") {
   CHECK(job.core.state() == v1::JOB_RUNNING);
 }
 
-TEST_CASE("a lost server ends the job at once: everything is broken off, nothing is saved") {
-  Scenario job(JobShape{});
-  job.Start();
-  for (int i = 0; i < 44; ++i) {
-    job.now += FromSeconds(0.25);
-    job.ServerBeat(0).IgnoreError();
-    for (const uint32_t rank : {0u, 1u}) job.Beat(rank, 5).IgnoreError();
-    job.core.Tick(job.now);
-  }
-  const auto reply = job.Beat(0, 5);
-  REQUIRE(reply.ok());
-  CHECK(reply->stop_requested());
-  CHECK(reply->stop_at() == 0);
-  CHECK_THAT(job.core.Status(job.now).message(), Contains("server 1 at server1:1"));
-  for (const uint32_t rank : {0u, 1u}) REQUIRE(job.Leave(rank, 5, v1::LEAVE_STOPPED).ok());
-  CHECK(job.core.state() == v1::JOB_FAILED);
-  CHECK(job.Take<SaveAll>().empty());
-  CHECK(job.Take<ShutdownServers>().size() == 1);
-}
-
-TEST_CASE("a server process that takes another's place mid-run fails the job") {
-  Scenario job(JobShape{});
-  job.Start();
-  REQUIRE(job.Server(1, 1).ok());
-  CHECK(job.core.state() == v1::JOB_RUNNING);
-  CHECK(absl::IsFailedPrecondition(job.Server(1, 2).status()));
-  CHECK(job.core.state() == v1::JOB_STOPPING);
-}
-
 TEST_CASE("in sync mode the first who asks fixes the stop one clock ahead, for all") {
   Scenario job({.workers = 3});
   job.Start();
@@ -89,7 +60,7 @@ TEST_CASE("in sync mode the first who asks fixes the stop one clock ahead, for a
   REQUIRE(save.size() == 1);
   CHECK(save[0].clock == 5);
   CHECK(job.core.state() == v1::JOB_STOPPING);
-  for (uint32_t i = 0; i < 2; ++i) job.core.SaveDone(i, 5, TestFile("s"), job.now);
+  for (uint32_t i = 0; i < 2; ++i) job.core.SaveDone(i, 0, 5, TestFile("s"), job.now);
   const auto write = job.Take<WriteManifest>();
   REQUIRE(write.size() == 1);
   CHECK(write[0].manifest.shards_size() == 2);
@@ -241,7 +212,7 @@ TEST_CASE("a job whose workers are all lost ends by itself") {
   CHECK(job.Take<SaveAll>().at(0).clock == 3);
   CHECK_THAT(job.core.Status(job.now).message(), Contains("last checkpoint"));
   for (uint32_t i = 0; i < 2; ++i) {
-    job.core.SaveDone(i, 3, absl::UnavailableError("disk full"), job.now);
+    job.core.SaveDone(i, 0, 3, absl::UnavailableError("disk full"), job.now);
   }
   CHECK(job.core.state() == v1::JOB_FAILED);
   CHECK_THAT(job.core.Status(job.now).message(), Contains("all workers were lost"));

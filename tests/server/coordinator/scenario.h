@@ -129,6 +129,7 @@ class Scenario {
     if (reply.ok()) {
       incarnations.resize(std::max<size_t>(incarnations.size(), reply->rank() + 1));
       incarnations[reply->rank()] = reply->incarnation();
+      generation = reply->generation();
     }
     return reply;
   }
@@ -149,6 +150,7 @@ class Scenario {
     request.set_rank(rank);
     request.set_incarnation(incarnations.at(rank));
     request.set_clock(clock);
+    request.set_generation(generation);
     return core.Heartbeat(request, now);
   }
 
@@ -158,6 +160,7 @@ class Scenario {
     request.set_rank(rank);
     request.set_incarnation(incarnations.at(rank));
     request.set_clock(clock);
+    request.set_generation(generation);
     const auto reply = core.StopAt(request, now);
     if (!reply.ok()) return reply.status();
     return reply->stop_at();
@@ -172,7 +175,8 @@ class Scenario {
     request.set_clock(clock);
     request.set_reason(reason);
     request.set_message(message);
-    return core.Leave(request, now);
+    request.set_generation(generation);
+    return core.Leave(request, now).status();
   }
 
   absl::Status Shard(uint32_t server, uint64_t clock, const std::string& error = "",
@@ -182,6 +186,7 @@ class Scenario {
     request.set_index(server);
     request.set_clock(clock);
     request.set_error(error);
+    request.set_generation(generation);
     if (error.empty()) {
       *request.mutable_shard() = TestFile(name.empty() ? "shard-" + std::to_string(server) : name);
     }
@@ -189,7 +194,7 @@ class Scenario {
   }
 
   absl::Status State(uint32_t rank, uint64_t clock, const std::string& name = "") {
-    return core.WorkerStateSaved(rank, incarnations.at(rank), clock,
+    return core.WorkerStateSaved({kJob, generation, rank, incarnations.at(rank), clock},
                                  TestFile(name.empty() ? "worker-" + std::to_string(rank) : name),
                                  now);
   }
@@ -198,7 +203,7 @@ class Scenario {
   void FinishSaving() {
     for (const SaveAll& save : Take<SaveAll>()) {
       for (uint32_t i = 0; i < servers; ++i) {
-        core.SaveDone(i, save.clock, TestFile("shard-" + std::to_string(i)), now);
+        core.SaveDone(i, save.generation, save.clock, TestFile("shard-" + std::to_string(i)), now);
       }
     }
     for (const WriteManifest& write : Take<WriteManifest>()) {
@@ -233,6 +238,8 @@ class Scenario {
   v1::ConsistencyMode mode;
   uint32_t workers;
   uint32_t servers;
+  // As the last registration said.
+  uint64_t generation = 0;
   // By rank: of the life that was answered last.
   std::vector<uint64_t> incarnations;
   std::vector<Command> commands;

@@ -10,8 +10,8 @@
 #include "common/channel.h"
 #include "common/grpc_status.h"
 #include "common/mutex.h"
-#include "server/rpc/server_queue.h"
 #include "server/coordinator/coordinator_host.h"
+#include "server/rpc/server_queue.h"
 #include "tests/catch.h"
 #include "tests/server/coordinator/scenario.h"
 #include "tests/temp_folder.h"
@@ -111,6 +111,15 @@ class MemorySink final : public CheckpointSink {
     manifests_.push_back(manifest);
     return absl::OkStatus();
   }
+  absl::Status WriteRecord(const v1::CoordinatorRecord& record) override {
+    MutexLock lock(mutex_);
+    records_.push_back(record);
+    return absl::OkStatus();
+  }
+  std::vector<v1::CoordinatorRecord> records() {
+    MutexLock lock(mutex_);
+    return records_;
+  }
   std::vector<v1::CheckpointManifest> manifests() {
     MutexLock lock(mutex_);
     return manifests_;
@@ -148,6 +157,7 @@ class MemorySink final : public CheckpointSink {
   Mutex mutex_;
   std::map<uint32_t, std::string> states_ GUARDED_BY(mutex_);
   std::vector<v1::CheckpointManifest> manifests_ GUARDED_BY(mutex_);
+  std::vector<v1::CoordinatorRecord> records_ GUARDED_BY(mutex_);
 };
 
 // A job with two fake servers, served on a free port.

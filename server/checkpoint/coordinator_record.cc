@@ -1,0 +1,37 @@
+#include "server/checkpoint/coordinator_record.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "server/checkpoint/json_file.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint64_t kMaxBytes = 1 << 20;
+
+std::string PathOf(const std::string& run_dir) {
+  return absl::StrCat(run_dir, "/", kCoordinatorRecordName);
+}
+
+}  // namespace
+
+absl::Status WriteCoordinatorRecord(const std::string& run_dir, v1::CoordinatorRecord record) {
+  record.set_format(kCoordinatorRecordFormat);
+  return WriteJsonFile("record", PathOf(run_dir), record);
+}
+
+absl::StatusOr<std::optional<v1::CoordinatorRecord>> ReadCoordinatorRecord(
+    const std::string& run_dir) {
+  v1::CoordinatorRecord record;
+  const absl::Status status = ReadJsonFile("record", PathOf(run_dir), kMaxBytes, record);
+  if (absl::IsNotFound(status)) return std::nullopt;
+  RETURN_IF_ERROR(status);
+  if (record.format() != kCoordinatorRecordFormat) {
+    return absl::UnimplementedError(absl::StrCat("record '", PathOf(run_dir), "': format ",
+                                                 record.format(), ", but this build reads ",
+                                                 kCoordinatorRecordFormat));
+  }
+  return record;
+}
+
+}  // namespace leeway

@@ -1,0 +1,25 @@
+// coordinator.json in the run folder: what a coordinator must know of the one before it, whose
+// process was killed, to go on with the same job. (The rest it learns from the newest checkpoint
+// and from who registers.)
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "leeway/v1/checkpoint.pb.h"
+
+namespace leeway {
+
+inline constexpr uint32_t kCoordinatorRecordFormat = 1;
+inline constexpr char kCoordinatorRecordName[] = "coordinator.json";
+
+// Sets `format` and writes, durably.
+absl::Status WriteCoordinatorRecord(const std::string& run_dir, v1::CoordinatorRecord record);
+
+// Absent if there is none. DATA_LOSS if it was damaged, UNIMPLEMENTED for a newer format.
+absl::StatusOr<std::optional<v1::CoordinatorRecord>> ReadCoordinatorRecord(
+    const std::string& run_dir);
+
+}  // namespace leeway

@@ -1,0 +1,63 @@
+#include "server/checkpoint/json_file.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <google/protobuf/util/json_util.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+#include "common/sha256.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+constexpr std::string_view kDigestLabel = "sha256 ";
+// Label, digest, newline.
+constexpr size_t kDigestLineBytes = 7 + 64 + 1;
+
+std::string DigestLine(std::string_view json) {
+  return absl::StrCat("sha256 ", HexSha256(json), "\n");
+}
+
+}  // namespace
+
+absl::Status WriteJsonFile(const std::string& what, const std::string& path,
+                           const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
+  if (!status.ok()) {
+    return absl::InternalError(
+        absl::StrCat("writing ", what, " '", path, "': ", std::string(status.message())));
+  }
+  if (json.empty() || json.back() != '\n') json += '\n';
+  return WriteFileAtomically(path, absl::StrCat(json, DigestLine(json)));
+}
+
+absl::Status ReadJsonFile(const std::string& what, const std::string& path, uint64_t max_bytes,
+                          google::protobuf::Message& message) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, max_bytes));
+  const size_t end = text.size() - std::min(kDigestLineBytes, text.size());
+  const std::string_view json(text.data(), end), line(text.data() + end, text.size() - end);
+  if (line.substr(0, kDigestLabel.size()) != kDigestLabel) {
+    return absl::DataLossError(
+        absl::StrCat(what, " '", path, "', byte ", end, ": no final line 'sha256 HEX'"));
+  }
+  if (line != DigestLine(json)) {
+    return absl::DataLossError(absl::StrCat(what, " '", path, "', bytes 0 to ", end,
+                                            ": do not have the SHA-256 of the last line"));
+  }
+  // A newer format may have new fields: say that it is newer, not that a field is unknown.
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  const auto status =
+      google::protobuf::util::JsonStringToMessage(std::string(json), &message, options);
+  if (status.ok()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(what, " '", path, "': ", std::string(status.message())));
+}
+
+}  // namespace leeway

@@ -1,0 +1,84 @@
+// Back to the newest complete cut, after blocks were lost.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "server/coordinator/coordinator_core.h"
+#include "server/coordinator/phrases.h"
+
+namespace leeway {
+
+uint64_t CoordinatorCore::CutClock() const { return sync() ? cuts_.newest().value_or(0) : 0; }
+
+v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
+  v1::CoordinatorRecord record;
+  record.set_job_id(options_.job_id);
+  record.set_job_sha256(options_.job_sha256);
+  record.set_generation(generation_);
+  record.set_outcome(outcome);
+  if (outcome == v1::JOB_FAILED) record.set_message(failure_);
+  if (outcome == v1::JOB_STOPPED) record.set_message(stop_reason_);
+  return record;
+}
+
+void CoordinatorCore::GoBack(const std::string& why, Time now) {
+  if (!began_ || phase_ >= Phase::kShutdown) return;
+  // On the way already, and no server has heard of this generation yet.
+  if (phase_ == Phase::kGoingBack && !configuring_) return;
+  // A job that fails anyway is not begun again.
+  if (!failure_.empty()) return Abort(failure_, now);
+  phase_ = Phase::kGoingBack;
+  going_back_since_ = now;
+  going_back_why_ = why;
+  configuring_ = false;
+  ++generation_;
+  // Before anybody hears of the generation: it is never used twice.
+  commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
+  Emit({.name = "going_back", .clock = cuts_.newest(), .message = why});
+}
+
+void CoordinatorCore::RecordDone(const absl::Status& status, Time now) {
+  if (phase_ >= Phase::kShutdown) {
+    // Without it a restarted coordinator would look for workers that are gone, and say so.
+    sealed_ = true;
+    return Advance(now);
+  }
+  if (status.ok() || phase_ != Phase::kGoingBack) return;
+  Fail(absl::StrCat(going_back_why_,
+                    "; the coordinator's record could not be written: ", status.message()),
+       now);
+}
+
+void CoordinatorCore::AdvanceGoingBack(Time now) {
+  // Its manifest decides what the newest cut is.
+  const bool settled = !cuts_.WritingAny();
+  if (settled && servers_.Missing().empty()) {
+    if (!configuring_) {
+      cuts_.GoBack();
+      Configure(going_back_since_ + start_limit());
+    }
+    if (servers_.Unready().empty()) return GoOn(now);
+  }
+  if (now - going_back_since_ < start_limit()) return;
+  Fail(absl::StrCat(going_back_why_, "; ", Missing(now),
+                    "; resume the job from its newest checkpoint"),
+       now);
+}
+
+void CoordinatorCore::GoOn(Time now) {
+  const uint64_t clock = cuts_.newest().value_or(0);
+  phase_ = stop_reason_.empty() ? Phase::kRunning : Phase::kStopping;
+  ranks_.GoBack(CutClock(), now);
+  waiting_leavers_.clear();
+  for (RankProgress& progress : progress_) progress.GoBack(clock);
+  std::erase_if(evaluations_, [clock](const auto& each) { return each.clock() > clock; });
+  // The new blocks hold everybody up for everybody.
+  std::fill(live_.begin(), live_.end(), true);
+  for (const uint32_t lost : ranks_.In({RankState::kLost})) TellLive(lost, false);
+  Emit({.name = "went_back",
+        .clock = clock,
+        .message = absl::StrCat(going_back_why_, "; every server is at clock ", clock,
+                                " now, generation ", generation_)});
+}
+
+}  // namespace leeway
