@@ -28,6 +28,10 @@ absl::Status Damaged(const std::string& path, uint64_t position, std::string_vie
 
 absl::Status CheckContents(const std::string& path, const ShardContents& contents) {
   for (const BlockContents& block : contents.blocks) {
+    if (block.values.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("writing shard file '", path, "': block at ",
+                                                     block.range.offset, " has no values"));
+    }
     for (const auto& [key, values] : block.values) {
       if (values.size() == block.range.count && block.range.count > 0) continue;
       return absl::InvalidArgumentError(absl::StrCat("writing shard file '", path, "': block at ",
@@ -132,6 +136,8 @@ absl::Status CheckRecords(const FileReader& file, const v1::ShardFileHeader& hea
         block.offset() > std::numeric_limits<uint64_t>::max() - block.count()) {
       return Damaged(file.path(), kPrefixBytes, "a block has an impossible range");
     }
+    // Its count would stand for nothing: somebody would make room for it.
+    if (block.values().empty()) return Damaged(file.path(), kPrefixBytes, "a block has no values");
     std::set<std::string_view> keys;
     for (const v1::ValuesRecord& record : block.values()) {
       if (record.position() != position || block.count() > (end - position) / sizeof(float)) {

@@ -60,11 +60,13 @@ TEST_CASE("a server without a block writes a shard file that loads") {
   REQUIRE(file->header().blocks().empty());
 }
 
-TEST_CASE("values of another size than their block are not written") {
+TEST_CASE("a block without values, or with values of another size, is not written") {
   TempFolder folder;
   const std::vector<float> three(3);
   ShardContents contents;
   contents.blocks.push_back({{0, 4}, 1, {}, {{kWeightsKey, three}}});
+  REQUIRE(absl::IsInvalidArgument(WriteShardFile(folder / "a", contents).status()));
+  contents.blocks[0].values.clear();
   REQUIRE(absl::IsInvalidArgument(WriteShardFile(folder / "a", contents).status()));
   REQUIRE(absl::IsNotFound(ShardFile::Open(folder / "a").status()));
 }
@@ -150,9 +152,13 @@ TEST_CASE("a header with a right checksum and impossible content is refused") {
   none.mutable_blocks(0)->set_count(0);
   huge.mutable_blocks(0)->set_count((uint64_t{1} << 62) + 4);
   wrapped.mutable_blocks(0)->set_offset(~uint64_t{0} - 2);
+  // Nothing in the file would bound its count.
+  v1::ShardFileHeader hollow = good;
+  hollow.add_blocks()->set_count(uint64_t{1} << 60);
+  hollow.mutable_blocks(1)->set_offset(4);
   *twice.mutable_blocks(0)->add_values() = twice.blocks(0).values(0);
   twice.mutable_blocks(0)->mutable_values(1)->set_position(140);
-  for (const auto& bad : {before, none, huge, wrapped}) {
+  for (const auto& bad : {before, none, huge, wrapped, hollow}) {
     REQUIRE(absl::IsDataLoss(open(Crafted(bad, 16))));
   }
   REQUIRE(absl::IsDataLoss(open(Crafted(twice, 32))));

@@ -1,0 +1,340 @@
+// Bytes as a sequence of messages to the coordinator's core, true ones, stale ones and lies, with
+// the answers of a service that does what it is told, late, twice or not at all.
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/coordinator/coordinator_core.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/server/coordinator/scenario.h"
+
+namespace leeway {
+namespace {
+
+constexpr size_t kInputsMax = 120;
+constexpr size_t kCommandsMax = 64;
+
+JobShape ShapeOf(FuzzInput& input) {
+  JobShape shape;
+  shape.workers = 1 + input.Below(3);
+  shape.servers = 1 + input.Below(3);
+  shape.mode = static_cast<v1::ConsistencyMode>(input.Below(3));
+  shape.clocks = 1 + input.Below(8);
+  shape.cut_every = input.Below(4);
+  shape.elastic = input.Flag();
+  return shape;
+}
+
+class World {
+ public:
+  explicit World(FuzzInput& input)
+      : input_(input),
+        shape_(ShapeOf(input)),
+        core_(TestOptions(shape_), now_),
+        incarnations_(shape_.workers) {}
+
+  void Run() {
+    // Starting is a long word; half of the inputs need not say it.
+    if (input_.Flag()) Start();
+    for (size_t i = 0; i < kInputsMax && !input_.empty(); ++i) {
+      Step();
+      Obey();
+      if (i % 8 == 0) Look();
+    }
+    Look();
+  }
+
+ private:
+  void Start() {
+    for (uint32_t i = 0; i < shape_.servers; ++i) RegisterServer(i, 1);
+    for (uint32_t i = 0; i < shape_.workers; ++i) RegisterWorker(i, 10 + i);
+    Obey();
+    for (const Command& command : std::exchange(commands_, {})) AnswerTo(command, true);
+    for (uint32_t i = 0; i < shape_.workers; ++i) RegisterWorker(i, 10 + i);
+    Look();
+  }
+
+  void Step() {
+    switch (input_.Below(14)) {
+      case 0:
+        return RegisterServer(Server(), input_.Below(3));
+      case 1:
+        return RegisterAny();
+      case 2:
+        return Beat();
+      case 3:
+        return StopAt();
+      case 4:
+        return Leave();
+      case 5:
+        return StateSaved();
+      case 6:
+        return ServerBeat();
+      case 7:
+        return ShardSaved();
+      case 8:
+        return core_.StopJob("a person says so", now_);
+      case 9:
+        return Pass();
+      case 10:
+        return Lie();
+      default:
+        return AnswerAny();
+    }
+  }
+
+  // ---- who speaks, mostly truly
+  uint32_t Server() { return input_.Below(shape_.servers + 1); }
+  uint32_t Worker() { return input_.Below(shape_.workers + 1); }
+  uint64_t IncarnationOf(uint32_t rank) {
+    const uint8_t stale = input_.Byte();
+    const uint64_t true_one = rank < shape_.workers ? incarnations_[rank] : 0;
+    return stale < 0xe0 ? true_one : true_one + stale % 4 - 2u;
+  }
+  uint64_t Generation() {
+    const uint8_t stale = input_.Byte();
+    return stale < 0xe0 ? generation_ : generation_ + stale % 4 - 2u;
+  }
+  template <typename Request>
+  Request From(uint32_t rank) {
+    Request request;
+    request.set_job(kJob);
+    request.set_rank(rank);
+    request.set_incarnation(IncarnationOf(rank));
+    request.set_generation(Generation());
+    request.set_clock(input_.Number());
+    return request;
+  }
+
+  void PromiseCode(const absl::Status& status) {
+    switch (status.code()) {
+      case absl::StatusCode::kOk:
+      case absl::StatusCode::kAlreadyExists:
+      case absl::StatusCode::kInvalidArgument:
+      case absl::StatusCode::kFailedPrecondition:
+      case absl::StatusCode::kAborted:
+      case absl::StatusCode::kUnavailable:
+      case absl::StatusCode::kResourceExhausted:
+        return;
+      default:
+        Promise(false, "no such error is promised: " + status.ToString());
+    }
+  }
+
+  // ---- what they say
+  void RegisterServer(uint32_t index, uint64_t nonce) {
+    v1::RegisterServerRequest request;
+    *request.mutable_build() = ThisBuild();
+    request.set_index(index);
+    request.set_address("server" + std::to_string(index) + ":1");
+    request.set_nonce(nonce);
+    PromiseCode(core_.RegisterServer(request, now_).status());
+  }
+
+  void RegisterAny() {
+    const uint32_t rank = Worker();
+    const uint32_t pid = 10 + input_.Below(8);
+    RegisterWorker(input_.Flag() ? std::optional(rank) : std::nullopt, pid);
+  }
+
+  void RegisterWorker(std::optional<uint32_t> rank, uint32_t pid) {
+    const auto reply = core_.RegisterWorker(WorkerRequest(rank, pid), now_);
+    PromiseCode(reply.status());
+    if (!reply.ok()) return;
+    Promise(reply->rank() < shape_.workers, "a worker has a rank of the job");
+    Promise(reply->generation() >= generation_, "generations do not fall");
+    generation_ = reply->generation();
+    incarnations_[reply->rank()] = reply->incarnation();
+    const auto [life, first] = lives_.emplace(std::pair(reply->rank(), reply->incarnation()), pid);
+    Promise(first || life->second == pid, "no two lives of a rank have one incarnation");
+  }
+
+  void Beat() {
+    auto request = From<v1::HeartbeatRequest>(Worker());
+    const uint8_t metrics = input_.Byte();
+    if (metrics & 1) {
+      v1::StepMetrics& step = *request.add_steps();
+      step.set_clock(request.clock());
+      step.set_steps(input_.Number());
+      step.set_examples(input_.Number());
+      step.set_compute_seconds(metrics / 16.0);
+    }
+    if (metrics & 2) request.add_evaluations()->set_clock(input_.Number());
+    const auto reply = core_.Heartbeat(request, now_);
+    PromiseCode(reply.status());
+    if (reply.ok() && reply->has_stop_at()) PromiseStop(reply->stop_at());
+  }
+
+  void StopAt() {
+    const auto reply = core_.StopAt(From<v1::StopAtRequest>(Worker()), now_);
+    PromiseCode(reply.status());
+    if (reply.ok()) PromiseStop(reply->stop_at());
+  }
+
+  // In sync mode all stop at one clock; it may fall, when somebody is lost or fails, but not rise
+  // before a new generation.
+  void PromiseStop(uint64_t clock) {
+    if (shape_.mode != v1::CONSISTENCY_MODE_SYNC) return;
+    const auto [stop, first] = stops_.emplace(core_.Status(now_).generation(), clock);
+    Promise(clock <= stop->second, "the clock at which all stop does not rise");
+    stop->second = clock;
+  }
+
+  void Leave() {
+    auto request = From<v1::LeaveRequest>(Worker());
+    request.set_reason(static_cast<v1::LeaveReason>(input_.Below(4)));
+    request.set_message("gone");
+    request.set_waits(input_.Flag());
+    PromiseCode(core_.Leave(request, now_).status());
+  }
+
+  void StateSaved() {
+    const uint32_t rank = Worker();
+    const CoordinatorCore::Sender sender{kJob, Generation(), rank, IncarnationOf(rank),
+                                         input_.Number()};
+    const absl::Status allowed = core_.CheckWorkerState(sender);
+    PromiseCode(allowed);
+    if (!allowed.ok()) return;
+    PromiseCode(core_.WorkerStateSaved(sender, TestFile("worker-" + std::to_string(rank)), now_));
+  }
+
+  void ServerBeat() {
+    v1::ServerHeartbeatRequest request;
+    request.set_job(kJob);
+    request.set_index(Server());
+    PromiseCode(core_.ServerHeartbeat(request, now_));
+  }
+
+  void ShardSaved() {
+    v1::ShardSavedRequest request;
+    request.set_job(kJob);
+    request.set_index(Server());
+    request.set_clock(input_.Number());
+    request.set_generation(Generation());
+    if (input_.Below(8) == 0) {
+      request.set_error("no space left");
+    } else {
+      *request.mutable_shard() = TestFile("shard-" + std::to_string(request.index()));
+    }
+    PromiseCode(core_.ShardSaved(request, now_));
+  }
+
+  void Pass() {
+    now_ += std::chrono::milliseconds(input_.Byte() * 250);
+    core_.Tick(now_);
+  }
+
+  // A message of another job, or of no build of ours.
+  void Lie() {
+    auto beat = From<v1::HeartbeatRequest>(Worker());
+    beat.set_job(kJob + 1);
+    Promise(!core_.Heartbeat(beat, now_).ok(), "nobody of another job is heard");
+    auto request = WorkerRequest(Worker(), 20);
+    request.mutable_build()->set_protocol(input_.Byte() + 1000u);
+    Promise(!core_.RegisterWorker(request, now_).ok(), "nobody of another protocol is heard");
+  }
+
+  // ---- what the service does
+  void AnswerAny() {
+    if (commands_.empty()) return;
+    const size_t index = input_.Below(static_cast<uint32_t>(commands_.size()));
+    const uint8_t how = input_.Byte();
+    const Command command = commands_[index];
+    // Some answers come twice.
+    if ((how & 0x30) != 0) commands_.erase(commands_.begin() + static_cast<long>(index));
+    AnswerTo(command, (how & 7) != 0);
+  }
+
+  void AnswerTo(const Command& command, bool well) {
+    const absl::Status status =
+        well ? absl::OkStatus() : absl::UnavailableError("the fuzzer says no");
+    if (const auto* configure = std::get_if<ConfigureServer>(&command)) {
+      core_.ConfigureDone(configure->server, configure->round, status, now_);
+    } else if (const auto* save = std::get_if<SaveAll>(&command)) {
+      for (uint32_t i = 0; i < shape_.servers; ++i) {
+        absl::StatusOr<v1::SavedShard> shard = TestFile("shard-" + std::to_string(i));
+        if (!well) shard = status;
+        core_.SaveDone(i, save->generation, save->clock, shard, now_);
+      }
+    } else if (std::get_if<WriteRecord>(&command) != nullptr) {
+      core_.RecordDone(status, now_);
+    } else if (const auto* write = std::get_if<WriteManifest>(&command)) {
+      core_.ManifestWritten(write->manifest.clock(), status, now_);
+    } else if (std::get_if<ShutdownServers>(&command) != nullptr) {
+      for (uint32_t i = 0; i < shape_.servers; ++i) core_.ShutdownDone(i, now_);
+    }
+  }
+
+  void Obey() {
+    for (Command& command : core_.TakeCommands()) TakeCommand(std::move(command));
+  }
+
+  // ---- what is to be seen of it
+  void Look() {
+    const v1::JobStatus status = core_.Status(now_);
+    Promise(status.generation() >= seen_generation_, "generations do not fall");
+    seen_generation_ = status.generation();
+    Promise(status.workers_size() == static_cast<int>(shape_.workers), "every rank has its line");
+    for (const v1::WorkerStatus& worker : status.workers()) {
+      uint64_t& seen = seen_incarnations_[worker.rank()];
+      Promise(worker.incarnation() >= seen, "incarnations do not fall");
+      seen = worker.incarnation();
+    }
+    Promise(!over_ || core_.over(), "what is over stays over");
+    Promise(!over_ || core_.state() == final_, "its outcome stays");
+    over_ = core_.over();
+    final_ = core_.state();
+  }
+
+  void TakeCommand(Command command) {
+    if (const auto* connect = std::get_if<ConnectServer>(&command)) {
+      Promise(connect->server < shape_.servers, "commands go to servers of the job");
+    } else if (const auto* configure = std::get_if<ConfigureServer>(&command)) {
+      Promise(configure->server < shape_.servers, "commands go to servers of the job");
+    } else if (const auto* step = std::get_if<StepRecord>(&command)) {
+      Promise(step->rank < shape_.workers, "records are of the job's workers");
+      return;
+    } else if (const auto* write = std::get_if<WriteManifest>(&command)) {
+      PromiseManifest(write->manifest);
+    }
+    if (commands_.size() < kCommandsMax) commands_.push_back(std::move(command));
+  }
+
+  void PromiseManifest(const v1::CheckpointManifest& manifest) {
+    Promise(manifest.shards_size() > 0, "a manifest has its shards");
+    Promise(manifest.shards_size() <= static_cast<int>(shape_.servers), "of the job's servers");
+    std::set<std::string> files;
+    for (const auto& shard : manifest.shards()) {
+      Promise(!shard.file().empty() && files.insert(shard.file()).second,
+              "each server has its part of a cut");
+    }
+  }
+
+  FuzzInput& input_;
+  const JobShape shape_;
+  Time now_ = Time() + std::chrono::hours(1);
+  CoordinatorCore core_;
+  // By rank: of the life that was answered last.
+  std::vector<uint64_t> incarnations_;
+  uint64_t generation_ = 0;
+  // Rank and incarnation to process.
+  std::map<std::pair<uint32_t, uint64_t>, uint32_t> lives_;
+  // Generation to the clock at which all stop.
+  std::map<uint64_t, uint64_t> stops_;
+  std::vector<Command> commands_;
+  uint64_t seen_generation_ = 0;
+  std::map<uint32_t, uint64_t> seen_incarnations_;
+  bool over_ = false;
+  v1::JobState final_ = v1::JOB_STARTING;
+};
+
+}  // namespace
+}  // namespace leeway
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  leeway::FuzzInput input(data, size);
+  leeway::World(input).Run();
+  return 0;
+}

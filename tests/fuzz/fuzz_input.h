@@ -1,0 +1,71 @@
+// What a fuzz target makes of its bytes, and how it says that a promise was broken.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+// The function that libFuzzer calls, and in other builds tests/fuzz/replay.cc.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace leeway {
+
+// Deals the bytes out from the front; beyond the end there are zeros, so that every input has a
+// meaning. One field of the input is one or a few bytes of it: what mutates bytes mutates fields.
+class FuzzInput {
+ public:
+  FuzzInput(const uint8_t* data, size_t size) : rest_(data, size) {}
+
+  bool empty() const { return rest_.empty(); }
+  size_t left() const { return rest_.size(); }
+  uint8_t Byte() {
+    const std::span<const uint8_t> byte = Take(1);
+    return byte.empty() ? 0 : byte[0];
+  }
+  bool Flag() { return (Byte() & 1) != 0; }
+  // In [0, limit), limit <= 256.
+  uint32_t Below(uint32_t limit) { return Byte() % limit; }
+  uint32_t Short() { return Byte() | uint32_t{Byte()} << 8; }
+  // Mostly small; sometimes any, also the largest.
+  uint64_t Number() {
+    const uint8_t byte = Byte();
+    if (byte < 0xf0) return byte;
+    if (byte == 0xff) return UINT64_MAX;
+    uint64_t value = 0;
+    const std::span<const uint8_t> bytes = Take(sizeof(value));
+    std::memcpy(&value, bytes.data(), bytes.size());
+    return value;
+  }
+  // The next `bytes`, or what is left.
+  std::span<const uint8_t> Take(size_t bytes) {
+    const std::span<const uint8_t> taken = rest_.first(std::min(bytes, rest_.size()));
+    rest_ = rest_.subspan(taken.size());
+    return taken;
+  }
+  std::span<const uint8_t> Rest() { return Take(rest_.size()); }
+
+ private:
+  std::span<const uint8_t> rest_;
+};
+
+inline std::string TextOf(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// A promise of a header. Its breach is what the fuzzer looks for: it ends the process.
+inline void Promise(bool kept, std::string_view what) {
+  if (kept) return;
+  std::fprintf(stderr, "broken promise: %.*s\n", static_cast<int>(what.size()), what.data());
+  __builtin_trap();
+}
+inline void PromiseOk(const absl::Status& status, std::string_view what) {
+  if (!status.ok()) Promise(false, std::string(what) + ": " + status.ToString());
+}
+
+}  // namespace leeway

@@ -1,0 +1,31 @@
+// A run's metrics.jsonl, as `leeway report` reads it, to the page that it makes.
+#include "deploy/launcher/report/curves_svg.h"
+#include "deploy/launcher/report/history.h"
+#include "deploy/launcher/report/report_html.h"
+#include "tests/fuzz/fuzz_input.h"
+
+namespace leeway {
+namespace {
+
+void Report(const std::string& text) {
+  auto history = ParseHistory(text, "metrics.jsonl");
+  if (!history.ok()) {
+    Promise(absl::IsInvalidArgument(history.status()), "no log is INVALID_ARGUMENT");
+    return;
+  }
+  ReportInput input;
+  input.summary.worker_restarts.assign(2, 0);
+  AddHistory(*history, input.summary);
+  Promise(!SummaryJson(input.summary).empty(), "every history has a summary");
+  input.curves_svg = CurvesSvg(*history, "fuzz");
+  input.history = *std::move(history);
+  Promise(!ReportHtml(input).empty(), "every history has a page");
+}
+
+}  // namespace
+}  // namespace leeway
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  leeway::Report({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

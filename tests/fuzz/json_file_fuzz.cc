@@ -1,0 +1,63 @@
+// MANIFEST.json and coordinator.json. The line with the digest is added here, unless the first byte
+// says no: behind a wrong one nothing is read.
+#include <filesystem>
+#include <fstream>
+
+#include "common/sha256.h"
+#include "server/checkpoint/coordinator_record.h"
+#include "server/checkpoint/json_file.h"
+#include "server/checkpoint/manifest.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/temp_folder.h"
+
+namespace leeway {
+namespace {
+
+void PromiseCode(const absl::Status& status) {
+  Promise(status.ok() || absl::IsDataLoss(status) || absl::IsUnimplemented(status),
+          "a file that cannot be read is DATA_LOSS, or UNIMPLEMENTED: " + status.ToString());
+}
+
+// What was read is written and read again.
+template <typename Message>
+void PromiseSame(const std::string& path, const Message& message) {
+  PromiseOk(WriteJsonFile("file", path, message), "what was read can be written");
+  Message again;
+  PromiseOk(ReadJsonFile("file", path, 1 << 20, again), "what was written can be read");
+  Promise(again.SerializeAsString() == message.SerializeAsString(), "it is the same");
+}
+
+void Read(FuzzInput input) {
+  static const TempFolder folder;
+  const bool with_digest = !input.Flag();
+  const bool manifest = input.Flag();
+  std::string text = TextOf(input.Rest());
+  if (with_digest) {
+    text += '\n';
+    text += "sha256 " + HexSha256(text) + "\n";
+  }
+  const std::string path = folder / (manifest ? kManifestName : kCoordinatorRecordName);
+  std::ofstream(path, std::ios::binary) << text;
+  if (manifest) {
+    const auto found = ReadManifest(folder.path());
+    PromiseCode(found.status());
+    if (!found.ok()) return;
+    for (const auto& shard : found->shards()) {
+      Promise(shard.file().find('/') == std::string::npos, "no file leads out of the folder");
+    }
+    CheckFileSizes(folder.path(), *found).IgnoreError();
+    PromiseSame(folder / "again.json", *found);
+  } else {
+    const auto found = ReadCoordinatorRecord(folder.path());
+    PromiseCode(found.status());
+    if (found.ok()) PromiseSame(folder / "again.json", found->value());
+  }
+}
+
+}  // namespace
+}  // namespace leeway
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  leeway::Read({data, size});
+  return 0;
+}
