@@ -1,0 +1,153 @@
+// What all simulated processes share: the clock, the network with its faults, and the list of
+// broken promises. Copyable, so that the exhaustive mode can branch.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/philox.h"
+#include "tests/sim/message.h"
+#include "tests/sim/shape.h"
+
+namespace leeway::sim {
+
+// Everything is small against them: a round trip takes half a millisecond, an update a tenth.
+inline constexpr Micros kWaitLimit = 4000;  // a server's, before it refuses who waits
+inline constexpr Micros kServerTickEvery = 2000;
+inline constexpr Micros kWorkerTickEvery = 2500;
+inline constexpr Micros kCoordinatorTickEvery = 4000;
+inline constexpr Micros kAttemptLimit = 7000;  // a worker's, before it asks again
+inline constexpr Micros kLease = 9000;
+inline constexpr Micros kRestartAfter = 1000;
+// From healing to the end of the job.
+inline constexpr Micros kFinishWithin = 400'000;
+// The coordinator waits five seconds, of any clock, for servers and workers to hear of the end.
+inline constexpr Micros kWholeFinishWithin = 8'000'000;
+
+class Context {
+ public:
+  Context(const Shape& job, const Faults& what, Bug broken, uint64_t seed)
+      : shape(job), faults(what), bug(broken), draws(seed, RandomPurpose::kGenerate, {3}) {
+    rates_.fill(128);
+    heap_.reserve(64);
+    free_.reserve(64);
+    if (!faults.skew) return;
+    for (uint32_t node = 0; node < kNodes; ++node) {
+      rates_[node] = 100 + static_cast<int32_t>(draws.NextU32() % 57);
+      offsets_[node] = static_cast<Micros>(draws.NextU32() % 1'000'000);
+    }
+  }
+
+  // ---- time
+  // What the node's clock shows.
+  Micros LocalNow(NodeId node) const { return offsets_[node] + now * rates_[node] / 128; }
+  Time LocalTime(NodeId node) const { return Time() + std::chrono::microseconds(LocalNow(node)); }
+  // In true time, by the node's clock.
+  void After(NodeId node, Micros local, Message timer) {
+    timer.from = timer.to = node;
+    Push(now + local * 128 / rates_[node], timer);
+  }
+
+  // ---- the network
+  void Send(const Message& message) {
+    if (by_choice) return Push(0, message);
+    const uint32_t dice = draws.NextU32();
+    if (healed) return Push(now + 100 + (dice & 0xff), message);
+    if (now < cut_until_[message.from][message.to]) return;
+    if ((dice & 0xff) < faults.drop) return;
+    const bool slow = (dice >> 8 & 0xff) < faults.slow;
+    Push(now + 100 + (dice >> 24) + (slow ? draws.NextU32() % 12'000 : 0), message);
+    if ((dice >> 16 & 0xff) < faults.duplicate) {
+      Push(now + 100 + draws.NextU32() % (slow ? 20'000 : 1000), message);
+    }
+  }
+  void Cut(NodeId from, NodeId to, Micros until) { cut_until_[from][to] = until; }
+
+  // ---- events, earliest first
+  void Push(Micros at, const Message& message) {
+    uint32_t slot;
+    if (free_.empty()) {
+      slot = static_cast<uint32_t>(slab_.size());
+      slab_.push_back(message);
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+      slab_[slot] = message;
+    }
+    heap_.push_back({static_cast<uint64_t>(at) << 32 | sequence_++, slot});
+    if (!by_choice) std::push_heap(heap_.begin(), heap_.end());
+  }
+  bool empty() const { return heap_.empty(); }
+  // Stays where it is until it is given back.
+  uint32_t Pop() {
+    std::pop_heap(heap_.begin(), heap_.end());
+    const Entry next = heap_.back();
+    heap_.pop_back();
+    now = std::max(now, static_cast<Micros>(next.key >> 32));
+    return next.slot;
+  }
+  const Message& At(uint32_t slot) const { return slab_[slot]; }
+  void GiveBack(uint32_t slot) { free_.push_back(slot); }
+  // By choice: what may happen next, in the order in which it was begun.
+  size_t pending() const { return heap_.size(); }
+  const Message& operator[](size_t index) const { return slab_[heap_[index].slot]; }
+  Message Take(size_t index) {
+    const uint32_t slot = heap_[index].slot;
+    heap_.erase(heap_.begin() + static_cast<std::ptrdiff_t>(index));
+    free_.push_back(slot);
+    return slab_[slot];
+  }
+
+  // ---- promises
+  // The first one counts.
+  template <typename Text>
+  void Violate(const char* promise, const Text& text) {
+    if (!violation.empty()) return;
+    violation = std::string(promise) + ": " + text();
+  }
+  bool Chance(uint32_t in_256) { return (draws.NextU32() & 0xff) < in_256; }
+
+  Shape shape;
+  Faults faults;
+  Bug bug;
+  RandomStream draws;
+  Micros now = 0;
+  bool healed = false;
+  // Exhaustive: nothing has a time; whatever is pending may be next.
+  bool by_choice = false;
+  std::string violation;
+  // By rank: the newest incarnation given out.
+  std::array<uint64_t, kRanksMax> newest{};
+  // The newest that the coordinator has begun, and by generation where it began.
+  uint64_t generation = 0;
+  std::map<uint64_t, uint64_t> began_at;
+  // What happened, so that a run can show that it reached what it is about.
+  struct Counts {
+    uint64_t events = 0, contributions = 0, duplicates = 0, fenced = 0, waits_refused = 0;
+    uint64_t cuts = 0, manifests = 0, lives = 0, set_lives = 0, previous_reads = 0, rejected = 0;
+    uint64_t stopped = 0, server_kills = 0, coordinator_kills = 0, went_back = 0;
+  } counts;
+
+ private:
+  struct Entry {
+    // The time, then the order of beginning.
+    uint64_t key;
+    uint32_t slot;
+    bool operator<(const Entry& other) const { return key > other.key; }
+  };
+  std::array<int32_t, kNodes> rates_{};
+  std::array<Micros, kNodes> offsets_{};
+  std::array<std::array<Micros, kNodes>, kNodes> cut_until_{};
+  std::vector<Entry> heap_;
+  std::deque<Message> slab_;
+  std::vector<uint32_t> free_;
+  uint32_t sequence_ = 0;
+};
+
+}  // namespace leeway::sim

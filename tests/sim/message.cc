@@ -1,0 +1,85 @@
+#include "tests/sim/message.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace leeway::sim {
+
+std::string NodeName(NodeId node) {
+  if (node < kServer0) return absl::StrCat("worker ", node);
+  if (node < kCoordinator) return absl::StrCat("server ", node - kServer0);
+  return "coordinator";
+}
+
+const char* KindName(Kind kind) {
+  static constexpr const char* kNames[] = {"Attach",
+                                           "Initialize",
+                                           "Push",
+                                           "PushPull",
+                                           "Pull",
+                                           "PullLatest",
+                                           "Register",
+                                           "StopAt",
+                                           "Leave",
+                                           "State",
+                                           "Heartbeat",
+                                           "reply",
+                                           "heartbeat reply",
+                                           "RegisterServer",
+                                           "ServerHeartbeat",
+                                           "ShardSaved",
+                                           "command done",
+                                           "command",
+                                           "applied",
+                                           "server tick",
+                                           "worker tick",
+                                           "coordinator tick",
+                                           "manifest",
+                                           "START",
+                                           "CRASH",
+                                           "REPLACE",
+                                           "LEAVE",
+                                           "PAUSE",
+                                           "PARTITION",
+                                           "HEAL",
+                                           "STOP JOB",
+                                           "KILL",
+                                           "START SERVER",
+                                           "KILL COORDINATOR"};
+  return kNames[static_cast<int>(kind)];
+}
+
+namespace {
+
+std::string Contents(const Version& version) {
+  std::string text = absl::StrCat(" version ", version.number, " [");
+  for (const uint64_t clocks : version.clocks) absl::StrAppend(&text, " ", absl::Hex(clocks));
+  return text + " ]";
+}
+
+}  // namespace
+
+std::string Describe(const Message& message) {
+  static constexpr const char* kOrders[] = {"Configure", "SetLive", "Save", "Shutdown"};
+  std::string text = absl::StrFormat("%s -> %s: %s", NodeName(message.from), NodeName(message.to),
+                                     KindName(message.kind));
+  const bool request = message.kind <= Kind::kReply;
+  if (request) {
+    absl::StrAppend(&text, " rank ", message.rank, " incarnation ", message.incarnation,
+                    " generation ", message.generation, " block ", message.block, " clock ",
+                    message.clock, " life ", message.life, " attempt ", message.attempt);
+  }
+  if (message.kind == Kind::kReply) {
+    absl::StrAppend(&text, " ", absl::StatusCodeToString(message.code),
+                    message.duplicate ? " duplicate" : "", Contents(message.version));
+  }
+  if (message.kind == Kind::kCommand || message.kind == Kind::kCommandDone) {
+    absl::StrAppend(&text, " #", message.sequence, " ", kOrders[static_cast<int>(message.order)],
+                    " rank ", message.rank, message.flag ? " live" : "", " clock ", message.clock,
+                    " generation ", message.generation);
+  }
+  if (message.kind == Kind::kApplied) absl::StrAppend(&text, " block ", message.block);
+  return text;
+}
+
+}  // namespace leeway::sim

@@ -1,0 +1,121 @@
+// Everything that can happen in a simulated world, as one plain struct: messages, timers, faults.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "tests/sim/shape.h"
+
+namespace leeway::sim {
+
+// A version of a block, as the exact set of contributions in it and one number that stands for the
+// values.
+struct Version {
+  uint64_t number = 0;
+  uint64_t values = 0;
+  // By rank: bit c is the contribution of clock c.
+  std::array<uint64_t, kRanksMax> clocks{};
+  bool operator==(const Version&) const = default;
+};
+
+// Clocks below `clock`.
+inline uint64_t Below(uint64_t clock) {
+  return clock >= 64 ? ~uint64_t{0} : (uint64_t{1} << clock) - 1;
+}
+
+inline uint64_t Mix(uint64_t a, uint64_t b) {
+  uint64_t z = (a ^ (b + 0x9e3779b97f4a7c15ULL + (a << 6) + (a >> 2))) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+// Who sends and receives: rank, then servers, then the coordinator.
+using NodeId = uint8_t;
+inline constexpr NodeId kServer0 = kRanksMax;
+inline constexpr NodeId kCoordinator = kServer0 + kServersMax;
+inline constexpr uint32_t kNodes = kCoordinator + 1;
+std::string NodeName(NodeId node);
+
+enum class Kind : uint8_t {
+  // A worker to a server; answered by kReply.
+  kAttach,
+  kInitialize,
+  kPush,
+  kPushPull,
+  kPull,
+  kLatest,
+  // A worker to the coordinator; answered by kReply, but for kHeartbeat by kHeartbeatReply.
+  kRegister,
+  kStopAt,
+  kLeave,
+  kState,
+  kHeartbeat,
+  kReply,
+  kHeartbeatReply,
+  // A server to the coordinator.
+  kServerRegister,
+  kServerHeartbeat,
+  kShardSaved,
+  kCommandDone,
+  // The coordinator to a server.
+  kCommand,
+  // Timers of a process.
+  kApplied,
+  kServerTick,
+  kWorkerTick,
+  kCoordinatorTick,
+  kManifest,
+  // Fate.
+  kStart,
+  kCrash,
+  kReplace,
+  kLeaveEarly,
+  kPause,
+  kPartition,
+  kHeal,
+  kStopJob,
+  kKillServer,
+  kStartServer,
+  kKillCoordinator,
+};
+const char* KindName(Kind kind);
+
+// What the coordinator tells a server, in order (kCommand).
+enum class Order : uint8_t { kConfigure, kSetLive, kSave, kShutdown };
+
+struct Message {
+  Kind kind{};
+  NodeId from = 0;
+  NodeId to = 0;
+  uint8_t rank = 0;
+  uint8_t block = 0;
+  // Of the request that it is or answers: its place among the worker's calls, and which attempt.
+  uint8_t call = 0;
+  uint16_t attempt = 0;
+  absl::StatusCode code = absl::StatusCode::kOk;
+  bool duplicate = false;
+  // kReply to kAttach: a block waits for its first version. kHeartbeatReply: a stop was asked for.
+  // kSetLive: it lives.
+  bool flag = false;
+  Order order{};
+  // Of a worker's process: messages for another life are lost.
+  uint32_t life = 0;
+  // kCommand, kCommandDone: its place in the link. Timers: of the life they belong to.
+  uint32_t sequence = 0;
+  // Of the server's or the coordinator's process: what belongs to one that was killed is lost.
+  uint32_t boot = 0;
+  uint64_t incarnation = 0;
+  uint64_t generation = 0;
+  uint64_t clock = 0;
+  // A contribution's values; kReply: where all stop, if has_stop.
+  uint64_t value = 0;
+  uint64_t stop_at = 0;
+  bool has_stop = false;
+  Version version;
+};
+
+std::string Describe(const Message& message);
+
+}  // namespace leeway::sim

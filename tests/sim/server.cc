@@ -1,0 +1,433 @@
+#include "tests/sim/server.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace leeway::sim {
+SimServer::SimServer(uint32_t index, const Shape& shape, uint32_t boot)
+    : index_(index),
+      node_(static_cast<NodeId>(kServer0 + index)),
+      boot_(boot),
+      made_(!shape.whole) {
+  MakeBlocks(shape);
+}
+
+void SimServer::MakeBlocks(const Shape& shape) {
+  live_.fill(true);
+  blocks_.clear();
+  blocks_.reserve(shape.blocks / shape.servers + 1);
+  for (uint32_t block = index_; block < shape.blocks; block += shape.servers) {
+    blocks_.emplace_back(block, shape.Rules());
+  }
+}
+
+Sender SimServer::SenderOf(const Message& request) {
+  return {request.rank, request.incarnation, request.clock};
+}
+
+// ---- requests
+
+absl::StatusCode SimServer::CheckGeneration(const Context& context, const Message& request) const {
+  if (request.generation < generation_ && context.bug != Bug::kOldGeneration) {
+    return absl::StatusCode::kFailedPrecondition;
+  }
+  const bool early = !made_ || request.generation > generation_;
+  return early ? absl::StatusCode::kUnavailable : absl::StatusCode::kOk;
+}
+
+bool SimServer::Configure(Context& context, uint64_t generation, uint64_t clock, const Disk& disk) {
+  if (made_ && generation <= generation_) return generation == generation_;
+  Close(context);
+  generation_ = generation;
+  made_ = true;
+  MakeBlocks(context.shape);
+  reported_cut_ = clock;
+  if (context.began_at.try_emplace(generation, clock).first->second != clock) {
+    context.Violate("all servers go back to one checkpoint", [&] {
+      return absl::StrCat("generation ", generation, ", server ", index_, ": ", clock);
+    });
+  }
+  if (clock == 0) return true;
+  if (context.bug == Bug::kHalfWay && index_ == 0) {
+    Initialize(context);
+  } else {
+    Load(context, clock, disk);
+  }
+  return true;
+}
+
+// As Shard::Close: nobody waits any more.
+void SimServer::Close(Context& context) {
+  for (Block& block : blocks_) {
+    for (const Reader& reader : block.readers) {
+      Message reply = reader.message;
+      reply.kind = Kind::kReply;
+      std::swap(reply.from, reply.to);
+      reply.code = absl::StatusCode::kUnavailable;
+      context.Send(reply);
+    }
+    block.readers.clear();
+  }
+}
+
+void SimServer::Load(Context& context, uint64_t clock, const Disk& disk) {
+  const auto saved = disk.find(clock);
+  if (saved == disk.end()) {
+    return context.Violate("every server has its part of a complete checkpoint",
+                           [&] { return absl::StrCat("server ", index_, ", cut ", clock); });
+  }
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    Block& block = blocks_[i];
+    block.current = saved->second[i];
+    block.last_cut = clock;
+    BlockProgress progress{block.current.number, {}};
+    for (uint32_t r = 0; r < context.shape.workers; ++r) {
+      progress.clocks.push_back(static_cast<uint64_t>(std::popcount(block.current.clocks[r])));
+      block.acknowledged[r] = block.current.clocks[r];
+    }
+    Act(context, block, block.core.OnInitialized(progress));
+  }
+}
+
+void SimServer::Write(uint64_t clock, Disk& disk) const {
+  std::vector<Version>& versions = disk[clock];
+  versions.clear();
+  for (const Block& block : blocks_) versions.push_back(block.cuts.at(clock));
+}
+
+void SimServer::OnRequest(Context& context, const Message& request) {
+  if (const auto code = CheckGeneration(context, request); code != absl::StatusCode::kOk) {
+    Message reply = request;
+    reply.kind = Kind::kReply;
+    std::swap(reply.from, reply.to);
+    reply.code = code;
+    return context.Send(reply);
+  }
+  if (request.kind == Kind::kAttach) return Attach(context, request);
+  Block& block = BlockOf(context, request.block);
+  block.readers.push_back({++last_request_, request, context.LocalNow(node_), std::nullopt});
+  const auto now = static_cast<uint64_t>(context.LocalNow(node_));
+  Sender sender = SenderOf(request);
+  uint64_t& newest = block.newest[request.rank];
+  if (context.bug == Bug::kNoFence) sender.incarnation = std::max(sender.incarnation, newest);
+  switch (request.kind) {
+    case Kind::kInitialize: {
+      const bool first = !block.core.initialized();
+      if (first) block.current.values = FirstValues(block.number);
+      const Decisions decisions = block.core.OnInitialized({});
+      DoAnswer(context, block, {last_request_, Readable::kCurrent, 0, false});
+      return Act(context, block, decisions);
+    }
+    case Kind::kPull:
+      Act(context, block, block.core.OnRead(sender, last_request_, now));
+      break;
+    case Kind::kLatest:
+      Act(context, block, block.core.OnReadLatest(last_request_, now));
+      break;
+    default: {
+      const bool reply = request.kind == Kind::kPushPull;
+      const Decisions decisions = block.core.OnContribution(sender, last_request_, reply, now);
+      if (decisions.accepted) {
+        CheckAccepted(context, block, request);
+        ++context.counts.contributions;
+        block.kept.push_back({last_request_, request.rank, request.clock, request.value});
+      }
+      Act(context, block, decisions);
+    }
+  }
+  newest = std::max(newest, request.incarnation);
+  ScheduleTick(context);
+}
+
+void SimServer::Attach(Context& context, const Message& request) {
+  Message reply = request;
+  reply.kind = Kind::kReply;
+  std::swap(reply.from, reply.to);
+  reply.clock = UINT64_MAX;
+  reply.flag = false;
+  for (Block& block : blocks_) {
+    const auto clock = block.core.OnAttach(request.rank, request.incarnation);
+    if (!clock.ok()) {
+      reply.code = clock.status().code();
+      ++context.counts.fenced;
+      break;
+    }
+    reply.clock = std::min(reply.clock, *clock);
+    reply.flag |= !block.core.initialized();
+    block.newest[request.rank] = std::max(block.newest[request.rank], request.incarnation);
+  }
+  context.Send(reply);
+}
+
+void SimServer::Initialize(Context& context) {
+  for (Block& block : blocks_) {
+    block.current.values = FirstValues(block.number);
+    Act(context, block, block.core.OnInitialized({}));
+  }
+}
+
+// ---- what the cores decide
+
+void SimServer::Act(Context& context, Block& block, const Decisions& decisions) {
+  if (decisions.cut) TakeCut(context, block, *decisions.cut);
+  const bool torn = context.bug == Bug::kTornRead && decisions.update;
+  if (torn) Begin(context, block, *decisions.update);
+  for (const Answer& answer : decisions.answers) DoAnswer(context, block, answer);
+  for (const Refusal& refusal : decisions.refusals) Refuse(context, block, refusal);
+  if (decisions.update && !torn) Begin(context, block, *decisions.update);
+}
+
+void SimServer::TakeCut(Context& context, Block& block, uint64_t cut) {
+  if (context.bug == Bug::kLateCut && (block.skipped_cut = !block.skipped_cut)) return;
+  ++context.counts.cuts;
+  const uint64_t every = context.shape.cut_every;
+  if (cut != (block.last_cut / every + 1) * every) {
+    context.Violate("a cut every k clocks", [&] {
+      return absl::StrCat("block ", block.number, " took the cut at ", cut, " after that at ",
+                          block.last_cut);
+    });
+  }
+  block.last_cut = cut;
+  const bool torn = context.bug == Bug::kTornCut && context.Chance(64);
+  block.cuts[cut] = torn ? block.previous : block.current;
+  CheckCut(context, cut);
+}
+
+bool SimServer::HasCut(uint64_t clock) const {
+  return std::all_of(blocks_.begin(), blocks_.end(),
+                     [&](const Block& block) { return block.cuts.contains(clock); });
+}
+
+std::optional<uint64_t> SimServer::TakeCompleteCut() {
+  if (blocks_.empty()) return std::nullopt;
+  const auto next = blocks_.front().cuts.upper_bound(reported_cut_);
+  if (next == blocks_.front().cuts.end() || !HasCut(next->first)) return std::nullopt;
+  reported_cut_ = next->first;
+  return reported_cut_;
+}
+
+void SimServer::Refuse(Context& context, Block& block, const Refusal& refusal) {
+  const auto found = std::find_if(block.readers.begin(), block.readers.end(),
+                                  [&](const Reader& r) { return r.request == refusal.request; });
+  if (found == block.readers.end()) return;
+  Message reply = found->message;
+  reply.kind = Kind::kReply;
+  std::swap(reply.from, reply.to);
+  reply.code = refusal.status.code();
+  if (absl::IsAborted(refusal.status)) ++context.counts.fenced;
+  if (absl::IsUnavailable(refusal.status) && block.core.initialized()) {
+    ++context.counts.waits_refused;
+    CheckNamesMissing(context, block, *found, refusal.status);
+  }
+  block.readers.erase(found);
+  context.Send(reply);
+}
+
+// ---- updates
+
+void SimServer::Begin(Context& context, Block& block, const Update& update) {
+  block.running = update;
+  if (context.bug == Bug::kArrivalOrder) {
+    std::sort(block.running->contributions.begin(), block.running->contributions.end());
+  }
+  if (context.bug == Bug::kOtherSet && index_ == 0 && context.shape.sync() &&
+      update.contributions.size() > 1 && context.Chance(16)) {
+    block.running->contributions.pop_back();
+  }
+  CheckUpdate(context, block, *block.running);
+  if (context.shape.elastic && !context.shape.sync()) {
+    for (Reader& reader : block.readers) {
+      if (reader.request == update.contributions.front()) reader.before = block.current;
+    }
+  }
+  if (context.bug == Bug::kTornRead) block.current.values = kBeingWritten;
+  Message timer;
+  timer.kind = Kind::kApplied;
+  timer.block = static_cast<uint8_t>(block.number);
+  timer.boot = boot_;
+  timer.generation = generation_;
+  const Micros takes =
+      context.by_choice ? 0 : 40 + static_cast<Micros>(context.draws.NextU32() % 128);
+  context.After(node_, takes, timer);
+}
+
+void SimServer::Apply(Context& context, Block& block, const Contribution& contribution) {
+  uint64_t& clocks = block.current.clocks[contribution.rank];
+  if (clocks != Below(contribution.clock)) {
+    context.Violate("each contribution is applied once, in order", [&] {
+      return absl::StrCat("block ", block.number, ": clock ", contribution.clock, " of worker ",
+                          contribution.rank, " onto ", absl::Hex(clocks));
+    });
+  }
+  clocks |= uint64_t{1} << contribution.clock;
+  // Outside of sync the order says nothing.
+  const uint64_t value = contribution.value;
+  block.current.values =
+      context.shape.sync() ? Mix(block.current.values, value) : block.current.values + 2 * value;
+}
+
+void SimServer::OnApplied(Context& context, const Message& timer) {
+  if (timer.boot != boot_ || timer.generation != generation_) return;
+  Block& block = BlockOf(context, timer.block);
+  if (!block.running) return;
+  const Update update = *std::exchange(block.running, std::nullopt);
+  if (context.faults.reject > 0 && !context.healed && context.Chance(context.faults.reject)) {
+    return Reject(context, block, update);
+  }
+  block.previous = block.current;
+  for (const RequestId request : update.contributions) {
+    const auto kept = std::find_if(block.kept.begin(), block.kept.end(),
+                                   [&](const Contribution& c) { return c.request == request; });
+    if (kept == block.kept.end()) continue;
+    const Contribution contribution = *kept;
+    block.kept.erase(kept);
+    if (context.bug == Bug::kLoseAccepted && context.Chance(8)) continue;
+    Apply(context, block, contribution);
+    if (context.bug == Bug::kApplyTwice && context.Chance(8)) Apply(context, block, contribution);
+  }
+  ++block.current.number;
+  if (context.bug == Bug::kFallBack && context.Chance(8)) block.current = block.previous;
+  const Decisions decisions = block.core.OnApplied();
+  CheckProgress(context, block);
+  Act(context, block, decisions);
+}
+
+// One of the contributions turns out not to be finite.
+void SimServer::Reject(Context& context, Block& block, const Update& update) {
+  ++context.counts.rejected;
+  const RequestId bad = update.contributions[context.draws.NextU32() % update.contributions.size()];
+  const Decisions decisions =
+      block.core.OnRejected({{bad, absl::InvalidArgumentError("not finite")}});
+  std::erase_if(block.kept, [&](const Contribution& kept) {
+    return kept.request == bad ||
+           std::count(decisions.dropped.begin(), decisions.dropped.end(), kept.request) > 0;
+  });
+  CheckProgress(context, block);
+  Act(context, block, decisions);
+}
+
+// ---- answers
+
+void SimServer::DoAnswer(Context& context, Block& block, const Answer& answer) {
+  const auto found = std::find_if(block.readers.begin(), block.readers.end(),
+                                  [&](const Reader& r) { return r.request == answer.request; });
+  if (found == block.readers.end()) {
+    return context.Violate("each request is answered once", [&] {
+      return absl::StrCat("block ", block.number, ": request ", answer.request, " has gone");
+    });
+  }
+  if (context.bug == Bug::kLoseWaiter && found + 1 != block.readers.end() && context.Chance(8)) {
+    return;
+  }
+  Message reply = found->message;
+  reply.kind = Kind::kReply;
+  std::swap(reply.from, reply.to);
+  reply.duplicate = answer.duplicate;
+  context.counts.duplicates += answer.duplicate ? 1 : 0;
+  reply.version = Shown(context, block, *found, answer);
+  CheckRead(context, block, *found, answer, reply.version);
+  const Kind kind = found->message.kind;
+  const bool pushes = kind == Kind::kPush || kind == Kind::kPushPull;
+  if (pushes) block.acknowledged[reply.rank] |= uint64_t{1} << reply.clock;
+  if (pushes && answer.duplicate && context.bug == Bug::kIgnoreDuplicates) {
+    Apply(context, block, {0, reply.rank, reply.clock, reply.value});
+  }
+  block.readers.erase(found);
+  context.Send(reply);
+}
+
+Version SimServer::Shown(Context& context, const Block& block, const Reader& reader,
+                         const Answer& answer) {
+  if (reader.before) return *reader.before;
+  bool previous = answer.which == Readable::kPrevious;
+  context.counts.previous_reads += previous ? 1 : 0;
+  if (context.bug == Bug::kWrongVersion && context.Chance(16)) previous = !previous;
+  return previous ? block.previous : block.current;
+}
+
+// ---- time, membership
+
+void SimServer::ScheduleTick(Context& context) {
+  if (tick_scheduled_ || context.by_choice) return;
+  for (const Block& block : blocks_) {
+    if (block.readers.empty()) continue;
+    tick_scheduled_ = true;
+    Message timer;
+    timer.kind = Kind::kServerTick;
+    return context.After(node_, kServerTickEvery, timer);
+  }
+}
+
+void SimServer::OnTick(Context& context) {
+  tick_scheduled_ = false;
+  const Micros since = context.LocalNow(node_) - kWaitLimit;
+  for (Block& block : blocks_) {
+    if (block.core.has_waiters() && since > 0 && context.bug != Bug::kNoTick) {
+      Act(context, block, block.core.OnTick(static_cast<uint64_t>(since)));
+    }
+    for (const Reader& reader : block.readers) {
+      if (reader.since > since) continue;
+      context.Violate("who waits is answered in time", [&] {
+        return absl::StrCat("block ", block.number, ", worker ", reader.message.rank, ", clock ",
+                            reader.message.clock);
+      });
+    }
+  }
+  ScheduleTick(context);
+}
+
+void SimServer::OnSetLive(Context& context, uint32_t rank, bool live) {
+  live_[rank] = live;
+  ++context.counts.set_lives;
+  if (context.bug == (live ? Bug::kForgetReturn : Bug::kForgetLost)) return;
+  for (Block& block : blocks_) Act(context, block, block.core.OnSetLive(rank, live));
+}
+
+absl::StatusCode SimServer::Hold(const Context& context, uint64_t clock, Disk& disk) {
+  for (Block& block : blocks_) {
+    if (!block.core.initialized() || !block.core.idle()) return absl::StatusCode::kUnavailable;
+    if (context.shape.sync() && block.core.progress().version != clock) {
+      return absl::StatusCode::kFailedPrecondition;
+    }
+  }
+  disk[clock].clear();
+  for (Block& block : blocks_) disk[clock].push_back(block.current);
+  return absl::StatusCode::kOk;
+}
+
+// ---- the whole
+
+uint64_t SimServer::version(uint32_t number) const {
+  for (const Block& block : blocks_) {
+    if (block.number == number) return block.current.number;
+  }
+  return 0;
+}
+
+uint64_t SimServer::Hash() const {
+  uint64_t hash = 1;
+  for (const Block& block : blocks_) {
+    hash = Mix(Mix(hash, block.current.number), block.current.values);
+    hash = Mix(hash, block.running ? 1 : 0);
+    for (const uint64_t clocks : block.current.clocks) hash = Mix(hash, clocks);
+    for (const uint64_t incarnation : block.newest) hash = Mix(hash, incarnation);
+    for (const uint64_t clocks : block.acknowledged) hash = Mix(hash, clocks);
+    for (const Contribution& kept : block.kept) {
+      hash = Mix(hash, Mix(kept.rank, kept.clock));
+    }
+    // Whoever waits is answered at the same time as the others: their order says nothing.
+    uint64_t readers = 0;
+    for (const Reader& reader : block.readers) {
+      const Message& message = reader.message;
+      readers += Mix(Mix(static_cast<uint64_t>(message.kind), message.clock),
+                     Mix(Mix(message.life, message.attempt), message.call));
+    }
+    hash = Mix(hash, readers);
+  }
+  return hash;
+}
+
+}  // namespace leeway::sim

@@ -1,0 +1,159 @@
+// What a server promises, checked at each of its decisions.
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/sim/server.h"
+
+namespace leeway::sim {
+
+void SimServer::CheckAccepted(Context& context, const Block& block, const Message& request) {
+  if (request.generation != generation_) {
+    context.Violate("nobody of an older generation is heard", [&] {
+      return absl::StrCat("generation ", generation_, ": ", Describe(request));
+    });
+  }
+  if (request.incarnation >= block.newest[request.rank]) return;
+  context.Violate("nobody fenced is heard", [&] {
+    return absl::StrCat("block ", block.number, " took clock ", request.clock, " of worker ",
+                        request.rank, " incarnation ", request.incarnation, ", but knows ",
+                        block.newest[request.rank]);
+  });
+}
+
+void SimServer::CheckCut(Context& context, uint64_t clock) const {
+  for (const Block& block : blocks_) {
+    const auto held = block.cuts.find(clock);
+    if (held == block.cuts.end()) continue;
+    uint64_t sum = 0;
+    bool right = true;
+    for (uint32_t r = 0; r < context.shape.workers; ++r) {
+      const uint64_t clocks = held->second.clocks[r];
+      const auto count = static_cast<uint64_t>(std::popcount(clocks));
+      sum += count;
+      right &= clocks == Below(context.shape.sync() ? clock : count);
+    }
+    if (!context.shape.sync()) right &= sum / context.shape.workers == clock;
+    if (right) continue;
+    context.Violate("a cut is one state of the job", [&] {
+      return absl::StrCat("block ", block.number, ", cut at clock ", clock, ", held at version ",
+                          held->second.number);
+    });
+  }
+}
+
+void SimServer::CheckNamesMissing(Context& context, const Block& block, const Reader& reader,
+                                  const absl::Status& status) {
+  if (reader.message.kind == Kind::kLatest) return;
+  const bool silent = context.bug == Bug::kSilentRefusal;
+  const std::string text = silent ? "try again" : std::string(status.message());
+  const bool sync = context.shape.sync();
+  const uint64_t clock = reader.message.clock + (reader.message.kind == Kind::kPushPull ? 1 : 0);
+  for (uint32_t r = 0; r < context.shape.workers; ++r) {
+    auto stands = static_cast<uint64_t>(std::popcount(block.current.clocks[r]));
+    for (const Contribution& kept : block.kept) stands += sync && kept.rank == r ? 1 : 0;
+    const bool missing =
+        (sync || live_[r]) && stands + (sync ? 0 : context.shape.staleness) < clock;
+    const bool named = absl::StrContains(text, absl::StrCat("worker ", r, " (at"));
+    if (context.shape.mode == Consistency::kAsync && r != reader.message.rank) continue;
+    if (missing == named) continue;
+    context.Violate("who waits is told for whom", [&] {
+      return absl::StrCat("worker ", r, missing ? " is missing" : " is not missing", ": \"", text,
+                          "\"");
+    });
+  }
+}
+
+void SimServer::CheckUpdate(Context& context, const Block& block, const Update& update) {
+  if (!context.shape.sync()) return;
+  uint32_t rank = 0;
+  bool right =
+      update.contributions.size() == context.shape.workers && update.clock == block.current.number;
+  for (const RequestId request : update.contributions) {
+    const auto kept = std::find_if(block.kept.begin(), block.kept.end(),
+                                   [&](const Contribution& c) { return c.request == request; });
+    right &= kept != block.kept.end() && kept->rank == rank++ && kept->clock == update.clock;
+  }
+  if (right) return;
+  context.Violate("sync: a clock is the same whole set everywhere, in rank order", [&] {
+    return absl::StrCat("block ", block.number, ", clock ", update.clock, ": ",
+                        update.contributions.size(), " contributions");
+  });
+}
+
+void SimServer::CheckProgress(Context& context, const Block& block) const {
+  const BlockProgress& progress = block.core.progress();
+  bool right = progress.version == block.current.number;
+  for (uint32_t r = 0; r < context.shape.workers; ++r) {
+    right &= block.current.clocks[r] == Below(progress.clocks[r]);
+  }
+  if (right) return;
+  context.Violate("what is applied is what was accepted, and never falls", [&] {
+    return absl::StrCat("block ", block.number, " should be at version ", progress.version,
+                        ", is at ", block.current.number);
+  });
+}
+
+void SimServer::CheckRead(Context& context, const Block& block, const Reader& reader,
+                          const Answer& answer, const Version& shown) {
+  const Kind kind = reader.message.kind;
+  if (kind != Kind::kPull && kind != Kind::kPushPull) return;
+  if (shown.values == kBeingWritten) {
+    context.Violate("no reader sees a block that is being written",
+                    [&] { return absl::StrCat("block ", block.number); });
+  }
+  Sender sender = SenderOf(reader.message);
+  if (kind == Kind::kPushPull) ++sender.clock;
+  if (!context.shape.sync()) return CheckFreshness(context, block, sender, answer);
+  if (context.shape.elastic) return;
+  bool right = shown.number == sender.clock;
+  for (uint32_t r = 0; r < context.shape.workers; ++r) {
+    right &= shown.clocks[r] == Below(sender.clock);
+  }
+  if (right) return;
+  context.Violate("sync: a reader of clock c sees exactly clocks < c, whole", [&] {
+    return absl::StrCat("block ", block.number, " to worker ", sender.rank, " for clock ",
+                        sender.clock, ": version ", shown.number);
+  });
+}
+
+void SimServer::CheckFreshness(Context& context, const Block& block, const Sender& reader,
+                               const Answer& answer) {
+  uint64_t slowest = UINT64_MAX;
+  uint64_t fastest = 0;
+  for (uint32_t r = 0; r < context.shape.workers; ++r) {
+    const auto clock = static_cast<uint64_t>(std::popcount(block.current.clocks[r]));
+    if (live_[r]) slowest = std::min(slowest, clock);
+    fastest = std::max(fastest, clock);
+  }
+  if (slowest == UINT64_MAX) slowest = fastest;
+  const uint64_t staleness = reader.clock > slowest ? reader.clock - slowest : 0;
+  const bool fresh =
+      context.shape.mode == Consistency::kAsync || staleness <= context.shape.staleness;
+  if (fresh && answer.staleness == staleness) return;
+  context.Violate("staleness <= s at every read, and as reported", [&] {
+    return absl::StrCat("block ", block.number, " to worker ", reader.rank, " for clock ",
+                        reader.clock, ": staleness ", staleness, ", reported ", answer.staleness);
+  });
+}
+
+void SimServer::CheckAtEnd(Context& context) const {
+  for (const Block& block : blocks_) {
+    CheckProgress(context, block);
+    for (uint32_t r = 0; r < context.shape.workers; ++r) {
+      uint64_t has = block.current.clocks[r];
+      // In sync mode of a clock whose set is not whole, and after a stop never will be.
+      for (const Contribution& kept : block.kept) {
+        if (kept.rank == r) has |= uint64_t{1} << kept.clock;
+      }
+      if ((block.acknowledged[r] & ~has) == 0) continue;
+      context.Violate("what was acknowledged is applied", [&] {
+        return absl::StrCat("block ", block.number, ", worker ", r, ": acknowledged ",
+                            absl::Hex(block.acknowledged[r]), ", applied ", absl::Hex(has));
+      });
+    }
+  }
+}
+
+}  // namespace leeway::sim

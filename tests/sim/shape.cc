@@ -1,0 +1,117 @@
+#include "tests/sim/shape.h"
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "common/philox.h"
+
+namespace leeway::sim {
+namespace {
+
+constexpr std::array<BugInfo, kBugs> kInfos = {{
+    {"none", "nothing is broken"},
+    {"apply_twice", "an update is run twice"},
+    {"ignore_duplicates", "what the core calls a duplicate is applied all the same"},
+    {"lose_accepted", "an acknowledged contribution never reaches the values"},
+    {"no_fence", "older incarnations are passed off as the newest"},
+    {"wrong_version", "a reader gets the version after, or before, the one decided"},
+    {"torn_read", "answers are taken after the next update has begun"},
+    {"torn_cut", "one block in a cut is held after the update that follows"},
+    {"late_cut", "every other cut is not taken"},
+    {"lax_staleness", "readers are let go one clock too early"},
+    {"forget_lost", "servers are not told that a rank is lost"},
+    {"forget_return", "servers are not told that a lost rank is back"},
+    {"no_tick", "those who wait are never told so"},
+    {"lose_waiter", "now and then an answer is not sent"},
+    {"never_expire", "leases never end"},
+    {"arrival_order", "a sync set is combined in the order of arrival"},
+    {"other_set", "one server commits a sync clock without the last rank"},
+    {"same_incarnation", "a new life gets the incarnation of the old one"},
+    {"fall_back", "a version is thrown away in silence"},
+    {"silent_refusal", "waits are refused without naming who is missing"},
+    {"old_generation", "servers hear those who have not gone back with the job"},
+    {"half_way", "one server goes back to an older checkpoint than the others"},
+    {"forget_record", "a coordinator started again forgets which generation it was"},
+}};
+
+// Half of the schedules have none of it.
+uint32_t Some(RandomStream& draws, uint32_t most) {
+  if (draws.NextU32() & 1) return 0;
+  return 1 + static_cast<uint32_t>(draws.Below(most));
+}
+
+}  // namespace
+
+const BugInfo& InfoOf(Bug bug) { return kInfos[static_cast<size_t>(bug)]; }
+
+std::optional<Bug> BugNamed(const std::string& name) {
+  for (size_t i = 0; i < kInfos.size(); ++i) {
+    if (name == kInfos[i].name) return static_cast<Bug>(i);
+  }
+  return std::nullopt;
+}
+
+Shape DrawShape(uint64_t seed, const Wanted& wanted) {
+  RandomStream draws(seed, RandomPurpose::kGenerate, {1});
+  Shape shape;
+  const auto mode = static_cast<Consistency>(draws.Below(3));
+  shape.mode = wanted.mode.value_or(mode);
+  shape.staleness = shape.mode == Consistency::kBounded ? draws.NextU32() % 3 : 0;
+  shape.elastic = wanted.elastic.value_or(draws.NextU32() % 4 == 0);
+  shape.cut_every = draws.NextU32() % 3;
+  shape.workers = 2 + draws.NextU32() % 2;
+  shape.servers = 2;
+  shape.blocks = 2;
+  shape.clocks = 3 + draws.NextU32() % 3;
+  if (draws.NextU32() % 16 == 0) {
+    shape.workers = 1 + draws.NextU32() % kRanksMax;
+    shape.servers = 1 + draws.NextU32() % kServersMax;
+    shape.blocks = shape.servers + draws.NextU32() % (kBlocksMax - shape.servers + 1);
+  }
+  shape.whole = wanted.whole;
+  shape.found = wanted.found;
+  return shape;
+}
+
+Faults DrawFaults(uint64_t seed, const Shape& shape) {
+  RandomStream draws(seed, RandomPurpose::kGenerate, {2});
+  Faults faults;
+  faults.drop = Some(draws, 40);
+  faults.duplicate = Some(draws, 60);
+  faults.slow = Some(draws, 60);
+  faults.crashes = Some(draws, 3);
+  faults.replacements = Some(draws, 2);
+  faults.leaves = draws.NextU32() % 4 == 0 && !shape.whole ? 1 : 0;
+  faults.pauses = Some(draws, 3);
+  faults.partitions = Some(draws, 3);
+  faults.skew = draws.NextU32() & 1;
+  faults.late_start = draws.NextU32() % 4 == 0;
+  faults.gone = !shape.sync() && shape.workers > 1 && draws.NextU32() % 4 == 0;
+  faults.stop = shape.whole && draws.NextU32() % 4 == 0;
+  faults.split = draws.NextU32() % 4 == 0 && !shape.elastic;
+  if (!faults.split && draws.NextU32() % 4 == 0) faults.reject = 1 + draws.NextU32() % 40;
+  if (shape.whole) {
+    faults.server_kills = Some(draws, 2);
+    faults.coordinator_kills = draws.NextU32() % 4 == 0 ? 1 : 0;
+    faults.gone &= shape.found || faults.coordinator_kills == 0;
+  }
+  faults.heal_at = 3000 + static_cast<Micros>(draws.Below(9000));
+  return faults;
+}
+
+std::string Describe(const Shape& shape, const Faults& faults) {
+  static constexpr const char* kModes[] = {"sync", "bounded", "async"};
+  return absl::StrCat(
+      kModes[static_cast<int>(shape.mode)], " s=", shape.staleness, shape.elastic ? " elastic" : "",
+      shape.whole ? " whole" : "", ", ", shape.workers, " workers, ", shape.servers, " servers, ",
+      shape.blocks, " blocks, ", shape.clocks, " clocks, cut every ", shape.cut_every,
+      "; in 256: drop ", faults.drop, " duplicate ", faults.duplicate, " slow ", faults.slow,
+      " reject ", faults.reject, "; crashes ", faults.crashes, " replacements ",
+      faults.replacements, " leaves ", faults.leaves, " pauses ", faults.pauses, " partitions ",
+      faults.partitions, " server kills ", faults.server_kills, " coordinator kills ",
+      faults.coordinator_kills, faults.skew ? " skew" : "", faults.late_start ? " late_start" : "",
+      faults.gone ? " gone" : "", faults.stop ? " stop" : "", faults.split ? " split" : "",
+      "; heals at ", faults.heal_at, " us");
+}
+
+}  // namespace leeway::sim

@@ -1,0 +1,118 @@
+// What a schedule is about: the job, which faults it has, and which rule is broken on purpose.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/core/block_core.h"
+
+namespace leeway::sim {
+
+inline constexpr uint32_t kRanksMax = 4;
+inline constexpr uint32_t kServersMax = 3;
+inline constexpr uint32_t kBlocksMax = 6;
+
+// Simulated time since the schedule began.
+using Micros = int64_t;
+
+struct Shape {
+  Consistency mode = Consistency::kSync;
+  uint32_t staleness = 0;
+  bool elastic = false;
+  uint32_t cut_every = 0;
+  uint32_t workers = 2;
+  uint32_t servers = 2;
+  // Block b lives on server b % servers.
+  uint32_t blocks = 2;
+  uint32_t clocks = 3;
+  // The whole coordinator instead of its membership alone.
+  bool whole = false;
+  // With what the simulator has found and nobody has mended yet: README.md, "Found".
+  bool found = false;
+
+  bool sync() const { return mode == Consistency::kSync; }
+  ConsistencyRules Rules() const { return {mode, staleness, workers, elastic, cut_every}; }
+};
+
+// Of a message: in 256. Of a whole schedule: how many.
+struct Faults {
+  uint32_t drop = 0;
+  uint32_t duplicate = 0;
+  uint32_t slow = 0;
+  // Of an update: one of its contributions is not finite.
+  uint32_t reject = 0;
+  uint32_t crashes = 0;
+  uint32_t replacements = 0;
+  uint32_t leaves = 0;
+  uint32_t pauses = 0;
+  uint32_t partitions = 0;
+  // Whole world only: processes that are killed and started again.
+  uint32_t server_kills = 0;
+  uint32_t coordinator_kills = 0;
+  bool skew = false;
+  bool late_start = false;
+  // A worker that crashes and never comes back. Never in sync mode, which waits for it.
+  bool gone = false;
+  // Somebody asks for an early end. Whole world only.
+  bool stop = false;
+  // Push and Pull in place of PushPull.
+  bool split = false;
+  // When all of it ends.
+  Micros heal_at = 0;
+};
+
+// Each breaks one promise in the driver around a core, which stays as it is.
+enum class Bug : uint8_t {
+  kNone,
+  kApplyTwice,
+  kIgnoreDuplicates,
+  kLoseAccepted,
+  kNoFence,
+  kWrongVersion,
+  kTornRead,
+  kTornCut,
+  kLateCut,
+  kLaxStaleness,
+  kForgetLost,
+  kForgetReturn,
+  kNoTick,
+  kLoseWaiter,
+  kNeverExpire,
+  kArrivalOrder,
+  kOtherSet,
+  kSameIncarnation,
+  kFallBack,
+  kSilentRefusal,
+  // Whole world only.
+  kOldGeneration,
+  kHalfWay,
+  kForgetRecord,
+};
+inline constexpr uint32_t kBugs = 23;
+
+struct BugInfo {
+  const char* name;
+  const char* what;
+};
+// Shown only where the coordinator is whole.
+inline bool NeedsWhole(Bug bug) { return bug >= Bug::kOldGeneration; }
+const BugInfo& InfoOf(Bug bug);
+std::optional<Bug> BugNamed(const std::string& name);
+
+// What may be drawn.
+struct Wanted {
+  std::optional<Consistency> mode = std::nullopt;
+  std::optional<bool> elastic = std::nullopt;
+  bool whole = false;
+  bool found = false;
+  Bug bug = Bug::kNone;
+};
+
+// A pure function of both arguments.
+Shape DrawShape(uint64_t seed, const Wanted& wanted);
+Faults DrawFaults(uint64_t seed, const Shape& shape);
+std::string Describe(const Shape& shape, const Faults& faults);
+
+}  // namespace leeway::sim

@@ -1,0 +1,100 @@
+// A few thousand schedules in every run; a million by leeway_sim (README.md). And for each promise
+// a driver that breaks it, which must be found.
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/sim/exhaustive.h"
+#include "tests/sim/world.h"
+
+namespace leeway::sim {
+namespace {
+
+// Of the schedules that a bug is given, when it is looked for.
+constexpr uint64_t kUntilFound = 2000;
+
+Context::Counts RunAll(uint64_t schedules, const Wanted& wanted, uint64_t first = 0) {
+  Context::Counts sum;
+  for (uint64_t seed = first; seed < first + schedules; ++seed) {
+    World world(seed, wanted);
+    INFO("leeway_sim --trace --seed " << seed << (wanted.whole ? " --whole" : ""));
+    REQUIRE(world.Run() == "");
+    const Context::Counts& counts = world.context().counts;
+    sum.duplicates += counts.duplicates;
+    sum.fenced += counts.fenced;
+    sum.waits_refused += counts.waits_refused;
+    sum.previous_reads += counts.previous_reads;
+    sum.rejected += counts.rejected;
+    sum.cuts += counts.cuts;
+    sum.set_lives += counts.set_lives;
+    sum.lives += counts.lives;
+    sum.manifests += counts.manifests;
+    sum.stopped += counts.stopped;
+    sum.went_back += counts.went_back;
+  }
+  return sum;
+}
+
+TEST_CASE("no schedule of servers and workers breaks a promise") {
+  const Context::Counts sum = RunAll(150'000, {});
+  // The schedules reach what they are about.
+  CHECK(sum.duplicates > 10'000);
+  CHECK(sum.fenced > 10'000);
+  CHECK(sum.waits_refused > 10'000);
+  CHECK(sum.previous_reads > 10'000);
+  CHECK(sum.rejected > 1000);
+  CHECK(sum.cuts > 100'000);
+  CHECK(sum.set_lives > 10'000);
+  CHECK(sum.lives > 150'000);
+}
+
+TEST_CASE("no schedule with the whole coordinator breaks a promise") {
+  const Context::Counts sum = RunAll(20'000, {.whole = true});
+  CHECK(sum.manifests > 1000);
+  CHECK(sum.stopped > 100);
+  CHECK(sum.went_back > 500);
+}
+
+TEST_CASE("the same seed is the same schedule") {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    World first(seed, {});
+    World second(seed, {});
+    CHECK(first.Run() == second.Run());
+    CHECK(first.context().counts.events == second.context().counts.events);
+    CHECK(first.context().now == second.context().now);
+  }
+}
+
+TEST_CASE("each broken promise is found") {
+  for (uint32_t i = 1; i < kBugs; ++i) {
+    const auto bug = static_cast<Bug>(i);
+    const Wanted wanted = {.whole = NeedsWhole(bug), .bug = bug};
+    uint64_t seed = 0;
+    while (seed < kUntilFound && World(seed, wanted).Run().empty()) ++seed;
+    INFO(InfoOf(bug).name << ": " << InfoOf(bug).what);
+    CHECK(seed < kUntilFound);
+  }
+}
+
+TEST_CASE("no order of events of a small world breaks a promise") {
+  const Exhausted sync = Exhaust({.mode = Consistency::kSync}, 1'000'000);
+  INFO(sync.violation);
+  CHECK(sync.violation.empty());
+  CHECK(sync.complete);
+  CHECK(sync.states > 100'000);
+  for (const Consistency mode : {Consistency::kBounded, Consistency::kAsync}) {
+    // The first so many of more.
+    CHECK(Exhaust({.mode = mode}, 50'000).violation.empty());
+  }
+}
+
+TEST_CASE("the search of a small world finds what is broken, and says how") {
+  for (const Bug bug : {Bug::kIgnoreDuplicates, Bug::kNoFence, Bug::kArrivalOrder}) {
+    const Exhausted found = Exhaust({.mode = Consistency::kSync, .bug = bug}, 1'000'000);
+    INFO(InfoOf(bug).name);
+    CHECK_FALSE(found.violation.empty());
+    CHECK(found.trace.size() > 1);
+  }
+}
+
+}  // namespace
+}  // namespace leeway::sim

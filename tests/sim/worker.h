@@ -1,0 +1,136 @@
+// One life of a worker: what worker/trainer.cc and the client below it do, with the real RetryCore
+// for every call. A life that is replaced may go on for a while beside the newer one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "tests/sim/context.h"
+#include "worker/client/retry_core.h"
+
+namespace leeway::sim {
+
+class SimWorker {
+ public:
+  SimWorker(uint32_t rank, uint32_t life) : rank_(rank), life_(life) {}
+
+  void Start(Context& context);
+  void OnReply(Context& context, const Message& reply);
+  // It is the answer to what is asked now; others change nothing.
+  bool Expects(const Message& reply) const {
+    const Call& call = calls_[reply.call];
+    return end_ == End::kNone && reply.life == life_ && call.open && call.in_flight &&
+           call.attempt == reply.attempt;
+  }
+  void OnHeartbeatReply(Context& context, const Message& reply);
+  void OnTick(Context& context);
+  // Goes before its time, as soon as it is between two exchanges.
+  void AskToLeave() { leaving_ = true; }
+  void Pause(Micros until) { paused_until_ = until; }
+  // Exhaustive: registered, with the first version in hand.
+  void StartTraining(Context& context, uint64_t incarnation);
+
+  enum class End : uint8_t {
+    kNone,
+    // The launcher starts the rank again.
+    kDied,
+    // Went before its time; the launcher may start the rank again.
+    kWentEarly,
+    kLeft,
+  };
+  End end() const { return end_; }
+  uint32_t rank() const { return rank_; }
+  uint32_t life() const { return life_; }
+  uint64_t incarnation() const { return incarnation_; }
+  uint64_t clock() const { return clock_; }
+  bool registered() const { return incarnation_ > 0; }
+  Micros paused_until() const { return paused_until_; }
+  uint64_t Hash() const;
+  std::string Where() const;
+
+ private:
+  enum class Phase : uint8_t {
+    kRegister,
+    kAttach,
+    kInitialize,
+    kRead,
+    kPush,
+    kExchange,
+    kLatest,
+    kStopAt,
+    kState,
+    kLeave,
+  };
+  struct Call {
+    Kind kind{};
+    NodeId to = 0;
+    uint8_t block = 0;
+    bool open = false;
+    bool in_flight = false;
+    uint16_t attempt = 0;
+    uint64_t clock = 0;
+    uint64_t value = 0;
+    // By this worker's clock.
+    Micros first = 0;
+    Micros began = 0;
+    Micros again = 0;
+    std::optional<RetryCore> retry;
+  };
+  static constexpr size_t kCallsMax = kBlocksMax;
+
+  // ---- calls
+  void Open(Context& context, size_t index, Kind kind, NodeId to, uint32_t block, uint64_t clock);
+  void Attempt(Context& context, size_t index);
+  void Fail(Context& context, size_t index, absl::StatusCode code);
+  void Retry(Context& context, Call& call, absl::StatusCode code);
+  void OpenAll(Context& context, Phase phase, Kind kind);
+  void OpenOne(Context& context, Phase phase, Kind kind);
+  bool IsOpen() const;
+
+  // ---- the walk
+  void Take(Context& context, const Call& call, const Message& reply);
+  // The job has gone back: registers again, to learn from where it goes on.
+  void StartAgain(Context& context);
+  void Next(Context& context);
+  void Registered(Context& context);
+  void BeginClock(Context& context);
+  void Completed(Context& context);
+  void TakeStop(Context& context, const Message& reply);
+  void Leave(Context& context);
+  void BreakOff(Context& context);
+  bool Over(const Context& context) const;
+  bool SavesState(const Context& context) const;
+  void Finish(End end) { end_ = end; }
+  void CheckSeen(Context& context, const Call& call, const Message& reply);
+  bool IsAllowed(const Context& context, const Call& call, const Message& reply) const;
+
+  uint32_t rank_;
+  uint32_t life_;
+  Phase phase_ = Phase::kRegister;
+  End end_ = End::kNone;
+  std::array<Call, kCallsMax> calls_;
+  uint16_t attempts_ = 0;
+  uint64_t incarnation_ = 0;
+  uint64_t generation_ = 0;
+  uint64_t clock_ = 0;
+  bool needs_initialize_ = false;
+  // The read with which it begins has been answered.
+  bool attached_ = false;
+  std::optional<uint64_t> left_at_;
+  // The exchange that the stop gate knows of, and whether it is under way.
+  bool began_ = false;
+  // What was read with which the clock started, and what is read in it.
+  std::array<Version, kBlocksMax> read_{};
+  std::array<Version, kBlocksMax> reading_{};
+  bool leaving_ = false;
+  bool finished_ = false;
+  bool stop_requested_ = false;
+  bool asked_ = false;
+  std::optional<uint64_t> stop_at_;
+  std::optional<uint64_t> saved_;
+  Micros paused_until_ = 0;
+  uint32_t ticks_ = 0;
+};
+
+}  // namespace leeway::sim
