@@ -218,6 +218,24 @@ void CheckKnobs(const v1::TrainingJob& job, Faults& faults) {
   }
 }
 
+void CheckBackupWorkers(const v1::TrainingJob& job, Faults& faults) {
+  const uint32_t backup = job.consistency().backup_workers();
+  if (backup == 0) return;
+  const std::string key = "consistency.backup_workers";
+  if (job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC) {
+    faults.push_back({key,
+                      "only a sync clock can do without its slowest workers; in bounded and "
+                      "async mode nobody waits for them"});
+  } else if (!job.exchange().has_gradient()) {
+    faults.push_back({key,
+                      "goes with a gradient exchange only: what is dropped of others would be "
+                      "a worker's own weights or many local steps"});
+  } else if (backup >= job.workers().count()) {
+    faults.push_back({key, absl::StrCat("must be less than workers.count (", job.workers().count(),
+                                        "): somebody has to count")});
+  }
+}
+
 void CheckEmulation(const v1::Workers& workers, Faults& faults) {
   for (int i = 0; i < workers.emulate().slow_size(); ++i) {
     const v1::Slowdown& slow = workers.emulate().slow(i);
@@ -263,6 +281,7 @@ std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
   CheckModel(job.model(), faults);
   CheckData(job, faults);
   CheckKnobs(job, faults);
+  CheckBackupWorkers(job, faults);
   CheckEmulation(job.workers(), faults);
   CheckCompression(job, faults);
   return faults;

@@ -37,17 +37,20 @@ absl::Status Overtaken(uint64_t clock) {
 CutWriter::CutWriter(Options options, Report report)
     : options_(std::move(options)), report_(std::move(report)), thread_([this] { Loop(); }) {}
 
-CutWriter::~CutWriter() {
+CutWriter::~CutWriter() { Close(); }
+
+void CutWriter::Close() {
   {
     MutexLock lock(mutex_);
     stop_ = true;
   }
   changed_.NotifyAll();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void CutWriter::OnHeld(uint64_t cut, HeldBlock block) {
   MutexLock lock(mutex_);
+  if (stop_) return;
   std::vector<HeldBlock>& blocks = open_[cut];
   blocks.push_back(std::move(block));
   if (blocks.size() < options_.layout.BlocksOn(options_.server)) return;

@@ -31,8 +31,9 @@ class CutWriter : public CutListener {
   using Report = std::function<void(uint64_t cut, const absl::StatusOr<v1::SavedShard>&)>;
 
   CutWriter(Options options, Report report);
-  // Writes what is complete, drops the rest.
   ~CutWriter() override;
+  // Writes what is complete, drops the rest; nothing is written or reported afterwards.
+  void Close();
 
   void OnHeld(uint64_t cut, HeldBlock block) override;
 

@@ -1,5 +1,7 @@
 #include "server/parameter_service.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -51,55 +53,118 @@ Shard::Done AnswerValues(AnswerCall answer) {
 
 }  // namespace
 
-void ParameterService::Serve(uint64_t job, uint64_t generation, std::shared_ptr<Shard> shard) {
+void ParameterService::Serve(Holdings holdings) {
+  std::vector<std::shared_ptr<Shard>> before;
   {
     MutexLock lock(mutex_);
-    job_ = job;
-    generation_ = generation;
-    shard_.swap(shard);
+    before = std::move(holdings_.shards);
+    holdings_ = std::move(holdings);
+    for (const auto& kept : holdings_.shards) std::erase(before, kept);
   }
-  if (shard != nullptr) shard->Close();
+  for (const auto& shard : before) {
+    if (shard != nullptr) shard->Close();
+  }
 }
 
-std::shared_ptr<Shard> ParameterService::shard() {
+void ParameterService::Serve(uint64_t job, uint64_t generation, std::shared_ptr<Shard> shard) {
+  auto memory = shard->memory();
+  Serve({job, generation, {std::move(shard)}, {}, std::move(memory)});
+}
+
+std::vector<std::shared_ptr<Shard>> ParameterService::shards() {
+  std::vector<std::shared_ptr<Shard>> here;
   MutexLock lock(mutex_);
-  return shard_;
+  for (const auto& shard : holdings_.shards) {
+    if (shard != nullptr) here.push_back(shard);
+  }
+  return here;
 }
 
 std::shared_ptr<SharedArena> ParameterService::memory() {
-  const auto held = shard();
-  return held == nullptr ? nullptr : held->memory();
+  MutexLock lock(mutex_);
+  return holdings_.memory;
+}
+
+void ParameterService::SetLive(uint32_t rank, bool live) {
+  for (const auto& shard : shards()) shard->SetLive(rank, live);
+}
+
+absl::Status ParameterService::CommitSet(const v1::CommitSetRequest& request) {
+  {
+    MutexLock lock(mutex_);
+    RETURN_IF_ERROR(CheckHeld(request.job(), request.generation()));
+  }
+  const std::vector<uint32_t> ranks(request.ranks().begin(), request.ranks().end());
+  for (const auto& shard : shards()) RETURN_IF_ERROR(shard->CommitSet(request.clock(), ranks));
+  return absl::OkStatus();
 }
 
 void ParameterService::Tick() {
-  if (const auto held = shard()) held->Tick(std::chrono::steady_clock::now() - kWaitAtMost);
+  for (const auto& shard : shards()) shard->Tick(std::chrono::steady_clock::now() - kWaitAtMost);
 }
 
 void ParameterService::Close() {
-  if (const auto held = shard()) held->Close();
+  for (const auto& shard : shards()) shard->Close();
 }
 
-absl::StatusOr<std::shared_ptr<Shard>> ParameterService::Find(uint64_t job, uint64_t generation) {
-  MutexLock lock(mutex_);
-  if (shard_ == nullptr && job_ == 0) {
+absl::Status ParameterService::CheckLease(Time now) const {
+  if (now.time_since_epoch().count() < lease_.load(std::memory_order_relaxed)) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      "this server has not heard from the coordinator for a lease: others may own its blocks by "
+      "now; send the same again");
+}
+
+absl::Status ParameterService::CheckHeld(uint64_t job, uint64_t generation) const {
+  if (holdings_.job == 0) {
     return absl::UnavailableError("the server waits for the coordinator to tell it the model");
   }
-  if (job != job_) {
+  if (job != holdings_.job) {
     return absl::FailedPreconditionError(absl::StrCat("header.job: ", absl::Hex(job),
                                                       " is not the job that this server holds (",
-                                                      absl::Hex(job_), ")"));
+                                                      absl::Hex(holdings_.job), ")"));
   }
-  if (generation < generation_) {
+  if (generation < holdings_.generation) {
     return absl::FailedPreconditionError(
         absl::StrCat("header.generation: ", generation, "; the job has gone back to a checkpoint, ",
-                     "which is generation ", generation_, ": register again"));
+                     "which is generation ", holdings_.generation, ": register again"));
   }
-  if (shard_ == nullptr || generation > generation_) {
-    return absl::UnavailableError(absl::StrCat("the server is at generation ", generation_,
-                                               " and waits for the coordinator to bring it ",
-                                               "to generation ", generation));
+  if (generation == holdings_.generation) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("the server is at generation ", holdings_.generation,
+                   " and waits for the coordinator to bring it to generation ", generation));
+}
+
+absl::StatusOr<std::shared_ptr<Shard>> ParameterService::Find(const v1::ExchangeHeader& header) {
+  RETURN_IF_ERROR(CheckLease(std::chrono::steady_clock::now()));
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(CheckHeld(header.job(), header.generation()));
+  const size_t shards = holdings_.shards.size();
+  const size_t number = shards == 0 ? 0 : header.block() % shards;
+  if (shards > 0 && holdings_.shards[number] != nullptr) return holdings_.shards[number];
+  // Where a shard has but one holder the sender is wrong: the shard that is here says so.
+  for (const auto& shard : holdings_.shards) {
+    if (shard != nullptr && holdings_.replicas.empty()) return shard;
   }
-  return shard_;
+  return absl::UnavailableError(
+      absl::StrCat("block ", header.block(), ": this server does not own shard ", number,
+                   " (yet, or any more); the coordinator knows who does"));
+}
+
+absl::Status ParameterService::Replicate(const v1::ExchangeHeader& header,
+                                         const v1::ReplicatedBlock& replicated,
+                                         const FloatPayload& payload) {
+  std::shared_ptr<ReplicaStore> store;
+  {
+    MutexLock lock(mutex_);
+    RETURN_IF_ERROR(CheckHeld(header.job(), header.generation()));
+    const size_t shards = holdings_.replicas.size();
+    if (shards > 0) store = holdings_.replicas[header.block() % shards];
+  }
+  if (store != nullptr) return store->Take(header, replicated, payload);
+  return absl::FailedPreconditionError(
+      absl::StrCat("block ", header.block(), ": this server does not hold its replica"));
 }
 
 void ParameterService::Await(ServerQueue* queue) {
@@ -127,14 +192,33 @@ void ParameterService::Await(ServerQueue* queue) {
 }
 
 absl::StatusOr<v1::AttachReply> ParameterService::Attach(const v1::AttachRequest& request) {
-  ASSIGN_OR_RETURN(const auto shard, Find(request.job(), request.generation()));
-  return shard->Attach(request.rank(), request.incarnation());
+  v1::ExchangeHeader header;
+  header.set_job(request.job());
+  header.set_generation(request.generation());
+  if (request.has_shard()) {
+    header.set_block(request.shard());
+    ASSIGN_OR_RETURN(const auto shard, Find(header));
+    return shard->Attach(request.rank(), request.incarnation());
+  }
+  RETURN_IF_ERROR(CheckLease(std::chrono::steady_clock::now()));
+  {
+    MutexLock lock(mutex_);
+    RETURN_IF_ERROR(CheckHeld(request.job(), request.generation()));
+  }
+  v1::AttachReply reply;
+  reply.set_clock(std::numeric_limits<uint64_t>::max());
+  for (const auto& shard : shards()) {
+    ASSIGN_OR_RETURN(const auto one, shard->Attach(request.rank(), request.incarnation()));
+    reply.set_clock(std::min(reply.clock(), one.clock()));
+    reply.set_needs_initialize(reply.needs_initialize() || one.needs_initialize());
+  }
+  return reply;
 }
 
 void ParameterService::Initialize(const grpc::ByteBuffer& request, const Shard::Done& done) {
   auto initialize = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const ReceivedPush push, Receive(request));
-    ASSIGN_OR_RETURN(const auto shard, Find(push.header.job(), push.header.generation()));
+    ASSIGN_OR_RETURN(const auto shard, Find(push.header));
     shard->Initialize(push.header, push.payload, done);
     return absl::OkStatus();
   };
@@ -145,7 +229,7 @@ void ParameterService::Contribute(const grpc::ByteBuffer& request, bool wants_re
                                   const Shard::Done& done) {
   auto contribute = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(ReceivedPush push, Receive(request));
-    ASSIGN_OR_RETURN(const auto shard, Find(push.header.job(), push.header.generation()));
+    ASSIGN_OR_RETURN(const auto shard, Find(push.header));
     shard->Contribute(push.header, std::move(push.payload), wants_reply,
                       std::chrono::steady_clock::now(), done);
     return absl::OkStatus();
@@ -160,7 +244,7 @@ void ParameterService::Pull(const grpc::ByteBuffer& request, const Shard::Done& 
     if (!grpc::SerializationTraits<v1::PullRequest>::Deserialize(&bytes, &message).ok()) {
       return absl::InvalidArgumentError("PullRequest: not a protobuf message");
     }
-    ASSIGN_OR_RETURN(const auto shard, Find(message.header().job(), message.header().generation()));
+    ASSIGN_OR_RETURN(const auto shard, Find(message.header()));
     shard->Read(message.header(), message.latest(), std::chrono::steady_clock::now(), done);
     return absl::OkStatus();
   };

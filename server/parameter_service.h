@@ -3,13 +3,16 @@
 // the stream by server/stream_session.h.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/shared_memory.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
+#include "server/replica/replica_store.h"
 #include "server/rpc/server_queue.h"
 #include "server/shard.h"
 
@@ -28,16 +31,39 @@ class ParameterService final
 
   ParameterService() = default;
 
-  // From now on requests of `job` in this generation are served; before it they are UNAVAILABLE.
-  // Who waits at the shard before is answered UNAVAILABLE. Null: requests have to wait for the
-  // next.
+  // What is here to be served; by shard number, null where another server owns the shard.
+  struct Holdings {
+    uint64_t job = 0;
+    uint64_t generation = 0;
+    std::vector<std::shared_ptr<Shard>> shards;
+    // Of other servers' shards, by shard number; empty: the job has no replicas.
+    std::vector<std::shared_ptr<ReplicaStore>> replicas;
+    // What versions lie in, to be shared with workers on this host; null: nothing.
+    std::shared_ptr<SharedArena> memory;
+  };
+  // From now on; before it requests are UNAVAILABLE. Who waits at a shard that is not served any
+  // more is answered UNAVAILABLE.
+  void Serve(Holdings holdings);
+  // One shard, which is all of the job's.
   void Serve(uint64_t job, uint64_t generation, std::shared_ptr<Shard> shard);
-  // The shard for a request: UNAVAILABLE while there is none, or none of that generation yet,
-  // FAILED_PRECONDITION for another job's or an older generation's.
-  absl::StatusOr<std::shared_ptr<Shard>> Find(uint64_t job, uint64_t generation);
-  // What the shard's versions lie in, to be shared with workers on this host; null: nothing.
-  std::shared_ptr<SharedArena> memory();
 
+  // No request is served from `until` on: by then the coordinator may have given the shards to
+  // others. At first there is no such moment.
+  void SetLease(Time until) { lease_ = until.time_since_epoch().count(); }
+  // UNAVAILABLE once the lease is over.
+  absl::Status CheckLease(Time now) const;
+
+  // The shard for a request about a block: UNAVAILABLE while it is not here, or not of that
+  // generation yet, FAILED_PRECONDITION for another job's or an older generation's.
+  absl::StatusOr<std::shared_ptr<Shard>> Find(const v1::ExchangeHeader& header);
+  std::shared_ptr<SharedArena> memory();
+  // Takes a block for the replica that is here.
+  absl::Status Replicate(const v1::ExchangeHeader& header, const v1::ReplicatedBlock& replicated,
+                         const FloatPayload& payload);
+
+  void SetLive(uint32_t rank, bool live);
+  // Shard::CommitSet of every shard here; FAILED_PRECONDITION for another job or generation.
+  absl::Status CommitSet(const v1::CommitSetRequest& request);
   // Gives up waits that are over; to be called a few times a second.
   void Tick();
   // Answers everybody who waits: gRPC's server does not end before its calls have.
@@ -51,12 +77,12 @@ class ParameterService final
   void Initialize(const grpc::ByteBuffer& request, const Shard::Done& done);
   void Contribute(const grpc::ByteBuffer& request, bool wants_reply, const Shard::Done& done);
   void Pull(const grpc::ByteBuffer& request, const Shard::Done& done);
-  std::shared_ptr<Shard> shard() EXCLUDES(mutex_);
+  absl::Status CheckHeld(uint64_t job, uint64_t generation) const REQUIRES(mutex_);
+  std::vector<std::shared_ptr<Shard>> shards() EXCLUDES(mutex_);
 
   Mutex mutex_;
-  uint64_t job_ GUARDED_BY(mutex_) = 0;
-  uint64_t generation_ GUARDED_BY(mutex_) = 0;
-  std::shared_ptr<Shard> shard_ GUARDED_BY(mutex_);
+  Holdings holdings_ GUARDED_BY(mutex_);
+  std::atomic<Time::rep> lease_{Time::max().time_since_epoch().count()};
 };
 
 }  // namespace leeway

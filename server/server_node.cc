@@ -10,13 +10,14 @@
 #include "common/grpc_status.h"
 #include "common/protocol.h"
 #include "common/status.h"
-#include "server/checkpoint/restore.h"
 #include "server/rpc/unary_call.h"
 
 namespace leeway {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(250);
+// A coordinator that was started again hears of its servers as soon.
+constexpr Duration kHeartbeatAtMost = std::chrono::milliseconds(500);
 constexpr Duration kCallAtMost = std::chrono::seconds(5);
 
 std::unique_ptr<grpc::ClientContext> Within(Duration limit) {
@@ -26,85 +27,15 @@ std::unique_ptr<grpc::ClientContext> Within(Duration limit) {
   return context;
 }
 
-// A sync checkpoint is one version of everything.
-absl::Status CheckCut(const v1::CheckpointManifest& manifest, const ElementRange& range,
-                      const RangeProgress& progress) {
-  const bool sync = manifest.job().consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
-  if (!sync || progress.version == manifest.clock()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("the checkpoint at clock ", manifest.clock(),
-                                          " holds version ", progress.version, " from element ",
-                                          range.offset, " on: it is not one cut"));
-}
-
-BlockProgress ProgressFor(RangeProgress saved, const v1::TrainingJob& job) {
-  BlockProgress progress{saved.version, std::move(saved.clocks)};
-  const bool sync = job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
-  if (sync || progress.clocks.size() != job.workers().count()) {
-    const auto slowest = std::min_element(progress.clocks.begin(), progress.clocks.end());
-    const uint64_t clock = slowest == progress.clocks.end() ? 0 : *slowest;
-    progress.clocks.assign(job.workers().count(), clock);
-    // A sync block's version is the clock that it has been brought to.
-    if (sync) progress.version = clock;
-  }
-  return progress;
-}
-
-// Where the versions of a server's blocks lie, for workers on this host to read: the current and
-// the previous one, and those that a checkpoint or slow readers hold. It costs nothing before it is
-// used. Null, so that versions travel in messages, where pages would be wasted on small blocks or
-// the system gives none.
-std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32_t server) {
-  constexpr uint64_t kPageBytes = 4096;
-  constexpr uint64_t kBlockBytesMin = 1024;
-  constexpr uint64_t kVersions = 5;
-  constexpr uint64_t kSpareBytes = 64 << 20;
-  const uint64_t block_bytes = layout.Range(0).count * sizeof(float);
-  if (block_bytes < kBlockBytesMin) return nullptr;
-  const uint64_t pages = (block_bytes + kPageBytes - 1) / kPageBytes;
-  auto memory =
-      SharedArena::Create(kVersions * layout.BlocksOn(server) * pages * kPageBytes + kSpareBytes);
-  if (memory.ok()) return *memory;
-  spdlog::warn("no shared memory: {}", std::string(memory.status().message()));
-  return nullptr;
-}
-
 }  // namespace
 
-absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job, Shard& shard) {
-  ASSIGN_OR_RETURN(const CheckpointReader reader,
-                   CheckpointReader::Open(checkpoint, CheckpointVerify::kHeaders));
-  BlockStore& store = shard.store();
-  const BlockLayout& layout = store.layout();
-  if (reader.manifest().schema().total() != layout.total()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("checkpoint ", checkpoint, " holds ", reader.manifest().schema().total(),
-                     " values, the job's model has ", layout.total()));
-  }
-  for (uint32_t block = store.server(); block < layout.blocks(); block += layout.servers()) {
-    const ElementRange range = layout.Range(block);
-    BlockValues values;
-    auto read = [&](std::string_view key, SharedFloats& target) {
-      return reader.ReadRange(key, range, {target.mutable_data(), range.count});
-    };
-    values.weights = store.Allocate(block);
-    RETURN_IF_ERROR(read("weights", values.weights));
-    for (const std::string& name : store.slot_names()) {
-      values.slots.push_back(store.AllocateSlot(block));
-      RETURN_IF_ERROR(Annotate(read(name, values.slots.back()),
-                               "the job's update rule does not fit the checkpoint"));
-    }
-    if (std::find(reader.keys().begin(), reader.keys().end(), kShadowKey) != reader.keys().end()) {
-      values.shadow = store.AllocateSlot(block);
-      RETURN_IF_ERROR(read(kShadowKey, values.shadow));
-    }
-    ASSIGN_OR_RETURN(RangeProgress progress, reader.Progress(range));
-    RETURN_IF_ERROR(CheckCut(reader.manifest(), range, progress));
-    shard.Load(block, std::move(values), ProgressFor(std::move(progress), job));
-  }
-  return absl::OkStatus();
-}
-
 ServerNode::~ServerNode() = default;
+
+void ServerNode::Close() {
+  parameter_service_.Close();
+  MutexLock configuring(configuring_);
+  Retire();
+}
 
 absl::Status ServerNode::Join(const Options& options, Time deadline) {
   options_ = options;
@@ -132,6 +63,10 @@ absl::StatusOr<v1::RegisterServerReply> ServerNode::Register() {
   request.set_local_address(options_.local_address);
   request.set_host(options_.host);
   request.set_nonce(options_.nonce);
+  {
+    MutexLock lock(mutex_);
+    if (held_generation_) request.set_held_generation(*held_generation_);
+  }
   auto context = Within(kCallAtMost);
   context->set_wait_for_ready(true);
   v1::RegisterServerReply reply;
@@ -141,7 +76,7 @@ absl::StatusOr<v1::RegisterServerReply> ServerNode::Register() {
 
 ServerNode::Outcome ServerNode::WaitUntilOver() {
   const Duration every =
-      std::min<Duration>(FromSeconds(job_.limits().lease_seconds()) / 4, std::chrono::seconds(1));
+      std::min<Duration>(FromSeconds(job_.limits().lease_seconds()) / 4, kHeartbeatAtMost);
   const Duration patience = FromSeconds(job_.limits().start_seconds());
   Time heard = std::chrono::steady_clock::now();
   Time next_heartbeat = heard;
@@ -160,6 +95,10 @@ ServerNode::Outcome ServerNode::WaitUntilOver() {
     if (absl::IsFailedPrecondition(status)) status = Register().status();
     // Its job has ended while this server did not hear it.
     if (absl::IsAlreadyExists(status)) return Outcome::kShutDown;
+    if (absl::IsAborted(status)) {
+      spdlog::error("{}", std::string(status.message()));
+      return Outcome::kReplaced;
+    }
     if (status.ok()) heard = std::chrono::steady_clock::now();
     if (std::chrono::steady_clock::now() - heard > patience) {
       spdlog::error("the coordinator at {} has not answered for {:.0f} s: {}", options_.coordinator,
@@ -173,10 +112,27 @@ absl::Status ServerNode::Heartbeat() {
   v1::ServerHeartbeatRequest request;
   request.set_job(job_id_);
   request.set_index(options_.index);
+  request.set_nonce(options_.nonce);
+  std::vector<HeldModel::Replicated> replicated;
+  {
+    MutexLock lock(mutex_);
+    request.set_generation(held_generation_.value_or(0));
+    replicated = replicated_;
+  }
+  for (const HeldModel::Replicated& each : replicated) {
+    if (!each.shard->replica_synced()) continue;
+    v1::SyncedShard& synced = *request.add_synced();
+    synced.set_shard(each.number);
+    synced.set_since_epoch(each.since_epoch);
+  }
+  const Time sent = std::chrono::steady_clock::now();
   v1::ServerHeartbeatReply reply;
   // Short, because requests that wait are given up by the same thread.
   auto context = Within(std::chrono::seconds(1));
-  return FromGrpc(coordinator_->ServerHeartbeat(context.get(), request, &reply));
+  RETURN_IF_ERROR(FromGrpc(coordinator_->ServerHeartbeat(context.get(), request, &reply)));
+  // The coordinator counts from when it heard this, which is later.
+  parameter_service_.SetLease(sent + FromSeconds(job_.limits().lease_seconds()));
+  return absl::OkStatus();
 }
 
 absl::Status ServerNode::CheckJob(uint64_t job) const {
@@ -185,87 +141,82 @@ absl::Status ServerNode::CheckJob(uint64_t job) const {
       absl::StrCat("job ", absl::Hex(job), " is not this server's (", absl::Hex(job_id_), ")"));
 }
 
-absl::StatusOr<std::shared_ptr<ServerNode::Model>> ServerNode::Find(uint64_t job) {
-  MutexLock lock(mutex_);
-  if (!joined_ || model_ == nullptr) return absl::UnavailableError("the server has no model yet");
-  RETURN_IF_ERROR(CheckJob(job));
-  return model_;
-}
-
-absl::StatusOr<std::shared_ptr<ServerNode::Model>> ServerNode::MakeModel(
-    const v1::ConfigureRequest& request) {
-  Shard::Options options;
-  options.job = job_;
-  options.schema = request.schema();
-  options.length = request.length();
-  options.block_elements = request.block_elements();
-  options.server = options_.index;
-  options.cut_every = request.cut_every();
-  // The shard hands its cuts to a writer that must know the shard's layout first.
-  ASSIGN_OR_RETURN(const BlockLayout layout,
-                   BlockLayout::FromWire(request.schema().total(), job_.servers().count(),
-                                         request.block_elements()));
-  ASSIGN_OR_RETURN(std::vector<std::string> slot_names, Shard::SlotNames(job_));
-  auto model = std::make_shared<Model>();
-  model->generation = request.generation();
-  model->configuration = request.SerializeAsString();
-  model->cuts = std::make_unique<CutWriter>(
-      CutWriter::Options{job_id_, options_.index, layout, std::move(slot_names), request.run_dir()},
-      [this, generation = model->generation](uint64_t cut,
-                                             const absl::StatusOr<v1::SavedShard>& saved) {
-        ReportCut(generation, cut, saved);
-      });
-  options.memory = MakeVersionMemory(layout, options_.index);
-  ASSIGN_OR_RETURN(model->shard, Shard::Make(options, model->cuts.get()));
-  if (!request.checkpoint().empty()) {
-    RETURN_IF_ERROR(LoadShard(request.checkpoint(), job_, *model->shard));
-  }
-  return model;
-}
-
-absl::StatusOr<bool> ServerNode::Configured(const v1::ConfigureRequest& request) {
+absl::Status ServerNode::CheckJoined(uint64_t job) {
   MutexLock lock(mutex_);
   if (!joined_) return absl::UnavailableError("the server is still registering");
-  RETURN_IF_ERROR(CheckJob(request.job()));
-  if (model_ == nullptr || model_->generation < request.generation()) return false;
-  if (model_->configuration == request.SerializeAsString()) return true;
-  return absl::FailedPreconditionError(
-      absl::StrCat("the server holds a model of generation ", model_->generation,
-                   " in another configuration; this one is of generation ", request.generation()));
+  return CheckJob(job);
 }
 
-void ServerNode::Retire(uint64_t generation) {
-  parameter_service_.Serve(job_id_, generation, nullptr);
-  std::shared_ptr<Model> before;
+absl::StatusOr<ServerNode::Take> ServerNode::HowToTake(const v1::ConfigureRequest& request) {
+  if (model_ == nullptr || model_->generation() < request.generation()) return Take::kAll;
+  if (model_->Is(request)) return Take::kHere;
+  const bool newer =
+      model_->generation() == request.generation() && model_->epoch() < request.placement().epoch();
+  if (newer) return Take::kPlacement;
+  return absl::FailedPreconditionError(
+      absl::StrCat("the server is at generation ", model_->generation(), ", epoch ",
+                   model_->epoch(), "; this configuration is of generation ", request.generation(),
+                   ", epoch ", request.placement().epoch()));
+}
+
+void ServerNode::Retire() {
   {
     MutexLock lock(mutex_);
-    before.swap(model_);
+    held_generation_.reset();
+    replicated_.clear();
   }
+  model_.reset();
 }
 
-absl::Status ServerNode::Configure(const v1::ConfigureRequest& request) {
-  MutexLock configuring(configuring_);
-  ASSIGN_OR_RETURN(const bool here, Configured(request));
-  if (here) return absl::OkStatus();
+absl::Status ServerNode::MakeModel(const v1::ConfigureRequest& request) {
   // First: the memory of both would be twice that of the model, and two would write the same files.
-  Retire(request.generation());
-  ASSIGN_OR_RETURN(const std::shared_ptr<Model> model, MakeModel(request));
-  const BlockStore& store = model->shard->store();
-  spdlog::info("holds {} of {} blocks, {} values{}", store.layout().BlocksOn(options_.index),
-               store.layout().blocks(), store.layout().ElementsOn(options_.index),
-               request.checkpoint().empty() ? "" : ", from " + request.checkpoint());
-  parameter_service_.Serve(job_id_, request.generation(), model->shard);
-  MutexLock lock(mutex_);
-  model_ = model;
+  parameter_service_.Serve({job_id_, request.generation(), {}, {}, nullptr});
+  Retire();
+  const auto report = [this, generation = request.generation()](
+                          uint32_t shard, uint64_t cut,
+                          const absl::StatusOr<v1::SavedShard>& saved) {
+    ReportCut(generation, shard, cut, saved);
+  };
+  ASSIGN_OR_RETURN(model_, HeldModel::Make({.job = job_,
+                                            .job_id = job_id_,
+                                            .server = options_.index,
+                                            .host = options_.host,
+                                            .queue = queue_,
+                                            .coordinator = options_.coordinator,
+                                            .report = report},
+                                           request));
   return absl::OkStatus();
 }
 
-void ServerNode::ReportCut(uint64_t generation, uint64_t cut,
+absl::Status ServerNode::Configure(const v1::ConfigureRequest& request) {
+  RETURN_IF_ERROR(CheckJoined(request.job()));
+  MutexLock configuring(configuring_);
+  ASSIGN_OR_RETURN(const Take take, HowToTake(request));
+  if (take == Take::kHere) return absl::OkStatus();
+  if (take == Take::kAll) RETURN_IF_ERROR(MakeModel(request));
+  const absl::Status placed = model_->Place(request);
+  if (!placed.ok()) {
+    // What it has is not what it should have; the coordinator decides what comes now.
+    parameter_service_.Serve({job_id_, request.generation(), {}, {}, nullptr});
+    Retire();
+    return placed;
+  }
+  parameter_service_.Serve(model_->holdings());
+  spdlog::info(
+      "{}{}", model_->Describe(),
+      request.load() && !request.checkpoint().empty() ? ", from " + request.checkpoint() : "");
+  MutexLock lock(mutex_);
+  held_generation_ = model_->generation();
+  replicated_ = model_->replicated();
+  return absl::OkStatus();
+}
+
+void ServerNode::ReportCut(uint64_t generation, uint32_t shard, uint64_t cut,
                            const absl::StatusOr<v1::SavedShard>& saved) {
   v1::ShardSavedRequest request;
   request.set_job(job_id_);
   request.set_generation(generation);
-  request.set_index(options_.index);
+  request.set_index(shard);
   request.set_clock(cut);
   if (saved.ok()) {
     *request.mutable_shard() = *saved;
@@ -280,6 +231,7 @@ void ServerNode::ReportCut(uint64_t generation, uint64_t cut,
 }
 
 void ServerNode::Await(ServerQueue* queue) {
+  queue_ = queue;
   parameter_service_.Await(queue);
   ServeUnary<v1::ConfigureRequest, v1::ConfigureReply>(
       queue, this, &ServerNode::RequestConfigure,
@@ -295,6 +247,11 @@ void ServerNode::Await(ServerQueue* queue) {
       [this](const v1::SetLiveRequest& request, auto done) {
         done(Reply<v1::SetLiveReply>(SetLive(request)));
       });
+  ServeUnary<v1::CommitSetRequest, v1::CommitSetReply>(
+      queue, this, &ServerNode::RequestCommitSet,
+      [this](const v1::CommitSetRequest& request, auto done) {
+        done(Reply<v1::CommitSetReply>(parameter_service_.CommitSet(request)));
+      });
   ServeUnary<v1::SaveRequest, v1::SavedShard>(
       queue, this, &ServerNode::RequestSave,
       [this, queue](const v1::SaveRequest& request, auto done) {
@@ -308,22 +265,22 @@ void ServerNode::Await(ServerQueue* queue) {
 }
 
 absl::Status ServerNode::SetLive(const v1::SetLiveRequest& request) {
-  ASSIGN_OR_RETURN(const auto model, Find(request.job()));
-  model->shard->SetLive(request.rank(), request.live());
+  RETURN_IF_ERROR(CheckJoined(request.job()));
+  // Of what is here: whoever makes the server hold more says it again.
+  parameter_service_.SetLive(request.rank(), request.live());
   return absl::OkStatus();
 }
 
 absl::StatusOr<v1::SavedShard> ServerNode::Save(const v1::SaveRequest& request) {
-  ASSIGN_OR_RETURN(const auto model, Find(request.job()));
-  if (model->generation != request.generation()) {
+  RETURN_IF_ERROR(CheckJoined(request.job()));
+  MutexLock configuring(configuring_);
+  if (model_ == nullptr) return absl::UnavailableError("the server has no model yet");
+  if (model_->generation() != request.generation()) {
     return absl::FailedPreconditionError(absl::StrCat("generation ", request.generation(),
                                                       " is to be saved; this server holds ",
-                                                      "generation ", model->generation));
+                                                      "generation ", model_->generation()));
   }
-  ASSIGN_OR_RETURN(auto held, model->shard->Hold(request.clock()));
-  // Without blocks it has no part in a checkpoint.
-  if (held.empty()) return v1::SavedShard();
-  return model->cuts->WriteLast(request.clock(), std::move(held));
+  return model_->Save(request.shard(), request.clock());
 }
 
 absl::Status ServerNode::Shutdown(const v1::ShutdownRequest& request) {

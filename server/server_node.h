@@ -6,13 +6,13 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/mutex.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
-#include "server/cut_writer.h"
+#include "server/held_model.h"
 #include "server/parameter_service.h"
 #include "server/rpc/server_queue.h"
-#include "server/shard.h"
 
 namespace leeway {
 
@@ -30,7 +30,7 @@ class ServerNode final : public v1::ShardControl::AsyncService {
     // The process's random name, which tells a repeated registration from a new process.
     uint64_t nonce = 0;
   };
-  enum class Outcome { kShutDown, kCoordinatorLost };
+  enum class Outcome { kShutDown, kCoordinatorLost, kReplaced };
 
   ServerNode() = default;
   ~ServerNode() override;
@@ -46,31 +46,26 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   // Awaits calls of both services on `queue`, which outlives them, from now on: once the gRPC
   // server runs.
   void Await(ServerQueue* queue);
+  // Answers everybody who waits, and ends what goes to other servers: before the queue stops.
+  void Close();
 
  private:
-  // The parts that exist once the model is known.
-  struct Model {
-    uint64_t generation = 0;
-    std::string configuration;
-    std::unique_ptr<CutWriter> cuts;
-    std::shared_ptr<Shard> shard;
-  };
-
   absl::Status Configure(const v1::ConfigureRequest& request);
   absl::Status SetLive(const v1::SetLiveRequest& request);
   absl::StatusOr<v1::SavedShard> Save(const v1::SaveRequest& request);
   absl::Status Shutdown(const v1::ShutdownRequest& request);
   // One attempt.
   absl::StatusOr<v1::RegisterServerReply> Register();
-  // True: the configuration is here already. An error: it is not to be taken.
-  absl::StatusOr<bool> Configured(const v1::ConfigureRequest& request);
+  // Whether a configuration is to be taken, and how.
+  enum class Take { kHere, kPlacement, kAll };
+  absl::StatusOr<Take> HowToTake(const v1::ConfigureRequest& request) REQUIRES(configuring_);
   // Lets go of the model, of an older generation, and finishes its files.
-  void Retire(uint64_t generation);
-  absl::StatusOr<std::shared_ptr<Model>> MakeModel(const v1::ConfigureRequest& request);
+  void Retire() REQUIRES(configuring_);
+  absl::Status MakeModel(const v1::ConfigureRequest& request) REQUIRES(configuring_);
   absl::Status CheckJob(uint64_t job) const;
-  // The model, for a command about `job`.
-  absl::StatusOr<std::shared_ptr<Model>> Find(uint64_t job);
-  void ReportCut(uint64_t generation, uint64_t cut, const absl::StatusOr<v1::SavedShard>& saved);
+  absl::Status CheckJoined(uint64_t job);
+  void ReportCut(uint64_t generation, uint32_t shard, uint64_t cut,
+                 const absl::StatusOr<v1::SavedShard>& saved);
   absl::Status Heartbeat();
 
   ParameterService parameter_service_;
@@ -81,17 +76,18 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   uint64_t job_id_ = 0;
   std::unique_ptr<v1::Coordinator::Stub> coordinator_;
 
-  // Configuring takes long; one at a time.
+  ServerQueue* queue_ = nullptr;
+
+  // Configuring and saving take long; one at a time.
   Mutex configuring_;
+  std::unique_ptr<HeldModel> model_ GUARDED_BY(configuring_);
   Mutex mutex_;
   CondVar changed_;
   bool joined_ GUARDED_BY(mutex_) = false;
-  std::shared_ptr<Model> model_ GUARDED_BY(mutex_);
+  // Of the model, for the heartbeats.
+  std::optional<uint64_t> held_generation_ GUARDED_BY(mutex_);
+  std::vector<HeldModel::Replicated> replicated_ GUARDED_BY(mutex_);
   bool over_ GUARDED_BY(mutex_) = false;
 };
-
-// Fills a shard from a checkpoint, whatever number of servers wrote it. In sync mode, or with
-// another number of workers than the checkpoint's, every rank goes on at the smallest clock.
-absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job, Shard& shard);
 
 }  // namespace leeway

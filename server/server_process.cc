@@ -97,7 +97,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(const Server
 ServerProcess::~ServerProcess() {
   if (server_ == nullptr) return;
   // gRPC's server does not end before its calls have.
-  node_.parameter_service().Close();
+  node_.Close();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   queue_.reset();
 }
@@ -153,6 +153,7 @@ absl::Status ServerProcess::GoOnAfter(const v1::CoordinatorRecord& record,
   }
   options.job_id = record.job_id();
   options.generation = record.generation() + 1;
+  options.before = record;
   options.incarnation_base = WallMilliseconds();
   ASSIGN_OR_RETURN(options.resumed, NewestCheckpoint(options_.run_dir));
   spdlog::warn("the server 0 before this one was killed; the job goes on from {}, generation {}",
@@ -204,8 +205,12 @@ absl::Status ServerProcess::Run() {
   // Stopped before this server had come.
   if (absl::IsAlreadyExists(joined)) return absl::OkStatus();
   RETURN_IF_ERROR(joined);
-  if (node_.WaitUntilOver() == ServerNode::Outcome::kCoordinatorLost) {
+  const ServerNode::Outcome outcome = node_.WaitUntilOver();
+  if (outcome == ServerNode::Outcome::kCoordinatorLost) {
     return absl::UnavailableError("the coordinator is gone");
+  }
+  if (outcome == ServerNode::Outcome::kReplaced) {
+    return absl::AbortedError("another process has this server's place");
   }
   if (host_ != nullptr && host_->WaitUntilOver() == v1::JOB_FAILED) {
     return absl::InternalError(absl::StrCat("the job failed: ", host_->Status().message()));

@@ -1,6 +1,7 @@
 #include "server/shard.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <string>
@@ -31,6 +32,7 @@ ConsistencyRules RulesOf(const Shard::Options& options) {
   rules.workers = job.workers().count();
   rules.elastic = job.exchange().has_elastic();
   rules.cut_every = options.cut_every;
+  rules.committed_sets = options.contributions != nullptr;
   return rules;
 }
 
@@ -80,6 +82,7 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
                     : std::optional(Schedule::OverClocks(options.job.update(), options.length))),
       cuts_(cuts),
       memory_(options.memory),
+      contributions_(options.contributions),
       store_(layout, options.server, std::move(rule),
              {.trained = options.schema.trained(),
               .elastic = elastic_,
@@ -100,6 +103,7 @@ absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnatio
     MutexLock lock(slot->mutex);
     ASSIGN_OR_RETURN(const uint64_t clock, slot->core.OnAttach(rank, incarnation));
     reply.set_clock(std::min(reply.clock(), clock));
+    reply.set_counted(std::max(reply.counted(), slot->core.counted(rank)));
     if (!slot->core.initialized()) reply.set_needs_initialize(true);
   }
   return reply;
@@ -134,16 +138,41 @@ void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, b
   Slot& slot = SlotOf(header.block());
   const RequestId request = next_request_.fetch_add(1, std::memory_order_relaxed);
   Outbox outbox;
+  bool accepted = false;
   {
     MutexLock lock(slot.mutex);
     slot.readers[request] = {std::move(done), ReaderOptions::Of(header), {}, {}};
     slot.contributions[request] = *std::move(opened);
     Decisions decisions = slot.core.OnContribution(
         {header.rank(), header.incarnation(), header.clock()}, request, when_applied, Ticks(now));
-    if (!decisions.accepted) slot.contributions.erase(request);
+    accepted = decisions.accepted;
+    if (!accepted) slot.contributions.erase(request);
     outbox = ActOnRequest(slot, std::move(decisions));
   }
+  if (accepted && contributions_) contributions_->OnAccepted(header.rank(), header.clock());
   Finish(slot, std::move(outbox));
+}
+
+absl::Status Shard::CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks) {
+  const bool rising =
+      std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<uint32_t>()) == ranks.end();
+  if (slots_.empty()) return absl::OkStatus();
+  if (!contributions_ || ranks.empty() || ranks.back() >= workers_ || !rising) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the contributors of clock ", clock, ": some of ranks 0 to ", workers_ - 1,
+        ", rising, in a job whose clocks need not be everybody's (consistency.backup_workers, ",
+        "workers.on_worker_loss)"));
+  }
+  contributions_->OnCommitted(clock);
+  for (const auto& slot : slots_) {
+    Outbox outbox;
+    {
+      MutexLock lock(slot->mutex);
+      outbox = Act(*slot, slot->core.OnCommitted(clock, ranks));
+    }
+    Finish(*slot, std::move(outbox));
+  }
+  return absl::OkStatus();
 }
 
 void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done) {
@@ -166,8 +195,9 @@ void Shard::Tick(Time since) {
     Outbox outbox;
     {
       MutexLock lock(slot->mutex);
-      if (!slot->core.has_waiters()) continue;
-      outbox = Act(*slot, slot->core.OnTick(Ticks(since)));
+      Answers late = GiveUpGated(*slot, Ticks(since));
+      if (slot->core.has_waiters()) outbox = Act(*slot, slot->core.OnTick(Ticks(since)));
+      std::move(late.begin(), late.end(), std::back_inserter(outbox.answers));
     }
     Finish(*slot, std::move(outbox));
   }
@@ -182,6 +212,7 @@ void Shard::SetLive(uint32_t rank, bool live) {
     }
     Finish(*slot, std::move(outbox));
   }
+  if (contributions_) contributions_->OnLive(rank, live);
 }
 
 void Shard::Close() {
@@ -190,7 +221,8 @@ void Shard::Close() {
   Tick(Time::max());
 }
 
-void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress) {
+void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress,
+                 SharedFloats previous) {
   Slot& slot = SlotOf(block);
   SentVersion sent = encoder_.First(block, values.weights, std::move(values.shadow));
   Outbox outbox;
@@ -198,7 +230,11 @@ void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress) {
     MutexLock lock(slot.mutex);
     slot.sent = std::move(sent);
     store_.Set(block, std::move(values));
-    outbox = Act(slot, slot.core.OnInitialized(std::move(progress)));
+    const bool has_previous = static_cast<bool>(previous);
+    // To those who are sent changes it is what they had.
+    slot.previously_sent.shadow = previous;
+    store_.SetPrevious(block, std::move(previous));
+    outbox = Act(slot, slot.core.OnInitialized(std::move(progress), has_previous));
   }
   Finish(slot, std::move(outbox));
 }
@@ -246,6 +282,7 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
     auto reader = slot.readers.extract(refusal.request);
     outbox.answers.emplace_back(std::move(reader.mapped().done), std::move(refusal.status));
   }
+  HoldBack(slot, outbox.answers);
   for (RequestId request : decisions.dropped) slot.contributions.erase(request);
   if (decisions.update.has_value()) outbox.update = Begin(slot, *decisions.update);
   return outbox;
@@ -256,6 +293,8 @@ Shard::Outbox Shard::ActOnRequest(Slot& slot, Decisions decisions) {
   if (closed_) {
     Outbox refused = Act(slot, slot.core.OnTick(Ticks(Time::max())));
     std::move(refused.answers.begin(), refused.answers.end(), std::back_inserter(outbox.answers));
+    Answers late = GiveUpGated(slot, Ticks(Time::max()));
+    std::move(late.begin(), late.end(), std::back_inserter(outbox.answers));
   }
   return outbox;
 }
@@ -333,6 +372,7 @@ std::vector<float> Shard::Coefficients(const std::vector<Contribution>& contribu
 
 void Shard::Finish(Slot& slot, Outbox outbox) {
   while (true) {
+    Replicate(slot);
     for (auto& [done, result] : outbox.answers) done(std::move(result));
     if (outbox.held.has_value()) cuts_->OnHeld(outbox.held->first, std::move(outbox.held->second));
     if (!outbox.update.has_value()) return;

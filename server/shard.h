@@ -26,6 +26,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -45,6 +46,7 @@
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/block_reading.h"
 #include "server/core/block_core.h"
+#include "server/core/replica_gate.h"
 #include "server/request_check.h"
 #include "server/store/block_store.h"
 #include "server/store/reply_encoder.h"
@@ -65,7 +67,28 @@ class CutListener {
   virtual void OnHeld(uint64_t cut, HeldBlock block) = 0;
 };
 
-class Shard {
+// Sync mode with committed sets: hears whose contributions the blocks hold. Called without locks,
+// from any thread.
+class ContributionListener {
+ public:
+  virtual ~ContributionListener() = default;
+  // A block has accepted a contribution.
+  virtual void OnAccepted(uint32_t rank, uint64_t clock) = 0;
+  virtual void OnLive(uint32_t rank, bool live) = 0;
+  virtual void OnCommitted(uint64_t clock) = 0;
+};
+
+// Takes blocks to where their replica is.
+class ReplicaSink {
+ public:
+  using Done = std::function<void(const absl::Status&)>;
+  virtual ~ReplicaSink() = default;
+  // `done`: the replica has the block as it is here, or not; called once, from any thread, without
+  // locks, possibly from within.
+  virtual void Send(HeldBlock block, Done done) = 0;
+};
+
+class Shard : public std::enable_shared_from_this<Shard> {
  public:
   using Done = std::function<void(absl::StatusOr<BlockReading>)>;
 
@@ -79,6 +102,8 @@ class Shard {
     uint64_t cut_every = 0;
     // Where versions lie, so that workers on this host can read them in place; null: on the heap.
     std::shared_ptr<SharedArena> memory;
+    // Not null: sync mode with committed sets (CommitSet), and who is to hear what is held.
+    std::shared_ptr<ContributionListener> contributions;
   };
 
   // INVALID_ARGUMENT if the options do not fit each other. `cuts` outlives the shard.
@@ -101,6 +126,9 @@ class Shard {
   // Answers UNAVAILABLE, naming who is missing, to those who have waited since before `since`.
   void Tick(Time since);
   void SetLive(uint32_t rank, bool live);
+  // With committed sets: the clock is made of the contributions of these ranks, rising, on every
+  // block. Runs the updates. INVALID_ARGUMENT for what can be no set; harmless when repeated.
+  absl::Status CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks);
   // The server ends: nobody waits any more. Waits are answered UNAVAILABLE, those of now and later.
   void Close();
 
@@ -108,8 +136,15 @@ class Shard {
   // at `clock`. Hold is UNAVAILABLE while a block has no values or is being updated. In sync mode
   // all blocks must be at that very clock: a set that was torn by a death is no checkpoint
   // (FAILED_PRECONDITION).
-  void Load(uint32_t block, BlockValues values, BlockProgress progress);
+  void Load(uint32_t block, BlockValues values, BlockProgress progress, SharedFloats previous = {});
   absl::StatusOr<std::vector<HeldBlock>> Hold(uint64_t clock) const;
+
+  // From now on every version goes to the replica, and once it has had its first state of a block
+  // no answer of that block leaves before the replica has what it says
+  // (server/core/replica_gate.h). Null: there is none. The shard is held by a shared_ptr.
+  void SetReplica(std::shared_ptr<ReplicaSink> replica);
+  // The replica has all that has left.
+  bool replica_synced() const;
 
   // Whoever waits for a version waits for nobody's contribution but its own (async).
   bool waits_for_own_only() const { return waits_for_own_only_; }
@@ -128,6 +163,14 @@ class Shard {
     SharedFloats before;
     SentVersion sent_before;
   };
+  using Answers = std::vector<std::pair<Done, absl::StatusOr<BlockReading>>>;
+  // Answers that were given when the block was at `version`.
+  struct Gated {
+    uint64_t version = 0;
+    // The first Tick that saw them.
+    std::optional<uint64_t> seen;
+    Answers answers;
+  };
   struct Slot {
     Slot(uint32_t number, const ConsistencyRules& rules) : block(number), core(number, rules) {}
     const uint32_t block;
@@ -138,6 +181,10 @@ class Shard {
     // The current version as it is answered, and in sync mode the one before.
     SentVersion sent GUARDED_BY(mutex);
     SentVersion previously_sent GUARDED_BY(mutex);
+    // Where versions go, and what may leave meanwhile.
+    std::shared_ptr<ReplicaSink> replica GUARDED_BY(mutex);
+    ReplicaGate gate GUARDED_BY(mutex);
+    std::deque<Gated> gated GUARDED_BY(mutex);
   };
   // An update whose memory is chosen; runs without the lock.
   struct Running {
@@ -155,7 +202,7 @@ class Shard {
   };
   // What is left to do once the lock is free.
   struct Outbox {
-    std::vector<std::pair<Done, absl::StatusOr<BlockReading>>> answers;
+    Answers answers;
     std::optional<Running> update;
     std::optional<std::pair<uint64_t, HeldBlock>> held;
   };
@@ -179,6 +226,15 @@ class Shard {
   // it.
   uint64_t ScheduleClock(const Slot& slot, const Update& update) const REQUIRES(slot.mutex);
   std::vector<float> Coefficients(const std::vector<Contribution>& contributions) const;
+  // Keeps back what the replica does not yet have.
+  void HoldBack(Slot& slot, Answers& answers) REQUIRES(slot.mutex);
+  // What may leave now.
+  Answers TakeOpen(Slot& slot) REQUIRES(slot.mutex);
+  // Those that have been kept back since before `since`, or all, as refusals.
+  Answers GiveUpGated(Slot& slot, uint64_t since) REQUIRES(slot.mutex);
+  // Sends the newest version if it is its turn.
+  void Replicate(Slot& slot);
+  void OnReplicated(Slot& slot, const ReplicaSink* replica, const absl::Status& status);
   // Delivers, and runs updates until none is begun.
   void Finish(Slot& slot, Outbox outbox);
   // Makes the next version. Otherwise: the contributions because of which it cannot be.
@@ -198,6 +254,8 @@ class Shard {
   const std::optional<Schedule> schedule_;
   CutListener* const cuts_;
   const std::shared_ptr<SharedArena> memory_;
+  // Null: a sync clock needs everybody's.
+  const std::shared_ptr<ContributionListener> contributions_;
   BlockStore store_;
   const ReplyEncoder encoder_;
   const RequestCheck check_;
@@ -205,6 +263,7 @@ class Shard {
   std::atomic<RequestId> next_request_{1};
   std::atomic<uint64_t> updates_applied_{0};
   std::atomic<bool> closed_{false};
+  std::atomic<bool> replicates_{false};
 };
 
 }  // namespace leeway

@@ -149,13 +149,16 @@ void StreamSession::Release(const v1::RequestFrame& head) {
   for (uint64_t id : head.released()) held_.erase(id);
 }
 
-absl::StatusOr<std::shared_ptr<Shard>> StreamSession::FindShard(uint64_t job, uint64_t generation) {
-  if (shard_ == nullptr || shard_->closed() || job != job_ || generation != generation_) {
-    shard_.reset();
-    ASSIGN_OR_RETURN(shard_, service_->Find(job, generation));
-    job_ = job;
-    generation_ = generation;
-  }
+absl::StatusOr<std::shared_ptr<Shard>> StreamSession::FindShard(const v1::ExchangeHeader& header,
+                                                                Time now) {
+  RETURN_IF_ERROR(service_->CheckLease(now));
+  const bool known = shard_ != nullptr && !shard_->closed() && header.job() == job_ &&
+                     header.generation() == generation_ && shard_->store().Has(header.block());
+  if (known) return shard_;
+  shard_.reset();
+  ASSIGN_OR_RETURN(shard_, service_->Find(header));
+  job_ = header.job();
+  generation_ = header.generation();
   return shard_;
 }
 
@@ -182,7 +185,8 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
   const bool push = request.method() == v1::EXCHANGE_METHOD_PUSH;
   const bool pull = request.method() == v1::EXCHANGE_METHOD_PULL;
   const Asked asked{request.id(), pull || request.method() == v1::EXCHANGE_METHOD_PUSH_PULL};
-  const auto shard = FindShard(request.header().job(), request.header().generation());
+  if (request.method() == v1::EXCHANGE_METHOD_REPLICATE) return TakeReplica(request, frame);
+  const auto shard = FindShard(request.header(), now);
   // A push that may have to wait for others is answered when it is held, and then the worker may
   // write into its memory. One that need not is answered when it is applied, and stays where it is.
   const bool held = push && shard.ok() && !(*shard)->waits_for_own_only();
@@ -216,6 +220,24 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
           absl::StrCat("method: ", request.method(), " is none that this server knows")));
   }
   if (request.wants_acceptance()) Acknowledge(request);
+  return absl::OkStatus();
+}
+
+absl::Status StreamSession::TakeReplica(const v1::StreamRequest& request, FramePayload& frame) {
+  const auto payload = frame.Take(request.payload_bytes());
+  if (!payload.has_value()) {
+    return absl::DataLossError("RequestFrame: the payload breaks off");
+  }
+  absl::Status status = service_->Replicate(request.header(), request.replicated(), *payload);
+  {
+    MutexLock lock(mutex_);
+    unanswered_.insert(request.id());
+  }
+  if (status.ok()) {
+    Answer({request.id(), false}, BlockReading());
+  } else {
+    Answer({request.id(), false}, std::move(status));
+  }
   return absl::OkStatus();
 }
 

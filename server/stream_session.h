@@ -62,7 +62,9 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   // `copies`: what lies in the worker's memory may change before it is used.
   absl::StatusOr<FloatPayload> PayloadOf(const v1::StreamRequest& request, FramePayload& frame,
                                          bool copies);
-  absl::StatusOr<std::shared_ptr<Shard>> FindShard(uint64_t job, uint64_t generation);
+  absl::StatusOr<std::shared_ptr<Shard>> FindShard(const v1::ExchangeHeader& header, Time now);
+  // Another server's block, for the replica here.
+  absl::Status TakeReplica(const v1::StreamRequest& request, FramePayload& frame);
   // The answer has to wait: says so, if it was asked to.
   void Acknowledge(const v1::StreamRequest& request);
 

@@ -64,9 +64,11 @@ absl::Status Trainer::Open() {
                                             .steps = *steps_,
                                             .listener = *this}));
   context_.session.StartHeartbeats(
-      HeartbeatEvery(job_), {.waiting = [this] { return client_->Waiting(); },
-                             .on_stop_at = [this](uint64_t clock) { gate_.StopAt(clock); },
-                             .on_refused = [this](const absl::Status& why) { gate_.Refuse(why); }});
+      HeartbeatEvery(job_),
+      {.waiting = [this] { return client_->Waiting(); },
+       .on_stop_at = [this](uint64_t clock) { gate_.StopAt(clock); },
+       .on_servers = [this](const auto& servers) { client_->MoveServers(servers); },
+       .on_refused = [this](const absl::Status& why) { gate_.Refuse(why); }});
   // A life that begins while the job is stopping.
   if (registration_.has_stop_at()) gate_.StopAt(registration_.stop_at());
   return absl::OkStatus();
@@ -75,22 +77,58 @@ absl::Status Trainer::Open() {
 absl::Status Trainer::Attach() {
   RETURN_IF_ERROR(OnBegin(clock_));
   ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, client_->Attach());
-  clock_ = completed_ = attachment.clock;
-  context_.session.SetClock(clock_);
   // All ranks compute the same weights; one is enough to hand them in, and the others' first read
-  // waits for it.
-  if (attachment.needs_initialize && registration_.rank() == 0) {
-    FloatBuffer weights(registration_.schema().total());
-    context_.model.Initialize(job_.metadata().seed(), weights.span());
-    RETURN_IF_ERROR(client_->Initialize(weights.span()));
+  // waits for it. Where nobody waits for a lost one, it may be any.
+  const bool any = job_.workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
+  if (attachment.needs_initialize && (registration_.rank() == 0 || any)) {
+    RETURN_IF_ERROR(Initialize());
   }
+  clock_ = attachment.clock;
   RETURN_IF_ERROR(LoadState());
-  ASSIGN_OR_RETURN(version_, exchange_->Begin(clock_));
+  absl::Status begun = BeginAt(attachment);
+  if (absl::IsAlreadyExists(begun)) begun = Join().status();
+  RETURN_IF_ERROR(begun);
+  if (evaluate_every_ > 0) evaluated_ = clock_ / evaluate_every_;
   gate_.Leave();
   spdlog::info("training from clock {} of {} (steps a clock: {}, an epoch: {})", clock_,
                registration_.length().clocks(), registration_.length().steps_per_clock(),
                registration_.length().steps_per_epoch());
   return absl::OkStatus();
+}
+
+absl::Status Trainer::Initialize() {
+  FloatBuffer weights(registration_.schema().total());
+  context_.model.Initialize(job_.metadata().seed(), weights.span());
+  return client_->Initialize(weights.span());
+}
+
+absl::Status Trainer::BeginAt(const ParameterClient::Attachment& attachment) {
+  clock_ = completed_ = attachment.clock;
+  context_.session.SetClock(clock_);
+  // A life before this one may have handed in more than all agreed to stop at.
+  RETURN_IF_ERROR(OnBegin(clock_));
+  ASSIGN_OR_RETURN(version_, exchange_->Begin(clock_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ParameterClient::Attachment> Trainer::Join() {
+  while (true) {
+    ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, client_->Attach());
+    const absl::Status begun = BeginAt(attachment);
+    if (begun.ok()) return attachment;
+    if (!absl::IsAlreadyExists(begun)) return begun;
+  }
+}
+
+absl::Status Trainer::Rejoin(const absl::Status& why) {
+  if (!exchange_->Abandon()) return why;
+  gate_.Leave();
+  RETURN_IF_ERROR(OnBegin(clock_));
+  ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, Join());
+  gate_.Leave();
+  spdlog::debug("{}; goes on at clock {}", std::string(why.message()), clock_);
+  if (kept_.has_value()) ReportBrokenOff(attachment.counted >= kept_->clock());
+  return EvaluateWhenDue();
 }
 
 absl::Status Trainer::LoadState() {
@@ -109,7 +147,7 @@ absl::Status Trainer::LoadState() {
 
 absl::StatusOr<bool> Trainer::RunClocks() {
   while (!Over()) {
-    ASSIGN_OR_RETURN(const bool done, UnlessStopped([this] { return RunClock(); }));
+    ASSIGN_OR_RETURN(const bool done, UnlessStopped([this] { return RunClockOrRejoin(); }));
     if (!done) return true;
   }
   return false;
@@ -174,6 +212,11 @@ ClockSpan Trainer::NextSpan() const {
   return span;
 }
 
+absl::Status Trainer::RunClockOrRejoin() {
+  const absl::Status status = RunClock();
+  return absl::IsAlreadyExists(status) ? Rejoin(status) : status;
+}
+
 absl::Status Trainer::RunClock() {
   RETURN_IF_ERROR(AskWhereToStop());
   // One whose exchange may not begin need not be computed.
@@ -212,6 +255,24 @@ void Trainer::ReportIfComplete() {
   kept_->set_staleness(last_exchange_.staleness);
   kept_->set_exchange_seconds(last_exchange_.exchange_seconds);
   kept_->set_wait_seconds(last_exchange_.wait_seconds);
+  ReportKept();
+}
+
+void Trainer::ReportBrokenOff(bool counts) {
+  // Everything up to the clock where it goes on is over.
+  kept_->set_clock(completed_);
+  kept_->set_epoch(Epoch());
+  if (!counts) {
+    kept_->set_dropped_steps(kept_->steps());
+    kept_->set_dropped_examples(kept_->examples());
+    kept_->clear_steps();
+    kept_->clear_examples();
+    kept_->clear_train_loss();
+  }
+  ReportKept();
+}
+
+void Trainer::ReportKept() {
   const Traffic traffic = client_->traffic();
   kept_->set_bytes_sent(traffic.sent - reported_.sent);
   kept_->set_bytes_received(traffic.received - reported_.received);
@@ -247,9 +308,11 @@ absl::Status Trainer::SaveState() {
 
 absl::Status Trainer::EvaluateWhenDue() {
   // The last one follows when all is done.
-  if (evaluate_every_ == 0 || clock_ % evaluate_every_ != 0 || Over()) return absl::OkStatus();
-  if (!evaluates_) return absl::OkStatus();
+  if (evaluate_every_ == 0 || !evaluates_ || Over()) return absl::OkStatus();
+  // A clock that was jumped over is made up for at the next.
+  if (clock_ / evaluate_every_ <= evaluated_) return absl::OkStatus();
   RETURN_IF_ERROR(exchange_->Settle());
+  evaluated_ = clock_ / evaluate_every_;
   return Evaluate();
 }
 

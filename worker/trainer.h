@@ -60,10 +60,17 @@ class Trainer : private ExchangeListener {
  private:
   absl::Status Open();
   absl::Status Attach();
+  absl::Status BeginAt(const ParameterClient::Attachment& attachment);
+  // Asks where to go on and begins there, until the others have not overtaken it meanwhile.
+  absl::StatusOr<ParameterClient::Attachment> Join();
+  // A clock was completed without this worker: it goes on at the newest one.
+  absl::Status Rejoin(const absl::Status& why);
+  absl::Status Initialize();
   absl::Status LoadState();
   // Runs clocks until the last one; true: stopped before it.
   absl::StatusOr<bool> RunClocks();
   absl::Status RunClock();
+  absl::Status RunClockOrRejoin();
   // False: the worker is to stop, before the work or in its middle.
   absl::StatusOr<bool> UnlessStopped(const std::function<absl::Status()>& work);
   // The gate's answer for an exchange: CANCELLED if it must not begin.
@@ -84,6 +91,9 @@ class Trainer : private ExchangeListener {
   // Keeps the metrics of a clock until its exchange is complete.
   void Keep(const ClockSpan& span, const ClockReport& report);
   void ReportIfComplete();
+  // The clock's contribution counts, though its exchange was broken off; or it was dropped.
+  void ReportBrokenOff(bool counts);
+  void ReportKept();
   double Epoch() const;
 
   // Constant after construction.
@@ -116,6 +126,8 @@ class Trainer : private ExchangeListener {
   Traffic reported_;
   bool asked_where_to_stop_ = false;
   uint64_t saved_clock_;
+  // How many times evaluate_every_ the clock was when the last evaluation was made.
+  uint64_t evaluated_ = 0;
 };
 
 }  // namespace leeway

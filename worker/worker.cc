@@ -95,6 +95,11 @@ absl::Status Complete(const v1::RegisterWorkerReply& registration, const std::st
 // Trains and leaves.
 WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerReply& registration,
                         CoordinatorSession& session, Equipment& equipment) {
+  if (registration.has_left_at()) {
+    spdlog::info("a life before this one has done all there was to do");
+    const absl::Status left = session.Leave(v1::LEAVE_STOPPED, registration.left_at(), "");
+    return {left.ok() ? WorkerExit::kDone : ExitOf(left), left};
+  }
   Trainer trainer({.registration = registration,
                    .session = session,
                    .data = *equipment.data,
@@ -179,9 +184,12 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
     }
     equipped = registration->rank();
     const WorkerEnd end = TrainAndLeave(options, *registration, session, *equipment);
+    // The others have gone on without it, and what it kept does not go on at another clock.
+    const bool overtaken = absl::IsAlreadyExists(end.status);
     // The job has gone back to a checkpoint, or the coordinator was started anew: so does this
     // worker. The same refusal again is something else.
-    if (!absl::IsFailedPrecondition(end.status) || SameLife(before, *registration)) return end;
+    const bool refused = absl::IsFailedPrecondition(end.status) && !SameLife(before, *registration);
+    if (!overtaken && !refused) return end;
     spdlog::warn("{}", std::string(end.status.message()));
     before = *registration;
     request.set_rank(registration->rank());

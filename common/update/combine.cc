@@ -11,7 +11,7 @@ namespace {
 // The one (T = OneFloat) or eight floats from element j on.
 template <typename T>
 typename T::Value Load(const uint8_t* floats, size_t j) {
-  return *reinterpret_cast<const typename T::At*>(floats + j * sizeof(float));
+  return T::Load(floats + j * sizeof(float));
 }
 
 // A leaf of the tree: what a contribution's value adds. Copied into the loop for N leaves.
@@ -51,9 +51,8 @@ void SumLeaves(const uint8_t* const* given, const Leaf& given_leaf, size_t count
   std::copy_n(given, N, tiles);
   const Leaf leaf = given_leaf;
   const auto sum = [&]<typename T>(size_t j, T) {
-    auto& target = *reinterpret_cast<typename T::At*>(out + j);
     const typename T::Value value = Tree<T, 0, N>(tiles, leaf, j);
-    target = kAdd ? target + value : value;
+    T::Store(kAdd ? T::Load(out + j) + value : value, out + j);
   };
   size_t j = 0;
   for (; j + 8 <= count; j += 8) sum(j, EightFloats());

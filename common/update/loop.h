@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 // Before a `for`: no iteration reads what another one writes. True of every elementwise loop, also
 // with out == in; without it the compiler's overlap check sends that case down the scalar path.
@@ -17,14 +18,25 @@
 namespace leeway {
 
 // One float, or eight, at any address: for loops that compilers do not vectorise by themselves.
-// (As members, since a template argument would lose the attributes.)
+// (Copied, which is one instruction: how a type's alignment is lowered, and whether a template
+// keeps that, is a thing on which g++ and clang differ.)
 struct OneFloat {
-  using At = float __attribute__((aligned(1), may_alias));
   using Value = float;
+  static Value Load(const void* at) {
+    Value value;
+    std::memcpy(&value, at, sizeof(value));
+    return value;
+  }
+  static void Store(Value value, void* at) { std::memcpy(at, &value, sizeof(value)); }
 };
 struct EightFloats {
-  using At = float __attribute__((vector_size(32), aligned(1), may_alias));
   using Value = float __attribute__((vector_size(32)));
+  static Value Load(const void* at) {
+    Value value;
+    std::memcpy(&value, at, sizeof(value));
+    return value;
+  }
+  static void Store(Value value, void* at) { std::memcpy(at, &value, sizeof(value)); }
 };
 
 // Whether floats are finite, seen one after the other in a loop: NaN and infinity, and no others,

@@ -87,6 +87,14 @@ std::string Place(const char* what, const std::string& run_dir, const char* file
   return absl::StrCat("  ", PadRight(what, 12), path, "\n");
 }
 
+// Empty, or the beginning of a list.
+std::string Dropped(const RunSummary& summary) {
+  if (summary.dropped_steps == 0) return "";
+  const auto dropped = static_cast<double>(summary.dropped_steps);
+  return absl::StrCat(Percent(dropped / (dropped + static_cast<double>(summary.steps))),
+                      " of the steps dropped, ");
+}
+
 }  // namespace
 
 std::string DescribeAlgorithm(const v1::TrainingJob& job) {
@@ -142,12 +150,12 @@ absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
 }
 
 std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir) {
-  std::string text =
-      absl::StrCat(summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
-                   summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds),
-                   "  (", Thousands(static_cast<uint64_t>(summary.samples_per_second)),
-                   " samples/s, staleness at most ", summary.max_staleness, ", ",
-                   summary.restarts(), summary.restarts() == 1 ? " restart)\n" : " restarts)\n");
+  std::string text = absl::StrCat(
+      summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
+      summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds), "  (",
+      Thousands(static_cast<uint64_t>(summary.samples_per_second)), " samples/s, ",
+      Dropped(summary), "staleness at most ", summary.max_staleness, ", ", summary.restarts(),
+      summary.restarts() == 1 ? " restart)\n" : " restarts)\n");
   if (summary.test_accuracy.has_value()) {
     absl::StrAppend(&text, "test accuracy ", Percent(*summary.test_accuracy), "  (loss ",
                     Fixed(*summary.test_loss, 4), ")\n");

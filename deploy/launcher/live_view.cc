@@ -103,6 +103,16 @@ std::string BarLine(const v1::JobStatus& status, const ViewContext& context, siz
   return Truncate(bar == 0 ? after : ProgressBar(share, bar) + after, width);
 }
 
+// Of all steps that were computed.
+double DroppedShare(const v1::JobStatus& status) {
+  double steps = 0, dropped = 0;
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    steps += static_cast<double>(worker.steps());
+    dropped += static_cast<double>(worker.dropped_steps());
+  }
+  return dropped > 0 ? dropped / (steps + dropped) : 0;
+}
+
 // The figures that both the view and the log show.
 std::vector<std::string> Figures(const v1::JobStatus& status) {
   std::vector<std::string> figures;
@@ -116,6 +126,9 @@ std::vector<std::string> Figures(const v1::JobStatus& status) {
     figures.push_back(Thousands(static_cast<uint64_t>(rate)) + " samples/s");
   }
   figures.push_back(absl::StrCat("staleness at most ", status.max_staleness()));
+  if (const double share = DroppedShare(status); share > 0) {
+    figures.push_back(Percent(share) + " of the steps dropped");
+  }
   if (status.has_checkpoint_clock()) {
     figures.push_back("checkpoint at clock " + Thousands(status.checkpoint_clock()));
   }

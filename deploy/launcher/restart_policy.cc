@@ -34,7 +34,12 @@ RestartPolicy::Decision RestartPolicy::OnWorkerExit(uint32_t rank, const ExitSta
   if (exit.ok()) return {};
   const std::string name = absl::StrCat("worker ", rank);
   if (!IsCrash(exit)) return {.action = Action::kFail, .reason = Failure(name, exit)};
-  return OnCrash(name, "workers.max_restarts", limits_.worker, exit, workers_[rank]);
+  Decision decision = OnCrash(name, "workers.max_restarts", limits_.worker, exit, workers_[rank]);
+  if (decision.action == Action::kFail && limits_.without_worker) {
+    absl::StrAppend(&decision.reason, "; the job goes on without it");
+    decision.action = Action::kLeave;
+  }
+  return decision;
 }
 
 RestartPolicy::Decision RestartPolicy::OnServerExit(uint32_t index, const ExitStatus& exit) {

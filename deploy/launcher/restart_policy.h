@@ -25,6 +25,8 @@ class RestartPolicy {
   struct Limits {
     uint32_t server = 0;
     uint32_t worker = 0;
+    // The job goes on without workers that are restarted no more.
+    bool without_worker = false;
   };
   RestartPolicy(uint32_t servers, uint32_t workers, Limits limits);
 
@@ -33,6 +35,8 @@ class RestartPolicy {
     kDone,
     // Start the same rank again after `delay`.
     kRestart,
+    // The others go on without it, for `reason`.
+    kLeave,
     // The job cannot go on, for `reason`.
     kFail,
   };

@@ -245,6 +245,10 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
     child.restart_at = Now() + decision.delay;
     return;
   }
+  if (decision.action == RestartPolicy::Action::kLeave) {
+    observer_.OnEvent(decision.reason);
+    return;
+  }
   // A worker that is in the job has told the coordinator why it goes, which ends the job in order.
   const bool told = !exit.signaled && exit.code == kExitPermanent && outcome_.status.has_value() &&
                     outcome_.status->state() != v1::JOB_STARTING;

@@ -133,7 +133,9 @@ absl::StatusOr<RunOutcome> RunProcesses(const Plan& plan, const RunFolder& run,
                          .servers = plan.job.servers().count(),
                          .workers = plan.job.workers().count(),
                          .max_restarts = {.server = plan.job.servers().max_restarts(),
-                                          .worker = plan.job.workers().max_restarts()},
+                                          .worker = plan.job.workers().max_restarts(),
+                                          .without_worker = plan.job.workers().on_worker_loss() ==
+                                                            v1::WORKER_LOSS_CONTINUE},
                          .start_seconds = plan.job.limits().start_seconds(),
                          .status_every = StatusInterval(terminal)},
                         signals, *display);

@@ -34,10 +34,21 @@ struct SetLive {
   bool operator==(const SetLive&) const = default;
 };
 
-// To every server; each answers by SaveDone with the same generation.
+// To every server, in order with the others, until each has heard it.
+struct CommitSet {
+  uint64_t generation = 0;
+  uint64_t clock = 0;
+  // Rising.
+  std::vector<uint32_t> ranks;
+  bool operator==(const CommitSet&) const = default;
+};
+
+// Of every shard, to the server that owns it; each answers by SaveDone with the same generation.
 struct SaveAll {
   uint64_t generation = 0;
   uint64_t clock = 0;
+  // By shard.
+  std::vector<uint32_t> owners;
   Time deadline;
 };
 
@@ -85,7 +96,8 @@ struct Event {
   std::string message = {};
 };
 
-using Command = std::variant<ConnectServer, ConfigureServer, SetLive, SaveAll, WriteRecord,
-                             WriteManifest, ShutdownServers, StepRecord, EvaluationRecord, Event>;
+using Command =
+    std::variant<ConnectServer, ConfigureServer, SetLive, CommitSet, SaveAll, WriteRecord,
+                 WriteManifest, ShutdownServers, StepRecord, EvaluationRecord, Event>;
 
 }  // namespace leeway

@@ -7,6 +7,7 @@
 #include "common/blocks.h"
 #include "common/protocol.h"
 #include "common/status.h"
+#include "config/contributors.h"
 #include "config/length.h"
 #include "server/coordinator/schema.h"
 
@@ -16,6 +17,8 @@ namespace {
 // Far above any data set; keeps lengths from overflowing.
 constexpr uint64_t kStepsPerEpochMax = uint64_t{1} << 40;
 constexpr size_t kEvaluationsKept = 1000;
+// Keeps sums of clocks from overflowing.
+constexpr uint64_t kClockMax = uint64_t{1} << 40;
 
 std::string NameOf(const v1::RegisterWorkerRequest& request) {
   const std::string process = absl::StrCat("process ", request.pid(), " on ", request.host());
@@ -36,14 +39,24 @@ std::optional<uint64_t> StartCut(const CoordinatorOptions& options) {
   return options.resumed->manifest.clock();
 }
 
+Placement StartPlacement(const CoordinatorOptions& options) {
+  const v1::Servers& servers = options.job.servers();
+  const bool known = options.before &&
+                     options.before->placement().shards_size() == static_cast<int>(servers.count());
+  if (known) return Placement(servers.replicas(), options.before->placement());
+  return Placement(servers.count(), servers.replicas());
+}
+
 }  // namespace
 
 CoordinatorCore::CoordinatorCore(CoordinatorOptions options, Time now)
     : options_(std::move(options)),
       lease_(FromSeconds(options_.job.limits().lease_seconds())),
       created_(now),
+      commits_sets_(CommitsSets(options_.job)),
       ranks_(options_.job.workers().count(), options_.incarnation_base, lease_),
       servers_(options_.job.servers().count(), lease_),
+      placement_(StartPlacement(options_)),
       cuts_(servers_.size(), ranks_.size(), KeepsWorkerState(options_.job), StartCut(options_)),
       progress_(ranks_.size()),
       steps_per_epoch_(ranks_.size()),
@@ -98,6 +111,10 @@ absl::Status CoordinatorCore::CheckSender(const Sender& sender) const {
   RETURN_IF_ERROR(ranks_.Check(rank, incarnation));
   RETURN_IF_ERROR(CheckGeneration(generation, absl::StrCat("worker ", rank)));
   // A resumed job may be shorter than it was, and its workers beyond its end.
+  if (clock > kClockMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", rank, " says clock ", clock, ", which no job reaches"));
+  }
   const bool bounded = length_.has_value() && !options_.resumed.has_value();
   if (!bounded || clock <= LargestClock(*length_, ranks_.size())) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("worker ", rank, " says clock ", clock,
@@ -169,7 +186,7 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
                      length_->steps_per_epoch(), " at most: its data has changed"));
   }
   ASSIGN_OR_RETURN(const Membership::Claimed claimed,
-                   ranks_.Claim(AskedRank(request), IdentityOf(request), now));
+                   ranks_.Claim(AskedRank(request), IdentityOf(request), sealed_, now));
   TakeModel(request, who, claimed.rank);
   if (!claimed.new_life) {
     SignOfLife(claimed.rank, now);
@@ -179,9 +196,13 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
         .rank = claimed.rank,
         .incarnation = ranks_[claimed.rank].incarnation,
         .message = absl::StrCat("process ", request.pid(), " on ", request.host())});
+  // Of one that had left: it stands by.
+  waiting_leavers_.erase(claimed.rank);
+  if (ranks_[claimed.rank].left()) return claimed.rank;
   TellLive(claimed.rank, true);
   // In sync mode its part of what comes next would not be what it was going to be.
-  if (phase_ > Phase::kGoingBack && sync() && cut_every_ > 0 && KeepsWorkerState(options_.job)) {
+  if (phase_ > Phase::kGoingBack && lockstep() && cut_every_ > 0 &&
+      KeepsWorkerState(options_.job)) {
     GoBack(absl::StrCat(who, " is a new process: what worker ", claimed.rank,
                         " kept between clocks is lost"),
            now);
@@ -204,14 +225,12 @@ v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
   reply.set_job_id(options_.job_id);
   reply.set_rank(rank);
   reply.set_incarnation(ranks_[rank].incarnation);
-  for (uint32_t i = 0; i < servers_.size(); ++i) {
-    reply.add_servers(servers_[i].address);
-    *reply.add_local_servers() = servers_[i].local;
-  }
+  FillServers(reply);
   *reply.mutable_schema() = *schema_;
   reply.set_block_elements(block_elements_);
   reply.set_resumed(cuts_.newest().has_value());
   reply.set_generation(generation_);
+  if (ranks_[rank].left()) reply.set_left_at(ranks_[rank].clock);
   *reply.mutable_length() = *length_;
   reply.set_save_state(KeepsWorkerState(options_.job));
   reply.set_cut_every(cut_every_);
@@ -240,6 +259,7 @@ void CoordinatorCore::TellLive(uint32_t rank, bool live) {
   if (phase_ <= Phase::kGoingBack || live_[rank] == live) return;
   live_[rank] = live;
   commands_.push_back(SetLive{rank, live});
+  CommitSets();
 }
 
 absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::HeartbeatRequest& request,
@@ -252,6 +272,7 @@ absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::Heartbea
     SignOfLife(request.rank(), now);
   }
   v1::HeartbeatReply reply;
+  if (replicated() && request.epoch() != placement_.epoch()) FillServers(reply);
   reply.set_stop_requested(phase_ >= Phase::kStopping);
   if (const auto stop_at = StopClock()) reply.set_stop_at(*stop_at);
   return reply;
@@ -280,6 +301,10 @@ absl::StatusOr<v1::StopAtReply> CoordinatorCore::StopAt(const v1::StopAtRequest&
     return absl::FailedPreconditionError(
         absl::StrCat(who, " asks where to stop, but nobody asked the job to stop"));
   }
+  if (!began_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(who, " asks where to stop a job that has not begun"));
+  }
   if (ranks_[request.rank()].left()) {
     return absl::FailedPreconditionError(absl::StrCat(who, " has left the job"));
   }
@@ -295,6 +320,7 @@ absl::StatusOr<v1::StopAtReply> CoordinatorCore::StopAt(const v1::StopAtRequest&
 
 absl::StatusOr<uint64_t> CoordinatorCore::FixStop(const v1::StopAtRequest& request) {
   if (!sync()) return request.clock();
+  if (commits_sets_) return FixStopHere();
   if (stop_at_) return *stop_at_;
   for (uint32_t i = 0; i < ranks_.size(); ++i) {
     // A new life counts what its predecessor handed in as completed, so it can be one ahead.
@@ -345,7 +371,7 @@ absl::Status CoordinatorCore::TakeLeave(const v1::LeaveRequest& request, Time no
         .message = request.message()});
   if (!sync() || state == RankState::kFailed || state == RankState::kLost) TellLive(rank, false);
   // The others can complete no exchange without this rank's contribution.
-  if (sync() && (state == RankState::kFailed || state == RankState::kStopped)) {
+  if (lockstep() && (state == RankState::kFailed || state == RankState::kStopped)) {
     stop_at_ = std::min(stop_at_.value_or(ranks_[rank].clock), ranks_[rank].clock);
   }
   if (state == RankState::kFailed) {

@@ -5,11 +5,14 @@
 // blocks) -> running -> stopping (workers reach the stop clock and leave) -> saving (the last cut)
 // -> shutting the servers down -> over. A failure takes the same way, from wherever the job is.
 //
-// When a server's blocks are lost, or in sync mode what a worker keeps between clocks, the job goes
-// back, from running, stopping or saving: a new
-// generation begins, all servers load the newest complete cut, and who speaks of an older
-// generation is refused until it registers anew. Nothing of after the cut survives anywhere, so no
-// block is ahead of another, and in sync mode the run ends as if nothing had happened.
+// Where blocks have replicas (placement.h) a lost server's shards go on at once where their
+// replicas are, and whoever comes in its place is filled while training goes on.
+//
+// When a server's blocks are lost otherwise, or in sync mode what a worker keeps between clocks,
+// the job goes back, from running, stopping or saving: a new generation begins, all servers load
+// the newest complete cut, and who speaks of an older generation is refused until it registers
+// anew. Nothing of after the cut survives anywhere, so no block is ahead of another, and in sync
+// mode the run ends as if nothing had happened.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +29,9 @@
 #include "server/coordinator/command.h"
 #include "server/coordinator/cut_book.h"
 #include "server/coordinator/membership.h"
+#include "server/coordinator/placement.h"
 #include "server/coordinator/progress.h"
+#include "server/coordinator/quorum_book.h"
 #include "server/coordinator/server_table.h"
 
 namespace leeway {
@@ -43,6 +48,8 @@ struct CoordinatorOptions {
   uint64_t incarnation_base = 0;
   // Of the job so far; more than any that was used before.
   uint64_t generation = 0;
+  // What the coordinator before this one, whose process was killed, has left of the same job.
+  std::optional<v1::CoordinatorRecord> before;
 
   struct Resumed {
     v1::CheckpointManifest manifest;
@@ -69,8 +76,8 @@ class CoordinatorCore {
                                                          Time now);
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request, Time now);
   // In sync mode the first asker, at clock c, fixes the stop for all at c + 1: nobody can have
-  // passed that, for exchange c is not complete without the asker. Otherwise each stops where it
-  // is.
+  // passed that, for exchange c is not complete without the asker. With committed sets all stop at
+  // the first clock that has none. Otherwise each stops where it is.
   absl::StatusOr<v1::StopAtReply> StopAt(const v1::StopAtRequest& request, Time now);
   absl::StatusOr<v1::LeaveReply> Leave(const v1::LeaveRequest& request, Time now);
   // May this life hand in its state for the cut at `clock`? To be asked before it is written.
@@ -89,6 +96,7 @@ class CoordinatorCore {
                                                          Time now);
   absl::Status ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Time now);
   absl::Status ShardSaved(const v1::ShardSavedRequest& request, Time now);
+  absl::Status ContributionsHeld(const v1::ContributionsHeldRequest& request);
 
   // ---- from a person
   void StopJob(const std::string& reason, Time now);
@@ -97,8 +105,8 @@ class CoordinatorCore {
   // ---- from the service: time, and how commands went
   void Tick(Time now);
   void ConfigureDone(uint32_t server, uint64_t round, const absl::Status& status, Time now);
-  void SaveDone(uint32_t server, uint64_t generation, uint64_t clock,
-                const absl::StatusOr<v1::SavedShard>& shard, Time now);
+  void SaveDone(uint32_t shard, uint64_t generation, uint64_t clock,
+                const absl::StatusOr<v1::SavedShard>& saved, Time now);
   void RecordDone(const absl::Status& status, Time now);
   void ManifestWritten(uint64_t clock, const absl::Status& status, Time now);
   void ShutdownDone(uint32_t server, Time now);
@@ -144,10 +152,35 @@ class CoordinatorCore {
   // Where every rank stands for certain after a restart. Outside of sync a cut's clock is a mean.
   uint64_t CutClock() const;
 
+  // coordinator_placement.cc
+  bool replicated() const { return options_.job.servers().replicas() > 1; }
+  // True: every shard of the server lives on elsewhere, in a new epoch that the servers must hear
+  // of (Reassign).
+  bool Survives(uint32_t server);
+  // Tells every server who holds what now.
+  void Reassign(const std::string& why, Time now);
+  // Goes on with what the servers still hold of before this coordinator; false: they hold too
+  // little.
+  bool TakeUp(Time now);
+  void TakeSynced(const v1::ServerHeartbeatRequest& request, Time now);
+  std::vector<uint32_t> Owners() const;
+  // By shard, for workers.
+  template <typename Reply>
+  void FillServers(Reply& reply) const;
+
+  // coordinator_quorum.cc
+  // Every block is at the newest cut.
+  void RestartQuorum();
+  void CommitSets();
+  void Commit(CommitSet set);
+  uint64_t FixStopHere();
+
   // coordinator_servers.cc
   absl::Status AddShard(uint32_t server, uint64_t clock,
                         const absl::StatusOr<v1::SavedShard>& shard, Time now);
   void ExpireServers(Time now);
+  // A sign of life; of one that was lost, too.
+  void Return(uint32_t server, Time now);
   CutBook::Needs Needs() const;
   void WriteWholeCut();
 
@@ -158,7 +191,9 @@ class CoordinatorCore {
   void AdvanceStopping(Time now);
   void AdvanceSaving(Time now);
   void ComputeLength(Time now);
+  // Every server makes its shards anew.
   void Configure(Time deadline);
+  v1::ConfigureRequest Configuration(bool load) const;
   void Begin(Time now);
   void BeginStopping(Time now);
   void BeginSaving(Time now);
@@ -184,17 +219,23 @@ class CoordinatorCore {
   void ExpireRanks(Time now);
 
   bool sync() const;
+  // Sync, and no clock is complete without everybody.
+  bool lockstep() const { return sync() && !commits_sets_; }
   Duration start_limit() const;
   void Emit(Event event) { commands_.push_back(std::move(event)); }
 
   const CoordinatorOptions options_;
   const Duration lease_;
   const Time created_;
+  // Sync, and this coordinator says whose contributions a clock is made of.
+  const bool commits_sets_;
 
   Phase phase_ = Phase::kStarting;
   Membership ranks_;
   ServerTable servers_;
+  Placement placement_;
   CutBook cuts_;
+  QuorumBook quorum_;
   std::vector<RankProgress> progress_;
   // By rank: batches in a pass over its data, 0 if it did not say.
   std::vector<uint64_t> steps_per_epoch_;

@@ -18,6 +18,8 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
   record.set_outcome(outcome);
   if (outcome == v1::JOB_FAILED) record.set_message(failure_);
   if (outcome == v1::JOB_STOPPED) record.set_message(stop_reason_);
+  if (replicated()) *record.mutable_placement() = placement_.proto();
+  record.set_stop_reason(stop_reason_);
   return record;
 }
 

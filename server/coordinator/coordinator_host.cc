@@ -19,6 +19,8 @@ using Control = ControlLink::Stub;
 constexpr Duration kTickMax = std::chrono::milliseconds(100);
 // How long a server may take to hear that a rank is live or not, before it is told again.
 constexpr Duration kSetLiveAttempt = std::chrono::seconds(5);
+// The same for whose contributions count; the server makes the updates before it answers.
+constexpr Duration kCommitAttempt = std::chrono::seconds(60);
 // Metrics are dropped, rather than memory filled, when the disk is this many writes behind.
 constexpr size_t kWritesBehindMax = 10'000;
 
@@ -203,23 +205,43 @@ void CoordinatorHost::Do(const SetLive& command) {
   }
 }
 
+void CoordinatorHost::Do(const CommitSet& command) {
+  v1::CommitSetRequest request;
+  request.set_job(options_.core.job_id);
+  request.set_generation(command.generation);
+  request.set_clock(command.clock);
+  request.mutable_ranks()->Add(command.ranks.begin(), command.ranks.end());
+  for (size_t server = 0; server < links_.size(); ++server) {
+    if (!links_[server]) continue;
+    links_[server]->Call(
+        &Control::CommitSet, request, {.deadline = Time::max(), .attempt = kCommitAttempt},
+        [server, clock = command.clock](const absl::Status& status, const v1::CommitSetReply&) {
+          if (status.ok()) return;
+          spdlog::warn("telling server {} whose contributions clock {} is made of: {}", server,
+                       clock, status.ToString());
+        });
+  }
+}
+
 void CoordinatorHost::Do(const SaveAll& command) {
   v1::SaveRequest request;
   request.set_job(options_.core.job_id);
   request.set_clock(command.clock);
   request.set_generation(command.generation);
-  for (uint32_t server = 0; server < links_.size(); ++server) {
-    if (!links_[server]) continue;
-    const auto done = [this, server, command](const absl::Status& status,
-                                              const v1::SavedShard& shard) {
-      absl::StatusOr<v1::SavedShard> saved = shard;
+  for (uint32_t shard = 0; shard < command.owners.size(); ++shard) {
+    if (!links_[command.owners[shard]]) continue;
+    const auto done = [this, shard, generation = command.generation, clock = command.clock](
+                          const absl::Status& status, const v1::SavedShard& file) {
+      absl::StatusOr<v1::SavedShard> saved = file;
       if (!status.ok()) saved = status;
       Ask([&](CoordinatorCore& core, Time now) {
-        core.SaveDone(server, command.generation, command.clock, saved, now);
+        core.SaveDone(shard, generation, clock, saved, now);
         return 0;
       });
     };
-    links_[server]->Call(&Control::Save, request, {.deadline = command.deadline}, done);
+    request.set_shard(shard);
+    links_[command.owners[shard]]->Call(&Control::Save, request, {.deadline = command.deadline},
+                                        done);
   }
 }
 

@@ -99,6 +99,7 @@ class CoordinatorHost {
   void Do(const ConnectServer& command);
   void Do(const ConfigureServer& command);
   void Do(const SetLive& command);
+  void Do(const CommitSet& command);
   void Do(const SaveAll& command);
   void Do(const WriteRecord& command);
   void Do(WriteManifest command);

@@ -64,6 +64,7 @@ void CoordinatorCore::AdvanceStart(Time now) {
   const bool servers_here = servers_.Missing().empty();
   if (WorkersMissing() == 0 && servers_here && schema_) {
     if (!length_) ComputeLength(now);
+    if (length_ && !configuring_ && TakeUp(now)) return;
     if (length_ && !configuring_) Configure(created_ + start_limit());
     if (phase_ == Phase::kStarting && servers_.Unready().empty()) Begin(now);
   }
@@ -83,18 +84,34 @@ void CoordinatorCore::ComputeLength(Time now) {
   cuts_.ExpectShards(layout.ServersWithBlocks());
 }
 
-void CoordinatorCore::Configure(Time deadline) {
+v1::ConfigureRequest CoordinatorCore::Configuration(bool load) const {
   v1::ConfigureRequest request;
   request.set_job(options_.job_id);
   request.set_generation(generation_);
   *request.mutable_schema() = *schema_;
   request.set_block_elements(block_elements_);
-  if (cuts_.newest()) request.set_checkpoint(CheckpointFolder(options_.run_dir, *cuts_.newest()));
-  for (uint32_t i = 0; i < servers_.size(); ++i) request.add_servers(servers_[i].address);
+  request.set_load(load);
+  if (load && cuts_.newest()) {
+    request.set_checkpoint(CheckpointFolder(options_.run_dir, *cuts_.newest()));
+  }
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    request.add_servers(servers_[i].address);
+    *request.add_local_servers() = servers_[i].local;
+  }
+  *request.mutable_placement() = placement_.proto();
   *request.mutable_length() = *length_;
   request.set_cut_every(cut_every_);
   request.set_run_dir(options_.run_dir);
+  return request;
+}
+
+void CoordinatorCore::Configure(Time deadline) {
+  placement_.Reset();
+  const v1::ConfigureRequest request = Configuration(true);
+  // That no replica is synced any more must be on record before one is asked to be one.
+  if (replicated()) commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
   servers_.MarkAllUnready();
+  RestartQuorum();
   configuring_ = true;
   ++round_;
   for (uint32_t i = 0; i < servers_.size(); ++i) {
@@ -112,6 +129,9 @@ void CoordinatorCore::Begin(Time now) {
         .message = absl::StrCat(options_.resumed ? "resumed at clock " : "from clock ", clock,
                                 " of ", length_->clocks(), ", ", schema_->total(), " parameters, ",
                                 servers_.size(), " servers, ", ranks_.size(), " workers")});
+  if (options_.before && !options_.before->stop_reason().empty()) {
+    StopJob(options_.before->stop_reason(), now);
+  }
 }
 
 size_t CoordinatorCore::WorkersMissing() const {
@@ -146,6 +166,7 @@ void CoordinatorCore::StopJob(const std::string& reason, Time now) {
   if (phase_ >= Phase::kStopping || !stop_reason_.empty()) return;
   stop_reason_ = reason.empty() ? "somebody asked for it" : reason;
   Emit({.name = "stop_requested", .message = stop_reason_});
+  if (began_) commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
   // What is stopped is a job that runs: first it must be able to.
   if (phase_ != Phase::kGoingBack) BeginStopping(now);
 }
@@ -166,6 +187,7 @@ void CoordinatorCore::Abort(const std::string& why, Time now) {
 
 void CoordinatorCore::BeginStopping(Time now) {
   phase_ = Phase::kStopping;
+  if (commits_sets_ && began_) FixStopHere();
   AdvanceStopping(now);
 }
 
@@ -174,8 +196,14 @@ bool CoordinatorCore::Gone(uint32_t number, Time now) const {
   const Rank& rank = ranks_[number];
   if (rank.left() || rank.state == RankState::kWaiting) return true;
   if (rank.state != RankState::kLost) return false;
-  const bool needed = phase_ == Phase::kRunning || sync();
+  const bool needed = phase_ == Phase::kRunning || lockstep();
   if (!began_ || aborted_ || !needed) return true;
+  // All there is to do is done without it.
+  if (commits_sets_ && Complete()) return true;
+  const bool continues = options_.job.workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
+  const bool others_done =
+      ranks_.Count(RankState::kRunning) == 0 && ranks_.Count(RankState::kFinished) > 0;
+  if (continues && others_done) return true;
   if (ReachedStop(number)) return true;
   return now - rank.since > start_limit();
 }
@@ -194,7 +222,7 @@ bool CoordinatorCore::AllGone(Time now) const {
 // In sync mode the others cannot reach the stop clock without a lost rank's contributions; they are
 // told to break off where they are.
 void CoordinatorCore::GiveUpLost(Time now) {
-  if (!sync() || !began_ || aborted_) return;
+  if (!lockstep() || !began_ || aborted_) return;
   for (const uint32_t rank : ranks_.In({RankState::kLost})) {
     if (!Gone(rank, now) || ReachedStop(rank) || ranks_.Count(RankState::kRunning) == 0) continue;
     // They have been blocked for long: each is where the slowest of them is.
@@ -221,6 +249,7 @@ void CoordinatorCore::AdvanceStopping(Time now) {
 
 bool CoordinatorCore::Complete() const {
   if (!length_) return false;
+  if (commits_sets_) return quorum_.next() >= length_->clocks();
   uint64_t sum = 0;
   uint64_t low = UINT64_MAX;
   for (uint32_t i = 0; i < ranks_.size(); ++i) {
@@ -243,6 +272,7 @@ v1::JobState CoordinatorCore::Outcome() const {
 // In sync mode all blocks stand at the clock of whoever is furthest. Otherwise a cut's clock is the
 // mean, as the servers count; the last one comes after all others, whose blocks it may differ from.
 uint64_t CoordinatorCore::LastClock() const {
+  if (commits_sets_) return quorum_.next();
   uint64_t sum = 0;
   uint64_t high = 0;
   for (uint32_t i = 0; i < ranks_.size(); ++i) {
@@ -266,7 +296,7 @@ void CoordinatorCore::BeginSaving(Time now) {
   deadline_ = now + FromSeconds(options_.job.limits().checkpoint_seconds());
   cuts_.BeginLast(last_clock_, now);
   if (!cuts_.Writing(last_clock_)) {
-    commands_.push_back(SaveAll{generation_, last_clock_, deadline_});
+    commands_.push_back(SaveAll{generation_, last_clock_, Owners(), deadline_});
   }
   WriteWholeCut();
 }

@@ -1,4 +1,5 @@
 // Servers and the parts of cuts.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,17 +15,28 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
   const std::string who = absl::StrCat("server ", request.index(), " at ", request.address());
   RETURN_IF_ERROR(CheckPeer(request.build(), who));
   RETURN_IF_ERROR(servers_.Check(request));
+  if (servers_.Past(request)) {
+    return absl::AbortedError(absl::StrCat(who, " has been replaced by the process at ",
+                                           servers_[request.index()].address, ": stop"));
+  }
   if (!servers_.Known(request)) {
-    GoBack(absl::StrCat(who, " is a new process: the blocks that server ", request.index(),
-                        " held are lost"),
-           now);
-    if (phase_ > Phase::kGoingBack) return RefusedAtTheEnd();
+    const bool survives = Survives(request.index());
+    const std::string why = absl::StrCat(who, " is a new process");
+    if (!survives) {
+      GoBack(absl::StrCat(why, ": the blocks that server ", request.index(), " held are lost"),
+             now);
+    }
+    if (!survives && phase_ > Phase::kGoingBack) return RefusedAtTheEnd();
     servers_.Register(request, now);
     commands_.push_back(ConnectServer{request.index(), request.address()});
     Emit({.name = "server_registered", .server = request.index(), .message = request.address()});
     configuring_ = false;
-  } else if (servers_.Seen(request.index(), now)) {
-    configuring_ = false;
+    if (survives) {
+      placement_.Join(request.index());
+      Reassign(why, now);
+    }
+  } else {
+    Return(request.index(), now);
   }
   Advance(now);
   v1::RegisterServerReply reply;
@@ -41,16 +53,35 @@ absl::Status CoordinatorCore::ServerHeartbeat(const v1::ServerHeartbeatRequest& 
     return absl::FailedPreconditionError(
         absl::StrCat("server ", request.index(), " is not known here: register first"));
   }
-  if (servers_.Seen(request.index(), now)) {
-    configuring_ = false;
-    Advance(now);
+  if (!servers_.Holds(request.index(), request.nonce())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("another process is server ", request.index(), " here: register again"));
   }
+  servers_.Confirm(request.index());
+  Return(request.index(), now);
+  TakeSynced(request, now);
   return absl::OkStatus();
+}
+
+void CoordinatorCore::Return(uint32_t server, Time now) {
+  if (!servers_.Seen(server, now)) return;
+  configuring_ = false;
+  // What it held others hold by now.
+  if (phase_ > Phase::kGoingBack && placement_.Join(server)) {
+    Reassign(absl::StrCat("server ", server, " is back"), now);
+  }
+  Advance(now);
 }
 
 void CoordinatorCore::ConfigureDone(uint32_t server, uint64_t round, const absl::Status& status,
                                     Time now) {
-  if (!configuring_ || round != round_ || phase_ > Phase::kGoingBack) return;
+  if (round != round_) return;
+  if (phase_ > Phase::kGoingBack && !status.ok()) {
+    GoBack(absl::StrCat("server ", server, " could not take what it was given: ", status.message()),
+           now);
+    return Advance(now);
+  }
+  if (!configuring_ || phase_ > Phase::kGoingBack) return;
   if (!status.ok()) {
     Fail(absl::StrCat("server ", server, " could not make its blocks: ", status.ToString()), now);
   } else {
@@ -65,9 +96,13 @@ void CoordinatorCore::ExpireServers(Time now) {
   for (const uint32_t server : lost) {
     Emit({.name = "server_lost", .server = server, .message = servers_[server].address});
   }
-  GoBack(absl::StrCat(ListOf("server", lost), " at ", servers_[lost.front()].address,
-                      " gave no sign of life for ", Seconds(lease_), " s"),
-         now);
+  const std::string why =
+      absl::StrCat(ListOf("server", lost), " at ", servers_[lost.front()].address,
+                   " gave no sign of life for ", Seconds(lease_), " s");
+  if (std::all_of(lost.begin(), lost.end(), [this](uint32_t server) { return Survives(server); })) {
+    return Reassign(why, now);
+  }
+  GoBack(why, now);
   configuring_ = false;
 }
 
@@ -102,10 +137,10 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
   return AddShard(request.index(), clock, absl::UnavailableError(request.error()), now);
 }
 
-void CoordinatorCore::SaveDone(uint32_t server, uint64_t generation, uint64_t clock,
-                               const absl::StatusOr<v1::SavedShard>& shard, Time now) {
+void CoordinatorCore::SaveDone(uint32_t shard, uint64_t generation, uint64_t clock,
+                               const absl::StatusOr<v1::SavedShard>& saved, Time now) {
   if (phase_ != Phase::kSaving || generation != generation_ || clock != last_clock_) return;
-  AddShard(server, clock, shard, now).IgnoreError();
+  AddShard(shard, clock, saved, now).IgnoreError();
 }
 
 absl::Status CoordinatorCore::AddShard(uint32_t server, uint64_t clock,
@@ -145,11 +180,11 @@ CutBook::Needs CoordinatorCore::Needs() const {
     const bool last = phase_ == Phase::kSaving && clock == last_clock_;
     if (rank.state == RankState::kFinished || rank.state == RankState::kStopped) {
       // It has passed a periodic cut before it left.
-      if (!last && sync() && rank.clock >= clock) return {StateNeed::kAtCut, 0};
+      if (!last && lockstep() && rank.clock >= clock) return {StateNeed::kAtCut, 0};
       return {StateNeed::kAtLeaving, rank.clock};
     }
-    // Outside of sync no rank is at the clock of a cut but by chance.
-    if (rank.state == RankState::kFailed || last || !sync()) return {StateNeed::kIfAny, 0};
+    // Where they do not go in step no rank is at the clock of a cut but by chance.
+    if (rank.state == RankState::kFailed || last || !lockstep()) return {StateNeed::kIfAny, 0};
     return {StateNeed::kAtCut, 0};
   };
 }

@@ -51,6 +51,12 @@ void CoordinatorService::AwaitCheckpoints(ServerQueue* queue) {
         done(Reply<v1::ShardSavedReply>(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.ShardSaved(request, now); })));
       });
+  ServeUnary<v1::ContributionsHeldRequest, v1::ContributionsHeldReply>(
+      queue, this, &CoordinatorService::RequestContributionsHeld,
+      [this](const v1::ContributionsHeldRequest& request, auto done) {
+        done(Reply<v1::ContributionsHeldReply>(host_.Ask(
+            [&](CoordinatorCore& core, Time) { return core.ContributionsHeld(request); })));
+      });
   AwaitWorkerStates(host_, *this, queue);
 }
 

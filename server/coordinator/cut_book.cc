@@ -47,7 +47,6 @@ absl::Status CutBook::AddShard(uint64_t clock, uint32_t server, const v1::SavedS
 }
 
 absl::Status CutBook::AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file) {
-  if (Writing(clock)) return absl::OkStatus();
   StateFile& newest = newest_states_[rank];
   // A life that begins where another has left off has nothing better than what that one handed in.
   const bool better = newest.file.file().empty() || clock > newest.clock;

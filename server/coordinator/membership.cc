@@ -49,7 +49,7 @@ void Membership::Set(uint32_t rank, RankState state, Time now) {
 }
 
 absl::StatusOr<Membership::Claimed> Membership::Claim(std::optional<uint32_t> asked,
-                                                      const Identity& who, Time now) {
+                                                      const Identity& who, bool final, Time now) {
   ASSIGN_OR_RETURN(const uint32_t number, Place(asked, who));
   Rank& rank = ranks_[number];
   const bool held = rank.incarnation > incarnation_base_;
@@ -57,7 +57,7 @@ absl::StatusOr<Membership::Claimed> Membership::Claim(std::optional<uint32_t> as
     return absl::AbortedError(absl::StrCat(Name(who), " was worker ", number, " once; ",
                                            Name(rank.life), " has taken its place: stop"));
   }
-  if (rank.left()) {
+  if (rank.left() && (final || rank.state == RankState::kFailed)) {
     const std::string left =
         absl::StrCat("worker ", number, " has ", RankStateName(rank.state), " and left the job");
     if (rank.state == RankState::kFailed) return absl::FailedPreconditionError(left);
@@ -75,7 +75,7 @@ absl::StatusOr<Membership::Claimed> Membership::Claim(std::optional<uint32_t> as
   }
   ++rank.incarnation;
   rank.life = who;
-  Set(number, RankState::kRunning, now);
+  if (!rank.left()) Set(number, RankState::kRunning, now);
   rank.seen = now;
   holders_[who] = number;
   return Claimed{number, true};

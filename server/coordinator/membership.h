@@ -71,8 +71,10 @@ class Membership {
   // The rank asked for, or the lowest free one, or the lowest lost one. Asking by number for a rank
   // that another process holds replaces it: a launcher restarts a killed worker before its lease
   // ends. INVALID_ARGUMENT: no such rank. ABORTED: the process has been replaced itself.
-  // FAILED_PRECONDITION: the rank has left for good, or all are taken.
-  absl::StatusOr<Claimed> Claim(std::optional<uint32_t> asked, const Identity& who, Time now);
+  // FAILED_PRECONDITION: the rank has failed, or all are taken. ALREADY_EXISTS: the rank has left
+  // in order, and that is `final`; before it is, a new life of such a rank just stands by.
+  absl::StatusOr<Claimed> Claim(std::optional<uint32_t> asked, const Identity& who, bool final,
+                                Time now);
 
   // Is `incarnation` the rank's life now? INVALID_ARGUMENT, FAILED_PRECONDITION (nobody holds the
   // rank) or ABORTED (a newer life does).

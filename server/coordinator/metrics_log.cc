@@ -42,7 +42,7 @@ absl::Status DropBrokenLine(const std::string& path) {
 
 std::string MetricsLine(const StepRecord& record, double time) {
   const v1::StepMetrics& metrics = record.metrics;
-  return Dump({{"event", "step"},
+  Json line = {{"event", "step"},
                {"time", time},
                {"rank", record.rank},
                {"clock", metrics.clock()},
@@ -59,7 +59,14 @@ std::string MetricsLine(const StepRecord& record, double time) {
                {"exchange_seconds", metrics.exchange_seconds()},
                {"wait_seconds", metrics.wait_seconds()},
                {"bytes_sent", metrics.bytes_sent()},
-               {"bytes_received", metrics.bytes_received()}});
+               {"bytes_received", metrics.bytes_received()}};
+  if (metrics.dropped_steps() > 0) {
+    line["dropped_steps"] = metrics.dropped_steps();
+    line["dropped_examples"] = metrics.dropped_examples();
+  }
+  // Nothing of it counts: its loss is no point of a curve.
+  if (metrics.steps() == 0 && metrics.dropped_steps() > 0) line["event"] = "dropped";
+  return Dump(line);
 }
 
 std::string MetricsLine(const EvaluationRecord& record, double time) {

@@ -14,6 +14,11 @@
 //               complete; a run that was resumed, or that has gone back, begins again at the clock
 //               of its job_started or went_back line, so of two lines for the same rank and clock
 //               the later one counts.
+//               Where a sync clock need not be everybody's also, if there are some: dropped_steps
+//               and dropped_examples, computed since the line before for clocks that were completed
+//               without this worker; in none of the other figures.
+//   dropped     as step, with 0 steps: all that the worker has computed since was dropped; clock is
+//               where it goes on
 //   evaluation  rank, clock, epoch, test_loss, test_accuracy (where labels are classes), examples
 //   job_started              clock (0, or the checkpoint's), message
 //   server_registered        server, message (its address)

@@ -38,6 +38,8 @@ class RankProgress {
   bool evaluated_ = false;
   uint64_t examples_ = 0;
   uint64_t steps_ = 0;
+  uint64_t dropped_steps_ = 0;
+  uint64_t dropped_examples_ = 0;
   uint64_t max_staleness_ = 0;
   std::string waiting_;
   std::deque<Arrival> recent_;

@@ -6,6 +6,13 @@
 
 namespace leeway {
 
+namespace {
+
+// More than a launcher's restarts.
+constexpr size_t kPastMax = 64;
+
+}  // namespace
+
 const char* ServerStateName(ServerState state) {
   switch (state) {
     case ServerState::kWaiting:
@@ -39,13 +46,26 @@ bool ServerTable::Known(const v1::RegisterServerRequest& request) const {
          entry.nonce == request.nonce();
 }
 
+bool ServerTable::Past(const v1::RegisterServerRequest& request) const {
+  const ServerEntry& entry = servers_[request.index()];
+  return entry.confirmed && request.nonce() != 0 &&
+         std::find(entry.past.begin(), entry.past.end(), request.nonce()) != entry.past.end();
+}
+
 void ServerTable::Register(const v1::RegisterServerRequest& request, Time now) {
   ServerEntry& entry = servers_[request.index()];
+  if (entry.state != ServerState::kWaiting) {
+    if (entry.past.size() == kPastMax) entry.past.erase(entry.past.begin());
+    entry.past.push_back(entry.nonce);
+  }
+  entry.confirmed = false;
   entry.state = ServerState::kRegistered;
   entry.address = request.address();
   entry.local.set_address(request.local_address());
   entry.local.set_host(request.host());
   entry.nonce = request.nonce();
+  entry.held_generation.reset();
+  if (request.has_held_generation()) entry.held_generation = request.held_generation();
   entry.seen = now;
 }
 

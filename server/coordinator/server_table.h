@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,12 @@ struct ServerEntry {
   std::string address;
   v1::LocalEndpoint local;
   uint64_t nonce = 0;
+  // Of processes that had the index before.
+  std::vector<uint64_t> past;
+  // It has been heard since it registered.
+  bool confirmed = false;
+  // Of the blocks that it had when it registered.
+  std::optional<uint64_t> held_generation;
   Time seen;
   bool shut_down = false;
 
@@ -40,8 +47,14 @@ class ServerTable {
   absl::Status Check(const v1::RegisterServerRequest& request) const;
   // The process that holds the index already: its registration is a repetition.
   bool Known(const v1::RegisterServerRequest& request) const;
+  // One that held the index before the one that does, and that one is alive: its registration comes
+  // late, for the process is dead.
+  bool Past(const v1::RegisterServerRequest& request) const;
   void Register(const v1::RegisterServerRequest& request, Time now);
 
+  // By heartbeat: is it the process that holds the index?
+  bool Holds(uint32_t index, uint64_t nonce) const { return servers_[index].nonce == nonce; }
+  void Confirm(uint32_t index) { servers_[index].confirmed = true; }
   // True if it had been lost and is back.
   bool Seen(uint32_t index, Time now);
   void MarkReady(uint32_t index) { servers_[index].state = ServerState::kReady; }

@@ -21,10 +21,11 @@ BlockCore::BlockCore(uint32_t block, const ConsistencyRules& rules)
   progress_.clocks.assign(rules.workers, 0);
 }
 
-Decisions BlockCore::OnInitialized(BlockProgress progress) {
+Decisions BlockCore::OnInitialized(BlockProgress progress, bool has_previous) {
   Decisions decisions;
   if (initialized_) return decisions;
   initialized_ = true;
+  has_previous_ = has_previous;
   progress_ = std::move(progress);
   progress_.clocks.resize(ranks_.size(), 0);
   for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -34,6 +35,13 @@ Decisions BlockCore::OnInitialized(BlockProgress progress) {
   if (rules_.cut_every > 0) {
     next_cut_ = (CutClock() / rules_.cut_every + 1) * rules_.cut_every;
   }
+  // Who asked before may want what a checkpoint does not have.
+  std::erase_if(waiters_, [&](const Waiter& waiter) {
+    absl::Status status = CheckReadable(waiter);
+    if (status.ok()) return false;
+    decisions.refusals.push_back({waiter.request, std::move(status)});
+    return true;
+  });
   ReleaseWaiters(decisions);
   return decisions;
 }
@@ -63,7 +71,7 @@ Decisions BlockCore::OnContribution(const Sender& sender, RequestId request, boo
   }
   if (wants_reply) {
     const Sender reader{sender.rank, sender.incarnation, sender.clock + 1};
-    AddReader({request, reader, rules_.elastic, duplicate, now}, decisions);
+    AddReader({request, reader, rules_.elastic, duplicate, now, true}, decisions);
   } else {
     decisions.answers.push_back({request, Readable::kCurrent, 0, duplicate});
   }
@@ -96,8 +104,15 @@ Decisions BlockCore::OnApplied() {
     if (ranks_[contribution.rank].live) Stand(clock, -1);
     clock = contribution.clock + 1;
     if (ranks_[contribution.rank].live) Stand(clock, 1);
+    ranks_[contribution.rank].counted = clock;
   }
   running_.clear();
+  if (rules_.committed_sets) {
+    // Who was not in the set is wanted at the next clock like everybody else.
+    progress_.clocks.assign(ranks_.size(), progress_.version);
+    sets_.erase(sets_.begin(), sets_.lower_bound(progress_.version));
+    DropOthers(decisions);
+  }
   TakeCut(decisions);
   ReleaseWaiters(decisions);
   BeginUpdate(decisions);
@@ -187,6 +202,7 @@ absl::Status BlockCore::CheckClock(const Sender& sender) const {
         absl::StrCat("block ", block_, " waits for its first version (Initialize)"));
   }
   const Rank& rank = ranks_[sender.rank];
+  if (IsLate(sender)) return Overtaken(sender.rank, sender.clock);
   if (sender.clock > rank.next) {
     return absl::FailedPreconditionError(
         absl::StrCat("header.clock: worker ", sender.rank, " hands in clock ", sender.clock,
@@ -228,6 +244,7 @@ absl::Status BlockCore::CheckReadable(const Waiter& waiter) const {
   }
   const bool kept = has_previous_ && reader.clock + 1 >= progress_.version;
   if (kept) return absl::OkStatus();
+  if (rules_.committed_sets) return Overtaken(reader.rank, reader.clock);
   return absl::FailedPreconditionError(absl::StrCat(
       "header.clock: worker ", reader.rank, " reads block ", block_, " for clock ", reader.clock,
       ", but it is at version ", progress_.version, " and what was before is not kept"));
@@ -291,7 +308,7 @@ void BlockCore::ReleaseHeldUp(Decisions& decisions) {
 void BlockCore::BeginUpdate(Decisions& decisions) {
   if (!running_.empty() || pending_.empty()) return;
   if (rules_.mode == Consistency::kSync) {
-    if (pending_.size() < ranks_.size()) return;
+    if (!IsComplete()) return;
     running_.assign(pending_.begin(), pending_.end());
     pending_.clear();
     std::sort(running_.begin(), running_.end(),
@@ -352,7 +369,11 @@ std::string BlockCore::Missing(const Waiter& waiter) const {
       ++more;
     }
   }
-  if (missing.empty()) return absl::StrCat(what, ": an update runs");
+  if (missing.empty()) {
+    const bool undecided = rules_.committed_sets && running_.empty() && Set() == nullptr;
+    return absl::StrCat(
+        what, undecided ? ": waiting for the coordinator to say what counts" : ": an update runs");
+  }
   return absl::StrCat(what, ", clock ", clock, ": waiting for ", absl::StrJoin(missing, ", "),
                       more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }

@@ -9,6 +9,11 @@
 // - sync: clock c is applied in one piece when every rank has handed it in, in rank order. A reader
 //   starting clock c gets version c exactly; version c - 1 stays readable until c + 1 is made, for
 //   a worker that died in between and does clock c - 1 again.
+// - sync with committed sets: whose contributions clock c is made of is said from outside
+//   (OnCommitted), the same set for every block of the job; nothing else is ever applied. A
+//   contribution that is not in the set, held or coming later, is dropped and its sender told
+//   (ALREADY_EXISTS); so is a reader who wants a version that is not kept any more. Its rank goes
+//   on at the clock that OnAttach says.
 // - bounded: applied on arrival. A reader starting clock c waits until every live rank's
 //   contributions of clocks < c - s, and its own of clocks < c, are applied. async: its own only.
 // - One update of the block runs at a time, in the order of acceptance. Readers need not wait for
@@ -39,6 +44,8 @@ struct ConsistencyRules {
   bool elastic = false;
   // Clocks between cuts; 0: none.
   uint64_t cut_every = 0;
+  // Sync: the caller says which contributions make a clock's update (OnCommitted), instead of all.
+  bool committed_sets = false;
 };
 
 // Who speaks, at which clock.
@@ -103,13 +110,18 @@ class BlockCore {
 
   // The block has its first version, or that of a checkpoint. Once; before it everything but
   // OnSetLive and OnAttach is answered UNAVAILABLE.
-  Decisions OnInitialized(BlockProgress progress);
+  // `has_previous`: the version before it is readable, too (sync).
+  Decisions OnInitialized(BlockProgress progress, bool has_previous = false);
 
-  // A rank's new life begins: the clock at which it goes on, or ABORTED if a newer one exists.
+  // A rank's new life begins, or its old one was overtaken: the clock at which it goes on, or
+  // ABORTED if a newer life exists.
   absl::StatusOr<uint64_t> OnAttach(uint32_t rank, uint64_t incarnation);
   // `wants_reply`: the request is also a reader that starts sender.clock + 1; else it is answered
   // when accepted.
   Decisions OnContribution(const Sender& sender, RequestId request, bool wants_reply, uint64_t now);
+  // Committed sets: clock `clock` is made of the contributions of exactly these ranks, rising. Once
+  // a clock; what is repeated or of an older clock is ignored.
+  Decisions OnCommitted(uint64_t clock, const std::vector<uint32_t>& ranks);
   // A reader that starts sender.clock.
   Decisions OnRead(const Sender& sender, RequestId request, uint64_t now);
   // A reader that takes what is there (no worker).
@@ -120,7 +132,8 @@ class BlockCore {
   // with them what their ranks have handed in since. Who waits for that is refused. The caller
   // keeps the update's other contributions until another update.
   Decisions OnRejected(const std::vector<Refusal>& contributions);
-  // Whether a rank holds the others up. In sync mode every rank does, until it comes back.
+  // Whether a rank holds the others up. In sync mode every rank does, until it comes back; with
+  // committed sets whoever commits them knows.
   Decisions OnSetLive(uint32_t rank, bool live);
   // Refuses with UNAVAILABLE who has waited since before `since`, naming who is missing.
   Decisions OnTick(uint64_t since);
@@ -128,6 +141,8 @@ class BlockCore {
   bool initialized() const { return initialized_; }
   bool has_waiters() const { return !waiters_.empty() || !held_up_.empty(); }
   const BlockProgress& progress() const { return progress_; }
+  // The clock after the rank's last contribution that is applied.
+  uint64_t counted(uint32_t rank) const { return ranks_[rank].counted; }
   // No contribution is being applied or waits for its turn (in sync mode: for its set).
   bool idle() const {
     return running_.empty() && (pending_.empty() || rules_.mode == Consistency::kSync);
@@ -136,8 +151,10 @@ class BlockCore {
  private:
   struct Rank {
     uint64_t incarnation = 0;
-    // The first clock not accepted yet.
+    // The first clock not accepted yet; with committed sets, nor given up.
     uint64_t next = 0;
+    // The clock after the last one applied; since this core began.
+    uint64_t counted = 0;
     bool live = true;
   };
   struct Waiter {
@@ -148,6 +165,8 @@ class BlockCore {
     bool before = false;
     bool duplicate = false;
     uint64_t since = 0;
+    // It has brought a contribution, of the clock before.
+    bool contributes = false;
   };
   struct Pending {
     uint32_t rank = 0;
@@ -157,6 +176,12 @@ class BlockCore {
 
   absl::Status CheckSender(const Sender& sender);
   absl::Status CheckClock(const Sender& sender) const;
+  // Committed sets: the clock's set is known, and the sender's contribution is not in it.
+  bool IsLate(const Sender& sender) const;
+  // The set of the current clock, if it is known; and who is in it, if it is.
+  const std::vector<uint32_t>* Set() const;
+  bool InSet(uint32_t rank) const;
+  absl::Status Overtaken(uint32_t rank, uint64_t wanted) const;
   // Puts a reader in the queue, and answers it if it need not wait.
   void AddReader(Waiter waiter, Decisions& decisions);
   // Nothing: it must wait. A status: it never will be.
@@ -172,6 +197,11 @@ class BlockCore {
   // Only the slowest rank keeps it from its answer.
   bool IsHeldUp(const Waiter& waiter) const;
   void BeginUpdate(Decisions& decisions);
+  // Sync: everything is here that the current clock's update is made of.
+  bool IsComplete() const;
+  // Drops what is held of ranks that are not in the set, if that is known, and refuses those who
+  // wait for it.
+  void DropOthers(Decisions& decisions);
   // Takes the rank back to `contribution`, which is of its update.
   void Forget(const Pending& contribution, const absl::Status& status, Decisions& decisions);
   void TakeCut(Decisions& decisions);
@@ -197,6 +227,8 @@ class BlockCore {
   std::deque<Pending> pending_;
   // In the update that runs.
   std::vector<Pending> running_;
+  // By clock, from the current one on: the committed sets.
+  std::map<uint64_t, std::vector<uint32_t>> sets_;
   // Wait for an update, mostly that of their own contribution.
   std::vector<Waiter> waiters_;
   // Bounded: wait for others, by the clock that the slowest rank must reach; so that an update

@@ -53,6 +53,10 @@ void BlockStore::Set(uint32_t block, BlockValues values) {
   state.previous = SharedFloats();
 }
 
+void BlockStore::SetPrevious(uint32_t block, SharedFloats weights) {
+  At(block).previous = std::move(weights);
+}
+
 BlockValues BlockStore::Current(uint32_t block) const {
   const Block& state = At(block);
   return {state.current, {state.slots.begin(), state.slots.end()}, {}};

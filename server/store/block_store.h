@@ -77,6 +77,8 @@ class BlockStore {
   SharedFloats Allocate(uint32_t block) const;
   SharedFloats AllocateSlot(uint32_t block) const;
   void Set(uint32_t block, BlockValues values);
+  // The version before that one; with keep_previous only.
+  void SetPrevious(uint32_t block, SharedFloats weights);
 
   // References to what is there. Before the block has values: empty.
   BlockValues Current(uint32_t block) const;

@@ -32,6 +32,7 @@ SETS = ["servers.count=2", "workers.count=2",
 SLOWLY = "workers.emulate={step_milliseconds: 3}"
 ELASTIC = "exchange={type: elastic, every: 4, alpha: 0.4}"
 DELTA = "exchange={type: delta, local_steps: 4, optimizer: {type: adam, learning_rate: 0.002}}"
+REPLICAS = "servers.replicas=2"
 MODES = {"sync": "consistency={mode: sync}", "bounded": "consistency={mode: bounded, staleness: 3}",
          "async": "consistency={mode: async}"}
 
@@ -67,6 +68,14 @@ def undisturbed(sets):
     return summary
 
 
+# What the coordinator says when it has dealt with a lost server.
+RECOVERED = ("job_started", "went_back", "placement_changed")
+
+
+def recoveries(run):
+    return sorted((e for kind in RECOVERED for e in run.events(kind)), key=lambda e: e["time"])
+
+
 def killed_once_each(sets, victims=(("server", 1), ("server", 0), ("worker", 1))):
     """Each victim is killed when the run has come some clocks further; then all must be as if nothing had been."""
     whole = undisturbed(sets)
@@ -75,15 +84,16 @@ def killed_once_each(sets, victims=(("server", 1), ("server", 0), ("worker", 1))
     for role, number in victims:
         reached = run.max_clock()
         run.wait_for(lambda r, at=reached + 60: r.max_clock() >= at)
+        before = len(recoveries(run))
         kill(run, role, number)
-        went_back = len(run.events("job_started")) + len(run.events("went_back"))
         if role == "server":
-            run.wait_for(lambda r, n=went_back: len(r.events("job_started")) + len(r.events("went_back")) > n)
-            event = (run.events("job_started") + run.events("went_back"))
-            event = max(event, key=lambda e: e["time"])
-            print(f"  {event['event']} at clock {event['clock']}: {event['message']}", flush=True)
+            run.wait_for(lambda r, n=before: len(recoveries(r)) > n)
+            event = recoveries(run)[-1]
+            print(f"  {event['event']} at clock {event.get('clock', '-')}: {event['message']}", flush=True)
     summary = run.wait()
     runs.check(summary["state"] == "finished", "the job has finished")
+    went_back = [e["message"] for e in run.events("went_back")]
+    runs.check(not (REPLICAS in sets and went_back), f"with replicas nothing goes back {went_back}")
     return run, summary, whole
 
 
@@ -107,6 +117,10 @@ CASES = {
     "sync-elastic": lambda: same_bits(SGD, ELASTIC),
     "sync-delta": lambda: same_bits("update={type: sgd, learning_rate: 1}", DELTA),
     "sync-int8": lambda: same_bits(SGD, "compression={contributions: {type: int8}, weights: {type: int8}}"),
+    "sync-replicas": lambda: same_bits(SGD, REPLICAS),
+    "sync-replicas-adam": lambda: same_bits("update={type: adam, learning_rate: 0.002}", REPLICAS, "servers.count=3"),
+    "bounded-replicas": lambda: same_accuracy("bounded", SGD, REPLICAS),
+    "async-replicas": lambda: same_accuracy("async", SGD, REPLICAS),
     "bounded": lambda: same_accuracy("bounded", SGD),
     "async": lambda: same_accuracy("async", SGD),
 }

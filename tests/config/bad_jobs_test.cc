@@ -228,6 +228,12 @@ TEST_CASE("parts that do not go together are named with their place") {
       {", staleness: 3", "",
        "job.yaml:13:1: consistency.staleness: required key is missing with mode bounded: how many "
        "clocks a worker may be ahead of the slowest, such as staleness: 3"},
+      {"mode: bounded, staleness: 3", "mode: bounded, staleness: 3, backup_workers: 1",
+       "job.yaml:13:60: consistency.backup_workers: only a sync clock can do without its slowest "
+       "workers; in bounded and async mode nobody waits for them"},
+      {"mode: bounded, staleness: 3", "mode: sync, backup_workers: 1000",
+       "job.yaml:13:43: consistency.backup_workers: must be less than workers.count (1): somebody "
+       "has to count"},
       {"update: {type: sgd, learning_rate: 0.1}\n", "",
        "job.yaml:1:1: update: required key is missing: the servers' rule, such as {type: sgd, "
        "learning_rate: 0.05}"},

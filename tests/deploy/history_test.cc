@@ -84,6 +84,13 @@ TEST_CASE("A last line that was cut short is passed over, any other is an error 
   CHECK_FALSE(ParseHistory("{\"event\":\"step\",\"rank\":\"x\"}\n", "m.jsonl").ok());
 }
 
+TEST_CASE("A count that is none is an error, whatever number it is") {
+  for (const char* count : {"-1", "1.5", "1e70"}) {
+    const std::string line = absl::StrCat("{\"event\":\"step\",\"staleness\":", count, "}\n");
+    CHECK_FALSE(ParseHistory(line, "m.jsonl").ok());
+  }
+}
+
 TEST_CASE("A run without metrics is an empty history") {
   const TempFolder folder;
   const auto history = ReadHistory(folder / "metrics.jsonl");

@@ -1,5 +1,6 @@
 #include "deploy/launcher/report/report_html.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,16 @@ TEST_CASE("A run that failed before it trained still has a report") {
   const std::string html = ReportHtml(input);
   CHECK(Balanced(html));
   CHECK(absl::StrContains(html, "<div class=\"why\">worker 1 crashed</div>"));
+}
+
+TEST_CASE("An event at no time of the calendar is reported without one") {
+  ReportInput input;
+  for (const double time : {std::nan(""), 1e300, -1e300}) {
+    input.history.events.push_back({.time = time, .name = "worker_lost", .details = "rank 1"});
+  }
+  const std::string html = ReportHtml(input);
+  CHECK(Balanced(html));
+  CHECK(absl::StrContains(html, "<td class=\"left when\"></td>"));
 }
 
 TEST_CASE("A worker whose steps took no time has no rates") {

@@ -44,6 +44,15 @@ TEST_CASE("Restarts are counted for each rank by itself") {
   CHECK(policy.OnWorkerExit(0, kKilled).action == Action::kFail);
 }
 
+TEST_CASE("Where the job goes on without lost workers, one that is restarted no more is left") {
+  RestartPolicy policy(1, 2, {.server = 3, .worker = 0, .without_worker = true});
+  const auto decision = policy.OnWorkerExit(1, kKilled);
+  CHECK(decision.action == Action::kLeave);
+  CHECK(decision.reason.find("goes on without it") != std::string::npos);
+  // One that fails for good would fail anywhere.
+  CHECK(policy.OnWorkerExit(0, Code(3)).action == Action::kFail);
+}
+
 TEST_CASE("The reason names the signal and the count") {
   RestartPolicy policy(1, 1, {.server = 3, .worker = 3});
   CHECK(policy.OnWorkerExit(0, kKilled).reason ==

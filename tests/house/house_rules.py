@@ -29,14 +29,18 @@ MAY_INCLUDE = {
 # gRPC appears in the adaptors only.
 GRPC_IN = [
     "common/wire.", "common/grpc_status.", "common/channel.",
-    "server/parameter_service.", "server/stream_", "server/rpc/", "server/server_node.", "server/server_process.", "server/main.cc", "server/coordinator/",
+    "server/parameter_service.", "server/stream_", "server/rpc/", "server/server_node.", "server/server_process.", "server/quorum_reporter.", "server/replica/replica_link.",
+    "server/main.cc", "server/coordinator/",
     "worker/client/", "worker/main.cc", "deploy/bench/", "deploy/launcher/",
 ]
 GRPC = re.compile(r'#include [<"](grpc|grpcpp)/|#include ".*\.grpc\.pb\.h"')
 
 # Pure state machines.
-PURE = ["server/core/", "server/coordinator/coordinator_core.", "server/coordinator/cut_book.",
-        "server/coordinator/membership.", "worker/client/retry_core."]
+PURE = ["server/core/", "server/coordinator/coordinator_core.", "server/coordinator/coordinator_going_back.",
+        "server/coordinator/coordinator_lifecycle.", "server/coordinator/coordinator_placement.",
+        "server/coordinator/coordinator_quorum.", "server/coordinator/coordinator_servers.",
+        "server/coordinator/cut_book.", "server/coordinator/membership.", "server/coordinator/placement.",
+        "server/coordinator/quorum_book.", "server/coordinator/server_table.", "worker/client/retry_core."]
 IMPURE = re.compile(
     r'#include <(thread|mutex|atomic|condition_variable|random|fstream|iostream|future|cstdio|cmath)>'
     r'|common/mutex\.h|steady_clock::now|system_clock::now|\b(float|double)\b \w+\[')

@@ -101,6 +101,44 @@ TEST_CASE("sync applies the mean over examples, and answers everybody with the n
   CHECK((*b.result)->header.version() == 1);
 }
 
+class HeldContributions : public ContributionListener {
+ public:
+  void OnAccepted(uint32_t rank, uint64_t clock) override { accepted.emplace_back(rank, clock); }
+  void OnLive(uint32_t rank, bool live) override {}
+  void OnCommitted(uint64_t clock) override { committed.push_back(clock); }
+  std::vector<std::pair<uint32_t, uint64_t>> accepted;
+  std::vector<uint64_t> committed;
+};
+
+TEST_CASE("sync with committed sets applies the mean of the set, and nothing of the others") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 3);
+  const auto held = std::make_shared<HeldContributions>();
+  options.contributions = held;
+  World world(options);
+  world.Initialize(5);
+  Reply replies[3], late;
+  world.PushPull(2, 0, 1.0f, replies[2], 30);
+  world.PushPull(1, 0, 100.0f, replies[1], 10);
+  world.PushPull(0, 0, 2.0f, replies[0], 10);
+  CHECK(held->accepted.size() == 3);
+  CHECK_FALSE(replies[0].answered());
+  CHECK(world.shard->CommitSet(0, {0, 2}).ok());
+  CHECK(held->committed == std::vector<uint64_t>{0});
+  CHECK(replies[0].first() == 5 - 1.25f);
+  CHECK(replies[2].first() == 5 - 1.25f);
+  CHECK(absl::IsAlreadyExists(replies[1].status()));
+  world.PushPull(1, 0, 100.0f, late, 10);
+  CHECK(absl::IsAlreadyExists(late.status()));
+  // Blocks 1 and 2 have had nobody's yet: there the rank still stands at clock 0.
+  CHECK(world.shard->Attach(2, 1)->counted() == 1);
+  CHECK(world.shard->Attach(1, 1)->counted() == 0);
+  // What can be no set.
+  for (const std::vector<uint32_t>& ranks :
+       std::vector<std::vector<uint32_t>>{{}, {1, 0}, {1, 1}, {3}}) {
+    CHECK(absl::IsInvalidArgument(world.shard->CommitSet(1, ranks)));
+  }
+}
+
 TEST_CASE(
     "async applies each contribution on arrival, weighed by its examples against a full batch") {
   World world(SgdOptions(v1::CONSISTENCY_MODE_ASYNC, 2));

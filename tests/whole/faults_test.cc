@@ -84,6 +84,30 @@ TEST_CASE("sync: with compression both ways, too") {
   }
 }
 
+TEST_CASE(
+    "sync, where a lost worker is not waited for: nobody is lost, the same bits, under faults") {
+  const Faults faults{.duplicate = true, .drop_reply_every = 10, .drop_request_every = 7};
+  const std::string waiting = Train(DigitsJob({"stop.clocks=20"})).sha256;
+  const std::vector<std::string> continuing = {"workers.on_worker_loss=continue", "stop.clocks=20"};
+  CHECK(Train(DigitsJob(continuing)).sha256 == waiting);
+  CHECK(Train(DigitsJob(continuing), &faults).sha256 == waiting);
+}
+
+TEST_CASE("sync with a backup worker: a slow worker and faults, and everybody ends at the end") {
+  const Faults faults{.duplicate = true, .drop_reply_every = 10, .drop_request_every = 7};
+  for (const char* compression :
+       {"compression={}",
+        "compression={contributions: {type: top_k, share: 0.1}, weights: {type: top_k, share: "
+        "0.1}}"}) {
+    INFO(compression);
+    const v1::TrainingJob job =
+        DigitsJob({"consistency={mode: sync, backup_workers: 1}", compression, "stop.clocks=40",
+                   "workers.emulate={step_milliseconds: 2, slow: [{ranks: [1], factor: 4}]}"});
+    CHECK_FALSE(Train(job).weights.empty());
+    for (float value : Train(job, &faults).weights) CHECK(std::abs(value) < 100.0f);
+  }
+}
+
 TEST_CASE("bounded and async: the job completes under faults, and counts each contribution once") {
   const Faults faults{.duplicate = true, .drop_reply_every = 10, .drop_request_every = 7};
   for (const char* mode : {"consistency={mode: bounded, staleness: 2}", "consistency.mode=async"}) {

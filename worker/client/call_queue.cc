@@ -14,6 +14,7 @@ struct CallQueue::Run {
   // The first error.
   absl::Status status;
   bool over() const { return !status.ok() || unanswered == 0; }
+  bool settled() const { return unanswered == 0; }
 };
 
 class CallQueue::Call : public TransportCall, public std::enable_shared_from_this<Call> {
@@ -105,8 +106,9 @@ CallQueue::CallPointer CallQueue::Next(uint32_t server) {
     std::pop_heap(lane.waiting.begin(), lane.waiting.end(), Call::After);
     CallPointer call = std::move(lane.waiting.back());
     lane.waiting.pop_back();
-    // What is left of an operation that has failed is not begun.
     if (!failed) return call;
+    // What is left of an operation that has failed is not begun.
+    if (--call->run->unanswered == 0) changed_.NotifyAll();
   }
   return nullptr;
 }
@@ -208,22 +210,33 @@ void CallQueue::Finish(const CallPointer& call, const absl::Status& status) {
   Pump(call->server);
 }
 
-absl::Status CallQueue::Wait(const Ticket& ticket, Time deadline) {
-  if (ticket.run_ == nullptr) return absl::InvalidArgumentError("waiting for an empty ticket");
-  const auto over = [&] {
+bool CallQueue::WaitUntil(const Ticket& ticket, bool (Run::*done)() const, Time deadline) {
+  const auto is_done = [&] {
     MutexLock lock(mutex_);
-    return ticket.run_->over();
+    return (ticket.run_.get()->*done)();
   };
-  if (!over()) transport_->Drive(over, deadline);
+  if (!is_done()) transport_->Drive(is_done, deadline);
   MutexLock lock(mutex_);
-  while (!ticket.run_->over()) {
+  while (!(ticket.run_.get()->*done)()) {
     if (deadline == Time::max()) {
       changed_.Wait(mutex_);
-    } else if (!changed_.WaitUntil(mutex_, deadline) && !ticket.run_->over()) {
-      return absl::DeadlineExceededError(absl::StrCat("not done in time; ", FirstWaiting()));
+    } else if (!changed_.WaitUntil(mutex_, deadline)) {
+      return (ticket.run_.get()->*done)();
     }
   }
-  return ticket.run_->status;
+  return true;
+}
+
+absl::Status CallQueue::Wait(const Ticket& ticket, Time deadline) {
+  if (ticket.run_ == nullptr) return absl::InvalidArgumentError("waiting for an empty ticket");
+  const bool over = WaitUntil(ticket, &Run::over, deadline);
+  MutexLock lock(mutex_);
+  if (over) return ticket.run_->status;
+  return absl::DeadlineExceededError(absl::StrCat("not done in time; ", FirstWaiting()));
+}
+
+void CallQueue::Settle(const Ticket& ticket) {
+  if (ticket.run_ != nullptr) WaitUntil(ticket, &Run::settled, Time::max());
 }
 
 std::string CallQueue::Waiting() const {
@@ -252,7 +265,10 @@ void CallQueue::Cancel() {
     };
     for (Lane& lane : lanes_) {
       std::for_each(lane.in_flight.begin(), lane.in_flight.end(), cancel);
-      std::for_each(lane.waiting.begin(), lane.waiting.end(), cancel);
+      for (const CallPointer& call : lane.waiting) {
+        cancel(call);
+        --call->run->unanswered;
+      }
       lane.waiting.clear();
     }
     changed_.NotifyAll();

@@ -79,6 +79,10 @@ class CallQueue {
   // Cancel().
   absl::Status Wait(const Ticket& ticket, Time deadline);
 
+  // Returns when no call of the operation is under way any more, however it ended: the memory that
+  // they refer to is the caller's again. Calls that were not yet begun when one failed never are.
+  void Settle(const Ticket& ticket);
+
   // What the earliest call in flight that was put off waits for, in its server's words; empty if
   // none was.
   std::string Waiting() const;
@@ -114,6 +118,8 @@ class CallQueue {
   // After a pause.
   void Resume(const CallPointer& call);
   void Finish(const CallPointer& call, const absl::Status& status);
+  // Until `done` of the ticket's run; false after `deadline`.
+  bool WaitUntil(const Ticket& ticket, bool (Run::*done)() const, Time deadline) EXCLUDES(mutex_);
   std::string FirstWaiting() const REQUIRES(mutex_);
 
   // Constant after construction.

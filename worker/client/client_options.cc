@@ -7,17 +7,23 @@
 
 namespace leeway {
 
+std::vector<ServerEndpoint> EndpointsOf(
+    const google::protobuf::RepeatedPtrField<std::string>& servers,
+    const google::protobuf::RepeatedPtrField<v1::LocalEndpoint>& local_servers) {
+  std::vector<ServerEndpoint> endpoints;
+  for (int i = 0; i < servers.size(); ++i) {
+    ServerEndpoint& server = endpoints.emplace_back(servers[i]);
+    if (i >= local_servers.size()) continue;
+    server.local_address = local_servers[i].address();
+    server.host = local_servers[i].host();
+  }
+  return endpoints;
+}
+
 absl::StatusOr<ParameterClientOptions> ClientOptionsOf(
     const v1::RegisterWorkerReply& registration) {
   ParameterClientOptions options;
-  for (int i = 0; i < registration.servers_size(); ++i) {
-    ServerEndpoint server(registration.servers(i));
-    if (i < registration.local_servers_size()) {
-      server.local_address = registration.local_servers(i).address();
-      server.host = registration.local_servers(i).host();
-    }
-    options.servers.push_back(std::move(server));
-  }
+  options.servers = EndpointsOf(registration.servers(), registration.local_servers());
   options.transport = registration.job().transport().type();
   options.channels = registration.job().transport().channels();
   options.job = registration.job_id();

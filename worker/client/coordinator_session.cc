@@ -11,6 +11,7 @@
 #include "common/grpc_status.h"
 #include "common/protocol.h"
 #include "common/status.h"
+#include "worker/client/client_options.h"
 
 namespace leeway {
 namespace {
@@ -122,6 +123,8 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::Register(
   rank_ = reply.rank();
   incarnation_ = reply.incarnation();
   generation_ = reply.generation();
+  MutexLock lock(mutex_);
+  epoch_ = reply.epoch();
   return reply;
 }
 
@@ -163,6 +166,7 @@ v1::HeartbeatRequest CoordinatorSession::MakeHeartbeat(
   request.set_incarnation(incarnation_);
   request.set_generation(generation_);
   request.set_clock(clock_);
+  request.set_epoch(epoch_);
   for (v1::StepMetrics& record : steps_.Take()) *request.add_steps() = std::move(record);
   evaluations.swap(evaluations_);
   for (const v1::EvaluationMetrics& record : evaluations) *request.add_evaluations() = record;
@@ -194,11 +198,17 @@ absl::Status CoordinatorSession::Beat() {
 
 void CoordinatorSession::TakeHeartbeatReply(const v1::HeartbeatReply& reply) {
   bool changed = false;
+  bool moved = false;
   {
     MutexLock lock(mutex_);
+    moved = reply.epoch() > epoch_ && reply.servers_size() > 0;
+    if (moved) epoch_ = reply.epoch();
     stop_requested_ |= reply.stop_requested();
     changed = reply.has_stop_at() && stop_at_ != reply.stop_at();
     if (changed) stop_at_ = reply.stop_at();
+  }
+  if (moved && listener_.on_servers) {
+    listener_.on_servers(EndpointsOf(reply.servers(), reply.local_servers()));
   }
   if (changed && listener_.on_stop_at) listener_.on_stop_at(reply.stop_at());
 }

@@ -19,6 +19,7 @@
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "worker/client/metrics_queue.h"
 #include "worker/client/retry_core.h"
+#include "worker/client/transport.h"
 
 namespace leeway {
 
@@ -47,6 +48,8 @@ class CoordinatorSession {
     std::function<std::string()> waiting;
     // The clock at which to stop is known, or has changed (a failing job stops earlier).
     std::function<void(uint64_t stop_at)> on_stop_at;
+    // Blocks are on other servers than before; by shard.
+    std::function<void(const std::vector<ServerEndpoint>& servers)> on_servers = nullptr;
     // The coordinator has given up this life of the rank: stop. The last heartbeat; once.
     std::function<void(const absl::Status& why)> on_refused;
   };
@@ -121,6 +124,8 @@ class CoordinatorSession {
   uint64_t clock_ GUARDED_BY(mutex_) = 0;
   bool stop_requested_ GUARDED_BY(mutex_) = false;
   std::optional<uint64_t> stop_at_ GUARDED_BY(mutex_);
+  // Of the servers as they are known here.
+  uint64_t epoch_ GUARDED_BY(mutex_) = 0;
   bool ending_ GUARDED_BY(mutex_) = false;
   uint64_t calls_ GUARDED_BY(mutex_) = 0;
 

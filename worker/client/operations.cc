@@ -42,10 +42,18 @@ std::string AttachOperation::Describe(uint32_t call) const {
   return absl::StrCat("Attach to server ", call);
 }
 
+TransportRequest AttachOperation::Request(uint32_t call) const {
+  TransportRequest request = request_;
+  // The shard: one block of it stands for all.
+  request.header.set_block(call);
+  return request;
+}
+
 absl::Status AttachOperation::TakeReply(uint32_t call, const TransportReply& reply) {
   MutexLock lock(mutex_);
   clock_ = std::min<uint64_t>(clock_, reply.attach.clock());
   needs_initialize_ |= reply.attach.needs_initialize();
+  counted_ = std::max<uint64_t>(counted_, reply.attach.counted());
   return absl::OkStatus();
 }
 
@@ -57,6 +65,11 @@ uint64_t AttachOperation::clock() const {
 bool AttachOperation::needs_initialize() const {
   MutexLock lock(mutex_);
   return needs_initialize_;
+}
+
+uint64_t AttachOperation::counted() const {
+  MutexLock lock(mutex_);
+  return counted_;
 }
 
 BlocksOperation::BlocksOperation(const SenderIdentity& identity, const BlockLayout& layout,

@@ -51,12 +51,14 @@ class AttachOperation : public Operation {
   uint32_t size() const override { return servers_; }
   uint32_t ServerOf(uint32_t call) const override { return call; }
   std::string Describe(uint32_t call) const override;
-  TransportRequest Request(uint32_t call) const override { return request_; }
+  TransportRequest Request(uint32_t call) const override;
   absl::Status TakeReply(uint32_t call, const TransportReply& reply) override;
 
   // The smallest of the answers; the largest uint64 if no server holds a block.
   uint64_t clock() const;
   bool needs_initialize() const;
+  // The largest of the answers.
+  uint64_t counted() const;
 
  private:
   const uint32_t servers_;
@@ -64,6 +66,7 @@ class AttachOperation : public Operation {
   mutable Mutex mutex_;
   uint64_t clock_ GUARDED_BY(mutex_);
   bool needs_initialize_ GUARDED_BY(mutex_) = false;
+  uint64_t counted_ GUARDED_BY(mutex_) = 0;
 };
 
 // One exchange, a call a block in ascending order. Contributions are encoded by the constructor,

@@ -58,16 +58,27 @@ ParameterClient::ParameterClient(const ParameterClientOptions& options, BlockLay
     : options_(options),
       layout_(std::move(layout)),
       codecs_(layout_, options.codecs),
-      queue_(std::move(transport), layout_.servers(), QueueOptions(options)) {}
+      queue_(std::move(transport), layout_.servers(), QueueOptions(options)),
+      servers_(options.servers) {}
 
 ParameterClient::~ParameterClient() = default;
+
+void ParameterClient::MoveServers(const std::vector<ServerEndpoint>& servers) {
+  MutexLock lock(servers_mutex_);
+  for (uint32_t i = 0; i < servers_.size() && i < servers.size(); ++i) {
+    if (servers_[i] == servers[i]) continue;
+    servers_[i] = servers[i];
+    queue_.transport().MoveServer(i, servers[i]);
+  }
+}
 
 FloatBuffer ParameterClient::MakeVector() { return queue_.transport().MakeVector(layout_.total()); }
 
 absl::StatusOr<ParameterClient::Attachment> ParameterClient::Attach() {
   auto operation = std::make_shared<AttachOperation>(IdentityOf(options_), layout_.servers());
   RETURN_IF_ERROR(queue_.Wait(queue_.Start(operation), Time::max()));
-  const Attachment attachment{operation->clock(), operation->needs_initialize()};
+  const Attachment attachment{operation->clock(), operation->needs_initialize(),
+                              operation->counted()};
   if (attachment.clock == std::numeric_limits<uint64_t>::max()) {
     return absl::FailedPreconditionError("attaching: no server holds a block of the model");
   }
@@ -166,6 +177,8 @@ void ParameterClient::ReadResidual(uint64_t clock, std::span<float> residual) co
 void ParameterClient::SetResidual(std::span<const float> residual) {
   codecs_.residuals()->Set(residual);
 }
+
+void ParameterClient::Settle(const Ticket& ticket) { queue_.Settle(ticket.calls_); }
 
 absl::StatusOr<ParameterClient::Result> ParameterClient::Wait(const Ticket& ticket, Time deadline) {
   RETURN_IF_ERROR(ticket.refused_);

@@ -25,6 +25,7 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/codec/plan.h"
+#include "common/mutex.h"
 #include "worker/client/block_range.h"
 #include "worker/client/call_queue.h"
 #include "worker/client/payload_codecs.h"
@@ -34,7 +35,7 @@ namespace leeway {
 
 // Who speaks to whom about what; CoordinatorClient::Register() gives all of it.
 struct ParameterClientOptions {
-  // By server index.
+  // By shard: block i is of shard i mod their number.
   std::vector<ServerEndpoint> servers;
   // How to reach them.
   v1::TransportType transport = v1::TRANSPORT_TYPE_AUTO;
@@ -65,8 +66,8 @@ class BlocksOperation;
 //
 // Vectors are the whole flat vector, `total` floats, of which a call touches the given blocks only.
 // They are neither copied nor locked: a contribution stays unchanged, and weights stay unread,
-// until Wait() has returned OK, or after an error until the client is gone; the two may not
-// overlap.
+// until Wait() has returned OK, or after an error until Settle() has returned or the client is
+// gone; the two may not overlap.
 //
 // Where contributions are compressed, calls that send the same block are begun one after the other,
 // clock by clock. Where the servers answer changes (top_k, sign), weights that a call receives into
@@ -80,6 +81,8 @@ class BlocksOperation;
 //   ABORTED              a newer life of this rank exists: stop
 //   FAILED_PRECONDITION  this rank stands elsewhere than it thinks, or the job has gone back to a
 //                        checkpoint: register anew
+//   ALREADY_EXISTS       the clock was completed without this rank, or has been overtaken: what was
+//                        handed in for it is dropped; Attach() and go on from there
 //   INVALID_ARGUMENT     the call or the server's answer is wrong and stays wrong
 //   CANCELLED            after Cancel()
 class ParameterClient {
@@ -97,6 +100,8 @@ class ParameterClient {
     uint64_t clock = 0;
     // Some block waits for its first version.
     bool needs_initialize = false;
+    // The clock after the last of this rank's contributions that count, where not all do.
+    uint64_t counted = 0;
   };
   // A call under way. Copyable; empty by default.
   class Ticket;
@@ -141,6 +146,9 @@ class ParameterClient {
   // `deadline`, which ends the waiting only: the ticket may be waited for again.
   absl::StatusOr<Result> Wait(const Ticket& ticket, Time deadline = Time::max());
 
+  // After an error: returns when nothing of the call is under way any more.
+  void Settle(const Ticket& ticket);
+
   // What the encodings of contributions have lost so far and the next ones make good: a part of the
   // worker's state. Not while a call that sends is being begun.
   bool keeps_residual() const { return codecs_.keeps_residual(); }
@@ -157,6 +165,9 @@ class ParameterClient {
   // worker 2"); empty if nothing was put off.
   std::string Waiting() const { return queue_.Waiting(); }
 
+  // The servers are elsewhere: open calls are sent on to where they are. As many as before.
+  void MoveServers(const std::vector<ServerEndpoint>& servers);
+
   // Breaks off every call, for good: what is open or begun later ends with CANCELLED.
   void Cancel() { queue_.Cancel(); }
 
@@ -172,6 +183,8 @@ class ParameterClient {
   // Have their own synchronisation. The queue's calls use the codecs.
   PayloadCodecs codecs_;
   CallQueue queue_;
+  Mutex servers_mutex_;
+  std::vector<ServerEndpoint> servers_ GUARDED_BY(servers_mutex_);
 };
 
 class ParameterClient::Ticket {

@@ -87,15 +87,17 @@ class StreamTransport::TimerOnce : public Once {
   std::function<void()> callback;
 };
 
-StreamTransport::StreamTransport(const TransportOptions& options) {
-  const std::string host = HostIdentity();
+StreamTransport::StreamTransport(const TransportOptions& options) : options_(options) {
   const bool any_local = std::any_of(
       options.servers.begin(), options.servers.end(), [&](const ServerEndpoint& endpoint) {
-        return !endpoint.local_address.empty() && endpoint.host == host;
+        return !endpoint.local_address.empty() && endpoint.host == host_;
       });
-  if (any_local && !host.empty() && SharesMemory(options.type)) arena_ = MakeArena(options);
-  for (uint32_t i = 0; i < options.servers.size(); ++i) {
-    servers_.push_back(MakeServer(options.servers[i], options, i, host));
+  if (any_local && !host_.empty() && SharesMemory(options.type)) arena_ = MakeArena(options);
+  {
+    MutexLock lock(servers_mutex_);
+    for (uint32_t i = 0; i < options.servers.size(); ++i) {
+      servers_.push_back(MakeServer(options.servers[i], options, i));
+    }
   }
   thread_ = std::thread([this] { Loop(); });
   LookForLate();
@@ -103,11 +105,11 @@ StreamTransport::StreamTransport(const TransportOptions& options) {
 
 StreamTransport::~StreamTransport() { Close(); }
 
-StreamTransport::Server StreamTransport::MakeServer(const ServerEndpoint& endpoint,
-                                                    const TransportOptions& options, uint32_t index,
-                                                    const std::string& host) {
-  Server server;
-  const bool here = !endpoint.local_address.empty() && !host.empty() && endpoint.host == host;
+std::shared_ptr<StreamTransport::Server> StreamTransport::MakeServer(
+    const ServerEndpoint& endpoint, const TransportOptions& options, uint32_t index) {
+  auto made = std::make_shared<Server>();
+  Server& server = *made;
+  const bool here = !endpoint.local_address.empty() && !host_.empty() && endpoint.host == host_;
   server.local = here && options.type != v1::TRANSPORT_TYPE_TCP;
   const bool wants_local =
       options.type == v1::TRANSPORT_TYPE_UNIX || options.type == v1::TRANSPORT_TYPE_SHM;
@@ -131,7 +133,7 @@ StreamTransport::Server StreamTransport::MakeServer(const ServerEndpoint& endpoi
     if (i == 0) server.channel = lane.channel;
     server.lanes.push_back(std::make_unique<StreamLane>(std::move(lane)));
   }
-  return server;
+  return made;
 }
 
 StreamLane& StreamTransport::LaneFor(Server& server, uint64_t bytes) {
@@ -148,9 +150,35 @@ StreamLane& StreamTransport::LaneFor(Server& server, uint64_t bytes) {
   return *best;
 }
 
+std::shared_ptr<StreamTransport::Server> StreamTransport::At(uint32_t server) const {
+  MutexLock lock(servers_mutex_);
+  return servers_[server];
+}
+
+bool StreamTransport::HasLink(uint32_t server) const { return !At(server)->local; }
+
+void StreamTransport::MoveServer(uint32_t server, const ServerEndpoint& endpoint) {
+  std::shared_ptr<Server> moved = MakeServer(endpoint, options_, server);
+  {
+    MutexLock lock(servers_mutex_);
+    moved.swap(servers_[server]);
+    // Its streams may still be ending.
+    retired_.push_back(moved);
+  }
+  for (const auto& lane : moved->lanes) lane->Close();
+}
+
+std::vector<std::shared_ptr<StreamTransport::Server>> StreamTransport::All() const {
+  MutexLock lock(servers_mutex_);
+  std::vector<std::shared_ptr<Server>> all = servers_;
+  all.insert(all.end(), retired_.begin(), retired_.end());
+  return all;
+}
+
 void StreamTransport::Call(uint32_t server, const TransportRequest& request, Duration timeout,
                            std::shared_ptr<TransportCall> call) {
-  Server& target = servers_[server];
+  const std::shared_ptr<Server> held = At(server);
+  Server& target = *held;
   if (!target.status.ok()) return Refuse(target.status, std::move(call));
   if (request.kind == TransportRequest::Kind::kAttach) {
     return CallAttach(target, request, timeout, std::move(call));
@@ -171,6 +199,7 @@ void StreamTransport::CallAttach(Server& server, const TransportRequest& request
   message.set_rank(request.header.rank());
   message.set_incarnation(request.header.incarnation());
   message.set_generation(request.header.generation());
+  message.set_shard(request.header.block());
   auto* once = new AttachOnce(this);
   once->call = std::move(call);
   once->context.set_deadline(In(timeout));
@@ -188,7 +217,8 @@ void StreamTransport::CallAfter(Duration delay, std::function<void()> callback) 
   once->callback = std::move(callback);
   MutexLock lock(mutex_);
   active_.insert(once);
-  once->alarm.Set(&queue_, In(cancelled_ ? Duration::zero() : delay), static_cast<QueueEvent*>(once));
+  once->alarm.Set(&queue_, In(cancelled_ ? Duration::zero() : delay),
+                  static_cast<QueueEvent*>(once));
 }
 
 void StreamTransport::Begin(Once* once) {
@@ -208,8 +238,8 @@ void StreamTransport::End(Once* once) {
 
 void StreamTransport::LookForLate() {
   const Time now = Now();
-  for (Server& server : servers_) {
-    for (const auto& lane : server.lanes) lane->GiveUpLate(now);
+  for (const auto& server : All()) {
+    for (const auto& lane : server->lanes) lane->GiveUpLate(now);
   }
   {
     MutexLock lock(mutex_);
@@ -222,15 +252,16 @@ void StreamTransport::Cancel() {
   MutexLock lock(mutex_);
   cancelled_ = true;
   for (Once* once : active_) once->BreakOff();
-  for (Server& server : servers_) {
-    for (const auto& lane : server.lanes) lane->Close();
+  for (const auto& server : All()) {
+    for (const auto& lane : server->lanes) lane->Close();
   }
 }
 
 bool StreamTransport::Idle() const {
   if (!active_.empty()) return false;
-  return std::all_of(servers_.begin(), servers_.end(), [](const Server& server) {
-    return std::none_of(server.lanes.begin(), server.lanes.end(),
+  const auto all = All();
+  return std::all_of(all.begin(), all.end(), [](const auto& server) {
+    return std::none_of(server->lanes.begin(), server->lanes.end(),
                         [](const auto& lane) { return lane->busy(); });
   });
 }

@@ -14,9 +14,10 @@
 #include <grpcpp/completion_queue.h>
 
 #include "absl/status/status.h"
+#include "common/host.h"
 #include "common/mutex.h"
-#include "common/shared_memory.h"
 #include "common/queue_event.h"
+#include "common/shared_memory.h"
 #include "worker/client/stream_lane.h"
 #include "worker/client/transport.h"
 
@@ -37,7 +38,8 @@ class StreamTransport : public Transport {
   void Cancel() override;
   void Close() override;
   FloatBuffer MakeVector(size_t floats) override { return MakeFloats(arena_.get(), floats); }
-  bool HasLink(uint32_t server) const override { return !servers_[server].local; }
+  bool HasLink(uint32_t server) const override;
+  void MoveServer(uint32_t server, const ServerEndpoint& endpoint) override;
 
  private:
   // Something given to the queue that can be broken off; deletes itself when it is over.
@@ -52,8 +54,11 @@ class StreamTransport : public Transport {
     std::vector<std::unique_ptr<StreamLane>> lanes;
   };
 
-  Server MakeServer(const ServerEndpoint& endpoint, const TransportOptions& options, uint32_t index,
-                    const std::string& host);
+  std::shared_ptr<Server> MakeServer(const ServerEndpoint& endpoint,
+                                     const TransportOptions& options, uint32_t index);
+  std::shared_ptr<Server> At(uint32_t server) const;
+  // Those that have moved away included.
+  std::vector<std::shared_ptr<Server>> All() const;
   StreamLane& LaneFor(Server& server, uint64_t bytes);
   void CallAttach(Server& server, const TransportRequest& request, Duration timeout,
                   std::shared_ptr<TransportCall> call);
@@ -73,9 +78,15 @@ class StreamTransport : public Transport {
 
   // Has its own synchronisation.
   grpc::CompletionQueue queue_;
-  // Constant after construction, but for the lanes, which have their own.
+  // Constant after construction.
+  const TransportOptions options_;
+  const std::string host_ = HostIdentity();
   std::shared_ptr<SharedArena> arena_;
-  std::vector<Server> servers_;
+
+  // The lanes have their own synchronisation. Taken after mutex_ where both are.
+  mutable Mutex servers_mutex_;
+  std::vector<std::shared_ptr<Server>> servers_ GUARDED_BY(servers_mutex_);
+  std::vector<std::shared_ptr<Server>> retired_ GUARDED_BY(servers_mutex_);
 
   Mutex mutex_;
   CondVar idle_;

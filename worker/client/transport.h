@@ -25,7 +25,7 @@ namespace leeway {
 struct TransportRequest {
   enum class Kind { kAttach, kInitialize, kPush, kPull, kPushPull };
   Kind kind = Kind::kPull;
-  // Of an attachment: job, rank and incarnation.
+  // Of an attachment: job, generation, rank and incarnation, and for the block the shard's number.
   v1::ExchangeHeader header;
   // Of a pull: whatever is current.
   bool latest = false;
@@ -62,6 +62,22 @@ class TransportCall {
   virtual void OnDone(const absl::Status& status, const TransportReply& reply) = 0;
 };
 
+// Where a server is.
+struct ServerEndpoint {
+  ServerEndpoint(std::string address, std::string local_address = "", std::string host = "")
+      : address(std::move(address)),
+        local_address(std::move(local_address)),
+        host(std::move(host)) {}
+  ServerEndpoint(const char* address) : ServerEndpoint(std::string(address)) {}
+
+  // host:port.
+  std::string address;
+  // For processes of the same host (HostIdentity()): unix-abstract:NAME; empty: none.
+  std::string local_address;
+  std::string host;
+  bool operator==(const ServerEndpoint&) const = default;
+};
+
 // Thread-safe. Callers may hold no lock but need no stack.
 class Transport {
  public:
@@ -89,25 +105,14 @@ class Transport {
   // A zeroed vector that is sent from without copying.
   virtual FloatBuffer MakeVector(size_t floats) { return FloatBuffer(floats); }
 
+  // From now on the server is there; what is under way to where it was breaks off (UNAVAILABLE or
+  // CANCELLED). May be ignored by one that does not reach servers itself.
+  virtual void MoveServer(uint32_t server, const ServerEndpoint& endpoint) {}
+
   // Requests to this server go through a link that is worth keeping short queues on.
   virtual bool HasLink(uint32_t server) const { return true; }
 
   virtual Time Now() const { return std::chrono::steady_clock::now(); }
-};
-
-// Where a server is.
-struct ServerEndpoint {
-  ServerEndpoint(std::string address, std::string local_address = "", std::string host = "")
-      : address(std::move(address)),
-        local_address(std::move(local_address)),
-        host(std::move(host)) {}
-  ServerEndpoint(const char* address) : ServerEndpoint(std::string(address)) {}
-
-  // host:port.
-  std::string address;
-  // For processes of the same host (HostIdentity()): unix-abstract:NAME; empty: none.
-  std::string local_address;
-  std::string host;
 };
 
 struct TransportOptions {

@@ -88,11 +88,17 @@ class Exchange {
   // contribution to the client; its exchange may still be under way then. OUT_OF_RANGE for a loss
   // or values that are not finite, naming worker, clock and tensor: a bad block is not sent, though
   // others of the clock may have been. Otherwise the listener's errors, the client's and the
-  // steps'. After an error only SaveState may be called: it gives the state before the clock.
+  // steps'. After an error only SaveState and Abandon may be called: the state is that before the
+  // clock.
   virtual absl::StatusOr<ClockReport> Run(const ClockSpan& span) = 0;
 
   // Waits until nothing is under way. The client's errors. Before anything but Run is called.
   virtual absl::Status Settle() { return absl::OkStatus(); }
+
+  // After ALREADY_EXISTS from Run or Settle: the clock was completed without this worker. Gives up
+  // the exchange under way; then Begin makes ready for another clock. False: this exchange cannot,
+  // and is to be made anew.
+  virtual bool Abandon() { return false; }
 
   // What the servers hold, as last read: what is evaluated.
   virtual std::span<const float> weights() const = 0;

@@ -69,6 +69,11 @@ class GradientExchange : public Exchange, private TrainObserver {
     return absl::OkStatus();
   }
 
+  bool Abandon() override {
+    open_.Abandon();
+    return true;
+  }
+
   // The residual of compressed contributions, where there is one; nothing else outlives a clock.
   std::string SaveState() const override {
     if (!context_.client.keeps_residual()) return "";

@@ -83,6 +83,12 @@ void OpenExchange::Poll() {
   }
 }
 
+void OpenExchange::Abandon() {
+  for (const Part& part : parts_) client_.Settle(part.ticket);
+  parts_.clear();
+  under_way_ = false;
+}
+
 ExchangeReport OpenExchange::End() {
   under_way_ = false;
   report_.exchange_seconds = Seconds(ended_ - began_);

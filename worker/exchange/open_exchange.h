@@ -36,7 +36,10 @@ class OpenExchange {
   // nobody had to wait for known.
   void Poll();
 
-  // Begun, and End() not yet called.
+  // Gives up what is under way; returns when none of it is any more.
+  void Abandon();
+
+  // Begun, and neither End() nor Abandon() yet called.
   bool under_way() const { return under_way_; }
   // Of the latest exchange.
   uint64_t clock() const { return report_.clock; }

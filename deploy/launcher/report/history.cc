@@ -30,6 +30,12 @@ double Real(const Json& json, const char* key) {
   return found->get<double>();
 }
 
+// Throws as for a wrong type what is no count (-1, 1e70).
+uint64_t Count(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found == json.end() ? 0 : found->get_ref<const Json::number_unsigned_t&>();
+}
+
 // Without wait_seconds the log is of a time when workers stood still for the whole exchange.
 StepTimes TimesOf(const Json& json) {
   const double exchange = json.value("exchange_seconds", 0.0);
@@ -43,22 +49,22 @@ StepTimes TimesOf(const Json& json) {
 
 RunHistory::Step StepOf(const Json& json) {
   RunHistory::Step step;
-  step.rank = json.value("rank", 0u);
-  step.clock = json.value("clock", uint64_t{0});
+  step.rank = static_cast<uint32_t>(Count(json, "rank"));
+  step.clock = Count(json, "clock");
   step.epoch = json.value("epoch", 0.0);
-  step.steps = json.value("steps", uint64_t{0});
-  step.examples = json.value("examples", uint64_t{0});
+  step.steps = Count(json, "steps");
+  step.examples = Count(json, "examples");
   step.train_loss = Real(json, "train_loss");
-  step.staleness = json.value("staleness", uint64_t{0});
+  step.staleness = Count(json, "staleness");
   step.times = TimesOf(json);
-  step.bytes_sent = json.value("bytes_sent", uint64_t{0});
-  step.bytes_received = json.value("bytes_received", uint64_t{0});
+  step.bytes_sent = Count(json, "bytes_sent");
+  step.bytes_received = Count(json, "bytes_received");
   return step;
 }
 
 RunHistory::Evaluation EvaluationOf(const Json& json) {
   RunHistory::Evaluation evaluation;
-  evaluation.clock = json.value("clock", uint64_t{0});
+  evaluation.clock = Count(json, "clock");
   evaluation.epoch = json.value("epoch", 0.0);
   evaluation.test_loss = Real(json, "test_loss");
   if (const double accuracy = Real(json, "test_accuracy"); std::isfinite(accuracy)) {
@@ -123,6 +129,10 @@ class Builder {
     const std::string event = json.at("event").get<std::string>();
     const double time = Real(json, "time");
     wall_.Add(event, time);
+    if (event == "step" || event == "dropped") {
+      history_.dropped_steps += Count(json, "dropped_steps");
+    }
+    if (event == "dropped") return;
     if (event == "step") return AddStep(StepOf(json));
     if (event == "evaluation") return AddEvaluation(EvaluationOf(json));
     if (event == "job_started" || event == "went_back") Restart();

@@ -63,6 +63,8 @@ struct RunHistory {
   };
 
   std::vector<Step> steps;
+  // Of all workers: computed too late to count.
+  uint64_t dropped_steps = 0;
   std::vector<Evaluation> evaluations;
   std::vector<Event> events;
   // Of the last job_finished; empty if there is none.

@@ -1,6 +1,7 @@
 #include "deploy/launcher/report/report_html.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <optional>
 
@@ -17,6 +18,8 @@ namespace {
 
 // A job of many days has thousands of lines that nobody reads here; metrics.jsonl has them all.
 constexpr size_t kEventsMax = 200;
+// The year 9999.
+constexpr double kSecondsMax = 253402300800.0;
 
 std::string Tile(const std::string& value, const std::string& name) {
   return absl::StrCat("<div class=\"tile\"><b>", EscapeMarkup(value), "</b><span>",
@@ -28,6 +31,8 @@ std::string Cell(const std::string& text, const char* style = "") {
 }
 
 std::string LocalTime(double seconds) {
+  // The log is a file: what is no time of this calendar has no time of day.
+  if (!(std::abs(seconds) < kSecondsMax)) return "";
   const auto time = static_cast<std::time_t>(seconds);
   std::tm local{};
   localtime_r(&time, &local);

@@ -56,6 +56,7 @@ RunSummary FromJson(const Json& json) {
   summary.clock = Optional<uint64_t>(json, "clock");
   summary.steps = json.value("steps", uint64_t{0});
   summary.examples = json.value("examples", uint64_t{0});
+  summary.dropped_steps = json.value("dropped_steps", uint64_t{0});
   summary.seconds = Optional<double>(json, "seconds").value_or(0);
   summary.samples_per_second = Optional<double>(json, "samples_per_second").value_or(0);
   summary.test_loss = Optional<double>(json, "test_loss");
@@ -88,6 +89,7 @@ void AddHistory(const RunHistory& history, RunSummary& summary) {
     summary.bytes_received += step.bytes_received;
     summary.worker_times[step.rank] += step.times;
   }
+  summary.dropped_steps = history.dropped_steps;
   summary.seconds = history.seconds;
   if (history.seconds > 0) {
     summary.samples_per_second = static_cast<double>(summary.examples) / history.seconds;
@@ -105,6 +107,7 @@ std::string SummaryJson(const RunSummary& summary) {
   json["clock"] = summary.clock.has_value() ? Json(*summary.clock) : Json();
   json["steps"] = summary.steps;
   json["examples"] = summary.examples;
+  json["dropped_steps"] = summary.dropped_steps;
   json["seconds"] = Number(summary.seconds);
   json["samples_per_second"] = Number(summary.samples_per_second);
   json["test_loss"] = Number(summary.test_loss);

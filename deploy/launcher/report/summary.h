@@ -26,6 +26,9 @@ struct RunSummary {
   // Local steps and training examples of all workers together.
   uint64_t steps = 0;
   uint64_t examples = 0;
+  // Computed too late to count, where a sync clock need not wait for everybody; in none of the
+  // others.
+  uint64_t dropped_steps = 0;
   // Of training, on the wall.
   double seconds = 0;
   double samples_per_second = 0;
@@ -45,8 +48,8 @@ struct RunSummary {
   uint32_t restarts() const;
 };
 
-// Fills in what the metrics know: steps, examples, seconds, samples_per_second, max_staleness,
-// bytes, worker_times.
+// Fills in what the metrics know: steps, examples, dropped_steps, seconds, samples_per_second,
+// max_staleness, bytes, worker_times.
 void AddHistory(const RunHistory& history, RunSummary& summary);
 
 std::string SummaryJson(const RunSummary& summary);

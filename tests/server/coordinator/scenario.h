@@ -110,6 +110,7 @@ class Scenario {
     v1::ServerHeartbeatRequest request;
     request.set_job(kJob);
     request.set_index(index);
+    request.set_nonce(nonces.empty() ? 1 : nonces[index]);
     return core.ServerHeartbeat(request, now);
   }
 
@@ -119,6 +120,8 @@ class Scenario {
     request.set_index(index);
     request.set_address("server" + std::to_string(index) + ":1");
     request.set_nonce(nonce);
+    nonces.resize(servers, 1);
+    nonces[index] = nonce;
     return core.RegisterServer(request, now);
   }
 
@@ -240,6 +243,8 @@ class Scenario {
   uint32_t servers;
   // As the last registration said.
   uint64_t generation = 0;
+  // Of the servers' processes.
+  std::vector<uint64_t> nonces;
   // By rank: of the life that was answered last.
   std::vector<uint64_t> incarnations;
   std::vector<Command> commands;

@@ -104,5 +104,20 @@ TEST_CASE("sync: a cut is taken at its version, once") {
   CHECK(cuts == std::vector<uint64_t>{2, 4});
 }
 
+TEST_CASE("sync: who asked, before a checkpoint was loaded, for what it does not have is refused") {
+  BlockCore core(7, Sync(2));
+  CHECK(core.OnRead({0, 1, 0}, 1, 0).answers.empty());
+  const Decisions decisions = core.OnInitialized({5, {5, 5}});
+  CHECK(OnlyRefusal(decisions) == absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_CASE("sync: a block from a replica has the version before, too") {
+  BlockCore core(7, Sync(2));
+  core.OnInitialized({5, {5, 5}}, true);
+  const Decisions decisions = core.OnRead({0, 1, 4}, 1, 0);
+  REQUIRE(decisions.answers.size() == 1);
+  CHECK(decisions.answers[0].which == Readable::kPrevious);
+}
+
 }  // namespace
 }  // namespace leeway

@@ -236,6 +236,29 @@ TEST_CASE("A final refusal ends the exchange at once with the server's text") {
   CHECK_THAT(std::string(status.message()), Catch::Contains("a newer life of worker 2"));
 }
 
+TEST_CASE("After a refusal Settle waits for what is under way, and the rest is never begun") {
+  auto model = MakeModel();
+  model->script = [](const FakeRequest& request) {
+    const bool first = request.method == "PushPull" && request.header.block() == 0;
+    return first ? absl::AlreadyExistsError("worker 2 is too late") : absl::OkStatus();
+  };
+  ParameterClientOptions options = Options();
+  options.window = 1;
+  auto client = OpenClient(testing::Reach(model), options);
+  std::vector<float> weights(kTotal);
+  const auto ticket = client->PushPull(3, 1, kContribution, weights);
+  CHECK(absl::IsAlreadyExists(client->Wait(ticket).status()));
+  client->Settle(ticket);
+  const size_t requests = model->requests().size();
+  CHECK(requests < 10);
+  // The vectors are the caller's again: another clock.
+  CHECK(client->Wait(client->Pull(9, weights)).ok());
+  CHECK(model->requests().size() == requests + 10);
+  client->Cancel();
+  const auto cancelled = client->Pull(10, weights);
+  client->Settle(cancelled);
+}
+
 TEST_CASE("A waiter's own deadline ends the waiting, not the exchange") {
   auto model = MakeModel();
   std::promise<void> go;

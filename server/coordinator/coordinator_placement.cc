@@ -1,0 +1,96 @@
+// Who holds which blocks, where they have replicas.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "config/length.h"
+#include "server/coordinator/coordinator_core.h"
+
+namespace leeway {
+
+template <typename Reply>
+void CoordinatorCore::FillServers(Reply& reply) const {
+  for (const uint32_t owner : Owners()) {
+    reply.add_servers(servers_[owner].address);
+    *reply.add_local_servers() = servers_[owner].local;
+  }
+  reply.set_epoch(placement_.epoch());
+}
+template void CoordinatorCore::FillServers(v1::RegisterWorkerReply& reply) const;
+template void CoordinatorCore::FillServers(v1::HeartbeatReply& reply) const;
+
+std::vector<uint32_t> CoordinatorCore::Owners() const {
+  std::vector<uint32_t> owners;
+  for (uint32_t shard = 0; shard < placement_.shards(); ++shard) {
+    owners.push_back(placement_.owner(shard));
+  }
+  return owners;
+}
+
+bool CoordinatorCore::Survives(uint32_t server) {
+  const bool running = phase_ > Phase::kGoingBack && phase_ < Phase::kShutdown;
+  return running && replicated() && failure_.empty() && placement_.Lose(server);
+}
+
+void CoordinatorCore::Reassign(const std::string& why, Time now) {
+  Emit({.name = "placement_changed",
+        .message = absl::StrCat(why, "; epoch ", placement_.epoch(), ", shards owned by servers ",
+                                absl::StrJoin(Owners(), ", "))});
+  // Before a server acts on it: a replica that is none any more must not be taken for one.
+  commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
+  const v1::ConfigureRequest request = Configuration(false);
+  ++round_;
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    if (!servers_[i].here()) continue;
+    commands_.push_back(ConfigureServer{i, round_, request, now + start_limit()});
+  }
+  // A shard that has changed hands holds everybody up for everybody.
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (!live_[rank]) commands_.push_back(SetLive{rank, false});
+  }
+  if (phase_ != Phase::kSaving) return;
+  // Parts of the last cut were asked of who is not there any more.
+  cuts_.BeginLast(last_clock_, now);
+  if (!cuts_.Writing(last_clock_)) {
+    commands_.push_back(SaveAll{generation_, last_clock_, Owners(), deadline_});
+  }
+}
+
+bool CoordinatorCore::TakeUp(Time now) {
+  const bool state_lost = sync() && cut_every_ > 0 && KeepsWorkerState(options_.job);
+  // Which contributions a clock is made of may have been said to some shards and not to others.
+  if (!options_.before || !replicated() || began_ || state_lost || commits_sets_) return false;
+  Placement trial = placement_;
+  std::vector<uint32_t> lost;
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    if (servers_[i].held_generation == options_.before->generation()) continue;
+    if (!trial.Lose(i)) return false;
+    lost.push_back(i);
+  }
+  for (const uint32_t server : lost) trial.Join(server);
+  placement_ = trial;
+  generation_ = options_.before->generation();
+  Begin(now);
+  Reassign("the coordinator was started again", now);
+  return true;
+}
+
+void CoordinatorCore::TakeSynced(const v1::ServerHeartbeatRequest& request, Time now) {
+  if (phase_ <= Phase::kGoingBack || request.generation() != generation_) return;
+  bool news = false;
+  for (const v1::SyncedShard& synced : request.synced()) {
+    const bool owns =
+        synced.shard() < placement_.shards() && placement_.owner(synced.shard()) == request.index();
+    news |= owns && placement_.SetSynced(synced.shard(), synced.since_epoch());
+  }
+  if (!news) return;
+  commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
+  if (!placement_.whole()) return;
+  Emit({.name = "replicas_synced"});
+  // Not while the last cut is being written: who has it would change.
+  if (phase_ <= Phase::kStopping && placement_.Rebalance()) {
+    Reassign("every block has two holders again", now);
+  }
+}
+
+}  // namespace leeway

@@ -1,0 +1,58 @@
+#include "server/core/held_book.h"
+
+namespace leeway {
+
+HeldBook::HeldBook(const Rules& rules) : rules_(rules), live_(rules.workers, true) {}
+
+bool HeldBook::OnAccepted(uint32_t rank, uint64_t clock) {
+  if (clock < open_ || rank >= rules_.workers) return false;
+  Clock& held = clocks_[clock];
+  held.blocks.resize(rules_.workers);
+  held.whole.resize(rules_.workers);
+  if (++held.blocks[rank] < rules_.blocks || held.whole[rank]) return false;
+  held.whole[rank] = true;
+  held.changed = true;
+  return true;
+}
+
+void HeldBook::OnLive(uint32_t rank, bool live) {
+  if (rank < rules_.workers) live_[rank] = live;
+}
+
+void HeldBook::OnCommitted(uint64_t clock) {
+  if (clock < open_) return;
+  open_ = clock + 1;
+  clocks_.erase(clocks_.begin(), clocks_.lower_bound(open_));
+}
+
+bool HeldBook::Enough(const Clock& clock) const {
+  uint32_t held = 0;
+  uint32_t wanted = 0;
+  for (uint32_t rank = 0; rank < rules_.workers; ++rank) {
+    if (rules_.live_only && !live_[rank]) continue;
+    ++wanted;
+    if (clock.whole[rank]) ++held;
+  }
+  return held > 0 && held + rules_.backup >= wanted;
+}
+
+std::optional<HeldClock> HeldBook::Take() {
+  if (clocks_.empty()) return std::nullopt;
+  auto& [number, clock] = *clocks_.begin();
+  if (!clock.changed || !Enough(clock)) return std::nullopt;
+  HeldClock held{number, {}, clock.told};
+  clock.changed = false;
+  clock.told = true;
+  for (uint32_t rank = 0; rank < rules_.workers; ++rank) {
+    if (clock.whole[rank]) held.ranks.push_back(rank);
+  }
+  return held;
+}
+
+void HeldBook::TellAgain() {
+  if (clocks_.empty()) return;
+  Clock& clock = clocks_.begin()->second;
+  clock.changed = clock.changed || clock.told;
+}
+
+}  // namespace leeway

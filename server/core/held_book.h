@@ -1,0 +1,67 @@
+// Sync mode with committed sets: which ranks' contributions a server holds on all its blocks, and
+// when the coordinator is to hear of it. Pure: no threads, clocks, I/O.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace leeway {
+
+// What the coordinator is told.
+struct HeldClock {
+  uint64_t clock = 0;
+  // Whole on every block; rising.
+  std::vector<uint32_t> ranks;
+  // Told before, and no set has come.
+  bool again = false;
+  bool operator==(const HeldClock&) const = default;
+};
+
+// Not thread-safe.
+class HeldBook {
+ public:
+  struct Rules {
+    uint32_t workers = 1;
+    // A clock can do without so many of those who are waited for.
+    uint32_t backup = 0;
+    // Only live ranks are waited for.
+    bool live_only = false;
+    // Of this server.
+    uint32_t blocks = 1;
+  };
+  explicit HeldBook(const Rules& rules);
+
+  // A block has accepted a contribution; once a (rank, clock, block). True: it is whole now.
+  bool OnAccepted(uint32_t rank, uint64_t clock);
+  void OnLive(uint32_t rank, bool live);
+  // The clock's set is known: nobody wants to hear of it any more, nor of those before.
+  void OnCommitted(uint64_t clock);
+
+  // What is worth telling and was not told: the first open clock, once its set could be complete as
+  // far as this server knows, and again with every rank that comes later.
+  std::optional<HeldClock> Take();
+  // What was told last did not arrive, or no set has come of it for long: Take() gives it once
+  // more.
+  void TellAgain();
+
+ private:
+  struct Clock {
+    // By rank: blocks that hold it.
+    std::vector<uint32_t> blocks;
+    std::vector<bool> whole;
+    // There is something to tell; and something was told.
+    bool changed = false;
+    bool told = false;
+  };
+  bool Enough(const Clock& clock) const;
+
+  const Rules rules_;
+  std::vector<bool> live_;
+  // The first without a set.
+  uint64_t open_ = 0;
+  std::map<uint64_t, Clock> clocks_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,72 @@
+// The way to the server that holds a shard's replica: one long-lived stream of the data plane, on
+// which blocks go as REPLICATE requests.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include "common/mutex.h"
+#include "leeway/v1/parameter_server.pb.h"
+#include "server/rpc/server_queue.h"
+#include "server/shard.h"
+
+namespace leeway {
+
+// Thread-safe. A stream that breaks fails what it carried; the next Send begins another.
+class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_this<ReplicaLink> {
+ public:
+  struct Options {
+    uint64_t job = 0;
+    uint64_t generation = 0;
+    // Of the replica (ShardPlace.since_epoch).
+    uint64_t since_epoch = 0;
+    // Where the replica is.
+    std::string address;
+    // Outlives the link's streams.
+    ServerQueue* queue = nullptr;
+  };
+  static std::shared_ptr<ReplicaLink> Make(Options options);
+
+  void Send(HeldBlock block, Done done) override;
+  // Nothing is sent any more; what is under way fails, on the queue's threads.
+  void Close();
+
+ private:
+  struct Outgoing {
+    uint64_t id = 0;
+    HeldBlock block;
+  };
+  // One gRPC stream; lives until its last operation is over.
+  class Stream;
+
+  explicit ReplicaLink(Options options);
+  void Flush() EXCLUDES(mutex_);
+  grpc::ByteBuffer NextFrame() REQUIRES(mutex_);
+  // From the stream, on the queue's threads.
+  void OnStarted(Stream* stream, bool ok) EXCLUDES(mutex_);
+  void OnWritten(Stream* stream, bool ok) EXCLUDES(mutex_);
+  void OnRead(Stream* stream, bool ok) EXCLUDES(mutex_);
+  void OnEnded(Stream* stream) EXCLUDES(mutex_);
+  void ReadOn(Stream* stream) REQUIRES(mutex_);
+  // Once something of it has failed: ends it when nothing of it is under way.
+  void Break(Stream* stream) REQUIRES(mutex_);
+  void TakeReplies(const v1::ReplyFrame& replies) EXCLUDES(mutex_);
+
+  const Options options_;
+  grpc::GenericStub stub_;
+  Mutex mutex_;
+  bool closed_ GUARDED_BY(mutex_) = false;
+  std::shared_ptr<Stream> stream_ GUARDED_BY(mutex_);
+  uint64_t next_id_ GUARDED_BY(mutex_) = 1;
+  std::deque<Outgoing> outgoing_ GUARDED_BY(mutex_);
+  std::map<uint64_t, Done> pending_ GUARDED_BY(mutex_);
+};
+
+}  // namespace leeway

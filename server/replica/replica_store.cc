@@ -1,0 +1,105 @@
+#include "server/replica/replica_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+
+ReplicaStore::ReplicaStore(const Options& options)
+    : options_(options),
+      pool_(FloatPool::Make(options.layout.Range(0).count, options.memory)),
+      last_pool_(
+          FloatPool::Make(options.layout.Range(options.layout.blocks() - 1).count, options.memory)),
+      slot_pool_(FloatPool::Make(options.layout.Range(0).count)),
+      last_slot_pool_(FloatPool::Make(options.layout.Range(options.layout.blocks() - 1).count)) {
+  const uint32_t blocks = options.layout.BlocksOn(options.shard);
+  for (uint32_t i = 0; i < blocks; ++i) {
+    slots_.push_back(std::make_unique<Slot>());
+    MutexLock lock(slots_.back()->mutex);
+    slots_.back()->block.block = options.shard + i * options.layout.servers();
+  }
+}
+
+SharedFloats ReplicaStore::Allocate(uint32_t block, bool weights) {
+  const bool last = block + 1 == options_.layout.blocks();
+  if (weights) return last ? last_pool_->Take() : pool_->Take();
+  return last ? last_slot_pool_->Take() : slot_pool_->Take();
+}
+
+BlockValues ReplicaStore::ValuesOf(uint32_t block, const FloatPayload& payload) {
+  const size_t count = options_.layout.Range(block).count;
+  size_t offset = 0;
+  const auto next = [&](bool weights) {
+    SharedFloats values = Allocate(block, weights);
+    const float* from = payload.Tile(offset, count, values.mutable_data());
+    if (from != values.mutable_data()) std::copy_n(from, count, values.mutable_data());
+    offset += count;
+    return values;
+  };
+  BlockValues values;
+  values.weights = next(true);
+  for (size_t slot = 0; slot < options_.slots; ++slot) values.slots.push_back(next(false));
+  if (offset < payload.size()) values.shadow = next(false);
+  return values;
+}
+
+absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
+                                const v1::ReplicatedBlock& replicated,
+                                const FloatPayload& payload) {
+  const uint32_t block = header.block();
+  const std::string what =
+      absl::StrCat("replica of block ", block, ", version ", replicated.version());
+  const bool mine = block < options_.layout.blocks() &&
+                    options_.layout.ServerOf(block) == options_.shard &&
+                    replicated.since_epoch() == options_.since_epoch;
+  if (!mine) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, ": this server holds the replica of shard ", options_.shard,
+                     " that began in epoch ", options_.since_epoch, ", the sender means that of ",
+                     replicated.since_epoch(), ": it does not own the shard any more"));
+  }
+  // With a shadow (server/store/reply_encoder.h), or without.
+  const size_t count = options_.layout.Range(block).count;
+  const size_t parts = 1 + options_.slots;
+  if (payload.size() != parts * count && payload.size() != (parts + 1) * count) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": payload: ", payload.size(), " values, ",
+                                                   parts, " or ", parts + 1, " times ", count,
+                                                   " are wanted"));
+  }
+  BlockValues values = ValuesOf(block, payload);
+  Slot& slot = SlotOf(block);
+  MutexLock lock(slot.mutex);
+  if (slot.closed || (slot.here && replicated.version() < slot.block.progress.version)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        what, ": ", slot.closed ? "this server owns the block now" : "a newer one is here"));
+  }
+  Block& held = slot.block;
+  const bool next = slot.here && replicated.version() == held.progress.version + 1;
+  if (options_.keep_previous && replicated.version() != held.progress.version) {
+    held.previous =
+        next ? (held.values.shadow ? held.values.shadow : held.values.weights) : SharedFloats();
+  }
+  slot.here = true;
+  held.values = std::move(values);
+  held.progress.version = replicated.version();
+  held.progress.clocks.assign(replicated.clocks().begin(), replicated.clocks().end());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<ReplicaStore::Block>> ReplicaStore::TakeOver() {
+  std::vector<Block> blocks;
+  for (const auto& slot : slots_) {
+    MutexLock lock(slot->mutex);
+    slot->closed = true;
+    if (!slot->here) {
+      return absl::FailedPreconditionError(absl::StrCat("the replica of shard ", options_.shard,
+                                                        " never got block ", slot->block.block));
+    }
+    blocks.push_back(std::move(slot->block));
+  }
+  return blocks;
+}
+
+}  // namespace leeway

@@ -1,0 +1,113 @@
+// What a shard does for its replica: sending versions there, and keeping answers back until they
+// are.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/shard.h"
+
+namespace leeway {
+namespace {
+
+// As long as others may wait (ParameterService::kWaitAtMost), in the units of Shard's time.
+constexpr uint64_t kPatience = static_cast<uint64_t>(
+    std::chrono::duration_cast<Time::duration>(std::chrono::seconds(2)).count());
+
+}  // namespace
+
+void Shard::SetReplica(std::shared_ptr<ReplicaSink> replica) {
+  replicates_ = replica != nullptr;
+  for (const auto& slot : slots_) {
+    Answers open;
+    {
+      MutexLock lock(slot->mutex);
+      slot->replica = replica;
+      replica != nullptr ? slot->gate.Attach() : slot->gate.Detach();
+      open = TakeOpen(*slot);
+    }
+    for (auto& [done, result] : open) done(std::move(result));
+    Replicate(*slot);
+  }
+}
+
+bool Shard::replica_synced() const {
+  for (const auto& slot : slots_) {
+    MutexLock lock(slot->mutex);
+    if (!slot->gate.synced()) return false;
+  }
+  return true;
+}
+
+void Shard::HoldBack(Slot& slot, Answers& answers) {
+  const uint64_t version = slot.core.progress().version;
+  if (slot.gate.IsOpen(version)) return;
+  // A refusal says nothing that a replica would have to know.
+  const auto held = std::stable_partition(answers.begin(), answers.end(),
+                                          [](const auto& answer) { return !answer.second.ok(); });
+  if (held == answers.end()) return;
+  slot.gated.push_back({version, std::nullopt, {}});
+  std::move(held, answers.end(), std::back_inserter(slot.gated.back().answers));
+  answers.erase(held, answers.end());
+}
+
+Shard::Answers Shard::TakeOpen(Slot& slot) {
+  Answers open;
+  while (!slot.gated.empty() && slot.gate.IsOpen(slot.gated.front().version)) {
+    Answers& answers = slot.gated.front().answers;
+    std::move(answers.begin(), answers.end(), std::back_inserter(open));
+    slot.gated.pop_front();
+  }
+  return open;
+}
+
+Shard::Answers Shard::GiveUpGated(Slot& slot, uint64_t since) {
+  // Seen at one Tick, and again at one that looks back as long as others may wait.
+  Answers late;
+  for (Gated& gated : slot.gated) {
+    if (!gated.seen) gated.seen = since;
+    if (!closed_ && since < *gated.seen + kPatience) continue;
+    for (auto& [done, result] : gated.answers) {
+      late.emplace_back(std::move(done),
+                        absl::UnavailableError(absl::StrCat(
+                            "block ", slot.block, ", version ", gated.version,
+                            ": waiting for its replica to have it; send the same again")));
+    }
+    gated.answers.clear();
+  }
+  std::erase_if(slot.gated, [](const Gated& gated) { return gated.answers.empty(); });
+  return late;
+}
+
+void Shard::Replicate(Slot& slot) {
+  if (!replicates_) return;
+  std::shared_ptr<ReplicaSink> replica;
+  HeldBlock held;
+  {
+    MutexLock lock(slot.mutex);
+    const bool due = slot.replica != nullptr && slot.core.initialized() && !closed_ &&
+                     slot.gate.TakeSend(slot.core.progress().version);
+    if (!due) return;
+    replica = slot.replica;
+    held = {slot.block, ValuesOf(slot), slot.core.progress()};
+  }
+  replica->Send(std::move(held),
+                [self = shared_from_this(), &slot, sink = replica.get()](
+                    const absl::Status& status) { self->OnReplicated(slot, sink, status); });
+}
+
+void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, const absl::Status& status) {
+  Answers open;
+  {
+    MutexLock lock(slot.mutex);
+    // Of one that is none any more.
+    if (slot.replica.get() != replica) return;
+    slot.gate.OnSent(status.ok(), slot.core.progress().version);
+    open = TakeOpen(slot);
+  }
+  for (auto& [done, result] : open) done(std::move(result));
+  // What failed is tried again by Tick, or there will be another replica.
+  if (status.ok()) Replicate(slot);
+}
+
+}  // namespace leeway

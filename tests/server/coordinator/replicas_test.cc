@@ -1,0 +1,170 @@
+// A lost server whose blocks have replicas: they take over at once, nobody goes back.
+#include "tests/catch.h"
+#include "tests/server/coordinator/scenario.h"
+
+namespace leeway {
+namespace {
+
+CoordinatorOptions WithReplicas(JobShape shape = {}) {
+  CoordinatorOptions options = TestOptions(shape);
+  options.job.mutable_servers()->set_replicas(2);
+  return options;
+}
+
+// The owners say that their replicas are synced.
+void Sync(Scenario& job, uint64_t generation = 0) {
+  std::optional<v1::Placement> placement;
+  for (const WriteRecord& record : job.Take<WriteRecord>()) placement = record.record.placement();
+  REQUIRE(placement);
+  for (int shard = 0; shard < placement->shards_size(); ++shard) {
+    const v1::ShardPlace& place = placement->shards(shard);
+    v1::ServerHeartbeatRequest request;
+    request.set_job(kJob);
+    request.set_index(place.owner());
+    request.set_nonce(job.nonces[place.owner()]);
+    request.set_generation(generation);
+    request.add_synced()->set_shard(static_cast<uint32_t>(shard));
+    request.mutable_synced(0)->set_since_epoch(place.since_epoch());
+    REQUIRE(job.core.ServerHeartbeat(request, job.now).ok());
+  }
+}
+
+TEST_CASE("a replaced server's shard goes on at its replica, in the same generation") {
+  Scenario job(WithReplicas());
+  job.Start();
+  Sync(job);
+  CHECK(job.Take<ConfigureServer>().empty());
+  REQUIRE(job.Server(1, 2).ok());
+  const auto commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 2);
+  const v1::ConfigureRequest& request = commands[0].request;
+  CHECK_FALSE(request.load());
+  CHECK(request.generation() == 0);
+  CHECK(request.placement().shards(1).owner() == 0);
+  CHECK(request.placement().shards(0).replica() == 1);
+  CHECK_FALSE(request.placement().shards(0).synced());
+  // Workers go on, and hear where to.
+  v1::HeartbeatRequest beat;
+  beat.set_job(kJob);
+  beat.set_incarnation(1);
+  beat.set_clock(3);
+  const auto reply = job.core.Heartbeat(beat, job.now);
+  REQUIRE(reply.ok());
+  CHECK(reply->epoch() == request.placement().epoch());
+  REQUIRE(reply->servers_size() == 2);
+  CHECK(reply->servers(1) == "server0:1");
+  beat.set_epoch(reply->epoch());
+  CHECK(job.core.Heartbeat(beat, job.now)->servers_size() == 0);
+}
+
+TEST_CASE("the record of a placement comes before anybody acts on it") {
+  Scenario job(WithReplicas());
+  job.Start();
+  Sync(job);
+  job.Take<Event>();
+  job.Take<WriteRecord>();
+  REQUIRE(job.Server(1, 2).ok());
+  bool recorded = false;
+  for (const Command& command : job.core.TakeCommands()) {
+    if (const auto* record = std::get_if<WriteRecord>(&command)) {
+      recorded = record->record.placement().shards(1).owner() == 0;
+    }
+    if (std::holds_alternative<ConfigureServer>(command)) CHECK(recorded);
+  }
+  CHECK(recorded);
+}
+
+TEST_CASE("a server whose replica is not synced takes the job back") {
+  Scenario job(WithReplicas());
+  job.Start();
+  REQUIRE(job.Server(1, 2).ok());
+  const auto commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 2);
+  CHECK(commands[0].request.load());
+  CHECK(commands[0].request.generation() == 1);
+}
+
+TEST_CASE("a silent server is given up, and keeps replicas when it is back") {
+  Scenario job(WithReplicas());
+  job.Start();
+  Sync(job);
+  for (double left = 11; left > 0; left -= 0.25) {
+    job.now += FromSeconds(0.25);
+    job.ServerBeat(0).IgnoreError();
+    for (const uint32_t rank : {0u, 1u}) job.Beat(rank).IgnoreError();
+    job.core.Tick(job.now);
+  }
+  auto commands = job.Take<ConfigureServer>();
+  // The lost one is not told anything.
+  REQUIRE(commands.size() == 1);
+  CHECK(commands[0].server == 0);
+  CHECK(commands[0].request.placement().shards(1).owner() == 0);
+  CHECK_FALSE(commands[0].request.placement().shards(0).has_replica());
+  REQUIRE(job.ServerBeat(1).ok());
+  commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 2);
+  CHECK(commands[1].request.placement().shards(1).replica() == 1);
+}
+
+TEST_CASE("once every block has two holders again, shards go back to where they were") {
+  Scenario job(WithReplicas());
+  job.Start();
+  Sync(job);
+  REQUIRE(job.Server(1, 2).ok());
+  job.Take<ConfigureServer>();
+  Sync(job);
+  const auto commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 2);
+  CHECK(commands[0].request.placement().shards(1).owner() == 1);
+  CHECK(commands[0].request.placement().shards(1).replica() == 0);
+}
+
+TEST_CASE("a server that cannot take what it is given takes the job back") {
+  Scenario job(WithReplicas());
+  job.Start();
+  Sync(job);
+  REQUIRE(job.Server(1, 2).ok());
+  const auto commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 2);
+  job.core.ConfigureDone(0, commands[0].round, absl::FailedPreconditionError("nothing here"),
+                         job.now);
+  CHECK(job.Take<ConfigureServer>().at(0).request.load());
+}
+
+TEST_CASE("a coordinator that was started again goes on with what the servers hold") {
+  CoordinatorOptions options = WithReplicas();
+  v1::CoordinatorRecord record;
+  {
+    Scenario before(options);
+    before.Start();
+    Sync(before);
+    record = before.Take<WriteRecord>().back().record;
+  }
+  REQUIRE(record.placement().shards(0).synced());
+  options.before = record;
+  options.generation = record.generation() + 1;
+  options.incarnation_base = 1000;
+  Scenario job(options);
+  const bool held = GENERATE(true, false);
+  REQUIRE(job.Server(0, 2).ok());
+  v1::RegisterServerRequest request;
+  *request.mutable_build() = ThisBuild();
+  request.set_index(1);
+  request.set_address("server1:1");
+  request.set_nonce(1);
+  if (held) request.set_held_generation(0);
+  REQUIRE(job.core.RegisterServer(request, job.now).ok());
+  for (uint32_t rank : {0u, 1u}) job.Worker(rank, 100 + rank).IgnoreError();
+  const auto commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 2);
+  CHECK(commands[0].request.load() == !held);
+  CHECK(commands[0].request.generation() == (held ? 0 : 1));
+  if (!held) return;
+  CHECK(commands[0].request.placement().shards(0).owner() == 1);
+  CHECK(commands[0].request.placement().shards(0).replica() == 0);
+  REQUIRE(job.Worker(0, 100).ok());
+  CHECK(job.core.state() == v1::JOB_RUNNING);
+}
+
+}  // namespace
+}  // namespace leeway

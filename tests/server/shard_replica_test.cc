@@ -1,0 +1,231 @@
+// What a shard answers while its replica has it, has it not, or is another.
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "server/shard.h"
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+using Catch::Matchers::Contains;
+
+class NoCuts : public CutListener {
+ public:
+  void OnHeld(uint64_t, HeldBlock) override {}
+};
+
+// A replica in the test's hand.
+class Replica : public ReplicaSink {
+ public:
+  void Send(HeldBlock block, Done done) override {
+    sent.push_back({std::move(block), std::move(done)});
+  }
+  // The oldest that was sent arrives, or does not: its version.
+  uint64_t Arrive(const absl::Status& status = absl::OkStatus()) {
+    REQUIRE_FALSE(sent.empty());
+    auto [block, done] = std::move(sent.front());
+    sent.pop_front();
+    done(status);
+    return block.progress.version;
+  }
+  std::deque<std::pair<HeldBlock, Done>> sent;
+};
+
+struct Reply {
+  std::optional<absl::StatusOr<BlockReading>> result;
+  Shard::Done Done() {
+    return [this](absl::StatusOr<BlockReading> reading) { result = std::move(reading); };
+  }
+  bool answered() const { return result.has_value(); }
+};
+
+Shard::Options MomentumOptions(v1::ConsistencyMode mode, uint32_t workers) {
+  Shard::Options options;
+  options.job.mutable_exchange()->mutable_gradient();
+  options.job.mutable_consistency()->set_mode(mode);
+  options.job.mutable_update()->mutable_sgd()->set_momentum(0.5);
+  options.job.mutable_update()->set_learning_rate(1);
+  options.job.mutable_data()->set_batch_size(10);
+  options.job.mutable_workers()->set_count(workers);
+  options.job.mutable_servers()->set_count(1);
+  options.schema.set_total(8);
+  options.schema.set_trained(8);
+  options.length.set_steps_per_clock(1);
+  options.length.set_clocks(10);
+  options.length.set_steps_per_epoch(10);
+  options.block_elements = 8;
+  return options;
+}
+
+class World {
+ public:
+  explicit World(v1::ConsistencyMode mode, uint32_t workers) {
+    shard = std::shared_ptr<Shard>(*Shard::Make(MomentumOptions(mode, workers), &cuts));
+    Reply reply;
+    shard->Initialize(Header(0, 0), Values(5), reply.Done());
+    REQUIRE(reply.result->ok());
+  }
+  v1::ExchangeHeader Header(uint32_t rank, uint64_t clock) {
+    v1::ExchangeHeader header;
+    header.set_rank(rank);
+    header.set_incarnation(1);
+    header.set_clock(clock);
+    header.set_examples(10);
+    return header;
+  }
+  FloatPayload Values(float value) {
+    auto values = std::make_shared<std::vector<float>>(8, value);
+    return FloatPayload::Of(*values, values);
+  }
+  void PushPull(uint32_t rank, uint64_t clock, Reply& reply) {
+    shard->Contribute(Header(rank, clock), Values(1), true, Time{}, reply.Done());
+  }
+  void Attach() {
+    shard->SetReplica(replica);
+    REQUIRE(replica->Arrive() == 0);
+    REQUIRE(shard->replica_synced());
+  }
+
+  NoCuts cuts;
+  std::shared_ptr<Shard> shard;
+  std::shared_ptr<Replica> replica = std::make_shared<Replica>();
+};
+
+TEST_CASE("an answer waits until the replica has the version that it says") {
+  World world(v1::CONSISTENCY_MODE_SYNC, 2);
+  world.Attach();
+  Reply a, b;
+  world.PushPull(0, 0, a);
+  world.PushPull(1, 0, b);
+  CHECK_FALSE(a.answered());
+  CHECK_FALSE(b.answered());
+  REQUIRE(world.replica->sent.size() == 1);
+  const HeldBlock& held = world.replica->sent.front().first;
+  CHECK(held.values.weights.span()[0] == 4);
+  REQUIRE(held.values.slots.size() == 1);
+  CHECK(held.values.slots[0].span()[0] == 1);
+  CHECK(held.progress.clocks == std::vector<uint64_t>{1, 1});
+  CHECK(world.replica->Arrive() == 1);
+  REQUIRE(a.answered());
+  CHECK((*a.result)->header.version() == 1);
+  CHECK(b.answered());
+}
+
+TEST_CASE("what is applied while a version is under way goes with the next, and waits for it") {
+  World world(v1::CONSISTENCY_MODE_ASYNC, 3);
+  world.Attach();
+  Reply a, b, c;
+  world.PushPull(0, 0, a);
+  world.PushPull(1, 0, b);
+  world.PushPull(2, 0, c);
+  REQUIRE(world.replica->sent.size() == 1);
+  CHECK(world.replica->Arrive() == 1);
+  CHECK(a.answered());
+  CHECK_FALSE(b.answered());
+  REQUIRE(world.replica->sent.size() == 1);
+  CHECK(world.replica->Arrive() == 3);
+  CHECK(b.answered());
+  CHECK(c.answered());
+}
+
+TEST_CASE("a repeated contribution is not acknowledged before the replica has it either") {
+  World world(v1::CONSISTENCY_MODE_ASYNC, 1);
+  world.Attach();
+  Reply first, again;
+  world.PushPull(0, 0, first);
+  world.PushPull(0, 0, again);
+  CHECK_FALSE(again.answered());
+  world.replica->Arrive();
+  REQUIRE(again.answered());
+  CHECK((*again.result)->duplicate);
+}
+
+TEST_CASE("a refusal need not wait") {
+  World world(v1::CONSISTENCY_MODE_ASYNC, 1);
+  world.Attach();
+  Reply first, wrong;
+  world.PushPull(0, 0, first);
+  world.PushPull(0, 5, wrong);
+  REQUIRE(wrong.answered());
+  CHECK(absl::IsFailedPrecondition(wrong.result->status()));
+}
+
+TEST_CASE("what does not arrive is sent again, and who has waited long is told for what") {
+  World world(v1::CONSISTENCY_MODE_ASYNC, 1);
+  world.Attach();
+  Reply reply;
+  world.PushPull(0, 0, reply);
+  world.replica->Arrive(absl::UnavailableError("the way has broken"));
+  CHECK_FALSE(reply.answered());
+  world.shard->Tick(Time(std::chrono::seconds(10)));
+  REQUIRE(world.replica->sent.size() == 1);
+  CHECK_FALSE(reply.answered());
+  world.shard->Tick(Time(std::chrono::seconds(12)));
+  REQUIRE(reply.answered());
+  CHECK(absl::IsUnavailable(reply.result->status()));
+  CHECK_THAT(std::string(reply.result->status().message()), Contains("waiting for its replica"));
+  // The same again is answered once it has arrived.
+  Reply again;
+  world.PushPull(0, 0, again);
+  CHECK_FALSE(again.answered());
+  world.replica->Arrive();
+  CHECK(again.answered());
+}
+
+TEST_CASE("without a replica everything leaves; late words of one that was do nothing") {
+  World world(v1::CONSISTENCY_MODE_ASYNC, 1);
+  world.Attach();
+  Reply first, second;
+  world.PushPull(0, 0, first);
+  world.shard->SetReplica(nullptr);
+  CHECK(first.answered());
+  world.PushPull(0, 1, second);
+  CHECK(second.answered());
+  auto other = std::make_shared<Replica>();
+  world.shard->SetReplica(other);
+  world.replica->Arrive();
+  CHECK_FALSE(world.shard->replica_synced());
+  CHECK(other->Arrive() == 2);
+  CHECK(world.shard->replica_synced());
+}
+
+TEST_CASE("whoever waits for the replica is answered when the shard closes") {
+  World world(v1::CONSISTENCY_MODE_ASYNC, 1);
+  world.Attach();
+  Reply reply;
+  world.PushPull(0, 0, reply);
+  world.shard->Close();
+  REQUIRE(reply.answered());
+  CHECK(absl::IsUnavailable(reply.result->status()));
+}
+
+TEST_CASE("a shard goes on from what a replica holds, the version before included") {
+  NoCuts cuts;
+  const std::shared_ptr<Shard> shard(
+      *Shard::Make(MomentumOptions(v1::CONSISTENCY_MODE_SYNC, 1), &cuts));
+  const auto filled = [](SharedFloats values, float value) {
+    std::fill_n(values.mutable_data(), 8, value);
+    return values;
+  };
+  BlockValues values;
+  values.weights = filled(shard->store().Allocate(0), 3);
+  values.slots.push_back(filled(shard->store().AllocateSlot(0), 0));
+  shard->Load(0, std::move(values), {7, {7}}, filled(shard->store().Allocate(0), 4));
+  v1::ExchangeHeader header;
+  header.set_incarnation(1);
+  const auto read = [&](uint64_t clock) {
+    Reply reply;
+    header.set_clock(clock);
+    shard->Read(header, false, Time{}, reply.Done());
+    REQUIRE(reply.answered());
+    REQUIRE(reply.result->ok());
+    return (*reply.result)->values.span()[0];
+  };
+  CHECK(read(7) == 3);
+  CHECK(read(6) == 4);
+}
+
+}  // namespace
+}  // namespace leeway
