@@ -103,8 +103,14 @@ absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(const std::string& 
 absl::Status MetricsLog::Append(const std::string& lines) {
   file_ << lines << std::flush;
   if (file_) return absl::OkStatus();
+  const absl::Status status =
+      absl::UnavailableError(absl::StrCat("writing to ", path_, ": ", std::strerror(errno)));
+  // A full disk takes half a line; the next one must not continue it.
+  file_.close();
+  DropBrokenLine(path_).IgnoreError();
   file_.clear();
-  return absl::UnavailableError(absl::StrCat("writing to ", path_, ": ", std::strerror(errno)));
+  file_.open(path_, std::ios::app | std::ios::binary);
+  return status;
 }
 
 }  // namespace leeway

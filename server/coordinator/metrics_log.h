@@ -4,19 +4,19 @@
 //   time    seconds since 1970, UTC
 // and by event:
 //   step        rank, clock (exchanges completed), epoch, steps, examples, train_loss (mean over
-//               these examples, before each update), staleness (clocks, largest seen), learning_rate,
-//               data_seconds (batches), compute_seconds, forward_seconds and backward_seconds (of
-//               the compute), exchange_seconds (from the first block's departure to the last one's
-//               answer), wait_seconds (of the exchange: what the worker stood still), bytes_sent
-//               and bytes_received (payloads and their headers, every attempt counted). A step
-//               takes data + compute + wait; of the exchange, (exchange - wait) / exchange was
-//               hidden behind the compute. A clock of a rank is written once, when its exchange is
-//               complete; a run that was resumed, or that has gone back, begins again at the clock
-//               of its job_started or went_back line, so of two lines for the same rank and clock
-//               the later one counts.
-//               Where a sync clock need not be everybody's also, if there are some: dropped_steps
-//               and dropped_examples, computed since the line before for clocks that were completed
-//               without this worker; in none of the other figures.
+//               these examples, before each update), staleness (clocks, largest seen),
+//               learning_rate, data_seconds (batches), compute_seconds, forward_seconds and
+//               backward_seconds (of the compute), exchange_seconds (from the first block's
+//               departure to the last one's answer), wait_seconds (of the exchange: what the worker
+//               stood still), bytes_sent and bytes_received (payloads and their headers, every
+//               attempt counted). A step takes data + compute + wait; of the exchange, (exchange -
+//               wait) / exchange was hidden behind the compute. A clock of a rank is written once,
+//               when its exchange is complete; a run that was resumed, or that has gone back,
+//               begins again at the clock of its job_started or went_back line, so of two lines for
+//               the same rank and clock the later one counts. Where a sync clock need not be
+//               everybody's also, if there are some: dropped_steps and dropped_examples, computed
+//               since the line before for clocks that were completed without this worker; in none
+//               of the other figures.
 //   dropped     as step, with 0 steps: all that the worker has computed since was dropped; clock is
 //               where it goes on
 //   evaluation  rank, clock, epoch, test_loss, test_accuracy (where labels are classes), examples
@@ -61,7 +61,8 @@ class MetricsLog {
   // Appends to `path`, which is made if it is not there. A last line that a crash cut short goes.
   static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(const std::string& path);
 
-  // `lines`: whole lines, ends included. They are in the file (not yet on the disk) on return.
+  // `lines`: whole lines, ends included. They are in the file (not yet on the disk) on return;
+  // after an error some may be, but none in part.
   absl::Status Append(const std::string& lines);
 
  private:

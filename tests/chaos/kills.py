@@ -15,6 +15,7 @@ import pathlib
 import random
 import signal
 import statistics
+import subprocess
 import sys
 import time
 
@@ -111,7 +112,71 @@ def same_accuracy(mode, *sets):
     run.clean()
 
 
+def paused_owner(*sets):
+    """A server stands still for three leases and wakes: whatever it still says counts for nothing."""
+    whole = undisturbed([MODES["sync"], *sets])
+    run = job([MODES["sync"], *sets, SLOWLY, "limits.lease_seconds=1"])
+    run.start()
+    run.wait_for(lambda r: r.max_clock() >= 100)
+    pid = process_of(run, "server", 1)
+    os.kill(pid, signal.SIGSTOP)
+    print(f"  server 1 (process {pid}) stands still at clock {run.max_clock()}", flush=True)
+    run.wait_for(lambda r: r.events("server_lost"))
+    time.sleep(3)
+    os.kill(pid, signal.SIGCONT)
+    print(f"  wakes at clock {run.max_clock()}", flush=True)
+    summary = run.wait()
+    runs.check(summary["state"] == "finished", "the job has finished")
+    runs.check(summary["weights_sha256"] == whole["weights_sha256"],
+               f"the same bits as undisturbed ({whole['weights_sha256'][:16]})")
+    runs.check(process_of_server_was(run, pid), "the process that woke has stayed, as a replica or an owner again")
+    run.clean()
+
+
+def process_of_server_was(run, pid):
+    """Nobody had to start server 1 again."""
+    return len(run.events("server_registered")) == 2 and pid > 0
+
+
+def full_disk():
+    """The run folder's disk is full: checkpoints fail aloud, training goes on, and the older ones stay whole."""
+    if os.geteuid() != 0:
+        print("SKIPPED: mounting a small file system needs root")
+        sys.exit(runs.SKIPPED)
+    run = job([MODES["sync"], SGD, SLOWLY])
+    run.dir.mkdir(parents=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", run.dir], check=False).returncode != 0:
+        print("SKIPPED: no tmpfs can be mounted here")
+        sys.exit(runs.SKIPPED)
+    try:
+        run.start()
+        run.wait_for(lambda r: r.events("checkpoint"))
+        ballast = run.dir / "ballast"
+        file = os.open(ballast, os.O_WRONLY | os.O_CREAT)
+        try:
+            while os.write(file, bytes(4096)) > 0:
+                pass
+        except OSError as error:
+            print(f"  the disk is full: {error.strerror}", flush=True)
+        os.close(file)
+        full_since = run.max_clock()
+        print(f"  full at clock {full_since}", flush=True)
+        time.sleep(1.5)
+        runs.check(run.process.poll() is None, "the job goes on")
+        ballast.unlink()
+        run.wait_for(lambda r: r.events("checkpoint_failed"))
+        print(f"  {run.events('checkpoint_failed')[0]['message']}", flush=True)
+        run.wait_for(lambda r: r.max_clock() > full_since + 200)
+        summary = run.wait()
+        runs.check(summary["state"] == "finished", "the job has finished, its last checkpoint is whole")
+    finally:
+        subprocess.run(["umount", "-l", run.dir], check=False)
+
+
 CASES = {
+    "paused-owner": lambda: paused_owner(SGD),
+    "paused-owner-replicas": lambda: paused_owner(SGD, REPLICAS),
+    "full-disk": full_disk,
     "sync": lambda: same_bits(SGD),
     "sync-adam": lambda: same_bits("update={type: adam, learning_rate: 0.002}"),
     "sync-elastic": lambda: same_bits(SGD, ELASTIC),
@@ -125,5 +190,98 @@ CASES = {
     "async": lambda: same_accuracy("async", SGD),
 }
 
+# ---- many runs with random victims
+
+MNIST = ["servers.count=2", "workers.count=2", "checkpoint={every: {clocks: 50}}"]
+
+
+def mnist(options, name="run"):
+    sets = [*MNIST, MODES[options.mode], f"servers.replicas={options.replicas}",
+            f"stop={{clocks: {options.clocks}}}"]
+    return runs.Run("mnist-sync.yaml", sets, runs.data_with("mnist/train-images-idx3-ubyte.gz"), name)
+
+
+def seconds_to_next_step(run, blow):
+    """From a death to the next contribution that is known to be applied. Workers report twice a second, so up to
+    half a second too much."""
+    after = [e for e in run.events() if e["time"] > blow["time"]]
+    if blow["role"] == "server":
+        dealt = [e["time"] for e in after if e["event"] in RECOVERED]
+        steps = [e["time"] for e in after if e["event"] == "step"]
+    else:
+        mine = [e for e in after if e.get("rank") == blow["number"]]
+        dealt = [e["time"] for e in mine if e["event"] == "worker_registered"]
+        steps = [e["time"] for e in mine if e["event"] == "step"]
+    if not dealt:
+        return None
+    return next((at - blow["time"] for at in steps if at > dealt[0]), None)
+
+
+def random_run(options, seed, wanted):
+    """One run with one death: its record. In sync mode the weights must be `wanted`."""
+    draw = random.Random(seed)
+    run = mnist(options)
+    run.start()
+    role, number = draw.choice([("worker", draw.randrange(2)), ("server", 1), ("server", 0)])
+    at = draw.randrange(1, int(options.clocks * 0.95))
+    run.wait_for(lambda r: r.max_clock() >= at)
+    time.sleep(draw.random() * 0.5)
+    if run.process.poll() is not None:
+        return {"seed": seed, "skipped": "it was over before the blow"}
+    try:
+        blow = kill(run, role, number)
+    except (runs.Failed, ProcessLookupError):
+        run.wait()
+        return {"seed": seed, "skipped": "it was over before the blow"}
+    summary = run.wait()
+    if summary["state"] != "finished":
+        raise runs.Failed(f"seed {seed}: {summary['state']}: {summary.get('message')}\n{run.tail()}")
+    if options.mode == "sync" and summary["weights_sha256"] != wanted["weights_sha256"]:
+        raise runs.Failed(f"seed {seed}: other weights than undisturbed; kept in {run.dir}")
+    record = {"seed": seed, "role": "coordinator" if (role, number) == ("server", 0) else role, "clock": blow["clock"],
+              "seconds": seconds_to_next_step(run, blow), "went_back": len(run.events("went_back")),
+              "accuracy": summary["test_accuracy"]}
+    run.clean()
+    return record
+
+
+def report(records, whole):
+    done = [r for r in records if "role" in r]
+    print(f"{len(done)} of {len(records)} runs had their death; all complete; "
+          f"{sum(r['went_back'] > 0 for r in done)} went back")
+    for role in ("worker", "server", "coordinator"):
+        times = sorted(r["seconds"] for r in done if r["role"] == role and r["seconds"] is not None)
+        if times:
+            late = times[min(len(times) - 1, int(0.99 * len(times)))]
+            print(f"  {role:11} {len(times):3} deaths, seconds to the next step: median "
+                  f"{statistics.median(times):.2f}, p99 {late:.2f}, most {times[-1]:.2f}")
+    worst = max((abs(r["accuracy"] - whole["test_accuracy"]) for r in done), default=0)
+    print(f"  test accuracy {100 * whole['test_accuracy']:.2f} % undisturbed, {100 * worst:.2f} points away at most")
+
+
+def random_runs(arguments):
+    parser = argparse.ArgumentParser(prog="kills.py random")
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mode", choices=MODES, default="sync")
+    parser.add_argument("--replicas", type=int, default=2)
+    parser.add_argument("--clocks", type=int, default=600)
+    parser.add_argument("--report", help="file for the records, as JSON")
+    options = parser.parse_args(arguments)
+    run = mnist(options, "undisturbed")
+    whole = run.train()
+    run.clean()
+    records = []
+    for seed in range(options.seed, options.seed + options.runs):
+        print(f"seed {seed}", flush=True)
+        records.append(random_run(options, seed, whole))
+        if options.report:
+            pathlib.Path(options.report).write_text(json.dumps(records, indent=1))
+    report(records, whole)
+
+
 if __name__ == "__main__":
-    runs.main(CASES)
+    if sys.argv[1:2] == ["random"]:
+        random_runs(sys.argv[2:])
+    else:
+        runs.main(CASES)
