@@ -236,6 +236,13 @@ void CheckBackupWorkers(const v1::TrainingJob& job, Faults& faults) {
   }
 }
 
+void CheckReplicas(const v1::Servers& servers, Faults& faults) {
+  if (servers.replicas() <= servers.count()) return;
+  faults.push_back(
+      {"servers.replicas", absl::StrCat("must be at most servers.count (", servers.count(),
+                                        "): each holder of a block is a server of its own")});
+}
+
 void CheckEmulation(const v1::Workers& workers, Faults& faults) {
   for (int i = 0; i < workers.emulate().slow_size(); ++i) {
     const v1::Slowdown& slow = workers.emulate().slow(i);
@@ -282,6 +289,7 @@ std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
   CheckData(job, faults);
   CheckKnobs(job, faults);
   CheckBackupWorkers(job, faults);
+  CheckReplicas(job.servers(), faults);
   CheckEmulation(job.workers(), faults);
   CheckCompression(job, faults);
   return faults;

@@ -77,8 +77,9 @@ absl::StatusOr<v1::SavedShard> CutWriter::Write(uint64_t cut, std::vector<HeldBl
   }
   const std::string folder = CheckpointFolder(options_.run_dir, cut);
   RETURN_IF_ERROR(MakeFolders(folder));
-  return WriteShardFile(absl::StrCat(folder, "/", ShardFileName(options_.server, contents.servers)),
-                        contents);
+  return WriteShardFile(
+      absl::StrCat(folder, "/", ShardFileName(options_.server, contents.servers, options_.epoch)),
+      contents);
 }
 
 absl::StatusOr<v1::SavedShard> CutWriter::WriteLast(uint64_t cut, std::vector<HeldBlock> blocks) {

@@ -26,6 +26,8 @@ class CutWriter : public CutListener {
     BlockLayout layout;
     std::vector<std::string> slot_names;
     std::string run_dir;
+    // Where the shard has changed hands: in which epoch it came here.
+    uint64_t epoch = 0;
   };
   // Called from the writer's thread when the file of a cut is durable, or could not be written.
   using Report = std::function<void(uint64_t cut, const absl::StatusOr<v1::SavedShard>&)>;

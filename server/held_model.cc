@@ -97,7 +97,8 @@ absl::StatusOr<HeldModel::Owned> HeldModel::MakeOwned(uint32_t number,
                                                       const v1::ConfigureRequest& configuration) {
   Owned owned;
   owned.cuts = std::make_shared<CutWriter>(
-      CutWriter::Options{options_.job_id, number, layout_, slot_names_, configuration.run_dir()},
+      CutWriter::Options{options_.job_id, number, layout_, slot_names_, configuration.run_dir(),
+                         configuration.load() ? 0 : configuration.placement().epoch()},
       [report = options_.report, number](uint64_t cut,
                                          const absl::StatusOr<v1::SavedShard>& saved) {
         report(number, cut, saved);

@@ -19,6 +19,8 @@ constexpr Duration kTick = std::chrono::milliseconds(250);
 // A coordinator that was started again hears of its servers as soon.
 constexpr Duration kHeartbeatAtMost = std::chrono::milliseconds(500);
 constexpr Duration kCallAtMost = std::chrono::seconds(5);
+// Of a lease, for clocks that do not run alike.
+constexpr double kLeaseShare = 0.9;
 
 std::unique_ptr<grpc::ClientContext> Within(Duration limit) {
   auto context = std::make_unique<grpc::ClientContext>();
@@ -113,10 +115,12 @@ absl::Status ServerNode::Heartbeat() {
   request.set_job(job_id_);
   request.set_index(options_.index);
   request.set_nonce(options_.nonce);
+  std::optional<uint64_t> epoch;
   std::vector<HeldModel::Replicated> replicated;
   {
     MutexLock lock(mutex_);
     request.set_generation(held_generation_.value_or(0));
+    epoch = held_epoch_;
     replicated = replicated_;
   }
   for (const HeldModel::Replicated& each : replicated) {
@@ -130,8 +134,11 @@ absl::Status ServerNode::Heartbeat() {
   // Short, because requests that wait are given up by the same thread.
   auto context = Within(std::chrono::seconds(1));
   RETURN_IF_ERROR(FromGrpc(coordinator_->ServerHeartbeat(context.get(), request, &reply)));
-  // The coordinator counts from when it heard this, which is later.
-  parameter_service_.SetLease(sent + FromSeconds(job_.limits().lease_seconds()));
+  // The coordinator counts from when it heard this, which is later, and by its own clock. Who does
+  // not know the placement may own blocks that are others' by now.
+  if (!epoch.has_value() || *epoch == reply.epoch()) {
+    parameter_service_.SetLease(sent + FromSeconds(kLeaseShare * job_.limits().lease_seconds()));
+  }
   return absl::OkStatus();
 }
 
@@ -163,6 +170,7 @@ void ServerNode::Retire() {
   {
     MutexLock lock(mutex_);
     held_generation_.reset();
+    held_epoch_.reset();
     replicated_.clear();
   }
   model_.reset();
@@ -207,6 +215,7 @@ absl::Status ServerNode::Configure(const v1::ConfigureRequest& request) {
       request.load() && !request.checkpoint().empty() ? ", from " + request.checkpoint() : "");
   MutexLock lock(mutex_);
   held_generation_ = model_->generation();
+  held_epoch_ = model_->epoch();
   replicated_ = model_->replicated();
   return absl::OkStatus();
 }

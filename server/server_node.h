@@ -86,6 +86,7 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   bool joined_ GUARDED_BY(mutex_) = false;
   // Of the model, for the heartbeats.
   std::optional<uint64_t> held_generation_ GUARDED_BY(mutex_);
+  std::optional<uint64_t> held_epoch_ GUARDED_BY(mutex_);
   std::vector<HeldModel::Replicated> replicated_ GUARDED_BY(mutex_);
   bool over_ GUARDED_BY(mutex_) = false;
 };

@@ -118,11 +118,14 @@ absl::Status ServerProcess::StartCoordinator() {
   if (options.core.resumed) newest = options.core.resumed->manifest;
   sink_ = std::make_unique<RunFolderSink>(options_.run_dir, options.core.job_id,
                                           options_.job.checkpoint().keep(), std::move(newest));
-  v1::CoordinatorRecord record;
-  record.set_job_id(options.core.job_id);
-  record.set_job_sha256(options.core.job_sha256);
-  record.set_generation(options.core.generation);
-  RETURN_IF_ERROR(sink_->WriteRecord(record));
+  // The record of a coordinator before this one stays until something is decided.
+  if (!options.core.before) {
+    v1::CoordinatorRecord record;
+    record.set_job_id(options.core.job_id);
+    record.set_job_sha256(options.core.job_sha256);
+    record.set_generation(options.core.generation);
+    RETURN_IF_ERROR(sink_->WriteRecord(record));
+  }
   ASSIGN_OR_RETURN(host_, CoordinatorHost::Start(std::move(options), sink_.get()));
   return absl::OkStatus();
 }

@@ -58,6 +58,8 @@ struct HeldBlock {
   uint32_t block = 0;
   BlockValues values;
   BlockProgress progress;
+  // For a replica that is new, in sync mode: what the workers had of the version before.
+  SharedFloats previous = {};
 };
 
 // Takes what the blocks hold for cuts. Called without locks, from any thread.
@@ -232,6 +234,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Answers TakeOpen(Slot& slot) REQUIRES(slot.mutex);
   // Those that have been kept back since before `since`, or all, as refusals.
   Answers GiveUpGated(Slot& slot, uint64_t since) REQUIRES(slot.mutex);
+  // What the workers had of the version before.
+  SharedFloats PreviousOf(const Slot& slot) const REQUIRES(slot.mutex);
   // Sends the newest version if it is its turn.
   void Replicate(Slot& slot);
   void OnReplicated(Slot& slot, const ReplicaSink* replica, const absl::Status& status);

@@ -90,10 +90,17 @@ void Shard::Replicate(Slot& slot) {
     if (!due) return;
     replica = slot.replica;
     held = {slot.block, ValuesOf(slot), slot.core.progress()};
+    // Later ones it has from the state before: no version is made before this one has arrived.
+    if (sync_ && slot.gate.fresh()) held.previous = PreviousOf(slot);
   }
   replica->Send(std::move(held),
                 [self = shared_from_this(), &slot, sink = replica.get()](
                     const absl::Status& status) { self->OnReplicated(slot, sink, status); });
+}
+
+SharedFloats Shard::PreviousOf(const Slot& slot) const {
+  const bool changes = encoder_.keeps_shadows() && slot.previously_sent.shadow;
+  return changes ? slot.previously_sent.shadow : store_.PreviousWeights(slot.block);
 }
 
 void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, const absl::Status& status) {

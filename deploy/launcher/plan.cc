@@ -88,16 +88,20 @@ void PrintModel(const v1::ModelSchema& schema, const Model::Flops& flops) {
 
 absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout) {
   ASSIGN_OR_RETURN(const uint64_t slots, SlotsOf(job.update()));
+  const bool replicated = job.servers().replicas() > 1;
   std::cout << "\nShards: " << layout.blocks() << " blocks of " << Mebi(layout.block_elements())
             << " on " << layout.servers() << " servers; memory is two versions of the weights and "
-            << slots << (slots == 1 ? " optimizer slot\n" : " optimizer slots\n");
+            << slots << (slots == 1 ? " optimizer slot" : " optimizer slots")
+            << (replicated ? ", of its own blocks and of those whose replicas it keeps\n" : "\n");
   Table table({"server", "blocks", "elements", "weights", "memory"}, 0);
   // Servers differ by one block at most: a handful tells it all.
   constexpr uint32_t kShown = 16;
   for (uint32_t server = 0; server < std::min(layout.servers(), kShown); ++server) {
     const uint64_t elements = layout.ElementsOn(server);
+    uint64_t held = elements;
+    if (replicated) held += layout.ElementsOn((server + layout.servers() - 1) % layout.servers());
     table.Add({std::to_string(server), Thousands(layout.BlocksOn(server)), Thousands(elements),
-               Mebi(elements), Mebi(elements * (2 + slots))});
+               Mebi(elements), Mebi(held * (2 + slots))});
   }
   std::cout << table.ToString();
   if (layout.servers() > kShown) {

@@ -72,8 +72,9 @@ std::string CheckpointFolder(const std::string& run_dir, uint64_t clock) {
   return absl::StrFormat("%s/%s/%s%09d", run_dir, kFolder, kPrefix, clock);
 }
 
-std::string ShardFileName(uint32_t index, uint32_t servers) {
-  return absl::StrCat("shard-", index, "-of-", servers, ".lwck");
+std::string ShardFileName(uint32_t index, uint32_t servers, uint64_t epoch) {
+  return absl::StrCat("shard-", index, "-of-", servers,
+                      epoch > 0 ? absl::StrCat("-epoch-", epoch) : "", ".lwck");
 }
 
 std::string WorkerStateFileName(uint32_t rank, uint64_t incarnation) {

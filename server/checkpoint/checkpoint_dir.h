@@ -17,7 +17,8 @@
 namespace leeway {
 
 std::string CheckpointFolder(const std::string& run_dir, uint64_t clock);
-std::string ShardFileName(uint32_t index, uint32_t servers);
+// `epoch`: of a shard that has changed hands, in which; two owners of it may write the same cut.
+std::string ShardFileName(uint32_t index, uint32_t servers, uint64_t epoch = 0);
 // Two lives of a rank may write at once: each has a file of its own.
 std::string WorkerStateFileName(uint32_t rank, uint64_t incarnation);
 

@@ -160,7 +160,12 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::RegisterWorker(
 }
 
 absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& request, Time now) {
-  const bool open = phase_ < Phase::kStopping || (phase_ == Phase::kStopping && began_);
+  // A life whose rank has left in order stands by until the end is on record.
+  const auto asked = AskedRank(request);
+  const bool stands_by = phase_ >= Phase::kSaving && !sealed_ && failure_.empty() && asked &&
+                         *asked < ranks_.size() && ranks_[*asked].left();
+  const bool open =
+      phase_ < Phase::kStopping || (phase_ == Phase::kStopping && began_) || stands_by;
   if (open) return absl::OkStatus();
   // A worker that waited for the start knows now that there is none.
   const auto rank = ranks_.Holder(AskedRank(request), IdentityOf(request));

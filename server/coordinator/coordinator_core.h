@@ -94,7 +94,8 @@ class CoordinatorCore {
   // ---- from servers
   absl::StatusOr<v1::RegisterServerReply> RegisterServer(const v1::RegisterServerRequest& request,
                                                          Time now);
-  absl::Status ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Time now);
+  absl::StatusOr<v1::ServerHeartbeatReply> ServerHeartbeat(
+      const v1::ServerHeartbeatRequest& request, Time now);
   absl::Status ShardSaved(const v1::ShardSavedRequest& request, Time now);
   absl::Status ContributionsHeld(const v1::ContributionsHeldRequest& request);
 
@@ -157,8 +158,10 @@ class CoordinatorCore {
   // True: every shard of the server lives on elsewhere, in a new epoch that the servers must hear
   // of (Reassign).
   bool Survives(uint32_t server);
-  // Tells every server who holds what now.
-  void Reassign(const std::string& why, Time now);
+  // Tells every server who holds what now; those in `first`, and once they have heard it the rest.
+  void Reassign(const std::string& why, Time now, std::set<uint32_t> first = {});
+  // To those that are here, but for `without`.
+  void SendPlacement(const std::set<uint32_t>& without, Time now);
   // Goes on with what the servers still hold of before this coordinator; false: they hold too
   // little.
   bool TakeUp(Time now);
@@ -234,6 +237,8 @@ class CoordinatorCore {
   Membership ranks_;
   ServerTable servers_;
   Placement placement_;
+  // Must have heard of the placement before the others do.
+  std::set<uint32_t> first_;
   CutBook cuts_;
   QuorumBook quorum_;
   std::vector<RankProgress> progress_;

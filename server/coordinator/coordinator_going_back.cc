@@ -20,6 +20,8 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
   if (outcome == v1::JOB_STOPPED) record.set_message(stop_reason_);
   if (replicated()) *record.mutable_placement() = placement_.proto();
   record.set_stop_reason(stop_reason_);
+  // Not taken up yet.
+  if (!began_ && options_.before) record.set_stop_reason(options_.before->stop_reason());
   return record;
 }
 
@@ -33,6 +35,7 @@ void CoordinatorCore::GoBack(const std::string& why, Time now) {
   going_back_since_ = now;
   going_back_why_ = why;
   configuring_ = false;
+  first_.clear();
   ++generation_;
   // Before anybody hears of the generation: it is never used twice.
   commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});

@@ -108,8 +108,8 @@ v1::ConfigureRequest CoordinatorCore::Configuration(bool load) const {
 void CoordinatorCore::Configure(Time deadline) {
   placement_.Reset();
   const v1::ConfigureRequest request = Configuration(true);
-  // That no replica is synced any more must be on record before one is asked to be one.
-  if (replicated()) commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
+  // Before anybody acts on it: a generation is never used twice, and no replica is synced any more.
+  commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
   servers_.MarkAllUnready();
   RestartQuorum();
   configuring_ = true;
@@ -240,6 +240,8 @@ void CoordinatorCore::GiveUpLost(Time now) {
 void CoordinatorCore::AdvanceStopping(Time now) {
   GiveUpLost(now);
   if (!AllGone(now)) return;
+  // A shard is on its way from one server to another: neither could write its part.
+  if (!first_.empty()) return;
   outcome_ = Outcome();
   if (failure_.empty() && outcome_ == v1::JOB_FAILED) {
     Fail(absl::StrCat("all workers were lost; the last was at clock ", LastClock()), now);

@@ -32,27 +32,36 @@ bool CoordinatorCore::Survives(uint32_t server) {
   return running && replicated() && failure_.empty() && placement_.Lose(server);
 }
 
-void CoordinatorCore::Reassign(const std::string& why, Time now) {
+void CoordinatorCore::Reassign(const std::string& why, Time now, std::set<uint32_t> first) {
   Emit({.name = "placement_changed",
         .message = absl::StrCat(why, "; epoch ", placement_.epoch(), ", shards owned by servers ",
                                 absl::StrJoin(Owners(), ", "))});
   // Before a server acts on it: a replica that is none any more must not be taken for one.
   commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
-  const v1::ConfigureRequest request = Configuration(false);
+  first_ = std::move(first);
   ++round_;
+  std::set<uint32_t> later;
   for (uint32_t i = 0; i < servers_.size(); ++i) {
-    if (!servers_[i].here()) continue;
-    commands_.push_back(ConfigureServer{i, round_, request, now + start_limit()});
+    if (!first_.empty() && first_.count(i) == 0) later.insert(i);
   }
-  // A shard that has changed hands holds everybody up for everybody.
-  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (!live_[rank]) commands_.push_back(SetLive{rank, false});
-  }
+  SendPlacement(later, now);
   if (phase_ != Phase::kSaving) return;
   // Parts of the last cut were asked of who is not there any more.
   cuts_.BeginLast(last_clock_, now);
   if (!cuts_.Writing(last_clock_)) {
     commands_.push_back(SaveAll{generation_, last_clock_, Owners(), deadline_});
+  }
+}
+
+void CoordinatorCore::SendPlacement(const std::set<uint32_t>& without, Time now) {
+  const v1::ConfigureRequest request = Configuration(false);
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    if (!servers_[i].here() || without.count(i) > 0) continue;
+    commands_.push_back(ConfigureServer{i, round_, request, now + start_limit()});
+  }
+  // A shard that has changed hands holds everybody up for everybody.
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (!live_[rank]) commands_.push_back(SetLive{rank, false});
   }
 }
 
@@ -88,9 +97,9 @@ void CoordinatorCore::TakeSynced(const v1::ServerHeartbeatRequest& request, Time
   if (!placement_.whole()) return;
   Emit({.name = "replicas_synced"});
   // Not while the last cut is being written: who has it would change.
-  if (phase_ <= Phase::kStopping && placement_.Rebalance()) {
-    Reassign("every block has two holders again", now);
-  }
+  if (phase_ > Phase::kStopping) return;
+  const std::set<uint32_t> owners = placement_.Rebalance();
+  if (!owners.empty()) Reassign("every block has two holders again", now, owners);
 }
 
 }  // namespace leeway

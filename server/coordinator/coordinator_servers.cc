@@ -46,7 +46,8 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
   return reply;
 }
 
-absl::Status CoordinatorCore::ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Time now) {
+absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
+    const v1::ServerHeartbeatRequest& request, Time now) {
   RETURN_IF_ERROR(CheckJob(request.job()));
   if (request.index() >= servers_.size() ||
       servers_[request.index()].state == ServerState::kWaiting) {
@@ -60,7 +61,9 @@ absl::Status CoordinatorCore::ServerHeartbeat(const v1::ServerHeartbeatRequest& 
   servers_.Confirm(request.index());
   Return(request.index(), now);
   TakeSynced(request, now);
-  return absl::OkStatus();
+  v1::ServerHeartbeatReply reply;
+  reply.set_epoch(placement_.epoch());
+  return reply;
 }
 
 void CoordinatorCore::Return(uint32_t server, Time now) {
@@ -80,6 +83,10 @@ void CoordinatorCore::ConfigureDone(uint32_t server, uint64_t round, const absl:
     GoBack(absl::StrCat("server ", server, " could not take what it was given: ", status.message()),
            now);
     return Advance(now);
+  }
+  if (first_.erase(server) > 0 && first_.empty() && phase_ > Phase::kGoingBack) {
+    SendPlacement({server}, now);
+    Advance(now);
   }
   if (!configuring_ || phase_ > Phase::kGoingBack) return;
   if (!status.ok()) {

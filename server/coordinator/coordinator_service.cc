@@ -34,8 +34,8 @@ void CoordinatorService::AwaitMembership(ServerQueue* queue) {
   ServeUnary<v1::ServerHeartbeatRequest, v1::ServerHeartbeatReply>(
       queue, this, &CoordinatorService::RequestServerHeartbeat,
       [this](const v1::ServerHeartbeatRequest& request, auto done) {
-        done(Reply<v1::ServerHeartbeatReply>(host_.Ask(
-            [&](CoordinatorCore& core, Time now) { return core.ServerHeartbeat(request, now); })));
+        done(host_.Ask(
+            [&](CoordinatorCore& core, Time now) { return core.ServerHeartbeat(request, now); }));
       });
   ServeUnary<v1::LeaveRequest, v1::LeaveReply>(
       queue, this, &CoordinatorService::RequestLeave,

@@ -63,19 +63,20 @@ bool Placement::SetSynced(uint32_t shard, uint64_t since_epoch) {
   return true;
 }
 
-bool Placement::Rebalance() {
-  bool news = false;
+std::set<uint32_t> Placement::Rebalance() {
+  std::set<uint32_t> owners;
   for (uint32_t shard = 0; shard < shards(); ++shard) {
     v1::ShardPlace& place = At(shard);
     const uint32_t owner = place.owner();
     if (owner == shard || !place.has_replica() || place.replica() != shard || !place.synced()) {
       continue;
     }
-    if (!std::exchange(news, true)) places_.set_epoch(places_.epoch() + 1);
+    if (owners.empty()) places_.set_epoch(places_.epoch() + 1);
+    owners.insert(owner);
     place.set_owner(shard);
     SetReplica(shard, owner);
   }
-  return news;
+  return owners;
 }
 
 bool Placement::whole() const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "leeway/v1/coordinator.pb.h"
@@ -33,9 +34,10 @@ class Placement {
   uint64_t epoch() const { return places_.epoch(); }
   uint32_t shards() const { return static_cast<uint32_t>(places_.shards_size()); }
   // Shards whose replica is on the server that owned them at first, and synced, go back to it; who
-  // owned them keeps the replica. True: some did, in a new epoch. So what a lost server leaves to
-  // others is theirs only until it is back.
-  bool Rebalance();
+  // owned them keeps the replica. Who owned them; nobody: nothing has changed. So what a lost
+  // server leaves to others is theirs only until it is back. In a new epoch, of which those must
+  // have heard before anybody else does: they are alive, and answer readers.
+  std::set<uint32_t> Rebalance();
 
   // Every shard has a replica that is synced.
   bool whole() const;

@@ -27,6 +27,8 @@ class ReplicaGate {
 
   // May an answer leave that was given when the block was at `version`?
   bool IsOpen(uint64_t version) const { return !gating_ || version < replicated_; }
+  // The replica has had no state yet.
+  bool fresh() const { return !gating_; }
   // Everything that has left is with the replica.
   bool synced() const { return gating_ && replicated_ > gated_from_; }
 

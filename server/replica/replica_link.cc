@@ -138,6 +138,8 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
     append(block.values.weights);
     for (const SharedFloats& slot : block.values.slots) append(slot);
     append(block.values.shadow);
+    replicated.set_has_previous(static_cast<bool>(block.previous));
+    append(block.previous);
     request.set_payload_bytes(bytes);
     outgoing_.pop_front();
   }

@@ -28,7 +28,8 @@ SharedFloats ReplicaStore::Allocate(uint32_t block, bool weights) {
   return last ? last_slot_pool_->Take() : slot_pool_->Take();
 }
 
-BlockValues ReplicaStore::ValuesOf(uint32_t block, const FloatPayload& payload) {
+ReplicaStore::State ReplicaStore::StateOf(uint32_t block, bool has_previous,
+                                          const FloatPayload& payload) {
   const size_t count = options_.layout.Range(block).count;
   size_t offset = 0;
   const auto next = [&](bool weights) {
@@ -38,11 +39,13 @@ BlockValues ReplicaStore::ValuesOf(uint32_t block, const FloatPayload& payload) 
     offset += count;
     return values;
   };
-  BlockValues values;
-  values.weights = next(true);
-  for (size_t slot = 0; slot < options_.slots; ++slot) values.slots.push_back(next(false));
-  if (offset < payload.size()) values.shadow = next(false);
-  return values;
+  State state;
+  state.values.weights = next(true);
+  for (size_t slot = 0; slot < options_.slots; ++slot) state.values.slots.push_back(next(false));
+  const size_t left = (payload.size() - offset) / count;
+  if (left > (has_previous ? 1 : 0)) state.values.shadow = next(false);
+  if (has_previous) state.previous = next(true);
+  return state;
 }
 
 absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
@@ -62,13 +65,13 @@ absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
   }
   // With a shadow (server/store/reply_encoder.h), or without.
   const size_t count = options_.layout.Range(block).count;
-  const size_t parts = 1 + options_.slots;
+  const size_t parts = 1 + options_.slots + (replicated.has_previous() ? 1 : 0);
   if (payload.size() != parts * count && payload.size() != (parts + 1) * count) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": payload: ", payload.size(), " values, ",
                                                    parts, " or ", parts + 1, " times ", count,
                                                    " are wanted"));
   }
-  BlockValues values = ValuesOf(block, payload);
+  State state = StateOf(block, replicated.has_previous(), payload);
   Slot& slot = SlotOf(block);
   MutexLock lock(slot.mutex);
   if (slot.closed || (slot.here && replicated.version() < slot.block.progress.version)) {
@@ -76,13 +79,14 @@ absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
         what, ": ", slot.closed ? "this server owns the block now" : "a newer one is here"));
   }
   Block& held = slot.block;
-  const bool next = slot.here && replicated.version() == held.progress.version + 1;
   if (options_.keep_previous && replicated.version() != held.progress.version) {
+    const bool next = slot.here && replicated.version() == held.progress.version + 1;
     held.previous =
         next ? (held.values.shadow ? held.values.shadow : held.values.weights) : SharedFloats();
   }
+  if (state.previous) held.previous = std::move(state.previous);
   slot.here = true;
-  held.values = std::move(values);
+  held.values = std::move(state.values);
   held.progress.version = replicated.version();
   held.progress.clocks.assign(replicated.clocks().begin(), replicated.clocks().end());
   return absl::OkStatus();

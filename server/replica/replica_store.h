@@ -64,8 +64,12 @@ class ReplicaStore {
   };
   Slot& SlotOf(uint32_t block) { return *slots_[block / options_.layout.servers()]; }
   SharedFloats Allocate(uint32_t block, bool weights);
+  struct State {
+    BlockValues values;
+    SharedFloats previous;
+  };
   // The vectors of a state, each of the block's size, out of `payload`.
-  BlockValues ValuesOf(uint32_t block, const FloatPayload& payload);
+  State StateOf(uint32_t block, bool has_previous, const FloatPayload& payload);
 
   const Options options_;
   const std::shared_ptr<FloatPool> pool_, last_pool_, slot_pool_, last_slot_pool_;

@@ -196,9 +196,8 @@ MNIST = ["servers.count=2", "workers.count=2", "checkpoint={every: {clocks: 50}}
 
 
 def mnist(options, name="run"):
-    sets = [*MNIST, MODES[options.mode], f"servers.replicas={options.replicas}",
-            f"stop={{clocks: {options.clocks}}}"]
-    return runs.Run("mnist-sync.yaml", sets, runs.data_with("mnist/train-images-idx3-ubyte.gz"), name)
+    sets = [*MNIST, f"servers.replicas={options.replicas}", f"stop={{clocks: {options.clocks}}}"]
+    return runs.Run(f"mnist-{options.mode}.yaml", sets, runs.data_with("mnist/train-images-idx3-ubyte.gz"), name)
 
 
 def seconds_to_next_step(run, blow):

@@ -234,6 +234,10 @@ TEST_CASE("parts that do not go together are named with their place") {
       {"mode: bounded, staleness: 3", "mode: sync, backup_workers: 1000",
        "job.yaml:13:43: consistency.backup_workers: must be less than workers.count (1): somebody "
        "has to count"},
+      {"stop: {epochs: 2}\n", "servers: {count: 1, replicas: 2}\nstop: {epochs: 2}\n",
+       "job.yaml:15:31: servers.replicas: must be at most servers.count (1): each holder of a "
+       "block is "
+       "a server of its own"},
       {"update: {type: sgd, learning_rate: 0.1}\n", "",
        "job.yaml:1:1: update: required key is missing: the servers' rule, such as {type: sgd, "
        "learning_rate: 0.05}"},

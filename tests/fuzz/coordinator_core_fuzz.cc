@@ -204,7 +204,7 @@ class World {
     v1::ServerHeartbeatRequest request;
     request.set_job(kJob);
     request.set_index(Server());
-    PromiseCode(core_.ServerHeartbeat(request, now_));
+    PromiseCode(core_.ServerHeartbeat(request, now_).status());
   }
 
   void ShardSaved() {

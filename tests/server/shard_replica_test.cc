@@ -67,6 +67,11 @@ class World {
     shard->Initialize(Header(0, 0), Values(5), reply.Done());
     REQUIRE(reply.result->ok());
   }
+  // As whoever gives a shard up does: what is under way holds it.
+  ~World() {
+    shard->SetReplica(nullptr);
+    replica->sent.clear();
+  }
   v1::ExchangeHeader Header(uint32_t rank, uint64_t clock) {
     v1::ExchangeHeader header;
     header.set_rank(rank);
@@ -150,6 +155,9 @@ TEST_CASE("a refusal need not wait") {
   world.PushPull(0, 5, wrong);
   REQUIRE(wrong.answered());
   CHECK(absl::IsFailedPrecondition(wrong.result->status()));
+  CHECK_FALSE(first.answered());
+  world.replica->Arrive();
+  CHECK(first.answered());
 }
 
 TEST_CASE("what does not arrive is sent again, and who has waited long is told for what") {
@@ -183,7 +191,7 @@ TEST_CASE("without a replica everything leaves; late words of one that was do no
   CHECK(first.answered());
   world.PushPull(0, 1, second);
   CHECK(second.answered());
-  auto other = std::make_shared<Replica>();
+  const auto other = std::make_shared<Replica>();
   world.shard->SetReplica(other);
   world.replica->Arrive();
   CHECK_FALSE(world.shard->replica_synced());

@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/clock.h"
 #include "common/philox.h"
+#include "leeway/v1/coordinator.pb.h"
 #include "tests/sim/message.h"
 #include "tests/sim/shape.h"
 
@@ -30,6 +33,19 @@ inline constexpr Micros kFinishWithin = 400'000;
 // The coordinator waits five seconds, of any clock, for servers and workers to hear of the end.
 inline constexpr Micros kWholeFinishWithin = 8'000'000;
 
+// Replicas: what has left servers in the newest generation.
+struct Ledger {
+  uint64_t generation = 0;
+  // By shard: the newest owner's epoch.
+  std::array<uint64_t, kServersMax> epochs{};
+  // By block: the newest version.
+  std::array<uint64_t, kBlocksMax> versions{};
+  // By block and rank: a bit a clock.
+  std::array<std::array<uint64_t, kRanksMax>, kBlocksMax> acknowledged{};
+  // By block: what the newest owner began with.
+  std::array<Version, kBlocksMax> taken{};
+};
+
 class Context {
  public:
   Context(const Shape& job, const Faults& what, Bug broken, uint64_t seed)
@@ -39,7 +55,9 @@ class Context {
     free_.reserve(64);
     if (!faults.skew) return;
     for (uint32_t node = 0; node < kNodes; ++node) {
-      rates_[node] = 100 + static_cast<int32_t>(draws.NextU32() % 57);
+      const auto rate = 100 + static_cast<int32_t>(draws.NextU32() % 57);
+      // A lease is a promise about two clocks: that they run alike.
+      if (shape.replicas < 2 || node < kServer0) rates_[node] = rate;
       offsets_[node] = static_cast<Micros>(draws.NextU32() % 1'000'000);
     }
   }
@@ -66,6 +84,25 @@ class Context {
     if ((dice >> 16 & 0xff) < faults.duplicate) {
       Push(now + 100 + draws.NextU32() % (slow ? 20'000 : 1000), message);
     }
+  }
+  // On a stream, where what is lost breaks it: whoever has begun it, the shard's owner, hears of
+  // that a while later.
+  void SendInOrder(const Message& message) {
+    const uint32_t dice = draws.NextU32();
+    const bool lost =
+        !healed && (now < cut_until_[message.from][message.to] || (dice & 0xff) < faults.drop / 2);
+    if (lost) return Break(message);
+    const bool slow = !healed && (dice >> 8 & 0xff) < faults.slow;
+    Micros& last = last_on_[{message.sequence, message.kind}];
+    last = std::max(last + 1, now + 100 + (dice >> 24) + (slow ? draws.NextU32() % 12'000 : 0));
+    Push(last, message);
+  }
+  void Break(const Message& message) {
+    Message broken = message;
+    broken.kind = Kind::kBroken;
+    if (message.kind == Kind::kReplicate) broken.to = message.from;
+    broken.from = broken.to;
+    Push(now + 500, broken);
   }
   void Cut(NodeId from, NodeId to, Micros until) { cut_until_[from][to] = until; }
 
@@ -127,11 +164,23 @@ class Context {
   // The newest that the coordinator has begun, and by generation where it began.
   uint64_t generation = 0;
   std::map<uint64_t, uint64_t> began_at;
+  // What commands refer to.
+  std::vector<v1::Placement> placements;
+  // By generation and epoch.
+  std::map<std::pair<uint64_t, uint64_t>, std::array<uint32_t, kServersMax>> owners;
+  // By clock and shard, of the files in complete checkpoints.
+  std::map<std::pair<uint64_t, uint32_t>, uint64_t> cut_hashes;
+  // Epochs that moved shards away from servers that live.
+  std::set<uint64_t> rebalanced;
+  uint32_t instances = 0;
+  Ledger ledger;
   // What happened, so that a run can show that it reached what it is about.
   struct Counts {
     uint64_t events = 0, contributions = 0, duplicates = 0, fenced = 0, waits_refused = 0;
     uint64_t cuts = 0, manifests = 0, lives = 0, set_lives = 0, previous_reads = 0, rejected = 0;
     uint64_t stopped = 0, server_kills = 0, coordinator_kills = 0, went_back = 0;
+    uint64_t replicated = 0, held_back = 0, streams_broken = 0, take_overs = 0;
+    uint64_t placements = 0, taken_up = 0, lease_refusals = 0;
   } counts;
 
  private:
@@ -144,6 +193,8 @@ class Context {
   std::array<int32_t, kNodes> rates_{};
   std::array<Micros, kNodes> offsets_{};
   std::array<std::array<Micros, kNodes>, kNodes> cut_until_{};
+  // By stream and direction: when the last message of it arrives.
+  std::map<std::pair<uint32_t, Kind>, Micros> last_on_;
   std::vector<Entry> heap_;
   std::deque<Message> slab_;
   std::vector<uint32_t> free_;

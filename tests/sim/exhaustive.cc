@@ -34,7 +34,8 @@ class SmallWorld {
     context_.by_choice = true;
     servers_.reserve(context_.shape.servers);
     for (uint32_t i = 0; i < context_.shape.servers; ++i) {
-      servers_.emplace_back(i, context_.shape, 1);
+      servers_.emplace_back(i, static_cast<NodeId>(kServer0 + i), context_.shape,
+                            SimServer::Place{1, 0, 0, 0});
       servers_.back().Initialize(context_);
     }
     workers_.reserve(context_.shape.workers);

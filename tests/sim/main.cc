@@ -19,6 +19,7 @@ struct Command {
   std::string bug = "none";
   bool trace = false;
   bool whole = false;
+  bool replicas = false;
   bool found = false;
   bool exhaustive = false;
   uint64_t states = 20'000'000;
@@ -40,6 +41,12 @@ void Add(Context::Counts& sum, const Context::Counts& counts) {
   sum.server_kills += counts.server_kills;
   sum.coordinator_kills += counts.coordinator_kills;
   sum.went_back += counts.went_back;
+  sum.replicated += counts.replicated;
+  sum.held_back += counts.held_back;
+  sum.streams_broken += counts.streams_broken;
+  sum.placements += counts.placements;
+  sum.take_overs += counts.take_overs;
+  sum.taken_up += counts.taken_up;
 }
 
 void Print(const Context::Counts& sum) {
@@ -61,6 +68,12 @@ void Print(const Context::Counts& sum) {
   print("servers killed", sum.server_kills);
   print("coordinators killed", sum.coordinator_kills);
   print("generations begun", sum.went_back);
+  print("versions replicated", sum.replicated);
+  print("answers held back", sum.held_back);
+  print("streams broken", sum.streams_broken);
+  print("placements changed", sum.placements);
+  print("shards taken over", sum.take_overs);
+  print("jobs taken up", sum.taken_up);
 }
 
 int Trace(uint64_t seed, const Wanted& wanted) {
@@ -114,6 +127,7 @@ int Main(int argc, char** argv) {
   app.add_option("--bug", command.bug, "Breaks a rule, so that the simulator finds it");
   app.add_flag("--trace", command.trace, "One schedule, a line an event");
   app.add_flag("--whole", command.whole, "With the whole coordinator, not its membership alone");
+  app.add_flag("--replicas", command.replicas, "--whole, with a replica of each block");
   app.add_flag("--found", command.found, "With --whole: what is known to break, too");
   app.add_flag("--exhaustive", command.exhaustive, "Every order of events of a small world");
   app.add_option("--states", command.states, "At most so many, of --exhaustive");
@@ -131,7 +145,8 @@ int Main(int argc, char** argv) {
   }
   wanted.bug = *bug;
   wanted.found = command.found;
-  wanted.whole = command.whole || NeedsWhole(*bug);
+  wanted.replicas = command.replicas || NeedsReplicas(*bug);
+  wanted.whole = wanted.replicas || command.whole || NeedsWhole(*bug);
   const std::map<std::string, Consistency> modes = {{"sync", Consistency::kSync},
                                                     {"bounded", Consistency::kBounded},
                                                     {"async", Consistency::kAsync}};

@@ -30,6 +30,9 @@ const char* KindName(Kind kind) {
                                            "ShardSaved",
                                            "command done",
                                            "command",
+                                           "Replicate",
+                                           "replicated",
+                                           "stream broken",
                                            "applied",
                                            "server tick",
                                            "worker tick",
@@ -77,6 +80,12 @@ std::string Describe(const Message& message) {
     absl::StrAppend(&text, " #", message.sequence, " ", kOrders[static_cast<int>(message.order)],
                     " rank ", message.rank, message.flag ? " live" : "", " clock ", message.clock,
                     " generation ", message.generation);
+  }
+  const bool replicates = message.kind >= Kind::kReplicate && message.kind <= Kind::kBroken;
+  if (replicates) {
+    absl::StrAppend(&text, " stream ", message.sequence, " block ", message.block, " since ",
+                    message.stop_at, " ", absl::StatusCodeToString(message.code),
+                    Contents(message.version));
   }
   if (message.kind == Kind::kApplied) absl::StrAppend(&text, " block ", message.block);
   return text;

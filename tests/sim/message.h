@@ -61,6 +61,11 @@ enum class Kind : uint8_t {
   kCommandDone,
   // The coordinator to a server.
   kCommand,
+  // A shard's owner to its replica, and back, in order (Context::SendInOrder); and to the owner
+  // that its stream has broken.
+  kReplicate,
+  kReplicated,
+  kBroken,
   // Timers of a process.
   kApplied,
   kServerTick,
@@ -87,6 +92,8 @@ enum class Order : uint8_t { kConfigure, kSetLive, kSave, kShutdown };
 
 struct Message {
   Kind kind{};
+  // kReply, from a server: to what.
+  Kind answers{};
   NodeId from = 0;
   NodeId to = 0;
   uint8_t rank = 0;

@@ -7,17 +7,10 @@
 #include "absl/strings/str_cat.h"
 
 namespace leeway::sim {
-SimServer::SimServer(uint32_t index, const Shape& shape, uint32_t boot)
-    : index_(index),
-      node_(static_cast<NodeId>(kServer0 + index)),
-      boot_(boot),
-      made_(!shape.whole) {
-  MakeBlocks(shape);
-}
 
-void SimServer::MakeBlocks(const Shape& shape) {
+SimServer::SimServer(uint32_t index, NodeId node, const Shape& shape, const Place& place)
+    : index_(index), node_(node), place_(place) {
   live_.fill(true);
-  blocks_.clear();
   blocks_.reserve(shape.blocks / shape.servers + 1);
   for (uint32_t block = index_; block < shape.blocks; block += shape.servers) {
     blocks_.emplace_back(block, shape.Rules());
@@ -30,33 +23,20 @@ Sender SimServer::SenderOf(const Message& request) {
 
 // ---- requests
 
-absl::StatusCode SimServer::CheckGeneration(const Context& context, const Message& request) const {
-  if (request.generation < generation_ && context.bug != Bug::kOldGeneration) {
-    return absl::StatusCode::kFailedPrecondition;
-  }
-  const bool early = !made_ || request.generation > generation_;
-  return early ? absl::StatusCode::kUnavailable : absl::StatusCode::kOk;
-}
-
-bool SimServer::Configure(Context& context, uint64_t generation, uint64_t clock, const Disk& disk) {
-  if (made_ && generation <= generation_) return generation == generation_;
-  Close(context);
-  generation_ = generation;
-  made_ = true;
-  MakeBlocks(context.shape);
+void SimServer::Begin(Context& context, uint64_t clock, const Disk& disk) {
   reported_cut_ = clock;
+  const uint64_t generation = place_.generation;
   if (context.began_at.try_emplace(generation, clock).first->second != clock) {
     context.Violate("all servers go back to one checkpoint", [&] {
-      return absl::StrCat("generation ", generation, ", server ", index_, ": ", clock);
+      return absl::StrCat("generation ", generation, ", shard ", index_, ": ", clock);
     });
   }
-  if (clock == 0) return true;
+  if (clock == 0) return;
   if (context.bug == Bug::kHalfWay && index_ == 0) {
     Initialize(context);
   } else {
     Load(context, clock, disk);
   }
-  return true;
 }
 
 // As Shard::Close: nobody waits any more.
@@ -70,6 +50,7 @@ void SimServer::Close(Context& context) {
       context.Send(reply);
     }
     block.readers.clear();
+    GiveUpGated(context, block, 0, true);
   }
 }
 
@@ -79,9 +60,15 @@ void SimServer::Load(Context& context, uint64_t clock, const Disk& disk) {
     return context.Violate("every server has its part of a complete checkpoint",
                            [&] { return absl::StrCat("server ", index_, ", cut ", clock); });
   }
+  const auto written = context.cut_hashes.find({clock, index_});
+  if (written != context.cut_hashes.end() && written->second != HashOf(saved->second)) {
+    context.Violate("a complete checkpoint stays as it is",
+                    [&] { return absl::StrCat("shard ", index_, ", cut ", clock); });
+  }
   for (size_t i = 0; i < blocks_.size(); ++i) {
     Block& block = blocks_[i];
     block.current = saved->second[i];
+    block.first_version = block.current.number;
     block.last_cut = clock;
     BlockProgress progress{block.current.number, {}};
     for (uint32_t r = 0; r < context.shape.workers; ++r) {
@@ -98,14 +85,16 @@ void SimServer::Write(uint64_t clock, Disk& disk) const {
   for (const Block& block : blocks_) versions.push_back(block.cuts.at(clock));
 }
 
-void SimServer::OnRequest(Context& context, const Message& request) {
-  if (const auto code = CheckGeneration(context, request); code != absl::StatusCode::kOk) {
-    Message reply = request;
-    reply.kind = Kind::kReply;
-    std::swap(reply.from, reply.to);
-    reply.code = code;
-    return context.Send(reply);
+uint64_t SimServer::HashOf(const std::vector<Version>& versions) {
+  uint64_t hash = 1;
+  for (const Version& version : versions) {
+    hash = Mix(Mix(hash, version.number), version.values);
+    for (const uint64_t clocks : version.clocks) hash = Mix(hash, clocks);
   }
+  return hash;
+}
+
+void SimServer::OnRequest(Context& context, const Message& request) {
   if (request.kind == Kind::kAttach) return Attach(context, request);
   Block& block = BlockOf(context, request.block);
   block.readers.push_back({++last_request_, request, context.LocalNow(node_), std::nullopt});
@@ -146,6 +135,7 @@ void SimServer::Attach(Context& context, const Message& request) {
   Message reply = request;
   reply.kind = Kind::kReply;
   std::swap(reply.from, reply.to);
+  reply.answers = Kind::kAttach;
   reply.clock = UINT64_MAX;
   reply.flag = false;
   for (Block& block : blocks_) {
@@ -159,7 +149,9 @@ void SimServer::Attach(Context& context, const Message& request) {
     reply.flag |= !block.core.initialized();
     block.newest[request.rank] = std::max(block.newest[request.rank], request.incarnation);
   }
-  context.Send(reply);
+  // A refusal says nothing that a successor would have to know.
+  if (reply.code != absl::StatusCode::kOk) return context.Send(reply);
+  LeaveNow(context, blocks_.front(), reply);
 }
 
 void SimServer::Initialize(Context& context) {
@@ -174,10 +166,11 @@ void SimServer::Initialize(Context& context) {
 void SimServer::Act(Context& context, Block& block, const Decisions& decisions) {
   if (decisions.cut) TakeCut(context, block, *decisions.cut);
   const bool torn = context.bug == Bug::kTornRead && decisions.update;
-  if (torn) Begin(context, block, *decisions.update);
+  if (torn) BeginUpdate(context, block, *decisions.update);
   for (const Answer& answer : decisions.answers) DoAnswer(context, block, answer);
   for (const Refusal& refusal : decisions.refusals) Refuse(context, block, refusal);
-  if (decisions.update && !torn) Begin(context, block, *decisions.update);
+  if (decisions.update && !torn) BeginUpdate(context, block, *decisions.update);
+  if (replica_) Replicate(context, block);
 }
 
 void SimServer::TakeCut(Context& context, Block& block, uint64_t cut) {
@@ -228,7 +221,7 @@ void SimServer::Refuse(Context& context, Block& block, const Refusal& refusal) {
 
 // ---- updates
 
-void SimServer::Begin(Context& context, Block& block, const Update& update) {
+void SimServer::BeginUpdate(Context& context, Block& block, const Update& update) {
   block.running = update;
   if (context.bug == Bug::kArrivalOrder) {
     std::sort(block.running->contributions.begin(), block.running->contributions.end());
@@ -247,8 +240,8 @@ void SimServer::Begin(Context& context, Block& block, const Update& update) {
   Message timer;
   timer.kind = Kind::kApplied;
   timer.block = static_cast<uint8_t>(block.number);
-  timer.boot = boot_;
-  timer.generation = generation_;
+  timer.life = place_.instance;
+  timer.boot = place_.boot;
   const Micros takes =
       context.by_choice ? 0 : 40 + static_cast<Micros>(context.draws.NextU32() % 128);
   context.After(node_, takes, timer);
@@ -270,7 +263,7 @@ void SimServer::Apply(Context& context, Block& block, const Contribution& contri
 }
 
 void SimServer::OnApplied(Context& context, const Message& timer) {
-  if (timer.boot != boot_ || timer.generation != generation_) return;
+  if (timer.life != place_.instance || timer.boot != place_.boot) return;
   Block& block = BlockOf(context, timer.block);
   if (!block.running) return;
   const Update update = *std::exchange(block.running, std::nullopt);
@@ -335,8 +328,11 @@ void SimServer::DoAnswer(Context& context, Block& block, const Answer& answer) {
   if (pushes && answer.duplicate && context.bug == Bug::kIgnoreDuplicates) {
     Apply(context, block, {0, reply.rank, reply.clock, reply.value});
   }
+  reply.answers = kind;
   block.readers.erase(found);
-  context.Send(reply);
+  // A block's first version is no contribution: without it a replica is not synced.
+  if (kind == Kind::kInitialize) return LeaveNow(context, block, reply);
+  Leave(context, block, reply);
 }
 
 Version SimServer::Shown(Context& context, const Block& block, const Reader& reader,
@@ -351,7 +347,8 @@ Version SimServer::Shown(Context& context, const Block& block, const Reader& rea
 // ---- time, membership
 
 void SimServer::ScheduleTick(Context& context) {
-  if (tick_scheduled_ || context.by_choice) return;
+  // In the whole world the process ticks.
+  if (tick_scheduled_ || context.by_choice || context.shape.whole) return;
   for (const Block& block : blocks_) {
     if (block.readers.empty()) continue;
     tick_scheduled_ = true;
@@ -365,6 +362,8 @@ void SimServer::OnTick(Context& context) {
   tick_scheduled_ = false;
   const Micros since = context.LocalNow(node_) - kWaitLimit;
   for (Block& block : blocks_) {
+    if (!block.gated.empty()) GiveUpGated(context, block, since, false);
+    if (replica_) Replicate(context, block);
     if (block.core.has_waiters() && since > 0 && context.bug != Bug::kNoTick) {
       Act(context, block, block.core.OnTick(static_cast<uint64_t>(since)));
     }
@@ -381,7 +380,6 @@ void SimServer::OnTick(Context& context) {
 
 void SimServer::OnSetLive(Context& context, uint32_t rank, bool live) {
   live_[rank] = live;
-  ++context.counts.set_lives;
   if (context.bug == (live ? Bug::kForgetReturn : Bug::kForgetLost)) return;
   for (Block& block : blocks_) Act(context, block, block.core.OnSetLive(rank, live));
 }

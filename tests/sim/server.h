@@ -1,14 +1,16 @@
-// A server: real BlockCores, and in place of the values what is in them. It is the driver that
-// server/shard.cc is in the product, and it checks every decision.
+// A server's shard: real BlockCores and ReplicaGates, and in place of the values what is in them.
+// It is the driver that server/shard.cc is in the product, and it checks every decision.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "server/core/block_core.h"
+#include "server/core/replica_gate.h"
 #include "tests/sim/context.h"
 #include "tests/sim/values.h"
 
@@ -19,14 +21,32 @@ class SimServer {
   // Cuts by clock, a version a block: what survives the process.
   using Disk = std::map<uint64_t, std::vector<Version>>;
 
-  SimServer(uint32_t index, const Shape& shape, uint32_t boot);
+  // Where and since when it is owned.
+  struct Place {
+    uint32_t boot = 0;
+    uint64_t generation = 0;
+    uint64_t epoch = 0;
+    // Of all that ever were: what is on its way for another is lost.
+    uint32_t instance = 0;
+  };
+  SimServer(uint32_t index, NodeId node, const Shape& shape, const Place& place);
 
-  // Whole world: makes the blocks of a generation anew, from the cut at `clock` or empty. False: it
-  // has passed that generation.
-  bool Configure(Context& context, uint64_t generation, uint64_t clock, const Disk& disk);
+  // Whole world: with the cut at `clock`, or empty.
+  void Begin(Context& context, uint64_t clock, const Disk& disk);
+  // Nobody waits any more.
+  void Close(Context& context);
   void Write(uint64_t clock, Disk& disk) const;
-  uint64_t generation() const { return generation_; }
-  uint32_t boot() const { return boot_; }
+  // Stands for what a file holds.
+  static uint64_t HashOf(const std::vector<Version>& versions);
+
+  // ---- replicas: server_replica.cc
+  void SetReplica(Context& context, std::optional<NodeId> replica, uint64_t since_epoch);
+  // The epoch of its replica if that is synced, else 0.
+  uint64_t synced_since(const Context& context) const;
+  void TakeOver(Context& context, size_t place, const Version& current,
+                const std::optional<Version>& previous);
+  void OnReplicated(Context& context, const Message& message);
+  void OnBroken(Context& context, const Message& message);
 
   void OnRequest(Context& context, const Message& request);
   void OnApplied(Context& context, const Message& timer);
@@ -62,6 +82,12 @@ class SimServer {
     // Elastic: the state before the contribution that it brought.
     std::optional<Version> before;
   };
+  // An answer that waits for the replica.
+  struct Gated {
+    uint64_t version = 0;
+    std::optional<Micros> seen;
+    Message reply;
+  };
   struct Block {
     Block(uint32_t block_number, const ConsistencyRules& rules)
         : number(block_number), core(block_number, rules) {}
@@ -76,6 +102,12 @@ class SimServer {
     std::array<uint64_t, kRanksMax> newest{};
     // By rank: clocks whose contribution was acknowledged.
     std::array<uint64_t, kRanksMax> acknowledged{};
+    ReplicaGate gate;
+    std::deque<Gated> gated;
+    // Sync: what the replica has, and whether it has the version before, too, if there is one.
+    std::optional<uint64_t> replicated;
+    bool replicated_previous = false;
+    uint64_t first_version = 0;
     uint64_t last_cut = 0;
     std::map<uint64_t, Version> cuts;
     bool skipped_cut = false;
@@ -84,10 +116,12 @@ class SimServer {
   Block& BlockOf(Context& context, uint32_t block) {
     return blocks_[block / context.shape.servers];
   }
-  // FAILED_PRECONDITION, UNAVAILABLE or OK.
-  absl::StatusCode CheckGeneration(const Context& context, const Message& request) const;
-  void MakeBlocks(const Shape& shape);
-  void Close(Context& context);
+  void Replicate(Context& context, Block& block);
+  void Leave(Context& context, Block& block, const Message& reply);
+  void LeaveOpen(Context& context, Block& block);
+  void GiveUpGated(Context& context, Block& block, Micros since, bool closed);
+  void LeaveNow(Context& context, const Block& block, const Message& reply, bool held = false);
+  void CheckTakenOver(Context& context, const Block& block, const Version& current) const;
   void Load(Context& context, uint64_t clock, const Disk& disk);
   void Attach(Context& context, const Message& request);
   void Act(Context& context, Block& block, const Decisions& decisions);
@@ -97,7 +131,7 @@ class SimServer {
   void Refuse(Context& context, Block& block, const Refusal& refusal);
   void CheckNamesMissing(Context& context, const Block& block, const Reader& reader,
                          const absl::Status& status);
-  void Begin(Context& context, Block& block, const Update& update);
+  void BeginUpdate(Context& context, Block& block, const Update& update);
   void CheckUpdate(Context& context, const Block& block, const Update& update);
   void Reject(Context& context, Block& block, const Update& update);
   void Apply(Context& context, Block& block, const Contribution& contribution);
@@ -112,10 +146,10 @@ class SimServer {
 
   const uint32_t index_;
   const NodeId node_;
-  const uint32_t boot_;
-  // Of the blocks there are; none yet: what comes is put off.
-  uint64_t generation_ = 0;
-  bool made_ = true;
+  const Place place_;
+  std::optional<NodeId> replica_;
+  uint64_t since_epoch_ = 0;
+  uint32_t stream_ = 0;
   std::vector<Block> blocks_;
   // As this server was told.
   std::array<bool, kRanksMax> live_;

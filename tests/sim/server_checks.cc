@@ -9,9 +9,9 @@
 namespace leeway::sim {
 
 void SimServer::CheckAccepted(Context& context, const Block& block, const Message& request) {
-  if (request.generation != generation_) {
+  if (request.generation != place_.generation) {
     context.Violate("nobody of an older generation is heard", [&] {
-      return absl::StrCat("generation ", generation_, ": ", Describe(request));
+      return absl::StrCat("generation ", place_.generation, ": ", Describe(request));
     });
   }
   if (request.incarnation >= block.newest[request.rank]) return;

@@ -1,5 +1,6 @@
 #include "tests/sim/shape.h"
 
+#include <algorithm>
 #include <array>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,12 @@ constexpr std::array<BugInfo, kBugs> kInfos = {{
     {"old_generation", "servers hear those who have not gone back with the job"},
     {"half_way", "one server goes back to an older checkpoint than the others"},
     {"forget_record", "a coordinator started again forgets which generation it was"},
+    {"ungated", "answers leave before the replica has them"},
+    {"gate_forgotten", "after a switch of replica answers do not wait for the new one"},
+    {"unsynced_take_over", "replicas are said to be synced that are not"},
+    {"lease_ignored", "a server answers after its lease"},
+    {"record_late", "a placement is used, but not on record"},
+    {"since_epoch_ignored", "a replica takes what was sent for one before it"},
 }};
 
 // Half of the schedules have none of it.
@@ -68,7 +75,16 @@ Shape DrawShape(uint64_t seed, const Wanted& wanted) {
     shape.servers = 1 + draws.NextU32() % kServersMax;
     shape.blocks = shape.servers + draws.NextU32() % (kBlocksMax - shape.servers + 1);
   }
-  shape.whole = wanted.whole;
+  shape.whole = wanted.whole || wanted.replicas;
+  if (wanted.replicas) {
+    shape.replicas = 2;
+    // Three where the third can take a lost one's place.
+    const bool one = shape.servers == 1;
+    const bool three = shape.servers == 2 && draws.NextU32() % 2 == 0;
+    if (one) shape.servers = 2;
+    if (three) shape.servers = 3;
+    shape.blocks = std::max(shape.blocks, shape.servers);
+  }
   shape.found = wanted.found;
   return shape;
 }
@@ -93,6 +109,10 @@ Faults DrawFaults(uint64_t seed, const Shape& shape) {
   if (shape.whole) {
     faults.server_kills = Some(draws, 2);
     faults.coordinator_kills = draws.NextU32() % 4 == 0 ? 1 : 0;
+    if (shape.replicas > 1) {
+      faults.server_kills = Some(draws, 4);
+      faults.split = false;
+    }
     faults.gone &= shape.found || faults.coordinator_kills == 0;
   }
   faults.heal_at = 3000 + static_cast<Micros>(draws.Below(9000));
@@ -103,15 +123,16 @@ std::string Describe(const Shape& shape, const Faults& faults) {
   static constexpr const char* kModes[] = {"sync", "bounded", "async"};
   return absl::StrCat(
       kModes[static_cast<int>(shape.mode)], " s=", shape.staleness, shape.elastic ? " elastic" : "",
-      shape.whole ? " whole" : "", ", ", shape.workers, " workers, ", shape.servers, " servers, ",
-      shape.blocks, " blocks, ", shape.clocks, " clocks, cut every ", shape.cut_every,
-      "; in 256: drop ", faults.drop, " duplicate ", faults.duplicate, " slow ", faults.slow,
-      " reject ", faults.reject, "; crashes ", faults.crashes, " replacements ",
-      faults.replacements, " leaves ", faults.leaves, " pauses ", faults.pauses, " partitions ",
-      faults.partitions, " server kills ", faults.server_kills, " coordinator kills ",
-      faults.coordinator_kills, faults.skew ? " skew" : "", faults.late_start ? " late_start" : "",
-      faults.gone ? " gone" : "", faults.stop ? " stop" : "", faults.split ? " split" : "",
-      "; heals at ", faults.heal_at, " us");
+      shape.whole ? " whole" : "", shape.replicas > 1 ? " replicas" : "", ", ", shape.workers,
+      " workers, ", shape.servers, " servers, ", shape.blocks, " blocks, ", shape.clocks,
+      " clocks, cut every ", shape.cut_every, "; in 256: drop ", faults.drop, " duplicate ",
+      faults.duplicate, " slow ", faults.slow, " reject ", faults.reject, "; crashes ",
+      faults.crashes, " replacements ", faults.replacements, " leaves ", faults.leaves, " pauses ",
+      faults.pauses, " partitions ", faults.partitions, " server kills ", faults.server_kills,
+      " coordinator kills ", faults.coordinator_kills, faults.skew ? " skew" : "",
+      faults.late_start ? " late_start" : "", faults.gone ? " gone" : "",
+      faults.stop ? " stop" : "", faults.split ? " split" : "", "; heals at ", faults.heal_at,
+      " us");
 }
 
 }  // namespace leeway::sim

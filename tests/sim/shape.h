@@ -27,6 +27,8 @@ struct Shape {
   // Block b lives on server b % servers.
   uint32_t blocks = 2;
   uint32_t clocks = 3;
+  // Servers that have each block; above 1 only in the whole world.
+  uint32_t replicas = 1;
   // The whole coordinator instead of its membership alone.
   bool whole = false;
   // With what the simulator has found and nobody has mended yet: README.md, "Found".
@@ -89,8 +91,15 @@ enum class Bug : uint8_t {
   kOldGeneration,
   kHalfWay,
   kForgetRecord,
+  // With replicas only.
+  kUngated,
+  kGateForgotten,
+  kUnsyncedTakeOver,
+  kLeaseIgnored,
+  kRecordLate,
+  kSinceEpochIgnored,
 };
-inline constexpr uint32_t kBugs = 23;
+inline constexpr uint32_t kBugs = 29;
 
 struct BugInfo {
   const char* name;
@@ -98,6 +107,7 @@ struct BugInfo {
 };
 // Shown only where the coordinator is whole.
 inline bool NeedsWhole(Bug bug) { return bug >= Bug::kOldGeneration; }
+inline bool NeedsReplicas(Bug bug) { return bug >= Bug::kUngated; }
 const BugInfo& InfoOf(Bug bug);
 std::optional<Bug> BugNamed(const std::string& name);
 
@@ -106,6 +116,8 @@ struct Wanted {
   std::optional<Consistency> mode = std::nullopt;
   std::optional<bool> elastic = std::nullopt;
   bool whole = false;
+  // Whole, with a replica of each block.
+  bool replicas = false;
   bool found = false;
   Bug bug = Bug::kNone;
 };

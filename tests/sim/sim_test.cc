@@ -11,12 +11,17 @@ namespace {
 
 // Of the schedules that a bug is given, when it is looked for.
 constexpr uint64_t kUntilFound = 2000;
+// A server must die at the right moment, sometimes two.
+constexpr uint64_t kUntilFoundWithReplicas = 60'000;
 
 Context::Counts RunAll(uint64_t schedules, const Wanted& wanted, uint64_t first = 0) {
   Context::Counts sum;
   for (uint64_t seed = first; seed < first + schedules; ++seed) {
     World world(seed, wanted);
-    INFO("leeway_sim --trace --seed " << seed << (wanted.whole ? " --whole" : ""));
+    INFO("leeway_sim --trace --seed " << seed
+                                      << (wanted.replicas ? " --replicas"
+                                          : wanted.whole  ? " --whole"
+                                                          : ""));
     REQUIRE(world.Run() == "");
     const Context::Counts& counts = world.context().counts;
     sum.duplicates += counts.duplicates;
@@ -30,6 +35,9 @@ Context::Counts RunAll(uint64_t schedules, const Wanted& wanted, uint64_t first 
     sum.manifests += counts.manifests;
     sum.stopped += counts.stopped;
     sum.went_back += counts.went_back;
+    sum.held_back += counts.held_back;
+    sum.take_overs += counts.take_overs;
+    sum.taken_up += counts.taken_up;
   }
   return sum;
 }
@@ -54,6 +62,13 @@ TEST_CASE("no schedule with the whole coordinator breaks a promise") {
   CHECK(sum.went_back > 500);
 }
 
+TEST_CASE("no schedule with replicas breaks a promise") {
+  const Context::Counts sum = RunAll(20'000, {.whole = true, .replicas = true});
+  CHECK(sum.held_back > 1000);
+  CHECK(sum.take_overs > 500);
+  CHECK(sum.taken_up > 100);
+}
+
 TEST_CASE("the same seed is the same schedule") {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     World first(seed, {});
@@ -67,11 +82,14 @@ TEST_CASE("the same seed is the same schedule") {
 TEST_CASE("each broken promise is found") {
   for (uint32_t i = 1; i < kBugs; ++i) {
     const auto bug = static_cast<Bug>(i);
-    const Wanted wanted = {.whole = NeedsWhole(bug), .bug = bug};
+    // README.md: the order of versions stands behind it.
+    if (bug == Bug::kSinceEpochIgnored) continue;
+    const Wanted wanted = {.whole = NeedsWhole(bug), .replicas = NeedsReplicas(bug), .bug = bug};
+    const uint64_t most = NeedsReplicas(bug) ? kUntilFoundWithReplicas : kUntilFound;
     uint64_t seed = 0;
-    while (seed < kUntilFound && World(seed, wanted).Run().empty()) ++seed;
+    while (seed < most && World(seed, wanted).Run().empty()) ++seed;
     INFO(InfoOf(bug).name << ": " << InfoOf(bug).what);
-    CHECK(seed < kUntilFound);
+    CHECK(seed < most);
   }
 }
 

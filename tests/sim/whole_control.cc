@@ -23,6 +23,7 @@ CoordinatorOptions OptionsOf(const Shape& shape) {
                                             .cut_every = shape.cut_every,
                                             .elastic = shape.elastic});
   v1::Limits* limits = options.job.mutable_limits();
+  options.job.mutable_servers()->set_replicas(shape.replicas);
   limits->set_lease_seconds(1e-6 * kLease);
   limits->set_start_seconds(0.1);
   limits->set_checkpoint_seconds(0.1);
@@ -86,6 +87,10 @@ class WholeControl : public SimControl {
       case Kind::kManifest:
         if (message.boot != boot_) return;
         if (message.clock > manifest_.clock()) manifest_ = writing_[message.clock];
+        for (int i = 0; i < manifest_.shards_size(); ++i) {
+          context.cut_hashes[{manifest_.clock(), static_cast<uint32_t>(i)}] =
+              std::stoull(manifest_.shards(i).sha256());
+        }
         core_->ManifestWritten(message.clock, absl::OkStatus(), now);
         break;
       default:
@@ -137,11 +142,24 @@ class WholeControl : public SimControl {
       reply.generation = answer->generation();
       reply.has_stop = answer->has_stop_at();
       reply.stop_at = answer->stop_at();
+      PackServers(*answer, reply);
       reply.flag = answer->has_left_at();
       reply.clock = answer->left_at();
       CheckLife(context, message.rank, reply.incarnation, message.life);
     }
     context.Send(reply);
+  }
+
+  // Owners by shard, and the epoch; 0: nothing new.
+  template <typename Reply>
+  static void PackServers(const Reply& from, Message& reply) {
+    reply.version = Version();
+    if (from.servers_size() == 0) return;
+    reply.version.number = from.epoch();
+    for (int shard = 0; shard < from.servers_size(); ++shard) {
+      // "server1:1"
+      reply.version.clocks[shard] = static_cast<uint64_t>(from.servers(shard)[6] - '0');
+    }
   }
 
   void Heartbeat(Context& context, const Message& message, Time now) {
@@ -151,10 +169,12 @@ class WholeControl : public SimControl {
     request.set_incarnation(message.incarnation);
     request.set_generation(message.generation);
     request.set_clock(message.clock);
+    request.set_epoch(message.version.number);
     const auto answer = core_->Heartbeat(request, now);
     CheckFence(context, message, answer.ok());
     Message reply = ReplyTo(message, answer.status().code());
     if (answer.ok()) {
+      PackServers(*answer, reply);
       reply.flag = answer->stop_requested();
       reply.has_stop = answer->has_stop_at();
       reply.stop_at = answer->stop_at();
@@ -206,8 +226,15 @@ class WholeControl : public SimControl {
       request.set_job(kJob);
       request.set_index(index);
       request.set_nonce(message.boot + 1);
-      const absl::Status heard = core_->ServerHeartbeat(request, now);
+      request.set_generation(message.flag ? message.generation : 0);
+      for (uint32_t shard = 0; shard < context.shape.servers; ++shard) {
+        if (message.version.clocks[shard] == 0) continue;
+        request.add_synced()->set_shard(shard);
+        request.mutable_synced()->rbegin()->set_since_epoch(message.version.clocks[shard]);
+      }
+      const absl::Status heard = core_->ServerHeartbeat(request, now).status();
       if (absl::IsFailedPrecondition(heard)) Answer(context, message, heard.code(), 0);
+      if (heard.ok()) Answer(context, message, heard.code(), 2);
     }
     if (message.kind == Kind::kServerRegister) {
       v1::RegisterServerRequest request;
@@ -215,10 +242,11 @@ class WholeControl : public SimControl {
       request.set_index(index);
       request.set_address(absl::StrCat("server", index, ":1"));
       request.set_nonce(message.boot + 1);
+      if (message.flag) request.set_held_generation(message.generation);
       boots_[index] = message.boot;
       Answer(context, message, core_->RegisterServer(request, now).status().code(), 0);
     }
-    if (message.kind == Kind::kShardSaved) ShardSaved(context, message, index, now);
+    if (message.kind == Kind::kShardSaved) ShardSaved(context, message, message.block, now);
     if (message.kind == Kind::kCommandDone) CommandDone(context, message, index, now);
   }
 
@@ -228,16 +256,24 @@ class WholeControl : public SimControl {
     request.set_index(index);
     request.set_clock(message.clock);
     request.set_generation(message.generation);
-    *request.mutable_shard() = TestFile(absl::StrCat("shard-", index));
+    *request.mutable_shard() = PartOf(index, message.value);
     const absl::Status heard = core_->ShardSaved(request, now);
     const bool older = message.generation < context.generation;
-    if (heard.ok() || older) return Answer(context, message, absl::StatusCode::kOk, 1);
+    // The cut has failed, for this is another part than its owner before had written.
+    const bool two = context.shape.replicas > 1 && absl::IsFailedPrecondition(heard);
+    if (heard.ok() || older || two) return Answer(context, message, absl::StatusCode::kOk, 1);
     // It is not known yet what job it is part of.
     if (absl::IsInvalidArgument(heard) && boot_ > 0) return;
     context.Violate("a server's part of a cut is welcome", [&] { return heard.ToString(); });
   }
 
-  // attempt: 0 of a registration, 1 of a part of a cut.
+  static v1::SavedShard PartOf(uint32_t shard, uint64_t hash) {
+    v1::SavedShard part = TestFile(absl::StrCat("shard-", shard));
+    part.set_sha256(absl::StrCat(hash));
+    return part;
+  }
+
+  // attempt: 0 of a registration, 1 of a part of a cut, 2 of a heartbeat.
   void Answer(Context& context, const Message& message, absl::StatusCode code, uint16_t what) {
     Message reply = ReplyTo(message, code);
     reply.kind = Kind::kReply;
@@ -255,9 +291,9 @@ class WholeControl : public SimControl {
     }
     if (message.order == Order::kShutdown) core_->ShutdownDone(index, now);
     if (message.order != Order::kSave) return;
-    absl::StatusOr<v1::SavedShard> part = TestFile(absl::StrCat("shard-", index));
+    absl::StatusOr<v1::SavedShard> part = PartOf(message.rank, message.value);
     if (message.code != absl::StatusCode::kOk) part = absl::Status(message.code, "torn");
-    core_->SaveDone(index, message.generation, message.clock, part, now);
+    core_->SaveDone(message.rank, message.generation, message.clock, part, now);
   }
 
   // ---- what the core wants done
@@ -275,15 +311,27 @@ class WholeControl : public SimControl {
     uint64_t clock = 0;
     if (!folder.empty())
       clock = std::stoull(folder.substr(folder.find_last_not_of("0123456789") + 1));
-    Give(context, command.server, Order::kConfigure, command.round, command.request.generation(),
-         clock);
+    Message give;
+    give.order = Order::kConfigure;
+    give.clock = command.round;
+    give.generation = command.request.generation();
+    give.stop_at = clock;
+    give.flag = command.request.load();
+    give.value = context.placements.size();
+    context.placements.push_back(command.request.placement());
+    Tell(context, command.server, give);
   }
   void Do(Context&, const ConnectServer& command) {
     Connect(command.server, boots_[command.server]);
   }
   // Durable at once.
   void Do(Context& context, const WriteRecord& command) {
+    const v1::Placement before = record_.placement();
     record_ = command.record;
+    // What it says of who holds what is that of the time before.
+    const bool late = context.bug == Bug::kRecordLate && before.shards_size() > 0;
+    if (late) *record_.mutable_placement() = std::exchange(last_placement_, record_.placement());
+    if (!late) last_placement_ = record_.placement();
     if (record_.generation() > context.generation) ++context.counts.went_back;
     context.generation = std::max(context.generation, record_.generation());
     core_->RecordDone(absl::OkStatus(), context.LocalTime(kCoordinator));
@@ -292,12 +340,19 @@ class WholeControl : public SimControl {
     TellLive(context, command.rank, command.live);
   }
   void Do(Context& context, const SaveAll& command) {
-    for (uint32_t i = 0; i < context.shape.servers; ++i) {
-      Give(context, i, Order::kSave, command.clock, command.generation);
+    for (uint32_t shard = 0; shard < command.owners.size(); ++shard) {
+      Message give;
+      give.order = Order::kSave;
+      give.clock = command.clock;
+      give.generation = command.generation;
+      give.rank = static_cast<uint8_t>(shard);
+      Tell(context, command.owners[shard], give);
     }
   }
   void Do(Context& context, const ShutdownServers&) {
-    for (uint32_t i = 0; i < context.shape.servers; ++i) Give(context, i, Order::kShutdown, 0);
+    Message give;
+    give.order = Order::kShutdown;
+    for (uint32_t i = 0; i < context.shape.servers; ++i) Tell(context, i, give);
   }
   void Do(Context& context, const WriteManifest& command) {
     ++context.counts.manifests;
@@ -317,23 +372,22 @@ class WholeControl : public SimControl {
     timer.boot = boot_;
     context.After(kCoordinator, 500, timer);
   }
+  void Do(Context& context, const Event& event) {
+    if (event.name == "placement_changed") ++context.counts.placements;
+    if (event.message.find("two holders again") != std::string::npos) {
+      context.rebalanced.insert(context.placements.back().epoch() + 1);
+    }
+    const bool again = event.message.find("started again") != std::string::npos;
+    if (event.name == "placement_changed" && again) ++context.counts.taken_up;
+  }
   template <typename Other>
   void Do(Context&, const Other&) {}
-
-  void Give(Context& context, uint32_t server, Order order, uint64_t clock, uint64_t generation = 0,
-            uint64_t from = 0) {
-    Message command;
-    command.order = order;
-    command.clock = clock;
-    command.generation = generation;
-    command.stop_at = from;
-    Tell(context, server, command);
-  }
 
   std::optional<CoordinatorCore> core_;
   // What survives the process.
   v1::CoordinatorRecord record_;
   v1::CheckpointManifest manifest_;
+  v1::Placement last_placement_;
   std::map<uint64_t, v1::CheckpointManifest> writing_;
   uint32_t boot_ = 0;
   std::array<uint32_t, kServersMax> boots_{};

@@ -50,7 +50,7 @@ void SimWorker::Attempt(Context& context, size_t index) {
   Message request;
   request.kind = call.kind;
   request.from = static_cast<NodeId>(rank_);
-  request.to = call.to;
+  request.to = call.to == kCoordinator ? kCoordinator : owners_[call.to - kServer0];
   request.rank = static_cast<uint8_t>(rank_);
   request.block = call.block;
   request.call = static_cast<uint8_t>(index);
@@ -104,6 +104,11 @@ void SimWorker::Fail(Context& context, size_t index, absl::StatusCode code) {
       context.faults.reject > 0 && call.kind == Kind::kPull &&
       (code == absl::StatusCode::kInvalidArgument || code == absl::StatusCode::kFailedPrecondition);
   if (rejected) return;
+  // Found: it was told that a contribution had been accepted which no replica has. Its next life
+  // is told otherwise.
+  const bool taken_over = context.shape.replicas > 1 && !context.shape.found &&
+                          call.kind == Kind::kPull && code == absl::StatusCode::kFailedPrecondition;
+  if (taken_over) return;
   const bool replaced = incarnation_ == 0 || context.newest[rank_] > incarnation_;
   if (code == absl::StatusCode::kAborted && replaced) return;
   if (code == absl::StatusCode::kFailedPrecondition && (replaced || call.to == kCoordinator))
@@ -121,7 +126,7 @@ void SimWorker::OpenAll(Context& context, Phase phase, Kind kind) {
   const uint32_t count = servers ? context.shape.servers : context.shape.blocks;
   for (uint32_t i = 0; i < count; ++i) {
     const auto to = static_cast<NodeId>(kServer0 + i % context.shape.servers);
-    Open(context, i, kind, to, servers ? 0 : i, clock_);
+    Open(context, i, kind, to, i, clock_);
   }
 }
 
@@ -185,7 +190,16 @@ void SimWorker::OnTick(Context& context) {
   beat.generation = generation_;
   // Known once all servers have said where it goes on.
   beat.clock = phase_ <= Phase::kInitialize ? 0 : clock_;
+  beat.version.number = epoch_;
   context.Send(beat);
+}
+
+void SimWorker::TakeOwners(const Message& reply) {
+  if (reply.version.number == 0 || reply.version.number < epoch_) return;
+  epoch_ = reply.version.number;
+  for (uint32_t i = 0; i < kServersMax; ++i) {
+    owners_[i] = static_cast<NodeId>(kServer0 + reply.version.clocks[i]);
+  }
 }
 
 // ---- the walk
@@ -220,6 +234,8 @@ void SimWorker::Take(Context& context, const Call& call, const Message& reply) {
     case Kind::kRegister:
       incarnation_ = reply.incarnation;
       generation_ = reply.generation;
+      epoch_ = 0;
+      TakeOwners(reply);
       left_at_.reset();
       if (reply.flag) left_at_ = reply.clock;
       TakeStop(context, reply);
@@ -357,6 +373,7 @@ void SimWorker::OnHeartbeatReply(Context& context, const Message& reply) {
   const bool went_back = generation_ < context.generation;
   if (reply.code == absl::StatusCode::kFailedPrecondition && went_back) return StartAgain(context);
   if (reply.code != absl::StatusCode::kOk) return;
+  TakeOwners(reply);
   stop_requested_ |= reply.flag;
   TakeStop(context, reply);
 }

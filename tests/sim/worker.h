@@ -13,7 +13,9 @@ namespace leeway::sim {
 
 class SimWorker {
  public:
-  SimWorker(uint32_t rank, uint32_t life) : rank_(rank), life_(life) {}
+  SimWorker(uint32_t rank, uint32_t life) : rank_(rank), life_(life) {
+    for (uint32_t i = 0; i < kServersMax; ++i) owners_[i] = static_cast<NodeId>(kServer0 + i);
+  }
 
   void Start(Context& context);
   void OnReply(Context& context, const Message& reply);
@@ -96,6 +98,7 @@ class SimWorker {
   void Registered(Context& context);
   void BeginClock(Context& context);
   void Completed(Context& context);
+  void TakeOwners(const Message& reply);
   void TakeStop(Context& context, const Message& reply);
   void Leave(Context& context);
   void BreakOff(Context& context);
@@ -114,6 +117,9 @@ class SimWorker {
   uint64_t incarnation_ = 0;
   uint64_t generation_ = 0;
   uint64_t clock_ = 0;
+  // Who owns each shard, and since which epoch that is so.
+  std::array<NodeId, kServersMax> owners_{};
+  uint64_t epoch_ = 0;
   bool needs_initialize_ = false;
   // The read with which it begins has been answered.
   bool attached_ = false;

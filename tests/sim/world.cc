@@ -136,8 +136,10 @@ void World::Replace(uint32_t rank) {
 
 void World::Pause(NodeId node) {
   Micros most = 15'000;
-  // A server that is silent for longer than its lease ends the job.
-  if (context_.shape.whole && node >= kServer0 && node < kCoordinator) most = kLease / 3;
+  // A server that is silent for longer than its lease takes the job back, where nobody has what it
+  // has.
+  const bool alone = context_.shape.whole && context_.shape.replicas < 2;
+  if (alone && node >= kServer0 && node < kCoordinator) most = kLease / 3;
   const Micros until = context_.now + 1 + context_.draws.NextU32() % most;
   if (node >= kServer0) {
     paused_until_[node] = until;
@@ -149,8 +151,9 @@ void World::Pause(NodeId node) {
 void World::Partition() {
   const auto from = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
   const auto to = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
-  const bool fatal = context_.shape.whole && from >= kServer0 && to == kCoordinator;
-  const Micros until = context_.now + context_.draws.NextU32() % (fatal ? kLease / 3 : 12'000);
+  const bool alone = context_.shape.whole && context_.shape.replicas < 2;
+  const bool fatal = alone && from >= kServer0 && to == kCoordinator;
+  const Micros until = context_.now + context_.draws.NextU32() % (fatal ? kLease / 3 : 15'000);
   context_.Cut(from, to, until);
   if (context_.draws.NextU32() & 1) context_.Cut(to, from, until);
 }
@@ -160,12 +163,10 @@ void World::KillServer(uint32_t index) {
   ServerProcess& process = processes_[index];
   if (process.down || process.shut_down) return;
   ++context_.counts.server_kills;
-  SimServer::Disk disk = std::move(process.disk);
   const uint32_t boot = process.boot + 1;
   process = ServerProcess();
   process.boot = boot;
   process.down = true;
-  process.disk = std::move(disk);
   const auto node = static_cast<NodeId>(kServer0 + index);
   paused_until_[node] = 0;
   Plan(context_.now + context_.draws.NextU32() % 12'000, Kind::kStartServer, node);
@@ -182,6 +183,8 @@ void World::KillCoordinator() {
   ++context_.counts.coordinator_kills;
   paused_until_[kCoordinator] = 0;
   control_->Restart(context_);
+  // It is part of server 0's process.
+  if (context_.shape.replicas > 1) KillServer(0);
 }
 
 void World::Heal() {
@@ -226,9 +229,16 @@ void World::ToWorker(const Message& event) {
 
 void World::ToServer(const Message& event) {
   ServerProcess& process = processes_[event.to - kServer0];
+  if (process.down && event.kind == Kind::kReplicate) return context_.Break(event);
   if (process.down) return;
-  SimServer& server = *servers_[event.to - kServer0];
+  SimHost& server = *servers_[event.to - kServer0];
   switch (event.kind) {
+    case Kind::kReplicate:
+      return server.OnReplicate(context_, event);
+    case Kind::kReplicated:
+      return server.OnReplicated(context_, event);
+    case Kind::kBroken:
+      return server.OnBroken(context_, event);
     case Kind::kApplied:
       return server.OnApplied(context_, event);
     case Kind::kServerTick:
@@ -245,7 +255,17 @@ void World::ToServer(const Message& event) {
       if (event.code == absl::StatusCode::kAlreadyExists) process.shut_down = true;
       // Taken for one that was replaced: it ends, and its launcher begins another.
       if (event.code == absl::StatusCode::kAborted) return KillServer(event.to - kServer0);
-      if (event.attempt == 1) std::erase(process.unsaid, event.clock);
+      // Found: a server that was lost, and is back, gets its lease before it hears of its
+      // successor.
+      if (event.attempt == 2 && (context_.shape.found || server.IsCurrent(context_))) {
+        server.OnHeard(static_cast<Micros>(event.stop_at));
+      }
+      if (event.attempt == 1) {
+        std::erase_if(process.unsaid, [&](const ServerProcess::Part& part) {
+          return part.shard == event.block && part.clock == event.clock &&
+                 part.generation == event.generation;
+        });
+      }
       return;
     default:
       return server.OnRequest(context_, event);
@@ -256,7 +276,7 @@ void World::Carry(const Message& command) {
   const uint32_t index = command.to - kServer0;
   ServerProcess& process = processes_[index];
   if (command.boot != process.boot) return;
-  SimServer& server = *servers_[index];
+  SimHost& server = *servers_[index];
   if (command.sequence > process.commands_done) {
     absl::StatusCode code = absl::StatusCode::kOk;
     if (command.order == Order::kSetLive) {
@@ -264,14 +284,10 @@ void World::Carry(const Message& command) {
     }
     if (command.order == Order::kConfigure) {
       if (server.generation() < command.generation) process.unsaid.clear();
-      const bool made =
-          server.Configure(context_, command.generation, command.stop_at, process.disk);
-      if (!made) code = absl::StatusCode::kFailedPrecondition;
+      code = server.Configure(context_, command, disks_);
     }
     if (command.order == Order::kSave) {
-      const bool same = server.generation() == command.generation;
-      code = same ? server.Hold(context_, command.clock, process.disk)
-                  : absl::StatusCode::kFailedPrecondition;
+      code = server.Hold(context_, command, disks_);
     }
     if (command.order == Order::kShutdown) process.shut_down = true;
     // The link asks again.
@@ -283,6 +299,9 @@ void World::Carry(const Message& command) {
   done.kind = Kind::kCommandDone;
   std::swap(done.from, done.to);
   if (command.sequence == process.commands_done) done.code = process.last_code;
+  if (command.order == Order::kSave && done.code == absl::StatusCode::kOk) {
+    done.value = SimServer::HashOf(disks_[command.rank][command.clock]);
+  }
   context_.Send(done);
 }
 
@@ -291,19 +310,28 @@ void World::ServerLoop(uint32_t index) {
   ServerProcess& process = processes_[index];
   if (process.shut_down || process.down) return;
   const auto node = static_cast<NodeId>(kServer0 + index);
-  while (const auto cut = servers_[index]->TakeCompleteCut()) {
-    servers_[index]->Write(*cut, process.disk);
-    process.unsaid.push_back(*cut);
+  servers_[index]->OnTick(context_);
+  for (uint32_t number = 0; number < context_.shape.servers; ++number) {
+    SimServer* const shard = servers_[index]->shard(number);
+    while (const auto cut = shard == nullptr ? std::nullopt : shard->TakeCompleteCut()) {
+      shard->Write(*cut, disks_[number]);
+      process.unsaid.push_back(
+          {number, *cut, SimServer::HashOf(disks_[number][*cut]), servers_[index]->generation()});
+    }
   }
   Message message =
       Timer(process.registered ? Kind::kServerHeartbeat : Kind::kServerRegister, node);
   message.to = kCoordinator;
   message.boot = process.boot;
-  message.generation = servers_[index]->generation();
+  message.stop_at = static_cast<uint64_t>(context_.LocalNow(node));
+  servers_[index]->Fill(context_, message);
   context_.Send(message);
   message.kind = Kind::kShardSaved;
-  for (const uint64_t cut : process.unsaid) {
-    message.clock = cut;
+  for (const ServerProcess::Part& part : process.unsaid) {
+    message.block = static_cast<uint8_t>(part.shard);
+    message.clock = part.clock;
+    message.value = part.hash;
+    message.generation = part.generation;
     context_.Send(message);
   }
   Message again = Timer(Kind::kServerRegister, node);
@@ -375,8 +403,10 @@ bool World::Done() const {
 
 void World::CheckEnd() {
   if (!context_.violation.empty()) return;
-  for (const auto& server : servers_) {
-    if (server) server->CheckAtEnd(context_);
+  for (auto& server : servers_) {
+    for (uint32_t number = 0; number < context_.shape.servers; ++number) {
+      if (server && server->shard(number)) server->shard(number)->CheckAtEnd(context_);
+    }
   }
   if (!Done()) return;
   if (const std::string why = control_->Failure(context_); !why.empty()) {
@@ -384,7 +414,8 @@ void World::CheckEnd() {
   }
   const bool whole = !context_.shape.whole;
   for (uint32_t block = 0; whole && block < context_.shape.blocks; ++block) {
-    const uint64_t version = servers_[block % context_.shape.servers]->version(block);
+    const uint32_t shard = block % context_.shape.servers;
+    const uint64_t version = servers_[shard]->shard(shard)->version(block);
     const uint64_t sum = uint64_t{context_.shape.workers} * context_.shape.clocks;
     const bool right = context_.shape.sync()  ? version == context_.shape.clocks
                        : context_.faults.gone ? true

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/sim/control.h"
-#include "tests/sim/server.h"
+#include "tests/sim/host.h"
 #include "tests/sim/worker.h"
 
 namespace leeway::sim {
@@ -38,14 +38,19 @@ class World {
   struct ServerProcess {
     uint32_t boot = 0;
     bool down = false;
-    SimServer::Disk disk;
     bool registered = false;
     bool shut_down = false;
     // The last command carried out, and how it went: a repeated one is only answered again.
     uint32_t commands_done = 0;
     absl::StatusCode last_code = absl::StatusCode::kOk;
     // Parts of cuts of which the coordinator may not have heard.
-    std::vector<uint64_t> unsaid;
+    struct Part {
+      uint32_t shard = 0;
+      uint64_t clock = 0;
+      uint64_t hash = 0;
+      uint64_t generation = 0;
+    };
+    std::vector<Part> unsaid;
   };
 
   void PlanFaults();
@@ -76,7 +81,9 @@ class World {
 
   Context context_;
   std::FILE* const trace_;
-  std::array<std::optional<SimServer>, kServersMax> servers_;
+  std::array<std::optional<SimHost>, kServersMax> servers_;
+  // By shard: what survives every process.
+  SimHost::Disks disks_;
   std::array<ServerProcess, kServersMax> processes_;
   std::array<Rank, kRanksMax> ranks_;
   std::array<Micros, kNodes> paused_until_{};

@@ -113,8 +113,13 @@ TEST_CASE("when all have finished the job is saved, shut down and finished") {
   REQUIRE(job.Leave(0, 20, v1::LEAVE_FINISHED).ok());
   CHECK(job.Take<SaveAll>().empty());
   REQUIRE(job.Leave(1, 20, v1::LEAVE_FINISHED).ok());
-  CHECK(absl::IsAlreadyExists(job.Worker(1, 700).status()));
+  // A next life stands by until the end is on record.
+  const auto standing_by = job.Worker(1, 700);
+  REQUIRE(standing_by.ok());
+  CHECK(standing_by->left_at() == 20);
   job.FinishSaving();
+  job.core.RecordDone(absl::OkStatus(), job.now);
+  CHECK(absl::IsAlreadyExists(job.Worker(1, 701).status()));
   CHECK(job.core.over());
   CHECK(job.core.state() == v1::JOB_FINISHED);
   CHECK(job.EventNames().back() == "job_finished");

@@ -111,7 +111,7 @@ class Scenario {
     request.set_job(kJob);
     request.set_index(index);
     request.set_nonce(nonces.empty() ? 1 : nonces[index]);
-    return core.ServerHeartbeat(request, now);
+    return core.ServerHeartbeat(request, now).status();
   }
 
   absl::StatusOr<v1::RegisterServerReply> Server(uint32_t index, uint64_t nonce = 1) {
@@ -121,7 +121,7 @@ class Scenario {
     request.set_address("server" + std::to_string(index) + ":1");
     request.set_nonce(nonce);
     nonces.resize(servers, 1);
-    nonces[index] = nonce;
+    if (index < servers) nonces[index] = nonce;
     return core.RegisterServer(request, now);
   }
 

@@ -88,6 +88,20 @@ TEST_CASE("a version that does not follow the one here leaves none before it") {
   CHECK_FALSE((*store.TakeOver())[0].previous);
 }
 
+TEST_CASE("a first state brings the version before, if there is one") {
+  ReplicaStore store(Options(0));
+  v1::ReplicatedBlock first = Replicated(4);
+  first.set_has_previous(true);
+  const bool shadow = GENERATE(false, true);
+  REQUIRE(store.Take(Header(1), first, Filled(shadow ? 9 : 6, 10).payload()).ok());
+  REQUIRE(store.Take(Header(3), first, Filled(shadow ? 6 : 4, 10).payload()).ok());
+  const auto blocks = store.TakeOver();
+  REQUIRE(blocks.ok());
+  const float previous = shadow ? 16 : 13;
+  CHECK(Of((*blocks)[0].previous, 3) == std::vector<float>{previous, previous + 1, previous + 2});
+  CHECK(static_cast<bool>((*blocks)[0].values.shadow) == shadow);
+}
+
 TEST_CASE("who does not own the shard any more is refused, and changes nothing") {
   ReplicaStore store(Options(0));
   REQUIRE(store.Take(Header(1), Replicated(4), Filled(3, 1).payload()).ok());
