@@ -170,8 +170,8 @@ class Context {
   std::map<std::pair<uint64_t, uint64_t>, std::array<uint32_t, kServersMax>> owners;
   // By clock and shard, of the files in complete checkpoints.
   std::map<std::pair<uint64_t, uint32_t>, uint64_t> cut_hashes;
-  // Epochs that moved shards away from servers that live.
-  std::set<uint64_t> rebalanced;
+  // What replicas that are new were sent beside their first state; a message has the index + 1.
+  std::vector<Version> versions_before;
   uint32_t instances = 0;
   Ledger ledger;
   // What happened, so that a run can show that it reached what it is about.

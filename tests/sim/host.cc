@@ -35,6 +35,7 @@ absl::StatusCode SimReplica::Take(const Context& context, const Message& message
     slot.previous.reset();
     if (next) slot.previous = slot.current;
   }
+  if (message.value > 0) slot.previous = context.versions_before[message.value - 1];
   slot.here = true;
   slot.current = message.version;
   return absl::StatusCode::kOk;

@@ -104,9 +104,7 @@ class SimServer {
     std::array<uint64_t, kRanksMax> acknowledged{};
     ReplicaGate gate;
     std::deque<Gated> gated;
-    // Sync: what the replica has, and whether it has the version before, too, if there is one.
-    std::optional<uint64_t> replicated;
-    bool replicated_previous = false;
+    // There is none before it.
     uint64_t first_version = 0;
     uint64_t last_cut = 0;
     std::map<uint64_t, Version> cuts;

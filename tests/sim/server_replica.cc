@@ -17,8 +17,6 @@ void SimServer::SetReplica(Context& context, std::optional<NodeId> replica, uint
   const bool forget = context.bug == Bug::kGateForgotten && switched;
   for (Block& block : blocks_) {
     replica && !forget ? block.gate.Attach() : block.gate.Detach();
-    block.replicated.reset();
-    block.replicated_previous = false;
     LeaveOpen(context, block);
     Replicate(context, block);
   }
@@ -27,9 +25,7 @@ void SimServer::SetReplica(Context& context, std::optional<NodeId> replica, uint
 uint64_t SimServer::synced_since(const Context& context) const {
   if (!replica_) return 0;
   const bool synced = std::all_of(blocks_.begin(), blocks_.end(), [&](const Block& block) {
-    // Found: a replica counts as synced without the version before its first.
-    const bool both = !context.shape.sync() || context.shape.found || block.replicated_previous;
-    return (block.gate.synced() && both) || context.bug == Bug::kUnsyncedTakeOver ||
+    return block.gate.synced() || context.bug == Bug::kUnsyncedTakeOver ||
            context.bug == Bug::kGateForgotten;
   });
   return synced ? since_epoch_ : 0;
@@ -50,6 +46,12 @@ void SimServer::Replicate(Context& context, Block& block) {
   message.generation = place_.generation;
   message.stop_at = since_epoch_;
   message.version = block.current;
+  // A replica that is new gets the version before, too, if there is one.
+  const bool first = block.current.number == block.first_version;
+  if (context.shape.sync() && block.gate.fresh() && !first) {
+    context.versions_before.push_back(block.previous);
+    message.value = context.versions_before.size();
+  }
   // Not what is being written: the version that is there.
   context.SendInOrder(message);
 }
@@ -59,11 +61,6 @@ void SimServer::OnReplicated(Context& context, const Message& message) {
   Block& block = BlockOf(context, message.block);
   const bool arrived = message.code == absl::StatusCode::kOk;
   block.gate.OnSent(arrived, block.core.progress().version);
-  const uint64_t version = message.version.number;
-  if (arrived && block.replicated != version) {
-    block.replicated_previous = version == block.first_version || block.replicated == version - 1;
-    block.replicated = version;
-  }
   LeaveOpen(context, block);
   // What failed is tried again by the tick, or there will be another replica.
   if (arrived) Replicate(context, block);
@@ -110,12 +107,10 @@ void SimServer::LeaveNow(Context& context, const Block& block, const Message& re
   if (place_.generation < ledger.generation) return;
   if (place_.generation > ledger.generation) ledger = Ledger{place_.generation, {}, {}, {}, {}};
   uint64_t& epoch = ledger.epochs[index_];
-  // Found: who is moved away from in rebalancing hears of it after its successor.
-  const bool moved = !context.shape.found && context.rebalanced.contains(epoch);
   // Held back until the replica had it, which has then taken over: late, but true.
   const Version& taken = ledger.taken[block.number];
   const bool known = held && reply.version.number <= taken.number;
-  if (place_.epoch < epoch && !moved && !known) {
+  if (place_.epoch < epoch && !known) {
     context.Violate("who has a successor that has answered answers nobody", [&] {
       return absl::StrCat("server ", node_ - kServer0, ", owner of shard ", index_, " since epoch ",
                           place_.epoch, ", not ", epoch, ": ", Describe(reply));

@@ -374,9 +374,6 @@ class WholeControl : public SimControl {
   }
   void Do(Context& context, const Event& event) {
     if (event.name == "placement_changed") ++context.counts.placements;
-    if (event.message.find("two holders again") != std::string::npos) {
-      context.rebalanced.insert(context.placements.back().epoch() + 1);
-    }
     const bool again = event.message.find("started again") != std::string::npos;
     if (event.name == "placement_changed" && again) ++context.counts.taken_up;
   }

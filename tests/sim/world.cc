@@ -255,9 +255,8 @@ void World::ToServer(const Message& event) {
       if (event.code == absl::StatusCode::kAlreadyExists) process.shut_down = true;
       // Taken for one that was replaced: it ends, and its launcher begins another.
       if (event.code == absl::StatusCode::kAborted) return KillServer(event.to - kServer0);
-      // Found: a server that was lost, and is back, gets its lease before it hears of its
-      // successor.
-      if (event.attempt == 2 && (context_.shape.found || server.IsCurrent(context_))) {
+      // Who does not know the placement yet may not count on its lease.
+      if (event.attempt == 2 && server.IsCurrent(context_)) {
         server.OnHeard(static_cast<Micros>(event.stop_at));
       }
       if (event.attempt == 1) {
