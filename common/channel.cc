@@ -66,7 +66,9 @@ void PrepareServer(const ListenOptions& options, grpc::ServerBuilder& builder, i
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   // Two servers on one port are a mistake, not a load balancer.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetResourceQuota(grpc::ResourceQuota("leeway").Resize(options.memory_bytes));
+  grpc::ResourceQuota own("leeway");
+  grpc::ResourceQuota& quota = options.quota != nullptr ? *options.quota : own;
+  builder.SetResourceQuota(quota.Resize(options.memory_bytes));
   builder.AddListeningPort(options.address, ServerCredentials(), port);
 }
 

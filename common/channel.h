@@ -8,6 +8,7 @@
 #include <string>
 
 #include <grpcpp/channel.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server_builder.h>
 
 namespace leeway {
@@ -15,8 +16,9 @@ namespace leeway {
 // The largest block (64 MiB) and its header, with room for a model's schema.
 inline constexpr int kMessageBytesMax = 72 << 20;
 
-// Once, at the start of a program that exchanges payloads, before anything else of gRPC: settings of
-// the library's that only the process has (docs/performance.md). The environment's own go before.
+// Once, at the start of a program that exchanges payloads, before anything else of gRPC: settings
+// of the library's that only the process has (docs/performance.md). The environment's own go
+// before.
 void PrepareGrpc();
 
 // A connection of its own to `address` (host:port or unix:path), not shared with other channels of
@@ -24,11 +26,18 @@ void PrepareGrpc();
 // reconnects within two seconds; a peer that is silently gone is noticed in about 30 seconds.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
 
+// Of messages that have not arrived whole, or have not left: a dozen of the largest.
+inline constexpr size_t kArrivingBytes = size_t{1} << 30;
+
 struct ListenOptions {
   // host:port, port 0 for any free one; or unix:path.
   std::string address;
-  // What gRPC may hold in received and unsent messages, in all.
-  size_t memory_bytes = size_t{1} << 30;
+  // What gRPC may hold in received and unsent messages, in all: beyond it breaks off streams, its
+  // own choice which, so it is to be more than what the server refuses beyond
+  // (server/byte_budget.h).
+  size_t memory_bytes = kArrivingBytes;
+  // Not null: the same, which may be made larger later. Outlives the builder.
+  grpc::ResourceQuota* quota = nullptr;
 };
 
 // Gives `builder` the arguments and the port. After BuildAndStart, *port is the one bound, 0 if

@@ -29,8 +29,7 @@ class FloatPayload {
   using Piece = std::span<const uint8_t>;
 
   FloatPayload() = default;
-  // `owner` keeps the pieces' memory alive. The sum of the pieces must be a multiple of 4 bytes
-  // (common/wire.h checks it).
+  // `owner` keeps the pieces' memory alive. Bytes beyond the last whole float are in bytes() only.
   FloatPayload(std::shared_ptr<const void> owner, std::vector<Piece> pieces);
   // What the source gives.
   explicit FloatPayload(std::shared_ptr<const FloatSource> source);

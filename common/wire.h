@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <grpcpp/support/slice.h>
@@ -76,6 +77,9 @@ class FramePayload {
   FramePayload() = default;
   FramePayload(std::shared_ptr<const void> owner, std::vector<FloatPayload::Piece> pieces);
   uint64_t left() const { return left_; }
+  // What keeps the memory; to be replaced by something that keeps it and knows more.
+  const std::shared_ptr<const void>& owner() const { return owner_; }
+  void SetOwner(std::shared_ptr<const void> owner) { owner_ = std::move(owner); }
   // The next `bytes`; nothing if fewer are left. Keeps the received slices alive.
   std::optional<FloatPayload> Take(uint64_t bytes);
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "common/codec/lossless.h"
+
 namespace leeway {
 namespace {
 
@@ -25,16 +27,13 @@ bool HasSlots(const v1::Update& update) {
   return update.has_adagrad() || update.has_adam() || update.has_adamw();
 }
 
-bool Loses(const v1::Codec& codec) {
-  return codec.type_case() != v1::Codec::TYPE_NOT_SET && !codec.has_none();
-}
-
 // Some contributions are compressed.
 bool KeepsResidual(const v1::Compression& compression) {
-  return Loses(compression.contributions()) ||
-         std::any_of(
-             compression.layers().begin(), compression.layers().end(),
-             [](const v1::LayerCompression& layers) { return Loses(layers.contributions()); });
+  return !IsLossless(compression.contributions()) ||
+         std::any_of(compression.layers().begin(), compression.layers().end(),
+                     [](const v1::LayerCompression& layers) {
+                       return !IsLossless(layers.contributions());
+                     });
 }
 
 }  // namespace

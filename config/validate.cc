@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "config/compression.h"
+#include "config/contributors.h"
 
 namespace leeway {
 namespace {
@@ -236,6 +237,40 @@ void CheckBackupWorkers(const v1::TrainingJob& job, Faults& faults) {
   }
 }
 
+void CheckBadGradient(const v1::TrainingJob& job, Faults& faults) {
+  const v1::Exchange& exchange = job.exchange();
+  const bool rejects = exchange.on_bad_gradient() == v1::BAD_GRADIENT_REJECT;
+  if (!exchange.has_gradient() && !rejects) {
+    faults.push_back(
+        {"exchange.on_bad_gradient",
+         "only a gradient can be left out or clipped: what a delta or elastic exchange "
+         "hands in comes of the worker's own weights, which would stay bad"});
+  }
+  if (!exchange.has_gradient() && exchange.has_max_norm()) {
+    faults.push_back({"exchange.max_norm", "goes with a gradient exchange only"});
+  }
+  if (exchange.on_bad_gradient() == v1::BAD_GRADIENT_CLIP && !exchange.has_max_norm()) {
+    faults.push_back({"exchange.max_norm",
+                      "required key is missing with on_bad_gradient clip: the norm that a longer "
+                      "gradient is scaled to, such as max_norm: 1"});
+  }
+}
+
+void CheckAssignment(const v1::TrainingJob& job, Faults& faults) {
+  if (job.data().assignment() != v1::ASSIGNMENT_LEASED) return;
+  const std::string key = "data.assignment";
+  if (!job.data().partition().has_iid()) {
+    faults.push_back({key,
+                      "leased data is everybody's: it needs the partition {type: iid}; with others "
+                      "a worker has data of its own, and maybe no other"});
+  } else if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC && !CommitsSets(job)) {
+    faults.push_back({key,
+                      "a sync job that waits for lost workers has each do its own batches again, "
+                      "with the same bits: leased goes with workers.on_worker_loss: continue, "
+                      "consistency.backup_workers, or mode bounded or async"});
+  }
+}
+
 void CheckReplicas(const v1::Servers& servers, Faults& faults) {
   if (servers.replicas() <= servers.count()) return;
   faults.push_back(
@@ -289,6 +324,8 @@ std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
   CheckData(job, faults);
   CheckKnobs(job, faults);
   CheckBackupWorkers(job, faults);
+  CheckAssignment(job, faults);
+  CheckBadGradient(job, faults);
   CheckReplicas(job.servers(), faults);
   CheckEmulation(job.workers(), faults);
   CheckCompression(job, faults);

@@ -26,6 +26,17 @@ BlockContents ContentsOf(const HeldBlock& held, const BlockLayout& layout,
   return contents;
 }
 
+// By rank: every block has all contributions of clocks below.
+void AddClocks(const std::vector<BlockContents>& blocks, v1::SavedShard& saved) {
+  for (const BlockContents& block : blocks) {
+    for (size_t rank = 0; rank < block.clocks.size(); ++rank) {
+      const int at = static_cast<int>(rank);
+      if (at == saved.clocks_size()) saved.add_clocks(block.clocks[rank]);
+      saved.set_clocks(at, std::min<uint64_t>(saved.clocks(at), block.clocks[rank]));
+    }
+  }
+}
+
 absl::Status Overtaken(uint64_t clock) {
   return absl::ResourceExhaustedError(
       absl::StrCat("the cut at clock ", clock,
@@ -77,9 +88,13 @@ absl::StatusOr<v1::SavedShard> CutWriter::Write(uint64_t cut, std::vector<HeldBl
   }
   const std::string folder = CheckpointFolder(options_.run_dir, cut);
   RETURN_IF_ERROR(MakeFolders(folder));
-  return WriteShardFile(
-      absl::StrCat(folder, "/", ShardFileName(options_.server, contents.servers, options_.epoch)),
-      contents);
+  ASSIGN_OR_RETURN(v1::SavedShard saved,
+                   WriteShardFile(absl::StrCat(folder, "/",
+                                               ShardFileName(options_.server, contents.servers,
+                                                             options_.epoch, options_.generation)),
+                                  contents));
+  if (options_.clocks) AddClocks(contents.blocks, saved);
+  return saved;
 }
 
 absl::StatusOr<v1::SavedShard> CutWriter::WriteLast(uint64_t cut, std::vector<HeldBlock> blocks) {

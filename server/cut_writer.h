@@ -28,6 +28,9 @@ class CutWriter : public CutListener {
     std::string run_dir;
     // Where the shard has changed hands: in which epoch it came here.
     uint64_t epoch = 0;
+    uint64_t generation = 0;
+    // What is saved says which contributions it has.
+    bool clocks = false;
   };
   // Called from the writer's thread when the file of a cut is durable, or could not be written.
   using Report = std::function<void(uint64_t cut, const absl::StatusOr<v1::SavedShard>&)>;

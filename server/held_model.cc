@@ -16,11 +16,11 @@ namespace {
 
 // Where the versions of a server's blocks lie, for workers on this host to read: the current and
 // the previous one, and those that a checkpoint or slow readers hold. It costs nothing before it is
-// used. `holders`: of a block; a server that takes over has another shard to itself. Null, so that
-// versions travel in messages, where pages would be wasted on small blocks or the system gives
-// none.
+// used. With `holders` of a block more than one the `slots` of each lie there, too, for the other
+// holder, and a server that takes over has another shard to itself. Null, so that versions travel
+// in messages, where pages would be wasted on small blocks or the system gives none.
 std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32_t server,
-                                               uint32_t holders) {
+                                               uint32_t holders, size_t slots) {
   constexpr uint64_t kPageBytes = 4096;
   constexpr uint64_t kBlockBytesMin = 1024;
   constexpr uint64_t kVersions = 5;
@@ -28,8 +28,9 @@ std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32
   const uint64_t block_bytes = layout.Range(0).count * sizeof(float);
   if (block_bytes < kBlockBytesMin) return nullptr;
   const uint64_t pages = (block_bytes + kPageBytes - 1) / kPageBytes;
+  const uint64_t vectors = holders > 1 ? holders * (1 + slots) : 1;
   auto memory = SharedArena::Create(
-      holders * kVersions * layout.BlocksOn(server) * pages * kPageBytes + kSpareBytes);
+      vectors * kVersions * layout.BlocksOn(server) * pages * kPageBytes + kSpareBytes);
   if (memory.ok()) return *memory;
   spdlog::warn("no shared memory: {}", std::string(memory.status().message()));
   return nullptr;
@@ -52,7 +53,8 @@ HeldModel::HeldModel(Options options, const BlockLayout& layout,
     : options_(std::move(options)),
       layout_(layout),
       slot_names_(std::move(slot_names)),
-      memory_(MakeVersionMemory(layout, options_.server, options_.job.servers().replicas())) {}
+      memory_(MakeVersionMemory(layout, options_.server, options_.job.servers().replicas(),
+                                slot_names_.size())) {}
 
 HeldModel::~HeldModel() {
   for (uint32_t shard = 0; shard < layout_.servers(); ++shard) GiveUp(shard);
@@ -98,21 +100,22 @@ absl::StatusOr<HeldModel::Owned> HeldModel::MakeOwned(uint32_t number,
   Owned owned;
   owned.cuts = std::make_shared<CutWriter>(
       CutWriter::Options{options_.job_id, number, layout_, slot_names_, configuration.run_dir(),
-                         configuration.load() ? 0 : configuration.placement().epoch()},
+                         configuration.load() ? 0 : configuration.placement().epoch(),
+                         configuration.generation(),
+                         options_.job.data().assignment() == v1::ASSIGNMENT_LEASED},
       [report = options_.report, number](uint64_t cut,
                                          const absl::StatusOr<v1::SavedShard>& saved) {
         report(number, cut, saved);
       });
-  ASSIGN_OR_RETURN(auto shard,
-                   Shard::Make({.job = options_.job,
-                                .schema = configuration.schema(),
-                                .length = configuration.length(),
-                                .block_elements = configuration.block_elements(),
-                                .server = number,
-                                .cut_every = configuration.cut_every(),
-                                .memory = memory_,
-                                .contributions = MakeReporter(number, configuration.generation())},
-                               owned.cuts.get()));
+  ASSIGN_OR_RETURN(auto shard, Shard::Make({.job = options_.job,
+                                            .schema = configuration.schema(),
+                                            .length = configuration.length(),
+                                            .block_elements = configuration.block_elements(),
+                                            .server = number,
+                                            .cut_every = configuration.cut_every(),
+                                            .memory = memory_,
+                                            .contributions = MakeReporter(number, configuration)},
+                                           owned.cuts.get()));
   // Somebody may still be at work in a shard that was given up: its listener stays as long.
   owned.shard =
       std::shared_ptr<Shard>(shard.release(), [cuts = owned.cuts](Shard* s) { delete s; });
@@ -124,16 +127,17 @@ absl::StatusOr<HeldModel::Owned> HeldModel::MakeOwned(uint32_t number,
   return owned;
 }
 
-std::shared_ptr<ContributionListener> HeldModel::MakeReporter(uint32_t number,
-                                                              uint64_t generation) const {
+std::shared_ptr<ContributionListener> HeldModel::MakeReporter(
+    uint32_t number, const v1::ConfigureRequest& configuration) const {
   const v1::TrainingJob& job = options_.job;
   const uint32_t blocks = layout_.BlocksOn(number);
   if (!CommitsSets(job) || blocks == 0) return nullptr;
   return std::make_shared<QuorumReporter>(
       QuorumReporter::Options{
           .job = options_.job_id,
-          .generation = generation,
+          .generation = configuration.generation(),
           .shard = number,
+          .epoch = configuration.placement().epoch(),
           .rules = {.workers = job.workers().count(),
                     .backup = job.consistency().backup_workers(),
                     .live_only = job.workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE,
@@ -163,11 +167,13 @@ void HeldModel::Link(Owned& owned, const v1::ShardPlace& place,
   if (same) return;
   const std::shared_ptr<ReplicaLink> before = std::exchange(owned.link, nullptr);
   if (place.has_replica()) {
+    const Way way = WayTo(place.replica(), configuration);
     owned.link_epoch = place.since_epoch();
     owned.link = ReplicaLink::Make({.job = options_.job_id,
                                     .generation = configuration.generation(),
                                     .since_epoch = place.since_epoch(),
-                                    .address = AddressOf(place.replica(), configuration),
+                                    .address = way.address,
+                                    .memory = way.shares_memory ? memory_ : nullptr,
                                     .queue = options_.queue});
   }
   owned.shard->SetReplica(owned.link);
@@ -188,23 +194,21 @@ void HeldModel::GiveUp(uint32_t number) {
   const auto owned = owned_.find(number);
   if (owned == owned_.end()) return;
   owned->second.shard->Close();
-  if (owned->second.link != nullptr) {
-    owned->second.shard->SetReplica(nullptr);
-    owned->second.link->Close();
-  }
+  if (owned->second.link != nullptr) owned->second.link->Close();
   owned->second.cuts->Close();
   owned_.erase(owned);
 }
 
-std::string HeldModel::AddressOf(uint32_t server, const v1::ConfigureRequest& configuration) const {
+HeldModel::Way HeldModel::WayTo(uint32_t server, const v1::ConfigureRequest& configuration) const {
   const int index = static_cast<int>(server);
-  if (index < configuration.local_servers_size()) {
+  const v1::TransportType type = options_.job.transport().type();
+  if (index < configuration.local_servers_size() && type != v1::TRANSPORT_TYPE_TCP) {
     const v1::LocalEndpoint& local = configuration.local_servers(index);
     if (!local.address().empty() && !options_.host.empty() && local.host() == options_.host) {
-      return local.address();
+      return {local.address(), type != v1::TRANSPORT_TYPE_UNIX};
     }
   }
-  return index < configuration.servers_size() ? configuration.servers(index) : "";
+  return {index < configuration.servers_size() ? configuration.servers(index) : "", false};
 }
 
 ParameterService::Holdings HeldModel::holdings() const {

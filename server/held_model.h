@@ -78,12 +78,18 @@ class HeldModel {
   absl::Status Own(uint32_t number, const v1::ConfigureRequest& configuration);
   absl::StatusOr<Owned> MakeOwned(uint32_t number, const v1::ConfigureRequest& configuration);
   // Null where a clock needs everybody's contribution.
-  std::shared_ptr<ContributionListener> MakeReporter(uint32_t number, uint64_t generation) const;
+  std::shared_ptr<ContributionListener> MakeReporter(
+      uint32_t number, const v1::ConfigureRequest& configuration) const;
   absl::Status Promote(uint32_t number, Shard& shard);
   void Link(Owned& owned, const v1::ShardPlace& place, const v1::ConfigureRequest& configuration);
   void Keep(uint32_t number, uint64_t since_epoch);
   void GiveUp(uint32_t number);
-  std::string AddressOf(uint32_t server, const v1::ConfigureRequest& configuration) const;
+  // How another server is reached from here.
+  struct Way {
+    std::string address;
+    bool shares_memory = false;
+  };
+  Way WayTo(uint32_t server, const v1::ConfigureRequest& configuration) const;
 
   const Options options_;
   const BlockLayout layout_;

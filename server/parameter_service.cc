@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
 #include "common/status.h"
@@ -14,15 +16,16 @@
 namespace leeway {
 namespace {
 
-// A push as it came: its header, its payload, and the shard that it is for.
+// A push as it came.
 struct ReceivedPush {
   v1::ExchangeHeader header;
   FloatPayload payload;
 };
 
-absl::StatusOr<ReceivedPush> Receive(const grpc::ByteBuffer& request) {
+absl::StatusOr<ReceivedPush> Receive(const grpc::ByteBuffer& request, ByteBudget& budget) {
   ReceivedPush push;
-  ASSIGN_OR_RETURN(push.payload, DecodePush(request, push.header));
+  ASSIGN_OR_RETURN(FloatPayload payload, DecodePush(request, push.header));
+  push.payload = FloatPayload(budget.Hold(request.Length(), payload.owner()), payload.pieces());
   return push;
 }
 
@@ -100,7 +103,15 @@ absl::Status ParameterService::CommitSet(const v1::CommitSetRequest& request) {
 }
 
 void ParameterService::Tick() {
-  for (const auto& shard : shards()) shard->Tick(std::chrono::steady_clock::now() - kWaitAtMost);
+  const Time now = std::chrono::steady_clock::now();
+  for (const auto& shard : shards()) shard->Tick(now - Shard::kWaitAtMost);
+  streams_.Tick(now);
+}
+
+void ParameterService::SetLimits(const v1::TrainingJob& job) {
+  budget_.SetLimit(job.limits().held_bytes());
+  unread_bytes_max_ = job.limits().unread_bytes();
+  streams_.SetLimit(job.transport().channels());
 }
 
 void ParameterService::Close() {
@@ -154,7 +165,8 @@ absl::StatusOr<std::shared_ptr<Shard>> ParameterService::Find(const v1::Exchange
 
 absl::Status ParameterService::Replicate(const v1::ExchangeHeader& header,
                                          const v1::ReplicatedBlock& replicated,
-                                         const FloatPayload& payload) {
+                                         const FloatPayload& payload,
+                                         const std::function<bool()>& stands) {
   std::shared_ptr<ReplicaStore> store;
   {
     MutexLock lock(mutex_);
@@ -162,9 +174,21 @@ absl::Status ParameterService::Replicate(const v1::ExchangeHeader& header,
     const size_t shards = holdings_.replicas.size();
     if (shards > 0) store = holdings_.replicas[header.block() % shards];
   }
-  if (store != nullptr) return store->Take(header, replicated, payload);
+  if (store != nullptr) return store->Take(header, replicated, payload, stands);
   return absl::FailedPreconditionError(
       absl::StrCat("block ", header.block(), ": this server does not hold its replica"));
+}
+
+absl::Status ParameterService::AdmitOver(Shard& shard, const v1::ExchangeHeader& header) {
+  absl::Status status = shard.AdmitBeyondBudget(header);
+  if (status.ok()) return status;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  if (budget_.CountRefused(std::chrono::duration_cast<std::chrono::seconds>(now).count())) {
+    const ByteBudget::Load load = budget_.load();
+    spdlog::warn("{}; {} bytes held, {} requests refused so far", std::string(status.message()),
+                 load.held_bytes, load.refused_contributions);
+  }
+  return status;
 }
 
 void ParameterService::Await(ServerQueue* queue) {
@@ -217,7 +241,7 @@ absl::StatusOr<v1::AttachReply> ParameterService::Attach(const v1::AttachRequest
 
 void ParameterService::Initialize(const grpc::ByteBuffer& request, const Shard::Done& done) {
   auto initialize = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const ReceivedPush push, Receive(request));
+    ASSIGN_OR_RETURN(const ReceivedPush push, Receive(request, budget_));
     ASSIGN_OR_RETURN(const auto shard, Find(push.header));
     shard->Initialize(push.header, push.payload, done);
     return absl::OkStatus();
@@ -228,8 +252,9 @@ void ParameterService::Initialize(const grpc::ByteBuffer& request, const Shard::
 void ParameterService::Contribute(const grpc::ByteBuffer& request, bool wants_reply,
                                   const Shard::Done& done) {
   auto contribute = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(ReceivedPush push, Receive(request));
+    ASSIGN_OR_RETURN(ReceivedPush push, Receive(request, budget_));
     ASSIGN_OR_RETURN(const auto shard, Find(push.header));
+    RETURN_IF_ERROR(Admit(*shard, push.header));
     shard->Contribute(push.header, std::move(push.payload), wants_reply,
                       std::chrono::steady_clock::now(), done);
     return absl::OkStatus();

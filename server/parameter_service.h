@@ -12,9 +12,11 @@
 #include "common/mutex.h"
 #include "common/shared_memory.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
+#include "server/byte_budget.h"
 #include "server/replica/replica_store.h"
 #include "server/rpc/server_queue.h"
 #include "server/shard.h"
+#include "server/stream_list.h"
 
 namespace leeway {
 
@@ -25,10 +27,6 @@ class ParameterService final
               v1::ParameterServer::WithRawMethod_Pull<v1::ParameterServer::WithRawMethod_PushPull<
                   v1::ParameterServer::WithRawMethod_Exchange<v1::ParameterServer::Service>>>>>> {
  public:
-  // A waiting request is answered UNAVAILABLE, naming who is missing, after this long; the worker
-  // sends it again. So nobody waits in silence.
-  static constexpr Duration kWaitAtMost = std::chrono::seconds(2);
-
   ParameterService() = default;
 
   // What is here to be served; by shard number, null where another server owns the shard.
@@ -57,9 +55,22 @@ class ParameterService final
   // generation yet, FAILED_PRECONDITION for another job's or an older generation's.
   absl::StatusOr<std::shared_ptr<Shard>> Find(const v1::ExchangeHeader& header);
   std::shared_ptr<SharedArena> memory();
-  // Takes a block for the replica that is here.
+
+  // The job's bounds: limits.held_bytes, limits.unread_bytes, transport.channels. Before, there are
+  // none.
+  void SetLimits(const v1::TrainingJob& job);
+  uint64_t unread_bytes_max() const { return unread_bytes_max_.load(std::memory_order_relaxed); }
+  StreamList& streams() { return streams_; }
+  // Received messages count here (limits.held_bytes).
+  ByteBudget& budget() { return budget_; }
+  // RESOURCE_EXHAUSTED with a retry hint: the budget is used up, and the contribution is not among
+  // those that come in all the same (server/admission.h).
+  absl::Status Admit(Shard& shard, const v1::ExchangeHeader& header) {
+    return budget_.over() ? AdmitOver(shard, header) : absl::OkStatus();
+  }
+  // Takes a block for the replica that is here, as ReplicaStore::Take.
   absl::Status Replicate(const v1::ExchangeHeader& header, const v1::ReplicatedBlock& replicated,
-                         const FloatPayload& payload);
+                         const FloatPayload& payload, const std::function<bool()>& stands);
 
   void SetLive(uint32_t rank, bool live);
   // Shard::CommitSet of every shard here; FAILED_PRECONDITION for another job or generation.
@@ -78,7 +89,12 @@ class ParameterService final
   void Contribute(const grpc::ByteBuffer& request, bool wants_reply, const Shard::Done& done);
   void Pull(const grpc::ByteBuffer& request, const Shard::Done& done);
   absl::Status CheckHeld(uint64_t job, uint64_t generation) const REQUIRES(mutex_);
+  absl::Status AdmitOver(Shard& shard, const v1::ExchangeHeader& header);
   std::vector<std::shared_ptr<Shard>> shards() EXCLUDES(mutex_);
+
+  ByteBudget budget_;
+  StreamList streams_;
+  std::atomic<uint64_t> unread_bytes_max_{ByteBudget::kUnlimited};
 
   Mutex mutex_;
   Holdings holdings_ GUARDED_BY(mutex_);

@@ -35,10 +35,15 @@ QuorumReporter::~QuorumReporter() {
   thread_.join();
 }
 
+void QuorumReporter::OnLoaded(uint64_t version) {
+  MutexLock lock(mutex_);
+  book_.OnLoaded(version);
+}
+
 void QuorumReporter::OnAccepted(uint32_t rank, uint64_t clock) {
   {
     MutexLock lock(mutex_);
-    if (!book_.OnAccepted(rank, clock)) return;
+    if (!book_.OnAccepted(rank, clock, std::chrono::steady_clock::now())) return;
   }
   changed_.NotifyAll();
 }
@@ -71,7 +76,7 @@ void QuorumReporter::Loop() {
 std::optional<HeldClock> QuorumReporter::Next() {
   MutexLock lock(mutex_);
   while (!ending_) {
-    if (std::optional<HeldClock> held = book_.Take()) {
+    if (std::optional<HeldClock> held = book_.Take(std::chrono::steady_clock::now())) {
       context_ = std::make_unique<grpc::ClientContext>();
       context_->set_deadline(std::chrono::system_clock::now() + kSendAtMost);
       return held;
@@ -87,9 +92,13 @@ absl::Status QuorumReporter::Send(const HeldClock& held) {
   request.set_job(options_.job);
   request.set_generation(options_.generation);
   request.set_index(options_.shard);
+  request.set_epoch(options_.epoch);
   request.set_clock(held.clock);
   request.mutable_ranks()->Add(held.ranks.begin(), held.ranks.end());
   request.set_again(held.again);
+  for (const Duration since : held.held) {
+    request.add_held_us(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+  }
   v1::ContributionsHeldReply reply;
   grpc::ClientContext* context;
   {

@@ -26,6 +26,8 @@ class QuorumReporter : public ContributionListener {
     uint64_t job = 0;
     uint64_t generation = 0;
     uint32_t shard = 0;
+    // In which the shard came here.
+    uint64_t epoch = 0;
     HeldBook::Rules rules;
   };
   QuorumReporter(const Options& options, std::shared_ptr<grpc::Channel> coordinator);
@@ -33,6 +35,7 @@ class QuorumReporter : public ContributionListener {
   ~QuorumReporter() override;
   QuorumReporter(const QuorumReporter&) = delete;
 
+  void OnLoaded(uint64_t version) override EXCLUDES(mutex_);
   void OnAccepted(uint32_t rank, uint64_t clock) override EXCLUDES(mutex_);
   void OnLive(uint32_t rank, bool live) override EXCLUDES(mutex_);
   void OnCommitted(uint64_t clock) override EXCLUDES(mutex_);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/encoded.h"
+#include "common/element_name.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -68,8 +69,8 @@ absl::StatusOr<FloatPayload> RequestCheck::Open(const v1::ExchangeHeader& header
 }
 
 std::string RequestCheck::Element(uint32_t block, size_t index) const {
-  return absl::StrCat("value ", index, " (element ", store_.Range(block).offset + index,
-                      " of the model)");
+  const std::string name = ElementName(schema_, store_.Range(block).offset + index);
+  return absl::StrCat("value ", index, " (", name, " of the model)");
 }
 
 absl::Status RequestCheck::Finite(uint32_t block, const Contribution& contribution) const {

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/payload.h"
+#include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/store/block_store.h"
 
@@ -27,7 +29,8 @@ struct Contribution {
 class RequestCheck {
  public:
   // `store` outlives it.
-  RequestCheck(const BlockStore& store, uint32_t workers) : store_(store), workers_(workers) {}
+  RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema)
+      : store_(store), workers_(workers), schema_(std::move(schema)) {}
 
   // The block is of this server, the rank of this job.
   absl::Status Names(const v1::ExchangeHeader& header) const;
@@ -44,6 +47,8 @@ class RequestCheck {
 
   const BlockStore& store_;
   const uint32_t workers_;
+  // For the names of what is wrong.
+  const v1::ModelSchema schema_;
 };
 
 }  // namespace leeway

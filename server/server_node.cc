@@ -19,6 +19,8 @@ constexpr Duration kTick = std::chrono::milliseconds(250);
 // A coordinator that was started again hears of its servers as soon.
 constexpr Duration kHeartbeatAtMost = std::chrono::milliseconds(500);
 constexpr Duration kCallAtMost = std::chrono::seconds(5);
+// Of the thread that gives up requests which wait.
+constexpr Duration kShortCallAtMost = std::chrono::seconds(1);
 // Of a lease, for clocks that do not run alike.
 constexpr double kLeaseShare = 0.9;
 
@@ -36,6 +38,7 @@ ServerNode::~ServerNode() = default;
 void ServerNode::Close() {
   parameter_service_.Close();
   MutexLock configuring(configuring_);
+  closed_ = true;
   Retire();
 }
 
@@ -43,8 +46,10 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
   options_ = options;
   coordinator_ = v1::Coordinator::NewStub(MakeChannel(options.coordinator));
   absl::StatusOr<v1::RegisterServerReply> reply;
+  Time sent;
   do {
-    reply = Register();
+    sent = std::chrono::steady_clock::now();
+    reply = Register(kCallAtMost);
   } while ((absl::IsUnavailable(reply.status()) || absl::IsDeadlineExceeded(reply.status())) &&
            std::chrono::steady_clock::now() < deadline);
   RETURN_IF_ERROR(Annotate(
@@ -52,12 +57,15 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
                                    ") with the coordinator at ", options.coordinator)));
   job_ = reply->job();
   job_id_ = reply->job_id();
+  parameter_service_.SetLimits(job_);
+  // From then on the coordinator counts, if it never hears of this server again.
+  parameter_service_.SetLease(sent + FromSeconds(kLeaseShare * job_.limits().lease_seconds()));
   MutexLock lock(mutex_);
   joined_ = true;
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::RegisterServerReply> ServerNode::Register() {
+absl::StatusOr<v1::RegisterServerReply> ServerNode::Register(Duration limit) {
   v1::RegisterServerRequest request;
   *request.mutable_build() = ThisBuild();
   request.set_index(options_.index);
@@ -65,15 +73,23 @@ absl::StatusOr<v1::RegisterServerReply> ServerNode::Register() {
   request.set_local_address(options_.local_address);
   request.set_host(options_.host);
   request.set_nonce(options_.nonce);
+  request.set_job(job_id_);
   {
     MutexLock lock(mutex_);
     if (held_generation_) request.set_held_generation(*held_generation_);
   }
-  auto context = Within(kCallAtMost);
+  auto context = Within(limit);
   context->set_wait_for_ready(true);
   v1::RegisterServerReply reply;
   RETURN_IF_ERROR(FromGrpc(coordinator_->RegisterServer(context.get(), request, &reply)));
   return reply;
+}
+
+absl::Status ServerNode::RegisterAgain() {
+  ASSIGN_OR_RETURN(const v1::RegisterServerReply reply, Register(kShortCallAtMost));
+  if (reply.job_id() == job_id_) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat("another job, ", absl::Hex(reply.job_id()),
+                                               ", has its coordinator at ", options_.coordinator));
 }
 
 ServerNode::Outcome ServerNode::WaitUntilOver() {
@@ -94,7 +110,7 @@ ServerNode::Outcome ServerNode::WaitUntilOver() {
     next_heartbeat = now + every;
     absl::Status status = Heartbeat();
     // A coordinator that was killed and started again knows nobody.
-    if (absl::IsFailedPrecondition(status)) status = Register().status();
+    if (absl::IsFailedPrecondition(status)) status = RegisterAgain();
     // Its job has ended while this server did not hear it.
     if (absl::IsAlreadyExists(status)) return Outcome::kShutDown;
     if (absl::IsAborted(status)) {
@@ -129,10 +145,14 @@ absl::Status ServerNode::Heartbeat() {
     synced.set_shard(each.number);
     synced.set_since_epoch(each.since_epoch);
   }
+  const ByteBudget::Load load = parameter_service_.budget().load();
+  request.mutable_load()->set_held_bytes(load.held_bytes);
+  request.mutable_load()->set_held_bytes_max(load.held_bytes_max);
+  request.mutable_load()->set_refused_contributions(load.refused_contributions);
+  request.mutable_load()->set_refused_unread(load.refused_unread);
   const Time sent = std::chrono::steady_clock::now();
   v1::ServerHeartbeatReply reply;
-  // Short, because requests that wait are given up by the same thread.
-  auto context = Within(std::chrono::seconds(1));
+  auto context = Within(kShortCallAtMost);
   RETURN_IF_ERROR(FromGrpc(coordinator_->ServerHeartbeat(context.get(), request, &reply)));
   // The coordinator counts from when it heard this, which is later, and by its own clock. Who does
   // not know the placement may own blocks that are others' by now.
@@ -199,6 +219,7 @@ absl::Status ServerNode::MakeModel(const v1::ConfigureRequest& request) {
 absl::Status ServerNode::Configure(const v1::ConfigureRequest& request) {
   RETURN_IF_ERROR(CheckJoined(request.job()));
   MutexLock configuring(configuring_);
+  if (closed_) return absl::UnavailableError("the server is ending");
   ASSIGN_OR_RETURN(const Take take, HowToTake(request));
   if (take == Take::kHere) return absl::OkStatus();
   if (take == Take::kAll) RETURN_IF_ERROR(MakeModel(request));
@@ -293,10 +314,9 @@ absl::StatusOr<v1::SavedShard> ServerNode::Save(const v1::SaveRequest& request) 
 }
 
 absl::Status ServerNode::Shutdown(const v1::ShutdownRequest& request) {
+  RETURN_IF_ERROR(CheckJoined(request.job()));
   {
     MutexLock lock(mutex_);
-    if (!joined_) return absl::UnavailableError("the server is still registering");
-    RETURN_IF_ERROR(CheckJob(request.job()));
     over_ = true;
   }
   changed_.NotifyAll();

@@ -1,11 +1,10 @@
 // A server process without its main: the data plane's service, the ShardControl service by which
-// the coordinator commands it, the cut writer, and the heartbeat that keeps its lease.
+// the coordinator commands it, and the heartbeat that keeps its lease.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "common/mutex.h"
@@ -55,7 +54,9 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   absl::StatusOr<v1::SavedShard> Save(const v1::SaveRequest& request);
   absl::Status Shutdown(const v1::ShutdownRequest& request);
   // One attempt.
-  absl::StatusOr<v1::RegisterServerReply> Register();
+  absl::StatusOr<v1::RegisterServerReply> Register(Duration limit);
+  // With a coordinator that does not know this server, for it was started again.
+  absl::Status RegisterAgain();
   // Whether a configuration is to be taken, and how.
   enum class Take { kHere, kPlacement, kAll };
   absl::StatusOr<Take> HowToTake(const v1::ConfigureRequest& request) REQUIRES(configuring_);
@@ -81,6 +82,8 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   // Configuring and saving take long; one at a time.
   Mutex configuring_;
   std::unique_ptr<HeldModel> model_ GUARDED_BY(configuring_);
+  // What was queued before it is carried out after it.
+  bool closed_ GUARDED_BY(configuring_) = false;
   Mutex mutex_;
   CondVar changed_;
   bool joined_ GUARDED_BY(mutex_) = false;

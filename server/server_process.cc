@@ -168,7 +168,7 @@ absl::Status ServerProcess::Listen() {
   RETURN_IF_ERROR(CheckListenAddress(options_.listen));
   grpc::ServerBuilder builder;
   int port = 0;
-  PrepareServer({.address = options_.listen}, builder, &port);
+  PrepareServer({.address = options_.listen, .quota = &quota_}, builder, &port);
   builder.RegisterService(&node_);
   builder.RegisterService(&node_.parameter_service());
   queue_ = std::make_unique<ServerQueue>(builder);
@@ -208,6 +208,7 @@ absl::Status ServerProcess::Run() {
   // Stopped before this server had come.
   if (absl::IsAlreadyExists(joined)) return absl::OkStatus();
   RETURN_IF_ERROR(joined);
+  quota_.Resize(kArrivingBytes + node_.parameter_service().budget().limit());
   const ServerNode::Outcome outcome = node_.WaitUntilOver();
   if (outcome == ServerNode::Outcome::kCoordinatorLost) {
     return absl::UnavailableError("the coordinator is gone");

@@ -70,6 +70,7 @@ class ServerProcess {
   std::unique_ptr<CheckpointSink> sink_;
   std::unique_ptr<CoordinatorHost> host_;
   ServerNode node_;
+  grpc::ResourceQuota quota_{"leeway"};
   std::unique_ptr<ServerQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -87,9 +87,11 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
              {.trained = options.schema.trained(),
               .elastic = elastic_,
               .keep_previous = sync_,
-              .memory = options.memory}),
+              .memory = options.memory,
+              .slot_memory = options.job.servers().replicas() > 1 ? options.memory : nullptr}),
       encoder_(std::move(codecs), store_),
-      check_(store_, workers_) {
+      check_(store_, workers_, options.schema),
+      admission_(layout.BlocksOn(options.server)) {
   const ConsistencyRules rules = RulesOf(options);
   for (uint32_t block = options.server; block < layout.blocks(); block += layout.servers()) {
     slots_.push_back(std::make_unique<Slot>(block, rules));
@@ -101,7 +103,16 @@ absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnatio
   reply.set_clock(std::numeric_limits<uint64_t>::max());
   for (const auto& slot : slots_) {
     MutexLock lock(slot->mutex);
-    ASSIGN_OR_RETURN(const uint64_t clock, slot->core.OnAttach(rank, incarnation));
+    ASSIGN_OR_RETURN(uint64_t clock, slot->core.OnAttach(rank, incarnation));
+    // What is said the replica has to know. In lockstep nobody else goes on meanwhile.
+    const bool ahead =
+        !slot->replicated.empty() && slot->core.counted(rank) > slot->replicated[rank];
+    if (ahead && sync_ && !contributions_) {
+      return absl::UnavailableError(
+          absl::StrCat("block ", slot->block, ": waiting for its replica to have version ",
+                       slot->core.progress().version, "; send the same again"));
+    }
+    if (ahead) clock = slot->replicated[rank];
     reply.set_clock(std::min(reply.clock(), clock));
     reply.set_counted(std::max(reply.counted(), slot->core.counted(rank)));
     if (!slot->core.initialized()) reply.set_needs_initialize(true);
@@ -113,21 +124,25 @@ void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& pay
   const auto opened = Open(header, payload, true);
   if (!opened.ok()) return done(opened.status());
   Slot& slot = SlotOf(header.block());
-  BlockReading reading;
   Outbox outbox;
   {
     // The copy is made, and encoded, under the lock: it happens once in a block's life, before
     // anybody waits for it.
     MutexLock lock(slot.mutex);
-    reading.duplicate = slot.core.initialized();
-    if (!reading.duplicate) {
-      store_.Set(slot.block, opened->payload);
-      slot.sent = encoder_.First(slot.block, store_.CurrentWeights(slot.block), {});
-      outbox = Act(slot, slot.core.OnInitialized({}));
+    if (closed_) {
+      outbox = Refuse(slot, std::move(done));
+    } else {
+      BlockReading reading;
+      reading.duplicate = slot.core.initialized();
+      if (!reading.duplicate) {
+        store_.Set(slot.block, opened->payload);
+        slot.sent = encoder_.First(slot.block, store_.CurrentWeights(slot.block), {});
+        outbox = Act(slot, slot.core.OnInitialized({}));
+      }
+      outbox.answers.emplace_back(std::move(done), std::move(reading));
     }
   }
   Finish(slot, std::move(outbox));
-  done(std::move(reading));
 }
 
 void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
@@ -141,13 +156,17 @@ void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, b
   bool accepted = false;
   {
     MutexLock lock(slot.mutex);
-    slot.readers[request] = {std::move(done), ReaderOptions::Of(header), {}, {}};
-    slot.contributions[request] = *std::move(opened);
-    Decisions decisions = slot.core.OnContribution(
-        {header.rank(), header.incarnation(), header.clock()}, request, when_applied, Ticks(now));
-    accepted = decisions.accepted;
-    if (!accepted) slot.contributions.erase(request);
-    outbox = ActOnRequest(slot, std::move(decisions));
+    if (closed_) {
+      outbox = Refuse(slot, std::move(done));
+    } else {
+      slot.readers[request] = {std::move(done), ReaderOptions::Of(header), {}, {}};
+      slot.contributions[request] = *std::move(opened);
+      Decisions decisions = slot.core.OnContribution(
+          {header.rank(), header.incarnation(), header.clock()}, request, when_applied, Ticks(now));
+      accepted = decisions.accepted;
+      if (!accepted) slot.contributions.erase(request);
+      outbox = Act(slot, std::move(decisions));
+    }
   }
   if (accepted && contributions_) contributions_->OnAccepted(header.rank(), header.clock());
   Finish(slot, std::move(outbox));
@@ -182,10 +201,14 @@ void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done d
   Outbox outbox;
   {
     MutexLock lock(slot.mutex);
-    slot.readers[request] = {std::move(done), ReaderOptions::Of(header), {}, {}};
-    const Sender sender{header.rank(), header.incarnation(), header.clock()};
-    outbox = ActOnRequest(slot, latest ? slot.core.OnReadLatest(request, Ticks(now))
-                                       : slot.core.OnRead(sender, request, Ticks(now)));
+    if (closed_) {
+      outbox = Refuse(slot, std::move(done));
+    } else {
+      slot.readers[request] = {std::move(done), ReaderOptions::Of(header), {}, {}};
+      const Sender sender{header.rank(), header.incarnation(), header.clock()};
+      outbox = Act(slot, latest ? slot.core.OnReadLatest(request, Ticks(now))
+                                : slot.core.OnRead(sender, request, Ticks(now)));
+    }
   }
   Finish(slot, std::move(outbox));
 }
@@ -218,11 +241,17 @@ void Shard::SetLive(uint32_t rank, bool live) {
 void Shard::Close() {
   // Who asks after this is refused under the block's lock; who asked before is among its waiters.
   closed_ = true;
+  for (const auto& slot : slots_) {
+    // The gate stays as it is: what its replica does not have never leaves.
+    MutexLock lock(slot->mutex);
+    slot->replica.reset();
+  }
   Tick(Time::max());
 }
 
 void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress,
                  SharedFloats previous) {
+  if (contributions_) contributions_->OnLoaded(progress.version);
   Slot& slot = SlotOf(block);
   SentVersion sent = encoder_.First(block, values.weights, std::move(values.shadow));
   Outbox outbox;
@@ -235,6 +264,7 @@ void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress,
     slot.previously_sent.shadow = previous;
     store_.SetPrevious(block, std::move(previous));
     outbox = Act(slot, slot.core.OnInitialized(std::move(progress), has_previous));
+    admission_.OnVersion(IndexOf(block), slot.core.progress().version);
   }
   Finish(slot, std::move(outbox));
 }
@@ -285,17 +315,20 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
   HoldBack(slot, outbox.answers);
   for (RequestId request : decisions.dropped) slot.contributions.erase(request);
   if (decisions.update.has_value()) outbox.update = Begin(slot, *decisions.update);
-  return outbox;
-}
-
-Shard::Outbox Shard::ActOnRequest(Slot& slot, Decisions decisions) {
-  Outbox outbox = Act(slot, std::move(decisions));
   if (closed_) {
-    Outbox refused = Act(slot, slot.core.OnTick(Ticks(Time::max())));
-    std::move(refused.answers.begin(), refused.answers.end(), std::back_inserter(outbox.answers));
+    // An update that ran when it was closed: nobody looks for late ones any more.
     Answers late = GiveUpGated(slot, Ticks(Time::max()));
     std::move(late.begin(), late.end(), std::back_inserter(outbox.answers));
   }
+  return outbox;
+}
+
+Shard::Outbox Shard::Refuse(const Slot& slot, Done done) {
+  Outbox outbox;
+  outbox.answers.emplace_back(
+      std::move(done), absl::UnavailableError(absl::StrCat(
+                           "block ", slot.block, ": this server does not serve it any more; ask ",
+                           "the coordinator who does, and send the same again")));
   return outbox;
 }
 
@@ -429,7 +462,9 @@ Shard::Outbox Shard::Commit(Slot& slot, Running running) {
   }
   if (sync_) slot.previously_sent = std::move(slot.sent);
   slot.sent = std::move(running.sent);
-  return Act(slot, slot.core.OnApplied());
+  Outbox outbox = Act(slot, slot.core.OnApplied());
+  admission_.OnVersion(IndexOf(slot.block), slot.core.progress().version);
+  return outbox;
 }
 
 Shard::Outbox Shard::Reject(Slot& slot, Running running, const std::vector<Refusal>& refusals) {

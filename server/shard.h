@@ -1,5 +1,5 @@
 // One server's share of the model: for each block a BlockCore that decides and its values in the
-// BlockStore, under that block's own lock. Servers' blocks have no lock in common.
+// BlockStore, under that block's own lock. Blocks have no lock in common.
 //
 // A walk through one exchange of one block, sync, three workers (the way through the code):
 //   1. ParameterService or StreamSession decodes the header; the payload stays where the network
@@ -44,6 +44,7 @@
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "leeway/v1/parameter_server.pb.h"
+#include "server/admission.h"
 #include "server/block_reading.h"
 #include "server/core/block_core.h"
 #include "server/core/replica_gate.h"
@@ -74,6 +75,8 @@ class CutListener {
 class ContributionListener {
  public:
   virtual ~ContributionListener() = default;
+  // A block has this version to begin with.
+  virtual void OnLoaded(uint64_t version) = 0;
   // A block has accepted a contribution.
   virtual void OnAccepted(uint32_t rank, uint64_t clock) = 0;
   virtual void OnLive(uint32_t rank, bool live) = 0;
@@ -93,6 +96,10 @@ class ReplicaSink {
 class Shard : public std::enable_shared_from_this<Shard> {
  public:
   using Done = std::function<void(absl::StatusOr<BlockReading>)>;
+
+  // Whoever waits is told so after this long, with what is missing, and sends the same again:
+  // nobody waits in silence.
+  static constexpr Duration kWaitAtMost = std::chrono::seconds(2);
 
   struct Options {
     v1::TrainingJob job;
@@ -124,6 +131,11 @@ class Shard : public std::enable_shared_from_this<Shard> {
   void Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
                   Time now, Done done);
   void Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done);
+
+  // OK: the contribution must be let in however much the server holds (server/admission.h); that of
+  // another server's block, too, so that it is refused for what it is. Else RESOURCE_EXHAUSTED,
+  // with a retry hint.
+  absl::Status AdmitBeyondBudget(const v1::ExchangeHeader& header);
 
   // Answers UNAVAILABLE, naming who is missing, to those who have waited since before `since`.
   void Tick(Time since);
@@ -186,6 +198,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
     // Where versions go, and what may leave meanwhile.
     std::shared_ptr<ReplicaSink> replica GUARDED_BY(mutex);
     ReplicaGate gate GUARDED_BY(mutex);
+    // By rank: contributions applied to what the replica has; empty while it has nothing.
+    std::vector<uint64_t> replicated GUARDED_BY(mutex);
     std::deque<Gated> gated GUARDED_BY(mutex);
   };
   // An update whose memory is chosen; runs without the lock.
@@ -215,10 +229,11 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // The contribution, its payload of the right size. With `finite` its values are searched.
   absl::StatusOr<Contribution> Open(const v1::ExchangeHeader& header, FloatPayload payload,
                                     bool finite) const;
-  Slot& SlotOf(uint32_t block) { return *slots_[block / store_.layout().servers()]; }
+  uint32_t IndexOf(uint32_t block) const { return block / store_.layout().servers(); }
+  Slot& SlotOf(uint32_t block) { return *slots_[IndexOf(block)]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
-  // Once closed, also refuses whoever has begun to wait.
-  Outbox ActOnRequest(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
+  // Of who asks once it is closed.
+  static Outbox Refuse(const Slot& slot, Done done);
   BlockReading ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const
       REQUIRES(slot.mutex);
   BlockValues ValuesOf(const Slot& slot) const REQUIRES(slot.mutex);
@@ -238,7 +253,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
   SharedFloats PreviousOf(const Slot& slot) const REQUIRES(slot.mutex);
   // Sends the newest version if it is its turn.
   void Replicate(Slot& slot);
-  void OnReplicated(Slot& slot, const ReplicaSink* replica, const absl::Status& status);
+  void OnReplicated(Slot& slot, const ReplicaSink* replica, std::vector<uint64_t> clocks,
+                    const absl::Status& status);
   // Delivers, and runs updates until none is begun.
   void Finish(Slot& slot, Outbox outbox);
   // Makes the next version. Otherwise: the contributions because of which it cannot be.
@@ -264,6 +280,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   const ReplyEncoder encoder_;
   const RequestCheck check_;
   std::vector<std::unique_ptr<Slot>> slots_;
+  Admission admission_;
   std::atomic<RequestId> next_request_{1};
   std::atomic<uint64_t> updates_applied_{0};
   std::atomic<bool> closed_{false};

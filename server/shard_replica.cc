@@ -10,9 +10,9 @@
 namespace leeway {
 namespace {
 
-// As long as others may wait (ParameterService::kWaitAtMost), in the units of Shard's time.
-constexpr uint64_t kPatience = static_cast<uint64_t>(
-    std::chrono::duration_cast<Time::duration>(std::chrono::seconds(2)).count());
+// As long as others may wait, in the units of Shard's time.
+constexpr uint64_t kPatience =
+    static_cast<uint64_t>(std::chrono::duration_cast<Time::duration>(Shard::kWaitAtMost).count());
 
 }  // namespace
 
@@ -23,6 +23,7 @@ void Shard::SetReplica(std::shared_ptr<ReplicaSink> replica) {
     {
       MutexLock lock(slot->mutex);
       slot->replica = replica;
+      slot->replicated.clear();
       replica != nullptr ? slot->gate.Attach() : slot->gate.Detach();
       open = TakeOpen(*slot);
     }
@@ -90,12 +91,13 @@ void Shard::Replicate(Slot& slot) {
     if (!due) return;
     replica = slot.replica;
     held = {slot.block, ValuesOf(slot), slot.core.progress()};
-    // Later ones it has from the state before: no version is made before this one has arrived.
-    if (sync_ && slot.gate.fresh()) held.previous = PreviousOf(slot);
+    if (sync_ && slot.gate.NeedsPrevious(held.progress.version)) held.previous = PreviousOf(slot);
   }
-  replica->Send(std::move(held),
-                [self = shared_from_this(), &slot, sink = replica.get()](
-                    const absl::Status& status) { self->OnReplicated(slot, sink, status); });
+  std::vector<uint64_t> clocks = held.progress.clocks;
+  replica->Send(std::move(held), [self = shared_from_this(), &slot, sink = replica.get(),
+                                  clocks = std::move(clocks)](const absl::Status& status) mutable {
+    self->OnReplicated(slot, sink, std::move(clocks), status);
+  });
 }
 
 SharedFloats Shard::PreviousOf(const Slot& slot) const {
@@ -103,13 +105,15 @@ SharedFloats Shard::PreviousOf(const Slot& slot) const {
   return changes ? slot.previously_sent.shadow : store_.PreviousWeights(slot.block);
 }
 
-void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, const absl::Status& status) {
+void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, std::vector<uint64_t> clocks,
+                         const absl::Status& status) {
   Answers open;
   {
     MutexLock lock(slot.mutex);
     // Of one that is none any more.
     if (slot.replica.get() != replica) return;
     slot.gate.OnSent(status.ok(), slot.core.progress().version);
+    if (status.ok()) slot.replicated = std::move(clocks);
     open = TakeOpen(slot);
   }
   for (auto& [done, result] : open) done(std::move(result));

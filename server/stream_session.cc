@@ -1,10 +1,13 @@
 #include "server/stream_session.h"
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/retry_hint.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -16,9 +19,19 @@ constexpr size_t kFrameBytes = 256 << 10;
 constexpr int kFrameReplies = 512;
 // Requests of one stream that may wait for their answers; beyond, it is not read from.
 constexpr size_t kUnansweredMax = 4096;
-// Frames of answers that wait for the worker to read; beyond, it is not read from: a worker that
-// asks and does not read does not make the server hold ever more versions.
+// Frames of answers that wait for the worker to read; beyond, or beyond limits.unread_bytes, it is
+// not read from: a worker that asks and does not read does not make the server hold ever more
+// versions.
 constexpr size_t kFramesMax = 256;
+// A frame that has not left for so long stands still: its worker is stopped, or does not read. What
+// waits behind it beyond limits.unread_bytes is taken back, and refused. Until then answers are but
+// references to versions, which mostly are there anyway; a slow link moves a frame in this time.
+constexpr Duration kStalledAfter = std::chrono::seconds(5);
+constexpr std::chrono::milliseconds kAskAgainAfter(1000);
+// What a frame of requests may be: so that no stream is served for long before it is the next one's
+// turn, and little is kept by what is kept of it. Payloads of one frame, beside the largest.
+constexpr uint64_t kRequestBytesMax = 1 << 20;
+constexpr int kRequestsMax = 4096;
 // Versions that a worker may be reading in the server's memory; beyond, they travel in frames.
 constexpr size_t kHeldMax = 4096;
 // Answers so small leave together, a frame for each worker, when the frame that released them has
@@ -27,6 +40,18 @@ constexpr size_t kTogetherBytes = 16 << 10;
 
 // While this thread takes a frame: other streams that have such answers.
 thread_local std::vector<std::shared_ptr<StreamSession>>* released_together = nullptr;
+
+// Not OK: a frame is more than a frame may be.
+absl::Status CheckFrame(const v1::RequestFrame& head, uint64_t bytes) {
+  uint64_t largest = 0;
+  for (const v1::StreamRequest& request : head.requests()) {
+    largest = std::max<uint64_t>(largest, request.payload_bytes());
+  }
+  const bool good = head.requests_size() <= kRequestsMax && bytes <= kRequestBytesMax + largest;
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("RequestFrame: ", head.requests_size(), " requests, ", bytes, " bytes"));
+}
 
 bool IsSmall(const absl::StatusOr<BlockReading>& reading) {
   if (!reading.ok()) return true;
@@ -50,6 +75,7 @@ void StreamSession::Await(ParameterService* service, ServerQueue* queue) {
   queue->IfRunning([&] {
     std::shared_ptr<StreamSession> session(new StreamSession(service, queue));
     session->self_ = session;
+    service->streams().Add(session);
     service->RequestExchange(&session->context_, &session->stream_, queue->get(), queue->get(),
                              &session->accepted_);
   });
@@ -80,7 +106,8 @@ void StreamSession::OnRead(bool ok) {
 void StreamSession::OnWritten(bool ok) {
   {
     MutexLock lock(mutex_);
-    writing_ = false;
+    writing_ = stalled_ = false;
+    unread_bytes_ -= std::exchange(writing_bytes_, 0);
     if (!ok) broken_ = true;
     if (!taking_) ReadOn();
     EndWhenIdle();
@@ -89,9 +116,8 @@ void StreamSession::OnWritten(bool ok) {
 }
 
 void StreamSession::ReadOn() {
-  if (reading_ || broken_ || unanswered_.size() > kUnansweredMax || frames_.size() > kFramesMax) {
-    return;
-  }
+  const bool unread = frames_.size() > kFramesMax || unread_bytes_ > service_->unread_bytes_max();
+  if (reading_ || broken_ || unanswered_.size() > kUnansweredMax || unread) return;
   reading_ = true;
   stream_.Read(&received_, &read_);
 }
@@ -100,8 +126,12 @@ void StreamSession::Take(const grpc::ByteBuffer& bytes) {
   const Time now = std::chrono::steady_clock::now();
   auto frame = DecodeRequestFrame(bytes, head_);
   absl::Status status = frame.status();
+  if (status.ok()) status = CheckFrame(head_, frame->left());
   if (status.ok()) {
-    if (head_.has_offer()) TakeOffer(head_.offer());
+    if (frame->left() > 0) {
+      frame->SetOwner(service_->budget().Hold(bytes.Length(), frame->owner()));
+    }
+    if (head_.has_offer()) TakeOffer(head_);
     Release(head_);
     std::vector<std::shared_ptr<StreamSession>> others;
     released_together = &others;
@@ -123,13 +153,16 @@ void StreamSession::Take(const grpc::ByteBuffer& bytes) {
   EndWhenIdle();
 }
 
-void StreamSession::TakeOffer(const v1::MemoryOffer& offer) {
-  auto mapping = SharedMapping::Map(offer);
+void StreamSession::TakeOffer(const v1::RequestFrame& head) {
+  auto mapping = SharedMapping::Map(head.offer());
   v1::MemoryAnswer answer;
   answer.set_mapped(mapping.ok());
   if (!mapping.ok()) answer.set_refusal(std::string(mapping.status().message()));
-  const auto memory = mapping.ok() ? service_->memory() : nullptr;
-  if (mapping.ok()) worker_memory_ = std::move(*mapping);
+  peer_session_ = {head.session_offset(), head.session()};
+  // A server reads no values here.
+  const bool reads = mapping.ok() && peer_session_.number == 0;
+  const auto memory = reads ? service_->memory() : nullptr;
+  if (mapping.ok()) peer_memory_ = std::move(*mapping);
   MutexLock lock(mutex_);
   if (memory != nullptr && memory_ == nullptr) {
     if (auto session = memory->OpenSession(); session.ok()) {
@@ -152,14 +185,27 @@ void StreamSession::Release(const v1::RequestFrame& head) {
 absl::StatusOr<std::shared_ptr<Shard>> StreamSession::FindShard(const v1::ExchangeHeader& header,
                                                                 Time now) {
   RETURN_IF_ERROR(service_->CheckLease(now));
-  const bool known = shard_ != nullptr && !shard_->closed() && header.job() == job_ &&
-                     header.generation() == generation_ && shard_->store().Has(header.block());
-  if (known) return shard_;
-  shard_.reset();
-  ASSIGN_OR_RETURN(shard_, service_->Find(header));
+  auto shard = shard_.lock();
+  const bool known = shard != nullptr && !shard->closed() && header.job() == job_ &&
+                     header.generation() == generation_ && shard->store().Has(header.block());
+  if (known) return shard;
+  ASSIGN_OR_RETURN(shard, service_->Find(header));
+  shard_ = shard;
   job_ = header.job();
   generation_ = header.generation();
-  return shard_;
+  bool first = false;
+  {
+    MutexLock lock(mutex_);
+    first = !std::exchange(rank_, header.rank()).has_value();
+  }
+  if (first) service_->streams().Belongs(header.rank(), shared_from_this());
+  return shard;
+}
+
+absl::StatusOr<std::span<const float>> StreamSession::SharedFloatsOf(
+    const v1::SharedRange& range) const {
+  if (peer_memory_ != nullptr) return peer_memory_->Floats(range.offset(), range.bytes());
+  return absl::InvalidArgumentError("shared: no memory was offered on this stream");
 }
 
 absl::StatusOr<FloatPayload> StreamSession::PayloadOf(const v1::StreamRequest& request,
@@ -169,16 +215,12 @@ absl::StatusOr<FloatPayload> StreamSession::PayloadOf(const v1::StreamRequest& r
     if (payload.has_value()) return *std::move(payload);
     return absl::DataLossError("RequestFrame: the payload breaks off");
   }
-  if (worker_memory_ == nullptr) {
-    return absl::InvalidArgumentError("shared: no memory was offered on this stream");
-  }
-  ASSIGN_OR_RETURN(const auto values,
-                   worker_memory_->Floats(request.shared().offset(), request.shared().bytes()));
-  if (!copies) return FloatPayload::Of(values, worker_memory_);
+  ASSIGN_OR_RETURN(const auto values, SharedFloatsOf(request.shared()));
+  if (!copies) return FloatPayload::Of(values, peer_memory_);
   auto copy = std::make_shared_for_overwrite<float[]>(values.size());
   std::copy(values.begin(), values.end(), copy.get());
   const std::span<const float> span(copy.get(), values.size());
-  return FloatPayload::Of(span, std::move(copy));
+  return FloatPayload::Of(span, service_->budget().Hold(span.size_bytes(), std::move(copy)));
 }
 
 absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& frame, Time now) {
@@ -190,14 +232,23 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
   // A push that may have to wait for others is answered when it is held, and then the worker may
   // write into its memory. One that need not is answered when it is applied, and stays where it is.
   const bool held = push && shard.ok() && !(*shard)->waits_for_own_only();
-  auto payload = PayloadOf(request, frame, held);
+  const bool contributes = push || request.method() == v1::EXCHANGE_METHOD_PUSH_PULL;
+  // What lies in the worker's memory costs nothing here.
+  const bool costs = contributes && (held || !request.has_shared());
+  absl::Status status = shard.status();
+  if (status.ok() && costs) status = service_->Admit(**shard, request.header());
+  auto payload = PayloadOf(request, frame, held && status.ok());
   if (absl::IsDataLoss(payload.status())) return payload.status();
   {
     MutexLock lock(mutex_);
-    unanswered_.insert(request.id());
+    const bool fresh = unanswered_.insert(request.id()).second && !held_.contains(request.id());
+    if (!fresh) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("id: ", request.id(), " is that of a request before this one"));
+    }
   }
-  if (!payload.ok() || !shard.ok()) {
-    Answer(asked, payload.ok() ? shard.status() : payload.status());
+  if (!payload.ok() || !status.ok()) {
+    Answer(asked, payload.ok() ? status : payload.status());
     return absl::OkStatus();
   }
   Shard::Done done = [self = shared_from_this(), asked](absl::StatusOr<BlockReading> reading) {
@@ -223,21 +274,35 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
   return absl::OkStatus();
 }
 
+absl::StatusOr<FloatPayload> StreamSession::PartsOf(const v1::ReplicatedBlock& replicated) const {
+  if (peer_session_.number == 0) {
+    return absl::InvalidArgumentError("parts: the memory was offered without a session");
+  }
+  std::vector<FloatPayload::Piece> pieces;
+  for (const v1::SharedRange& part : replicated.parts()) {
+    ASSIGN_OR_RETURN(const auto values, SharedFloatsOf(part));
+    pieces.emplace_back(reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes());
+  }
+  return FloatPayload(peer_memory_, std::move(pieces));
+}
+
 absl::Status StreamSession::TakeReplica(const v1::StreamRequest& request, FramePayload& frame) {
-  const auto payload = frame.Take(request.payload_bytes());
-  if (!payload.has_value()) {
-    return absl::DataLossError("RequestFrame: the payload breaks off");
-  }
-  absl::Status status = service_->Replicate(request.header(), request.replicated(), *payload);
-  {
-    MutexLock lock(mutex_);
-    unanswered_.insert(request.id());
-  }
-  if (status.ok()) {
-    Answer({request.id(), false}, BlockReading());
+  absl::StatusOr<FloatPayload> payload;
+  std::function<bool()> stands;
+  if (request.replicated().parts().empty()) {
+    auto taken = frame.Take(request.payload_bytes());
+    if (!taken.has_value()) return absl::DataLossError("RequestFrame: the payload breaks off");
+    payload = *std::move(taken);
   } else {
-    Answer({request.id(), false}, std::move(status));
+    payload = PartsOf(request.replicated());
+    stands = [this] { return peer_memory_->SessionStands(peer_session_); };
   }
+  absl::Status status = payload.status();
+  if (status.ok()) {
+    status = service_->Replicate(request.header(), request.replicated(), *payload, stands);
+  }
+  Answer({request.id(), false}, status.ok() ? absl::StatusOr<BlockReading>(BlockReading())
+                                            : absl::StatusOr<BlockReading>(status));
   return absl::OkStatus();
 }
 
@@ -278,6 +343,9 @@ void StreamSession::AddReply(const Asked& asked, absl::StatusOr<BlockReading> re
   if (!status.ok()) {
     reply.set_code(static_cast<int32_t>(status.code()));
     reply.set_message(std::string(status.message()));
+    if (const auto hint = RetryHintOf(status)) {
+      reply.set_retry_after_ms(std::chrono::ceil<std::chrono::milliseconds>(*hint).count());
+    }
     return;
   }
   reply.set_duplicate(reading->duplicate);
@@ -297,8 +365,49 @@ void StreamSession::AddValues(uint64_t id, BlockReading& reading, v1::StreamRepl
   }
   // The frame refers to the version's own memory and keeps it until it is sent.
   const PayloadBytes payload = reading.TakePayload();
+  if (stalled_ && unread_bytes_ + payload.bytes.size() > service_->unread_bytes_max()) {
+    return RefuseUnread(reply);
+  }
+  unread_bytes_ += payload.bytes.size();
   reply.set_payload_bytes(payload.bytes.size());
   frames_.back().payload.Append(payload.bytes, payload.owner);
+}
+
+void StreamSession::RefuseUnread(v1::StreamReply& reply) {
+  const uint64_t id = reply.id();
+  reply.Clear();
+  reply.set_id(id);
+  reply.set_code(static_cast<int32_t>(absl::StatusCode::kResourceExhausted));
+  reply.set_message(absl::StrCat(
+      rank_ ? absl::StrCat("worker ", *rank_) : "the worker",
+      " does not read its answers, and more of them wait than may (limits.unread_bytes); send the "
+      "same again"));
+  reply.set_retry_after_ms(kAskAgainAfter.count());
+  service_->budget().CountUnread(1);
+}
+
+void StreamSession::TakeBackUnread(Time now) {
+  MutexLock lock(mutex_);
+  const uint64_t limit = service_->unread_bytes_max();
+  if (!writing_ || now - write_began_ < kStalledAfter || unread_bytes_ <= limit) return;
+  stalled_ = true;
+  // The newest first: what is about to leave stays.
+  for (auto frame = frames_.rbegin(); frame != frames_.rend() && unread_bytes_ > limit; ++frame) {
+    if (frame->payload.bytes() == 0) continue;
+    unread_bytes_ -= frame->payload.bytes();
+    frame->payload = FrameWriter();
+    for (v1::StreamReply& reply : *frame->head.mutable_replies()) {
+      if (reply.payload_bytes() > 0) RefuseUnread(reply);
+    }
+  }
+}
+
+void StreamSession::End() {
+  MutexLock lock(mutex_);
+  if (ending_) return;
+  broken_ = true;
+  context_.TryCancel();
+  EndWhenIdle();
 }
 
 StreamSession::Frame& StreamSession::OpenFrame() {
@@ -314,9 +423,11 @@ void StreamSession::Flush() {
     MutexLock lock(mutex_);
     flush_due_ = false;
     if (writing_ || taking_ || broken_ || frames_.empty()) return;
+    writing_bytes_ = frames_.front().payload.bytes();
     bytes = frames_.front().payload.Finish(frames_.front().head);
     frames_.pop_front();
     writing_ = true;
+    write_began_ = std::chrono::steady_clock::now();
   }
   // Outside the lock: it may write to the socket. The stream does not end while writing.
   stream_.Write(bytes, &written_);

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include <grpcpp/server_context.h>
@@ -28,10 +29,14 @@ namespace leeway {
 
 // Its events come one after the other of a kind, from any of the queue's threads; answers come from
 // any thread. Lives until the stream has ended and every answer under way has come.
-class StreamSession : public std::enable_shared_from_this<StreamSession> {
+class StreamSession : public StreamList::Stream,
+                      public std::enable_shared_from_this<StreamSession> {
  public:
   // Serves the streams of workers from now on until `queue` stops.
   static void Await(ParameterService* service, ServerQueue* queue);
+
+  void TakeBackUnread(Time now) override;
+  void End() override;
 
  private:
   using Event = MemberEvent<StreamSession>;
@@ -55,7 +60,7 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   void OnEnded(bool ok);
 
   void Take(const grpc::ByteBuffer& bytes);
-  void TakeOffer(const v1::MemoryOffer& offer);
+  void TakeOffer(const v1::RequestFrame& head);
   void Release(const v1::RequestFrame& head);
   // Hands a request to the shard. Not OK: it is wrong in itself.
   absl::Status Ask(const v1::StreamRequest& request, FramePayload& frame, Time now);
@@ -63,6 +68,9 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   absl::StatusOr<FloatPayload> PayloadOf(const v1::StreamRequest& request, FramePayload& frame,
                                          bool copies);
   absl::StatusOr<std::shared_ptr<Shard>> FindShard(const v1::ExchangeHeader& header, Time now);
+  // Floats in the peer's memory.
+  absl::StatusOr<std::span<const float>> SharedFloatsOf(const v1::SharedRange& range) const;
+  absl::StatusOr<FloatPayload> PartsOf(const v1::ReplicatedBlock& replicated) const;
   // Another server's block, for the replica here.
   absl::Status TakeReplica(const v1::StreamRequest& request, FramePayload& frame);
   // The answer has to wait: says so, if it was asked to.
@@ -72,6 +80,8 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   void Answer(const Asked& asked, absl::StatusOr<BlockReading> reading);
   void AddReply(const Asked& asked, absl::StatusOr<BlockReading> reading) REQUIRES(mutex_);
   void AddValues(uint64_t id, BlockReading& reading, v1::StreamReply& reply) REQUIRES(mutex_);
+  // In place of values that nobody reads.
+  void RefuseUnread(v1::StreamReply& reply) REQUIRES(mutex_);
   Frame& OpenFrame() REQUIRES(mutex_);
   // Sends a frame if there is one and nothing is being sent.
   void Flush();
@@ -95,8 +105,11 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   v1::RequestFrame head_;
   uint64_t job_ = 0;
   uint64_t generation_ = 0;
-  std::shared_ptr<Shard> shard_;
-  std::shared_ptr<SharedMapping> worker_memory_;
+  // Not kept alive: a stream that is idle would keep an older generation's model.
+  std::weak_ptr<Shard> shard_;
+  std::shared_ptr<SharedMapping> peer_memory_;
+  // Of another server's memory; number 0: the peer is a worker.
+  SharedSession peer_session_;
 
   Mutex mutex_;
   bool reading_ GUARDED_BY(mutex_) = false;
@@ -107,8 +120,16 @@ class StreamSession : public std::enable_shared_from_this<StreamSession> {
   bool flush_due_ GUARDED_BY(mutex_) = false;
   bool broken_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
+  // Whose it is, by its first request.
+  std::optional<uint32_t> rank_ GUARDED_BY(mutex_);
   absl::flat_hash_set<uint64_t> unanswered_ GUARDED_BY(mutex_);
   std::deque<Frame> frames_ GUARDED_BY(mutex_);
+  // Payload of the frames, and of the one that is being sent, since when.
+  uint64_t unread_bytes_ GUARDED_BY(mutex_) = 0;
+  uint64_t writing_bytes_ GUARDED_BY(mutex_) = 0;
+  Time write_began_ GUARDED_BY(mutex_){};
+  // That one does not leave, and more waits than may.
+  bool stalled_ GUARDED_BY(mutex_) = false;
   // The server's memory that replies refer to; null: the worker does not map it.
   std::shared_ptr<SharedArena> memory_ GUARDED_BY(mutex_);
   SharedSession session_ GUARDED_BY(mutex_);

@@ -47,19 +47,35 @@ class TimedObserver : public TrainObserver {
 }  // namespace
 
 LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobLength& length,
-                       const TrainingData& data, Model& model, std::function<void(Duration)> sleep)
+                       const TrainingData& data, BatchSource* source, Model& model,
+                       std::function<void(Duration)> sleep)
     : seed_(job.metadata().seed()),
       rank_(rank),
       steps_per_epoch_(length.steps_per_epoch()),
       data_(data),
+      source_(source),
       model_(model),
       emulation_(job, rank),
       sleep_(std::move(sleep)) {}
 
+absl::Status LocalSteps::Load(uint64_t step) {
+  if (source_ == nullptr) {
+    data_.Load(step, steps_per_epoch_, batch_);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::optional<uint64_t> number, source_->Next(step));
+  if (number.has_value()) {
+    data_.LoadBatch(*number, batch_);
+  } else {
+    data_.LoadNothing(batch_);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StepResult> LocalSteps::Run(uint64_t step, std::span<const float> weights,
                                            std::span<float> contribution, TrainObserver& observer) {
   const Time began = Now();
-  data_.Load(step, steps_per_epoch_, batch_);
+  RETURN_IF_ERROR(Load(step));
   const Duration loading = Now() - began;
   TimedObserver timed(observer, emulation_.active());
   ASSIGN_OR_RETURN(const double loss_sum,

@@ -11,6 +11,7 @@
 #include "worker/data/training_data.h"
 #include "worker/emulation.h"
 #include "worker/exchange/step_runner.h"
+#include "worker/leased_batches.h"
 #include "worker/model/model.h"
 
 namespace leeway {
@@ -18,18 +19,23 @@ namespace leeway {
 // Not thread-safe. The model and the data outlive it.
 class LocalSteps : public StepRunner {
  public:
+  // `source`: which batches; null: a function of the step and the rank.
   LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobLength& length,
-             const TrainingData& data, Model& model, std::function<void(Duration)> sleep);
+             const TrainingData& data, BatchSource* source, Model& model,
+             std::function<void(Duration)> sleep);
 
   // Where slowness is emulated, elements become final at the end of the step.
   absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
                                  std::span<float> contribution, TrainObserver& observer) override;
 
  private:
+  absl::Status Load(uint64_t step);
+
   const uint64_t seed_;
   const uint32_t rank_;
   const uint64_t steps_per_epoch_;
   const TrainingData& data_;
+  BatchSource* const source_;
   Model& model_;
   const Emulation emulation_;
   const std::function<void(Duration)> sleep_;

@@ -29,23 +29,17 @@ void StopGate::StopAt(uint64_t clock) {
   {
     MutexLock lock(mutex_);
     stop_at_ = clock;
+    if (broken_off_ || !running_.has_value() || !PastEnd(*running_)) return;
+    broken_off_ = true;
   }
-  BreakOffIfPastEnd();
+  break_off_();
 }
 
 void StopGate::Refuse(const absl::Status& why) {
   {
     MutexLock lock(mutex_);
     refused_ = why;
-  }
-  BreakOffIfPastEnd();
-}
-
-void StopGate::BreakOffIfPastEnd() {
-  {
-    MutexLock lock(mutex_);
-    if (broken_off_ || !running_.has_value() || !PastEnd(*running_)) return;
-    broken_off_ = true;
+    if (std::exchange(broken_off_, true)) return;
   }
   break_off_();
 }

@@ -28,7 +28,7 @@ namespace leeway {
 // Thread-safe.
 class StopGate {
  public:
-  // `break_off` ends the exchange in flight; called at most once, without locks.
+  // `break_off` ends the worker's calls to the servers; called at most once, without locks.
   explicit StopGate(std::function<void()> break_off) : break_off_(std::move(break_off)) {}
 
   // The exchange of a clock is to begin. False: the clock is at or beyond the end, or the worker is
@@ -41,7 +41,7 @@ class StopGate {
 
   // Clocks below `clock` are the last ones; an exchange beyond is broken off.
   void StopAt(uint64_t clock);
-  // The coordinator refuses this worker: whatever runs is broken off.
+  // The coordinator refuses this worker: whatever runs is broken off, an exchange or not.
   void Refuse(const absl::Status& why);
 
   // The end, where it is known.
@@ -51,7 +51,6 @@ class StopGate {
 
  private:
   bool PastEnd(uint64_t clock) const REQUIRES(mutex_);
-  void BreakOffIfPastEnd();
 
   const std::function<void()> break_off_;
   mutable Mutex mutex_;

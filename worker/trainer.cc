@@ -21,6 +21,9 @@ Duration HeartbeatEvery(const v1::TrainingJob& job) {
   return FromSeconds(std::min(job.limits().lease_seconds() / 4, 0.5));
 }
 
+// Waiting for a batch, a worker looks so often whether it is to stop.
+constexpr Duration kAskAfter = std::chrono::milliseconds(200);
+
 uint64_t EvaluateEvery(const v1::TrainingJob& job, const v1::JobLength& length) {
   if (!job.evaluation().has_every()) return 0;
   return IntervalClocks(job.evaluation().every(), length);
@@ -43,9 +46,13 @@ Trainer::~Trainer() { context_.session.EndHeartbeats(); }
 absl::StatusOr<Trainer::End> Trainer::Run() {
   RETURN_IF_ERROR(Open());
   ASSIGN_OR_RETURN(const bool attached, UnlessStopped([this] { return Attach(); }));
-  if (!attached) return End{v1::LEAVE_STOPPED, completed_};
+  if (!attached) {
+    // What it would have kept is part of the job's last checkpoint all the same.
+    if (knows_clock_) RETURN_IF_ERROR(SaveState());
+    return End{v1::LEAVE_STOPPED, completed_};
+  }
   ASSIGN_OR_RETURN(const bool stopped, RunClocks());
-  if (!stopped) RETURN_IF_ERROR(exchange_->ReadLatest());
+  if (leases_) leases_->Flush();
   if (!stopped) RETURN_IF_ERROR(Evaluate());
   RETURN_IF_ERROR(SaveState());
   return End{stopped ? v1::LEAVE_STOPPED : v1::LEAVE_FINISHED, completed_};
@@ -54,8 +61,15 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
 absl::Status Trainer::Open() {
   ASSIGN_OR_RETURN(const ParameterClientOptions options, ClientOptionsOf(registration_));
   ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, context_.transport));
-  steps_ = std::make_unique<LocalSteps>(job_, registration_.rank(), registration_.length(),
-                                        context_.data, context_.model, context_.sleep);
+  if (job_.data().assignment() == v1::ASSIGNMENT_LEASED) {
+    leases_ = std::make_unique<LeasedBatches>(registration_.length().steps_per_clock(),
+                                              [this](const v1::LeaseDataRequest& request) {
+                                                return context_.session.LeaseData(request);
+                                              });
+  }
+  steps_ =
+      std::make_unique<LocalSteps>(job_, registration_.rank(), registration_.length(),
+                                   context_.data, leases_.get(), context_.model, context_.sleep);
   ASSIGN_OR_RETURN(exchange_, MakeExchange({.job = job_,
                                             .schema = registration_.schema(),
                                             .length = registration_.length(),
@@ -65,7 +79,11 @@ absl::Status Trainer::Open() {
                                             .listener = *this}));
   context_.session.StartHeartbeats(
       HeartbeatEvery(job_),
-      {.waiting = [this] { return client_->Waiting(); },
+      {.waiting =
+           [this] {
+             const std::string waiting = client_->Waiting();
+             return waiting.empty() && leases_ ? leases_->Waiting() : waiting;
+           },
        .on_stop_at = [this](uint64_t clock) { gate_.StopAt(clock); },
        .on_servers = [this](const auto& servers) { client_->MoveServers(servers); },
        .on_refused = [this](const absl::Status& why) { gate_.Refuse(why); }});
@@ -86,7 +104,8 @@ absl::Status Trainer::Attach() {
   clock_ = attachment.clock;
   RETURN_IF_ERROR(LoadState());
   absl::Status begun = BeginAt(attachment);
-  if (absl::IsAlreadyExists(begun)) begun = Join().status();
+  // What was loaded does not go on at another clock: it takes a new trainer to start afresh.
+  if (absl::IsAlreadyExists(begun) && !has_state_) begun = Join().status();
   RETURN_IF_ERROR(begun);
   if (evaluate_every_ > 0) evaluated_ = clock_ / evaluate_every_;
   gate_.Leave();
@@ -104,10 +123,12 @@ absl::Status Trainer::Initialize() {
 
 absl::Status Trainer::BeginAt(const ParameterClient::Attachment& attachment) {
   clock_ = completed_ = attachment.clock;
+  knows_clock_ = true;
   context_.session.SetClock(clock_);
   // A life before this one may have handed in more than all agreed to stop at.
   RETURN_IF_ERROR(OnBegin(clock_));
   ASSIGN_OR_RETURN(version_, exchange_->Begin(clock_));
+  has_state_ = true;
   return absl::OkStatus();
 }
 
@@ -126,8 +147,13 @@ absl::Status Trainer::Rejoin(const absl::Status& why) {
   RETURN_IF_ERROR(OnBegin(clock_));
   ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, Join());
   gate_.Leave();
+  if (leases_) leases_->Settle(attachment.counted, true);
   spdlog::debug("{}; goes on at clock {}", std::string(why.message()), clock_);
-  if (kept_.has_value()) ReportBrokenOff(attachment.counted >= kept_->clock());
+  if (kept_.has_value()) {
+    const bool counts = attachment.counted >= kept_->clock();
+    if (!counts) exchange_->Drop(kept_->clock() - 1);
+    ReportBrokenOff(counts);
+  }
   return EvaluateWhenDue();
 }
 
@@ -136,13 +162,17 @@ absl::Status Trainer::LoadState() {
   const auto state = context_.session.LoadWorkerState();
   if (absl::IsNotFound(state.status())) return absl::OkStatus();
   RETURN_IF_ERROR(state.status());
+  // A life that was stopped before it began had nothing.
+  if (state->bytes.empty()) return absl::OkStatus();
   // A life that ended after the resumption has gone beyond the checkpoint; what it kept is lost.
   if (state->clock != clock_) {
     spdlog::warn("the saved state is of clock {}, this worker goes on at clock {}: starting afresh",
                  state->clock, clock_);
     return absl::OkStatus();
   }
-  return exchange_->LoadState(state->bytes);
+  RETURN_IF_ERROR(exchange_->LoadState(state->bytes));
+  has_state_ = true;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> Trainer::RunClocks() {
@@ -150,7 +180,8 @@ absl::StatusOr<bool> Trainer::RunClocks() {
     ASSIGN_OR_RETURN(const bool done, UnlessStopped([this] { return RunClockOrRejoin(); }));
     if (!done) return true;
   }
-  return false;
+  ASSIGN_OR_RETURN(const bool read, UnlessStopped([this] { return exchange_->ReadLatest(); }));
+  return !read;
 }
 
 absl::StatusOr<bool> Trainer::UnlessStopped(const std::function<absl::Status()>& work) {
@@ -171,6 +202,7 @@ absl::Status Trainer::OnBegin(uint64_t clock) {
 void Trainer::OnComplete(const ExchangeReport& report) {
   gate_.Leave();
   completed_ = report.clock + 1;
+  if (leases_) leases_->Settle(completed_);
   version_step_ = report.version - std::min(version_, report.version);
   version_ = report.version;
   last_exchange_ = report;
@@ -180,9 +212,9 @@ void Trainer::OnComplete(const ExchangeReport& report) {
 
 absl::Status Trainer::AskWhereToStop() {
   if (asked_where_to_stop_ || !context_.session.stop_requested()) return absl::OkStatus();
-  asked_where_to_stop_ = true;
   RETURN_IF_ERROR(exchange_->Settle());
   ASSIGN_OR_RETURN(const uint64_t stop_at, context_.session.StopAt(clock_));
+  asked_where_to_stop_ = true;
   spdlog::info("stopping at clock {}", stop_at);
   gate_.StopAt(stop_at);
   return absl::OkStatus();
@@ -190,13 +222,15 @@ absl::Status Trainer::AskWhereToStop() {
 
 bool Trainer::Over() const {
   const v1::JobLength& length = registration_.length();
-  if (length.total_clocks() > 0) return version_ >= length.total_clocks();
+  if (length.total_clocks() > 0) {
+    return leases_ ? leases_over_ : version_ >= length.total_clocks();
+  }
   return clock_ >= length.clocks();
 }
 
 bool Trainer::NearlyOver() const {
   const uint64_t total = registration_.length().total_clocks();
-  return total > 0 && version_ + 2 * version_step_ >= total;
+  return total > 0 && !leases_ && version_ + 2 * version_step_ >= total;
 }
 
 ClockSpan Trainer::NextSpan() const {
@@ -217,8 +251,24 @@ absl::Status Trainer::RunClockOrRejoin() {
   return absl::IsAlreadyExists(status) ? Rejoin(status) : status;
 }
 
+absl::StatusOr<bool> Trainer::AwaitBatch() {
+  const bool by_batches = leases_ && registration_.length().total_clocks() > 0;
+  if (!by_batches || leases_->HasBatch()) return true;
+  // What is under way must count before all can be done.
+  RETURN_IF_ERROR(exchange_->Settle());
+  while (gate_.IsOpen(clock_)) {
+    ASSIGN_OR_RETURN(const LeasedBatches::State state, leases_->Await(kAskAfter));
+    leases_over_ = state == LeasedBatches::State::kOver;
+    if (state != LeasedBatches::State::kWaiting) return !leases_over_;
+    RETURN_IF_ERROR(AskWhereToStop());
+  }
+  return true;
+}
+
 absl::Status Trainer::RunClock() {
   RETURN_IF_ERROR(AskWhereToStop());
+  ASSIGN_OR_RETURN(const bool goes_on, AwaitBatch());
+  if (!goes_on) return absl::OkStatus();
   // One whose exchange may not begin need not be computed.
   if (!gate_.IsOpen(clock_)) {
     RETURN_IF_ERROR(exchange_->Settle());
@@ -243,6 +293,12 @@ void Trainer::Keep(const ClockSpan& span, const ClockReport& report) {
     metrics.set_train_loss(report.loss_sum / static_cast<double>(report.examples));
   }
   metrics.set_learning_rate(report.learning_rate);
+  metrics.set_skipped_contributions(report.left_out ? 1 : 0);
+  metrics.set_clipped_contributions(report.clipped ? 1 : 0);
+  if (report.left_out) {
+    spdlog::warn("worker {}, clock {}: left out of the update (exchange.on_bad_gradient): {}",
+                 registration_.rank(), span.clock, report.why);
+  }
   metrics.set_data_seconds(report.data_seconds);
   metrics.set_compute_seconds(report.compute_seconds);
   metrics.set_forward_seconds(report.forward_seconds);
@@ -301,7 +357,8 @@ absl::Status Trainer::SaveAtCut() {
 
 absl::Status Trainer::SaveState() {
   if (!registration_.save_state() || saved_clock_ == completed_) return absl::OkStatus();
-  RETURN_IF_ERROR(context_.session.SaveWorkerState(completed_, exchange_->SaveState()));
+  RETURN_IF_ERROR(context_.session.SaveWorkerState(
+      completed_, has_state_ ? exchange_->SaveState() : std::string()));
   saved_clock_ = completed_;
   return absl::OkStatus();
 }

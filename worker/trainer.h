@@ -15,6 +15,7 @@
 #include "worker/data/dataset.h"
 #include "worker/data/training_data.h"
 #include "worker/exchange/exchange.h"
+#include "worker/leased_batches.h"
 #include "worker/local_steps.h"
 #include "worker/model/model.h"
 #include "worker/stop_gate.h"
@@ -67,10 +68,12 @@ class Trainer : private ExchangeListener {
   absl::Status Rejoin(const absl::Status& why);
   absl::Status Initialize();
   absl::Status LoadState();
-  // Runs clocks until the last one; true: stopped before it.
+  // Runs clocks until the last one, and reads the weights after it; true: stopped before.
   absl::StatusOr<bool> RunClocks();
   absl::Status RunClock();
   absl::Status RunClockOrRejoin();
+  // Where the job's batches are leased until all are done: waits for one. False: they are.
+  absl::StatusOr<bool> AwaitBatch();
   // False: the worker is to stop, before the work or in its middle.
   absl::StatusOr<bool> UnlessStopped(const std::function<absl::Status()>& work);
   // The gate's answer for an exchange: CANCELLED if it must not begin.
@@ -106,6 +109,7 @@ class Trainer : private ExchangeListener {
 
   // Constant after Open(). The client goes first: until then calls of a failed exchange may still
   // use the exchange's vectors.
+  std::unique_ptr<LeasedBatches> leases_;
   std::unique_ptr<LocalSteps> steps_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<ParameterClient> client_;
@@ -116,6 +120,11 @@ class Trainer : private ExchangeListener {
   // Clocks whose steps are computed; the exchange of the last one may still be under way.
   uint64_t clock_ = 0;
   uint64_t completed_ = 0;
+  // The servers have said where it goes on; and it has read the weights of then, or loaded what a
+  // life before this one kept. One that is stopped before hands in an empty state: whoever resumes
+  // from it begins afresh.
+  bool knows_clock_ = false;
+  bool has_state_ = false;
   // Contributions that the servers had applied, as last seen, and by how many they were more than
   // the time before.
   uint64_t version_ = 0;
@@ -125,6 +134,8 @@ class Trainer : private ExchangeListener {
   // What has been reported of the client's.
   Traffic reported_;
   bool asked_where_to_stop_ = false;
+  // All leased batches of the job are done.
+  bool leases_over_ = false;
   uint64_t saved_clock_;
   // How many times evaluate_every_ the clock was when the last evaluation was made.
   uint64_t evaluated_ = 0;

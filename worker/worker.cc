@@ -169,6 +169,9 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
   if (options.rank.has_value()) request.set_rank(*options.rank);
   *request.mutable_schema() = equipment->model->schema();
   request.set_steps_per_epoch(equipment->data->steps_per_epoch());
+  if (offer->job().data().assignment() == v1::ASSIGNMENT_LEASED) {
+    request.set_batches_per_epoch(equipment->data->batches_per_epoch());
+  }
   uint32_t equipped = *rank;
   v1::RegisterWorkerReply before;
   while (true) {

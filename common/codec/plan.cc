@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/codec/lossless.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -90,15 +91,11 @@ std::vector<v1::Codec> Choices(const v1::Compression& compression, const v1::Mod
   return choices;
 }
 
-bool IsNone(const v1::Codec& codec) {
-  return codec.has_none() || codec.type_case() == v1::Codec::TYPE_NOT_SET;
-}
-
 bool LosesNothing(const v1::Compression& compression) {
-  return IsNone(compression.contributions()) && IsNone(compression.weights()) &&
+  return IsLossless(compression.contributions()) && IsLossless(compression.weights()) &&
          std::all_of(compression.layers().begin(), compression.layers().end(),
                      [](const v1::LayerCompression& layers) {
-                       return IsNone(layers.contributions()) && IsNone(layers.weights());
+                       return IsLossless(layers.contributions()) && IsLossless(layers.weights());
                      });
 }
 

@@ -1,5 +1,6 @@
 #include "deploy/bench/job_exchange.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "common/status.h"
@@ -22,14 +23,22 @@ v1::TrainingJob EndlessJob(const v1::TrainingJob& job, uint32_t servers, uint32_
   endless.mutable_checkpoint()->clear_every();
   endless.mutable_evaluation()->clear_every();
   endless.mutable_servers()->set_count(servers);
+  endless.mutable_servers()->set_replicas(std::min(job.servers().replicas(), servers));
   endless.mutable_workers()->set_count(workers);
   return endless;
 }
 
+v1::TrainingJob IdleJob(const v1::TrainingJob& job, uint32_t servers, uint32_t workers) {
+  v1::TrainingJob idle = EndlessJob(job, servers, workers);
+  idle.mutable_workers()->clear_emulate();
+  idle.mutable_data()->clear_assignment();
+  idle.mutable_workers()->clear_on_worker_loss();
+  idle.mutable_consistency()->clear_backup_workers();
+  return idle;
+}
+
 absl::StatusOr<JobExchange> MeasureJobExchange(const JobExchangeOptions& options) {
-  v1::TrainingJob job = EndlessJob(options.job, options.servers, options.workers);
-  // Nobody computes.
-  job.mutable_workers()->clear_emulate();
+  const v1::TrainingJob job = IdleJob(options.job, options.servers, options.workers);
   ASSIGN_OR_RETURN(const auto group, ExchangeJob::Start({.program_folder = options.program_folder,
                                                          .yaml = ToYaml(job),
                                                          .servers = options.servers,

@@ -35,4 +35,7 @@ absl::StatusOr<JobExchange> MeasureJobExchange(const JobExchangeOptions& options
 // The job as it is measured: it neither ends nor evaluates nor pauses, and has so many processes.
 v1::TrainingJob EndlessJob(const v1::TrainingJob& job, uint32_t servers, uint32_t workers);
 
+// The same for workers that compute nothing: none of them is slow, late or lost, or reads data.
+v1::TrainingJob IdleJob(const v1::TrainingJob& job, uint32_t servers, uint32_t workers);
+
 }  // namespace leeway

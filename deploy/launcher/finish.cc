@@ -1,6 +1,7 @@
 #include "deploy/launcher/finish.h"
 
 #include <filesystem>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
@@ -95,6 +96,14 @@ std::string Dropped(const RunSummary& summary) {
                       " of the steps dropped, ");
 }
 
+std::string Restarts(const RunSummary& summary) {
+  const uint32_t all = summary.restarts();
+  const uint32_t servers =
+      std::accumulate(summary.server_restarts.begin(), summary.server_restarts.end(), uint32_t{0});
+  return absl::StrCat(all, all == 1 ? " restart" : " restarts",
+                      servers > 0 ? absl::StrCat(", ", servers, " of servers") : "");
+}
+
 }  // namespace
 
 std::string DescribeAlgorithm(const v1::TrainingJob& job) {
@@ -119,7 +128,8 @@ absl::StatusOr<RunSummary> FinishRun(const FinishInput& input) {
   summary.name = input.job.metadata().name();
   summary.servers = input.job.servers().count();
   summary.workers = input.job.workers().count();
-  summary.worker_restarts = input.restarts;
+  summary.worker_restarts = input.worker_restarts;
+  summary.server_restarts = input.server_restarts;
   AddHistory(history, summary);
   SetOutcome(input, history, summary);
   if (const absl::Status status = AddModel(input, summary); !status.ok()) {
@@ -150,12 +160,12 @@ absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
 }
 
 std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir) {
-  std::string text = absl::StrCat(
-      summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
-      summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds), "  (",
-      Thousands(static_cast<uint64_t>(summary.samples_per_second)), " samples/s, ",
-      Dropped(summary), "staleness at most ", summary.max_staleness, ", ", summary.restarts(),
-      summary.restarts() == 1 ? " restart)\n" : " restarts)\n");
+  std::string text =
+      absl::StrCat(summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
+                   summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds),
+                   "  (", Thousands(static_cast<uint64_t>(summary.samples_per_second)),
+                   " samples/s, ", Dropped(summary), "staleness at most ", summary.max_staleness,
+                   ", ", Restarts(summary), ")\n");
   if (summary.test_accuracy.has_value()) {
     absl::StrAppend(&text, "test accuracy ", Percent(*summary.test_accuracy), "  (loss ",
                     Fixed(*summary.test_loss, 4), ")\n");

@@ -20,8 +20,9 @@ struct FinishInput {
   // Why the launcher counts the run as failed; empty if it does not.
   std::string failure;
   bool stop_requested = false;
-  // By rank.
-  std::vector<uint32_t> restarts;
+  // By rank, and by index.
+  std::vector<uint32_t> worker_restarts;
+  std::vector<uint32_t> server_restarts;
 };
 
 // Exports the newest checkpoint's model, evaluates it, and writes summary.json, curves.svg and

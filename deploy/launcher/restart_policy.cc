@@ -1,7 +1,6 @@
 #include "deploy/launcher/restart_policy.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 
@@ -27,15 +26,15 @@ double DelaySeconds(uint32_t restart) {
 
 }  // namespace
 
-RestartPolicy::RestartPolicy(uint32_t servers, uint32_t workers, Limits limits)
-    : limits_(limits), servers_(servers, 0), workers_(workers, 0) {}
+RestartPolicy::RestartPolicy(uint32_t servers, uint32_t workers, Options options)
+    : options_(options), servers_(servers, 0), workers_(workers, 0) {}
 
 RestartPolicy::Decision RestartPolicy::OnWorkerExit(uint32_t rank, const ExitStatus& exit) {
   if (exit.ok()) return {};
   const std::string name = absl::StrCat("worker ", rank);
   if (!IsCrash(exit)) return {.action = Action::kFail, .reason = Failure(name, exit)};
-  Decision decision = OnCrash(name, "workers.max_restarts", limits_.worker, exit, workers_[rank]);
-  if (decision.action == Action::kFail && limits_.without_worker) {
+  Decision decision = OnCrash(name, "workers.max_restarts", options_.worker, exit, workers_[rank]);
+  if (decision.action == Action::kFail && options_.without_worker) {
     absl::StrAppend(&decision.reason, "; the job goes on without it");
     decision.action = Action::kLeave;
   }
@@ -47,7 +46,7 @@ RestartPolicy::Decision RestartPolicy::OnServerExit(uint32_t index, const ExitSt
   const std::string name = absl::StrCat("server ", index);
   const bool crash = IsCrash(exit) && (exit.signaled || exit.code != kExitFailed);
   if (!crash) return {.action = Action::kFail, .reason = Failure(name, exit)};
-  return OnCrash(name, "servers.max_restarts", limits_.server, exit, servers_[index]);
+  return OnCrash(name, "servers.max_restarts", options_.server, exit, servers_[index]);
 }
 
 RestartPolicy::Decision RestartPolicy::OnCrash(const std::string& name, const char* limit_name,
@@ -61,10 +60,6 @@ RestartPolicy::Decision RestartPolicy::OnCrash(const std::string& name, const ch
   const Duration delay = FromSeconds(DelaySeconds(restarts++));
   absl::StrAppend(&reason, "; restart ", restarts, " of ", limit);
   return {.action = Action::kRestart, .delay = delay, .reason = std::move(reason)};
-}
-
-uint32_t RestartPolicy::total_restarts() const {
-  return std::accumulate(workers_.begin(), workers_.end(), uint32_t{0});
 }
 
 }  // namespace leeway

@@ -21,14 +21,14 @@ inline constexpr int kExitPermanent = 3;
 
 class RestartPolicy {
  public:
-  // How often one process of each kind is restarted.
-  struct Limits {
+  struct Options {
+    // How often one process of each kind is restarted.
     uint32_t server = 0;
     uint32_t worker = 0;
     // The job goes on without workers that are restarted no more.
     bool without_worker = false;
   };
-  RestartPolicy(uint32_t servers, uint32_t workers, Limits limits);
+  RestartPolicy(uint32_t servers, uint32_t workers, Options options);
 
   enum class Action {
     // It has done its part.
@@ -48,20 +48,21 @@ class RestartPolicy {
   };
 
   // A crash (a signal, or a code that is not one of the above) is answered with a restart, at once
-  // the first time and then after 1, 2, 4 ... seconds, as often as the limits say.
+  // the first time and then after 1, 2, 4 ... seconds, as often as the options say.
   Decision OnWorkerExit(uint32_t rank, const ExitStatus& exit);
-  // Of a server a crash is a signal, too: with kFailed it says that the job has failed.
+  // The same for servers, but kExitFailed is no crash: with it a server says that the job has
+  // failed.
   Decision OnServerExit(uint32_t index, const ExitStatus& exit);
 
-  // Of workers.
-  uint32_t restarts(uint32_t rank) const { return workers_[rank]; }
-  uint32_t total_restarts() const;
+  // By rank, and by index.
+  const std::vector<uint32_t>& worker_restarts() const { return workers_; }
+  const std::vector<uint32_t>& server_restarts() const { return servers_; }
 
  private:
   Decision OnCrash(const std::string& name, const char* limit_name, uint32_t limit,
                    const ExitStatus& exit, uint32_t& restarts) const;
 
-  const Limits limits_;
+  const Options options_;
   std::vector<uint32_t> servers_;
   std::vector<uint32_t> workers_;
 };

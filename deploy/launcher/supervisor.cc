@@ -34,7 +34,7 @@ Supervisor::Supervisor(SupervisorSpec spec, SignalSource& signals, RunObserver& 
     : spec_(std::move(spec)),
       signals_(signals),
       observer_(observer),
-      policy_(spec_.servers, spec_.workers, spec_.max_restarts) {
+      policy_(spec_.servers, spec_.workers, spec_.restarts) {
   children_.resize(size_t{spec_.servers} + spec_.workers);
   for (size_t i = 0; i < children_.size(); ++i) {
     children_[i].server = i < spec_.servers;
@@ -47,7 +47,8 @@ absl::StatusOr<RunOutcome> Supervisor::Run() {
   start_deadline_ = Now() + FromSeconds(spec_.start_seconds);
   RETURN_IF_ERROR(Start(children_[0]));
   while (Running()) RETURN_IF_ERROR(Wait());
-  outcome_.restarts = view_.restarts;
+  outcome_.worker_restarts = policy_.worker_restarts();
+  outcome_.server_restarts = policy_.server_restarts();
   return std::move(outcome_);
 }
 
@@ -236,7 +237,7 @@ absl::Status Supervisor::OnExit(Child& child) {
 
 void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
   const RestartPolicy::Decision decision = policy_.OnWorkerExit(child.number, exit);
-  view_.restarts[child.number] = policy_.restarts(child.number);
+  view_.restarts = policy_.worker_restarts();
   if (decision.action == RestartPolicy::Action::kDone) return;
   // The servers have ended in order, whatever this worker still did.
   if (job_over_) return;

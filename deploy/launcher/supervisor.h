@@ -27,7 +27,7 @@ struct SupervisorSpec {
   bool resume = false;
   uint32_t servers = 1;
   uint32_t workers = 1;
-  RestartPolicy::Limits max_restarts;
+  RestartPolicy::Options restarts;
   // For server 0 to listen.
   double start_seconds = 120;
   // Between two looks at the job's status.
@@ -52,8 +52,9 @@ struct RunOutcome {
   bool stop_requested = false;
   // As last heard; absent if the coordinator never answered.
   std::optional<v1::JobStatus> status;
-  // By rank.
-  std::vector<uint32_t> restarts;
+  // By rank, and by index.
+  std::vector<uint32_t> worker_restarts;
+  std::vector<uint32_t> server_restarts;
 };
 
 // One poll loop on the calling thread: exits, signals, the coordinator's answers and timers are

@@ -49,8 +49,9 @@ struct Plan {
   bool resume = false;
   // The run has ended already, as it would again: there is nothing to train.
   bool finished = false;
-  // Of the run so far, by rank.
-  std::vector<uint32_t> restarts;
+  // Of the run so far, by rank, and by index.
+  std::vector<uint32_t> worker_restarts;
+  std::vector<uint32_t> server_restarts;
 };
 
 // Lines of `after` that `before` has not, and the other way round: what a person changed between
@@ -110,7 +111,8 @@ absl::Status PlanResume(const RunFolder& run, Plan& plan) {
   if (!plan.resume) std::cout << "No complete checkpoint yet: the run begins anew.\n";
   ASSIGN_OR_RETURN(const RunHistory history, ReadHistory(run / kMetricsFile));
   if (const auto summary = ReadSummary(run.path()); summary.ok()) {
-    plan.restarts = summary->worker_restarts;
+    plan.worker_restarts = summary->worker_restarts;
+    plan.server_restarts = summary->server_restarts;
   }
   plan.finished = plan.resume && history.state == "finished" && before == after;
   return absl::OkStatus();
@@ -132,10 +134,10 @@ absl::StatusOr<RunOutcome> RunProcesses(const Plan& plan, const RunFolder& run,
                          .resume = plan.resume,
                          .servers = plan.job.servers().count(),
                          .workers = plan.job.workers().count(),
-                         .max_restarts = {.server = plan.job.servers().max_restarts(),
-                                          .worker = plan.job.workers().max_restarts(),
-                                          .without_worker = plan.job.workers().on_worker_loss() ==
-                                                            v1::WORKER_LOSS_CONTINUE},
+                         .restarts = {.server = plan.job.servers().max_restarts(),
+                                      .worker = plan.job.workers().max_restarts(),
+                                      .without_worker = plan.job.workers().on_worker_loss() ==
+                                                        v1::WORKER_LOSS_CONTINUE},
                          .start_seconds = plan.job.limits().start_seconds(),
                          .status_every = StatusInterval(terminal)},
                         signals, *display);
@@ -145,6 +147,13 @@ absl::StatusOr<RunOutcome> RunProcesses(const Plan& plan, const RunFolder& run,
   return outcome;
 }
 
+// By process; of the processes that there are now.
+std::vector<uint32_t> Sum(std::vector<uint32_t> before, const std::vector<uint32_t>& now) {
+  before.resize(now.size());
+  for (size_t i = 0; i < now.size(); ++i) before[i] += now[i];
+  return before;
+}
+
 // Steps 2 and 3; the exit code.
 absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
                             std::unique_ptr<SignalSource> signals) {
@@ -152,15 +161,16 @@ absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
   finish.job = plan.job;
   finish.run_dir = run.path();
   finish.data_dir = plan.data_dir;
-  finish.restarts = plan.restarts;
+  finish.worker_restarts = plan.worker_restarts;
+  finish.server_restarts = plan.server_restarts;
   if (plan.finished) {
     std::cout << "The run has finished already: nothing to train.\n";
   } else {
     ASSIGN_OR_RETURN(RunOutcome outcome, RunProcesses(plan, run, *signals));
     finish.failure = std::move(outcome.failure);
     finish.stop_requested = outcome.stop_requested;
-    finish.restarts.resize(outcome.restarts.size());
-    for (size_t i = 0; i < finish.restarts.size(); ++i) finish.restarts[i] += outcome.restarts[i];
+    finish.worker_restarts = Sum(plan.worker_restarts, outcome.worker_restarts);
+    finish.server_restarts = Sum(plan.server_restarts, outcome.server_restarts);
   }
   // From here on Ctrl-C ends the launcher as it ends any program.
   signals.reset();

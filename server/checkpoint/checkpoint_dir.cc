@@ -60,6 +60,11 @@ bool LooksComplete(const std::string& folder, uint64_t clock) {
   return manifest.ok() && CheckFileSizes(folder, *manifest).ok();
 }
 
+// None for 0.
+std::string Suffix(const char* name, uint64_t number) {
+  return number > 0 ? absl::StrCat("-", name, "-", number) : "";
+}
+
 // The manifest first, so that a half-removed checkpoint is an unfinished one.
 absl::Status Remove(const std::string& folder) {
   RETURN_IF_ERROR(RemoveTree(absl::StrCat(folder, "/", kManifestName)));
@@ -72,13 +77,15 @@ std::string CheckpointFolder(const std::string& run_dir, uint64_t clock) {
   return absl::StrFormat("%s/%s/%s%09d", run_dir, kFolder, kPrefix, clock);
 }
 
-std::string ShardFileName(uint32_t index, uint32_t servers, uint64_t epoch) {
-  return absl::StrCat("shard-", index, "-of-", servers,
-                      epoch > 0 ? absl::StrCat("-epoch-", epoch) : "", ".lwck");
+std::string ShardFileName(uint32_t index, uint32_t servers, uint64_t epoch, uint64_t generation) {
+  return absl::StrCat("shard-", index, "-of-", servers, Suffix("epoch", epoch),
+                      Suffix("generation", generation), ".lwck");
 }
 
-std::string WorkerStateFileName(uint32_t rank, uint64_t incarnation) {
-  return absl::StrCat("worker-", rank, "-life-", incarnation, ".lwck");
+std::string WorkerStateFileName(uint32_t rank, uint64_t incarnation, uint64_t clock,
+                                uint64_t generation) {
+  return absl::StrCat("worker-", rank, "-life-", incarnation, "-clock-", clock,
+                      Suffix("generation", generation), ".lwck");
 }
 
 absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir) {

@@ -1,7 +1,8 @@
 // The checkpoints of a run folder:
 //   checkpoints/clock-000000500/
 //     shard-0-of-2.lwck     by the servers
-//     worker-1-life-1.lwck  by the coordinator: what a worker keeps between clocks
+//     worker-1-life-1-clock-500.lwck
+//                           by the coordinator: what a worker keeps between clocks
 //     MANIFEST.json         by the coordinator, last
 #pragma once
 
@@ -18,9 +19,14 @@ namespace leeway {
 
 std::string CheckpointFolder(const std::string& run_dir, uint64_t clock);
 // `epoch`: of a shard that has changed hands, in which; two owners of it may write the same cut.
-std::string ShardFileName(uint32_t index, uint32_t servers, uint64_t epoch = 0);
-// Two lives of a rank may write at once: each has a file of its own.
-std::string WorkerStateFileName(uint32_t rank, uint64_t incarnation);
+// `generation`: an owner from before the job went back may still be writing.
+std::string ShardFileName(uint32_t index, uint32_t servers, uint64_t epoch = 0,
+                          uint64_t generation = 0);
+// Of one clock of one life of the rank: no state ever takes another's place, for a complete
+// checkpoint may hold it, in the folder of another clock. `generation`: a life that has gone back
+// comes to the same clocks again.
+std::string WorkerStateFileName(uint32_t rank, uint64_t incarnation, uint64_t clock,
+                                uint64_t generation = 0);
 
 struct FoundCheckpoint {
   std::string folder;

@@ -7,6 +7,7 @@
 namespace leeway {
 namespace {
 
+// Some 150 bytes for each of 4096 servers, and room for what somebody has said.
 constexpr uint64_t kMaxBytes = 1 << 20;
 
 std::string PathOf(const std::string& run_dir) {
@@ -17,7 +18,7 @@ std::string PathOf(const std::string& run_dir) {
 
 absl::Status WriteCoordinatorRecord(const std::string& run_dir, v1::CoordinatorRecord record) {
   record.set_format(kCoordinatorRecordFormat);
-  return WriteJsonFile("record", PathOf(run_dir), record);
+  return WriteJsonFile("record", PathOf(run_dir), kMaxBytes, record);
 }
 
 absl::StatusOr<std::optional<v1::CoordinatorRecord>> ReadCoordinatorRecord(

@@ -15,15 +15,15 @@ namespace {
 
 constexpr std::string_view kDigestLabel = "sha256 ";
 // Label, digest, newline.
-constexpr size_t kDigestLineBytes = 7 + 64 + 1;
+constexpr size_t kDigestLineBytes = kDigestLabel.size() + 64 + 1;
 
 std::string DigestLine(std::string_view json) {
-  return absl::StrCat("sha256 ", HexSha256(json), "\n");
+  return absl::StrCat(std::string(kDigestLabel), HexSha256(json), "\n");
 }
 
 }  // namespace
 
-absl::Status WriteJsonFile(const std::string& what, const std::string& path,
+absl::Status WriteJsonFile(const std::string& what, const std::string& path, uint64_t max_bytes,
                            const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
@@ -35,6 +35,11 @@ absl::Status WriteJsonFile(const std::string& what, const std::string& path,
         absl::StrCat("writing ", what, " '", path, "': ", std::string(status.message())));
   }
   if (json.empty() || json.back() != '\n') json += '\n';
+  if (json.size() + kDigestLineBytes > max_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("writing ", what, " '", path,
+                                                     "': ", json.size() + kDigestLineBytes,
+                                                     " bytes; it is read up to ", max_bytes));
+  }
   return WriteFileAtomically(path, absl::StrCat(json, DigestLine(json)));
 }
 
@@ -56,8 +61,13 @@ absl::Status ReadJsonFile(const std::string& what, const std::string& path, uint
   options.ignore_unknown_fields = true;
   const auto status =
       google::protobuf::util::JsonStringToMessage(std::string(json), &message, options);
-  if (status.ok()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(what, " '", path, "': ", std::string(status.message())));
+  if (!status.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(what, " '", path, "': ", std::string(status.message())));
+  }
+  // protobuf 3.21 keeps an unknown field whose name is empty: nothing that is read goes on as such.
+  message.DiscardUnknownFields();
+  return absl::OkStatus();
 }
 
 }  // namespace leeway

@@ -11,8 +11,9 @@
 
 namespace leeway {
 
-// Durably, in place of what was there. `what` is for messages: "manifest".
-absl::Status WriteJsonFile(const std::string& what, const std::string& path,
+// Durably, in place of what was there. `what` is for messages: "manifest". RESOURCE_EXHAUSTED if
+// the file would have more than `max_bytes`, so that nothing is written that cannot be read.
+absl::Status WriteJsonFile(const std::string& what, const std::string& path, uint64_t max_bytes,
                            const google::protobuf::Message& message);
 
 // DATA_LOSS if the file was damaged, NOT_FOUND if there is none. Fields that this build does not

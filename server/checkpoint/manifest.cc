@@ -60,7 +60,7 @@ absl::Status WriteManifest(const std::string& folder, v1::CheckpointManifest man
   if (absl::Status files = CheckFileSizes(folder, manifest); !files.ok()) {
     return absl::FailedPreconditionError(absl::StrCat(context, ": ", files.message()));
   }
-  return WriteJsonFile("manifest", path, manifest);
+  return WriteJsonFile("manifest", path, kMaxManifestBytes, manifest);
 }
 
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder) {

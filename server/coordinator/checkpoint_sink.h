@@ -37,11 +37,15 @@ class CheckpointSink {
 
   virtual ~CheckpointSink() = default;
 
-  // A rank's state in the folder of the cut at `clock`. Two lives of the rank write different
-  // files: the one that was replaced may still be writing.
-  virtual absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(uint64_t clock,
-                                                                        uint32_t rank,
-                                                                        uint64_t incarnation) = 0;
+  struct StateOf {
+    uint64_t clock = 0;
+    uint32_t rank = 0;
+    uint64_t incarnation = 0;
+    uint64_t generation = 0;
+  };
+  // A rank's state in the folder of the cut at its clock. Each has a file of its own: a life that
+  // was replaced may still be writing, and a complete checkpoint may hold the one of before.
+  virtual absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(const StateOf& state) = 0;
   // From the newest checkpoint; NOT_FOUND if there is none, or it holds none of this rank.
   virtual absl::StatusOr<std::unique_ptr<StateReader>> ReadWorkerState(uint32_t rank) = 0;
   // The file is durable under the same name in the folder of the cut at `to_clock` as well.

@@ -19,6 +19,12 @@ struct ConnectServer {
   std::string address;
 };
 
+// Lost: what it has not heard it need not hear, for what it holds is made anew if it comes back,
+// and until it is connected again nothing is kept for it.
+struct DisconnectServer {
+  uint32_t server = 0;
+};
+
 // Answered by ConfigureDone with the same round.
 struct ConfigureServer {
   uint32_t server = 0;
@@ -52,7 +58,9 @@ struct SaveAll {
   Time deadline;
 };
 
-// Durable before any command after it is begun. Answered by RecordDone.
+// Durable before any command after it is begun, tried again and again. Answered by RecordDone: with
+// an error, once there is no hope (limits.start_seconds), and then servers are told nothing of what
+// was to follow.
 struct WriteRecord {
   v1::CoordinatorRecord record;
 };
@@ -70,9 +78,9 @@ struct WriteManifest {
   std::vector<AdoptState> adopt;
 };
 
-// To every connected server; each answers by ShutdownDone.
+// To every connected server; each answers by ShutdownDone, within `limit` or not at all.
 struct ShutdownServers {
-  Time deadline;
+  Duration limit;
 };
 
 // The rest is for the log and metrics.jsonl.
@@ -97,7 +105,7 @@ struct Event {
 };
 
 using Command =
-    std::variant<ConnectServer, ConfigureServer, SetLive, CommitSet, SaveAll, WriteRecord,
-                 WriteManifest, ShutdownServers, StepRecord, EvaluationRecord, Event>;
+    std::variant<ConnectServer, DisconnectServer, ConfigureServer, SetLive, CommitSet, SaveAll,
+                 WriteRecord, WriteManifest, ShutdownServers, StepRecord, EvaluationRecord, Event>;
 
 }  // namespace leeway

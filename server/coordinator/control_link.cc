@@ -23,8 +23,6 @@ void ControlLink::Enqueue(Pending pending) {
   changed_.NotifyAll();
 }
 
-void ControlLink::Kick() { changed_.NotifyAll(); }
-
 void ControlLink::Loop() {
   while (const Attempt attempt = Next()) {
     grpc::ClientContext* context;
@@ -38,7 +36,13 @@ void ControlLink::Loop() {
 
 ControlLink::Attempt ControlLink::Next() {
   MutexLock lock(mutex_);
-  while (!closed_ && (queue_.empty() || now_() < not_before_)) changed_.Wait(mutex_);
+  while (!closed_ && (queue_.empty() || now_() < not_before_)) {
+    if (queue_.empty()) {
+      changed_.Wait(mutex_);
+    } else {
+      changed_.WaitUntil(mutex_, not_before_);
+    }
+  }
   if (closed_) return nullptr;
   const Limits& limits = queue_.front().limits;
   Duration limit = limits.attempt;

@@ -58,9 +58,6 @@ class ControlLink {
     Enqueue(std::move(pending));
   }
 
-  // Begins what has waited long enough to be tried again. To be called now and then.
-  void Kick() EXCLUDES(mutex_);
-
   // Cancels the call in flight, forgets those that wait, and returns when no callback runs any
   // more. Not from a callback.
   void Close() EXCLUDES(mutex_);

@@ -9,6 +9,7 @@
 #include "common/status.h"
 #include "config/contributors.h"
 #include "config/length.h"
+#include "server/coordinator/phrases.h"
 #include "server/coordinator/schema.h"
 
 namespace leeway {
@@ -34,9 +35,8 @@ std::optional<uint32_t> AskedRank(const v1::RegisterWorkerRequest& request) {
   return request.rank();
 }
 
-std::optional<uint64_t> StartCut(const CoordinatorOptions& options) {
-  if (!options.resumed) return std::nullopt;
-  return options.resumed->manifest.clock();
+const v1::CheckpointManifest* StartCut(const CoordinatorOptions& options) {
+  return options.resumed ? &options.resumed->manifest : nullptr;
 }
 
 Placement StartPlacement(const CoordinatorOptions& options) {
@@ -58,6 +58,8 @@ CoordinatorCore::CoordinatorCore(CoordinatorOptions options, Time now)
       servers_(options_.job.servers().count(), lease_),
       placement_(StartPlacement(options_)),
       cuts_(servers_.size(), ranks_.size(), KeepsWorkerState(options_.job), StartCut(options_)),
+      grace_({options_.job.consistency().grace_deviations(),
+              FromSeconds(options_.job.limits().grace_seconds())}),
       progress_(ranks_.size()),
       steps_per_epoch_(ranks_.size()),
       live_(ranks_.size(), true),
@@ -125,6 +127,7 @@ absl::Status CoordinatorCore::CheckModel(const v1::RegisterWorkerRequest& reques
                                          const std::string& who) const {
   if (!request.has_schema()) return absl::OkStatus();
   RETURN_IF_ERROR(Annotate(ValidateSchema(request.schema()), who));
+  RETURN_IF_ERROR(CheckBatches(request, who));
   if (schema_) RETURN_IF_ERROR(CompareSchemas(schema_owner_, *schema_, who, request.schema()));
   if (request.steps_per_epoch() > kStepsPerEpochMax) {
     return absl::InvalidArgumentError(
@@ -169,14 +172,13 @@ absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& reques
   if (open) return absl::OkStatus();
   // A worker that waited for the start knows now that there is none.
   const auto rank = ranks_.Holder(AskedRank(request), IdentityOf(request));
-  if (rank && !began_ && !ranks_[*rank].left()) {
-    ranks_.Leave(*rank, RankState::kStopped, ranks_[*rank].clock, now);
-    Advance(now);
-  }
+  if (sealed_ && rank && waiting_leavers_.erase(*rank) > 0) Advance(now);
   return RefusedAtTheEnd();
 }
 
 absl::Status CoordinatorCore::RefusedAtTheEnd() const {
+  // Nobody goes away before the end is on record: a coordinator started again would wait for it.
+  if (!sealed_) return absl::UnavailableError(Ending());
   // Where nothing is wrong there is just nothing left to do.
   if (failure_.empty()) return absl::AlreadyExistsError(Ending());
   return absl::FailedPreconditionError(Ending());
@@ -197,6 +199,7 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
     SignOfLife(claimed.rank, now);
     return claimed.rank;
   }
+  TakeBackLeases(claimed.rank);
   Emit({.name = "worker_registered",
         .rank = claimed.rank,
         .incarnation = ranks_[claimed.rank].incarnation,
@@ -204,7 +207,7 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
   // Of one that had left: it stands by.
   waiting_leavers_.erase(claimed.rank);
   if (ranks_[claimed.rank].left()) return claimed.rank;
-  TellLive(claimed.rank, true);
+  TellLive(claimed.rank, true, now);
   // In sync mode its part of what comes next would not be what it was going to be.
   if (phase_ > Phase::kGoingBack && lockstep() && cut_every_ > 0 &&
       KeepsWorkerState(options_.job)) {
@@ -219,6 +222,7 @@ void CoordinatorCore::TakeModel(const v1::RegisterWorkerRequest& request, const 
                                 uint32_t rank) {
   if (!request.has_schema()) return;
   steps_per_epoch_[rank] = request.steps_per_epoch();
+  batches_per_epoch_ = request.batches_per_epoch();
   if (schema_) return;
   schema_ = request.schema();
   schema_owner_ = who;
@@ -256,15 +260,15 @@ void CoordinatorCore::SignOfLife(uint32_t rank, Time now) {
         .rank = rank,
         .incarnation = ranks_[rank].incarnation,
         .clock = ranks_[rank].clock});
-  TellLive(rank, true);
+  TellLive(rank, true, now);
 }
 
-void CoordinatorCore::TellLive(uint32_t rank, bool live) {
+void CoordinatorCore::TellLive(uint32_t rank, bool live, Time now) {
   // New blocks hold everybody up for everybody.
   if (phase_ <= Phase::kGoingBack || live_[rank] == live) return;
   live_[rank] = live;
   commands_.push_back(SetLive{rank, live});
-  CommitSets();
+  CommitSets(now);
 }
 
 absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::HeartbeatRequest& request,
@@ -368,19 +372,22 @@ absl::Status CoordinatorCore::TakeLeave(const v1::LeaveRequest& request, Time no
     state = phase_ >= Phase::kStopping ? RankState::kStopped : RankState::kLost;
   }
   ranks_.Leave(rank, state, request.clock(), now);
+  TakeBackLeases(rank);
   Emit({.name = "worker_left",
         .rank = rank,
         .incarnation = request.incarnation(),
         .clock = request.clock(),
         .state = state == RankState::kLost ? "stopped" : RankStateName(state),
-        .message = request.message()});
-  if (!sync() || state == RankState::kFailed || state == RankState::kLost) TellLive(rank, false);
+        .message = Shortened(request.message())});
+  if (!sync() || state == RankState::kFailed || state == RankState::kLost) {
+    TellLive(rank, false, now);
+  }
   // The others can complete no exchange without this rank's contribution.
   if (lockstep() && (state == RankState::kFailed || state == RankState::kStopped)) {
     stop_at_ = std::min(stop_at_.value_or(ranks_[rank].clock), ranks_[rank].clock);
   }
   if (state == RankState::kFailed) {
-    Fail(absl::StrCat(who, ": ", request.message()), now);
+    Fail(absl::StrCat(who, ": ", Shortened(request.message())), now);
   }
   WriteWholeCut();
   Advance(now);

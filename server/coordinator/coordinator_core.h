@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,11 +29,13 @@
 #include "leeway/v1/coordinator.pb.h"
 #include "server/coordinator/command.h"
 #include "server/coordinator/cut_book.h"
+#include "server/coordinator/lease_book.h"
 #include "server/coordinator/membership.h"
 #include "server/coordinator/placement.h"
 #include "server/coordinator/progress.h"
 #include "server/coordinator/quorum_book.h"
 #include "server/coordinator/server_table.h"
+#include "server/coordinator/straggler_grace.h"
 
 namespace leeway {
 
@@ -80,6 +83,7 @@ class CoordinatorCore {
   // the first clock that has none. Otherwise each stops where it is.
   absl::StatusOr<v1::StopAtReply> StopAt(const v1::StopAtRequest& request, Time now);
   absl::StatusOr<v1::LeaveReply> Leave(const v1::LeaveRequest& request, Time now);
+  absl::StatusOr<v1::LeaseDataReply> LeaseData(const v1::LeaseDataRequest& request, Time now);
   // May this life hand in its state for the cut at `clock`? To be asked before it is written.
   struct Sender {
     uint64_t job = 0;
@@ -97,7 +101,7 @@ class CoordinatorCore {
   absl::StatusOr<v1::ServerHeartbeatReply> ServerHeartbeat(
       const v1::ServerHeartbeatRequest& request, Time now);
   absl::Status ShardSaved(const v1::ShardSavedRequest& request, Time now);
-  absl::Status ContributionsHeld(const v1::ContributionsHeldRequest& request);
+  absl::Status ContributionsHeld(const v1::ContributionsHeldRequest& request, Time now);
 
   // ---- from a person
   void StopJob(const std::string& reason, Time now);
@@ -105,10 +109,15 @@ class CoordinatorCore {
 
   // ---- from the service: time, and how commands went
   void Tick(Time now);
+  // When Wake() is wanted, sooner than the next tick.
+  std::optional<Time> alarm() const { return grace_.until(); }
+  void Wake(Time now) {
+    if (alarm() && now >= *alarm()) CommitSets(now);
+  }
   void ConfigureDone(uint32_t server, uint64_t round, const absl::Status& status, Time now);
   void SaveDone(uint32_t shard, uint64_t generation, uint64_t clock,
                 const absl::StatusOr<v1::SavedShard>& saved, Time now);
-  void RecordDone(const absl::Status& status, Time now);
+  void RecordDone(const v1::CoordinatorRecord& record, const absl::Status& status, Time now);
   void ManifestWritten(uint64_t clock, const absl::Status& status, Time now);
   void ShutdownDone(uint32_t server, Time now);
 
@@ -123,6 +132,9 @@ class CoordinatorCore {
   v1::JobState state() const;
 
  private:
+  // For the servers to hear that the job is over.
+  static constexpr Duration kShutdownLimit = std::chrono::seconds(5);
+
   enum class Phase { kStarting, kGoingBack, kRunning, kStopping, kSaving, kShutdown, kOver };
 
   // coordinator_core.cc
@@ -142,7 +154,7 @@ class CoordinatorCore {
   void Record(const v1::HeartbeatRequest& request, Time now);
   absl::Status TakeLeave(const v1::LeaveRequest& request, Time now);
   void SignOfLife(uint32_t rank, Time now);
-  void TellLive(uint32_t rank, bool live);
+  void TellLive(uint32_t rank, bool live, Time now);
 
   // coordinator_going_back.cc
   // The blocks of a server are lost.
@@ -150,6 +162,8 @@ class CoordinatorCore {
   void AdvanceGoingBack(Time now);
   void GoOn(Time now);
   v1::CoordinatorRecord Record(v1::JobState outcome) const;
+  // That of the coordinator before, if nobody has been told anything new.
+  v1::CoordinatorRecord RecordOfStop() const;
   // Where every rank stands for certain after a restart. Outside of sync a cut's clock is a mean.
   uint64_t CutClock() const;
 
@@ -165,6 +179,8 @@ class CoordinatorCore {
   // Goes on with what the servers still hold of before this coordinator; false: they hold too
   // little.
   bool TakeUp(Time now);
+  // The process that holds what the record before gives to the server.
+  bool HoldsAsRecorded(uint32_t server) const;
   void TakeSynced(const v1::ServerHeartbeatRequest& request, Time now);
   std::vector<uint32_t> Owners() const;
   // By shard, for workers.
@@ -174,22 +190,54 @@ class CoordinatorCore {
   // coordinator_quorum.cc
   // Every block is at the newest cut.
   void RestartQuorum();
-  void CommitSets();
+  void CommitSets(Time now);
+  bool MayCommit() const;
   void Commit(CommitSet set);
+  // Of the shards that have changed hands since this epoch.
+  void ForgetHeld(uint64_t epoch);
+  // A rank that the latest set names, and whose contribution a shard's new owner will never get.
+  std::optional<uint32_t> LostContribution() const;
+  // The clock of that set can never be completed: goes back.
+  void MakeUpForLost(Time now);
+  // By rank: a clock is complete with these.
+  std::vector<bool> Wanted() const;
+  // "clock 17 could do without worker 3 and waits for it, 0.04 s more"; empty if it does not.
+  std::string GraceMessage(Time now) const;
   uint64_t FixStopHere();
 
   // coordinator_servers.cc
-  absl::Status AddShard(uint32_t server, uint64_t clock,
-                        const absl::StatusOr<v1::SavedShard>& shard, Time now);
+  absl::Status AddShard(uint32_t shard, uint64_t clock, const absl::StatusOr<v1::SavedShard>& file,
+                        Time now);
   void ExpireServers(Time now);
   // A sign of life; of one that was lost, too.
   void Return(uint32_t server, Time now);
   CutBook::Needs Needs() const;
+  // "shard 1 (server 0)": who has it.
+  std::string ShardName(uint32_t shard) const;
+  // Of a cut: "shard 1 (server 0), the state of worker 2"; empty if it is whole.
+  std::string MissingParts(uint64_t clock) const;
   void WriteWholeCut();
+
+  // coordinator_leases.cc
+  // Once the job's length is known.
+  void OpenLeases();
+  absl::Status CheckBatches(const v1::RegisterWorkerRequest& request, const std::string& who) const;
+  void TakeDone(const v1::LeaseDataRequest& request);
+  void TakeBackLeases(uint32_t rank);
+  // What the cut of these shards has, for its manifest, which is then durable or never will be.
+  void AddData(uint64_t clock, const std::vector<v1::SavedShard>& shards,
+               v1::CheckpointManifest& manifest);
+  void DataWritten(uint64_t clock, bool durable);
+  void FillData(v1::JobStatus& status) const;
+  // "the last 3 batches are with workers 1, 2"; empty if there are more.
+  std::string LastBatchesMessage() const;
 
   // coordinator_lifecycle.cc
   void Advance(Time now);
   void AdvanceStart(Time now);
+  bool EnoughWorkers(Time now) const;
+  // As the record of the coordinator before this one says; 0: its job had not begun.
+  uint64_t StepsBefore() const;
   void AdvanceRunning(Time now);
   void AdvanceStopping(Time now);
   void AdvanceSaving(Time now);
@@ -220,6 +268,8 @@ class CoordinatorCore {
   std::string Ending() const;
   std::string StatusMessage(Time now) const;
   void ExpireRanks(Time now);
+  // Nobody waits for it any more who need not.
+  void Lose(uint32_t rank, const std::string& why, Time now);
 
   bool sync() const;
   // Sync, and no clock is complete without everybody.
@@ -237,10 +287,25 @@ class CoordinatorCore {
   Membership ranks_;
   ServerTable servers_;
   Placement placement_;
-  // Must have heard of the placement before the others do.
+  // Must have heard of the placement before the others do; and those who have.
   std::set<uint32_t> first_;
+  std::set<uint32_t> heard_;
   CutBook cuts_;
   QuorumBook quorum_;
+  // A shard has changed hands since the latest set.
+  bool handed_over_ = false;
+  StragglerGrace grace_;
+  // Where data is leased, once the job's length is known.
+  std::optional<LeaseBook> leases_;
+  uint64_t batches_per_epoch_ = 0;
+  // By clock: what cuts whose manifest is in writing have of the data; and what the newest durable
+  // one has.
+  struct DataCut {
+    std::vector<uint64_t> clocks;
+    v1::DataProgress progress;
+  };
+  std::map<uint64_t, DataCut> data_cuts_;
+  v1::DataProgress newest_data_;
   std::vector<RankProgress> progress_;
   // By rank: batches in a pass over its data, 0 if it did not say.
   std::vector<uint64_t> steps_per_epoch_;

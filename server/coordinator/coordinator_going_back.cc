@@ -1,5 +1,6 @@
 // Back to the newest complete cut, after blocks were lost.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
@@ -18,10 +19,22 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
   record.set_outcome(outcome);
   if (outcome == v1::JOB_FAILED) record.set_message(failure_);
   if (outcome == v1::JOB_STOPPED) record.set_message(stop_reason_);
-  if (replicated()) *record.mutable_placement() = placement_.proto();
+  if (replicated()) {
+    *record.mutable_placement() = placement_.proto();
+    for (uint32_t i = 0; i < servers_.size(); ++i) record.add_server_nonces(servers_[i].nonce);
+  }
+  record.set_steps_per_epoch(length_ ? length_->steps_per_epoch() : StepsBefore());
   record.set_stop_reason(stop_reason_);
   // Not taken up yet.
-  if (!began_ && options_.before) record.set_stop_reason(options_.before->stop_reason());
+  const bool waits = !began_ && stop_reason_.empty() && options_.before.has_value();
+  if (waits) record.set_stop_reason(options_.before->stop_reason());
+  return record;
+}
+
+v1::CoordinatorRecord CoordinatorCore::RecordOfStop() const {
+  if (began_ || round_ > 0) return Record(v1::JOB_STARTING);
+  v1::CoordinatorRecord record = *options_.before;
+  record.set_stop_reason(stop_reason_);
   return record;
 }
 
@@ -42,16 +55,20 @@ void CoordinatorCore::GoBack(const std::string& why, Time now) {
   Emit({.name = "going_back", .clock = cuts_.newest(), .message = why});
 }
 
-void CoordinatorCore::RecordDone(const absl::Status& status, Time now) {
-  if (phase_ >= Phase::kShutdown) {
+void CoordinatorCore::RecordDone(const v1::CoordinatorRecord& record, const absl::Status& status,
+                                 Time now) {
+  if (record.outcome() != v1::JOB_STARTING) {
     // Without it a restarted coordinator would look for workers that are gone, and say so.
-    sealed_ = true;
+    if (!std::exchange(sealed_, true)) deadline_ = now + kShutdownLimit;
     return Advance(now);
   }
-  if (status.ok() || phase_ != Phase::kGoingBack) return;
-  Fail(absl::StrCat(going_back_why_,
-                    "; the coordinator's record could not be written: ", status.message()),
-       now);
+  if (status.ok() || phase_ >= Phase::kShutdown) return;
+  // No server will hear of what was to follow.
+  first_.clear();
+  const std::string why = phase_ == Phase::kGoingBack ? going_back_why_ + "; " : "";
+  Abort(absl::StrCat(why, "the coordinator's record could not be written: ", status.message()),
+        now);
+  Advance(now);
 }
 
 void CoordinatorCore::AdvanceGoingBack(Time now) {
@@ -79,7 +96,7 @@ void CoordinatorCore::GoOn(Time now) {
   std::erase_if(evaluations_, [clock](const auto& each) { return each.clock() > clock; });
   // The new blocks hold everybody up for everybody.
   std::fill(live_.begin(), live_.end(), true);
-  for (const uint32_t lost : ranks_.In({RankState::kLost})) TellLive(lost, false);
+  for (const uint32_t lost : ranks_.In({RankState::kLost})) TellLive(lost, false, now);
   Emit({.name = "went_back",
         .clock = clock,
         .message = absl::StrCat(going_back_why_, "; every server is at clock ", clock,

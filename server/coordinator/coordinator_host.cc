@@ -1,6 +1,8 @@
 #include "server/coordinator/coordinator_host.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <variant>
 
 #include <spdlog/spdlog.h>
@@ -55,6 +57,7 @@ CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, CheckpointSink*
     : options_(std::move(options)),
       sink_(sink),
       tick_(TickOf(options_.core.job)),
+      patience_(FromSeconds(options_.core.job.limits().start_seconds())),
       metrics_(std::move(metrics)),
       service_(std::make_unique<CoordinatorService>(*this)),
       core_(options_.core, options_.now()),
@@ -107,6 +110,8 @@ std::optional<v1::JobState> CoordinatorHost::WaitUntilOver(Time deadline) {
 
 void CoordinatorHost::Collect() {
   std::vector<Command> commands = core_.TakeCommands();
+  // The thread sleeps until the next tick.
+  if (core_.alarm() && *core_.alarm() < next_tick_) changed_.NotifyAll();
   if (commands.empty() && !core_.over()) return;
   const double wall = options_.wall_seconds();
   for (Command& command : commands) due_.push_back({std::move(command), wall});
@@ -116,49 +121,60 @@ void CoordinatorHost::Collect() {
 void CoordinatorHost::Run() {
   bool over = false;
   while (true) {
-    std::vector<Due> due = Next(over);
-    Do(std::move(due));
+    Do(Next(over));
     {
       MutexLock lock(mutex_);
-      if (ending_ && due_.empty()) return;
-    }
-    for (const auto& link : links_) {
-      if (link) link->Kick();
+      if (ending_ && (due_.empty() || kept_back_)) return;
+      // The record of the end comes first.
+      over = over && !kept_back_;
     }
     if (over) Announce();
   }
 }
 
+Time CoordinatorHost::NextWake() const {
+  return std::min(next_tick_, core_.alarm().value_or(Time::max()));
+}
+
 std::vector<CoordinatorHost::Due> CoordinatorHost::Next(bool& over) {
   MutexLock lock(mutex_);
-  while (!ending_ && due_.empty() && options_.now() < next_tick_) {
-    changed_.WaitUntil(mutex_, next_tick_);
+  while (!ending_ && (due_.empty() || kept_back_) && options_.now() < NextWake()) {
+    changed_.WaitUntil(mutex_, NextWake());
   }
   if (const Time now = options_.now(); now >= next_tick_) {
     core_.Tick(now);
     Collect();
     next_tick_ = now + tick_;
+    kept_back_ = false;
+  } else {
+    core_.Wake(now);
+    Collect();
   }
   over = core_.over();
+  if (kept_back_ && !ending_) return {};
   return std::exchange(due_, {});
 }
 
 // Neighbouring lines for metrics.jsonl go to the file together.
 void CoordinatorHost::Do(std::vector<Due> due) {
   std::string lines;
-  for (Due& each : due) {
+  bool kept_back = false;
+  for (size_t i = 0; i < due.size() && !kept_back; ++i) {
     std::visit(
         [&](auto& command) {
           using Kind = std::decay_t<decltype(command)>;
           if constexpr (std::is_same_v<Kind, Event>) Log(command);
           if constexpr (std::is_same_v<Kind, Event> || std::is_same_v<Kind, StepRecord> ||
                         std::is_same_v<Kind, EvaluationRecord>) {
-            absl::StrAppend(&lines, MetricsLine(command, each.wall), "\n");
+            absl::StrAppend(&lines, MetricsLine(command, due[i].wall), "\n");
+          } else if constexpr (std::is_same_v<Kind, WriteRecord>) {
+            kept_back = !Write(command, lines);
           } else {
             Do(std::move(command));
           }
         },
-        each.command);
+        due[i].command);
+    if (kept_back) KeepBack(std::move(due), i);
   }
   if (lines.empty()) return;
   if (files_.waiting() > kWritesBehindMax) {
@@ -178,7 +194,11 @@ void CoordinatorHost::Do(const ConnectServer& command) {
       std::make_unique<ControlLink>(MakeChannel(command.address), options_.now);
 }
 
+void CoordinatorHost::Do(const DisconnectServer& command) { links_[command.server].reset(); }
+
 void CoordinatorHost::Do(const ConfigureServer& command) {
+  // It follows from a record that was given up.
+  if (unwritten_since_) return;
   links_[command.server]->Call(&Control::Configure, command.request, {.deadline = command.deadline},
                                [this, server = command.server, round = command.round](
                                    const absl::Status& status, const v1::ConfigureReply&) {
@@ -246,13 +266,36 @@ void CoordinatorHost::Do(const SaveAll& command) {
 }
 
 // On this thread: what comes after it in order may only begin once the record is durable.
-void CoordinatorHost::Do(const WriteRecord& command) {
+bool CoordinatorHost::Write(const WriteRecord& command, std::string& lines) {
   const absl::Status status = sink_->WriteRecord(command.record);
-  if (!status.ok()) spdlog::error("the coordinator's record: {}", status.ToString());
-  Ask([&](CoordinatorCore& core, Time now) {
-    core.RecordDone(status, now);
+  const Time now = options_.now();
+  if (status.ok()) {
+    unwritten_since_.reset();
+  } else if (!unwritten_since_) {
+    unwritten_since_ = now;
+    const Event event{
+        .name = "record_failed",
+        .message = absl::StrCat("coordinator.json cannot be written: free space in ",
+                                options_.core.run_dir,
+                                "; until then nobody is told anything new: ", status.message())};
+    Log(event);
+    absl::StrAppend(&lines, MetricsLine(event, options_.wall_seconds()), "\n");
+  }
+  if (unwritten_since_ && now - *unwritten_since_ < patience_) return false;
+  Ask([&](CoordinatorCore& core, Time at) {
+    core.RecordDone(command.record, status, at);
     return 0;
   });
+  return true;
+}
+
+void CoordinatorHost::KeepBack(std::vector<Due> due, size_t from) {
+  due.erase(due.begin(), due.begin() + static_cast<std::ptrdiff_t>(from));
+  MutexLock lock(mutex_);
+  // What has come meanwhile comes after it.
+  due.insert(due.end(), std::move_iterator(due_.begin()), std::move_iterator(due_.end()));
+  due_ = std::move(due);
+  kept_back_ = true;
 }
 
 void CoordinatorHost::Do(WriteManifest command) {
@@ -279,7 +322,7 @@ void CoordinatorHost::Do(const ShutdownServers& command) {
     if (!links_[server]) continue;
     // A server that cannot be reached any more is taken for gone: it may exit before it answers.
     links_[server]->Call(&Control::Shutdown, request,
-                         {.deadline = command.deadline, .retry = false},
+                         {.deadline = options_.now() + command.limit, .retry = false},
                          [this, server](const absl::Status&, const v1::ShutdownReply&) {
                            Ask([&](CoordinatorCore& core, Time now) {
                              core.ShutdownDone(server, now);

@@ -9,7 +9,8 @@
 //
 // Threads: those of the server's queue bring messages in; each takes the lock for one decision of
 // the core. What the core wants done is queued under the same lock, so its order is kept, and done
-// by two threads, one for time, one for files, and one for each server that is called.
+// by a thread that keeps time and order, one for files, and one for each server that is called.
+// Records are written on the first: what comes after one waits until it is durable.
 #pragma once
 
 #include <functional>
@@ -92,19 +93,24 @@ class CoordinatorHost {
 
   void Collect() REQUIRES(mutex_);
   void Run() EXCLUDES(mutex_);
+  Time NextWake() const REQUIRES(mutex_);
   // What is due, at the latest at the next tick; nothing at the end. Sets `over`.
   std::vector<Due> Next(bool& over) EXCLUDES(mutex_);
 
-  void Do(std::vector<Due> due);
+  void Do(std::vector<Due> due) EXCLUDES(mutex_);
   void Do(const ConnectServer& command);
+  void Do(const DisconnectServer& command);
   void Do(const ConfigureServer& command);
   void Do(const SetLive& command);
   void Do(const CommitSet& command);
   void Do(const SaveAll& command);
-  void Do(const WriteRecord& command);
   void Do(WriteManifest command);
   void Do(const ShutdownServers& command);
   void Announce();
+  // False: it could not be written, and is to be tried again.
+  bool Write(const WriteRecord& command, std::string& lines) EXCLUDES(mutex_);
+  // From number `from` on, until the next tick.
+  void KeepBack(std::vector<Due> due, size_t from) EXCLUDES(mutex_);
 
   // On the thread for files.
   void WriteCheckpoint(const WriteManifest& command);
@@ -112,6 +118,8 @@ class CoordinatorHost {
   const CoordinatorHostOptions options_;
   CheckpointSink* const sink_;
   const Duration tick_;
+  // With a record that cannot be written.
+  const Duration patience_;
   // Used on the thread for files alone.
   const std::unique_ptr<MetricsLog> metrics_;
   const std::unique_ptr<CoordinatorService> service_;
@@ -120,14 +128,18 @@ class CoordinatorHost {
   CondVar changed_;
   CoordinatorCore core_ GUARDED_BY(mutex_);
   std::vector<Due> due_ GUARDED_BY(mutex_);
+  // What is due begins with a record that could not be written.
+  bool kept_back_ GUARDED_BY(mutex_) = false;
   Time next_tick_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;
   // Set when WaitUntilOver may return.
   std::optional<v1::JobState> over_ GUARDED_BY(mutex_);
 
-  // Of the thread for calls alone; by server, null before it has registered.
+  // Of that thread alone; by server, null before it has registered and while it is lost.
   std::vector<std::unique_ptr<ControlLink>> links_;
   bool announced_ = false;
+  // Since when no record could be written.
+  std::optional<Time> unwritten_since_;
 
   SerialThread files_;
   std::thread thread_;

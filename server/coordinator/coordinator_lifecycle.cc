@@ -11,12 +11,6 @@
 #include "server/coordinator/phrases.h"
 
 namespace leeway {
-namespace {
-
-// For the servers to hear that the job is over.
-constexpr Duration kShutdownLimit = std::chrono::seconds(5);
-
-}  // namespace
 
 void CoordinatorCore::Tick(Time now) {
   // Nobody could be heard while this process itself stood still (suspended, starved).
@@ -25,31 +19,40 @@ void CoordinatorCore::Tick(Time now) {
     servers_.Forgive(now);
   }
   last_tick_ = now;
+  Wake(now);
   ExpireRanks(now);
   ExpireServers(now);
   for (const uint64_t clock :
        cuts_.Expire(now, FromSeconds(options_.job.limits().checkpoint_seconds()))) {
     Emit({.name = "checkpoint_failed",
           .clock = clock,
-          .message =
-              absl::StrCat("not complete in time; missing: ", cuts_.Missing(clock, Needs()))});
+          .message = absl::StrCat("not complete in time; missing: ", MissingParts(clock))});
   }
   Advance(now);
 }
 
 void CoordinatorCore::ExpireRanks(Time now) {
   for (const uint32_t rank : ranks_.Expire(now)) {
-    Emit({.name = "worker_lost",
-          .rank = rank,
-          .incarnation = ranks_[rank].incarnation,
-          .clock = ranks_[rank].clock,
-          .message = absl::StrCat("no sign of life for ", Seconds(lease_), " s")});
-    TellLive(rank, false);
+    Lose(rank, absl::StrCat("no sign of life for ", Seconds(lease_), " s"), now);
   }
+}
+
+void CoordinatorCore::Lose(uint32_t rank, const std::string& why, Time now) {
+  if (ranks_[rank].state != RankState::kLost) {
+    ranks_.Leave(rank, RankState::kLost, ranks_[rank].clock, now);
+  }
+  Emit({.name = "worker_lost",
+        .rank = rank,
+        .incarnation = ranks_[rank].incarnation,
+        .clock = ranks_[rank].clock,
+        .message = why});
+  TakeBackLeases(rank);
+  TellLive(rank, false, now);
 }
 
 void CoordinatorCore::Advance(Time now) {
   if (phase_ == Phase::kStarting) AdvanceStart(now);
+  if (phase_ == Phase::kRunning || phase_ == Phase::kStopping) MakeUpForLost(now);
   if (phase_ == Phase::kGoingBack) AdvanceGoingBack(now);
   if (phase_ == Phase::kRunning) AdvanceRunning(now);
   if (phase_ == Phase::kStopping) AdvanceStopping(now);
@@ -62,20 +65,36 @@ void CoordinatorCore::Advance(Time now) {
 
 void CoordinatorCore::AdvanceStart(Time now) {
   const bool servers_here = servers_.Missing().empty();
-  if (WorkersMissing() == 0 && servers_here && schema_) {
+  if (EnoughWorkers(now) && servers_here && schema_) {
     if (!length_) ComputeLength(now);
     if (length_ && !configuring_ && TakeUp(now)) return;
     if (length_ && !configuring_) Configure(created_ + start_limit());
     if (phase_ == Phase::kStarting && servers_.Unready().empty()) Begin(now);
   }
-  if (phase_ == Phase::kStarting && now - created_ >= start_limit()) Fail(Missing(now), now);
+  if (phase_ != Phase::kStarting || now - created_ < start_limit()) return;
+  if (stop_reason_.empty()) return Fail(Missing(now), now);
+  BeginStopping(now);
+}
+
+// A job that has begun goes on without who gives no sign of life for a lease, unless nothing goes
+// on without it; so it does when its coordinator was started again in between.
+bool CoordinatorCore::EnoughWorkers(Time now) const {
+  if (WorkersMissing() == 0) return true;
+  return StepsBefore() > 0 && !lockstep() && now - created_ > lease_ &&
+         ranks_.Count(RankState::kRunning) > 0;
+}
+
+uint64_t CoordinatorCore::StepsBefore() const {
+  return options_.before ? options_.before->steps_per_epoch() : 0;
 }
 
 void CoordinatorCore::ComputeLength(Time now) {
-  const uint64_t steps = *std::max_element(steps_per_epoch_.begin(), steps_per_epoch_.end());
+  uint64_t steps = StepsBefore();
+  if (steps == 0) steps = *std::max_element(steps_per_epoch_.begin(), steps_per_epoch_.end());
   if (steps == 0) return Fail("no worker has any training data", now);
   const v1::TrainingJob& job = options_.job;
   length_ = leeway::ComputeLength(job, steps);
+  OpenLeases();
   cut_every_ =
       job.checkpoint().has_every() ? IntervalClocks(job.checkpoint().every(), *length_) : 0;
   const BlockLayout layout =
@@ -112,6 +131,7 @@ void CoordinatorCore::Configure(Time deadline) {
   commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
   servers_.MarkAllUnready();
   RestartQuorum();
+  if (leases_) leases_->Restore(newest_data_);
   configuring_ = true;
   ++round_;
   for (uint32_t i = 0; i < servers_.size(); ++i) {
@@ -129,6 +149,11 @@ void CoordinatorCore::Begin(Time now) {
         .message = absl::StrCat(options_.resumed ? "resumed at clock " : "from clock ", clock,
                                 " of ", length_->clocks(), ", ", schema_->total(), " parameters, ",
                                 servers_.size(), " servers, ", ranks_.size(), " workers")});
+  for (const uint32_t rank : ranks_.In({RankState::kWaiting, RankState::kLost})) {
+    Lose(rank, "it has not come back since the coordinator was started again", now);
+  }
+  // Asked for while the job could not be stopped: it had begun, and its servers were not here.
+  if (!stop_reason_.empty()) return BeginStopping(now);
   if (options_.before && !options_.before->stop_reason().empty()) {
     StopJob(options_.before->stop_reason(), now);
   }
@@ -152,6 +177,9 @@ std::string CoordinatorCore::Missing(Time now) const {
   const std::string who = And(workers, ListOf("server", servers_.Missing()));
   if (!who.empty()) return absl::StrCat("waiting for ", who, " to register", clock);
   if (!schema_) return absl::StrCat("waiting for a worker that brings the model", clock);
+  if (going_back && cuts_.WritingAny()) {
+    return absl::StrCat("waiting for the manifest of a checkpoint to be written", clock);
+  }
   return absl::StrCat("waiting for ", ListOf("server", servers_.Unready()), " to make ready",
                       clock);
 }
@@ -164,11 +192,13 @@ void CoordinatorCore::AdvanceRunning(Time now) {
 
 void CoordinatorCore::StopJob(const std::string& reason, Time now) {
   if (phase_ >= Phase::kStopping || !stop_reason_.empty()) return;
-  stop_reason_ = reason.empty() ? "somebody asked for it" : reason;
+  stop_reason_ = reason.empty() ? "somebody asked for it" : Shortened(reason);
   Emit({.name = "stop_requested", .message = stop_reason_});
-  if (began_) commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
-  // What is stopped is a job that runs: first it must be able to.
-  if (phase_ != Phase::kGoingBack) BeginStopping(now);
+  const bool begun = began_ || StepsBefore() > 0;
+  if (begun) commands_.push_back(WriteRecord{RecordOfStop()});
+  // What is stopped is a job that runs: first it must be able to, for servers hold what is to be
+  // saved.
+  if (phase_ != Phase::kGoingBack && (began_ || !begun)) BeginStopping(now);
 }
 
 void CoordinatorCore::Fail(const std::string& why, Time now) {
@@ -194,10 +224,10 @@ void CoordinatorCore::BeginStopping(Time now) {
 // Does anything still depend on this rank?
 bool CoordinatorCore::Gone(uint32_t number, Time now) const {
   const Rank& rank = ranks_[number];
-  if (rank.left() || rank.state == RankState::kWaiting) return true;
+  if (rank.left() || rank.state == RankState::kWaiting || !began_) return true;
   if (rank.state != RankState::kLost) return false;
   const bool needed = phase_ == Phase::kRunning || lockstep();
-  if (!began_ || aborted_ || !needed) return true;
+  if (aborted_ || !needed) return true;
   // All there is to do is done without it.
   if (commits_sets_ && Complete()) return true;
   const bool continues = options_.job.workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
@@ -252,6 +282,7 @@ void CoordinatorCore::AdvanceStopping(Time now) {
 bool CoordinatorCore::Complete() const {
   if (!length_) return false;
   if (commits_sets_) return quorum_.next() >= length_->clocks();
+  if (leases_ && !leases_->endless()) return leases_->over();
   uint64_t sum = 0;
   uint64_t low = UINT64_MAX;
   for (uint32_t i = 0; i < ranks_.size(); ++i) {
@@ -305,13 +336,13 @@ void CoordinatorCore::BeginSaving(Time now) {
 
 void CoordinatorCore::AdvanceSaving(Time now) {
   if (cuts_.newest() && *cuts_.newest() >= last_clock_) return BeginShutdown(now);
-  const std::string missing = cuts_.Missing(last_clock_, Needs());
+  const std::string missing = MissingParts(last_clock_);
   const bool stuck = cuts_.HasAllShards(last_clock_) && !missing.empty();
   if (!aborted_ && !stuck && !cuts_.Failed(last_clock_) && now < deadline_) return;
   const std::string error = cuts_.ErrorOf(last_clock_);
   Fail(
       absl::StrCat("the last checkpoint, at clock ", last_clock_, ", could not be written",
-                   missing.empty() ? "" : "; missing: ", missing, error.empty() ? "" : ": ", error),
+                   missing.empty() ? "" : "; missing: ", missing, error.empty() ? "" : "; ", error),
       now);
   BeginShutdown(now);
 }
@@ -319,7 +350,8 @@ void CoordinatorCore::AdvanceSaving(Time now) {
 void CoordinatorCore::BeginShutdown(Time now) {
   outcome_ = Outcome();
   phase_ = Phase::kShutdown;
-  deadline_ = now + kShutdownLimit;
+  // Counted anew once the record is durable.
+  deadline_ = now + start_limit() + kShutdownLimit;
   Event event{.name = "job_finished", .state = "failed", .message = failure_};
   if (outcome_ == v1::JOB_FINISHED) event.state = "finished";
   if (outcome_ == v1::JOB_STOPPED) {
@@ -328,8 +360,12 @@ void CoordinatorCore::BeginShutdown(Time now) {
   }
   event.clock = cuts_.newest();
   commands_.push_back(WriteRecord{Record(outcome_)});
+  // They wait for the start, and hear that there is none.
+  for (const uint32_t rank : ranks_.In({RankState::kRunning})) {
+    if (!began_) waiting_leavers_.insert(rank);
+  }
   Emit(std::move(event));
-  commands_.push_back(ShutdownServers{deadline_});
+  commands_.push_back(ShutdownServers{kShutdownLimit});
 }
 
 }  // namespace leeway

@@ -29,7 +29,10 @@ std::vector<uint32_t> CoordinatorCore::Owners() const {
 
 bool CoordinatorCore::Survives(uint32_t server) {
   const bool running = phase_ > Phase::kGoingBack && phase_ < Phase::kShutdown;
-  return running && replicated() && failure_.empty() && placement_.Lose(server);
+  const uint64_t epoch = placement_.epoch();
+  if (!running || !replicated() || !failure_.empty() || !placement_.Lose(server)) return false;
+  ForgetHeld(epoch);
+  return true;
 }
 
 void CoordinatorCore::Reassign(const std::string& why, Time now, std::set<uint32_t> first) {
@@ -38,7 +41,10 @@ void CoordinatorCore::Reassign(const std::string& why, Time now, std::set<uint32
                                 absl::StrJoin(Owners(), ", "))});
   // Before a server acts on it: a replica that is none any more must not be taken for one.
   commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
-  first_ = std::move(first);
+  // Who was to hear of an epoch before this one first hears of this one first.
+  std::erase_if(first_, [this](uint32_t server) { return !servers_[server].here(); });
+  first_.merge(first);
+  heard_.clear();
   ++round_;
   std::set<uint32_t> later;
   for (uint32_t i = 0; i < servers_.size(); ++i) {
@@ -65,14 +71,27 @@ void CoordinatorCore::SendPlacement(const std::set<uint32_t>& without, Time now)
   }
 }
 
+bool CoordinatorCore::HoldsAsRecorded(uint32_t server) const {
+  const v1::CoordinatorRecord& before = *options_.before;
+  const int index = static_cast<int>(server);
+  // Another process of the index may hold what it had once.
+  return servers_[server].held_generation == before.generation() &&
+         index < before.server_nonces_size() &&
+         servers_[server].nonce == before.server_nonces(index);
+}
+
 bool CoordinatorCore::TakeUp(Time now) {
+  // What of the data is done since the newest cut nobody knows.
+  if (leases_) return false;
+  // Some have been told of another generation.
+  if (round_ > 0) return false;
   const bool state_lost = sync() && cut_every_ > 0 && KeepsWorkerState(options_.job);
   // Which contributions a clock is made of may have been said to some shards and not to others.
   if (!options_.before || !replicated() || began_ || state_lost || commits_sets_) return false;
   Placement trial = placement_;
   std::vector<uint32_t> lost;
   for (uint32_t i = 0; i < servers_.size(); ++i) {
-    if (servers_[i].held_generation == options_.before->generation()) continue;
+    if (HoldsAsRecorded(i)) continue;
     if (!trial.Lose(i)) return false;
     lost.push_back(i);
   }
@@ -85,7 +104,9 @@ bool CoordinatorCore::TakeUp(Time now) {
 }
 
 void CoordinatorCore::TakeSynced(const v1::ServerHeartbeatRequest& request, Time now) {
-  if (phase_ <= Phase::kGoingBack || request.generation() != generation_) return;
+  // At the end the record says how the job has ended, and stays as it is.
+  const bool open = phase_ > Phase::kGoingBack && phase_ < Phase::kShutdown;
+  if (!open || request.generation() != generation_) return;
   bool news = false;
   for (const v1::SyncedShard& synced : request.synced()) {
     const bool owns =
@@ -98,7 +119,9 @@ void CoordinatorCore::TakeSynced(const v1::ServerHeartbeatRequest& request, Time
   Emit({.name = "replicas_synced"});
   // Not while the last cut is being written: who has it would change.
   if (phase_ > Phase::kStopping) return;
+  const uint64_t epoch = placement_.epoch();
   const std::set<uint32_t> owners = placement_.Rebalance();
+  ForgetHeld(epoch);
   if (!owners.empty()) Reassign("every block has two holders again", now, owners);
 }
 

@@ -4,46 +4,113 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/blocks.h"
 #include "common/status.h"
 #include "server/coordinator/coordinator_core.h"
+#include "server/coordinator/phrases.h"
 
 namespace leeway {
+namespace {
 
-absl::Status CoordinatorCore::ContributionsHeld(const v1::ContributionsHeldRequest& request) {
+constexpr uint64_t kHeldMax_us = 1'000'000'000;
+
+Time Before(Time now, uint64_t us) {
+  return now - std::chrono::microseconds(std::min(us, kHeldMax_us));
+}
+
+}  // namespace
+
+absl::Status CoordinatorCore::ContributionsHeld(const v1::ContributionsHeldRequest& request,
+                                                Time now) {
   RETURN_IF_ERROR(CheckJob(request.job()));
-  const std::string who = absl::StrCat("server ", request.index());
+  const std::string who = absl::StrCat("who has shard ", request.index());
   RETURN_IF_ERROR(CheckGeneration(request.generation(), who));
-  if (!commits_sets_ || request.index() >= servers_.size()) {
+  if (!commits_sets_ || request.index() >= placement_.shards()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(who, " says what it holds; a job with ", servers_.size(),
-                     commits_sets_ ? " servers" : " servers, which does not ask for it"));
+        absl::StrCat(who, " says what it holds; a job with ", placement_.shards(),
+                     commits_sets_ ? " shards" : " shards, which does not ask for it"));
   }
+  // Its owner of before, whose message is late: what that held nobody holds now.
+  if (request.epoch() < placement_.owner_since(request.index())) return absl::OkStatus();
   const auto& latest = quorum_.latest();
   if (request.again() && latest && latest->clock == request.clock()) Commit(*latest);
-  quorum_.OnHeld(request.index(), request.clock(),
-                 {request.ranks().begin(), request.ranks().end()});
-  CommitSets();
+  std::vector<Time> since;
+  for (const uint64_t held : request.held_us()) since.push_back(Before(now, held));
+  quorum_.OnHeld(request.index(), request.clock(), {request.ranks().begin(), request.ranks().end()},
+                 since);
+  CommitSets(now);
   return absl::OkStatus();
 }
 
 void CoordinatorCore::RestartQuorum() {
   const BlockLayout layout = BlockLayout::ForModel(schema_->total(), servers_.size(),
                                                    options_.job.servers().block_bytes());
-  std::vector<uint32_t> servers(layout.ServersWithBlocks());
-  std::iota(servers.begin(), servers.end(), 0);
-  quorum_.Restart(CutClock(), servers);
+  std::vector<uint32_t> shards(layout.ServersWithBlocks());
+  std::iota(shards.begin(), shards.end(), 0);
+  quorum_.Restart(CutClock(), shards);
+  handed_over_ = false;
+  grace_.Restart();
 }
 
-void CoordinatorCore::CommitSets() {
-  const bool running = phase_ == Phase::kRunning || phase_ == Phase::kStopping;
-  if (!commits_sets_ || !running || aborted_) return;
-  // Every block ends at the stop clock.
-  if (stop_at_ && quorum_.next() >= *stop_at_) return;
+std::vector<bool> CoordinatorCore::Wanted() const {
   const bool all = options_.job.workers().on_worker_loss() == v1::WORKER_LOSS_WAIT;
-  const std::vector<bool> wanted = all ? std::vector<bool>(ranks_.size(), true) : live_;
-  const auto set = quorum_.Take(wanted, options_.job.consistency().backup_workers());
-  if (set) Commit(*set);
+  return all ? std::vector<bool>(ranks_.size(), true) : live_;
+}
+
+bool CoordinatorCore::MayCommit() const {
+  const bool running = phase_ == Phase::kRunning || phase_ == Phase::kStopping;
+  // Every block ends at the stop clock.
+  return running && !aborted_ && !(stop_at_ && quorum_.next() >= *stop_at_);
+}
+
+void CoordinatorCore::CommitSets(Time now) {
+  if (!commits_sets_) return;
+  const std::vector<bool> wanted = Wanted();
+  const uint32_t backup = options_.job.consistency().backup_workers();
+  if (!MayCommit() || !quorum_.Enough(wanted, backup)) return grace_.Stop();
+  if (!quorum_.Missing(wanted).empty() && now < grace_.Until(now)) return;
+  grace_.NextClock(now, quorum_.Arrivals());
+  Commit(*quorum_.Take(wanted, backup));
+  // The set before is part of every block, for it was read before this one's contributions came.
+  handed_over_ = false;
+}
+
+// What is held for a clock has one holder: who takes a shard over gets it once more, from the lives
+// that have sent it.
+void CoordinatorCore::ForgetHeld(uint64_t epoch) {
+  for (uint32_t shard = 0; shard < placement_.shards(); ++shard) {
+    if (placement_.owner_since(shard) <= epoch) continue;
+    quorum_.Forget(shard);
+    handed_over_ = true;
+  }
+}
+
+std::optional<uint32_t> CoordinatorCore::LostContribution() const {
+  const auto& set = quorum_.latest();
+  if (!handed_over_ || !set) return std::nullopt;
+  std::optional<uint32_t> lost;
+  for (const uint32_t rank : set->ranks) {
+    // It has what every block has become of the set.
+    if (ranks_[rank].clock > set->clock) return std::nullopt;
+    if (!live_[rank]) lost = rank;
+  }
+  return lost;
+}
+
+void CoordinatorCore::MakeUpForLost(Time now) {
+  const std::optional<uint32_t> rank = LostContribution();
+  if (!rank) return;
+  GoBack(absl::StrCat("worker ", *rank, " is lost, and with it and a server what it had ",
+                      "contributed to clock ", quorum_.latest()->clock),
+         now);
+}
+
+std::string CoordinatorCore::GraceMessage(Time now) const {
+  if (!grace_.until() || now >= *grace_.until()) return "";
+  return absl::StrFormat("clock %d could do without %s and waits for it, %.3g s more at most",
+                         quorum_.next(), ListOf("worker", quorum_.Missing(Wanted())),
+                         Seconds(*grace_.until() - now));
 }
 
 void CoordinatorCore::Commit(CommitSet set) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/status.h"
 #include "config/length.h"
 #include "server/coordinator/coordinator_core.h"
@@ -15,6 +16,12 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
   const std::string who = absl::StrCat("server ", request.index(), " at ", request.address());
   RETURN_IF_ERROR(CheckPeer(request.build(), who));
   RETURN_IF_ERROR(servers_.Check(request));
+  // The run whose coordinator had this address before is over.
+  if (request.job() != 0 && request.job() != options_.job_id) {
+    return absl::AlreadyExistsError(absl::StrCat(who, " is of job ", absl::Hex(request.job()),
+                                                 "; here is another, ",
+                                                 absl::Hex(options_.job_id)));
+  }
   if (servers_.Past(request)) {
     return absl::AbortedError(absl::StrCat(who, " has been replaced by the process at ",
                                            servers_[request.index()].address, ": stop"));
@@ -28,6 +35,7 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
     }
     if (!survives && phase_ > Phase::kGoingBack) return RefusedAtTheEnd();
     servers_.Register(request, now);
+    first_.erase(request.index());
     commands_.push_back(ConnectServer{request.index(), request.address()});
     Emit({.name = "server_registered", .server = request.index(), .message = request.address()});
     configuring_ = false;
@@ -61,6 +69,7 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
   servers_.Confirm(request.index());
   Return(request.index(), now);
   TakeSynced(request, now);
+  servers_.TakeLoad(request.index(), request.load());
   v1::ServerHeartbeatReply reply;
   reply.set_epoch(placement_.epoch());
   return reply;
@@ -68,9 +77,11 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
 
 void CoordinatorCore::Return(uint32_t server, Time now) {
   if (!servers_.Seen(server, now)) return;
+  commands_.push_back(ConnectServer{server, servers_[server].address});
   configuring_ = false;
   // What it held others hold by now.
-  if (phase_ > Phase::kGoingBack && placement_.Join(server)) {
+  const bool open = phase_ > Phase::kGoingBack && phase_ < Phase::kShutdown;
+  if (open && placement_.Join(server)) {
     Reassign(absl::StrCat("server ", server, " is back"), now);
   }
   Advance(now);
@@ -84,11 +95,15 @@ void CoordinatorCore::ConfigureDone(uint32_t server, uint64_t round, const absl:
            now);
     return Advance(now);
   }
-  if (first_.erase(server) > 0 && first_.empty() && phase_ > Phase::kGoingBack) {
-    SendPlacement({server}, now);
-    Advance(now);
+  if (phase_ > Phase::kGoingBack) {
+    if (servers_[server].here()) servers_.MarkReady(server);
+    if (first_.erase(server) == 0) return;
+    heard_.insert(server);
+    if (!first_.empty()) return;
+    SendPlacement(heard_, now);
+    return Advance(now);
   }
-  if (!configuring_ || phase_ > Phase::kGoingBack) return;
+  if (!configuring_) return;
   if (!status.ok()) {
     Fail(absl::StrCat("server ", server, " could not make its blocks: ", status.ToString()), now);
   } else {
@@ -101,6 +116,7 @@ void CoordinatorCore::ExpireServers(Time now) {
   const std::vector<uint32_t> lost = servers_.Expire(now);
   if (lost.empty() || phase_ >= Phase::kShutdown) return;
   for (const uint32_t server : lost) {
+    commands_.push_back(DisconnectServer{server});
     Emit({.name = "server_lost", .server = server, .message = servers_[server].address});
   }
   const std::string why =
@@ -123,12 +139,12 @@ void CoordinatorCore::ShutdownDone(uint32_t server, Time now) {
 
 absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, Time now) {
   RETURN_IF_ERROR(CheckJob(request.job()));
-  RETURN_IF_ERROR(CheckGeneration(request.generation(), absl::StrCat("server ", request.index())));
-  const uint64_t clock = request.clock();
-  if (request.index() >= servers_.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("server index ", request.index(),
-                                                   " of a job with ", servers_.size(), " servers"));
+  if (request.index() >= placement_.shards()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shard ", request.index(), " of a job with ", placement_.shards(), " shards"));
   }
+  RETURN_IF_ERROR(CheckGeneration(request.generation(), ShardName(request.index())));
+  const uint64_t clock = request.clock();
   if (!length_ || clock == 0 || cut_every_ == 0 || clock % cut_every_ != 0 ||
       clock > LargestClock(*length_, ranks_.size())) {
     return absl::InvalidArgumentError(absl::StrCat("there is no cut at clock ", clock,
@@ -136,7 +152,7 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
   }
   if (request.error().empty() && request.shard().file().empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("server ", request.index(), " names no file for its part of a cut"));
+        absl::StrCat(ShardName(request.index()), ": no file is named for its part of a cut"));
   }
   // Of the last cut the answers to Save count.
   if (phase_ >= Phase::kSaving && clock >= last_clock_) return absl::OkStatus();
@@ -150,19 +166,20 @@ void CoordinatorCore::SaveDone(uint32_t shard, uint64_t generation, uint64_t clo
   AddShard(shard, clock, saved, now).IgnoreError();
 }
 
-absl::Status CoordinatorCore::AddShard(uint32_t server, uint64_t clock,
-                                       const absl::StatusOr<v1::SavedShard>& shard, Time now) {
+absl::Status CoordinatorCore::AddShard(uint32_t shard, uint64_t clock,
+                                       const absl::StatusOr<v1::SavedShard>& file, Time now) {
   const bool failed_before = cuts_.Failed(clock);
   absl::Status added;
-  if (shard.ok()) {
-    added = cuts_.AddShard(clock, server, *shard, now);
+  if (file.ok()) {
+    added = cuts_.AddShard(clock, shard, *file, now);
   } else {
-    cuts_.Fail(clock, std::string(shard.status().message()));
+    cuts_.Fail(clock, absl::StrCat(ShardName(shard), ": ",
+                                   Shortened(std::string(file.status().message()))));
   }
   if (!failed_before && cuts_.Failed(clock)) {
-    const absl::Status& why = shard.ok() ? added : shard.status();
+    const absl::Status& why = file.ok() ? added : file.status();
     Emit({.name = "checkpoint_failed",
-          .server = server,
+          .server = placement_.owner(shard),
           .clock = clock,
           .message = std::string(why.message())});
   }
@@ -179,6 +196,20 @@ absl::Status CoordinatorCore::WorkerStateSaved(const Sender& sender, const v1::S
   WriteWholeCut();
   Advance(now);
   return absl::OkStatus();
+}
+
+std::string CoordinatorCore::ShardName(uint32_t shard) const {
+  return absl::StrCat("shard ", shard, " (server ", placement_.owner(shard), ")");
+}
+
+std::string CoordinatorCore::MissingParts(uint64_t clock) const {
+  const CutBook::Missing missing = cuts_.MissingOf(clock, Needs());
+  std::vector<std::string> parts;
+  for (const uint32_t shard : missing.shards) parts.push_back(ShardName(shard));
+  for (const uint32_t rank : missing.ranks) {
+    parts.push_back(absl::StrCat("the state of worker ", rank));
+  }
+  return absl::StrJoin(parts, ", ");
 }
 
 CutBook::Needs CoordinatorCore::Needs() const {
@@ -205,7 +236,11 @@ void CoordinatorCore::WriteWholeCut() {
   write.manifest.set_clock(parts->clock);
   *write.manifest.mutable_schema() = *schema_;
   *write.manifest.mutable_job() = options_.job;
-  for (const v1::SavedShard& shard : parts->shards) *write.manifest.add_shards() = shard;
+  for (const v1::SavedShard& shard : parts->shards) {
+    *write.manifest.add_shards() = shard;
+    write.manifest.mutable_shards()->rbegin()->clear_clocks();
+  }
+  AddData(parts->clock, parts->shards, write.manifest);
   for (const auto& [rank, state] : parts->states) {
     v1::SavedWorkerState* saved = write.manifest.add_worker_states();
     saved->set_rank(rank);
@@ -219,12 +254,14 @@ void CoordinatorCore::WriteWholeCut() {
 
 void CoordinatorCore::ManifestWritten(uint64_t clock, const absl::Status& status, Time now) {
   cuts_.Written(clock, status.ok());
+  DataWritten(clock, status.ok());
   if (status.ok()) {
     Emit({.name = "checkpoint", .clock = clock});
   } else {
     Emit({.name = "checkpoint_failed",
           .clock = clock,
           .message = absl::StrCat("its manifest: ", status.ToString())});
+    WriteWholeCut();
   }
   Advance(now);
 }

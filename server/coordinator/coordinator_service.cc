@@ -54,13 +54,20 @@ void CoordinatorService::AwaitCheckpoints(ServerQueue* queue) {
   ServeUnary<v1::ContributionsHeldRequest, v1::ContributionsHeldReply>(
       queue, this, &CoordinatorService::RequestContributionsHeld,
       [this](const v1::ContributionsHeldRequest& request, auto done) {
-        done(Reply<v1::ContributionsHeldReply>(host_.Ask(
-            [&](CoordinatorCore& core, Time) { return core.ContributionsHeld(request); })));
+        done(Reply<v1::ContributionsHeldReply>(host_.Ask([&](CoordinatorCore& core, Time now) {
+          return core.ContributionsHeld(request, now);
+        })));
       });
   AwaitWorkerStates(host_, *this, queue);
 }
 
 void CoordinatorService::AwaitStatus(ServerQueue* queue) {
+  ServeUnary<v1::LeaseDataRequest, v1::LeaseDataReply>(
+      queue, this, &CoordinatorService::RequestLeaseData,
+      [this](const v1::LeaseDataRequest& request, auto done) {
+        done(host_.Ask(
+            [&](CoordinatorCore& core, Time now) { return core.LeaseData(request, now); }));
+      });
   ServeUnary<v1::StopAtRequest, v1::StopAtReply>(
       queue, this, &CoordinatorService::RequestStopAt,
       [this](const v1::StopAtRequest& request, auto done) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -14,6 +13,17 @@ namespace {
 constexpr size_t kOpenCutsMax = 1024;
 
 }  // namespace
+
+CutBook::CutBook(uint32_t shards, uint32_t ranks, bool states,
+                 const v1::CheckpointManifest* resumed)
+    : shards_(shards), ranks_(ranks), states_(states) {
+  if (resumed == nullptr) return;
+  newest_ = resumed->clock();
+  for (const v1::SavedWorkerState& state : resumed->worker_states()) {
+    complete_states_[state.rank()] = {0, resumed->clock(), state.file()};
+  }
+  newest_states_ = complete_states_;
+}
 
 absl::StatusOr<CutBook::Cut*> CutBook::Open(uint64_t clock) {
   if (cuts_.size() >= kOpenCutsMax && cuts_.count(clock) == 0) {
@@ -32,14 +42,14 @@ bool CutBook::Settled(uint64_t clock) const {
   return (newest_ && clock <= *newest_) || Failed(clock) || Writing(clock);
 }
 
-absl::Status CutBook::AddShard(uint64_t clock, uint32_t server, const v1::SavedShard& shard,
+absl::Status CutBook::AddShard(uint64_t clock, uint32_t shard, const v1::SavedShard& file,
                                Time now) {
-  if (Settled(clock) || server >= servers_) return absl::OkStatus();
+  if (Settled(clock) || shard >= shards_) return absl::OkStatus();
   ASSIGN_OR_RETURN(Cut * cut, Open(clock));
   if (!cut->since) cut->since = now;
-  const auto [place, fresh] = cut->shards.try_emplace(server, shard);
-  if (!fresh && place->second.sha256() != shard.sha256()) {
-    cut->error = absl::StrCat("server ", server, " reported two different parts");
+  const auto [place, fresh] = cut->shards.try_emplace(shard, file);
+  if (!fresh && place->second.sha256() != file.sha256()) {
+    cut->error = absl::StrCat("of shard ", shard, " two different parts were reported");
     return absl::FailedPreconditionError(
         absl::StrCat("the cut at clock ", clock, ": ", cut->error));
   }
@@ -87,20 +97,18 @@ void CutBook::BeginLast(uint64_t clock, Time now) {
 }
 
 std::optional<CutParts> CutBook::TakeWhole(const Needs& needs) {
-  for (auto cut = cuts_.rbegin(); cut != cuts_.rend(); ++cut) {
+  for (auto cut = cuts_.rbegin(); cut != cuts_.rend() && !cut->second.writing; ++cut) {
     std::optional<CutParts> parts = Whole(cut->first, cut->second, needs);
     if (!parts) continue;
     cut->second.writing = true;
-    for (const auto& [rank, state] : parts->states) {
-      if (state.folder != parts->clock) cut->second.adopted.push_back(rank);
-    }
+    cut->second.named = parts->states;
     return parts;
   }
   return std::nullopt;
 }
 
 std::optional<CutParts> CutBook::Whole(uint64_t clock, const Cut& cut, const Needs& needs) const {
-  if (cut.writing || !cut.error.empty() || cut.shards.size() != servers_) return std::nullopt;
+  if (!cut.error.empty() || cut.shards.size() != shards_) return std::nullopt;
   CutParts parts;
   parts.clock = clock;
   for (uint32_t rank = 0; states_ && rank < ranks_; ++rank) {
@@ -108,7 +116,7 @@ std::optional<CutParts> CutBook::Whole(uint64_t clock, const Cut& cut, const Nee
     if (!state) return std::nullopt;
     if (!state->file.file().empty()) parts.states[rank] = *std::move(state);
   }
-  for (const auto& [server, shard] : cut.shards) parts.shards.push_back(shard);
+  for (const auto& [shard, file] : cut.shards) parts.shards.push_back(file);
   return parts;
 }
 
@@ -137,17 +145,22 @@ void CutBook::Written(uint64_t clock, bool durable) {
     written->second.error = "its manifest could not be written";
     return;
   }
-  for (const uint32_t rank : written->second.adopted) newest_states_[rank].folder = clock;
-  newest_ = std::max(clock, newest_.value_or(0));
+  for (auto& [rank, state] : written->second.named) {
+    // A newer one may have come meanwhile, to a folder of its own.
+    StateFile& newest = newest_states_[rank];
+    if (newest.clock == state.clock && newest.folder == state.folder) newest.folder = clock;
+    state.folder = clock;
+  }
+  complete_states_ = std::move(written->second.named);
+  newest_ = clock;
   cuts_.erase(cuts_.begin(), std::next(written));
 }
 
 void CutBook::GoBack() {
   cuts_.clear();
-  const auto beyond = [this](const auto& state) {
-    return !newest_ || state.second.clock > *newest_ || state.second.folder > *newest_;
-  };
-  std::erase_if(newest_states_, beyond);
+  // By clocks nobody can tell: outside of sync a rank's own says nothing of before or after a cut.
+  newest_states_ = complete_states_;
+  for (auto& [rank, state] : newest_states_) state.clock = 0;
 }
 
 bool CutBook::WritingAny() const {
@@ -177,22 +190,21 @@ bool CutBook::Writing(uint64_t clock) const {
 
 bool CutBook::HasAllShards(uint64_t clock) const {
   const auto cut = cuts_.find(clock);
-  return cut != cuts_.end() && cut->second.shards.size() == servers_;
+  return cut != cuts_.end() && cut->second.shards.size() == shards_;
 }
 
-std::string CutBook::Missing(uint64_t clock, const Needs& needs) const {
+CutBook::Missing CutBook::MissingOf(uint64_t clock, const Needs& needs) const {
   static const Cut kEmpty;
   const auto found = cuts_.find(clock);
   const Cut& cut = found == cuts_.end() ? kEmpty : found->second;
-  std::vector<std::string> missing;
-  for (uint32_t server = 0; server < servers_; ++server) {
-    if (cut.shards.count(server) == 0) missing.push_back(absl::StrCat("server ", server));
+  Missing missing;
+  for (uint32_t shard = 0; shard < shards_; ++shard) {
+    if (cut.shards.count(shard) == 0) missing.shards.push_back(shard);
   }
   for (uint32_t rank = 0; states_ && rank < ranks_; ++rank) {
-    if (StateOf(clock, cut, rank, needs)) continue;
-    missing.push_back(absl::StrCat("the state of worker ", rank));
+    if (!StateOf(clock, cut, rank, needs)) missing.ranks.push_back(rank);
   }
-  return absl::StrJoin(missing, ", ");
+  return missing;
 }
 
 }  // namespace leeway

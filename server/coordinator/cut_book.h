@@ -1,5 +1,5 @@
 // Collects the parts of cuts until each is whole: a manifest is written for a cut only when every
-// server's part, and the state of every worker that keeps some, is durable.
+// shard's part, and the state of every worker that keeps some, is durable.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {
 
-// A worker's state as of `clock`, in the folder of the cut at `folder` (the same, until it is
-// adopted).
+// A worker's state as of `clock` (0 of one from before the job went back: whatever comes is newer),
+// in the folder of the cut at `folder` (the same, until it is adopted).
 struct StateFile {
   uint64_t clock = 0;
   uint64_t folder = 0;
@@ -37,7 +38,7 @@ enum class StateNeed {
 
 struct CutParts {
   uint64_t clock = 0;
-  // By server.
+  // By number.
   std::vector<v1::SavedShard> shards;
   // By rank.
   std::map<uint32_t, StateFile> states;
@@ -49,31 +50,31 @@ class CutBook {
   // What the cut at `clock` needs of a rank, and if kAtLeaving the clock at which it left.
   using Needs = std::function<std::pair<StateNeed, uint64_t>(uint64_t clock, uint32_t rank)>;
 
-  // `newest`: the complete checkpoint that the job was resumed from. `states`: workers keep state.
-  CutBook(uint32_t servers, uint32_t ranks, bool states, std::optional<uint64_t> newest)
-      : servers_(servers), ranks_(ranks), states_(states), newest_(newest) {}
+  // `resumed`: the complete checkpoint that the job goes on from; null: from its beginning.
+  // `states`: workers keep state.
+  CutBook(uint32_t shards, uint32_t ranks, bool states, const v1::CheckpointManifest* resumed);
 
-  // Servers 0 up to this one have blocks, and so a part of each cut; all have until this is said.
-  void ExpectShards(uint32_t servers) { servers_ = servers; }
+  // Shards 0 up to this one have blocks, and so a part of each cut; all have until this is said.
+  void ExpectShards(uint32_t shards) { shards_ = shards; }
 
   // Parts of cuts that are complete, in writing, failed or dropped are ignored. RESOURCE_EXHAUSTED
-  // when too many cuts are open; FAILED_PRECONDITION for a server's second, different part: the cut
+  // when too many cuts are open; FAILED_PRECONDITION for a shard's second, different part: the cut
   // fails.
-  absl::Status AddShard(uint64_t clock, uint32_t server, const v1::SavedShard& shard, Time now);
+  absl::Status AddShard(uint64_t clock, uint32_t shard, const v1::SavedShard& file, Time now);
   absl::Status AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file);
   // The cut never completes.
   void Fail(uint64_t clock, const std::string& error);
   // Begins the job's last cut. What a periodic one at that clock has of shards is forgotten: every
-  // server writes anew. Nothing to do if it is complete or in writing.
+  // shard is written anew. Nothing to do if it is complete or in writing.
   void BeginLast(uint64_t clock, Time now);
 
-  // A cut that has become whole, newest first; its manifest is in writing from now on. None:
-  // nullopt.
+  // A cut that has become whole, newest first; its manifest is in writing from now on. Nothing if
+  // there is none, or none but those older than one in writing.
   std::optional<CutParts> TakeWhole(const Needs& needs);
   // The manifest is durable (older open cuts are dropped), or not (the cut has failed).
   void Written(uint64_t clock, bool durable);
-  // The job goes back to the newest complete cut: whatever lies beyond it is forgotten. Not while a
-  // manifest is in writing.
+  // The job goes back to the newest complete cut: only what that consists of is known from now on.
+  // Not while a manifest is in writing.
   void GoBack();
 
   // Cuts that have had some part for longer than `limit` fail: their clocks.
@@ -89,8 +90,12 @@ class CutBook {
   bool Writing(uint64_t clock) const;
   bool WritingAny() const;
   bool HasAllShards(uint64_t clock) const;
-  // In words: "server 1, the state of worker 2"; empty if whole.
-  std::string Missing(uint64_t clock, const Needs& needs) const;
+  // Shards and ranks whose part or state is not there; nothing if the cut is whole.
+  struct Missing {
+    std::vector<uint32_t> shards;
+    std::vector<uint32_t> ranks;
+  };
+  Missing MissingOf(uint64_t clock, const Needs& needs) const;
 
  private:
   struct Cut {
@@ -98,8 +103,8 @@ class CutBook {
     std::map<uint32_t, v1::SavedShard> states;
     // When its first shard came.
     std::optional<Time> since;
-    // Ranks whose state comes from another folder, once in writing.
-    std::vector<uint32_t> adopted;
+    // By rank: what its manifest names, once in writing.
+    std::map<uint32_t, StateFile> named;
     bool writing = false;
     std::string error;
   };
@@ -112,13 +117,15 @@ class CutBook {
                                    const Needs& needs) const;
   std::optional<CutParts> Whole(uint64_t clock, const Cut& cut, const Needs& needs) const;
 
-  uint32_t servers_;
+  uint32_t shards_;
   const uint32_t ranks_;
   const bool states_;
   std::optional<uint64_t> newest_;
   std::map<uint64_t, Cut> cuts_;
   // By rank; where it lies after adoption.
   std::map<uint32_t, StateFile> newest_states_;
+  // The same, of the newest complete cut.
+  std::map<uint32_t, StateFile> complete_states_;
 };
 
 }  // namespace leeway

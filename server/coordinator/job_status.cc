@@ -8,6 +8,21 @@
 
 namespace leeway {
 
+namespace {
+
+// Empty: no server refuses anything for want of room.
+std::string LoadMessage(const ServerTable& servers, uint64_t held_bytes) {
+  for (uint32_t i = 0; i < servers.size(); ++i) {
+    const v1::ServerLoad& load = servers[i].load;
+    if (load.refused_contributions() == 0 || load.held_bytes() <= held_bytes) continue;
+    return absl::StrCat("server ", i, " holds as many bytes of contributions as it may ",
+                        "(limits.held_bytes): ", load.refused_contributions(), " refused");
+  }
+  return "";
+}
+
+}  // namespace
+
 v1::JobState CoordinatorCore::state() const {
   switch (phase_) {
     case Phase::kStarting:
@@ -42,7 +57,10 @@ std::string CoordinatorCore::StatusMessage(Time now) const {
   }
   if (phase_ != Phase::kRunning && !(failure_.empty() && stop_reason_.empty())) return Ending();
   const std::vector<uint32_t> lost = ranks_.In({RankState::kLost});
-  if (lost.empty()) return "";
+  if (lost.empty()) {
+    return And(And(GraceMessage(now), LastBatchesMessage()),
+               LoadMessage(servers_, options_.job.limits().held_bytes()));
+  }
   return absl::StrFormat("%s lost %.0f s ago", ListOf("worker", lost),
                          Seconds(now - ranks_[lost.front()].since));
 }
@@ -71,12 +89,14 @@ v1::JobStatus CoordinatorCore::Status(Time now) const {
     server.set_index(i);
     server.set_address(servers_[i].address);
     server.set_state(ServerStateName(servers_[i].state));
+    *server.mutable_load() = servers_[i].load;
   }
   if (length_) status.set_clocks(length_->clocks());
   status.set_seconds(Seconds(now - began_.value_or(created_)));
   status.set_max_staleness(staleness);
   for (const v1::EvaluationMetrics& metrics : evaluations_) *status.add_evaluations() = metrics;
   status.set_generation(generation_);
+  FillData(status);
   if (cuts_.newest()) status.set_checkpoint_clock(*cuts_.newest());
   return status;
 }

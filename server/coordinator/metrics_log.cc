@@ -64,6 +64,12 @@ std::string MetricsLine(const StepRecord& record, double time) {
     line["dropped_steps"] = metrics.dropped_steps();
     line["dropped_examples"] = metrics.dropped_examples();
   }
+  if (metrics.skipped_contributions() > 0) {
+    line["skipped_contributions"] = metrics.skipped_contributions();
+  }
+  if (metrics.clipped_contributions() > 0) {
+    line["clipped_contributions"] = metrics.clipped_contributions();
+  }
   // Nothing of it counts: its loss is no point of a curve.
   if (metrics.steps() == 0 && metrics.dropped_steps() > 0) line["event"] = "dropped";
   return Dump(line);

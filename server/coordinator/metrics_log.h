@@ -23,14 +23,20 @@
 //   job_started              clock (0, or the checkpoint's), message
 //   server_registered        server, message (its address)
 //   server_lost              server, message
-//   going_back               message (whose blocks are lost), clock (the newest checkpoint's)
+//   placement_changed        message (why, who owns which shard now), where there are replicas
+//   replicas_synced          every block has two holders again
+//   record_failed            message: coordinator.json cannot be written; what is to follow waits
+//   going_back               message (what was lost: a server's blocks, a worker's state), clock
+//                            (the newest checkpoint's)
 //   went_back                clock (where everything goes on), message
 //   worker_registered        rank, incarnation, message (which process): a life of the rank begins
 //   worker_lost              rank, incarnation, clock, message
 //   worker_returned          rank, incarnation, clock: it had only been silent
 //   worker_left              rank, incarnation, clock, state (finished, stopped, failed), message
+//   epoch_done               message (which epochs are trained on whole), where data is leased
 //   stop_requested           message
-//   stop_fixed               rank (who asked first), clock (where all stop; sync mode)
+//   stop_fixed               rank (who asked first; absent where the coordinator says which
+//                            contributions count), clock (where all stop; sync mode)
 //   job_failing              message: the job is brought to an end because of this
 //   checkpoint               clock: complete and durable
 //   checkpoint_failed        clock, message, server (whose part failed, if one's did)

@@ -35,4 +35,13 @@ inline std::string And(const std::string& a, const std::string& b) {
   return a.empty() || b.empty() ? a + b : absl::StrCat(a, " and ", b);
 }
 
+// Text from outside, for records that must be read again: what is beyond `max` bytes goes, and no
+// character of UTF-8 is cut in two.
+inline std::string Shortened(const std::string& text, size_t max = 1000) {
+  if (text.size() <= max) return text;
+  size_t end = max;
+  while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
 }  // namespace leeway

@@ -10,7 +10,7 @@ Placement::Placement(uint32_t servers, uint32_t replicas) : replicas_(replicas) 
 }
 
 Placement::Placement(uint32_t replicas, v1::Placement recorded)
-    : replicas_(replicas), places_(std::move(recorded)) {}
+    : replicas_(replicas), places_(std::move(recorded)), owner_since_(shards()) {}
 
 void Placement::SetReplica(uint32_t shard, uint32_t server) {
   At(shard).set_replica(server);
@@ -18,8 +18,14 @@ void Placement::SetReplica(uint32_t shard, uint32_t server) {
   At(shard).set_since_epoch(epoch());
 }
 
+void Placement::SetOwner(uint32_t shard, uint32_t server) {
+  At(shard).set_owner(server);
+  owner_since_[shard] = epoch();
+}
+
 void Placement::Reset() {
   places_.set_epoch(places_.epoch() + 1);
+  owner_since_.assign(shards(), 0);
   for (uint32_t shard = 0; shard < shards(); ++shard) {
     At(shard).Clear();
     At(shard).set_owner(shard);
@@ -37,7 +43,7 @@ bool Placement::Lose(uint32_t server) {
     const bool owned = place.owner() == server;
     const bool replicated = place.has_replica() && place.replica() == server;
     if (!owned && !replicated) continue;
-    if (owned) place.set_owner(place.replica());
+    if (owned) SetOwner(shard, place.replica());
     place.clear_replica();
     place.set_synced(false);
     place.set_since_epoch(0);
@@ -73,7 +79,7 @@ std::set<uint32_t> Placement::Rebalance() {
     }
     if (owners.empty()) places_.set_epoch(places_.epoch() + 1);
     owners.insert(owner);
-    place.set_owner(shard);
+    SetOwner(shard, shard);
     SetReplica(shard, owner);
   }
   return owners;

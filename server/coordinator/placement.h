@@ -31,6 +31,8 @@ class Placement {
   bool SetSynced(uint32_t shard, uint64_t since_epoch);
 
   uint32_t owner(uint32_t shard) const { return places_.shards(static_cast<int>(shard)).owner(); }
+  // In which epoch it took over from another; 0: it is the first since Reset().
+  uint64_t owner_since(uint32_t shard) const { return owner_since_[shard]; }
   uint64_t epoch() const { return places_.epoch(); }
   uint32_t shards() const { return static_cast<uint32_t>(places_.shards_size()); }
   // Shards whose replica is on the server that owned them at first, and synced, go back to it; who
@@ -46,9 +48,11 @@ class Placement {
  private:
   v1::ShardPlace& At(uint32_t shard) { return *places_.mutable_shards(static_cast<int>(shard)); }
   void SetReplica(uint32_t shard, uint32_t server);
+  void SetOwner(uint32_t shard, uint32_t server);
 
   uint32_t replicas_;
   v1::Placement places_;
+  std::vector<uint64_t> owner_since_;
 };
 
 }  // namespace leeway

@@ -12,11 +12,13 @@ constexpr Duration kRateWindow = std::chrono::seconds(8);
 
 bool RankProgress::Record(const v1::StepMetrics& metrics, Time now) {
   if (metrics.clock() <= last_.clock()) return false;
-  const double loss = metrics.steps() > 0 ? metrics.train_loss() : last_.train_loss();
+  const double loss = metrics.examples() > 0 ? metrics.train_loss() : last_.train_loss();
   last_ = metrics;
   last_.set_train_loss(loss);
   dropped_steps_ += metrics.dropped_steps();
   dropped_examples_ += metrics.dropped_examples();
+  skipped_contributions_ += metrics.skipped_contributions();
+  clipped_contributions_ += metrics.clipped_contributions();
   examples_ += metrics.examples();
   steps_ += metrics.steps();
   max_staleness_ = std::max(max_staleness_, metrics.staleness());
@@ -59,6 +61,8 @@ void RankProgress::Fill(Time now, v1::WorkerStatus& status) const {
   status.set_steps(steps_);
   status.set_dropped_steps(dropped_steps_);
   status.set_dropped_examples(dropped_examples_);
+  status.set_skipped_contributions(skipped_contributions_);
+  status.set_clipped_contributions(clipped_contributions_);
   const double waited = last_.wait_seconds();
   const double all = last_.data_seconds() + last_.compute_seconds() + waited;
   if (all > 0) status.set_wait_share(waited / all);

@@ -19,7 +19,8 @@ class RankProgress {
   bool Record(const v1::StepMetrics& metrics, Time now);
   bool Record(const v1::EvaluationMetrics& metrics);
   void SetWaiting(std::string waiting) { waiting_ = std::move(waiting); }
-  // The job has gone back: what comes after `clock` is recorded again.
+  // The job has gone back: what comes after `clock` is recorded again, and counted again: steps and
+  // examples are those that were computed, repetitions included.
   void GoBack(uint64_t clock);
 
   uint64_t max_staleness() const { return max_staleness_; }
@@ -39,6 +40,8 @@ class RankProgress {
   uint64_t examples_ = 0;
   uint64_t steps_ = 0;
   uint64_t dropped_steps_ = 0;
+  uint64_t skipped_contributions_ = 0;
+  uint64_t clipped_contributions_ = 0;
   uint64_t dropped_examples_ = 0;
   uint64_t max_staleness_ = 0;
   std::string waiting_;

@@ -53,10 +53,12 @@ RunFolderSink::RunFolderSink(std::string run_dir, uint64_t job_id, uint32_t keep
     : run_dir_(std::move(run_dir)), job_id_(job_id), keep_(keep), newest_(std::move(newest)) {}
 
 absl::StatusOr<std::unique_ptr<CheckpointSink::StateWriter>> RunFolderSink::WriteWorkerState(
-    uint64_t clock, uint32_t rank, uint64_t incarnation) {
+    const StateOf& state) {
+  const auto& [clock, rank, incarnation, generation] = state;
   const std::string folder = CheckpointFolder(run_dir_, clock);
   RETURN_IF_ERROR(MakeFolders(folder));
-  const std::string path = absl::StrCat(folder, "/", WorkerStateFileName(rank, incarnation));
+  const std::string path =
+      absl::StrCat(folder, "/", WorkerStateFileName(rank, incarnation, clock, generation));
   ASSIGN_OR_RETURN(WorkerStateWriter file, WorkerStateWriter::Create(path, {job_id_, clock, rank}));
   return std::make_unique<Writer>(std::move(file));
 }
@@ -98,7 +100,7 @@ absl::Status RunFolderSink::WriteManifest(const v1::CheckpointManifest& manifest
   RETURN_IF_ERROR(leeway::WriteManifest(CheckpointFolder(run_dir_, manifest.clock()), manifest));
   {
     MutexLock lock(mutex_);
-    newest_ = manifest;
+    if (!newest_ || manifest.clock() > newest_->clock()) newest_ = manifest;
   }
   // The new checkpoint exists, whatever becomes of the old ones.
   if (const absl::Status removed = RemoveOldCheckpoints(run_dir_, keep_); !removed.ok()) {

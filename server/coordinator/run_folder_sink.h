@@ -18,8 +18,7 @@ class RunFolderSink final : public CheckpointSink {
   RunFolderSink(std::string run_dir, uint64_t job_id, uint32_t keep,
                 std::optional<v1::CheckpointManifest> newest);
 
-  absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(uint64_t clock, uint32_t rank,
-                                                                uint64_t incarnation) override;
+  absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(const StateOf& state) override;
   absl::StatusOr<std::unique_ptr<StateReader>> ReadWorkerState(uint32_t rank) override;
   absl::Status AdoptWorkerState(uint64_t from_clock, const std::string& file,
                                 uint64_t to_clock) override;

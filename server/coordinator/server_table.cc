@@ -58,6 +58,8 @@ void ServerTable::Register(const v1::RegisterServerRequest& request, Time now) {
     if (entry.past.size() == kPastMax) entry.past.erase(entry.past.begin());
     entry.past.push_back(entry.nonce);
   }
+  // One that takes its index back.
+  std::erase(entry.past, request.nonce());
   entry.confirmed = false;
   entry.state = ServerState::kRegistered;
   entry.address = request.address();

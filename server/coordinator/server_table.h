@@ -34,6 +34,8 @@ struct ServerEntry {
   std::optional<uint64_t> held_generation;
   Time seen;
   bool shut_down = false;
+  // By its last heartbeat.
+  v1::ServerLoad load;
 
   bool here() const { return state == ServerState::kRegistered || state == ServerState::kReady; }
 };
@@ -58,6 +60,7 @@ class ServerTable {
   // True if it had been lost and is back.
   bool Seen(uint32_t index, Time now);
   void MarkReady(uint32_t index) { servers_[index].state = ServerState::kReady; }
+  void TakeLoad(uint32_t index, const v1::ServerLoad& load) { servers_[index].load = load; }
   void MarkShutDown(uint32_t index) { servers_[index].shut_down = true; }
   // Blocks must be made anew.
   void MarkAllUnready();

@@ -68,8 +68,9 @@ class Receiver final : public QueueEvent {
     size_ = chunk_.size();
     RETURN_IF_ERROR(
         host_.Ask([&](CoordinatorCore& core, Time) { return core.CheckWorkerState(sender_); }));
-    ASSIGN_OR_RETURN(
-        file_, host_.sink().WriteWorkerState(sender_.clock, sender_.rank, sender_.incarnation));
+    ASSIGN_OR_RETURN(file_,
+                     host_.sink().WriteWorkerState(
+                         {sender_.clock, sender_.rank, sender_.incarnation, sender_.generation}));
     return absl::OkStatus();
   }
 

@@ -19,6 +19,7 @@ constexpr size_t kNamedMax = 8;
 BlockCore::BlockCore(uint32_t block, const ConsistencyRules& rules)
     : block_(block), rules_(rules), ranks_(rules.workers) {
   progress_.clocks.assign(rules.workers, 0);
+  if (rules.committed_sets) progress_.counted.assign(rules.workers, 0);
 }
 
 Decisions BlockCore::OnInitialized(BlockProgress progress, bool has_previous) {
@@ -28,6 +29,7 @@ Decisions BlockCore::OnInitialized(BlockProgress progress, bool has_previous) {
   has_previous_ = has_previous;
   progress_ = std::move(progress);
   progress_.clocks.resize(ranks_.size(), 0);
+  progress_.counted.resize(rules_.committed_sets ? ranks_.size() : 0, 0);
   for (size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].next = progress_.clocks[r];
     if (ranks_[r].live) Stand(progress_.clocks[r], 1);
@@ -49,7 +51,8 @@ Decisions BlockCore::OnInitialized(BlockProgress progress, bool has_previous) {
 absl::StatusOr<uint64_t> BlockCore::OnAttach(uint32_t rank, uint64_t incarnation) {
   absl::Status status = CheckSender({rank, incarnation, 0});
   if (!status.ok()) return status;
-  return ranks_[rank].next;
+  const uint64_t clock = progress_.clocks[rank];
+  return IsLate({rank, incarnation, clock}) ? clock + 1 : clock;
 }
 
 Decisions BlockCore::OnContribution(const Sender& sender, RequestId request, bool wants_reply,
@@ -104,7 +107,7 @@ Decisions BlockCore::OnApplied() {
     if (ranks_[contribution.rank].live) Stand(clock, -1);
     clock = contribution.clock + 1;
     if (ranks_[contribution.rank].live) Stand(clock, 1);
-    ranks_[contribution.rank].counted = clock;
+    if (rules_.committed_sets) progress_.counted[contribution.rank] = clock;
   }
   running_.clear();
   if (rules_.committed_sets) {
@@ -234,7 +237,9 @@ void BlockCore::AddReader(Waiter waiter, Decisions& decisions) {
 absl::Status BlockCore::CheckReadable(const Waiter& waiter) const {
   if (!waiter.reader.has_value()) return absl::OkStatus();
   const Sender& reader = *waiter.reader;
-  if (reader.clock > ranks_[reader.rank].next) {
+  // Who was left out of a clock goes on at the next one, also where its set is not known yet.
+  const bool left_out = rules_.committed_sets && reader.clock == progress_.version + 1;
+  if (reader.clock > ranks_[reader.rank].next && !left_out) {
     return absl::FailedPreconditionError(
         absl::StrCat("header.clock: worker ", reader.rank, " reads block ", block_, " for clock ",
                      reader.clock, " before it has handed in clock ", ranks_[reader.rank].next));
@@ -242,7 +247,9 @@ absl::Status BlockCore::CheckReadable(const Waiter& waiter) const {
   if (rules_.mode != Consistency::kSync || !initialized_ || !WantsPrevious(waiter)) {
     return absl::OkStatus();
   }
-  const bool kept = has_previous_ && reader.clock + 1 >= progress_.version;
+  // Elastic: what the contribution found, which is one older.
+  const uint64_t newest = reader.clock + (waiter.before ? 0 : 1);
+  const bool kept = has_previous_ && newest >= progress_.version;
   if (kept) return absl::OkStatus();
   if (rules_.committed_sets) return Overtaken(reader.rank, reader.clock);
   return absl::FailedPreconditionError(absl::StrCat(
@@ -281,15 +288,25 @@ bool BlockCore::MayRead(const Sender& reader) const {
 
 void BlockCore::ReleaseWaiters(Decisions& decisions) {
   std::erase_if(waiters_, [&](const Waiter& waiter) {
-    if (std::optional<Answer> answer = TryRead(waiter)) {
-      decisions.answers.push_back(*answer);
-      return true;
-    }
+    if (Release(waiter, decisions)) return true;
     if (!IsHeldUp(waiter)) return false;
     held_up_[waiter.reader->clock - rules_.staleness].push_back(waiter);
     return true;
   });
   ReleaseHeldUp(decisions);
+}
+
+bool BlockCore::Release(const Waiter& waiter, Decisions& decisions) {
+  std::optional<Answer> answer = TryRead(waiter);
+  if (!answer) return false;
+  // A life that has been replaced meanwhile must not go on beyond what its successor was told.
+  absl::Status status = waiter.reader ? CheckSender(*waiter.reader) : absl::OkStatus();
+  if (status.ok()) {
+    decisions.answers.push_back(*answer);
+  } else {
+    decisions.refusals.push_back({waiter.request, std::move(status)});
+  }
+  return true;
 }
 
 bool BlockCore::IsHeldUp(const Waiter& waiter) const {
@@ -300,7 +317,7 @@ bool BlockCore::IsHeldUp(const Waiter& waiter) const {
 void BlockCore::ReleaseHeldUp(Decisions& decisions) {
   const auto end = held_up_.upper_bound(SlowestClock());
   for (auto each = held_up_.begin(); each != end; ++each) {
-    for (const Waiter& waiter : each->second) decisions.answers.push_back(*TryRead(waiter));
+    for (const Waiter& waiter : each->second) Release(waiter, decisions);
   }
   held_up_.erase(held_up_.begin(), end);
 }

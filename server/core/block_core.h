@@ -100,6 +100,9 @@ struct BlockProgress {
   uint64_t version = 0;
   // By rank: contributions applied, which is the next clock wanted.
   std::vector<uint64_t> clocks;
+  // By rank, with committed sets, where everybody's clock is the version: the clock after the last
+  // contribution of the rank that is applied. Not in a checkpoint.
+  std::vector<uint64_t> counted = {};
 };
 
 // Not thread-safe. Time is the caller's, in any unit, never running backwards.
@@ -114,7 +117,8 @@ class BlockCore {
   Decisions OnInitialized(BlockProgress progress, bool has_previous = false);
 
   // A rank's new life begins, or its old one was overtaken: the clock at which it goes on, or
-  // ABORTED if a newer life exists.
+  // ABORTED if a newer life exists. What is held of it and not applied yet it hands in again, for
+  // who would take this block over knows nothing of that.
   absl::StatusOr<uint64_t> OnAttach(uint32_t rank, uint64_t incarnation);
   // `wants_reply`: the request is also a reader that starts sender.clock + 1; else it is answered
   // when accepted.
@@ -141,8 +145,15 @@ class BlockCore {
   bool initialized() const { return initialized_; }
   bool has_waiters() const { return !waiters_.empty() || !held_up_.empty(); }
   const BlockProgress& progress() const { return progress_; }
+  // The rank's contribution of the clock has been accepted, or given up, so that another is a
+  // duplicate.
+  bool has(uint32_t rank, uint64_t clock) const {
+    return rank < ranks_.size() && ranks_[rank].next > clock;
+  }
   // The clock after the rank's last contribution that is applied.
-  uint64_t counted(uint32_t rank) const { return ranks_[rank].counted; }
+  uint64_t counted(uint32_t rank) const {
+    return rules_.committed_sets ? progress_.counted[rank] : progress_.clocks[rank];
+  }
   // No contribution is being applied or waits for its turn (in sync mode: for its set).
   bool idle() const {
     return running_.empty() && (pending_.empty() || rules_.mode == Consistency::kSync);
@@ -153,8 +164,6 @@ class BlockCore {
     uint64_t incarnation = 0;
     // The first clock not accepted yet; with committed sets, nor given up.
     uint64_t next = 0;
-    // The clock after the last one applied; since this core began.
-    uint64_t counted = 0;
     bool live = true;
   };
   struct Waiter {
@@ -192,6 +201,8 @@ class BlockCore {
   // Sync: the reader wants the version before the current one.
   bool WantsPrevious(const Waiter& waiter) const;
   void ReleaseWaiters(Decisions& decisions);
+  // Answers it, or refuses it if its life has been replaced; false: it must wait on.
+  bool Release(const Waiter& waiter, Decisions& decisions);
   // Bounded: answers those for whom the slowest rank has come far enough.
   void ReleaseHeldUp(Decisions& decisions);
   // Only the slowest rank keeps it from its answer.

@@ -48,7 +48,7 @@ bool BlockCore::InSet(uint32_t rank) const {
 
 bool BlockCore::IsLate(const Sender& sender) const {
   if (!rules_.committed_sets) return false;
-  if (sender.clock < progress_.version) return ranks_[sender.rank].counted != sender.clock + 1;
+  if (sender.clock < progress_.version) return counted(sender.rank) != sender.clock + 1;
   return sender.clock == progress_.version && Set() != nullptr && !InSet(sender.rank);
 }
 

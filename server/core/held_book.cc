@@ -1,16 +1,30 @@
 #include "server/core/held_book.h"
 
+#include <algorithm>
+
 namespace leeway {
 
 HeldBook::HeldBook(const Rules& rules) : rules_(rules), live_(rules.workers, true) {}
 
-bool HeldBook::OnAccepted(uint32_t rank, uint64_t clock) {
+void HeldBook::OnLoaded(uint64_t version) {
+  if (version > 0) loaded_.push_back(version);
+}
+
+uint32_t HeldBook::BlocksAt(uint64_t clock) const {
+  const auto beyond = std::count_if(loaded_.begin(), loaded_.end(),
+                                    [clock](uint64_t version) { return version > clock; });
+  return rules_.blocks - static_cast<uint32_t>(beyond);
+}
+
+bool HeldBook::OnAccepted(uint32_t rank, uint64_t clock, Time now) {
   if (clock < open_ || rank >= rules_.workers) return false;
   Clock& held = clocks_[clock];
   held.blocks.resize(rules_.workers);
   held.whole.resize(rules_.workers);
-  if (++held.blocks[rank] < rules_.blocks || held.whole[rank]) return false;
+  held.since.resize(rules_.workers);
+  if (++held.blocks[rank] < BlocksAt(clock) || held.whole[rank]) return false;
   held.whole[rank] = true;
+  held.since[rank] = now;
   held.changed = true;
   return true;
 }
@@ -36,7 +50,7 @@ bool HeldBook::Enough(const Clock& clock) const {
   return held > 0 && held + rules_.backup >= wanted;
 }
 
-std::optional<HeldClock> HeldBook::Take() {
+std::optional<HeldClock> HeldBook::Take(Time now) {
   if (clocks_.empty()) return std::nullopt;
   auto& [number, clock] = *clocks_.begin();
   if (!clock.changed || !Enough(clock)) return std::nullopt;
@@ -44,7 +58,9 @@ std::optional<HeldClock> HeldBook::Take() {
   clock.changed = false;
   clock.told = true;
   for (uint32_t rank = 0; rank < rules_.workers; ++rank) {
-    if (clock.whole[rank]) held.ranks.push_back(rank);
+    if (!clock.whole[rank]) continue;
+    held.ranks.push_back(rank);
+    held.held.push_back(now - clock.since[rank]);
   }
   return held;
 }

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "common/clock.h"
+
 namespace leeway {
 
 // What the coordinator is told.
@@ -16,6 +18,8 @@ struct HeldClock {
   std::vector<uint32_t> ranks;
   // Told before, and no set has come.
   bool again = false;
+  // In the order of `ranks`: for how long.
+  std::vector<Duration> held = {};
   bool operator==(const HeldClock&) const = default;
 };
 
@@ -33,15 +37,18 @@ class HeldBook {
   };
   explicit HeldBook(const Rules& rules);
 
+  // A block begins at this version: of clocks before it nothing comes to it. (A server that takes
+  // blocks over has those that were ahead, and those that were not.)
+  void OnLoaded(uint64_t version);
   // A block has accepted a contribution; once a (rank, clock, block). True: it is whole now.
-  bool OnAccepted(uint32_t rank, uint64_t clock);
+  bool OnAccepted(uint32_t rank, uint64_t clock, Time now = {});
   void OnLive(uint32_t rank, bool live);
   // The clock's set is known: nobody wants to hear of it any more, nor of those before.
   void OnCommitted(uint64_t clock);
 
   // What is worth telling and was not told: the first open clock, once its set could be complete as
   // far as this server knows, and again with every rank that comes later.
-  std::optional<HeldClock> Take();
+  std::optional<HeldClock> Take(Time now = {});
   // What was told last did not arrive, or no set has come of it for long: Take() gives it once
   // more.
   void TellAgain();
@@ -51,14 +58,20 @@ class HeldBook {
     // By rank: blocks that hold it.
     std::vector<uint32_t> blocks;
     std::vector<bool> whole;
+    // When it became whole.
+    std::vector<Time> since;
     // There is something to tell; and something was told.
     bool changed = false;
     bool told = false;
   };
   bool Enough(const Clock& clock) const;
+  // How many blocks a contribution of the clock comes to.
+  uint32_t BlocksAt(uint64_t clock) const;
 
   const Rules rules_;
   std::vector<bool> live_;
+  // Of blocks that did not begin at 0.
+  std::vector<uint64_t> loaded_;
   // The first without a set.
   uint64_t open_ = 0;
   std::map<uint64_t, Clock> clocks_;

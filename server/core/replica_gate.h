@@ -27,8 +27,9 @@ class ReplicaGate {
 
   // May an answer leave that was given when the block was at `version`?
   bool IsOpen(uint64_t version) const { return !gating_ || version < replicated_; }
-  // The replica has had no state yet.
-  bool fresh() const { return !gating_; }
+  // The replica has not the version before `version`: it has had no state yet, or its first one was
+  // so long under way that others were made meanwhile.
+  bool NeedsPrevious(uint64_t version) const { return !gating_ || version > replicated_; }
   // Everything that has left is with the replica.
   bool synced() const { return gating_ && replicated_ > gated_from_; }
 

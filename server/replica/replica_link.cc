@@ -1,11 +1,13 @@
 #include "server/replica/replica_link.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include <grpcpp/client_context.h>
 #include <spdlog/spdlog.h>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
 #include "common/grpc_status.h"
@@ -19,6 +21,42 @@ constexpr char kMethod[] = "/leeway.v1.ParameterServer/Exchange";
 // As of a worker's stream: large blocks go one by one, small ones share a frame.
 constexpr size_t kFrameBytes = 256 << 10;
 constexpr int kFrameRequests = 512;
+
+// The vectors of a block, in the order of ReplicatedBlock.
+using Parts = absl::InlinedVector<const SharedFloats*, 4>;
+Parts PartsOf(const HeldBlock& block) {
+  Parts parts = {&block.values.weights};
+  for (const SharedFloats& slot : block.values.slots) parts.push_back(&slot);
+  if (block.values.shadow) parts.push_back(&block.values.shadow);
+  if (block.previous) parts.push_back(&block.previous);
+  return parts;
+}
+
+bool LieIn(const SharedArena& memory, const Parts& parts) {
+  return std::all_of(parts.begin(), parts.end(), [&](const SharedFloats* part) {
+    return memory.Contains(part->span().data());
+  });
+}
+
+void Name(const Parts& parts, const SharedArena& memory, v1::ReplicatedBlock& replicated) {
+  for (const SharedFloats* part : parts) {
+    v1::SharedRange& range = *replicated.add_parts();
+    range.set_offset(memory.OffsetOf(part->span().data()));
+    range.set_bytes(part->span().size_bytes());
+  }
+}
+
+// How many bytes. The versions stay as they are for as long as the frame refers to them.
+uint64_t Append(const Parts& parts, FrameWriter& writer) {
+  uint64_t bytes = 0;
+  for (const SharedFloats* part : parts) {
+    const std::span<const float> span = part->span();
+    bytes += span.size_bytes();
+    writer.Append({reinterpret_cast<const uint8_t*>(span.data()), span.size_bytes()},
+                  std::make_shared<SharedFloats>(*part));
+  }
+  return bytes;
+}
 
 }  // namespace
 
@@ -51,6 +89,11 @@ class ReplicaLink::Stream {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> calls;
   grpc::ByteBuffer received;
   grpc::Status status;
+  // What the replica checks after it has copied out of this server's memory; number 0: none.
+  SharedSession session;
+  bool offered = false;
+  // The replica reads this server's memory.
+  bool shares = false;
   bool starting = true;
   bool writing = false;
   bool reading = false;
@@ -66,23 +109,30 @@ ReplicaLink::ReplicaLink(Options options)
     : options_(std::move(options)), stub_(MakeChannel(options_.address)) {}
 
 void ReplicaLink::Send(HeldBlock block, Done done) {
+  absl::Status status;
   {
     MutexLock lock(mutex_);
-    if (!closed_) {
-      const uint64_t id = next_id_++;
-      pending_[id] = std::move(done);
-      outgoing_.push_back({id, std::move(block)});
-      done = nullptr;
-      if (stream_ == nullptr) {
-        stream_ = std::make_shared<Stream>(shared_from_this());
-        stream_->self = stream_;
-        stream_->calls = stub_.PrepareCall(&stream_->context, kMethod, options_.queue->get());
-        stream_->calls->StartCall(&stream_->started);
-      }
+    if (closed_) {
+      status = absl::CancelledError("the way to the replica is closed");
+    } else if (!refusal_.ok() && !pending_.empty()) {
+      status = refusal_;
+    } else {
+      Enqueue(std::move(block), std::move(done));
     }
   }
-  if (done) return done(absl::CancelledError("the way to the replica is closed"));
+  if (!status.ok()) return done(status);
   Flush();
+}
+
+void ReplicaLink::Enqueue(HeldBlock block, Done done) {
+  const uint64_t id = next_id_++;
+  pending_[id] = {std::move(block), std::move(done)};
+  outgoing_.push_back(id);
+  if (stream_ != nullptr) return;
+  stream_ = std::make_shared<Stream>(shared_from_this());
+  stream_->self = stream_;
+  stream_->calls = stub_.PrepareCall(&stream_->context, kMethod, options_.queue->get());
+  stream_->calls->StartCall(&stream_->started);
 }
 
 void ReplicaLink::Close() {
@@ -110,14 +160,29 @@ void ReplicaLink::Flush() {
   stream->calls->Write(frame, &stream->written);
 }
 
+void ReplicaLink::Offer(v1::RequestFrame& head) {
+  stream_->offered = true;
+  if (options_.memory == nullptr) return;
+  const auto session = options_.memory->OpenSession();
+  if (!session.ok()) return;
+  stream_->session = *session;
+  *head.mutable_offer() = options_.memory->Offer();
+  head.set_session_offset(session->offset);
+  head.set_session(session->number);
+}
+
 grpc::ByteBuffer ReplicaLink::NextFrame() {
   v1::RequestFrame head;
   FrameWriter writer;
+  if (!stream_->offered) Offer(head);
   while (!outgoing_.empty() && head.requests_size() < kFrameRequests &&
          writer.bytes() < kFrameBytes) {
-    const HeldBlock& block = outgoing_.front().block;
+    const uint64_t id = outgoing_.front();
+    outgoing_.pop_front();
+    // That one stays pending until the stream ends.
+    const HeldBlock& block = pending_.at(id).block;
     v1::StreamRequest& request = *head.add_requests();
-    request.set_id(outgoing_.front().id);
+    request.set_id(id);
     request.set_method(v1::EXCHANGE_METHOD_REPLICATE);
     request.mutable_header()->set_job(options_.job);
     request.mutable_header()->set_generation(options_.generation);
@@ -126,22 +191,14 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
     replicated.set_since_epoch(options_.since_epoch);
     replicated.set_version(block.progress.version);
     for (const uint64_t clock : block.progress.clocks) replicated.add_clocks(clock);
-    uint64_t bytes = 0;
-    // The version stays as it is for as long as the frame refers to it.
-    const auto append = [&](const SharedFloats& values) {
-      if (!values) return;
-      const std::span<const float> span = values.span();
-      bytes += span.size_bytes();
-      writer.Append({reinterpret_cast<const uint8_t*>(span.data()), span.size_bytes()},
-                    std::make_shared<SharedFloats>(values));
-    };
-    append(block.values.weights);
-    for (const SharedFloats& slot : block.values.slots) append(slot);
-    append(block.values.shadow);
+    for (const uint64_t clock : block.progress.counted) replicated.add_counted(clock);
     replicated.set_has_previous(static_cast<bool>(block.previous));
-    append(block.previous);
-    request.set_payload_bytes(bytes);
-    outgoing_.pop_front();
+    const Parts parts = PartsOf(block);
+    if (stream_->shares && LieIn(*options_.memory, parts)) {
+      Name(parts, *options_.memory, replicated);
+    } else {
+      request.set_payload_bytes(Append(parts, writer));
+    }
   }
   return writer.Finish(head);
 }
@@ -169,7 +226,7 @@ void ReplicaLink::OnWritten(Stream* stream, bool ok) {
 void ReplicaLink::OnRead(Stream* stream, bool ok) {
   v1::ReplyFrame replies;
   if (ok) ok = DecodeReplyFrame(stream->received, replies).ok();
-  if (ok) TakeReplies(replies);
+  if (ok) TakeReplies(stream, replies);
   MutexLock lock(mutex_);
   stream->reading = false;
   stream->received.Clear();
@@ -183,34 +240,42 @@ void ReplicaLink::ReadOn(Stream* stream) {
   stream->calls->Read(&stream->received, &stream->read);
 }
 
-void ReplicaLink::TakeReplies(const v1::ReplyFrame& replies) {
+void ReplicaLink::TakeReplies(Stream* stream, const v1::ReplyFrame& replies) {
+  if (replies.has_answer()) {
+    MutexLock lock(mutex_);
+    stream->shares = replies.answer().mapped() && stream->session.number != 0;
+  }
   for (const v1::StreamReply& reply : replies.replies()) {
-    Done done;
+    Sent sent;
+    const absl::Status status(static_cast<absl::StatusCode>(reply.code()), reply.message());
     {
       MutexLock lock(mutex_);
       auto found = pending_.extract(reply.id());
       if (found.empty()) continue;
-      done = std::move(found.mapped());
+      sent = std::move(found.mapped());
+      refusal_ = status;
     }
-    done(absl::Status(static_cast<absl::StatusCode>(reply.code()), reply.message()));
+    sent.block = {};
+    sent.done(status);
   }
 }
 
 void ReplicaLink::Break(Stream* stream) {
   stream->broken = true;
-  if (stream->ending || stream->starting || stream->writing || stream->reading) {
-    // What is under way fails at once.
-    if (!stream->ending) stream->context.TryCancel();
-    return;
-  }
+  if (stream->ending) return;
+  // What is under way fails at once, and the other end is not waited for.
+  stream->context.TryCancel();
+  if (stream->starting || stream->writing || stream->reading) return;
   stream->ending = true;
   stream->calls->Finish(&stream->status, &stream->ended);
 }
 
 void ReplicaLink::OnEnded(Stream* stream) {
-  std::map<uint64_t, Done> failed;
+  std::map<uint64_t, Sent> failed;
   {
     MutexLock lock(mutex_);
+    // First the number, then the memory: common/shared_memory.h.
+    if (stream->session.number != 0) options_.memory->CloseSession(stream->session);
     if (stream_.get() == stream) stream_.reset();
     failed.swap(pending_);
     outgoing_.clear();
@@ -218,7 +283,7 @@ void ReplicaLink::OnEnded(Stream* stream) {
   const absl::Status why =
       absl::UnavailableError(absl::StrCat("the way to the replica at ", options_.address,
                                           " has broken: ", stream->status.error_message()));
-  for (auto& [id, done] : failed) done(why);
+  for (auto& [id, sent] : failed) sent.done(why);
 }
 
 }  // namespace leeway

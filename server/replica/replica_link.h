@@ -1,5 +1,6 @@
 // The way to the server that holds a shard's replica: one long-lived stream of the data plane, on
-// which blocks go as REPLICATE requests.
+// which blocks go as REPLICATE requests. On one host only their places in this server's memory
+// travel, and the replica copies them from there.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include "common/mutex.h"
+#include "common/shared_memory.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/rpc/server_queue.h"
 #include "server/shard.h"
@@ -29,6 +31,9 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
     uint64_t since_epoch = 0;
     // Where the replica is.
     std::string address;
+    // What the shard's values lie in, if the replica may be able to read there (it is on this
+    // host); null: they travel in frames.
+    std::shared_ptr<SharedArena> memory;
     // Outlives the link's streams.
     ServerQueue* queue = nullptr;
   };
@@ -39,15 +44,18 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   void Close();
 
  private:
-  struct Outgoing {
-    uint64_t id = 0;
+  // A block on its way; what is in memory that the replica reads stays until it has answered.
+  struct Sent {
     HeldBlock block;
+    Done done;
   };
   // One gRPC stream; lives until its last operation is over.
   class Stream;
 
   explicit ReplicaLink(Options options);
+  void Enqueue(HeldBlock block, Done done) REQUIRES(mutex_);
   void Flush() EXCLUDES(mutex_);
+  void Offer(v1::RequestFrame& head) REQUIRES(mutex_);
   grpc::ByteBuffer NextFrame() REQUIRES(mutex_);
   // From the stream, on the queue's threads.
   void OnStarted(Stream* stream, bool ok) EXCLUDES(mutex_);
@@ -57,7 +65,7 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   void ReadOn(Stream* stream) REQUIRES(mutex_);
   // Once something of it has failed: ends it when nothing of it is under way.
   void Break(Stream* stream) REQUIRES(mutex_);
-  void TakeReplies(const v1::ReplyFrame& replies) EXCLUDES(mutex_);
+  void TakeReplies(Stream* stream, const v1::ReplyFrame& replies) EXCLUDES(mutex_);
 
   const Options options_;
   grpc::GenericStub stub_;
@@ -65,8 +73,12 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   bool closed_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<Stream> stream_ GUARDED_BY(mutex_);
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
-  std::deque<Outgoing> outgoing_ GUARDED_BY(mutex_);
-  std::map<uint64_t, Done> pending_ GUARDED_BY(mutex_);
+  // What the replica answered last. While it refuses (it is not there yet, or this server does not
+  // own the shard any more) one block at a time asks whether it still does, not a whole model.
+  absl::Status refusal_ GUARDED_BY(mutex_);
+  // Of those that are pending.
+  std::deque<uint64_t> outgoing_ GUARDED_BY(mutex_);
+  std::map<uint64_t, Sent> pending_ GUARDED_BY(mutex_);
 };
 
 }  // namespace leeway

@@ -8,12 +8,7 @@
 namespace leeway {
 
 ReplicaStore::ReplicaStore(const Options& options)
-    : options_(options),
-      pool_(FloatPool::Make(options.layout.Range(0).count, options.memory)),
-      last_pool_(
-          FloatPool::Make(options.layout.Range(options.layout.blocks() - 1).count, options.memory)),
-      slot_pool_(FloatPool::Make(options.layout.Range(0).count)),
-      last_slot_pool_(FloatPool::Make(options.layout.Range(options.layout.blocks() - 1).count)) {
+    : options_(options), pools_(options.layout, options.memory, nullptr) {
   const uint32_t blocks = options.layout.BlocksOn(options.shard);
   for (uint32_t i = 0; i < blocks; ++i) {
     slots_.push_back(std::make_unique<Slot>());
@@ -22,18 +17,12 @@ ReplicaStore::ReplicaStore(const Options& options)
   }
 }
 
-SharedFloats ReplicaStore::Allocate(uint32_t block, bool weights) {
-  const bool last = block + 1 == options_.layout.blocks();
-  if (weights) return last ? last_pool_->Take() : pool_->Take();
-  return last ? last_slot_pool_->Take() : slot_pool_->Take();
-}
-
 ReplicaStore::State ReplicaStore::StateOf(uint32_t block, bool has_previous,
                                           const FloatPayload& payload) {
   const size_t count = options_.layout.Range(block).count;
   size_t offset = 0;
   const auto next = [&](bool weights) {
-    SharedFloats values = Allocate(block, weights);
+    SharedFloats values = weights ? pools_.Weights(block) : pools_.Slot(block);
     const float* from = payload.Tile(offset, count, values.mutable_data());
     if (from != values.mutable_data()) std::copy_n(from, count, values.mutable_data());
     offset += count;
@@ -49,8 +38,8 @@ ReplicaStore::State ReplicaStore::StateOf(uint32_t block, bool has_previous,
 }
 
 absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
-                                const v1::ReplicatedBlock& replicated,
-                                const FloatPayload& payload) {
+                                const v1::ReplicatedBlock& replicated, const FloatPayload& payload,
+                                const std::function<bool()>& stands) {
   const uint32_t block = header.block();
   const std::string what =
       absl::StrCat("replica of block ", block, ", version ", replicated.version());
@@ -66,12 +55,17 @@ absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
   // With a shadow (server/store/reply_encoder.h), or without.
   const size_t count = options_.layout.Range(block).count;
   const size_t parts = 1 + options_.slots + (replicated.has_previous() ? 1 : 0);
-  if (payload.size() != parts * count && payload.size() != (parts + 1) * count) {
+  const size_t bytes = count * sizeof(float);
+  if (payload.bytes() != parts * bytes && payload.bytes() != (parts + 1) * bytes) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": payload: ", payload.size(), " values, ",
                                                    parts, " or ", parts + 1, " times ", count,
                                                    " are wanted"));
   }
   State state = StateOf(block, replicated.has_previous(), payload);
+  if (stands && !stands()) {
+    return absl::UnavailableError(
+        absl::StrCat(what, ": the owner took its memory back while it was read"));
+  }
   Slot& slot = SlotOf(block);
   MutexLock lock(slot.mutex);
   if (slot.closed || (slot.here && replicated.version() < slot.block.progress.version)) {
@@ -89,6 +83,7 @@ absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
   held.values = std::move(state.values);
   held.progress.version = replicated.version();
   held.progress.clocks.assign(replicated.clocks().begin(), replicated.clocks().end());
+  held.progress.counted.assign(replicated.counted().begin(), replicated.counted().end());
   return absl::OkStatus();
 }
 

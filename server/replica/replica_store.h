@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "common/shared_memory.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/core/block_core.h"
+#include "server/store/block_pools.h"
 #include "server/store/block_store.h"
 #include "server/store/shared_floats.h"
 
@@ -48,9 +50,10 @@ class ReplicaStore {
 
   // Takes the place of what is there. FAILED_PRECONDITION: this is not the replica that is meant,
   // or not any more, or the state is older than the one here: the sender does not own the shard.
-  // INVALID_ARGUMENT: the wrong number of values.
+  // INVALID_ARGUMENT: the wrong number of values. UNAVAILABLE: `stands`, asked after the payload
+  // was copied, denies that it was left as it was meanwhile; empty: it is.
   absl::Status Take(const v1::ExchangeHeader& header, const v1::ReplicatedBlock& replicated,
-                    const FloatPayload& payload);
+                    const FloatPayload& payload, const std::function<bool()>& stands = {});
 
   // All blocks; nothing more is taken. FAILED_PRECONDITION if one has never come.
   absl::StatusOr<std::vector<Block>> TakeOver();
@@ -63,7 +66,6 @@ class ReplicaStore {
     Block block GUARDED_BY(mutex);
   };
   Slot& SlotOf(uint32_t block) { return *slots_[block / options_.layout.servers()]; }
-  SharedFloats Allocate(uint32_t block, bool weights);
   struct State {
     BlockValues values;
     SharedFloats previous;
@@ -72,7 +74,7 @@ class ReplicaStore {
   State StateOf(uint32_t block, bool has_previous, const FloatPayload& payload);
 
   const Options options_;
-  const std::shared_ptr<FloatPool> pool_, last_pool_, slot_pool_, last_slot_pool_;
+  const BlockPools pools_;
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 

@@ -2,8 +2,10 @@
 // answered whenever the handler says so, from any thread.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <grpcpp/completion_queue.h>
@@ -13,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "common/grpc_status.h"
 #include "common/queue_event.h"
+#include "common/retry_hint.h"
 #include "server/rpc/server_queue.h"
 
 namespace leeway {
@@ -53,6 +56,11 @@ class UnaryCall : public QueueEvent {
       if (reply.ok()) {
         writer_.Finish(*reply, grpc::Status::OK, static_cast<QueueEvent*>(this));
       } else {
+        if (const auto hint = RetryHintOf(reply.status())) {
+          context_.AddTrailingMetadata(
+              kRetryPushbackKey,
+              std::to_string(std::chrono::ceil<std::chrono::milliseconds>(*hint).count()));
+        }
         writer_.FinishWithError(ToGrpc(reply.status()), static_cast<QueueEvent*>(this));
       }
     });

@@ -14,10 +14,7 @@ BlockStore::BlockStore(const BlockLayout& layout, uint32_t server, std::unique_p
       server_(server),
       rule_(std::move(rule)),
       options_(options),
-      pool_(FloatPool::Make(layout.Range(0).count, options.memory)),
-      last_pool_(FloatPool::Make(layout.Range(layout.blocks() - 1).count, options.memory)),
-      slot_pool_(FloatPool::Make(layout.Range(0).count)),
-      last_slot_pool_(FloatPool::Make(layout.Range(layout.blocks() - 1).count)),
+      pools_(layout, options.memory, options.slot_memory),
       blocks_(layout.BlocksOn(server)) {
   for (std::string_view name : rule_->slots()) slot_names_.emplace_back(name);
 }
@@ -26,13 +23,9 @@ bool BlockStore::Has(uint32_t block) const {
   return block < layout_.blocks() && layout_.ServerOf(block) == server_;
 }
 
-SharedFloats BlockStore::Allocate(uint32_t block) const {
-  return block + 1 == layout_.blocks() ? last_pool_->Take() : pool_->Take();
-}
+SharedFloats BlockStore::Allocate(uint32_t block) const { return pools_.Weights(block); }
 
-SharedFloats BlockStore::AllocateSlot(uint32_t block) const {
-  return block + 1 == layout_.blocks() ? last_slot_pool_->Take() : slot_pool_->Take();
-}
+SharedFloats BlockStore::AllocateSlot(uint32_t block) const { return pools_.Slot(block); }
 
 void BlockStore::Set(uint32_t block, const FloatPayload& weights) {
   BlockValues values;

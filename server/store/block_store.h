@@ -18,6 +18,7 @@
 #include "common/blocks.h"
 #include "common/payload.h"
 #include "common/update/rule.h"
+#include "server/store/block_pools.h"
 #include "server/store/shared_floats.h"
 
 namespace leeway {
@@ -57,6 +58,8 @@ class BlockStore {
     bool keep_previous = false;
     // Where weights lie, so that workers on this host can read them in place; null: on the heap.
     std::shared_ptr<SharedArena> memory = nullptr;
+    // Where optimizer slots lie, so that the replica's server on this host can; null: on the heap.
+    std::shared_ptr<SharedArena> slot_memory = nullptr;
   };
 
   BlockStore(const BlockLayout& layout, uint32_t server, std::unique_ptr<UpdateRule> rule,
@@ -115,9 +118,7 @@ class BlockStore {
   const std::unique_ptr<const UpdateRule> rule_;
   const Options options_;
   std::vector<std::string> slot_names_;
-  // The last block of the model is shorter.
-  const std::shared_ptr<FloatPool> pool_, last_pool_;
-  const std::shared_ptr<FloatPool> slot_pool_, last_slot_pool_;
+  const BlockPools pools_;
   std::vector<Block> blocks_;
 };
 

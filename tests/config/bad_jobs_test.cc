@@ -33,6 +33,33 @@ void CheckAll(const std::vector<BadJob>& jobs) {
   }
 }
 
+TEST_CASE("what becomes of bad gradients goes together, and only where there are gradients") {
+  CheckAll({
+      {"{type: gradient}", "{type: gradient, on_bad_gradient: clip}",
+       "job.yaml:12:1: exchange.max_norm: required key is missing with on_bad_gradient clip: the "
+       "norm that a longer gradient is scaled to, such as max_norm: 1"},
+      {"{type: gradient}", "{type: gradient, on_bad_gradient: drop}",
+       "job.yaml:12:45: exchange.on_bad_gradient: unknown value 'drop'; known are reject, clip, "
+       "skip"},
+      {"{type: gradient}", "{type: gradient, max_norm: 0}",
+       "job.yaml:12:38: exchange.max_norm: must be above 0; it is 0"},
+      {"{type: gradient}",
+       "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 1}, on_bad_gradient: "
+       "skip}",
+       "job.yaml:12:100: exchange.on_bad_gradient: only a gradient can be left out or clipped: "
+       "what "
+       "a delta or elastic exchange hands in comes of the worker's own weights, which would stay "
+       "bad"},
+      {"{type: gradient}",
+       "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 1}, max_norm: 1}",
+       "job.yaml:12:93: exchange.max_norm: goes with a gradient exchange only"},
+  });
+  CHECK(ErrorOf(Sample("{type: gradient}",
+                       "{type: gradient, on_bad_gradient: clip, max_norm: 1}")) == "no error");
+  CHECK(ErrorOf(Sample("{type: gradient}", "{type: gradient, on_bad_gradient: skip}")) ==
+        "no error");
+}
+
 TEST_CASE("the sample job is good") { CHECK(ErrorOf(Sample()) == "no error"); }
 
 TEST_CASE("wrong, missing and contradicting keys are named with their place") {
@@ -234,6 +261,12 @@ TEST_CASE("parts that do not go together are named with their place") {
       {"mode: bounded, staleness: 3", "mode: sync, backup_workers: 1000",
        "job.yaml:13:43: consistency.backup_workers: must be less than workers.count (1): somebody "
        "has to count"},
+      {"mode: bounded, staleness: 3", "mode: sync, grace_deviations: -1",
+       "job.yaml:13:45: consistency.grace_deviations: must be at least 0; it is -1"},
+      {"  batch_size: 32\n",
+       "  batch_size: 32\n  partition: {type: stratified}\n  assignment: leased\n",
+       "job.yaml:13:15: data.assignment: leased data is everybody's: it needs the partition {type: "
+       "iid}; with others a worker has data of its own, and maybe no other"},
       {"stop: {epochs: 2}\n", "servers: {count: 1, replicas: 2}\nstop: {epochs: 2}\n",
        "job.yaml:15:31: servers.replicas: must be at most servers.count (1): each holder of a "
        "block is "

@@ -1,8 +1,10 @@
 #include "absl/strings/str_cat.h"
 #include "config/job.h"
+#include "config/validate.h"
 #include "deploy/bench/bench_job.h"
 #include "deploy/bench/bench_options.h"
 #include "deploy/bench/interleave.h"
+#include "deploy/bench/job_exchange.h"
 #include "deploy/bench/rehearsal.h"
 #include "deploy/bench/statistics.h"
 #include "deploy/bench/step_model.h"
@@ -191,6 +193,27 @@ TEST_CASE("Servers are as many as keep the exchange shorter than the compute") {
   CHECK(ChooseServers(1'000'000'000, 4, 1e9, 0.1, 16) == 16);
   CHECK(ChooseServers(1'000, 4, 1e9, 1, 16) == 1);
   CHECK(ChooseServers(1'000, 4, 0, 1, 16) == 1);
+}
+
+TEST_CASE("A job whose exchange alone is measured is a valid one, however few take part") {
+  const auto job = LoadJob(LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml",
+                           {.sets = {"servers.count=4", "servers.replicas=2", "workers.count=4",
+                                     "exchange={type: gradient}", "consistency={mode: sync}",
+                                     "consistency.backup_workers=2", "data.assignment=leased",
+                                     "workers.on_worker_loss=continue"},
+                            .environment = {}});
+  INFO(job.status().ToString());
+  REQUIRE(job.ok());
+  for (const uint32_t processes : {1, 2, 4}) {
+    const v1::TrainingJob idle = IdleJob(*job, processes, processes);
+    const std::vector<Fault> faults = FindJobFaults(idle);
+    CHECK(faults.empty());
+    if (!faults.empty()) CHECK(faults[0].path + ": " + faults[0].message == "");
+    // Nobody's work is dropped.
+    CHECK(idle.consistency().backup_workers() == 0);
+    CHECK(idle.workers().on_worker_loss() == v1::WORKER_LOSS_WAIT);
+    CHECK(idle.servers().replicas() == std::min(processes, 2u));
+  }
 }
 
 }  // namespace

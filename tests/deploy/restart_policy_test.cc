@@ -6,6 +6,7 @@ namespace leeway {
 namespace {
 
 using Action = RestartPolicy::Action;
+using Counts = std::vector<uint32_t>;
 
 constexpr ExitStatus kKilled{.signaled = true, .code = 9};
 constexpr ExitStatus kAborted{.signaled = false, .code = 1};
@@ -17,7 +18,7 @@ ExitStatus Code(int code) { return {.signaled = false, .code = code}; }
 TEST_CASE("A worker that ended in order is not restarted") {
   RestartPolicy policy(2, 2, {.server = 3, .worker = 3});
   CHECK(policy.OnWorkerExit(0, Code(0)).action == Action::kDone);
-  CHECK(policy.total_restarts() == 0);
+  CHECK(policy.worker_restarts() == Counts{0, 0});
 }
 
 TEST_CASE("A crashed worker is restarted at once, then ever later, and not for ever") {
@@ -32,15 +33,15 @@ TEST_CASE("A crashed worker is restarted at once, then ever later, and not for e
   CHECK(last.action == Action::kFail);
   CHECK(last.reason ==
         "worker 1 crashed with exit code 1 after 3 restarts (workers.max_restarts allows no more)");
-  CHECK(policy.restarts(1) == 3);
-  CHECK(policy.restarts(0) == 0);
+  CHECK(policy.worker_restarts() == Counts{0, 3});
 }
 
 TEST_CASE("Restarts are counted for each rank by itself") {
   RestartPolicy policy(1, 2, {.server = 3, .worker = 1});
   CHECK(policy.OnWorkerExit(0, kKilled).action == Action::kRestart);
   CHECK(policy.OnWorkerExit(1, kKilled).action == Action::kRestart);
-  CHECK(policy.total_restarts() == 2);
+  CHECK(policy.worker_restarts() == Counts{1, 1});
+  CHECK(policy.server_restarts() == Counts{0});
   CHECK(policy.OnWorkerExit(0, kKilled).action == Action::kFail);
 }
 
@@ -63,7 +64,7 @@ TEST_CASE("What a restart would not mend is not restarted") {
   RestartPolicy policy(1, 1, {.server = 3, .worker = 3});
   CHECK(policy.OnWorkerExit(0, Code(kExitUsage)).action == Action::kFail);
   CHECK(policy.OnWorkerExit(0, Code(kExitPermanent)).action == Action::kFail);
-  CHECK(policy.total_restarts() == 0);
+  CHECK(policy.worker_restarts() == Counts{0});
 }
 
 TEST_CASE("With max_restarts 0 the first crash fails the job") {
@@ -83,6 +84,7 @@ TEST_CASE("A crashed server is restarted, as often as its own limit says") {
   CHECK(last.reason ==
         "server 1 crashed with signal 9 (Killed) after 1 restarts (servers.max_restarts allows no "
         "more)");
+  CHECK(policy.server_restarts() == Counts{1, 1});
 }
 
 TEST_CASE("A server that says that the job has failed is not restarted") {

@@ -28,6 +28,7 @@ TEST_CASE("summary.json has the promised keys and reads back") {
   summary.test_accuracy = 0.97;
   summary.weights_sha256 = "abc";
   summary.worker_restarts = {0, 2};
+  summary.server_restarts = {1};
   AddHistory(SampleHistory(), summary);
   const std::string text = SummaryJson(summary);
   const auto json = nlohmann::json::parse(text);
@@ -36,7 +37,9 @@ TEST_CASE("summary.json has the promised keys and reads back") {
         "max_staleness", "bytes_sent", "bytes_received", "weights_sha256", "restarts"}) {
     CHECK(json.contains(key));
   }
-  CHECK(json["restarts"] == 2);
+  CHECK(json["restarts"] == 3);
+  CHECK(json["worker_restarts"] == std::vector<uint32_t>{0, 2});
+  CHECK(json["server_restarts"] == std::vector<uint32_t>{1});
   REQUIRE(json["worker_times"].size() == 2);
   CHECK(json["worker_times"][0]["rank"] == 0);
   CHECK(json["worker_times"][0]["wait_seconds"].get<double>() == Approx(0.6));

@@ -134,7 +134,8 @@ class World {
     const auto clock = core_.OnAttach(sender.rank, sender.incarnation);
     Promise(clock.status().code() == expected.value_or(absl::StatusCode::kOk),
             "only a stranger or an older life is refused");
-    Promise(expected || *clock == ranks_[sender.rank].next, "a new life goes on where it was");
+    Promise(expected || *clock == ranks_[sender.rank].applied,
+            "a new life goes on with what is applied");
   }
 
   // Of a contribution with an acceptable name.

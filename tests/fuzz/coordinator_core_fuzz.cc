@@ -258,8 +258,8 @@ class World {
         if (!well) shard = status;
         core_.SaveDone(i, save->generation, save->clock, shard, now_);
       }
-    } else if (std::get_if<WriteRecord>(&command) != nullptr) {
-      core_.RecordDone(status, now_);
+    } else if (const auto* record = std::get_if<WriteRecord>(&command)) {
+      core_.RecordDone(record->record, status, now_);
     } else if (const auto* write = std::get_if<WriteManifest>(&command)) {
       core_.ManifestWritten(write->manifest.clock(), status, now_);
     } else if (std::get_if<ShutdownServers>(&command) != nullptr) {

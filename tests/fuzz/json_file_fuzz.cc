@@ -21,7 +21,7 @@ void PromiseCode(const absl::Status& status) {
 // What was read is written and read again.
 template <typename Message>
 void PromiseSame(const std::string& path, const Message& message) {
-  PromiseOk(WriteJsonFile("file", path, message), "what was read can be written");
+  PromiseOk(WriteJsonFile("file", path, 1 << 20, message), "what was read can be written");
   Message again;
   PromiseOk(ReadJsonFile("file", path, 1 << 20, again), "what was written can be read");
   Promise(again.SerializeAsString() == message.SerializeAsString(), "it is the same");

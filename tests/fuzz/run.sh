@@ -20,6 +20,8 @@ cmake --build "$build" --target "${targets[@]/%/_fuzz}" >/dev/null
 scratch=$(mktemp -d -p "$([[ -w /dev/shm ]] && echo /dev/shm || echo "${TMPDIR:-/tmp}")" leeway-fuzz-XXXXXX)
 trap 'rm -rf "$scratch"' EXIT
 export TMPDIR=$scratch
+# What has been freed is remembered, small, so that long runs stay within the limit for one input.
+export ASAN_OPTIONS=quarantine_size_mb=16${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 
 # last LOG PATTERN: the number after the last match.
 last() {

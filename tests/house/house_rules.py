@@ -37,6 +37,8 @@ GRPC = re.compile(r'#include [<"](grpc|grpcpp)/|#include ".*\.grpc\.pb\.h"')
 
 # Pure state machines.
 PURE = ["server/core/", "server/coordinator/coordinator_core.", "server/coordinator/coordinator_going_back.",
+        "server/coordinator/arrival_history.", "server/coordinator/coordinator_leases.",
+        "server/coordinator/lease_book.", "server/coordinator/straggler_grace.", "worker/data/batch_stock.",
         "server/coordinator/coordinator_lifecycle.", "server/coordinator/coordinator_placement.",
         "server/coordinator/coordinator_quorum.", "server/coordinator/coordinator_servers.",
         "server/coordinator/cut_book.", "server/coordinator/membership.", "server/coordinator/placement.",

@@ -199,6 +199,36 @@ TEST_CASE("without a replica everything leaves; late words of one that was do no
   CHECK(world.shard->replica_synced());
 }
 
+TEST_CASE("who attaches is told no more than the replica has") {
+  World world(v1::CONSISTENCY_MODE_ASYNC, 2);
+  world.Attach();
+  Reply first, second, other;
+  world.PushPull(0, 0, first);
+  world.PushPull(0, 1, second);
+  world.PushPull(1, 0, other);
+  CHECK(world.shard->Attach(0, 1)->clock() == 0);
+  CHECK(world.replica->Arrive() == 1);
+  CHECK(world.shard->Attach(0, 1)->clock() == 1);
+  CHECK(world.shard->Attach(1, 1)->clock() == 0);
+  CHECK(world.replica->Arrive() == 3);
+  CHECK(world.shard->Attach(0, 1)->clock() == 2);
+  CHECK(world.shard->Attach(1, 1)->clock() == 1);
+  // One that is new holds nothing up, and nobody counts on it.
+  world.PushPull(0, 2, first);
+  world.shard->SetReplica(std::make_shared<Replica>());
+  CHECK(world.shard->Attach(0, 1)->clock() == 3);
+}
+
+TEST_CASE("sync: who attaches asks again until the replica has what it would be told") {
+  World world(v1::CONSISTENCY_MODE_SYNC, 1);
+  world.Attach();
+  Reply reply;
+  world.PushPull(0, 0, reply);
+  CHECK(absl::IsUnavailable(world.shard->Attach(0, 2).status()));
+  world.replica->Arrive();
+  CHECK(world.shard->Attach(0, 2)->clock() == 1);
+}
+
 TEST_CASE("whoever waits for the replica is answered when the shard closes") {
   World world(v1::CONSISTENCY_MODE_ASYNC, 1);
   world.Attach();
@@ -233,6 +263,47 @@ TEST_CASE("a shard goes on from what a replica holds, the version before include
   };
   CHECK(read(7) == 3);
   CHECK(read(6) == 4);
+}
+
+TEST_CASE("a replica whose first state was long under way gets the version before the next one") {
+  World world(v1::CONSISTENCY_MODE_SYNC, 1);
+  world.shard->SetReplica(world.replica);
+  // Nothing is held up while it has nothing.
+  for (uint64_t clock = 0; clock < 3; ++clock) {
+    Reply reply;
+    world.PushPull(0, clock, reply);
+    CHECK(reply.answered());
+  }
+  REQUIRE(world.replica->Arrive() == 0);
+  REQUIRE(world.replica->sent.size() == 1);
+  const HeldBlock& next = world.replica->sent.front().first;
+  CHECK(next.progress.version == 3);
+  REQUIRE(next.previous);
+  CHECK(next.previous.span()[0] != next.values.weights.span()[0]);
+  CHECK(world.replica->Arrive() == 3);
+  Reply reply;
+  world.PushPull(0, 3, reply);
+  REQUIRE(world.replica->sent.size() == 1);
+  CHECK_FALSE(world.replica->sent.front().first.previous);
+}
+
+TEST_CASE("a shard that is given up answers nobody, not even what its replica does not have") {
+  World world(v1::CONSISTENCY_MODE_ASYNC, 2);
+  world.Attach();
+  Reply gated, push, pull;
+  world.PushPull(0, 0, gated);
+  CHECK_FALSE(gated.answered());
+  world.shard->Close();
+  REQUIRE(gated.answered());
+  CHECK(absl::IsUnavailable(gated.result->status()));
+  world.PushPull(1, 0, push);
+  REQUIRE(push.answered());
+  CHECK(absl::IsUnavailable(push.result->status()));
+  CHECK_THAT(std::string(push.result->status().message()), Contains("block 0"));
+  world.shard->Read(world.Header(1, 0), true, Time{}, pull.Done());
+  REQUIRE(pull.answered());
+  CHECK(absl::IsUnavailable(pull.result->status()));
+  CHECK(world.shard->Hold(1).value()[0].progress.version == 1);
 }
 
 }  // namespace

@@ -103,6 +103,7 @@ TEST_CASE("sync applies the mean over examples, and answers everybody with the n
 
 class HeldContributions : public ContributionListener {
  public:
+  void OnLoaded(uint64_t version) override {}
   void OnAccepted(uint32_t rank, uint64_t clock) override { accepted.emplace_back(rank, clock); }
   void OnLive(uint32_t rank, bool live) override {}
   void OnCommitted(uint64_t clock) override { committed.push_back(clock); }

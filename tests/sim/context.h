@@ -15,7 +15,9 @@
 #include "common/clock.h"
 #include "common/philox.h"
 #include "leeway/v1/coordinator.pb.h"
+#include "tests/sim/counts.h"
 #include "tests/sim/message.h"
+#include "tests/sim/set_history.h"
 #include "tests/sim/shape.h"
 
 namespace leeway::sim {
@@ -27,6 +29,8 @@ inline constexpr Micros kWorkerTickEvery = 2500;
 inline constexpr Micros kCoordinatorTickEvery = 4000;
 inline constexpr Micros kAttemptLimit = 7000;  // a worker's, before it asks again
 inline constexpr Micros kLease = 9000;
+// Before a server tells again of what no set has come.
+inline constexpr Micros kHeldAgain = 9000;
 inline constexpr Micros kRestartAfter = 1000;
 // From healing to the end of the job.
 inline constexpr Micros kFinishWithin = 400'000;
@@ -174,14 +178,9 @@ class Context {
   std::vector<Version> versions_before;
   uint32_t instances = 0;
   Ledger ledger;
-  // What happened, so that a run can show that it reached what it is about.
-  struct Counts {
-    uint64_t events = 0, contributions = 0, duplicates = 0, fenced = 0, waits_refused = 0;
-    uint64_t cuts = 0, manifests = 0, lives = 0, set_lives = 0, previous_reads = 0, rejected = 0;
-    uint64_t stopped = 0, server_kills = 0, coordinator_kills = 0, went_back = 0;
-    uint64_t replicated = 0, held_back = 0, streams_broken = 0, take_overs = 0;
-    uint64_t placements = 0, taken_up = 0, lease_refusals = 0;
-  } counts;
+  Counts counts;
+  // Committed sets only.
+  SetHistory sets;
 
  private:
   struct Entry {

@@ -76,15 +76,6 @@ void SimControl::CheckLife(Context& context, uint32_t rank, uint64_t incarnation
   });
 }
 
-Message SimControl::ReplyTo(const Message& request, absl::StatusCode code) {
-  Message reply = request;
-  reply.kind = request.kind == Kind::kHeartbeat ? Kind::kHeartbeatReply : Kind::kReply;
-  std::swap(reply.from, reply.to);
-  reply.code = code;
-  reply.flag = false;
-  return reply;
-}
-
 namespace {
 
 class LightControl : public SimControl {

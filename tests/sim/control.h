@@ -56,7 +56,6 @@ class SimControl {
   void ScheduleTick(Context& context);
   // A rank's life has its incarnation: nobody else may ever have had it.
   void CheckLife(Context& context, uint32_t rank, uint64_t incarnation, uint32_t life);
-  static Message ReplyTo(const Message& request, absl::StatusCode code);
 
  private:
   std::array<SimLink, kServersMax> links_;

@@ -11,14 +11,6 @@ size_t BlocksOf(const Shape& shape, uint32_t shard) {
   return (shape.blocks - shard + shape.servers - 1) / shape.servers;
 }
 
-void Refuse(Context& context, const Message& request, absl::StatusCode code) {
-  Message reply = request;
-  reply.kind = Kind::kReply;
-  std::swap(reply.from, reply.to);
-  reply.code = code;
-  context.Send(reply);
-}
-
 }  // namespace
 
 // ---- a replica
@@ -75,19 +67,17 @@ void SimHost::OnRequest(Context& context, const Message& request) {
   if (!context.shape.whole) return here->OnRequest(context, request);
   absl::StatusCode code = CheckHeld(context, request);
   if (!HasLease(context)) {
-    ++context.counts.lease_refusals;
+    ++context.counts.leases_over;
     code = absl::StatusCode::kUnavailable;
   }
   if (code == absl::StatusCode::kOk && here == nullptr) code = absl::StatusCode::kUnavailable;
-  if (code != absl::StatusCode::kOk) return Refuse(context, request, code);
+  if (code != absl::StatusCode::kOk) return context.Send(ReplyTo(request, code));
   here->OnRequest(context, request);
 }
 
 void SimHost::OnReplicate(Context& context, const Message& message) {
-  Message reply = message;
+  Message reply = ReplyTo(message, CheckHeld(context, message));
   reply.kind = Kind::kReplicated;
-  std::swap(reply.from, reply.to);
-  reply.code = CheckHeld(context, message);
   auto& store = replicas_[message.block % context.shape.servers];
   if (reply.code == absl::StatusCode::kOk) {
     reply.code = store ? store->Take(context, message) : absl::StatusCode::kFailedPrecondition;
@@ -122,6 +112,21 @@ void SimHost::OnSetLive(Context& context, uint32_t rank, bool live) {
   for (auto& each : owned_) {
     if (each) each->OnSetLive(context, rank, live);
   }
+}
+
+absl::StatusCode SimHost::OnCommitted(Context& context, const Message& command) {
+  const absl::StatusCode code = CheckHeld(context, command);
+  for (auto& each : owned_) {
+    if (each && code == absl::StatusCode::kOk) {
+      each->OnCommitted(context, command.clock, command.value);
+    }
+  }
+  return code;
+}
+
+void SimHost::OnHeldHeard(Context& context, const Message& reply) {
+  SimServer* const here = shard(reply.block);
+  if (here != nullptr) here->OnHeldHeard(context, reply);
 }
 
 absl::StatusCode SimHost::Hold(const Context& context, const Message& command, Disks& disks) {

@@ -43,13 +43,13 @@ class SimHost {
   // ---- from the coordinator
   absl::StatusCode Configure(Context& context, const Message& command, const Disks& disks);
   void OnSetLive(Context& context, uint32_t rank, bool live);
+  absl::StatusCode OnCommitted(Context& context, const Message& command);
+  void OnHeldHeard(Context& context, const Message& reply);
   absl::StatusCode Hold(const Context& context, const Message& command, Disks& disks);
   // A heartbeat sent at `sent`, by this process's clock, was heard.
   void OnHeard(Micros sent) { lease_ = sent + kLease; }
-  // It holds what the newest placement says.
-  bool IsCurrent(const Context& context) const {
-    return context.placements.empty() || epoch_ >= context.placements.back().epoch();
-  }
+  // It holds what the coordinator's placement said.
+  bool IsCurrent(uint64_t epoch) const { return !made_ || epoch_ == epoch; }
   // What a registration or a heartbeat says of what is here.
   void Fill(const Context& context, Message& message) const;
 

@@ -20,60 +20,15 @@ struct Command {
   bool trace = false;
   bool whole = false;
   bool replicas = false;
-  bool found = false;
+  bool sets = false;
   bool exhaustive = false;
   uint64_t states = 20'000'000;
 };
 
-void Add(Context::Counts& sum, const Context::Counts& counts) {
-  sum.events += counts.events;
-  sum.contributions += counts.contributions;
-  sum.duplicates += counts.duplicates;
-  sum.fenced += counts.fenced;
-  sum.waits_refused += counts.waits_refused;
-  sum.cuts += counts.cuts;
-  sum.manifests += counts.manifests;
-  sum.lives += counts.lives;
-  sum.set_lives += counts.set_lives;
-  sum.previous_reads += counts.previous_reads;
-  sum.rejected += counts.rejected;
-  sum.stopped += counts.stopped;
-  sum.server_kills += counts.server_kills;
-  sum.coordinator_kills += counts.coordinator_kills;
-  sum.went_back += counts.went_back;
-  sum.replicated += counts.replicated;
-  sum.held_back += counts.held_back;
-  sum.streams_broken += counts.streams_broken;
-  sum.placements += counts.placements;
-  sum.take_overs += counts.take_overs;
-  sum.taken_up += counts.taken_up;
-}
-
-void Print(const Context::Counts& sum) {
-  const auto print = [](const char* name, uint64_t count) {
-    std::printf("  %-24s %llu\n", name, static_cast<unsigned long long>(count));
-  };
-  print("events", sum.events);
-  print("contributions", sum.contributions);
-  print("duplicates", sum.duplicates);
-  print("reads of the previous", sum.previous_reads);
-  print("old lives refused", sum.fenced);
-  print("waits refused", sum.waits_refused);
-  print("contributions rejected", sum.rejected);
-  print("lives", sum.lives);
-  print("told who is live", sum.set_lives);
-  print("blocks held for cuts", sum.cuts);
-  print("manifests", sum.manifests);
-  print("workers stopped early", sum.stopped);
-  print("servers killed", sum.server_kills);
-  print("coordinators killed", sum.coordinator_kills);
-  print("generations begun", sum.went_back);
-  print("versions replicated", sum.replicated);
-  print("answers held back", sum.held_back);
-  print("streams broken", sum.streams_broken);
-  print("placements changed", sum.placements);
-  print("shards taken over", sum.take_overs);
-  print("jobs taken up", sum.taken_up);
+void Print(const Counts& sum) {
+  for (const Counts::Each& each : Counts::All()) {
+    std::printf("  %-24s %llu\n", each.what, static_cast<unsigned long long>(sum.*each.count));
+  }
 }
 
 int Trace(uint64_t seed, const Wanted& wanted) {
@@ -87,12 +42,12 @@ int Trace(uint64_t seed, const Wanted& wanted) {
 }
 
 int RunMany(const Command& command, const Wanted& wanted) {
-  Context::Counts sum;
+  Counts sum;
   const std::clock_t began = std::clock();
   for (uint64_t i = 0; i < command.schedules; ++i) {
     World world(command.seed + i, wanted);
     const std::string& violation = world.Run();
-    Add(sum, world.context().counts);
+    sum += world.context().counts;
     if (violation.empty()) continue;
     std::printf("schedule %llu, seed %llu: %s\n", static_cast<unsigned long long>(i + 1),
                 static_cast<unsigned long long>(command.seed + i), violation.c_str());
@@ -128,7 +83,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--trace", command.trace, "One schedule, a line an event");
   app.add_flag("--whole", command.whole, "With the whole coordinator, not its membership alone");
   app.add_flag("--replicas", command.replicas, "--whole, with a replica of each block");
-  app.add_flag("--found", command.found, "With --whole: what is known to break, too");
+  app.add_flag("--sets", command.sets,
+               "--whole, with committed sets; also together with --replicas");
   app.add_flag("--exhaustive", command.exhaustive, "Every order of events of a small world");
   app.add_option("--states", command.states, "At most so many, of --exhaustive");
   CLI11_PARSE(app, argc, argv);
@@ -144,9 +100,10 @@ int Main(int argc, char** argv) {
     return 2;
   }
   wanted.bug = *bug;
-  wanted.found = command.found;
-  wanted.replicas = command.replicas || NeedsReplicas(*bug);
-  wanted.whole = wanted.replicas || command.whole || NeedsWhole(*bug);
+  const Wanted& where = InfoOf(*bug).where;
+  wanted.sets = command.sets || where.sets;
+  wanted.replicas = command.replicas || where.replicas;
+  wanted.whole = command.whole || where.whole || wanted.replicas || wanted.sets;
   const std::map<std::string, Consistency> modes = {{"sync", Consistency::kSync},
                                                     {"bounded", Consistency::kBounded},
                                                     {"async", Consistency::kAsync}};

@@ -1,5 +1,7 @@
 #include "tests/sim/message.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -28,6 +30,7 @@ const char* KindName(Kind kind) {
                                            "RegisterServer",
                                            "ServerHeartbeat",
                                            "ShardSaved",
+                                           "ContributionsHeld",
                                            "command done",
                                            "command",
                                            "Replicate",
@@ -38,6 +41,7 @@ const char* KindName(Kind kind) {
                                            "worker tick",
                                            "coordinator tick",
                                            "manifest",
+                                           "wake",
                                            "START",
                                            "CRASH",
                                            "REPLACE",
@@ -52,6 +56,23 @@ const char* KindName(Kind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
+Message Timer(Kind kind, NodeId node) {
+  Message timer;
+  timer.kind = kind;
+  timer.from = timer.to = node;
+  return timer;
+}
+
+Message ReplyTo(const Message& request, absl::StatusCode code) {
+  Message reply = request;
+  reply.kind = request.kind == Kind::kHeartbeat ? Kind::kHeartbeatReply : Kind::kReply;
+  reply.answers = request.kind;
+  std::swap(reply.from, reply.to);
+  reply.code = code;
+  reply.flag = false;
+  return reply;
+}
+
 namespace {
 
 std::string Contents(const Version& version) {
@@ -63,7 +84,8 @@ std::string Contents(const Version& version) {
 }  // namespace
 
 std::string Describe(const Message& message) {
-  static constexpr const char* kOrders[] = {"Configure", "SetLive", "Save", "Shutdown"};
+  static constexpr const char* kOrders[] = {"Configure", "SetLive", "CommitSet", "Save",
+                                            "Shutdown"};
   std::string text = absl::StrFormat("%s -> %s: %s", NodeName(message.from), NodeName(message.to),
                                      KindName(message.kind));
   const bool request = message.kind <= Kind::kReply;
@@ -80,6 +102,13 @@ std::string Describe(const Message& message) {
     absl::StrAppend(&text, " #", message.sequence, " ", kOrders[static_cast<int>(message.order)],
                     " rank ", message.rank, message.flag ? " live" : "", " clock ", message.clock,
                     " generation ", message.generation);
+    if (message.order == Order::kCommit)
+      absl::StrAppend(&text, " ranks ", absl::Hex(message.value));
+  }
+  if (message.kind == Kind::kHeld) {
+    absl::StrAppend(&text, " shard ", message.block, " clock ", message.clock, " generation ",
+                    message.generation, " ranks ", absl::Hex(message.value),
+                    message.flag ? " again" : "");
   }
   const bool replicates = message.kind >= Kind::kReplicate && message.kind <= Kind::kBroken;
   if (replicates) {

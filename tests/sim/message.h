@@ -58,6 +58,7 @@ enum class Kind : uint8_t {
   kServerRegister,
   kServerHeartbeat,
   kShardSaved,
+  kHeld,
   kCommandDone,
   // The coordinator to a server.
   kCommand,
@@ -72,6 +73,7 @@ enum class Kind : uint8_t {
   kWorkerTick,
   kCoordinatorTick,
   kManifest,
+  kWake,
   // Fate.
   kStart,
   kCrash,
@@ -88,11 +90,11 @@ enum class Kind : uint8_t {
 const char* KindName(Kind kind);
 
 // What the coordinator tells a server, in order (kCommand).
-enum class Order : uint8_t { kConfigure, kSetLive, kSave, kShutdown };
+enum class Order : uint8_t { kConfigure, kSetLive, kCommit, kSave, kShutdown };
 
 struct Message {
   Kind kind{};
-  // kReply, from a server: to what.
+  // kReply: to what.
   Kind answers{};
   NodeId from = 0;
   NodeId to = 0;
@@ -104,7 +106,7 @@ struct Message {
   absl::StatusCode code = absl::StatusCode::kOk;
   bool duplicate = false;
   // kReply to kAttach: a block waits for its first version. kHeartbeatReply: a stop was asked for.
-  // kSetLive: it lives.
+  // kSetLive: it lives. kHeld: told before.
   bool flag = false;
   Order order{};
   // Of a worker's process: messages for another life are lost.
@@ -116,12 +118,18 @@ struct Message {
   uint64_t incarnation = 0;
   uint64_t generation = 0;
   uint64_t clock = 0;
-  // A contribution's values; kReply: where all stop, if has_stop.
+  // A contribution's values; kHeld, kCommit: ranks, a bit each; kReply to kAttach: contributions
+  // counted.
   uint64_t value = 0;
+  // Where all stop, if has_stop.
   uint64_t stop_at = 0;
   bool has_stop = false;
   Version version;
 };
+
+Message Timer(Kind kind, NodeId node);
+// From whom it went to, to whom it came from.
+Message ReplyTo(const Message& request, absl::StatusCode code);
 
 std::string Describe(const Message& message);
 

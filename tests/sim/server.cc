@@ -15,6 +15,11 @@ SimServer::SimServer(uint32_t index, NodeId node, const Shape& shape, const Plac
   for (uint32_t block = index_; block < shape.blocks; block += shape.servers) {
     blocks_.emplace_back(block, shape.Rules());
   }
+  if (!shape.sets() || blocks_.empty()) return;
+  held_.emplace(HeldBook::Rules{.workers = shape.workers,
+                                .backup = shape.backup,
+                                .live_only = shape.continues,
+                                .blocks = static_cast<uint32_t>(blocks_.size())});
 }
 
 Sender SimServer::SenderOf(const Message& request) {
@@ -43,11 +48,7 @@ void SimServer::Begin(Context& context, uint64_t clock, const Disk& disk) {
 void SimServer::Close(Context& context) {
   for (Block& block : blocks_) {
     for (const Reader& reader : block.readers) {
-      Message reply = reader.message;
-      reply.kind = Kind::kReply;
-      std::swap(reply.from, reply.to);
-      reply.code = absl::StatusCode::kUnavailable;
-      context.Send(reply);
+      context.Send(ReplyTo(reader.message, absl::StatusCode::kUnavailable));
     }
     block.readers.clear();
     GiveUpGated(context, block, 0, true);
@@ -70,13 +71,20 @@ void SimServer::Load(Context& context, uint64_t clock, const Disk& disk) {
     block.current = saved->second[i];
     block.first_version = block.current.number;
     block.last_cut = clock;
-    BlockProgress progress{block.current.number, {}};
-    for (uint32_t r = 0; r < context.shape.workers; ++r) {
-      progress.clocks.push_back(static_cast<uint64_t>(std::popcount(block.current.clocks[r])));
-      block.acknowledged[r] = block.current.clocks[r];
-    }
-    Act(context, block, block.core.OnInitialized(progress));
+    block.acknowledged = block.current.clocks;
+    Act(context, block, block.core.OnInitialized(ProgressOf(context, block.current)));
   }
+}
+
+BlockProgress SimServer::ProgressOf(const Context& context, const Version& version) const {
+  BlockProgress progress{version.number, {}};
+  for (uint32_t r = 0; r < context.shape.workers; ++r) {
+    // In sync mode a clock is over for everybody.
+    progress.clocks.push_back(context.shape.sync()
+                                  ? version.number
+                                  : static_cast<uint64_t>(std::popcount(version.clocks[r])));
+  }
+  return progress;
 }
 
 void SimServer::Write(uint64_t clock, Disk& disk) const {
@@ -125,6 +133,9 @@ void SimServer::OnRequest(Context& context, const Message& request) {
         block.kept.push_back({last_request_, request.rank, request.clock, request.value});
       }
       Act(context, block, decisions);
+      if (held_ && decisions.accepted && held_->OnAccepted(request.rank, request.clock)) {
+        TellHeld(context);
+      }
     }
   }
   newest = std::max(newest, request.incarnation);
@@ -132,20 +143,27 @@ void SimServer::OnRequest(Context& context, const Message& request) {
 }
 
 void SimServer::Attach(Context& context, const Message& request) {
-  Message reply = request;
-  reply.kind = Kind::kReply;
-  std::swap(reply.from, reply.to);
-  reply.answers = Kind::kAttach;
+  Message reply = ReplyTo(request, absl::StatusCode::kOk);
   reply.clock = UINT64_MAX;
-  reply.flag = false;
+  reply.value = 0;
   for (Block& block : blocks_) {
-    const auto clock = block.core.OnAttach(request.rank, request.incarnation);
-    if (!clock.ok()) {
-      reply.code = clock.status().code();
+    const auto attached = block.core.OnAttach(request.rank, request.incarnation);
+    if (!attached.ok()) {
+      reply.code = attached.status().code();
       ++context.counts.fenced;
       break;
     }
-    reply.clock = std::min(reply.clock, *clock);
+    uint64_t clock = *attached;
+    const bool ahead = block.replicated &&
+                       block.core.counted(request.rank) > (*block.replicated)[request.rank] &&
+                       context.bug != Bug::kAttachAhead;
+    if (ahead && context.shape.sync() && !context.shape.sets()) {
+      reply.code = absl::StatusCode::kUnavailable;
+      break;
+    }
+    if (ahead) clock = (*block.replicated)[request.rank];
+    reply.clock = std::min(reply.clock, clock);
+    reply.value = std::max(reply.value, block.core.counted(request.rank));
     reply.flag |= !block.core.initialized();
     block.newest[request.rank] = std::max(block.newest[request.rank], request.incarnation);
   }
@@ -169,6 +187,7 @@ void SimServer::Act(Context& context, Block& block, const Decisions& decisions) 
   if (torn) BeginUpdate(context, block, *decisions.update);
   for (const Answer& answer : decisions.answers) DoAnswer(context, block, answer);
   for (const Refusal& refusal : decisions.refusals) Refuse(context, block, refusal);
+  if (!decisions.dropped.empty()) Drop(context, block, decisions.dropped);
   if (decisions.update && !torn) BeginUpdate(context, block, *decisions.update);
   if (replica_) Replicate(context, block);
 }
@@ -206,100 +225,15 @@ void SimServer::Refuse(Context& context, Block& block, const Refusal& refusal) {
   const auto found = std::find_if(block.readers.begin(), block.readers.end(),
                                   [&](const Reader& r) { return r.request == refusal.request; });
   if (found == block.readers.end()) return;
-  Message reply = found->message;
-  reply.kind = Kind::kReply;
-  std::swap(reply.from, reply.to);
-  reply.code = refusal.status.code();
+  const Message reply = ReplyTo(found->message, refusal.status.code());
   if (absl::IsAborted(refusal.status)) ++context.counts.fenced;
+  if (absl::IsAlreadyExists(refusal.status)) ++context.counts.late;
   if (absl::IsUnavailable(refusal.status) && block.core.initialized()) {
     ++context.counts.waits_refused;
     CheckNamesMissing(context, block, *found, refusal.status);
   }
   block.readers.erase(found);
   context.Send(reply);
-}
-
-// ---- updates
-
-void SimServer::BeginUpdate(Context& context, Block& block, const Update& update) {
-  block.running = update;
-  if (context.bug == Bug::kArrivalOrder) {
-    std::sort(block.running->contributions.begin(), block.running->contributions.end());
-  }
-  if (context.bug == Bug::kOtherSet && index_ == 0 && context.shape.sync() &&
-      update.contributions.size() > 1 && context.Chance(16)) {
-    block.running->contributions.pop_back();
-  }
-  CheckUpdate(context, block, *block.running);
-  if (context.shape.elastic && !context.shape.sync()) {
-    for (Reader& reader : block.readers) {
-      if (reader.request == update.contributions.front()) reader.before = block.current;
-    }
-  }
-  if (context.bug == Bug::kTornRead) block.current.values = kBeingWritten;
-  Message timer;
-  timer.kind = Kind::kApplied;
-  timer.block = static_cast<uint8_t>(block.number);
-  timer.life = place_.instance;
-  timer.boot = place_.boot;
-  const Micros takes =
-      context.by_choice ? 0 : 40 + static_cast<Micros>(context.draws.NextU32() % 128);
-  context.After(node_, takes, timer);
-}
-
-void SimServer::Apply(Context& context, Block& block, const Contribution& contribution) {
-  uint64_t& clocks = block.current.clocks[contribution.rank];
-  if (clocks != Below(contribution.clock)) {
-    context.Violate("each contribution is applied once, in order", [&] {
-      return absl::StrCat("block ", block.number, ": clock ", contribution.clock, " of worker ",
-                          contribution.rank, " onto ", absl::Hex(clocks));
-    });
-  }
-  clocks |= uint64_t{1} << contribution.clock;
-  // Outside of sync the order says nothing.
-  const uint64_t value = contribution.value;
-  block.current.values =
-      context.shape.sync() ? Mix(block.current.values, value) : block.current.values + 2 * value;
-}
-
-void SimServer::OnApplied(Context& context, const Message& timer) {
-  if (timer.life != place_.instance || timer.boot != place_.boot) return;
-  Block& block = BlockOf(context, timer.block);
-  if (!block.running) return;
-  const Update update = *std::exchange(block.running, std::nullopt);
-  if (context.faults.reject > 0 && !context.healed && context.Chance(context.faults.reject)) {
-    return Reject(context, block, update);
-  }
-  block.previous = block.current;
-  for (const RequestId request : update.contributions) {
-    const auto kept = std::find_if(block.kept.begin(), block.kept.end(),
-                                   [&](const Contribution& c) { return c.request == request; });
-    if (kept == block.kept.end()) continue;
-    const Contribution contribution = *kept;
-    block.kept.erase(kept);
-    if (context.bug == Bug::kLoseAccepted && context.Chance(8)) continue;
-    Apply(context, block, contribution);
-    if (context.bug == Bug::kApplyTwice && context.Chance(8)) Apply(context, block, contribution);
-  }
-  ++block.current.number;
-  if (context.bug == Bug::kFallBack && context.Chance(8)) block.current = block.previous;
-  const Decisions decisions = block.core.OnApplied();
-  CheckProgress(context, block);
-  Act(context, block, decisions);
-}
-
-// One of the contributions turns out not to be finite.
-void SimServer::Reject(Context& context, Block& block, const Update& update) {
-  ++context.counts.rejected;
-  const RequestId bad = update.contributions[context.draws.NextU32() % update.contributions.size()];
-  const Decisions decisions =
-      block.core.OnRejected({{bad, absl::InvalidArgumentError("not finite")}});
-  std::erase_if(block.kept, [&](const Contribution& kept) {
-    return kept.request == bad ||
-           std::count(decisions.dropped.begin(), decisions.dropped.end(), kept.request) > 0;
-  });
-  CheckProgress(context, block);
-  Act(context, block, decisions);
 }
 
 // ---- answers
@@ -315,20 +249,19 @@ void SimServer::DoAnswer(Context& context, Block& block, const Answer& answer) {
   if (context.bug == Bug::kLoseWaiter && found + 1 != block.readers.end() && context.Chance(8)) {
     return;
   }
-  Message reply = found->message;
-  reply.kind = Kind::kReply;
-  std::swap(reply.from, reply.to);
+  Message reply = ReplyTo(found->message, absl::StatusCode::kOk);
   reply.duplicate = answer.duplicate;
   context.counts.duplicates += answer.duplicate ? 1 : 0;
   reply.version = Shown(context, block, *found, answer);
   CheckRead(context, block, *found, answer, reply.version);
   const Kind kind = found->message.kind;
   const bool pushes = kind == Kind::kPush || kind == Kind::kPushPull;
-  if (pushes) block.acknowledged[reply.rank] |= uint64_t{1} << reply.clock;
+  // With committed sets a push is only held.
+  const bool counts = kind == Kind::kPushPull || !context.shape.sets();
+  if (pushes && counts) block.acknowledged[reply.rank] |= uint64_t{1} << reply.clock;
   if (pushes && answer.duplicate && context.bug == Bug::kIgnoreDuplicates) {
     Apply(context, block, {0, reply.rank, reply.clock, reply.value});
   }
-  reply.answers = kind;
   block.readers.erase(found);
   // A block's first version is no contribution: without it a replica is not synced.
   if (kind == Kind::kInitialize) return LeaveNow(context, block, reply);
@@ -360,6 +293,7 @@ void SimServer::ScheduleTick(Context& context) {
 
 void SimServer::OnTick(Context& context) {
   tick_scheduled_ = false;
+  if (held_) TickHeld(context);
   const Micros since = context.LocalNow(node_) - kWaitLimit;
   for (Block& block : blocks_) {
     if (!block.gated.empty()) GiveUpGated(context, block, since, false);
@@ -382,6 +316,9 @@ void SimServer::OnSetLive(Context& context, uint32_t rank, bool live) {
   live_[rank] = live;
   if (context.bug == (live ? Bug::kForgetReturn : Bug::kForgetLost)) return;
   for (Block& block : blocks_) Act(context, block, block.core.OnSetLive(rank, live));
+  if (!held_) return;
+  held_->OnLive(rank, live);
+  TellHeld(context);
 }
 
 absl::StatusCode SimServer::Hold(const Context& context, uint64_t clock, Disk& disk) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/core/block_core.h"
+#include "server/core/held_book.h"
 #include "server/core/replica_gate.h"
 #include "tests/sim/context.h"
 #include "tests/sim/values.h"
@@ -38,6 +39,11 @@ class SimServer {
   void Write(uint64_t clock, Disk& disk) const;
   // Stands for what a file holds.
   static uint64_t HashOf(const std::vector<Version>& versions);
+
+  // ---- committed sets: server_sets.cc
+  void OnCommitted(Context& context, uint64_t clock, uint64_t ranks);
+  // The coordinator has answered what this shard has told it.
+  void OnHeldHeard(Context& context, const Message& reply);
 
   // ---- replicas: server_replica.cc
   void SetReplica(Context& context, std::optional<NodeId> replica, uint64_t since_epoch);
@@ -103,6 +109,8 @@ class SimServer {
     // By rank: clocks whose contribution was acknowledged.
     std::array<uint64_t, kRanksMax> acknowledged{};
     ReplicaGate gate;
+    // By rank: contributions applied to what the replica has; absent while it has nothing.
+    std::optional<std::array<uint64_t, kRanksMax>> replicated;
     std::deque<Gated> gated;
     // There is none before it.
     uint64_t first_version = 0;
@@ -114,6 +122,10 @@ class SimServer {
   Block& BlockOf(Context& context, uint32_t block) {
     return blocks_[block / context.shape.servers];
   }
+  void TellHeld(Context& context);
+  void TickHeld(Context& context);
+  void Drop(Context& context, Block& block, const std::vector<RequestId>& dropped);
+  BlockProgress ProgressOf(const Context& context, const Version& version) const;
   void Replicate(Context& context, Block& block);
   void Leave(Context& context, Block& block, const Message& reply);
   void LeaveOpen(Context& context, Block& block);
@@ -149,6 +161,10 @@ class SimServer {
   uint64_t since_epoch_ = 0;
   uint32_t stream_ = 0;
   std::vector<Block> blocks_;
+  // Committed sets: what the coordinator is to hear, and what of it is under way since when.
+  std::optional<HeldBook> held_;
+  uint32_t telling_ = 0;
+  Micros told_ = 0;
   // As this server was told.
   std::array<bool, kRanksMax> live_;
   RequestId last_request_ = 0;

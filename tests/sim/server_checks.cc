@@ -35,6 +35,10 @@ void SimServer::CheckCut(Context& context, uint64_t clock) const {
       right &= clocks == Below(context.shape.sync() ? clock : count);
     }
     if (!context.shape.sync()) right &= sum / context.shape.workers == clock;
+    if (context.shape.sets()) {
+      right = held->second.number == clock &&
+              context.sets.Is(place_.generation, block.number, held->second);
+    }
     if (right) continue;
     context.Violate("a cut is one state of the job", [&] {
       return absl::StrCat("block ", block.number, ", cut at clock ", clock, ", held at version ",
@@ -48,6 +52,13 @@ void SimServer::CheckNamesMissing(Context& context, const Block& block, const Re
   if (reader.message.kind == Kind::kLatest) return;
   const bool silent = context.bug == Bug::kSilentRefusal;
   const std::string text = silent ? "try again" : std::string(status.message());
+  if (context.shape.sets()) {
+    const bool told = absl::StrContains(text, "worker ") ||
+                      absl::StrContains(text, "coordinator") ||
+                      absl::StrContains(text, "an update runs");
+    if (told) return;
+    return context.Violate("who waits is told for whom", [&] { return text; });
+  }
   const bool sync = context.shape.sync();
   const uint64_t clock = reader.message.clock + (reader.message.kind == Kind::kPushPull ? 1 : 0);
   for (uint32_t r = 0; r < context.shape.workers; ++r) {
@@ -67,15 +78,18 @@ void SimServer::CheckNamesMissing(Context& context, const Block& block, const Re
 
 void SimServer::CheckUpdate(Context& context, const Block& block, const Update& update) {
   if (!context.shape.sync()) return;
-  uint32_t rank = 0;
-  bool right =
-      update.contributions.size() == context.shape.workers && update.clock == block.current.number;
+  const uint64_t everybody = Below(context.shape.workers);
+  const auto set = context.shape.sets() ? context.sets.SetOf(place_.generation, update.clock)
+                                        : std::optional(everybody);
+  uint64_t ranks = 0;
+  bool right = update.clock == block.current.number;
   for (const RequestId request : update.contributions) {
     const auto kept = std::find_if(block.kept.begin(), block.kept.end(),
                                    [&](const Contribution& c) { return c.request == request; });
-    right &= kept != block.kept.end() && kept->rank == rank++ && kept->clock == update.clock;
+    right &= kept != block.kept.end() && kept->clock == update.clock && ranks >> kept->rank == 0;
+    if (right) ranks |= uint64_t{1} << kept->rank;
   }
-  if (right) return;
+  if (right && set == ranks) return;
   context.Violate("sync: a clock is the same whole set everywhere, in rank order", [&] {
     return absl::StrCat("block ", block.number, ", clock ", update.clock, ": ",
                         update.contributions.size(), " contributions");
@@ -86,7 +100,11 @@ void SimServer::CheckProgress(Context& context, const Block& block) const {
   const BlockProgress& progress = block.core.progress();
   bool right = progress.version == block.current.number;
   for (uint32_t r = 0; r < context.shape.workers; ++r) {
-    right &= block.current.clocks[r] == Below(progress.clocks[r]);
+    right &= context.shape.sets() ? progress.clocks[r] == progress.version
+                                  : block.current.clocks[r] == Below(progress.clocks[r]);
+  }
+  if (context.shape.sets() && block.core.initialized()) {
+    right &= context.sets.Is(place_.generation, block.number, block.current);
   }
   if (right) return;
   context.Violate("what is applied is what was accepted, and never falls", [&] {
@@ -108,7 +126,7 @@ void SimServer::CheckRead(Context& context, const Block& block, const Reader& re
   if (!context.shape.sync()) return CheckFreshness(context, block, sender, answer);
   if (context.shape.elastic) return;
   bool right = shown.number == sender.clock;
-  for (uint32_t r = 0; r < context.shape.workers; ++r) {
+  for (uint32_t r = 0; !context.shape.sets() && r < context.shape.workers; ++r) {
     right &= shown.clocks[r] == Below(sender.clock);
   }
   if (right) return;

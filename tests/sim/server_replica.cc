@@ -1,7 +1,6 @@
 // What a shard does for its replica (server/shard_replica.cc), around the real ReplicaGate, and
 // what it promises.
 #include <algorithm>
-#include <bit>
 
 #include "absl/strings/str_cat.h"
 #include "tests/sim/server.h"
@@ -17,6 +16,7 @@ void SimServer::SetReplica(Context& context, std::optional<NodeId> replica, uint
   const bool forget = context.bug == Bug::kGateForgotten && switched;
   for (Block& block : blocks_) {
     replica && !forget ? block.gate.Attach() : block.gate.Detach();
+    block.replicated.reset();
     LeaveOpen(context, block);
     Replicate(context, block);
   }
@@ -48,7 +48,7 @@ void SimServer::Replicate(Context& context, Block& block) {
   message.version = block.current;
   // A replica that is new gets the version before, too, if there is one.
   const bool first = block.current.number == block.first_version;
-  if (context.shape.sync() && block.gate.fresh() && !first) {
+  if (context.shape.sync() && block.gate.NeedsPrevious(block.current.number) && !first) {
     context.versions_before.push_back(block.previous);
     message.value = context.versions_before.size();
   }
@@ -61,6 +61,10 @@ void SimServer::OnReplicated(Context& context, const Message& message) {
   Block& block = BlockOf(context, message.block);
   const bool arrived = message.code == absl::StatusCode::kOk;
   block.gate.OnSent(arrived, block.core.progress().version);
+  if (arrived) {
+    const BlockProgress progress = ProgressOf(context, message.version);
+    std::copy(progress.clocks.begin(), progress.clocks.end(), block.replicated.emplace().begin());
+  }
   LeaveOpen(context, block);
   // What failed is tried again by the tick, or there will be another replica.
   if (arrived) Replicate(context, block);
@@ -76,7 +80,7 @@ void SimServer::OnBroken(Context& context, const Message& message) {
 void SimServer::Leave(Context& context, Block& block, const Message& reply) {
   const uint64_t version = block.core.progress().version;
   const bool open = block.gate.IsOpen(version) || context.bug == Bug::kUngated;
-  if (open || reply.kind != Kind::kReply) return LeaveNow(context, block, reply);
+  if (open) return LeaveNow(context, block, reply);
   ++context.counts.held_back;
   block.gated.push_back({version, std::nullopt, reply});
 }
@@ -118,7 +122,7 @@ void SimServer::LeaveNow(Context& context, const Block& block, const Message& re
   }
   epoch = std::max(epoch, place_.epoch);
   // Who attaches brings and gets no version.
-  if (reply.kind != Kind::kReply || reply.answers == Kind::kAttach) return;
+  if (reply.answers == Kind::kAttach) return;
   const bool pushes = reply.answers == Kind::kPush || reply.answers == Kind::kPushPull;
   if (pushes) ledger.acknowledged[block.number][reply.rank] |= uint64_t{1} << reply.clock;
   uint64_t& version = ledger.versions[block.number];
@@ -134,17 +138,14 @@ void SimServer::TakeOver(Context& context, size_t place, const Version& current,
   block.previous = previous.value_or(Version());
   // With a version before it, none is the first.
   block.first_version = previous ? UINT64_MAX : current.number;
-  BlockProgress progress{current.number, {}};
-  for (uint32_t r = 0; r < context.shape.workers; ++r) {
-    progress.clocks.push_back(static_cast<uint64_t>(std::popcount(current.clocks[r])));
-    block.acknowledged[r] = current.clocks[r];
-  }
+  block.acknowledged = current.clocks;
   if (context.shape.cut_every > 0) {
     const uint64_t clock =
         context.shape.sync() ? current.number : current.number / context.shape.workers;
     block.last_cut = clock / context.shape.cut_every * context.shape.cut_every;
   }
-  Act(context, block, block.core.OnInitialized(progress, previous.has_value()));
+  if (held_) held_->OnLoaded(current.number);
+  Act(context, block, block.core.OnInitialized(ProgressOf(context, current), previous.has_value()));
 }
 
 void SimServer::CheckTakenOver(Context& context, const Block& block, const Version& current) const {

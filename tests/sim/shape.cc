@@ -9,6 +9,11 @@
 namespace leeway::sim {
 namespace {
 
+constexpr Wanted kWhole = {.whole = true};
+constexpr Wanted kReplicas = {.whole = true, .replicas = true};
+constexpr Wanted kSets = {.whole = true, .sets = true};
+constexpr Wanted kSetsWithReplicas = {.whole = true, .replicas = true, .sets = true};
+
 constexpr std::array<BugInfo, kBugs> kInfos = {{
     {"none", "nothing is broken"},
     {"apply_twice", "an update is run twice"},
@@ -30,15 +35,23 @@ constexpr std::array<BugInfo, kBugs> kInfos = {{
     {"same_incarnation", "a new life gets the incarnation of the old one"},
     {"fall_back", "a version is thrown away in silence"},
     {"silent_refusal", "waits are refused without naming who is missing"},
-    {"old_generation", "servers hear those who have not gone back with the job"},
-    {"half_way", "one server goes back to an older checkpoint than the others"},
-    {"forget_record", "a coordinator started again forgets which generation it was"},
-    {"ungated", "answers leave before the replica has them"},
-    {"gate_forgotten", "after a switch of replica answers do not wait for the new one"},
-    {"unsynced_take_over", "replicas are said to be synced that are not"},
-    {"lease_ignored", "a server answers after its lease"},
-    {"record_late", "a placement is used, but not on record"},
-    {"since_epoch_ignored", "a replica takes what was sent for one before it"},
+    {"old_generation", "servers hear those who have not gone back with the job", kWhole},
+    {"half_way", "one server goes back to an older checkpoint than the others", kWhole},
+    {"forget_record", "a coordinator started again forgets which generation it was", kWhole},
+    {"forget_begun", "a coordinator started again forgets that the job had begun", kWhole},
+    {"end_forgotten", "workers hear of the job's end, the record does not", kWhole},
+    {"no_last_state", "who begins where all stop leaves without handing in a state", kWhole},
+    {"ungated", "answers leave before the replica has them", kReplicas},
+    {"gate_forgotten", "after a switch of replica answers do not wait for the new one", kReplicas},
+    {"unsynced_take_over", "replicas are said to be synced that are not", kReplicas},
+    {"lease_ignored", "a server answers after its lease", kReplicas},
+    {"record_late", "a placement is used, but not on record", kReplicas},
+    {"since_epoch_ignored", "a replica takes what was sent for one before it", kReplicas},
+    {"attach_ahead", "who attaches is told of what the replica does not have", kReplicas},
+    {"set_differs", "one server hears of a set without its last rank", kSets},
+    {"dropped_applied", "what is not in a clock's set is applied all the same", kSets},
+    {"held_unsaid", "what is held is told once, whether that arrives or not", kSets},
+    {"set_changed", "a set that is told again is another one", kSetsWithReplicas},
 }};
 
 // Half of the schedules have none of it.
@@ -75,7 +88,7 @@ Shape DrawShape(uint64_t seed, const Wanted& wanted) {
     shape.servers = 1 + draws.NextU32() % kServersMax;
     shape.blocks = shape.servers + draws.NextU32() % (kBlocksMax - shape.servers + 1);
   }
-  shape.whole = wanted.whole || wanted.replicas;
+  shape.whole = wanted.whole || wanted.replicas || wanted.sets;
   if (wanted.replicas) {
     shape.replicas = 2;
     // Three where the third can take a lost one's place.
@@ -85,7 +98,14 @@ Shape DrawShape(uint64_t seed, const Wanted& wanted) {
     if (three) shape.servers = 3;
     shape.blocks = std::max(shape.blocks, shape.servers);
   }
-  shape.found = wanted.found;
+  if (!wanted.sets) return shape;
+  shape.mode = Consistency::kSync;
+  shape.staleness = 0;
+  shape.workers = std::max(shape.workers, 2u);
+  const uint32_t which = draws.NextU32() % 3;
+  shape.continues = which > 0;
+  shape.backup = which < 2 && !shape.elastic ? 1 : 0;
+  shape.continues |= shape.backup == 0;
   return shape;
 }
 
@@ -102,7 +122,8 @@ Faults DrawFaults(uint64_t seed, const Shape& shape) {
   faults.partitions = Some(draws, 3);
   faults.skew = draws.NextU32() & 1;
   faults.late_start = draws.NextU32() % 4 == 0;
-  faults.gone = !shape.sync() && shape.workers > 1 && draws.NextU32() % 4 == 0;
+  const bool waits = shape.sync() && !shape.continues;
+  faults.gone = !waits && shape.workers > 1 && draws.NextU32() % 4 == 0;
   faults.stop = shape.whole && draws.NextU32() % 4 == 0;
   faults.split = draws.NextU32() % 4 == 0 && !shape.elastic;
   if (!faults.split && draws.NextU32() % 4 == 0) faults.reject = 1 + draws.NextU32() % 40;
@@ -112,10 +133,13 @@ Faults DrawFaults(uint64_t seed, const Shape& shape) {
     if (shape.replicas > 1) {
       faults.server_kills = Some(draws, 4);
       faults.split = false;
+      faults.relay = shape.servers == 3 && draws.NextU32() % 8 == 0;
     }
-    faults.gone &= shape.found || faults.coordinator_kills == 0;
   }
+  // Nobody can be asked for it again who is gone for good.
+  if (faults.gone && shape.sets()) faults.reject = 0;
   faults.heal_at = 3000 + static_cast<Micros>(draws.Below(9000));
+  if (faults.relay) faults.heal_at += 30'000;
   return faults;
 }
 
@@ -123,16 +147,19 @@ std::string Describe(const Shape& shape, const Faults& faults) {
   static constexpr const char* kModes[] = {"sync", "bounded", "async"};
   return absl::StrCat(
       kModes[static_cast<int>(shape.mode)], " s=", shape.staleness, shape.elastic ? " elastic" : "",
-      shape.whole ? " whole" : "", shape.replicas > 1 ? " replicas" : "", ", ", shape.workers,
-      " workers, ", shape.servers, " servers, ", shape.blocks, " blocks, ", shape.clocks,
-      " clocks, cut every ", shape.cut_every, "; in 256: drop ", faults.drop, " duplicate ",
-      faults.duplicate, " slow ", faults.slow, " reject ", faults.reject, "; crashes ",
-      faults.crashes, " replacements ", faults.replacements, " leaves ", faults.leaves, " pauses ",
-      faults.pauses, " partitions ", faults.partitions, " server kills ", faults.server_kills,
-      " coordinator kills ", faults.coordinator_kills, faults.skew ? " skew" : "",
-      faults.late_start ? " late_start" : "", faults.gone ? " gone" : "",
-      faults.stop ? " stop" : "", faults.split ? " split" : "", "; heals at ", faults.heal_at,
-      " us");
+      shape.whole ? " whole" : "", shape.replicas > 1 ? " replicas" : "",
+      shape.sets()
+          ? absl::StrCat(" sets, backup ", shape.backup, shape.continues ? " continue" : "")
+          : "",
+      ", ", shape.workers, " workers, ", shape.servers, " servers, ", shape.blocks, " blocks, ",
+      shape.clocks, " clocks, cut every ", shape.cut_every, "; in 256: drop ", faults.drop,
+      " duplicate ", faults.duplicate, " slow ", faults.slow, " reject ", faults.reject,
+      "; crashes ", faults.crashes, " replacements ", faults.replacements, " leaves ",
+      faults.leaves, " pauses ", faults.pauses, " partitions ", faults.partitions, " server kills ",
+      faults.server_kills, " coordinator kills ", faults.coordinator_kills,
+      faults.skew ? " skew" : "", faults.late_start ? " late_start" : "",
+      faults.gone ? " gone" : "", faults.stop ? " stop" : "", faults.split ? " split" : "",
+      "; heals at ", faults.heal_at, " us");
 }
 
 }  // namespace leeway::sim

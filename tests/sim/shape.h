@@ -31,11 +31,13 @@ struct Shape {
   uint32_t replicas = 1;
   // The whole coordinator instead of its membership alone.
   bool whole = false;
-  // With what the simulator has found and nobody has mended yet: README.md, "Found".
-  bool found = false;
+  // Committed sets: a clock can do without so many; and without who is lost. Sync, whole world.
+  uint32_t backup = 0;
+  bool continues = false;
 
   bool sync() const { return mode == Consistency::kSync; }
-  ConsistencyRules Rules() const { return {mode, staleness, workers, elastic, cut_every}; }
+  bool sets() const { return backup > 0 || continues; }
+  ConsistencyRules Rules() const { return {mode, staleness, workers, elastic, cut_every, sets()}; }
 };
 
 // Of a message: in 256. Of a whole schedule: how many.
@@ -55,10 +57,14 @@ struct Faults {
   uint32_t coordinator_kills = 0;
   bool skew = false;
   bool late_start = false;
-  // A worker that crashes and never comes back. Never in sync mode, which waits for it.
+  // A worker that crashes and never comes back. Never where a clock waits for it.
   bool gone = false;
   // Somebody asks for an early end. Whole world only.
   bool stop = false;
+  // Three servers with replicas, one after the other: the first stands still for longer than its
+  // lease, the one that takes over is killed and comes back, and so is the third as the first
+  // wakes.
+  bool relay = false;
   // Push and Pull in place of PushPull.
   bool split = false;
   // When all of it ends.
@@ -91,6 +97,9 @@ enum class Bug : uint8_t {
   kOldGeneration,
   kHalfWay,
   kForgetRecord,
+  kForgetBegun,
+  kEndForgotten,
+  kNoLastState,
   // With replicas only.
   kUngated,
   kGateForgotten,
@@ -98,18 +107,14 @@ enum class Bug : uint8_t {
   kLeaseIgnored,
   kRecordLate,
   kSinceEpochIgnored,
+  kAttachAhead,
+  // With committed sets only.
+  kSetDiffers,
+  kDroppedApplied,
+  kHeldUnsaid,
+  kSetChanged,
 };
-inline constexpr uint32_t kBugs = 29;
-
-struct BugInfo {
-  const char* name;
-  const char* what;
-};
-// Shown only where the coordinator is whole.
-inline bool NeedsWhole(Bug bug) { return bug >= Bug::kOldGeneration; }
-inline bool NeedsReplicas(Bug bug) { return bug >= Bug::kUngated; }
-const BugInfo& InfoOf(Bug bug);
-std::optional<Bug> BugNamed(const std::string& name);
+inline constexpr uint32_t kBugs = 37;
 
 // What may be drawn.
 struct Wanted {
@@ -118,9 +123,19 @@ struct Wanted {
   bool whole = false;
   // Whole, with a replica of each block.
   bool replicas = false;
-  bool found = false;
+  // Whole, with committed sets.
+  bool sets = false;
   Bug bug = Bug::kNone;
 };
+
+struct BugInfo {
+  const char* name;
+  const char* what;
+  // Where it shows.
+  Wanted where = {};
+};
+const BugInfo& InfoOf(Bug bug);
+std::optional<Bug> BugNamed(const std::string& name);
 
 // A pure function of both arguments.
 Shape DrawShape(uint64_t seed, const Wanted& wanted);

@@ -85,6 +85,7 @@ class SimWorker {
   void Open(Context& context, size_t index, Kind kind, NodeId to, uint32_t block, uint64_t clock);
   void Attempt(Context& context, size_t index);
   void Fail(Context& context, size_t index, absl::StatusCode code);
+  void CheckRefused(Context& context, const Call& call, absl::StatusCode code);
   void Retry(Context& context, Call& call, absl::StatusCode code);
   void OpenAll(Context& context, Phase phase, Kind kind);
   void OpenOne(Context& context, Phase phase, Kind kind);
@@ -94,6 +95,9 @@ class SimWorker {
   void Take(Context& context, const Call& call, const Message& reply);
   // The job has gone back: registers again, to learn from where it goes on.
   void StartAgain(Context& context);
+  // Committed sets: the others have gone on without it.
+  void Rejoin(Context& context);
+  void CheckCounted(Context& context);
   void Next(Context& context);
   void Registered(Context& context);
   void BeginClock(Context& context);
@@ -121,11 +125,12 @@ class SimWorker {
   std::array<NodeId, kServersMax> owners_{};
   uint64_t epoch_ = 0;
   bool needs_initialize_ = false;
-  // The read with which it begins has been answered.
-  bool attached_ = false;
+  // The servers have said where it goes on.
+  bool knows_clock_ = false;
   std::optional<uint64_t> left_at_;
-  // The exchange that the stop gate knows of, and whether it is under way.
-  bool began_ = false;
+  // Committed sets: the clock that it has given up, and how many of its contributions count.
+  std::optional<uint64_t> given_up_;
+  uint64_t counted_ = 0;
   // What was read with which the clock started, and what is read in it.
   std::array<Version, kBlocksMax> read_{};
   std::array<Version, kBlocksMax> reading_{};

@@ -9,13 +9,6 @@ namespace {
 
 constexpr Micros kServerLoopEvery = 2000;
 
-Message Timer(Kind kind, NodeId node) {
-  Message timer;
-  timer.kind = kind;
-  timer.from = timer.to = node;
-  return timer;
-}
-
 }  // namespace
 
 World::World(uint64_t seed, const Wanted& wanted, std::FILE* trace)
@@ -28,170 +21,6 @@ World::World(uint64_t seed, const Wanted& wanted, std::FILE* trace)
   control_ = served.whole ? MakeWholeControl(context_) : MakeLightControl(context_);
   for (uint32_t i = 0; served.whole && i < served.servers; ++i) ServerLoop(i);
   PlanFaults();
-}
-
-// ---- fate
-
-void World::Plan(Micros at, Kind kind, NodeId node) { context_.Push(at, Timer(kind, node)); }
-
-void World::PlanFaults() {
-  const Faults& faults = context_.faults;
-  const auto when = [&] {
-    return static_cast<Micros>(context_.draws.NextU32() % static_cast<uint64_t>(faults.heal_at));
-  };
-  const auto whom = [&] {
-    return static_cast<NodeId>(context_.draws.NextU32() % context_.shape.workers);
-  };
-  for (uint32_t rank = 0; rank < context_.shape.workers; ++rank) {
-    const bool late = faults.late_start && context_.draws.NextU32() % 2 == 0;
-    ranks_[rank].start_due = true;
-    Plan(late ? when() : 0, Kind::kStart, static_cast<NodeId>(rank));
-  }
-  for (uint32_t i = 0; i < faults.crashes; ++i) Plan(when(), Kind::kCrash, whom());
-  for (uint32_t i = 0; i < faults.replacements; ++i) Plan(when(), Kind::kReplace, whom());
-  for (uint32_t i = 0; i < faults.leaves; ++i) Plan(when(), Kind::kLeaveEarly, whom());
-  for (uint32_t i = 0; i < faults.pauses; ++i) {
-    const NodeId any = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
-    Plan(when(), Kind::kPause, any);
-  }
-  for (uint32_t i = 0; i < faults.partitions; ++i) Plan(when(), Kind::kPartition, 0);
-  for (uint32_t i = 0; i < faults.server_kills; ++i) {
-    const uint32_t server = context_.draws.NextU32() % context_.shape.servers;
-    Plan(when(), Kind::kKillServer, static_cast<NodeId>(kServer0 + server));
-  }
-  for (uint32_t i = 0; i < faults.coordinator_kills; ++i) {
-    Plan(when(), Kind::kKillCoordinator, kCoordinator);
-  }
-  if (faults.stop) Plan(when(), Kind::kStopJob, kCoordinator);
-  Plan(faults.heal_at, Kind::kHeal, 0);
-}
-
-void World::Fate(const Message& event) {
-  const uint32_t rank = event.to;
-  switch (event.kind) {
-    case Kind::kStart:
-      return StartRank(rank);
-    case Kind::kCrash:
-      return Crash(rank);
-    case Kind::kReplace:
-      return Replace(rank);
-    case Kind::kLeaveEarly:
-      if (ranks_[rank].worker && !context_.shape.sync()) ranks_[rank].worker->AskToLeave();
-      return;
-    case Kind::kPause:
-      return Pause(event.to);
-    case Kind::kPartition:
-      return Partition();
-    case Kind::kHeal:
-      return Heal();
-    case Kind::kKillServer:
-      return KillServer(event.to - kServer0);
-    case Kind::kStartServer:
-      return StartServer(event.to - kServer0);
-    case Kind::kKillCoordinator:
-      return KillCoordinator();
-    default:
-      return;
-  }
-}
-
-void World::Crash(uint32_t rank) {
-  Rank& place = ranks_[rank];
-  if (!place.worker) return;
-  // The job waits for everybody to come once; of those who then go for good the last rank is the
-  // example.
-  const bool last = rank + 1 == context_.shape.workers;
-  place.gone = context_.faults.gone && last && place.worker->registered();
-  place.worker.reset();
-  StartLater(rank);
-}
-
-void World::StartLater(uint32_t rank) {
-  Rank& place = ranks_[rank];
-  if (place.start_due || place.gone || place.left) return;
-  place.start_due = true;
-  Plan(context_.now + kRestartAfter, Kind::kStart, static_cast<NodeId>(rank));
-}
-
-void World::StartRank(uint32_t rank) {
-  Rank& place = ranks_[rank];
-  place.start_due = false;
-  if (place.worker || place.gone || place.left) return;
-  place.worker.emplace(rank, ++lives_);
-  place.worker->Start(context_);
-}
-
-// A second process for a rank whose first one still runs, or stands still.
-void World::Replace(uint32_t rank) {
-  Rank& place = ranks_[rank];
-  if (!place.worker || place.left) return;
-  place.old.reset();
-  place.old.emplace(*place.worker);
-  place.worker.reset();
-  if (context_.Chance(128)) {
-    place.old->Pause(context_.now + context_.draws.NextU32() % 15'000);
-  }
-  StartRank(rank);
-}
-
-void World::Pause(NodeId node) {
-  Micros most = 15'000;
-  // A server that is silent for longer than its lease takes the job back, where nobody has what it
-  // has.
-  const bool alone = context_.shape.whole && context_.shape.replicas < 2;
-  if (alone && node >= kServer0 && node < kCoordinator) most = kLease / 3;
-  const Micros until = context_.now + 1 + context_.draws.NextU32() % most;
-  if (node >= kServer0) {
-    paused_until_[node] = until;
-  } else if (ranks_[node].worker) {
-    ranks_[node].worker->Pause(until);
-  }
-}
-
-void World::Partition() {
-  const auto from = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
-  const auto to = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
-  const bool alone = context_.shape.whole && context_.shape.replicas < 2;
-  const bool fatal = alone && from >= kServer0 && to == kCoordinator;
-  const Micros until = context_.now + context_.draws.NextU32() % (fatal ? kLease / 3 : 15'000);
-  context_.Cut(from, to, until);
-  if (context_.draws.NextU32() & 1) context_.Cut(to, from, until);
-}
-
-// All but its checkpoints is lost.
-void World::KillServer(uint32_t index) {
-  ServerProcess& process = processes_[index];
-  if (process.down || process.shut_down) return;
-  ++context_.counts.server_kills;
-  const uint32_t boot = process.boot + 1;
-  process = ServerProcess();
-  process.boot = boot;
-  process.down = true;
-  const auto node = static_cast<NodeId>(kServer0 + index);
-  paused_until_[node] = 0;
-  Plan(context_.now + context_.draws.NextU32() % 12'000, Kind::kStartServer, node);
-}
-
-void World::StartServer(uint32_t index) {
-  processes_[index].down = false;
-  servers_[index].emplace(index, context_.shape, processes_[index].boot);
-  ServerLoop(index);
-}
-
-void World::KillCoordinator() {
-  if (control_->over()) return;
-  ++context_.counts.coordinator_kills;
-  paused_until_[kCoordinator] = 0;
-  control_->Restart(context_);
-  // It is part of server 0's process.
-  if (context_.shape.replicas > 1) KillServer(0);
-}
-
-void World::Heal() {
-  context_.healed = true;
-  for (uint32_t rank = 0; rank < context_.shape.workers; ++rank) {
-    if (!ranks_[rank].worker) StartLater(rank);
-  }
 }
 
 // ---- processes
@@ -249,26 +78,38 @@ void World::ToServer(const Message& event) {
       if (event.boot == process.boot) ServerLoop(event.to - kServer0);
       return;
     case Kind::kReply:
-      if (event.boot != process.boot) return;
-      // A coordinator that was started again knows nobody.
-      if (event.attempt == 0) process.registered = event.code == absl::StatusCode::kOk;
-      if (event.code == absl::StatusCode::kAlreadyExists) process.shut_down = true;
-      // Taken for one that was replaced: it ends, and its launcher begins another.
-      if (event.code == absl::StatusCode::kAborted) return KillServer(event.to - kServer0);
-      // Who does not know the placement yet may not count on its lease.
-      if (event.attempt == 2 && server.IsCurrent(context_)) {
-        server.OnHeard(static_cast<Micros>(event.stop_at));
-      }
-      if (event.attempt == 1) {
-        std::erase_if(process.unsaid, [&](const ServerProcess::Part& part) {
-          return part.shard == event.block && part.clock == event.clock &&
-                 part.generation == event.generation;
-        });
-      }
+      if (event.boot == process.boot) Heard(event);
       return;
     default:
       return server.OnRequest(context_, event);
   }
+}
+
+// What the coordinator answers to a server.
+void World::Heard(const Message& reply) {
+  ServerProcess& process = processes_[reply.to - kServer0];
+  SimHost& server = *servers_[reply.to - kServer0];
+  if (reply.answers == Kind::kHeld) return server.OnHeldHeard(context_, reply);
+  if (reply.answers == Kind::kShardSaved) {
+    std::erase_if(process.unsaid, [&](const ServerProcess::Part& part) {
+      return part.shard == reply.block && part.clock == reply.clock &&
+             part.generation == reply.generation;
+    });
+    return;
+  }
+  // A coordinator that was started again knows nobody.
+  const bool joins = reply.answers == Kind::kServerRegister && reply.code == absl::StatusCode::kOk;
+  if (joins && !process.joined) server.OnHeard(static_cast<Micros>(reply.stop_at));
+  process.joined |= joins;
+  if (reply.answers == Kind::kServerRegister || reply.code != absl::StatusCode::kOk) {
+    process.registered = reply.code == absl::StatusCode::kOk;
+  }
+  if (reply.code == absl::StatusCode::kAlreadyExists) process.shut_down = true;
+  // Taken for one that was replaced: it ends, and its launcher begins another.
+  if (reply.code == absl::StatusCode::kAborted) return KillServer(reply.to - kServer0);
+  // Who does not know the placement yet may not count on its lease.
+  const bool heard = reply.answers == Kind::kServerHeartbeat && reply.code == absl::StatusCode::kOk;
+  if (heard && server.IsCurrent(reply.clock)) server.OnHeard(static_cast<Micros>(reply.stop_at));
 }
 
 void World::Carry(const Message& command) {
@@ -285,6 +126,7 @@ void World::Carry(const Message& command) {
       if (server.generation() < command.generation) process.unsaid.clear();
       code = server.Configure(context_, command, disks_);
     }
+    if (command.order == Order::kCommit) code = server.OnCommitted(context_, command);
     if (command.order == Order::kSave) {
       code = server.Hold(context_, command, disks_);
     }
@@ -294,9 +136,8 @@ void World::Carry(const Message& command) {
     process.commands_done = command.sequence;
     process.last_code = code;
   }
-  Message done = command;
+  Message done = ReplyTo(command, command.code);
   done.kind = Kind::kCommandDone;
-  std::swap(done.from, done.to);
   if (command.sequence == process.commands_done) done.code = process.last_code;
   if (command.order == Order::kSave && done.code == absl::StatusCode::kOk) {
     done.value = SimServer::HashOf(disks_[command.rank][command.clock]);
@@ -411,8 +252,8 @@ void World::CheckEnd() {
   if (const std::string why = control_->Failure(context_); !why.empty()) {
     context_.Violate("no fault that heals makes a job fail", [&] { return why; });
   }
-  const bool whole = !context_.shape.whole;
-  for (uint32_t block = 0; whole && block < context_.shape.blocks; ++block) {
+  const bool alone = !context_.shape.whole;
+  for (uint32_t block = 0; alone && block < context_.shape.blocks; ++block) {
     const uint32_t shard = block % context_.shape.servers;
     const uint64_t version = servers_[shard]->shard(shard)->version(block);
     const uint64_t sum = uint64_t{context_.shape.workers} * context_.shape.clocks;

@@ -39,6 +39,7 @@ class World {
     uint32_t boot = 0;
     bool down = false;
     bool registered = false;
+    bool joined = false;
     bool shut_down = false;
     // The last command carried out, and how it went: a repeated one is only answered again.
     uint32_t commands_done = 0;
@@ -54,21 +55,25 @@ class World {
   };
 
   void PlanFaults();
+  void PlanRelay();
   void Plan(Micros at, Kind kind, NodeId node);
   void Dispatch(const Message& event);
   bool IsPaused(const Message& event);
   void ToServer(const Message& event);
   void ToWorker(const Message& event);
   void Fate(const Message& event);
+  void Heard(const Message& reply);
   void Carry(const Message& command);
   void ServerLoop(uint32_t server);
   void StartRank(uint32_t rank);
   void StartLater(uint32_t rank);
   void Crash(uint32_t rank);
   void Replace(uint32_t rank);
-  void Pause(NodeId node);
+  // For so long; 0: a moment of the draw.
+  void Pause(NodeId node, Micros lasts);
   void Partition();
-  void KillServer(uint32_t server);
+  // 0: it comes back at a moment of the draw.
+  void KillServer(uint32_t server, Micros comes_after = 0);
   void StartServer(uint32_t server);
   void KillCoordinator();
   void Heal();
@@ -76,7 +81,6 @@ class World {
   SimWorker* Find(uint32_t rank, uint32_t life);
   bool Done() const;
   void CheckEnd();
-  void CheckDone(uint32_t rank);
   void Trace(const Message& event);
 
   Context context_;

@@ -24,6 +24,7 @@ constexpr Duration kRegisterAttempt = std::chrono::seconds(5);
 constexpr Duration kHeartbeatAttempt = std::chrono::seconds(5);
 // How long a worker that has something to say to an unreachable coordinator stays.
 constexpr Duration kSaveWithin = std::chrono::seconds(60);
+// So long for the first answer to its leaving; the coordinator may be gone for good.
 constexpr Duration kLeaveWithin = std::chrono::seconds(10);
 // Between two questions whether the job is sealed: short beside the last checkpoint, few for ten
 // thousand workers.
@@ -60,16 +61,16 @@ absl::Status CoordinatorSession::Call(
     number = ++calls_;
   }
   RetryCore core(limits, RandomStream(options_.nonce, RandomPurpose::kRetry, {number}));
-  const Time began = std::chrono::steady_clock::now();
+  const Time began = options_.now();
   std::string logged;
   while (true) {
-    const Time now = std::chrono::steady_clock::now();
+    const Time now = options_.now();
     grpc::ClientContext context;
     context.set_deadline(After(std::clamp<Duration>(limits.total - (now - began),
                                                     std::chrono::milliseconds(1), kAttempt)));
     const absl::Status status = FromGrpc(attempt(context));
     if (status.ok()) return status;
-    const Time end = std::chrono::steady_clock::now();
+    const Time end = options_.now();
     const RetryDecision decision = core.OnFailure(status, end - now, end - began);
     if (!decision.error.ok()) {
       return Annotate(decision.error, absl::StrCat(what, " (coordinator ", options_.address, ")"));
@@ -85,6 +86,7 @@ absl::Status CoordinatorSession::Call(
 absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
     const v1::RegisterWorkerRequest& request, const std::string& what, Duration limit) {
   v1::RegisterWorkerReply reply;
+  bool answered = false;
   RETURN_IF_ERROR(
       Call(what, Within(limit, "limits.start_seconds"), [&](grpc::ClientContext& context) {
         // Between calls no thread drives the connection: a call has to wait for it, or a
@@ -93,7 +95,9 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
         context.set_wait_for_ready(true);
         context.set_deadline(std::min(context.deadline(), After(kRegisterAttempt)));
         grpc::Status status = stub_->RegisterWorker(&context, request, &reply);
-        if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) return status;
+        answered |= status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED;
+        // One that has been there has said whom it waits for.
+        if (answered) return status;
         return grpc::Status(grpc::StatusCode::UNAVAILABLE,
                             "no answer yet; is server 0 running, and is this its address?");
       }));
@@ -123,6 +127,7 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::Register(
   rank_ = reply.rank();
   incarnation_ = reply.incarnation();
   generation_ = reply.generation();
+  start_limit_ = limit;
   MutexLock lock(mutex_);
   epoch_ = reply.epoch();
   return reply;
@@ -248,6 +253,18 @@ absl::StatusOr<uint64_t> CoordinatorSession::StopAt(uint64_t clock) {
   return reply.stop_at();
 }
 
+absl::StatusOr<v1::LeaseDataReply> CoordinatorSession::LeaseData(v1::LeaseDataRequest request) {
+  request.set_job(job_);
+  request.set_rank(rank_);
+  request.set_incarnation(incarnation_);
+  request.set_generation(generation_);
+  v1::LeaseDataReply reply;
+  RETURN_IF_ERROR(Call(
+      "asking for batches", Within(kSaveWithin, "the limit"),
+      [&](grpc::ClientContext& context) { return stub_->LeaseData(&context, request, &reply); }));
+  return reply;
+}
+
 absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::string& state) {
   const auto attempt = [&](grpc::ClientContext& context) {
     v1::SaveWorkerStateReply reply;
@@ -306,25 +323,36 @@ absl::Status CoordinatorSession::Leave(v1::LeaveReason reason, uint64_t clock,
   request.set_reason(reason);
   request.set_message(message);
   request.set_waits(reason != v1::LEAVE_FAILED);
-  const absl::Status status = SayLeave(request);
-  if (reason == v1::LEAVE_FINISHED && absl::IsDeadlineExceeded(status)) {
-    spdlog::warn("{}", std::string(status.message()));
-    return absl::OkStatus();
-  }
-  return status;
+  return SayLeave(request);
 }
 
 absl::Status CoordinatorSession::SayLeave(const v1::LeaveRequest& request) {
+  RetryLimits limits = Within(kLeaveWithin, "the limit");
   Duration pause = kSealedPauseMin;
+  bool answered = false;
   while (true) {
     v1::LeaveReply reply;
-    RETURN_IF_ERROR(Call(
-        "leaving", Within(kLeaveWithin, "the limit"),
-        [&](grpc::ClientContext& context) { return stub_->Leave(&context, request, &reply); }));
+    const absl::Status said = Call("leaving", limits, [&](grpc::ClientContext& context) {
+      return stub_->Leave(&context, request, &reply);
+    });
+    if (absl::IsDeadlineExceeded(said)) return Unanswered(said, request.reason(), answered);
+    RETURN_IF_ERROR(said);
     if (reply.sealed() || !request.waits()) return absl::OkStatus();
+    // It stays until this worker has heard of the end, or comes back and may need it.
+    answered = true;
+    limits = Within(start_limit_, "limits.start_seconds");
     options_.sleep(pause);
     pause = std::min(2 * pause, kSealedPauseMax);
   }
+}
+
+absl::Status CoordinatorSession::Unanswered(const absl::Status& status, v1::LeaveReason reason,
+                                            bool answered_before) {
+  if (reason == v1::LEAVE_FINISHED && !answered_before) {
+    spdlog::warn("{}", std::string(status.message()));
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(status.message());
 }
 
 }  // namespace leeway

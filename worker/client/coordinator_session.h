@@ -1,6 +1,7 @@
 // A worker's membership in its job: registration, heartbeats, the orderly end.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,6 +41,8 @@ class CoordinatorSession {
     // Drawn when the process starts; tells a retry from a new life.
     uint64_t nonce = 0;
     std::function<void(Duration)> sleep = [](Duration d) { std::this_thread::sleep_for(d); };
+    // What limits of calls are measured by.
+    std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
   };
 
   // What heartbeats bring, on the heartbeats' thread.
@@ -80,14 +83,18 @@ class CoordinatorSession {
   // At which clock to stop, standing at `clock` between two exchanges.
   absl::StatusOr<uint64_t> StopAt(uint64_t clock);
 
+  // Fills in who asks.
+  absl::StatusOr<v1::LeaseDataReply> LeaseData(v1::LeaseDataRequest request);
+
   // Hands in what the worker keeps, for the cut at `clock`.
   absl::Status SaveWorkerState(uint64_t clock, const std::string& state);
   // The worker's part of the checkpoint that the job was resumed from; NOT_FOUND if there is none.
   absl::StatusOr<WorkerState> LoadWorkerState();
 
   // Ends the heartbeats, hands in the last metrics, leaves, and waits until the job is sealed:
-  // until then it may go back to a checkpoint and need this worker again (FAILED_PRECONDITION). An
-  // unreachable coordinator is no error to one who has finished: the job may be over.
+  // until then it may go back to a checkpoint and need this worker again (FAILED_PRECONDITION). A
+  // coordinator that has answered once is waited for as long as Register() waits. UNAVAILABLE if
+  // there is no answer; but none at all is no error to one who has finished: the job may be over.
   absl::Status Leave(v1::LeaveReason reason, uint64_t clock, const std::string& message);
 
  private:
@@ -98,6 +105,9 @@ class CoordinatorSession {
                                                        const std::string& what, Duration limit);
   // Until the answer is final.
   absl::Status SayLeave(const v1::LeaveRequest& request);
+  // What it means to `reason` that there was no answer, or no further one.
+  static absl::Status Unanswered(const absl::Status& status, v1::LeaveReason reason,
+                                 bool answered_before);
   void HeartbeatLoop();
   // One heartbeat.
   absl::Status Beat();
@@ -113,6 +123,7 @@ class CoordinatorSession {
   uint32_t rank_ = 0;
   uint64_t incarnation_ = 0;
   uint64_t generation_ = 0;
+  Duration start_limit_{};
   // Constant after StartHeartbeats().
   Duration every_{};
   Listener listener_;

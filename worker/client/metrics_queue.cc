@@ -26,9 +26,11 @@ void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record) {
   record.set_backward_seconds(record.backward_seconds() + more.backward_seconds());
   record.set_wait_seconds(record.wait_seconds() + more.wait_seconds());
   record.set_bytes_sent(record.bytes_sent() + more.bytes_sent());
+  record.set_bytes_received(record.bytes_received() + more.bytes_received());
   record.set_dropped_steps(record.dropped_steps() + more.dropped_steps());
   record.set_dropped_examples(record.dropped_examples() + more.dropped_examples());
-  record.set_bytes_received(record.bytes_received() + more.bytes_received());
+  record.set_skipped_contributions(record.skipped_contributions() + more.skipped_contributions());
+  record.set_clipped_contributions(record.clipped_contributions() + more.clipped_contributions());
 }
 
 void MetricsQueue::Add(const v1::StepMetrics& metrics, Time now) {

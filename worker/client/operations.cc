@@ -90,7 +90,8 @@ void BlocksOperation::EncodeContributions() {
   if (!contributes || !codecs_.keeps_residual()) return;
   for (uint32_t call = 0; call < size(); ++call) {
     const uint32_t block = BlockOf(call);
-    encoded_.push_back(codecs_.EncodeContribution(block, exchange_.clock, ContributionOf(block)));
+    encoded_.push_back(codecs_.EncodeContribution(block, exchange_.clock, exchange_.examples,
+                                                  ContributionOf(block)));
   }
 }
 

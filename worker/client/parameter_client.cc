@@ -174,6 +174,8 @@ void ParameterClient::ReadResidual(uint64_t clock, std::span<float> residual) co
   codecs_.residuals()->Read(clock, residual);
 }
 
+void ParameterClient::UndoResidual(uint64_t clock) { codecs_.residuals()->Undo(clock); }
+
 void ParameterClient::SetResidual(std::span<const float> residual) {
   codecs_.residuals()->Set(residual);
 }

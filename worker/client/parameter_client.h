@@ -155,6 +155,9 @@ class ParameterClient {
   // As it was before the contribution of `clock`, which is the latest or a later one. The whole
   // vector; only if one is kept.
   void ReadResidual(uint64_t clock, std::span<float> residual) const;
+  // The contribution of `clock`, which is the latest, was dropped, and nothing of it is under way:
+  // what it took of the residual comes back. Only if one is kept.
+  void UndoResidual(uint64_t clock);
   // Before the first contribution.
   void SetResidual(std::span<const float> residual);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/buffer.h"
 #include "common/codec/encoded.h"
 #include "common/status.h"
 
@@ -20,10 +21,17 @@ v1::Encoding PayloadCodecs::contribution_encoding(uint32_t block) const {
 }
 
 std::shared_ptr<const std::string> PayloadCodecs::EncodeContribution(
-    uint32_t block, uint64_t clock, std::span<const float> values) const {
+    uint32_t block, uint64_t clock, uint64_t examples, std::span<const float> values) const {
   if (contribution_encoding(block) == v1::ENCODING_RAW) return nullptr;
-  return std::make_shared<const std::string>(
-      residuals_->Encode(plan_->contribution(block), block, clock, values));
+  const Codec& codec = plan_->contribution(block);
+  if (examples == 0) {
+    auto bytes = std::make_shared<std::string>(codec.MaxBytes(values.size()), '\0');
+    FloatBuffer none(values.size());
+    bytes->resize(codec.Encode(values, none.span(),
+                               {reinterpret_cast<uint8_t*>(bytes->data()), bytes->size()}));
+    return bytes;
+  }
+  return std::make_shared<const std::string>(residuals_->Encode(codec, block, clock, values));
 }
 
 bool PayloadCodecs::TakesChanges(uint32_t block) const {

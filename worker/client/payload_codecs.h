@@ -36,7 +36,9 @@ class PayloadCodecs {
   Residuals* residuals() const { return residuals_.get(); }
   v1::Encoding contribution_encoding(uint32_t block) const;
   // `values` are the block's. Null where they travel as they are.
+  // One that is made of no examples counts for nothing: it takes nothing of the residual with it.
   std::shared_ptr<const std::string> EncodeContribution(uint32_t block, uint64_t clock,
+                                                        uint64_t examples,
                                                         std::span<const float> values) const;
 
   // ---- weights

@@ -33,6 +33,15 @@ void Residuals::Read(uint64_t clock, std::span<float> out) const {
   }
 }
 
+void Residuals::Undo(uint64_t clock) {
+  for (uint32_t block = 0; block < layout_.blocks(); ++block) {
+    if (!clocks_[block].has_value() || *clocks_[block] < clock) continue;
+    const ElementRange range = layout_.Range(block);
+    std::copy_n(before_.data() + range.offset, range.count, after_.data() + range.offset);
+    clocks_[block].reset();
+  }
+}
+
 void Residuals::Set(std::span<const float> values) {
   std::copy(values.begin(), values.end(), after_.data());
   std::fill(clocks_.begin(), clocks_.end(), std::nullopt);

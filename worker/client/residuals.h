@@ -17,7 +17,7 @@ namespace leeway {
 
 // Keeps the residual after the latest contribution of each block and the one before it, so that an
 // exchange that is broken off can be done again. Different blocks may be used by different threads
-// at once; one block, and all of Read and Set, by one at a time. `layout` outlives it.
+// at once; one block, and all of Read, Undo and Set, by one at a time. `layout` outlives it.
 class Residuals {
  public:
   explicit Residuals(const BlockLayout& layout);
@@ -30,6 +30,9 @@ class Residuals {
   // What the contributions of clocks before `clock` have lost, of which `clock` may be the latest
   // or any later one. The whole vector.
   void Read(uint64_t clock, std::span<float> out) const;
+  // The contributions of `clock` and later count for nothing: neither does what they have lost or
+  // made good. `clock` is the latest or a later one.
+  void Undo(uint64_t clock);
   // Before the first contribution.
   void Set(std::span<const float> values);
 

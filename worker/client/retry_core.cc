@@ -5,12 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/retry_hint.h"
 
 namespace leeway {
 
 bool IsRetryable(absl::StatusCode code) {
   return code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kDeadlineExceeded ||
-         code == absl::StatusCode::kCancelled;
+         code == absl::StatusCode::kCancelled || code == absl::StatusCode::kResourceExhausted;
 }
 
 RetryCore::RetryCore(const RetryLimits& limits, RandomStream jitter)
@@ -18,7 +19,8 @@ RetryCore::RetryCore(const RetryLimits& limits, RandomStream jitter)
 
 RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Duration elapsed) {
   if (!IsRetryable(status.code())) return {status, {}};
-  if (told_.empty() || absl::IsUnavailable(status)) told_ = std::string(status.message());
+  const bool says_why = absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+  if (told_.empty() || says_why) told_ = std::string(status.message());
   if (elapsed >= limits_.total) {
     return {absl::DeadlineExceededError(absl::StrFormat(
                 "given up after %.3g s (%s is %.3g); last answer: %s", Seconds(elapsed),
@@ -29,7 +31,9 @@ RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Du
     quick_ = 0;
     return {absl::OkStatus(), Duration::zero()};
   }
-  return {absl::OkStatus(), std::min(NextBackoff(), limits_.total - elapsed)};
+  // The hint is what the other side knows; that it was not enough, it does not.
+  const Duration hint = std::min(RetryHintOf(status).value_or(Duration::zero()), limits_.hint_max);
+  return {absl::OkStatus(), std::min(std::max(hint, NextBackoff()), limits_.total - elapsed)};
 }
 
 Duration RetryCore::NextBackoff() {

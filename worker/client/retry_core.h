@@ -25,6 +25,8 @@ struct RetryLimits {
   // An attempt that took this long was held by the server, which answers a wait after about two
   // seconds: asking again at once costs nothing, and pausing would delay whoever is waited for.
   Duration held = std::chrono::milliseconds(500);
+  // A hint when to send again (common/retry_hint.h) counts up to here.
+  Duration hint_max = std::chrono::seconds(5);
 };
 
 struct RetryDecision {
@@ -33,9 +35,9 @@ struct RetryDecision {
   Duration delay{};
 };
 
-// Worth sending again unchanged: UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED. Each may mean that the
-// request was carried out and the answer lost, which the server recognises by the request's
-// identity.
+// Worth sending again unchanged: UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, each of which may mean
+// that the request was carried out and the answer lost, which the server recognises by the
+// request's identity; and RESOURCE_EXHAUSTED: there is no room for it now.
 bool IsRetryable(absl::StatusCode code);
 
 // The life of one call. Not thread-safe.

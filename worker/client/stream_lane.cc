@@ -1,5 +1,6 @@
 #include "worker/client/stream_lane.h"
 
+#include <chrono>
 #include <utility>
 
 #include <grpcpp/client_context.h>
@@ -8,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
+#include "common/retry_hint.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -63,11 +65,11 @@ StreamLane::StreamLane(Options options)
 
 StreamLane::~StreamLane() = default;
 
-bool StreamLane::Call(const TransportRequest& request, Time deadline,
-                      std::shared_ptr<TransportCall> call) {
+absl::Status StreamLane::Call(const TransportRequest& request, Time deadline,
+                              std::shared_ptr<TransportCall> call) {
   {
     MutexLock lock(mutex_);
-    if (closed_) return false;
+    RETURN_IF_ERROR(closed_);
     const uint64_t id = next_id_++;
     pending_[id] = {std::move(call), deadline, request.payload.size()};
     options_.open_calls->fetch_add(1);
@@ -76,7 +78,7 @@ bool StreamLane::Call(const TransportRequest& request, Time deadline,
     if (stream_ == nullptr) Begin();
   }
   Flush();
-  return true;
+  return absl::OkStatus();
 }
 
 void StreamLane::Begin() {
@@ -208,7 +210,7 @@ void StreamLane::OnEnded(bool) {
     MutexLock lock(mutex_);
     status = FromGrpc(stream_->status);
     if (status.ok()) status = absl::UnavailableError("the server ended the connection");
-    if (closed_) status = absl::CancelledError("broken off");
+    if (!closed_.ok()) status = closed_;
     failed.swap(pending_);
     outgoing_.clear();
     unanswered_bytes_ = 0;
@@ -252,7 +254,12 @@ bool StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& frame) {
   // Nobody waits for it: it was given up.
   if (call != nullptr) {
     if (reply.code() != 0) {
-      call->OnDone({static_cast<absl::StatusCode>(reply.code()), reply.message()}, {});
+      absl::Status status(static_cast<absl::StatusCode>(reply.code()), reply.message());
+      if (reply.retry_after_ms() > 0) {
+        status =
+            WithRetryHint(std::move(status), std::chrono::milliseconds(reply.retry_after_ms()));
+      }
+      call->OnDone(status, {});
     } else if (!read.ok()) {
       call->OnDone(read, {});
     } else {
@@ -326,9 +333,9 @@ void StreamLane::GiveUpLate(Time now) {
   for (const auto& call : late) call->OnDone(absl::DeadlineExceededError("no answer in time"), {});
 }
 
-void StreamLane::Close() {
+void StreamLane::Close(const absl::Status& why) {
   MutexLock lock(mutex_);
-  closed_ = true;
+  closed_.Update(why);
   if (stream_ != nullptr) stream_->context.TryCancel();
 }
 
@@ -340,6 +347,11 @@ uint64_t StreamLane::unanswered_bytes() const {
 bool StreamLane::busy() const {
   MutexLock lock(mutex_);
   return stream_ != nullptr;
+}
+
+bool StreamLane::over() const {
+  MutexLock lock(mutex_);
+  return !closed_.ok() && stream_ == nullptr;
 }
 
 }  // namespace leeway

@@ -16,10 +16,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/queue_event.h"
 #include "common/shared_memory.h"
 #include "common/wire.h"
 #include "leeway/v1/parameter_server.pb.h"
-#include "common/queue_event.h"
 #include "worker/client/transport.h"
 
 namespace leeway {
@@ -44,17 +44,20 @@ class StreamLane {
   explicit StreamLane(Options options);
   ~StreamLane();
 
-  // False: the lane is closed and takes no more.
-  bool Call(const TransportRequest& request, Time deadline, std::shared_ptr<TransportCall> call);
+  // Not OK: why the lane was closed; it takes no more.
+  absl::Status Call(const TransportRequest& request, Time deadline,
+                    std::shared_ptr<TransportCall> call);
   // Ends those with DEADLINE_EXCEEDED whose deadline has passed.
   void GiveUpLate(Time now);
-  // Breaks off what is under way, for good.
-  void Close();
+  // Breaks off what is under way, for good: it ends with `why`, not OK. The first reason stands.
+  void Close(const absl::Status& why);
 
   // Payload of the requests that have no answer yet.
   uint64_t unanswered_bytes() const;
   // Streams that have begun and not ended: at most one.
   bool busy() const;
+  // Closed, and never busy again.
+  bool over() const;
 
  private:
   struct Pending {
@@ -96,7 +99,8 @@ class StreamLane {
 
   mutable Mutex mutex_;
   std::unique_ptr<Stream> stream_ GUARDED_BY(mutex_);
-  bool closed_ GUARDED_BY(mutex_) = false;
+  // Not OK: closed.
+  absl::Status closed_ GUARDED_BY(mutex_);
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
   std::deque<Outgoing> outgoing_ GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Pending> pending_ GUARDED_BY(mutex_);

@@ -52,6 +52,8 @@ class StreamTransport::Once : public QueueEvent {
  public:
   explicit Once(StreamTransport* transport) : transport_(transport) {}
   virtual void BreakOff() = 0;
+  // The server that is asked; null: none.
+  virtual const Server* asked() const { return nullptr; }
 
  protected:
   StreamTransport* const transport_;
@@ -66,7 +68,9 @@ class StreamTransport::AttachOnce : public Once {
   }
   // Also before the call has started: it then fails at once.
   void BreakOff() override { context.TryCancel(); }
+  const Server* asked() const override { return server.get(); }
 
+  std::shared_ptr<Server> server;
   grpc::ClientContext context;
   grpc::Status status;
   TransportReply reply;
@@ -165,7 +169,26 @@ void StreamTransport::MoveServer(uint32_t server, const ServerEndpoint& endpoint
     // Its streams may still be ending.
     retired_.push_back(moved);
   }
-  for (const auto& lane : moved->lanes) lane->Close();
+  const absl::Status why =
+      absl::UnavailableError(absl::StrCat("server ", server, " is at ", endpoint.address, " now"));
+  for (const auto& lane : moved->lanes) lane->Close(why);
+  MutexLock lock(mutex_);
+  for (Once* once : active_) {
+    if (once->asked() == moved.get()) once->BreakOff();
+  }
+}
+
+void StreamTransport::ForgetRetired() {
+  // They go when the lock is free again.
+  std::vector<std::shared_ptr<Server>> over;
+  MutexLock lock(servers_mutex_);
+  const auto first_over = std::stable_partition(
+      retired_.begin(), retired_.end(), [](const std::shared_ptr<Server>& server) {
+        return std::any_of(server->lanes.begin(), server->lanes.end(),
+                           [](const auto& lane) { return !lane->over(); });
+      });
+  over.assign(first_over, retired_.end());
+  retired_.erase(first_over, retired_.end());
 }
 
 std::vector<std::shared_ptr<StreamTransport::Server>> StreamTransport::All() const {
@@ -177,22 +200,21 @@ std::vector<std::shared_ptr<StreamTransport::Server>> StreamTransport::All() con
 
 void StreamTransport::Call(uint32_t server, const TransportRequest& request, Duration timeout,
                            std::shared_ptr<TransportCall> call) {
-  const std::shared_ptr<Server> held = At(server);
-  Server& target = *held;
-  if (!target.status.ok()) return Refuse(target.status, std::move(call));
+  const std::shared_ptr<Server> target = At(server);
+  if (!target->status.ok()) return Refuse(target->status, std::move(call));
   if (request.kind == TransportRequest::Kind::kAttach) {
-    return CallAttach(target, request, timeout, std::move(call));
+    return CallAttach(server, request, timeout, std::move(call));
   }
-  if (!LaneFor(target, request.payload.size()).Call(request, Now() + timeout, call)) {
-    Refuse(absl::CancelledError("broken off"), std::move(call));
-  }
+  StreamLane& lane = LaneFor(*target, request.payload.size());
+  const absl::Status begun = lane.Call(request, Now() + timeout, call);
+  if (!begun.ok()) Refuse(begun, std::move(call));
 }
 
 void StreamTransport::Refuse(const absl::Status& status, std::shared_ptr<TransportCall> call) {
   CallAfter(Duration::zero(), [status, call = std::move(call)] { call->OnDone(status, {}); });
 }
 
-void StreamTransport::CallAttach(Server& server, const TransportRequest& request, Duration timeout,
+void StreamTransport::CallAttach(uint32_t server, const TransportRequest& request, Duration timeout,
                                  std::shared_ptr<TransportCall> call) {
   v1::AttachRequest message;
   message.set_job(request.header.job());
@@ -203,11 +225,17 @@ void StreamTransport::CallAttach(Server& server, const TransportRequest& request
   auto* once = new AttachOnce(this);
   once->call = std::move(call);
   once->context.set_deadline(In(timeout));
-  v1::ParameterServer::Stub stub(server.channel);
+  {
+    // With the lock, so that the server's moving is seen here, or this call by whoever moves it.
+    MutexLock lock(mutex_);
+    once->server = At(server);
+    active_.insert(once);
+    if (cancelled_) once->BreakOff();
+  }
+  v1::ParameterServer::Stub stub(once->server->channel);
   once->reader = stub.PrepareAsyncAttach(&once->context, message, &queue_);
   // Past Finish() the object may be gone.
   auto* const reader = once->reader.get();
-  Begin(once);
   reader->StartCall();
   reader->Finish(&once->reply.attach, &once->status, static_cast<QueueEvent*>(once));
 }
@@ -219,12 +247,6 @@ void StreamTransport::CallAfter(Duration delay, std::function<void()> callback) 
   active_.insert(once);
   once->alarm.Set(&queue_, In(cancelled_ ? Duration::zero() : delay),
                   static_cast<QueueEvent*>(once));
-}
-
-void StreamTransport::Begin(Once* once) {
-  MutexLock lock(mutex_);
-  active_.insert(once);
-  if (cancelled_) once->BreakOff();
 }
 
 void StreamTransport::End(Once* once) {
@@ -241,6 +263,7 @@ void StreamTransport::LookForLate() {
   for (const auto& server : All()) {
     for (const auto& lane : server->lanes) lane->GiveUpLate(now);
   }
+  ForgetRetired();
   {
     MutexLock lock(mutex_);
     if (cancelled_) return;
@@ -253,7 +276,7 @@ void StreamTransport::Cancel() {
   cancelled_ = true;
   for (Once* once : active_) once->BreakOff();
   for (const auto& server : All()) {
-    for (const auto& lane : server->lanes) lane->Close();
+    for (const auto& lane : server->lanes) lane->Close(absl::CancelledError("broken off"));
   }
 }
 

@@ -60,14 +60,14 @@ class StreamTransport : public Transport {
   // Those that have moved away included.
   std::vector<std::shared_ptr<Server>> All() const;
   StreamLane& LaneFor(Server& server, uint64_t bytes);
-  void CallAttach(Server& server, const TransportRequest& request, Duration timeout,
+  void CallAttach(uint32_t server, const TransportRequest& request, Duration timeout,
                   std::shared_ptr<TransportCall> call);
   // Ends a call that cannot begin, as everything ends: later, on the queue's thread.
   void Refuse(const absl::Status& status, std::shared_ptr<TransportCall> call);
-  void Begin(Once* once);
   void End(Once* once);
-  // Every second: calls without an answer.
+  // Every second: calls without an answer, and servers of which nothing is left.
   void LookForLate();
+  void ForgetRetired();
   // Runs the next event; false: there was none by the deadline, or the queue is shut down.
   bool RunNext(Time deadline);
   // The transport's own thread.
@@ -86,6 +86,7 @@ class StreamTransport : public Transport {
   // The lanes have their own synchronisation. Taken after mutex_ where both are.
   mutable Mutex servers_mutex_;
   std::vector<std::shared_ptr<Server>> servers_ GUARDED_BY(servers_mutex_);
+  // Have moved away; until their streams have ended.
   std::vector<std::shared_ptr<Server>> retired_ GUARDED_BY(servers_mutex_);
 
   Mutex mutex_;

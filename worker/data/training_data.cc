@@ -89,9 +89,13 @@ absl::StatusOr<std::unique_ptr<TrainingData>> TrainingData::Open(const v1::Train
       new TrainingData(job, rank, std::move(dataset), augmenter, std::move(rows)));
 }
 
+uint64_t TrainingData::batches_per_epoch() const {
+  return (order_.size() + deal_.batch_size - 1) / deal_.batch_size;
+}
+
 uint64_t TrainingData::steps_per_epoch() const {
   // Blocks of batch_size places, of which this rank takes every stride-th.
-  const uint64_t blocks = (order_.size() + deal_.batch_size - 1) / deal_.batch_size;
+  const uint64_t blocks = batches_per_epoch();
   if (blocks <= deal_.offset) return 0;
   return (blocks - deal_.offset + deal_.stride - 1) / deal_.stride;
 }
@@ -107,6 +111,20 @@ void TrainingData::Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) c
   const uint64_t first = (deal_.offset + position * deal_.stride) * deal_.batch_size;
   const uint64_t count = std::min<uint64_t>(deal_.batch_size, order->size() - first);
   dataset_->CopyRows(std::span(*order).subspan(first, count), augmenter_, draws, batch);
+}
+
+void TrainingData::LoadBatch(uint64_t number, Batch& batch) const {
+  const uint64_t batches = batches_per_epoch();
+  if (batches == 0) return LoadNothing(batch);
+  const RandomStream draws(seed_, RandomPurpose::kAugment, {number});
+  const auto order = order_.Of(number / batches);
+  const uint64_t first = number % batches * deal_.batch_size;
+  const uint64_t count = std::min<uint64_t>(deal_.batch_size, order->size() - first);
+  dataset_->CopyRows(std::span(*order).subspan(first, count), augmenter_, draws, batch);
+}
+
+void TrainingData::LoadNothing(Batch& batch) const {
+  dataset_->CopyRows({}, augmenter_, RandomStream(seed_, RandomPurpose::kAugment, {}), batch);
 }
 
 }  // namespace leeway

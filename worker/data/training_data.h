@@ -45,6 +45,13 @@ class TrainingData {
   // (> 0: the largest of all ranks).
   void Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const;
 
+  // Where data is leased, and all ranks share one permutation: batches in a pass over it, and batch
+  // `number` of the endless row of epochs, the same on every rank.
+  uint64_t batches_per_epoch() const;
+  void LoadBatch(uint64_t number, Batch& batch) const;
+  // An empty one.
+  void LoadNothing(Batch& batch) const;
+
  private:
   // Batch p of an epoch takes block offset + p * stride of batch_size places.
   struct Deal {

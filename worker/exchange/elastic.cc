@@ -8,12 +8,12 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "common/buffer.h"
 #include "common/status.h"
 #include "worker/exchange/exchanges.h"
-#include "worker/exchange/local_optimizer.h"
-#include "worker/exchange/local_state.h"
+#include "worker/exchange/local_training.h"
 #include "worker/exchange/steps.h"
 
 namespace leeway {
@@ -23,37 +23,34 @@ class ElasticExchange : public Exchange {
  public:
   ElasticExchange(const ExchangeContext& context, LocalOptimizer optimizer)
       : context_(context),
-        optimizer_(std::move(optimizer)),
+        training_(context, std::move(optimizer), Sent(context.client)),
         alpha_(static_cast<float>(context.job.exchange().elastic().alpha())),
         centre_(context.schema.total()),
-        gradient_(context.schema.total()),
-        state_(LocalState::Zeros(1 + optimizer_.slots(), context.schema.total())),
-        saved_(LocalState::Zeros(1 + optimizer_.slots(), context.schema.total())) {
-    // The local weights are what is sent.
-    state_.vectors[0] = context.client.MakeVector();
-  }
+        gradient_(context.schema.total()) {}
 
   // Without a state the worker starts at the centre: at clock 0 the initial weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     ASSIGN_OR_RETURN(const auto read,
                      context_.client.Wait(context_.client.Pull(clock, centre_.span())));
-    if (loaded_) return read.version;
+    if (training_.loaded()) return read.version;
     std::memcpy(local().data(), centre_.data(), centre_.span().size_bytes());
-    saved_.CopyFrom(state_);
+    training_.Keep(clock);
     return read.version;
   }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {
     ClockReport report;
     for (uint64_t i = 0; i < span.steps; ++i) {
-      RETURN_IF_ERROR(LocalStep(span.clock, span.first_step + i, report));
+      RETURN_IF_ERROR(
+          training_.Step(span.clock, span.first_step + i, local(), gradient_.span(), report)
+              .status());
     }
     RETURN_IF_ERROR(ExchangeAll(context_, span.clock, report.examples, "the local weight", local(),
                                 centre_.span()));
     float* x = local().data();
     const float* c = centre_.data();
     for (size_t i = 0; i < centre_.size(); ++i) x[i] -= alpha_ * (x[i] - c[i]);
-    saved_.CopyFrom(state_);
+    training_.Keep(span.clock + 1);
     return report;
   }
 
@@ -62,38 +59,24 @@ class ElasticExchange : public Exchange {
     return context_.client.Wait(context_.client.PullLatest(centre_.span())).status();
   }
 
-  std::string SaveState() const override { return SerializeState(saved_); }
-  absl::Status LoadState(const std::string& bytes) override {
-    RETURN_IF_ERROR(ParseState(bytes, saved_));
-    state_.CopyFrom(saved_);
-    loaded_ = true;
-    return absl::OkStatus();
-  }
+  std::string SaveState() const override { return training_.Save(); }
+  absl::Status LoadState(const std::string& bytes) override { return training_.Load(bytes); }
 
  private:
-  std::span<float> local() { return state_.vectors[0].span(); }
-
-  absl::Status LocalStep(uint64_t clock, uint64_t step, ClockReport& report) {
-    report.learning_rate = optimizer_.LearningRate(step);
-    ASSIGN_OR_RETURN(const StepResult result,
-                     RunStep(context_, clock, step, local(), gradient_.span(), report));
-    if (result.examples == 0) return absl::OkStatus();
-    optimizer_.Apply(step, ++state_.updates, gradient_.span(), local(),
-                     std::span(state_.vectors).subspan(1));
-    return absl::OkStatus();
+  // The local weights are what is sent.
+  static std::vector<FloatBuffer> Sent(ParameterClient& client) {
+    std::vector<FloatBuffer> weights;
+    weights.push_back(client.MakeVector());
+    return weights;
   }
+  std::span<float> local() { return training_.own(0); }
 
   const ExchangeContext context_;
-  const LocalOptimizer optimizer_;
+  LocalTraining training_;
   const float alpha_;
   // As last answered.
   FloatBuffer centre_;
   FloatBuffer gradient_;
-  // Local weights and slots, in use; and as they were when the last clock was complete, for a clock
-  // that is broken off is done again from there.
-  LocalState state_;
-  LocalState saved_;
-  bool loaded_ = false;
 };
 
 }  // namespace

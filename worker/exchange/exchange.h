@@ -68,6 +68,10 @@ struct ClockReport {
   double loss_sum = 0;
   uint64_t examples = 0;
   double learning_rate = 0;
+  // The contribution was left out, or scaled (exchange.on_bad_gradient), and why.
+  bool left_out = false;
+  bool clipped = false;
+  std::string why;
   // As StepResult's.
   double data_seconds = 0;
   double compute_seconds = 0;
@@ -86,10 +90,10 @@ class Exchange {
 
   // Computes the steps of one clock, waiting for the weights that they need, and hands its
   // contribution to the client; its exchange may still be under way then. OUT_OF_RANGE for a loss
-  // or values that are not finite, naming worker, clock and tensor: a bad block is not sent, though
-  // others of the clock may have been. Otherwise the listener's errors, the client's and the
-  // steps'. After an error only SaveState and Abandon may be called: the state is that before the
-  // clock.
+  // or values that are not finite, unless the job leaves them out, naming worker, clock and tensor:
+  // a bad block is not sent, though others of the clock may have been. Otherwise the listener's
+  // errors, the client's and the steps'. After an error only SaveState and Abandon may be called:
+  // the state is that before the clock.
   virtual absl::StatusOr<ClockReport> Run(const ClockSpan& span) = 0;
 
   // Waits until nothing is under way. The client's errors. Before anything but Run is called.
@@ -99,6 +103,9 @@ class Exchange {
   // the exchange under way; then Begin makes ready for another clock. False: this exchange cannot,
   // and is to be made anew.
   virtual bool Abandon() { return false; }
+  // The abandoned contribution of `clock` was dropped: what it took with it of former ones comes
+  // back. Before the next Run.
+  virtual void Drop(uint64_t clock) {}
 
   // What the servers hold, as last read: what is evaluated.
   virtual std::span<const float> weights() const = 0;

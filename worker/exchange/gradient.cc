@@ -15,17 +15,23 @@
 // them any more. And the next contribution overwrites a block's elements no earlier than the
 // layer's next forward pass, when the block has been answered. So nothing is copied, and what is
 // computed does not depend on when answers come.
+//
+// Where the job says what becomes of a gradient that is not finite or too long (gradient_guard.h),
+// nothing leaves in step 1: the whole of it is looked at when the backward pass is over, and then
+// all blocks leave.
 
 #include <limits>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/buffer.h"
 #include "common/status.h"
 #include "common/update/schedule.h"
 #include "worker/exchange/exchanges.h"
 #include "worker/exchange/final_blocks.h"
+#include "worker/exchange/gradient_guard.h"
 #include "worker/exchange/local_state.h"
 #include "worker/exchange/open_exchange.h"
 #include "worker/exchange/steps.h"
@@ -40,6 +46,7 @@ class GradientExchange : public Exchange, private TrainObserver {
         schedule_(Schedule::OverClocks(context.job.update(), context.length)),
         weights_(context.schema.total()),
         contribution_(context.client.MakeVector()),
+        guards_(GuardsGradients(context.job.exchange())),
         final_(context.client.layout()),
         open_(context.client, context.now) {}
 
@@ -59,6 +66,7 @@ class GradientExchange : public Exchange, private TrainObserver {
                 .examples_before = report.examples};
       RETURN_IF_ERROR(AddBatch(span.first_step + i, report));
     }
+    if (guards_) RETURN_IF_ERROR(SendGuarded(report));
     return report;
   }
 
@@ -72,6 +80,9 @@ class GradientExchange : public Exchange, private TrainObserver {
   bool Abandon() override {
     open_.Abandon();
     return true;
+  }
+  void Drop(uint64_t clock) override {
+    if (context_.client.keeps_residual()) context_.client.UndoResidual(clock);
   }
 
   // The residual of compressed contributions, where there is one; nothing else outlives a clock.
@@ -127,7 +138,7 @@ class GradientExchange : public Exchange, private TrainObserver {
   }
 
   absl::Status AfterForward(double loss_sum, uint64_t examples) override {
-    RETURN_IF_ERROR(CheckLoss(loss_sum));
+    RETURN_IF_ERROR(CheckLoss(context_, loss_sum));
     RETURN_IF_ERROR(Settle());
     const uint64_t all = batch_.examples_before + examples;
     batch_.share =
@@ -137,6 +148,7 @@ class GradientExchange : public Exchange, private TrainObserver {
     if (!batch_.last) return absl::OkStatus();
     RETURN_IF_ERROR(context_.listener.OnBegin(batch_.clock));
     final_.Reset();
+    kept_back_.clear();
     open_.Begin(batch_.clock, all);
     return absl::OkStatus();
   }
@@ -144,7 +156,30 @@ class GradientExchange : public Exchange, private TrainObserver {
   absl::Status OnFinal(std::span<const ElementRange> elements) override {
     if (!batch_.last) return absl::OkStatus();
     open_.Poll();
-    for (const BlockRange& blocks : final_.Add(elements)) RETURN_IF_ERROR(Send(blocks));
+    for (const BlockRange& blocks : final_.Add(elements)) {
+      if (guards_) {
+        kept_back_.push_back(blocks);
+      } else {
+        RETURN_IF_ERROR(Send(blocks));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SendGuarded(ClockReport& report) {
+    AddShare({0, contribution_.size()});
+    auto guarded = GuardGradient(context_.job.exchange(), context_.schema, contribution_.span());
+    RETURN_IF_ERROR(Annotate(guarded.status(), Who(context_, batch_.clock)));
+    report.left_out = guarded->verdict == GuardedGradient::kLeftOut;
+    report.clipped = guarded->verdict == GuardedGradient::kClipped;
+    report.why = std::move(guarded->why);
+    for (const BlockRange& blocks : kept_back_) {
+      if (report.left_out) {
+        open_.Send(blocks, 0, contribution_.span(), weights_.span());
+      } else {
+        open_.Send(blocks, contribution_.span(), weights_.span());
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -177,9 +212,12 @@ class GradientExchange : public Exchange, private TrainObserver {
   // Of a second batch; empty until there is one.
   FloatBuffer next_;
 
+  const bool guards_;
   // Of the step in progress.
   Batch batch_;
   FinalBlocks final_;
+  // With a guard: what would have left, in that order.
+  std::vector<BlockRange> kept_back_;
   // Of the latest clock.
   OpenExchange open_;
 };

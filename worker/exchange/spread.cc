@@ -14,7 +14,9 @@
 // of examples since the group last left.
 //
 // Between clocks the worker keeps its local weights, for those of a group that left early have
-// moved on, the optimizer's slots, and those numbers of examples.
+// moved on, the optimizer's slots, and those numbers of examples. For delta it keeps the answers as
+// well: one that resumes outside of sync finds other weights on the servers, and what others have
+// made of them meanwhile is not this worker's change.
 
 #include <cstring>
 #include <memory>
@@ -26,8 +28,7 @@
 #include "common/buffer.h"
 #include "common/status.h"
 #include "worker/exchange/exchanges.h"
-#include "worker/exchange/local_optimizer.h"
-#include "worker/exchange/local_state.h"
+#include "worker/exchange/local_training.h"
 #include "worker/exchange/open_exchange.h"
 #include "worker/exchange/spread_plan.h"
 #include "worker/exchange/steps.h"
@@ -41,27 +42,25 @@ class SpreadExchange : public Exchange {
   SpreadExchange(const ExchangeContext& context, LocalOptimizer optimizer,
                  std::optional<float> alpha)
       : context_(context),
-        optimizer_(std::move(optimizer)),
         alpha_(alpha),
         plan_(context.client.layout(), context.length.steps_per_clock()),
-        answered_(context.schema.total()),
+        training_(context, std::move(optimizer), Own(), plan_.groups()),
+        centre_(alpha ? context.schema.total() : 0),
         gradient_(context.schema.total()),
         left_(alpha ? 0 : context.schema.total()),
-        contribution_(context.client.MakeVector()),
-        state_(LocalState::Zeros(1 + optimizer_.slots(), context.schema.total())),
-        saved_(LocalState::Zeros(state_.vectors.size() + (context.client.keeps_residual() ? 1 : 0),
-                                 context.schema.total())) {
-    state_.counts.resize(plan_.groups());
-    saved_.counts.resize(plan_.groups());
-  }
+        contribution_(context.client.MakeVector()) {}
 
   // Without a state the worker starts at the servers' weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
+    std::vector<float> before;
+    if (training_.loaded() && !alpha_) before.assign(answered().begin(), answered().end());
     ASSIGN_OR_RETURN(const auto read,
-                     context_.client.Wait(context_.client.Pull(clock, answered_.span())));
-    if (loaded_) return read.version;
-    std::memcpy(local().data(), answered_.data(), answered_.span().size_bytes());
-    saved_.CopyFrom(state_);
+                     context_.client.Wait(context_.client.Pull(clock, answered())));
+    if (!training_.loaded()) {
+      std::memcpy(local().data(), answered().data(), answered().size_bytes());
+    }
+    Rebase(before);
+    training_.Keep(clock);
     return read.version;
   }
 
@@ -81,49 +80,56 @@ class SpreadExchange : public Exchange {
     RETURN_IF_ERROR(exchange.WaitForAll());
     for (; merged < sent; ++merged) Merge(plan_.Elements(merged));
     context_.listener.OnComplete(exchange.End());
-    saved_.CopyFrom(state_);
-    if (context_.client.keeps_residual()) {
-      context_.client.ReadResidual(span.clock + 1, saved_.vectors.back().span());
-    }
+    training_.Keep(span.clock + 1);
     return report;
   }
 
-  std::span<const float> weights() const override { return answered_.span(); }
+  std::span<const float> weights() const override {
+    return alpha_ ? centre_.span() : training_.own(1);
+  }
   absl::Status ReadLatest() override {
-    return context_.client.Wait(context_.client.PullLatest(answered_.span())).status();
+    return context_.client.Wait(context_.client.PullLatest(answered())).status();
   }
 
-  std::string SaveState() const override { return SerializeState(saved_); }
-  absl::Status LoadState(const std::string& bytes) override {
-    RETURN_IF_ERROR(ParseState(bytes, saved_));
-    state_.CopyFrom(saved_);
-    if (context_.client.keeps_residual()) {
-      context_.client.SetResidual(saved_.vectors.back().span());
-    }
-    loaded_ = true;
-    return absl::OkStatus();
-  }
+  std::string SaveState() const override { return training_.Save(); }
+  absl::Status LoadState(const std::string& bytes) override { return training_.Load(bytes); }
 
  private:
-  std::span<float> local() { return state_.vectors[0].span(); }
+  // Local weights; for delta also what the servers last answered.
+  std::vector<FloatBuffer> Own() const {
+    std::vector<FloatBuffer> own;
+    own.emplace_back(context_.schema.total());
+    if (!alpha_) own.emplace_back(context_.schema.total());
+    return own;
+  }
+  std::span<float> local() { return training_.own(0); }
+  // What the servers last answered, group by group.
+  std::span<float> answered() { return alpha_ ? centre_.span() : training_.own(1); }
+
+  // The answers were `before` when the worker last moved away from them, and are others now: what
+  // it has moved stays what it was. The same answers leave the same bits.
+  void Rebase(const std::vector<float>& before) {
+    float* x = local().data();
+    const float* now = answered().data();
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (now[i] != before[i]) x[i] += now[i] - before[i];
+    }
+  }
 
   absl::Status LocalStep(uint64_t clock, uint64_t step, ClockReport& report) {
-    report.learning_rate = optimizer_.LearningRate(step);
     ASSIGN_OR_RETURN(const StepResult result,
-                     RunStep(context_, clock, step, local(), gradient_.span(), report));
-    for (uint64_t& examples : state_.counts) examples += result.examples;
-    if (result.examples == 0) return absl::OkStatus();
-    optimizer_.Apply(step, ++state_.updates, gradient_.span(), local(),
-                     std::span(state_.vectors).subspan(1));
+                     training_.Step(clock, step, local(), gradient_.span(), report));
+    for (uint64_t& examples : training_.counts()) examples += result.examples;
     return absl::OkStatus();
   }
 
   absl::Status Send(uint64_t clock, uint64_t group, OpenExchange& exchange) {
     const ElementRange range = plan_.Elements(group);
     const float* x = local().data();
+    const float* answer = answered().data();
     float* out = contribution_.data();
     for (uint64_t i = range.offset; i < range.end(); ++i) {
-      out[i] = alpha_ ? x[i] : answered_.data()[i] - x[i];
+      out[i] = alpha_ ? x[i] : answer[i] - x[i];
     }
     if (!alpha_)
       std::memcpy(left_.data() + range.offset, x + range.offset, range.count * sizeof(float));
@@ -135,14 +141,14 @@ class SpreadExchange : public Exchange {
       RETURN_IF_ERROR(context_.listener.OnBegin(clock));
       exchange.Begin(clock);
     }
-    exchange.Send(plan_.Blocks(group), std::exchange(state_.counts[group], 0), contribution_.span(),
-                  answered_.span());
+    exchange.Send(plan_.Blocks(group), std::exchange(training_.counts()[group], 0),
+                  contribution_.span(), answered());
     return absl::OkStatus();
   }
 
   void Merge(const ElementRange& range) {
     float* x = local().data();
-    const float* answer = answered_.data();
+    const float* answer = answered().data();
     for (uint64_t i = range.offset; i < range.end(); ++i) {
       if (alpha_) {
         x[i] -= *alpha_ * (contribution_.data()[i] - answer[i]);
@@ -153,20 +159,15 @@ class SpreadExchange : public Exchange {
   }
 
   const ExchangeContext context_;
-  const LocalOptimizer optimizer_;
   const std::optional<float> alpha_;
   const SpreadPlan plan_;
-  // What the servers last answered, group by group.
-  FloatBuffer answered_;
+  LocalTraining training_;
+  // Elastic: what the servers last answered; a delta worker keeps it.
+  FloatBuffer centre_;
   FloatBuffer gradient_;
   // Delta: the local weights as each group left; elastic: those are the contribution.
   FloatBuffer left_;
   FloatBuffer contribution_;
-  // Local weights and slots, and by group the examples since it left: in use; and as they were when
-  // the last clock was complete, with the residual of compressed contributions behind them.
-  LocalState state_;
-  LocalState saved_;
-  bool loaded_ = false;
 };
 
 }  // namespace

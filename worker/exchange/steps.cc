@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/element_name.h"
 #include "common/payload.h"
 #include "common/status.h"
 #include "worker/exchange/open_exchange.h"
@@ -13,25 +14,15 @@ namespace {
 
 constexpr char kAdvice[] = "; training has diverged: try a smaller learning rate, or warm-up";
 
-// "dense_1/weight[12]": the element's place in its tensor, as a flat index.
-std::string NameOf(const v1::ModelSchema& schema, uint64_t element) {
-  const v1::TensorSpec* found = nullptr;
-  for (const v1::TensorSpec& tensor : schema.tensors()) {
-    const bool nearer = found == nullptr || tensor.offset() > found->offset();
-    if (tensor.offset() <= element && nearer) found = &tensor;
-  }
-  if (found == nullptr) return absl::StrCat("element ", element);
-  return absl::StrCat(found->name(), "[", element - found->offset(), "]");
-}
-
 }  // namespace
 
 std::string Who(const ExchangeContext& context, uint64_t clock) {
   return absl::StrCat("worker ", context.rank, ", clock ", clock);
 }
 
-absl::Status CheckLoss(double loss_sum) {
-  if (std::isfinite(loss_sum)) return absl::OkStatus();
+absl::Status CheckLoss(const ExchangeContext& context, double loss_sum) {
+  const bool refuses = context.job.exchange().on_bad_gradient() == v1::BAD_GRADIENT_REJECT;
+  if (std::isfinite(loss_sum) || !refuses) return absl::OkStatus();
   return absl::OutOfRangeError(absl::StrCat("the loss is ", loss_sum, kAdvice));
 }
 
@@ -40,10 +31,12 @@ absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t cloc
                                    ClockReport& report, TrainObserver* observer) {
   TrainObserver none;
   auto result = context.steps.Run(step, weights, contribution, observer ? *observer : none);
-  const absl::Status status = result.ok() ? CheckLoss(result->loss_sum) : result.status();
+  const absl::Status status = result.ok() ? CheckLoss(context, result->loss_sum) : result.status();
   RETURN_IF_ERROR(Annotate(status, absl::StrCat(Who(context, clock), ", step ", step)));
-  report.loss_sum += result->loss_sum;
-  report.examples += result->examples;
+  if (std::isfinite(result->loss_sum)) {
+    report.loss_sum += result->loss_sum;
+    report.examples += result->examples;
+  }
   report.data_seconds += result->data_seconds;
   report.compute_seconds += result->compute_seconds;
   report.forward_seconds += result->forward_seconds;
@@ -56,7 +49,7 @@ absl::Status CheckFinite(const v1::ModelSchema& schema, const char* what, uint64
   const size_t bad = FloatPayload::Of(values).FirstNonFinite();
   if (bad == values.size()) return absl::OkStatus();
   return absl::OutOfRangeError(
-      absl::StrCat(what, " of ", NameOf(schema, first + bad), " is ", values[bad], kAdvice));
+      absl::StrCat(what, " of ", ElementName(schema, first + bad), " is ", values[bad], kAdvice));
 }
 
 absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_t examples,

@@ -13,13 +13,14 @@ namespace leeway {
 // "worker 2, clock 17".
 std::string Who(const ExchangeContext& context, uint64_t clock);
 
-// Runs a step and adds it to the report. OUT_OF_RANGE if the loss is not finite.
+// Runs a step and adds it to the report. OUT_OF_RANGE if the loss is not finite, unless the job
+// leaves bad gradients out, which that one's is: then the step's examples do not count.
 absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t clock, uint64_t step,
                                    std::span<const float> weights, std::span<float> contribution,
                                    ClockReport& report, TrainObserver* observer = nullptr);
 
-// OUT_OF_RANGE if it is not finite.
-absl::Status CheckLoss(double loss_sum);
+// OUT_OF_RANGE if it is not finite and the job does not leave out what follows from it.
+absl::Status CheckLoss(const ExchangeContext& context, double loss_sum);
 
 // OUT_OF_RANGE, naming the tensor, if some of `values`, which are `what` from element `first` on,
 // are not finite.

@@ -66,6 +66,7 @@ RunSummary FromJson(const Json& json) {
   summary.bytes_received = json.value("bytes_received", uint64_t{0});
   summary.weights_sha256 = Optional<std::string>(json, "weights_sha256").value_or("");
   summary.worker_restarts = json.value("worker_restarts", std::vector<uint32_t>{});
+  summary.server_restarts = json.value("server_restarts", std::vector<uint32_t>{});
   if (json.contains("worker_times")) {
     for (const Json& times : json.at("worker_times")) {
       summary.worker_times[times.at("rank").get<uint32_t>()] = TimesFrom(times);
@@ -77,7 +78,9 @@ RunSummary FromJson(const Json& json) {
 }  // namespace
 
 uint32_t RunSummary::restarts() const {
-  return std::accumulate(worker_restarts.begin(), worker_restarts.end(), uint32_t{0});
+  const uint32_t workers =
+      std::accumulate(worker_restarts.begin(), worker_restarts.end(), uint32_t{0});
+  return std::accumulate(server_restarts.begin(), server_restarts.end(), workers);
 }
 
 void AddHistory(const RunHistory& history, RunSummary& summary) {
@@ -118,6 +121,7 @@ std::string SummaryJson(const RunSummary& summary) {
   json["weights_sha256"] = summary.weights_sha256.empty() ? Json() : Json(summary.weights_sha256);
   json["restarts"] = summary.restarts();
   json["worker_restarts"] = summary.worker_restarts;
+  json["server_restarts"] = summary.server_restarts;
   json["worker_times"] = Json::array();
   for (const auto& [rank, times] : summary.worker_times) {
     json["worker_times"].push_back(TimesJson(rank, times));

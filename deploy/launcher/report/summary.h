@@ -42,9 +42,12 @@ struct RunSummary {
   std::string weights_sha256;
   // By rank, over all starts of the run.
   std::vector<uint32_t> worker_restarts;
+  // By index.
+  std::vector<uint32_t> server_restarts;
   // Where each rank's time went, over all its steps.
   std::map<uint32_t, StepTimes> worker_times;
 
+  // Of all processes.
   uint32_t restarts() const;
 };
 

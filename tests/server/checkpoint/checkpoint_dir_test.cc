@@ -26,7 +26,11 @@ TEST_CASE("names sort as clocks do") {
   REQUIRE(CheckpointFolder("runs/a", 500) == "runs/a/checkpoints/clock-000000500");
   REQUIRE(CheckpointFolder("r", 12345678901) == "r/checkpoints/clock-12345678901");
   REQUIRE(ShardFileName(0, 2) == "shard-0-of-2.lwck");
-  REQUIRE(WorkerStateFileName(1, 2) == "worker-1-life-2.lwck");
+  REQUIRE(ShardFileName(0, 2, 4) == "shard-0-of-2-epoch-4.lwck");
+  REQUIRE(ShardFileName(0, 2, 4, 1) == "shard-0-of-2-epoch-4-generation-1.lwck");
+  REQUIRE(ShardFileName(0, 2, 0, 1) == "shard-0-of-2-generation-1.lwck");
+  REQUIRE(WorkerStateFileName(1, 2, 90) == "worker-1-life-2-clock-90.lwck");
+  REQUIRE(WorkerStateFileName(1, 2, 90, 3) == "worker-1-life-2-clock-90-generation-3.lwck");
 }
 
 TEST_CASE(

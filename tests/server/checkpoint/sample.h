@@ -86,7 +86,7 @@ inline std::string WriteSample(const std::string& run_dir, const Sample& sample)
     REQUIRE(saved.ok());
     *manifest.add_shards() = *saved;
   }
-  const auto state = WriteWorkerState(folder + "/" + WorkerStateFileName(1, 1),
+  const auto state = WriteWorkerState(folder + "/" + WorkerStateFileName(1, 1, 5),
                                       {kJob, sample.clock, 1}, "what worker 1 kept");
   REQUIRE(state.ok());
   manifest.add_worker_states()->set_rank(1);

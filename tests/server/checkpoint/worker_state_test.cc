@@ -9,7 +9,7 @@ namespace {
 
 TEST_CASE("a worker's state is written in chunks and read back in other chunks") {
   TempFolder folder;
-  const std::string path = folder / WorkerStateFileName(7, 1);
+  const std::string path = folder / WorkerStateFileName(7, 1, 3);
   const WorkerStateId id{kJob, 500, 7};
   std::string expected;
   auto writer = WorkerStateWriter::Create(path, id);
@@ -21,7 +21,7 @@ TEST_CASE("a worker's state is written in chunks and read back in other chunks")
   }
   const auto saved = writer->Finish();
   REQUIRE(saved.ok());
-  REQUIRE(saved->file() == "worker-7-life-1.lwck");
+  REQUIRE(saved->file() == "worker-7-life-1-clock-3.lwck");
   REQUIRE(saved->sha256() == HexSha256(*ReadFile(path, saved->bytes())));
 
   const auto reader = WorkerStateReader::Open(path);

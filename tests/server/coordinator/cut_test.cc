@@ -85,6 +85,92 @@ TEST_CASE("a worker that has left is in later cuts with its last state") {
   CHECK(write[0].adopt.at(0).from_clock == 20);
 }
 
+// Both servers' parts; what the manifest says of rank 1, and whether from another folder.
+std::pair<std::string, bool> StateIn(Scenario& job, uint64_t clock) {
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, clock).ok());
+  const auto write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  for (const v1::SavedWorkerState& state : write[0].manifest.worker_states()) {
+    if (state.rank() == 1) return {state.file().file(), !write[0].adopt.empty()};
+  }
+  return {};
+}
+
+const JobShape kAsync{.mode = v1::CONSISTENCY_MODE_ASYNC, .cut_every = 10, .elastic = true};
+
+void GoBack(Scenario& job) {
+  REQUIRE(job.Server(1, 2).ok());
+  for (const ConfigureServer& command : job.Take<ConfigureServer>()) {
+    job.core.ConfigureDone(command.server, command.round, absl::OkStatus(), job.now);
+  }
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Worker(i, 100 + i).ok());
+}
+
+TEST_CASE(
+    "outside of sync only what is in the newest cut survives going back, whatever its clock") {
+  Scenario job(kAsync);
+  job.Start();
+  SECTION("what was saved before the cut, but is not in it, does not") {
+    CHECK(StateIn(job, 20).first.empty());
+    // It stood at 8 when the mean was 20.
+    REQUIRE(job.State(1, 10, "dead").ok());
+    job.core.ManifestWritten(20, absl::OkStatus(), job.now);
+    GoBack(job);
+    CHECK(StateIn(job, 30) == std::pair<std::string, bool>("", false));
+  }
+  SECTION("what is in it does, and not what came later") {
+    REQUIRE(job.State(1, 30, "in it").ok());
+    CHECK(StateIn(job, 20) == std::pair<std::string, bool>("in it", true));
+    job.core.ManifestWritten(20, absl::OkStatus(), job.now);
+    REQUIRE(job.State(1, 40, "later").ok());
+    GoBack(job);
+    CHECK(StateIn(job, 30) == std::pair<std::string, bool>("in it", true));
+    job.core.ManifestWritten(30, absl::OkStatus(), job.now);
+    // Of the new generation, though at no later clock.
+    REQUIRE(job.State(1, 30, "again").ok());
+    CHECK(StateIn(job, 40).first == "again");
+  }
+}
+
+TEST_CASE("a state that comes while a cut is written with the one before it lies where it came") {
+  Scenario job(kAsync);
+  job.Start();
+  REQUIRE(job.State(1, 10, "old").ok());
+  CHECK(StateIn(job, 20).first == "old");
+  REQUIRE(job.State(1, 30, "new").ok());
+  job.core.ManifestWritten(20, absl::OkStatus(), job.now);
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 40).ok());
+  const auto write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  CHECK(write[0].manifest.worker_states(0).file().file() == "new");
+  CHECK(write[0].adopt.at(0).from_clock == 30);
+}
+
+TEST_CASE("outside of sync a resumed job's first cut has the states of the one it goes on from") {
+  CoordinatorOptions options = TestOptions(kAsync);
+  options.resumed.emplace();
+  options.resumed->manifest.set_clock(20);
+  *options.resumed->manifest.mutable_schema() = TestSchema();
+  v1::SavedWorkerState* state = options.resumed->manifest.add_worker_states();
+  state->set_rank(1);
+  *state->mutable_file() = TestFile("worker-1-life-1.lwck");
+  Scenario job(options);
+  job.Start();
+  CHECK(StateIn(job, 30) == std::pair<std::string, bool>("worker-1-life-1.lwck", true));
+}
+
+TEST_CASE("a cut older than one in writing is not begun any more, unless that one fails") {
+  Scenario job({.cut_every = 10});
+  job.Start();
+  REQUIRE(job.Shard(0, 10).ok());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 20).ok());
+  CHECK(job.Take<WriteManifest>().size() == 1);
+  REQUIRE(job.Shard(1, 10).ok());
+  CHECK(job.Take<WriteManifest>().empty());
+  job.core.ManifestWritten(20, absl::UnavailableError("full"), job.now);
+  CHECK(job.Take<WriteManifest>().size() == 1);
+}
+
 TEST_CASE("a cut with an error never completes") {
   Scenario job({.cut_every = 10});
   job.Start();
@@ -137,7 +223,7 @@ TEST_CASE("a cut whose parts do not come is given up in time, naming them") {
   job.Pass(301, {0, 1});
   const auto events = job.Take<Event>();
   CHECK(events.back().name == "checkpoint_failed");
-  CHECK_THAT(events.back().message, Contains("server 1"));
+  CHECK_THAT(events.back().message, Contains("shard 1 (server 1)"));
   REQUIRE(job.Shard(1, 10).ok());
   CHECK(job.Take<WriteManifest>().empty());
 }

@@ -128,6 +128,7 @@ TEST_CASE("a cut whose manifest is being written is waited for") {
   REQUIRE(job.Take<WriteManifest>().size() == 1);
   Replace(job);
   CHECK(job.Take<ConfigureServer>().empty());
+  CHECK_THAT(job.core.Status(job.now).message(), Contains("waiting for the manifest"));
   const bool durable = GENERATE(true, false);
   job.core.ManifestWritten(10, durable ? absl::OkStatus() : absl::UnavailableError("full"),
                            job.now);
@@ -176,7 +177,7 @@ TEST_CASE("who had finished is wanted again, until the job is sealed") {
   CHECK(job.core.state() == v1::JOB_FINISHED);
   // The end waits until it is on record and everybody has heard of it.
   CHECK_FALSE(leave(0)->sealed());
-  job.core.RecordDone(absl::OkStatus(), job.now);
+  job.Seal();
   CHECK_FALSE(job.core.over());
   CHECK(leave(0)->sealed());
   CHECK(leave(1)->sealed());
@@ -227,9 +228,12 @@ TEST_CASE("a job that fails already is not begun again") {
   Scenario job(JobShape{});
   job.Start();
   REQUIRE(job.Leave(1, 3, v1::LEAVE_FAILED, "diverged").ok());
-  CHECK(absl::IsFailedPrecondition(job.Server(1, 2).status()));
+  CHECK(absl::IsUnavailable(job.Server(1, 2).status()));
   CHECK_THAT(job.core.Status(job.now).message(), Contains("diverged"));
   CHECK(job.Beat(0, 3)->stop_at() == 0);
+  REQUIRE(job.Leave(0, 3, v1::LEAVE_STOPPED).ok());
+  job.Seal();
+  CHECK(absl::IsFailedPrecondition(job.Server(1, 2).status()));
 }
 
 }  // namespace

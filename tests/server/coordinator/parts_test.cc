@@ -1,18 +1,19 @@
-// The schema's checks, the lines of metrics.jsonl, and a run folder's worker states.
+// The schema's checks, and the lines of metrics.jsonl.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
+#include <regex>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "server/coordinator/metrics_log.h"
 #include "server/coordinator/progress.h"
-#include "server/coordinator/run_folder_sink.h"
 #include "server/coordinator/schema.h"
 #include "tests/catch.h"
 #include "tests/server/coordinator/scenario.h"
-#include "tests/temp_folder.h"
 
 namespace leeway {
 namespace {
@@ -76,6 +77,31 @@ TEST_CASE("a line of metrics.jsonl is one JSON object") {
   CHECK_FALSE(nlohmann::json::parse(line).contains("clock"));
 }
 
+// All that `pattern` finds in a file of the coordinator: its first group.
+std::set<std::string> Found(const std::filesystem::path& file, const std::regex& pattern) {
+  std::ifstream stream(file);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  std::set<std::string> found;
+  for (std::sregex_iterator i(text.begin(), text.end(), pattern); i != std::sregex_iterator();
+       ++i) {
+    found.insert((*i)[1]);
+  }
+  return found;
+}
+
+TEST_CASE("metrics_log.h lists every event of the coordinator, and no other") {
+  const std::filesystem::path folder = LEEWAY_SOURCE_DIR "/server/coordinator";
+  std::set<std::string> emitted;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".cc") continue;
+    emitted.merge(Found(entry.path(), std::regex("\\.name = \"([a-z_]+)\"")));
+  }
+  CHECK(emitted.size() > 15);
+  const auto listed =
+      Found(folder / "metrics_log.h", std::regex("\n//   ([a-z]+_[a-z_]+|checkpoint)  "));
+  CHECK(listed == emitted);
+}
+
 TEST_CASE("a worker's status says where its latest steps went") {
   RankProgress progress;
   v1::WorkerStatus status;
@@ -91,37 +117,6 @@ TEST_CASE("a worker's status says where its latest steps went") {
   progress.Fill(Time{}, status);
   CHECK(status.wait_share() == Approx(0.25));
   CHECK(status.hidden_share() == Approx(0.75));
-}
-
-TEST_CASE(
-    "a worker's state is kept in the run folder, adopted by another cut, and read on resume") {
-  const TempFolder folder;
-  const std::string& root = folder.path();
-  RunFolderSink sink(root, kJob, 3, std::nullopt);
-  CHECK(absl::IsNotFound(sink.ReadWorkerState(1).status()));
-  auto writer = sink.WriteWorkerState(15, 1, 4);
-  REQUIRE(writer.ok());
-  REQUIRE((*writer)->Append("local ").ok());
-  REQUIRE((*writer)->Append("weights").ok());
-  const auto saved = (*writer)->Finish();
-  REQUIRE(saved.ok());
-  REQUIRE(sink.AdoptWorkerState(15, saved->file(), 20).ok());
-
-  REQUIRE(std::filesystem::exists(root + "/checkpoints/clock-000000020/" + saved->file()));
-  v1::CheckpointManifest manifest;
-  manifest.set_clock(20);
-  v1::SavedWorkerState* state = manifest.add_worker_states();
-  state->set_rank(1);
-  *state->mutable_file() = *saved;
-  RunFolderSink after(root, kJob, 3, manifest);
-  auto reader = after.ReadWorkerState(1);
-  REQUIRE(reader.ok());
-  CHECK((*reader)->clock() == 15);
-  CHECK((*reader)->size() == 13);
-  CHECK(*(*reader)->Read(6) == "local ");
-  CHECK(*(*reader)->Read(100) == "weights");
-  CHECK((*reader)->Read(100)->empty());
-  CHECK(absl::IsNotFound(after.ReadWorkerState(0).status()));
 }
 
 }  // namespace

@@ -41,6 +41,16 @@ TEST_CASE("quorum: what is told of another clock, or by a server without blocks,
   CHECK_FALSE(book.Take(kAll3, 2));
 }
 
+TEST_CASE("quorum: what a server told is forgotten with it, and told anew by who has its blocks") {
+  QuorumBook book = TwoServers();
+  book.OnHeld(0, 5, {0, 1, 2});
+  book.OnHeld(1, 5, {0, 1});
+  book.Forget(1);
+  CHECK_FALSE(book.Take(kAll3, 1));
+  book.OnHeld(1, 5, {1, 2});
+  CHECK(book.Take(kAll3, 1)->ranks == Ranks{1, 2});
+}
+
 TEST_CASE("quorum: a lost rank is not waited for, and counts if its contribution is there") {
   QuorumBook book = TwoServers();
   const std::vector<bool> without_0 = {false, true, true};
@@ -53,9 +63,11 @@ TEST_CASE("quorum: a lost rank is not waited for, and counts if its contribution
   CHECK_FALSE(book.Take({false, false, false}, 3));
 }
 
-CoordinatorOptions Options(uint32_t workers, uint32_t backup, v1::WorkerLoss loss) {
+CoordinatorOptions Options(uint32_t workers, uint32_t backup, v1::WorkerLoss loss,
+                           double grace_deviations = 0) {
   CoordinatorOptions options = TestOptions({.workers = workers, .clocks = 3});
   options.job.mutable_consistency()->set_backup_workers(backup);
+  options.job.mutable_consistency()->set_grace_deviations(grace_deviations);
   options.job.mutable_workers()->set_on_worker_loss(loss);
   // Both servers have blocks.
   options.job.mutable_servers()->set_block_bytes(64);
@@ -71,7 +83,7 @@ absl::Status Held(Scenario& job, uint32_t server, uint64_t clock, const Ranks& r
   request.set_clock(clock);
   request.set_again(again);
   request.mutable_ranks()->Add(ranks.begin(), ranks.end());
-  return job.core.ContributionsHeld(request);
+  return job.core.ContributionsHeld(request, job.now);
 }
 
 void HeldByAll(Scenario& job, uint64_t clock, const Ranks& ranks) {
@@ -103,6 +115,59 @@ TEST_CASE("backup workers: more of them lost than there are backups are waited f
   job.Start();
   job.Pass(11, {0});
   HeldByAll(job, 0, {0});
+  CHECK(Sets(job).empty());
+}
+
+TEST_CASE("quorum: who is missing, and when the others' contributions had come everywhere") {
+  QuorumBook book = TwoServers();
+  const Time t = Time(std::chrono::seconds(1));
+  const Time later = t + std::chrono::milliseconds(5);
+  book.OnHeld(0, 5, {0, 1}, {t, later});
+  book.OnHeld(1, 5, {0, 2}, {later, t});
+  CHECK(book.Missing(kAll3) == Ranks{1, 2});
+  CHECK(book.Arrivals() == std::vector<Time>{later});
+  // What is told once more is as it was.
+  book.OnHeld(1, 5, {0, 1}, {later + later.time_since_epoch(), t});
+  CHECK(book.Arrivals() == std::vector<Time>{later, later});
+  CHECK(book.Enough(kAll3, 1));
+  CHECK_FALSE(book.Enough(kAll3, 0));
+}
+
+TEST_CASE("grace: a clock that could do without one waits for it, says so, and then goes on") {
+  Scenario job(Options(3, 1, v1::WORKER_LOSS_WAIT, 3));
+  job.Start();
+  HeldByAll(job, 0, {0, 1});
+  CHECK(Sets(job).empty());
+  CHECK(job.core.Status(job.now).message() ==
+        "clock 0 could do without worker 2 and waits for it, 1 s more at most");
+  REQUIRE(job.core.alarm() == job.now + std::chrono::seconds(1));
+  job.now += std::chrono::milliseconds(999);
+  job.core.Wake(job.now);
+  CHECK(Sets(job).empty());
+  job.now += std::chrono::milliseconds(1);
+  job.core.Wake(job.now);
+  CHECK(Sets(job) == std::vector<Ranks>{{0, 1}});
+  CHECK_FALSE(job.core.alarm());
+}
+
+TEST_CASE("grace: with all of them nobody waits") {
+  Scenario job(Options(3, 1, v1::WORKER_LOSS_WAIT, 3));
+  job.Start();
+  HeldByAll(job, 0, {0, 1});
+  HeldByAll(job, 0, {0, 1, 2});
+  CHECK(Sets(job) == std::vector<Ranks>{{0, 1, 2}});
+  CHECK_FALSE(job.core.alarm());
+}
+
+TEST_CASE("grace: a clock that nobody wants any more is not waited for") {
+  Scenario job(Options(3, 1, v1::WORKER_LOSS_WAIT, 3));
+  job.Start();
+  HeldByAll(job, 0, {0, 1});
+  REQUIRE(job.core.alarm());
+  job.core.StopJob("enough", job.now);
+  job.now += std::chrono::seconds(1);
+  job.core.Wake(job.now);
+  CHECK_FALSE(job.core.alarm());
   CHECK(Sets(job).empty());
 }
 

@@ -1,6 +1,7 @@
 // Workers, shards and the coordinator's book, in every order that a seed draws.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -24,32 +25,36 @@ constexpr uint64_t kClocks = 8;
 // and the book take as long as they like. What is applied where is written down.
 class World {
  public:
-  explicit World(uint64_t seed) : random_(seed, RandomPurpose::kEmulate, {98}) {
-    const ConsistencyRules rules{Consistency::kSync, 0, kWorkers, false, 0, true};
+  // `machines`: now and then one is lost, with the shard that it owned, once with a worker, too.
+  explicit World(uint64_t seed, bool machines = false)
+      : random_(seed, RandomPurpose::kEmulate, {98}), machines_(machines) {
     for (uint32_t s = 0; s < kShards; ++s) {
-      shards_.push_back(
-          Shard{HeldBook({.workers = kWorkers, .backup = kBackup, .blocks = kBlocks}), {}, {}});
+      Shard& shard = shards_.emplace(s, Shard{NewBook(), {}, {}}).first->second;
       for (uint32_t b = 0; b < kBlocks; ++b) {
-        shards_[s].blocks.push_back({BlockCore(s, rules), {}, {}, {}});
-        shards_[s].blocks[b].core.OnInitialized({});
+        shard.blocks.push_back({BlockCore(s, kRules), {}, {}, {}});
+        shard.blocks[b].core.OnInitialized({});
       }
     }
     quorum_.Restart(0, {0, 1});
   }
 
-  void Run() {
+  // False: a set names a contribution that is lost for good, so the job goes back.
+  bool Run() {
     for (int step = 0; step < 20000 && !AllDone(); ++step) {
+      if (machines_ && Any(400) == 0) LoseMachine(Any(kShards));
+      if (went_back_) return false;
       const uint64_t dice = random_.Below(8);
       if (dice < 4) {
         Work(Any(kWorkers));
       } else if (dice < 6) {
         Talk(Any(kShards));
       } else {
-        Finish(shards_[Any(kShards)].blocks[Any(kBlocks)]);
+        Finish(shards_.at(Any(kShards)).blocks[Any(kBlocks)]);
       }
     }
     REQUIRE(AllDone());
     Check();
+    return true;
   }
 
   uint64_t dropped() const { return dropped_; }
@@ -73,8 +78,35 @@ class World {
     std::set<uint32_t> sent;
   };
 
+  static constexpr ConsistencyRules kRules{Consistency::kSync, 0, kWorkers, false, 0, true};
+  static HeldBook NewBook() {
+    return HeldBook({.workers = kWorkers, .backup = kBackup, .blocks = kBlocks});
+  }
+
+  // The shard goes on at its replica, which has what was applied, and nothing that was held.
+  void LoseMachine(uint32_t s) {
+    if (!dead_ && Any(2) == 0) dead_ = Any(kWorkers);
+    Shard heir{NewBook(), {}, {}};
+    for (Block& block : shards_.at(s).blocks) {
+      heir.blocks.push_back({BlockCore(s, kRules), {}, {}, std::move(block.applied)});
+      heir.blocks.back().core.OnInitialized(block.core.progress(), true);
+      heir.held.OnLoaded(block.core.progress().version);
+    }
+    shards_.erase(s);
+    shards_.emplace(s, std::move(heir));
+    quorum_.Forget(s);
+    for (Worker& worker : workers_) {
+      for (uint32_t b = 0; b < kBlocks; ++b) worker.sent.erase(s * kBlocks + b);
+    }
+    const auto& set = quorum_.latest();
+    const bool named =
+        set && dead_ && std::find(set->ranks.begin(), set->ranks.end(), *dead_) != set->ranks.end();
+    // CoordinatorCore::LostContribution
+    went_back_ |= named && LeastVersion() <= set->clock;
+  }
+
   uint32_t Any(uint32_t n) { return static_cast<uint32_t>(random_.Below(n)); }
-  Block& BlockAt(uint32_t i) { return shards_[i / kBlocks].blocks[i % kBlocks]; }
+  Block& BlockAt(uint32_t i) { return shards_.at(i / kBlocks).blocks[i % kBlocks]; }
   bool AllDone() {
     bool done = true;
     for (uint32_t i = 0; i < kShards * kBlocks; ++i) {
@@ -86,7 +118,7 @@ class World {
   // One block of the worker's clock; the last worker is slow. When all are sent and the next
   // version is everywhere, it goes on.
   void Work(uint32_t rank) {
-    if (rank == kWorkers - 1 && Any(4) != 0) return;
+    if (rank == dead_ || (rank == kWorkers - 1 && Any(4) != 0)) return;
     Worker& worker = workers_[rank];
     // It reads the clock's weights first.
     if (worker.clock >= kClocks || LeastVersion() < worker.clock) return;
@@ -96,7 +128,7 @@ class World {
     const Decisions decisions =
         block.core.OnContribution({rank, 1, worker.clock}, request, true, 0);
     block.names[request] = {rank, worker.clock};
-    if (decisions.accepted) shards_[i / kBlocks].held.OnAccepted(rank, worker.clock);
+    if (decisions.accepted) shards_.at(i / kBlocks).held.OnAccepted(rank, worker.clock);
     const uint64_t clock = worker.clock;
     Act(block, decisions);
     if (worker.clock != clock) return;
@@ -134,16 +166,21 @@ class World {
 
   // A message to the book, or one from it.
   void Talk(uint32_t s) {
-    Shard& shard = shards_[s];
+    Shard& shard = shards_.at(s);
     if (!shard.coming.empty()) {
       const CommitSet set = shard.coming.front();
       shard.coming.erase(shard.coming.begin());
       shard.held.OnCommitted(set.clock);
       for (Block& block : shard.blocks) Act(block, block.core.OnCommitted(set.clock, set.ranks));
-    } else if (const auto held = shard.held.Take()) {
+      return;
+    }
+    if (machines_ && Any(4) == 0) shard.held.TellAgain();
+    if (const auto held = shard.held.Take()) {
+      const auto& latest = quorum_.latest();
+      if (held->again && latest && latest->clock == held->clock) shard.coming.push_back(*latest);
       quorum_.OnHeld(s, held->clock, held->ranks);
       if (const auto set = quorum_.Take(std::vector<bool>(kWorkers, true), kBackup)) {
-        for (Shard& each : shards_) each.coming.push_back(*set);
+        for (auto& [number, each] : shards_) each.coming.push_back(*set);
       }
     }
   }
@@ -172,8 +209,11 @@ class World {
   }
 
   RandomStream random_;
+  const bool machines_;
+  std::optional<uint32_t> dead_;
+  bool went_back_ = false;
   QuorumBook quorum_;
-  std::vector<Shard> shards_;
+  std::map<uint32_t, Shard> shards_;
   std::vector<Worker> workers_{kWorkers};
   RequestId requests_ = 0;
   uint64_t dropped_ = 0;
@@ -188,6 +228,16 @@ TEST_CASE("quorum: in any order every block is made of the same sets, and late o
     dropped += world.dropped();
   }
   CHECK(dropped > 100);
+}
+
+TEST_CASE("quorum: shards that change hands get what counts again, or the job goes back") {
+  uint64_t whole = 0, back = 0;
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    INFO(seed);
+    (World(seed, true).Run() ? whole : back)++;
+  }
+  CHECK(whole > 500);
+  CHECK(back > 10);
 }
 
 }  // namespace

@@ -74,6 +74,34 @@ TEST_CASE("the record of a placement comes before anybody acts on it") {
   CHECK(recorded);
 }
 
+TEST_CASE("what servers say when the job has ended does not take its end off the record") {
+  Scenario job(WithReplicas({.clocks = 20}));
+  job.Start();
+  const auto before = job.Take<WriteRecord>();
+  REQUIRE_FALSE(before.empty());
+  const v1::ShardPlace& place = before.back().record.placement().shards(0);
+  for (const uint32_t rank : {0u, 1u}) REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
+  for (const SaveAll& save : job.Take<SaveAll>()) {
+    for (uint32_t i = 0; i < 2; ++i) {
+      job.core.SaveDone(i, save.generation, save.clock, TestFile("shard"), job.now);
+    }
+  }
+  for (const WriteManifest& write : job.Take<WriteManifest>()) {
+    job.core.ManifestWritten(write.manifest.clock(), absl::OkStatus(), job.now);
+  }
+  const auto records = job.Take<WriteRecord>();
+  REQUIRE_FALSE(records.empty());
+  CHECK(records.back().record.outcome() == v1::JOB_FINISHED);
+  v1::ServerHeartbeatRequest request;
+  request.set_job(kJob);
+  request.set_index(place.owner());
+  request.set_nonce(1);
+  request.add_synced()->set_shard(0);
+  request.mutable_synced(0)->set_since_epoch(place.since_epoch());
+  REQUIRE(job.core.ServerHeartbeat(request, job.now).ok());
+  CHECK(job.Take<WriteRecord>().empty());
+}
+
 TEST_CASE("a server whose replica is not synced takes the job back") {
   Scenario job(WithReplicas());
   job.Start();
@@ -123,6 +151,70 @@ TEST_CASE("once every block has two holders again, shards go back to where they 
   commands = job.Take<ConfigureServer>();
   REQUIRE(commands.size() == 1);
   CHECK(commands[0].server == 1);
+}
+
+TEST_CASE("who must hear of a new owner first does so in every epoch until it has") {
+  CoordinatorOptions options = WithReplicas({.servers = 3});
+  Scenario job(options);
+  job.Start();
+  Sync(job);
+  REQUIRE(job.Server(1, 2).ok());
+  job.Take<ConfigureServer>();
+  Sync(job);
+  // Server 2 has shard 1, and gives it back: it must know before anybody else does.
+  auto commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 1);
+  REQUIRE(commands[0].server == 2);
+  const uint64_t round = commands[0].round;
+  SECTION("another epoch on the way") {
+    REQUIRE(job.Server(0, 2).ok());
+    commands = job.Take<ConfigureServer>();
+    REQUIRE(commands.size() == 1);
+    CHECK(commands[0].server == 2);
+    job.core.ConfigureDone(2, round, absl::OkStatus(), job.now);
+    CHECK(job.Take<ConfigureServer>().empty());
+    job.core.ConfigureDone(2, commands[0].round, absl::OkStatus(), job.now);
+    CHECK(job.Take<ConfigureServer>().size() == 2);
+  }
+  SECTION("it dies") {
+    // Shard 1's new owner has everything; what else server 2 had is at its replica.
+    REQUIRE(job.Server(2, 2).ok());
+    CHECK(job.Take<ConfigureServer>().size() == 3);
+  }
+}
+
+TEST_CASE("a server that has taken its place in a running job is shown as ready") {
+  Scenario job(WithReplicas());
+  job.Start();
+  Sync(job);
+  REQUIRE(job.Server(1, 2).ok());
+  CHECK(job.core.Status(job.now).servers(1).state() == "registered");
+  for (const ConfigureServer& command : job.Take<ConfigureServer>()) {
+    job.core.ConfigureDone(command.server, command.round, absl::OkStatus(), job.now);
+  }
+  for (const int server : {0, 1}) {
+    CHECK(job.core.Status(job.now).servers(server).state() == "ready");
+  }
+}
+
+TEST_CASE("nothing is kept for a lost server, and it is connected again when it is back") {
+  Scenario job(WithReplicas());
+  job.Start();
+  Sync(job);
+  job.Take<ConnectServer>();
+  for (double left = 11; left > 0; left -= 0.25) {
+    job.now += FromSeconds(0.25);
+    job.ServerBeat(0).IgnoreError();
+    for (const uint32_t rank : {0u, 1u}) job.Beat(rank).IgnoreError();
+    job.core.Tick(job.now);
+  }
+  const auto lost = job.Take<DisconnectServer>();
+  REQUIRE(lost.size() == 1);
+  CHECK(lost[0].server == 1);
+  REQUIRE(job.ServerBeat(1).ok());
+  const auto back = job.Take<ConnectServer>();
+  REQUIRE(back.size() == 1);
+  CHECK(back[0].address == "server1:1");
 }
 
 TEST_CASE("a server that cannot take what it is given takes the job back") {

@@ -118,11 +118,47 @@ TEST_CASE("when all have finished the job is saved, shut down and finished") {
   REQUIRE(standing_by.ok());
   CHECK(standing_by->left_at() == 20);
   job.FinishSaving();
-  job.core.RecordDone(absl::OkStatus(), job.now);
+  job.Seal();
   CHECK(absl::IsAlreadyExists(job.Worker(1, 701).status()));
   CHECK(job.core.over());
   CHECK(job.core.state() == v1::JOB_FINISHED);
   CHECK(job.EventNames().back() == "job_finished");
+}
+
+TEST_CASE("the end is sealed by the record that says so, not by one of before that comes late") {
+  Scenario job({.clocks = 20});
+  job.Start();
+  const auto before = job.Take<WriteRecord>();
+  REQUIRE_FALSE(before.empty());
+  for (const uint32_t rank : {0u, 1u}) REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
+  job.FinishSaving();
+  job.core.RecordDone(before[0].record, absl::OkStatus(), job.now);
+  // Its next life stands by.
+  CHECK(job.Worker(1, 701).ok());
+  job.Seal();
+  CHECK(absl::IsAlreadyExists(job.Worker(1, 701).status()));
+}
+
+TEST_CASE("a record that cannot be written ends a running job") {
+  Scenario job({.clocks = 20});
+  job.Start();
+  const auto records = job.Take<WriteRecord>();
+  job.core.RecordDone(records[0].record, absl::ResourceExhaustedError("no space left"), job.now);
+  CHECK(job.core.state() == v1::JOB_STOPPING);
+  CHECK(job.Beat(0, 3)->stop_at() == 0);
+  CHECK_THAT(job.core.Status(job.now).message(), Contains("no space left"));
+}
+
+TEST_CASE("what somebody says is kept in bounds, and in whole characters") {
+  Scenario job({.clocks = 20});
+  job.Start();
+  std::string reason = "x";
+  while (reason.size() < 3000) reason += "\xc3\xa9";
+  job.core.StopJob(reason, job.now);
+  const std::string kept = job.Take<WriteRecord>().back().record.stop_reason();
+  CHECK(kept == reason.substr(0, 999) + "...");
+  REQUIRE(job.Leave(0, 3, v1::LEAVE_FAILED, reason).ok());
+  CHECK(job.core.Status(job.now).message().size() < 1100);
 }
 
 TEST_CASE("nobody has finished before the last clock") {

@@ -271,7 +271,7 @@ class Schedule {
       }
     }
     for (const WriteManifest& command : job_.Take<WriteManifest>()) Check(command);
-    if (!job_.Take<WriteRecord>().empty()) job_.core.RecordDone(absl::OkStatus(), job_.now);
+    job_.Seal();
     if (!job_.Take<ShutdownServers>().empty()) {
       for (uint32_t i = 0; i < kServers; ++i) job_.core.ShutdownDone(i, job_.now);
     }

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include <grpcpp/grpcpp.h>
@@ -94,9 +95,8 @@ class FakeServer final : public v1::ShardControl::CallbackService {
 // Keeps states in memory.
 class MemorySink final : public CheckpointSink {
  public:
-  absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(uint64_t, uint32_t rank,
-                                                                uint64_t) override {
-    return std::make_unique<Writer>(*this, rank);
+  absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(const StateOf& state) override {
+    return std::make_unique<Writer>(*this, state.rank);
   }
   absl::StatusOr<std::unique_ptr<StateReader>> ReadWorkerState(uint32_t rank) override {
     MutexLock lock(mutex_);
@@ -113,8 +113,16 @@ class MemorySink final : public CheckpointSink {
   }
   absl::Status WriteRecord(const v1::CoordinatorRecord& record) override {
     MutexLock lock(mutex_);
+    if (failures_ > 0 && failures_-- > 0) return absl::ResourceExhaustedError("no space left");
+    if (before_record_) before_record_();
     records_.push_back(record);
     return absl::OkStatus();
+  }
+  // Of records; `before_record` is called when one is written all the same.
+  void Fail(int times, std::function<void()> before_record = nullptr) {
+    MutexLock lock(mutex_);
+    failures_ = times;
+    before_record_ = std::move(before_record);
   }
   std::vector<v1::CoordinatorRecord> records() {
     MutexLock lock(mutex_);
@@ -158,14 +166,17 @@ class MemorySink final : public CheckpointSink {
   std::map<uint32_t, std::string> states_ GUARDED_BY(mutex_);
   std::vector<v1::CheckpointManifest> manifests_ GUARDED_BY(mutex_);
   std::vector<v1::CoordinatorRecord> records_ GUARDED_BY(mutex_);
+  int failures_ GUARDED_BY(mutex_) = 0;
+  std::function<void()> before_record_ GUARDED_BY(mutex_);
 };
 
 // A job with two fake servers, served on a free port.
 struct ServedJob {
-  explicit ServedJob(const JobShape& shape) {
+  explicit ServedJob(const JobShape& shape, double start_seconds = 120) {
     CoordinatorHostOptions options{.core = TestOptions(shape)};
     options.core.run_dir = folder.path();
     options.core.job.mutable_limits()->set_lease_seconds(1);
+    options.core.job.mutable_limits()->set_start_seconds(start_seconds);
     auto started = CoordinatorHost::Start(std::move(options), &sink);
     REQUIRE(started.ok());
     host = *std::move(started);
@@ -232,12 +243,14 @@ struct ServedJob {
     }
   }
 
-  absl::Status Leave(uint32_t rank, uint64_t incarnation, uint64_t clock) {
+  absl::Status Leave(uint32_t rank, uint64_t incarnation, uint64_t clock,
+                     v1::LeaveReason reason = v1::LEAVE_FINISHED) {
     v1::LeaveRequest request;
     request.set_job(kJob);
     request.set_rank(rank);
     request.set_incarnation(incarnation);
     request.set_clock(clock);
+    request.set_reason(reason);
     v1::LeaveReply reply;
     grpc::ClientContext context;
     return FromGrpc(stub->Leave(&context, request, &reply));
@@ -361,6 +374,38 @@ TEST_CASE("a job that waits is stopped over gRPC, and says what it waits for") {
   grpc::ClientContext context;
   REQUIRE(job.stub->StopJob(&context, request, &reply).ok());
   CHECK(job.host->WaitUntilOver() == v1::JOB_STOPPED);
+}
+
+TEST_CASE("while a record cannot be written nobody is told what follows from it") {
+  ServedJob job({});
+  size_t told = 0;
+  job.sink.Fail(3, [&] {
+    for (FakeServer& fake : job.fakes) told += fake.told().size();
+  });
+  std::thread other([&] { CHECK(job.Register(1, 101).ok()); });
+  CHECK(job.Register(0, 100).ok());
+  other.join();
+  CHECK(told == 0);
+  CHECK(job.sink.records().size() == 1);
+  for (FakeServer& fake : job.fakes) CHECK(fake.told().size() == 2);
+  job.sink.Fail(0);
+  job.host->StopJob("enough");
+  for (const uint32_t rank : {0u, 1u}) CHECK(job.Leave(rank, 1, 0, v1::LEAVE_STOPPED).ok());
+  CHECK(job.host->WaitUntilOver() == v1::JOB_STOPPED);
+  const std::vector<std::string> events = job.Events();
+  CHECK(std::count(events.begin(), events.end(), "record_failed") == 1);
+}
+
+TEST_CASE("a record that can never be written ends the job, and servers hear of the end only") {
+  ServedJob job({}, 0.5);
+  job.sink.Fail(std::numeric_limits<int>::max());
+  for (FakeServer& fake : job.fakes) {
+    while (job.host->Status().servers(0).state() == "waiting") std::this_thread::yield();
+    CHECK(fake.told().empty());
+  }
+  job.host->StopJob("enough");
+  CHECK(job.host->WaitUntilOver(std::chrono::steady_clock::now() + kLimit).has_value());
+  CHECK(job.fakes[0].told() == std::vector<std::string>{"shutdown"});
 }
 
 TEST_CASE("servers that cannot be reached do not keep the coordinator") {

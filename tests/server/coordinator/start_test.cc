@@ -168,6 +168,7 @@ TEST_CASE("a start that takes too long fails, naming who is missing, and tells w
   job.Server(0).IgnoreError();
   for (int second = 0; second < 121; ++second) {
     job.Pass(1);
+    job.Seal();
     const absl::Status status = job.Worker(1, 101).status();
     if (second < 118) CHECK(absl::IsUnavailable(status));
     if (absl::IsFailedPrecondition(status)) break;
@@ -214,6 +215,7 @@ TEST_CASE("a server that cannot make its blocks fails the job") {
   job.Worker(0, 100).IgnoreError();
   const auto configure = job.Take<ConfigureServer>();
   job.core.ConfigureDone(0, configure[0].round, absl::DataLossError("shard-0: checksum"), job.now);
+  job.Seal();
   const absl::Status status = job.Worker(0, 100).status();
   CHECK(absl::IsFailedPrecondition(status));
   CHECK_THAT(std::string(status.message()), Contains("shard-0: checksum"));
@@ -225,10 +227,83 @@ TEST_CASE("a job stopped before it began ends without a checkpoint") {
   job.Server(0).IgnoreError();
   job.Worker(0, 100).IgnoreError();
   job.core.StopJob("Ctrl-C", job.now);
-  CHECK(job.core.state() == v1::JOB_STOPPING);
-  CHECK_THAT(std::string(job.Worker(0, 100).status().message()), Contains("Ctrl-C"));
   CHECK(job.core.state() == v1::JOB_STOPPED);
   CHECK(job.Take<SaveAll>().empty());
+}
+
+TEST_CASE("who waits for the start hears that there is none once that is on record") {
+  Scenario job(JobShape{});
+  job.Server(0).IgnoreError();
+  job.Worker(0, 100).IgnoreError();
+  job.core.StopJob("Ctrl-C", job.now);
+  // If the coordinator is killed now, the next one waits for this worker.
+  CHECK(absl::IsUnavailable(job.Worker(0, 100).status()));
+  CHECK(absl::IsUnavailable(job.Worker(1, 101).status()));
+  const auto records = job.Take<WriteRecord>();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].record.outcome() == v1::JOB_STOPPED);
+  job.core.RecordDone(records[0].record, absl::OkStatus(), job.now);
+  job.core.ShutdownDone(0, job.now);
+  CHECK_FALSE(job.core.over());
+  const absl::Status told = job.Worker(0, 100).status();
+  CHECK(absl::IsAlreadyExists(told));
+  CHECK_THAT(std::string(told.message()), Contains("Ctrl-C"));
+  CHECK(job.core.over());
+}
+
+// A coordinator after one whose job had begun with passes of `steps` batches.
+CoordinatorOptions After(JobShape shape, uint64_t steps) {
+  CoordinatorOptions options = TestOptions(shape);
+  options.generation = 1;
+  options.before.emplace();
+  options.before->set_steps_per_epoch(steps);
+  return options;
+}
+
+// A coordinator that is started again, and hears of rank 0 only.
+void HearOfRank0(Scenario& job) {
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Server(i).ok());
+  job.Worker(0, 100).IgnoreError();
+  for (int second = 0; second < 11; ++second) {
+    job.Pass(1);
+    job.Worker(0, 100).IgnoreError();
+  }
+}
+
+TEST_CASE("a job that had begun goes on without who is gone for good") {
+  Scenario job(After({.mode = v1::CONSISTENCY_MODE_ASYNC}, 12));
+  HearOfRank0(job);
+  const auto configure = job.Take<ConfigureServer>();
+  REQUIRE(configure.size() == 2);
+  // As long as it was, though its longest share of the data is not here to say so.
+  CHECK(configure[0].request.length().steps_per_epoch() == 12);
+  for (const ConfigureServer& each : configure) {
+    job.core.ConfigureDone(each.server, each.round, absl::OkStatus(), job.now);
+  }
+  CHECK(job.core.state() == v1::JOB_RUNNING);
+  const auto live = job.Take<SetLive>();
+  REQUIRE(live.size() == 1);
+  CHECK(live[0] == SetLive{1, false});
+  // It may come yet.
+  REQUIRE(job.Worker(1, 101).ok());
+  CHECK(job.Take<SetLive>() == std::vector<SetLive>{{1, true}});
+}
+
+TEST_CASE("a job that had not begun, or needs everybody, waits for all") {
+  Scenario fresh(After({.mode = v1::CONSISTENCY_MODE_ASYNC}, 0));
+  HearOfRank0(fresh);
+  CHECK(fresh.Take<ConfigureServer>().empty());
+  Scenario sync(After({.mode = v1::CONSISTENCY_MODE_SYNC}, 12));
+  HearOfRank0(sync);
+  CHECK(sync.Take<ConfigureServer>().empty());
+}
+
+TEST_CASE("the record says that the job has begun") {
+  Scenario job(JobShape{});
+  job.Start();
+  const auto records = job.Take<WriteRecord>();
+  REQUIRE_FALSE(records.empty());
+  CHECK(records.back().record.steps_per_epoch() == 10);
 }
 
 }  // namespace

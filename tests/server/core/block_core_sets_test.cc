@@ -72,6 +72,16 @@ TEST_CASE("committed sets: a repeated contribution that counts is answered like 
   CHECK(core.counted(1) == 0);
 }
 
+TEST_CASE("committed sets: who takes a block over knows which last contributions counted") {
+  BlockCore core(3, Sets(3));
+  core.OnInitialized(WithoutRank1().progress());
+  const Decisions again = core.OnContribution({2, 1, 0}, 103, false, 0);
+  REQUIRE(again.answers.size() == 1);
+  CHECK(again.answers[0].duplicate);
+  CHECK(OnlyRefusal(core.OnContribution({1, 1, 0}, 101, false, 0)) == kTooLate);
+  CHECK(core.counted(2) == 1);
+}
+
 TEST_CASE("committed sets: who was left out goes on at the next clock like everybody else") {
   BlockCore core = WithoutRank1();
   CHECK(core.OnAttach(1, 1).value() == 1);
@@ -81,6 +91,27 @@ TEST_CASE("committed sets: who was left out goes on at the next clock like every
   const Decisions committed = core.OnCommitted(1, {0, 1});
   REQUIRE(committed.update);
   CHECK(committed.update->contributions == std::vector<RequestId>{110, 111});
+}
+
+TEST_CASE("committed sets: who was left out is told so before the update is made") {
+  BlockCore core = Started(Sets(3));
+  core.OnContribution({0, 1, 0}, 100, true, 0);
+  REQUIRE(core.OnCommitted(0, {0}).update);
+  CHECK(core.OnAttach(0, 1).value() == 0);
+  CHECK(core.OnAttach(1, 1).value() == 1);
+  CHECK(core.OnRead({1, 1, 1}, 9, 0).answers.empty());
+  CHECK(core.OnApplied().answers.size() == 2);
+}
+
+TEST_CASE("committed sets: who was left out may wait where nothing is known of that yet") {
+  BlockCore core = Started(Sets(3));
+  CHECK(core.OnRead({1, 1, 1}, 9, 0).refusals.empty());
+  CHECK(OnlyRefusal(core.OnRead({1, 1, 2}, 10, 0)) == absl::StatusCode::kFailedPrecondition);
+  core.OnContribution({0, 1, 0}, 100, false, 0);
+  REQUIRE(core.OnCommitted(0, {0}).update);
+  const Decisions applied = core.OnApplied();
+  REQUIRE(applied.answers.size() == 1);
+  CHECK(applied.answers[0].request == 9);
 }
 
 TEST_CASE("committed sets: a version that is kept no more is refused as too late") {
@@ -95,6 +126,21 @@ TEST_CASE("committed sets: a version that is kept no more is refused as too late
   CHECK(OnlyRefusal(core.OnContribution({2, 1, 0}, 9, true, 0)) == kTooLate);
   CHECK(core.OnRead({1, 1, 2}, 9, 0).answers.size() == 1);
   CHECK(core.OnAttach(1, 1).value() == 3);
+}
+
+TEST_CASE("committed sets, elastic: the state that a contribution found is that one or none") {
+  ConsistencyRules rules = Sets(2);
+  rules.elastic = true;
+  BlockCore core = Started(rules);
+  for (const uint32_t rank : {0u, 1u}) core.OnContribution({rank, 1, 0}, 100 + rank, false, 0);
+  REQUIRE(core.OnCommitted(0, {0, 1}).update);
+  core.OnApplied();
+  CHECK(core.OnContribution({1, 1, 0}, 7, true, 0).answers.at(0).which == Readable::kPrevious);
+  core.OnContribution({0, 1, 1}, 110, false, 0);
+  REQUIRE(core.OnCommitted(1, {0}).update);
+  core.OnApplied();
+  // The answer was lost, and the others have gone on since.
+  CHECK(OnlyRefusal(core.OnContribution({1, 1, 0}, 8, true, 0)) == kTooLate);
 }
 
 TEST_CASE("committed sets: a set that comes before its contributions waits for them alone") {

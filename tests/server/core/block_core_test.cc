@@ -18,6 +18,34 @@ TEST_CASE("an older life of a rank is refused for good") {
   CHECK(core.OnContribution({1, 5, 0}, 2, false, 0).accepted);
 }
 
+TEST_CASE("a new life does again what is held of the one before it and not applied") {
+  for (const ConsistencyRules& rules : {Sync(2), Bounded(2, 1), Async(2)}) {
+    BlockCore core = Started(rules);
+    REQUIRE(core.OnContribution({0, 1, 0}, 1, true, 0).accepted);
+    CHECK(core.OnAttach(0, 2).value() == 0);
+    REQUIRE(core.OnRead({0, 2, 0}, 2, 0).answers.size() == 1);
+    CHECK_FALSE(core.OnContribution({0, 2, 0}, 3, true, 0).accepted);
+    core.OnContribution({1, 1, 0}, 4, true, 0);
+    core.OnApplied();
+    CHECK(core.OnAttach(0, 3).value() == 1);
+  }
+}
+
+TEST_CASE("who waits is not answered once a newer life has been told where to go on") {
+  for (const ConsistencyRules& rules : {Sync(1), Bounded(1, 1), Async(1)}) {
+    BlockCore core = Started(rules);
+    REQUIRE(core.OnContribution({0, 1, 0}, 1, true, 0).update);
+    CHECK(core.OnAttach(0, 2).value() == 0);
+    CHECK(core.OnContribution({0, 2, 0}, 2, true, 0).answers.empty());
+    const Decisions applied = core.OnApplied();
+    REQUIRE(applied.refusals.size() == 1);
+    CHECK(applied.refusals[0].request == 1);
+    CHECK(applied.refusals[0].status.code() == absl::StatusCode::kAborted);
+    REQUIRE(applied.answers.size() == 1);
+    CHECK(applied.answers[0].request == 2);
+  }
+}
+
 TEST_CASE("clocks come one after the other, from ranks that exist") {
   for (const ConsistencyRules& rules : {Sync(2), Bounded(2, 1), Async(2)}) {
     BlockCore core = Started(rules);

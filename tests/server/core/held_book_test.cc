@@ -10,6 +10,11 @@ using Ranks = std::vector<uint32_t>;
 // Of three workers, one of whom may be missing; two blocks.
 HeldBook OneBackup() { return HeldBook({.workers = 3, .backup = 1, .blocks = 2}); }
 
+// Told at the moment at which it became whole.
+HeldClock Told(uint64_t clock, const Ranks& ranks, bool again) {
+  return {clock, ranks, again, std::vector<Duration>(ranks.size())};
+}
+
 void AcceptAll(HeldBook& book, uint32_t rank, uint64_t clock) {
   book.OnAccepted(rank, clock);
   book.OnAccepted(rank, clock);
@@ -21,7 +26,7 @@ TEST_CASE("held: a contribution counts once every block has it, and is told once
   CHECK_FALSE(book.OnAccepted(0, 0));
   CHECK_FALSE(book.Take());
   CHECK(book.OnAccepted(0, 0));
-  CHECK(book.Take() == HeldClock{0, Ranks{0, 2}, false});
+  CHECK(book.Take() == Told(0, Ranks{0, 2}, false));
   CHECK_FALSE(book.Take());
 }
 
@@ -31,7 +36,19 @@ TEST_CASE("held: another one that becomes whole before the set is told too") {
   AcceptAll(book, 1, 0);
   REQUIRE(book.Take());
   AcceptAll(book, 2, 0);
-  CHECK(book.Take() == HeldClock{0, Ranks{0, 1, 2}, true});
+  CHECK(book.Take() == Told(0, Ranks{0, 1, 2}, true));
+}
+
+TEST_CASE("held: of a shard that was taken over, blocks that were ahead get nothing of the clock") {
+  HeldBook book = OneBackup();
+  book.OnLoaded(5);
+  book.OnLoaded(4);
+  CHECK(book.OnAccepted(0, 4));
+  CHECK(book.OnAccepted(2, 4));
+  CHECK(book.Take() == Told(4, Ranks{0, 2}, false));
+  book.OnCommitted(4);
+  CHECK_FALSE(book.OnAccepted(0, 5));
+  CHECK(book.OnAccepted(0, 5));
 }
 
 TEST_CASE("held: after the set nothing of its clock is told") {
@@ -43,7 +60,7 @@ TEST_CASE("held: after the set nothing of its clock is told") {
   CHECK_FALSE(book.Take());
   AcceptAll(book, 0, 1);
   AcceptAll(book, 2, 1);
-  CHECK(book.Take() == HeldClock{1, Ranks{0, 2}, false});
+  CHECK(book.Take() == Told(1, Ranks{0, 2}, false));
 }
 
 TEST_CASE("held: what no set came of is told again, and says so") {
@@ -55,7 +72,18 @@ TEST_CASE("held: what no set came of is told again, and says so") {
   AcceptAll(book, 1, 0);
   REQUIRE(book.Take());
   book.TellAgain();
-  CHECK(book.Take() == HeldClock{0, Ranks{0, 1}, true});
+  CHECK(book.Take() == Told(0, Ranks{0, 1}, true));
+}
+
+TEST_CASE("held: it is told for how long each has been held") {
+  HeldBook book({.workers = 2, .blocks = 1});
+  const Time t = Time(std::chrono::seconds(1));
+  book.OnAccepted(0, 0, t);
+  book.OnAccepted(1, 0, t + std::chrono::milliseconds(3));
+  const auto told = book.Take(t + std::chrono::milliseconds(5));
+  REQUIRE(told);
+  CHECK(told->held ==
+        std::vector<Duration>{std::chrono::milliseconds(5), std::chrono::milliseconds(2)});
 }
 
 TEST_CASE("held: where only the living are waited for, a death makes enough of what is held") {
@@ -64,7 +92,7 @@ TEST_CASE("held: where only the living are waited for, a death makes enough of w
   book.OnAccepted(1, 0);
   CHECK_FALSE(book.Take());
   book.OnLive(2, false);
-  CHECK(book.Take() == HeldClock{0, Ranks{0, 1}, false});
+  CHECK(book.Take() == Told(0, Ranks{0, 1}, false));
   book.OnCommitted(0);
   book.OnLive(2, true);
   book.OnAccepted(0, 1);

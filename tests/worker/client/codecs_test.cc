@@ -119,6 +119,35 @@ TEST_CASE("the residual can be read as it was before the latest contribution, an
   CHECK(encode(residuals, 2, 1) == first);
 }
 
+TEST_CASE("what a dropped contribution took of the residual comes back") {
+  const auto codec = *MakeCodec(Job().compression().contributions());
+  const BlockLayout layout = Layout();
+  Residuals dropped(layout), never(layout);
+  const auto encode = [&](Residuals& target, uint32_t block, uint64_t clock) {
+    const std::vector<float> values = Wave(static_cast<float>(clock));
+    const ElementRange range = layout.Range(block);
+    return target.Encode(*codec, block, clock,
+                         std::span(values).subspan(range.offset, range.count));
+  };
+  for (uint32_t block = 0; block < 3; ++block) {
+    for (Residuals* target : {&dropped, &never}) encode(*target, block, 0);
+  }
+  // Block 0 of clock 1 was never encoded.
+  encode(dropped, 2, 1);
+  encode(dropped, 1, 1);
+  dropped.Undo(1);
+  for (uint32_t block = 0; block < 3; ++block) {
+    CHECK(encode(dropped, block, 3) == encode(never, block, 3));
+  }
+  std::vector<float> after(kTotal), expected(kTotal);
+  dropped.Read(4, after);
+  never.Read(4, expected);
+  CHECK(after == expected);
+  dropped.Read(3, after);
+  never.Read(3, expected);
+  CHECK(after == expected);
+}
+
 TEST_CASE("a client asks for changes since what its vector holds, and for all else in full") {
   auto model = std::make_shared<FakeModel>(Layout());
   auto client = *ParameterClient::Open(Options(), testing::Reach(model));

@@ -150,6 +150,55 @@ TEST_CASE("Who has finished asks until the job is sealed; who has failed goes at
   }
 }
 
+// Sleeping is what passes the time.
+struct SleptTime {
+  CoordinatorSession::Options On(const FakeCoordinator& coordinator) {
+    CoordinatorSession::Options options = Options(coordinator);
+    options.sleep = [this](Duration pause) { slept = slept.load() + pause; };
+    options.now = [this] { return Time{} + slept.load(); };
+    return options;
+  }
+  std::atomic<Duration> slept{};
+};
+
+TEST_CASE("A coordinator that has said that the job may go back is waited for") {
+  FakeCoordinator coordinator;
+  coordinator.unsealed_leaves = 1;
+  SleptTime time;
+  std::atomic<Duration> back{seconds(15)};
+  // Away after its first answer.
+  coordinator.refuse = [&](const std::string& method) {
+    const bool away = !coordinator.leaves().empty() && time.slept.load() < back.load();
+    return method == "Leave" && away ? absl::UnavailableError("away") : absl::OkStatus();
+  };
+  CoordinatorSession session(coordinator.channel(), time.On(coordinator));
+  REQUIRE(session.Register({}, seconds(60)).ok());
+  const auto reason = GENERATE(v1::LEAVE_FINISHED, v1::LEAVE_STOPPED);
+  SECTION("back in time") {
+    CHECK(session.Leave(reason, 12, "").ok());
+    CHECK(coordinator.leaves().size() == 2);
+    CHECK(time.slept.load() >= back.load());
+  }
+  SECTION("never") {
+    back = Duration(std::chrono::hours(1));
+    CHECK(session.Leave(reason, 12, "").code() == absl::StatusCode::kUnavailable);
+    CHECK(time.slept.load() >= seconds(60));
+  }
+}
+
+TEST_CASE("Without any answer a finished worker is done, and a stopped one lives on") {
+  FakeCoordinator coordinator;
+  SleptTime time;
+  coordinator.refuse = [](const std::string& method) {
+    return method == "Leave" ? absl::UnavailableError("away") : absl::OkStatus();
+  };
+  CoordinatorSession session(coordinator.channel(), time.On(coordinator));
+  REQUIRE(session.Register({}, seconds(60)).ok());
+  CHECK(session.Leave(v1::LEAVE_FINISHED, 12, "").ok());
+  CHECK(session.Leave(v1::LEAVE_STOPPED, 12, "").code() == absl::StatusCode::kUnavailable);
+  CHECK(time.slept.load() < seconds(40));
+}
+
 TEST_CASE("Leaving hands in the last metrics first") {
   FakeCoordinator coordinator;
   auto session = Join(coordinator);

@@ -50,6 +50,7 @@ class FakeModel {
   // time.
   std::function<absl::Status(const FakeRequest&)> script;
   std::atomic<uint64_t> attach_clock{0};
+  std::atomic<uint64_t> counted{0};
   std::atomic<bool> needs_initialize{false};
   std::atomic<uint64_t> staleness{0};
   // By index.
@@ -113,6 +114,7 @@ class FakeModel {
       const bool none = servers_without_blocks.contains(request.server);
       reply.attach.set_clock(none ? std::numeric_limits<uint64_t>::max() : attach_clock.load());
       reply.attach.set_needs_initialize(!none && needs_initialize);
+      reply.attach.set_counted(none ? 0 : counted.load());
       return reply;
     }
     const ElementRange range = layout_.Range(request.header.block());

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "common/retry_hint.h"
 #include "tests/catch.h"
 
 namespace leeway {
@@ -23,7 +24,7 @@ TEST_CASE("Only codes that may mean a lost answer are sent again") {
       Row{absl::StatusCode::kUnavailable, true}, Row{absl::StatusCode::kDeadlineExceeded, true},
       Row{absl::StatusCode::kCancelled, true}, Row{absl::StatusCode::kInvalidArgument, false},
       Row{absl::StatusCode::kFailedPrecondition, false}, Row{absl::StatusCode::kAborted, false},
-      Row{absl::StatusCode::kResourceExhausted, false}, Row{absl::StatusCode::kInternal, false},
+      Row{absl::StatusCode::kResourceExhausted, true}, Row{absl::StatusCode::kInternal, false},
       Row{absl::StatusCode::kUnknown, false}, Row{absl::StatusCode::kNotFound, false});
   RetryCore core = MakeCore();
   const absl::Status status(row.code, "why");
@@ -46,6 +47,23 @@ TEST_CASE("Quick failures are followed by pauses that double up to a bound, with
     CHECK(decision.delay < full);
     full = std::min(2 * full, limits.backoff_max);
   }
+}
+
+TEST_CASE("A hint when to send again is waited for, up to a bound, and refused again longer") {
+  RetryLimits limits;
+  RetryCore core = MakeCore(limits);
+  const absl::Status full = absl::ResourceExhaustedError("no room");
+  const absl::Status hinted = WithRetryHint(full, milliseconds(300));
+  CHECK(core.OnFailure(hinted, milliseconds(1), seconds(1)).delay == milliseconds(300));
+  for (int i = 0; i < 10; ++i) core.OnFailure(hinted, milliseconds(1), seconds(1));
+  CHECK(core.OnFailure(hinted, milliseconds(1), seconds(1)).delay >= limits.backoff_max / 2);
+  CHECK(core.told() == "no room");
+  const absl::Status absurd = WithRetryHint(full, std::chrono::hours(1));
+  CHECK(core.OnFailure(absurd, milliseconds(1), seconds(1)).delay == limits.hint_max);
+  const RetryDecision last = core.OnFailure(hinted, milliseconds(1), limits.total);
+  CHECK(absl::IsDeadlineExceeded(last.error));
+  CHECK(last.error.message() ==
+        "given up after 600 s (limits.exchange_seconds is 600); last answer: no room");
 }
 
 TEST_CASE("An attempt that the server held is repeated at once and ends a row of quick failures") {

@@ -194,6 +194,79 @@ TEST_CASE("Cancelling ends a call that a server holds, at once") {
   go.set_value();
 }
 
+TEST_CASE("Calls to a server that has moved go to where it is now, at once") {
+  // Before the servers, whose threads use it to their end.
+  std::promise<void> held, go;
+  std::atomic<bool> first{true};
+  auto gate = go.get_future().share();
+  Rig rig;
+  auto moved_model = std::make_shared<FakeModel>(rig.model->layout());
+  moved_model->attach_clock = 5;
+  rig.model->attach_clock = 9;
+  rig.model->script = [&](const FakeRequest& request) {
+    if (request.server != 0) return absl::OkStatus();
+    if (first.exchange(false)) held.set_value();
+    gate.wait();
+    return absl::OkStatus();
+  };
+  StockServer moved(moved_model, 0);
+  // Below what an attempt may take.
+  rig.options.exchange_seconds = 15;
+  std::vector<float> weights(kTotal);
+  auto client = *ParameterClient::Open(rig.options);
+  const auto move = [&] {
+    held.get_future().wait();
+    client->MoveServers({moved.endpoint(), rig.second.endpoint()});
+  };
+  SECTION("a stream's") {
+    const auto ticket = client->Pull(0, weights);
+    move();
+    CHECK(client->Wait(ticket).ok());
+  }
+  SECTION("an Attach") {
+    auto attached = std::async(std::launch::async, [&] { return client->Attach(); });
+    move();
+    const auto attachment = attached.get();
+    REQUIRE(attachment.ok());
+    CHECK(attachment->clock == 5);
+  }
+  go.set_value();
+}
+
+// Keeps how it ended.
+class Ending : public TransportCall {
+ public:
+  void OnDone(const absl::Status& status, const TransportReply&) override {
+    ended.set_value(status);
+  }
+  std::promise<absl::Status> ended;
+};
+
+TEST_CASE("What a server's moving breaks off says where the server is") {
+  // Before the servers, whose threads use it to their end.
+  std::promise<void> held, go;
+  auto gate = go.get_future().share();
+  Rig rig;
+  rig.model->script = [&](const FakeRequest&) {
+    held.set_value();
+    gate.wait();
+    return absl::OkStatus();
+  };
+  auto transport = MakeStreamTransport({.servers = rig.options.servers});
+  auto call = std::make_shared<Ending>();
+  TransportRequest pull;
+  pull.kind = TransportRequest::Kind::kPull;
+  transport->Call(0, pull, std::chrono::seconds(60), call);
+  held.get_future().wait();
+  transport->MoveServer(0, rig.second.endpoint());
+  const absl::Status status = call->ended.get_future().get();
+  CHECK(status.code() == absl::StatusCode::kUnavailable);
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains("server 0 is at " + rig.second.endpoint().address));
+  transport->Close();
+  go.set_value();
+}
+
 TEST_CASE("A stream that breaks is begun anew, and nothing is lost") {
   Rig rig;
   rig.options.channels = 1;

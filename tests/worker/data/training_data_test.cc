@@ -144,6 +144,33 @@ TEST_CASE("A batch is a function of seed, step and rank, not of what was loaded 
   }
 }
 
+TEST_CASE("Leased batches: the same on every rank, and an epoch of them has every example once") {
+  const DataFolder folder;
+  folder.Write("a.csv", NumberedCsv(0, 23, 2));
+  const v1::TrainingJob job = Job(3, 4);
+  const auto one = Open(job, folder, 0);
+  const auto other = Open(job, folder, 2);
+  REQUIRE(one->batches_per_epoch() == 6);
+  Batch batch;
+  Batch same;
+  for (uint64_t epoch = 0; epoch < 2; ++epoch) {
+    std::vector<int> examples;
+    for (uint64_t i = 0; i < 6; ++i) {
+      one->LoadBatch(6 * epoch + i, batch);
+      other->LoadBatch(6 * epoch + i, same);
+      CHECK(batch.features == same.features);
+      examples.insert(examples.end(), batch.features.begin(), batch.features.end());
+    }
+    CHECK_FALSE(std::is_sorted(examples.begin(), examples.end()));
+    std::sort(examples.begin(), examples.end());
+    std::vector<int> all(23);
+    std::iota(all.begin(), all.end(), 0);
+    CHECK(examples == all);
+  }
+  one->LoadNothing(batch);
+  CHECK(batch.size == 0);
+}
+
 TEST_CASE("Many threads may load at once") {
   DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 100, 3));

@@ -215,6 +215,71 @@ TEST_CASE("gradient with batches of which the first is empty is the mean of the 
   CHECK(LastPushed(*rig.model, 0)[0] == 2.0f);
 }
 
+TEST_CASE(
+    "a gradient that is not finite is left out whole where the job says so, and training goes "
+    "on") {
+  const float bad = GENERATE(NAN, std::numeric_limits<float>::infinity());
+  const bool loss = GENERATE(true, false);
+  v1::Exchange choice = Gradient(1);
+  choice.set_on_bad_gradient(v1::BAD_GRADIENT_SKIP);
+  Rig rig(choice);
+  rig.steps.gradient = [bad](uint64_t step) { return step == 0 ? bad : 1.0f; };
+  if (loss) rig.steps.loss = bad;
+  auto exchange = rig.Make();
+  REQUIRE(exchange->Begin(0).ok());
+  const auto report = exchange->Run({.clock = 0, .first_step = 0, .steps = 1});
+  REQUIRE(report.ok());
+  CHECK(report->left_out);
+  CHECK_THAT(report->why, Catch::Contains("the gradient of dense_0/weight[0] is"));
+  CHECK(report->examples == (loss ? 0 : 2));
+  CHECK(std::isfinite(report->loss_sum));
+  REQUIRE(exchange->Settle().ok());
+  // Every block of it, also those that were finite.
+  CHECK(LastPushed(*rig.model, 0) == std::vector<float>(4, 0.0f));
+  CHECK(LastPushed(*rig.model, 1) == std::vector<float>(2, 0.0f));
+  CHECK(LastExamples(*rig.model) == 0);
+  rig.steps.loss = 3;
+  const auto next = exchange->Run({.clock = 1, .first_step = 1, .steps = 1});
+  REQUIRE(next.ok());
+  CHECK_FALSE(next->left_out);
+  REQUIRE(exchange->Settle().ok());
+  CHECK(LastPushed(*rig.model, 0) == std::vector<float>(4, 1.0f));
+  CHECK(LastExamples(*rig.model) == 2);
+}
+
+TEST_CASE("a long gradient is clipped by the norm of all blocks together, over all its batches") {
+  v1::Exchange choice = Gradient(2);
+  choice.set_on_bad_gradient(v1::BAD_GRADIENT_CLIP);
+  choice.set_max_norm(1);
+  Rig rig(choice);
+  auto exchange = rig.Make();
+  REQUIRE(exchange->Begin(0).ok());
+  // Five elements of (1 + 2) / 2.
+  const auto report = exchange->Run({.clock = 0, .first_step = 0, .steps = 2});
+  REQUIRE(report.ok());
+  CHECK(report->clipped);
+  REQUIRE(exchange->Settle().ok());
+  CHECK(LastPushed(*rig.model, 0)[0] == Approx(1 / std::sqrt(5)));
+  CHECK(LastPushed(*rig.model, 1)[0] == Approx(1 / std::sqrt(5)));
+  CHECK(LastExamples(*rig.model) == 4);
+}
+
+TEST_CASE(
+    "a gradient longer than max_norm fails the job that rejects it, and nothing of it leaves") {
+  v1::Exchange choice = Gradient(1);
+  choice.set_max_norm(1);
+  Rig rig(choice);
+  auto exchange = rig.Make();
+  REQUIRE(exchange->Begin(0).ok());
+  const auto report = exchange->Run({.clock = 0, .first_step = 0, .steps = 1});
+  CHECK(absl::IsOutOfRange(report.status()));
+  CHECK_THAT(
+      std::string(report.status().message()),
+      Catch::StartsWith("worker 2, clock 0: the gradient's norm is 2.23607, exchange.max_norm "
+                        "is 1; most of it in "));
+  CHECK(LastPushed(*rig.model, 0).empty());
+}
+
 TEST_CASE("a worker without data still exchanges, with weight zero") {
   const uint32_t batches = GENERATE(1, 3);
   Rig rig(Gradient(batches));

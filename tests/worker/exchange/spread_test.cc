@@ -197,6 +197,26 @@ TEST_CASE("spread: a life that goes on from a state computes what the first woul
   }
 }
 
+TEST_CASE("spread delta: what others did while a worker was away is no part of its change") {
+  Rig first(false), second(false);
+  auto before = first.Make();
+  REQUIRE(before->Begin(0).ok());
+  REQUIRE(first.Run(*before, 0).ok());
+  std::vector<float> weights = first.model->weights();
+  for (float& weight : weights) weight -= 3;
+  second.model->set_weights(weights);
+  auto after = second.Make();
+  REQUIRE(after->LoadState(before->SaveState()).ok());
+  REQUIRE(after->Begin(1).ok());
+  REQUIRE(second.Run(*after, 1).ok());
+  // The same as if nobody else had done anything, from three lower on.
+  REQUIRE(first.Run(*before, 1).ok());
+  for (uint32_t block = 0; block < 4; ++block) {
+    CHECK(second.Sent().at({1, block}) == first.Sent().at({1, block}));
+  }
+  CHECK(second.steps.seen[4][0] == first.steps.seen[4][0] - 3);
+}
+
 TEST_CASE("spread: a clock that may not begin sends nothing and leaves the state as it was") {
   Rig rig(false);
   auto exchange = rig.Make();

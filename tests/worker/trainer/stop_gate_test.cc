@@ -42,5 +42,15 @@ TEST_CASE("A refused worker begins nothing, and what runs is broken off") {
   CHECK(gate.refused().code() == absl::StatusCode::kAborted);
 }
 
+TEST_CASE("A refused worker is broken off between two exchanges as well, once") {
+  int broken = 0;
+  StopGate gate([&] { ++broken; });
+  gate.Refuse(absl::FailedPreconditionError("the job has gone back"));
+  CHECK(broken == 1);
+  gate.Refuse(absl::FailedPreconditionError("the job has gone back"));
+  gate.StopAt(0);
+  CHECK(broken == 1);
+}
+
 }  // namespace
 }  // namespace leeway

@@ -273,6 +273,78 @@ TEST_CASE("A worker that a newer life has replaced steps back without a word") {
   CHECK(beaten.coordinator.leaves().empty());
 }
 
+TEST_CASE(
+    "A worker that is refused while it reads the last weights is not taken for a failed one") {
+  Rig rig;
+  std::atomic<bool> reads{false};
+  rig.coordinator.refuse = [&](const std::string& method) {
+    return method == "Heartbeat" && reads ? absl::AbortedError("a newer life exists")
+                                          : absl::OkStatus();
+  };
+  rig.model->script = [&](const FakeRequest& request) {
+    if (!request.latest) return absl::OkStatus();
+    reads = true;
+    return absl::UnavailableError("server 1 is away");
+  };
+  rig.coordinator.registration.mutable_job()->mutable_limits()->set_exchange_seconds(1e6);
+  CHECK(rig.Run().exit == WorkerExit::kReplaced);
+  CHECK(rig.coordinator.leaves().empty());
+}
+
+// The others complete clock 1 without this worker, which goes on at clock 3.
+void Overtake(Rig& rig, uint64_t counted) {
+  rig.model->script = [&rig, counted](const FakeRequest& request) {
+    if (request.method != "PushPull" || request.header.clock() != 1) return absl::OkStatus();
+    rig.model->counted = counted;
+    rig.model->attach_clock = 3;
+    return absl::AlreadyExistsError("clock 1 is complete");
+  };
+}
+
+TEST_CASE("A worker that was overtaken goes on, and what it computed counts or is dropped") {
+  const uint64_t counted = GENERATE(1, 2);
+  Rig rig;
+  Overtake(rig, counted);
+  REQUIRE(rig.Run().exit == WorkerExit::kDone);
+  CHECK(rig.Sent("Attach") == 2 * 2);
+  CHECK(rig.coordinator.registrations().size() == 2);
+  REQUIRE(rig.coordinator.leaves().size() == 1);
+  CHECK(rig.coordinator.leaves()[0].clock() == 6);
+  uint64_t steps = 0, dropped = 0;
+  for (const auto& beat : rig.coordinator.heartbeats()) {
+    for (const auto& metrics : beat.steps()) {
+      steps += metrics.steps();
+      dropped += metrics.dropped_steps();
+    }
+  }
+  // Clocks 0, 1, 3, 4 and 5.
+  CHECK(steps == (counted == 2 ? 5 : 4));
+  CHECK(dropped == (counted == 2 ? 0 : 1));
+}
+
+TEST_CASE("A worker that is overtaken while it asks where to stop asks again") {
+  Rig rig;
+  Overtake(rig, 1);
+  const auto overtake = rig.model->script;
+  std::atomic<bool> begun{false};
+  rig.coordinator.stop_at = 5;
+  rig.coordinator.on_heartbeat = [&](const v1::HeartbeatRequest&, v1::HeartbeatReply& reply) {
+    reply.set_stop_requested(begun);
+  };
+  rig.model->script = [&](const FakeRequest& request) {
+    // The exchange of clock 0 ends when the worker must have heard.
+    if (request.method == "PushPull" && !begun.exchange(true)) {
+      rig.coordinator.WaitForHeartbeats(rig.coordinator.heartbeats().size() + 2);
+    }
+    return overtake(request);
+  };
+  CHECK(rig.Run().exit == WorkerExit::kDone);
+  CHECK(rig.coordinator.stops().size() == 1);
+  REQUIRE(rig.coordinator.leaves().size() == 1);
+  CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
+  CHECK(rig.coordinator.leaves()[0].clock() == 5);
+}
+
 TEST_CASE("A worker that was somewhere else than it thought may be restarted") {
   Rig rig;
   rig.model->script = [](const FakeRequest& request) {
@@ -323,6 +395,63 @@ TEST_CASE("What a worker keeps is handed in at every cut and at the end, and tak
   REQUIRE(resumed.Run().exit == WorkerExit::kDone);
   CHECK(resumed.model->weights() == rig.model->weights());
   CHECK(resumed.coordinator.saved().at(5) == saved.at(5));
+}
+
+TEST_CASE(
+    "A life that begins where all stop hands in that it keeps nothing, and so it is resumed") {
+  const std::vector<std::string> elastic = {"exchange={type: elastic, alpha: 0.5, every: 1}"};
+  Rig stopped(elastic);
+  stopped.coordinator.registration.set_save_state(true);
+  stopped.coordinator.registration.set_stop_at(4);
+  stopped.model->needs_initialize = false;
+  stopped.model->attach_clock = 4;
+  REQUIRE(stopped.Run().exit == WorkerExit::kDone);
+  CHECK(stopped.Sent("Pull") == 0);
+  REQUIRE(stopped.coordinator.leaves().size() == 1);
+  CHECK(stopped.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
+  CHECK(stopped.coordinator.leaves()[0].clock() == 4);
+  CHECK(stopped.coordinator.saved() == std::map<uint64_t, std::string>{{4, ""}});
+
+  const auto run_on = [&](bool with_state) {
+    auto resumed = std::make_unique<Rig>(elastic);
+    resumed->coordinator.registration.set_save_state(true);
+    resumed->coordinator.registration.set_resumed(true);
+    if (with_state) {
+      resumed->coordinator.state.emplace();
+      resumed->coordinator.state->set_clock(4);
+    }
+    resumed->model->needs_initialize = false;
+    resumed->model->attach_clock = 4;
+    REQUIRE(resumed->Run().exit == WorkerExit::kDone);
+    return resumed->model->weights();
+  };
+  CHECK(run_on(true) == run_on(false));
+}
+
+TEST_CASE("A state that was loaded does not go on where the others have overtaken its clock") {
+  const std::vector<std::string> elastic = {"exchange={type: elastic, alpha: 0.5, every: 1}",
+                                            "update.momentum=0.9"};
+  Rig before(elastic), resumed(elastic), afresh(elastic);
+  before.coordinator.registration.set_save_state(true);
+  before.coordinator.registration.set_cut_every(2);
+  REQUIRE(before.Run().exit == WorkerExit::kDone);
+  for (Rig* rig : {&resumed, &afresh}) {
+    rig->coordinator.registration.set_save_state(true);
+    rig->coordinator.registration.set_resumed(true);
+    rig->model->needs_initialize = false;
+  }
+  afresh.model->attach_clock = 4;
+  resumed.model->attach_clock = 2;
+  resumed.coordinator.state.emplace();
+  resumed.coordinator.state->set_clock(2);
+  resumed.coordinator.state->set_data(before.coordinator.saved().at(2));
+  resumed.model->script = [&](const FakeRequest& request) {
+    if (request.method != "Pull" || request.header.clock() != 2) return absl::OkStatus();
+    resumed.model->attach_clock = 4;
+    return absl::AlreadyExistsError("clock 2 is complete");
+  };
+  for (Rig* rig : {&resumed, &afresh}) REQUIRE(rig->Run().exit == WorkerExit::kDone);
+  CHECK(resumed.model->weights() == afresh.model->weights());
 }
 
 TEST_CASE("A cut at the very end is handed in once") {

@@ -1,0 +1,31 @@
+#include "common/retry_hint.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+namespace {
+
+constexpr char kPayload[] = "leeway/retry-after-ms";
+
+}  // namespace
+
+absl::Status WithRetryHint(absl::Status status, Duration after) {
+  const auto count = std::chrono::ceil<std::chrono::milliseconds>(after).count();
+  status.SetPayload(kPayload, absl::Cord(absl::StrCat(std::max<int64_t>(count, 1))));
+  return status;
+}
+
+std::optional<Duration> RetryHintOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kPayload);
+  uint32_t count = 0;
+  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &count)) return std::nullopt;
+  return std::chrono::milliseconds(count);
+}
+
+}  // namespace leeway

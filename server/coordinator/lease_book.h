@@ -1,0 +1,87 @@
+// Leased data: which batches of the epochs are free, whose, or done. Batches are numbered through
+// all epochs, in the order in which they are given out; what a lost worker has not done is given
+// out again before anything else.
+//
+// Promised: every batch below the lowest one that is not done has been part of a contribution that
+// counts. Of twice: what a worker had contributed and not reported when it was lost, and what it
+// does before it hears that it was taken for lost.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "common/interval_set.h"
+#include "leeway/v1/checkpoint.pb.h"
+
+namespace leeway {
+
+// Pure; not thread-safe.
+class LeaseBook {
+ public:
+  static constexpr uint64_t kEndless = std::numeric_limits<uint64_t>::max();
+  // Of one worker.
+  static constexpr uint64_t kHeldMax = 4096;
+
+  struct Rules {
+    uint64_t batches_per_epoch = 1;
+    // Of the whole job.
+    uint64_t batches = kEndless;
+    uint32_t workers = 1;
+  };
+  explicit LeaseBook(const Rules& rules) : rules_(rules) {}
+
+  // Everything is as a cut says: nobody holds anything.
+  void Restore(const v1::DataProgress& progress);
+
+  // The rank's contribution of `clock` counts, and was the last one of these. What it does not hold
+  // is done all the same if nobody does; what somebody else holds is his to do.
+  void Done(uint32_t rank, Interval batches, uint64_t clock);
+  // Gives the rank more, until it holds `want`: towards the end of the job less, so that all end
+  // together (guided self-scheduling: Polychronopoulos and Kuck 1987, a share of what is left for
+  // each worker).
+  void Lease(uint32_t rank, uint64_t want);
+  std::vector<Interval> Held(uint32_t rank) const;
+  // The rank is lost, or has left.
+  void TakeBack(uint32_t rank);
+
+  // What a cut has for certain that has all contributions of clocks below `clocks`, by rank. Empty:
+  // all that are done.
+  v1::DataProgress At(const std::vector<uint64_t>& clocks) const;
+  // That cut is durable: nothing older will ever be asked for.
+  void Forget(const std::vector<uint64_t>& clocks);
+
+  // Every batch of the job is done.
+  bool over() const { return next_ >= rules_.batches && undone_.empty(); }
+  // Not over, and there is none left to give.
+  bool all_leased() const { return next_ >= rules_.batches && free_.empty(); }
+  bool endless() const { return rules_.batches == kEndless; }
+  // Of the epochs from the first on: those of which every batch is done.
+  uint64_t whole_epochs() const;
+  uint64_t done() const { return next_ - undone_.size(); }
+  uint64_t leased() const { return undone_.size() - free_.size(); }
+  uint64_t taken_back() const { return taken_back_; }
+
+ private:
+  struct DoneBatches {
+    Interval batches;
+    uint32_t rank = 0;
+    uint64_t clock = 0;
+  };
+  uint64_t Share() const;
+
+  const Rules rules_;
+  // The first that was never given out; all before it are in undone_ or done.
+  uint64_t next_ = 0;
+  IntervalSet undone_;
+  // Of undone_: nobody's.
+  IntervalSet free_;
+  // By rank; the rest of undone_.
+  std::map<uint32_t, IntervalSet> held_;
+  // What the newest durable cut may not have.
+  std::vector<DoneBatches> recent_;
+  uint64_t taken_back_ = 0;
+};
+
+}  // namespace leeway

@@ -1,0 +1,38 @@
+// Memory for the values of a model's blocks: all are of one size, but for the last.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "common/blocks.h"
+#include "common/shared_memory.h"
+#include "server/store/shared_floats.h"
+
+namespace leeway {
+
+// Thread-safe.
+class BlockPools {
+ public:
+  // Where weights lie, and where optimizer slots do; null: on the heap.
+  BlockPools(const BlockLayout& layout, const std::shared_ptr<SharedArena>& memory,
+             const std::shared_ptr<SharedArena>& slot_memory)
+      : last_(layout.blocks() - 1),
+        weights_(FloatPool::Make(layout.Range(0).count, memory)),
+        last_weights_(FloatPool::Make(layout.Range(last_).count, memory)),
+        slots_(FloatPool::Make(layout.Range(0).count, slot_memory)),
+        last_slots_(FloatPool::Make(layout.Range(last_).count, slot_memory)) {}
+
+  // Of the block's size, contents undefined.
+  SharedFloats Weights(uint32_t block) const {
+    return block == last_ ? last_weights_->Take() : weights_->Take();
+  }
+  SharedFloats Slot(uint32_t block) const {
+    return block == last_ ? last_slots_->Take() : slots_->Take();
+  }
+
+ private:
+  const uint32_t last_;
+  const std::shared_ptr<FloatPool> weights_, last_weights_, slots_, last_slots_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,189 @@
+// What befalls a world's processes, drawn beforehand, and the launcher that starts them again.
+#include "tests/sim/world.h"
+
+namespace leeway::sim {
+
+void World::Plan(Micros at, Kind kind, NodeId node) { context_.Push(at, Timer(kind, node)); }
+
+void World::PlanFaults() {
+  const Faults& faults = context_.faults;
+  const auto when = [&] {
+    return static_cast<Micros>(context_.draws.NextU32() % static_cast<uint64_t>(faults.heal_at));
+  };
+  const auto whom = [&] {
+    return static_cast<NodeId>(context_.draws.NextU32() % context_.shape.workers);
+  };
+  for (uint32_t rank = 0; rank < context_.shape.workers; ++rank) {
+    const bool late = faults.late_start && context_.draws.NextU32() % 2 == 0;
+    ranks_[rank].start_due = true;
+    Plan(late ? when() : 0, Kind::kStart, static_cast<NodeId>(rank));
+  }
+  for (uint32_t i = 0; i < faults.crashes; ++i) Plan(when(), Kind::kCrash, whom());
+  for (uint32_t i = 0; i < faults.replacements; ++i) Plan(when(), Kind::kReplace, whom());
+  for (uint32_t i = 0; i < faults.leaves; ++i) Plan(when(), Kind::kLeaveEarly, whom());
+  for (uint32_t i = 0; i < faults.pauses; ++i) {
+    const NodeId any = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
+    Plan(when(), Kind::kPause, any);
+  }
+  for (uint32_t i = 0; i < faults.partitions; ++i) Plan(when(), Kind::kPartition, 0);
+  for (uint32_t i = 0; i < faults.server_kills; ++i) {
+    const uint32_t server = context_.draws.NextU32() % context_.shape.servers;
+    Plan(when(), Kind::kKillServer, static_cast<NodeId>(kServer0 + server));
+  }
+  for (uint32_t i = 0; i < faults.coordinator_kills; ++i) {
+    Plan(when(), Kind::kKillCoordinator, kCoordinator);
+  }
+  if (faults.relay) PlanRelay();
+  if (faults.stop) Plan(when(), Kind::kStopJob, kCoordinator);
+  Plan(faults.heal_at, Kind::kHeal, 0);
+}
+
+void World::PlanRelay() {
+  const auto between = [&](Micros from, Micros to) {
+    return from + static_cast<Micros>(context_.draws.NextU32() % static_cast<uint64_t>(to - from));
+  };
+  const uint32_t first = context_.draws.NextU32() % 3;
+  const auto server = [&](uint32_t i) { return static_cast<NodeId>(kServer0 + (first + i) % 3); };
+  const Micros begins = between(800, 3000);
+  const Micros wakes = begins + between(14'000, 24'000);
+  const auto plan = [&](Micros at, Kind kind, NodeId node, Micros lasts) {
+    Message event = Timer(kind, node);
+    event.clock = static_cast<uint64_t>(lasts);
+    context_.Push(at, event);
+  };
+  plan(begins, Kind::kPause, server(0), wakes - begins);
+  plan(between(begins + 9500, wakes - 500), Kind::kKillServer, server(1), between(1, 1500));
+  plan(wakes + between(150, 1500), Kind::kKillServer, server(2), between(1, 12'000));
+}
+
+void World::Fate(const Message& event) {
+  const uint32_t rank = event.to;
+  switch (event.kind) {
+    case Kind::kStart:
+      return StartRank(rank);
+    case Kind::kCrash:
+      return Crash(rank);
+    case Kind::kReplace:
+      return Replace(rank);
+    case Kind::kLeaveEarly:
+      if (ranks_[rank].worker && !context_.shape.sync()) ranks_[rank].worker->AskToLeave();
+      return;
+    case Kind::kPause:
+      return Pause(event.to, static_cast<Micros>(event.clock));
+    case Kind::kPartition:
+      return Partition();
+    case Kind::kHeal:
+      return Heal();
+    case Kind::kKillServer:
+      return KillServer(event.to - kServer0, static_cast<Micros>(event.clock));
+    case Kind::kStartServer:
+      return StartServer(event.to - kServer0);
+    case Kind::kKillCoordinator:
+      return KillCoordinator();
+    default:
+      return;
+  }
+}
+
+void World::Crash(uint32_t rank) {
+  Rank& place = ranks_[rank];
+  if (!place.worker) return;
+  // The job waits for everybody to come once; of those who then go for good the last rank is the
+  // example.
+  const bool last = rank + 1 == context_.shape.workers;
+  place.gone = context_.faults.gone && last && place.worker->registered();
+  place.worker.reset();
+  StartLater(rank);
+}
+
+void World::StartLater(uint32_t rank) {
+  Rank& place = ranks_[rank];
+  if (place.start_due || place.gone || place.left) return;
+  place.start_due = true;
+  Plan(context_.now + kRestartAfter, Kind::kStart, static_cast<NodeId>(rank));
+}
+
+void World::StartRank(uint32_t rank) {
+  Rank& place = ranks_[rank];
+  place.start_due = false;
+  if (place.worker || place.gone || place.left) return;
+  place.worker.emplace(rank, ++lives_);
+  place.worker->Start(context_);
+}
+
+// A second process for a rank whose first one still runs, or stands still.
+void World::Replace(uint32_t rank) {
+  Rank& place = ranks_[rank];
+  if (!place.worker || place.left) return;
+  place.old.reset();
+  place.old.emplace(*place.worker);
+  place.worker.reset();
+  if (context_.Chance(128)) {
+    place.old->Pause(context_.now + context_.draws.NextU32() % 15'000);
+  }
+  StartRank(rank);
+}
+
+void World::Pause(NodeId node, Micros lasts) {
+  Micros most = 15'000;
+  // A server that is silent for longer than its lease takes the job back, where nobody has what it
+  // has.
+  const bool alone = context_.shape.whole && context_.shape.replicas < 2;
+  if (alone && node >= kServer0 && node < kCoordinator) most = kLease / 3;
+  if (lasts == 0) lasts = 1 + context_.draws.NextU32() % most;
+  const Micros until = context_.now + lasts;
+  if (node >= kServer0) {
+    paused_until_[node] = until;
+  } else if (ranks_[node].worker) {
+    ranks_[node].worker->Pause(until);
+  }
+}
+
+void World::Partition() {
+  const auto from = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
+  const auto to = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
+  const bool alone = context_.shape.whole && context_.shape.replicas < 2;
+  const bool fatal = alone && from >= kServer0 && to == kCoordinator;
+  const Micros until = context_.now + context_.draws.NextU32() % (fatal ? kLease / 3 : 15'000);
+  context_.Cut(from, to, until);
+  if (context_.draws.NextU32() & 1) context_.Cut(to, from, until);
+}
+
+// All but its checkpoints is lost.
+void World::KillServer(uint32_t index, Micros comes_after) {
+  ServerProcess& process = processes_[index];
+  if (process.down || process.shut_down) return;
+  ++context_.counts.server_kills;
+  const uint32_t boot = process.boot + 1;
+  process = ServerProcess();
+  process.boot = boot;
+  process.down = true;
+  const auto node = static_cast<NodeId>(kServer0 + index);
+  paused_until_[node] = 0;
+  if (comes_after == 0) comes_after = context_.draws.NextU32() % 12'000;
+  Plan(context_.now + comes_after, Kind::kStartServer, node);
+}
+
+void World::StartServer(uint32_t index) {
+  processes_[index].down = false;
+  servers_[index].emplace(index, context_.shape, processes_[index].boot);
+  ServerLoop(index);
+}
+
+void World::KillCoordinator() {
+  if (control_->over()) return;
+  ++context_.counts.coordinator_kills;
+  paused_until_[kCoordinator] = 0;
+  control_->Restart(context_);
+  // It is part of server 0's process.
+  if (context_.shape.replicas > 1) KillServer(0);
+}
+
+void World::Heal() {
+  context_.healed = true;
+  for (uint32_t rank = 0; rank < context_.shape.workers; ++rank) {
+    if (!ranks_[rank].worker) StartLater(rank);
+  }
+}
+
+}  // namespace leeway::sim

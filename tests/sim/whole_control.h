@@ -1,0 +1,77 @@
+// The whole CoordinatorCore in a simulated world, with the service's part around it: commands go
+// out over ordered links, manifests take their time.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "server/coordinator/coordinator_core.h"
+#include "tests/sim/control.h"
+
+namespace leeway::sim {
+
+class WholeControl : public SimControl {
+ public:
+  explicit WholeControl(Context& context);
+
+  // As ServerProcess::GoOnAfter: with its record and the newest checkpoint.
+  void Restart(Context& context) override;
+  void OnMessage(Context& context, const Message& message) override;
+  void OnTick(Context& context) override;
+
+  bool over() const override { return core_->over(); }
+  std::string Failure(Context& context) const override;
+  std::string Where(Context& context) const override;
+
+ private:
+  // ---- from workers
+  void Register(Context& context, const Message& message, Time now);
+  void Heartbeat(Context& context, const Message& message, Time now);
+  void StopAt(Context& context, const Message& message, Time now);
+  void Leave(Context& context, const Message& message, Time now);
+  void SaveState(Context& context, const Message& message, Time now);
+  void CheckFence(Context& context, const Message& message, bool heard);
+
+  // ---- from servers: whole_control_servers.cc
+  void FromServer(Context& context, const Message& message, Time now);
+  void ServerHeartbeat(Context& context, const Message& message, Time now);
+  void ServerRegister(Context& context, const Message& message, Time now);
+  void ShardSaved(Context& context, const Message& message, Time now);
+  void Held(Context& context, const Message& message, Time now);
+  void CommandDone(Context& context, const Message& message, Time now);
+  void ManifestDone(Context& context, const Message& message, Time now);
+  void Wake(Context& context, Time now);
+
+  // ---- what the core wants done: whole_control_commands.cc
+  void Carry(Context& context);
+  void Do(Context& context, const ConfigureServer& command);
+  void Do(Context& context, const ConnectServer& command);
+  void Do(Context& context, const WriteRecord& command);
+  void Do(Context& context, const SetLive& command);
+  void Do(Context& context, const CommitSet& command);
+  void Do(Context& context, const SaveAll& command);
+  void Do(Context& context, const ShutdownServers& command);
+  void Do(Context& context, const WriteManifest& command);
+  void Do(Context& context, const Event& event);
+  template <typename Other>
+  void Do(Context&, const Other&) {}
+  // Wakes the core when it wants to be.
+  void SetAlarm(Context& context);
+  void CheckSet(Context& context, const CommitSet& command, uint64_t ranks);
+
+  std::optional<CoordinatorCore> core_;
+  // What survives the process.
+  v1::CoordinatorRecord record_;
+  v1::CheckpointManifest manifest_;
+  v1::Placement last_placement_;
+  std::map<uint64_t, v1::CheckpointManifest> writing_;
+  uint32_t boot_ = 0;
+  std::optional<Time> alarm_;
+  std::array<uint32_t, kServersMax> boots_{};
+  // As the servers were told.
+  std::array<bool, kRanksMax> live_;
+};
+
+}  // namespace leeway::sim

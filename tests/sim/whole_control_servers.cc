@@ -1,0 +1,126 @@
+// What servers say to a simulated coordinator.
+#include "absl/strings/str_cat.h"
+#include "common/protocol.h"
+#include "tests/server/coordinator/scenario.h"
+#include "tests/sim/whole_control.h"
+
+namespace leeway::sim {
+namespace {
+
+v1::SavedShard PartOf(uint32_t shard, uint64_t hash) {
+  v1::SavedShard part = TestFile(absl::StrCat("shard-", shard));
+  part.set_sha256(absl::StrCat(hash));
+  return part;
+}
+
+}  // namespace
+
+void WholeControl::FromServer(Context& context, const Message& message, Time now) {
+  switch (message.kind) {
+    case Kind::kServerHeartbeat:
+      return ServerHeartbeat(context, message, now);
+    case Kind::kServerRegister:
+      return ServerRegister(context, message, now);
+    case Kind::kShardSaved:
+      return ShardSaved(context, message, now);
+    case Kind::kHeld:
+      return Held(context, message, now);
+    case Kind::kCommandDone:
+      return CommandDone(context, message, now);
+    default:
+      return;
+  }
+}
+
+void WholeControl::ServerHeartbeat(Context& context, const Message& message, Time now) {
+  v1::ServerHeartbeatRequest request;
+  request.set_job(kJob);
+  request.set_index(message.from - kServer0);
+  request.set_nonce(message.boot + 1);
+  request.set_generation(message.flag ? message.generation : 0);
+  for (uint32_t shard = 0; shard < context.shape.servers; ++shard) {
+    if (message.version.clocks[shard] == 0) continue;
+    request.add_synced()->set_shard(shard);
+    request.mutable_synced()->rbegin()->set_since_epoch(message.version.clocks[shard]);
+  }
+  const auto heard = core_->ServerHeartbeat(request, now);
+  if (!heard.ok() && !absl::IsFailedPrecondition(heard.status())) return;
+  Message reply = ReplyTo(message, heard.status().code());
+  if (heard.ok()) reply.clock = heard->epoch();
+  context.Send(reply);
+}
+
+void WholeControl::ServerRegister(Context& context, const Message& message, Time now) {
+  const uint32_t index = message.from - kServer0;
+  v1::RegisterServerRequest request;
+  *request.mutable_build() = ThisBuild();
+  request.set_index(index);
+  request.set_address(absl::StrCat("server", index, ":1"));
+  request.set_nonce(message.boot + 1);
+  if (message.flag) request.set_held_generation(message.generation);
+  const absl::Status registered = core_->RegisterServer(request, now).status();
+  if (registered.ok()) boots_[index] = message.boot;
+  context.Send(ReplyTo(message, registered.code()));
+}
+
+void WholeControl::ShardSaved(Context& context, const Message& message, Time now) {
+  v1::ShardSavedRequest request;
+  request.set_job(kJob);
+  request.set_index(message.block);
+  request.set_clock(message.clock);
+  request.set_generation(message.generation);
+  *request.mutable_shard() = PartOf(message.block, message.value);
+  const absl::Status heard = core_->ShardSaved(request, now);
+  const bool older = message.generation < context.generation;
+  // The cut has failed, for this is another part than its owner before had written.
+  const bool two = context.shape.replicas > 1 && absl::IsFailedPrecondition(heard);
+  if (heard.ok() || older || two) {
+    return context.Send(ReplyTo(message, absl::StatusCode::kOk));
+  }
+  // It is not known yet what job it is part of.
+  if (absl::IsInvalidArgument(heard) && boot_ > 0) return;
+  context.Violate("a server's part of a cut is welcome", [&] { return heard.ToString(); });
+}
+
+void WholeControl::Held(Context& context, const Message& message, Time now) {
+  v1::ContributionsHeldRequest request;
+  request.set_job(kJob);
+  request.set_index(message.block);
+  request.set_clock(message.clock);
+  request.set_generation(message.generation);
+  request.set_again(message.flag);
+  request.set_epoch(message.version.number);
+  request.set_epoch(message.stop_at);
+  for (uint32_t r = 0; r < context.shape.workers; ++r) {
+    if (message.value >> r & 1) request.add_ranks(r);
+  }
+  context.Send(ReplyTo(message, core_->ContributionsHeld(request, now).code()));
+}
+
+void WholeControl::CommandDone(Context& context, const Message& message, Time now) {
+  if (!Done(context, message)) return;
+  const uint32_t index = message.from - kServer0;
+  if (message.order == Order::kConfigure) {
+    const absl::Status made = message.code == absl::StatusCode::kOk
+                                  ? absl::OkStatus()
+                                  : absl::Status(message.code, "past");
+    core_->ConfigureDone(index, message.clock, made, now);
+  }
+  if (message.order == Order::kShutdown) core_->ShutdownDone(index, now);
+  if (message.order != Order::kSave) return;
+  absl::StatusOr<v1::SavedShard> part = PartOf(message.rank, message.value);
+  if (message.code != absl::StatusCode::kOk) part = absl::Status(message.code, "torn");
+  core_->SaveDone(message.rank, message.generation, message.clock, part, now);
+}
+
+void WholeControl::ManifestDone(Context& context, const Message& message, Time now) {
+  if (message.boot != boot_) return;
+  if (message.clock > manifest_.clock()) manifest_ = writing_[message.clock];
+  for (int i = 0; i < manifest_.shards_size(); ++i) {
+    context.cut_hashes[{manifest_.clock(), static_cast<uint32_t>(i)}] =
+        std::stoull(manifest_.shards(i).sha256());
+  }
+  core_->ManifestWritten(message.clock, absl::OkStatus(), now);
+}
+
+}  // namespace leeway::sim

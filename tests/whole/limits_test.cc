@@ -1,0 +1,59 @@
+// Bounds on what servers hold, and on gradients, change how long a job takes, never what it
+// computes.
+#include "tests/whole/job_rig.h"
+
+namespace leeway {
+namespace {
+
+using testing::DigitsJob;
+using testing::JobResult;
+using testing::JobRig;
+
+JobResult Train(const std::vector<std::string>& sets) {
+  JobRig rig(DigitsJob(sets));
+  JobResult result = rig.Run();
+  for (const auto& worker : result.workers) {
+    INFO(worker.status.ToString());
+    CHECK(worker.exit == WorkerExit::kDone);
+  }
+  REQUIRE_FALSE(result.sha256.empty());
+  return result;
+}
+
+TEST_CASE("a server that may hold less than one block's contributions trains all the same bits") {
+  // Three workers' contributions to a block of 4 KiB are three times the bound.
+  const std::vector<std::string> job{"servers.block_bytes=4096", "stop.clocks=15"};
+  for (const char* consistency :
+       {"consistency={mode: sync}", "consistency={mode: bounded, staleness: 1}",
+        "consistency={mode: async}", "consistency={mode: sync, backup_workers: 1}"}) {
+    INFO(consistency);
+    std::vector<std::string> bounded = job;
+    bounded.insert(bounded.end(), {consistency, "transport.type=tcp", "limits.held_bytes=4096"});
+    const std::string sha256 = Train(bounded).sha256;
+    if (std::string(consistency) == "consistency={mode: sync}") CHECK(sha256 == Train(job).sha256);
+  }
+}
+
+TEST_CASE(
+    "sync: a clipped gradient does not hang on how the blocks are cut, nor on what carries it") {
+  const std::string clip = "exchange={type: gradient, on_bad_gradient: clip, max_norm: 0.5}";
+  const std::string once = Train({clip, "stop.clocks=20"}).sha256;
+  CHECK(once != Train({"stop.clocks=20"}).sha256);
+  for (const std::vector<std::string>& cut : std::vector<std::vector<std::string>>{
+           {"servers={count: 3, block_bytes: 300}"},
+           {"servers={count: 1, block_bytes: 1048576}", "transport.type=tcp"}}) {
+    std::vector<std::string> sets{clip, "stop.clocks=20"};
+    sets.insert(sets.end(), cut.begin(), cut.end());
+    CHECK(Train(sets).sha256 == once);
+  }
+}
+
+TEST_CASE("a job that leaves out what is too long goes on, with whoever's gradient is not") {
+  // At first nothing is; every clock is made all the same.
+  const JobResult result =
+      Train({"exchange={type: gradient, on_bad_gradient: skip, max_norm: 0.001}", "stop.clocks=5"});
+  CHECK(result.workers.size() == 3);
+}
+
+}  // namespace
+}  // namespace leeway

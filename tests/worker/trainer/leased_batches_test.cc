@@ -1,0 +1,90 @@
+#include "worker/leased_batches.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/mutex.h"
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+// A coordinator that gives out so many batches.
+class Leasing {
+ public:
+  explicit Leasing(uint64_t batches) : batches_(batches) {}
+
+  LeasedBatches::AskFor Ask() {
+    return [this](const v1::LeaseDataRequest& request) -> absl::StatusOr<v1::LeaseDataReply> {
+      MutexLock lock(mutex_);
+      if (!error_.ok()) return error_;
+      for (const v1::DoneRange& range : request.done()) {
+        done_ += range.count();
+        held_.Remove({range.first(), range.first() + range.count()});
+      }
+      while (held_.size() < request.want() && next_ < batches_) {
+        held_.Add({next_, next_ + 1});
+        ++next_;
+      }
+      v1::LeaseDataReply reply;
+      for (const Interval& run : held_.runs()) {
+        v1::DataRange* range = reply.add_held();
+        range->set_first(run.first);
+        range->set_count(run.size());
+      }
+      reply.set_over(done_ == batches_);
+      return reply;
+    };
+  }
+  void Fail(const absl::Status& error) {
+    MutexLock lock(mutex_);
+    error_ = error;
+  }
+
+ private:
+  Mutex mutex_;
+  const uint64_t batches_;
+  uint64_t next_ GUARDED_BY(mutex_) = 0;
+  uint64_t done_ GUARDED_BY(mutex_) = 0;
+  IntervalSet held_ GUARDED_BY(mutex_);
+  absl::Status error_ GUARDED_BY(mutex_);
+};
+
+constexpr Duration kLong = std::chrono::seconds(60);
+
+TEST_CASE("leased: a worker alone is given every batch once, and hears when all are done") {
+  Leasing coordinator(100);
+  LeasedBatches batches(2, coordinator.Ask());
+  std::vector<uint64_t> taken;
+  uint64_t step = 0;
+  while (batches.Await(kLong).value() == LeasedBatches::State::kReady) {
+    for (int i = 0; i < 2; ++i) {
+      const auto batch = batches.Next(step++).value();
+      if (batch) taken.push_back(*batch);
+    }
+    batches.Settle(step / 2);
+  }
+  CHECK(batches.Await(kLong).value() == LeasedBatches::State::kOver);
+  REQUIRE(taken.size() == 100);
+  for (uint64_t i = 0; i < 100; ++i) CHECK(taken[i] == i);
+}
+
+TEST_CASE("leased: where others have what is left the wait ends in time, and says so") {
+  LeasedBatches batches(1, [](const v1::LeaseDataRequest&) { return v1::LeaseDataReply(); });
+  CHECK(batches.Await(std::chrono::milliseconds(1)).value() == LeasedBatches::State::kWaiting);
+  CHECK(batches.Next(0).value() == std::nullopt);
+  CHECK(batches.Waiting().empty());
+}
+
+TEST_CASE("leased: the coordinator's refusal is the step's error") {
+  Leasing coordinator(1000);
+  LeasedBatches batches(1, coordinator.Ask());
+  REQUIRE(batches.Await(kLong).value() == LeasedBatches::State::kReady);
+  coordinator.Fail(absl::FailedPreconditionError("another generation"));
+  absl::Status error;
+  for (uint64_t step = 0; error.ok() && step < 1000; ++step) error = batches.Next(step).status();
+  CHECK(absl::IsFailedPrecondition(error));
+}
+
+}  // namespace
+}  // namespace leeway

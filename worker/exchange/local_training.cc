@@ -1,0 +1,48 @@
+#include "worker/exchange/local_training.h"
+
+#include <utility>
+
+#include "common/status.h"
+#include "worker/exchange/steps.h"
+
+namespace leeway {
+
+LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer,
+                             std::vector<FloatBuffer> own, size_t counts)
+    : context_(context), optimizer_(std::move(optimizer)), own_(own.size()) {
+  const size_t total = context.schema.total();
+  const size_t residual = context.client.keeps_residual() ? 1 : 0;
+  saved_ = LocalState::Zeros(own_ + optimizer_.slots() + residual, total);
+  state_.vectors = std::move(own);
+  for (size_t i = 0; i < optimizer_.slots(); ++i) state_.vectors.emplace_back(total);
+  state_.counts.resize(counts);
+  saved_.counts.resize(counts);
+}
+
+absl::StatusOr<StepResult> LocalTraining::Step(uint64_t clock, uint64_t step,
+                                               std::span<float> local, std::span<float> gradient,
+                                               ClockReport& report) {
+  report.learning_rate = optimizer_.LearningRate(step);
+  ASSIGN_OR_RETURN(const StepResult result,
+                   RunStep(context_, clock, step, local, gradient, report));
+  if (result.examples == 0) return result;
+  optimizer_.Apply(step, ++state_.updates, gradient, local,
+                   std::span(state_.vectors).subspan(own_));
+  return result;
+}
+
+void LocalTraining::Keep(uint64_t clock) {
+  saved_.CopyFrom(state_);
+  if (!context_.client.keeps_residual()) return;
+  context_.client.ReadResidual(clock, saved_.vectors.back().span());
+}
+
+absl::Status LocalTraining::Load(const std::string& bytes) {
+  RETURN_IF_ERROR(ParseState(bytes, saved_));
+  state_.CopyFrom(saved_);
+  if (context_.client.keeps_residual()) context_.client.SetResidual(saved_.vectors.back().span());
+  loaded_ = true;
+  return absl::OkStatus();
+}
+
+}  // namespace leeway

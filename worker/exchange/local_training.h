@@ -1,0 +1,57 @@
+// A worker that takes steps of its own: the local optimizer and what the worker keeps between
+// clocks, which move together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/buffer.h"
+#include "worker/exchange/exchange.h"
+#include "worker/exchange/local_optimizer.h"
+#include "worker/exchange/local_state.h"
+
+namespace leeway {
+
+// One exchange's. Not thread-safe.
+class LocalTraining {
+ public:
+  // `own`: vectors that the exchange keeps besides the optimizer's slots; `counts`: how many
+  // numbers.
+  LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer,
+                std::vector<FloatBuffer> own = {}, size_t counts = 0);
+
+  // A step on the weights `local`; leaves its gradient in `gradient`. Errors: RunStep's.
+  absl::StatusOr<StepResult> Step(uint64_t clock, uint64_t step, std::span<float> local,
+                                  std::span<float> gradient, ClockReport& report);
+
+  std::span<float> own(size_t index) { return state_.vectors[index].span(); }
+  std::span<const float> own(size_t index) const { return state_.vectors[index].span(); }
+  std::vector<uint64_t>& counts() { return state_.counts; }
+
+  // All is as it is to be when `clock` begins: what Save() says from now on, whatever is done to
+  // it in a clock that is broken off.
+  void Keep(uint64_t clock);
+
+  // What was kept, with the residual of compressed contributions.
+  std::string Save() const { return SerializeState(saved_); }
+  // ParseState's errors.
+  absl::Status Load(const std::string& bytes);
+  bool loaded() const { return loaded_; }
+
+ private:
+  const ExchangeContext context_;
+  const LocalOptimizer optimizer_;
+  const size_t own_;
+  // The exchange's vectors, then the slots: in use.
+  LocalState state_;
+  // As they were when the last clock was complete, and behind them the residual.
+  LocalState saved_;
+  bool loaded_ = false;
+};
+
+}  // namespace leeway
