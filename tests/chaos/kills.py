@@ -94,7 +94,9 @@ def killed_once_each(sets, victims=(("server", 1), ("server", 0), ("worker", 1))
     summary = run.wait()
     runs.check(summary["state"] == "finished", "the job has finished")
     went_back = [e["message"] for e in run.events("went_back")]
-    runs.check(not (REPLICAS in sets and went_back), f"with replicas nothing goes back {went_back}")
+    # What a worker alone kept is in cuts only: its death takes even a job with replicas back to one.
+    if REPLICAS in sets and ELASTIC not in sets and DELTA not in sets:
+        runs.check(not went_back, f"with replicas nothing goes back {went_back}")
     return run, summary, whole
 
 
@@ -184,6 +186,8 @@ CASES = {
     "sync-int8": lambda: same_bits(SGD, "compression={contributions: {type: int8}, weights: {type: int8}}"),
     "sync-replicas": lambda: same_bits(SGD, REPLICAS),
     "sync-replicas-adam": lambda: same_bits("update={type: adam, learning_rate: 0.002}", REPLICAS, "servers.count=3"),
+    "sync-replicas-elastic": lambda: same_bits(SGD, ELASTIC, REPLICAS),
+    "sync-replicas-delta": lambda: same_bits("update={type: sgd, learning_rate: 1}", DELTA, REPLICAS),
     "bounded-replicas": lambda: same_accuracy("bounded", SGD, REPLICAS),
     "async-replicas": lambda: same_accuracy("async", SGD, REPLICAS),
     "bounded": lambda: same_accuracy("bounded", SGD),

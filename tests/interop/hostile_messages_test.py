@@ -65,9 +65,9 @@ def data_plane_attacks(attacker):
             (BAD, "payload: 255 values", attacker.header(), whole[4:]),
             (BAD, "payload: 257 values", attacker.header(), whole + b"\0\0\0\0"),
             (BAD, "payload: 1023 bytes are not whole float32", attacker.header(), whole[1:]),
-            (BAD, "value 0 (element 0 of the model) is not finite", attacker.header(),
+            (BAD, "value 0 (dense_1/weight[0] of the model) is not finite", attacker.header(),
              attacker.payload(i0=np.nan)),
-            (BAD, "value 255 (element 255 of the model) is not finite", attacker.header(),
+            (BAD, "value 255 (dense_1/weight[255] of the model) is not finite", attacker.header(),
              attacker.payload(i255=np.inf)),
             (BAD, "header.examples", attacker.header(examples=2**60), whole),
     ]:
@@ -104,8 +104,8 @@ def control_plane_attacks(attacker):
 
 
 def main():
-    with servers.job_with_one_worker() as (coordinator, _):
-        python = PythonWorker(coordinator, rank=1)
+    with servers.job_with_one_worker() as job:
+        python = PythonWorker(job.coordinator, rank=1)
         python.attach()
         python.pull()
         attacker = Attacker(python)

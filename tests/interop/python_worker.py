@@ -1,8 +1,10 @@
 """A worker in Python, from stock gRPC stubs and docs/protocol.md alone: softmax regression on the
-optdigits data, trained beside C++ workers."""
+optdigits data, trained beside C++ workers. It survives what they do: servers that are killed, blocks
+that move, a job that goes back. An orderly stop it does not know."""
 
 import math
 import os
+import random
 import threading
 import time
 
@@ -16,102 +18,152 @@ from leeway.v1 import parameter_server_pb2_grpc as data_plane_grpc
 CLOCK_NONE = 2**64 - 1
 
 
-def retried(call, request, seconds=60):
-    """UNAVAILABLE means: send the same again."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            return call(request, timeout=20)
-        except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.UNAVAILABLE or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+# The same again is right, whatever became of it.
+AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
+         grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+
+class GoneBack(Exception):
+    """This registration is over: register again, and go on from where the servers say."""
 
 
 class PythonWorker:
     def __init__(self, coordinator, rank):
         self.coordinator = coordinator_pb2_grpc.CoordinatorStub(grpc.insecure_channel(coordinator))
+        self.rank = rank
+        self.nonce = random.getrandbits(63) + 1
+        self.failure = None
+        self.registrations = 0
+        self.register()
+
+    # ---- the job
+
+    def register(self):
         build = coordinator_pb2.Build(protocol=1, version="0.1.0")
-        self.job = retried(self.coordinator.RegisterWorker, coordinator_pb2.RegisterWorkerRequest(
-            build=build, rank=rank, host="python", pid=os.getpid()))
-        self.servers = [data_plane_grpc.ParameterServerStub(grpc.insecure_channel(address))
-                        for address in self.job.servers]
+        self.failure = None
+        self.job = self.retried(lambda: self.coordinator.RegisterWorker, coordinator_pb2.RegisterWorkerRequest(
+            build=build, rank=self.rank, host="python", pid=os.getpid(), nonce=self.nonce))
+        self.registrations += 1
+        self.reach(self.job.servers, self.job.epoch)
         self.total = self.job.schema.total
         self.block = self.job.block_elements
         self.clock = 0
         self.running = True
-        self.failure = None
+
+    def reach(self, addresses, epoch):
+        """The servers, by shard, in an epoch of the placement."""
+        self.epoch = epoch
+        self.servers = [data_plane_grpc.ParameterServerStub(grpc.insecure_channel(a)) for a in addresses]
+
+    def identity(self):
+        return {"job": self.job.job_id, "rank": self.job.rank, "incarnation": self.job.incarnation,
+                "generation": self.job.generation}
+
+    def retried(self, method, request, seconds=60, begun=None):
+        """`method()` is looked up anew for each attempt: blocks may have moved. `begun`: the first one, under way."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return begun.result() if begun else method()(request, timeout=20)
+            except grpc.RpcError as error:
+                if error.code() == grpc.StatusCode.FAILED_PRECONDITION:
+                    raise GoneBack(error.details()) from error
+                if error.code() not in AGAIN or time.monotonic() > deadline:
+                    raise
+            # Servers that are gone cannot say that the job has gone back; the coordinator does.
+            if isinstance(self.failure, grpc.RpcError):
+                raise GoneBack(self.failure.details())
+            begun = None
+            time.sleep(0.05)
+
+    # ---- the data plane
 
     def header(self, block, clock, examples=0):
-        return data_plane.ExchangeHeader(
-            job=self.job.job_id, rank=self.job.rank, incarnation=self.job.incarnation, clock=clock,
-            block=block, examples=examples)
+        return data_plane.ExchangeHeader(clock=clock, block=block, examples=examples, **self.identity())
 
     def blocks(self):
-        for block in range(math.ceil(self.total / self.block)):
-            yield block, self.servers[block % len(self.servers)]
+        return range(math.ceil(self.total / self.block))
+
+    def server(self, block):
+        return self.servers[block % len(self.servers)]
 
     def attach(self):
-        request = data_plane.AttachRequest(job=self.job.job_id, rank=self.job.rank,
-                                           incarnation=self.job.incarnation)
-        replies = [retried(server.Attach, request) for server in self.servers]
+        request = data_plane.AttachRequest(**self.identity())
+        replies = [self.retried(lambda s=shard: self.servers[s].Attach, request)
+                   for shard in range(len(self.servers))]
         self.clock = min(reply.clock for reply in replies)
         assert self.clock != CLOCK_NONE
 
     def pull(self):
         weights = np.empty(self.total, np.float32)
-        for block, server in self.blocks():
-            reply = retried(server.Pull, data_plane.PullRequest(header=self.header(block, self.clock)))
+        for block in self.blocks():
+            reply = self.retried(lambda b=block: self.server(b).Pull,
+                                 data_plane.PullRequest(header=self.header(block, self.clock)))
             weights[block * self.block:][:self.block] = np.frombuffer(reply.payload, "<f4")
         return weights
 
     def push_pull(self, contribution, examples):
         """Every block goes out before any reply is awaited: in sync mode a reply waits for the others."""
         calls = []
-        for block, server in self.blocks():
+        for block in self.blocks():
             part = contribution[block * self.block:][:self.block]
             request = data_plane.PushRequest(header=self.header(block, self.clock, examples),
                                              payload=part.astype("<f4").tobytes())
-            calls.append((block, server, request, server.PushPull.future(request, timeout=20)))
+            calls.append((block, request, self.server(block).PushPull.future(request, timeout=20)))
         weights = np.empty(self.total, np.float32)
-        for block, server, request, future in calls:
-            try:
-                reply = future.result()
-            except grpc.RpcError as error:
-                if error.code() != grpc.StatusCode.UNAVAILABLE:
-                    raise
-                reply = retried(server.PushPull, request)
+        for block, request, future in calls:
+            reply = self.retried(lambda b=block: self.server(b).PushPull, request, begun=future)
             weights[block * self.block:][:self.block] = np.frombuffer(reply.payload, "<f4")
         self.clock += 1
         return weights
 
+    # ---- the control plane
+
     def heartbeats(self):
         while self.running:
             try:
-                self.coordinator.Heartbeat(coordinator_pb2.HeartbeatRequest(
-                    job=self.job.job_id, rank=self.job.rank, incarnation=self.job.incarnation,
-                    clock=self.clock), timeout=5)
+                reply = self.coordinator.Heartbeat(coordinator_pb2.HeartbeatRequest(
+                    clock=self.clock, epoch=self.epoch, **self.identity()), timeout=5)
+                if reply.epoch > self.epoch:
+                    self.reach(reply.servers, reply.epoch)
             except grpc.RpcError as error:
-                self.failure = error
+                if error.code() not in AGAIN:
+                    self.failure = error
+                    return
             time.sleep(0.2)
+
+    def leave(self):
+        """Until the job is sealed it may still go back and need this worker."""
+        request = coordinator_pb2.LeaveRequest(clock=self.clock, reason=coordinator_pb2.LEAVE_FINISHED, waits=True,
+                                               **self.identity())
+        while not self.retried(lambda: self.coordinator.Leave, request).sealed:
+            time.sleep(0.1)
+
+    # ---- training
 
     def train(self, features, labels, batch_size):
         """Gradient of the mean softmax cross-entropy of x W + b, computed in numpy."""
+        while True:
+            beat = threading.Thread(target=self.heartbeats)
+            beat.start()
+            try:
+                weights = self.run_clocks(features, labels, batch_size)
+                self.leave()
+                return weights
+            except GoneBack as why:
+                print(f"registers again: {why}")
+            finally:
+                self.running = False
+                beat.join()
+            self.register()
+
+    def run_clocks(self, features, labels, batch_size):
         self.attach()
-        beat = threading.Thread(target=self.heartbeats)
-        beat.start()
-        try:
-            weights = self.pull()
-            while self.clock < self.job.length.clocks:
-                start = self.clock * batch_size % len(features)
-                x, y = features[start:start + batch_size], labels[start:start + batch_size]
-                weights = self.push_pull(gradient(self.job.schema, weights, x, y), len(x))
-        finally:
-            self.running = False
-            beat.join()
-        retried(self.coordinator.Leave, coordinator_pb2.LeaveRequest(
-            job=self.job.job_id, rank=self.job.rank, incarnation=self.job.incarnation,
-            clock=self.clock, reason=coordinator_pb2.LEAVE_FINISHED))
+        weights = self.pull()
+        while self.clock < self.job.length.clocks:
+            start = self.clock * batch_size % len(features)
+            x, y = features[start:start + batch_size], labels[start:start + batch_size]
+            weights = self.push_pull(gradient(self.job.schema, weights, x, y), len(x))
         return weights
 
 

@@ -1,6 +1,7 @@
 """Starts the programs of a job by hand, as somebody without the launcher does."""
 
 import contextlib
+import json
 import os
 import pathlib
 import subprocess
@@ -27,9 +28,10 @@ data:
 exchange: {type: gradient}
 consistency: {mode: sync}
 update: {type: sgd, learning_rate: 0.5}
-servers: {count: 2, block_bytes: 1024}
+servers: {count: 2, block_bytes: 1024, replicas: REPLICAS}
 workers: {count: 2}
 stop: {clocks: 400}
+checkpoint: {every: {clocks: 50}}
 """
 
 
@@ -44,31 +46,58 @@ def start_server(folder, index, *more):
         return process, ready.readline().strip()
 
 
+class Job:
+    """Two servers and the C++ worker of rank 0."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.processes = {}
+
+    @property
+    def run_dir(self):
+        return self.folder / "run"
+
+    def start(self):
+        self.processes["server 0"], self.coordinator = start_server(
+            self.folder, 0, "--job", str(self.folder / "job.yaml"), "--run-dir", str(self.run_dir))
+        self.start_second()
+        self.processes["worker 0"] = subprocess.Popen(
+            [str(BIN / "leeway-worker"), "--coordinator", self.coordinator, "--rank", "0", "--data",
+             str(SOURCE / "data"), "--log-file", str(self.folder / "worker-0.log")])
+
+    def start_second(self):
+        self.processes["server 1"], _ = start_server(self.folder, 1, "--coordinator", self.coordinator)
+
+    def kill_second(self):
+        """With SIGKILL; another one takes its place, at another address."""
+        self.processes["server 1"].kill()
+        self.processes["server 1"].wait()
+        self.start_second()
+
+    def events(self):
+        """The names of what has happened so far."""
+        text = (self.run_dir / "metrics.jsonl").read_text()
+        return [json.loads(line)["event"] for line in text.splitlines() if line.endswith("}")]
+
+
 @contextlib.contextmanager
-def job_with_one_worker():
-    """Two servers and the C++ worker of rank 0; yields the coordinator's address and the run folder.
-    Afterwards all must have ended by themselves, with status 0."""
+def job_with_one_worker(replicas=1):
+    """Yields the Job. Afterwards all must have ended by themselves, with status 0."""
     with tempfile.TemporaryDirectory(prefix="leeway-interop-") as name:
-        folder = pathlib.Path(name)
-        (folder / "job.yaml").write_text(JOB)
-        first, coordinator = start_server(folder, 0, "--job", str(folder / "job.yaml"), "--run-dir",
-                                          str(folder / "run"))
-        second, _ = start_server(folder, 1, "--coordinator", coordinator)
-        worker = subprocess.Popen([str(BIN / "leeway-worker"), "--coordinator", coordinator, "--rank",
-                                   "0", "--data", str(SOURCE / "data"), "--log-file",
-                                   str(folder / "worker-0.log")])
-        processes = [first, second, worker]
+        job = Job(pathlib.Path(name))
+        (job.folder / "job.yaml").write_text(JOB.replace("REPLICAS", str(replicas)))
+        job.start()
         try:
-            yield coordinator, folder / "run"
-            codes = [p.wait(60) for p in processes]
+            yield job
+            codes = {name: p.wait(60) for name, p in job.processes.items()}
         except BaseException:
-            for log in sorted(folder.glob("*.log")):
+            for log in sorted(job.folder.glob("*.log")):
                 print(f"--- {log.name}\n{log.read_text()[-1500:]}")
             raise
         finally:
-            for process in processes:
+            for process in job.processes.values():
                 process.kill()
-        assert codes == [0, 0, 0], codes
+        assert set(codes.values()) == {0}, codes
 
 
 def digits(name):

@@ -43,6 +43,8 @@ CASES = {
         "mnist-bounded.yaml", 0.975, MNIST,
         [*MLP, "stop.epochs=5", "consistency={mode: bounded, staleness: 3}"]),
     "mnist-async": lambda: reaches("mnist-async.yaml", 0.975, MNIST, [*MLP, "stop.epochs=5"]),
+    "mnist-leased": lambda: reaches("mnist-async.yaml", 0.97, MNIST,
+                                    [*MLP, "stop.epochs=3", "data.assignment=leased"]),
     "mnist-cnn": lambda: reaches("mnist-cnn.yaml", 0.988, MNIST, ["stop.epochs=3"]),
     "mnist-cnn-int8": lambda: compressed("mnist-cnn-int8.yaml", "mnist-cnn.yaml", 0.27, 0.003, MNIST, [42]),
     "mnist-cnn-top-k": lambda: compressed("mnist-cnn-top-k.yaml", "mnist-cnn.yaml", 0.03, 0.003, MNIST, [42, 43]),

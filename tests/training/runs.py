@@ -33,15 +33,47 @@ class Failed(Exception):
     pass
 
 
-class Run:
-    """One run in a folder of its own, removed when it passed."""
+class RunFolder:
+    """What a run leaves behind, in a folder of its own below `parent`, which is removed when it passed."""
+
+    def __init__(self, name="run", parent=None):
+        self.parent = pathlib.Path(parent or tempfile.mkdtemp(prefix="leeway-test-"))
+        self.dir = self.parent / name
+        self.read_events, self.read_to = [], 0
+
+    def summary(self):
+        return json.loads((self.dir / "summary.json").read_text())
+
+    def events(self, kind=None):
+        """The whole lines of metrics.jsonl, of one kind or all."""
+        path = self.dir / "metrics.jsonl"
+        if path.exists():
+            with open(path, "rb") as file:
+                file.seek(self.read_to)
+                fresh = file.read()
+            fresh = fresh[:fresh.rfind(b"\n") + 1]
+            self.read_to += len(fresh)
+            self.read_events += [json.loads(line) for line in fresh.splitlines()]
+        return [e for e in self.read_events if kind is None or e["event"] == kind]
+
+    def max_clock(self):
+        return max((e["clock"] for e in self.events("step")), default=0)
+
+    def model(self):
+        return read_safetensors(self.dir / "model.safetensors")
+
+    def clean(self):
+        shutil.rmtree(self.parent, ignore_errors=True)
+
+
+class Run(RunFolder):
+    """One run of `leeway train`."""
 
     def __init__(self, job, sets=(), data=None, name="run", parent=None):
+        super().__init__(name, parent)
         self.job = JOBS / job if isinstance(job, str) else job
         self.sets = list(sets)
         self.data = data
-        self.parent = pathlib.Path(parent or tempfile.mkdtemp(prefix="leeway-test-"))
-        self.dir = self.parent / name
         self.process = None
 
     def command(self, resume=False, more=()):
@@ -77,17 +109,6 @@ class Run:
         text = pathlib.Path(self.output.name).read_text(encoding="utf-8", errors="replace")
         return text[-6000:]
 
-    def summary(self):
-        return json.loads((self.dir / "summary.json").read_text())
-
-    def events(self, kind=None):
-        path = self.dir / "metrics.jsonl"
-        if not path.exists():
-            return []
-        lines = path.read_text(encoding="utf-8").splitlines()
-        events = [json.loads(line) for line in lines if line.endswith("}")]
-        return [e for e in events if kind is None or e["event"] == kind]
-
     def wait_for(self, condition, timeout=120):
         """Until condition(self) is true; the run must go on meanwhile."""
         deadline = time.monotonic() + timeout
@@ -97,9 +118,6 @@ class Run:
             if time.monotonic() > deadline:
                 raise Failed(f"waited {timeout} s in vain\n{self.tail()}")
             time.sleep(0.02)
-
-    def max_clock(self):
-        return max((e["clock"] for e in self.events("step")), default=0)
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
@@ -118,12 +136,6 @@ class Run:
             if parent == self.process.pid and command[0].endswith(role.encode()):
                 found.append((int(entry.name), [c.decode() for c in command]))
         return found
-
-    def model(self):
-        return read_safetensors(self.dir / "model.safetensors")
-
-    def clean(self):
-        shutil.rmtree(self.parent, ignore_errors=True)
 
 
 def read_safetensors(path):

@@ -1,0 +1,270 @@
+#!/usr/bin/python3
+"""Ten times the offered load, and a client that does not read: what a server holds, and what the others
+notice of it.
+
+A job of three workers in async mode, over TCP, two of them `leeway-worker`, whose steps are padded, so that
+there is processor time for everybody. The third registers as a worker and then does, one after the other:
+  nothing                  what the others' throughput is, and what the server has resident;
+  pushes                   whole contributions on 20 streams, as fast as the server takes them;
+  repeats, early clocks    the same, of clocks that have been and that are not yet;
+  does not read            asks for the whole model, again and again, and reads nothing;
+  large frames             71 MiB each, of which one block could count.
+Prints for each phase what was offered, what the others trained, and the most that the server had resident
+beyond what it had at first. Against the programs in build/release/bin, or LEEWAY_BIN. It runs at nice 19: it
+stands for other machines, whose processors the workers would not share."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.setdefault("LEEWAY_BIN", str(SOURCE / "build/release/bin")))
+os.environ.setdefault("LEEWAY_STUBS", str(BIN.parent / "tests/interop/stubs"))
+sys.path[:0] = [os.environ["LEEWAY_STUBS"], str(SOURCE / "tests/interop")]
+
+import grpc  # noqa: E402
+from leeway.v1 import coordinator_pb2, coordinator_pb2_grpc  # noqa: E402
+from leeway.v1 import parameter_server_pb2 as plane  # noqa: E402
+from leeway.v1 import parameter_server_pb2_grpc as plane_grpc  # noqa: E402
+from servers import start_server  # noqa: E402
+
+JOB = """
+apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {{name: overload, seed: 1}}
+model:
+  layers: [{{dense: {{units: 1024}}}}, {{relu: {{}}}}, {{dense: {{units: 1024}}}}, {{relu: {{}}}}, {{dense: {{units: 10}}}}]
+  loss: softmax_cross_entropy
+data: {{train: {{type: generator, examples: 20000, shape: [784], classes: 10}}, batch_size: 8}}
+exchange: {{type: gradient}}
+consistency: {{mode: async}}
+update: {{type: sgd, learning_rate: 0.001}}
+servers: {{count: 1}}
+workers: {{count: 3, emulate: {{step_milliseconds: {step}}}}}
+transport: {{type: tcp}}
+stop: {{clocks: 100000000}}
+limits: {{held_bytes: {held}, unread_bytes: {unread}, lease_seconds: 600}}
+"""
+MIB = 1 << 20
+
+
+class Server:
+    """Looks at what a process has resident."""
+
+    def __init__(self, pid):
+        self.pid, self.peak, self.over = pid, 0, False
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+
+    def resident(self):
+        for line in open(f"/proc/{self.pid}/status"):
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) * 1024
+        return 0
+
+    def watch(self):
+        while not self.over:
+            self.peak = max(self.peak, self.resident())
+            time.sleep(0.02)
+
+
+class Excess:
+    """The third worker."""
+
+    def __init__(self, coordinator):
+        control = coordinator_pb2_grpc.CoordinatorStub(grpc.insecure_channel(coordinator))
+        build = coordinator_pb2.Build(protocol=1, version="0.1.0")
+        request = coordinator_pb2.RegisterWorkerRequest(build=build, rank=2, host="overload", pid=os.getpid())
+        while True:
+            try:
+                self.job = control.RegisterWorker(request)
+                break
+            except grpc.RpcError as error:
+                if error.code() != grpc.StatusCode.UNAVAILABLE:
+                    raise
+                time.sleep(0.05)
+        self.control = control
+        self.address = self.job.servers[0]
+        self.blocks = -(-self.job.schema.total // self.job.block_elements)
+        self.over = threading.Event()
+        self.bytes = self.requests = self.refused = self.broken = 0
+        self.clock = 0
+
+    def header(self, block, clock):
+        return plane.ExchangeHeader(job=self.job.job_id, rank=2, incarnation=self.job.incarnation,
+                                    generation=self.job.generation, clock=clock, block=block, examples=1)
+
+    def elements(self, block):
+        return min(self.job.block_elements, self.job.schema.total - block * self.job.block_elements)
+
+    def push(self, method, clocks, padding=0):
+        """Frames of one block each, without end."""
+        values = bytes(4 * self.job.block_elements)
+        number = 0
+        for clock in clocks:
+            for block in range(self.blocks):
+                if self.over.is_set():
+                    return
+                number += 1
+                payload = values[:4 * self.elements(block)]
+                request = plane.StreamRequest(id=number, method=method, header=self.header(block, clock),
+                                              payload_bytes=len(payload))
+                self.bytes += len(payload) + padding
+                self.requests += 1
+                yield plane.RequestFrame(requests=[request], payload=payload + bytes(padding))
+
+    def pulls(self):
+        number = 0
+        while not self.over.is_set():
+            frame = plane.RequestFrame()
+            for block in range(self.blocks):
+                number += 1
+                frame.requests.add(id=number, method=plane.EXCHANGE_METHOD_PULL, latest=True,
+                                   header=self.header(block, 0))
+            self.requests += self.blocks
+            yield frame
+
+    def stream(self, frames, reads=True):
+        """One connection after the other, until the phase is over."""
+        while not self.over.is_set():
+            with grpc.insecure_channel(self.address, options=[
+                    ("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1),
+                    ("grpc.use_local_subchannel_pool", 1)]) as channel:
+                call = plane_grpc.ParameterServerStub(channel).Exchange(frames())
+                try:
+                    if not reads:
+                        self.over.wait()
+                        call.cancel()
+                        continue
+                    for reply in call:
+                        self.refused += sum(r.code != 0 for r in reply.replies)
+                except grpc.RpcError:
+                    self.broken += 1
+
+    def clocks(self):
+        """Those to come, shared by all streams."""
+        while True:
+            self.clock += 1
+            yield self.clock - 1
+
+    def run(self, phase, seconds, streams):
+        self.over.clear()
+        self.bytes = self.requests = self.refused = self.broken = 0
+        push = plane.EXCHANGE_METHOD_PUSH
+        frames = {
+            "pushes": lambda: self.push(push, self.clocks()),
+            "repeats, early clocks": lambda: self.push(plane.EXCHANGE_METHOD_PUSH_PULL,
+                                                       (c for _ in iter(int, 1) for c in (0, 10**9))),
+            "large frames": lambda: self.push(push, self.clocks(), 70 * MIB),
+            "does not read": self.pulls,
+        }.get(phase)
+        threads = [] if frames is None else [
+            threading.Thread(target=self.stream, args=(frames, phase != "does not read"))
+            for _ in range(streams)]
+        for thread in threads:
+            thread.start()
+        time.sleep(seconds)
+        self.over.set()
+        for thread in threads:
+            thread.join()
+
+
+def trained(run_dir, begin, end):
+    """Examples a second that the others had applied meanwhile."""
+    examples = 0
+    for line in open(run_dir / "metrics.jsonl"):
+        event = json.loads(line)
+        if event["event"] == "step" and event["rank"] < 2 and begin <= event["time"] < end:
+            examples += event["examples"]
+    return examples / (end - begin)
+
+
+def measure(options):
+    with tempfile.TemporaryDirectory(prefix="leeway-overload-") as name:
+        folder = pathlib.Path(name)
+        job = JOB.format(step=options.step_ms, held=options.held, unread=options.unread)
+        (folder / "job.yaml").write_text(job)
+        server, address = start_server(folder, 0, "--job", str(folder / "job.yaml"), "--run-dir",
+                                       str(folder / "run"))
+        workers = [subprocess.Popen([str(BIN / "leeway-worker"), "--coordinator", address, "--rank", str(rank),
+                                     "--data", str(folder), "--log-file", str(folder / f"worker-{rank}.log")])
+                   for rank in range(2)]
+        watch = Server(server.pid)
+        rows = []
+        try:
+            os.nice(19)
+            excess = Excess(address)
+            time.sleep(2)
+            before = watch.resident()
+            phases = options.phases.split(";")
+            for phase in phases:
+                watch.peak = 0
+                begin = time.time()
+                excess.run(phase, options.seconds, options.streams)
+                end = time.time()
+                time.sleep(1)
+                load = excess.control.GetJobStatus(coordinator_pb2.GetJobStatusRequest()).servers[0].load
+                rows.append({"phase": phase, "others_per_second": trained(folder / "run", begin + 1, end),
+                             "offered_bytes_per_second": excess.bytes / options.seconds,
+                             "requests_per_second": excess.requests / options.seconds,
+                             "refused": excess.refused, "streams_ended": excess.broken,
+                             "resident_beyond": watch.peak - before,
+                             "held_bytes_max": load.held_bytes_max, "refused_unread": load.refused_unread})
+                show(rows)
+        finally:
+            watch.over = True
+            for process in [server, *workers]:
+                process.kill()
+            if options.log:
+                print((folder / "server-0.log").read_text()[-3000:])
+    return rows
+
+
+def show(rows):
+    row, first = rows[-1], rows[0]
+    ratio = row["others_per_second"] / first["others_per_second"] if first["others_per_second"] else 0
+    print(f"{row['phase']:>22}: offered {row['offered_bytes_per_second'] / MIB:7.0f} MiB/s, "
+          f"{row['requests_per_second']:8.0f} requests/s, {row['refused']} refused, {row['streams_ended']} streams "
+          f"ended; others {row['others_per_second']:.0f} examples/s ({ratio:.2f}); resident "
+          f"+{row['resident_beyond'] / MIB:.0f} MiB, held at most {row['held_bytes_max'] / MIB:.1f} MiB, "
+          f"{row['refused_unread']} answers taken back", flush=True)
+
+
+def check(rows, options):
+    """The promise: docs/reliability.md."""
+    for row in rows:
+        ratio = row["others_per_second"] / rows[0]["others_per_second"]
+        assert ratio >= 0.7, f"{row['phase']}: the others had {ratio:.2f} of their throughput"
+        # What arrives on the streams that a worker may have: the largest messages that gRPC takes.
+        arriving = 2 * 72 * MIB
+        assert row["resident_beyond"] <= options.held + options.unread + arriving, \
+            f"{row['phase']}: {row['resident_beyond']} bytes beyond what there was"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=10, help="of a phase")
+    parser.add_argument("--streams", type=int, default=20)
+    parser.add_argument("--step-ms", type=int, default=50, help="of the others' steps")
+    parser.add_argument("--held", type=int, default=64 * MIB, help="limits.held_bytes")
+    parser.add_argument("--unread", type=int, default=16 * MIB, help="limits.unread_bytes")
+    parser.add_argument("--phases", default="nothing;pushes;repeats, early clocks;does not read;large frames;nothing")
+    parser.add_argument("--json", help="write the rows here")
+    parser.add_argument("--check", action="store_true", help="fail where a promise is broken")
+    parser.add_argument("--log", action="store_true", help="show the end of the server's log")
+    options = parser.parse_args()
+    rows = measure(options)
+    if options.check:
+        check(rows, options)
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""The programs of one job, started by hand as on several machines, and started again when they die, as
+whatever runs them there does. The test decides where each runs and how it is reached."""
+
+import dataclasses
+import os
+import signal
+import socket
+import subprocess
+import sys
+import pathlib
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "training"))
+import runs  # noqa: E402
+
+# Exit statuses that a restart does not mend (server/main.cc, worker/main.cc).
+PERMANENT = (2, 3)
+
+# What tells of who holds the blocks.
+PLACEMENT = ("server_lost", "placement_changed", "replicas_synced", "going_back", "went_back")
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@dataclasses.dataclass
+class Program:
+    """One server or worker, through all its lives."""
+    role: str
+    number: int
+    command: list
+    process: subprocess.Popen = None
+    lives: int = 0
+    done: bool = False
+
+    def __str__(self):
+        return f"{self.role} {self.number}"
+
+    @property
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+
+class Cluster(runs.RunFolder):
+    """`job` is YAML. `within(role, number)` gives what a command is begun with (a network namespace),
+    `reached(number)` the options by which server `number` listens, and `coordinator(role, number)` the address at
+    which a program finds server 0. A context: it starts, ends what is left, and removes its folder if all went well."""
+
+    def __init__(self, job, servers=2, workers=2, worker=None):
+        super().__init__()
+        self.servers, self.workers = servers, workers
+        self.worker = worker or [str(runs.BIN / "leeway-worker")]
+        self.programs = []
+        self.begun = time.monotonic()
+        self.parent.joinpath("job.yaml").write_text(job, encoding="utf-8")
+        address = free_address()
+        # Blocks have no replicas: a lost server takes the job back.
+        self.one_holder = False
+        self.within = lambda role, number: []
+        self.reached = lambda number: ["--listen", address if number == 0 else "127.0.0.1:0"]
+        self.coordinator = lambda role, number: address
+
+    def say(self, text):
+        print(f"  {time.monotonic() - self.begun:6.2f} s  clock {self.max_clock():5}  {text}", flush=True)
+
+    def server_command(self, number):
+        command = [*self.within("server", number), str(runs.BIN / "leeway-server"), "--index", str(number),
+                   *self.reached(number)]
+        if number == 0:
+            return command + ["--job", str(self.parent / "job.yaml"), "--run-dir", str(self.dir)]
+        return command + ["--coordinator", self.coordinator("server", number)]
+
+    def worker_command(self, number):
+        more = [a.format(rank=number, folder=self.parent) for a in self.worker]
+        return [*self.within("worker", number), *more, "--coordinator", self.coordinator("worker", number),
+                "--rank", str(number)]
+
+    def start(self):
+        self.programs = [Program("server", n, self.server_command(n)) for n in range(self.servers)]
+        self.programs += [Program("worker", n, self.worker_command(n)) for n in range(self.workers)]
+        for program in self.programs:
+            self.begin(program)
+        return self
+
+    def begin(self, program):
+        log = self.parent / f"{program.role}-{program.number}.log"
+        program.lives += 1
+        with open(log, "a", encoding="utf-8") as output:
+            program.process = subprocess.Popen(program.command, stdout=output, stderr=subprocess.STDOUT,
+                                               stdin=subprocess.DEVNULL)
+
+    def find(self, role, number):
+        return next(p for p in self.programs if (p.role, p.number) == (role, number))
+
+    def kill(self, *victims):
+        """SIGKILL, all at the same moment; each is started again."""
+        for role, number in victims:
+            self.find(role, number).process.send_signal(signal.SIGKILL)
+        self.say(f"killed {' and '.join(f'{role} {number}' for role, number in victims)}")
+
+    def tend(self):
+        """Starts again who has died. Raises where that does not help."""
+        for program in self.programs:
+            if program.done or program.alive:
+                continue
+            status = program.process.returncode
+            if status == 0:
+                program.done = True
+            elif status in PERMANENT:
+                raise runs.Failed(f"{program} ended with status {status}\n{self.tail()}")
+            else:
+                self.begin(program)
+
+    def wait_for(self, condition, what, timeout=60):
+        """Until condition(self); or the job has ended, which the caller sees by `over`."""
+        deadline = time.monotonic() + timeout
+        while not condition(self) and not self.over:
+            self.tend()
+            if time.monotonic() > deadline:
+                raise runs.Failed(f"waited {timeout} s in vain for {what}\n{self.tail()}")
+            time.sleep(0.01)
+
+    def whole(self, since):
+        """Every block has two holders, or the job has gone back; and nothing has changed after that. An event with
+        which a new placement begins is in the log with the one that ended the old."""
+        kinds = [e["event"] for e in self.events() if e["time"] > since and e["event"] in PLACEMENT]
+        return not kinds or kinds[-1] == "replicas_synced"
+
+    @property
+    def over(self):
+        return all(p.done for p in self.programs)
+
+    def finish(self, timeout=120):
+        """To the end of all programs; the job's last event, which must say that it finished."""
+        self.wait_for(lambda c: False, "the end of the job", timeout)
+        ends = self.events("job_finished")
+        if not ends or ends[-1]["state"] != "finished":
+            raise runs.Failed(f"the job has not finished: {ends}\n{self.tail()}")
+        return ends[-1]
+
+    def stop(self):
+        """Ends what is left, however the test went."""
+        for program in self.programs:
+            if program.process is not None:
+                program.process.kill()
+                program.process.wait()
+
+    def tail(self):
+        texts = []
+        for log in sorted(self.parent.glob("*.log")):
+            texts.append(f"--- {log.name}\n" + log.read_text(encoding="utf-8", errors="replace")[-2500:])
+        return "\n".join([f"kept in {self.parent}", *texts])
+
+    def export(self, name="model.safetensors"):
+        """The weights of the newest checkpoint, as read_safetensors gives them."""
+        path = self.parent / name
+        subprocess.run([str(runs.BIN / "leeway"), "export", str(self.dir), "-o", str(path)], check=True,
+                       stdout=subprocess.DEVNULL, env={**os.environ})
+        return runs.read_safetensors(path)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, kind, *_):
+        self.stop()
+        if kind is None:
+            self.clean()

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Real partitions: the programs run in network namespaces of their own, and packets between two of them are lost, both
+ways or one way, for less and for more than a lease. After each the job must go on by itself; at the end every
+contribution counts once (ledger.py), and in sync mode real training has the bits of an undisturbed run.
+
+    tests/chaos/partitions.py CASE                as ctest runs them; as root, in namespaces that it makes and removes
+"""
+
+import sys
+import time
+
+import ledger
+from cluster import Cluster, runs
+from network import Network
+
+LEASE = 1.5
+SHORT, LONG = LEASE / 2, 2 * LEASE
+PORT = 7000
+# Long enough that the job outlives all of its cuts.
+STEP = ["--step-milliseconds", "14"]
+WATCHED = ("server_lost", "worker_lost", "worker_returned", "placement_changed", "replicas_synced", "server_registered",
+           "worker_registered", "going_back", "went_back")
+
+
+def host(role, number):
+    return f"{role[0]}{number}"
+
+
+def placed(cluster, network):
+    """Each program of the cluster on the host of its own."""
+    at = network.addresses
+    cluster.within = lambda role, number: network.within(host(role, number))
+    cluster.reached = lambda number: ["--listen", f"{at[host('server', number)]}:{PORT}"]
+    cluster.coordinator = lambda role, number: f"{at[host('server', 0)]}:{PORT}"
+    return cluster
+
+
+def hosts(servers, workers):
+    return [host("server", n) for n in range(servers)] + [host("worker", n) for n in range(workers)]
+
+
+def clocks_by_rank(run):
+    clocks = {rank: 0 for rank in range(run.workers)}
+    for event in run.events("step"):
+        clocks[event["rank"]] = max(clocks[event["rank"]], event["clock"])
+    return clocks
+
+
+def gone_on(run, clocks):
+    now = clocks_by_rank(run)
+    return all(now[rank] >= clocks[rank] + 5 for rank in clocks)
+
+
+def cut(run, network, drops, seconds, one_holder=False):
+    """The drops for so long; then everybody must get further. How long that took."""
+    since = time.time()
+    for source, target in drops:
+        network.drop(source, target)
+    run.say(f"lost for {seconds:.2f} s: {', '.join(f'{a} -> {b}' for a, b in drops)}")
+    until = time.monotonic() + seconds
+    run.wait_for(lambda r: time.monotonic() > until, "the cut's end", seconds + 30)
+    network.heal()
+    healed, clocks = time.monotonic(), clocks_by_rank(run)
+    run.wait_for(lambda r: gone_on(r, clocks), "everybody to go on", 45)
+    gone = time.monotonic() - healed
+    # Who was taken for lost is to be there again before the next one.
+    run.wait_for(lambda r: one_holder or r.whole(since), "two holders of each block", 45)
+    runs.check(not run.over, "the job has outlived the cut")
+    happened = [e["event"] for e in run.events() if e["time"] > since and e["event"] in WATCHED]
+    run.say(f"all go on {gone:.2f} s after it healed, all is whole after {time.monotonic() - healed:.2f} s; {happened}")
+
+
+def cuts_of(a, b):
+    both = [(a, b), (b, a)]
+    return [(both, SHORT), (both, LONG), (both[:1], LONG), (both[1:], LONG)]
+
+
+def link(a, b, mode, servers=2):
+    """Cuts between two programs; then the book must be right."""
+    with Network(hosts(servers, 2)) as network:
+        job = ledger.job(mode, clocks=1600, lease=LEASE, servers=servers)
+        cluster = Cluster(job, servers=servers, worker=[*ledger.WORKER, *STEP])
+        with placed(cluster, network) as run:
+            run.wait_for(lambda r: r.max_clock() > 50, "the beginning")
+            for drops, seconds in cuts_of(a, b):
+                cut(run, network, drops, seconds)
+            run.finish()
+            runs.check(not run.events("went_back"), "nothing went back")
+            ledger.verdict(run, [])
+
+
+def killed_alone(mode):
+    """An owner that does not reach its replica answers nobody: when it is killed then, nothing is lost with it."""
+    with Network(hosts(3, 2)) as network:
+        cluster = Cluster(ledger.job(mode, clocks=800, servers=3), servers=3, worker=[*ledger.WORKER, *STEP])
+        with placed(cluster, network) as run:
+            for round_ in (1, 2, 3):
+                run.wait_for(lambda r, at=100 * round_: r.max_clock() > at, "some clocks")
+                since, until = time.time(), time.monotonic() + SHORT
+                for source, target in (("s1", "s2"), ("s2", "s1")):
+                    network.drop(source, target)
+                run.wait_for(lambda r, until=until: time.monotonic() > until, "the cut's end")
+                run.kill(("server", 1))
+                network.heal()
+                run.wait_for(lambda r, since=since: ledger.recovered(r, [("server", 1)], since), "the recovery")
+            runs.check(not run.over, "the job has outlived it")
+            run.finish()
+            runs.check(not run.events("went_back"), "nothing went back")
+            ledger.verdict(run, [])
+
+
+# ---- training itself
+
+TRAINING = """
+apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {{name: partitions, seed: 7}}
+model:
+  layers: [{{flatten: {{}}}}, {{dense: {{units: 32}}}}, {{batch_norm: {{}}}}, {{relu: {{}}}}, {{dropout: {{rate: 0.2}}}},
+           {{dense: {{units: 10}}}}]
+  loss: softmax_cross_entropy
+data: {{train: {{type: csv, files: optdigits/optdigits.tra}}, batch_size: 16}}
+exchange: {{type: gradient}}
+consistency: {{mode: sync}}
+update: {{type: sgd, learning_rate: 0.05, momentum: 0.9}}
+servers: {{count: 2, replicas: {replicas}}}
+workers: {{count: 2, emulate: {{step_milliseconds: {milliseconds}}}}}
+stop: {{clocks: 1200}}
+checkpoint: {{every: {{clocks: 100}}}}
+limits: {{lease_seconds: {lease}}}
+"""
+
+
+def trainer():
+    return [str(runs.BIN / "leeway-worker"), "--data", str(runs.SOURCE / "data")]
+
+
+def same_bits(replicas):
+    """The coordinator's server alone on its side, then a worker cut off from one server: the bits stay."""
+    names = {"replicas": replicas, "lease": LEASE}
+    with Cluster(TRAINING.format(milliseconds=0, **names), worker=trainer()) as run:
+        run.finish()
+        wanted = run.export()
+    with Network(hosts(2, 2)) as network:
+        cluster = Cluster(TRAINING.format(milliseconds=8, **names), worker=trainer())
+        with placed(cluster, network) as run:
+            run.wait_for(lambda r: r.max_clock() > 120, "the first checkpoint's clock")
+            for drops in ([("s1", "s0"), ("s0", "s1")], [("w0", "s1")]):
+                cut(run, network, drops, LONG, one_holder=replicas == 1)
+            run.finish()
+            runs.check(run.export() == wanted, "the same bits as undisturbed")
+
+
+CASES = {f"{name}-{mode}": lambda ends=ends, mode=mode, servers=servers: link(*ends, mode, servers)
+         for mode in ("sync", "async")
+         for name, ends, servers in (("worker-server", ("w0", "s1"), 2), ("worker-coordinator", ("w1", "s0"), 2),
+                                     ("server-coordinator", ("s1", "s0"), 2), ("replica-link", ("s1", "s2"), 3))}
+CASES |= {f"killed-alone-{mode}": lambda mode=mode: killed_alone(mode) for mode in ("sync", "async")}
+CASES |= {"training": lambda: same_bits(1), "training-replicas": lambda: same_bits(2)}
+
+if __name__ == "__main__":
+    try:
+        runs.main(CASES)
+    except runs.Failed as failure:
+        print(f"FAILED: {failure}")
+        sys.exit(1)
