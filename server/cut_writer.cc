@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <sys/resource.h>
+
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -42,6 +44,9 @@ absl::Status Overtaken(uint64_t clock) {
       absl::StrCat("the cut at clock ", clock,
                    " was not written: the one before took longer than checkpoint.every"));
 }
+
+// Of the nice values: a tenth of the weight of a thread that trains.
+constexpr int kNice = 10;
 
 }  // namespace
 
@@ -106,6 +111,9 @@ absl::StatusOr<v1::SavedShard> CutWriter::WriteLast(uint64_t cut, std::vector<He
 }
 
 void CutWriter::Loop() {
+  // On Linux 0 is the calling thread. Checksums and digests take from training what would lie idle,
+  // as far as there is such a thing; that a cut is written a little later harms nobody.
+  setpriority(PRIO_PROCESS, 0, kNice);
   while (true) {
     Cut cut;
     {

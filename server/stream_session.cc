@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -153,29 +152,6 @@ void StreamSession::Take(const grpc::ByteBuffer& bytes) {
   EndWhenIdle();
 }
 
-void StreamSession::TakeOffer(const v1::RequestFrame& head) {
-  auto mapping = SharedMapping::Map(head.offer());
-  v1::MemoryAnswer answer;
-  answer.set_mapped(mapping.ok());
-  if (!mapping.ok()) answer.set_refusal(std::string(mapping.status().message()));
-  peer_session_ = {head.session_offset(), head.session()};
-  // A server reads no values here.
-  const bool reads = mapping.ok() && peer_session_.number == 0;
-  const auto memory = reads ? service_->memory() : nullptr;
-  if (mapping.ok()) peer_memory_ = std::move(*mapping);
-  MutexLock lock(mutex_);
-  if (memory != nullptr && memory_ == nullptr) {
-    if (auto session = memory->OpenSession(); session.ok()) {
-      session_ = *session;
-      memory_ = memory;
-      *answer.mutable_offer() = memory_->Offer();
-      answer.set_session_offset(session_.offset);
-      answer.set_session(session_.number);
-    }
-  }
-  *OpenFrame().head.mutable_answer() = std::move(answer);
-}
-
 void StreamSession::Release(const v1::RequestFrame& head) {
   if (head.released().empty()) return;
   MutexLock lock(mutex_);
@@ -200,27 +176,6 @@ absl::StatusOr<std::shared_ptr<Shard>> StreamSession::FindShard(const v1::Exchan
   }
   if (first) service_->streams().Belongs(header.rank(), shared_from_this());
   return shard;
-}
-
-absl::StatusOr<std::span<const float>> StreamSession::SharedFloatsOf(
-    const v1::SharedRange& range) const {
-  if (peer_memory_ != nullptr) return peer_memory_->Floats(range.offset(), range.bytes());
-  return absl::InvalidArgumentError("shared: no memory was offered on this stream");
-}
-
-absl::StatusOr<FloatPayload> StreamSession::PayloadOf(const v1::StreamRequest& request,
-                                                      FramePayload& frame, bool copies) {
-  if (!request.has_shared()) {
-    auto payload = frame.Take(request.payload_bytes());
-    if (payload.has_value()) return *std::move(payload);
-    return absl::DataLossError("RequestFrame: the payload breaks off");
-  }
-  ASSIGN_OR_RETURN(const auto values, SharedFloatsOf(request.shared()));
-  if (!copies) return FloatPayload::Of(values, peer_memory_);
-  auto copy = std::make_shared_for_overwrite<float[]>(values.size());
-  std::copy(values.begin(), values.end(), copy.get());
-  const std::span<const float> span(copy.get(), values.size());
-  return FloatPayload::Of(span, service_->budget().Hold(span.size_bytes(), std::move(copy)));
 }
 
 absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& frame, Time now) {
@@ -271,38 +226,6 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
           absl::StrCat("method: ", request.method(), " is none that this server knows")));
   }
   if (request.wants_acceptance()) Acknowledge(request);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<FloatPayload> StreamSession::PartsOf(const v1::ReplicatedBlock& replicated) const {
-  if (peer_session_.number == 0) {
-    return absl::InvalidArgumentError("parts: the memory was offered without a session");
-  }
-  std::vector<FloatPayload::Piece> pieces;
-  for (const v1::SharedRange& part : replicated.parts()) {
-    ASSIGN_OR_RETURN(const auto values, SharedFloatsOf(part));
-    pieces.emplace_back(reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes());
-  }
-  return FloatPayload(peer_memory_, std::move(pieces));
-}
-
-absl::Status StreamSession::TakeReplica(const v1::StreamRequest& request, FramePayload& frame) {
-  absl::StatusOr<FloatPayload> payload;
-  std::function<bool()> stands;
-  if (request.replicated().parts().empty()) {
-    auto taken = frame.Take(request.payload_bytes());
-    if (!taken.has_value()) return absl::DataLossError("RequestFrame: the payload breaks off");
-    payload = *std::move(taken);
-  } else {
-    payload = PartsOf(request.replicated());
-    stands = [this] { return peer_memory_->SessionStands(peer_session_); };
-  }
-  absl::Status status = payload.status();
-  if (status.ok()) {
-    status = service_->Replicate(request.header(), request.replicated(), *payload, stands);
-  }
-  Answer({request.id(), false}, status.ok() ? absl::StatusOr<BlockReading>(BlockReading())
-                                            : absl::StatusOr<BlockReading>(status));
   return absl::OkStatus();
 }
 

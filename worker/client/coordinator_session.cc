@@ -22,8 +22,9 @@ constexpr Duration kAttempt = std::chrono::seconds(20);
 constexpr Duration kRegisterAttempt = std::chrono::seconds(5);
 // A heartbeat that takes longer is as good as lost; the next one says the same.
 constexpr Duration kHeartbeatAttempt = std::chrono::seconds(5);
-// How long a worker that has something to say to an unreachable coordinator stays.
-constexpr Duration kSaveWithin = std::chrono::seconds(60);
+// At least so long a worker tries to say or ask something, a large state among it; and as long as
+// a coordinator that is being started again is waited for.
+constexpr Duration kPatienceMin = std::chrono::seconds(60);
 // So long for the first answer to its leaving; the coordinator may be gone for good.
 constexpr Duration kLeaveWithin = std::chrono::seconds(10);
 // Between two questions whether the job is sealed: short beside the last checkpoint, few for ten
@@ -128,6 +129,7 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::Register(
   incarnation_ = reply.incarnation();
   generation_ = reply.generation();
   start_limit_ = limit;
+  patience_ = std::max(limit, kPatienceMin);
   MutexLock lock(mutex_);
   epoch_ = reply.epoch();
   return reply;
@@ -248,7 +250,7 @@ absl::StatusOr<uint64_t> CoordinatorSession::StopAt(uint64_t clock) {
   request.set_clock(clock);
   v1::StopAtReply reply;
   RETURN_IF_ERROR(
-      Call("asking where to stop", Within(kSaveWithin, "the limit"),
+      Call("asking where to stop", Within(patience_, "the limit"),
            [&](grpc::ClientContext& context) { return stub_->StopAt(&context, request, &reply); }));
   return reply.stop_at();
 }
@@ -260,7 +262,7 @@ absl::StatusOr<v1::LeaseDataReply> CoordinatorSession::LeaseData(v1::LeaseDataRe
   request.set_generation(generation_);
   v1::LeaseDataReply reply;
   RETURN_IF_ERROR(Call(
-      "asking for batches", Within(kSaveWithin, "the limit"),
+      "asking for batches", Within(patience_, "the limit"),
       [&](grpc::ClientContext& context) { return stub_->LeaseData(&context, request, &reply); }));
   return reply;
 }
@@ -286,7 +288,7 @@ absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::stri
     return writer->Finish();
   };
   return Call(absl::StrCat("saving the worker's state at clock ", clock),
-              Within(kSaveWithin, "the limit"), attempt);
+              Within(patience_, "the limit"), attempt);
 }
 
 absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
@@ -304,7 +306,7 @@ absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
     }
     return reader->Finish();
   };
-  RETURN_IF_ERROR(Call("loading the worker's state", Within(kSaveWithin, "the limit"), attempt));
+  RETURN_IF_ERROR(Call("loading the worker's state", Within(patience_, "the limit"), attempt));
   return state;
 }
 

@@ -124,6 +124,7 @@ class CoordinatorSession {
   uint64_t incarnation_ = 0;
   uint64_t generation_ = 0;
   Duration start_limit_{};
+  Duration patience_{};
   // Constant after StartHeartbeats().
   Duration every_{};
   Listener listener_;
