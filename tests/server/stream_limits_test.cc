@@ -2,6 +2,9 @@
 // server holds as much as it may.
 #include <string>
 
+#include <grpcpp/create_channel.h>
+#include <grpcpp/support/channel_arguments.h>
+
 #include "tests/catch.h"
 #include "tests/server/stream_rig.h"
 
@@ -128,8 +131,15 @@ TEST_CASE(
   good.Initialize();
   constexpr uint64_t kUnread = 64 << 10;
   served.service.SetLimits(Limits(1 << 20, kUnread));
-  Client deaf(served);
-  // In answers far more than the windows of a connection hold, in requests less.
+  // Of a window that stays as it is, so that gRPC does not take for it what it does not read.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 10);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto stub = v1::ParameterServer::NewStub(
+      grpc::CreateCustomChannel(served.address, grpc::InsecureChannelCredentials(), arguments));
+  Client deaf(*stub);
+  // In answers far more than that window holds, in requests less.
   constexpr int kAsked = 4;
   constexpr int kPulls = 400;
   for (int i = 0; i < kAsked; ++i) {

@@ -60,7 +60,8 @@ struct Served {
     REQUIRE(port != 0);
     service.Await(queue.get());
     queue->Start();
-    stub = v1::ParameterServer::NewStub(MakeChannel("127.0.0.1:" + std::to_string(port)));
+    address = "127.0.0.1:" + std::to_string(port);
+    stub = v1::ParameterServer::NewStub(MakeChannel(address));
   }
   ~Served() { Stop(); }
   void Stop() {
@@ -75,15 +76,17 @@ struct Served {
   ParameterService service;
   std::unique_ptr<ServerQueue> queue;
   std::unique_ptr<grpc::Server> server;
+  std::string address;
   std::unique_ptr<v1::ParameterServer::Stub> stub;
 };
 
 // One stream to it.
 class Client {
  public:
-  explicit Client(Served& served) {
+  explicit Client(Served& served) : Client(*served.stub) {}
+  explicit Client(v1::ParameterServer::Stub& stub) {
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
-    stream_ = served.stub->Exchange(&context_);
+    stream_ = stub.Exchange(&context_);
   }
   ~Client() {
     context_.TryCancel();
