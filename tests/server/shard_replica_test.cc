@@ -285,6 +285,8 @@ TEST_CASE("a replica whose first state was long under way gets the version befor
   world.PushPull(0, 3, reply);
   REQUIRE(world.replica->sent.size() == 1);
   CHECK_FALSE(world.replica->sent.front().first.previous);
+  world.replica->Arrive();
+  CHECK(reply.answered());
 }
 
 TEST_CASE("a shard that is given up answers nobody, not even what its replica does not have") {
