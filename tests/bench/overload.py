@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Ten times the offered load, and a client that does not read: what a server holds, and what the others
+"""Ten times the offered load and more, and a client that does not read: what a server holds, and what the others
 notice of it.
 
 A job of three workers in async mode, over TCP, two of them `leeway-worker`, whose steps are padded, so that
 there is processor time for everybody. The third registers as a worker and then does, one after the other:
   nothing                  what the others' throughput is, and what the server has resident;
-  pushes                   whole contributions on 20 streams, as fast as the server takes them;
+  pushes                   whole contributions on --streams streams, as fast as the server takes them;
   repeats, early clocks    the same, of clocks that have been and that are not yet;
   does not read            asks for the whole model, again and again, and reads nothing;
   large frames             71 MiB each, of which one block could count.
@@ -237,7 +237,15 @@ def show(rows):
 
 
 def check(rows, options):
-    """The promise: docs/reliability.md."""
+    """The promise: docs/reliability.md. First that there was something to bear."""
+    assert rows[0]["others_per_second"] > 0, "the others do not train at all"
+    by_phase = {row["phase"]: row for row in rows}
+    for phase in ("pushes", "repeats, early clocks"):
+        offered = by_phase[phase]["offered_bytes_per_second"]
+        assert offered > 100 * MIB, f"{phase}: {offered / MIB:.0f} MiB/s were offered"
+    deaf = by_phase["does not read"]
+    assert deaf["requests_per_second"] > 1000 and deaf["refused_unread"] > 0, f"its answers do not wait: {deaf}"
+    assert by_phase["large frames"]["streams_ended"] > 0, "no stream ended of a large frame"
     for row in rows:
         ratio = row["others_per_second"] / rows[0]["others_per_second"]
         assert ratio >= 0.7, f"{row['phase']}: the others had {ratio:.2f} of their throughput"

@@ -88,6 +88,7 @@ class Cluster(runs.RunFolder):
     def begin(self, program):
         log = self.parent / f"{program.role}-{program.number}.log"
         program.lives += 1
+        program.killed = False
         with open(log, "a", encoding="utf-8") as output:
             program.process = subprocess.Popen(program.command, stdout=output, stderr=subprocess.STDOUT,
                                                stdin=subprocess.DEVNULL)
@@ -98,6 +99,7 @@ class Cluster(runs.RunFolder):
     def kill(self, *victims):
         """SIGKILL, all at the same moment; each is started again."""
         for role, number in victims:
+            self.find(role, number).killed = True
             self.find(role, number).process.send_signal(signal.SIGKILL)
         self.say(f"killed {' and '.join(f'{role} {number}' for role, number in victims)}")
 
@@ -109,8 +111,8 @@ class Cluster(runs.RunFolder):
             status = program.process.returncode
             if status == 0:
                 program.done = True
-            elif status in PERMANENT:
-                raise runs.Failed(f"{program} ended with status {status}\n{self.tail()}")
+            elif status in PERMANENT or (status < 0 and not program.killed):
+                raise runs.Failed(f"{program} ended by itself with status {status}\n{self.tail()}")
             else:
                 self.begin(program)
 

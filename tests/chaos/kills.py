@@ -42,20 +42,8 @@ def job(sets, name="run"):
     return runs.Run("quickstart.yaml", [*SETS, *sets], runs.data_with(DATA), name)
 
 
-def process_of(run, role, number):
-    """The process id of server or worker `number`, once it is there."""
-    option = "--index" if role == "server" else "--rank"
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        for pid, command in run.children(f"leeway-{role}"):
-            if command[command.index(option) + 1] == str(number):
-                return pid
-        time.sleep(0.02)
-    raise runs.Failed(f"{role} {number} does not run\n{run.tail()}")
-
-
 def kill(run, role, number):
-    pid = process_of(run, role, number)
+    pid = run.process_of(role, number)
     clock, now = run.max_clock(), time.time()
     os.kill(pid, signal.SIGKILL)
     print(f"  killed {role} {number} (process {pid}) at clock {clock}", flush=True)
@@ -120,7 +108,7 @@ def paused_owner(*sets):
     run = job([MODES["sync"], *sets, SLOWLY, "limits.lease_seconds=1"])
     run.start()
     run.wait_for(lambda r: r.max_clock() >= 100)
-    pid = process_of(run, "server", 1)
+    pid = run.process_of("server", 1)
     os.kill(pid, signal.SIGSTOP)
     print(f"  server 1 (process {pid}) stands still at clock {run.max_clock()}", flush=True)
     run.wait_for(lambda r: r.events("server_lost"))

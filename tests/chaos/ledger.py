@@ -151,6 +151,7 @@ def one_run(mode, seed, replicas=2, blows=4, transport="auto", worker=()):
     with cluster(mode, replicas, transport=transport, worker=worker) as run:
         done = trouble(run, draw, blows)
         run.finish()
+        runs.check(2 * len(done) >= blows, f"{len(done)} of {blows} blows struck")
         went_back = [e["message"] for e in run.events("went_back")]
         runs.check(replicas == 1 or not went_back, f"nothing went back {went_back}")
         count = verdict(run, done)

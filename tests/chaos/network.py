@@ -2,6 +2,7 @@
 two of them. Needs root, `ip` and `nft`; the test is skipped aloud where they are not."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ def run(*command):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
 
 
 class Network:
@@ -69,8 +71,13 @@ class Network:
 
     def drop(self, source, target):
         """Whatever `source` sends to `target` is lost."""
-        run(*self.within(target), "nft", f"add rule inet cuts incoming ip saddr {self.addresses[source]} drop")
+        run(*self.within(target), "nft", f"add rule inet cuts incoming ip saddr {self.addresses[source]} counter drop")
 
     def heal(self):
+        """Nothing is lost any more. How many packets each of the drops has lost."""
+        lost = []
         for host in self.addresses:
+            rules = run(*self.within(host), "nft", "list chain inet cuts incoming")
+            lost += [int(packets) for packets in re.findall(r"counter packets (\d+)", rules)]
             run(*self.within(host), "nft", "flush chain inet cuts incoming")
+        return lost

@@ -59,7 +59,8 @@ def cut(run, network, drops, seconds, one_holder=False):
     run.say(f"lost for {seconds:.2f} s: {', '.join(f'{a} -> {b}' for a, b in drops)}")
     until = time.monotonic() + seconds
     run.wait_for(lambda r: time.monotonic() > until, "the cut's end", seconds + 30)
-    network.heal()
+    lost = network.heal()
+    runs.check(len(lost) == len(drops) and all(lost), f"each way has lost something: {lost} packets")
     healed, clocks = time.monotonic(), clocks_by_rank(run)
     run.wait_for(lambda r: gone_on(r, clocks), "everybody to go on", 45)
     gone = time.monotonic() - healed
@@ -101,7 +102,7 @@ def killed_alone(mode):
                     network.drop(source, target)
                 run.wait_for(lambda r, until=until: time.monotonic() > until, "the cut's end")
                 run.kill(("server", 1))
-                network.heal()
+                runs.check(all(network.heal()), "each way has lost something")
                 run.wait_for(lambda r, since=since: ledger.recovered(r, [("server", 1)], since), "the recovery")
             runs.check(not run.over, "the job has outlived it")
             run.finish()

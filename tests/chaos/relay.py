@@ -41,9 +41,13 @@ class Relay:
 class Connection:
     def __init__(self, relay, writers, budget):
         self.relay, self.writers, self.budget = relay, writers, budget
+        self.over = False
 
     def cut(self):
-        """Both sides are reset; nothing that was under way arrives."""
+        """Both sides are reset; nothing that was under way arrives. Counts once."""
+        if self.over:
+            return
+        self.over = True
         self.relay.cuts += 1
         for writer in self.writers:
             writer.transport.abort()
@@ -80,18 +84,22 @@ class Connection:
 
     async def pass_on(self, piece, writer):
         """False: the connection is over."""
+        if self.over:
+            return False
         self.relay.bytes += len(piece)
-        over = self.budget is not None and self.budget < len(piece)
+        last = self.budget is not None and self.budget < len(piece)
+        part = piece[:self.budget] if last else piece
+        # Before the other direction has its turn: both share what may pass.
+        if self.budget is not None:
+            self.budget -= len(part)
         try:
-            writer.write(piece[:self.budget] if over else piece)
+            writer.write(part)
             await writer.drain()
         except OSError:
             return False
-        if self.budget is not None:
-            self.budget -= len(piece)
-        if over:
+        if last:
             self.cut()
-        return not over
+        return not last
 
 
 class Relays:

@@ -22,7 +22,9 @@ def wired(mode, seed, trouble, blows=0, **how):
     """A job whose servers are reached through relays; `trouble(run, relays, draw)` goes on beside it."""
     draw = random.Random(seed)
     listen = [free_address() for _ in range(2)]
-    how = {name: make(draw) for name, make in how.items()}
+    # Drawn on the relays' own thread.
+    theirs = random.Random(seed + 1)
+    how = {name: make(theirs) for name, make in how.items()}
     with Relays(listen, **how) as relays:
         job = ledger.cluster(mode, clocks=CLOCKS, transport="tcp")
         reached = [relay.address for relay in relays.relays]
@@ -35,6 +37,8 @@ def wired(mode, seed, trouble, blows=0, **how):
             run.finish()
             runs.check(not run.events("went_back"), "nothing went back")
             print(f"  {relays.bytes / MILLION:,.0f} MB passed on, {relays.cuts} connections cut", flush=True)
+            runs.check(all(relay.bytes > MILLION for relay in relays.relays), "all went through the relays")
+            runs.check(len(done) > 0 or blows == 0, f"{len(done)} of {blows} blows struck")
             ledger.verdict(run, done)
             return relays.cuts
 

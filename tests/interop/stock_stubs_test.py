@@ -15,15 +15,15 @@ from python_worker import PythonWorker, tensors
 
 
 class KillAt:
-    """Kills server 1 once the worker has come to a clock, and the condition holds."""
+    """Kills server 1 once the worker has come to a clock, and what the job can go on from is there."""
 
-    def __init__(self, job, worker, clock):
-        self.job, self.worker, self.clock = job, worker, clock
-        self.thread = threading.Thread(target=self.run)
+    def __init__(self, job, worker, clock, event):
+        self.job, self.worker, self.clock, self.event = job, worker, clock, event
+        self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
     def run(self):
-        while self.worker.clock < self.clock or "checkpoint" not in self.job.events():
+        while self.worker.clock < self.clock or self.event not in self.job.events():
             time.sleep(0.005)
         self.job.kill_second()
         print(f"killed server 1 at clock {self.worker.clock}")
@@ -32,7 +32,8 @@ class KillAt:
 def main(case):
     with servers.job_with_one_worker(replicas=2 if case == "replicas" else 1) as job:
         python = PythonWorker(job.coordinator, rank=1)
-        blow = KillAt(job, python, 150) if case != "undisturbed" else None
+        needed = {"going-back": "checkpoint", "replicas": "replicas_synced"}
+        blow = KillAt(job, python, 150, needed[case]) if case in needed else None
         weights = python.train(*servers.digits("optdigits.tra"), 64)
         if blow:
             blow.thread.join()

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import struct
@@ -13,6 +14,8 @@ import tempfile
 import time
 
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
+# The launcher's words for a process that no test has killed.
+CRASHED = re.compile(r"crashed with signal (?!9\b)\d+")
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("LEEWAY_BIN", SOURCE / "build/release/bin"))
@@ -59,6 +62,10 @@ class RunFolder:
     def max_clock(self):
         return max((e["clock"] for e in self.events("step")), default=0)
 
+    def clock_of(self, rank):
+        """The newest of worker `rank` that it has told of, which it does twice a second."""
+        return max((e["clock"] for e in self.events("step") if e["rank"] == rank), default=0)
+
     def model(self):
         return read_safetensors(self.dir / "model.safetensors")
 
@@ -99,15 +106,21 @@ class Run(RunFolder):
             raise Failed(f"no end after {timeout} s\n{self.tail()}")
         if code != expect:
             raise Failed(f"exit status {code}, expected {expect}\n{self.tail()}")
+        # That the job survives them does not make them good.
+        crashes = [line for line in self.said().splitlines() if CRASHED.search(line)]
+        if crashes:
+            raise Failed("a process has died of itself:\n" + "\n".join(crashes))
         return self.summary()
 
     def train(self, timeout=600, resume=False, more=()):
         return self.start(resume, more).wait(timeout)
 
-    def tail(self):
+    def said(self):
         self.output.flush()
-        text = pathlib.Path(self.output.name).read_text(encoding="utf-8", errors="replace")
-        return text[-6000:]
+        return pathlib.Path(self.output.name).read_text(encoding="utf-8", errors="replace")
+
+    def tail(self):
+        return self.said()[-6000:]
 
     def wait_for(self, condition, timeout=120):
         """Until condition(self) is true; the run must go on meanwhile."""
@@ -121,6 +134,17 @@ class Run(RunFolder):
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
+
+    def process_of(self, role, number):
+        """The process id of 'server' or 'worker' `number`, once it is there."""
+        option = "--index" if role == "server" else "--rank"
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            for pid, command in self.children(f"leeway-{role}"):
+                if command[command.index(option) + 1] == str(number):
+                    return pid
+            time.sleep(0.02)
+        raise Failed(f"{role} {number} does not run\n{self.tail()}")
 
     def children(self, role):
         """Process ids of this run's servers or workers ('leeway-worker', rank order not promised)."""

@@ -58,15 +58,13 @@ def lost_for_good():
             "emulate: {step_milliseconds: 10}}", "limits.lease_seconds=1"]
     run = runs.Run("quickstart.yaml", [*BASE, *sets], runs.data_with(DATA))
     run.start()
-    run.wait_for(lambda r: r.max_clock() >= 20)
-    pid, _ = run.children("leeway-worker")[0]
-    os.kill(pid, signal.SIGKILL)
+    run.wait_for(lambda r: r.clock_of(1) >= 20)
+    os.kill(run.process_of("worker", 1), signal.SIGKILL)
     summary = run.wait(timeout=120)
     runs.check(summary["state"] == "finished" and summary["clock"] == 150,
                "a worker that is killed and never comes back: the others finish the job")
     lost = run.events("worker_lost")[0]["rank"]
-    last = max(e["clock"] for e in run.events("step") if e["rank"] == lost)
-    runs.check(last < 150, f"worker {lost} was lost after clock {last}")
+    runs.check(lost == 1 and run.clock_of(1) < 150, f"worker {lost} was lost after clock {run.clock_of(1)}")
     run.clean()
 
 
@@ -75,8 +73,8 @@ def lost_and_back():
             "emulate: {step_milliseconds: 10}}", "limits.lease_seconds=1"]
     run = runs.Run("quickstart.yaml", [*BASE, *sets], runs.data_with(DATA))
     run.start()
-    run.wait_for(lambda r: r.max_clock() >= 20)
-    pid, _ = run.children("leeway-worker")[1]
+    run.wait_for(lambda r: r.clock_of(1) >= 20)
+    pid = run.process_of("worker", 1)
     os.kill(pid, signal.SIGSTOP)
     run.wait_for(lambda r: r.events("worker_lost"))
     lost = run.events("worker_lost")[0]["rank"]
@@ -112,8 +110,7 @@ def leased():
     run = runs.Run("quickstart.yaml", ["servers.count=2", "evaluation={}", *sets], runs.data_with(DATA))
     run.start()
     run.wait_for(lambda r: r.max_clock() >= 10)
-    pid, _ = run.children("leeway-worker")[1]
-    os.kill(pid, signal.SIGKILL)
+    os.kill(run.process_of("worker", 1), signal.SIGKILL)
     summary = run.wait(timeout=120)
     epochs = run.events("epoch_done")
     runs.check(summary["state"] == "finished" and len(run.events("worker_lost")) == 1, "the job has finished")
@@ -121,9 +118,8 @@ def leased():
                epochs[-1]["message"])
     lost = run.events("worker_lost")[0]["rank"]
     steps = [sum(e["steps"] for e in run.events("step") if e["rank"] == rank) for rank in range(4)]
-    if lost != 3:
-        others = [steps[rank] for rank in range(3) if rank != lost]
-        runs.check(steps[3] < min(others) / 2, f"steps by rank {steps}: the slow worker has taken fewer batches")
+    runs.check(lost == 1 and steps[3] < min(steps[0], steps[2]) / 2,
+               f"steps by rank {steps}: the slow worker has taken fewer batches")
     run.clean()
 
 
@@ -134,19 +130,19 @@ def leased_rewind():
     run = runs.Run("quickstart.yaml", sets, runs.data_with(DATA))
     run.start()
     run.wait_for(lambda r: r.max_clock() >= 25)
-    pid = [pid for pid, command in run.children("leeway-server") if command[command.index("--index") + 1] == "1"][0]
-    os.kill(pid, signal.SIGKILL)
+    os.kill(run.process_of("server", 1), signal.SIGKILL)
     summary = run.wait(timeout=120)
     runs.check(summary["state"] == "finished" and len(run.events("went_back")) == 1,
                "a job with leased data has gone back to a checkpoint, and finished")
     runs.check("below 3 " in run.events("epoch_done")[-1]["message"], run.events("epoch_done")[-1]["message"])
     steps = sum(e["steps"] for e in run.events("step"))
+    # What workers had done and not told of in the last half second before they went back is not in the log.
     runs.check(700 <= steps < 850, f"{steps} steps for 717 batches")
     run.clean()
 
 
-CASES = {"equal-workers": equal_workers, "leased": leased, "leased-rewind": leased_rewind, "one-slow": one_slow, "sometimes-slow": sometimes_slow, "quorum": quorum,
-         "lost-for-good": lost_for_good, "lost-and-back": lost_and_back}
+CASES = {"equal-workers": equal_workers, "leased": leased, "leased-rewind": leased_rewind, "lost-and-back": lost_and_back,
+         "lost-for-good": lost_for_good, "one-slow": one_slow, "quorum": quorum, "sometimes-slow": sometimes_slow}
 
 if __name__ == "__main__":
     runs.main(CASES)
