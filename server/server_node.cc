@@ -16,6 +16,9 @@ namespace leeway {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(250);
+// While a replica is being filled: as long as the coordinator does not know that it is there, a
+// death sends the job back.
+constexpr Duration kFillingTick = std::chrono::milliseconds(25);
 // A coordinator that was started again hears of its servers as soon.
 constexpr Duration kHeartbeatAtMost = std::chrono::milliseconds(500);
 constexpr Duration kCallAtMost = std::chrono::seconds(5);
@@ -98,17 +101,27 @@ ServerNode::Outcome ServerNode::WaitUntilOver() {
   const Duration patience = FromSeconds(job_.limits().start_seconds());
   Time heard = std::chrono::steady_clock::now();
   Time next_heartbeat = heard;
+  Time next_tick = heard;
+  std::vector<Replica> told;
   while (true) {
     {
       MutexLock lock(mutex_);
-      if (!over_) changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kTick);
+      const bool filling =
+          std::any_of(told.begin(), told.end(), [](const Replica& each) { return !each.synced; });
+      const Duration pause = filling ? kFillingTick : kTick;
+      if (!over_) changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + pause);
       if (over_) return Outcome::kShutDown;
     }
-    parameter_service_.Tick();
     const Time now = std::chrono::steady_clock::now();
-    if (now < next_heartbeat) continue;
+    if (now >= next_tick) {
+      parameter_service_.Tick();
+      next_tick = now + kTick;
+    }
+    std::vector<Replica> replicas = FindReplicas();
+    if (now < next_heartbeat && replicas == told) continue;
     next_heartbeat = now + every;
-    absl::Status status = Heartbeat();
+    absl::Status status = Heartbeat(replicas);
+    told = std::move(replicas);
     // A coordinator that was killed and started again knows nobody.
     if (absl::IsFailedPrecondition(status)) status = RegisterAgain();
     // Its job has ended while this server did not hear it.
@@ -126,24 +139,35 @@ ServerNode::Outcome ServerNode::WaitUntilOver() {
   }
 }
 
-absl::Status ServerNode::Heartbeat() {
+std::vector<ServerNode::Replica> ServerNode::FindReplicas() {
+  std::vector<HeldModel::Replicated> replicated;
+  {
+    MutexLock lock(mutex_);
+    replicated = replicated_;
+  }
+  std::vector<Replica> found;
+  for (const HeldModel::Replicated& each : replicated) {
+    found.push_back({each.number, each.since_epoch, each.shard->replica_synced()});
+  }
+  return found;
+}
+
+absl::Status ServerNode::Heartbeat(const std::vector<Replica>& replicas) {
   v1::ServerHeartbeatRequest request;
   request.set_job(job_id_);
   request.set_index(options_.index);
   request.set_nonce(options_.nonce);
   std::optional<uint64_t> epoch;
-  std::vector<HeldModel::Replicated> replicated;
   {
     MutexLock lock(mutex_);
     request.set_generation(held_generation_.value_or(0));
     epoch = held_epoch_;
-    replicated = replicated_;
   }
-  for (const HeldModel::Replicated& each : replicated) {
-    if (!each.shard->replica_synced()) continue;
+  for (const Replica& replica : replicas) {
+    if (!replica.synced) continue;
     v1::SyncedShard& synced = *request.add_synced();
-    synced.set_shard(each.number);
-    synced.set_since_epoch(each.since_epoch);
+    synced.set_shard(replica.shard);
+    synced.set_since_epoch(replica.since_epoch);
   }
   const ByteBudget::Load load = parameter_service_.budget().load();
   request.mutable_load()->set_held_bytes(load.held_bytes);
@@ -238,6 +262,7 @@ absl::Status ServerNode::Configure(const v1::ConfigureRequest& request) {
   held_generation_ = model_->generation();
   held_epoch_ = model_->epoch();
   replicated_ = model_->replicated();
+  changed_.NotifyAll();
   return absl::OkStatus();
 }
 

@@ -67,7 +67,15 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   absl::Status CheckJoined(uint64_t job);
   void ReportCut(uint64_t generation, uint32_t shard, uint64_t cut,
                  const absl::StatusOr<v1::SavedShard>& saved);
-  absl::Status Heartbeat();
+  // Of a shard that is owned here.
+  struct Replica {
+    uint32_t shard = 0;
+    uint64_t since_epoch = 0;
+    bool synced = false;
+    bool operator==(const Replica&) const = default;
+  };
+  std::vector<Replica> FindReplicas();
+  absl::Status Heartbeat(const std::vector<Replica>& replicas);
 
   ParameterService parameter_service_;
 
