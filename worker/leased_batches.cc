@@ -1,5 +1,6 @@
 #include "worker/leased_batches.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -65,10 +66,12 @@ absl::StatusOr<LeasedBatches::State> LeasedBatches::Await(Duration limit) {
   const Time end = Now() + limit;
   MutexLock lock(mutex_);
   waiting_ = true;
+  if (stock_.empty()) stock_.RanDry();
   while (stock_.empty() && !stock_.over() && error_.ok() && Now() < end) {
     if (!Answered(end).ok() || !stock_.empty() || stock_.over()) break;
     const Time again = Now() + kAgain;
-    while (!ending_ && changed_.WaitUntil(mutex_, again)) {
+    while (!ending_ && stock_.empty() && !stock_.over() && error_.ok() &&
+           changed_.WaitUntil(mutex_, std::min(again, end))) {
     }
   }
   waiting_ = false;

@@ -1,6 +1,7 @@
 #include "worker/client/retry_core.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,14 +12,17 @@ namespace leeway {
 
 bool IsRetryable(absl::StatusCode code) {
   return code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kDeadlineExceeded ||
-         code == absl::StatusCode::kCancelled || code == absl::StatusCode::kResourceExhausted;
+         code == absl::StatusCode::kCancelled;
 }
 
 RetryCore::RetryCore(const RetryLimits& limits, RandomStream jitter)
     : limits_(limits), jitter_(std::move(jitter)) {}
 
 RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Duration elapsed) {
-  if (!IsRetryable(status.code())) return {status, {}};
+  // Without a hint it is not for want of room that will be there: a full disk, a message too large.
+  const std::optional<Duration> hint = RetryHintOf(status);
+  const bool later = absl::IsResourceExhausted(status) && hint.has_value();
+  if (!later && !IsRetryable(status.code())) return {status, {}};
   const bool says_why = absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
   if (told_.empty() || says_why) told_ = std::string(status.message());
   if (elapsed >= limits_.total) {
@@ -27,13 +31,14 @@ RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Du
                 limits_.total_name, Seconds(limits_.total), told_)),
             {}};
   }
-  if (took >= limits_.held) {
+  // It was held, and has waited already; who was refused has not.
+  if (!hint && took >= limits_.held) {
     quick_ = 0;
     return {absl::OkStatus(), Duration::zero()};
   }
   // The hint is what the other side knows; that it was not enough, it does not.
-  const Duration hint = std::min(RetryHintOf(status).value_or(Duration::zero()), limits_.hint_max);
-  return {absl::OkStatus(), std::min(std::max(hint, NextBackoff()), limits_.total - elapsed)};
+  const Duration at_least = std::min(hint.value_or(Duration::zero()), limits_.hint_max);
+  return {absl::OkStatus(), std::min(std::max(at_least, NextBackoff()), limits_.total - elapsed)};
 }
 
 Duration RetryCore::NextBackoff() {

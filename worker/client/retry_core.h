@@ -37,7 +37,7 @@ struct RetryDecision {
 
 // Worth sending again unchanged: UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, each of which may mean
 // that the request was carried out and the answer lost, which the server recognises by the
-// request's identity; and RESOURCE_EXHAUSTED: there is no room for it now.
+// request's identity. (So is RESOURCE_EXHAUSTED that says when: there is no room for it now.)
 bool IsRetryable(absl::StatusCode code);
 
 // The life of one call. Not thread-safe.

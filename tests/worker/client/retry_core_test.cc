@@ -24,7 +24,7 @@ TEST_CASE("Only codes that may mean a lost answer are sent again") {
       Row{absl::StatusCode::kUnavailable, true}, Row{absl::StatusCode::kDeadlineExceeded, true},
       Row{absl::StatusCode::kCancelled, true}, Row{absl::StatusCode::kInvalidArgument, false},
       Row{absl::StatusCode::kFailedPrecondition, false}, Row{absl::StatusCode::kAborted, false},
-      Row{absl::StatusCode::kResourceExhausted, true}, Row{absl::StatusCode::kInternal, false},
+      Row{absl::StatusCode::kResourceExhausted, false}, Row{absl::StatusCode::kInternal, false},
       Row{absl::StatusCode::kUnknown, false}, Row{absl::StatusCode::kNotFound, false});
   RetryCore core = MakeCore();
   const absl::Status status(row.code, "why");
@@ -64,6 +64,19 @@ TEST_CASE("A hint when to send again is waited for, up to a bound, and refused a
   CHECK(absl::IsDeadlineExceeded(last.error));
   CHECK(last.error.message() ==
         "given up after 600 s (limits.exchange_seconds is 600); last answer: no room");
+}
+
+TEST_CASE("A hint is waited for also where the attempt took long: its upload did") {
+  RetryCore core = MakeCore(RetryLimits());
+  const absl::Status hinted =
+      WithRetryHint(absl::ResourceExhaustedError("no room"), milliseconds(300));
+  CHECK(core.OnFailure(hinted, seconds(2), seconds(2)).delay >= milliseconds(300));
+}
+
+TEST_CASE("What is exhausted without a hint is final: a full disk does not empty itself") {
+  RetryCore core = MakeCore(RetryLimits());
+  const absl::Status full = absl::ResourceExhaustedError("No space left on device");
+  CHECK(core.OnFailure(full, milliseconds(1), seconds(1)).error == full);
 }
 
 TEST_CASE("An attempt that the server held is repeated at once and ends a row of quick failures") {
