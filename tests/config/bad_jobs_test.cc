@@ -271,6 +271,11 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:15:31: servers.replicas: must be at most servers.count (1): each holder of a "
        "block is "
        "a server of its own"},
+      {"stop: {epochs: 2}\n",
+       "servers: {count: 2, replicas: 2, block_bytes: 67108864}\nstop: {epochs: 2}\n",
+       "job.yaml:15:47: servers.block_bytes: must be at most 37224448 with servers.replicas: 2, "
+       "for "
+       "all of a block's state goes to its other holder in one message: 2 vectors of that size"},
       {"update: {type: sgd, learning_rate: 0.1}\n", "",
        "job.yaml:1:1: update: required key is missing: the servers' rule, such as {type: sgd, "
        "learning_rate: 0.05}"},
