@@ -111,7 +111,9 @@ void ParameterService::Tick() {
 void ParameterService::SetLimits(const v1::TrainingJob& job) {
   budget_.SetLimit(job.limits().held_bytes());
   unread_bytes_max_ = job.limits().unread_bytes();
-  streams_.SetLimit(job.transport().channels());
+  // A worker has them for each shard, and with replicas one server may have to serve all.
+  const uint32_t shards = job.servers().replicas() > 1 ? job.servers().count() : 1;
+  streams_.SetLimit(job.transport().channels() * shards);
 }
 
 void ParameterService::Close() {
@@ -234,6 +236,7 @@ absl::StatusOr<v1::AttachReply> ParameterService::Attach(const v1::AttachRequest
   for (const auto& shard : shards()) {
     ASSIGN_OR_RETURN(const auto one, shard->Attach(request.rank(), request.incarnation()));
     reply.set_clock(std::min(reply.clock(), one.clock()));
+    reply.set_counted(std::max(reply.counted(), one.counted()));
     reply.set_needs_initialize(reply.needs_initialize() || one.needs_initialize());
   }
   return reply;

@@ -113,7 +113,9 @@ absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnatio
     }
     if (ahead) clock = slot->replicated[rank];
     reply.set_clock(std::min(reply.clock(), clock));
-    reply.set_counted(std::max(reply.counted(), slot->core.counted(rank)));
+    const uint64_t counted = slot->core.counted(rank);
+    reply.set_counted(
+        std::max(reply.counted(), ahead ? std::min(counted, slot->replicated[rank]) : counted));
     if (!slot->core.initialized()) reply.set_needs_initialize(true);
   }
   return reply;

@@ -167,6 +167,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   const BlockStore& store() const { return store_; }
   // Closed: another has taken its place, or the server ends.
   bool closed() const { return closed_; }
+  bool IsRank(uint32_t rank) const { return rank < workers_; }
   uint64_t updates_applied() const { return updates_applied_.load(std::memory_order_relaxed); }
 
  private:

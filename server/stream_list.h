@@ -24,7 +24,8 @@ class StreamList {
   };
 
   void Add(const std::shared_ptr<Stream>& stream);
-  // The stream turns out to be `rank`'s. A worker has at most transport.channels of them: one more
+  // The stream turns out to be `rank`'s. A worker has at most transport.channels of them for each
+  // shard that the server may come to serve: one more
   // ends its oldest, which after a broken connection is dead and, where a worker opens ever more,
   // keeps it from being served more often than the others, whose streams take turns with its own.
   void Belongs(uint32_t rank, const std::shared_ptr<Stream>& stream);

@@ -169,6 +169,8 @@ absl::StatusOr<std::shared_ptr<Shard>> StreamSession::FindShard(const v1::Exchan
   shard_ = shard;
   job_ = header.job();
   generation_ = header.generation();
+  // Nobody's; refused by the shard.
+  if (!shard->IsRank(header.rank())) return shard;
   bool first = false;
   {
     MutexLock lock(mutex_);

@@ -253,6 +253,9 @@ void ReplicaLink::TakeReplies(Stream* stream, const v1::ReplyFrame& replies) {
       auto found = pending_.extract(reply.id());
       if (found.empty()) continue;
       sent = std::move(found.mapped());
+      if (refusal_.code() != status.code() && !status.ok()) {
+        spdlog::warn("the replica at {} refuses: {}", options_.address, status.ToString());
+      }
       refusal_ = status;
     }
     sent.block = {};

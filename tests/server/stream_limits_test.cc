@@ -67,11 +67,21 @@ TEST_CASE("what is freed leaves room again, and memory of the worker's own costs
   *client.frame.mutable_offer() = mine.arena->Offer();
   client.Initialize();
   served.service.SetLimits(Limits(100, 1 << 20));
+  client.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 0, 3);
+  CHECK(client.Ask(1)[0].code() == 0);
+  CHECK(served.service.budget().held() > 100);
+  client.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 2, 3);
+  CHECK(client.Ask(1)[0].code() == kExhausted);
   auto& shared = client.Add(v1::EXCHANGE_METHOD_PUSH_PULL, 2);
   mine.Share(shared);
   shared.set_wants_acceptance(true);
   CHECK(client.Ask(1)[0].accepted());
+  // The other worker completes block 0, and there is room for block 1.
+  client.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 3).mutable_header()->set_rank(1);
+  CHECK(client.Ask(1)[0].code() == 0);
   CHECK(served.service.budget().held() == 0);
+  client.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 1, 3);
+  CHECK(client.Ask(1)[0].code() == 0);
 }
 
 TEST_CASE("a unary call that is refused has the hint where gRPC's own retries look for it") {
