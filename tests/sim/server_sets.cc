@@ -35,7 +35,6 @@ void SimServer::TellHeld(Context& context) {
   message.clock = held->clock;
   message.stop_at = place_.epoch;
   message.flag = held->again;
-  message.version.number = place_.epoch;
   for (const uint32_t rank : held->ranks) message.value |= uint64_t{1} << rank;
   message.sequence = telling_ = ++context.instances;
   told_ = context.LocalNow(node_);

@@ -159,7 +159,7 @@ std::string Describe(const Shape& shape, const Faults& faults) {
       faults.server_kills, " coordinator kills ", faults.coordinator_kills,
       faults.skew ? " skew" : "", faults.late_start ? " late_start" : "",
       faults.gone ? " gone" : "", faults.stop ? " stop" : "", faults.split ? " split" : "",
-      "; heals at ", faults.heal_at, " us");
+      faults.relay ? " relay" : "", "; heals at ", faults.heal_at, " us");
 }
 
 }  // namespace leeway::sim

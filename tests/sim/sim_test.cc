@@ -52,6 +52,8 @@ TEST_CASE("no schedule with replicas breaks a promise") {
   CHECK(sum.held_back > 1000);
   CHECK(sum.take_overs > 500);
   CHECK(sum.taken_up > 100);
+  CHECK(sum.leases_over > 100);
+  CHECK(sum.streams_broken > 1000);
 }
 
 TEST_CASE("no schedule with committed sets breaks a promise") {

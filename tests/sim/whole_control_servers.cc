@@ -89,7 +89,6 @@ void WholeControl::Held(Context& context, const Message& message, Time now) {
   request.set_clock(message.clock);
   request.set_generation(message.generation);
   request.set_again(message.flag);
-  request.set_epoch(message.version.number);
   request.set_epoch(message.stop_at);
   for (uint32_t r = 0; r < context.shape.workers; ++r) {
     if (message.value >> r & 1) request.add_ranks(r);
