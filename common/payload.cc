@@ -73,12 +73,15 @@ void PayloadReader::MoveToPieceOf(size_t position) {
     end_ = payload_->bytes_;
     return;
   }
-  const std::vector<size_t>& starts = payload_->starts_;
-  const bool next = position == end_ && end_ > 0;
-  piece_ = next ? piece_ + 1
-                : std::upper_bound(starts.begin(), starts.end(), position) - starts.begin() - 1;
+  if (position == end_ && end_ > 0) {
+    ++piece_;
+    begin_ = end_;
+  } else {
+    const std::vector<size_t>& starts = payload_->starts_;
+    piece_ = std::upper_bound(starts.begin(), starts.end(), position) - starts.begin() - 1;
+    begin_ = starts[piece_];
+  }
   const FloatPayload::Piece& piece = payload_->pieces_[piece_];
-  begin_ = starts[piece_];
   end_ = begin_ + piece.size();
   data_ = piece.data();
 }

@@ -80,6 +80,11 @@ class PayloadReader {
     MoveTo(offset * sizeof(float));
     return (end_ - offset * sizeof(float)) / sizeof(float);
   }
+  // Where those lie; null if there are none, or if they have to be made.
+  const uint8_t* InPlace(size_t offset) {
+    if (Contiguous(offset) == 0 || data_ == nullptr) return nullptr;
+    return data_ + (offset * sizeof(float) - begin_);
+  }
   // Elements [offset, offset + count), at least one: in place where they lie in one piece, at any
   // alignment, else copied to `scratch`.
   const uint8_t* Bytes(size_t offset, size_t count, float* scratch) {

@@ -12,7 +12,7 @@ namespace {
 // and weights and slots are fetched before it: so short that the processor is at work on the next
 // tile's sum while it waits for this one's, and the memory is never idle.
 constexpr size_t kMany = 3;
-constexpr size_t kShortTile = 128;
+constexpr size_t kShortTile = 64;
 // The groups of encodings (common/codec/group_codec.h), which are decoded whole.
 constexpr size_t kDecodedTile = 256;
 
@@ -34,8 +34,9 @@ bool ApplyRange(const BlockUpdate& update, const UpdateRule& rule, Combiner& com
   const bool many = update.elastic || update.contributions.size() >= kMany;
   const size_t tile = TileOf(update, many);
   bool finite = true;
-  for (size_t offset = begin, count; offset < end; offset += count) {
-    count = combiner.Contiguous(offset, std::min(tile - (offset - begin) % tile, end - offset));
+  for (size_t offset = begin, count, run = begin; offset < end; offset += count) {
+    if (offset == run) run += combiner.Run(offset, end - offset);
+    count = std::min(tile - (offset - begin) % tile, run - offset);
     const float* weights_in = update.weights_in + offset;
     for (size_t slot = 0; slot < slots; ++slot) {
       slots_in[slot] = update.slots_in[slot] + offset;
@@ -43,7 +44,11 @@ bool ApplyRange(const BlockUpdate& update, const UpdateRule& rule, Combiner& com
     }
     if (many) {
       Prefetch(weights_in, count);
-      for (size_t slot = 0; slot < slots; ++slot) Prefetch(slots_in[slot], count);
+      PrefetchToWrite(update.weights_out + offset, count);
+      for (size_t slot = 0; slot < slots; ++slot) {
+        Prefetch(slots_in[slot], count);
+        PrefetchToWrite(slots_out[slot], count);
+      }
     }
     finite &= rule.Apply(step, {.count = count,
                                 .weights_in = weights_in,

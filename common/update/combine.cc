@@ -88,7 +88,10 @@ std::vector<float> MeanCoefficients(std::span<const uint64_t> examples) {
 
 Combiner::Combiner(std::span<const FloatPayload* const> contributions,
                    std::span<const float> coefficients, const float* centre)
-    : contributions_(contributions), coefficients_(coefficients), centre_(centre) {
+    : contributions_(contributions),
+      coefficients_(coefficients),
+      centre_(centre),
+      parts_(contributions.size()) {
   readers_.reserve(contributions.size());
   for (const FloatPayload* payload : contributions) readers_.emplace_back(*payload);
 }
@@ -102,14 +105,23 @@ Combiner Combiner::Differences(std::span<const FloatPayload* const> contribution
   return Combiner(contributions, {}, centre);
 }
 
-size_t Combiner::Contiguous(size_t offset, size_t count) {
-  for (PayloadReader& reader : readers_) count = std::min(count, reader.Contiguous(offset));
-  return std::max<size_t>(count, 1);
+Combiner::Part Combiner::PartAt(size_t index, size_t offset) {
+  const size_t count = std::max<size_t>(readers_[index].Contiguous(offset), 1);
+  return {offset, offset + count, readers_[index].InPlace(offset)};
+}
+
+size_t Combiner::Run(size_t offset, size_t count) {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = parts_[i];
+    if (offset - part.begin >= part.end - part.begin) part = PartAt(i, offset);
+    count = std::min(count, part.end - offset);
+  }
+  return count;
 }
 
 const float* Combiner::Tile(size_t offset, size_t count) {
   if (centre_ == nullptr && readers_.size() == 1 && coefficients_[0] == 1.0f) {
-    const uint8_t* lone = readers_[0].Bytes(offset, count, gathered_[0]);
+    const uint8_t* lone = Bytes(0, {offset, count}, gathered_[0]);
     if (reinterpret_cast<uintptr_t>(lone) % alignof(float) == 0) {
       return reinterpret_cast<const float*>(lone);
     }
@@ -137,7 +149,7 @@ void Combiner::Sum(size_t first, size_t k, Range range, float* out, size_t level
 void Combiner::Leaves(size_t first, size_t k, Range range, float* out, bool add) {
   const uint8_t* tiles[kMaxLeaves];
   for (size_t i = 0; i < k; ++i) {
-    tiles[i] = readers_[first + i].Bytes(range.offset, range.count, gathered_[i]);
+    tiles[i] = Bytes(first + i, range, gathered_[i]);
   }
   const float* coefficients = centre_ == nullptr ? coefficients_.data() + first : nullptr;
   const float* centre = centre_ == nullptr ? nullptr : centre_ + range.offset;

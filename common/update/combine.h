@@ -34,15 +34,23 @@ class Combiner {
                               const float* centre);
 
   // The most elements from `offset` on, at least 1 and at most `count`, of which nothing has to be
-  // copied together: pieces of contributions end there.
-  size_t Contiguous(size_t offset, size_t count);
-  // Elements [offset, offset + count), 0 < count <= kMaxTile; valid until the next call. A lone
-  // contribution with coefficient 1 is given in place where it lies aligned and in one piece.
+  // copied together: pieces of contributions end there. The tiles to come are of these.
+  size_t Run(size_t offset, size_t count);
+  // Elements [offset, offset + count) of the run, 0 < count <= kMaxTile; valid until the next call.
+  // A lone contribution with coefficient 1 is given in place where it lies aligned and in one
+  // piece.
   const float* Tile(size_t offset, size_t count);
 
  private:
   // Leaves that are summed in one pass, with the inner sums in registers.
   static constexpr size_t kMaxLeaves = 8;
+  // By contribution, elements [begin, end) of it, in one piece, and where they lie; null: to
+  // be copied.
+  struct Part {
+    size_t begin = 0;
+    size_t end = 0;
+    const uint8_t* place = nullptr;
+  };
   struct Range {
     size_t offset;
     size_t count;
@@ -51,6 +59,13 @@ class Combiner {
            const float* centre);
   // Sums contributions [first, first + k) into `out`; `level` counts the sums that wait for it.
   void Sum(size_t first, size_t k, Range range, float* out, size_t level);
+  Part PartAt(size_t index, size_t offset);
+  // The contribution's floats of `range`.
+  const uint8_t* Bytes(size_t index, Range range, float* scratch) {
+    const Part& part = parts_[index];
+    if (part.place != nullptr) return part.place + (range.offset - part.begin) * sizeof(float);
+    return readers_[index].Bytes(range.offset, range.count, scratch);
+  }
   // The same for 1, 2, 4 or 8 of them; with `add`, out += that sum.
   void Leaves(size_t first, size_t k, Range range, float* out, bool add);
 
@@ -59,6 +74,8 @@ class Combiner {
   // Null: a weighted sum.
   const float* const centre_;
   absl::InlinedVector<PayloadReader, kMaxLeaves> readers_;
+  // By contribution.
+  absl::InlinedVector<Part, kMaxLeaves> parts_;
   // One tile a level of the tree, once a sum needs it: 1 to 6 and 8 contributions do not.
   std::unique_ptr<float[]> levels_;
   alignas(64) float sum_[kMaxTile];

@@ -54,9 +54,12 @@ class LargestMagnitude {
 // Floats of one cache line.
 inline constexpr size_t kLineFloats = 16;
 
-// Asks for values that will be read soon.
+// Asks for values that will be read soon; for room that will be written.
 inline void Prefetch(const float* values, size_t count) {
   for (size_t i = 0; i < count; i += kLineFloats) __builtin_prefetch(values + i);
+}
+inline void PrefetchToWrite(float* values, size_t count) {
+  for (size_t i = 0; i < count; i += kLineFloats) __builtin_prefetch(values + i, 1);
 }
 
 }  // namespace leeway

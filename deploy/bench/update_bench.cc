@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -67,9 +68,10 @@ class Arrivals {
     RandomStream random(1, RandomPurpose::kGenerate, {pieces});
     const uint64_t count = std::max<uint64_t>((2 * floats + block - 1) / block, 16);
     memory_ = FloatBuffer(count * (block + kSlackFloats(block)));
-    for (float& value : memory_.span())
-      value = 0.01f + 1e-3f * static_cast<float>((&value - memory_.data()) & 7);
-    for (uint64_t i = 0; i < count; ++i) Add(block, pieces, random);
+    std::ranges::fill(memory_.span(), 0.01f);
+    std::vector<float> values(block);
+    for (uint64_t i = 0; i < block; ++i) values[i] = 0.01f + 1e-3f * static_cast<float>(i % 8);
+    for (uint64_t i = 0; i < count; ++i) Add(values, pieces, random);
   }
 
   std::span<float> memory() { return memory_.span(); }
@@ -83,16 +85,18 @@ class Arrivals {
     return (block / kPieceFloatsMin + 2) * 2 * kLineFloats;
   }
 
-  void Add(uint64_t block, bool pieces, RandomStream& random) {
+  void Add(const std::vector<float>& values, bool pieces, RandomStream& random) {
     auto* bytes = reinterpret_cast<uint8_t*>(memory_.data() + used_);
-    used_ += block + kSlackFloats(block);
-    const uint64_t total = block * sizeof(float);
+    used_ += values.size() + kSlackFloats(values.size());
+    const uint64_t total = values.size() * sizeof(float);
     std::vector<FloatPayload::Piece> cut;
     for (uint64_t position = 0; position < total;) {
       const uint64_t floats = kPieceFloatsMin + random.Below(kPieceFloatsMax - kPieceFloatsMin + 1);
       uint64_t end = pieces ? position / 4 * 4 + floats * sizeof(float) : total;
       if (random.Uniform() < 0.03) end += 1 + random.Below(3);
       end = std::min(end, total);
+      std::memcpy(bytes, reinterpret_cast<const uint8_t*>(values.data()) + position,
+                  end - position);
       cut.emplace_back(bytes, end - position);
       bytes += (end - position + 63) / 64 * 64;
       position = end;

@@ -190,7 +190,7 @@ TEST_CASE("any number of contributions, however split, is summed by the tree of 
     const Contributions c(k, kCount, k % 2 == 1);
     Combiner combiner(c.pointers, c.coefficients);
     for (size_t offset = 0, count; offset < kCount; offset += count) {
-      count = combiner.Contiguous(offset, std::min<size_t>(300, kCount - offset));
+      count = combiner.Run(offset, std::min<size_t>(300, kCount - offset));
       CAPTURE(k, offset, count);
       REQUIRE(count >= 1);
       const float* sum = combiner.Tile(offset, count);
