@@ -5,16 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 namespace leeway {
-namespace {
-
-// Of who is waited for: with a thousand ranks, the names of all to each of a thousand would be
-// megabytes.
-constexpr size_t kNamedMax = 8;
-
-}  // namespace
 
 BlockCore::BlockCore(uint32_t block, const ConsistencyRules& rules)
     : block_(block), rules_(rules), ranks_(rules.workers) {
@@ -366,38 +358,6 @@ void BlockCore::Stand(uint64_t clock, int change) {
 uint64_t BlockCore::StalenessOf(const Sender& reader) const {
   const uint64_t slowest = SlowestClock();
   return reader.clock > slowest ? reader.clock - slowest : 0;
-}
-
-std::string BlockCore::Missing(const Waiter& waiter) const {
-  const std::string what = absl::StrCat("block ", block_);
-  if (!initialized_) return absl::StrCat(what, " waits for its first version (Initialize)");
-  const uint64_t clock = waiter.reader->clock;
-  const bool sync = rules_.mode == Consistency::kSync;
-  const uint64_t slack = sync ? 0 : rules_.staleness;
-  std::vector<std::string> missing;
-  size_t more = 0;
-  for (uint32_t r = 0; r < ranks_.size(); ++r) {
-    const uint64_t stands = sync ? ranks_[r].next : progress_.clocks[r];
-    const bool counts = sync || ranks_[r].live;
-    if (!counts || stands + slack >= clock) continue;
-    if (missing.size() < kNamedMax) {
-      missing.push_back(Name(r));
-    } else {
-      ++more;
-    }
-  }
-  if (missing.empty()) {
-    const bool undecided = rules_.committed_sets && running_.empty() && Set() == nullptr;
-    return absl::StrCat(
-        what, undecided ? ": waiting for the coordinator to say what counts" : ": an update runs");
-  }
-  return absl::StrCat(what, ", clock ", clock, ": waiting for ", absl::StrJoin(missing, ", "),
-                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
-}
-
-std::string BlockCore::Name(uint32_t rank) const {
-  return absl::StrCat("worker ", rank, " (at clock ", ranks_[rank].next,
-                      ranks_[rank].live ? ")" : ", lost)");
 }
 
 }  // namespace leeway

@@ -89,15 +89,19 @@ absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
 
 absl::StatusOr<std::vector<ReplicaStore::Block>> ReplicaStore::TakeOver() {
   std::vector<Block> blocks;
+  absl::Status whole;
+  // All are closed, also where one is missing: whoever sends more is not the owner any more.
   for (const auto& slot : slots_) {
     MutexLock lock(slot->mutex);
     slot->closed = true;
-    if (!slot->here) {
-      return absl::FailedPreconditionError(absl::StrCat("the replica of shard ", options_.shard,
-                                                        " never got block ", slot->block.block));
+    if (slot->here) {
+      blocks.push_back(std::move(slot->block));
+    } else if (whole.ok()) {
+      whole = absl::FailedPreconditionError(absl::StrCat("the replica of shard ", options_.shard,
+                                                         " never got block ", slot->block.block));
     }
-    blocks.push_back(std::move(slot->block));
   }
+  if (!whole.ok()) return whole;
   return blocks;
 }
 

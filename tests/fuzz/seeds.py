@@ -190,6 +190,17 @@ def cores():
     save("block_core", "rejected", bytes([0, 0, 1, 0, 0]) + start[:2] + contribute(0) + contribute(1) + bytes([7, 1]) +
          contribute(0) + bytes([6]) + step)
     save("block_core", "elastic", bytes([2, 0, 1, 1, 2]) + start[:4] + step * 2 + bytes([1, 0, 1, 0]))
+    # workers - 1, elastic, cuts, blocks - 1, backup, live only; then [block, input] and its fields
+    hand_in = lambda block, rank: bytes([block, 0, rank, 0, 1])
+    apply = lambda block: bytes([block, 9])
+    clock = b"".join(hand_in(b, r) for b in range(2) for r in range(3)) + bytes([0, 6, 0, 0, 8, 1]) + apply(0) + apply(1)
+    save("committed_sets", "all", bytes([2, 0, 2, 1, 0, 0]) + clock * 3)
+    without = b"".join(hand_in(b, r) for b in range(2) for r in range(2)) + bytes([0, 6, 0, 0, 8, 1]) + hand_in(0, 2)
+    save("committed_sets", "backup", bytes([2, 0, 0, 1, 1, 0]) + (without + apply(0) + apply(1) + bytes([1, 4, 2, 0])) * 2)
+    # 0 (gate) or 1; floats - 1, shards - 1, shard, slots, previous; then block, lie, version, clocks, shadow, previous, pieces
+    state = lambda block, version: bytes([block, 0, version, 2, 1, 1, 2, 2, version & 1, 0, 9, 255])
+    save("replica", "states", bytes([1, 40, 0, 0, 1, 1]) + state(0, 0) + state(1, 1) + state(2, 1) + state(0, 1) * 2 + bytes(8))
+    save("replica", "gate", bytes([0, 0, 4, 6, 1, 2, 4, 6, 0, 4, 2, 6, 1, 0, 1]))
     # workers, servers, mode, clocks, cuts, elastic; started; then [input] and its fields
     beat = lambda rank, clock: bytes([2, rank, 0, 0, clock, 1])
     leave = lambda rank, clock: bytes([4, rank, 0, 0, clock, 0, 0])
@@ -199,6 +210,11 @@ def cores():
              bytes([7, 0, 2, 0, 1, 7, 1, 2, 0, 1]) + answer * 3 + leave(0, 4) + leave(1, 4) + answer * 4)
     save("coordinator_core", "lost", bytes([1, 1, 0, 7, 2, 1, 1]) + answer * 2 + bytes([9, 60]) + bytes([1, 0, 3, 1]) +
          bytes([5, 0, 0, 0, 2]) + bytes([0, 0, 2]) + answer * 5)
+    # The third byte from the end of the head: 2 leased, 4 by epochs, 8 resumed.
+    lease = bytes([11, 0, 0, 0, 1, 0, 2, 0, 4])
+    save("coordinator_core", "leased", bytes([1, 1, 2, 7, 2, 6, 1]) + lease * 6 + bytes([7, 0, 2, 0, 1, 1, 1, 7, 1, 2, 0, 1, 1, 1]) +
+         answer * 4 + lease * 3 + bytes([9, 60]) + lease)
+    save("coordinator_core", "leased-resumed", bytes([1, 1, 0, 7, 2, 10, 3, 1, 1, 20, 2, 4, 1, 7, 2, 1]) + answer * 6 + lease * 4)
     save("coordinator_core", "stop", bytes([1, 0, 0, 7, 0, 0, 1]) + bytes([8]) + bytes([3, 0, 0, 0, 2]) + leave(0, 3) +
          leave(1, 3) + answer * 6)
 
