@@ -21,7 +21,7 @@ absl::Status WithRetryHint(absl::Status status, Duration after) {
   return status;
 }
 
-std::optional<Duration> RetryHintOf(const absl::Status& status) {
+std::optional<std::chrono::milliseconds> RetryHintOf(const absl::Status& status) {
   const auto payload = status.GetPayload(kPayload);
   uint32_t count = 0;
   if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &count)) return std::nullopt;

@@ -3,6 +3,7 @@
 // policy honours (gRFC A6, server pushback).
 #pragma once
 
+#include <chrono>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -15,6 +16,6 @@ inline constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
 // `status`, not OK, with the hint; whole milliseconds, at least one.
 absl::Status WithRetryHint(absl::Status status, Duration after);
 // Nothing: it has none.
-std::optional<Duration> RetryHintOf(const absl::Status& status);
+std::optional<std::chrono::milliseconds> RetryHintOf(const absl::Status& status);
 
 }  // namespace leeway

@@ -12,6 +12,9 @@ namespace {
 // Below 2^53, so that the arithmetic in double is exact where it matters.
 constexpr uint64_t kStepsMax = 1'000'000'000'000'000;
 
+// Far above any data set; keeps sums of batches from overflowing.
+constexpr uint64_t kBatchesMax = uint64_t{1} << 60;
+
 uint64_t Product(uint64_t a, uint64_t b) { return a > kStepsMax / b ? kStepsMax : a * b; }
 
 // 1.1 epochs of 10 steps are 11 steps, although 1.1 * 10 is a little more in binary.
@@ -67,6 +70,19 @@ v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch
     length.set_total_clocks(Product(length.clocks(), workers));
   }
   return length;
+}
+
+std::optional<uint64_t> JobBatches(const v1::TrainingJob& job, const v1::JobLength& length,
+                                   uint64_t batches_per_epoch) {
+  if (length.total_clocks() == 0) return std::nullopt;
+  if (job.stop().has_clocks()) {
+    if (length.total_clocks() > kBatchesMax / length.steps_per_clock()) return kBatchesMax;
+    return length.total_clocks() * length.steps_per_clock();
+  }
+  const double batches = job.stop().epochs() * static_cast<double>(batches_per_epoch);
+  if (!(batches < static_cast<double>(kBatchesMax))) return kBatchesMax;
+  const auto whole = static_cast<uint64_t>(std::max(batches, 0.0));
+  return whole + (static_cast<double>(whole) < batches ? 1 : 0);
 }
 
 uint64_t LargestClock(const v1::JobLength& length, uint32_t workers) {

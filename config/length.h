@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
@@ -21,6 +22,11 @@ uint64_t StepsPerClock(const v1::TrainingJob& job);
 // fit stays at the largest one.
 v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch);
 
+// The job's batches, where its workers together make so many steps and none his own number (async):
+// what of leased data is given out. A number that does not fit stays at the largest one, 2^60.
+std::optional<uint64_t> JobBatches(const v1::TrainingJob& job, const v1::JobLength& length,
+                                   uint64_t batches_per_epoch);
+
 // The largest clock that a worker of the job can reach.
 uint64_t LargestClock(const v1::JobLength& length, uint32_t workers);
 
@@ -33,8 +39,8 @@ uint64_t IntervalClocks(const v1::Interval& interval, const v1::JobLength& lengt
 bool IsSpread(const v1::Exchange& exchange);
 
 // Whether a worker keeps something between clocks that a checkpoint must hold: the local weights of
-// an elastic or spread exchange, the optimizer slots of a delta exchange, the residual of compressed
-// contributions. `auto` is resolved.
+// an elastic or spread exchange, the optimizer slots of a delta exchange, the residual of
+// compressed contributions. `auto` is resolved.
 bool KeepsWorkerState(const v1::TrainingJob& job);
 
 }  // namespace leeway

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "config/compression.h"
 #include "config/contributors.h"
+#include "config/shards.h"
 
 namespace leeway {
 namespace {
@@ -271,36 +272,28 @@ void CheckAssignment(const v1::TrainingJob& job, Faults& faults) {
   }
 }
 
-// Vectors of a block's size that make up its state: weights and, where there are such, the update
-// rule's slots, what workers have instead of the weights, what they had of the version before.
-uint64_t VectorsOf(const v1::TrainingJob& job) {
-  const v1::Update& update = job.update();
-  uint64_t vectors = 1;
-  if (!job.exchange().has_elastic()) {
-    if (update.has_adam() || update.has_adamw()) vectors += 2;
-    if (update.has_adagrad() || update.sgd().momentum() > 0) vectors += 1;
-  }
-  if (!job.compression().weights().has_none()) vectors += 1;
-  if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC) vectors += 1;
-  return vectors;
-}
-
-void CheckReplicas(const v1::TrainingJob& job, Faults& faults) {
-  // Of a message (common/channel.h), less what is said beside the values.
-  constexpr uint64_t kStateBytesMax = 71 << 20;
+void CheckServers(const v1::TrainingJob& job, Faults& faults) {
   const v1::Servers& servers = job.servers();
+  if (servers.shards() > 0 && servers.shards() < servers.count()) {
+    faults.push_back(
+        {"servers.shards", absl::StrCat("must be 0, or at least servers.count (", servers.count(),
+                                        "): a server has one part of the blocks, or more")});
+  }
   if (servers.replicas() > servers.count()) {
     faults.push_back(
         {"servers.replicas", absl::StrCat("must be at most servers.count (", servers.count(),
                                           "): each holder of a block is a server of its own")});
   }
-  const uint64_t vectors = VectorsOf(job);
-  if (servers.replicas() > 1 && vectors * servers.block_bytes() > kStateBytesMax) {
+  const uint64_t vectors = StateVectors(job);
+  const bool replicated = servers.replicas() > 1;
+  const bool travels = replicated || ShardsOf(job) > servers.count();
+  if (travels && vectors * servers.block_bytes() > kStateBytesMax) {
     faults.push_back({"servers.block_bytes",
-                      absl::StrCat("must be at most ", kStateBytesMax / vectors,
-                                   " with servers.replicas: 2, for all of a block's state goes to "
-                                   "its other holder in one message: ",
-                                   vectors, " vectors of that size")});
+                      absl::StrCat("must be at most ", kStateBytesMax / vectors, " with ",
+                                   replicated ? "servers.replicas: 2" : "servers.shards",
+                                   ", for all of a block's state goes to ",
+                                   replicated ? "its other holder" : "another server",
+                                   " in one message: ", vectors, " vectors of that size")});
   }
 }
 
@@ -352,7 +345,7 @@ std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
   CheckBackupWorkers(job, faults);
   CheckAssignment(job, faults);
   CheckBadGradient(job, faults);
-  CheckReplicas(job, faults);
+  CheckServers(job, faults);
   CheckEmulation(job.workers(), faults);
   CheckCompression(job, faults);
   return faults;

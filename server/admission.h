@@ -17,6 +17,9 @@
 // So a server holds at most the bound, one contribution of each worker to one block, and the
 // messages that are being looked at.
 //
+// Initialize is let in as it comes: its payload is copied into the first version and gone when the
+// call returns, and before the first version there is nothing that waits.
+//
 // Where committed sets are made (consistency.backup_workers, on_worker_loss: continue) a clock's
 // contributions must all lie on all servers before the set is known: all of the current clock are
 // let in. Outside of sync an update waits for nobody: what can be applied at once is let in.

@@ -1,13 +1,16 @@
 #include "server/held_model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
+#include "common/shared_layout.h"
 #include "common/status.h"
 #include "config/contributors.h"
+#include "config/shards.h"
 #include "server/load_shard.h"
 #include "server/quorum_reporter.h"
 
@@ -16,11 +19,11 @@ namespace {
 
 // Where the versions of a server's blocks lie, for workers on this host to read: the current and
 // the previous one, and those that a checkpoint or slow readers hold. It costs nothing before it is
-// used. With `holders` of a block more than one the `slots` of each lie there, too, for the other
-// holder, and a server that takes over has another shard to itself. Null, so that versions travel
-// in messages, where pages would be wasted on small blocks or the system gives none.
-std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32_t server,
-                                               uint32_t holders, size_t slots) {
+// used, and a server may come to hold every shard. With `holders` of a block more than one the
+// `slots` of each lie there, too, for the other holder. Null, so that versions travel in messages,
+// where pages would be wasted on small blocks or the system gives none.
+std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32_t holders,
+                                               size_t slots) {
   constexpr uint64_t kPageBytes = 4096;
   constexpr uint64_t kBlockBytesMin = 1024;
   constexpr uint64_t kVersions = 5;
@@ -28,9 +31,10 @@ std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32
   const uint64_t block_bytes = layout.Range(0).count * sizeof(float);
   if (block_bytes < kBlockBytesMin) return nullptr;
   const uint64_t pages = (block_bytes + kPageBytes - 1) / kPageBytes;
-  const uint64_t vectors = holders > 1 ? holders * (1 + slots) : 1;
+  const uint64_t vectors = holders > 1 ? 1 + slots : 1;
   auto memory = SharedArena::Create(
-      vectors * kVersions * layout.BlocksOn(server) * pages * kPageBytes + kSpareBytes);
+      std::min(vectors * kVersions * layout.blocks() * pages * kPageBytes + kSpareBytes,
+               kSharedBytesMax - kSharedPageBytes));
   if (memory.ok()) return *memory;
   spdlog::warn("no shared memory: {}", std::string(memory.status().message()));
   return nullptr;
@@ -40,9 +44,9 @@ std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32
 
 absl::StatusOr<std::unique_ptr<HeldModel>> HeldModel::Make(
     Options options, const v1::ConfigureRequest& configuration) {
-  ASSIGN_OR_RETURN(const BlockLayout layout, BlockLayout::FromWire(configuration.schema().total(),
-                                                                   options.job.servers().count(),
-                                                                   configuration.block_elements()));
+  ASSIGN_OR_RETURN(const BlockLayout layout,
+                   BlockLayout::FromWire(configuration.schema().total(), ShardsOf(options.job),
+                                         configuration.block_elements()));
   ASSIGN_OR_RETURN(std::vector<std::string> slot_names, Shard::SlotNames(options.job));
   return std::unique_ptr<HeldModel>(
       new HeldModel(std::move(options), layout, std::move(slot_names)));
@@ -53,8 +57,7 @@ HeldModel::HeldModel(Options options, const BlockLayout& layout,
     : options_(std::move(options)),
       layout_(layout),
       slot_names_(std::move(slot_names)),
-      memory_(MakeVersionMemory(layout, options_.server, options_.job.servers().replicas(),
-                                slot_names_.size())) {}
+      memory_(MakeVersionMemory(layout, options_.job.servers().replicas(), slot_names_.size())) {}
 
 HeldModel::~HeldModel() {
   for (uint32_t shard = 0; shard < layout_.servers(); ++shard) GiveUp(shard);
@@ -217,7 +220,7 @@ ParameterService::Holdings HeldModel::holdings() const {
   holdings.generation = generation();
   holdings.shards.resize(layout_.servers());
   for (const auto& [number, owned] : owned_) holdings.shards[number] = owned.shard;
-  if (options_.job.servers().replicas() > 1) holdings.replicas.resize(layout_.servers());
+  holdings.replicas.resize(layout_.servers());
   for (const auto& [number, store] : replicas_) holdings.replicas[number] = store;
   holdings.memory = memory_;
   return holdings;

@@ -10,6 +10,7 @@
 #include "common/grpc_status.h"
 #include "common/status.h"
 #include "common/wire.h"
+#include "config/shards.h"
 #include "server/rpc/unary_call.h"
 #include "server/stream_session.h"
 
@@ -95,7 +96,11 @@ void ParameterService::SetLive(uint32_t rank, bool live) {
 absl::Status ParameterService::CommitSet(const v1::CommitSetRequest& request) {
   {
     MutexLock lock(mutex_);
-    RETURN_IF_ERROR(CheckHeld(request.job(), request.generation()));
+    const absl::Status held = CheckHeld(request.job(), request.generation());
+    // It holds nothing yet, and would not be told what while it is told this: whoever gets a shard
+    // here asks for its sets.
+    if (absl::IsUnavailable(held)) return absl::OkStatus();
+    RETURN_IF_ERROR(held);
   }
   const std::vector<uint32_t> ranks(request.ranks().begin(), request.ranks().end());
   for (const auto& shard : shards()) RETURN_IF_ERROR(shard->CommitSet(request.clock(), ranks));
@@ -111,9 +116,9 @@ void ParameterService::Tick() {
 void ParameterService::SetLimits(const v1::TrainingJob& job) {
   budget_.SetLimit(job.limits().held_bytes());
   unread_bytes_max_ = job.limits().unread_bytes();
-  // A worker has them for each shard, and with replicas one server may have to serve all.
-  const uint32_t shards = job.servers().replicas() > 1 ? job.servers().count() : 1;
-  streams_.SetLimit(job.transport().channels() * shards);
+  // A worker has them for each shard, and one server may come to serve all, or to be the replica.
+  const uint32_t shards = ShardsOf(job);
+  streams_.SetLimits(job.transport().channels() * shards, shards);
 }
 
 void ParameterService::Close() {
@@ -156,9 +161,9 @@ absl::StatusOr<std::shared_ptr<Shard>> ParameterService::Find(const v1::Exchange
   const size_t shards = holdings_.shards.size();
   const size_t number = shards == 0 ? 0 : header.block() % shards;
   if (shards > 0 && holdings_.shards[number] != nullptr) return holdings_.shards[number];
-  // Where a shard has but one holder the sender is wrong: the shard that is here says so.
+  // A block that nobody has: the shard that is here says so.
   for (const auto& shard : holdings_.shards) {
-    if (shard != nullptr && holdings_.replicas.empty()) return shard;
+    if (shard != nullptr && header.block() >= shard->store().layout().blocks()) return shard;
   }
   return absl::UnavailableError(
       absl::StrCat("block ", header.block(), ": this server does not own shard ", number,
@@ -187,8 +192,10 @@ absl::Status ParameterService::AdmitOver(Shard& shard, const v1::ExchangeHeader&
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   if (budget_.CountRefused(std::chrono::duration_cast<std::chrono::seconds>(now).count())) {
     const ByteBudget::Load load = budget_.load();
-    spdlog::warn("{}; {} bytes held, {} requests refused so far", std::string(status.message()),
-                 load.held_bytes, load.refused_contributions);
+    spdlog::warn(
+        "{}; {} bytes held, {} requests refused so far. The job goes on, slower than it could: a "
+        "larger limits.held_bytes, or more servers, leaves more room",
+        std::string(status.message()), load.held_bytes, load.refused_contributions);
   }
   return status;
 }
@@ -224,7 +231,9 @@ absl::StatusOr<v1::AttachReply> ParameterService::Attach(const v1::AttachRequest
   if (request.has_shard()) {
     header.set_block(request.shard());
     ASSIGN_OR_RETURN(const auto shard, Find(header));
-    return shard->Attach(request.rank(), request.incarnation());
+    ASSIGN_OR_RETURN(v1::AttachReply reply, shard->Attach(request.rank(), request.incarnation()));
+    streams_.OnAttach(request.rank(), request.incarnation());
+    return reply;
   }
   RETURN_IF_ERROR(CheckLease(std::chrono::steady_clock::now()));
   {
@@ -239,6 +248,7 @@ absl::StatusOr<v1::AttachReply> ParameterService::Attach(const v1::AttachRequest
     reply.set_counted(std::max(reply.counted(), one.counted()));
     reply.set_needs_initialize(reply.needs_initialize() || one.needs_initialize());
   }
+  streams_.OnAttach(request.rank(), request.incarnation());
   return reply;
 }
 

@@ -34,7 +34,7 @@ class ParameterService final
     uint64_t job = 0;
     uint64_t generation = 0;
     std::vector<std::shared_ptr<Shard>> shards;
-    // Of other servers' shards, by shard number; empty: the job has no replicas.
+    // Of other servers' shards, by shard number.
     std::vector<std::shared_ptr<ReplicaStore>> replicas;
     // What versions lie in, to be shared with workers on this host; null: nothing.
     std::shared_ptr<SharedArena> memory;

@@ -42,8 +42,8 @@ absl::Status RequestCheck::Names(const v1::ExchangeHeader& header) const {
   }
   if (!store_.Has(header.block())) {
     return Wrong(header, "header.block",
-                 absl::StrCat("lives on server ", store_.layout().ServerOf(header.block()),
-                              ", this is server ", store_.server()));
+                 absl::StrCat("is of shard ", store_.layout().ServerOf(header.block()),
+                              ", this is shard ", store_.server()));
   }
   if (header.rank() >= workers_) {
     return Wrong(header, "header.rank", absl::StrCat("the job has ", workers_, " workers"));

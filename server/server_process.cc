@@ -208,6 +208,8 @@ absl::Status ServerProcess::Run() {
   // Stopped before this server had come.
   if (absl::IsAlreadyExists(joined)) return absl::OkStatus();
   RETURN_IF_ERROR(joined);
+  // The node has set the job's limits; of the gRPC server that serves it, whose this one is, it
+  // knows nothing.
   quota_.Resize(kArrivingBytes + node_.parameter_service().budget().limit());
   const ServerNode::Outcome outcome = node_.WaitUntilOver();
   if (outcome == ServerNode::Outcome::kCoordinatorLost) {

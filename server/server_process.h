@@ -51,6 +51,9 @@ class ServerProcess {
   // server 0, which alone knows.
   absl::Status Run();
 
+  // What it holds of contributions, and what it has refused; thread-safe.
+  ByteBudget::Load load() { return node_.parameter_service().budget().load(); }
+
  private:
   explicit ServerProcess(const ServerOptions& options) : options_(options) {}
   absl::Status StartCoordinator();

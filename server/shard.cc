@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "config/shards.h"
 
 namespace leeway {
 namespace {
@@ -45,12 +46,12 @@ uint64_t Ticks(Time time) { return static_cast<uint64_t>(time.time_since_epoch()
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(const Options& options, CutListener* cuts) {
-  const uint32_t servers = options.job.servers().count();
+  const uint32_t shards = ShardsOf(options.job);
   ASSIGN_OR_RETURN(const BlockLayout layout,
-                   BlockLayout::FromWire(options.schema.total(), servers, options.block_elements));
-  if (options.server >= servers) {
+                   BlockLayout::FromWire(options.schema.total(), shards, options.block_elements));
+  if (options.server >= shards) {
     return absl::InvalidArgumentError(
-        absl::StrCat("server ", options.server, " of a job with ", servers, " servers"));
+        absl::StrCat("shard ", options.server, " of a job with ", shards, " shards"));
   }
   if (options.schema.trained() > options.schema.total()) {
     return absl::InvalidArgumentError("schema.trained: more than schema.total");

@@ -199,7 +199,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
     // Where versions go, and what may leave meanwhile.
     std::shared_ptr<ReplicaSink> replica GUARDED_BY(mutex);
     ReplicaGate gate GUARDED_BY(mutex);
-    // By rank: contributions applied to what the replica has; empty while it has nothing.
+    // By rank: contributions applied to what the replica has, or had left before it had anything;
+    // empty until then.
     std::vector<uint64_t> replicated GUARDED_BY(mutex);
     std::deque<Gated> gated GUARDED_BY(mutex);
   };

@@ -113,7 +113,14 @@ void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, std::vector<uin
     // Of one that is none any more.
     if (slot.replica.get() != replica) return;
     slot.gate.OnSent(status.ok(), slot.core.progress().version);
-    if (status.ok()) slot.replicated = std::move(clocks);
+    if (status.ok()) {
+      // What has left before the gate closed is not taken back: there is no take-over before the
+      // replica has that, too.
+      if (slot.replicated.empty()) slot.replicated = slot.core.progress().clocks;
+      for (size_t rank = 0; rank < clocks.size(); ++rank) {
+        slot.replicated[rank] = std::max(slot.replicated[rank], clocks[rank]);
+      }
+    }
     open = TakeOpen(slot);
   }
   for (auto& [done, result] : open) done(std::move(result));

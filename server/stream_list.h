@@ -1,48 +1,78 @@
-// The streams that a server serves: how many of them a worker may have, and which of them stand
+// The streams that a server serves: whose they are, how many each may have, and which of them stand
 // still.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 
 namespace leeway {
 
-// Thread-safe.
+// Thread-safe. Streams are ended without the list's lock.
 class StreamList {
  public:
   class Stream {
    public:
     virtual ~Stream() = default;
-    // If its worker has not read for long, takes back what waits beyond limits.unread_bytes.
+    // If its peer has not read for long, takes back what waits beyond limits.unread_bytes.
     virtual void TakeBackUnread(Time now) = 0;
+    // From any thread; harmless when repeated.
     virtual void End() = 0;
+    // When a message of it came last; at first, when it began.
+    virtual Time last_read() const = 0;
   };
+  using Ref = std::shared_ptr<Stream>;
 
-  void Add(const std::shared_ptr<Stream>& stream);
-  // The stream turns out to be `rank`'s. A worker has at most transport.channels of them for each
-  // shard that the server may come to serve: one more
-  // ends its oldest, which after a broken connection is dead and, where a worker opens ever more,
-  // keeps it from being served more often than the others, whose streams take turns with its own.
-  void Belongs(uint32_t rank, const std::shared_ptr<Stream>& stream);
+  // A stream begins: nobody's, until it says whose it is. There may be so many of those at a time,
+  // and they may be silent for so long (stream_list.cc).
+  void Add(const Ref& stream);
+  // It has ended.
+  void Remove(const Stream* stream);
+  // It turns out to be that of a life of worker `rank`, which has at most transport.channels of
+  // them for each shard. One more ends the one that was read longest ago: after a broken connection
+  // that is a dead one, and a worker that opens ever more is not served more often than the others,
+  // whose streams take turns with its own. A life that was replaced owns no streams: nobody's.
+  void Belongs(uint32_t rank, uint64_t incarnation, const Ref& stream);
+  // It is another server's, which sends what its replica is to have: one for each shard.
+  void BelongsToServer(const Ref& stream);
+  // That life of the rank has attached: the streams of those before it end.
+  void OnAttach(uint32_t rank, uint64_t incarnation);
   // To be called a few times a second.
   void Tick(Time now);
 
-  // Nothing is ended before it is known.
-  void SetLimit(uint32_t streams_per_rank);
+  // Before, of those whose owner is known none is ended.
+  void SetLimits(uint32_t streams_per_rank, uint32_t streams_of_servers);
+
+  size_t size() const;
 
  private:
-  using Streams = std::vector<std::weak_ptr<Stream>>;
+  struct Entry {
+    std::weak_ptr<Stream> stream;
+    // Of a worker's.
+    uint64_t incarnation = 0;
+  };
+  using Streams = absl::flat_hash_map<const Stream*, Entry>;
+  struct Worker {
+    // The newest that has attached.
+    uint64_t incarnation = 0;
+    Streams streams;
+  };
 
-  Mutex mutex_;
-  uint32_t limit_ GUARDED_BY(mutex_) = 0;
-  Streams all_ GUARDED_BY(mutex_);
-  // Oldest first.
-  std::map<uint32_t, Streams> of_ranks_ GUARDED_BY(mutex_);
+  // Puts it with those of one owner; the one that is too many, or null.
+  Ref Move(const Ref& stream, uint64_t incarnation, Streams& to, size_t limit) REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  uint32_t of_rank_max_ GUARDED_BY(mutex_) = 0;
+  uint32_t of_servers_max_ GUARDED_BY(mutex_) = 0;
+  Streams nobodys_ GUARDED_BY(mutex_);
+  Streams of_servers_ GUARDED_BY(mutex_);
+  std::map<uint32_t, Worker> of_ranks_ GUARDED_BY(mutex_);
+  // In which of those each is.
+  absl::flat_hash_map<const Stream*, Streams*> all_ GUARDED_BY(mutex_);
 };
 
 }  // namespace leeway

@@ -1,4 +1,5 @@
 // Where the payloads of a stream's requests are: in its frames, or in memory that the peer offered.
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -7,6 +8,16 @@
 #include "server/stream_session.h"
 
 namespace leeway {
+namespace {
+
+// Not OK: the stream cannot be read on.
+absl::StatusOr<FloatPayload> TakeFrom(FramePayload& frame, uint64_t bytes) {
+  auto payload = frame.Take(bytes);
+  if (payload.has_value()) return *std::move(payload);
+  return absl::DataLossError("RequestFrame: the payload breaks off");
+}
+
+}  // namespace
 
 void StreamSession::TakeOffer(const v1::RequestFrame& head) {
   auto mapping = SharedMapping::Map(head.offer());
@@ -28,7 +39,7 @@ void StreamSession::TakeOffer(const v1::RequestFrame& head) {
       answer.set_session(session_.number);
     }
   }
-  *OpenFrame().head.mutable_answer() = std::move(answer);
+  *answers_.OpenFrame().mutable_answer() = std::move(answer);
 }
 
 absl::StatusOr<std::span<const float>> StreamSession::SharedFloatsOf(
@@ -39,11 +50,7 @@ absl::StatusOr<std::span<const float>> StreamSession::SharedFloatsOf(
 
 absl::StatusOr<FloatPayload> StreamSession::PayloadOf(const v1::StreamRequest& request,
                                                       FramePayload& frame, bool copies) {
-  if (!request.has_shared()) {
-    auto payload = frame.Take(request.payload_bytes());
-    if (payload.has_value()) return *std::move(payload);
-    return absl::DataLossError("RequestFrame: the payload breaks off");
-  }
+  if (!request.has_shared()) return TakeFrom(frame, request.payload_bytes());
   ASSIGN_OR_RETURN(const auto values, SharedFloatsOf(request.shared()));
   if (!copies) return FloatPayload::Of(values, peer_memory_);
   auto copy = std::make_shared_for_overwrite<float[]>(values.size());
@@ -65,12 +72,11 @@ absl::StatusOr<FloatPayload> StreamSession::PartsOf(const v1::ReplicatedBlock& r
 }
 
 absl::Status StreamSession::TakeReplica(const v1::StreamRequest& request, FramePayload& frame) {
+  if (!std::exchange(of_server_, true)) service_->streams().BelongsToServer(shared_from_this());
   absl::StatusOr<FloatPayload> payload;
   std::function<bool()> stands;
   if (request.replicated().parts().empty()) {
-    auto taken = frame.Take(request.payload_bytes());
-    if (!taken.has_value()) return absl::DataLossError("RequestFrame: the payload breaks off");
-    payload = *std::move(taken);
+    ASSIGN_OR_RETURN(payload, TakeFrom(frame, request.payload_bytes()));
   } else {
     payload = PartsOf(request.replicated());
     stands = [this] { return peer_memory_->SessionStands(peer_session_); };

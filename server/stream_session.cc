@@ -12,27 +12,12 @@
 namespace leeway {
 namespace {
 
-// A frame takes no more replies from here on: the worker can copy the first while the next is under
-// way.
-constexpr size_t kFrameBytes = 256 << 10;
-constexpr int kFrameReplies = 512;
 // Requests of one stream that may wait for their answers; beyond, it is not read from.
 constexpr size_t kUnansweredMax = 4096;
-// Frames of answers that wait for the worker to read; beyond, or beyond limits.unread_bytes, it is
-// not read from: a worker that asks and does not read does not make the server hold ever more
-// versions.
-constexpr size_t kFramesMax = 256;
-// A frame that has not left for so long stands still: its worker is stopped, or does not read. What
-// waits behind it beyond limits.unread_bytes is taken back, and refused. Until then answers are but
-// references to versions, which mostly are there anyway; a slow link moves a frame in this time.
-constexpr Duration kStalledAfter = std::chrono::seconds(5);
-constexpr std::chrono::milliseconds kAskAgainAfter(1000);
 // What a frame of requests may be: so that no stream is served for long before it is the next one's
 // turn, and little is kept by what is kept of it. Payloads of one frame, beside the largest.
 constexpr uint64_t kRequestBytesMax = 1 << 20;
 constexpr int kRequestsMax = 4096;
-// Versions that a worker may be reading in the server's memory; beyond, they travel in frames.
-constexpr size_t kHeldMax = 4096;
 // Answers so small leave together, a frame for each worker, when the frame that released them has
 // been taken: the last contribution to many small blocks releases all workers block after block.
 constexpr size_t kTogetherBytes = 16 << 10;
@@ -74,7 +59,6 @@ void StreamSession::Await(ParameterService* service, ServerQueue* queue) {
   queue->IfRunning([&] {
     std::shared_ptr<StreamSession> session(new StreamSession(service, queue));
     session->self_ = session;
-    service->streams().Add(session);
     service->RequestExchange(&session->context_, &session->stream_, queue->get(), queue->get(),
                              &session->accepted_);
   });
@@ -84,6 +68,8 @@ void StreamSession::OnAccepted(bool ok) {
   // There will be no stream any more.
   if (!ok) return OnEnded(true);
   Await(service_, queue_);
+  last_read_ = std::chrono::steady_clock::now().time_since_epoch().count();
+  service_->streams().Add(shared_from_this());
   MutexLock lock(mutex_);
   ReadOn();
 }
@@ -105,8 +91,8 @@ void StreamSession::OnRead(bool ok) {
 void StreamSession::OnWritten(bool ok) {
   {
     MutexLock lock(mutex_);
-    writing_ = stalled_ = false;
-    unread_bytes_ -= std::exchange(writing_bytes_, 0);
+    writing_ = false;
+    answers_.OnWritten();
     if (!ok) broken_ = true;
     if (!taking_) ReadOn();
     EndWhenIdle();
@@ -115,14 +101,15 @@ void StreamSession::OnWritten(bool ok) {
 }
 
 void StreamSession::ReadOn() {
-  const bool unread = frames_.size() > kFramesMax || unread_bytes_ > service_->unread_bytes_max();
-  if (reading_ || broken_ || unanswered_.size() > kUnansweredMax || unread) return;
+  if (reading_ || broken_ || unanswered_.size() > kUnansweredMax) return;
+  if (answers_.beyond(service_->unread_bytes_max())) return;
   reading_ = true;
   stream_.Read(&received_, &read_);
 }
 
 void StreamSession::Take(const grpc::ByteBuffer& bytes) {
   const Time now = std::chrono::steady_clock::now();
+  last_read_ = now.time_since_epoch().count();
   auto frame = DecodeRequestFrame(bytes, head_);
   absl::Status status = frame.status();
   if (status.ok()) status = CheckFrame(head_, frame->left());
@@ -155,7 +142,7 @@ void StreamSession::Take(const grpc::ByteBuffer& bytes) {
 void StreamSession::Release(const v1::RequestFrame& head) {
   if (head.released().empty()) return;
   MutexLock lock(mutex_);
-  for (uint64_t id : head.released()) held_.erase(id);
+  for (uint64_t id : head.released()) answers_.Release(id);
 }
 
 absl::StatusOr<std::shared_ptr<Shard>> StreamSession::FindShard(const v1::ExchangeHeader& header,
@@ -163,21 +150,29 @@ absl::StatusOr<std::shared_ptr<Shard>> StreamSession::FindShard(const v1::Exchan
   RETURN_IF_ERROR(service_->CheckLease(now));
   auto shard = shard_.lock();
   const bool known = shard != nullptr && !shard->closed() && header.job() == job_ &&
-                     header.generation() == generation_ && shard->store().Has(header.block());
+                     header.generation() == generation_ && header.incarnation() == incarnation_ &&
+                     shard->store().Has(header.block());
   if (known) return shard;
   ASSIGN_OR_RETURN(shard, service_->Find(header));
   shard_ = shard;
   job_ = header.job();
   generation_ = header.generation();
-  // Nobody's; refused by the shard.
-  if (!shard->IsRank(header.rank())) return shard;
+  // A rank that is none is refused by the shard.
+  if (shard->IsRank(header.rank())) LearnOwner(header.rank(), header.incarnation());
+  return shard;
+}
+
+void StreamSession::LearnOwner(uint32_t rank, uint64_t incarnation) {
   bool first = false;
   {
     MutexLock lock(mutex_);
-    first = !std::exchange(rank_, header.rank()).has_value();
+    first = !rank_.has_value();
+    if (first) rank_ = rank;
+    // By what is said first: requests for another rank do not make it that one's.
+    if (*rank_ != rank) return;
   }
-  if (first) service_->streams().Belongs(header.rank(), shared_from_this());
-  return shard;
+  const bool newer = incarnation > std::exchange(incarnation_, std::max(incarnation_, incarnation));
+  if (first || newer) service_->streams().Belongs(rank, incarnation, shared_from_this());
 }
 
 absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& frame, Time now) {
@@ -198,7 +193,7 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
   if (absl::IsDataLoss(payload.status())) return payload.status();
   {
     MutexLock lock(mutex_);
-    const bool fresh = unanswered_.insert(request.id()).second && !held_.contains(request.id());
+    const bool fresh = unanswered_.insert(request.id()).second && !answers_.holds(request.id());
     if (!fresh) {
       return absl::InvalidArgumentError(
           absl::StrCat("id: ", request.id(), " is that of a request before this one"));
@@ -234,7 +229,7 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
 void StreamSession::Acknowledge(const v1::StreamRequest& request) {
   MutexLock lock(mutex_);
   if (!unanswered_.contains(request.id())) return;
-  v1::StreamReply& reply = *OpenFrame().head.add_replies();
+  v1::StreamReply& reply = *answers_.OpenFrame().add_replies();
   reply.set_id(request.id());
   reply.set_accepted(true);
 }
@@ -257,8 +252,7 @@ void StreamSession::Answer(const Asked& asked, absl::StatusOr<BlockReading> read
 }
 
 void StreamSession::AddReply(const Asked& asked, absl::StatusOr<BlockReading> reading) {
-  Frame& frame = OpenFrame();
-  v1::StreamReply& reply = *frame.head.add_replies();
+  v1::StreamReply& reply = *answers_.OpenFrame().add_replies();
   reply.set_id(asked.id);
   absl::Status status = reading.status();
   if (status.ok() && asked.wants_values && !reading->has_payload() &&
@@ -269,62 +263,35 @@ void StreamSession::AddReply(const Asked& asked, absl::StatusOr<BlockReading> re
     reply.set_code(static_cast<int32_t>(status.code()));
     reply.set_message(std::string(status.message()));
     if (const auto hint = RetryHintOf(status)) {
-      reply.set_retry_after_ms(std::chrono::ceil<std::chrono::milliseconds>(*hint).count());
+      reply.set_retry_after_ms(hint->count());
     }
     return;
   }
   reply.set_duplicate(reading->duplicate);
   if (!asked.wants_values) return;
   *reply.mutable_version() = std::move(reading->header);
-  if (reading->has_payload()) AddValues(asked.id, *reading, reply);
+  if (reading->has_payload()) AddValues(*reading, reply);
 }
 
-void StreamSession::AddValues(uint64_t id, BlockReading& reading, v1::StreamReply& reply) {
+void StreamSession::AddValues(BlockReading& reading, v1::StreamReply& reply) {
+  const uint64_t limit = service_->unread_bytes_max();
   const float* const raw = reading.values ? reading.values.span().data() : nullptr;
   const bool shared = raw != nullptr && memory_ != nullptr && memory_->Contains(raw);
-  if (shared && held_.size() < kHeldMax) {
+  bool added = false;
+  if (shared && answers_.may_hold()) {
     reply.mutable_shared()->set_offset(memory_->OffsetOf(raw));
     reply.mutable_shared()->set_bytes(reading.values.span().size_bytes());
-    held_[id] = std::move(reading.values);
-    return;
+    added = answers_.Hold(std::move(reading.values), limit, rank_, reply);
+  } else {
+    added = answers_.AddPayload(reading.TakePayload(), limit, rank_, reply);
   }
-  // The frame refers to the version's own memory and keeps it until it is sent.
-  const PayloadBytes payload = reading.TakePayload();
-  if (stalled_ && unread_bytes_ + payload.bytes.size() > service_->unread_bytes_max()) {
-    return RefuseUnread(reply);
-  }
-  unread_bytes_ += payload.bytes.size();
-  reply.set_payload_bytes(payload.bytes.size());
-  frames_.back().payload.Append(payload.bytes, payload.owner);
-}
-
-void StreamSession::RefuseUnread(v1::StreamReply& reply) {
-  const uint64_t id = reply.id();
-  reply.Clear();
-  reply.set_id(id);
-  reply.set_code(static_cast<int32_t>(absl::StatusCode::kResourceExhausted));
-  reply.set_message(absl::StrCat(
-      rank_ ? absl::StrCat("worker ", *rank_) : "the worker",
-      " does not read its answers, and more of them wait than may (limits.unread_bytes); send the "
-      "same again"));
-  reply.set_retry_after_ms(kAskAgainAfter.count());
-  service_->budget().CountUnread(1);
+  if (!added) service_->budget().CountUnread(1);
 }
 
 void StreamSession::TakeBackUnread(Time now) {
   MutexLock lock(mutex_);
-  const uint64_t limit = service_->unread_bytes_max();
-  if (!writing_ || now - write_began_ < kStalledAfter || unread_bytes_ <= limit) return;
-  stalled_ = true;
-  // The newest first: what is about to leave stays.
-  for (auto frame = frames_.rbegin(); frame != frames_.rend() && unread_bytes_ > limit; ++frame) {
-    if (frame->payload.bytes() == 0) continue;
-    unread_bytes_ -= frame->payload.bytes();
-    frame->payload = FrameWriter();
-    for (v1::StreamReply& reply : *frame->head.mutable_replies()) {
-      if (reply.payload_bytes() > 0) RefuseUnread(reply);
-    }
-  }
+  const uint64_t answers = answers_.TakeBack(now, service_->unread_bytes_max(), rank_);
+  if (answers > 0) service_->budget().CountUnread(answers);
 }
 
 void StreamSession::End() {
@@ -335,24 +302,14 @@ void StreamSession::End() {
   EndWhenIdle();
 }
 
-StreamSession::Frame& StreamSession::OpenFrame() {
-  const bool full = !frames_.empty() && (frames_.back().payload.bytes() >= kFrameBytes ||
-                                         frames_.back().head.replies_size() >= kFrameReplies);
-  if (frames_.empty() || full) frames_.emplace_back();
-  return frames_.back();
-}
-
 void StreamSession::Flush() {
   grpc::ByteBuffer bytes;
   {
     MutexLock lock(mutex_);
     flush_due_ = false;
-    if (writing_ || taking_ || broken_ || frames_.empty()) return;
-    writing_bytes_ = frames_.front().payload.bytes();
-    bytes = frames_.front().payload.Finish(frames_.front().head);
-    frames_.pop_front();
+    if (writing_ || taking_ || broken_ || answers_.empty()) return;
+    bytes = answers_.BeginWrite(std::chrono::steady_clock::now());
     writing_ = true;
-    write_began_ = std::chrono::steady_clock::now();
   }
   // Outside the lock: it may write to the socket. The stream does not end while writing.
   stream_.Write(bytes, &written_);
@@ -365,13 +322,13 @@ void StreamSession::EndWhenIdle() {
 }
 
 void StreamSession::OnEnded(bool) {
+  service_->streams().Remove(this);
   {
     MutexLock lock(mutex_);
     broken_ = true;
-    frames_.clear();
     // First the number, then the memory: common/shared_memory.h.
     if (memory_ != nullptr) memory_->CloseSession(session_);
-    held_.clear();
+    answers_.Clear();
   }
   guest_.reset();
   // Answers that are still to come hold it, too.

@@ -2,8 +2,8 @@
 // are done.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,7 +13,6 @@
 #include <grpcpp/support/async_stream.h>
 #include <grpcpp/support/byte_buffer.h>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "common/clock.h"
 #include "common/mutex.h"
@@ -24,6 +23,7 @@
 #include "server/parameter_service.h"
 #include "server/rpc/server_queue.h"
 #include "server/shard.h"
+#include "server/unread_answers.h"
 
 namespace leeway {
 
@@ -37,14 +37,10 @@ class StreamSession : public StreamList::Stream,
 
   void TakeBackUnread(Time now) override;
   void End() override;
+  Time last_read() const override { return Time(Time::duration(last_read_)); }
 
  private:
   using Event = MemberEvent<StreamSession>;
-  // Replies on their way into one message.
-  struct Frame {
-    v1::ReplyFrame head;
-    FrameWriter payload;
-  };
   // What the answer to a request needs to know of it.
   struct Asked {
     uint64_t id = 0;
@@ -68,6 +64,8 @@ class StreamSession : public StreamList::Stream,
   absl::StatusOr<FloatPayload> PayloadOf(const v1::StreamRequest& request, FramePayload& frame,
                                          bool copies);
   absl::StatusOr<std::shared_ptr<Shard>> FindShard(const v1::ExchangeHeader& header, Time now);
+  // A request says who sends it.
+  void LearnOwner(uint32_t rank, uint64_t incarnation);
   // Floats in the peer's memory.
   absl::StatusOr<std::span<const float>> SharedFloatsOf(const v1::SharedRange& range) const;
   absl::StatusOr<FloatPayload> PartsOf(const v1::ReplicatedBlock& replicated) const;
@@ -79,10 +77,7 @@ class StreamSession : public StreamList::Stream,
   // From any thread.
   void Answer(const Asked& asked, absl::StatusOr<BlockReading> reading);
   void AddReply(const Asked& asked, absl::StatusOr<BlockReading> reading) REQUIRES(mutex_);
-  void AddValues(uint64_t id, BlockReading& reading, v1::StreamReply& reply) REQUIRES(mutex_);
-  // In place of values that nobody reads.
-  void RefuseUnread(v1::StreamReply& reply) REQUIRES(mutex_);
-  Frame& OpenFrame() REQUIRES(mutex_);
+  void AddValues(BlockReading& reading, v1::StreamReply& reply) REQUIRES(mutex_);
   // Sends a frame if there is one and nothing is being sent.
   void Flush();
   // Reads on, unless the worker asks for more than it lets be answered.
@@ -105,11 +100,16 @@ class StreamSession : public StreamList::Stream,
   v1::RequestFrame head_;
   uint64_t job_ = 0;
   uint64_t generation_ = 0;
+  uint64_t incarnation_ = 0;
+  // It carries another server's blocks.
+  bool of_server_ = false;
   // Not kept alive: a stream that is idle would keep an older generation's model.
   std::weak_ptr<Shard> shard_;
   std::shared_ptr<SharedMapping> peer_memory_;
   // Of another server's memory; number 0: the peer is a worker.
   SharedSession peer_session_;
+
+  std::atomic<Time::rep> last_read_{0};
 
   Mutex mutex_;
   bool reading_ GUARDED_BY(mutex_) = false;
@@ -123,18 +123,10 @@ class StreamSession : public StreamList::Stream,
   // Whose it is, by its first request.
   std::optional<uint32_t> rank_ GUARDED_BY(mutex_);
   absl::flat_hash_set<uint64_t> unanswered_ GUARDED_BY(mutex_);
-  std::deque<Frame> frames_ GUARDED_BY(mutex_);
-  // Payload of the frames, and of the one that is being sent, since when.
-  uint64_t unread_bytes_ GUARDED_BY(mutex_) = 0;
-  uint64_t writing_bytes_ GUARDED_BY(mutex_) = 0;
-  Time write_began_ GUARDED_BY(mutex_){};
-  // That one does not leave, and more waits than may.
-  bool stalled_ GUARDED_BY(mutex_) = false;
+  UnreadAnswers answers_ GUARDED_BY(mutex_);
   // The server's memory that replies refer to; null: the worker does not map it.
   std::shared_ptr<SharedArena> memory_ GUARDED_BY(mutex_);
   SharedSession session_ GUARDED_BY(mutex_);
-  // By reply: what the worker may be reading.
-  absl::flat_hash_map<uint64_t, SharedFloats> held_ GUARDED_BY(mutex_);
 };
 
 }  // namespace leeway

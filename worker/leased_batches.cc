@@ -13,15 +13,15 @@ namespace {
 constexpr Duration kReportEvery = std::chrono::milliseconds(250);
 // Between two questions of one who finds nothing left: others have to finish first.
 constexpr Duration kAgain = std::chrono::milliseconds(20);
-// A question ends sooner, with an answer or an error.
-constexpr Duration kForLong = std::chrono::hours(24);
 
 Time Now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-LeasedBatches::LeasedBatches(uint64_t steps_per_clock, AskFor ask)
-    : steps_per_clock_(steps_per_clock), ask_(std::move(ask)), thread_([this] { Loop(); }) {}
+LeasedBatches::LeasedBatches(uint64_t steps_per_clock, Coordinator coordinator)
+    : steps_per_clock_(steps_per_clock),
+      coordinator_(std::move(coordinator)),
+      thread_([this] { Loop(); }) {}
 
 LeasedBatches::~LeasedBatches() {
   {
@@ -29,17 +29,22 @@ LeasedBatches::~LeasedBatches() {
     ending_ = true;
   }
   changed_.NotifyAll();
+  if (coordinator_.break_off) coordinator_.break_off();
   thread_.join();
 }
 
 absl::StatusOr<std::optional<uint64_t>> LeasedBatches::Next(uint64_t step) {
   MutexLock lock(mutex_);
   const uint64_t clock = step / steps_per_clock_;
+  if (empty_clock_ == clock) return std::nullopt;
   if (stock_.empty()) {
     stock_.RanDry();
-    RETURN_IF_ERROR(Answered(Now() + kForLong));
+    const uint64_t question = Want();
+    while (!Settled(question)) changed_.Wait(mutex_);
+    RETURN_IF_ERROR(error_);
   }
   const std::optional<uint64_t> batch = stock_.Take(clock);
+  if (!batch.has_value()) empty_clock_ = clock;
   if (stock_.low()) changed_.NotifyAll();
   return batch;
 }
@@ -54,12 +59,14 @@ void LeasedBatches::Settle(uint64_t clock, bool dropped) {
   stock_.Settle(clock, dropped);
 }
 
-absl::Status LeasedBatches::Answered(Time limit) {
-  const uint64_t answer = wanted_ = begun_ + 1;
+uint64_t LeasedBatches::Want() {
+  wanted_ = begun_ + 1;
   changed_.NotifyAll();
-  while (answered_ < answer && error_.ok() && !ending_ && changed_.WaitUntil(mutex_, limit)) {
-  }
-  return error_;
+  return wanted_;
+}
+
+bool LeasedBatches::Settled(uint64_t question) const {
+  return answered_ >= question || !error_.ok() || ending_;
 }
 
 absl::StatusOr<LeasedBatches::State> LeasedBatches::Await(Duration limit) {
@@ -68,10 +75,12 @@ absl::StatusOr<LeasedBatches::State> LeasedBatches::Await(Duration limit) {
   waiting_ = true;
   if (stock_.empty()) stock_.RanDry();
   while (stock_.empty() && !stock_.over() && error_.ok() && Now() < end) {
-    if (!Answered(end).ok() || !stock_.empty() || stock_.over()) break;
-    const Time again = Now() + kAgain;
+    const uint64_t question = Want();
+    while (!Settled(question) && changed_.WaitUntil(mutex_, end)) {
+    }
+    const Time again = std::min(Now() + kAgain, end);
     while (!ending_ && stock_.empty() && !stock_.over() && error_.ok() &&
-           changed_.WaitUntil(mutex_, std::min(again, end))) {
+           changed_.WaitUntil(mutex_, again)) {
     }
   }
   waiting_ = false;
@@ -82,7 +91,11 @@ absl::StatusOr<LeasedBatches::State> LeasedBatches::Await(Duration limit) {
 
 void LeasedBatches::Flush() {
   MutexLock lock(mutex_);
-  if (stock_.reports()) Answered(Now() + kReportEvery).IgnoreError();
+  if (!stock_.reports()) return;
+  const Time limit = Now() + kReportEvery;
+  const uint64_t question = Want();
+  while (!Settled(question) && changed_.WaitUntil(mutex_, limit)) {
+  }
 }
 
 std::string LeasedBatches::Waiting() const {
@@ -96,22 +109,26 @@ bool LeasedBatches::AskNow() const {
   return stock_.low() && !stock_.none_left() && !stock_.over();
 }
 
-void LeasedBatches::Loop() {
+std::optional<uint64_t> LeasedBatches::AwaitQuestion(v1::LeaseDataRequest& request) {
   MutexLock lock(mutex_);
-  while (!ending_ && error_.ok()) {
-    if (!AskNow()) {
-      changed_.WaitUntil(mutex_, stock_.reports() ? next_report_ : Now() + kReportEvery);
-      continue;
-    }
+  while (!ending_ && error_.ok() && !AskNow()) {
+    changed_.WaitUntil(mutex_, stock_.reports() ? next_report_ : Now() + kReportEvery);
+  }
+  if (ending_ || !error_.ok()) return std::nullopt;
+  stock_.Ask(request);
+  return begun_ = std::max(wanted_, begun_ + 1);
+}
+
+void LeasedBatches::Loop() {
+  while (true) {
     v1::LeaseDataRequest request;
-    stock_.Ask(request);
-    const uint64_t number = begun_ = std::max(wanted_, begun_ + 1);
-    mutex_.Unlock();
-    const auto reply = ask_(request);
-    mutex_.Lock();
+    const std::optional<uint64_t> number = AwaitQuestion(request);
+    if (!number.has_value()) return;
+    const auto reply = coordinator_.ask(request);
+    MutexLock lock(mutex_);
     if (reply.ok()) {
       stock_.OnReply(*reply);
-      answered_ = number;
+      answered_ = *number;
     } else {
       stock_.OnFailure();
       error_ = reply.status();

@@ -21,24 +21,28 @@ namespace leeway {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // The batch for a step (TrainingData::LoadBatch); nothing: there is none, the step is empty.
+  // The batch for a step (TrainingData::LoadBatch); nothing: there is none, and the step is empty,
+  // as are those that follow it in its clock.
   virtual absl::StatusOr<std::optional<uint64_t>> Next(uint64_t step) = 0;
 };
 
 // Thread-safe.
 class LeasedBatches : public BatchSource {
  public:
-  // One question to the coordinator, sent again as long as that makes sense. Done and want are
-  // filled in.
-  using AskFor =
-      std::function<absl::StatusOr<v1::LeaseDataReply>(const v1::LeaseDataRequest& request)>;
+  struct Coordinator {
+    // One question, sent again as long as that makes sense: an answer or an error, within some
+    // limit. Done and want are filled in.
+    std::function<absl::StatusOr<v1::LeaseDataReply>(const v1::LeaseDataRequest& request)> ask;
+    // The question under way ends at once, and so does every later one. May be null.
+    std::function<void()> break_off;
+  };
 
-  LeasedBatches(uint64_t steps_per_clock, AskFor ask);
-  // Waits for the question under way.
+  LeasedBatches(uint64_t steps_per_clock, Coordinator coordinator);
+  // Breaks off the question under way.
   ~LeasedBatches() override;
   LeasedBatches(const LeasedBatches&) = delete;
 
-  // Waits only if the stock is empty: until the coordinator has answered. Its errors.
+  // Waits only if the stock is empty: until the coordinator has answered, once a clock. Its errors.
   absl::StatusOr<std::optional<uint64_t>> Next(uint64_t step) override EXCLUDES(mutex_);
 
   // Contributions of clocks below `clock` count; with `dropped`, those of later ones do not.
@@ -55,13 +59,16 @@ class LeasedBatches : public BatchSource {
   std::string Waiting() const EXCLUDES(mutex_);
 
  private:
+  // Waits until something is to be asked: its number. Nothing: the loop is over.
+  std::optional<uint64_t> AwaitQuestion(v1::LeaseDataRequest& request) EXCLUDES(mutex_);
   void Loop() EXCLUDES(mutex_);
   bool AskNow() const REQUIRES(mutex_);
-  // Until an answer to a question of after this call.
-  absl::Status Answered(Time limit) REQUIRES(mutex_);
+  // A question that is asked after this call; whether it has been answered, or never will be.
+  uint64_t Want() REQUIRES(mutex_);
+  bool Settled(uint64_t question) const REQUIRES(mutex_);
 
   const uint64_t steps_per_clock_;
-  const AskFor ask_;
+  const Coordinator coordinator_;
 
   mutable Mutex mutex_;
   CondVar changed_;
@@ -73,6 +80,8 @@ class LeasedBatches : public BatchSource {
   uint64_t begun_ GUARDED_BY(mutex_) = 0;
   uint64_t answered_ GUARDED_BY(mutex_) = 0;
   Time next_report_ GUARDED_BY(mutex_);
+  // Whose first empty step has been: the others are, too.
+  std::optional<uint64_t> empty_clock_ GUARDED_BY(mutex_);
   bool waiting_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
   std::thread thread_;

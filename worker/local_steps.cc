@@ -58,10 +58,10 @@ LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobL
       emulation_(job, rank),
       sleep_(std::move(sleep)) {}
 
-absl::Status LocalSteps::Load(uint64_t step) {
+absl::StatusOr<bool> LocalSteps::Load(uint64_t step) {
   if (source_ == nullptr) {
     data_.Load(step, steps_per_epoch_, batch_);
-    return absl::OkStatus();
+    return true;
   }
   ASSIGN_OR_RETURN(const std::optional<uint64_t> number, source_->Next(step));
   if (number.has_value()) {
@@ -69,13 +69,13 @@ absl::Status LocalSteps::Load(uint64_t step) {
   } else {
     data_.LoadNothing(batch_);
   }
-  return absl::OkStatus();
+  return number.has_value();
 }
 
 absl::StatusOr<StepResult> LocalSteps::Run(uint64_t step, std::span<const float> weights,
                                            std::span<float> contribution, TrainObserver& observer) {
   const Time began = Now();
-  RETURN_IF_ERROR(Load(step));
+  ASSIGN_OR_RETURN(const bool loaded, Load(step));
   const Duration loading = Now() - began;
   TimedObserver timed(observer, emulation_.active());
   ASSIGN_OR_RETURN(const double loss_sum,
@@ -93,7 +93,8 @@ absl::StatusOr<StepResult> LocalSteps::Run(uint64_t step, std::span<const float>
                     .data_seconds = Seconds(loading),
                     .compute_seconds = Seconds(computing + pause),
                     .forward_seconds = Seconds(timed.forward()),
-                    .backward_seconds = Seconds(backward)};
+                    .backward_seconds = Seconds(backward),
+                    .none_left = !loaded};
 }
 
 }  // namespace leeway

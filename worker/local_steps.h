@@ -29,7 +29,8 @@ class LocalSteps : public StepRunner {
                                  std::span<float> contribution, TrainObserver& observer) override;
 
  private:
-  absl::Status Load(uint64_t step);
+  // False: there is no batch, nor one for the other steps of its clock.
+  absl::StatusOr<bool> Load(uint64_t step);
 
   const uint64_t seed_;
   const uint32_t rank_;

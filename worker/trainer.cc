@@ -51,21 +51,27 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
     if (knows_clock_) RETURN_IF_ERROR(SaveState());
     return End{v1::LEAVE_STOPPED, completed_};
   }
-  ASSIGN_OR_RETURN(const bool stopped, RunClocks());
+  const absl::StatusOr<bool> ran = RunClocks();
+  // However it ended: what is not reported others, or this worker's next trainer, do once more.
   if (leases_) leases_->Flush();
+  ASSIGN_OR_RETURN(const bool stopped, ran);
   if (!stopped) RETURN_IF_ERROR(Evaluate());
   RETURN_IF_ERROR(SaveState());
   return End{stopped ? v1::LEAVE_STOPPED : v1::LEAVE_FINISHED, completed_};
 }
 
 absl::Status Trainer::Open() {
-  ASSIGN_OR_RETURN(const ParameterClientOptions options, ClientOptionsOf(registration_));
+  ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(registration_));
+  options.on_unreached = [this] { context_.session.BeatSoon(); };
   ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, context_.transport));
   if (job_.data().assignment() == v1::ASSIGNMENT_LEASED) {
-    leases_ = std::make_unique<LeasedBatches>(registration_.length().steps_per_clock(),
-                                              [this](const v1::LeaseDataRequest& request) {
-                                                return context_.session.LeaseData(request);
-                                              });
+    leases_ = std::make_unique<LeasedBatches>(
+        registration_.length().steps_per_clock(),
+        LeasedBatches::Coordinator{.ask =
+                                       [this](const v1::LeaseDataRequest& request) {
+                                         return context_.session.LeaseData(request);
+                                       },
+                                   .break_off = [this] { context_.session.EndLeases(); }});
   }
   steps_ =
       std::make_unique<LocalSteps>(job_, registration_.rank(), registration_.length(),
@@ -287,7 +293,7 @@ void Trainer::Keep(const ClockSpan& span, const ClockReport& report) {
   v1::StepMetrics& metrics = kept_.emplace();
   metrics.set_clock(clock_);
   metrics.set_epoch(Epoch());
-  metrics.set_steps(span.steps);
+  metrics.set_steps(report.steps);
   metrics.set_examples(report.examples);
   if (report.examples > 0) {
     metrics.set_train_loss(report.loss_sum / static_cast<double>(report.examples));

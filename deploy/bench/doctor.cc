@@ -10,6 +10,7 @@
 #include "common/philox.h"
 #include "common/status.h"
 #include "config/length.h"
+#include "config/shards.h"
 #include "deploy/bench/job_exchange.h"
 #include "server/resolve_codecs.h"
 
@@ -132,10 +133,9 @@ void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& r
   const uint64_t parameters = result.compute.schema.total();
   const uint64_t model_bytes = parameters * sizeof(float);
   result.servers = job.servers().count();
-  result.block_bytes =
-      BlockLayout::ForModel(parameters, result.servers, job.servers().block_bytes())
-          .block_elements() *
-      sizeof(float);
+  result.block_bytes = BlockLayout::ForModel(parameters, ShardsOf(job), job.servers().block_bytes())
+                           .block_elements() *
+                       sizeof(float);
   const uint32_t most = so_far.peer.has_value() ? parts.workers : so_far.host.processors;
   result.servers_wanted =
       ChooseServers(model_bytes, parts.workers, ServerRate(so_far), parts.compute, most);

@@ -1,7 +1,7 @@
 // What `leeway doctor` says, in words and as JSON.
 #include "absl/strings/str_cat.h"
+#include "deploy/base/format.h"
 #include "deploy/bench/doctor.h"
-#include "deploy/launcher/format.h"
 
 namespace leeway {
 namespace {

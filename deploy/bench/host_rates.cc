@@ -9,6 +9,7 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/status.h"
+#include "deploy/base/format.h"
 #include "deploy/bench/axpy.h"
 #include "deploy/bench/bench_pair.h"
 #include "deploy/bench/interleave.h"
@@ -16,7 +17,6 @@
 #include "deploy/bench/statistics.h"
 #include "deploy/bench/transport_bench.h"
 #include "deploy/bench/update_bench.h"
-#include "deploy/launcher/format.h"
 
 namespace leeway {
 namespace {

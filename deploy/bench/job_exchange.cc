@@ -23,6 +23,8 @@ v1::TrainingJob EndlessJob(const v1::TrainingJob& job, uint32_t servers, uint32_
   endless.mutable_checkpoint()->clear_every();
   endless.mutable_evaluation()->clear_every();
   endless.mutable_servers()->set_count(servers);
+  const uint32_t shards = job.servers().shards();
+  if (shards > 0) endless.mutable_servers()->set_shards(std::max(shards, servers));
   endless.mutable_servers()->set_replicas(std::min(job.servers().replicas(), servers));
   endless.mutable_workers()->set_count(workers);
   return endless;

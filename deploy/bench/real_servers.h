@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "deploy/launcher/process.h"
+#include "deploy/base/process.h"
 
 namespace leeway {
 

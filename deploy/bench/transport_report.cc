@@ -1,9 +1,9 @@
 #include "deploy/bench/transport_report.h"
 
 #include "absl/strings/str_cat.h"
+#include "deploy/base/format.h"
+#include "deploy/base/table.h"
 #include "deploy/bench/percentiles_json.h"
-#include "deploy/launcher/format.h"
-#include "deploy/launcher/table.h"
 
 namespace leeway {
 namespace {

@@ -1,8 +1,8 @@
 #include "deploy/bench/update_report.h"
 
 #include "absl/strings/str_cat.h"
-#include "deploy/launcher/format.h"
-#include "deploy/launcher/table.h"
+#include "deploy/base/format.h"
+#include "deploy/base/table.h"
 
 namespace leeway {
 

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/status.h"
+#include "deploy/base/format.h"
+#include "deploy/base/process.h"
 #include "deploy/bench/bench_options.h"
 #include "deploy/bench/exchange_bench.h"
 #include "deploy/bench/exchange_report.h"
@@ -15,8 +17,6 @@
 #include "deploy/bench/update_report.h"
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
-#include "deploy/launcher/format.h"
-#include "deploy/launcher/process.h"
 
 namespace leeway {
 namespace {

@@ -6,11 +6,15 @@
 
 #include <unistd.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/files.h"
+#include "common/status.h"
 #include "config/job.h"
-#include "deploy/launcher/process.h"
+#include "deploy/base/process.h"
 #include "deploy/launcher/restart_policy.h"
+#include "deploy/launcher/run_folder.h"
 
 namespace leeway {
 namespace {
@@ -72,6 +76,17 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
   return absl::NotFoundError(
       absl::StrCat("no data folder: give --data DIR or LEEWAY_DATA (looked at ",
                    absl::StrJoin(candidates, ", "), ")"));
+}
+
+absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
+  if (!IsFolder(target)) return target;
+  absl::StatusOr<std::string> address = ReadFile(target + "/" + kCoordinatorFile, 4096);
+  if (absl::IsNotFound(address.status())) {
+    return absl::NotFoundError(absl::StrCat("no job runs in ", target, " now; its outcome is in ",
+                                            target, "/", kSummaryFile));
+  }
+  RETURN_IF_ERROR(address.status());
+  return std::string(absl::StripAsciiWhitespace(*address));
 }
 
 void ShowProgress(const std::string& what) {

@@ -124,15 +124,37 @@ std::optional<v1::JobStatus> CoordinatorClient::TakeStatus() {
   return std::exchange(state_->status, std::nullopt);
 }
 
-absl::StatusOr<v1::JobStatus> FetchJobStatus(const std::string& address, Duration timeout) {
+namespace {
+
+// One call of the coordinator's, waited for.
+template <typename Request, typename Reply>
+absl::StatusOr<Reply> Ask(const std::string& address,
+                          grpc::Status (v1::Coordinator::Stub::*method)(grpc::ClientContext*,
+                                                                        const Request&, Reply*),
+                          const Request& request, Duration timeout) {
   const auto stub = v1::Coordinator::NewStub(MakeChannel(address));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() +
                        std::chrono::duration_cast<std::chrono::milliseconds>(timeout));
-  v1::JobStatus reply;
-  RETURN_IF_ERROR(Annotate(FromGrpc(stub->GetJobStatus(&context, {}, &reply)),
+  Reply reply;
+  RETURN_IF_ERROR(Annotate(FromGrpc((stub.get()->*method)(&context, request, &reply)),
                            absl::StrCat("asking the coordinator at ", address)));
   return reply;
+}
+
+}  // namespace
+
+absl::StatusOr<uint32_t> RequestServers(const std::string& address, uint32_t servers,
+                                        Duration timeout) {
+  v1::ResizeServersRequest request;
+  request.set_servers(servers);
+  ASSIGN_OR_RETURN(const v1::ResizeServersReply reply,
+                   Ask(address, &v1::Coordinator::Stub::ResizeServers, request, timeout));
+  return reply.before();
+}
+
+absl::StatusOr<v1::JobStatus> FetchJobStatus(const std::string& address, Duration timeout) {
+  return Ask(address, &v1::Coordinator::Stub::GetJobStatus, v1::GetJobStatusRequest(), timeout);
 }
 
 }  // namespace leeway

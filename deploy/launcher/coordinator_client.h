@@ -38,6 +38,9 @@ class CoordinatorClient {
   const std::unique_ptr<State> state_;
 };
 
+// Asks for another number of servers (Coordinator.ResizeServers); how many were asked for before.
+absl::StatusOr<uint32_t> RequestServers(const std::string& address, uint32_t servers,
+                                        Duration timeout);
 // One status, waited for.
 absl::StatusOr<v1::JobStatus> FetchJobStatus(const std::string& address, Duration timeout);
 

@@ -6,11 +6,11 @@
 
 #include "common/files.h"
 #include "common/status.h"
+#include "deploy/base/process.h"
 #include "deploy/bench/peer.h"
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
 #include "deploy/launcher/data_check.h"
-#include "deploy/launcher/process.h"
 
 namespace leeway {
 namespace {

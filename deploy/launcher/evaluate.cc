@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "common/status.h"
+#include "deploy/base/format.h"
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
-#include "deploy/launcher/format.h"
 #include "deploy/launcher/trained_model.h"
 
 namespace leeway {

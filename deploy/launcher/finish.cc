@@ -8,7 +8,7 @@
 #include "common/sha256.h"
 #include "common/status.h"
 #include "config/job.h"
-#include "deploy/launcher/format.h"
+#include "deploy/base/format.h"
 #include "deploy/launcher/report/curves_svg.h"
 #include "deploy/launcher/report/report_html.h"
 #include "deploy/launcher/run_folder.h"

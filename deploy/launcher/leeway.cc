@@ -19,6 +19,7 @@ int RunLeeway(int argc, const char* const* argv) {
   AddEvaluateCommand(app, exit_code);
   AddExportCommand(app, exit_code);
   AddStatusCommand(app, exit_code);
+  AddResizeCommand(app, exit_code);
   AddReportCommand(app, exit_code);
   AddBenchCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);

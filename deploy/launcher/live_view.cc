@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "deploy/launcher/format.h"
+#include "deploy/base/format.h"
 #include "deploy/launcher/progress.h"
 
 namespace leeway {
@@ -20,9 +20,16 @@ std::string Count(int count, const char* noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
+// Those that have left do not count.
+std::string ServersOf(const v1::JobStatus& status) {
+  const auto removed =
+      std::count_if(status.servers().begin(), status.servers().end(),
+                    [](const v1::ServerStatus& server) { return server.state() == "removed"; });
+  return Count(status.servers_size() - static_cast<int>(removed), "server");
+}
+
 std::string Title(const v1::JobStatus& status) {
-  return absl::StrCat(status.name(), "  ", StateName(status.state()), "  ",
-                      Count(status.servers_size(), "server"), ", ",
+  return absl::StrCat(status.name(), "  ", StateName(status.state()), "  ", ServersOf(status), ", ",
                       Count(status.workers_size(), "worker"), "  ", Clockwise(status.seconds()));
 }
 

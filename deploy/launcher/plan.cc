@@ -10,12 +10,13 @@
 #include "common/update/rule.h"
 #include "config/job.h"
 #include "config/length.h"
+#include "config/shards.h"
+#include "deploy/base/format.h"
+#include "deploy/base/table.h"
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
 #include "deploy/launcher/data_check.h"
 #include "deploy/launcher/finish.h"
-#include "deploy/launcher/format.h"
-#include "deploy/launcher/table.h"
 #include "worker/compute/make_backend.h"
 #include "worker/data/training_data.h"
 #include "worker/model/model.h"
@@ -86,26 +87,47 @@ void PrintModel(const v1::ModelSchema& schema, const Model::Flops& flops) {
   std::cout << table.ToString();
 }
 
+// What a server has to begin with, all of its shards together.
+struct ServerShare {
+  uint64_t blocks = 0, elements = 0;
+  // Elements of which it keeps a replica.
+  uint64_t replicated = 0;
+};
+
+std::vector<ServerShare> SharesOf(const v1::TrainingJob& job, const BlockLayout& layout) {
+  const uint32_t servers = job.servers().count();
+  std::vector<ServerShare> shares(servers);
+  for (uint32_t shard = 0; shard < layout.servers(); ++shard) {
+    ServerShare& share = shares[shard % servers];
+    share.blocks += layout.BlocksOn(shard);
+    share.elements += layout.ElementsOn(shard);
+    if (job.servers().replicas() < 2) continue;
+    shares[(shard % servers + 1) % servers].replicated += layout.ElementsOn(shard);
+  }
+  return shares;
+}
+
 absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout) {
   ASSIGN_OR_RETURN(const uint64_t slots, SlotsOf(job.update()));
   const bool replicated = job.servers().replicas() > 1;
+  const std::vector<ServerShare> shares = SharesOf(job, layout);
   std::cout << "\nShards: " << layout.blocks() << " blocks of " << Mebi(layout.block_elements())
-            << " on " << layout.servers() << " servers; memory is two versions of the weights and "
+            << (layout.servers() > shares.size() ? absl::StrCat(" in ", layout.servers(), " shards")
+                                                 : "")
+            << " on " << shares.size() << " servers; memory is two versions of the weights and "
             << slots << (slots == 1 ? " optimizer slot" : " optimizer slots")
             << (replicated ? ", of its own blocks and of those whose replicas it keeps\n" : "\n");
   Table table({"server", "blocks", "elements", "weights", "memory"}, 0);
-  // Servers differ by one block at most: a handful tells it all.
-  constexpr uint32_t kShown = 16;
-  for (uint32_t server = 0; server < std::min(layout.servers(), kShown); ++server) {
-    const uint64_t elements = layout.ElementsOn(server);
-    uint64_t held = elements;
-    if (replicated) held += layout.ElementsOn((server + layout.servers() - 1) % layout.servers());
-    table.Add({std::to_string(server), Thousands(layout.BlocksOn(server)), Thousands(elements),
-               Mebi(elements), Mebi(held * (2 + slots))});
+  // Servers differ by one shard at most: a handful tells it all.
+  constexpr size_t kShown = 16;
+  for (size_t server = 0; server < std::min(shares.size(), kShown); ++server) {
+    const ServerShare& share = shares[server];
+    table.Add({std::to_string(server), Thousands(share.blocks), Thousands(share.elements),
+               Mebi(share.elements), Mebi((share.elements + share.replicated) * (2 + slots))});
   }
   std::cout << table.ToString();
-  if (layout.servers() > kShown) {
-    std::cout << "  and " << layout.servers() - kShown << " more like these\n";
+  if (shares.size() > kShown) {
+    std::cout << "  and " << shares.size() - kShown << " more like these\n";
   }
   return absl::OkStatus();
 }
@@ -145,7 +167,7 @@ absl::Status ShowPlan(const JobOptions& options) {
   ASSIGN_OR_RETURN(const uint64_t steps, StepsPerEpoch(job, data_dir, *data));
   const uint64_t total = model->schema().total();
   const BlockLayout layout =
-      BlockLayout::ForModel(total, job.servers().count(), job.servers().block_bytes());
+      BlockLayout::ForModel(total, ShardsOf(job), job.servers().block_bytes());
   PrintModel(model->schema(), model->flops());
   RETURN_IF_ERROR(PrintShards(job, layout));
   return PrintWorkers(job, total, ComputeLength(job, steps), data->dataset().bytes());

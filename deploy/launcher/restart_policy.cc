@@ -43,6 +43,8 @@ RestartPolicy::Decision RestartPolicy::OnWorkerExit(uint32_t rank, const ExitSta
 
 RestartPolicy::Decision RestartPolicy::OnServerExit(uint32_t index, const ExitStatus& exit) {
   if (exit.ok()) return {};
+  // One that was not there at first.
+  if (index >= servers_.size()) servers_.resize(index + 1, 0);
   const std::string name = absl::StrCat("server ", index);
   const bool crash = IsCrash(exit) && (exit.signaled || exit.code != kExitFailed);
   if (!crash) return {.action = Action::kFail, .reason = Failure(name, exit)};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "deploy/launcher/process.h"
+#include "deploy/base/process.h"
 
 namespace leeway {
 

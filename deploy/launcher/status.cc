@@ -1,20 +1,15 @@
 // leeway status: what a running job is doing.
 #include "common/status.h"
 
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include <google/protobuf/util/json_util.h>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
-#include "common/files.h"
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
 #include "deploy/launcher/coordinator_client.h"
 #include "deploy/launcher/live_view.h"
-#include "deploy/launcher/run_folder.h"
 
 namespace leeway {
 namespace {
@@ -28,19 +23,6 @@ struct StatusOptions {
   std::string target;
   bool json = false;
 };
-
-// A run folder says where its coordinator is for as long as the job runs.
-absl::StatusOr<std::string> CoordinatorOf(const std::string& target) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(target, error)) return target;
-  absl::StatusOr<std::string> address = ReadFile(target + "/" + kCoordinatorFile, 4096);
-  if (absl::IsNotFound(address.status())) {
-    return absl::NotFoundError(absl::StrCat("no job runs in ", target, " now; its outcome is in ",
-                                            target, "/", kSummaryFile));
-  }
-  RETURN_IF_ERROR(address.status());
-  return std::string(absl::StripAsciiWhitespace(*address));
-}
 
 absl::Status Print(const v1::JobStatus& status, bool json) {
   if (!json) {
@@ -62,7 +44,7 @@ absl::Status Print(const v1::JobStatus& status, bool json) {
 }
 
 absl::Status ShowStatus(const StatusOptions& options) {
-  ASSIGN_OR_RETURN(const std::string address, CoordinatorOf(options.target));
+  ASSIGN_OR_RETURN(const std::string address, FindCoordinator(options.target));
   ASSIGN_OR_RETURN(const v1::JobStatus status, FetchJobStatus(address, kTimeout));
   return Print(status, options.json);
 }

@@ -178,6 +178,25 @@ absl::Status Supervisor::RunTimers(Time now) {
       RETURN_IF_ERROR(Start(child));
     }
   }
+  return StartWantedServers();
+}
+
+absl::Status Supervisor::StartWantedServers() {
+  const bool open = !job_over_ && outcome_.failure.empty();
+  for (uint32_t index = 0; open && index < servers_wanted_.value_or(0); ++index) {
+    auto child = std::find_if(children_.begin(), children_.end(), [index](const Child& each) {
+      return each.server && each.number == index;
+    });
+    if (child == children_.end()) {
+      children_.emplace_back();
+      child = children_.end() - 1;
+      child->server = true;
+      child->number = index;
+    }
+    if (child->process != nullptr || child->restart_at.has_value()) continue;
+    RETURN_IF_ERROR(Start(*child));
+    observer_.OnEvent(absl::StrCat("started server ", index));
+  }
   return absl::OkStatus();
 }
 
@@ -212,6 +231,11 @@ void Supervisor::TakeStatus() {
   std::optional<v1::JobStatus> status = coordinator_->TakeStatus();
   if (!status.has_value()) return;
   outcome_.status = std::move(status);
+  servers_wanted_.reset();
+  // Also of a coordinator that waits for everybody because it was started again.
+  if (outcome_.status->state() <= v1::JOB_RUNNING) {
+    servers_wanted_ = outcome_.status->servers_wanted();
+  }
   observer_.OnStatus(Now(), *outcome_.status, view_);
 }
 
@@ -259,13 +283,21 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
 
 void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
   const RestartPolicy::Decision decision = policy_.OnServerExit(child.number, exit);
-  // One that ends in order has been told so by the coordinator: the job is over, also for the
-  // others.
-  if (decision.action == RestartPolicy::Action::kDone || job_over_) {
+  const bool done = decision.action == RestartPolicy::Action::kDone;
+  const bool removed = outcome_.status.has_value() && child.number > 0 &&
+                       child.number >= outcome_.status->servers_wanted();
+  // Server 0 ends in order when the job is over, also for the others.
+  if ((done && child.number == 0) || job_over_) {
     job_over_ = true;
     for (Child& other : children_) other.restart_at.reset();
     const Duration grace = outcome_.stop_requested ? kStoppedGrace : kWorkerGrace;
     if (!kill_at_.has_value()) kill_at_ = Now() + grace;
+    return;
+  }
+  if (done || (removed && decision.action == RestartPolicy::Action::kFail)) {
+    // With the job, or because fewer are asked for: what is known of that may be older.
+    servers_wanted_.reset();
+    if (removed) observer_.OnEvent(absl::StrCat("server ", child.number, " has left the job"));
     return;
   }
   // Before it listened there is no address to come back to.

@@ -1,5 +1,6 @@
 // Starts a job's processes on this machine, watches them, restarts those that crash, and stops them
-// in order.
+// in order. Servers that are asked for while the job runs (leeway resize) are started when its
+// status says so.
 #pragma once
 
 #include <memory>
@@ -9,9 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "deploy/base/process.h"
 #include "deploy/launcher/coordinator_client.h"
 #include "deploy/launcher/live_view.h"
-#include "deploy/launcher/process.h"
 #include "deploy/launcher/restart_policy.h"
 #include "deploy/launcher/signals.h"
 #include "leeway/v1/coordinator.pb.h"
@@ -25,6 +26,7 @@ struct SupervisorSpec {
   std::string run_dir;
   std::string data_dir;
   bool resume = false;
+  // That the job begins with.
   uint32_t servers = 1;
   uint32_t workers = 1;
   RestartPolicy::Options restarts;
@@ -93,6 +95,8 @@ class Supervisor {
   void OnWorkerExit(Child& child, const ExitStatus& exit);
   void OnServerExit(Child& child, const ExitStatus& exit);
   void TakeStatus();
+  // Those that the status wants, and that are not there.
+  absl::Status StartWantedServers();
   // Lets the processes end by themselves for as long as `patience`, then ends them: politely, and
   // after some seconds with SIGKILL.
   void Fail(const std::string& reason, const std::string& details, Duration patience);
@@ -109,7 +113,9 @@ class Supervisor {
   RunOutcome outcome_;
   ViewContext view_;
   Time next_status_{};
-  // A server has ended in order.
+  // As the job's newest status says; absent until one says it after a server has ended in order.
+  std::optional<uint32_t> servers_wanted_;
+  // Server 0 has ended in order.
   bool job_over_ = false;
   // When patience with what still runs is over.
   std::optional<Time> term_at_;

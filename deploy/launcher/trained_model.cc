@@ -8,7 +8,7 @@
 #include "common/safetensors.h"
 #include "common/sha256.h"
 #include "common/status.h"
-#include "deploy/launcher/format.h"
+#include "deploy/base/format.h"
 #include "deploy/launcher/run_folder.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/manifest.h"

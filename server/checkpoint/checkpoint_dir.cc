@@ -65,12 +65,6 @@ std::string Suffix(const char* name, uint64_t number) {
   return number > 0 ? absl::StrCat("-", name, "-", number) : "";
 }
 
-// The manifest first, so that a half-removed checkpoint is an unfinished one.
-absl::Status Remove(const std::string& folder) {
-  RETURN_IF_ERROR(RemoveTree(absl::StrCat(folder, "/", kManifestName)));
-  return RemoveTree(folder);
-}
-
 }  // namespace
 
 std::string CheckpointFolder(const std::string& run_dir, uint64_t clock) {
@@ -107,18 +101,25 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
   return search;
 }
 
-absl::Status RemoveOldCheckpoints(const std::string& run_dir, uint32_t keep) {
+absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint32_t keep) {
   ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, ListClocks(run_dir));
+  std::vector<uint64_t> old;
   uint32_t complete = 0;
   for (uint64_t clock : clocks) {
-    const std::string folder = CheckpointFolder(run_dir, clock);
-    if (complete < std::max(keep, 1u) && LooksComplete(folder, clock)) {
+    if (complete < std::max(keep, 1u) && LooksComplete(CheckpointFolder(run_dir, clock), clock)) {
       ++complete;
     } else if (complete > 0) {
-      RETURN_IF_ERROR(Remove(folder));
+      old.push_back(clock);
     }
   }
-  return absl::OkStatus();
+  return old;
+}
+
+absl::Status RemoveCheckpoint(const std::string& run_dir, uint64_t clock) {
+  const std::string folder = CheckpointFolder(run_dir, clock);
+  // First of all: what makes it complete.
+  RETURN_IF_ERROR(RemoveTree(absl::StrCat(folder, "/", kManifestName)));
+  return RemoveTree(folder);
 }
 
 }  // namespace leeway

@@ -43,10 +43,12 @@ struct CheckpointSearch {
 // only if the folder cannot be listed.
 absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir);
 
-// Removes what is older than the `keep` newest complete checkpoints, left-overs of unfinished ones
-// included; never anything newer than the newest complete one. Complete means here: a manifest that
-// verifies, and files of the right sizes. To be called once a new manifest is durable. `keep` is at
-// least 1.
-absl::Status RemoveOldCheckpoints(const std::string& run_dir, uint32_t keep);
+// The clocks of what is older than the `keep` newest complete checkpoints, left-overs of unfinished
+// ones included; never anything newer than the newest complete one. Complete means here: a manifest
+// that verifies, and files of the right sizes. To be called once a new manifest is durable. `keep`
+// is at least 1.
+absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint32_t keep);
+// Half removed it is an unfinished one.
+absl::Status RemoveCheckpoint(const std::string& run_dir, uint64_t clock);
 
 }  // namespace leeway

@@ -49,8 +49,11 @@ struct CommitSet {
   bool operator==(const CommitSet&) const = default;
 };
 
-// Of every shard, to the server that owns it; each answers by SaveDone with the same generation.
+// Of every shard, to the server that owns it; each answers by SaveDone with the same round. Asked
+// again when shards change hands meanwhile: then only the answers to the last one count, for it is
+// what it says that lies in the files.
 struct SaveAll {
+  uint64_t round = 0;
   uint64_t generation = 0;
   uint64_t clock = 0;
   // By shard.
@@ -60,9 +63,13 @@ struct SaveAll {
 
 // Durable before any command after it is begun, tried again and again. Answered by RecordDone: with
 // an error, once there is no hope (limits.start_seconds), and then servers are told nothing of what
-// was to follow.
+// was to follow. Lines for the log wait for none.
 struct WriteRecord {
   v1::CoordinatorRecord record;
+  // False: nothing follows from it but what a coordinator started again finds out by itself, or is
+  // told anew. It is written when there is time, unless a newer record is; there is no hope ends
+  // nothing, and it may not be answered.
+  bool awaited = true;
 };
 
 // A worker's state that lies in the folder of another cut than the one it becomes part of.

@@ -4,47 +4,52 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/blocks.h"
 #include "common/protocol.h"
 #include "common/status.h"
 #include "config/contributors.h"
 #include "config/length.h"
+#include "config/shards.h"
 #include "server/coordinator/phrases.h"
-#include "server/coordinator/schema.h"
 
 namespace leeway {
 namespace {
 
-// Far above any data set; keeps lengths from overflowing.
-constexpr uint64_t kStepsPerEpochMax = uint64_t{1} << 40;
 constexpr size_t kEvaluationsKept = 1000;
 // Keeps sums of clocks from overflowing.
 constexpr uint64_t kClockMax = uint64_t{1} << 40;
-
-std::string NameOf(const v1::RegisterWorkerRequest& request) {
-  const std::string process = absl::StrCat("process ", request.pid(), " on ", request.host());
-  return request.has_rank() ? absl::StrCat("worker ", request.rank(), " (", process, ")") : process;
-}
-
-Identity IdentityOf(const v1::RegisterWorkerRequest& request) {
-  return {request.host(), request.pid(), request.nonce()};
-}
-
-std::optional<uint32_t> AskedRank(const v1::RegisterWorkerRequest& request) {
-  if (!request.has_rank()) return std::nullopt;
-  return request.rank();
-}
 
 const v1::CheckpointManifest* StartCut(const CoordinatorOptions& options) {
   return options.resumed ? &options.resumed->manifest : nullptr;
 }
 
+// Of the servers; as the coordinator before this one was asked for.
+uint32_t StartServers(const CoordinatorOptions& options) {
+  const bool asked = options.before && options.before->servers() > 0;
+  const uint32_t servers = asked ? options.before->servers() : options.job.servers().count();
+  return std::min(servers, ShardsOf(options.job));
+}
+
+ServerTable StartTable(const CoordinatorOptions& options, Duration lease) {
+  const uint32_t most = ShardsOf(options.job);
+  ServerTable table(most, options.job.servers().count(), lease);
+  table.Want(StartServers(options));
+  if (!options.before || options.before->steps_per_epoch() == 0) return table;
+  // Of those that it had when it was killed; it is server 0 itself.
+  for (uint32_t i = 1; i < most; ++i) {
+    const int index = static_cast<int>(i);
+    table.Expect(i, index < options.before->server_nonces_size() &&
+                        options.before->server_nonces(index) != 0);
+  }
+  return table;
+}
+
 Placement StartPlacement(const CoordinatorOptions& options) {
   const v1::Servers& servers = options.job.servers();
-  const bool known = options.before &&
-                     options.before->placement().shards_size() == static_cast<int>(servers.count());
-  if (known) return Placement(servers.replicas(), options.before->placement());
-  return Placement(servers.count(), servers.replicas());
+  const uint32_t shards = ShardsOf(options.job), wanted = StartServers(options);
+  const bool known =
+      options.before && options.before->placement().shards_size() == static_cast<int>(shards);
+  if (known) return Placement(wanted, servers.replicas(), options.before->placement());
+  return Placement(shards, wanted, servers.replicas());
 }
 
 }  // namespace
@@ -55,9 +60,9 @@ CoordinatorCore::CoordinatorCore(CoordinatorOptions options, Time now)
       created_(now),
       commits_sets_(CommitsSets(options_.job)),
       ranks_(options_.job.workers().count(), options_.incarnation_base, lease_),
-      servers_(options_.job.servers().count(), lease_),
+      servers_(StartTable(options_, lease_)),
       placement_(StartPlacement(options_)),
-      cuts_(servers_.size(), ranks_.size(), KeepsWorkerState(options_.job), StartCut(options_)),
+      cuts_(placement_.shards(), ranks_.size(), KeepsWorkerState(options_.job), StartCut(options_)),
       grace_({options_.job.consistency().grace_deviations(),
               FromSeconds(options_.job.limits().grace_seconds())}),
       progress_(ranks_.size()),
@@ -112,147 +117,28 @@ absl::Status CoordinatorCore::CheckSender(const Sender& sender) const {
   RETURN_IF_ERROR(CheckJob(job));
   RETURN_IF_ERROR(ranks_.Check(rank, incarnation));
   RETURN_IF_ERROR(CheckGeneration(generation, absl::StrCat("worker ", rank)));
-  // A resumed job may be shorter than it was, and its workers beyond its end.
   if (clock > kClockMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", rank, " says clock ", clock, ", which no job reaches"));
   }
-  const bool bounded = length_.has_value() && !options_.resumed.has_value();
-  if (!bounded || clock <= LargestClock(*length_, ranks_.size())) return absl::OkStatus();
+  if (clock <= LargestClock()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("worker ", rank, " says clock ", clock,
                                                  "; the job has ", length_->clocks(), " clocks"));
 }
 
-absl::Status CoordinatorCore::CheckModel(const v1::RegisterWorkerRequest& request,
-                                         const std::string& who) const {
-  if (!request.has_schema()) return absl::OkStatus();
-  RETURN_IF_ERROR(Annotate(ValidateSchema(request.schema()), who));
-  RETURN_IF_ERROR(CheckBatches(request, who));
-  if (schema_) RETURN_IF_ERROR(CompareSchemas(schema_owner_, *schema_, who, request.schema()));
-  if (request.steps_per_epoch() > kStepsPerEpochMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(who, ": ", request.steps_per_epoch(), " batches in a pass over its data"));
-  }
-  return absl::OkStatus();
+uint64_t CoordinatorCore::LargestClock() const {
+  // A resumed job may be shorter than it was, and its workers beyond its end; and where the job's
+  // batches are counted a clock is made of as many as there happen to be.
+  const bool by_batches = leases_ && !leases_->endless();
+  if (!length_ || options_.resumed || by_batches) return kClockMax;
+  return leeway::LargestClock(*length_, ranks_.size());
 }
 
-// ---- registration
-
-absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::RegisterWorker(
-    const v1::RegisterWorkerRequest& request, Time now) {
-  const std::string who = NameOf(request);
-  RETURN_IF_ERROR(CheckPeer(request.build(), who));
-  if (!request.job_sha256().empty() && request.job_sha256() != options_.job_sha256) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(who, " was started with another job file (sha256 ", request.job_sha256(),
-                     ") than this job's (", options_.job_sha256, ")"));
-  }
-  if (request.job_only()) {
-    v1::RegisterWorkerReply reply;
-    *reply.mutable_job() = options_.job;
-    reply.set_job_id(options_.job_id);
-    return reply;
-  }
-  RETURN_IF_ERROR(RefuseLate(request, now));
-  RETURN_IF_ERROR(CheckModel(request, who));
-  ASSIGN_OR_RETURN(const uint32_t rank, Admit(request, who, now));
-  Advance(now);
-  if (phase_ <= Phase::kGoingBack) return absl::UnavailableError(Missing(now));
-  RETURN_IF_ERROR(RefuseLate(request, now));
-  return WorkerReply(rank);
-}
-
-absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& request, Time now) {
-  // A life whose rank has left in order stands by until the end is on record.
-  const auto asked = AskedRank(request);
-  const bool stands_by = phase_ >= Phase::kSaving && !sealed_ && failure_.empty() && asked &&
-                         *asked < ranks_.size() && ranks_[*asked].left();
-  const bool open =
-      phase_ < Phase::kStopping || (phase_ == Phase::kStopping && began_) || stands_by;
-  if (open) return absl::OkStatus();
-  // A worker that waited for the start knows now that there is none.
-  const auto rank = ranks_.Holder(AskedRank(request), IdentityOf(request));
-  if (sealed_ && rank && waiting_leavers_.erase(*rank) > 0) Advance(now);
-  return RefusedAtTheEnd();
-}
-
-absl::Status CoordinatorCore::RefusedAtTheEnd() const {
-  // Nobody goes away before the end is on record: a coordinator started again would wait for it.
-  if (!sealed_) return absl::UnavailableError(Ending());
-  // Where nothing is wrong there is just nothing left to do.
-  if (failure_.empty()) return absl::AlreadyExistsError(Ending());
-  return absl::FailedPreconditionError(Ending());
-}
-
-absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest& request,
-                                                const std::string& who, Time now) {
-  if (length_ && request.steps_per_epoch() > length_->steps_per_epoch()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(who, " has ", request.steps_per_epoch(),
-                     " batches in a pass over its data; the job began with ",
-                     length_->steps_per_epoch(), " at most: its data has changed"));
-  }
-  ASSIGN_OR_RETURN(const Membership::Claimed claimed,
-                   ranks_.Claim(AskedRank(request), IdentityOf(request), sealed_, now));
-  TakeModel(request, who, claimed.rank);
-  if (!claimed.new_life) {
-    SignOfLife(claimed.rank, now);
-    return claimed.rank;
-  }
-  TakeBackLeases(claimed.rank);
-  Emit({.name = "worker_registered",
-        .rank = claimed.rank,
-        .incarnation = ranks_[claimed.rank].incarnation,
-        .message = absl::StrCat("process ", request.pid(), " on ", request.host())});
-  // Of one that had left: it stands by.
-  waiting_leavers_.erase(claimed.rank);
-  if (ranks_[claimed.rank].left()) return claimed.rank;
-  TellLive(claimed.rank, true, now);
-  // In sync mode its part of what comes next would not be what it was going to be.
-  if (phase_ > Phase::kGoingBack && lockstep() && cut_every_ > 0 &&
-      KeepsWorkerState(options_.job)) {
-    GoBack(absl::StrCat(who, " is a new process: what worker ", claimed.rank,
-                        " kept between clocks is lost"),
-           now);
-  }
-  return claimed.rank;
-}
-
-void CoordinatorCore::TakeModel(const v1::RegisterWorkerRequest& request, const std::string& who,
-                                uint32_t rank) {
-  if (!request.has_schema()) return;
-  steps_per_epoch_[rank] = request.steps_per_epoch();
-  batches_per_epoch_ = request.batches_per_epoch();
-  if (schema_) return;
-  schema_ = request.schema();
-  schema_owner_ = who;
-}
-
-v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
-  v1::RegisterWorkerReply reply;
-  *reply.mutable_job() = options_.job;
-  reply.set_job_id(options_.job_id);
-  reply.set_rank(rank);
-  reply.set_incarnation(ranks_[rank].incarnation);
-  FillServers(reply);
-  *reply.mutable_schema() = *schema_;
-  reply.set_block_elements(block_elements_);
-  reply.set_resumed(cuts_.newest().has_value());
-  reply.set_generation(generation_);
-  if (ranks_[rank].left()) reply.set_left_at(ranks_[rank].clock);
-  *reply.mutable_length() = *length_;
-  reply.set_save_state(KeepsWorkerState(options_.job));
-  reply.set_cut_every(cut_every_);
-  // The asker's next life must know, or it could go on from where all have agreed to stop.
-  if (const auto stop_at = StopClock()) reply.set_stop_at(*stop_at);
-  return reply;
-}
+// ---- while it runs
 
 std::optional<uint64_t> CoordinatorCore::StopClock() const {
   return aborted_ ? std::optional<uint64_t>(0) : stop_at_;
 }
-
-// ---- while it runs
 
 void CoordinatorCore::SignOfLife(uint32_t rank, Time now) {
   if (ranks_[rank].left() || !ranks_.Seen(rank, now)) return;
@@ -281,7 +167,7 @@ absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::Heartbea
     SignOfLife(request.rank(), now);
   }
   v1::HeartbeatReply reply;
-  if (replicated() && request.epoch() != placement_.epoch()) FillServers(reply);
+  if (request.epoch() != placement_.epoch() && OnRecord()) FillServers(reply);
   reply.set_stop_requested(phase_ >= Phase::kStopping);
   if (const auto stop_at = StopClock()) reply.set_stop_at(*stop_at);
   return reply;

@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -104,6 +105,10 @@ class CoordinatorCore {
   absl::Status ContributionsHeld(const v1::ContributionsHeldRequest& request, Time now);
 
   // ---- from a person
+  // Kept on record before anything follows from it. UNAVAILABLE: the job goes back to a checkpoint;
+  // else as in coordinator.proto.
+  absl::StatusOr<v1::ResizeServersReply> ResizeServers(const v1::ResizeServersRequest& request,
+                                                       Time now);
   void StopJob(const std::string& reason, Time now);
   v1::JobStatus Status(Time now) const;
 
@@ -115,11 +120,13 @@ class CoordinatorCore {
     if (alarm() && now >= *alarm()) CommitSets(now);
   }
   void ConfigureDone(uint32_t server, uint64_t round, const absl::Status& status, Time now);
-  void SaveDone(uint32_t shard, uint64_t generation, uint64_t clock,
+  void SaveDone(uint32_t shard, uint64_t round, uint64_t clock,
                 const absl::StatusOr<v1::SavedShard>& saved, Time now);
   void RecordDone(const v1::CoordinatorRecord& record, const absl::Status& status, Time now);
   void ManifestWritten(uint64_t clock, const absl::Status& status, Time now);
   void ShutdownDone(uint32_t server, Time now);
+  // Clocks of the cuts whose folders hold states of workers that a cut to come may name.
+  std::set<uint64_t> StateFolders() const { return cuts_.StateFolders(); }
 
   // What is to be done since the last call, in order.
   std::vector<Command> TakeCommands();
@@ -139,15 +146,8 @@ class CoordinatorCore {
 
   // coordinator_core.cc
   absl::Status CheckPeer(const v1::Build& build, const std::string& who) const;
-  absl::Status CheckModel(const v1::RegisterWorkerRequest& request, const std::string& who) const;
   absl::Status CheckSender(const Sender& sender) const;
   absl::Status CheckGeneration(uint64_t generation, const std::string& who) const;
-  absl::StatusOr<uint32_t> Admit(const v1::RegisterWorkerRequest& request, const std::string& who,
-                                 Time now);
-  absl::Status RefusedAtTheEnd() const;
-  absl::Status RefuseLate(const v1::RegisterWorkerRequest& request, Time now);
-  void TakeModel(const v1::RegisterWorkerRequest& request, const std::string& who, uint32_t rank);
-  v1::RegisterWorkerReply WorkerReply(uint32_t rank) const;
   // The clock at which all stop, once there is one.
   std::optional<uint64_t> StopClock() const;
   absl::StatusOr<uint64_t> FixStop(const v1::StopAtRequest& request);
@@ -155,6 +155,16 @@ class CoordinatorCore {
   absl::Status TakeLeave(const v1::LeaveRequest& request, Time now);
   void SignOfLife(uint32_t rank, Time now);
   void TellLive(uint32_t rank, bool live, Time now);
+  uint64_t LargestClock() const;
+
+  // coordinator_registration.cc
+  absl::Status CheckModel(const v1::RegisterWorkerRequest& request, const std::string& who) const;
+  absl::StatusOr<uint32_t> Admit(const v1::RegisterWorkerRequest& request, const std::string& who,
+                                 Time now);
+  absl::Status RefusedAtTheEnd() const;
+  absl::Status RefuseLate(const v1::RegisterWorkerRequest& request, Time now);
+  void TakeModel(const v1::RegisterWorkerRequest& request, const std::string& who, uint32_t rank);
+  v1::RegisterWorkerReply WorkerReply(uint32_t rank) const;
 
   // coordinator_going_back.cc
   // The blocks of a server are lost.
@@ -162,6 +172,9 @@ class CoordinatorCore {
   void AdvanceGoingBack(Time now);
   void GoOn(Time now);
   v1::CoordinatorRecord Record(v1::JobState outcome) const;
+  // This generation and this placement are on record: until then nobody is told of them, for a
+  // coordinator started again would not know them, and might say something else.
+  bool OnRecord() const { return recorded_ >= std::pair(generation_, placement_.epoch()); }
   // That of the coordinator before, if nobody has been told anything new.
   v1::CoordinatorRecord RecordOfStop() const;
   // Where every rank stands for certain after a restart. Outside of sync a cut's clock is a mean.
@@ -187,12 +200,31 @@ class CoordinatorCore {
   template <typename Reply>
   void FillServers(Reply& reply) const;
 
+  // coordinator_resize.cc
+  absl::Status CheckResize(uint32_t servers) const;
+  // An index that is wanted, or whose blocks are needed still. ALREADY_EXISTS: the job goes on
+  // without it; UNAVAILABLE: nobody has asked for it yet.
+  absl::Status CheckWanted(const v1::RegisterServerRequest& request, const std::string& who,
+                           Time now);
+  // Moves shards to where they are to be, as far as is possible now, and lets servers go that hold
+  // nothing any more.
+  void Rebalance(Time now);
+  // Lets go of those that are not wanted and hold nothing (while the job is under way).
+  void RemoveIdle();
+  // Servers that are not wanted, hold what this coordinator's predecessor has recorded, and are
+  // waited for, for a lease.
+  std::vector<uint32_t> HoldersMissing(Time now) const;
+  // "3 shards to move, to 4 servers and waiting for server 3"; empty where nothing moves.
+  std::string ResizeMessage() const;
+
   // coordinator_quorum.cc
   // Every block is at the newest cut.
   void RestartQuorum();
   void CommitSets(Time now);
   bool MayCommit() const;
   void Commit(CommitSet set);
+  // The latest set, for who has taken a shard over.
+  void CommitAgain();
   // Of the shards that have changed hands since this epoch.
   void ForgetHeld(uint64_t epoch);
   // A rank that the latest set names, and whose contribution a shard's new owner will never get.
@@ -219,8 +251,10 @@ class CoordinatorCore {
   void WriteWholeCut();
 
   // coordinator_leases.cc
-  // Once the job's length is known.
-  void OpenLeases();
+  // Once the job's length is known. FAILED_PRECONDITION where nobody says how many batches make a
+  // pass, or the checkpoint says another number; else LeaseBook::Restore's.
+  absl::Status OpenLeases();
+  absl::Status RestoreLeases();
   absl::Status CheckBatches(const v1::RegisterWorkerRequest& request, const std::string& who) const;
   void TakeDone(const v1::LeaseDataRequest& request);
   void TakeBackLeases(uint32_t rank);
@@ -243,7 +277,7 @@ class CoordinatorCore {
   void AdvanceSaving(Time now);
   void ComputeLength(Time now);
   // Every server makes its shards anew.
-  void Configure(Time deadline);
+  void Configure(Time deadline, Time now);
   v1::ConfigureRequest Configuration(bool load) const;
   void Begin(Time now);
   void BeginStopping(Time now);
@@ -290,6 +324,8 @@ class CoordinatorCore {
   // Must have heard of the placement before the others do; and those who have.
   std::set<uint32_t> first_;
   std::set<uint32_t> heard_;
+  // Another number of servers was asked for, and not everything is where it is to be.
+  bool resizing_ = false;
   CutBook cuts_;
   QuorumBook quorum_;
   // A shard has changed hands since the latest set.
@@ -305,7 +341,7 @@ class CoordinatorCore {
     v1::DataProgress progress;
   };
   std::map<uint64_t, DataCut> data_cuts_;
-  v1::DataProgress newest_data_;
+  std::optional<v1::DataProgress> newest_data_;
   std::vector<RankProgress> progress_;
   // By rank: batches in a pass over its data, 0 if it did not say.
   std::vector<uint64_t> steps_per_epoch_;
@@ -327,6 +363,10 @@ class CoordinatorCore {
   // Since when the job is going back, and why.
   Time going_back_since_;
   std::string going_back_why_;
+  // What this coordinator's durable records say: that the job has begun, and the newest generation
+  // and epoch of the placement.
+  bool recorded_begun_ = false;
+  std::pair<uint64_t, uint64_t> recorded_;
   // The record says how the job has ended.
   bool sealed_ = false;
   // Left in order, and wait to hear that the job is sealed.
@@ -342,6 +382,8 @@ class CoordinatorCore {
   bool aborted_ = false;
   // The last cut, in kSaving.
   uint64_t last_clock_ = 0;
+  // How often it was asked for (SaveAll).
+  uint64_t saves_ = 0;
   Time deadline_;
   v1::JobState outcome_ = v1::JOB_FAILED;
   Time last_tick_;

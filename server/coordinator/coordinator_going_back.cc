@@ -19,11 +19,10 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
   record.set_outcome(outcome);
   if (outcome == v1::JOB_FAILED) record.set_message(failure_);
   if (outcome == v1::JOB_STOPPED) record.set_message(stop_reason_);
-  if (replicated()) {
-    *record.mutable_placement() = placement_.proto();
-    for (uint32_t i = 0; i < servers_.size(); ++i) record.add_server_nonces(servers_[i].nonce);
-  }
-  record.set_steps_per_epoch(length_ ? length_->steps_per_epoch() : StepsBefore());
+  *record.mutable_placement() = placement_.proto();
+  for (uint32_t i = 0; i < servers_.size(); ++i) record.add_server_nonces(servers_[i].nonce);
+  if (servers_.wanted() != options_.job.servers().count()) record.set_servers(servers_.wanted());
+  record.set_steps_per_epoch(began_ ? length_->steps_per_epoch() : StepsBefore());
   record.set_stop_reason(stop_reason_);
   // Not taken up yet.
   const bool waits = !began_ && stop_reason_.empty() && options_.before.has_value();
@@ -57,6 +56,10 @@ void CoordinatorCore::GoBack(const std::string& why, Time now) {
 
 void CoordinatorCore::RecordDone(const v1::CoordinatorRecord& record, const absl::Status& status,
                                  Time now) {
+  if (status.ok()) {
+    recorded_begun_ |= record.steps_per_epoch() > 0;
+    recorded_ = std::max(recorded_, std::pair(record.generation(), record.placement().epoch()));
+  }
   if (record.outcome() != v1::JOB_STARTING) {
     // Without it a restarted coordinator would look for workers that are gone, and say so.
     if (!std::exchange(sealed_, true)) deadline_ = now + kShutdownLimit;
@@ -77,8 +80,9 @@ void CoordinatorCore::AdvanceGoingBack(Time now) {
   if (settled && servers_.Missing().empty()) {
     if (!configuring_) {
       cuts_.GoBack();
-      Configure(going_back_since_ + start_limit());
+      Configure(going_back_since_ + start_limit(), now);
     }
+    if (phase_ != Phase::kGoingBack) return;
     if (servers_.Unready().empty()) return GoOn(now);
   }
   if (now - going_back_since_ < start_limit()) return;
@@ -92,7 +96,8 @@ void CoordinatorCore::GoOn(Time now) {
   phase_ = stop_reason_.empty() ? Phase::kRunning : Phase::kStopping;
   ranks_.GoBack(CutClock(), now);
   waiting_leavers_.clear();
-  for (RankProgress& progress : progress_) progress.GoBack(clock);
+  // Outside of sync a rank's own clock may have been behind the cut's, which is a mean.
+  for (RankProgress& progress : progress_) progress.GoBack(CutClock());
   std::erase_if(evaluations_, [clock](const auto& each) { return each.clock() > clock; });
   // The new blocks hold everybody up for everybody.
   std::fill(live_.begin(), live_.end(), true);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <type_traits>
+#include <utility>
 #include <variant>
 
 #include <spdlog/spdlog.h>
@@ -11,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
 #include "common/status.h"
+#include "config/shards.h"
 #include "server/coordinator/coordinator_service.h"
 
 namespace leeway {
@@ -29,6 +32,12 @@ constexpr size_t kWritesBehindMax = 10'000;
 Duration TickOf(const v1::TrainingJob& job) {
   return std::min(kTickMax, FromSeconds(job.limits().lease_seconds() / 10));
 }
+
+// By another overload, or into the log.
+template <typename Kind>
+constexpr bool kIsDoneElsewhere =
+    std::is_same_v<Kind, Event> || std::is_same_v<Kind, StepRecord> ||
+    std::is_same_v<Kind, EvaluationRecord> || std::is_same_v<Kind, WriteRecord>;
 
 void Log(const Event& event) {
   std::string line = event.name;
@@ -62,7 +71,7 @@ CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, CheckpointSink*
       service_(std::make_unique<CoordinatorService>(*this)),
       core_(options_.core, options_.now()),
       next_tick_(options_.now() + tick_),
-      links_(options_.core.job.servers().count()),
+      links_(ShardsOf(options_.core.job)),
       thread_([this] { Run(); }) {}
 
 CoordinatorHost::~CoordinatorHost() {
@@ -155,28 +164,48 @@ std::vector<CoordinatorHost::Due> CoordinatorHost::Next(bool& over) {
   return std::exchange(due_, {});
 }
 
+bool CoordinatorHost::AddLine(const Due& due, std::string& lines) {
+  return std::visit(
+      [&](const auto& command) {
+        using Kind = std::decay_t<decltype(command)>;
+        if constexpr (std::is_same_v<Kind, Event>) Log(command);
+        constexpr bool is_line = std::is_same_v<Kind, Event> || std::is_same_v<Kind, StepRecord> ||
+                                 std::is_same_v<Kind, EvaluationRecord>;
+        if constexpr (is_line) absl::StrAppend(&lines, MetricsLine(command, due.wall), "\n");
+        return is_line;
+      },
+      due.command);
+}
+
 // Neighbouring lines for metrics.jsonl go to the file together.
 void CoordinatorHost::Do(std::vector<Due> due) {
   std::string lines;
-  bool kept_back = false;
-  for (size_t i = 0; i < due.size() && !kept_back; ++i) {
-    std::visit(
-        [&](auto& command) {
-          using Kind = std::decay_t<decltype(command)>;
-          if constexpr (std::is_same_v<Kind, Event>) Log(command);
-          if constexpr (std::is_same_v<Kind, Event> || std::is_same_v<Kind, StepRecord> ||
-                        std::is_same_v<Kind, EvaluationRecord>) {
-            absl::StrAppend(&lines, MetricsLine(command, due[i].wall), "\n");
-          } else if constexpr (std::is_same_v<Kind, WriteRecord>) {
-            kept_back = !Write(command, lines);
-          } else {
-            Do(std::move(command));
-          }
-        },
-        due[i].command);
-    if (kept_back) KeepBack(std::move(due), i);
+  std::vector<Due> kept;
+  for (Due& each : due) {
+    if (AddLine(each, lines)) continue;
+    auto* record = std::get_if<WriteRecord>(&each.command);
+    if (!kept.empty()) {
+      kept.push_back(std::move(each));
+    } else if (record != nullptr && !record->awaited) {
+      owed_ = std::move(*record);
+    } else if (record != nullptr) {
+      if (!Write(*record, lines)) kept.push_back(std::move(each));
+    } else {
+      std::visit(
+          [this](auto& command) {
+            using Kind = std::decay_t<decltype(command)>;
+            if constexpr (!kIsDoneElsewhere<Kind>) Do(std::move(command));
+          },
+          each.command);
+    }
   }
-  if (lines.empty()) return;
+  // One that is kept back is newer.
+  if (kept.empty() && owed_) Write(WriteRecord(*owed_), lines);
+  if (!kept.empty()) KeepBack(std::move(kept));
+  if (!lines.empty()) Append(std::move(lines));
+}
+
+void CoordinatorHost::Append(std::string lines) {
   if (files_.waiting() > kWritesBehindMax) {
     spdlog::warn("metrics.jsonl: the disk does not keep up; {} bytes of metrics dropped",
                  lines.size());
@@ -197,8 +226,8 @@ void CoordinatorHost::Do(const ConnectServer& command) {
 void CoordinatorHost::Do(const DisconnectServer& command) { links_[command.server].reset(); }
 
 void CoordinatorHost::Do(const ConfigureServer& command) {
-  // It follows from a record that was given up.
-  if (unwritten_since_) return;
+  // It follows from a record that was given up; or nobody is there to be told.
+  if (given_up_ || !links_[command.server]) return;
   links_[command.server]->Call(&Control::Configure, command.request, {.deadline = command.deadline},
                                [this, server = command.server, round = command.round](
                                    const absl::Status& status, const v1::ConfigureReply&) {
@@ -250,12 +279,12 @@ void CoordinatorHost::Do(const SaveAll& command) {
   request.set_generation(command.generation);
   for (uint32_t shard = 0; shard < command.owners.size(); ++shard) {
     if (!links_[command.owners[shard]]) continue;
-    const auto done = [this, shard, generation = command.generation, clock = command.clock](
+    const auto done = [this, shard, round = command.round, clock = command.clock](
                           const absl::Status& status, const v1::SavedShard& file) {
       absl::StatusOr<v1::SavedShard> saved = file;
       if (!status.ok()) saved = status;
       Ask([&](CoordinatorCore& core, Time now) {
-        core.SaveDone(shard, generation, clock, saved, now);
+        core.SaveDone(shard, round, clock, saved, now);
         return 0;
       });
     };
@@ -268,20 +297,18 @@ void CoordinatorHost::Do(const SaveAll& command) {
 // On this thread: what comes after it in order may only begin once the record is durable.
 bool CoordinatorHost::Write(const WriteRecord& command, std::string& lines) {
   const absl::Status status = sink_->WriteRecord(command.record);
-  const Time now = options_.now();
   if (status.ok()) {
-    unwritten_since_.reset();
-  } else if (!unwritten_since_) {
-    unwritten_since_ = now;
-    const Event event{
-        .name = "record_failed",
-        .message = absl::StrCat("coordinator.json cannot be written: free space in ",
-                                options_.core.run_dir,
-                                "; until then nobody is told anything new: ", status.message())};
-    Log(event);
-    absl::StrAppend(&lines, MetricsLine(event, options_.wall_seconds()), "\n");
+    owed_.reset();
+    awaited_since_.reset();
+    given_up_ = complained_ = false;
+  } else {
+    if (!std::exchange(complained_, true)) AddLine(Unwritten(status), lines);
+    if (!command.awaited) return false;
+    const Time now = options_.now();
+    if (!awaited_since_) awaited_since_ = now;
+    given_up_ |= now - *awaited_since_ >= patience_;
+    if (!given_up_) return false;
   }
-  if (unwritten_since_ && now - *unwritten_since_ < patience_) return false;
   Ask([&](CoordinatorCore& core, Time at) {
     core.RecordDone(command.record, status, at);
     return 0;
@@ -289,8 +316,15 @@ bool CoordinatorHost::Write(const WriteRecord& command, std::string& lines) {
   return true;
 }
 
-void CoordinatorHost::KeepBack(std::vector<Due> due, size_t from) {
-  due.erase(due.begin(), due.begin() + static_cast<std::ptrdiff_t>(from));
+CoordinatorHost::Due CoordinatorHost::Unwritten(const absl::Status& status) const {
+  return {Event{.name = "record_failed",
+                .message = absl::StrCat("coordinator.json cannot be written: free space in ",
+                                        options_.core.run_dir,
+                                        "; what is to follow from it waits: ", status.message())},
+          options_.wall_seconds()};
+}
+
+void CoordinatorHost::KeepBack(std::vector<Due> due) {
   MutexLock lock(mutex_);
   // What has come meanwhile comes after it.
   due.insert(due.end(), std::move_iterator(due_.begin()), std::move_iterator(due_.end()));
@@ -313,6 +347,11 @@ void CoordinatorHost::WriteCheckpoint(const WriteManifest& command) {
     core.ManifestWritten(clock, status, now);
     return 0;
   });
+  if (!status.ok()) return;
+  // The new checkpoint exists, whatever becomes of the old ones.
+  const absl::Status removed = sink_->RemoveOld(
+      [this] { return Ask([](CoordinatorCore& core, Time) { return core.StateFolders(); }); });
+  if (!removed.ok()) spdlog::warn("removing old checkpoints: {}", removed.ToString());
 }
 
 void CoordinatorHost::Do(const ShutdownServers& command) {

@@ -10,7 +10,8 @@
 // Threads: those of the server's queue bring messages in; each takes the lock for one decision of
 // the core. What the core wants done is queued under the same lock, so its order is kept, and done
 // by a thread that keeps time and order, one for files, and one for each server that is called.
-// Records are written on the first: what comes after one waits until it is durable.
+// Records are written on the first: what comes after one waits until it is durable, but for lines
+// of the log; and those that nothing follows from are written when all else is done.
 #pragma once
 
 #include <functional>
@@ -98,6 +99,9 @@ class CoordinatorHost {
   std::vector<Due> Next(bool& over) EXCLUDES(mutex_);
 
   void Do(std::vector<Due> due) EXCLUDES(mutex_);
+  // False: it is no line for the log.
+  static bool AddLine(const Due& due, std::string& lines);
+  void Append(std::string lines);
   void Do(const ConnectServer& command);
   void Do(const DisconnectServer& command);
   void Do(const ConfigureServer& command);
@@ -109,8 +113,9 @@ class CoordinatorHost {
   void Announce();
   // False: it could not be written, and is to be tried again.
   bool Write(const WriteRecord& command, std::string& lines) EXCLUDES(mutex_);
-  // From number `from` on, until the next tick.
-  void KeepBack(std::vector<Due> due, size_t from) EXCLUDES(mutex_);
+  Due Unwritten(const absl::Status& status) const;
+  // A record, and what came after it, until the next tick.
+  void KeepBack(std::vector<Due> due) EXCLUDES(mutex_);
 
   // On the thread for files.
   void WriteCheckpoint(const WriteManifest& command);
@@ -138,8 +143,13 @@ class CoordinatorHost {
   // Of that thread alone; by server, null before it has registered and while it is lost.
   std::vector<std::unique_ptr<ControlLink>> links_;
   bool announced_ = false;
-  // Since when no record could be written.
-  std::optional<Time> unwritten_since_;
+  // Nothing waits for it, and no newer one has been written.
+  std::optional<WriteRecord> owed_;
+  // Since when a record that is awaited could not be written; that it was given up; that it was
+  // said. Until one is written.
+  std::optional<Time> awaited_since_;
+  bool given_up_ = false;
+  bool complained_ = false;
 
   SerialThread files_;
   std::thread thread_;

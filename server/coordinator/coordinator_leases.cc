@@ -4,43 +4,50 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "config/length.h"
 #include "server/coordinator/coordinator_core.h"
 #include "server/coordinator/phrases.h"
 
 namespace leeway {
-namespace {
 
-// Far above any data set; keeps sums of batches from overflowing.
-constexpr uint64_t kBatchMax = uint64_t{1} << 60;
-
-// The job's batches, where its workers together make so many steps and no one of them his own
-// number.
-uint64_t BatchesOf(const v1::TrainingJob& job, const v1::JobLength& length,
-                   uint64_t batches_per_epoch) {
-  if (length.total_clocks() == 0) return LeaseBook::kEndless;
-  if (job.stop().has_clocks()) return length.total_clocks() * length.steps_per_clock();
-  const double batches = job.stop().epochs() * static_cast<double>(batches_per_epoch);
-  if (!(batches < static_cast<double>(kBatchMax))) return kBatchMax;
-  const auto whole = static_cast<uint64_t>(batches);
-  return whole + (static_cast<double>(whole) < batches ? 1 : 0);
+absl::Status CoordinatorCore::OpenLeases() {
+  if (options_.job.data().assignment() != v1::ASSIGNMENT_LEASED) return absl::OkStatus();
+  if (batches_per_epoch_ == 0) {
+    return absl::FailedPreconditionError(
+        "no worker has said how many batches make a pass over the data, which is leased to all");
+  }
+  if (options_.resumed && !options_.resumed->manifest.has_data()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the checkpoint ", options_.resumed->folder,
+                     " does not say which batches it has, for its data was not leased: resume with "
+                     "data.assignment: static, or begin a new run"));
+  }
+  if (options_.resumed) newest_data_ = options_.resumed->manifest.data();
+  leases_.emplace(LeaseBook::Rules{
+      .batches_per_epoch = batches_per_epoch_,
+      .batches =
+          JobBatches(options_.job, *length_, batches_per_epoch_).value_or(LeaseBook::kEndless),
+      // One whose exchange is not complete, and the next.
+      .under_way = 2 * length_->steps_per_clock()});
+  return RestoreLeases();
 }
 
-}  // namespace
-
-void CoordinatorCore::OpenLeases() {
-  if (options_.job.data().assignment() != v1::ASSIGNMENT_LEASED) return;
-  leases_.emplace(LeaseBook::Rules{.batches_per_epoch = batches_per_epoch_,
-                                   .batches = BatchesOf(options_.job, *length_, batches_per_epoch_),
-                                   .workers = ranks_.size()});
-  if (options_.resumed) newest_data_ = options_.resumed->manifest.data();
-  leases_->Restore(newest_data_);
+absl::Status CoordinatorCore::RestoreLeases() {
+  if (!leases_) return absl::OkStatus();
+  if (newest_data_) {
+    return Annotate(leases_->Restore(*newest_data_),
+                    absl::StrCat("the checkpoint at clock ", cuts_.newest().value_or(0),
+                                 ", MANIFEST.json, data"));
+  }
+  leases_->Reset();
+  return absl::OkStatus();
 }
 
 absl::Status CoordinatorCore::CheckBatches(const v1::RegisterWorkerRequest& request,
                                            const std::string& who) const {
   if (options_.job.data().assignment() != v1::ASSIGNMENT_LEASED) return absl::OkStatus();
   const uint64_t batches = request.batches_per_epoch();
-  if (batches == 0 || batches > kBatchMax) {
+  if (batches == 0 || batches > LeaseBook::kBatchMax) {
     return absl::InvalidArgumentError(absl::StrCat(
         who, " has ", batches, " batches in a pass over the data, which is leased to all workers"));
   }
@@ -61,7 +68,7 @@ absl::StatusOr<v1::LeaseDataReply> CoordinatorCore::LeaseData(const v1::LeaseDat
   }
   SignOfLife(rank, now);
   TakeDone(request);
-  leases_->Lease(rank, request.want());
+  leases_->Lease(rank, request.want(), static_cast<uint32_t>(ranks_.Count(RankState::kRunning)));
   v1::LeaseDataReply reply;
   for (const Interval& run : leases_->Held(rank)) {
     v1::DataRange* range = reply.add_held();
@@ -76,7 +83,9 @@ absl::StatusOr<v1::LeaseDataReply> CoordinatorCore::LeaseData(const v1::LeaseDat
 void CoordinatorCore::TakeDone(const v1::LeaseDataRequest& request) {
   const uint64_t whole = leases_->whole_epochs();
   for (const v1::DoneRange& range : request.done()) {
-    if (range.first() > kBatchMax || range.count() > kBatchMax) continue;
+    const bool sane =
+        range.first() <= LeaseBook::kBatchMax && range.count() <= LeaseBook::kBatchMax;
+    if (!sane) continue;
     leases_->Done(request.rank(), {range.first(), range.first() + range.count()}, range.clock());
   }
   // Without cuts the job only ever goes back to its beginning.

@@ -22,6 +22,7 @@ void CoordinatorCore::Tick(Time now) {
   Wake(now);
   ExpireRanks(now);
   ExpireServers(now);
+  Rebalance(now);
   for (const uint64_t clock :
        cuts_.Expire(now, FromSeconds(options_.job.limits().checkpoint_seconds()))) {
     Emit({.name = "checkpoint_failed",
@@ -64,11 +65,12 @@ void CoordinatorCore::Advance(Time now) {
 // ---- starting
 
 void CoordinatorCore::AdvanceStart(Time now) {
-  const bool servers_here = servers_.Missing().empty();
+  const bool servers_here = servers_.Missing().empty() && HoldersMissing(now).empty();
   if (EnoughWorkers(now) && servers_here && schema_) {
     if (!length_) ComputeLength(now);
+    if (phase_ != Phase::kStarting) return;
     if (length_ && !configuring_ && TakeUp(now)) return;
-    if (length_ && !configuring_) Configure(created_ + start_limit());
+    if (length_ && !configuring_) Configure(created_ + start_limit(), now);
     if (phase_ == Phase::kStarting && servers_.Unready().empty()) Begin(now);
   }
   if (phase_ != Phase::kStarting || now - created_ < start_limit()) return;
@@ -94,11 +96,14 @@ void CoordinatorCore::ComputeLength(Time now) {
   if (steps == 0) return Fail("no worker has any training data", now);
   const v1::TrainingJob& job = options_.job;
   length_ = leeway::ComputeLength(job, steps);
-  OpenLeases();
+  if (const absl::Status opened = OpenLeases(); !opened.ok()) {
+    length_.reset();
+    return Fail(std::string(opened.message()), now);
+  }
   cut_every_ =
       job.checkpoint().has_every() ? IntervalClocks(job.checkpoint().every(), *length_) : 0;
   const BlockLayout layout =
-      BlockLayout::ForModel(schema_->total(), servers_.size(), job.servers().block_bytes());
+      BlockLayout::ForModel(schema_->total(), placement_.shards(), job.servers().block_bytes());
   block_elements_ = layout.block_elements();
   cuts_.ExpectShards(layout.ServersWithBlocks());
 }
@@ -124,17 +129,21 @@ v1::ConfigureRequest CoordinatorCore::Configuration(bool load) const {
   return request;
 }
 
-void CoordinatorCore::Configure(Time deadline) {
-  placement_.Reset();
+void CoordinatorCore::Configure(Time deadline, Time now) {
+  if (const absl::Status restored = RestoreLeases(); !restored.ok()) {
+    return Fail(std::string(restored.message()), now);
+  }
+  RemoveIdle();
+  const std::set<uint32_t> here = servers_.Here();
+  placement_.Reset({here.begin(), here.end()});
   const v1::ConfigureRequest request = Configuration(true);
   // Before anybody acts on it: a generation is never used twice, and no replica is synced any more.
   commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
   servers_.MarkAllUnready();
   RestartQuorum();
-  if (leases_) leases_->Restore(newest_data_);
   configuring_ = true;
   ++round_;
-  for (uint32_t i = 0; i < servers_.size(); ++i) {
+  for (const uint32_t i : here) {
     commands_.push_back(ConfigureServer{i, round_, request, deadline});
   }
 }
@@ -142,13 +151,16 @@ void CoordinatorCore::Configure(Time deadline) {
 void CoordinatorCore::Begin(Time now) {
   phase_ = Phase::kRunning;
   began_ = now;
+  resizing_ = options_.before && options_.before->servers() > 0 && placement_.ToMove() > 0;
   ranks_.Forgive(now);
   const uint64_t clock = options_.resumed ? options_.resumed->manifest.clock() : 0;
   Emit({.name = "job_started",
         .clock = clock,
         .message = absl::StrCat(options_.resumed ? "resumed at clock " : "from clock ", clock,
                                 " of ", length_->clocks(), ", ", schema_->total(), " parameters, ",
-                                servers_.size(), " servers, ", ranks_.size(), " workers")});
+                                servers_.wanted(), " servers, ", ranks_.size(), " workers")});
+  // Before any worker is answered.
+  commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
   for (const uint32_t rank : ranks_.In({RankState::kWaiting, RankState::kLost})) {
     Lose(rank, "it has not come back since the coordinator was started again", now);
   }
@@ -174,7 +186,10 @@ std::string CoordinatorCore::Missing(Time now) const {
     workers = ListOf("worker", ranks_.In({RankState::kWaiting, RankState::kLost}, kNamedMax),
                      WorkersMissing());
   }
-  const std::string who = And(workers, ListOf("server", servers_.Missing()));
+  std::vector<uint32_t> servers = servers_.Missing();
+  const std::vector<uint32_t> holders = HoldersMissing(now);
+  servers.insert(servers.end(), holders.begin(), holders.end());
+  const std::string who = And(workers, ListOf("server", servers));
   if (!who.empty()) return absl::StrCat("waiting for ", who, " to register", clock);
   if (!schema_) return absl::StrCat("waiting for a worker that brings the model", clock);
   if (going_back && cuts_.WritingAny()) {
@@ -195,7 +210,8 @@ void CoordinatorCore::StopJob(const std::string& reason, Time now) {
   stop_reason_ = reason.empty() ? "somebody asked for it" : Shortened(reason);
   Emit({.name = "stop_requested", .message = stop_reason_});
   const bool begun = began_ || StepsBefore() > 0;
-  if (begun) commands_.push_back(WriteRecord{RecordOfStop()});
+  // What follows from it would be as right without it.
+  if (begun) commands_.push_back(WriteRecord{.record = RecordOfStop(), .awaited = false});
   // What is stopped is a job that runs: first it must be able to, for servers hold what is to be
   // saved.
   if (phase_ != Phase::kGoingBack && (began_ || !begun)) BeginStopping(now);
@@ -329,7 +345,7 @@ void CoordinatorCore::BeginSaving(Time now) {
   deadline_ = now + FromSeconds(options_.job.limits().checkpoint_seconds());
   cuts_.BeginLast(last_clock_, now);
   if (!cuts_.Writing(last_clock_)) {
-    commands_.push_back(SaveAll{generation_, last_clock_, Owners(), deadline_});
+    commands_.push_back(SaveAll{saves_++, generation_, last_clock_, Owners(), deadline_});
   }
   WriteWholeCut();
 }

@@ -30,7 +30,7 @@ std::vector<uint32_t> CoordinatorCore::Owners() const {
 bool CoordinatorCore::Survives(uint32_t server) {
   const bool running = phase_ > Phase::kGoingBack && phase_ < Phase::kShutdown;
   const uint64_t epoch = placement_.epoch();
-  if (!running || !replicated() || !failure_.empty() || !placement_.Lose(server)) return false;
+  if (!running || !failure_.empty() || !placement_.Lose(server)) return false;
   ForgetHeld(epoch);
   return true;
 }
@@ -55,7 +55,7 @@ void CoordinatorCore::Reassign(const std::string& why, Time now, std::set<uint32
   // Parts of the last cut were asked of who is not there any more.
   cuts_.BeginLast(last_clock_, now);
   if (!cuts_.Writing(last_clock_)) {
-    commands_.push_back(SaveAll{generation_, last_clock_, Owners(), deadline_});
+    commands_.push_back(SaveAll{saves_++, generation_, last_clock_, Owners(), deadline_});
   }
 }
 
@@ -95,7 +95,9 @@ bool CoordinatorCore::TakeUp(Time now) {
     if (!trial.Lose(i)) return false;
     lost.push_back(i);
   }
-  for (const uint32_t server : lost) trial.Join(server);
+  for (const uint32_t server : lost) {
+    if (servers_.Wanted(server) && servers_[server].here()) trial.Join(server);
+  }
   placement_ = trial;
   generation_ = options_.before->generation();
   Begin(now);
@@ -114,15 +116,10 @@ void CoordinatorCore::TakeSynced(const v1::ServerHeartbeatRequest& request, Time
     news |= owns && placement_.SetSynced(synced.shard(), synced.since_epoch());
   }
   if (!news) return;
-  commands_.push_back(WriteRecord{Record(v1::JOB_STARTING)});
-  if (!placement_.whole()) return;
-  Emit({.name = "replicas_synced"});
-  // Not while the last cut is being written: who has it would change.
-  if (phase_ > Phase::kStopping) return;
-  const uint64_t epoch = placement_.epoch();
-  const std::set<uint32_t> owners = placement_.Rebalance();
-  ForgetHeld(epoch);
-  if (!owners.empty()) Reassign("every block has two holders again", now, owners);
+  // What follows from it has a record of its own.
+  commands_.push_back(WriteRecord{.record = Record(v1::JOB_STARTING), .awaited = false});
+  if (placement_.whole() && !resizing_) Emit({.name = "replicas_synced"});
+  Rebalance(now);
 }
 
 }  // namespace leeway

@@ -44,7 +44,7 @@ absl::Status CoordinatorCore::ContributionsHeld(const v1::ContributionsHeldReque
 }
 
 void CoordinatorCore::RestartQuorum() {
-  const BlockLayout layout = BlockLayout::ForModel(schema_->total(), servers_.size(),
+  const BlockLayout layout = BlockLayout::ForModel(schema_->total(), placement_.shards(),
                                                    options_.job.servers().block_bytes());
   std::vector<uint32_t> shards(layout.ServersWithBlocks());
   std::iota(shards.begin(), shards.end(), 0);
@@ -69,8 +69,8 @@ void CoordinatorCore::CommitSets(Time now) {
   const std::vector<bool> wanted = Wanted();
   const uint32_t backup = options_.job.consistency().backup_workers();
   if (!MayCommit() || !quorum_.Enough(wanted, backup)) return grace_.Stop();
-  if (!quorum_.Missing(wanted).empty() && now < grace_.Until(now)) return;
-  grace_.NextClock(now, quorum_.Arrivals());
+  if (!quorum_.Missing(wanted).empty() && now < grace_.Until(now, quorum_.came())) return;
+  grace_.NextClock(now, quorum_.came(), quorum_.Arrivals());
   Commit(*quorum_.Take(wanted, backup));
   // The set before is part of every block, for it was read before this one's contributions came.
   handed_over_ = false;
@@ -116,6 +116,12 @@ std::string CoordinatorCore::GraceMessage(Time now) const {
 void CoordinatorCore::Commit(CommitSet set) {
   set.generation = generation_;
   commands_.push_back(std::move(set));
+}
+
+// It may have come to a server before the shard did; and who holds less than the set tells nothing
+// that would be answered with it.
+void CoordinatorCore::CommitAgain() {
+  if (handed_over_ && quorum_.latest()) Commit(*quorum_.latest());
 }
 
 // Where all blocks are brought to by what they hold, whoever is lost: later clocks get no set.

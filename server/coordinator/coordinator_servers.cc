@@ -26,6 +26,7 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
     return absl::AbortedError(absl::StrCat(who, " has been replaced by the process at ",
                                            servers_[request.index()].address, ": stop"));
   }
+  RETURN_IF_ERROR(CheckWanted(request, who, now));
   if (!servers_.Known(request)) {
     const bool survives = Survives(request.index());
     const std::string why = absl::StrCat(who, " is a new process");
@@ -40,7 +41,7 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
     Emit({.name = "server_registered", .server = request.index(), .message = request.address()});
     configuring_ = false;
     if (survives) {
-      placement_.Join(request.index());
+      if (servers_.Wanted(request.index())) placement_.Join(request.index());
       Reassign(why, now);
     }
   } else {
@@ -62,6 +63,10 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
     return absl::FailedPreconditionError(
         absl::StrCat("server ", request.index(), " is not known here: register first"));
   }
+  if (servers_[request.index()].state == ServerState::kRemoved) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("the job goes on without server ", request.index()));
+  }
   if (!servers_.Holds(request.index(), request.nonce())) {
     return absl::FailedPreconditionError(
         absl::StrCat("another process is server ", request.index(), " here: register again"));
@@ -71,7 +76,8 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
   TakeSynced(request, now);
   servers_.TakeLoad(request.index(), request.load());
   v1::ServerHeartbeatReply reply;
-  reply.set_epoch(placement_.epoch());
+  // 0, which is nobody's: no lease is renewed in an epoch that is past or not on record.
+  reply.set_epoch(OnRecord() ? placement_.epoch() : 0);
   return reply;
 }
 
@@ -81,7 +87,7 @@ void CoordinatorCore::Return(uint32_t server, Time now) {
   configuring_ = false;
   // What it held others hold by now.
   const bool open = phase_ > Phase::kGoingBack && phase_ < Phase::kShutdown;
-  if (open && placement_.Join(server)) {
+  if (open && servers_.Wanted(server) && placement_.Join(server)) {
     Reassign(absl::StrCat("server ", server, " is back"), now);
   }
   Advance(now);
@@ -89,7 +95,8 @@ void CoordinatorCore::Return(uint32_t server, Time now) {
 
 void CoordinatorCore::ConfigureDone(uint32_t server, uint64_t round, const absl::Status& status,
                                     Time now) {
-  if (round != round_) return;
+  // Of one that was let go of nothing is needed.
+  if (round != round_ || servers_[server].state == ServerState::kRemoved) return;
   if (phase_ > Phase::kGoingBack && !status.ok()) {
     GoBack(absl::StrCat("server ", server, " could not take what it was given: ", status.message()),
            now);
@@ -97,11 +104,13 @@ void CoordinatorCore::ConfigureDone(uint32_t server, uint64_t round, const absl:
   }
   if (phase_ > Phase::kGoingBack) {
     if (servers_[server].here()) servers_.MarkReady(server);
+    CommitAgain();
     if (first_.erase(server) == 0) return;
     heard_.insert(server);
     if (!first_.empty()) return;
     SendPlacement(heard_, now);
-    return Advance(now);
+    Advance(now);
+    return Rebalance(now);
   }
   if (!configuring_) return;
   if (!status.ok()) {
@@ -146,7 +155,7 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
   RETURN_IF_ERROR(CheckGeneration(request.generation(), ShardName(request.index())));
   const uint64_t clock = request.clock();
   if (!length_ || clock == 0 || cut_every_ == 0 || clock % cut_every_ != 0 ||
-      clock > LargestClock(*length_, ranks_.size())) {
+      clock > LargestClock()) {
     return absl::InvalidArgumentError(absl::StrCat("there is no cut at clock ", clock,
                                                    ": cuts are every ", cut_every_, " clocks"));
   }
@@ -160,9 +169,9 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
   return AddShard(request.index(), clock, absl::UnavailableError(request.error()), now);
 }
 
-void CoordinatorCore::SaveDone(uint32_t shard, uint64_t generation, uint64_t clock,
+void CoordinatorCore::SaveDone(uint32_t shard, uint64_t round, uint64_t clock,
                                const absl::StatusOr<v1::SavedShard>& saved, Time now) {
-  if (phase_ != Phase::kSaving || generation != generation_ || clock != last_clock_) return;
+  if (phase_ != Phase::kSaving || round + 1 != saves_ || clock != last_clock_) return;
   AddShard(shard, clock, saved, now).IgnoreError();
 }
 
@@ -261,8 +270,9 @@ void CoordinatorCore::ManifestWritten(uint64_t clock, const absl::Status& status
     Emit({.name = "checkpoint_failed",
           .clock = clock,
           .message = absl::StrCat("its manifest: ", status.ToString())});
-    WriteWholeCut();
   }
+  // One that has become whole meanwhile.
+  WriteWholeCut();
   Advance(now);
 }
 

@@ -76,6 +76,12 @@ void CoordinatorService::AwaitStatus(ServerQueue* queue) {
   ServeUnary<v1::GetJobStatusRequest, v1::JobStatus>(
       queue, this, &CoordinatorService::RequestGetJobStatus,
       [this](const v1::GetJobStatusRequest&, auto done) { done(host_.Status()); });
+  ServeUnary<v1::ResizeServersRequest, v1::ResizeServersReply>(
+      queue, this, &CoordinatorService::RequestResizeServers,
+      [this](const v1::ResizeServersRequest& request, auto done) {
+        done(host_.Ask(
+            [&](CoordinatorCore& core, Time now) { return core.ResizeServers(request, now); }));
+      });
   ServeUnary<v1::StopJobRequest, v1::StopJobReply>(
       queue, this, &CoordinatorService::RequestStopJob,
       [this](const v1::StopJobRequest& request, auto done) {

@@ -97,7 +97,8 @@ void CutBook::BeginLast(uint64_t clock, Time now) {
 }
 
 std::optional<CutParts> CutBook::TakeWhole(const Needs& needs) {
-  for (auto cut = cuts_.rbegin(); cut != cuts_.rend() && !cut->second.writing; ++cut) {
+  if (WritingAny()) return std::nullopt;
+  for (auto cut = cuts_.rbegin(); cut != cuts_.rend(); ++cut) {
     std::optional<CutParts> parts = Whole(cut->first, cut->second, needs);
     if (!parts) continue;
     cut->second.writing = true;
@@ -148,7 +149,8 @@ void CutBook::Written(uint64_t clock, bool durable) {
   for (auto& [rank, state] : written->second.named) {
     // A newer one may have come meanwhile, to a folder of its own.
     StateFile& newest = newest_states_[rank];
-    if (newest.clock == state.clock && newest.folder == state.folder) newest.folder = clock;
+    const bool same = newest.clock == state.clock && newest.file.file() == state.file.file();
+    if (same) newest.folder = clock;
     state.folder = clock;
   }
   complete_states_ = std::move(written->second.named);
@@ -166,6 +168,14 @@ void CutBook::GoBack() {
 bool CutBook::WritingAny() const {
   return std::any_of(cuts_.begin(), cuts_.end(),
                      [](const auto& cut) { return cut.second.writing; });
+}
+
+std::set<uint64_t> CutBook::StateFolders() const {
+  std::set<uint64_t> folders;
+  for (const auto* states : {&newest_states_, &complete_states_}) {
+    for (const auto& [rank, state] : *states) folders.insert(state.folder);
+  }
+  return folders;
 }
 
 std::vector<uint64_t> CutBook::Expire(Time now, Duration limit) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,7 +70,8 @@ class CutBook {
   void BeginLast(uint64_t clock, Time now);
 
   // A cut that has become whole, newest first; its manifest is in writing from now on. Nothing if
-  // there is none, or none but those older than one in writing.
+  // there is none, or one is in writing already: once that is durable older folders go, of which
+  // the next one might want a state.
   std::optional<CutParts> TakeWhole(const Needs& needs);
   // The manifest is durable (older open cuts are dropped), or not (the cut has failed).
   void Written(uint64_t clock, bool durable);
@@ -89,6 +91,8 @@ class CutBook {
   std::string ErrorOf(uint64_t clock) const;
   bool Writing(uint64_t clock) const;
   bool WritingAny() const;
+  // Those where the newest state of some rank lies.
+  std::set<uint64_t> StateFolders() const;
   bool HasAllShards(uint64_t clock) const;
   // Shards and ranks whose part or state is not there; nothing if the cut is whole.
   struct Missing {

@@ -58,7 +58,7 @@ std::string CoordinatorCore::StatusMessage(Time now) const {
   if (phase_ != Phase::kRunning && !(failure_.empty() && stop_reason_.empty())) return Ending();
   const std::vector<uint32_t> lost = ranks_.In({RankState::kLost});
   if (lost.empty()) {
-    return And(And(GraceMessage(now), LastBatchesMessage()),
+    return And(And(And(ResizeMessage(), GraceMessage(now)), LastBatchesMessage()),
                LoadMessage(servers_, options_.job.limits().held_bytes()));
   }
   return absl::StrFormat("%s lost %.0f s ago", ListOf("worker", lost),
@@ -85,6 +85,7 @@ v1::JobStatus CoordinatorCore::Status(Time now) const {
     staleness = std::max(staleness, progress_[i].max_staleness());
   }
   for (uint32_t i = 0; i < servers_.size(); ++i) {
+    if (!servers_.Wanted(i) && servers_[i].state == ServerState::kWaiting) continue;
     v1::ServerStatus& server = *status.add_servers();
     server.set_index(i);
     server.set_address(servers_[i].address);
@@ -97,6 +98,8 @@ v1::JobStatus CoordinatorCore::Status(Time now) const {
   for (const v1::EvaluationMetrics& metrics : evaluations_) *status.add_evaluations() = metrics;
   status.set_generation(generation_);
   FillData(status);
+  status.set_servers_wanted(servers_.wanted());
+  if (resizing_) status.set_shards_to_move(placement_.ToMove());
   if (cuts_.newest()) status.set_checkpoint_clock(*cuts_.newest());
   return status;
 }

@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/interval_set.h"
 #include "leeway/v1/checkpoint.pb.h"
 
@@ -21,27 +23,38 @@ namespace leeway {
 class LeaseBook {
  public:
   static constexpr uint64_t kEndless = std::numeric_limits<uint64_t>::max();
-  // Of one worker.
-  static constexpr uint64_t kHeldMax = 4096;
+  // Far above any data set; keeps sums of batches from overflowing.
+  static constexpr uint64_t kBatchMax = uint64_t{1} << 60;
+  // That one worker holds beside those of clocks that are under way.
+  static constexpr uint64_t kStockMax = 4096;
+  // Reports that are told apart while no cut becomes durable.
+  static constexpr size_t kRecentMax = 1 << 16;
 
   struct Rules {
+    // At least 1.
     uint64_t batches_per_epoch = 1;
     // Of the whole job.
     uint64_t batches = kEndless;
-    uint32_t workers = 1;
+    // That a worker's clocks under way may be made of.
+    uint64_t under_way = 1;
   };
   explicit LeaseBook(const Rules& rules) : rules_(rules) {}
 
-  // Everything is as a cut says: nobody holds anything.
-  void Restore(const v1::DataProgress& progress);
+  // Nothing is done, and nobody holds anything.
+  void Reset();
+  // Everything is as a cut says: nobody holds anything. FAILED_PRECONDITION for a cut of data with
+  // another number of batches in a pass; DATA_LOSS, naming the field, for one that no book can have
+  // made. Then nothing has changed.
+  absl::Status Restore(const v1::DataProgress& progress);
 
   // The rank's contribution of `clock` counts, and was the last one of these. What it does not hold
   // is done all the same if nobody does; what somebody else holds is his to do.
   void Done(uint32_t rank, Interval batches, uint64_t clock);
-  // Gives the rank more, until it holds `want`: towards the end of the job less, so that all end
-  // together (guided self-scheduling: Polychronopoulos and Kuck 1987, a share of what is left for
-  // each worker).
-  void Lease(uint32_t rank, uint64_t want);
+  // Gives the rank more, until it holds `want`: at a time no more than half of what is left for
+  // each of the `sharers`, so that all end together (guided self-scheduling: Polychronopoulos and
+  // Kuck 1987). What of it belongs to a clock that is under way counts for nothing there: a worker
+  // whose clocks are long gets its share as others do.
+  void Lease(uint32_t rank, uint64_t want, uint32_t sharers);
   std::vector<Interval> Held(uint32_t rank) const;
   // The rank is lost, or has left.
   void TakeBack(uint32_t rank);
@@ -69,7 +82,16 @@ class LeaseBook {
     uint32_t rank = 0;
     uint64_t clock = 0;
   };
-  uint64_t Share() const;
+  // Some of what is done, no longer told apart.
+  struct DoneLongAgo {
+    // All of it, and maybe others.
+    Interval batches;
+    // By rank: the newest contribution of them.
+    std::map<uint32_t, uint64_t> clocks;
+  };
+  absl::Status Check(const v1::DataProgress& progress) const;
+  uint64_t Share(uint32_t sharers) const;
+  void ForgetDetails();
 
   const Rules rules_;
   // The first that was never given out; all before it are in undone_ or done.
@@ -79,8 +101,10 @@ class LeaseBook {
   IntervalSet free_;
   // By rank; the rest of undone_.
   std::map<uint32_t, IntervalSet> held_;
-  // What the newest durable cut may not have.
+  // What the newest durable cut may not have, in the order in which it was reported; and what came
+  // before that, once it was too much.
   std::vector<DoneBatches> recent_;
+  std::optional<DoneLongAgo> long_ago_;
   uint64_t taken_back_ = 0;
 };
 

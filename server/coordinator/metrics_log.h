@@ -23,9 +23,13 @@
 //   job_started              clock (0, or the checkpoint's), message
 //   server_registered        server, message (its address)
 //   server_lost              server, message
-//   placement_changed        message (why, who owns which shard now), where there are replicas
+//   placement_changed        message (why, who owns which shard now)
 //   replicas_synced          every block has two holders again
-//   record_failed            message: coordinator.json cannot be written; what is to follow waits
+//   resizing                 message: from how many servers to how many somebody has asked to go
+//   resized                  message: so many servers, and every shard is where it is to be
+//   server_removed           server: it holds nothing any more, and ends
+//   record_failed            message: coordinator.json cannot be written; what is to follow waits,
+//                            but for lines of this file
 //   going_back               message (what was lost: a server's blocks, a worker's state), clock
 //                            (the newest checkpoint's)
 //   went_back                clock (where everything goes on), message

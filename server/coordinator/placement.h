@@ -1,12 +1,20 @@
 // Which server owns each shard, and which holds its replica. Pure; not thread-safe.
 //
-// At first server i owns shard i, and with two holders server i + 1 (mod S) has its replica. A lost
-// server's shards go to their replicas, if those are synced: if even one is not, blocks are lost
-// and everything begins anew from a checkpoint. A server that comes (back) keeps the replicas of
-// shards that have none.
+// The shards are dealt out: shard k's home is server k mod S, and with two holders the server after
+// that one (mod S) has its replica. A lost server's shards go to their replicas, if those are
+// synced: if even one is not, blocks are lost and everything begins anew from a checkpoint. A
+// server that comes (back) keeps the replicas of shards that have none.
+//
+// What is not at its home (its server was lost and is back, or there are more or fewer servers now)
+// moves there: the home becomes its replica, is filled, and takes it over (Rebalance). It moves in
+// rounds, the next one when nothing is being filled any more, and in a round each owner fills one
+// shard at most: while a block is new to its replica, its answers wait behind all that its owner
+// sends there, so what stands still, and for how long, is one shard's sending. A shard that had
+// another replica has a single holder meanwhile.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -16,13 +24,15 @@ namespace leeway {
 
 class Placement {
  public:
-  // `replicas`: holders of each shard, 1 or 2 (and 2 servers at least).
-  Placement(uint32_t servers, uint32_t replicas);
+  // `replicas`: holders of each shard, 1 or 2 (and as many servers at least).
+  Placement(uint32_t shards, uint32_t servers, uint32_t replicas);
   // As it was recorded.
-  Placement(uint32_t replicas, v1::Placement recorded);
+  Placement(uint32_t servers, uint32_t replicas, v1::Placement recorded);
 
-  // Everything where it was at first, in a new epoch, nothing synced.
-  void Reset();
+  // Shards are to be on servers 0 to `servers` - 1 from now on; nothing moves but by Rebalance.
+  void Want(uint32_t servers) { servers_ = servers; }
+  // Dealt out to these servers, rising, in a new epoch, nothing synced.
+  void Reset(const std::vector<uint32_t>& servers);
   // False, and nothing has changed: a shard would be lost.
   bool Lose(uint32_t server);
   // The server is here, and holds nothing. True: it has got something to hold.
@@ -30,26 +40,46 @@ class Placement {
   // The replica of `shard` that began in `since_epoch` is synced. True: that is news.
   bool SetSynced(uint32_t shard, uint64_t since_epoch);
 
+  // Shards whose replica is at their home, and synced, are handed over to it, and those that are to
+  // move next begin to be filled, all in one new epoch. Where who is to have the replica is not
+  // here, who owned the shard keeps it.
+  struct Moves {
+    bool any = false;
+    // Who owned what was handed over: they must have heard of the epoch before anybody else does,
+    // for they are alive, and answer readers.
+    std::set<uint32_t> owners;
+  };
+  Moves Rebalance(const std::set<uint32_t>& here);
+
   uint32_t owner(uint32_t shard) const { return places_.shards(static_cast<int>(shard)).owner(); }
   // In which epoch it took over from another; 0: it is the first since Reset().
   uint64_t owner_since(uint32_t shard) const { return owner_since_[shard]; }
   uint64_t epoch() const { return places_.epoch(); }
   uint32_t shards() const { return static_cast<uint32_t>(places_.shards_size()); }
-  // Shards whose replica is on the server that owned them at first, and synced, go back to it; who
-  // owned them keeps the replica. Who owned them; nobody: nothing has changed. So what a lost
-  // server leaves to others is theirs only until it is back. In a new epoch, of which those must
-  // have heard before anybody else does: they are alive, and answer readers.
-  std::set<uint32_t> Rebalance();
-
+  // Owns a shard, or has the replica of one.
+  bool Holds(uint32_t server) const;
+  // Shards that are not where they are to be, or whose replica is not synced.
+  uint32_t ToMove() const;
   // Every shard has a replica that is synced.
   bool whole() const;
   const v1::Placement& proto() const { return places_; }
 
  private:
   v1::ShardPlace& At(uint32_t shard) { return *places_.mutable_shards(static_cast<int>(shard)); }
+  const v1::ShardPlace& At(uint32_t shard) const { return places_.shards(static_cast<int>(shard)); }
+  uint32_t HomeOf(uint32_t shard) const { return shard % servers_; }
+  // Where its replica is to be once it is at home; nothing: nowhere.
+  std::optional<uint32_t> SecondOf(uint32_t shard) const;
+  bool Settled(uint32_t shard) const;
+  bool Filling() const;
   void SetReplica(uint32_t shard, uint32_t server);
+  void ClearReplica(uint32_t shard);
   void SetOwner(uint32_t shard, uint32_t server);
+  // Parts of Rebalance. True: something has changed.
+  bool HandOver(uint32_t shard, const std::set<uint32_t>& here);
+  bool Fill(uint32_t shard, const std::set<uint32_t>& here, std::set<uint32_t>& busy);
 
+  uint32_t servers_;
   uint32_t replicas_;
   v1::Placement places_;
   std::vector<uint64_t> owner_since_;

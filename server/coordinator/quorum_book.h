@@ -41,6 +41,8 @@ class QuorumBook {
   bool Enough(const std::vector<bool>& wanted, uint32_t backup) const;
   std::vector<uint32_t> Missing(const std::vector<bool>& wanted) const;
   std::vector<Time> Arrivals() const;
+  // How many have come to every shard.
+  size_t came() const { return whole_.size(); }
 
   // The set that Take() gave last; nothing after a restart.
   const std::optional<CommitSet>& latest() const { return latest_; }

@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <spdlog/spdlog.h>
-
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -22,11 +20,13 @@ constexpr uint64_t kCopyBytes = 1 << 20;
 
 class Writer final : public CheckpointSink::StateWriter {
  public:
-  explicit Writer(WorkerStateWriter file) : file_(std::move(file)) {}
+  Writer(FolderUse::Hold hold, WorkerStateWriter file)
+      : hold_(std::move(hold)), file_(std::move(file)) {}
   absl::Status Append(std::string_view data) override { return file_.Append(data); }
   absl::StatusOr<v1::SavedShard> Finish() override { return file_.Finish(); }
 
  private:
+  const FolderUse::Hold hold_;
   WorkerStateWriter file_;
 };
 
@@ -55,27 +55,34 @@ RunFolderSink::RunFolderSink(std::string run_dir, uint64_t job_id, uint32_t keep
 absl::StatusOr<std::unique_ptr<CheckpointSink::StateWriter>> RunFolderSink::WriteWorkerState(
     const StateOf& state) {
   const auto& [clock, rank, incarnation, generation] = state;
+  FolderUse::Hold hold = folders_.Enter(clock);
   const std::string folder = CheckpointFolder(run_dir_, clock);
   RETURN_IF_ERROR(MakeFolders(folder));
   const std::string path =
       absl::StrCat(folder, "/", WorkerStateFileName(rank, incarnation, clock, generation));
   ASSIGN_OR_RETURN(WorkerStateWriter file, WorkerStateWriter::Create(path, {job_id_, clock, rank}));
-  return std::make_unique<Writer>(std::move(file));
+  return std::make_unique<Writer>(std::move(hold), std::move(file));
 }
 
 absl::StatusOr<std::unique_ptr<CheckpointSink::StateReader>> RunFolderSink::ReadWorkerState(
     uint32_t rank) {
-  ASSIGN_OR_RETURN(const std::string path, WorkerStatePath(rank));
-  ASSIGN_OR_RETURN(WorkerStateReader file, WorkerStateReader::Open(path));
-  return std::make_unique<Reader>(std::move(file));
+  ASSIGN_OR_RETURN(const StateFile state, FindWorkerState(rank));
+  auto file = WorkerStateReader::Open(state.path);
+  // Not to be taken for a checkpoint without it: the worker would begin afresh.
+  if (absl::IsNotFound(file.status())) return absl::DataLossError(file.status().message());
+  RETURN_IF_ERROR(file.status());
+  return std::make_unique<Reader>(*std::move(file));
 }
 
-absl::StatusOr<std::string> RunFolderSink::WorkerStatePath(uint32_t rank) const {
+absl::StatusOr<RunFolderSink::StateFile> RunFolderSink::FindWorkerState(uint32_t rank) {
   MutexLock lock(mutex_);
   if (!newest_) return absl::NotFoundError(absl::StrCat("no checkpoint for worker ", rank));
   for (const v1::SavedWorkerState& state : newest_->worker_states()) {
     if (state.rank() != rank) continue;
-    return absl::StrCat(CheckpointFolder(run_dir_, newest_->clock()), "/", state.file().file());
+    // Does not wait: the newest is not removed.
+    return StateFile{
+        absl::StrCat(CheckpointFolder(run_dir_, newest_->clock()), "/", state.file().file()),
+        folders_.Enter(newest_->clock())};
   }
   return absl::NotFoundError(absl::StrCat("the checkpoint holds no state of worker ", rank));
 }
@@ -98,13 +105,21 @@ absl::Status RunFolderSink::AdoptWorkerState(uint64_t from_clock, const std::str
 
 absl::Status RunFolderSink::WriteManifest(const v1::CheckpointManifest& manifest) {
   RETURN_IF_ERROR(leeway::WriteManifest(CheckpointFolder(run_dir_, manifest.clock()), manifest));
-  {
-    MutexLock lock(mutex_);
-    if (!newest_ || manifest.clock() > newest_->clock()) newest_ = manifest;
+  MutexLock lock(mutex_);
+  if (!newest_ || manifest.clock() > newest_->clock()) newest_ = manifest;
+  return absl::OkStatus();
+}
+
+absl::Status RunFolderSink::RemoveOld(const std::function<std::set<uint64_t>()>& spared) {
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> old, OldCheckpoints(run_dir_, keep_));
+  std::vector<FolderUse::Hold> claimed;
+  for (const uint64_t clock : old) {
+    if (auto claim = folders_.Claim(clock)) claimed.push_back(*std::move(claim));
   }
-  // The new checkpoint exists, whatever becomes of the old ones.
-  if (const absl::Status removed = RemoveOldCheckpoints(run_dir_, keep_); !removed.ok()) {
-    spdlog::warn("removing old checkpoints: {}", removed.ToString());
+  const std::set<uint64_t> stay = spared();
+  for (const FolderUse::Hold& folder : claimed) {
+    if (stay.count(folder.clock()) > 0) continue;
+    RETURN_IF_ERROR(RemoveCheckpoint(run_dir_, folder.clock()));
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #include "common/mutex.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "server/coordinator/checkpoint_sink.h"
+#include "server/coordinator/folder_use.h"
 
 namespace leeway {
 
@@ -23,16 +24,22 @@ class RunFolderSink final : public CheckpointSink {
   absl::Status AdoptWorkerState(uint64_t from_clock, const std::string& file,
                                 uint64_t to_clock) override;
   absl::Status WriteManifest(const v1::CheckpointManifest& manifest) override;
+  absl::Status RemoveOld(const std::function<std::set<uint64_t>()>& spared) override;
   absl::Status WriteRecord(const v1::CoordinatorRecord& record) override;
 
  private:
-  // In the newest checkpoint.
-  absl::StatusOr<std::string> WorkerStatePath(uint32_t rank) const;
+  // In the newest checkpoint, which stays as long as the hold.
+  struct StateFile {
+    std::string path;
+    FolderUse::Hold hold;
+  };
+  absl::StatusOr<StateFile> FindWorkerState(uint32_t rank);
 
   const std::string run_dir_;
   const uint64_t job_id_;
   const uint32_t keep_;
-  mutable Mutex mutex_;
+  FolderUse folders_;
+  Mutex mutex_;
   std::optional<v1::CheckpointManifest> newest_ GUARDED_BY(mutex_);
 };
 

@@ -23,15 +23,24 @@ const char* ServerStateName(ServerState state) {
       return "ready";
     case ServerState::kLost:
       return "lost";
+    case ServerState::kRemoved:
+      return "removed";
   }
   return "unknown";
+}
+
+ServerTable::ServerTable(uint32_t most, uint32_t wanted, Duration lease)
+    : lease_(lease), wanted_(wanted), servers_(most) {
+  for (uint32_t i = 0; i < wanted; ++i) Expect(i, true);
 }
 
 absl::Status ServerTable::Check(const v1::RegisterServerRequest& request) const {
   if (request.index() >= size()) {
     return absl::InvalidArgumentError(absl::StrCat("server index ", request.index(),
-                                                   " of a job with ", size(),
-                                                   " servers: indices are 0 to ", size() - 1));
+                                                   " of a job that can have ", size(),
+                                                   " servers at most (servers.shards): indices are "
+                                                   "0 to ",
+                                                   size() - 1));
   }
   if (request.address().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -42,8 +51,8 @@ absl::Status ServerTable::Check(const v1::RegisterServerRequest& request) const 
 
 bool ServerTable::Known(const v1::RegisterServerRequest& request) const {
   const ServerEntry& entry = servers_[request.index()];
-  return entry.state != ServerState::kWaiting && entry.address == request.address() &&
-         entry.nonce == request.nonce();
+  const bool none = entry.state == ServerState::kWaiting || entry.state == ServerState::kRemoved;
+  return !none && entry.address == request.address() && entry.nonce == request.nonce();
 }
 
 bool ServerTable::Past(const v1::RegisterServerRequest& request) const {
@@ -54,7 +63,7 @@ bool ServerTable::Past(const v1::RegisterServerRequest& request) const {
 
 void ServerTable::Register(const v1::RegisterServerRequest& request, Time now) {
   ServerEntry& entry = servers_[request.index()];
-  if (entry.state != ServerState::kWaiting) {
+  if (entry.nonce != 0) {
     if (entry.past.size() == kPastMax) entry.past.erase(entry.past.begin());
     entry.past.push_back(entry.nonce);
   }
@@ -62,6 +71,7 @@ void ServerTable::Register(const v1::RegisterServerRequest& request, Time now) {
   std::erase(entry.past, request.nonce());
   entry.confirmed = false;
   entry.state = ServerState::kRegistered;
+  entry.expected = true;
   entry.address = request.address();
   entry.local.set_address(request.local_address());
   entry.local.set_host(request.host());
@@ -69,6 +79,15 @@ void ServerTable::Register(const v1::RegisterServerRequest& request, Time now) {
   entry.held_generation.reset();
   if (request.has_held_generation()) entry.held_generation = request.held_generation();
   entry.seen = now;
+}
+
+void ServerTable::Remove(uint32_t index) {
+  ServerEntry& entry = servers_[index];
+  entry.state = ServerState::kRemoved;
+  entry.expected = false;
+  entry.nonce = 0;
+  entry.past.clear();
+  entry.held_generation.reset();
 }
 
 bool ServerTable::Seen(uint32_t index, Time now) {
@@ -102,18 +121,35 @@ void ServerTable::Forgive(Time now) {
 
 std::vector<uint32_t> ServerTable::Missing() const {
   std::vector<uint32_t> missing;
-  for (uint32_t i = 0; i < size(); ++i) {
-    if (!servers_[i].here()) missing.push_back(i);
+  for (uint32_t i = 0; i < wanted_; ++i) {
+    if (servers_[i].expected && !servers_[i].here()) missing.push_back(i);
   }
   return missing;
 }
 
 std::vector<uint32_t> ServerTable::Unready() const {
   std::vector<uint32_t> unready;
-  for (uint32_t i = 0; i < size(); ++i) {
-    if (servers_[i].state != ServerState::kReady) unready.push_back(i);
+  for (uint32_t i = 0; i < wanted_; ++i) {
+    const ServerEntry& entry = servers_[i];
+    if (entry.expected && entry.state != ServerState::kReady) unready.push_back(i);
   }
   return unready;
+}
+
+std::vector<uint32_t> ServerTable::Absent() const {
+  std::vector<uint32_t> absent;
+  for (uint32_t i = 0; i < wanted_; ++i) {
+    if (!servers_[i].here()) absent.push_back(i);
+  }
+  return absent;
+}
+
+std::set<uint32_t> ServerTable::Here() const {
+  std::set<uint32_t> here;
+  for (uint32_t i = 0; i < size(); ++i) {
+    if (servers_[i].here()) here.insert(i);
+  }
+  return here;
 }
 
 bool ServerTable::AllShutDown() const {

@@ -1,8 +1,11 @@
-// The servers of the job: where each is, whether it is ready, since when it is silent.
+// The servers of the job: where each is, whether it is ready, since when it is silent. Those with
+// the first indices are wanted, and how many may change; who is asked for while the job is under
+// way is not waited for before it has come once.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,11 +21,15 @@ enum class ServerState {
   // Its blocks are made.
   kReady,
   kLost,
+  // There were too many, and it held nothing any more.
+  kRemoved,
 };
 const char* ServerStateName(ServerState state);
 
 struct ServerEntry {
   ServerState state = ServerState::kWaiting;
+  // The job has begun with it, or it has come.
+  bool expected = false;
   std::string address;
   v1::LocalEndpoint local;
   uint64_t nonce = 0;
@@ -43,7 +50,17 @@ struct ServerEntry {
 // Pure; not thread-safe.
 class ServerTable {
  public:
-  ServerTable(uint32_t servers, Duration lease) : lease_(lease), servers_(servers) {}
+  // Indices 0 to `most` - 1; the first `wanted` are, and are waited for.
+  ServerTable(uint32_t most, uint32_t wanted, Duration lease);
+
+  uint32_t wanted() const { return wanted_; }
+  bool Wanted(uint32_t index) const { return index < wanted_; }
+  // Another number, from now on.
+  void Want(uint32_t servers) { wanted_ = servers; }
+  // Whether it was here before this coordinator.
+  void Expect(uint32_t index, bool here) { servers_[index].expected = here; }
+  // Too many: what is heard of it from now on is no sign of life.
+  void Remove(uint32_t index);
 
   // INVALID_ARGUMENT for an index or an address that cannot be.
   absl::Status Check(const v1::RegisterServerRequest& request) const;
@@ -71,15 +88,18 @@ class ServerTable {
 
   uint32_t size() const { return static_cast<uint32_t>(servers_.size()); }
   const ServerEntry& operator[](uint32_t index) const { return servers_[index]; }
-  // Neither registered nor ready.
+  // Waited for: neither registered nor ready; not ready.
   std::vector<uint32_t> Missing() const;
-  // Not ready.
   std::vector<uint32_t> Unready() const;
+  // Wanted, whether it has ever come or not, and not here.
+  std::vector<uint32_t> Absent() const;
+  std::set<uint32_t> Here() const;
   // Everything that was ever connected has shut down, or is lost.
   bool AllShutDown() const;
 
  private:
   const Duration lease_;
+  uint32_t wanted_;
   std::vector<ServerEntry> servers_;
 };
 

@@ -12,9 +12,9 @@ constexpr int kShortestShare = 20;
 
 }  // namespace
 
-Time StragglerGrace::Until(Time now) {
+Time StragglerGrace::Until(Time now, size_t came) {
   if (!until_) {
-    enough_ = now;
+    before_ = came;
     until_ = now + After(now);
   }
   return *until_;
@@ -34,10 +34,8 @@ Duration StragglerGrace::After(Time enough) const {
   return Duration(static_cast<Duration::rep>(std::min(wait, limit)));
 }
 
-void StragglerGrace::NextClock(Time now, const std::vector<Time>& arrivals) {
-  const bool came = !until_ || std::any_of(arrivals.begin(), arrivals.end(),
-                                           [this](Time at) { return at > enough_; });
-  vain_ = came ? 0 : vain_ + 1;
+void StragglerGrace::NextClock(Time now, size_t came, const std::vector<Time>& arrivals) {
+  vain_ = !until_ || came > before_ ? 0 : vain_ + 1;
   if (began_) {
     std::vector<Duration> delays;
     // What came before the clock began is of a worker that was told of no weights yet.

@@ -2,6 +2,7 @@
 // same, so that only who is really slow is dropped, and not whoever happens to be last.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -28,17 +29,18 @@ class StragglerGrace {
   static constexpr uint64_t kVainMax = 3;
   static constexpr uint64_t kTryEvery = 8;
 
-  // The clock could do without those who are missing. Until when it waits for them: fixed at the
-  // first call for a clock, `now` if it does not wait.
-  Time Until(Time now);
+  // The clock could do without those who are missing; `came` others are here. Until when it waits
+  // for them: fixed at the first call for a clock, `now` if it does not wait.
+  Time Until(Time now, size_t came);
   // Until when the clock waits; nothing if it does not.
   std::optional<Time> until() const { return until_; }
 
   // It cannot do without them after all, or nobody wants its set any more.
   void Stop() { until_.reset(); }
 
-  // The clock's set is fixed, of contributions that came at these times; the next clock begins.
-  void NextClock(Time now, const std::vector<Time>& arrivals);
+  // The clock's set is fixed, of `came` contributions, which came at these times, where they are
+  // known; the next clock begins.
+  void NextClock(Time now, size_t came, const std::vector<Time>& arrivals);
   // Every block is taken back to some clock, nobody knows when that begins.
   void Restart();
 
@@ -49,8 +51,9 @@ class StragglerGrace {
   const Rules rules_;
   ArrivalHistory history_;
   std::optional<Time> began_;
-  // Of the clock's wait.
-  Time enough_;
+  // How many had come when the clock's wait began. When they came says nothing of it: a
+  // contribution is known of some time after.
+  size_t before_ = 0;
   std::optional<Time> until_;
   // Waits in a row in which nobody came.
   uint64_t vain_ = 0;

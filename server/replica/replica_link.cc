@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <grpcpp/client_context.h>
 #include <spdlog/spdlog.h>
@@ -179,8 +180,10 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
          writer.bytes() < kFrameBytes) {
     const uint64_t id = outgoing_.front();
     outgoing_.pop_front();
-    // That one stays pending until the stream ends.
-    const HeldBlock& block = pending_.at(id).block;
+    const auto sent = pending_.find(id);
+    // Answered before it was asked: by a replica that is none.
+    if (sent == pending_.end()) continue;
+    const HeldBlock& block = sent->second.block;
     v1::StreamRequest& request = *head.add_requests();
     request.set_id(id);
     request.set_method(v1::EXCHANGE_METHOD_REPLICATE);
@@ -245,22 +248,37 @@ void ReplicaLink::TakeReplies(Stream* stream, const v1::ReplyFrame& replies) {
     MutexLock lock(mutex_);
     stream->shares = replies.answer().mapped() && stream->session.number != 0;
   }
-  for (const v1::StreamReply& reply : replies.replies()) {
-    Sent sent;
-    const absl::Status status(static_cast<absl::StatusCode>(reply.code()), reply.message());
-    {
-      MutexLock lock(mutex_);
-      auto found = pending_.extract(reply.id());
-      if (found.empty()) continue;
-      sent = std::move(found.mapped());
-      if (refusal_.code() != status.code() && !status.ok()) {
-        spdlog::warn("the replica at {} refuses: {}", options_.address, status.ToString());
-      }
-      refusal_ = status;
+  for (const v1::StreamReply& reply : replies.replies()) TakeReply(reply);
+}
+
+void ReplicaLink::TakeReply(const v1::StreamReply& reply) {
+  const absl::Status status(static_cast<absl::StatusCode>(reply.code()), reply.message());
+  std::vector<Sent> answered;
+  {
+    MutexLock lock(mutex_);
+    auto found = pending_.extract(reply.id());
+    if (found.empty()) return;
+    if (refusal_.code() != status.code() && !status.ok()) {
+      spdlog::warn("the replica at {} refuses: {}", options_.address, status.ToString());
     }
+    refusal_ = status;
+    if (status.ok()) told_broken_ = false;
+    // What waits behind it would be refused as well, and each is a whole block.
+    if (!status.ok()) answered = TakeUnsent();
+    answered.push_back(std::move(found.mapped()));
+  }
+  for (Sent& sent : answered) {
     sent.block = {};
     sent.done(status);
   }
+}
+
+std::vector<ReplicaLink::Sent> ReplicaLink::TakeUnsent() {
+  std::vector<Sent> unsent;
+  for (const uint64_t id : std::exchange(outgoing_, {})) {
+    if (auto found = pending_.extract(id)) unsent.push_back(std::move(found.mapped()));
+  }
+  return unsent;
 }
 
 void ReplicaLink::Break(Stream* stream) {
@@ -275,6 +293,7 @@ void ReplicaLink::Break(Stream* stream) {
 
 void ReplicaLink::OnEnded(Stream* stream) {
   std::map<uint64_t, Sent> failed;
+  bool tells = false;
   {
     MutexLock lock(mutex_);
     // First the number, then the memory: common/shared_memory.h.
@@ -282,10 +301,17 @@ void ReplicaLink::OnEnded(Stream* stream) {
     if (stream_.get() == stream) stream_.reset();
     failed.swap(pending_);
     outgoing_.clear();
+    tells = !closed_ && !failed.empty() && !std::exchange(told_broken_, true);
   }
   const absl::Status why =
       absl::UnavailableError(absl::StrCat("the way to the replica at ", options_.address,
                                           " has broken: ", stream->status.error_message()));
+  if (tells) {
+    const HeldBlock& first = failed.begin()->second.block;
+    spdlog::warn("{}; block {}, version {}{} not there yet: sent again until it is",
+                 std::string(why.message()), first.block, first.progress.version,
+                 failed.size() > 1 ? absl::StrCat(" and ", failed.size() - 1, " more are") : " is");
+  }
   for (auto& [id, sent] : failed) sent.done(why);
 }
 

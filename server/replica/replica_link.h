@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/byte_buffer.h>
@@ -66,6 +67,9 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   // Once something of it has failed: ends it when nothing of it is under way.
   void Break(Stream* stream) REQUIRES(mutex_);
   void TakeReplies(Stream* stream, const v1::ReplyFrame& replies) EXCLUDES(mutex_);
+  void TakeReply(const v1::StreamReply& reply) EXCLUDES(mutex_);
+  // Those that have not been sent yet.
+  std::vector<Sent> TakeUnsent() REQUIRES(mutex_);
 
   const Options options_;
   grpc::GenericStub stub_;
@@ -76,6 +80,8 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   // What the replica answered last. While it refuses (it is not there yet, or this server does not
   // own the shard any more) one block at a time asks whether it still does, not a whole model.
   absl::Status refusal_ GUARDED_BY(mutex_);
+  // That the stream has broken was said, and nothing has arrived since.
+  bool told_broken_ GUARDED_BY(mutex_) = false;
   // Of those that are pending.
   std::deque<uint64_t> outgoing_ GUARDED_BY(mutex_);
   std::map<uint64_t, Sent> pending_ GUARDED_BY(mutex_);

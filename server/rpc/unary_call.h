@@ -2,7 +2,6 @@
 // answered whenever the handler says so, from any thread.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,7 +24,7 @@ class UnaryCall : public QueueEvent {
  public:
   // Called once.
   using Done = std::function<void(absl::StatusOr<Reply>)>;
-  using Handler = std::function<void(const Request& request, Done done)>;
+  using Handler = std::function<void(Request request, Done done)>;
   // The generated Request... method of the service, bound to it.
   using Awaiter =
       std::function<void(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Reply>*,
@@ -52,14 +51,13 @@ class UnaryCall : public QueueEvent {
     }
     taken_ = true;
     Serve(queue_, method_);
-    method_->handle(request_, [this](absl::StatusOr<Reply> reply) {
+    // It is the handler's: the answer may be long in coming, and this call keeps nothing of it.
+    method_->handle(std::exchange(request_, Request()), [this](absl::StatusOr<Reply> reply) {
       if (reply.ok()) {
         writer_.Finish(*reply, grpc::Status::OK, static_cast<QueueEvent*>(this));
       } else {
         if (const auto hint = RetryHintOf(reply.status())) {
-          context_.AddTrailingMetadata(
-              kRetryPushbackKey,
-              std::to_string(std::chrono::ceil<std::chrono::milliseconds>(*hint).count()));
+          context_.AddTrailingMetadata(kRetryPushbackKey, std::to_string(hint->count()));
         }
         writer_.FinishWithError(ToGrpc(reply.status()), static_cast<QueueEvent*>(this));
       }

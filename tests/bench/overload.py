@@ -221,6 +221,8 @@ def measure(options):
             watch.over = True
             for process in [server, *workers]:
                 process.kill()
+                process.wait()
+            watch.thread.join()
             if options.log:
                 print((folder / "server-0.log").read_text()[-3000:])
     return rows

@@ -94,7 +94,8 @@ class Life {
 
  private:
   absl::Status Begin() {
-    ASSIGN_OR_RETURN(const ParameterClientOptions options, ClientOptionsOf(registration_));
+    ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(registration_));
+    options.on_unreached = [this] { session_.BeatSoon(); };
     ASSIGN_OR_RETURN(client_, ParameterClient::Open(options));
     const double every = std::min(0.25, registration_.job().limits().lease_seconds() / 4);
     session_.StartHeartbeats(

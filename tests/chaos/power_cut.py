@@ -166,9 +166,13 @@ def cuts(*seeds):
 def without_fsync():
     """A seeded fault: programs that make nothing durable. What was announced must be found missing."""
     with Disk() as disk:
+        # By the environment, for the launcher hands that on to the servers; and for them alone: umount, mount and
+        # the export that looks at what is left must not skip their own fsync, also when the run fails.
         os.environ["LD_PRELOAD"] = str(NO_FSYNC)
-        run, told = cut_off(disk, 1)
-        del os.environ["LD_PRELOAD"]
+        try:
+            run, told = cut_off(disk, 1)
+        finally:
+            del os.environ["LD_PRELOAD"]
         disk.remount()
         try:
             newest = newest_complete(run)

@@ -121,5 +121,21 @@ TEST_CASE("a worker keeps the residual of compressed contributions, of any layer
   CHECK(KeepsWorkerState(job));
 }
 
+TEST_CASE(
+    "where all train together the job has so many batches, and never so many that they wrap") {
+  const auto batches = [](v1::TrainingJob job, uint32_t workers) {
+    job.mutable_consistency()->set_mode(v1::CONSISTENCY_MODE_ASYNC);
+    job.mutable_workers()->set_count(workers);
+    return JobBatches(job, ComputeLength(job, 10), 7);
+  };
+  CHECK(batches(Epochs(1.5), 3) == 11);
+  CHECK(batches(Epochs(2), 3) == 14);
+  CHECK(batches(Clocks(5, 4), 3) == 60);
+  // 2^64, and it would be over before it began.
+  CHECK(batches(Clocks(uint64_t{1} << 29, 1 << 20), 1 << 15) == uint64_t{1} << 60);
+  CHECK(batches(Epochs(1e300), 3) == uint64_t{1} << 60);
+  CHECK(JobBatches(Epochs(2), ComputeLength(Epochs(2), 10), 7) == std::nullopt);
+}
+
 }  // namespace
 }  // namespace leeway

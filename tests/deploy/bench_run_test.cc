@@ -8,6 +8,7 @@
 
 #include "common/files.h"
 #include "config/job.h"
+#include "deploy/base/process.h"
 #include "deploy/bench/bench_pair.h"
 #include "deploy/bench/exchange_bench.h"
 #include "deploy/bench/exchange_job.h"
@@ -19,22 +20,17 @@
 #include "deploy/bench/transport_report.h"
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
-#include "deploy/launcher/process.h"
 #include "tests/catch.h"
+#include "tests/deploy/bench_rig.h"
 #include "tests/temp_folder.h"
 
 namespace leeway {
 namespace {
 
-constexpr double kSeconds = 0.02;
-
-// Refuses to fail in silence.
-template <typename T>
-T Take(absl::StatusOr<T> value) {
-  INFO(value.status().ToString());
-  REQUIRE(value.ok());
-  return *std::move(value);
-}
+using testing::kSeconds;
+using testing::ReadJson;
+using testing::Run;
+using testing::Take;
 
 TransferPlan SmallPlan(TransferMethod method) {
   return {.method = method,
@@ -43,19 +39,6 @@ TransferPlan SmallPlan(TransferMethod method) {
           .window = 4,
           .call_blocks = 4,
           .open_calls = 2};
-}
-
-int Run(std::vector<std::string> arguments) {
-  std::vector<const char*> pointers = {"leeway"};
-  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
-  return RunLeeway(static_cast<int>(pointers.size()), pointers.data());
-}
-
-Json ReadJson(const std::string& path) {
-  const std::string text = Take(ReadFile(path, 1 << 24));
-  Json document = Json::parse(text, nullptr, false);
-  REQUIRE_FALSE(document.is_discarded());
-  return document;
 }
 
 TEST_CASE("A bench process answers, hands its errors over, and is gone when it is let go") {
@@ -234,102 +217,6 @@ TEST_CASE("Benchmarks refuse what they do not know with exit code 2") {
   CHECK(Run({"doctor", "--seconds", "0"}) == 2);
 }
 
-// A doctor that listens, in a process of its own; the hello has its "port".
-std::unique_ptr<BenchProcess> ListeningDoctor(const std::string& host) {
-  return Take(BenchProcess::Start("listener", [&]() -> absl::StatusOr<BenchService> {
-    auto port = std::make_shared<std::promise<int>>();
-    std::thread([port, host] {
-      ServePeers(host + ":0", 0, [&](int bound) { port->set_value(bound); }).IgnoreError();
-    }).detach();
-    return BenchService{.hello = {{"port", port->get_future().get()}},
-                        .handle = [](const Json& json) { return absl::StatusOr<Json>(json); }};
-  }));
-}
-
-TEST_CASE("Two doctors measure the network between them") {
-  const auto listener = ListeningDoctor("127.0.0.1");
-  const std::string address = "127.0.0.1:" + std::to_string(listener->hello().value("port", 0));
-  const TempFolder folder;
-  REQUIRE(Run({"doctor", "--peer", address, "--seconds", "0.02", "--json", folder / "out.json"}) ==
-          0);
-  const PeerRates rates = PeerRatesFrom(ReadJson(folder / "out.json")["peer"]);
-  CHECK(rates.up_gigabytes_per_second > 0);
-  CHECK(rates.down_gigabytes_per_second > 0);
-  CHECK(rates.both_gigabytes_per_second > 0);
-  CHECK(rates.round_trip_seconds > 0);
-}
-
-TEST_CASE("Across a network a job's exchange is reckoned, by what its codec leaves of it") {
-  const auto listener = ListeningDoctor("127.0.0.1");
-  const std::string address = "127.0.0.1:" + std::to_string(listener->hello().value("port", 0));
-  const TempFolder folder;
-  const auto diagnose = [&](const std::string& codec) {
-    REQUIRE(Run({"doctor", LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml", "--data",
-                 LEEWAY_SOURCE_DIR "/data", "--peer", address, "--seconds", "0.02", "--set",
-                 "model.layers=[{flatten: {}}, {dense: {units: 8192}}, {dense: {units: 10}}]",
-                 "--set", "compression={contributions: " + codec + ", weights: " + codec + "}",
-                 "--json", folder / "out.json"}) == 0);
-    return ReadJson(folder / "out.json")["job"];
-  };
-  const Json plain = diagnose("{type: none}");
-  const Json coded = diagnose("{type: top_k, share: 0.01}");
-  CHECK(coded.value("exchange_seconds", 1.0) < 0.7 * plain.value("exchange_seconds", 0.0));
-  // The other machine's workers and servers cannot be tried from here.
-  CHECK(plain.value("rehearsed_clocks", 1) == 0);
-  CHECK(plain.value("step_seconds", 0.0) == plain.value("estimated_step_seconds", 1.0));
-}
-
-TEST_CASE("A listening doctor turns nonsense away, and nobody listening is an error") {
-  std::promise<int> port;
-  auto listening = std::async(std::launch::async, [&] {
-    return ServePeers("127.0.0.1:0", 1, [&](int bound) { port.set_value(bound); });
-  });
-  const std::string address = "127.0.0.1:" + std::to_string(port.get_future().get());
-  RawSocket socket = Take(RawSocket::Connect(address));
-  REQUIRE(socket.Send({.kind = 77, .block = ~0u, .clock = ~uint64_t{0}}, {}).ok());
-  CHECK(absl::IsInvalidArgument(listening.get()));
-  CHECK(absl::IsUnavailable(MeasurePeer(address, kSeconds).status()));
-}
-
-TEST_CASE("Doctors speak over IPv6, written in brackets") {
-  int port = 0;
-  if (!ListenTcp("[::1]:0", &port).ok()) {
-    WARN("no IPv6 here: skipped");
-    return;
-  }
-  const auto listener = ListeningDoctor("[::1]");
-  const std::string address = "[::1]:" + std::to_string(listener->hello().value("port", 0));
-  CHECK(Take(RawSocket::Connect(address)).fd() >= 0);
-  CHECK(absl::IsInvalidArgument(RawSocket::Connect("::1:7000").status()));
-  CHECK(absl::IsInvalidArgument(ListenTcp("localhost", &port).status()));
-}
-
-TEST_CASE("A name with several addresses is tried with each") {
-  int port = 0;
-  const Descriptor listener = Take(ListenTcp("127.0.0.1:0", &port));
-  // Where localhost is ::1 too, that comes first, and nobody listens there.
-  CHECK(RawSocket::Connect("localhost:" + std::to_string(port)).ok());
-}
-
-TEST_CASE("A peer that is silent is an error that names it, on both sides") {
-  constexpr Duration kImpatience = std::chrono::milliseconds(50);
-  int port = 0;
-  // Connections are made, and nobody takes them.
-  const Descriptor listener = Take(ListenTcp("127.0.0.1:0", &port));
-  const std::string address = "127.0.0.1:" + std::to_string(port);
-  const absl::Status asked = MeasurePeer(address, kSeconds, kImpatience).status();
-  CHECK(absl::IsDeadlineExceeded(asked));
-  CHECK(asked.message().find(address) != std::string::npos);
-
-  RawSocket mute;
-  const auto connect = [&](int bound) {
-    mute = Take(RawSocket::Connect("127.0.0.1:" + std::to_string(bound)));
-  };
-  const absl::Status served = ServePeers("127.0.0.1:0", 1, connect, kImpatience);
-  CHECK(absl::IsDeadlineExceeded(served));
-  CHECK(served.message().find("127.0.0.1:") != std::string::npos);
-}
-
 TEST_CASE("A raw exchange whose server dies is an error at once, not a wait") {
   const RawExchangePlan plan{.total_floats = 4096, .servers = 2, .block_floats = 1024};
   auto group = Take(RawExchangeGroup::Start(plan, Wire::kUnix, 2));
@@ -341,48 +228,6 @@ TEST_CASE("A raw exchange whose server dies is an error at once, not a wait") {
   // stuck, and letting go of the group takes no time either.
   group.reset();
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(4));
-}
-
-TEST_CASE("The doctor says of a job what it wants and what a step will take") {
-  const TempFolder folder;
-  REQUIRE(Run({"doctor", LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml", "--data",
-               LEEWAY_SOURCE_DIR "/data", "--seconds", "0.02", "--json", folder / "out.json"}) ==
-          0);
-  const Json document = ReadJson(folder / "out.json");
-  CHECK(document["host"].value("add_scaled_gigabytes_per_second", 0.0) > 0);
-  CHECK(document["host"]["exchange"].size() == 4);
-  const Json& job = document["job"];
-  CHECK(job.value("step_seconds", 0.0) >= job.value("compute_seconds", 1.0) / 4);
-  CHECK(job.value("exchange_seconds", 0.0) > 0);
-  CHECK(job.value("servers_wanted", 0) >= 1);
-  CHECK(job.value("block_bytes_wanted", 0) >= 64 << 10);
-  CHECK(job.value("examples_per_second", 0.0) > 0);
-  // It was not only reckoned.
-  CHECK(job.value("rehearsed_clocks", 0) >= 9);
-  CHECK(job.value("estimated_step_seconds", 0.0) > 0);
-  CHECK(job.value("workers_measured", 0) == 3);
-}
-
-TEST_CASE("The doctor exchanges as the job does: its mode, compression and spread") {
-  const TempFolder folder;
-  const auto diagnose = [&](std::vector<std::string> sets) {
-    std::vector<std::string> arguments = {
-        "doctor",    LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml",
-        "--data",    LEEWAY_SOURCE_DIR "/data",
-        "--seconds", "0.02",
-        "--json",    folder / "out.json"};
-    for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
-    REQUIRE(Run(arguments) == 0);
-    return ReadJson(folder / "out.json")["job"];
-  };
-  const std::string delta =
-      "exchange={type: delta, local_steps: 4, spread: true, optimizer: "
-      "{type: sgd, learning_rate: 0.01}}";
-  const Json job =
-      diagnose({delta, "consistency.mode=async", "update={type: adagrad, learning_rate: 0.01}",
-                "compression={contributions: {type: int8}, weights: {type: bf16}}"});
-  CHECK(job.value("steps_per_clock", 0) == 4);
-  CHECK(job.value("rehearsed_clocks", 0) > 0);
 }
 
 TEST_CASE("Exchanges of a compressed job are those of its codec") {

@@ -1,4 +1,4 @@
-#include "deploy/launcher/format.h"
+#include "deploy/base/format.h"
 
 #include <cmath>
 

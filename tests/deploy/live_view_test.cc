@@ -1,6 +1,6 @@
 #include "deploy/launcher/live_view.h"
 
-#include "deploy/launcher/format.h"
+#include "deploy/base/format.h"
 #include "tests/catch.h"
 
 namespace leeway {
@@ -55,6 +55,15 @@ TEST_CASE("The live view has a line a worker between title, bar and figures") {
   CHECK(lines[4].text.ends_with(" 25 %  clock 250 of 1,000  0:42 left"));
   CHECK(lines[5].text ==
         "loss 0.2500  test accuracy 97.12 %  24,691 samples/s  staleness at most 3");
+}
+
+TEST_CASE("Servers that have left are not counted, and what still moves is said") {
+  v1::JobStatus status = Running(1);
+  status.add_servers()->set_state("removed");
+  status.set_message("3 shards to move, to 2 servers");
+  const auto lines = RenderLiveView(status, {}, 120, 40);
+  CHECK(lines[0].text == "digits  running  2 servers, 1 worker  1:15");
+  CHECK(lines.back().text == "3 shards to move, to 2 servers");
 }
 
 TEST_CASE("A narrow terminal shows no shares") {

@@ -21,6 +21,14 @@ TEST_CASE("A worker that ended in order is not restarted") {
   CHECK(policy.worker_restarts() == Counts{0, 0});
 }
 
+TEST_CASE("A server that came while the job trained is restarted like the others") {
+  RestartPolicy policy(2, 2, {.server = 1, .worker = 3});
+  CHECK(policy.OnServerExit(3, Code(0)).action == Action::kDone);
+  CHECK(policy.OnServerExit(3, kKilled).action == Action::kRestart);
+  CHECK(policy.OnServerExit(3, kKilled).action == Action::kFail);
+  CHECK(policy.server_restarts() == Counts{0, 0, 0, 1});
+}
+
 TEST_CASE("A crashed worker is restarted at once, then ever later, and not for ever") {
   RestartPolicy policy(2, 2, {.server = 3, .worker = 3});
   const double delays[] = {0, 1, 2};

@@ -1,5 +1,7 @@
 // Bytes as a sequence of messages to the coordinator's core, true ones, stale ones and lies, with
 // the answers of a service that does what it is told, late, twice or not at all.
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -15,6 +17,8 @@ namespace {
 
 constexpr size_t kInputsMax = 120;
 constexpr size_t kCommandsMax = 64;
+// Of leased data, in a pass.
+constexpr uint64_t kBatches = 8;
 
 JobShape ShapeOf(FuzzInput& input) {
   JobShape shape;
@@ -23,8 +27,48 @@ JobShape ShapeOf(FuzzInput& input) {
   shape.mode = static_cast<v1::ConsistencyMode>(input.Below(3));
   shape.clocks = 1 + input.Below(8);
   shape.cut_every = input.Below(4);
-  shape.elastic = input.Flag();
   return shape;
+}
+
+// What a checkpoint says of leased data: anything.
+v1::CheckpointManifest ManifestOf(FuzzInput& input) {
+  v1::CheckpointManifest manifest;
+  manifest.set_clock(1 + input.Below(8));
+  *manifest.mutable_schema() = TestSchema();
+  if (input.Below(8) == 0) return manifest;
+  v1::DataProgress& data = *manifest.mutable_data();
+  data.set_batches_per_epoch(input.Below(8) == 0 ? input.Number() : kBatches);
+  data.set_next(input.Number());
+  for (uint32_t ranges = input.Below(4); ranges > 0; --ranges) {
+    v1::DataRange& range = *data.add_open();
+    range.set_first(input.Number());
+    range.set_count(input.Number());
+  }
+  return manifest;
+}
+
+CoordinatorOptions OptionsOf(FuzzInput& input, JobShape& shape) {
+  const uint8_t kinds = input.Byte();
+  shape.elastic = kinds & 1;
+  CoordinatorOptions options = TestOptions(shape);
+  // Servers come and go.
+  if (kinds & 16) {
+    options.job.mutable_servers()->set_shards(shape.servers + 2);
+    if (shape.servers > 1 && (kinds & 32)) options.job.mutable_servers()->set_replicas(2);
+  }
+  // The coordinator says which contributions make a sync clock.
+  if (kinds & 64) {
+    options.job.mutable_workers()->set_on_worker_loss(v1::WORKER_LOSS_CONTINUE);
+    if (shape.mode == v1::CONSISTENCY_MODE_SYNC && shape.workers > 1 && (kinds & 128)) {
+      options.job.mutable_consistency()->set_backup_workers(1);
+    }
+  }
+  if ((kinds & 2) == 0) return options;
+  options.job.mutable_data()->set_assignment(v1::ASSIGNMENT_LEASED);
+  options.job.mutable_workers()->set_on_worker_loss(v1::WORKER_LOSS_CONTINUE);
+  if (kinds & 4) options.job.mutable_stop()->set_epochs(2);
+  if (kinds & 8) options.resumed = {ManifestOf(input), "/run/checkpoints/clock-1"};
+  return options;
 }
 
 class World {
@@ -32,7 +76,9 @@ class World {
   explicit World(FuzzInput& input)
       : input_(input),
         shape_(ShapeOf(input)),
-        core_(TestOptions(shape_), now_),
+        options_(OptionsOf(input, shape_)),
+        leased_(options_.job.data().assignment() == v1::ASSIGNMENT_LEASED),
+        core_(options_, now_),
         incarnations_(shape_.workers) {}
 
   void Run() {
@@ -50,14 +96,17 @@ class World {
   void Start() {
     for (uint32_t i = 0; i < shape_.servers; ++i) RegisterServer(i, 1);
     for (uint32_t i = 0; i < shape_.workers; ++i) RegisterWorker(i, 10 + i);
-    Obey();
-    for (const Command& command : std::exchange(commands_, {})) AnswerTo(command, true);
+    // What servers are told, then the record that the job has begun.
+    for (int round = 0; round < 2; ++round) {
+      Obey();
+      for (const Command& command : std::exchange(commands_, {})) AnswerTo(command, true);
+    }
     for (uint32_t i = 0; i < shape_.workers; ++i) RegisterWorker(i, 10 + i);
     Look();
   }
 
   void Step() {
-    switch (input_.Below(14)) {
+    switch (input_.Below(15)) {
       case 0:
         return RegisterServer(Server(), input_.Below(3));
       case 1:
@@ -80,13 +129,20 @@ class World {
         return Pass();
       case 10:
         return Lie();
+      case 11:
+        return leased_ ? LeaseData() : AnswerAny();
+      case 12:
+        return options_.job.servers().shards() > 0 ? Resize() : AnswerAny();
+      case 13:
+        return Held();
       default:
         return AnswerAny();
     }
   }
 
   // ---- who speaks, mostly truly
-  uint32_t Server() { return input_.Below(shape_.servers + 1); }
+  uint32_t Most() const { return std::max(shape_.servers, options_.job.servers().shards()); }
+  uint32_t Server() { return input_.Below(Most() + 1); }
   uint32_t Worker() { return input_.Below(shape_.workers + 1); }
   uint64_t IncarnationOf(uint32_t rank) {
     const uint8_t stale = input_.Byte();
@@ -140,7 +196,9 @@ class World {
   }
 
   void RegisterWorker(std::optional<uint32_t> rank, uint32_t pid) {
-    const auto reply = core_.RegisterWorker(WorkerRequest(rank, pid), now_);
+    v1::RegisterWorkerRequest request = WorkerRequest(rank, pid);
+    request.set_batches_per_epoch(leased_ ? kBatches : 0);
+    const auto reply = core_.RegisterWorker(request, now_);
     PromiseCode(reply.status());
     if (!reply.ok()) return;
     Promise(reply->rank() < shape_.workers, "a worker has a rank of the job");
@@ -165,6 +223,36 @@ class World {
     const auto reply = core_.Heartbeat(request, now_);
     PromiseCode(reply.status());
     if (reply.ok() && reply->has_stop_at()) PromiseStop(reply->stop_at());
+  }
+
+  void LeaseData() {
+    v1::LeaseDataRequest request;
+    request.set_job(kJob);
+    request.set_rank(Worker());
+    request.set_incarnation(IncarnationOf(request.rank()));
+    request.set_generation(Generation());
+    for (uint32_t ranges = input_.Below(4); ranges > 0; --ranges) {
+      v1::DoneRange& range = *request.add_done();
+      range.set_first(input_.Number());
+      range.set_count(input_.Number());
+      range.set_clock(input_.Number());
+    }
+    request.set_want(input_.Number());
+    const auto reply = core_.LeaseData(request, now_);
+    PromiseCode(reply.status());
+    if (!reply.ok()) return;
+    uint64_t end = 0;
+    uint64_t held = 0;
+    for (const v1::DataRange& range : reply->held()) {
+      Promise(range.count() > 0 && (held == 0 || range.first() > end), "ranges rise, apart");
+      end = range.first() + range.count();
+      held += range.count();
+      Promise(end > range.first() && end <= LeaseBook::kBatchMax + held, "no range wraps around");
+    }
+    Promise(held <= LeaseBook::kStockMax + 2, "nobody holds without bound");
+    Promise(!reply->over() || held == 0, "what is held is not done");
+    const v1::DataStatus data = core_.Status(now_).data();
+    Promise(data.leased() >= held, "what a worker holds is leased");
   }
 
   void StopAt() {
@@ -204,7 +292,44 @@ class World {
     v1::ServerHeartbeatRequest request;
     request.set_job(kJob);
     request.set_index(Server());
+    if (options_.job.servers().shards() > 0) {
+      request.set_nonce(input_.Below(3));
+      request.set_generation(Generation());
+      request.add_synced()->set_shard(input_.Below(8));
+      request.mutable_synced(0)->set_since_epoch(input_.Below(32));
+    }
     PromiseCode(core_.ServerHeartbeat(request, now_).status());
+  }
+
+  void Held() {
+    v1::ContributionsHeldRequest request;
+    request.set_job(kJob);
+    request.set_generation(Generation());
+    request.set_index(Server());
+    request.set_epoch(input_.Below(8) == 0 ? input_.Number() : UINT64_MAX);
+    request.set_clock(input_.Below(8) == 0 ? input_.Number() : sets_.size());
+    request.set_again(input_.Flag());
+    const uint8_t ranks = input_.Byte();
+    for (uint32_t rank = 0; rank <= shape_.workers; ++rank) {
+      if ((ranks >> rank & 1) == 0) continue;
+      request.add_ranks(rank);
+      request.add_held_us(input_.Number());
+    }
+    PromiseCode(core_.ContributionsHeld(request, now_));
+    if (core_.alarm() && input_.Flag()) {
+      now_ = std::max(now_, *core_.alarm());
+      core_.Wake(now_);
+    }
+  }
+
+  void Resize() {
+    v1::ResizeServersRequest request;
+    request.set_servers(input_.Below(8));
+    PromiseCode(core_.ResizeServers(request, now_).status());
+    const uint32_t wanted = core_.Status(now_).servers_wanted();
+    Promise(
+        wanted >= options_.job.servers().replicas() && wanted <= options_.job.servers().shards(),
+        "a job has as many servers as it can have");
   }
 
   void ShardSaved() {
@@ -217,6 +342,9 @@ class World {
       request.set_error("no space left");
     } else {
       *request.mutable_shard() = TestFile("shard-" + std::to_string(request.index()));
+      for (uint32_t i = 0; leased_ && i < shape_.workers; ++i) {
+        request.mutable_shard()->add_clocks(input_.Number());
+      }
     }
     PromiseCode(core_.ShardSaved(request, now_));
   }
@@ -256,7 +384,7 @@ class World {
       for (uint32_t i = 0; i < shape_.servers; ++i) {
         absl::StatusOr<v1::SavedShard> shard = TestFile("shard-" + std::to_string(i));
         if (!well) shard = status;
-        core_.SaveDone(i, save->generation, save->clock, shard, now_);
+        core_.SaveDone(i, save->round, save->clock, shard, now_);
       }
     } else if (const auto* record = std::get_if<WriteRecord>(&command)) {
       core_.RecordDone(record->record, status, now_);
@@ -290,9 +418,12 @@ class World {
 
   void TakeCommand(Command command) {
     if (const auto* connect = std::get_if<ConnectServer>(&command)) {
-      Promise(connect->server < shape_.servers, "commands go to servers of the job");
+      Promise(connect->server < Most(), "commands go to servers of the job");
     } else if (const auto* configure = std::get_if<ConfigureServer>(&command)) {
-      Promise(configure->server < shape_.servers, "commands go to servers of the job");
+      Promise(configure->server < Most(), "commands go to servers of the job");
+    } else if (const auto* set = std::get_if<CommitSet>(&command)) {
+      PromiseSet(*set);
+      return;
     } else if (const auto* step = std::get_if<StepRecord>(&command)) {
       Promise(step->rank < shape_.workers, "records are of the job's workers");
       return;
@@ -300,6 +431,19 @@ class World {
       PromiseManifest(write->manifest);
     }
     if (commands_.size() < kCommandsMax) commands_.push_back(std::move(command));
+  }
+
+  void PromiseSet(const CommitSet& set) {
+    Promise(!set.ranks.empty() && set.ranks.back() < shape_.workers, "a set is of the job's ranks");
+    Promise(std::adjacent_find(set.ranks.begin(), set.ranks.end(), std::greater_equal<>()) ==
+                set.ranks.end(),
+            "its ranks rise");
+    if (set.generation != sets_of_) sets_.clear();
+    sets_of_ = set.generation;
+    const auto [known, first] = sets_.emplace(set.clock, set.ranks);
+    Promise(first || known->second == set.ranks, "a clock has one set");
+    const bool next = sets_.begin()->first + sets_.size() - 1 == sets_.rbegin()->first;
+    Promise(next, "clock by clock");
   }
 
   void PromiseManifest(const v1::CheckpointManifest& manifest) {
@@ -310,10 +454,15 @@ class World {
       Promise(!shard.file().empty() && files.insert(shard.file()).second,
               "each server has its part of a cut");
     }
+    if (!leased_) return;
+    LeaseBook book({.batches_per_epoch = kBatches});
+    PromiseOk(book.Restore(manifest.data()), "what a cut says of the data can be gone on from");
   }
 
   FuzzInput& input_;
-  const JobShape shape_;
+  JobShape shape_;
+  const CoordinatorOptions options_;
+  const bool leased_;
   Time now_ = Time() + std::chrono::hours(1);
   CoordinatorCore core_;
   // By rank: of the life that was answered last.
@@ -323,6 +472,9 @@ class World {
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> lives_;
   // Generation to the clock at which all stop.
   std::map<uint64_t, uint64_t> stops_;
+  // Of that generation, by clock.
+  std::map<uint64_t, std::vector<uint32_t>> sets_;
+  uint64_t sets_of_ = 0;
   std::vector<Command> commands_;
   uint64_t seen_generation_ = 0;
   std::map<uint32_t, uint64_t> seen_incarnations_;

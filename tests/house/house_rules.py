@@ -23,13 +23,15 @@ MAY_INCLUDE = {
     "server/core": ["common"],
     "server/store": ["common"],
     "server/checkpoint": ["proto", "common"],
-    "deploy": ["proto", "config", "common", "server", "worker"],
+    "deploy/base": ["proto", "common"],
+    "deploy/bench": ["proto", "config", "common", "server", "worker", "deploy/base"],
+    "deploy/launcher": ["proto", "config", "common", "server", "worker", "deploy/base", "deploy/bench"],
 }
 
 # gRPC appears in the adaptors only.
 GRPC_IN = [
     "common/wire.", "common/grpc_status.", "common/channel.",
-    "server/parameter_service.", "server/stream_", "server/rpc/", "server/server_node.", "server/server_process.", "server/quorum_reporter.", "server/replica/replica_link.",
+    "server/parameter_service.", "server/stream_", "server/unread_answers.", "server/rpc/", "server/server_node.", "server/server_process.", "server/quorum_reporter.", "server/replica/replica_link.",
     "server/main.cc", "server/coordinator/",
     "worker/client/", "worker/main.cc", "deploy/bench/", "deploy/launcher/",
 ]

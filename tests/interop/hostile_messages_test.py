@@ -57,7 +57,7 @@ def data_plane_attacks(attacker):
             (PRECONDITION, "header.job", attacker.header(job=77), whole),
             (BAD, "header.rank", attacker.header(rank=9), whole),
             (BAD, "header.block: the model has 3 blocks", attacker.header(block=99), whole),
-            (BAD, "header.block: lives on server 1", attacker.header(block=1), whole),
+            (grpc.StatusCode.UNAVAILABLE, "does not own shard 1", attacker.header(block=1), whole),
             (ABORTED, "header.incarnation", attacker.header(incarnation=0), whole),
             (PRECONDITION, "header.clock", attacker.header(clock=12), whole),
             (PRECONDITION, "header.clock", attacker.header(clock=2**63), whole),

@@ -3,10 +3,8 @@
 
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "server/byte_budget.h"
-#include "server/stream_list.h"
 #include "tests/catch.h"
 
 namespace leeway {
@@ -64,38 +62,6 @@ TEST_CASE("blocks that come from a checkpoint at a late clock are not counted up
   CHECK(admission.Oldest() == 1);
   admission.OnVersion(1, late + 1);
   CHECK(admission.Oldest() == 0);
-}
-
-class FakeStream : public StreamList::Stream {
- public:
-  void TakeBackUnread(Time) override { ++ticks; }
-  void End() override { ended = true; }
-  int ticks = 0;
-  bool ended = false;
-};
-
-TEST_CASE("one stream more than a worker may have ends its oldest, and nobody else's") {
-  StreamList list;
-  std::vector<std::shared_ptr<FakeStream>> streams;
-  for (int i = 0; i < 4; ++i) {
-    streams.push_back(std::make_shared<FakeStream>());
-    list.Add(streams.back());
-  }
-  list.Belongs(7, streams[0]);
-  list.SetLimit(2);
-  list.Belongs(7, streams[1]);
-  list.Belongs(8, streams[2]);
-  CHECK_FALSE(streams[0]->ended);
-  list.Belongs(7, streams[3]);
-  CHECK(streams[0]->ended);
-  CHECK_FALSE(streams[1]->ended);
-  CHECK_FALSE(streams[2]->ended);
-  // Who is gone takes no place.
-  streams[1].reset();
-  list.Belongs(7, std::make_shared<FakeStream>());
-  CHECK_FALSE(streams[3]->ended);
-  list.Tick(Time());
-  CHECK(streams[2]->ticks == 1);
 }
 
 }  // namespace

@@ -135,6 +135,23 @@ TEST_CASE("what is applied while a version is under way goes with the next, and 
   CHECK(c.answered());
 }
 
+TEST_CASE("who attaches is told of what was answered before there was a replica, and of no more") {
+  World world(v1::CONSISTENCY_MODE_ASYNC, 1);
+  world.shard->SetReplica(world.replica);
+  Reply before, after;
+  // Its first state is still under way.
+  world.PushPull(0, 0, before);
+  REQUIRE(before.answered());
+  REQUIRE(world.replica->Arrive() == 0);
+  REQUIRE_FALSE(world.shard->replica_synced());
+  CHECK(world.shard->Attach(0, 2)->clock() == 1);
+  v1::ExchangeHeader header = world.Header(0, 1);
+  header.set_incarnation(2);
+  world.shard->Contribute(header, world.Values(1), true, Time{}, after.Done());
+  CHECK_FALSE(after.answered());
+  CHECK(world.shard->Attach(0, 3)->clock() == 1);
+}
+
 TEST_CASE("a repeated contribution is not acknowledged before the replica has it either") {
   World world(v1::CONSISTENCY_MODE_ASYNC, 1);
   world.Attach();

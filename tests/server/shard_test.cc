@@ -3,89 +3,19 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/server/shard_rig.h"
 
 namespace leeway {
 namespace {
 
-constexpr uint64_t kTotal = 100;
-constexpr uint64_t kBlock = 48;  // three blocks, the last of 4 elements
-
-class NoCuts : public CutListener {
- public:
-  void OnHeld(uint64_t cut, HeldBlock block) override { held.emplace_back(cut, std::move(block)); }
-  std::vector<std::pair<uint64_t, HeldBlock>> held;
-};
-
-Shard::Options SgdOptions(v1::ConsistencyMode mode, uint32_t workers, double learning_rate = 1) {
-  Shard::Options options;
-  options.job.mutable_exchange()->mutable_gradient();
-  options.job.mutable_consistency()->set_mode(mode);
-  options.job.mutable_update()->mutable_sgd();
-  options.job.mutable_update()->set_learning_rate(learning_rate);
-  options.job.mutable_data()->set_batch_size(10);
-  options.job.mutable_workers()->set_count(workers);
-  options.job.mutable_servers()->set_count(1);
-  options.schema.set_total(kTotal);
-  options.schema.set_trained(kTotal);
-  options.length.set_steps_per_clock(1);
-  options.length.set_clocks(10);
-  options.length.set_steps_per_epoch(10);
-  options.block_elements = kBlock;
-  return options;
-}
-
-struct Reply {
-  std::optional<absl::StatusOr<BlockReading>> result;
-  Shard::Done Done() {
-    return [this](absl::StatusOr<BlockReading> reading) {
-      REQUIRE_FALSE(result.has_value());
-      result = std::move(reading);
-    };
-  }
-  bool answered() const { return result.has_value(); }
-  absl::Status status() const { return result->status(); }
-  float first() const { return (*result)->values.span()[0]; }
-};
-
-// A shard and what workers do to it; every value of a contribution is the same.
-class World {
- public:
-  explicit World(const Shard::Options& options) : shard(*Shard::Make(options, &cuts)) {}
-
-  void Initialize(float value) {
-    for (uint32_t block = 0; block < 3; ++block) {
-      Reply reply;
-      shard->Initialize(Header(0, 0, block), Values(block, value), reply.Done());
-      REQUIRE(reply.result->ok());
-    }
-  }
-  v1::ExchangeHeader Header(uint32_t rank, uint64_t clock, uint32_t block, uint64_t examples = 10) {
-    v1::ExchangeHeader header;
-    header.set_rank(rank);
-    header.set_incarnation(1);
-    header.set_clock(clock);
-    header.set_block(block);
-    header.set_examples(examples);
-    return header;
-  }
-  FloatPayload Values(uint32_t block, float value) {
-    auto values = std::make_shared<std::vector<float>>(block == 2 ? 4 : kBlock, value);
-    return FloatPayload::Of(*values, values);
-  }
-  void PushPull(uint32_t rank, uint64_t clock, float value, Reply& reply, uint64_t examples = 10) {
-    shard->Contribute(Header(rank, clock, 0, examples), Values(0, value), true, now, reply.Done());
-  }
-
-  NoCuts cuts;
-  std::unique_ptr<Shard> shard;
-  Time now{};
-};
+using testing::Reply;
+using testing::SgdOptions;
+using testing::World;
 
 TEST_CASE("sync applies the mean over examples, and answers everybody with the next version") {
   World world(SgdOptions(v1::CONSISTENCY_MODE_SYNC, 2));
@@ -296,7 +226,7 @@ TEST_CASE("bad messages are refused by name and change nothing") {
   CHECK(world.shard->updates_applied() == 0);
 }
 
-TEST_CASE("a server refuses blocks that live elsewhere") {
+TEST_CASE("a shard refuses blocks of others") {
   Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_ASYNC, 1);
   options.job.mutable_servers()->set_count(2);
   options.server = 1;
@@ -304,7 +234,7 @@ TEST_CASE("a server refuses blocks that live elsewhere") {
   Reply reply;
   world.PushPull(0, 0, 1.0f, reply);
   CHECK(reply.status().message() ==
-        "worker 0, block 0, clock 0: header.block: lives on server 0, this is server 1");
+        "worker 0, block 0, clock 0: header.block: is of shard 0, this is shard 1");
 }
 
 TEST_CASE("who waits too long is told for whom") {
@@ -335,46 +265,6 @@ TEST_CASE("a server that ends leaves nobody waiting, also who comes late") {
   world.PushPull(0, 0, 1.0f, after);
   REQUIRE(after.answered());
   CHECK(absl::IsUnavailable(after.status()));
-}
-
-TEST_CASE("sync: blocks of which only some have had a clock are no cut") {
-  World world(SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1));
-  CHECK(absl::IsUnavailable(world.shard->Hold(0).status()));
-  world.Initialize(5);
-  CHECK(world.shard->Hold(0)->size() == 3);
-  Reply reply;
-  world.PushPull(0, 0, 1.0f, reply);  // block 0 alone
-  CHECK(absl::IsFailedPrecondition(world.shard->Hold(0).status()));
-  CHECK(absl::IsFailedPrecondition(world.shard->Hold(1).status()));
-}
-
-TEST_CASE("without sync a cut holds the blocks as they stand") {
-  World world(SgdOptions(v1::CONSISTENCY_MODE_ASYNC, 1));
-  world.Initialize(5);
-  Reply reply;
-  world.PushPull(0, 0, 1.0f, reply);
-  const auto held = world.shard->Hold(7);
-  REQUIRE(held.ok());
-  CHECK(held->at(0).progress.clocks[0] == 1);
-  CHECK(held->at(1).progress.clocks[0] == 0);
-}
-
-TEST_CASE("a cut holds the values of its moment while training goes on") {
-  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1);
-  options.job.mutable_update()->mutable_sgd()->set_momentum(0.5);
-  options.cut_every = 2;
-  World world(options);
-  world.Initialize(10);
-  for (uint64_t clock = 0; clock < 5; ++clock) {
-    Reply reply;
-    world.PushPull(0, clock, 1.0f, reply);
-  }
-  REQUIRE(world.cuts.held.size() == 2);
-  const auto& [cut, held] = world.cuts.held[0];
-  CHECK(cut == 2);
-  CHECK(held.progress.version == 2);
-  CHECK(held.values.weights.span()[0] == 10 - 1 - 1.5f);
-  CHECK(held.values.slots[0].span()[0] == 1.5f);
 }
 
 TEST_CASE("threads that hand in at once lose no update and no answer") {

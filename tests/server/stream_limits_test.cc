@@ -119,17 +119,70 @@ TEST_CASE("a frame of more than a frame may be ends its stream") {
   CHECK(served.service.budget().held() == 0);
 }
 
-TEST_CASE("a worker has as many streams as the job says; one more ends its oldest") {
+TEST_CASE("one stream more than a worker may have ends the one that was read longest ago") {
   Served served(v1::CONSISTENCY_MODE_ASYNC);
-  served.service.SetLimits(Limits(1 << 20, 1 << 20, 1));
+  served.service.SetLimits(Limits(1 << 20, 1 << 20, 2));
+  Client busy(served);
+  busy.Initialize();
+  const auto serves = [](Client& client, uint32_t block) {
+    client.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, block, 1);
+    return client.Ask(1)[0].code() == 0;
+  };
+  Client idle(served);
+  CHECK(serves(idle, 0));
+  CHECK(serves(busy, 1));
+  Client young(served);
+  CHECK(serves(young, 2));
+  CHECK_FALSE(idle.End().ok());
+  CHECK(serves(busy, 2));
+  CHECK(serves(young, 1));
+}
+
+TEST_CASE("the streams of a life that is replaced end, also while they wait for others") {
+  Served served(v1::CONSISTENCY_MODE_SYNC, 2);
   Client old(served);
   old.Initialize();
-  Client young(served);
-  young.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 1);
-  CHECK(young.Ask(1)[0].code() == 0);
+  old.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 1).set_wants_acceptance(true);
+  CHECK(old.Ask(1)[0].accepted());
+  v1::AttachRequest request;
+  request.set_job(testing::kJob);
+  request.set_incarnation(2);
+  grpc::ClientContext context;
+  v1::AttachReply reply;
+  REQUIRE(served.stub->Attach(&context, request, &reply).ok());
   CHECK_FALSE(old.End().ok());
-  young.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 1, 1);
-  CHECK(young.Ask(1)[0].code() == 0);
+}
+
+TEST_CASE(
+    "a worker that does not release what it reads in the server's memory is refused beyond the "
+    "bound, and heard when it does") {
+  Served served(v1::CONSISTENCY_MODE_ASYNC);
+  const Memory mine(3);
+  Client client(served);
+  *client.frame.mutable_offer() = mine.arena->Offer();
+  client.Initialize();
+  constexpr uint64_t kTwoBlocks = 2 * kBlock * sizeof(float);
+  served.service.SetLimits(Limits(1 << 20, kTwoBlocks));
+  // Each version that it reads is one that there would not be any more.
+  const auto exchange = [&](uint64_t clock) {
+    mine.Share(client.Add(v1::EXCHANGE_METHOD_PUSH_PULL, 0, clock));
+    return client.Ask(1)[0];
+  };
+  const v1::StreamReply first = exchange(0);
+  CHECK(first.has_shared());
+  CHECK(exchange(1).has_shared());
+  for (int i = 0; i < 1000; ++i) {
+    const v1::StreamReply refused = exchange(2);
+    REQUIRE(refused.code() == kExhausted);
+    REQUIRE(refused.retry_after_ms() == 20);
+    REQUIRE_FALSE(refused.has_shared());
+  }
+  CHECK(served.service.budget().load().refused_unread == 1000);
+  client.frame.add_released(first.id());
+  // What it was refused counts once all the same.
+  const v1::StreamReply again = exchange(2);
+  CHECK(again.has_shared());
+  CHECK(again.version().version() == 3);
 }
 
 // Asks without reading, until the server reads no more of it; then whoever else asks is answered.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include "common/philox.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "tests/sim/counts.h"
+#include "tests/sim/event_queue.h"
 #include "tests/sim/message.h"
 #include "tests/sim/set_history.h"
 #include "tests/sim/shape.h"
@@ -55,13 +55,11 @@ class Context {
   Context(const Shape& job, const Faults& what, Bug broken, uint64_t seed)
       : shape(job), faults(what), bug(broken), draws(seed, RandomPurpose::kGenerate, {3}) {
     rates_.fill(128);
-    heap_.reserve(64);
-    free_.reserve(64);
     if (!faults.skew) return;
     for (uint32_t node = 0; node < kNodes; ++node) {
       const auto rate = 100 + static_cast<int32_t>(draws.NextU32() % 57);
       // A lease is a promise about two clocks: that they run alike.
-      if (shape.replicas < 2 || node < kServer0) rates_[node] = rate;
+      if (!shape.moves() || node < kServer0) rates_[node] = rate;
       offsets_[node] = static_cast<Micros>(draws.NextU32() % 1'000'000);
     }
   }
@@ -99,7 +97,9 @@ class Context {
     const bool slow = !healed && (dice >> 8 & 0xff) < faults.slow;
     Micros& last = last_on_[{message.sequence, message.kind}];
     last = std::max(last + 1, now + 100 + (dice >> 24) + (slow ? draws.NextU32() % 12'000 : 0));
-    Push(last, message);
+    const bool belated = message.kind == Kind::kReplicate && belated_.from == message.from &&
+                         belated_.begins <= now && now < belated_.ends;
+    Push(belated ? belated_.arrives : last, message);
   }
   void Break(const Message& message) {
     Message broken = message;
@@ -109,40 +109,24 @@ class Context {
     Push(now + 500, broken);
   }
   void Cut(NodeId from, NodeId to, Micros until) { cut_until_[from][to] = until; }
+  // What the server sends to its replicas then arrives all at once.
+  struct Belated {
+    NodeId from = 0;
+    Micros begins = 0;
+    Micros ends = 0;
+    Micros arrives = 0;
+  };
+  void Delay(const Belated& belated) { belated_ = belated; }
 
-  // ---- events, earliest first
+  // ---- events, earliest first; by choice, those that may happen next
   void Push(Micros at, const Message& message) {
-    uint32_t slot;
-    if (free_.empty()) {
-      slot = static_cast<uint32_t>(slab_.size());
-      slab_.push_back(message);
-    } else {
-      slot = free_.back();
-      free_.pop_back();
-      slab_[slot] = message;
-    }
-    heap_.push_back({static_cast<uint64_t>(at) << 32 | sequence_++, slot});
-    if (!by_choice) std::push_heap(heap_.begin(), heap_.end());
+    by_choice ? events.Append(message) : events.Push(at, message);
   }
-  bool empty() const { return heap_.empty(); }
-  // Stays where it is until it is given back.
+  // Its place among the events, until it is given back.
   uint32_t Pop() {
-    std::pop_heap(heap_.begin(), heap_.end());
-    const Entry next = heap_.back();
-    heap_.pop_back();
-    now = std::max(now, static_cast<Micros>(next.key >> 32));
+    const EventQueue::Next next = events.Pop();
+    now = std::max(now, next.at);
     return next.slot;
-  }
-  const Message& At(uint32_t slot) const { return slab_[slot]; }
-  void GiveBack(uint32_t slot) { free_.push_back(slot); }
-  // By choice: what may happen next, in the order in which it was begun.
-  size_t pending() const { return heap_.size(); }
-  const Message& operator[](size_t index) const { return slab_[heap_[index].slot]; }
-  Message Take(size_t index) {
-    const uint32_t slot = heap_[index].slot;
-    heap_.erase(heap_.begin() + static_cast<std::ptrdiff_t>(index));
-    free_.push_back(slot);
-    return slab_[slot];
   }
 
   // ---- promises
@@ -158,6 +142,7 @@ class Context {
   Faults faults;
   Bug bug;
   RandomStream draws;
+  EventQueue events;
   Micros now = 0;
   bool healed = false;
   // Exhaustive: nothing has a time; whatever is pending may be next.
@@ -183,21 +168,12 @@ class Context {
   SetHistory sets;
 
  private:
-  struct Entry {
-    // The time, then the order of beginning.
-    uint64_t key;
-    uint32_t slot;
-    bool operator<(const Entry& other) const { return key > other.key; }
-  };
   std::array<int32_t, kNodes> rates_{};
   std::array<Micros, kNodes> offsets_{};
   std::array<std::array<Micros, kNodes>, kNodes> cut_until_{};
   // By stream and direction: when the last message of it arrives.
   std::map<std::pair<uint32_t, Kind>, Micros> last_on_;
-  std::vector<Entry> heap_;
-  std::deque<Message> slab_;
-  std::vector<uint32_t> free_;
-  uint32_t sequence_ = 0;
+  Belated belated_;
 };
 
 }  // namespace leeway::sim

@@ -41,6 +41,8 @@ class SimControl {
   virtual void OnTick(Context& context) = 0;
   // The process is killed, and started again at once.
   virtual void Restart(Context& context) {}
+  // The job is to have the server, and runs.
+  virtual bool Wants(Context& context, uint32_t server) const { return true; }
   // Whatever the job's end needs of it has happened.
   virtual bool over() const = 0;
   // Why the job failed; empty if it did not.

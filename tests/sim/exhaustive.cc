@@ -49,11 +49,11 @@ class SmallWorld {
   std::vector<Choice> Choices() const {
     std::vector<Choice> choices;
     std::unordered_set<uint64_t> seen;
-    for (uint32_t i = 0; i < context_.pending(); ++i) {
+    for (uint32_t i = 0; i < context_.events.size(); ++i) {
       // Two copies of a message are one choice.
-      if (!seen.insert(HashOf(context_[i])).second) continue;
+      if (!seen.insert(HashOf(context_.events[i])).second) continue;
       choices.push_back({Choice::kArrive, i});
-      const bool message = context_[i].kind != Kind::kApplied;
+      const bool message = context_.events[i].kind != Kind::kApplied;
       if (!repeated_ && message) choices.push_back({Choice::kRepeat, i});
     }
     for (uint32_t rank = 0; !crashed_ && rank < context_.shape.workers; ++rank) {
@@ -66,11 +66,11 @@ class SmallWorld {
     if (choice.kind == Choice::kCrash) return Crash(choice.which);
     if (choice.kind == Choice::kRepeat) {
       repeated_ = true;
-      const Message message = context_[choice.which];
+      const Message message = context_.events[choice.which];
       context_.Push(0, message);
       return absl::StrCat("repeated: ", Describe(message));
     }
-    const Message event = context_.Take(choice.which);
+    const Message event = context_.events.Take(choice.which);
     Deliver(event);
     ForgetLateReplies();
     return Describe(event);
@@ -90,7 +90,7 @@ class SmallWorld {
     for (const SimServer& server : servers_) hash = Mix(hash, server.Hash());
     for (const auto& worker : workers_) hash = Mix(hash, worker->Hash());
     uint64_t pending = 0;
-    for (size_t i = 0; i < context_.pending(); ++i) pending += HashOf(context_[i]);
+    for (size_t i = 0; i < context_.events.size(); ++i) pending += HashOf(context_.events[i]);
     return Mix(hash, pending);
   }
   const std::string& violation() const { return context_.violation; }
@@ -105,10 +105,10 @@ class SmallWorld {
 
   // They change nothing any more, whenever they arrive.
   void ForgetLateReplies() {
-    for (size_t i = context_.pending(); i-- > 0;) {
-      const Message& message = context_[i];
+    for (size_t i = context_.events.size(); i-- > 0;) {
+      const Message& message = context_.events[i];
       if (message.kind == Kind::kReply && !workers_[message.rank]->Expects(message)) {
-        context_.Take(i);
+        context_.events.Take(i);
       }
     }
   }

@@ -3,7 +3,15 @@
 
 namespace leeway::sim {
 
-void World::Plan(Micros at, Kind kind, NodeId node) { context_.Push(at, Timer(kind, node)); }
+void World::Plan(Micros at, Kind kind, NodeId node, Micros lasts) {
+  Message event = Timer(kind, node);
+  event.clock = static_cast<uint64_t>(lasts);
+  context_.Push(at, event);
+}
+
+Micros World::Between(Micros from, Micros to) {
+  return from + static_cast<Micros>(context_.draws.NextU32() % static_cast<uint64_t>(to - from));
+}
 
 void World::PlanFaults() {
   const Faults& faults = context_.faults;
@@ -34,26 +42,39 @@ void World::PlanFaults() {
     Plan(when(), Kind::kKillCoordinator, kCoordinator);
   }
   if (faults.relay) PlanRelay();
+  if (faults.belated) PlanBelated();
   if (faults.stop) Plan(when(), Kind::kStopJob, kCoordinator);
+  const uint32_t least = context_.shape.replicas, most = context_.shape.servers;
+  for (uint32_t i = 0; i < faults.resizes; ++i) {
+    const uint32_t servers = least + context_.draws.NextU32() % (most - least + 1);
+    Plan(when(), Kind::kResize, kCoordinator, servers);
+  }
   Plan(faults.heal_at, Kind::kHeal, 0);
 }
 
 void World::PlanRelay() {
-  const auto between = [&](Micros from, Micros to) {
-    return from + static_cast<Micros>(context_.draws.NextU32() % static_cast<uint64_t>(to - from));
-  };
   const uint32_t first = context_.draws.NextU32() % 3;
   const auto server = [&](uint32_t i) { return static_cast<NodeId>(kServer0 + (first + i) % 3); };
-  const Micros begins = between(800, 3000);
-  const Micros wakes = begins + between(14'000, 24'000);
-  const auto plan = [&](Micros at, Kind kind, NodeId node, Micros lasts) {
-    Message event = Timer(kind, node);
-    event.clock = static_cast<uint64_t>(lasts);
-    context_.Push(at, event);
-  };
-  plan(begins, Kind::kPause, server(0), wakes - begins);
-  plan(between(begins + 9500, wakes - 500), Kind::kKillServer, server(1), between(1, 1500));
-  plan(wakes + between(150, 1500), Kind::kKillServer, server(2), between(1, 12'000));
+  const Micros begins = Between(800, 3000);
+  const Micros wakes = begins + Between(14'000, 24'000);
+  Plan(begins, Kind::kPause, server(0), wakes - begins);
+  Plan(Between(begins + 9500, wakes - 500), Kind::kKillServer, server(1), Between(1, 1500));
+  Plan(wakes + Between(150, 1500), Kind::kKillServer, server(2), Between(1, 12'000));
+}
+
+// A worker stands still all the while, so that the others do not get far: what is on its way is
+// not older than what they do meanwhile.
+void World::PlanBelated() {
+  const auto owner =
+      static_cast<NodeId>(kServer0 + context_.draws.NextU32() % context_.shape.servers);
+  const auto worker = static_cast<NodeId>(context_.draws.NextU32() % context_.shape.workers);
+  const Micros begins = Between(1000, 6000);
+  const Micros dies = begins + Between(300, 1200);
+  const Micros arrives = dies + Between(8000, 24'000);
+  context_.Delay({owner, begins, dies, arrives});
+  Plan(dies, Kind::kKillServer, owner, Between(1, 1500));
+  Plan(dies, Kind::kPause, worker, arrives - dies + 4000);
+  Plan(arrives + Between(1, 1000), Kind::kKillServer, owner, Between(1, 4000));
 }
 
 void World::Fate(const Message& event) {
@@ -128,7 +149,7 @@ void World::Pause(NodeId node, Micros lasts) {
   Micros most = 15'000;
   // A server that is silent for longer than its lease takes the job back, where nobody has what it
   // has.
-  const bool alone = context_.shape.whole && context_.shape.replicas < 2;
+  const bool alone = context_.shape.whole && !context_.shape.moves();
   if (alone && node >= kServer0 && node < kCoordinator) most = kLease / 3;
   if (lasts == 0) lasts = 1 + context_.draws.NextU32() % most;
   const Micros until = context_.now + lasts;
@@ -142,7 +163,7 @@ void World::Pause(NodeId node, Micros lasts) {
 void World::Partition() {
   const auto from = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
   const auto to = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
-  const bool alone = context_.shape.whole && context_.shape.replicas < 2;
+  const bool alone = context_.shape.whole && !context_.shape.moves();
   const bool fatal = alone && from >= kServer0 && to == kCoordinator;
   const Micros until = context_.now + context_.draws.NextU32() % (fatal ? kLease / 3 : 15'000);
   context_.Cut(from, to, until);
@@ -164,7 +185,22 @@ void World::KillServer(uint32_t index, Micros comes_after) {
   Plan(context_.now + comes_after, Kind::kStartServer, node);
 }
 
+// It has ended in order, and its launcher begins another when it is wanted again.
+void World::EndServer(uint32_t index) {
+  ++context_.counts.servers_removed;
+  const uint32_t boot = processes_[index].boot + 1;
+  processes_[index] = ServerProcess();
+  processes_[index].boot = boot;
+  processes_[index].down = processes_[index].ended = true;
+  Plan(context_.now + kRestartAfter, Kind::kStartServer, static_cast<NodeId>(kServer0 + index));
+}
+
 void World::StartServer(uint32_t index) {
+  if (processes_[index].ended && !control_->Wants(context_, index)) {
+    return Plan(context_.now + kRestartAfter, Kind::kStartServer,
+                static_cast<NodeId>(kServer0 + index));
+  }
+  processes_[index].ended = false;
   processes_[index].down = false;
   servers_[index].emplace(index, context_.shape, processes_[index].boot);
   ServerLoop(index);

@@ -116,6 +116,7 @@ void SimHost::OnSetLive(Context& context, uint32_t rank, bool live) {
 
 absl::StatusCode SimHost::OnCommitted(Context& context, const Message& command) {
   const absl::StatusCode code = CheckHeld(context, command);
+  if (code == absl::StatusCode::kUnavailable) return absl::StatusCode::kOk;
   for (auto& each : owned_) {
     if (each && code == absl::StatusCode::kOk) {
       each->OnCommitted(context, command.clock, command.value);
@@ -129,11 +130,12 @@ void SimHost::OnHeldHeard(Context& context, const Message& reply) {
   if (here != nullptr) here->OnHeldHeard(context, reply);
 }
 
-absl::StatusCode SimHost::Hold(const Context& context, const Message& command, Disks& disks) {
-  if (!made_) return absl::StatusCode::kUnavailable;
-  if (generation_ != command.generation) return absl::StatusCode::kFailedPrecondition;
-  SimServer* const here = shard(command.rank);
-  if (here == nullptr) return absl::StatusCode::kUnavailable;
+absl::StatusOr<uint64_t> SimHost::Hold(const Context& context, const Message& command,
+                                       Disks& disks) const {
+  if (!made_) return absl::UnavailableError("nothing is here");
+  if (generation_ != command.generation) return absl::FailedPreconditionError("another generation");
+  const auto& here = owned_[command.rank];
+  if (!here) return absl::UnavailableError("another's shard");
   return here->Hold(context, command.clock, disks[command.rank]);
 }
 

@@ -45,7 +45,7 @@ class SimHost {
   void OnSetLive(Context& context, uint32_t rank, bool live);
   absl::StatusCode OnCommitted(Context& context, const Message& command);
   void OnHeldHeard(Context& context, const Message& reply);
-  absl::StatusCode Hold(const Context& context, const Message& command, Disks& disks);
+  absl::StatusOr<uint64_t> Hold(const Context& context, const Message& command, Disks& disks) const;
   // A heartbeat sent at `sent`, by this process's clock, was heard.
   void OnHeard(Micros sent) { lease_ = sent + kLease; }
   // It holds what the coordinator's placement said.

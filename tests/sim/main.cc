@@ -21,6 +21,7 @@ struct Command {
   bool whole = false;
   bool replicas = false;
   bool sets = false;
+  bool resizes = false;
   bool exhaustive = false;
   uint64_t states = 20'000'000;
 };
@@ -43,11 +44,17 @@ int Trace(uint64_t seed, const Wanted& wanted) {
 
 int RunMany(const Command& command, const Wanted& wanted) {
   Counts sum;
+  // What all of them came to: the same for whoever simulates them.
+  uint64_t outcomes = 0;
   const std::clock_t began = std::clock();
   for (uint64_t i = 0; i < command.schedules; ++i) {
     World world(command.seed + i, wanted);
     const std::string& violation = world.Run();
     sum += world.context().counts;
+    outcomes = Mix(outcomes, static_cast<uint64_t>(world.context().now));
+    for (const Counts::Each& each : Counts::All()) {
+      outcomes = Mix(outcomes, world.context().counts.*each.count);
+    }
     if (violation.empty()) continue;
     std::printf("schedule %llu, seed %llu: %s\n", static_cast<unsigned long long>(i + 1),
                 static_cast<unsigned long long>(command.seed + i), violation.c_str());
@@ -58,6 +65,7 @@ int RunMany(const Command& command, const Wanted& wanted) {
   std::printf("%llu schedules in %.1f s of processor time, %.0f a second, no promise broken\n",
               static_cast<unsigned long long>(command.schedules), seconds,
               static_cast<double>(command.schedules) / seconds);
+  std::printf("  outcomes %016llx\n", static_cast<unsigned long long>(outcomes));
   Print(sum);
   return 0;
 }
@@ -85,6 +93,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--replicas", command.replicas, "--whole, with a replica of each block");
   app.add_flag("--sets", command.sets,
                "--whole, with committed sets; also together with --replicas");
+  app.add_flag("--resizes", command.resizes,
+               "--whole, and the number of servers changes; also together with --replicas, --sets");
   app.add_flag("--exhaustive", command.exhaustive, "Every order of events of a small world");
   app.add_option("--states", command.states, "At most so many, of --exhaustive");
   CLI11_PARSE(app, argc, argv);
@@ -103,7 +113,8 @@ int Main(int argc, char** argv) {
   const Wanted& where = InfoOf(*bug).where;
   wanted.sets = command.sets || where.sets;
   wanted.replicas = command.replicas || where.replicas;
-  wanted.whole = command.whole || where.whole || wanted.replicas || wanted.sets;
+  wanted.resizes = command.resizes || where.resizes;
+  wanted.whole = command.whole || where.whole || wanted.replicas || wanted.sets || wanted.resizes;
   const std::map<std::string, Consistency> modes = {{"sync", Consistency::kSync},
                                                     {"bounded", Consistency::kBounded},
                                                     {"async", Consistency::kAsync}};

@@ -52,7 +52,8 @@ const char* KindName(Kind kind) {
                                            "STOP JOB",
                                            "KILL",
                                            "START SERVER",
-                                           "KILL COORDINATOR"};
+                                           "KILL COORDINATOR",
+                                           "RESIZE"};
   return kNames[static_cast<int>(kind)];
 }
 

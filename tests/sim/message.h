@@ -86,6 +86,8 @@ enum class Kind : uint8_t {
   kKillServer,
   kStartServer,
   kKillCoordinator,
+  // Of so many servers as `clock` says.
+  kResize,
 };
 const char* KindName(Kind kind);
 
@@ -109,7 +111,7 @@ struct Message {
   // kSetLive: it lives. kHeld: told before.
   bool flag = false;
   Order order{};
-  // Of a worker's process: messages for another life are lost.
+  // Of a worker's process: messages for another life are lost. kServerRegister: of the coordinator.
   uint32_t life = 0;
   // kCommand, kCommandDone: its place in the link. Timers: of the life they belong to.
   uint32_t sequence = 0;

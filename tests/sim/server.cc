@@ -55,20 +55,27 @@ void SimServer::Close(Context& context) {
   }
 }
 
-void SimServer::Load(Context& context, uint64_t clock, const Disk& disk) {
-  const auto saved = disk.find(clock);
-  if (saved == disk.end()) {
-    return context.Violate("every server has its part of a complete checkpoint",
-                           [&] { return absl::StrCat("server ", index_, ", cut ", clock); });
-  }
+const std::vector<Version>* SimServer::FindPart(Context& context, uint64_t clock,
+                                                const Disk& disk) const {
   const auto written = context.cut_hashes.find({clock, index_});
-  if (written != context.cut_hashes.end() && written->second != HashOf(saved->second)) {
-    context.Violate("a complete checkpoint stays as it is",
-                    [&] { return absl::StrCat("shard ", index_, ", cut ", clock); });
+  const bool known = written != context.cut_hashes.end();
+  auto file = disk.lower_bound({clock, 0});
+  const bool any = file != disk.end() && file->first.first == clock;
+  for (; file != disk.end() && file->first.first == clock; ++file) {
+    if (!known || HashOf(file->second) == written->second) return &file->second;
   }
+  context.Violate(any ? "a complete checkpoint stays as it is"
+                      : "every server has its part of a complete checkpoint",
+                  [&] { return absl::StrCat("shard ", index_, ", cut ", clock); });
+  return nullptr;
+}
+
+void SimServer::Load(Context& context, uint64_t clock, const Disk& disk) {
+  const std::vector<Version>* const saved = FindPart(context, clock, disk);
+  if (saved == nullptr) return;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     Block& block = blocks_[i];
-    block.current = saved->second[i];
+    block.current = (*saved)[i];
     block.first_version = block.current.number;
     block.last_cut = clock;
     block.acknowledged = block.current.clocks;
@@ -87,10 +94,11 @@ BlockProgress SimServer::ProgressOf(const Context& context, const Version& versi
   return progress;
 }
 
-void SimServer::Write(uint64_t clock, Disk& disk) const {
-  std::vector<Version>& versions = disk[clock];
+uint64_t SimServer::Write(uint64_t clock, Disk& disk) const {
+  std::vector<Version>& versions = disk[{clock, owner()}];
   versions.clear();
   for (const Block& block : blocks_) versions.push_back(block.cuts.at(clock));
+  return HashOf(versions);
 }
 
 uint64_t SimServer::HashOf(const std::vector<Version>& versions) {
@@ -321,16 +329,17 @@ void SimServer::OnSetLive(Context& context, uint32_t rank, bool live) {
   TellHeld(context);
 }
 
-absl::StatusCode SimServer::Hold(const Context& context, uint64_t clock, Disk& disk) {
-  for (Block& block : blocks_) {
-    if (!block.core.initialized() || !block.core.idle()) return absl::StatusCode::kUnavailable;
+absl::StatusOr<uint64_t> SimServer::Hold(const Context& context, uint64_t clock, Disk& disk) const {
+  for (const Block& block : blocks_) {
+    if (!block.core.initialized() || !block.core.idle()) return absl::UnavailableError("busy");
     if (context.shape.sync() && block.core.progress().version != clock) {
-      return absl::StatusCode::kFailedPrecondition;
+      return absl::FailedPreconditionError("torn");
     }
   }
-  disk[clock].clear();
-  for (Block& block : blocks_) disk[clock].push_back(block.current);
-  return absl::StatusCode::kOk;
+  std::vector<Version>& versions = disk[{clock, owner()}];
+  versions.clear();
+  for (const Block& block : blocks_) versions.push_back(block.current);
+  return HashOf(versions);
 }
 
 // ---- the whole

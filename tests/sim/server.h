@@ -7,8 +7,10 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "server/core/block_core.h"
 #include "server/core/held_book.h"
 #include "server/core/replica_gate.h"
@@ -20,7 +22,8 @@ namespace leeway::sim {
 class SimServer {
  public:
   // Cuts by clock, a version a block: what survives the process.
-  using Disk = std::map<uint64_t, std::vector<Version>>;
+  // By clock and by who wrote it: two owners of a shard may write the same cut, each its own file.
+  using Disk = std::map<std::pair<uint64_t, uint64_t>, std::vector<Version>>;
 
   // Where and since when it is owned.
   struct Place {
@@ -36,7 +39,8 @@ class SimServer {
   void Begin(Context& context, uint64_t clock, const Disk& disk);
   // Nobody waits any more.
   void Close(Context& context);
-  void Write(uint64_t clock, Disk& disk) const;
+  // What stands for what is in the file.
+  uint64_t Write(uint64_t clock, Disk& disk) const;
   // Stands for what a file holds.
   static uint64_t HashOf(const std::vector<Version>& versions);
 
@@ -59,7 +63,7 @@ class SimServer {
   void OnTick(Context& context);
   void OnSetLive(Context& context, uint32_t rank, bool live);
   // What Shard::Hold says: every block as it stands, for the job's last cut.
-  absl::StatusCode Hold(const Context& context, uint64_t clock, Disk& disk);
+  absl::StatusOr<uint64_t> Hold(const Context& context, uint64_t clock, Disk& disk) const;
 
   // Every acknowledged contribution is in the values, and the values are what the cores say.
   void CheckAtEnd(Context& context) const;
@@ -133,6 +137,9 @@ class SimServer {
   void LeaveNow(Context& context, const Block& block, const Message& reply, bool held = false);
   void CheckTakenOver(Context& context, const Block& block, const Version& current) const;
   void Load(Context& context, uint64_t clock, const Disk& disk);
+  const std::vector<Version>* FindPart(Context& context, uint64_t clock, const Disk& disk) const;
+  // Of a file's name.
+  uint64_t owner() const { return place_.generation << 32 | place_.epoch; }
   void Attach(Context& context, const Message& request);
   void Act(Context& context, Block& block, const Decisions& decisions);
   void CheckAccepted(Context& context, const Block& block, const Message& request);

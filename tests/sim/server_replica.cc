@@ -62,8 +62,12 @@ void SimServer::OnReplicated(Context& context, const Message& message) {
   const bool arrived = message.code == absl::StatusCode::kOk;
   block.gate.OnSent(arrived, block.core.progress().version);
   if (arrived) {
-    const BlockProgress progress = ProgressOf(context, message.version);
-    std::copy(progress.clocks.begin(), progress.clocks.end(), block.replicated.emplace().begin());
+    const std::vector<uint64_t> clocks = ProgressOf(context, message.version).clocks;
+    const std::vector<uint64_t>& left = block.core.progress().clocks;
+    if (!block.replicated) std::copy(left.begin(), left.end(), block.replicated.emplace().begin());
+    for (size_t rank = 0; rank < clocks.size(); ++rank) {
+      (*block.replicated)[rank] = std::max((*block.replicated)[rank], clocks[rank]);
+    }
   }
   LeaveOpen(context, block);
   // What failed is tried again by the tick, or there will be another replica.
@@ -106,7 +110,7 @@ void SimServer::GiveUpGated(Context& context, Block& block, Micros since, bool c
 // An answer leaves: from now on it must stay true.
 void SimServer::LeaveNow(Context& context, const Block& block, const Message& reply, bool held) {
   context.Send(reply);
-  if (context.shape.replicas < 2) return;
+  if (!context.shape.moves()) return;
   Ledger& ledger = context.ledger;
   if (place_.generation < ledger.generation) return;
   if (place_.generation > ledger.generation) ledger = Ledger{place_.generation, {}, {}, {}, {}};
@@ -121,8 +125,8 @@ void SimServer::LeaveNow(Context& context, const Block& block, const Message& re
     });
   }
   epoch = std::max(epoch, place_.epoch);
-  // Who attaches brings and gets no version.
-  if (reply.answers == Kind::kAttach) return;
+  // Who attaches or brings the first version gets none.
+  if (reply.answers == Kind::kAttach || reply.answers == Kind::kInitialize) return;
   const bool pushes = reply.answers == Kind::kPush || reply.answers == Kind::kPushPull;
   if (pushes) ledger.acknowledged[block.number][reply.rank] |= uint64_t{1} << reply.clock;
   uint64_t& version = ledger.versions[block.number];

@@ -7,14 +7,20 @@
 
 namespace leeway::sim {
 
-const SetHistory::Generation* SetHistory::Find(uint64_t generation) const {
+size_t SetHistory::IndexOf(uint64_t generation) const {
   const auto found = std::find_if(generations_.begin(), generations_.end(),
                                   [&](const Generation& g) { return g.number == generation; });
-  return found == generations_.end() ? nullptr : &*found;
+  return static_cast<size_t>(found - generations_.begin());
+}
+
+const SetHistory::State* SetHistory::StateAt(uint64_t generation, uint64_t clock) const {
+  const size_t index = IndexOf(generation);
+  if (index == generations_.size() || clock >= generations_[index].states.size()) return nullptr;
+  return &generations_[index].states[clock];
 }
 
 void SetHistory::Begin(const Shape& shape, uint64_t generation, uint64_t clock) {
-  if (Find(generation) != nullptr) return;
+  if (IndexOf(generation) < generations_.size()) return;
   Generation next{generation, {}};
   if (generations_.empty() || clock == 0) {
     State first;
@@ -31,13 +37,13 @@ void SetHistory::Begin(const Shape& shape, uint64_t generation, uint64_t clock) 
 }
 
 bool SetHistory::Commit(const Shape& shape, uint64_t generation, uint64_t clock, uint64_t ranks) {
-  Generation* const known = const_cast<Generation*>(Find(generation));
-  if (known == nullptr || clock >= known->states.size()) return false;
-  std::optional<uint64_t>& set = known->states[clock].set;
+  if (StateAt(generation, clock) == nullptr) return false;
+  std::vector<State>& states = generations_[IndexOf(generation)].states;
+  std::optional<uint64_t>& set = states[clock].set;
   if (set) return *set == ranks;
   set = ranks;
   uint64_t read = 0;
-  State next = known->states[clock];
+  State next = states[clock];
   next.set.reset();
   for (uint32_t b = 0; !shape.elastic && b < shape.blocks; ++b) {
     read = Mix(read, next.blocks[b].values);
@@ -51,20 +57,18 @@ bool SetHistory::Commit(const Shape& shape, uint64_t generation, uint64_t clock,
       version.clocks[r] |= uint64_t{1} << clock;
     }
   }
-  known->states.push_back(next);
+  states.push_back(next);
   return true;
 }
 
 std::optional<uint64_t> SetHistory::SetOf(uint64_t generation, uint64_t clock) const {
-  const Generation* const known = Find(generation);
-  if (known == nullptr || clock >= known->states.size()) return std::nullopt;
-  return known->states[clock].set;
+  const State* const state = StateAt(generation, clock);
+  return state == nullptr ? std::nullopt : state->set;
 }
 
 bool SetHistory::Is(uint64_t generation, uint32_t block, const Version& version) const {
-  const Generation* const known = Find(generation);
-  return known != nullptr && version.number < known->states.size() &&
-         known->states[version.number].blocks[block] == version;
+  const State* const state = StateAt(generation, version.number);
+  return state != nullptr && state->blocks[block] == version;
 }
 
 }  // namespace leeway::sim

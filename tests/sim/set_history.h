@@ -34,7 +34,10 @@ class SetHistory {
     // By clock.
     std::vector<State> states;
   };
-  const Generation* Find(uint64_t generation) const;
+  // Among them; their number: it has not begun.
+  size_t IndexOf(uint64_t generation) const;
+  // Null: there is none at that clock.
+  const State* StateAt(uint64_t generation, uint64_t clock) const;
   std::vector<Generation> generations_;
 };
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr Wanted kWhole = {.whole = true};
 constexpr Wanted kReplicas = {.whole = true, .replicas = true};
+constexpr Wanted kResizes = {.whole = true, .resizes = true};
 constexpr Wanted kSets = {.whole = true, .sets = true};
 constexpr Wanted kSetsWithReplicas = {.whole = true, .replicas = true, .sets = true};
 
@@ -52,6 +53,7 @@ constexpr std::array<BugInfo, kBugs> kInfos = {{
     {"dropped_applied", "what is not in a clock's set is applied all the same", kSets},
     {"held_unsaid", "what is held is told once, whether that arrives or not", kSets},
     {"set_changed", "a set that is told again is another one", kSetsWithReplicas},
+    {"hand_over_unheard", "who hands a shard over hears of it no sooner than others", kResizes},
 }};
 
 // Half of the schedules have none of it.
@@ -88,7 +90,7 @@ Shape DrawShape(uint64_t seed, const Wanted& wanted) {
     shape.servers = 1 + draws.NextU32() % kServersMax;
     shape.blocks = shape.servers + draws.NextU32() % (kBlocksMax - shape.servers + 1);
   }
-  shape.whole = wanted.whole || wanted.replicas || wanted.sets;
+  shape.whole = wanted.whole || wanted.replicas || wanted.sets || wanted.resizes;
   if (wanted.replicas) {
     shape.replicas = 2;
     // Three where the third can take a lost one's place.
@@ -97,6 +99,12 @@ Shape DrawShape(uint64_t seed, const Wanted& wanted) {
     if (one) shape.servers = 2;
     if (three) shape.servers = 3;
     shape.blocks = std::max(shape.blocks, shape.servers);
+  }
+  if (wanted.resizes) {
+    shape.resizes = true;
+    shape.servers = std::max(shape.servers, 2 + draws.NextU32() % 2);
+    shape.blocks = std::max(shape.blocks, shape.servers);
+    shape.begins = shape.replicas + draws.NextU32() % (shape.servers - shape.replicas + 1);
   }
   if (!wanted.sets) return shape;
   shape.mode = Consistency::kSync;
@@ -140,6 +148,12 @@ Faults DrawFaults(uint64_t seed, const Shape& shape) {
   if (faults.gone && shape.sets()) faults.reject = 0;
   faults.heal_at = 3000 + static_cast<Micros>(draws.Below(9000));
   if (faults.relay) faults.heal_at += 30'000;
+  faults.belated = shape.replicas > 1 && !faults.relay && draws.NextU32() % 8 == 0;
+  if (faults.belated) faults.heal_at += 40'000;
+  if (shape.resizes) {
+    faults.resizes = 1 + draws.NextU32() % 4;
+    faults.split = false;
+  }
   return faults;
 }
 
@@ -148,6 +162,7 @@ std::string Describe(const Shape& shape, const Faults& faults) {
   return absl::StrCat(
       kModes[static_cast<int>(shape.mode)], " s=", shape.staleness, shape.elastic ? " elastic" : "",
       shape.whole ? " whole" : "", shape.replicas > 1 ? " replicas" : "",
+      shape.resizes ? absl::StrCat(" resizes, begins with ", shape.begins) : "",
       shape.sets()
           ? absl::StrCat(" sets, backup ", shape.backup, shape.continues ? " continue" : "")
           : "",
@@ -159,7 +174,9 @@ std::string Describe(const Shape& shape, const Faults& faults) {
       faults.server_kills, " coordinator kills ", faults.coordinator_kills,
       faults.skew ? " skew" : "", faults.late_start ? " late_start" : "",
       faults.gone ? " gone" : "", faults.stop ? " stop" : "", faults.split ? " split" : "",
-      faults.relay ? " relay" : "", "; heals at ", faults.heal_at, " us");
+      faults.relay ? " relay" : "", faults.belated ? " belated" : "",
+      faults.resizes > 0 ? absl::StrCat(" resizes ", faults.resizes) : "", "; heals at ",
+      faults.heal_at, " us");
 }
 
 }  // namespace leeway::sim

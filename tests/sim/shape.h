@@ -29,6 +29,9 @@ struct Shape {
   uint32_t clocks = 3;
   // Servers that have each block; above 1 only in the whole world.
   uint32_t replicas = 1;
+  // Somebody asks for other numbers of servers; it begins with so many of `servers`. Whole world.
+  bool resizes = false;
+  uint32_t begins = 0;
   // The whole coordinator instead of its membership alone.
   bool whole = false;
   // Committed sets: a clock can do without so many; and without who is lost. Sync, whole world.
@@ -36,6 +39,8 @@ struct Shape {
   bool continues = false;
 
   bool sync() const { return mode == Consistency::kSync; }
+  // Shards change hands while the job goes on.
+  bool moves() const { return replicas > 1 || resizes; }
   bool sets() const { return backup > 0 || continues; }
   ConsistencyRules Rules() const { return {mode, staleness, workers, elastic, cut_every, sets()}; }
 };
@@ -65,6 +70,11 @@ struct Faults {
   // lease, the one that takes over is killed and comes back, and so is the third as the first
   // wakes.
   bool relay = false;
+  // With replicas: what an owner sends to its replica is long on its way. Meanwhile it is killed,
+  // comes back and owns its shard again; when that arrives it is killed once more.
+  bool belated = false;
+  // How often another number of servers is asked for.
+  uint32_t resizes = 0;
   // Push and Pull in place of PushPull.
   bool split = false;
   // When all of it ends.
@@ -113,8 +123,10 @@ enum class Bug : uint8_t {
   kDroppedApplied,
   kHeldUnsaid,
   kSetChanged,
+  // With resizes only.
+  kHandOverUnheard,
 };
-inline constexpr uint32_t kBugs = 37;
+inline constexpr uint32_t kBugs = 38;
 
 // What may be drawn.
 struct Wanted {
@@ -125,6 +137,8 @@ struct Wanted {
   bool replicas = false;
   // Whole, with committed sets.
   bool sets = false;
+  // Whole, and the number of servers changes.
+  bool resizes = false;
   Bug bug = Bug::kNone;
 };
 

@@ -9,18 +9,19 @@
 namespace leeway::sim {
 namespace {
 
-// Of the schedules that a bug is given, when it is looked for.
-constexpr uint64_t kUntilFound = 2000;
+// Of the schedules that a bug is given, when it is looked for: ten times what the rarest needs, so
+// that another draw of faults is no reason to fail. They cost nothing where it is found.
+constexpr uint64_t kUntilFound = 20'000;
 // A server must die at the right moment, sometimes two.
-constexpr uint64_t kUntilFoundWithReplicas = 60'000;
+constexpr uint64_t kUntilFoundWithReplicas = 500'000;
 
 Counts RunAll(uint64_t schedules, const Wanted& wanted, uint64_t first = 0) {
   Counts sum;
   for (uint64_t seed = first; seed < first + schedules; ++seed) {
     World world(seed, wanted);
-    INFO("leeway_sim --trace --seed " << seed << (wanted.sets ? " --sets" : "")
-                                      << (wanted.replicas ? " --replicas" : "")
-                                      << (wanted.whole ? " --whole" : ""));
+    INFO("leeway_sim --trace --seed "
+         << seed << (wanted.sets ? " --sets" : "") << (wanted.replicas ? " --replicas" : "")
+         << (wanted.resizes ? " --resizes" : "") << (wanted.whole ? " --whole" : ""));
     REQUIRE(world.Run() == "");
     sum += world.context().counts;
   }
@@ -51,7 +52,7 @@ TEST_CASE("no schedule with replicas breaks a promise") {
   const Counts sum = RunAll(20'000, {.whole = true, .replicas = true});
   CHECK(sum.held_back > 1000);
   CHECK(sum.take_overs > 500);
-  CHECK(sum.taken_up > 100);
+  CHECK(sum.taken_up > 50);
   CHECK(sum.leases_over > 100);
   CHECK(sum.streams_broken > 1000);
 }
@@ -63,6 +64,18 @@ TEST_CASE("no schedule with committed sets breaks a promise") {
     CHECK(sum.smaller_sets > 1000);
     CHECK(sum.late > 1000);
     CHECK(sum.rejoined > 1000);
+  }
+}
+
+TEST_CASE("no schedule with another number of servers breaks a promise") {
+  for (const bool replicas : {false, true}) {
+    for (const bool sets : {false, true}) {
+      const Wanted wanted = {.whole = true, .replicas = replicas, .sets = sets, .resizes = true};
+      const Counts sum = RunAll(5000, wanted);
+      CHECK(sum.resized > 500);
+      CHECK(sum.servers_removed > 250);
+      CHECK(sum.take_overs > 500);
+    }
   }
 }
 
@@ -79,12 +92,10 @@ TEST_CASE("the same seed is the same schedule") {
 TEST_CASE("each broken promise is found") {
   for (uint32_t i = 1; i < kBugs; ++i) {
     const auto bug = static_cast<Bug>(i);
-    // README.md: hundreds of thousands of schedules.
-    const bool rare = bug == Bug::kAttachAhead || bug == Bug::kSinceEpochIgnored;
-    if (rare) continue;
     Wanted wanted = InfoOf(bug).where;
     wanted.bug = bug;
-    const uint64_t most = wanted.replicas ? kUntilFoundWithReplicas : kUntilFound;
+    const bool moves = wanted.replicas || wanted.resizes;
+    const uint64_t most = moves ? kUntilFoundWithReplicas : kUntilFound;
     uint64_t seed = 0;
     while (seed < most && World(seed, wanted).Run().empty()) ++seed;
     INFO(InfoOf(bug).name << ": " << InfoOf(bug).what);

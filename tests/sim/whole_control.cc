@@ -13,13 +13,14 @@ CoordinatorOptions OptionsOf(const Shape& shape) {
   static constexpr v1::ConsistencyMode kModes[] = {
       v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_BOUNDED, v1::CONSISTENCY_MODE_ASYNC};
   CoordinatorOptions options = TestOptions({.workers = shape.workers,
-                                            .servers = shape.servers,
+                                            .servers = shape.resizes ? shape.begins : shape.servers,
                                             .mode = kModes[static_cast<int>(shape.mode)],
                                             .clocks = shape.clocks,
                                             .cut_every = shape.cut_every,
                                             .elastic = shape.elastic});
   v1::Limits* limits = options.job.mutable_limits();
   options.job.mutable_servers()->set_replicas(shape.replicas);
+  options.job.mutable_servers()->set_shards(shape.servers);
   if (shape.continues) options.job.mutable_workers()->set_on_worker_loss(v1::WORKER_LOSS_CONTINUE);
   limits->set_grace_seconds(0.002);
   options.job.mutable_consistency()->set_grace_deviations(shape.clocks % 2 == 0 ? 3 : 0);
@@ -42,6 +43,18 @@ void PackServers(const Reply& from, Message& reply) {
   }
 }
 
+// What a life of a worker says, at a clock.
+template <typename Request>
+Request OfWorker(const Message& message) {
+  Request request;
+  request.set_job(kJob);
+  request.set_rank(message.rank);
+  request.set_incarnation(message.incarnation);
+  request.set_generation(message.generation);
+  request.set_clock(message.clock);
+  return request;
+}
+
 }  // namespace
 
 WholeControl::WholeControl(Context& context)
@@ -61,6 +74,7 @@ void WholeControl::Restart(Context& context) {
   options.before = record_;
   if (manifest_.clock() > 0) options.resumed = {manifest_, "checkpoint"};
   context.generation = std::max(context.generation, options.generation);
+  owed_.reset();
   core_.emplace(std::move(options), context.LocalTime(kCoordinator));
   live_.fill(true);
   for (uint32_t i = 0; i < context.shape.servers; ++i) Connect(i, UINT32_MAX);
@@ -87,6 +101,9 @@ void WholeControl::OnMessage(Context& context, const Message& message) {
     case Kind::kStopJob:
       core_->StopJob("the schedule says so", now);
       break;
+    case Kind::kResize:
+      Resize(context, static_cast<uint32_t>(message.clock), now);
+      break;
     case Kind::kManifest:
       ManifestDone(context, message, now);
       break;
@@ -105,10 +122,26 @@ void WholeControl::Wake(Context&, Time now) {
 }
 
 void WholeControl::OnTick(Context& context) {
+  if (const auto record = std::exchange(owed_, std::nullopt)) Keep(context, *record);
   core_->Tick(context.LocalTime(kCoordinator));
   Carry(context);
   TickLinks(context);
   ScheduleTick(context);
+}
+
+void WholeControl::Resize(Context& context, uint32_t servers, Time now) {
+  v1::ResizeServersRequest request;
+  request.set_servers(servers);
+  const auto resized = core_->ResizeServers(request, now);
+  context.counts.resizes += resized.ok() && resized->before() != servers ? 1 : 0;
+  if (!absl::IsInvalidArgument(resized.status())) return;
+  context.Violate("a job can have as many servers as it has shards",
+                  [&] { return resized.status().ToString(); });
+}
+
+bool WholeControl::Wants(Context& context, uint32_t server) const {
+  const v1::JobStatus status = core_->Status(context.LocalTime(kCoordinator));
+  return status.state() <= v1::JOB_RUNNING && server < status.servers_wanted();
 }
 
 std::string WholeControl::Failure(Context& context) const {
@@ -150,12 +183,7 @@ void WholeControl::Register(Context& context, const Message& message, Time now) 
 }
 
 void WholeControl::Heartbeat(Context& context, const Message& message, Time now) {
-  v1::HeartbeatRequest request;
-  request.set_job(kJob);
-  request.set_rank(message.rank);
-  request.set_incarnation(message.incarnation);
-  request.set_generation(message.generation);
-  request.set_clock(message.clock);
+  auto request = OfWorker<v1::HeartbeatRequest>(message);
   request.set_epoch(message.version.number);
   const auto answer = core_->Heartbeat(request, now);
   CheckFence(context, message, answer.ok());
@@ -170,12 +198,7 @@ void WholeControl::Heartbeat(Context& context, const Message& message, Time now)
 }
 
 void WholeControl::StopAt(Context& context, const Message& message, Time now) {
-  v1::StopAtRequest request;
-  request.set_job(kJob);
-  request.set_rank(message.rank);
-  request.set_incarnation(message.incarnation);
-  request.set_clock(message.clock);
-  request.set_generation(message.generation);
+  auto request = OfWorker<v1::StopAtRequest>(message);
   const auto answer = core_->StopAt(request, now);
   CheckFence(context, message, answer.ok());
   Message reply = ReplyTo(message, answer.status().code());
@@ -185,13 +208,8 @@ void WholeControl::StopAt(Context& context, const Message& message, Time now) {
 }
 
 void WholeControl::Leave(Context& context, const Message& message, Time now) {
-  v1::LeaveRequest request;
-  request.set_job(kJob);
-  request.set_rank(message.rank);
-  request.set_incarnation(message.incarnation);
-  request.set_clock(message.clock);
+  auto request = OfWorker<v1::LeaveRequest>(message);
   request.set_reason(message.flag ? v1::LEAVE_FINISHED : v1::LEAVE_STOPPED);
-  request.set_generation(message.generation);
   request.set_waits(true);
   const auto left = core_->Leave(request, now);
   CheckFence(context, message, left.ok());

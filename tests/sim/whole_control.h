@@ -21,6 +21,7 @@ class WholeControl : public SimControl {
   void OnMessage(Context& context, const Message& message) override;
   void OnTick(Context& context) override;
 
+  bool Wants(Context& context, uint32_t server) const override;
   bool over() const override { return core_->over(); }
   std::string Failure(Context& context) const override;
   std::string Where(Context& context) const override;
@@ -33,6 +34,8 @@ class WholeControl : public SimControl {
   void Leave(Context& context, const Message& message, Time now);
   void SaveState(Context& context, const Message& message, Time now);
   void CheckFence(Context& context, const Message& message, bool heard);
+
+  void Resize(Context& context, uint32_t servers, Time now);
 
   // ---- from servers: whole_control_servers.cc
   void FromServer(Context& context, const Message& message, Time now);
@@ -48,7 +51,10 @@ class WholeControl : public SimControl {
   void Carry(Context& context);
   void Do(Context& context, const ConfigureServer& command);
   void Do(Context& context, const ConnectServer& command);
+  void Do(Context& context, const DisconnectServer& command);
   void Do(Context& context, const WriteRecord& command);
+  // It is durable.
+  void Keep(Context& context, const v1::CoordinatorRecord& record);
   void Do(Context& context, const SetLive& command);
   void Do(Context& context, const CommitSet& command);
   void Do(Context& context, const SaveAll& command);
@@ -64,6 +70,8 @@ class WholeControl : public SimControl {
   std::optional<CoordinatorCore> core_;
   // What survives the process.
   v1::CoordinatorRecord record_;
+  // One that nothing follows from, until there is time; goes with the process.
+  std::optional<v1::CoordinatorRecord> owed_;
   v1::CheckpointManifest manifest_;
   v1::Placement last_placement_;
   std::map<uint64_t, v1::CheckpointManifest> writing_;

@@ -47,17 +47,30 @@ void WholeControl::Do(Context& context, const ConfigureServer& command) {
   }
   context.placements.push_back(command.request.placement());
   Tell(context, command.server, give);
+  if (context.bug != Bug::kHandOverUnheard || give.flag) return;
+  core_->ConfigureDone(command.server, command.round, absl::OkStatus(),
+                       context.LocalTime(kCoordinator));
 }
 
 void WholeControl::Do(Context&, const ConnectServer& command) {
   Connect(command.server, boots_[command.server]);
 }
 
-// Durable at once.
+void WholeControl::Do(Context& context, const DisconnectServer& command) {
+  if (context.shape.resizes) Connect(command.server, UINT32_MAX);
+}
+
+// Durable at once, if anything follows from it.
 void WholeControl::Do(Context& context, const WriteRecord& command) {
+  owed_.reset();
+  if (command.awaited) return Keep(context, command.record);
+  owed_ = command.record;
+}
+
+void WholeControl::Keep(Context& context, const v1::CoordinatorRecord& record) {
   const v1::Placement before = record_.placement();
-  const bool over = command.record.outcome() != v1::JOB_STARTING;
-  if (!over || context.bug != Bug::kEndForgotten) record_ = command.record;
+  const bool over = record.outcome() != v1::JOB_STARTING;
+  if (!over || context.bug != Bug::kEndForgotten) record_ = record;
   // What it says of who holds what is that of the time before.
   const bool late = context.bug == Bug::kRecordLate && before.shards_size() > 0;
   if (late) *record_.mutable_placement() = std::exchange(last_placement_, record_.placement());
@@ -67,7 +80,7 @@ void WholeControl::Do(Context& context, const WriteRecord& command) {
     live_.fill(true);
   }
   context.generation = std::max(context.generation, record_.generation());
-  core_->RecordDone(command.record, absl::OkStatus(), context.LocalTime(kCoordinator));
+  core_->RecordDone(record, absl::OkStatus(), context.LocalTime(kCoordinator));
 }
 
 void WholeControl::Do(Context& context, const SetLive& command) {
@@ -111,6 +124,7 @@ void WholeControl::Do(Context& context, const SaveAll& command) {
   for (uint32_t shard = 0; shard < command.owners.size(); ++shard) {
     Message give;
     give.order = Order::kSave;
+    give.incarnation = command.round;
     give.clock = command.clock;
     give.generation = command.generation;
     give.rank = static_cast<uint8_t>(shard);
@@ -144,6 +158,7 @@ void WholeControl::Do(Context& context, const WriteManifest& command) {
 }
 
 void WholeControl::Do(Context& context, const Event& event) {
+  if (event.name == "resized") ++context.counts.resized;
   if (event.name == "placement_changed") ++context.counts.placements;
   const bool again = absl::StrContains(event.message, "started again");
   if (event.name == "placement_changed" && again) ++context.counts.taken_up;

@@ -13,6 +13,17 @@ v1::SavedShard PartOf(uint32_t shard, uint64_t hash) {
   return part;
 }
 
+// What is said of a shard, at a clock.
+template <typename Request>
+Request OfShard(const Message& message) {
+  Request request;
+  request.set_job(kJob);
+  request.set_index(message.block);
+  request.set_clock(message.clock);
+  request.set_generation(message.generation);
+  return request;
+}
+
 }  // namespace
 
 void WholeControl::FromServer(Context& context, const Message& message, Time now) {
@@ -51,6 +62,9 @@ void WholeControl::ServerHeartbeat(Context& context, const Message& message, Tim
 }
 
 void WholeControl::ServerRegister(Context& context, const Message& message, Time now) {
+  // To a coordinator that is dead: its connections are, too. Of a process that is dead by now
+  // nobody could tell it from a new one.
+  if (message.life != context.counts.coordinator_kills) return;
   const uint32_t index = message.from - kServer0;
   v1::RegisterServerRequest request;
   *request.mutable_build() = ThisBuild();
@@ -64,16 +78,12 @@ void WholeControl::ServerRegister(Context& context, const Message& message, Time
 }
 
 void WholeControl::ShardSaved(Context& context, const Message& message, Time now) {
-  v1::ShardSavedRequest request;
-  request.set_job(kJob);
-  request.set_index(message.block);
-  request.set_clock(message.clock);
-  request.set_generation(message.generation);
+  auto request = OfShard<v1::ShardSavedRequest>(message);
   *request.mutable_shard() = PartOf(message.block, message.value);
   const absl::Status heard = core_->ShardSaved(request, now);
   const bool older = message.generation < context.generation;
   // The cut has failed, for this is another part than its owner before had written.
-  const bool two = context.shape.replicas > 1 && absl::IsFailedPrecondition(heard);
+  const bool two = context.shape.moves() && absl::IsFailedPrecondition(heard);
   if (heard.ok() || older || two) {
     return context.Send(ReplyTo(message, absl::StatusCode::kOk));
   }
@@ -83,11 +93,7 @@ void WholeControl::ShardSaved(Context& context, const Message& message, Time now
 }
 
 void WholeControl::Held(Context& context, const Message& message, Time now) {
-  v1::ContributionsHeldRequest request;
-  request.set_job(kJob);
-  request.set_index(message.block);
-  request.set_clock(message.clock);
-  request.set_generation(message.generation);
+  auto request = OfShard<v1::ContributionsHeldRequest>(message);
   request.set_again(message.flag);
   request.set_epoch(message.stop_at);
   for (uint32_t r = 0; r < context.shape.workers; ++r) {
@@ -109,7 +115,7 @@ void WholeControl::CommandDone(Context& context, const Message& message, Time no
   if (message.order != Order::kSave) return;
   absl::StatusOr<v1::SavedShard> part = PartOf(message.rank, message.value);
   if (message.code != absl::StatusCode::kOk) part = absl::Status(message.code, "torn");
-  core_->SaveDone(message.rank, message.generation, message.clock, part, now);
+  core_->SaveDone(message.rank, message.incarnation, message.clock, part, now);
 }
 
 void WholeControl::ManifestDone(Context& context, const Message& message, Time now) {

@@ -45,7 +45,7 @@ void SimWorker::CheckCounted(Context& context) {
   const uint64_t clock = *std::exchange(given_up_, std::nullopt);
   const auto set = context.sets.SetOf(generation_, clock);
   // A shard that has changed hands does not know what counted before; nor what is not applied yet.
-  if (!set || context.shape.replicas > 1 || clock_ <= clock) return;
+  if (!set || context.shape.moves() || clock_ <= clock) return;
   const bool counts = counted_ > clock;
   if (counts == ((*set >> rank_ & 1) != 0)) return;
   context.Violate("what comes too late is counted as dropped", [&] {

@@ -12,9 +12,10 @@ constexpr Micros kServerLoopEvery = 2000;
 }  // namespace
 
 World::World(uint64_t seed, const Wanted& wanted, std::FILE* trace)
-    : context_(DrawShape(seed, wanted), DrawFaults(seed, DrawShape(seed, wanted)), wanted.bug,
-               seed),
-      trace_(trace) {
+    : World(seed, DrawShape(seed, wanted), wanted.bug, trace) {}
+
+World::World(uint64_t seed, const Shape& shape, Bug bug, std::FILE* trace)
+    : context_(shape, DrawFaults(seed, shape), bug, seed), trace_(trace) {
   Shape served = context_.shape;
   if (context_.bug == Bug::kLaxStaleness) ++served.staleness;
   for (uint32_t i = 0; i < served.servers; ++i) servers_[i].emplace(i, served, 0);
@@ -104,6 +105,9 @@ void World::Heard(const Message& reply) {
   if (reply.answers == Kind::kServerRegister || reply.code != absl::StatusCode::kOk) {
     process.registered = reply.code == absl::StatusCode::kOk;
   }
+  if (reply.code == absl::StatusCode::kAlreadyExists && context_.shape.resizes) {
+    return EndServer(reply.to - kServer0);
+  }
   if (reply.code == absl::StatusCode::kAlreadyExists) process.shut_down = true;
   // Taken for one that was replaced: it ends, and its launcher begins another.
   if (reply.code == absl::StatusCode::kAborted) return KillServer(reply.to - kServer0);
@@ -128,7 +132,9 @@ void World::Carry(const Message& command) {
     }
     if (command.order == Order::kCommit) code = server.OnCommitted(context_, command);
     if (command.order == Order::kSave) {
-      code = server.Hold(context_, command, disks_);
+      const absl::StatusOr<uint64_t> held = server.Hold(context_, command, disks_);
+      code = held.status().code();
+      process.last_part = held.value_or(0);
     }
     if (command.order == Order::kShutdown) process.shut_down = true;
     // The link asks again.
@@ -140,7 +146,7 @@ void World::Carry(const Message& command) {
   done.kind = Kind::kCommandDone;
   if (command.sequence == process.commands_done) done.code = process.last_code;
   if (command.order == Order::kSave && done.code == absl::StatusCode::kOk) {
-    done.value = SimServer::HashOf(disks_[command.rank][command.clock]);
+    done.value = process.last_part;
   }
   context_.Send(done);
 }
@@ -154,9 +160,8 @@ void World::ServerLoop(uint32_t index) {
   for (uint32_t number = 0; number < context_.shape.servers; ++number) {
     SimServer* const shard = servers_[index]->shard(number);
     while (const auto cut = shard == nullptr ? std::nullopt : shard->TakeCompleteCut()) {
-      shard->Write(*cut, disks_[number]);
-      process.unsaid.push_back(
-          {number, *cut, SimServer::HashOf(disks_[number][*cut]), servers_[index]->generation()});
+      const uint64_t part = shard->Write(*cut, disks_[number]);
+      process.unsaid.push_back({number, *cut, part, servers_[index]->generation()});
     }
   }
   Message message =
@@ -164,6 +169,7 @@ void World::ServerLoop(uint32_t index) {
   message.to = kCoordinator;
   message.boot = process.boot;
   message.stop_at = static_cast<uint64_t>(context_.LocalNow(node));
+  message.life = static_cast<uint32_t>(context_.counts.coordinator_kills);
   servers_[index]->Fill(context_, message);
   context_.Send(message);
   message.kind = Kind::kShardSaved;
@@ -193,7 +199,8 @@ bool World::IsPaused(const Message& event) {
 }
 
 void World::Dispatch(const Message& event) {
-  if (event.kind >= Kind::kStart && event.kind != Kind::kStopJob) {
+  const bool asked = event.kind == Kind::kStopJob || event.kind == Kind::kResize;
+  if (event.kind >= Kind::kStart && !asked) {
     if (trace_ != nullptr) Trace(event);
     return Fate(event);
   }
@@ -209,7 +216,7 @@ const std::string& World::Run() {
   const Micros end =
       context_.faults.heal_at + (context_.shape.whole ? kWholeFinishWithin : kFinishWithin);
   while (context_.violation.empty() && !Done()) {
-    if (context_.now > end || context_.empty()) {
+    if (context_.now > end || context_.events.empty()) {
       CheckEnd();
       context_.Violate("after healing everything completes", [&] {
         std::string text = control_->Where(context_);
@@ -222,8 +229,8 @@ const std::string& World::Run() {
     }
     ++context_.counts.events;
     const uint32_t event = context_.Pop();
-    Dispatch(context_.At(event));
-    context_.GiveBack(event);
+    Dispatch(context_.events.At(event));
+    context_.events.GiveBack(event);
   }
   CheckEnd();
   if (trace_ != nullptr && !context_.violation.empty()) {
@@ -242,6 +249,9 @@ bool World::Done() const {
 }
 
 void World::CheckEnd() {
+  if (context_.events.overflown()) {
+    context_.Violate("the simulator's own", [] { return "more events than it can order"; });
+  }
   if (!context_.violation.empty()) return;
   for (auto& server : servers_) {
     for (uint32_t number = 0; number < context_.shape.servers; ++number) {

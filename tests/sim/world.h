@@ -41,9 +41,13 @@ class World {
     bool registered = false;
     bool joined = false;
     bool shut_down = false;
+    // In order, while the job goes on.
+    bool ended = false;
     // The last command carried out, and how it went: a repeated one is only answered again.
     uint32_t commands_done = 0;
     absl::StatusCode last_code = absl::StatusCode::kOk;
+    // What stands for the file that was written for it.
+    uint64_t last_part = 0;
     // Parts of cuts of which the coordinator may not have heard.
     struct Part {
       uint32_t shard = 0;
@@ -54,9 +58,13 @@ class World {
     std::vector<Part> unsaid;
   };
 
+  World(uint64_t seed, const Shape& shape, Bug bug, std::FILE* trace);
   void PlanFaults();
   void PlanRelay();
-  void Plan(Micros at, Kind kind, NodeId node);
+  void PlanBelated();
+  // `lasts`: how long what happens to the node; 0: a moment of the draw.
+  void Plan(Micros at, Kind kind, NodeId node, Micros lasts = 0);
+  Micros Between(Micros from, Micros to);
   void Dispatch(const Message& event);
   bool IsPaused(const Message& event);
   void ToServer(const Message& event);
@@ -74,6 +82,7 @@ class World {
   void Partition();
   // 0: it comes back at a moment of the draw.
   void KillServer(uint32_t server, Micros comes_after = 0);
+  void EndServer(uint32_t server);
   void StartServer(uint32_t server);
   void KillCoordinator();
   void Heal();

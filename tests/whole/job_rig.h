@@ -20,6 +20,7 @@ namespace leeway::testing {
 // What a job left behind.
 struct JobResult {
   std::vector<absl::Status> servers;
+  std::vector<ByteBudget::Load> loads;
   std::vector<WorkerEnd> workers;
   // Of the final weights; empty if there is no checkpoint.
   std::string sha256;
@@ -68,6 +69,7 @@ class JobRig {
       });
     }
     for (auto& thread : threads_) thread.join();
+    for (const auto& server : servers_) result_.loads.push_back(server->load());
     ReadWeights();
     return result_;
   }

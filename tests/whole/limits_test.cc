@@ -34,6 +34,28 @@ TEST_CASE("a server that may hold less than one block's contributions trains all
   }
 }
 
+TEST_CASE("sync: of two workers that are ahead of the third a server holds what the bound says") {
+  constexpr uint64_t kBlock = 256 << 10;
+  // 19 blocks, each in a frame of its own.
+  std::vector<std::string> job{
+      "model.layers=[{dense: {units: 16384}}, {relu: {}}, {dense: {units: 10}}]",
+      "servers={count: 1, block_bytes: 262144}", "transport={type: tcp, channels: 2}",
+      "workers={count: 3, emulate: {step_milliseconds: 20, "
+      "slow: [{ranks: [2], factor: 10}]}}",
+      "stop.clocks=1"};
+  const JobResult unbounded = Train(job);
+  job.push_back("limits.held_bytes=4194304");
+  const JobResult bounded = Train(job);
+  CHECK(bounded.sha256 == unbounded.sha256);
+  // Where nothing is refused that is what there is to hold.
+  CHECK(unbounded.loads[0].refused_contributions == 0);
+  CHECK(unbounded.loads[0].held_bytes_max > 32 * kBlock);
+  CHECK(bounded.loads[0].refused_contributions > 0);
+  // The bound, one contribution of each worker to the oldest block, and on each stream a frame of
+  // at most two blocks that is being looked at.
+  CHECK(bounded.loads[0].held_bytes_max <= (16 + 3 + 3 * 2 * 2) * kBlock);
+}
+
 TEST_CASE(
     "sync: a clipped gradient does not hang on how the blocks are cut, nor on what carries it") {
   const std::string clip = "exchange={type: gradient, on_bad_gradient: clip, max_norm: 0.5}";

@@ -165,6 +165,7 @@ void CallQueue::OnDone(const CallPointer& call, absl::Status status, const Trans
   } else if (decision.delay == Duration::zero()) {
     Send(call);
   } else {
+    if (options_.on_unreached && absl::IsUnavailable(status)) options_.on_unreached();
     transport_->CallAfter(decision.delay, [this, call] { Resume(call); });
   }
 }

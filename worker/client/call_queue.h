@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -59,6 +60,9 @@ class CallQueue {
     RetryLimits retry;
     // Where backoff times are drawn from.
     RandomStream jitter;
+    // A server could not be reached, or does not have what is asked for, and said so at once: it
+    // may be elsewhere by now. Without locks, from any thread; empty: nobody wants to know.
+    std::function<void()> on_unreached = {};
   };
 
   // Stands for a started operation. Copyable; empty by default.

@@ -55,7 +55,7 @@ CoordinatorSession::~CoordinatorSession() { EndHeartbeats(); }
 
 absl::Status CoordinatorSession::Call(
     const std::string& what, const RetryLimits& limits,
-    const std::function<grpc::Status(grpc::ClientContext&)>& attempt) {
+    const std::function<grpc::Status(grpc::ClientContext&)>& attempt, CallBreaker* breaker) {
   uint64_t number;
   {
     MutexLock lock(mutex_);
@@ -69,7 +69,9 @@ absl::Status CoordinatorSession::Call(
     grpc::ClientContext context;
     context.set_deadline(After(std::clamp<Duration>(limits.total - (now - began),
                                                     std::chrono::milliseconds(1), kAttempt)));
+    if (breaker != nullptr && !breaker->Begin(&context)) return absl::CancelledError(what);
     const absl::Status status = FromGrpc(attempt(context));
+    if (breaker != nullptr) breaker->End();
     if (status.ok()) return status;
     const Time end = options_.now();
     const RetryDecision decision = core.OnFailure(status, end - now, end - began);
@@ -80,8 +82,18 @@ absl::Status CoordinatorSession::Call(
       spdlog::info("{}: {}", what, core.told());
       logged = core.told();
     }
-    if (decision.delay > Duration::zero()) options_.sleep(decision.delay);
+    if (decision.delay <= Duration::zero()) continue;
+    if (breaker != nullptr) {
+      breaker->Pause(decision.delay);
+    } else {
+      options_.sleep(decision.delay);
+    }
   }
+}
+
+RetryLimits CoordinatorSession::Patient() const {
+  const bool named = patience_ == start_limit_;
+  return Within(patience_, named ? "limits.start_seconds" : "the shortest limit");
 }
 
 absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
@@ -151,18 +163,29 @@ void CoordinatorSession::EndHeartbeats() {
 }
 
 void CoordinatorSession::HeartbeatLoop() {
+  Duration soon = kBeatsApart;
+  uint64_t known = 0;
   while (true) {
     const absl::Status status = Beat();
     if (!status.ok() && !IsRetryable(status.code())) {
       if (listener_.on_refused) listener_.on_refused(Annotate(status, "heartbeat"));
       return;
     }
-    const Time next = std::chrono::steady_clock::now() + every_;
+    const Time beat = std::chrono::steady_clock::now();
     MutexLock lock(mutex_);
-    while (!ending_ && changed_.WaitUntil(mutex_, next)) {
+    // Thousands of workers of a server that is gone for longer ask ever more seldom.
+    if (std::exchange(known, epoch_) != epoch_) soon = kBeatsApart;
+    while (!ending_ && changed_.WaitUntil(mutex_, beat + (beat_soon_ ? soon : every_))) {
     }
     if (ending_) return;
+    soon = std::exchange(beat_soon_, false) ? std::min(2 * soon, every_) : kBeatsApart;
   }
+}
+
+void CoordinatorSession::BeatSoon() {
+  MutexLock lock(mutex_);
+  if (std::exchange(beat_soon_, true)) return;
+  changed_.NotifyAll();
 }
 
 v1::HeartbeatRequest CoordinatorSession::MakeHeartbeat(
@@ -249,9 +272,9 @@ absl::StatusOr<uint64_t> CoordinatorSession::StopAt(uint64_t clock) {
   request.set_generation(generation_);
   request.set_clock(clock);
   v1::StopAtReply reply;
-  RETURN_IF_ERROR(
-      Call("asking where to stop", Within(patience_, "the limit"),
-           [&](grpc::ClientContext& context) { return stub_->StopAt(&context, request, &reply); }));
+  RETURN_IF_ERROR(Call("asking where to stop", Patient(), [&](grpc::ClientContext& context) {
+    return stub_->StopAt(&context, request, &reply);
+  }));
   return reply.stop_at();
 }
 
@@ -262,8 +285,9 @@ absl::StatusOr<v1::LeaseDataReply> CoordinatorSession::LeaseData(v1::LeaseDataRe
   request.set_generation(generation_);
   v1::LeaseDataReply reply;
   RETURN_IF_ERROR(Call(
-      "asking for batches", Within(patience_, "the limit"),
-      [&](grpc::ClientContext& context) { return stub_->LeaseData(&context, request, &reply); }));
+      "asking for batches", Patient(),
+      [&](grpc::ClientContext& context) { return stub_->LeaseData(&context, request, &reply); },
+      &leases_));
   return reply;
 }
 
@@ -287,8 +311,7 @@ absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::stri
     writer->WritesDone();
     return writer->Finish();
   };
-  return Call(absl::StrCat("saving the worker's state at clock ", clock),
-              Within(patience_, "the limit"), attempt);
+  return Call(absl::StrCat("saving the worker's state at clock ", clock), Patient(), attempt);
 }
 
 absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
@@ -306,7 +329,7 @@ absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
     }
     return reader->Finish();
   };
-  RETURN_IF_ERROR(Call("loading the worker's state", Within(patience_, "the limit"), attempt));
+  RETURN_IF_ERROR(Call("loading the worker's state", Patient(), attempt));
   return state;
 }
 

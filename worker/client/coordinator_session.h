@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
+#include "worker/client/call_breaker.h"
 #include "worker/client/metrics_queue.h"
 #include "worker/client/retry_core.h"
 #include "worker/client/transport.h"
@@ -57,6 +58,8 @@ class CoordinatorSession {
     std::function<void(const absl::Status& why)> on_refused;
   };
 
+  static constexpr Duration kBeatsApart = std::chrono::milliseconds(50);
+
   CoordinatorSession(std::shared_ptr<grpc::Channel> channel, Options options);
   // Ends the heartbeats; says nothing to the coordinator, which takes the rank for lost.
   ~CoordinatorSession();
@@ -70,6 +73,9 @@ class CoordinatorSession {
 
   // From now on the lease is kept and metrics go out, every `every`. Once.
   void StartHeartbeats(Duration every, Listener listener);
+  // The next heartbeat now, for its answer says where the servers are; no sooner than kBeatsApart
+  // after the last one, and twice as late each time that there is no news.
+  void BeatSoon();
   // The listener is not called any more when it returns.
   void EndHeartbeats();
 
@@ -83,8 +89,10 @@ class CoordinatorSession {
   // At which clock to stop, standing at `clock` between two exchanges.
   absl::StatusOr<uint64_t> StopAt(uint64_t clock);
 
-  // Fills in who asks.
+  // Fills in who asks. CANCELLED after EndLeases().
   absl::StatusOr<v1::LeaseDataReply> LeaseData(v1::LeaseDataRequest request);
+  // No more batches are asked for: the question under way ends.
+  void EndLeases() { leases_.Break(); }
 
   // Hands in what the worker keeps, for the cut at `clock`.
   absl::Status SaveWorkerState(uint64_t clock, const std::string& state);
@@ -98,9 +106,12 @@ class CoordinatorSession {
   absl::Status Leave(v1::LeaveReason reason, uint64_t clock, const std::string& message);
 
  private:
-  // Sends until answered or `limits.total` is over. `what` is for messages.
+  // Sends until answered, `limits.total` is over, or it is broken off. `what` is for messages.
   absl::Status Call(const std::string& what, const RetryLimits& limits,
-                    const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
+                    const std::function<grpc::Status(grpc::ClientContext&)>& attempt,
+                    CallBreaker* breaker = nullptr);
+  // Of what a worker says or asks while it trains.
+  RetryLimits Patient() const;
   absl::StatusOr<v1::RegisterWorkerReply> SendRegister(const v1::RegisterWorkerRequest& request,
                                                        const std::string& what, Duration limit);
   // Until the answer is final.
@@ -139,8 +150,10 @@ class CoordinatorSession {
   // Of the servers as they are known here.
   uint64_t epoch_ GUARDED_BY(mutex_) = 0;
   bool ending_ GUARDED_BY(mutex_) = false;
+  bool beat_soon_ GUARDED_BY(mutex_) = false;
   uint64_t calls_ GUARDED_BY(mutex_) = 0;
 
+  CallBreaker leases_;
   std::thread heartbeats_;
 };
 

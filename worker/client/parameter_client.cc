@@ -23,7 +23,8 @@ CallQueue::Options QueueOptions(const ParameterClientOptions& options) {
       .attempt_timeout = FromSeconds(kAttemptSeconds + window_bytes / kSlowestBytesPerSecond),
       .retry = {},
       .jitter =
-          RandomStream(options.job, RandomPurpose::kRetry, {options.rank, options.incarnation})};
+          RandomStream(options.job, RandomPurpose::kRetry, {options.rank, options.incarnation}),
+      .on_unreached = options.on_unreached};
   result.retry.total = FromSeconds(options.exchange_seconds);
   return result;
 }

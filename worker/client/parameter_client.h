@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,6 +55,8 @@ struct ParameterClientOptions {
   // Blocks in flight per server. Enough to cover a round trip of 1 ms at 10 GB/s with blocks of
   // 1 MiB; more would only hold more of the server's memory.
   uint32_t window = 16;
+  // Of the calls' queue (call_queue.h).
+  std::function<void()> on_unreached = {};
   // How payloads are compressed, as the servers know it; null: not at all.
   std::shared_ptr<const CodecPlan> codecs = nullptr;
 };

@@ -94,6 +94,7 @@ class StreamLane {
   // Takes a pending call away; null: there is none.
   std::shared_ptr<TransportCall> Remove(uint64_t id) REQUIRES(mutex_);
   void TakeAnswer(const v1::MemoryAnswer& answer);
+
   const Options options_;
   grpc::GenericStub stub_;
 

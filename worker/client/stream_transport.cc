@@ -200,11 +200,11 @@ std::vector<std::shared_ptr<StreamTransport::Server>> StreamTransport::All() con
 
 void StreamTransport::Call(uint32_t server, const TransportRequest& request, Duration timeout,
                            std::shared_ptr<TransportCall> call) {
-  const std::shared_ptr<Server> target = At(server);
-  if (!target->status.ok()) return Refuse(target->status, std::move(call));
   if (request.kind == TransportRequest::Kind::kAttach) {
     return CallAttach(server, request, timeout, std::move(call));
   }
+  const std::shared_ptr<Server> target = At(server);
+  if (!target->status.ok()) return Refuse(target->status, std::move(call));
   StreamLane& lane = LaneFor(*target, request.payload.size());
   const absl::Status begun = lane.Call(request, Now() + timeout, call);
   if (!begun.ok()) Refuse(begun, std::move(call));
@@ -223,15 +223,21 @@ void StreamTransport::CallAttach(uint32_t server, const TransportRequest& reques
   message.set_generation(request.header.generation());
   message.set_shard(request.header.block());
   auto* once = new AttachOnce(this);
-  once->call = std::move(call);
   once->context.set_deadline(In(timeout));
+  absl::Status reachable;
   {
     // With the lock, so that the server's moving is seen here, or this call by whoever moves it.
     MutexLock lock(mutex_);
     once->server = At(server);
-    active_.insert(once);
+    reachable = once->server->status;
+    if (reachable.ok()) active_.insert(once);
     if (cancelled_) once->BreakOff();
   }
+  if (!reachable.ok()) {
+    delete once;
+    return Refuse(reachable, std::move(call));
+  }
+  once->call = std::move(call);
   v1::ParameterServer::Stub stub(once->server->channel);
   once->reader = stub.PrepareAsyncAttach(&once->context, message, &queue_);
   // Past Finish() the object may be gone.

@@ -41,7 +41,7 @@ void BatchStock::Ask(v1::LeaseDataRequest& request) {
   done_.clear();
   for (const v1::DoneRange& range : asked_) *request.add_done() = range;
   // What is under way is held, too.
-  asked_want_ = want_ + taken_.size();
+  asked_want_ = stock_.empty() || low() ? want_ + taken_.size() : 0;
   request.set_want(asked_want_);
 }
 

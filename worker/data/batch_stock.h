@@ -27,7 +27,8 @@ class BatchStock {
   // It ran out, and the worker had to wait.
   void RanDry();
 
-  // Fills in what is done and how many are wanted.
+  // Fills in what is done and how many are wanted: none as long as the stock is not low, so that a
+  // report takes nothing from the others.
   void Ask(v1::LeaseDataRequest& request);
   // The answer to what Ask() gave last.
   void OnReply(const v1::LeaseDataReply& reply);

@@ -1,5 +1,6 @@
 #include "worker/data/normalizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 

@@ -35,7 +35,7 @@ class DeltaExchange : public Exchange {
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {
     ClockReport report;
     std::memcpy(local_.data(), start_.data(), start_.span().size_bytes());
-    for (uint64_t i = 0; i < span.steps; ++i) {
+    for (uint64_t i = 0; i < span.steps && !report.none_left; ++i) {
       RETURN_IF_ERROR(
           training_
               .Step(span.clock, span.first_step + i, local_.span(), contribution_.span(), report)

@@ -40,7 +40,7 @@ class ElasticExchange : public Exchange {
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {
     ClockReport report;
-    for (uint64_t i = 0; i < span.steps; ++i) {
+    for (uint64_t i = 0; i < span.steps && !report.none_left; ++i) {
       RETURN_IF_ERROR(
           training_.Step(span.clock, span.first_step + i, local(), gradient_.span(), report)
               .status());

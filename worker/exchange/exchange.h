@@ -68,6 +68,11 @@ struct ClockReport {
   double loss_sum = 0;
   uint64_t examples = 0;
   double learning_rate = 0;
+  // That had a batch, or might have had one: none of those after there was none left for the clock.
+  uint64_t steps = 0;
+  bool none_left = false;
+  // A loss was not finite: which.
+  std::string bad_loss;
   // The contribution was left out, or scaled (exchange.on_bad_gradient), and why.
   bool left_out = false;
   bool clipped = false;

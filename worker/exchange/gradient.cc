@@ -60,6 +60,8 @@ class GradientExchange : public Exchange, private TrainObserver {
     ClockReport report;
     report.learning_rate = schedule_.LearningRate(span.clock);
     for (uint64_t i = 0; i < span.steps; ++i) {
+      // Of those without a batch only the last one is needed, which sends.
+      if (report.none_left && i + 1 < span.steps) continue;
       batch_ = {.clock = span.clock,
                 .first = i == 0,
                 .last = i + 1 == span.steps,
@@ -170,6 +172,9 @@ class GradientExchange : public Exchange, private TrainObserver {
     AddShare({0, contribution_.size()});
     auto guarded = GuardGradient(context_.job.exchange(), context_.schema, contribution_.span());
     RETURN_IF_ERROR(Annotate(guarded.status(), Who(context_, batch_.clock)));
+    if (guarded->verdict != GuardedGradient::kLeftOut && !report.bad_loss.empty()) {
+      *guarded = LeaveOut(contribution_.span(), std::move(report.bad_loss));
+    }
     report.left_out = guarded->verdict == GuardedGradient::kLeftOut;
     report.clipped = guarded->verdict == GuardedGradient::kClipped;
     report.why = std::move(guarded->why);

@@ -48,12 +48,12 @@ std::string Largest(const v1::ModelSchema& schema, std::span<const float> traine
   return absl::StrFormat("most of it in %s (%.3g)", name, std::sqrt(largest));
 }
 
+}  // namespace
+
 GuardedGradient LeaveOut(std::span<float> contribution, std::string why) {
   std::fill(contribution.begin(), contribution.end(), 0.0f);
   return {GuardedGradient::kLeftOut, std::move(why)};
 }
-
-}  // namespace
 
 bool GuardsGradients(const v1::Exchange& exchange) {
   return exchange.on_bad_gradient() != v1::BAD_GRADIENT_REJECT || exchange.has_max_norm();

@@ -1,5 +1,6 @@
 // What becomes of a gradient that is not finite, or too long (exchange.on_bad_gradient and
-// exchange.max_norm).
+// exchange.max_norm). One whose loss is not finite is no better, whatever it looks like: where bad
+// ones are left out or clipped it is left out.
 //
 // The norm is the Euclidean one of the worker's whole contribution, over all trained elements, as
 // most frameworks clip it; and what is left out is left out whole. Neither hangs on how the vector
@@ -32,5 +33,8 @@ bool GuardsGradients(const v1::Exchange& exchange);
 absl::StatusOr<GuardedGradient> GuardGradient(const v1::Exchange& exchange,
                                               const v1::ModelSchema& schema,
                                               std::span<float> contribution);
+
+// Zeroes it, to be handed in with a weight of 0.
+GuardedGradient LeaveOut(std::span<float> contribution, std::string why);
 
 }  // namespace leeway

@@ -117,6 +117,7 @@ class SpreadExchange : public Exchange {
   }
 
   absl::Status LocalStep(uint64_t clock, uint64_t step, ClockReport& report) {
+    if (report.none_left) return absl::OkStatus();
     ASSIGN_OR_RETURN(const StepResult result,
                      training_.Step(clock, step, local(), gradient_.span(), report));
     for (uint64_t& examples : training_.counts()) examples += result.examples;

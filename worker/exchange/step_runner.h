@@ -20,6 +20,8 @@ struct StepResult {
   // Of compute_seconds.
   double forward_seconds = 0;
   double backward_seconds = 0;
+  // There is no batch for the other steps of its clock either: they need not be run.
+  bool none_left = false;
 };
 
 class StepRunner {

@@ -36,7 +36,11 @@ absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t cloc
   if (std::isfinite(result->loss_sum)) {
     report.loss_sum += result->loss_sum;
     report.examples += result->examples;
+  } else {
+    report.bad_loss = absl::StrCat("the loss of step ", step, " is ", result->loss_sum);
   }
+  report.none_left = result->none_left;
+  report.steps += result->none_left ? 0 : 1;
   report.data_seconds += result->data_seconds;
   report.compute_seconds += result->compute_seconds;
   report.forward_seconds += result->forward_seconds;

@@ -14,7 +14,8 @@ namespace leeway {
 std::string Who(const ExchangeContext& context, uint64_t clock);
 
 // Runs a step and adds it to the report. OUT_OF_RANGE if the loss is not finite, unless the job
-// leaves bad gradients out, which that one's is: then the step's examples do not count.
+// leaves bad gradients out: then the report says so, the step's examples do not count, and the
+// contribution that it is part of is to be left out, also where its gradient happens to be finite.
 absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t clock, uint64_t step,
                                    std::span<const float> weights, std::span<float> contribution,
                                    ClockReport& report, TrainObserver* observer = nullptr);

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "common/protocol.h"
-#include "deploy/launcher/format.h"
+#include "deploy/base/format.h"
 #include "deploy/launcher/report/markup.h"
 #include "deploy/launcher/report/report_style.h"
 

@@ -22,11 +22,11 @@
 #include "absl/strings/str_format.h"
 #include "common/files.h"
 #include "common/status.h"
+#include "deploy/base/process.h"
 #include "deploy/bench/bench_job.h"
 #include "deploy/bench/bench_process.h"
 #include "deploy/bench/percentiles_json.h"
 #include "deploy/bench/real_servers.h"
-#include "deploy/launcher/process.h"
 #include "tests/bench/growth/light_workers.h"
 
 namespace leeway {

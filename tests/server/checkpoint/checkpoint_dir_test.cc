@@ -4,6 +4,7 @@
 #include <set>
 
 #include "common/sha256.h"
+#include "common/status.h"
 #include "tests/server/checkpoint/sample.h"
 #include "tests/temp_folder.h"
 
@@ -11,6 +12,12 @@ namespace leeway {
 namespace {
 
 using Catch::Matchers::Contains;
+
+absl::Status RemoveOld(const std::string& run_dir, uint32_t keep) {
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> old, OldCheckpoints(run_dir, keep));
+  for (const uint64_t clock : old) RETURN_IF_ERROR(RemoveCheckpoint(run_dir, clock));
+  return absl::OkStatus();
+}
 
 Sample At(uint64_t clock) { return {.clock = clock, .total = 20}; }
 
@@ -77,22 +84,22 @@ TEST_CASE("removal keeps the newest complete ones and whatever is newer than the
     REQUIRE(RemoveTree(CheckpointFolder(run.path(), clock) + "/MANIFEST.json").ok());
   }
   REQUIRE(MakeFolders(CheckpointFolder(run.path(), 6)).ok());
-  REQUIRE(RemoveOldCheckpoints(run.path(), 2).ok());
+  REQUIRE(RemoveOld(run.path(), 2).ok());
   REQUIRE(Folders(run.path()) ==
           std::set<std::string>{"clock-000000003", "clock-000000005", "clock-000000006"});
   REQUIRE(FindNewestCheckpoint(run.path())->newest->manifest.clock() == 5);
-  REQUIRE(RemoveOldCheckpoints(run.path(), 0).ok());
+  REQUIRE(RemoveOld(run.path(), 0).ok());
   REQUIRE(Folders(run.path()) == std::set<std::string>{"clock-000000005", "clock-000000006"});
 }
 
 TEST_CASE("nothing is removed before a newer checkpoint is complete") {
   TempFolder run;
-  REQUIRE(RemoveOldCheckpoints(run.path(), 1).ok());
+  REQUIRE(RemoveOld(run.path(), 1).ok());
   const std::string old = WriteSample(run.path(), At(1));
   const std::string damaged = WriteSample(run.path(), At(2));
   Overwrite(damaged + "/shard-0-of-2.lwck", "short");
   REQUIRE(MakeFolders(CheckpointFolder(run.path(), 3)).ok());
-  REQUIRE(RemoveOldCheckpoints(run.path(), 1).ok());
+  REQUIRE(RemoveOld(run.path(), 1).ok());
   REQUIRE(Folders(run.path()).size() == 3);
   REQUIRE(FindNewestCheckpoint(run.path())->newest->folder == old);
 }

@@ -299,5 +299,45 @@ TEST_CASE("a last cut that fails fails the job, and says so") {
   CHECK(job.Take<WriteManifest>().empty());
 }
 
+TEST_CASE("while a manifest is written no other is begun, and after it the newest whole one is") {
+  Scenario job(kAsync);
+  job.Start();
+  REQUIRE(job.State(1, 5).ok());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 20).ok());
+  auto write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  CHECK(write[0].adopt.at(0).from_clock == 5);
+  for (const uint64_t clock : {30, 40}) {
+    for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, clock).ok());
+  }
+  // That folder may go with the one of clock 20.
+  CHECK(job.Take<WriteManifest>().empty());
+  const absl::Status status =
+      GENERATE(absl::OkStatus(), absl::ResourceExhaustedError("no space left"));
+  job.core.ManifestWritten(20, status, job.now);
+  write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  CHECK(write[0].manifest.clock() == 40);
+  CHECK(write[0].adopt.at(0).from_clock == (status.ok() ? 20 : 5));
+}
+
+TEST_CASE("the folder of a slow worker's newest state is needed, however old it is") {
+  Scenario job(kAsync);
+  job.Start();
+  REQUIRE(job.State(0, 30).ok());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 20).ok());
+  job.Take<WriteManifest>();
+  // It comes while the manifest is written.
+  REQUIRE(job.State(1, 12).ok());
+  job.core.ManifestWritten(20, absl::OkStatus(), job.now);
+  CHECK(job.core.StateFolders() == std::set<uint64_t>{12, 20});
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 30).ok());
+  const auto write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  CHECK(write[0].adopt.at(0).from_clock == 12);
+  job.core.ManifestWritten(30, absl::OkStatus(), job.now);
+  CHECK(job.core.StateFolders() == std::set<uint64_t>{30});
+}
+
 }  // namespace
 }  // namespace leeway

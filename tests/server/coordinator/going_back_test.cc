@@ -236,5 +236,28 @@ TEST_CASE("a job that fails already is not begun again") {
   CHECK(absl::IsFailedPrecondition(job.Server(1, 2).status()));
 }
 
+TEST_CASE("what a worker that was behind the cut does again is recorded again") {
+  Scenario job({.mode = v1::CONSISTENCY_MODE_ASYNC, .cut_every = 10});
+  job.Start();
+  const auto step = [&](uint64_t clock) {
+    v1::HeartbeatRequest request;
+    request.set_job(kJob);
+    request.set_incarnation(job.incarnations.at(0));
+    request.set_clock(clock);
+    request.set_generation(job.generation);
+    request.add_steps()->set_clock(clock);
+    REQUIRE(job.core.Heartbeat(request, job.now).ok());
+    return job.Take<StepRecord>().size();
+  };
+  CHECK(step(7) == 1);
+  CompleteCut(job, 10);
+  Replace(job);
+  Configured(job);
+  RegisterAnew(job);
+  // The cut has its contributions up to clock 5, say: its mean is 10.
+  CHECK(step(6) == 1);
+  CHECK(step(6) == 0);
+}
+
 }  // namespace
 }  // namespace leeway

@@ -135,5 +135,19 @@ TEST_CASE("a set that names who died with a server of it takes the job back") {
   }
 }
 
+// It may hold less than the set, and then would tell nothing that is answered with it.
+TEST_CASE("who has taken a shard over is told the latest set") {
+  Handover world;
+  world.HeldByAll(0, {0, 1});
+  world.LoseWorker2();
+  CHECK(world.Sets() == std::vector<Ranks>{{0, 1}});
+  REQUIRE(world.job.Server(1, 2).ok());
+  const auto given = world.job.Take<ConfigureServer>();
+  REQUIRE_FALSE(given.empty());
+  CHECK(world.Sets().empty());
+  world.job.core.ConfigureDone(0, given.back().round, absl::OkStatus(), world.job.now);
+  CHECK(world.Sets() == std::vector<Ranks>{{0, 1}});
+}
+
 }  // namespace
 }  // namespace leeway

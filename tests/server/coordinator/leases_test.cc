@@ -5,6 +5,8 @@
 namespace leeway {
 namespace {
 
+using Catch::Matchers::Contains;
+
 CoordinatorOptions Options(v1::ConsistencyMode mode, uint64_t cut_every = 0) {
   CoordinatorOptions options =
       TestOptions({.workers = 2, .mode = mode, .clocks = 10, .cut_every = cut_every});
@@ -14,19 +16,22 @@ CoordinatorOptions Options(v1::ConsistencyMode mode, uint64_t cut_every = 0) {
 }
 
 struct Leases : Scenario {
+  struct Unstarted {};
+  Leases(CoordinatorOptions options, Unstarted) : Scenario(std::move(options)) {}
   explicit Leases(CoordinatorOptions options) : Scenario(std::move(options)) {
     for (uint32_t i = 0; i < servers; ++i) Server(i).IgnoreError();
     for (uint32_t i = 0; i < workers; ++i) Register(i, 100 + i).IgnoreError();
     Configured();
     for (uint32_t i = 0; i < workers; ++i) REQUIRE(Register(i, 100 + i).ok());
   }
-  absl::Status Register(uint32_t rank, uint32_t pid, uint64_t batches = 8) {
+  absl::Status Register(uint32_t rank, uint32_t pid, uint64_t batches = 8, bool schema = true) {
+    Carry();
     v1::RegisterWorkerRequest request = WorkerRequest(rank, pid);
+    if (!schema) request.clear_schema();
     request.set_batches_per_epoch(batches);
     return Remember(core.RegisterWorker(request, now)).status();
   }
   void Configured() {
-    Seal();
     for (const ConfigureServer& command : Take<ConfigureServer>()) {
       core.ConfigureDone(command.server, command.round, absl::OkStatus(), now);
     }
@@ -130,6 +135,9 @@ TEST_CASE("leases: who does not say how long a pass is, or another length, is re
   Leases job(Options(v1::CONSISTENCY_MODE_SYNC));
   CHECK(absl::IsInvalidArgument(job.Register(1, 300, 0)));
   CHECK(absl::IsFailedPrecondition(job.Register(1, 300, 9)));
+  // Who brings no model says it all the same.
+  CHECK(absl::IsInvalidArgument(job.Register(1, 300, 0, false)));
+  CHECK(absl::IsFailedPrecondition(job.Register(1, 300, 9, false)));
   Scenario without(JobShape{});
   without.Start();
   v1::LeaseDataRequest request;
@@ -138,6 +146,83 @@ TEST_CASE("leases: who does not say how long a pass is, or another length, is re
   CHECK(absl::IsFailedPrecondition(without.core.LeaseData(request, without.now).status()));
   request.set_rank(77);
   CHECK_FALSE(without.core.LeaseData(request, without.now).ok());
+}
+
+// What a job with leased data goes on from.
+CoordinatorOptions From(v1::CheckpointManifest manifest, v1::ConsistencyMode mode) {
+  CoordinatorOptions options = Options(mode, 2);
+  manifest.set_clock(4);
+  *manifest.mutable_schema() = TestSchema();
+  options.resumed = {manifest, "/run/checkpoints/clock-000000004"};
+  return options;
+}
+
+v1::CheckpointManifest With(uint64_t batches_per_epoch, uint64_t next) {
+  v1::CheckpointManifest manifest;
+  manifest.mutable_data()->set_batches_per_epoch(batches_per_epoch);
+  manifest.mutable_data()->set_next(next);
+  return manifest;
+}
+
+std::string WhyItFails(CoordinatorOptions options) {
+  Leases job(std::move(options), Leases::Unstarted());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Server(i).ok());
+  for (uint32_t i = 0; i < 2; ++i) job.Register(i, 100 + i).IgnoreError();
+  CHECK(job.Take<ConfigureServer>().empty());
+  CHECK(job.core.state() == v1::JOB_FAILED);
+  const auto records = job.Take<WriteRecord>();
+  REQUIRE_FALSE(records.empty());
+  return records.back().record.message();
+}
+
+TEST_CASE("leases: a checkpoint of other batches is not gone on from, and the numbers are named") {
+  const auto mode = GENERATE(v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_ASYNC);
+  const std::string other = WhyItFails(From(With(9, 4), mode));
+  CHECK_THAT(other, Contains("clock 4") && Contains("is 9,") && Contains("has 8 batches"));
+  CHECK_THAT(other, Contains("data.batch_size"));
+  CHECK_THAT(WhyItFails(From({}, mode)), Contains("static") && Contains("clock-000000004"));
+  v1::CheckpointManifest broken = With(8, 4);
+  broken.mutable_data()->add_open()->set_first(4);
+  CHECK_THAT(WhyItFails(From(broken, mode)), Contains("MANIFEST.json, data: open[0]"));
+  Leases job(From(With(8, 4), mode));
+  CHECK(job.Held(0, 1) == "4+1 ");
+}
+
+TEST_CASE("leases: a cut says how many batches make a pass") {
+  Leases job(Options(v1::CONSISTENCY_MODE_ASYNC, 2));
+  for (uint32_t shard = 0; shard < 2; ++shard) REQUIRE(job.ShardAt(shard, 2, {2, 2}).ok());
+  const auto written = job.Take<WriteManifest>();
+  REQUIRE(written.size() == 1);
+  CHECK(written[0].manifest.data().batches_per_epoch() == 8);
+}
+
+TEST_CASE("leases: a job that is taken up by workers without a model knows how long a pass is") {
+  CoordinatorOptions options = From(With(8, 4), v1::CONSISTENCY_MODE_ASYNC);
+  options.before.emplace().set_steps_per_epoch(10);
+  Leases job(std::move(options), Leases::Unstarted());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Server(i).ok());
+  for (uint32_t i = 0; i < 2; ++i) job.Register(i, 100 + i, 8, false).IgnoreError();
+  job.Configured();
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Register(i, 100 + i, 8, false).ok());
+  CHECK(job.Held(0, 4, {Done(0, 4, 0)}) == "4+4 ");
+}
+
+TEST_CASE("leases: shares are of those who are there") {
+  CoordinatorOptions options = Options(v1::CONSISTENCY_MODE_ASYNC);
+  options.job.mutable_stop()->set_epochs(2);
+  Leases job(std::move(options));
+  job.Pass(11, {0});
+  // Of 16, half.
+  CHECK(job.Held(0, 100) == "0+8 ");
+}
+
+TEST_CASE("leases: a worker has as many clocks as it has batches in them") {
+  CoordinatorOptions options = Options(v1::CONSISTENCY_MODE_ASYNC);
+  options.job.mutable_exchange()->mutable_delta()->set_local_steps(500);
+  options.job.mutable_stop()->set_epochs(100);
+  Leases job(std::move(options));
+  // 800 batches; by steps a clock it would be 2.
+  CHECK(job.Beat(0, 700).ok());
 }
 
 }  // namespace

@@ -97,8 +97,8 @@ TEST_CASE("metrics_log.h lists every event of the coordinator, and no other") {
     emitted.merge(Found(entry.path(), std::regex("\\.name = \"([a-z_]+)\"")));
   }
   CHECK(emitted.size() > 15);
-  const auto listed =
-      Found(folder / "metrics_log.h", std::regex("\n//   ([a-z]+_[a-z_]+|checkpoint)  "));
+  const auto listed = Found(folder / "metrics_log.h",
+                            std::regex("\n//   ([a-z]+_[a-z_]+|checkpoint|resizing|resized)  "));
   CHECK(listed == emitted);
 }
 

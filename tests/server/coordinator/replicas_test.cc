@@ -83,7 +83,7 @@ TEST_CASE("what servers say when the job has ended does not take its end off the
   for (const uint32_t rank : {0u, 1u}) REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
   for (const SaveAll& save : job.Take<SaveAll>()) {
     for (uint32_t i = 0; i < 2; ++i) {
-      job.core.SaveDone(i, save.generation, save.clock, TestFile("shard"), job.now);
+      job.core.SaveDone(i, save.round, save.clock, TestFile("shard"), job.now);
     }
   }
   for (const WriteManifest& write : job.Take<WriteManifest>()) {
@@ -100,6 +100,29 @@ TEST_CASE("what servers say when the job has ended does not take its end off the
   request.mutable_synced(0)->set_since_epoch(place.since_epoch());
   REQUIRE(job.core.ServerHeartbeat(request, job.now).ok());
   CHECK(job.Take<WriteRecord>().empty());
+}
+
+TEST_CASE("of a last checkpoint that was asked for again only the newest answers count") {
+  Scenario job(WithReplicas({.mode = v1::CONSISTENCY_MODE_ASYNC, .clocks = 20}));
+  job.Start();
+  Sync(job);
+  for (const uint32_t rank : {0u, 1u}) REQUIRE(job.Leave(rank, 20, v1::LEAVE_FINISHED).ok());
+  const auto first = job.Take<SaveAll>();
+  REQUIRE(first.size() == 1);
+  job.core.SaveDone(0, first[0].round, first[0].clock, TestFile("shard-0"), job.now);
+  REQUIRE(job.Server(1, 2).ok());
+  const auto again = job.Take<SaveAll>();
+  REQUIRE(again.size() == 1);
+  CHECK(again[0].owners == std::vector<uint32_t>{0, 0});
+  // Both are late: what one of them had written is written over.
+  job.core.SaveDone(0, first[0].round, first[0].clock, TestFile("as it was"), job.now);
+  job.core.SaveDone(1, first[0].round, first[0].clock, absl::UnavailableError("gone"), job.now);
+  for (const uint32_t shard : {0u, 1u}) {
+    job.core.SaveDone(shard, again[0].round, again[0].clock, TestFile("shard"), job.now);
+  }
+  const auto manifests = job.Take<WriteManifest>();
+  REQUIRE(manifests.size() == 1);
+  CHECK(manifests[0].manifest.shards(0).file() == "shard");
 }
 
 TEST_CASE("a server whose replica is not synced takes the job back") {
@@ -262,6 +285,49 @@ TEST_CASE("a coordinator that was started again goes on with what the servers ho
   CHECK(commands[0].request.placement().shards(0).replica() == 0);
   REQUIRE(job.Worker(0, 100).ok());
   CHECK(job.core.state() == v1::JOB_RUNNING);
+}
+
+TEST_CASE("nobody hears of an epoch before it is on record") {
+  Scenario job(WithReplicas());
+  job.Start();
+  Sync(job);
+  const uint64_t before = job.Beat(0)->epoch();
+  REQUIRE(before > 0);
+  job.Take<WriteRecord>();
+  job.keeps_records = false;
+  REQUIRE(job.Server(1, 2).ok());
+  const auto records = job.Take<WriteRecord>();
+  REQUIRE(records.size() == 1);
+  v1::ServerHeartbeatRequest beat;
+  beat.set_job(kJob);
+  beat.set_nonce(1);
+  // Neither the new one nor the one that is past: a lease in that one is not to be renewed.
+  CHECK(job.core.ServerHeartbeat(beat, job.now)->epoch() == 0);
+  CHECK(job.Beat(0)->servers_size() == 0);
+  CHECK(absl::IsUnavailable(job.Worker(0, 300).status()));
+  job.core.RecordDone(records[0].record, absl::OkStatus(), job.now);
+  const uint64_t after = records[0].record.placement().epoch();
+  CHECK(after > before);
+  CHECK(job.core.ServerHeartbeat(beat, job.now)->epoch() == after);
+  CHECK(job.Worker(0, 300)->epoch() == after);
+  CHECK(job.Beat(0)->epoch() == after);
+  // What was on record before, said again, takes nothing back.
+  job.core.RecordDone(records[0].record, absl::ResourceExhaustedError("no space"), job.now);
+  CHECK(job.Beat(0)->epoch() == after);
+}
+
+TEST_CASE("that replicas are synced holds nothing up, and what follows from it does") {
+  Scenario job(WithReplicas());
+  job.Start();
+  Sync(job);
+  job.Carry();
+  const auto synced = job.Take<WriteRecord>();
+  REQUIRE_FALSE(synced.empty());
+  CHECK_FALSE(synced.back().awaited);
+  REQUIRE(job.Server(1, 2).ok());
+  const auto moved = job.Take<WriteRecord>();
+  REQUIRE_FALSE(moved.empty());
+  CHECK(moved.back().awaited);
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 // What the coordinator writes into the run folder, and reads from it.
 #include "server/coordinator/run_folder_sink.h"
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
+#include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/manifest.h"
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
@@ -89,6 +92,119 @@ TEST_CASE("of two checkpoints that are written out of order the newer is the one
     REQUIRE(sink.WriteManifest(manifest).ok());
   }
   CHECK((*sink.ReadWorkerState(1))->clock() == 200);
+}
+
+// A whole checkpoint with a state of rank 1.
+void Complete(RunFolderSink& sink, uint64_t clock) {
+  v1::CheckpointManifest manifest;
+  manifest.set_clock(clock);
+  manifest.mutable_schema()->set_total(1);
+  *manifest.add_shards() = Save(sink, {clock, 1, 5, 0}, "of it");
+  manifest.add_worker_states()->set_rank(1);
+  *manifest.mutable_worker_states(0)->mutable_file() = manifest.shards(0);
+  REQUIRE(sink.WriteManifest(manifest).ok());
+}
+
+bool Exists(const TempFolder& folder, uint64_t clock) {
+  return std::filesystem::exists(CheckpointFolder(folder.path(), clock));
+}
+
+TEST_CASE("old checkpoints go, but not where a state is needed or is being written") {
+  const TempFolder folder;
+  RunFolderSink sink(folder.path(), kJob, 1, std::nullopt);
+  Complete(sink, 10);
+  Save(sink, {12, 2, 5, 0}, "of a slow worker");
+  auto writer = sink.WriteWorkerState({14, 3, 5, 0});
+  REQUIRE(writer.ok());
+  REQUIRE((*writer)->Append("half of it").ok());
+  Complete(sink, 20);
+  // Asked when nobody can come to what goes.
+  REQUIRE(sink.RemoveOld([] { return std::set<uint64_t>{12}; }).ok());
+  CHECK_FALSE(Exists(folder, 10));
+  CHECK(Exists(folder, 12));
+  CHECK((*writer)->Finish().ok());
+  writer->reset();
+  REQUIRE(sink.RemoveOld([] { return std::set<uint64_t>(); }).ok());
+  CHECK_FALSE(Exists(folder, 12));
+  CHECK_FALSE(Exists(folder, 14));
+  CHECK(Exists(folder, 20));
+}
+
+TEST_CASE(
+    "nobody enters a folder while it is being removed, nor is one removed with somebody in it") {
+  FolderUse use;
+  for (int i = 0; i < 200; ++i) {
+    auto claim = use.Claim(10);
+    REQUIRE(claim);
+    CHECK_FALSE(use.Claim(10));
+    std::atomic<bool> coming = false;
+    std::atomic<bool> removed = false;
+    bool waited = false;
+    std::thread other([&] {
+      coming = true;
+      const FolderUse::Hold hold = use.Enter(10);
+      waited = removed;
+    });
+    while (!coming) std::this_thread::yield();
+    const FolderUse::Hold elsewhere = use.Enter(20);
+    removed = true;
+    claim.reset();
+    other.join();
+    CHECK(waited);
+  }
+  std::optional<FolderUse::Hold> first = use.Enter(10);
+  std::optional<FolderUse::Hold> second = use.Enter(10);
+  first.reset();
+  CHECK_FALSE(use.Claim(10));
+  second.reset();
+  CHECK(use.Claim(10));
+}
+
+TEST_CASE("whoever comes to a folder that is being removed finds it empty, or makes it anew") {
+  const TempFolder folder;
+  RunFolderSink sink(folder.path(), kJob, 1, std::nullopt);
+  Complete(sink, 10);
+  Complete(sink, 20);
+  absl::Status written;
+  std::thread writer;
+  const absl::Status removed = sink.RemoveOld([&] {
+    writer = std::thread([&] {
+      auto state = sink.WriteWorkerState({10, 1, 6, 0});
+      written = state.ok() ? (*state)->Finish().status() : state.status();
+    });
+    return std::set<uint64_t>();
+  });
+  writer.join();
+  CHECK(removed.ok());
+  CHECK(written.ok());
+  CHECK(Exists(folder, 10));
+  CHECK_FALSE(std::filesystem::exists(CheckpointFolder(folder.path(), 10) + "/MANIFEST.json"));
+}
+
+TEST_CASE("a state is there for whoever asks for it, while newer checkpoints take its place") {
+  const TempFolder folder;
+  RunFolderSink sink(folder.path(), kJob, 1, std::nullopt);
+  Complete(sink, 1);
+  std::atomic<bool> over = false;
+  absl::Status read;
+  std::thread reader([&] {
+    while (!over && read.ok()) read = sink.ReadWorkerState(1).status();
+  });
+  for (uint64_t clock = 2; clock < 100; ++clock) {
+    Complete(sink, clock);
+    CHECK(sink.RemoveOld([] { return std::set<uint64_t>(); }).ok());
+  }
+  over = true;
+  reader.join();
+  CHECK(read == absl::OkStatus());
+}
+
+TEST_CASE("a state that its checkpoint names and that is gone is no checkpoint without it") {
+  const TempFolder folder;
+  RunFolderSink sink(folder.path(), kJob, 1, std::nullopt);
+  Complete(sink, 1);
+  std::filesystem::remove_all(CheckpointFolder(folder.path(), 1));
+  CHECK(absl::IsDataLoss(sink.ReadWorkerState(1).status()));
 }
 
 }  // namespace

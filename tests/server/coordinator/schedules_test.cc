@@ -265,7 +265,7 @@ class Schedule {
       CHECK(*std::min_element(contributed_.begin(), contributed_.end()) == command.clock);
       for (uint32_t i = 0; i < kServers; ++i) {
         messages_.push_back([=, this](bool) {
-          job_.core.SaveDone(i, command.generation, command.clock,
+          job_.core.SaveDone(i, command.round, command.clock,
                              TestFile("shard-" + std::to_string(i)), job_.now);
         });
       }

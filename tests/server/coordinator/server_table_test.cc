@@ -14,7 +14,7 @@ v1::RegisterServerRequest Process(uint64_t nonce) {
 }
 
 TEST_CASE("a process that was replaced is past once the one after it has been heard") {
-  ServerTable table(1, std::chrono::seconds(10));
+  ServerTable table(1, 1, std::chrono::seconds(10));
   table.Register(Process(1), Time());
   table.Register(Process(2), Time());
   CHECK_FALSE(table.Past(Process(1)));
@@ -25,7 +25,7 @@ TEST_CASE("a process that was replaced is past once the one after it has been he
 }
 
 TEST_CASE("a process that takes its index back is not past, and who had it meanwhile is") {
-  ServerTable table(1, std::chrono::seconds(10));
+  ServerTable table(1, 1, std::chrono::seconds(10));
   table.Register(Process(1), Time());
   table.Register(Process(2), Time());
   table.Register(Process(1), Time());

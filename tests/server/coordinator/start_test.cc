@@ -127,6 +127,7 @@ TEST_CASE("a worker without a schema adopts the others'") {
   for (const auto& command : job.Take<ConfigureServer>()) {
     job.core.ConfigureDone(command.server, command.round, absl::OkStatus(), job.now);
   }
+  job.Carry();
   const auto reply = job.core.RegisterWorker(requests[1], job.now);
   REQUIRE(reply.ok());
   CHECK(reply->schema().total() == 50);
@@ -298,12 +299,25 @@ TEST_CASE("a job that had not begun, or needs everybody, waits for all") {
   CHECK(sync.Take<ConfigureServer>().empty());
 }
 
-TEST_CASE("the record says that the job has begun") {
+TEST_CASE("the record says that the job has begun once it has, and before a worker hears of it") {
   Scenario job(JobShape{});
-  job.Start();
-  const auto records = job.Take<WriteRecord>();
-  REQUIRE_FALSE(records.empty());
-  CHECK(records.back().record.steps_per_epoch() == 10);
+  job.keeps_records = false;
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Server(i).ok());
+  for (uint32_t rank : {0u, 1u}) job.Worker(rank, 100 + rank).IgnoreError();
+  const auto before = job.Take<WriteRecord>();
+  REQUIRE(before.size() == 1);
+  CHECK(before[0].record.steps_per_epoch() == 0);
+  job.core.RecordDone(before[0].record, absl::OkStatus(), job.now);
+  for (const ConfigureServer& each : job.Take<ConfigureServer>()) {
+    job.core.ConfigureDone(each.server, each.round, absl::OkStatus(), job.now);
+  }
+  CHECK(job.core.state() == v1::JOB_RUNNING);
+  CHECK(absl::IsUnavailable(job.Worker(0, 100).status()));
+  const auto begun = job.Take<WriteRecord>();
+  REQUIRE(begun.size() == 1);
+  CHECK(begun[0].record.steps_per_epoch() == 10);
+  job.core.RecordDone(begun[0].record, absl::OkStatus(), job.now);
+  CHECK(job.Worker(0, 100).ok());
 }
 
 }  // namespace

@@ -29,24 +29,24 @@ Delays Of(std::initializer_list<double> delays_ms) {
 // A grace, and the clocks that it has seen. What is asked for last of a clock is who came.
 struct Clocks {
   explicit Clocks(const StragglerGrace::Rules& rules = kRules) : grace(rules) {
-    grace.NextClock(now, {});
+    grace.NextClock(now, 0, {});
   }
   // A clock whose contributions took so long; those beyond the grace did not come.
   void Pass(const Delays& delays, size_t enough) {
     std::vector<Time> arrivals;
     for (const Duration delay : delays) arrivals.push_back(now + delay);
     std::sort(arrivals.begin(), arrivals.end());
-    const Time until = grace.Until(arrivals[enough - 1]);
+    const Time until = grace.Until(arrivals[enough - 1], enough);
     const Time end = std::min(until, arrivals.back());
     std::erase_if(arrivals, [end](Time at) { return at > end; });
     dropped += delays.size() - arrivals.size();
     now = end;
-    grace.NextClock(now, arrivals);
+    grace.NextClock(now, arrivals.size(), arrivals);
   }
   // How long the next clock would wait if it could do without some after `enough`.
   double Wait(Duration enough) {
     const Time at = now + enough;
-    const double wait = Milliseconds(grace.Until(at) - at);
+    const double wait = Milliseconds(grace.Until(at, 3) - at);
     grace.Stop();
     return wait;
   }
@@ -166,10 +166,24 @@ TEST_CASE("grace: a wait ends where it was said to, however often it is asked fo
   StragglerGrace grace(kRules);
   const Time now = Time(seconds(5));
   CHECK_FALSE(grace.until());
-  CHECK(grace.Until(now) == now + seconds(1));
-  CHECK(grace.Until(now + milliseconds(300)) == now + seconds(1));
-  grace.NextClock(now + seconds(1), {});
+  CHECK(grace.Until(now, 3) == now + seconds(1));
+  CHECK(grace.Until(now + milliseconds(300), 3) == now + seconds(1));
+  grace.NextClock(now + seconds(1), 3, {});
   CHECK_FALSE(grace.until());
+}
+
+TEST_CASE("grace: a wait in which somebody came was not in vain, whenever he says he came") {
+  Clocks clocks;
+  for (int i = 0; i < 16; ++i) clocks.Pass(Of({20, 25, 30, 31}), 3);
+  for (uint64_t i = 0; i < 2 * StragglerGrace::kVainMax; ++i) {
+    // The last one was there in time, and its server's message came after the wait had begun.
+    std::vector<Time> arrivals;
+    for (const Duration delay : Of({20, 25, 30, 31})) arrivals.push_back(clocks.now + delay);
+    clocks.grace.Until(clocks.now + milliseconds(33), 3);
+    clocks.now += milliseconds(34);
+    clocks.grace.NextClock(clocks.now, 4, arrivals);
+  }
+  CHECK(clocks.Wait(milliseconds(22)) > 5);
 }
 
 }  // namespace

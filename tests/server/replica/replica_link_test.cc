@@ -11,6 +11,7 @@
 #include "server/parameter_service.h"
 #include "server/store/shared_floats.h"
 #include "tests/catch.h"
+#include "tests/log_capture.h"
 
 namespace leeway {
 namespace {
@@ -136,8 +137,10 @@ TEST_CASE("what cannot be delivered fails, and does not stay") {
 class Noting final : public v1::ParameterServer::Service {
  public:
   struct Answers {
-    // They wait.
+    // Nothing is read, and what was read waits.
     bool hold = false;
+    // So it is after one frame more.
+    bool then_hold = false;
     absl::StatusCode code = absl::StatusCode::kOk;
     std::string message;
   };
@@ -171,22 +174,7 @@ class Noting final : public v1::ParameterServer::Service {
       grpc::ServerContext*,
       grpc::ServerReaderWriter<v1::ReplyFrame, v1::RequestFrame>* stream) override {
     v1::RequestFrame frame;
-    while (stream->Read(&frame)) {
-      v1::ReplyFrame replies;
-      if (frame.has_offer()) replies.mutable_answer()->set_mapped(maps_);
-      {
-        MutexLock lock(mutex);
-        frames.push_back(frame);
-        while (answers_.hold) changed_.Wait(mutex);
-        for (const v1::StreamRequest& request : frame.requests()) {
-          v1::StreamReply& reply = *replies.add_replies();
-          reply.set_id(request.id());
-          reply.set_code(static_cast<int32_t>(answers_.code));
-          reply.set_message(answers_.message);
-        }
-      }
-      stream->Write(replies);
-    }
+    while (WaitOpen() && stream->Read(&frame)) stream->Write(AnswerTo(frame));
     return grpc::Status::OK;
   }
 
@@ -195,6 +183,27 @@ class Noting final : public v1::ParameterServer::Service {
   std::vector<v1::RequestFrame> frames GUARDED_BY(mutex);
 
  private:
+  bool WaitOpen() {
+    MutexLock lock(mutex);
+    while (answers_.hold) changed_.Wait(mutex);
+    return true;
+  }
+  v1::ReplyFrame AnswerTo(const v1::RequestFrame& frame) {
+    v1::ReplyFrame replies;
+    if (frame.has_offer()) replies.mutable_answer()->set_mapped(maps_);
+    MutexLock lock(mutex);
+    frames.push_back(frame);
+    while (answers_.hold) changed_.Wait(mutex);
+    for (const v1::StreamRequest& request : frame.requests()) {
+      v1::StreamReply& reply = *replies.add_replies();
+      reply.set_id(request.id());
+      reply.set_code(static_cast<int32_t>(answers_.code));
+      reply.set_message(answers_.message);
+    }
+    answers_.hold = answers_.then_hold;
+    return replies;
+  }
+
   CondVar changed_;
   Answers answers_ GUARDED_BY(mutex);
   const bool maps_;
@@ -302,7 +311,7 @@ TEST_CASE("a replica that refuses is asked with one block at a time") {
   const auto link = noting.Link(sender);
   noting.Answer({.code = absl::StatusCode::kFailedPrecondition, .message = "not here yet"});
   CHECK(absl::IsFailedPrecondition(Send(*link, Block(0, 1, 1))));
-  noting.Answer({.hold = true});
+  noting.Answer({.hold = true, .message = ""});
   auto asked = Begin(*link, Block(0, 1, 1));
   // Not sent: the same is said at once.
   const absl::Status second = Send(*link, Block(1, 1, 1));
@@ -314,6 +323,49 @@ TEST_CASE("a replica that refuses is asked with one block at a time") {
   link->Close();
   MutexLock lock(noting.mutex);
   CHECK(noting.frames.size() == 3);
+}
+
+TEST_CASE("what waits behind a block that is refused is not sent, and fails at once") {
+  Served sender;
+  Noting noting(false);
+  const auto link = noting.Link(sender);
+  noting.Answer({.hold = true, .message = ""});
+  auto first = Begin(*link, Block(0, 1, 1));
+  // More than is on its way while nobody reads.
+  HeldBlock large = Block(0, 2, 2);
+  large.values.weights = FloatPool::Make(8 << 20)->Take();
+  auto second = Begin(*link, std::move(large));
+  auto third = Begin(*link, Block(1, 1, 1));
+  noting.Answer({.then_hold = true,
+                 .code = absl::StatusCode::kFailedPrecondition,
+                 .message = "not here yet"});
+  for (auto* refused : {&first, &third}) {
+    REQUIRE(refused->wait_for(kLimit) == std::future_status::ready);
+    CHECK(absl::IsFailedPrecondition(refused->get()));
+  }
+  noting.Answer({});
+  REQUIRE(second.wait_for(kLimit) == std::future_status::ready);
+  CHECK(second.get().ok());
+  CHECK(Send(*link, Block(1, 1, 1)).ok());
+  link->Close();
+  MutexLock lock(noting.mutex);
+  CHECK(noting.frames.size() == 3);
+}
+
+TEST_CASE("that the way to a replica breaks under a block is said, once until it is whole again") {
+  testing::LogCapture log;
+  Served sender;
+  std::shared_ptr<ReplicaLink> link;
+  {
+    Noting noting(false);
+    link = noting.Link(sender);
+    REQUIRE(Send(*link, Block(0, 1, 1)).ok());
+  }
+  CHECK(absl::IsUnavailable(Send(*link, Block(1, 7, 2))));
+  CHECK(absl::IsUnavailable(Send(*link, Block(1, 7, 2))));
+  link->Close();
+  CHECK_THAT(log.text(), Catch::Contains("block 1, version 7 is not there yet"));
+  CHECK(log.text().find("has broken") == log.text().rfind("has broken"));
 }
 
 TEST_CASE("what is no answer ends the stream, and the next one begins anew") {

@@ -118,6 +118,20 @@ TEST_CASE("Metrics of a heartbeat that failed go out with the next one") {
   CHECK(coordinator.heartbeats()[0].evaluations_size() == 1);
 }
 
+TEST_CASE("Who looks for its servers need not wait for the next heartbeat") {
+  FakeCoordinator coordinator;
+  auto session = Join(coordinator);
+  session->StartHeartbeats(std::chrono::hours(1), {});
+  coordinator.WaitForHeartbeats(1);
+  session->BeatSoon();
+  session->BeatSoon();
+  coordinator.WaitForHeartbeats(2);
+  session->BeatSoon();
+  coordinator.WaitForHeartbeats(3);
+  session->EndHeartbeats();
+  CHECK(coordinator.calls("Heartbeat") == 3);
+}
+
 TEST_CASE("A worker that a newer life has replaced is told so, once") {
   FakeCoordinator coordinator;
   coordinator.refuse = [](const std::string& method) {
@@ -233,6 +247,37 @@ TEST_CASE("A state travels in chunks and comes back whole") {
   REQUIRE(loaded.ok());
   CHECK(loaded->clock == 40);
   CHECK(loaded->bytes == state.substr(0, 1000));
+}
+
+TEST_CASE("A question for batches is broken off, under way or between two attempts") {
+  const bool answers = GENERATE(true, false);
+  std::promise<void> asked;
+  std::promise<void> release;
+  std::atomic<int> questions{0};
+  const auto released = release.get_future().share();
+  // Goes first: it may still be at an attempt that was broken off.
+  FakeCoordinator coordinator;
+  coordinator.refuse = [&](const std::string& method) {
+    if (method != "LeaseData") return absl::OkStatus();
+    if (questions++ == 0) asked.set_value();
+    if (!answers) released.wait();
+    return absl::UnavailableError("not now");
+  };
+  // Which would not be broken off.
+  std::atomic<int> slept{0};
+  CoordinatorSession::Options options = Options(coordinator);
+  options.sleep = [&](Duration) { ++slept; };
+  auto session = std::make_unique<CoordinatorSession>(coordinator.channel(), options);
+  REQUIRE(session->Register({}, seconds(20)).ok());
+  absl::Status ended;
+  std::thread asking([&] { ended = session->LeaseData({}).status(); });
+  asked.get_future().wait();
+  session->EndLeases();
+  asking.join();
+  CHECK(absl::IsCancelled(ended));
+  CHECK(absl::IsCancelled(session->LeaseData({}).status()));
+  CHECK(slept == 0);
+  release.set_value();
 }
 
 }  // namespace

@@ -39,6 +39,8 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   std::function<absl::Status(const std::string& method)> refuse;
   // What a heartbeat is answered.
   std::function<void(const v1::HeartbeatRequest&, v1::HeartbeatReply&)> on_heartbeat;
+  // What a question for batches is answered.
+  std::function<void(const v1::LeaseDataRequest&, v1::LeaseDataReply&)> on_lease;
   uint64_t stop_at = 0;
   // Loaded by LoadWorkerState.
   std::optional<v1::WorkerStateChunk> state;
@@ -100,6 +102,12 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     MutexLock lock(mutex_);
     heartbeats_.push_back(*request);
     heard_.NotifyAll();
+    return grpc::Status::OK;
+  }
+  grpc::Status LeaseData(grpc::ServerContext*, const v1::LeaseDataRequest* request,
+                         v1::LeaseDataReply* reply) override {
+    if (auto status = Enter("LeaseData"); !status.ok()) return status;
+    if (on_lease) on_lease(*request, *reply);
     return grpc::Status::OK;
   }
   grpc::Status StopAt(grpc::ServerContext*, const v1::StopAtRequest* request,

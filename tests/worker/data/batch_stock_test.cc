@@ -59,15 +59,27 @@ TEST_CASE("stock: a dropped clock's batches are trained on again") {
 TEST_CASE("stock: what is done while a question is under way is neither lost nor taken again") {
   BatchStock stock;
   Ask(stock, {{0, 4}});
-  stock.Take(0);
+  for (int i = 0; i < 3; ++i) stock.Take(0);
   v1::LeaseDataRequest request;
   stock.Ask(request);
-  CHECK(request.want() == BatchStock::kWantMin + 1);
+  CHECK(request.want() == BatchStock::kWantMin + 3);
   stock.Settle(1);
   stock.Take(1);
   stock.OnReply(Reply({{0, 6}}));
-  CHECK(stock.Take(2) == 2);
-  CHECK(Ask(stock, {{1, 6}}).done_size() == 1);
+  CHECK(stock.Take(2) == 4);
+  CHECK(Ask(stock, {{3, 6}}).done_size() == 1);
+}
+
+TEST_CASE("stock: a report asks for nothing as long as there is enough") {
+  BatchStock stock;
+  Ask(stock, {{0, 4}});
+  stock.Take(0);
+  stock.Settle(1);
+  CHECK(Ask(stock, {{1, 4}}).want() == 0);
+  CHECK_FALSE(stock.none_left());
+  for (int i = 0; i < 2; ++i) stock.Take(1);
+  CHECK(stock.low());
+  CHECK(Ask(stock, {{1, 4}}).want() == BatchStock::kWantMin + 2);
 }
 
 TEST_CASE("stock: what was taken away is forgotten") {

@@ -14,27 +14,33 @@ class Leasing {
  public:
   explicit Leasing(uint64_t batches) : batches_(batches) {}
 
-  LeasedBatches::AskFor Ask() {
-    return [this](const v1::LeaseDataRequest& request) -> absl::StatusOr<v1::LeaseDataReply> {
-      MutexLock lock(mutex_);
-      if (!error_.ok()) return error_;
-      for (const v1::DoneRange& range : request.done()) {
-        done_ += range.count();
-        held_.Remove({range.first(), range.first() + range.count()});
-      }
-      while (held_.size() < request.want() && next_ < batches_) {
-        held_.Add({next_, next_ + 1});
-        ++next_;
-      }
-      v1::LeaseDataReply reply;
-      for (const Interval& run : held_.runs()) {
-        v1::DataRange* range = reply.add_held();
-        range->set_first(run.first);
-        range->set_count(run.size());
-      }
-      reply.set_over(done_ == batches_);
-      return reply;
-    };
+  LeasedBatches::Coordinator Ask() {
+    return {
+        .ask = [this](const v1::LeaseDataRequest& request) -> absl::StatusOr<v1::LeaseDataReply> {
+          MutexLock lock(mutex_);
+          ++questions_;
+          if (!error_.ok()) return error_;
+          for (const v1::DoneRange& range : request.done()) {
+            done_ += range.count();
+            held_.Remove({range.first(), range.first() + range.count()});
+          }
+          while (held_.size() < request.want() && next_ < batches_) {
+            held_.Add({next_, next_ + 1});
+            ++next_;
+          }
+          v1::LeaseDataReply reply;
+          for (const Interval& run : held_.runs()) {
+            v1::DataRange* range = reply.add_held();
+            range->set_first(run.first);
+            range->set_count(run.size());
+          }
+          reply.set_over(done_ == batches_);
+          return reply;
+        }};
+  }
+  uint64_t questions() {
+    MutexLock lock(mutex_);
+    return questions_;
   }
   void Fail(const absl::Status& error) {
     MutexLock lock(mutex_);
@@ -44,6 +50,7 @@ class Leasing {
  private:
   Mutex mutex_;
   const uint64_t batches_;
+  uint64_t questions_ GUARDED_BY(mutex_) = 0;
   uint64_t next_ GUARDED_BY(mutex_) = 0;
   uint64_t done_ GUARDED_BY(mutex_) = 0;
   IntervalSet held_ GUARDED_BY(mutex_);
@@ -70,7 +77,8 @@ TEST_CASE("leased: a worker alone is given every batch once, and hears when all 
 }
 
 TEST_CASE("leased: where others have what is left the wait ends in time, and says so") {
-  LeasedBatches batches(1, [](const v1::LeaseDataRequest&) { return v1::LeaseDataReply(); });
+  LeasedBatches batches(1,
+                        {.ask = [](const v1::LeaseDataRequest&) { return v1::LeaseDataReply(); }});
   CHECK(batches.Await(std::chrono::milliseconds(1)).value() == LeasedBatches::State::kWaiting);
   CHECK(batches.Next(0).value() == std::nullopt);
   CHECK(batches.Waiting().empty());
@@ -84,6 +92,46 @@ TEST_CASE("leased: the coordinator's refusal is the step's error") {
   absl::Status error;
   for (uint64_t step = 0; error.ok() && step < 1000; ++step) error = batches.Next(step).status();
   CHECK(absl::IsFailedPrecondition(error));
+}
+
+TEST_CASE("leased: of a clock whose batches have run out no other step asks") {
+  constexpr uint64_t kSteps = 500;
+  Leasing coordinator(3);
+  LeasedBatches batches(kSteps, coordinator.Ask());
+  uint64_t trained = 0;
+  for (uint64_t step = 0; step < kSteps; ++step) {
+    trained += batches.Next(step).value().has_value() ? 1 : 0;
+  }
+  CHECK(trained == 3);
+  CHECK(coordinator.questions() < 10);
+  batches.Settle(1);
+  CHECK(batches.Await(kLong).value() == LeasedBatches::State::kOver);
+}
+
+TEST_CASE("leased: a question that nobody answers is broken off at the end") {
+  Mutex mutex;
+  CondVar changed;
+  bool asked = false, broken = false;
+  {
+    LeasedBatches batches(
+        1, {.ask =
+                [&](const v1::LeaseDataRequest&) {
+                  MutexLock lock(mutex);
+                  asked = true;
+                  changed.NotifyAll();
+                  while (!broken) changed.Wait(mutex);
+                  return absl::StatusOr<v1::LeaseDataReply>(absl::CancelledError("broken off"));
+                },
+            .break_off =
+                [&] {
+                  MutexLock lock(mutex);
+                  broken = true;
+                  changed.NotifyAll();
+                }});
+    MutexLock lock(mutex);
+    while (!asked) changed.Wait(mutex);
+  }
+  CHECK(broken);
 }
 
 }  // namespace

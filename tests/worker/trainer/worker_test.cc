@@ -4,79 +4,21 @@
 #include <atomic>
 #include <future>
 #include <limits>
+#include <map>
 #include <string>
 
-#include "common/blocks.h"
-#include "config/job.h"
-#include "config/length.h"
+#include "common/interval_set.h"
+#include "common/mutex.h"
 #include "tests/catch.h"
-#include "tests/worker/client/fake_coordinator.h"
 #include "tests/worker/client/fake_servers.h"
+#include "tests/worker/trainer/worker_rig.h"
 
 namespace leeway {
 namespace {
 
-using testing::FakeCoordinator;
-using testing::FakeModel;
 using testing::FakeRequest;
-
-// Ten steps an epoch; a linear model of 4 features and 2 classes.
-constexpr char kJob[] = R"(
-apiVersion: leeway/v1
-kind: TrainingJob
-metadata: {name: test, seed: 3}
-model: {layers: [{dense: {units: 2}}], loss: softmax_cross_entropy}
-data:
-  train: {type: generator, examples: 80, shape: [4], noise: 0.1}
-  test: {type: generator, examples: 50, shape: [4], noise: 0.1, split: 1}
-  batch_size: 8
-exchange: {type: gradient}
-consistency: {mode: sync}
-update: {type: sgd, learning_rate: 0.1}
-stop: {clocks: 6}
-limits: {lease_seconds: 0.5}
-)";
-constexpr uint64_t kTotal = 10;
-
-struct Rig {
-  explicit Rig(std::vector<std::string> sets = {}) {
-    auto parsed = ParseJob(kJob, "test.yaml", {.sets = std::move(sets), .environment = {}});
-    REQUIRE(parsed.ok());
-    model = std::make_shared<FakeModel>(*BlockLayout::FromWire(kTotal, 2, 4));
-    model->needs_initialize = true;
-    auto& reply = coordinator.registration;
-    *reply.mutable_job() = *parsed;
-    reply.set_job_id(7);
-    reply.set_incarnation(1);
-    reply.add_servers("a:1");
-    reply.add_servers("b:2");
-    reply.mutable_schema()->set_total(kTotal);
-    reply.mutable_schema()->set_trained(kTotal);
-    reply.set_block_elements(4);
-    *reply.mutable_length() = ComputeLength(*parsed, 10);
-  }
-
-  WorkerEnd Run() {
-    WorkerOptions options;
-    options.coordinator = coordinator.address();
-    options.rank = coordinator.registration.rank();
-    options.data_dir = "/nonexistent";
-    options.nonce = 1;
-    options.transport = testing::Reach(model);
-    options.sleep = [this](Duration pause) { slept += pause; };
-    return RunWorker(options);
-  }
-
-  int Sent(const std::string& method) const {
-    int count = 0;
-    for (const FakeRequest& request : model->requests()) count += request.method == method;
-    return count;
-  }
-
-  FakeCoordinator coordinator;
-  std::shared_ptr<FakeModel> model;
-  Duration slept{};
-};
+using testing::kTotal;
+using testing::Rig;
 
 TEST_CASE("A worker initialises, trains every clock, evaluates and leaves") {
   Rig rig({"evaluation.every.clocks=4"});
@@ -355,113 +297,6 @@ TEST_CASE("A worker that was somewhere else than it thought may be restarted") {
   CHECK(rig.coordinator.leaves().empty());
 }
 
-TEST_CASE("What a worker keeps is handed in at every cut and at the end, and taken up again") {
-  const std::string delta =
-      "exchange={type: delta, local_steps: 1, optimizer: {type: sgd, learning_rate: 0.1, "
-      "momentum: 0.9}}";
-  Rig rig({delta, "stop.clocks=5"});
-  rig.coordinator.registration.set_save_state(true);
-  rig.coordinator.registration.set_cut_every(2);
-  REQUIRE(rig.Run().exit == WorkerExit::kDone);
-  const auto saved = rig.coordinator.saved();
-  REQUIRE(saved.size() == 3);
-  CHECK(saved.count(2) == 1);
-  CHECK(saved.count(4) == 1);
-  CHECK(saved.count(5) == 1);
-
-  // Resumed from clock 4 with the weights of then, the last clock ends the same.
-  const auto weights_at = [&](uint64_t clock) {
-    std::vector<float> weights(kTotal);
-    for (const FakeRequest& request : rig.model->requests()) {
-      const ElementRange range = rig.model->layout().Range(request.header.block());
-      for (size_t i = 0; i < request.values.size(); ++i) {
-        if (request.method == "Initialize") weights[range.offset + i] = request.values[i];
-        if (request.method == "PushPull" && request.header.clock() < clock) {
-          weights[range.offset + i] -= request.values[i];
-        }
-      }
-    }
-    return weights;
-  };
-  Rig resumed({delta, "stop.clocks=5"});
-  resumed.coordinator.registration.set_save_state(true);
-  resumed.coordinator.registration.set_resumed(true);
-  resumed.coordinator.state.emplace();
-  resumed.coordinator.state->set_clock(4);
-  resumed.coordinator.state->set_data(saved.at(4));
-  resumed.model->needs_initialize = false;
-  resumed.model->attach_clock = 4;
-  resumed.model->set_weights(weights_at(4));
-  REQUIRE(resumed.Run().exit == WorkerExit::kDone);
-  CHECK(resumed.model->weights() == rig.model->weights());
-  CHECK(resumed.coordinator.saved().at(5) == saved.at(5));
-}
-
-TEST_CASE(
-    "A life that begins where all stop hands in that it keeps nothing, and so it is resumed") {
-  const std::vector<std::string> elastic = {"exchange={type: elastic, alpha: 0.5, every: 1}"};
-  Rig stopped(elastic);
-  stopped.coordinator.registration.set_save_state(true);
-  stopped.coordinator.registration.set_stop_at(4);
-  stopped.model->needs_initialize = false;
-  stopped.model->attach_clock = 4;
-  REQUIRE(stopped.Run().exit == WorkerExit::kDone);
-  CHECK(stopped.Sent("Pull") == 0);
-  REQUIRE(stopped.coordinator.leaves().size() == 1);
-  CHECK(stopped.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
-  CHECK(stopped.coordinator.leaves()[0].clock() == 4);
-  CHECK(stopped.coordinator.saved() == std::map<uint64_t, std::string>{{4, ""}});
-
-  const auto run_on = [&](bool with_state) {
-    auto resumed = std::make_unique<Rig>(elastic);
-    resumed->coordinator.registration.set_save_state(true);
-    resumed->coordinator.registration.set_resumed(true);
-    if (with_state) {
-      resumed->coordinator.state.emplace();
-      resumed->coordinator.state->set_clock(4);
-    }
-    resumed->model->needs_initialize = false;
-    resumed->model->attach_clock = 4;
-    REQUIRE(resumed->Run().exit == WorkerExit::kDone);
-    return resumed->model->weights();
-  };
-  CHECK(run_on(true) == run_on(false));
-}
-
-TEST_CASE("A state that was loaded does not go on where the others have overtaken its clock") {
-  const std::vector<std::string> elastic = {"exchange={type: elastic, alpha: 0.5, every: 1}",
-                                            "update.momentum=0.9"};
-  Rig before(elastic), resumed(elastic), afresh(elastic);
-  before.coordinator.registration.set_save_state(true);
-  before.coordinator.registration.set_cut_every(2);
-  REQUIRE(before.Run().exit == WorkerExit::kDone);
-  for (Rig* rig : {&resumed, &afresh}) {
-    rig->coordinator.registration.set_save_state(true);
-    rig->coordinator.registration.set_resumed(true);
-    rig->model->needs_initialize = false;
-  }
-  afresh.model->attach_clock = 4;
-  resumed.model->attach_clock = 2;
-  resumed.coordinator.state.emplace();
-  resumed.coordinator.state->set_clock(2);
-  resumed.coordinator.state->set_data(before.coordinator.saved().at(2));
-  resumed.model->script = [&](const FakeRequest& request) {
-    if (request.method != "Pull" || request.header.clock() != 2) return absl::OkStatus();
-    resumed.model->attach_clock = 4;
-    return absl::AlreadyExistsError("clock 2 is complete");
-  };
-  for (Rig* rig : {&resumed, &afresh}) REQUIRE(rig->Run().exit == WorkerExit::kDone);
-  CHECK(resumed.model->weights() == afresh.model->weights());
-}
-
-TEST_CASE("A cut at the very end is handed in once") {
-  Rig rig({"stop.clocks=4"});
-  rig.coordinator.registration.set_save_state(true);
-  rig.coordinator.registration.set_cut_every(2);
-  REQUIRE(rig.Run().exit == WorkerExit::kDone);
-  CHECK(rig.coordinator.calls("SaveWorkerState") == 2);
-}
-
 TEST_CASE("Emulated slowness is slept, and changes no result") {
   Rig plain, slow({"workers.emulate.step_milliseconds=1000"});
   REQUIRE(plain.Run().exit == WorkerExit::kDone);
@@ -484,6 +319,36 @@ TEST_CASE("Wrong data and wrong ranks end before the registration") {
   CHECK(end.exit == WorkerExit::kPermanent);
   CHECK_THAT(std::string(end.status.message()), Catch::Contains("--rank 2"));
   CHECK(two.coordinator.calls("RegisterWorker") == 1);
+}
+
+TEST_CASE("What a worker that is overtaken has trained on is reported before it begins anew") {
+  Mutex mutex;
+  IntervalSet held;
+  uint64_t next = 0;
+  // Batch to how many registrations there had been when it was reported.
+  std::map<uint64_t, size_t> reported;
+  Rig rig({"exchange={type: delta, local_steps: 1, optimizer: {type: sgd, learning_rate: 0.1}}",
+           "data.assignment=leased", "workers.on_worker_loss=continue"});
+  Overtake(rig, 1);
+  rig.coordinator.on_lease = [&](const v1::LeaseDataRequest& request, v1::LeaseDataReply& reply) {
+    const size_t lives = rig.coordinator.registrations().size();
+    MutexLock lock(mutex);
+    for (const v1::DoneRange& range : request.done()) {
+      held.Remove({range.first(), range.first() + range.count()});
+      for (uint64_t i = 0; i < range.count(); ++i) reported.emplace(range.first() + i, lives);
+    }
+    while (held.size() < request.want()) held.Add({next, next + 1}), ++next;
+    for (const Interval& run : held.runs()) {
+      v1::DataRange* range = reply.add_held();
+      range->set_first(run.first);
+      range->set_count(run.size());
+    }
+  };
+  REQUIRE(rig.Run().exit == WorkerExit::kDone);
+  // For the job, and for each of the two trainers.
+  CHECK(rig.coordinator.registrations().size() == 3);
+  CHECK(reported.at(0) == 2);
+  CHECK(reported.at(1) == 3);
 }
 
 }  // namespace

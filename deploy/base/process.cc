@@ -1,4 +1,4 @@
-#include "deploy/launcher/process.h"
+#include "deploy/base/process.h"
 
 #include <cerrno>
 #include <cstring>

@@ -1,9 +1,9 @@
-#include "deploy/launcher/table.h"
+#include "deploy/base/table.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "deploy/launcher/format.h"
+#include "deploy/base/format.h"
 
 namespace leeway {
 

@@ -1,0 +1,145 @@
+#include "server/unread_answers.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+namespace {
+
+// A frame takes no more replies from here on: the worker can copy the first while the next is under
+// way.
+constexpr size_t kFrameBytes = 256 << 10;
+constexpr int kFrameReplies = 512;
+// Frames that wait to leave, however little is in them.
+constexpr size_t kFramesMax = 256;
+// Versions that a worker may be reading in the server's memory, however small they are.
+constexpr size_t kHeldMax = 4096;
+
+// A frame that has not left for so long, and the time it takes by itself, stands still: gRPC does
+// not say how much of it has left, and one of 64 MiB needs 54 s on a link of 10 Mbit/s, which here
+// may be shared by two streams.
+constexpr Duration kStalledAfter = std::chrono::seconds(5);
+constexpr uint64_t kSlowestBytesPerSecond = 512 << 10;
+
+Duration PatienceFor(uint64_t bytes) {
+  return kStalledAfter + std::chrono::milliseconds(bytes * 1000 / kSlowestBytesPerSecond);
+}
+
+// Who does not read for seconds will not do so at once.
+constexpr std::chrono::milliseconds kReadAfter(1000);
+// About what copying a few blocks takes; a client that is refused again waits longer by itself.
+constexpr std::chrono::milliseconds kReleaseAfter(20);
+
+std::string Name(std::optional<uint32_t> rank) {
+  return rank ? absl::StrCat("worker ", *rank) : "the worker";
+}
+
+void Refuse(const std::string& why, std::chrono::milliseconds again_after, v1::StreamReply& reply) {
+  const uint64_t id = reply.id();
+  reply.Clear();
+  reply.set_id(id);
+  reply.set_code(static_cast<int32_t>(absl::StatusCode::kResourceExhausted));
+  reply.set_message(absl::StrCat(why, " (limits.unread_bytes); send the same again"));
+  reply.set_retry_after_ms(again_after.count());
+}
+
+void RefuseUnread(std::optional<uint32_t> rank, v1::StreamReply& reply) {
+  Refuse(absl::StrCat(Name(rank), " does not read its answers, and more of them wait than may"),
+         kReadAfter, reply);
+}
+
+}  // namespace
+
+v1::ReplyFrame& UnreadAnswers::OpenFrame() {
+  const bool full = !frames_.empty() && (frames_.back().payload.bytes() >= kFrameBytes ||
+                                         frames_.back().head.replies_size() >= kFrameReplies);
+  if (frames_.empty() || full) frames_.emplace_back();
+  return frames_.back().head;
+}
+
+bool UnreadAnswers::AddPayload(PayloadBytes payload, uint64_t limit, std::optional<uint32_t> rank,
+                               v1::StreamReply& reply) {
+  if (stalled_ && unread_bytes_ + payload.bytes.size() > limit) {
+    RefuseUnread(rank, reply);
+    return false;
+  }
+  unread_bytes_ += payload.bytes.size();
+  reply.set_payload_bytes(payload.bytes.size());
+  // The frame refers to the version's own memory and keeps it until it is sent.
+  frames_.back().payload.Append(payload.bytes, std::move(payload.owner));
+  return true;
+}
+
+bool UnreadAnswers::may_hold() const { return held_.size() < kHeldMax; }
+
+bool UnreadAnswers::Hold(SharedFloats values, uint64_t limit, std::optional<uint32_t> rank,
+                         v1::StreamReply& reply) {
+  // The first of all, so that a bound below one block stops nobody.
+  const uint64_t bytes = values.span().size_bytes();
+  if (!held_.empty() && held_bytes_ + bytes > limit) {
+    Refuse(absl::StrCat(Name(rank),
+                        " has more of the server's memory that it has not released than may"),
+           kReleaseAfter, reply);
+    return false;
+  }
+  held_bytes_ += bytes;
+  held_[reply.id()] = std::move(values);
+  return true;
+}
+
+void UnreadAnswers::Release(uint64_t id) {
+  const auto found = held_.find(id);
+  if (found == held_.end()) return;
+  held_bytes_ -= found->second.span().size_bytes();
+  held_.erase(found);
+}
+
+bool UnreadAnswers::beyond(uint64_t limit) const {
+  return frames_.size() > kFramesMax || unread_bytes_ > limit;
+}
+
+uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank) {
+  if (!writing_ || unread_bytes_ <= limit) return 0;
+  if (now - write_began_ < PatienceFor(writing_bytes_)) return 0;
+  stalled_ = true;
+  uint64_t answers = 0;
+  // The newest first: what is about to leave stays.
+  for (auto frame = frames_.rbegin(); frame != frames_.rend() && unread_bytes_ > limit; ++frame) {
+    if (frame->payload.bytes() == 0) continue;
+    unread_bytes_ -= frame->payload.bytes();
+    frame->payload = FrameWriter();
+    for (v1::StreamReply& reply : *frame->head.mutable_replies()) {
+      if (reply.payload_bytes() == 0) continue;
+      RefuseUnread(rank, reply);
+      ++answers;
+    }
+  }
+  return answers;
+}
+
+grpc::ByteBuffer UnreadAnswers::BeginWrite(Time now) {
+  Frame frame = std::move(frames_.front());
+  frames_.pop_front();
+  writing_bytes_ = frame.payload.bytes();
+  writing_ = true;
+  write_began_ = now;
+  return frame.payload.Finish(frame.head);
+}
+
+void UnreadAnswers::OnWritten() {
+  writing_ = stalled_ = false;
+  unread_bytes_ -= std::exchange(writing_bytes_, 0);
+}
+
+void UnreadAnswers::Clear() {
+  frames_.clear();
+  held_.clear();
+  unread_bytes_ = writing_bytes_;
+  held_bytes_ = 0;
+}
+
+}  // namespace leeway

@@ -1,0 +1,76 @@
+// What a stream's worker was answered and has not taken: frames of replies that wait to leave, and
+// versions that it may be reading in the server's memory. Each has limits.unread_bytes for its
+// bound, so that a worker that does not read holds no more of the server's memory.
+//
+// Beyond it the two differ. Frames leave when the worker reads, so it is not read from until it
+// does; what waits is taken back, and refused, only once nothing has left for long. Until then
+// answers are but references to versions, which mostly are there anyway. A version in shared memory
+// goes when the worker says `released`, on the same stream as its requests: so the stream is read
+// on, and what would be beyond the bound is refused at once.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/clock.h"
+#include "common/wire.h"
+#include "leeway/v1/parameter_server.pb.h"
+#include "server/block_reading.h"
+#include "server/store/shared_floats.h"
+
+namespace leeway {
+
+// Not thread-safe. `limit` is limits.unread_bytes, which a server learns when it has joined.
+class UnreadAnswers {
+ public:
+  // Where the next reply goes: the newest frame, or another where that is full.
+  v1::ReplyFrame& OpenFrame();
+  // Values for a reply of the open frame, or in their place RESOURCE_EXHAUSTED with a hint, which
+  // names the worker if it is known. False: refused.
+  bool AddPayload(PayloadBytes payload, uint64_t limit, std::optional<uint32_t> rank,
+                  v1::StreamReply& reply);
+  // The same, for values that the worker reads where they are: they stay so until Release.
+  bool Hold(SharedFloats values, uint64_t limit, std::optional<uint32_t> rank,
+            v1::StreamReply& reply);
+  void Release(uint64_t id);
+  bool holds(uint64_t id) const { return held_.contains(id); }
+  // There is room for one more in the table of those; if not, values travel in frames.
+  bool may_hold() const;
+
+  // More waits to leave than may: the worker is not to be read from.
+  bool beyond(uint64_t limit) const;
+  // The worker does not read: takes back what waits to leave beyond `limit`. How many answers.
+  uint64_t TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank);
+
+  bool empty() const { return frames_.empty(); }
+  // The oldest frame, which leaves from now until OnWritten.
+  grpc::ByteBuffer BeginWrite(Time now);
+  void OnWritten();
+  // Nobody reads any more.
+  void Clear();
+
+ private:
+  // Replies on their way into one message.
+  struct Frame {
+    v1::ReplyFrame head;
+    FrameWriter payload;
+  };
+
+  std::deque<Frame> frames_;
+  // Payload of the frames, and of the one that leaves, since when.
+  uint64_t unread_bytes_ = 0;
+  uint64_t writing_bytes_ = 0;
+  bool writing_ = false;
+  Time write_began_{};
+  // That one does not leave, and more waits than may.
+  bool stalled_ = false;
+  // By reply: what the worker may be reading.
+  absl::flat_hash_map<uint64_t, SharedFloats> held_;
+  uint64_t held_bytes_ = 0;
+};
+
+}  // namespace leeway

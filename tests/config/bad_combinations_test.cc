@@ -1,0 +1,200 @@
+// Parts of a job that are each well, and do not go together.
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/config/bad_job.h"
+#include "tests/config/sample_job.h"
+
+namespace leeway {
+namespace {
+
+using testing::CheckAll;
+using testing::ErrorOf;
+using testing::Sample;
+
+TEST_CASE("what becomes of bad gradients goes together, and only where there are gradients") {
+  CheckAll({
+      {"{type: gradient}", "{type: gradient, on_bad_gradient: clip}",
+       "job.yaml:12:1: exchange.max_norm: required key is missing with on_bad_gradient clip: the "
+       "norm that a longer gradient is scaled to, such as max_norm: 1"},
+      {"{type: gradient}", "{type: gradient, on_bad_gradient: drop}",
+       "job.yaml:12:45: exchange.on_bad_gradient: unknown value 'drop'; known are reject, clip, "
+       "skip"},
+      {"{type: gradient}", "{type: gradient, max_norm: 0}",
+       "job.yaml:12:38: exchange.max_norm: must be above 0; it is 0"},
+      {"{type: gradient}",
+       "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 1}, on_bad_gradient: "
+       "skip}",
+       "job.yaml:12:100: exchange.on_bad_gradient: only a gradient can be left out or clipped: "
+       "what "
+       "a delta or elastic exchange hands in comes of the worker's own weights, which would stay "
+       "bad"},
+      {"{type: gradient}",
+       "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 1}, max_norm: 1}",
+       "job.yaml:12:93: exchange.max_norm: goes with a gradient exchange only"},
+  });
+  CHECK(ErrorOf(Sample("{type: gradient}",
+                       "{type: gradient, on_bad_gradient: clip, max_norm: 1}")) == "no error");
+  CHECK(ErrorOf(Sample("{type: gradient}", "{type: gradient, on_bad_gradient: skip}")) ==
+        "no error");
+}
+
+TEST_CASE("parts that do not go together are named with their place") {
+  CheckAll({
+      {"name: sample", "name: a/b",
+       "job.yaml:3:18: metadata.name: names the run folder: at most 100 letters, digits, '-', '_' "
+       "and '.', not beginning with '.'"},
+      {"name: sample", "name: .hidden",
+       "job.yaml:3:18: metadata.name: names the run folder: at most 100 letters, digits, '-', '_' "
+       "and '.', not beginning with '.'"},
+      {", staleness: 3", "",
+       "job.yaml:13:1: consistency.staleness: required key is missing with mode bounded: how many "
+       "clocks a worker may be ahead of the slowest, such as staleness: 3"},
+      {"mode: bounded, staleness: 3", "mode: bounded, staleness: 3, backup_workers: 1",
+       "job.yaml:13:60: consistency.backup_workers: only a sync clock can do without its slowest "
+       "workers; in bounded and async mode nobody waits for them"},
+      {"mode: bounded, staleness: 3", "mode: sync, backup_workers: 1000",
+       "job.yaml:13:43: consistency.backup_workers: must be less than workers.count (1): somebody "
+       "has to count"},
+      {"mode: bounded, staleness: 3", "mode: sync, grace_deviations: -1",
+       "job.yaml:13:45: consistency.grace_deviations: must be at least 0; it is -1"},
+      {"  batch_size: 32\n",
+       "  batch_size: 32\n  partition: {type: stratified}\n  assignment: leased\n",
+       "job.yaml:13:15: data.assignment: leased data is everybody's: it needs the partition {type: "
+       "iid}; with others a worker has data of its own, and maybe no other"},
+      {"stop: {epochs: 2}\n", "servers: {count: 1, replicas: 2}\nstop: {epochs: 2}\n",
+       "job.yaml:15:31: servers.replicas: must be at most servers.count (1): each holder of a "
+       "block is "
+       "a server of its own"},
+      {"stop: {epochs: 2}\n",
+       "servers: {count: 2, replicas: 2, block_bytes: 67108864}\nstop: {epochs: 2}\n",
+       "job.yaml:15:47: servers.block_bytes: must be at most 37224448 with servers.replicas: 2, "
+       "for "
+       "all of a block's state goes to its other holder in one message: 2 vectors of that size"},
+      {"stop: {epochs: 2}\n", "servers: {count: 3, shards: 2}\nstop: {epochs: 2}\n",
+       "job.yaml:15:29: servers.shards: must be 0, or at least servers.count (3): a server has one "
+       "part of the blocks, or more"},
+      {"stop: {epochs: 2}\n",
+       "servers: {count: 2, shards: 8, block_bytes: 67108864}\nstop: {epochs: 2}\n",
+       "job.yaml:15:45: servers.block_bytes: must be at most 37224448 with servers.shards, for all "
+       "of "
+       "a block's state goes to another server in one message: 2 vectors of that size"},
+      {"update: {type: sgd, learning_rate: 0.1}\n", "",
+       "job.yaml:1:1: update: required key is missing: the servers' rule, such as {type: sgd, "
+       "learning_rate: 0.05}"},
+      {"type: gradient", "type: elastic, optimizer: {type: sgd, learning_rate: 1}",
+       "job.yaml:14:9: update: an elastic exchange brings its own server rule, and its workers "
+       "have exchange.optimizer: remove one of the two"},
+      {"exchange: {type: gradient}", "exchange: {type: elastic}\nupdates: {}",
+       "job.yaml:13:1: updates: unknown key; did you mean 'update'?"},
+      {"learning_rate: 0.1", "learning_rate: 0.1, nesterov: true",
+       "job.yaml:14:51: update.nesterov: needs a momentum above 0"},
+      {"images: a", "images: /a",
+       "job.yaml:10:30: data.train.images: must be relative to the data folder; it is /a"},
+      {"images: a", "images: x/../../a",
+       "job.yaml:10:30: data.train.images: must stay below the data folder; it is x/../../a"},
+      {"images: a", "images: ''", "job.yaml:10:30: data.train.images: must not be empty"},
+      {"type: idx, images: a, labels: b", "type: csv, files: [a, ../b]",
+       "job.yaml:10:33: data.train.files.1: must stay below the data folder; it is ../b"},
+      {"type: idx, images: a, labels: b", "type: csv, files: a, separator: '0'",
+       "job.yaml:10:43: data.train.separator: must be one character that is in no number, such as "
+       "',' ';' or \"\\t\""},
+      {"type: idx, images: a, labels: b", "type: csv, files: a, shape: [8, 8]",
+       "job.yaml:10:39: data.train.shape: needs [height, width, channels]"},
+      {"type: idx, images: a, labels: b", "type: generator, examples: 10, shape: [8, 8]",
+       "job.yaml:10:49: data.train.shape: needs [features] or [height, width, channels]"},
+      {"type: idx, images: a, labels: b",
+       "type: generator, examples: 10, shape: [8000, 8000, 8000]",
+       "job.yaml:10:49: data.train.shape: an example has at most 100000000 values"},
+      {"batch_size: 32", "batch_size: 32\n  partition: {type: by_file}",
+       "job.yaml:12:21: data.partition.type: by_file needs a source with a list of files: cifar10, "
+       "csv or libsvm"},
+      {"batch_size: 32",
+       "batch_size: 32\n  holdout: 0.1\n  test: {type: idx, images: a, labels: b}",
+       "job.yaml:12:12: data.holdout: does not go with data.test; give one"},
+      {"stop:", "evaluation: {every: {epochs: 1}}\nstop:",
+       "job.yaml:15:21: evaluation.every: nothing to evaluate on: give data.test or data.holdout"},
+      {"type: idx, images: a, labels: b}",
+       "type: libsvm, files: a, features: 3}\n  augment: {flip: true}",
+       "job.yaml:11:12: data.augment: only images can be flipped and cropped; data.train holds "
+       "none (a csv source needs a shape of [height, width, channels])"},
+      {"batch_size: 32", "batch_size: 32\n  normalize: {mean: [1, 2], std: [1, 2, 3]}",
+       "job.yaml:12:34: data.normalize.std: has 3 values, and mean has 2"},
+      {"    - flatten: {}\n    - dense: {units: 10}", "    - flatten: {}",
+       "job.yaml:6:5: model.layers: nothing to train: needs a dense or conv2d layer"},
+      {"- flatten: {}", "- {name: dense_1, flatten: {}}",
+       "job.yaml:7:7: model.layers.1: the name 'dense_1' is already that of layer 0"},
+      {"- flatten: {}", "- {name: a b, flatten: {}}",
+       "job.yaml:6:14: model.layers.0.name: at most 100 letters, digits, '-' and '_'"},
+      {"stop:", "workers: {count: 2, emulate: {slow: [{ranks: 2, factor: 5}]}}\nstop:",
+       "job.yaml:15:46: workers.emulate.slow.0.ranks: there is no rank 2: 2 workers have ranks 0 "
+       "to 1"},
+      {"stop:", "workers: {count: 2, emulate: {slow: [{ranks: [0, 7], factor: 5}]}}\nstop:",
+       "job.yaml:15:50: workers.emulate.slow.0.ranks.1: there is no rank 7: 2 workers have ranks 0 "
+       "to 1"},
+  });
+}
+
+TEST_CASE("a compression that does not go with the job is named with its place") {
+  const auto check = [](const std::string& from, const std::string& to,
+                        const std::string& compression, const std::string& error) {
+    std::string job = Sample(from, to);
+    job.insert(job.find("stop:"), "compression: " + compression + "\n");
+    INFO(job);
+    CHECK(ErrorOf(job) == error);
+  };
+  const std::string bounded = "mode: bounded, staleness: 3";
+  check("", "", "{}", "no error");
+  check("", "", "{contributions: {type: top_k, share: 0.001}, weights: {type: bf16}}", "no error");
+  check("", "", "{contributions: {type: auto}, weights: {type: auto}}", "no error");
+  check("", "", "{layers: [{names: dense_1, contributions: {type: none}}]}", "no error");
+  check(bounded, "mode: sync", "{weights: {type: sign}}", "no error");
+  check("", "", "{contribution: {type: int8}}",
+        "job.yaml:15:15: compression.contribution: unknown key; did you mean 'contributions'?");
+  check("", "", "int8",
+        "job.yaml:15:14: compression: needs a map, such as {}; it is a single value");
+  check("", "", "{contributions: int8}",
+        "job.yaml:15:30: compression.contributions: needs a map with a type, such as {type: none}; "
+        "it is a single value");
+  check(
+      "", "", "{contributions: {type: int4}}",
+      "job.yaml:15:37: compression.contributions.type: unknown type 'int4'; did you mean 'int8'?");
+  check("", "", "{contributions: {type: int8, share: 0.1}}",
+        "job.yaml:15:43: compression.contributions.share: does not go with type 'int8'; it belongs "
+        "to 'top_k'");
+  check("", "", "{contributions: {type: top_k, share: 0}}",
+        "job.yaml:15:51: compression.contributions.share: must be above 0; it is 0");
+  check("", "", "{contributions: {type: top_k, share: 1.5}}",
+        "job.yaml:15:51: compression.contributions.share: must be at most 1; it is 1.5");
+  check("", "", "{weights: {type: top_k}}",
+        "job.yaml:15:31: compression.weights.type: top_k and sign send the changes from version to "
+        "version, which only workers in consistency mode sync all read: use none, bf16, fp16 or "
+        "int8");
+  check("", "", "{layers: [{names: dense_1, weights: {type: sign}}]}",
+        "job.yaml:15:57: compression.layers.0.weights.type: top_k and sign send the changes from "
+        "version to version, which only workers in consistency mode sync all read: use none, bf16, "
+        "fp16 or int8");
+  check("type: gradient", "type: elastic", "{contributions: {type: auto}, weights: {type: sign}}",
+        "job.yaml:15:37: compression.contributions.type: an elastic exchange sends the workers' "
+        "weights themselves, and nothing makes good what a codec loses of them: only none goes "
+        "with it\n"
+        "job.yaml:15:60: compression.weights.type: top_k and sign send changes of weights, and an "
+        "elastic exchange answers the centre itself: use none, bf16, fp16 or int8");
+  check("type: gradient", "type: elastic", "{weights: {type: int8}}", "no error");
+  check("", "", "{layers: [{names: [dense_1, dense_2], weights: {type: none}}]}",
+        "job.yaml:15:42: compression.layers.0.names.1: the model has no layer 'dense_2'; did you "
+        "mean 'dense_1'?");
+  check("", "", "{layers: [{names: flatten_0, weights: {type: none}}]}",
+        "job.yaml:15:32: compression.layers.0.names: layer 'flatten_0' has no weights");
+  check("", "",
+        "{layers: [{names: dense_1, weights: {type: none}}, {names: dense_1, weights: {type: "
+        "none}}]}",
+        "job.yaml:15:73: compression.layers.1.names: layer 'dense_1' is already named in "
+        "compression.layers.0");
+  check("", "", "{layers: [{names: dense_1}]}",
+        "job.yaml:15:24: compression.layers.0: chooses nothing: give contributions, weights or "
+        "both");
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,167 @@
+// An exchange over steps that are arithmetic and servers that are fakes.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+
+#include "common/status.h"
+#include "tests/catch.h"
+#include "tests/worker/client/fake_servers.h"
+#include "worker/client/parameter_client.h"
+#include "worker/exchange/exchange.h"
+
+namespace leeway::testing {
+
+// Five trained elements in two tensors, and an averaged one.
+inline constexpr uint64_t kTrained = 5;
+inline constexpr uint64_t kTotal = 6;
+
+inline v1::ModelSchema Schema() {
+  v1::ModelSchema schema;
+  const auto add = [&](const char* name, uint64_t offset) {
+    v1::TensorSpec* tensor = schema.add_tensors();
+    tensor->set_name(name);
+    tensor->set_offset(offset);
+  };
+  add("dense_0/weight", 0);
+  add("dense_0/bias", 3);
+  add("batch_norm_1/mean", 5);
+  schema.set_trained(kTrained);
+  schema.set_total(kTotal);
+  return schema;
+}
+
+// Steps by arithmetic: the gradient of step t is g(t) everywhere, of n(t) examples; the running
+// statistic moves towards 1 by a tenth.
+class FakeSteps : public StepRunner {
+ public:
+  std::function<float(uint64_t)> gradient = [](uint64_t step) {
+    return static_cast<float>(step + 1);
+  };
+  std::function<uint64_t(uint64_t)> examples = [](uint64_t) { return 2; };
+  double loss = 3;
+  // From here on there are no batches.
+  uint64_t left = std::numeric_limits<uint64_t>::max();
+
+  absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
+                                 std::span<float> contribution, TrainObserver& observer) override {
+    const ElementRange all[] = {{0, kTotal}};
+    RETURN_IF_ERROR(observer.BeforeForward(all));
+    seen[step] = {weights.begin(), weights.end()};
+    const uint64_t n = examples(step);
+    for (size_t i = 0; i < kTrained; ++i) contribution[i] = n > 0 ? gradient(step) : 0;
+    contribution[kTrained] = n > 0 ? 0.1f * (weights[kTrained] - 1) : 0;
+    const double loss_sum = loss * static_cast<double>(n);
+    RETURN_IF_ERROR(observer.AfterForward(loss_sum, n));
+    RETURN_IF_ERROR(observer.OnFinal(all));
+    return StepResult{loss_sum, n, 0.25, 0.5, 0.125, 0.375, step >= left};
+  }
+
+  // What each step saw.
+  std::map<uint64_t, std::vector<float>> seen;
+};
+
+class Notes : public ExchangeListener {
+ public:
+  absl::Status OnBegin(uint64_t clock) override {
+    begun.push_back(clock);
+    return clock < end ? absl::OkStatus() : absl::CancelledError("the end");
+  }
+  void OnComplete(const ExchangeReport& report) override { complete.push_back(report); }
+
+  uint64_t end = std::numeric_limits<uint64_t>::max();
+  std::vector<uint64_t> begun;
+  std::vector<ExchangeReport> complete;
+};
+
+struct Rig {
+  explicit Rig(const v1::Exchange& exchange) {
+    *job.mutable_exchange() = exchange;
+    job.mutable_update()->mutable_sgd();
+    job.mutable_update()->set_learning_rate(0.5);
+    const bool elastic = exchange.has_elastic();
+    model =
+        std::make_shared<FakeModel>(*BlockLayout::FromWire(kTotal, 1, 4), elastic,
+                                    static_cast<float>(elastic ? exchange.elastic().alpha() : 0));
+    length.set_steps_per_epoch(100);
+    length.set_steps(100);
+    length.set_clocks(100);
+    length.set_steps_per_clock(1);
+    ParameterClientOptions options;
+    options.servers = {"a:1"};
+    options.rank = 2;
+    options.total = kTotal;
+    options.block_elements = 4;
+    client = *ParameterClient::Open(options, testing::Reach(model));
+  }
+
+  // Lives as long as the rig, and longer than its client: until then calls may use its vectors.
+  Exchange* Make() {
+    auto made = MakeExchange({.job = job,
+                              .schema = schema,
+                              .length = length,
+                              .rank = 2,
+                              .client = *client,
+                              .steps = steps,
+                              .listener = notes});
+    REQUIRE(made.ok());
+    exchanges.push_back(*std::move(made));
+    return exchanges.back().get();
+  }
+
+  v1::TrainingJob job;
+  v1::ModelSchema schema = Schema();
+  v1::JobLength length;
+  FakeSteps steps;
+  Notes notes;
+  std::shared_ptr<FakeModel> model;
+  std::vector<std::unique_ptr<Exchange>> exchanges;
+  std::unique_ptr<ParameterClient> client;
+};
+
+inline v1::Update Sgd(double learning_rate, double momentum = 0) {
+  v1::Update update;
+  update.mutable_sgd()->set_momentum(momentum);
+  update.set_learning_rate(learning_rate);
+  return update;
+}
+
+inline v1::Exchange Gradient(uint32_t accumulation) {
+  v1::Exchange exchange;
+  exchange.mutable_gradient()->set_accumulation(accumulation);
+  return exchange;
+}
+inline v1::Exchange Delta(const v1::Update& optimizer) {
+  v1::Exchange exchange;
+  exchange.mutable_delta()->set_local_steps(3);
+  *exchange.mutable_delta()->mutable_optimizer() = optimizer;
+  return exchange;
+}
+inline v1::Exchange Elastic(double alpha, const v1::Update& optimizer) {
+  v1::Exchange exchange;
+  exchange.mutable_elastic()->set_alpha(alpha);
+  exchange.mutable_elastic()->set_every(2);
+  *exchange.mutable_elastic()->mutable_optimizer() = optimizer;
+  return exchange;
+}
+
+// What block 0 was last sent: elements 0 to 3.
+inline std::vector<float> LastPushed(const FakeModel& model, uint32_t block) {
+  std::vector<float> values;
+  for (const auto& request : model.requests()) {
+    if (request.header.block() == block && request.method == "PushPull") values = request.values;
+  }
+  return values;
+}
+inline uint64_t LastExamples(const FakeModel& model) {
+  uint64_t examples = 0;
+  for (const auto& request : model.requests()) {
+    if (request.method == "PushPull") examples = request.header.examples();
+  }
+  return examples;
+}
+
+}  // namespace leeway::testing

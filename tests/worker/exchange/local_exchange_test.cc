@@ -1,0 +1,130 @@
+// Exchanges whose workers keep weights of their own: delta and elastic, and their states.
+#include <limits>
+
+#include "tests/catch.h"
+#include "tests/worker/exchange/exchange_rig.h"
+#include "worker/exchange/exchange.h"
+
+namespace leeway {
+namespace {
+
+using testing::Delta;
+using testing::Elastic;
+using testing::LastExamples;
+using testing::LastPushed;
+using testing::Rig;
+using testing::Sgd;
+
+TEST_CASE("delta sends what the weights lost in its local steps") {
+  Rig rig(Delta(Sgd(0.5)));
+  rig.model->set_weights({10, 10, 10, 10, 10, 11});
+  auto exchange = rig.Make();
+  REQUIRE(exchange->Begin(0).ok());
+  REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 3}).ok());
+  // 0.5 (1 + 2 + 3)
+  CHECK(LastPushed(*rig.model, 0) == std::vector<float>(4, 3.0f));
+  CHECK(LastExamples(*rig.model) == 6);
+  CHECK(rig.steps.seen[2][0] == 8.5f);
+  // The averaged element takes its change as it is, whatever the learning rate: 11 -> 1 + 10 *
+  // 0.9^3.
+  CHECK(LastPushed(*rig.model, 1)[1] == Approx(11 - (1 + 10 * 0.729)));
+  // It goes on from the answer.
+  REQUIRE(exchange->Run({.clock = 1, .first_step = 3, .steps = 3}).ok());
+  CHECK(rig.steps.seen[3][0] == 7.0f);
+}
+
+TEST_CASE("delta keeps its optimizer's slots between clocks, and in its state") {
+  Rig rig(Delta(Sgd(1, 0.5)));
+  rig.steps.gradient = [](uint64_t) { return 1.0f; };
+  auto exchange = rig.Make();
+  REQUIRE(exchange->Begin(0).ok());
+  REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 1}).ok());
+  CHECK(LastPushed(*rig.model, 0)[0] == 1.0f);
+  const std::string state = exchange->SaveState();
+  REQUIRE(exchange->Run({.clock = 1, .first_step = 1, .steps = 1}).ok());
+  CHECK(LastPushed(*rig.model, 0)[0] == 1.5f);
+
+  Rig other(Delta(Sgd(1, 0.5)));
+  other.steps.gradient = rig.steps.gradient;
+  auto resumed = other.Make();
+  REQUIRE(resumed->LoadState(state).ok());
+  REQUIRE(resumed->Begin(1).ok());
+  REQUIRE(resumed->Run({.clock = 1, .first_step = 1, .steps = 1}).ok());
+  CHECK(LastPushed(*other.model, 0)[0] == 1.5f);
+}
+
+TEST_CASE("the force between an elastic worker and the centre is the same on both sides") {
+  Rig rig(Elastic(0.25, Sgd(0.5)));
+  rig.model->set_weights({8, 8, 8, 8, 8, 8});
+  auto exchange = rig.Make();
+  REQUIRE(exchange->Begin(0).ok());
+  REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 2}).ok());
+  // x = 8 - 0.5 (1 + 2) = 6.5; e = 0.25 (6.5 - 8) = -0.375
+  CHECK(LastPushed(*rig.model, 0) == std::vector<float>(4, 6.5f));
+  CHECK(rig.model->weights()[0] == 8 - 0.375f);
+  // What is evaluated is the centre as it was.
+  CHECK(exchange->weights()[0] == 8.0f);
+  REQUIRE(exchange->Run({.clock = 1, .first_step = 2, .steps = 2}).ok());
+  CHECK(rig.steps.seen[2][0] == 6.5f + 0.375f);
+  REQUIRE(exchange->ReadLatest().ok());
+  CHECK(exchange->weights()[0] == rig.model->weights()[0]);
+}
+
+TEST_CASE("an elastic worker goes on from its own weights when it is resumed") {
+  Rig rig(Elastic(0.25, Sgd(0.5, 0.9)));
+  rig.model->set_weights({8, 8, 8, 8, 8, 8});
+  auto exchange = rig.Make();
+  REQUIRE(exchange->Begin(0).ok());
+  REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 2}).ok());
+  const std::string state = exchange->SaveState();
+  Rig other(Elastic(0.25, Sgd(0.5, 0.9)));
+  other.model->set_weights(rig.model->weights());
+  REQUIRE(exchange->Run({.clock = 1, .first_step = 2, .steps = 2}).ok());
+
+  auto resumed = other.Make();
+  REQUIRE(resumed->LoadState(state).ok());
+  REQUIRE(resumed->Begin(1).ok());
+  REQUIRE(resumed->Run({.clock = 1, .first_step = 2, .steps = 2}).ok());
+  CHECK(LastPushed(*other.model, 0) == LastPushed(*rig.model, 0));
+  CHECK(other.model->weights() == rig.model->weights());
+  CHECK(resumed->SaveState() == exchange->SaveState());
+}
+
+TEST_CASE("a clock that was broken off is not in the state") {
+  for (const v1::Exchange& type : {Delta(Sgd(0.5, 0.9)), Elastic(0.5, Sgd(0.5, 0.9))}) {
+    Rig rig(type);
+    auto exchange = rig.Make();
+    REQUIRE(exchange->Begin(0).ok());
+    REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 2}).ok());
+    const std::string state = exchange->SaveState();
+    rig.client->Cancel();
+    CHECK(exchange->Run({.clock = 1, .first_step = 2, .steps = 2}).status().code() ==
+          absl::StatusCode::kCancelled);
+    CHECK(exchange->SaveState() == state);
+  }
+}
+
+TEST_CASE("a state of another shape, cut short or not finite is refused and changes nothing") {
+  Rig rig(Elastic(0.25, Sgd(0.5, 0.9)));
+  auto exchange = rig.Make();
+  REQUIRE(exchange->Begin(0).ok());
+  const std::string good = exchange->SaveState();
+  Rig plain(Elastic(0.25, Sgd(0.5)));
+  auto other = plain.Make();
+  CHECK(other->LoadState(good).code() == absl::StatusCode::kInvalidArgument);
+  CHECK(exchange->LoadState("").code() == absl::StatusCode::kInvalidArgument);
+  CHECK(exchange->LoadState(good.substr(0, good.size() - 1)).code() ==
+        absl::StatusCode::kInvalidArgument);
+  CHECK(exchange->LoadState(good + "x").code() == absl::StatusCode::kInvalidArgument);
+  std::string magic = good, value = good;
+  magic[0] = 'X';
+  CHECK(exchange->LoadState(magic).code() == absl::StatusCode::kInvalidArgument);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  value.replace(value.size() - sizeof(nan), sizeof(nan), reinterpret_cast<const char*>(&nan),
+                sizeof(nan));
+  CHECK(exchange->LoadState(value).code() == absl::StatusCode::kInvalidArgument);
+  CHECK(exchange->SaveState() == good);
+}
+
+}  // namespace
+}  // namespace leeway
