@@ -16,9 +16,9 @@ namespace leeway {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(250);
-// While a replica is being filled: as long as the coordinator does not know that it is there, a
-// death sends the job back.
-constexpr Duration kFillingTick = std::chrono::milliseconds(25);
+// While somebody waits to hear from here; as long as the coordinator does not know that a replica
+// is there, a death sends the job back.
+constexpr Duration kSoon = std::chrono::milliseconds(25);
 // A coordinator that was started again hears of its servers as soon.
 constexpr Duration kHeartbeatAtMost = std::chrono::milliseconds(500);
 constexpr Duration kCallAtMost = std::chrono::seconds(5);
@@ -95,23 +95,23 @@ absl::Status ServerNode::RegisterAgain() {
                                                ", has its coordinator at ", options_.coordinator));
 }
 
+bool ServerNode::IsOverAfter(Duration pause) {
+  MutexLock lock(mutex_);
+  if (!over_) changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + pause);
+  return over_;
+}
+
 ServerNode::Outcome ServerNode::WaitUntilOver() {
   const Duration every =
       std::min<Duration>(FromSeconds(job_.limits().lease_seconds()) / 4, kHeartbeatAtMost);
-  const Duration patience = FromSeconds(job_.limits().start_seconds());
   Time heard = std::chrono::steady_clock::now();
   Time next_heartbeat = heard;
   Time next_tick = heard;
   std::vector<Replica> told;
-  while (true) {
-    {
-      MutexLock lock(mutex_);
-      const bool filling =
-          std::any_of(told.begin(), told.end(), [](const Replica& each) { return !each.synced; });
-      const Duration pause = filling ? kFillingTick : kTick;
-      if (!over_) changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + pause);
-      if (over_) return Outcome::kShutDown;
-    }
+  // Somebody waits to hear from here: that who has just registered is alive, that a replica is
+  // full.
+  bool awaited = true;
+  while (!IsOverAfter(awaited ? kSoon : kTick)) {
     const Time now = std::chrono::steady_clock::now();
     if (now >= next_tick) {
       parameter_service_.Tick();
@@ -122,21 +122,33 @@ ServerNode::Outcome ServerNode::WaitUntilOver() {
     next_heartbeat = now + every;
     absl::Status status = Heartbeat(replicas);
     told = std::move(replicas);
+    awaited =
+        std::any_of(told.begin(), told.end(), [](const Replica& each) { return !each.synced; });
     // A coordinator that was killed and started again knows nobody.
-    if (absl::IsFailedPrecondition(status)) status = RegisterAgain();
-    // Its job has ended while this server did not hear it.
-    if (absl::IsAlreadyExists(status)) return Outcome::kShutDown;
-    if (absl::IsAborted(status)) {
-      spdlog::error("{}", std::string(status.message()));
-      return Outcome::kReplaced;
+    if (absl::IsFailedPrecondition(status)) {
+      status = RegisterAgain();
+      awaited |= status.ok();
+      if (status.ok()) next_heartbeat = now;
     }
     if (status.ok()) heard = std::chrono::steady_clock::now();
-    if (std::chrono::steady_clock::now() - heard > patience) {
-      spdlog::error("the coordinator at {} has not answered for {:.0f} s: {}", options_.coordinator,
-                    Seconds(patience), std::string(status.message()));
-      return Outcome::kCoordinatorLost;
-    }
+    if (const auto outcome = OutcomeOf(status, heard)) return *outcome;
   }
+  return Outcome::kShutDown;
+}
+
+std::optional<ServerNode::Outcome> ServerNode::OutcomeOf(const absl::Status& status,
+                                                         Time heard) const {
+  // Its job has ended while this server did not hear it.
+  if (absl::IsAlreadyExists(status)) return Outcome::kShutDown;
+  if (absl::IsAborted(status)) {
+    spdlog::error("{}", std::string(status.message()));
+    return Outcome::kReplaced;
+  }
+  const Duration patience = FromSeconds(job_.limits().start_seconds());
+  if (std::chrono::steady_clock::now() - heard <= patience) return std::nullopt;
+  spdlog::error("the coordinator at {} has not answered for {:.0f} s: {}", options_.coordinator,
+                Seconds(patience), std::string(status.message()));
+  return Outcome::kCoordinatorLost;
 }
 
 std::vector<ServerNode::Replica> ServerNode::FindReplicas() {

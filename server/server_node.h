@@ -67,6 +67,11 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   absl::Status CheckJoined(uint64_t job);
   void ReportCut(uint64_t generation, uint32_t shard, uint64_t cut,
                  const absl::StatusOr<v1::SavedShard>& saved);
+  // Waits that long, or until the job is over, which it answers.
+  bool IsOverAfter(Duration pause);
+  // How a heartbeat, or another registration, ends the waiting, if it does; `heard`: when the
+  // coordinator last was.
+  std::optional<Outcome> OutcomeOf(const absl::Status& status, Time heard) const;
   // Of a shard that is owned here.
   struct Replica {
     uint32_t shard = 0;

@@ -238,6 +238,9 @@ class CoordinatorCore {
   uint64_t FixStopHere();
 
   // coordinator_servers.cc
+  // The process is the server of its index from now on, if one is wanted; what another one held
+  // under it is lost.
+  absl::Status TakeProcess(const v1::RegisterServerRequest& request, Time now);
   absl::Status AddShard(uint32_t shard, uint64_t clock, const absl::StatusOr<v1::SavedShard>& file,
                         Time now);
   void ExpireServers(Time now);

@@ -26,33 +26,46 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
     return absl::AbortedError(absl::StrCat(who, " has been replaced by the process at ",
                                            servers_[request.index()].address, ": stop"));
   }
-  RETURN_IF_ERROR(CheckWanted(request, who, now));
-  if (!servers_.Known(request)) {
-    const bool survives = Survives(request.index());
-    const std::string why = absl::StrCat(who, " is a new process");
-    if (!survives) {
-      GoBack(absl::StrCat(why, ": the blocks that server ", request.index(), " held are lost"),
-             now);
-    }
-    if (!survives && phase_ > Phase::kGoingBack) return RefusedAtTheEnd();
-    servers_.Register(request, now);
-    first_.erase(request.index());
-    commands_.push_back(ConnectServer{request.index(), request.address()});
-    Emit({.name = "server_registered", .server = request.index(), .message = request.address()});
-    configuring_ = false;
-    if (survives) {
-      if (servers_.Wanted(request.index())) placement_.Join(request.index());
-      Reassign(why, now);
-    }
+  // Not believed before it is heard once more: a process that has died since can have sent this,
+  // and what holds the index may be its successor.
+  if (!servers_.Known(request) && servers_[request.index()].here()) {
+    servers_.Claim(request);
   } else {
-    Return(request.index(), now);
+    RETURN_IF_ERROR(TakeProcess(request, now));
   }
-  Advance(now);
   v1::RegisterServerReply reply;
   *reply.mutable_job() = options_.job;
   reply.set_job_id(options_.job_id);
   reply.set_run_dir(options_.run_dir);
   return reply;
+}
+
+absl::Status CoordinatorCore::TakeProcess(const v1::RegisterServerRequest& request, Time now) {
+  const uint32_t index = request.index();
+  const std::string who = absl::StrCat("server ", index, " at ", request.address());
+  RETURN_IF_ERROR(CheckWanted(request, who, now));
+  if (servers_.Known(request)) {
+    Return(index, now);
+    Advance(now);
+    return absl::OkStatus();
+  }
+  const bool survives = Survives(index);
+  const std::string why = absl::StrCat(who, " is a new process");
+  if (!survives) {
+    GoBack(absl::StrCat(why, ": the blocks that server ", index, " held are lost"), now);
+  }
+  if (!survives && phase_ > Phase::kGoingBack) return RefusedAtTheEnd();
+  servers_.Register(request, now);
+  first_.erase(index);
+  commands_.push_back(ConnectServer{index, request.address()});
+  Emit({.name = "server_registered", .server = index, .message = request.address()});
+  configuring_ = false;
+  if (survives) {
+    if (servers_.Wanted(index)) placement_.Join(index);
+    Reassign(why, now);
+  }
+  Advance(now);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
@@ -68,8 +81,12 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
         absl::StrCat("the job goes on without server ", request.index()));
   }
   if (!servers_.Holds(request.index(), request.nonce())) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("another process is server ", request.index(), " here: register again"));
+    const auto claim = servers_.TakeClaim(request.index(), request.nonce());
+    if (!claim) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("another process is server ", request.index(), " here: register again"));
+    }
+    RETURN_IF_ERROR(TakeProcess(*claim, now));
   }
   servers_.Confirm(request.index());
   Return(request.index(), now);

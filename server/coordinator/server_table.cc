@@ -1,6 +1,7 @@
 #include "server/coordinator/server_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -69,6 +70,7 @@ void ServerTable::Register(const v1::RegisterServerRequest& request, Time now) {
   }
   // One that takes its index back.
   std::erase(entry.past, request.nonce());
+  entry.claim.reset();
   entry.confirmed = false;
   entry.state = ServerState::kRegistered;
   entry.expected = true;
@@ -81,12 +83,23 @@ void ServerTable::Register(const v1::RegisterServerRequest& request, Time now) {
   entry.seen = now;
 }
 
+void ServerTable::Claim(const v1::RegisterServerRequest& request) {
+  servers_[request.index()].claim = request;
+}
+
+std::optional<v1::RegisterServerRequest> ServerTable::TakeClaim(uint32_t index, uint64_t nonce) {
+  std::optional<v1::RegisterServerRequest>& claim = servers_[index].claim;
+  if (!claim || claim->nonce() != nonce) return std::nullopt;
+  return std::exchange(claim, std::nullopt);
+}
+
 void ServerTable::Remove(uint32_t index) {
   ServerEntry& entry = servers_[index];
   entry.state = ServerState::kRemoved;
   entry.expected = false;
   entry.nonce = 0;
   entry.past.clear();
+  entry.claim.reset();
   entry.held_generation.reset();
 }
 

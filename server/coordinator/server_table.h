@@ -35,6 +35,8 @@ struct ServerEntry {
   uint64_t nonce = 0;
   // Of processes that had the index before.
   std::vector<uint64_t> past;
+  // A process that says it has the index, and was not heard since.
+  std::optional<v1::RegisterServerRequest> claim;
   // It has been heard since it registered.
   bool confirmed = false;
   // Of the blocks that it had when it registered.
@@ -70,6 +72,10 @@ class ServerTable {
   // late, for the process is dead.
   bool Past(const v1::RegisterServerRequest& request) const;
   void Register(const v1::RegisterServerRequest& request, Time now);
+  // Another process says that it has the index; the newest who says so counts.
+  void Claim(const v1::RegisterServerRequest& request);
+  // By heartbeat: what that process has said.
+  std::optional<v1::RegisterServerRequest> TakeClaim(uint32_t index, uint64_t nonce);
 
   // By heartbeat: is it the process that holds the index?
   bool Holds(uint32_t index, uint64_t nonce) const { return servers_[index].nonce == nonce; }

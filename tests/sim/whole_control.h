@@ -77,7 +77,8 @@ class WholeControl : public SimControl {
   std::map<uint64_t, v1::CheckpointManifest> writing_;
   uint32_t boot_ = 0;
   std::optional<Time> alarm_;
-  std::array<uint32_t, kServersMax> boots_{};
+  // The process that the coordinator heard last, of those that are servers.
+  uint32_t speaker_ = 0;
   // As the servers were told.
   std::array<bool, kRanksMax> live_;
 };

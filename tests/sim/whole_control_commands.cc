@@ -53,7 +53,7 @@ void WholeControl::Do(Context& context, const ConfigureServer& command) {
 }
 
 void WholeControl::Do(Context&, const ConnectServer& command) {
-  Connect(command.server, boots_[command.server]);
+  Connect(command.server, speaker_);
 }
 
 void WholeControl::Do(Context& context, const DisconnectServer& command) {

@@ -54,6 +54,7 @@ void WholeControl::ServerHeartbeat(Context& context, const Message& message, Tim
     request.add_synced()->set_shard(shard);
     request.mutable_synced()->rbegin()->set_since_epoch(message.version.clocks[shard]);
   }
+  speaker_ = message.boot;
   const auto heard = core_->ServerHeartbeat(request, now);
   if (!heard.ok() && !absl::IsFailedPrecondition(heard.status())) return;
   Message reply = ReplyTo(message, heard.status().code());
@@ -62,8 +63,7 @@ void WholeControl::ServerHeartbeat(Context& context, const Message& message, Tim
 }
 
 void WholeControl::ServerRegister(Context& context, const Message& message, Time now) {
-  // To a coordinator that is dead: its connections are, too. Of a process that is dead by now
-  // nobody could tell it from a new one.
+  // To a coordinator that is dead: its connections are, too.
   if (message.life != context.counts.coordinator_kills) return;
   const uint32_t index = message.from - kServer0;
   v1::RegisterServerRequest request;
@@ -72,8 +72,8 @@ void WholeControl::ServerRegister(Context& context, const Message& message, Time
   request.set_address(absl::StrCat("server", index, ":1"));
   request.set_nonce(message.boot + 1);
   if (message.flag) request.set_held_generation(message.generation);
+  speaker_ = message.boot;
   const absl::Status registered = core_->RegisterServer(request, now).status();
-  if (registered.ok()) boots_[index] = message.boot;
   context.Send(ReplyTo(message, registered.code()));
 }
 

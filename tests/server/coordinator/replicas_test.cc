@@ -125,6 +125,43 @@ TEST_CASE("of a last checkpoint that was asked for again only the newest answers
   CHECK(manifests[0].manifest.shards(0).file() == "shard");
 }
 
+// Its sender may be dead since, and who holds the index its successor.
+TEST_CASE("a process that says it is a server is believed once it is heard again") {
+  Scenario job(WithReplicas());
+  job.Start();
+  Sync(job);
+  REQUIRE(job.Registration(1, 2).ok());
+  CHECK(job.Take<ConfigureServer>().empty());
+  CHECK(job.core.Status(job.now).generation() == 0);
+  SECTION("it never is") {
+    CHECK(job.Beating(1, 1).ok());
+    CHECK(job.Take<ConfigureServer>().empty());
+    CHECK(absl::IsFailedPrecondition(job.Beating(1, 3)));
+  }
+  SECTION("it is") {
+    CHECK(job.Beating(1, 2).ok());
+    CHECK_FALSE(job.Take<ConfigureServer>().empty());
+    CHECK(absl::IsFailedPrecondition(job.Beating(1, 1)));
+    CHECK(absl::IsAborted(job.Registration(1, 1).status()));
+  }
+  SECTION("another says so, too: the newest counts") {
+    REQUIRE(job.Registration(1, 3).ok());
+    CHECK(absl::IsFailedPrecondition(job.Beating(1, 2)));
+    CHECK(job.Beating(1, 3).ok());
+  }
+  SECTION("at once, where who held the index is lost") {
+    for (double left = 11; left > 0; left -= 0.25) {
+      job.now += FromSeconds(0.25);
+      job.ServerBeat(0).IgnoreError();
+      for (const uint32_t rank : {0u, 1u}) job.Beat(rank).IgnoreError();
+      job.core.Tick(job.now);
+    }
+    job.Take<ConfigureServer>();
+    REQUIRE(job.Registration(1, 4).ok());
+    CHECK_FALSE(job.Take<ConfigureServer>().empty());
+  }
+}
+
 TEST_CASE("a server whose replica is not synced takes the job back") {
   Scenario job(WithReplicas());
   job.Start();

@@ -128,15 +128,29 @@ class Scenario {
     return core.ServerHeartbeat(request, now).status();
   }
 
+  // A process registers, and is heard at once.
   absl::StatusOr<v1::RegisterServerReply> Server(uint32_t index, uint64_t nonce = 1) {
+    nonces.resize(servers, 1);
+    if (index < servers) nonces[index] = nonce;
+    auto reply = Registration(index, nonce);
+    if (!reply.ok()) return reply;
+    if (absl::Status heard = Beating(index, nonce); !heard.ok()) return heard;
+    return reply;
+  }
+  absl::StatusOr<v1::RegisterServerReply> Registration(uint32_t index, uint64_t nonce) {
     v1::RegisterServerRequest request;
     *request.mutable_build() = ThisBuild();
     request.set_index(index);
     request.set_address("server" + std::to_string(index) + ":1");
     request.set_nonce(nonce);
-    nonces.resize(servers, 1);
-    if (index < servers) nonces[index] = nonce;
     return core.RegisterServer(request, now);
+  }
+  absl::Status Beating(uint32_t index, uint64_t nonce) {
+    v1::ServerHeartbeatRequest beat;
+    beat.set_job(kJob);
+    beat.set_index(index);
+    beat.set_nonce(nonce);
+    return core.ServerHeartbeat(beat, now).status();
   }
 
   absl::StatusOr<v1::RegisterWorkerReply> Worker(std::optional<uint32_t> rank, uint32_t pid) {
