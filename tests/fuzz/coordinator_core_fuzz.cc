@@ -448,7 +448,7 @@ class World {
 
   void PromiseManifest(const v1::CheckpointManifest& manifest) {
     Promise(manifest.shards_size() > 0, "a manifest has its shards");
-    Promise(manifest.shards_size() <= static_cast<int>(shape_.servers), "of the job's servers");
+    Promise(manifest.shards_size() <= static_cast<int>(Most()), "of the job's shards");
     std::set<std::string> files;
     for (const auto& shard : manifest.shards()) {
       Promise(!shard.file().empty() && files.insert(shard.file()).second,
