@@ -57,8 +57,17 @@ TEST_CASE("Across a network a job's exchange is reckoned, by what its codec leav
                  "--json", folder / "out.json"}) == 0);
     return ReadJson(folder / "out.json")["job"];
   };
-  const Json plain = diagnose("{type: none}");
-  const Json coded = diagnose("{type: top_k, share: 0.01}");
+  // The rates are measured for so short a time that any other process shows.
+  const auto fastest = [&](const std::string& codec) {
+    Json best = diagnose(codec);
+    for (int again = 0; again < 2; ++again) {
+      Json other = diagnose(codec);
+      if (other.value("exchange_seconds", 1.0) < best.value("exchange_seconds", 1.0)) best = other;
+    }
+    return best;
+  };
+  const Json plain = fastest("{type: none}");
+  const Json coded = fastest("{type: top_k, share: 0.01}");
   CHECK(coded.value("exchange_seconds", 1.0) < 0.7 * plain.value("exchange_seconds", 0.0));
   // The other machine's workers and servers cannot be tried from here.
   CHECK(plain.value("rehearsed_clocks", 1) == 0);
