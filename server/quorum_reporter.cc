@@ -48,6 +48,14 @@ void QuorumReporter::OnAccepted(uint32_t rank, uint64_t clock) {
   changed_.NotifyAll();
 }
 
+void QuorumReporter::OnRefused(uint32_t rank, uint64_t clock) {
+  {
+    MutexLock lock(mutex_);
+    book_.OnRefused(rank, clock);
+  }
+  changed_.NotifyAll();
+}
+
 void QuorumReporter::OnLive(uint32_t rank, bool live) {
   {
     MutexLock lock(mutex_);
@@ -96,6 +104,7 @@ absl::Status QuorumReporter::Send(const HeldClock& held) {
   request.set_clock(held.clock);
   request.mutable_ranks()->Add(held.ranks.begin(), held.ranks.end());
   request.set_again(held.again);
+  request.mutable_refused()->Add(held.refused.begin(), held.refused.end());
   for (const Duration since : held.held) {
     request.add_held_us(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
   }

@@ -37,6 +37,7 @@ class QuorumReporter : public ContributionListener {
 
   void OnLoaded(uint64_t version) override EXCLUDES(mutex_);
   void OnAccepted(uint32_t rank, uint64_t clock) override EXCLUDES(mutex_);
+  void OnRefused(uint32_t rank, uint64_t clock) override EXCLUDES(mutex_);
   void OnLive(uint32_t rank, bool live) override EXCLUDES(mutex_);
   void OnCommitted(uint64_t clock) override EXCLUDES(mutex_);
 

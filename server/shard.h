@@ -79,6 +79,8 @@ class ContributionListener {
   virtual void OnLoaded(uint64_t version) = 0;
   // A block has accepted a contribution.
   virtual void OnAccepted(uint32_t rank, uint64_t clock) = 0;
+  // A block has refused what it had accepted, for its values.
+  virtual void OnRefused(uint32_t rank, uint64_t clock) = 0;
   virtual void OnLive(uint32_t rank, bool live) = 0;
   virtual void OnCommitted(uint64_t clock) = 0;
 };
@@ -264,6 +266,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   std::vector<Refusal> NotFinite(const Slot& slot, const Running& running) const;
   Outbox Commit(Slot& slot, Running running);
   Outbox Reject(Slot& slot, Running running, const std::vector<Refusal>& refusals);
+  void TellRefused(const Running& running, const std::vector<Refusal>& refusals) const;
 
   const bool sync_;
   const bool waits_for_own_only_;

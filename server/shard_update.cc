@@ -98,7 +98,19 @@ Shard::Outbox Shard::Commit(Slot& slot, Running running) {
   return outbox;
 }
 
+void Shard::TellRefused(const Running& running, const std::vector<Refusal>& refusals) const {
+  if (!contributions_) return;
+  for (size_t i = 0; i < running.requests.size(); ++i) {
+    const bool refused = std::any_of(refusals.begin(), refusals.end(), [&](const Refusal& refusal) {
+      return refusal.request == running.requests[i];
+    });
+    const Contribution& contribution = running.contributions[i];
+    if (refused) contributions_->OnRefused(contribution.rank, contribution.clock);
+  }
+}
+
 Shard::Outbox Shard::Reject(Slot& slot, Running running, const std::vector<Refusal>& refusals) {
+  TellRefused(running, refusals);
   MutexLock lock(slot.mutex);
   for (size_t i = 0; i < running.requests.size(); ++i) {
     slot.contributions[running.requests[i]] = std::move(running.contributions[i]);

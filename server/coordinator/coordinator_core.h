@@ -227,7 +227,7 @@ class CoordinatorCore {
   void CommitAgain();
   // Of the shards that have changed hands since this epoch.
   void ForgetHeld(uint64_t epoch);
-  // A rank that the latest set names, and whose contribution a shard's new owner will never get.
+  // A rank that the latest set names, and whose contribution some shard will never get.
   std::optional<uint32_t> LostContribution() const;
   // The clock of that set can never be completed: goes back.
   void MakeUpForLost(Time now);
@@ -331,8 +331,9 @@ class CoordinatorCore {
   bool resizing_ = false;
   CutBook cuts_;
   QuorumBook quorum_;
-  // A shard has changed hands since the latest set.
-  bool handed_over_ = false;
+  // A shard may lack something of the latest set: it has changed hands since, or has refused a
+  // contribution.
+  bool latest_lacks_ = false;
   StragglerGrace grace_;
   // Where data is leased, once the job's length is known.
   std::optional<LeaseBook> leases_;

@@ -53,7 +53,7 @@ void CoordinatorCore::Lose(uint32_t rank, const std::string& why, Time now) {
 
 void CoordinatorCore::Advance(Time now) {
   if (phase_ == Phase::kStarting) AdvanceStart(now);
-  if (phase_ == Phase::kRunning || phase_ == Phase::kStopping) MakeUpForLost(now);
+  if (phase_ > Phase::kGoingBack && phase_ < Phase::kShutdown) MakeUpForLost(now);
   if (phase_ == Phase::kGoingBack) AdvanceGoingBack(now);
   if (phase_ == Phase::kRunning) AdvanceRunning(now);
   if (phase_ == Phase::kStopping) AdvanceStopping(now);

@@ -35,6 +35,7 @@ absl::Status CoordinatorCore::ContributionsHeld(const v1::ContributionsHeldReque
   if (request.epoch() < placement_.owner_since(request.index())) return absl::OkStatus();
   const auto& latest = quorum_.latest();
   if (request.again() && latest && latest->clock == request.clock()) Commit(*latest);
+  if (request.refused_size() > 0 && request.clock() == quorum_.next()) latest_lacks_ = true;
   std::vector<Time> since;
   for (const uint64_t held : request.held_us()) since.push_back(Before(now, held));
   quorum_.OnHeld(request.index(), request.clock(), {request.ranks().begin(), request.ranks().end()},
@@ -49,7 +50,7 @@ void CoordinatorCore::RestartQuorum() {
   std::vector<uint32_t> shards(layout.ServersWithBlocks());
   std::iota(shards.begin(), shards.end(), 0);
   quorum_.Restart(CutClock(), shards);
-  handed_over_ = false;
+  latest_lacks_ = false;
   grace_.Restart();
 }
 
@@ -73,7 +74,7 @@ void CoordinatorCore::CommitSets(Time now) {
   grace_.NextClock(now, quorum_.came(), quorum_.Arrivals());
   Commit(*quorum_.Take(wanted, backup));
   // The set before is part of every block, for it was read before this one's contributions came.
-  handed_over_ = false;
+  latest_lacks_ = false;
 }
 
 // What is held for a clock has one holder: who takes a shard over gets it once more, from the lives
@@ -82,13 +83,13 @@ void CoordinatorCore::ForgetHeld(uint64_t epoch) {
   for (uint32_t shard = 0; shard < placement_.shards(); ++shard) {
     if (placement_.owner_since(shard) <= epoch) continue;
     quorum_.Forget(shard);
-    handed_over_ = true;
+    latest_lacks_ = true;
   }
 }
 
 std::optional<uint32_t> CoordinatorCore::LostContribution() const {
   const auto& set = quorum_.latest();
-  if (!handed_over_ || !set) return std::nullopt;
+  if (!latest_lacks_ || !set) return std::nullopt;
   std::optional<uint32_t> lost;
   for (const uint32_t rank : set->ranks) {
     // It has what every block has become of the set.
@@ -121,7 +122,7 @@ void CoordinatorCore::Commit(CommitSet set) {
 // It may have come to a server before the shard did; and who holds less than the set tells nothing
 // that would be answered with it.
 void CoordinatorCore::CommitAgain() {
-  if (handed_over_ && quorum_.latest()) Commit(*quorum_.latest());
+  if (latest_lacks_ && quorum_.latest()) Commit(*quorum_.latest());
 }
 
 // Where all blocks are brought to by what they hold, whoever is lost: later clocks get no set.

@@ -189,6 +189,8 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
 void CoordinatorCore::SaveDone(uint32_t shard, uint64_t round, uint64_t clock,
                                const absl::StatusOr<v1::SavedShard>& saved, Time now) {
   if (phase_ != Phase::kSaving || round + 1 != saves_ || clock != last_clock_) return;
+  // Its blocks are not where the latest set has brought the others.
+  if (commits_sets_ && absl::IsFailedPrecondition(saved.status())) latest_lacks_ = true;
   AddShard(shard, clock, saved, now).IgnoreError();
 }
 

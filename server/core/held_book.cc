@@ -1,6 +1,7 @@
 #include "server/core/held_book.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace leeway {
 
@@ -29,6 +30,11 @@ bool HeldBook::OnAccepted(uint32_t rank, uint64_t clock, Time now) {
   return true;
 }
 
+void HeldBook::OnRefused(uint32_t rank, uint64_t clock) {
+  if (clock + 1 != open_ || rank >= rules_.workers) return;
+  if (refused_.insert(rank).second) tells_refused_ = true;
+}
+
 void HeldBook::OnLive(uint32_t rank, bool live) {
   if (rank < rules_.workers) live_[rank] = live;
 }
@@ -36,6 +42,8 @@ void HeldBook::OnLive(uint32_t rank, bool live) {
 void HeldBook::OnCommitted(uint64_t clock) {
   if (clock < open_) return;
   open_ = clock + 1;
+  refused_.clear();
+  tells_refused_ = false;
   clocks_.erase(clocks_.begin(), clocks_.lower_bound(open_));
 }
 
@@ -51,6 +59,9 @@ bool HeldBook::Enough(const Clock& clock) const {
 }
 
 std::optional<HeldClock> HeldBook::Take(Time now) {
+  if (std::exchange(tells_refused_, false)) {
+    return HeldClock{.clock = open_, .refused = {refused_.begin(), refused_.end()}};
+  }
   if (clocks_.empty()) return std::nullopt;
   auto& [number, clock] = *clocks_.begin();
   if (!clock.changed || !Enough(clock)) return std::nullopt;
@@ -66,6 +77,7 @@ std::optional<HeldClock> HeldBook::Take(Time now) {
 }
 
 void HeldBook::TellAgain() {
+  tells_refused_ = !refused_.empty();
   if (clocks_.empty()) return;
   Clock& clock = clocks_.begin()->second;
   clock.changed = clock.changed || clock.told;

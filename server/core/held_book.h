@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "common/clock.h"
@@ -15,11 +16,13 @@ namespace leeway {
 struct HeldClock {
   uint64_t clock = 0;
   // Whole on every block; rising.
-  std::vector<uint32_t> ranks;
+  std::vector<uint32_t> ranks = {};
   // Told before, and no set has come.
   bool again = false;
   // In the order of `ranks`: for how long.
   std::vector<Duration> held = {};
+  // Of the clock before, which has its set: who was refused since, and is waited for.
+  std::vector<uint32_t> refused = {};
   bool operator==(const HeldClock&) const = default;
 };
 
@@ -42,12 +45,14 @@ class HeldBook {
   void OnLoaded(uint64_t version);
   // A block has accepted a contribution; once a (rank, clock, block). True: it is whole now.
   bool OnAccepted(uint32_t rank, uint64_t clock, Time now = {});
+  // A contribution that is in its clock's set cannot be applied.
+  void OnRefused(uint32_t rank, uint64_t clock);
   void OnLive(uint32_t rank, bool live);
   // The clock's set is known: nobody wants to hear of it any more, nor of those before.
   void OnCommitted(uint64_t clock);
 
   // What is worth telling and was not told: the first open clock, once its set could be complete as
-  // far as this server knows, and again with every rank that comes later.
+  // far as this server knows, and again with every rank that comes later; and who was refused.
   std::optional<HeldClock> Take(Time now = {});
   // What was told last did not arrive, or no set has come of it for long: Take() gives it once
   // more.
@@ -75,6 +80,9 @@ class HeldBook {
   // The first without a set.
   uint64_t open_ = 0;
   std::map<uint64_t, Clock> clocks_;
+  // Of the clock before; and whether there is something of it to tell.
+  std::set<uint32_t> refused_;
+  bool tells_refused_ = false;
 };
 
 }  // namespace leeway

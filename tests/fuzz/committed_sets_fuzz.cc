@@ -108,13 +108,15 @@ class Block {
     Take(core_.OnApplied());
   }
 
-  // The first of the update is not finite. What is forgotten may come again.
-  void Rejected() {
-    if (running_.empty()) return;
+  // The first of the update is not finite; whose that was. What is forgotten may come again.
+  std::optional<Named> Rejected() {
+    if (running_.empty()) return std::nullopt;
     const RequestId bad = running_.front();
+    const Named named = held_.at(bad);
     held_.erase(bad);
     running_.clear();
     Take(core_.OnRejected({{bad, absl::InvalidArgumentError("not finite")}}));
+    return named;
   }
 
   void Tick(uint64_t back) {
@@ -275,7 +277,7 @@ class World {
       case 9:
         return block.Applied();
       case 10:
-        return input_.Flag() ? block.Rejected() : SetLive();
+        return input_.Flag() ? Reject(block) : SetLive();
       default:
         return block.Tick(1 + input_.Below(8));
     }
@@ -299,6 +301,10 @@ class World {
 
   void Accepted(const Sender& sender) { book_.OnAccepted(sender.rank, sender.clock); }
 
+  void Reject(Block& block) {
+    if (const auto refused = block.Rejected()) book_.OnRefused(refused->rank, refused->clock);
+  }
+
   void SetLive() {
     const uint32_t rank = input_.Below(rules_.workers + 1);
     const bool live = input_.Flag();
@@ -311,7 +317,13 @@ class World {
     if (input_.Flag()) book_.TellAgain();
     const auto told = book_.Take();
     if (!told) return;
-    Promise(!told->ranks.empty() && told->ranks.size() == told->held.size(), "something is told");
+    const bool something = !told->ranks.empty() || !told->refused.empty();
+    Promise(something && told->ranks.size() == told->held.size(), "something is told");
+    for (const uint32_t rank : told->refused) {
+      const bool named = told->clock > 0 && std::ranges::count(sets_[told->clock - 1], rank) > 0;
+      Promise(named, "who was refused is in the latest set");
+    }
+    if (told->ranks.empty()) return;
     Promise(std::is_sorted(told->ranks.begin(), told->ranks.end()), "ranks rise");
     Promise(!sets_.contains(told->clock), "nobody wants to hear of a clock that has its set");
     told_ = *told;

@@ -315,6 +315,7 @@ class World {
       request.add_ranks(rank);
       request.add_held_us(input_.Number());
     }
+    if (input_.Below(8) == 0) request.add_refused(input_.Below(shape_.workers + 1));
     PromiseCode(core_.ContributionsHeld(request, now_));
     if (core_.alarm() && input_.Flag()) {
       now_ = std::max(now_, *core_.alarm());

@@ -35,9 +35,10 @@ class HeldContributions : public ContributionListener {
  public:
   void OnLoaded(uint64_t version) override {}
   void OnAccepted(uint32_t rank, uint64_t clock) override { accepted.emplace_back(rank, clock); }
+  void OnRefused(uint32_t rank, uint64_t clock) override { refused.emplace_back(rank, clock); }
   void OnLive(uint32_t rank, bool live) override {}
   void OnCommitted(uint64_t clock) override { committed.push_back(clock); }
-  std::vector<std::pair<uint32_t, uint64_t>> accepted;
+  std::vector<std::pair<uint32_t, uint64_t>> accepted, refused;
   std::vector<uint64_t> committed;
 };
 
@@ -68,6 +69,22 @@ TEST_CASE("sync with committed sets applies the mean of the set, and nothing of 
        std::vector<std::vector<uint32_t>>{{}, {1, 0}, {1, 1}, {3}}) {
     CHECK(absl::IsInvalidArgument(world.shard->CommitSet(1, ranks)));
   }
+}
+
+TEST_CASE("what a committed set counts on and cannot be applied is told by rank and clock") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 2);
+  const auto held = std::make_shared<HeldContributions>();
+  options.contributions = held;
+  World world(options);
+  world.Initialize(5);
+  Reply good, bad;
+  world.PushPull(0, 0, 1.0f, good);
+  world.PushPull(1, 0, std::numeric_limits<float>::quiet_NaN(), bad);
+  CHECK(held->refused.empty());
+  REQUIRE(world.shard->CommitSet(0, {0, 1}).ok());
+  CHECK(absl::IsInvalidArgument(bad.status()));
+  CHECK_FALSE(good.answered());
+  CHECK(held->refused == std::vector<std::pair<uint32_t, uint64_t>>{{1, 0}});
 }
 
 TEST_CASE(

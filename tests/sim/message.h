@@ -91,6 +91,8 @@ enum class Kind : uint8_t {
 };
 const char* KindName(Kind kind);
 
+inline constexpr uint32_t kRefusedShift = 32;
+
 // What the coordinator tells a server, in order (kCommand).
 enum class Order : uint8_t { kConfigure, kSetLive, kCommit, kSave, kShutdown };
 
@@ -120,8 +122,8 @@ struct Message {
   uint64_t incarnation = 0;
   uint64_t generation = 0;
   uint64_t clock = 0;
-  // A contribution's values; kHeld, kCommit: ranks, a bit each; kReply to kAttach: contributions
-  // counted.
+  // A contribution's values; kHeld, kCommit: ranks, a bit each, and of kHeld those refused from
+  // kRefusedShift on; kReply to kAttach: contributions counted.
   uint64_t value = 0;
   // Where all stop, if has_stop.
   uint64_t stop_at = 0;

@@ -127,6 +127,7 @@ class SimServer {
     return blocks_[block / context.shape.servers];
   }
   void TellHeld(Context& context);
+  void TellRefused(Context& context, const Block& block, RequestId request);
   void TickHeld(Context& context);
   void Drop(Context& context, Block& block, const std::vector<RequestId>& dropped);
   BlockProgress ProgressOf(const Context& context, const Version& version) const;

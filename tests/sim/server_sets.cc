@@ -36,10 +36,19 @@ void SimServer::TellHeld(Context& context) {
   message.stop_at = place_.epoch;
   message.flag = held->again;
   for (const uint32_t rank : held->ranks) message.value |= uint64_t{1} << rank;
+  for (const uint32_t rank : held->refused) message.value |= uint64_t{1} << (kRefusedShift + rank);
   message.sequence = telling_ = ++context.instances;
   told_ = context.LocalNow(node_);
   context.counts.sets_again += held->again ? 1 : 0;
   context.Send(message);
+}
+
+void SimServer::TellRefused(Context& context, const Block& block, RequestId request) {
+  if (!held_) return;
+  for (const Contribution& kept : block.kept) {
+    if (kept.request == request) held_->OnRefused(kept.rank, kept.clock);
+  }
+  TellHeld(context);
 }
 
 void SimServer::OnHeldHeard(Context& context, const Message& reply) {

@@ -80,6 +80,7 @@ void SimServer::OnApplied(Context& context, const Message& timer) {
 void SimServer::Reject(Context& context, Block& block, const Update& update) {
   ++context.counts.rejected;
   const RequestId bad = update.contributions[context.draws.NextU32() % update.contributions.size()];
+  TellRefused(context, block, bad);
   const Decisions decisions =
       block.core.OnRejected({{bad, absl::InvalidArgumentError("not finite")}});
   std::erase_if(block.kept, [&](const Contribution& kept) { return kept.request == bad; });

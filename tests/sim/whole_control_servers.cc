@@ -98,6 +98,7 @@ void WholeControl::Held(Context& context, const Message& message, Time now) {
   request.set_epoch(message.stop_at);
   for (uint32_t r = 0; r < context.shape.workers; ++r) {
     if (message.value >> r & 1) request.add_ranks(r);
+    if (message.value >> (kRefusedShift + r) & 1) request.add_refused(r);
   }
   context.Send(ReplyTo(message, core_->ContributionsHeld(request, now).code()));
 }

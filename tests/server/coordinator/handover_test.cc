@@ -15,7 +15,7 @@ class Handover {
     Sync();
   }
 
-  void Held(uint32_t shard, uint64_t clock, const Ranks& ranks) {
+  void Held(uint32_t shard, uint64_t clock, const Ranks& ranks, const Ranks& refused = {}) {
     v1::ContributionsHeldRequest request;
     request.set_job(kJob);
     request.set_generation(job.generation);
@@ -23,6 +23,7 @@ class Handover {
     request.set_clock(clock);
     request.set_epoch(epochs_[shard]);
     request.mutable_ranks()->Add(ranks.begin(), ranks.end());
+    request.mutable_refused()->Add(refused.begin(), refused.end());
     REQUIRE(job.core.ContributionsHeld(request, job.now).ok());
   }
   void HeldByAll(uint64_t clock, const Ranks& ranks) {
@@ -130,6 +131,30 @@ TEST_CASE("a set that names who died with a server of it takes the job back") {
   SECTION("not once another set has been made since") {
     world.LoseServer1();
     world.HeldByAll(1, {0, 1, 2});
+    world.LoseWorker2();
+    CHECK_FALSE(world.WentBack());
+  }
+}
+
+// Its worker may send better ones, unless it is lost.
+TEST_CASE("a set that names who was refused for its values and is lost takes the job back") {
+  Handover world;
+  world.HeldByAll(0, {0, 1, 2});
+  SECTION("refused first") {
+    world.Held(1, 1, {}, {2});
+    CHECK_FALSE(world.WentBack());
+    world.LoseWorker2();
+    CHECK(world.WentBack());
+  }
+  SECTION("lost first") {
+    world.LoseWorker2();
+    world.Held(1, 1, {}, {2});
+    world.job.Pass(1, {0, 1});
+    CHECK(world.WentBack());
+  }
+  SECTION("not for a refusal of a clock before the latest") {
+    world.HeldByAll(1, {0, 1, 2});
+    world.Held(1, 1, {}, {2});
     world.LoseWorker2();
     CHECK_FALSE(world.WentBack());
   }

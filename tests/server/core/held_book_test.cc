@@ -86,6 +86,26 @@ TEST_CASE("held: it is told for how long each has been held") {
         std::vector<Duration>{std::chrono::milliseconds(5), std::chrono::milliseconds(2)});
 }
 
+TEST_CASE("held: who is refused after the set is told, until the next set; no older one is") {
+  HeldBook book({.workers = 3, .blocks = 1});
+  for (const uint32_t rank : {0, 1, 2}) book.OnAccepted(rank, 0);
+  REQUIRE(book.Take());
+  book.OnRefused(0, 0);
+  CHECK_FALSE(book.Take());
+  book.OnCommitted(0);
+  CHECK_FALSE(book.Take());
+  for (const uint32_t rank : {2, 1, 2}) book.OnRefused(rank, 0);
+  const HeldClock told{.clock = 1, .refused = {1, 2}};
+  CHECK(book.Take() == told);
+  CHECK_FALSE(book.Take());
+  book.TellAgain();
+  CHECK(book.Take() == told);
+  book.OnCommitted(1);
+  book.OnRefused(1, 0);
+  book.TellAgain();
+  CHECK_FALSE(book.Take());
+}
+
 TEST_CASE("held: where only the living are waited for, a death makes enough of what is held") {
   HeldBook book({.workers = 3, .live_only = true, .blocks = 1});
   book.OnAccepted(0, 0);
