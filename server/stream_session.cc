@@ -18,12 +18,21 @@ constexpr size_t kUnansweredMax = 4096;
 // turn, and little is kept by what is kept of it. Payloads of one frame, beside the largest.
 constexpr uint64_t kRequestBytesMax = 1 << 20;
 constexpr int kRequestsMax = 4096;
-// Answers so small leave together, a frame for each worker, when the frame that released them has
-// been taken: the last contribution to many small blocks releases all workers block after block.
-constexpr size_t kTogetherBytes = 16 << 10;
+// Answers so small leave together, a frame for each worker, when there is nothing else to do (the
+// last contribution to many small blocks releases all workers block after block), or when so many
+// have gathered: then a frame's own cost is shared, and the worker begins while the rest is done.
+constexpr size_t kSmallBytes = 16 << 10;
+constexpr size_t kTogetherBytes = 64 << 10;
+constexpr int kTogether = 16;
 
-// While this thread takes a frame: other streams that have such answers.
-thread_local std::vector<std::shared_ptr<StreamSession>>* released_together = nullptr;
+// Of the floats that requests bring, wherever they lie.
+uint64_t BytesOf(const v1::RequestFrame& head) {
+  uint64_t bytes = 0;
+  for (const v1::StreamRequest& request : head.requests()) {
+    bytes += request.payload_bytes() + request.shared().bytes();
+  }
+  return bytes;
+}
 
 // Not OK: a frame is more than a frame may be.
 absl::Status CheckFrame(const v1::RequestFrame& head, uint64_t bytes) {
@@ -40,7 +49,7 @@ absl::Status CheckFrame(const v1::RequestFrame& head, uint64_t bytes) {
 bool IsSmall(const absl::StatusOr<BlockReading>& reading) {
   if (!reading.ok()) return true;
   const size_t values = reading->values ? reading->values.span().size_bytes() : 0;
-  return values + (reading->encoded ? reading->encoded->size() : 0) <= kTogetherBytes;
+  return values + (reading->encoded ? reading->encoded->size() : 0) <= kSmallBytes;
 }
 
 }  // namespace
@@ -85,7 +94,7 @@ void StreamSession::OnRead(bool ok) {
     bytes.Swap(&received_);
   }
   Take(bytes);
-  Flush();
+  FlushSoon();
 }
 
 void StreamSession::OnWritten(bool ok) {
@@ -97,7 +106,7 @@ void StreamSession::OnWritten(bool ok) {
     if (!taking_) ReadOn();
     EndWhenIdle();
   }
-  Flush();
+  FlushSoon();
 }
 
 void StreamSession::ReadOn() {
@@ -117,16 +126,13 @@ void StreamSession::Take(const grpc::ByteBuffer& bytes) {
     if (frame->left() > 0) {
       frame->SetOwner(service_->budget().Hold(bytes.Length(), frame->owner()));
     }
+    ServerQueue::Took(BytesOf(head_));
     if (head_.has_offer()) TakeOffer(head_);
     Release(head_);
-    std::vector<std::shared_ptr<StreamSession>> others;
-    released_together = &others;
     for (const v1::StreamRequest& request : head_.requests()) {
       status = Ask(request, *frame, now);
       if (!status.ok()) break;
     }
-    released_together = nullptr;
-    for (const auto& other : others) other->Flush();
   }
   MutexLock lock(mutex_);
   taking_ = false;
@@ -235,17 +241,29 @@ void StreamSession::Acknowledge(const v1::StreamRequest& request) {
 }
 
 void StreamSession::Answer(const Asked& asked, absl::StatusOr<BlockReading> reading) {
-  const bool waits = released_together != nullptr && IsSmall(reading);
   {
     MutexLock lock(mutex_);
     unanswered_.erase(asked.id);
     if (broken_) return;
+    hurries_ |= !IsSmall(reading);
     AddReply(asked, std::move(reading));
-    if (taking_) return;
-    ReadOn();
-    if (waits) {
-      if (!std::exchange(flush_due_, true)) released_together->push_back(shared_from_this());
-      return;
+    if (!taking_) ReadOn();
+    if (taking_ && !IsWorthAFrame()) return;
+  }
+  FlushSoon();
+}
+
+bool StreamSession::IsWorthAFrame() const {
+  return hurries_ || answers_.waiting() >= kTogether || answers_.waiting_bytes() >= kTogetherBytes;
+}
+
+void StreamSession::FlushSoon() {
+  {
+    MutexLock lock(mutex_);
+    if (flush_due_) return;
+    if (!IsWorthAFrame()) {
+      flush_due_ = ServerQueue::AtRest([self = shared_from_this()] { self->Flush(); });
+      if (flush_due_) return;
     }
   }
   Flush();
@@ -307,7 +325,8 @@ void StreamSession::Flush() {
   {
     MutexLock lock(mutex_);
     flush_due_ = false;
-    if (writing_ || taking_ || broken_ || answers_.empty()) return;
+    hurries_ = false;
+    if (writing_ || broken_ || answers_.empty()) return;
     bytes = answers_.BeginWrite(std::chrono::steady_clock::now());
     writing_ = true;
   }

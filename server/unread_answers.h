@@ -47,6 +47,10 @@ class UnreadAnswers {
   uint64_t TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank);
 
   bool empty() const { return frames_.empty(); }
+  // Replies of the open frame.
+  int waiting() const { return frames_.empty() ? 0 : frames_.back().head.replies_size(); }
+  // Payload that has not begun to leave.
+  uint64_t waiting_bytes() const { return unread_bytes_ - writing_bytes_; }
   // The oldest frame, which leaves from now until OnWritten.
   grpc::ByteBuffer BeginWrite(Time now);
   void OnWritten();

@@ -7,12 +7,16 @@
 
 #include "common/clock.h"
 #include "common/queue_event.h"
+#include "common/queue_poller.h"
 
 namespace leeway {
 namespace {
 
 // The server was shut down: what is left are callbacks that run, and files being written.
 constexpr Duration kGuestsLimit = std::chrono::seconds(30);
+
+// Of the thread, if it takes from a queue.
+thread_local QueuePoller* this_poller = nullptr;
 
 }  // namespace
 
@@ -35,12 +39,13 @@ ServerQueue::~ServerQueue() {
   queue_->Shutdown();
   for (std::thread& thread : threads_) thread.join();
   // One that was never started must still be emptied.
-  if (threads_.empty()) Loop();
+  if (threads_.empty()) Loop(true);
 }
 
 void ServerQueue::Start() {
   const uint32_t threads = std::clamp(std::thread::hardware_concurrency() / 2, 1u, kThreadsMax);
-  for (uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
+  for (uint32_t i = 0; i < threads; ++i)
+    threads_.emplace_back([this, threads] { Loop(threads == 1); });
 }
 
 void ServerQueue::Later(std::function<void()> work) {
@@ -86,10 +91,26 @@ void ServerQueue::IfRunning(const std::function<void()>& begin) {
   if (!stopped_) begin();
 }
 
-void ServerQueue::Loop() {
+bool ServerQueue::AtRest(std::function<void()> work) {
+  if (this_poller == nullptr) return false;
+  this_poller->AtRest(std::move(work));
+  return true;
+}
+
+void ServerQueue::Took(uint64_t bytes) {
+  if (this_poller != nullptr) this_poller->ExpectSmall(bytes <= QueuePoller::kSmallBytes);
+}
+
+void ServerQueue::Loop(bool alone) {
   void* tag = nullptr;
   bool ok = false;
-  while (queue_->Next(&tag, &ok)) static_cast<QueueEvent*>(tag)->Run(ok);
+  QueuePoller poller(queue_.get(), alone);
+  this_poller = &poller;
+  const gpr_timespec never = gpr_inf_future(GPR_CLOCK_MONOTONIC);
+  while (poller.Next(&tag, &ok, never) == grpc::CompletionQueue::GOT_EVENT) {
+    static_cast<QueueEvent*>(tag)->Run(ok);
+  }
+  this_poller = nullptr;
 }
 
 }  // namespace leeway

@@ -45,6 +45,11 @@ class ServerQueue {
   grpc::ServerCompletionQueue* get() const { return queue_.get(); }
   // Runs `begin`, which awaits another call, unless the queue stops.
   void IfRunning(const std::function<void()>& begin);
+  // On a thread that takes from the queue: `work` runs when nothing else is ready (QueuePoller).
+  // False: on another one, where it is to be run at once.
+  static bool AtRest(std::function<void()> work);
+  // A message with so much payload has come; nothing follows on another thread.
+  static void Took(uint64_t bytes);
   // Runs `work`, which may take long (files), in order, on a thread of its own; what is left when
   // the queue goes is still run.
   void Later(std::function<void()> work);
@@ -57,7 +62,8 @@ class ServerQueue {
   void Enter();
   void Leave();
   void WaitForGuests();
-  void Loop();
+  // `alone`: it is the only one.
+  void Loop(bool alone);
   void RunLater();
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;

@@ -30,7 +30,7 @@ MAY_INCLUDE = {
 
 # gRPC appears in the adaptors only.
 GRPC_IN = [
-    "common/wire.", "common/grpc_status.", "common/channel.",
+    "common/wire.", "common/grpc_status.", "common/channel.", "common/queue_poller.",
     "server/parameter_service.", "server/stream_", "server/unread_answers.", "server/rpc/", "server/server_node.", "server/server_process.", "server/quorum_reporter.", "server/replica/replica_link.",
     "server/main.cc", "server/coordinator/",
     "worker/client/", "worker/main.cc", "deploy/bench/", "deploy/launcher/",

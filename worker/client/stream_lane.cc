@@ -20,6 +20,8 @@ constexpr char kMethod[] = "/leeway.v1.ParameterServer/Exchange";
 // work on the first while the second is under way; small ones share the cost of a frame.
 constexpr uint64_t kFrameBytes = 256 << 10;
 constexpr int kFrameRequests = 512;
+// Payload of requests that wait for more, if the thread has something else to do.
+constexpr uint64_t kTogetherBytes = 64 << 10;
 
 v1::ExchangeMethod MethodOf(TransportRequest::Kind kind) {
   switch (kind) {
@@ -73,8 +75,10 @@ absl::Status StreamLane::Call(const TransportRequest& request, Time deadline,
     const uint64_t id = next_id_++;
     pending_[id] = {std::move(call), deadline, request.payload.size()};
     options_.open_calls->fetch_add(1);
+    options_.open_bytes->fetch_add(request.payload.size());
     unanswered_bytes_ += request.payload.size();
     outgoing_.push_back({id, request});
+    outgoing_bytes_ += request.payload.size();
     if (stream_ == nullptr) Begin();
   }
   Flush();
@@ -95,6 +99,7 @@ void StreamLane::Flush() {
   Stream* stream;
   {
     MutexLock lock(mutex_);
+    flush_due_ = false;
     stream = stream_.get();
     if (stream == nullptr || !stream->ready || stream->writing || stream->broken ||
         stream->dispatching) {
@@ -105,6 +110,17 @@ void StreamLane::Flush() {
   }
   // Outside the lock: it may write to the socket. The stream stays: it does not end while writing.
   stream->calls->Write(frame, &stream->written);
+}
+
+void StreamLane::FlushSoon() {
+  bool waits;
+  {
+    MutexLock lock(mutex_);
+    if (flush_due_) return;
+    waits = flush_due_ = outgoing_bytes_ < kTogetherBytes;
+  }
+  if (waits) return options_.at_rest([this] { Flush(); });
+  Flush();
 }
 
 bool StreamLane::MakeFrame(grpc::ByteBuffer& frame) {
@@ -119,6 +135,7 @@ bool StreamLane::MakeFrame(grpc::ByteBuffer& frame) {
          writer_.bytes() < kFrameBytes) {
     // One that was given up meanwhile is not sent.
     if (pending_.contains(outgoing_.front().id)) AddRequest(outgoing_.front());
+    outgoing_bytes_ -= outgoing_.front().request.payload.size();
     outgoing_.pop_front();
   }
   if (head_.requests_size() == 0 && head_.released_size() == 0 && !head_.has_offer()) return false;
@@ -165,7 +182,7 @@ void StreamLane::OnWritten(bool ok) {
     if (!ok) stream_->broken = true;
     EndWhenIdle();
   }
-  Flush();
+  FlushSoon();
 }
 
 void StreamLane::OnRead(bool ok) {
@@ -187,7 +204,7 @@ void StreamLane::OnRead(bool ok) {
     MutexLock lock(mutex_);
     stream_->dispatching = false;
   }
-  Flush();
+  FlushSoon();
 }
 
 // A stream whose read or write has failed is over; the other one fails by itself.
@@ -213,7 +230,8 @@ void StreamLane::OnEnded(bool) {
     if (!closed_.ok()) status = closed_;
     failed.swap(pending_);
     outgoing_.clear();
-    unanswered_bytes_ = 0;
+    outgoing_bytes_ = 0;
+    options_.open_bytes->fetch_sub(std::exchange(unanswered_bytes_, 0));
     server_memory_ = nullptr;
     stream_.reset();
   }
@@ -279,6 +297,7 @@ std::shared_ptr<TransportCall> StreamLane::Remove(uint64_t id) {
   if (found == pending_.end()) return nullptr;
   std::shared_ptr<TransportCall> call = std::move(found->second.call);
   unanswered_bytes_ -= found->second.bytes;
+  options_.open_bytes->fetch_sub(found->second.bytes);
   pending_.erase(found);
   options_.open_calls->fetch_sub(1);
   return call;

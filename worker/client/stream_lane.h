@@ -37,6 +37,10 @@ class StreamLane {
     bool wants_acceptance = false;
     // Counts the calls that have no answer yet; outlives the lane.
     std::atomic<uint64_t>* open_calls = nullptr;
+    // And what those send.
+    std::atomic<uint64_t>* open_bytes = nullptr;
+    // Runs it when the queue's thread, which calls this, has nothing else to do (QueuePoller).
+    std::function<void(std::function<void()>)> at_rest;
     // A stream has ended; the last thing that happens in it.
     std::function<void()> on_stream_end;
   };
@@ -75,6 +79,9 @@ class StreamLane {
   void Begin() REQUIRES(mutex_);
   // Sends a frame if there is something to send and nothing being sent.
   void Flush();
+  // The same; if what there is can wait for more, once nothing else is to be done. On the queue's
+  // thread.
+  void FlushSoon();
   bool MakeFrame(grpc::ByteBuffer& frame) REQUIRES(mutex_);
   void AddRequest(const Outgoing& outgoing) REQUIRES(mutex_);
 
@@ -104,6 +111,9 @@ class StreamLane {
   absl::Status closed_ GUARDED_BY(mutex_);
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
   std::deque<Outgoing> outgoing_ GUARDED_BY(mutex_);
+  // Payload of those.
+  uint64_t outgoing_bytes_ GUARDED_BY(mutex_) = 0;
+  bool flush_due_ GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<uint64_t, Pending> pending_ GUARDED_BY(mutex_);
   uint64_t unanswered_bytes_ GUARDED_BY(mutex_) = 0;
   // Replies of the stream whose shared ranges have been read.

@@ -26,6 +26,8 @@ constexpr uint64_t kArenaVectors = 8;
 constexpr uint64_t kArenaSpareBytes = 64 << 20;
 // Nobody waits and nothing is under way: so long until the background thread takes the queue.
 constexpr Duration kLeftAlone = std::chrono::milliseconds(2);
+// Who drove so short a time ago will drive again: waking another thread costs more.
+constexpr Duration kBackSoon = std::chrono::microseconds(50);
 constexpr Duration kLookForLateEvery = std::chrono::seconds(1);
 
 gpr_timespec In(Duration delay) {
@@ -130,6 +132,8 @@ std::shared_ptr<StreamTransport::Server> StreamTransport::MakeServer(
     if (server.local) lane.arena = arena_;
     lane.wants_acceptance = !server.local;
     lane.open_calls = &open_calls_;
+    lane.open_bytes = &open_bytes_;
+    lane.at_rest = [this](std::function<void()> work) { poller_.AtRest(std::move(work)); };
     lane.on_stream_end = [this] {
       MutexLock lock(mutex_);
       if (Idle()) idle_.NotifyAll();
@@ -179,6 +183,8 @@ void StreamTransport::MoveServer(uint32_t server, const ServerEndpoint& endpoint
 }
 
 void StreamTransport::ForgetRetired() {
+  // What lanes have put off.
+  poller_.RunAtRest();
   // They go when the lock is free again.
   std::vector<std::shared_ptr<Server>> over;
   MutexLock lock(servers_mutex_);
@@ -318,7 +324,8 @@ bool StreamTransport::RunNext(Time deadline) {
   bool ok = false;
   const auto next = deadline == Time::max() ? gpr_inf_future(GPR_CLOCK_MONOTONIC)
                                             : In(std::max(deadline - Now(), Duration::zero()));
-  if (queue_.AsyncNext(&tag, &ok, next) != grpc::CompletionQueue::GOT_EVENT) return false;
+  poller_.ExpectSmall(open_bytes_ <= QueuePoller::kSmallBytes);
+  if (poller_.Next(&tag, &ok, next) != grpc::CompletionQueue::GOT_EVENT) return false;
   {
     // Nothing to do: orders the caller's writes before the callback where ThreadSanitizer sees
     // it. The queue's own hand-over is inside a library that is not instrumented.
@@ -334,7 +341,7 @@ bool StreamTransport::TakeQueueInBackground() {
   MutexLock lock(driving_);
   while (!over_) {
     const Time now = Now();
-    const bool left_alone = open_calls_ > 0 || now - given_back_ >= kLeftAlone;
+    const bool left_alone = now - given_back_ >= (open_calls_ > 0 ? kBackSoon : kLeftAlone);
     if (!driven_ && waiting_drivers_ == 0 && left_alone) {
       driven_ = true;
       return true;
@@ -352,7 +359,7 @@ void StreamTransport::GiveQueueBack() {
   given_back_ = Now();
   if (waiting_drivers_ > 0) {
     queue_free_.NotifyAll();
-  } else if (open_calls_ > 0) {
+  } else if (open_calls_ > 0 && !back_soon_) {
     background_.NotifyOne();
   }
 }
@@ -360,6 +367,7 @@ void StreamTransport::GiveQueueBack() {
 void StreamTransport::Drive(const std::function<bool()>& done, Time deadline) {
   {
     MutexLock lock(driving_);
+    back_soon_ = Now() - given_back_ < kBackSoon;
     ++waiting_drivers_;
     // Whoever drives gives the queue back after each event for as long as others wait for it.
     while (driven_ && !over_ && !done()) {
@@ -377,6 +385,7 @@ void StreamTransport::Drive(const std::function<bool()>& done, Time deadline) {
     MutexLock lock(driving_);
     if (waiting_drivers_ > 0) queue_free_.NotifyAll();
   }
+  poller_.RunAtRest();
   GiveQueueBack();
 }
 
@@ -387,6 +396,7 @@ void StreamTransport::Loop() {
       MutexLock lock(driving_);
       if (waiting_drivers_ > 0) break;
     }
+    poller_.RunAtRest();
     GiveQueueBack();
   }
 }

@@ -17,6 +17,7 @@
 #include "common/host.h"
 #include "common/mutex.h"
 #include "common/queue_event.h"
+#include "common/queue_poller.h"
 #include "common/shared_memory.h"
 #include "worker/client/stream_lane.h"
 #include "worker/client/transport.h"
@@ -78,6 +79,8 @@ class StreamTransport : public Transport {
 
   // Has its own synchronisation.
   grpc::CompletionQueue queue_;
+  // Of whoever takes from the queue.
+  QueuePoller poller_{&queue_, true};
   // Constant after construction.
   const TransportOptions options_;
   const std::string host_ = HostIdentity();
@@ -101,9 +104,12 @@ class StreamTransport : public Transport {
   bool driven_ GUARDED_BY(driving_) = false;
   uint32_t waiting_drivers_ GUARDED_BY(driving_) = 0;
   Time given_back_ GUARDED_BY(driving_){};
+  // Whoever drove last had been away for a moment only.
+  bool back_soon_ GUARDED_BY(driving_) = false;
   CondVar background_;
   bool over_ GUARDED_BY(driving_) = false;
   std::atomic<uint64_t> open_calls_{0};
+  std::atomic<uint64_t> open_bytes_{0};
 
   std::thread thread_;
 };
