@@ -260,8 +260,8 @@ bool StreamSession::IsWorthAFrame() const {
 void StreamSession::FlushSoon() {
   {
     MutexLock lock(mutex_);
-    if (flush_due_) return;
     if (!IsWorthAFrame()) {
+      if (flush_due_) return;
       flush_due_ = ServerQueue::AtRest([self = shared_from_this()] { self->Flush(); });
       if (flush_due_) return;
     }

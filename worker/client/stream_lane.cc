@@ -116,8 +116,8 @@ void StreamLane::FlushSoon() {
   bool waits;
   {
     MutexLock lock(mutex_);
-    if (flush_due_) return;
-    waits = flush_due_ = outgoing_bytes_ < kTogetherBytes;
+    waits = outgoing_bytes_ < kTogetherBytes;
+    if (waits && std::exchange(flush_due_, true)) return;
   }
   if (waits) return options_.at_rest([this] { Flush(); });
   Flush();

@@ -105,8 +105,8 @@ StreamTransport::StreamTransport(const TransportOptions& options) : options_(opt
       servers_.push_back(MakeServer(options.servers[i], options, i));
     }
   }
-  thread_ = std::thread([this] { Loop(); });
   LookForLate();
+  thread_ = std::thread([this] { Loop(); });
 }
 
 StreamTransport::~StreamTransport() { Close(); }
