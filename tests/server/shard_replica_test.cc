@@ -136,9 +136,10 @@ TEST_CASE("what is applied while a version is under way goes with the next, and 
 }
 
 TEST_CASE("who attaches is told of what was answered before there was a replica, and of no more") {
+  // Outlive the shard, which answers when it goes.
+  Reply before, after;
   World world(v1::CONSISTENCY_MODE_ASYNC, 1);
   world.shard->SetReplica(world.replica);
-  Reply before, after;
   // Its first state is still under way.
   world.PushPull(0, 0, before);
   REQUIRE(before.answered());
