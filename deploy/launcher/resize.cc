@@ -49,8 +49,11 @@ std::string Pending(const v1::JobStatus& status, uint32_t servers) {
   if (status.shards_to_move() > 0) {
     parts.push_back(absl::StrCat("shards to move: ", status.shards_to_move()));
   }
-  if (!absent.empty()) parts.push_back("waiting for server " + absl::StrJoin(absent, ", "));
-  if (!leaving.empty()) parts.push_back("to leave: server " + absl::StrJoin(leaving, ", "));
+  const auto servers_of = [](const std::vector<std::string>& indices) {
+    return absl::StrCat(indices.size() > 1 ? "servers " : "server ", absl::StrJoin(indices, ", "));
+  };
+  if (!absent.empty()) parts.push_back("waiting for " + servers_of(absent));
+  if (!leaving.empty()) parts.push_back("to leave: " + servers_of(leaving));
   return absl::StrJoin(parts, "; ");
 }
 
