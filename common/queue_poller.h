@@ -7,23 +7,20 @@
 
 #include <grpcpp/completion_queue.h>
 
+#include "common/brief_waits.h"
 #include "common/clock.h"
 
 namespace leeway {
 
 // For one thread at a time.
 //
-// Whoever sleeps is woken late: by a scheduler, on virtual machines by a hypervisor, tens of
-// microseconds later, which is what a whole small exchange takes. So while messages are small, and
-// where the last wait was short, the next one begins by looking again and again for as long; where
-// that was in vain, or somebody else wanted the processor meanwhile, the next one sleeps at once.
-//
-// A message costs as much as many small requests in it. So what can wait for more (AtRest) leaves
-// when nothing else is ready: with one request under way at once, under load with what has
-// gathered.
+// While messages are small it waits as BriefWaits says. And a message costs as much as many small
+// requests in it: so what can wait for more (AtRest) leaves when nothing else is ready, with one
+// request under way at once, under load with what has gathered.
 class QueuePoller {
  public:
-  // Of payload, in a message or under way.
+  // Payload of a small message, or of all that is under way. What has gathered so much waits for no
+  // more.
   static constexpr uint64_t kSmallBytes = 64 << 10;
 
   // `alone`: no other thread takes from the queue meanwhile. Else whoever has the network does not
@@ -37,18 +34,17 @@ class QueuePoller {
   // To be called by what runs between two Next(): `work` runs before the thread waits, and soon
   // where it does not.
   void AtRest(std::function<void()> work);
+  // Runs what is put off: before the thread leaves the queue to another one.
   void RunAtRest();
 
  private:
-  grpc::CompletionQueue::NextStatus LookAgain(void** tag, bool* ok, Time begun);
+  // TIMEOUT: nothing came while it was worth looking.
+  grpc::CompletionQueue::NextStatus Look(void** tag, bool* ok, Time begun);
 
   grpc::CompletionQueue* const queue_;
   const bool alone_;
   bool small_ = false;
-  // The last wait was short.
-  bool eager_ = false;
-  // Until then others want the processor.
-  Time calm_until_{};
+  BriefWaits waits_;
   std::vector<std::function<void()>> at_rest_;
   // Since when there is something.
   Time gathers_since_{};

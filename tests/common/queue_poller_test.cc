@@ -7,6 +7,7 @@
 namespace leeway {
 namespace {
 
+using std::chrono::microseconds;
 using Queue = grpc::CompletionQueue;
 
 gpr_timespec In(int64_t us) {
@@ -94,6 +95,33 @@ TEST_CASE(
     CHECK(polled.Next(gpr_inf_future(GPR_CLOCK_MONOTONIC)) == Queue::GOT_EVENT);
   }
   CHECK(polled.Next(In(200)) == Queue::TIMEOUT);
+}
+
+TEST_CASE("brief waits: after a short wait the next is expected to be short, else it is not") {
+  BriefWaits waits;
+  CHECK_FALSE(waits.expected());
+  const Time t = Time(std::chrono::seconds(1));
+  waits.Waited(t, t + microseconds(99), false);
+  CHECK(waits.expected());
+  waits.Looked(t, t + microseconds(50));
+  CHECK(waits.expected());
+  waits.Waited(t, t + microseconds(100), false);
+  CHECK_FALSE(waits.expected());
+  waits.Waited(t, t + microseconds(10), true);
+  CHECK_FALSE(waits.expected());
+}
+
+TEST_CASE("brief waits: none is expected for a while after somebody else had the processor") {
+  BriefWaits waits;
+  Time t = Time(std::chrono::seconds(1));
+  waits.Waited(t, t + microseconds(10), false);
+  waits.Looked(t, t + microseconds(201));
+  CHECK_FALSE(waits.expected());
+  t += microseconds(201) + BriefWaits::kCalm;
+  waits.Waited(t - microseconds(20), t - microseconds(10), false);
+  CHECK_FALSE(waits.expected());
+  waits.Waited(t - microseconds(10), t, false);
+  CHECK(waits.expected());
 }
 
 }  // namespace
