@@ -20,8 +20,6 @@ constexpr char kMethod[] = "/leeway.v1.ParameterServer/Exchange";
 // work on the first while the second is under way; small ones share the cost of a frame.
 constexpr uint64_t kFrameBytes = 256 << 10;
 constexpr int kFrameRequests = 512;
-// Payload of requests that wait for more, if the thread has something else to do.
-constexpr uint64_t kTogetherBytes = 64 << 10;
 
 v1::ExchangeMethod MethodOf(TransportRequest::Kind kind) {
   switch (kind) {
@@ -74,8 +72,7 @@ absl::Status StreamLane::Call(const TransportRequest& request, Time deadline,
     RETURN_IF_ERROR(closed_);
     const uint64_t id = next_id_++;
     pending_[id] = {std::move(call), deadline, request.payload.size()};
-    options_.open_calls->fetch_add(1);
-    options_.open_bytes->fetch_add(request.payload.size());
+    options_.driver->CallBegan(request.payload.size());
     unanswered_bytes_ += request.payload.size();
     outgoing_.push_back({id, request});
     outgoing_bytes_ += request.payload.size();
@@ -89,7 +86,7 @@ void StreamLane::Begin() {
   stream_ = std::make_unique<Stream>(this);
   server_reads_arena_ = false;
   released_.clear();
-  stream_->calls = stub_.PrepareCall(&stream_->context, kMethod, options_.queue);
+  stream_->calls = stub_.PrepareCall(&stream_->context, kMethod, options_.driver->queue());
   // Only takes note of the call: connecting and sending are the queue's.
   stream_->calls->StartCall(&stream_->started);
 }
@@ -116,10 +113,10 @@ void StreamLane::FlushSoon() {
   bool waits;
   {
     MutexLock lock(mutex_);
-    waits = outgoing_bytes_ < kTogetherBytes;
+    waits = outgoing_bytes_ < QueuePoller::kSmallBytes;
     if (waits && std::exchange(flush_due_, true)) return;
   }
-  if (waits) return options_.at_rest([this] { Flush(); });
+  if (waits) return options_.driver->AtRest([this] { Flush(); });
   Flush();
 }
 
@@ -231,11 +228,10 @@ void StreamLane::OnEnded(bool) {
     failed.swap(pending_);
     outgoing_.clear();
     outgoing_bytes_ = 0;
-    options_.open_bytes->fetch_sub(std::exchange(unanswered_bytes_, 0));
+    options_.driver->CallsEnded(failed.size(), std::exchange(unanswered_bytes_, 0));
     server_memory_ = nullptr;
     stream_.reset();
   }
-  options_.open_calls->fetch_sub(failed.size());
   for (auto& [id, pending] : failed) pending.call->OnDone(status, {});
   options_.on_stream_end();
 }
@@ -297,9 +293,8 @@ std::shared_ptr<TransportCall> StreamLane::Remove(uint64_t id) {
   if (found == pending_.end()) return nullptr;
   std::shared_ptr<TransportCall> call = std::move(found->second.call);
   unanswered_bytes_ -= found->second.bytes;
-  options_.open_bytes->fetch_sub(found->second.bytes);
+  options_.driver->CallsEnded(1, found->second.bytes);
   pending_.erase(found);
-  options_.open_calls->fetch_sub(1);
   return call;
 }
 

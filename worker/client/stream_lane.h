@@ -2,7 +2,6 @@
 // come back in any order. A stream that breaks fails what it carried; the next call begins another.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -10,7 +9,6 @@
 #include <vector>
 
 #include <grpcpp/channel.h>
-#include <grpcpp/completion_queue.h>
 #include <grpcpp/generic/generic_stub.h>
 
 #include "absl/container/flat_hash_map.h"
@@ -20,6 +18,7 @@
 #include "common/shared_memory.h"
 #include "common/wire.h"
 #include "leeway/v1/parameter_server.pb.h"
+#include "worker/client/queue_driver.h"
 #include "worker/client/transport.h"
 
 namespace leeway {
@@ -30,17 +29,11 @@ class StreamLane {
   struct Options {
     std::shared_ptr<grpc::Channel> channel;
     // Outlives the lane.
-    grpc::CompletionQueue* queue = nullptr;
+    QueueDriver* driver = nullptr;
     // Offered to the server, which is on this host; null: payloads travel in frames.
     std::shared_ptr<SharedArena> arena;
     // Ask the server to say when a request has arrived whose answer has to wait.
     bool wants_acceptance = false;
-    // Counts the calls that have no answer yet; outlives the lane.
-    std::atomic<uint64_t>* open_calls = nullptr;
-    // And what those send.
-    std::atomic<uint64_t>* open_bytes = nullptr;
-    // Runs it when the queue's thread, which calls this, has nothing else to do (QueuePoller).
-    std::function<void(std::function<void()>)> at_rest;
     // A stream has ended; the last thing that happens in it.
     std::function<void()> on_stream_end;
   };

@@ -14,6 +14,7 @@
 #include "common/channel.h"
 #include "common/grpc_status.h"
 #include "common/host.h"
+#include "common/queue_event.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
 
 namespace leeway {
@@ -24,10 +25,6 @@ constexpr uint64_t kLaneBytes = 256 << 10;
 // Sparse: vectors that are sent, contributions and local weights, and some to spare.
 constexpr uint64_t kArenaVectors = 8;
 constexpr uint64_t kArenaSpareBytes = 64 << 20;
-// Nobody waits and nothing is under way: so long until the background thread takes the queue.
-constexpr Duration kLeftAlone = std::chrono::milliseconds(2);
-// Who drove so short a time ago will drive again: waking another thread costs more.
-constexpr Duration kBackSoon = std::chrono::microseconds(50);
 constexpr Duration kLookForLateEvery = std::chrono::seconds(1);
 
 gpr_timespec In(Duration delay) {
@@ -53,21 +50,29 @@ bool SharesMemory(v1::TransportType type) {
 class StreamTransport::Once : public QueueEvent {
  public:
   explicit Once(StreamTransport* transport) : transport_(transport) {}
+  void Run(bool) final {
+    {
+      // Nothing to do: orders the caller's writes before this where ThreadSanitizer sees it. The
+      // queue's own hand-over is inside a library that is not instrumented.
+      MutexLock lock(transport_->mutex_);
+    }
+    Happen();
+    transport_->End(this);
+  }
   virtual void BreakOff() = 0;
   // The server that is asked; null: none.
   virtual const Server* asked() const { return nullptr; }
 
- protected:
+ private:
+  virtual void Happen() = 0;
+
   StreamTransport* const transport_;
 };
 
 class StreamTransport::AttachOnce : public Once {
  public:
   using Once::Once;
-  void Run(bool) override {
-    call->OnDone(FromGrpc(status), reply);
-    transport_->End(this);
-  }
+  void Happen() override { call->OnDone(FromGrpc(status), reply); }
   // Also before the call has started: it then fails at once.
   void BreakOff() override { context.TryCancel(); }
   const Server* asked() const override { return server.get(); }
@@ -83,10 +88,7 @@ class StreamTransport::AttachOnce : public Once {
 class StreamTransport::TimerOnce : public Once {
  public:
   using Once::Once;
-  void Run(bool) override {
-    callback();
-    transport_->End(this);
-  }
+  void Happen() override { callback(); }
   void BreakOff() override { alarm.Cancel(); }
 
   grpc::Alarm alarm;
@@ -106,7 +108,7 @@ StreamTransport::StreamTransport(const TransportOptions& options) : options_(opt
     }
   }
   LookForLate();
-  thread_ = std::thread([this] { Loop(); });
+  driver_.Start();
 }
 
 StreamTransport::~StreamTransport() { Close(); }
@@ -128,12 +130,9 @@ std::shared_ptr<StreamTransport::Server> StreamTransport::MakeServer(
   for (uint32_t i = 0; i < std::max(options.channels, 1u); ++i) {
     StreamLane::Options lane;
     lane.channel = MakeChannel(address);
-    lane.queue = &queue_;
+    lane.driver = &driver_;
     if (server.local) lane.arena = arena_;
     lane.wants_acceptance = !server.local;
-    lane.open_calls = &open_calls_;
-    lane.open_bytes = &open_bytes_;
-    lane.at_rest = [this](std::function<void()> work) { poller_.AtRest(std::move(work)); };
     lane.on_stream_end = [this] {
       MutexLock lock(mutex_);
       if (Idle()) idle_.NotifyAll();
@@ -184,7 +183,7 @@ void StreamTransport::MoveServer(uint32_t server, const ServerEndpoint& endpoint
 
 void StreamTransport::ForgetRetired() {
   // What lanes have put off.
-  poller_.RunAtRest();
+  driver_.RunAtRest();
   // They go when the lock is free again.
   std::vector<std::shared_ptr<Server>> over;
   MutexLock lock(servers_mutex_);
@@ -245,7 +244,7 @@ void StreamTransport::CallAttach(uint32_t server, const TransportRequest& reques
   }
   once->call = std::move(call);
   v1::ParameterServer::Stub stub(once->server->channel);
-  once->reader = stub.PrepareAsyncAttach(&once->context, message, &queue_);
+  once->reader = stub.PrepareAsyncAttach(&once->context, message, driver_.queue());
   // Past Finish() the object may be gone.
   auto* const reader = once->reader.get();
   reader->StartCall();
@@ -257,7 +256,7 @@ void StreamTransport::CallAfter(Duration delay, std::function<void()> callback) 
   once->callback = std::move(callback);
   MutexLock lock(mutex_);
   active_.insert(once);
-  once->alarm.Set(&queue_, In(cancelled_ ? Duration::zero() : delay),
+  once->alarm.Set(driver_.queue(), In(cancelled_ ? Duration::zero() : delay),
                   static_cast<QueueEvent*>(once));
 }
 
@@ -309,96 +308,11 @@ void StreamTransport::Close() {
     closed_ = true;
     while (!Idle()) idle_.Wait(mutex_);
   }
-  {
-    MutexLock lock(driving_);
-    over_ = true;
-    background_.NotifyOne();
-    queue_free_.NotifyAll();
-  }
-  queue_.Shutdown();
-  thread_.join();
-}
-
-bool StreamTransport::RunNext(Time deadline) {
-  void* tag = nullptr;
-  bool ok = false;
-  const auto next = deadline == Time::max() ? gpr_inf_future(GPR_CLOCK_MONOTONIC)
-                                            : In(std::max(deadline - Now(), Duration::zero()));
-  poller_.ExpectSmall(open_bytes_ <= QueuePoller::kSmallBytes);
-  if (poller_.Next(&tag, &ok, next) != grpc::CompletionQueue::GOT_EVENT) return false;
-  {
-    // Nothing to do: orders the caller's writes before the callback where ThreadSanitizer sees
-    // it. The queue's own hand-over is inside a library that is not instrumented.
-    MutexLock lock(mutex_);
-  }
-  static_cast<QueueEvent*>(tag)->Run(ok);
-  return true;
-}
-
-// Between two exchanges of a thread that waits for each, the queue is left alone: waking the
-// background thread would cost more than the exchange. It looks after the queue by itself.
-bool StreamTransport::TakeQueueInBackground() {
-  MutexLock lock(driving_);
-  while (!over_) {
-    const Time now = Now();
-    const bool left_alone = now - given_back_ >= (open_calls_ > 0 ? kBackSoon : kLeftAlone);
-    if (!driven_ && waiting_drivers_ == 0 && left_alone) {
-      driven_ = true;
-      return true;
-    }
-    background_.WaitUntil(driving_, now + kLeftAlone);
-  }
-  // To take what is left.
-  driven_ = true;
-  return true;
-}
-
-void StreamTransport::GiveQueueBack() {
-  MutexLock lock(driving_);
-  driven_ = false;
-  given_back_ = Now();
-  if (waiting_drivers_ > 0) {
-    queue_free_.NotifyAll();
-  } else if (open_calls_ > 0 && !back_soon_) {
-    background_.NotifyOne();
-  }
+  driver_.Stop();
 }
 
 void StreamTransport::Drive(const std::function<bool()>& done, Time deadline) {
-  {
-    MutexLock lock(driving_);
-    back_soon_ = Now() - given_back_ < kBackSoon;
-    ++waiting_drivers_;
-    // Whoever drives gives the queue back after each event for as long as others wait for it.
-    while (driven_ && !over_ && !done()) {
-      if (deadline == Time::max()) {
-        queue_free_.Wait(driving_);
-      } else if (!queue_free_.WaitUntil(driving_, deadline)) {
-        break;
-      }
-    }
-    --waiting_drivers_;
-    if (driven_ || over_) return;
-    driven_ = true;
-  }
-  while (!done() && RunNext(deadline)) {
-    MutexLock lock(driving_);
-    if (waiting_drivers_ > 0) queue_free_.NotifyAll();
-  }
-  poller_.RunAtRest();
-  GiveQueueBack();
-}
-
-void StreamTransport::Loop() {
-  while (TakeQueueInBackground()) {
-    while (true) {
-      if (!RunNext(Time::max())) return;
-      MutexLock lock(driving_);
-      if (waiting_drivers_ > 0) break;
-    }
-    poller_.RunAtRest();
-    GiveQueueBack();
-  }
+  driver_.Drive(done, deadline);
 }
 
 std::unique_ptr<Transport> MakeStreamTransport(const TransportOptions& options) {

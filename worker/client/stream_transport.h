@@ -2,31 +2,25 @@
 // sockets with the payloads in shared memory.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
-
-#include <grpcpp/completion_queue.h>
 
 #include "absl/status/status.h"
 #include "common/host.h"
 #include "common/mutex.h"
-#include "common/queue_event.h"
-#include "common/queue_poller.h"
 #include "common/shared_memory.h"
+#include "worker/client/queue_driver.h"
 #include "worker/client/stream_lane.h"
 #include "worker/client/transport.h"
 
 namespace leeway {
 
-// One completion queue. One thread at a time takes from it and runs every callback: the thread that
-// waits for an answer (Drive), else one of the transport's own. A worker's receiving side is a copy
-// of each payload at memory speed, far above what the network brings.
+// One completion queue, and one thread at a time that runs every callback (QueueDriver): a worker's
+// receiving side is a copy of each payload at memory speed, far above what the network brings.
 class StreamTransport : public Transport {
  public:
   explicit StreamTransport(const TransportOptions& options);
@@ -69,18 +63,9 @@ class StreamTransport : public Transport {
   // Every second: calls without an answer, and servers of which nothing is left.
   void LookForLate();
   void ForgetRetired();
-  // Runs the next event; false: there was none by the deadline, or the queue is shut down.
-  bool RunNext(Time deadline);
-  // The transport's own thread.
-  void Loop();
-  bool TakeQueueInBackground();
-  void GiveQueueBack();
   bool Idle() const REQUIRES(mutex_);
 
-  // Has its own synchronisation.
-  grpc::CompletionQueue queue_;
-  // Of whoever takes from the queue.
-  QueuePoller poller_{&queue_, true};
+  QueueDriver driver_;
   // Constant after construction.
   const TransportOptions options_;
   const std::string host_ = HostIdentity();
@@ -97,21 +82,6 @@ class StreamTransport : public Transport {
   std::set<Once*> active_ GUARDED_BY(mutex_);
   bool cancelled_ GUARDED_BY(mutex_) = false;
   bool closed_ GUARDED_BY(mutex_) = false;
-
-  // Who takes from the queue.
-  Mutex driving_;
-  CondVar queue_free_;
-  bool driven_ GUARDED_BY(driving_) = false;
-  uint32_t waiting_drivers_ GUARDED_BY(driving_) = 0;
-  Time given_back_ GUARDED_BY(driving_){};
-  // Whoever drove last had been away for a moment only.
-  bool back_soon_ GUARDED_BY(driving_) = false;
-  CondVar background_;
-  bool over_ GUARDED_BY(driving_) = false;
-  std::atomic<uint64_t> open_calls_{0};
-  std::atomic<uint64_t> open_bytes_{0};
-
-  std::thread thread_;
 };
 
 std::unique_ptr<Transport> MakeStreamTransport(const TransportOptions& options);
