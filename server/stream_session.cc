@@ -18,12 +18,6 @@ constexpr size_t kUnansweredMax = 4096;
 // turn, and little is kept by what is kept of it. Payloads of one frame, beside the largest.
 constexpr uint64_t kRequestBytesMax = 1 << 20;
 constexpr int kRequestsMax = 4096;
-// Answers so small leave together, a frame for each worker, when there is nothing else to do (the
-// last contribution to many small blocks releases all workers block after block), or when so many
-// have gathered: then a frame's own cost is shared, and the worker begins while the rest is done.
-constexpr size_t kSmallBytes = 16 << 10;
-constexpr size_t kTogetherBytes = 64 << 10;
-constexpr int kTogether = 16;
 
 // Of the floats that requests bring, wherever they lie.
 uint64_t BytesOf(const v1::RequestFrame& head) {
@@ -44,12 +38,6 @@ absl::Status CheckFrame(const v1::RequestFrame& head, uint64_t bytes) {
   if (good) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("RequestFrame: ", head.requests_size(), " requests, ", bytes, " bytes"));
-}
-
-bool IsSmall(const absl::StatusOr<BlockReading>& reading) {
-  if (!reading.ok()) return true;
-  const size_t values = reading->values ? reading->values.span().size_bytes() : 0;
-  return values + (reading->encoded ? reading->encoded->size() : 0) <= kSmallBytes;
 }
 
 }  // namespace
@@ -245,22 +233,17 @@ void StreamSession::Answer(const Asked& asked, absl::StatusOr<BlockReading> read
     MutexLock lock(mutex_);
     unanswered_.erase(asked.id);
     if (broken_) return;
-    hurries_ |= !IsSmall(reading);
     AddReply(asked, std::move(reading));
     if (!taking_) ReadOn();
-    if (taking_ && !IsWorthAFrame()) return;
+    if (taking_ && !answers_.worth_a_frame()) return;
   }
   FlushSoon();
-}
-
-bool StreamSession::IsWorthAFrame() const {
-  return hurries_ || answers_.waiting() >= kTogether || answers_.waiting_bytes() >= kTogetherBytes;
 }
 
 void StreamSession::FlushSoon() {
   {
     MutexLock lock(mutex_);
-    if (!IsWorthAFrame()) {
+    if (!answers_.worth_a_frame()) {
       if (flush_due_) return;
       flush_due_ = ServerQueue::AtRest([self = shared_from_this()] { self->Flush(); });
       if (flush_due_) return;
@@ -325,7 +308,6 @@ void StreamSession::Flush() {
   {
     MutexLock lock(mutex_);
     flush_due_ = false;
-    hurries_ = false;
     if (writing_ || broken_ || answers_.empty()) return;
     bytes = answers_.BeginWrite(std::chrono::steady_clock::now());
     writing_ = true;

@@ -80,9 +80,9 @@ class StreamSession : public StreamList::Stream,
   void AddValues(BlockReading& reading, v1::StreamReply& reply) REQUIRES(mutex_);
   // Sends a frame if there is one and nothing is being sent.
   void Flush();
-  // The same; if what there is can wait for more, once nothing else is to be done.
+  // The same; if what there is can wait for more, once nothing else is to be done (the last
+  // contribution to many small blocks releases all workers block after block).
   void FlushSoon();
-  bool IsWorthAFrame() const REQUIRES(mutex_);
   // Reads on, unless the worker asks for more than it lets be answered.
   void ReadOn() REQUIRES(mutex_);
   // Ends a broken stream once no operation of it is under way.
@@ -117,12 +117,10 @@ class StreamSession : public StreamList::Stream,
   Mutex mutex_;
   bool reading_ GUARDED_BY(mutex_) = false;
   bool writing_ GUARDED_BY(mutex_) = false;
-  // A frame's requests are being handed over: their answers go out together.
+  // A frame's requests are being handed over: what they are answered is not alone.
   bool taking_ GUARDED_BY(mutex_) = false;
   // Will be flushed when a thread of the queue has nothing else to do.
   bool flush_due_ GUARDED_BY(mutex_) = false;
-  // A large answer is there.
-  bool hurries_ GUARDED_BY(mutex_) = false;
   bool broken_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
   // Whose it is, by its first request.

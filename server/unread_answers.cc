@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/queue_poller.h"
 
 namespace leeway {
 namespace {
@@ -14,6 +15,10 @@ namespace {
 // way.
 constexpr size_t kFrameBytes = 256 << 10;
 constexpr int kFrameReplies = 512;
+// From here on an answer leaves at once, and from there on those that have gathered do.
+constexpr uint64_t kLargeBytes = 16 << 10;
+constexpr uint64_t kTogetherBytes = QueuePoller::kSmallBytes;
+constexpr int kTogetherReplies = 16;
 // Frames that wait to leave, however little is in them.
 constexpr size_t kFramesMax = 256;
 // Versions that a worker may be reading in the server's memory, however small they are.
@@ -68,6 +73,7 @@ bool UnreadAnswers::AddPayload(PayloadBytes payload, uint64_t limit, std::option
     return false;
   }
   unread_bytes_ += payload.bytes.size();
+  large_ |= payload.bytes.size() > kLargeBytes;
   reply.set_payload_bytes(payload.bytes.size());
   // The frame refers to the version's own memory and keeps it until it is sent.
   frames_.back().payload.Append(payload.bytes, std::move(payload.owner));
@@ -87,6 +93,7 @@ bool UnreadAnswers::Hold(SharedFloats values, uint64_t limit, std::optional<uint
     return false;
   }
   held_bytes_ += bytes;
+  large_ |= bytes > kLargeBytes;
   held_[reply.id()] = std::move(values);
   return true;
 }
@@ -100,6 +107,12 @@ void UnreadAnswers::Release(uint64_t id) {
 
 bool UnreadAnswers::beyond(uint64_t limit) const {
   return frames_.size() > kFramesMax || unread_bytes_ > limit;
+}
+
+bool UnreadAnswers::worth_a_frame() const {
+  if (frames_.empty()) return false;
+  return large_ || frames_.size() > 1 || unread_bytes_ - writing_bytes_ >= kTogetherBytes ||
+         frames_.front().head.replies_size() >= kTogetherReplies;
 }
 
 uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank) {
@@ -124,6 +137,7 @@ uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit, std::optional<uint32_
 grpc::ByteBuffer UnreadAnswers::BeginWrite(Time now) {
   Frame frame = std::move(frames_.front());
   frames_.pop_front();
+  large_ &= !frames_.empty();
   writing_bytes_ = frame.payload.bytes();
   writing_ = true;
   write_began_ = now;

@@ -47,10 +47,9 @@ class UnreadAnswers {
   uint64_t TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank);
 
   bool empty() const { return frames_.empty(); }
-  // Replies of the open frame.
-  int waiting() const { return frames_.empty() ? 0 : frames_.back().head.replies_size(); }
-  // Payload that has not begun to leave.
-  uint64_t waiting_bytes() const { return unread_bytes_ - writing_bytes_; }
+  // What waits to leave need not wait for more: there is a large answer, or many small ones. Then a
+  // frame's own cost is shared, and the worker begins while the rest is done.
+  bool worth_a_frame() const;
   // The oldest frame, which leaves from now until OnWritten.
   grpc::ByteBuffer BeginWrite(Time now);
   void OnWritten();
@@ -65,6 +64,8 @@ class UnreadAnswers {
   };
 
   std::deque<Frame> frames_;
+  // There is a large answer among them.
+  bool large_ = false;
   // Payload of the frames, and of the one that leaves, since when.
   uint64_t unread_bytes_ = 0;
   uint64_t writing_bytes_ = 0;

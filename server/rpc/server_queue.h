@@ -48,7 +48,8 @@ class ServerQueue {
   // On a thread that takes from the queue: `work` runs when nothing else is ready (QueuePoller).
   // False: on another one, where it is to be run at once.
   static bool AtRest(std::function<void()> work);
-  // A message with so much payload has come; nothing follows on another thread.
+  // On such a thread, too: a message with so much payload has come, and the next is likely such a
+  // one (QueuePoller). On another one nothing follows from it.
   static void Took(uint64_t bytes);
   // Runs `work`, which may take long (files), in order, on a thread of its own; what is left when
   // the queue goes is still run.

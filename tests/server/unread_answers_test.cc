@@ -39,6 +39,45 @@ struct Rig {
   v1::StreamReply last;
 };
 
+TEST_CASE("answers are worth a frame when one is large, or many small ones have gathered") {
+  Rig rig;
+  CHECK_FALSE(rig.answers.worth_a_frame());
+  const auto leave = [&] {
+    while (!rig.answers.empty()) {
+      rig.answers.BeginWrite(At(0));
+      rig.answers.OnWritten();
+    }
+  };
+  SECTION("one that is large, in the frame or in shared memory, until it leaves") {
+    CHECK(rig.Add(16 << 10, kMiB));
+    CHECK(rig.Hold((16 << 10) / sizeof(float), kMiB));
+    CHECK_FALSE(rig.answers.worth_a_frame());
+    CHECK((GENERATE(true, false) ? rig.Add((16 << 10) + 4, kMiB)
+                                 : rig.Hold((16 << 10) / sizeof(float) + 1, kMiB)));
+    CHECK(rig.answers.worth_a_frame());
+  }
+  SECTION("sixteen, however small") {
+    for (int i = 0; i < 15; ++i) rig.Add(4, kMiB);
+    CHECK_FALSE(rig.answers.worth_a_frame());
+    rig.Add(4, kMiB);
+    CHECK(rig.answers.worth_a_frame());
+  }
+  SECTION("64 KiB") {
+    for (int i = 0; i < 4; ++i) {
+      CHECK_FALSE(rig.answers.worth_a_frame());
+      rig.Add(16 << 10, kMiB);
+    }
+    CHECK(rig.answers.worth_a_frame());
+  }
+  leave();
+  CHECK_FALSE(rig.answers.worth_a_frame());
+  // What leaves is not what waits.
+  rig.Add(64 << 10, kMiB);
+  rig.answers.BeginWrite(At(0));
+  rig.Add(4, kMiB);
+  CHECK_FALSE(rig.answers.worth_a_frame());
+}
+
 TEST_CASE("a large frame on a slow link is no frame that stands still") {
   Rig rig;
   for (int i = 0; i < 3; ++i) CHECK(rig.Add(64 * kMiB, kMiB));
