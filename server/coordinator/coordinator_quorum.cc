@@ -102,8 +102,8 @@ std::optional<uint32_t> CoordinatorCore::LostContribution() const {
 void CoordinatorCore::MakeUpForLost(Time now) {
   const std::optional<uint32_t> rank = LostContribution();
   if (!rank) return;
-  GoBack(absl::StrCat("worker ", *rank, " is lost, and with it and a server what it had ",
-                      "contributed to clock ", quorum_.latest()->clock),
+  GoBack(absl::StrCat("worker ", *rank, " is lost, and some shard does not have, or has refused, ",
+                      "what it had contributed to clock ", quorum_.latest()->clock),
          now);
 }
 

@@ -311,11 +311,11 @@ class World {
     request.set_again(input_.Flag());
     const uint8_t ranks = input_.Byte();
     for (uint32_t rank = 0; rank <= shape_.workers; ++rank) {
+      if (ranks >> (4 + rank) & 1) request.add_refused(rank);
       if ((ranks >> rank & 1) == 0) continue;
       request.add_ranks(rank);
       request.add_held_us(input_.Number());
     }
-    if (input_.Below(8) == 0) request.add_refused(input_.Below(shape_.workers + 1));
     PromiseCode(core_.ContributionsHeld(request, now_));
     if (core_.alarm() && input_.Flag()) {
       now_ = std::max(now_, *core_.alarm());

@@ -160,6 +160,36 @@ TEST_CASE("a set that names who was refused for its values and is lost takes the
   }
 }
 
+// The refusal may come too late: who could have sent better values is lost, everybody else has
+// left, and the servers are asked for the last cut.
+TEST_CASE("a shard that is behind the others at the last cut takes the job back") {
+  Handover world;
+  world.HeldByAll(0, {0, 1, 2});
+  world.job.Pass(11, {1, 2});
+  for (const uint32_t rank : {1u, 2u}) REQUIRE(world.job.Beat(rank, 1).ok());
+  world.HeldByAll(1, {1, 2});
+  CHECK(world.Sets() == std::vector<Ranks>{{0, 1, 2}, {1, 2}});
+  world.job.core.StopJob("enough", world.job.now);
+  REQUIRE(world.job.Worker(0, 300).ok());
+  world.job.Leave(0, 2, v1::LEAVE_STOPPED).IgnoreError();
+  world.job.Pass(11);
+  const auto saves = world.job.Take<SaveAll>();
+  REQUIRE(saves.size() == 1);
+  CHECK(saves[0].clock == 2);
+  const auto answer = [&](const absl::Status& status) {
+    world.job.core.SaveDone(1, saves[0].round, saves[0].clock, status, world.job.now);
+  };
+  SECTION("behind") {
+    answer(absl::FailedPreconditionError("block 1 is at version 1, not at clock 2"));
+    CHECK(world.WentBack());
+  }
+  SECTION("not for a disk that is full") {
+    answer(absl::UnavailableError("no space left"));
+    CHECK_FALSE(world.WentBack());
+    CHECK(world.job.core.state() == v1::JOB_FAILED);
+  }
+}
+
 // It may hold less than the set, and then would tell nothing that is answered with it.
 TEST_CASE("who has taken a shard over is told the latest set") {
   Handover world;

@@ -100,7 +100,10 @@ TEST_CASE("held: who is refused after the set is told, until the next set; no ol
   CHECK_FALSE(book.Take());
   book.TellAgain();
   CHECK(book.Take() == told);
+  // Not told yet when the next set comes.
+  book.OnRefused(0, 0);
   book.OnCommitted(1);
+  CHECK_FALSE(book.Take());
   book.OnRefused(1, 0);
   book.TellAgain();
   CHECK_FALSE(book.Take());
