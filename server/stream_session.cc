@@ -57,7 +57,7 @@ void StreamSession::Await(ParameterService* service, ServerQueue* queue) {
     std::shared_ptr<StreamSession> session(new StreamSession(service, queue));
     session->self_ = session;
     service->RequestExchange(&session->context_, &session->stream_, queue->get(), queue->get(),
-                             &session->accepted_);
+                             session->accepted_.Tag());
   });
 }
 
@@ -101,7 +101,7 @@ void StreamSession::ReadOn() {
   if (reading_ || broken_ || unanswered_.size() > kUnansweredMax) return;
   if (answers_.beyond(service_->unread_bytes_max())) return;
   reading_ = true;
-  stream_.Read(&received_, &read_);
+  stream_.Read(&received_, read_.Tag());
 }
 
 void StreamSession::Take(const grpc::ByteBuffer& bytes) {
@@ -313,13 +313,13 @@ void StreamSession::Flush() {
     writing_ = true;
   }
   // Outside the lock: it may write to the socket. The stream does not end while writing.
-  stream_.Write(bytes, &written_);
+  stream_.Write(bytes, written_.Tag());
 }
 
 void StreamSession::EndWhenIdle() {
   if (!broken_ || ending_ || reading_ || writing_ || taking_) return;
   ending_ = true;
-  stream_.Finish(grpc::Status::OK, &ended_);
+  stream_.Finish(grpc::Status::OK, ended_.Tag());
 }
 
 void StreamSession::OnEnded(bool) {

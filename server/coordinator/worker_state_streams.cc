@@ -88,7 +88,6 @@ class Receiver final : public QueueEvent {
   }
 
   enum class Step { kCalled, kReading, kEnded };
-  void* Tag() { return static_cast<QueueEvent*>(this); }
 
   CoordinatorHost& host_;
   v1::Coordinator::AsyncService& service_;
@@ -170,7 +169,6 @@ class Sender final : public QueueEvent {
   }
 
   enum class Step { kCalled, kWriting, kEnded };
-  void* Tag() { return static_cast<QueueEvent*>(this); }
 
   CoordinatorHost& host_;
   v1::Coordinator::AsyncService& service_;

@@ -133,7 +133,7 @@ void ReplicaLink::Enqueue(HeldBlock block, Done done) {
   stream_ = std::make_shared<Stream>(shared_from_this());
   stream_->self = stream_;
   stream_->calls = stub_.PrepareCall(&stream_->context, kMethod, options_.queue->get());
-  stream_->calls->StartCall(&stream_->started);
+  stream_->calls->StartCall(stream_->started.Tag());
 }
 
 void ReplicaLink::Close() {
@@ -158,7 +158,7 @@ void ReplicaLink::Flush() {
     stream->writing = true;
   }
   // Outside the lock: it may write to the socket. The stream does not end while writing.
-  stream->calls->Write(frame, &stream->written);
+  stream->calls->Write(frame, stream->written.Tag());
 }
 
 void ReplicaLink::Offer(v1::RequestFrame& head) {
@@ -240,7 +240,7 @@ void ReplicaLink::OnRead(Stream* stream, bool ok) {
 void ReplicaLink::ReadOn(Stream* stream) {
   if (stream->broken) return;
   stream->reading = true;
-  stream->calls->Read(&stream->received, &stream->read);
+  stream->calls->Read(&stream->received, stream->read.Tag());
 }
 
 void ReplicaLink::TakeReplies(Stream* stream, const v1::ReplyFrame& replies) {
@@ -288,7 +288,7 @@ void ReplicaLink::Break(Stream* stream) {
   stream->context.TryCancel();
   if (stream->starting || stream->writing || stream->reading) return;
   stream->ending = true;
-  stream->calls->Finish(&stream->status, &stream->ended);
+  stream->calls->Finish(&stream->status, stream->ended.Tag());
 }
 
 void ReplicaLink::OnEnded(Stream* stream) {

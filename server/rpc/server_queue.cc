@@ -108,7 +108,7 @@ void ServerQueue::Loop(bool alone) {
   this_poller = &poller;
   const gpr_timespec never = gpr_inf_future(GPR_CLOCK_MONOTONIC);
   while (poller.Next(&tag, &ok, never) == grpc::CompletionQueue::GOT_EVENT) {
-    static_cast<QueueEvent*>(tag)->Run(ok);
+    QueueEvent::RunTag(tag, ok);
   }
   this_poller = nullptr;
 }

@@ -39,7 +39,7 @@ class UnaryCall : public QueueEvent {
     queue->IfRunning([&] {
       auto* call = new UnaryCall(queue, std::move(method));
       call->method_->await(&call->context_, &call->request_, &call->writer_, queue->get(),
-                           queue->get(), static_cast<QueueEvent*>(call));
+                           queue->get(), call->Tag());
     });
   }
 
@@ -54,12 +54,12 @@ class UnaryCall : public QueueEvent {
     // It is the handler's: the answer may be long in coming, and this call keeps nothing of it.
     method_->handle(std::exchange(request_, Request()), [this](absl::StatusOr<Reply> reply) {
       if (reply.ok()) {
-        writer_.Finish(*reply, grpc::Status::OK, static_cast<QueueEvent*>(this));
+        writer_.Finish(*reply, grpc::Status::OK, Tag());
       } else {
         if (const auto hint = RetryHintOf(reply.status())) {
           context_.AddTrailingMetadata(kRetryPushbackKey, std::to_string(hint->count()));
         }
-        writer_.FinishWithError(ToGrpc(reply.status()), static_cast<QueueEvent*>(this));
+        writer_.FinishWithError(ToGrpc(reply.status()), Tag());
       }
     });
   }

@@ -54,7 +54,7 @@ bool QueueDriver::RunNext(Time deadline) {
   bool ok = false;
   poller_.ExpectSmall(open_bytes_ <= QueuePoller::kSmallBytes);
   if (poller_.Next(&tag, &ok, At(deadline)) != grpc::CompletionQueue::GOT_EVENT) return false;
-  static_cast<QueueEvent*>(tag)->Run(ok);
+  QueueEvent::RunTag(tag, ok);
   return true;
 }
 

@@ -88,7 +88,7 @@ void StreamLane::Begin() {
   released_.clear();
   stream_->calls = stub_.PrepareCall(&stream_->context, kMethod, options_.driver->queue());
   // Only takes note of the call: connecting and sending are the queue's.
-  stream_->calls->StartCall(&stream_->started);
+  stream_->calls->StartCall(stream_->started.Tag());
 }
 
 void StreamLane::Flush() {
@@ -106,7 +106,7 @@ void StreamLane::Flush() {
     stream->writing = true;
   }
   // Outside the lock: it may write to the socket. The stream stays: it does not end while writing.
-  stream->calls->Write(frame, &stream->written);
+  stream->calls->Write(frame, stream->written.Tag());
 }
 
 void StreamLane::FlushSoon() {
@@ -167,7 +167,7 @@ void StreamLane::OnStarted(bool ok) {
       return;
     }
     stream_->ready = stream_->reading = true;
-    stream_->calls->Read(&stream_->received, &stream_->read);
+    stream_->calls->Read(&stream_->received, stream_->read.Tag());
   }
   Flush();
 }
@@ -194,7 +194,7 @@ void StreamLane::OnRead(bool ok) {
     }
     bytes.Swap(&stream_->received);
     stream_->dispatching = true;
-    stream_->calls->Read(&stream_->received, &stream_->read);
+    stream_->calls->Read(&stream_->received, stream_->read.Tag());
   }
   Dispatch(bytes);
   {
@@ -208,7 +208,7 @@ void StreamLane::OnRead(bool ok) {
 void StreamLane::EndWhenIdle() {
   if (!stream_->broken || stream_->ending || stream_->writing || stream_->reading) return;
   stream_->ending = true;
-  stream_->calls->Finish(&stream_->status, &stream_->ended);
+  stream_->calls->Finish(&stream_->status, stream_->ended.Tag());
 }
 
 void StreamLane::Break() {

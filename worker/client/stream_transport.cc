@@ -50,20 +50,15 @@ bool SharesMemory(v1::TransportType type) {
 class StreamTransport::Once : public QueueEvent {
  public:
   explicit Once(StreamTransport* transport) : transport_(transport) {}
-  void Run(bool) final {
-    {
-      // Nothing to do: orders the caller's writes before this where ThreadSanitizer sees it. The
-      // queue's own hand-over is inside a library that is not instrumented.
-      MutexLock lock(transport_->mutex_);
-    }
-    Happen();
-    transport_->End(this);
-  }
   virtual void BreakOff() = 0;
   // The server that is asked; null: none.
   virtual const Server* asked() const { return nullptr; }
 
  private:
+  void Run(bool) final {
+    Happen();
+    transport_->End(this);
+  }
   virtual void Happen() = 0;
 
   StreamTransport* const transport_;
@@ -248,7 +243,7 @@ void StreamTransport::CallAttach(uint32_t server, const TransportRequest& reques
   // Past Finish() the object may be gone.
   auto* const reader = once->reader.get();
   reader->StartCall();
-  reader->Finish(&once->reply.attach, &once->status, static_cast<QueueEvent*>(once));
+  reader->Finish(&once->reply.attach, &once->status, once->Tag());
 }
 
 void StreamTransport::CallAfter(Duration delay, std::function<void()> callback) {
@@ -256,8 +251,7 @@ void StreamTransport::CallAfter(Duration delay, std::function<void()> callback) 
   once->callback = std::move(callback);
   MutexLock lock(mutex_);
   active_.insert(once);
-  once->alarm.Set(driver_.queue(), In(cancelled_ ? Duration::zero() : delay),
-                  static_cast<QueueEvent*>(once));
+  once->alarm.Set(driver_.queue(), In(cancelled_ ? Duration::zero() : delay), once->Tag());
 }
 
 void StreamTransport::End(Once* once) {

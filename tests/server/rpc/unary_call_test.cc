@@ -19,25 +19,25 @@ TEST_CASE("a request is its handler's: while the answer is waited for the call d
   grpc::ServerBuilder builder;
   ServerQueue queue(builder);
   // In gRPC's place: what is awaited, and the message that comes.
-  std::vector<QueueEvent*> awaited;
+  std::vector<void*> awaited;
   Request* incoming = nullptr;
   Call::Done answer;
   auto method = std::make_shared<Call::Method>();
   method->await = [&](auto*, Request* request, auto*, auto*, auto*, void* tag) {
-    awaited.push_back(static_cast<QueueEvent*>(tag));
+    awaited.push_back(tag);
     if (incoming == nullptr) incoming = request;
   };
   method->handle = [&](const Request&, Call::Done done) { answer = std::move(done); };
   Call::Serve(&queue, method);
   *incoming = std::make_shared<int>(1);
   const std::weak_ptr<int> message = *incoming;
-  awaited[0]->Run(true);
+  QueueEvent::RunTag(awaited[0], true);
   CHECK(answer != nullptr);
   CHECK(message.expired());
   // The call that was taken and the one awaited after it end.
   REQUIRE(awaited.size() == 2);
-  awaited[0]->Run(true);
-  awaited[1]->Run(false);
+  QueueEvent::RunTag(awaited[0], true);
+  QueueEvent::RunTag(awaited[1], false);
 }
 
 }  // namespace
