@@ -21,6 +21,9 @@ constexpr int kReconnectMsMin = 100;
 // What one attempt may take (gRPC calls it the least backoff): wide-area links and busy machines.
 constexpr int kConnectMsMax = 5'000;
 constexpr int kReconnectMsMax = 2'000;
+// A message lies in pieces of so much at most, one piece with the end of one and the beginning of
+// the next: with more, what is held of either holds more of the other's.
+constexpr int kPieceBytesMax = 256 << 10;
 
 // TLS comes in with these two.
 std::shared_ptr<grpc::ChannelCredentials> ClientCredentials() {
@@ -35,7 +38,9 @@ std::shared_ptr<grpc::ServerCredentials> ServerCredentials() {
 void PrepareGrpc() {
   // Reads wait for what is known to come instead of taking each piece: a third of the receiver's
   // processor time.
-  setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat", /*replace=*/0);
+  // And takes memory for what a message still lacks, not (as "read chunks" do) for twice what has
+  // last come at once, which a connection then keeps, megabytes of it.
+  setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat,-tcp_read_chunks", /*replace=*/0);
   // The distribution's build looks for deadlocks at every lock of the library's.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
@@ -44,6 +49,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   arguments.SetMaxSendMessageSize(kMessageBytesMax);
+  arguments.SetInt(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kPieceBytesMax);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
@@ -59,6 +65,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
 void PrepareServer(const ListenOptions& options, grpc::ServerBuilder& builder, int* port) {
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
   builder.SetMaxSendMessageSize(kMessageBytesMax);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kPieceBytesMax);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
