@@ -67,7 +67,7 @@ class Arrivals {
   Arrivals(uint64_t floats, uint64_t block, bool pieces) {
     RandomStream random(1, RandomPurpose::kGenerate, {pieces});
     const uint64_t count = std::max<uint64_t>((2 * floats + block - 1) / block, 16);
-    memory_ = FloatBuffer(count * (block + kSlackFloats(block)));
+    memory_ = FloatBuffer(count * (block + kSlackFloats));
     std::ranges::fill(memory_.span(), 0.01f);
     std::vector<float> values(block);
     for (uint64_t i = 0; i < block; ++i) values[i] = 0.01f + 1e-3f * static_cast<float>(i % 8);
@@ -78,30 +78,26 @@ class Arrivals {
   const FloatPayload* At(uint64_t index) const { return &payloads_[index % payloads_.size()]; }
 
  private:
-  static constexpr uint64_t kPieceFloatsMin = 2048, kPieceFloatsMax = 16384;
-  static constexpr uint64_t kLineFloats = 16;
-  // Pieces begin on cache lines.
-  static uint64_t kSlackFloats(uint64_t block) {
-    return (block / kPieceFloatsMin + 2) * 2 * kLineFloats;
-  }
+  // What the memory that the contribution before lies in had room for (common/channel.cc).
+  static constexpr uint64_t kFirstPieceBytesMax = 256 << 10;
+  static constexpr uint64_t kLineBytes = 64;
+  // Where pieces begin and what is left behind them, of two.
+  static constexpr uint64_t kSlackFloats = 4 * kLineBytes / sizeof(float);
 
   void Add(const std::vector<float>& values, bool pieces, RandomStream& random) {
     auto* bytes = reinterpret_cast<uint8_t*>(memory_.data() + used_);
-    used_ += values.size() + kSlackFloats(values.size());
+    used_ += values.size() + kSlackFloats;
     const uint64_t total = values.size() * sizeof(float);
-    std::vector<FloatPayload::Piece> cut;
-    for (uint64_t position = 0; position < total;) {
-      const uint64_t floats = kPieceFloatsMin + random.Below(kPieceFloatsMax - kPieceFloatsMin + 1);
-      uint64_t end = pieces ? position / 4 * 4 + floats * sizeof(float) : total;
-      if (random.Uniform() < 0.03) end += 1 + random.Below(3);
-      end = std::min(end, total);
-      std::memcpy(bytes, reinterpret_cast<const uint8_t*>(values.data()) + position,
-                  end - position);
-      cut.emplace_back(bytes, end - position);
-      bytes += (end - position + 63) / 64 * 64;
-      position = end;
+    const uint64_t cut = pieces ? std::min(1 + random.Below(kFirstPieceBytesMax), total) : total;
+    std::vector<FloatPayload::Piece> parts;
+    for (const auto& [begin, end] : {std::pair{uint64_t{0}, cut}, std::pair{cut, total}}) {
+      if (begin == end) continue;
+      if (pieces) bytes += random.Below(kLineBytes);
+      std::memcpy(bytes, reinterpret_cast<const uint8_t*>(values.data()) + begin, end - begin);
+      parts.emplace_back(bytes, end - begin);
+      bytes += (end - begin + kLineBytes - 1) / kLineBytes * kLineBytes;
     }
-    payloads_.emplace_back(nullptr, std::move(cut));
+    payloads_.emplace_back(nullptr, std::move(parts));
   }
 
   FloatBuffer memory_;

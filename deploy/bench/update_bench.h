@@ -21,7 +21,7 @@ struct UpdateBenchOptions {
                                     "adam", "adamw",    "elastic"};
   std::vector<uint32_t> contributions = {1, 2, 8};
   std::vector<uint32_t> threads = {1, 2};
-  // Contributions as the network leaves them, in pieces of 8 to 64 KiB of which 3 % split a float;
+  // Contributions as the network leaves them, in two pieces that split a float and begin anywhere;
   // and contiguous ones, as they lie in shared memory.
   std::vector<bool> pieces = {false, true};
   // Updates into another buffer, so that the previous version stays (sync); and in place.
