@@ -21,8 +21,8 @@ constexpr int kReconnectMsMin = 100;
 // What one attempt may take (gRPC calls it the least backoff): wide-area links and busy machines.
 constexpr int kConnectMsMax = 5'000;
 constexpr int kReconnectMsMax = 2'000;
-// A message lies in pieces of so much at most, one piece with the end of one and the beginning of
-// the next: with more, what is held of either holds more of the other's.
+// What a read takes memory for, unless it is known that a message lacks more. Such a piece may lie
+// across several messages, and stays for as long as one of them does.
 constexpr int kPieceBytesMax = 256 << 10;
 
 // TLS comes in with these two.
@@ -37,9 +37,8 @@ std::shared_ptr<grpc::ServerCredentials> ServerCredentials() {
 
 void PrepareGrpc() {
   // Reads wait for what is known to come instead of taking each piece: a third of the receiver's
-  // processor time.
-  // And takes memory for what a message still lacks, not (as "read chunks" do) for twice what has
-  // last come at once, which a connection then keeps, megabytes of it.
+  // processor time. And they take memory for what is known to come; "read chunks" take it for twice
+  // what came last, and the connection keeps it: megabytes.
   setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat,-tcp_read_chunks", /*replace=*/0);
   // The distribution's build looks for deadlocks at every lock of the library's.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
