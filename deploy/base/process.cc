@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -41,6 +42,7 @@ class Descriptor {
 // threads only async-signal-safe calls are allowed.
 struct ChildPlan {
   std::vector<char*> argv;
+  std::vector<char*> environment;
   int input = -1;
   int output = -1;
   int ready = -1;
@@ -48,6 +50,17 @@ struct ChildPlan {
   int failure = -1;
   pid_t parent = 0;
 };
+
+// This process's without what changes a job (LEEWAY__A__B): that is in the job that the child is
+// given already, where --set was stronger.
+std::vector<char*> ChildEnvironment() {
+  std::vector<char*> kept;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("LEEWAY__")) kept.push_back(*variable);
+  }
+  kept.push_back(nullptr);
+  return kept;
+}
 
 [[noreturn]] void RunChild(const ChildPlan& plan) {
   setpgid(0, 0);
@@ -62,7 +75,7 @@ struct ChildPlan {
   dup2(plan.output, STDOUT_FILENO);
   dup2(plan.output, STDERR_FILENO);
   if (plan.ready >= 0) fcntl(plan.ready, F_SETFD, 0);
-  execv(plan.argv[0], plan.argv.data());
+  execve(plan.argv[0], plan.argv.data(), plan.environment.data());
   const int error = errno;
   [[maybe_unused]] const ssize_t written = write(plan.failure, &error, sizeof(error));
   _exit(127);
@@ -110,6 +123,7 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec)
     arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready_write.get())});
   }
   ChildPlan plan;
+  plan.environment = ChildEnvironment();
   plan.input = input.get();
   plan.output = output.get();
   plan.ready = ready_write.get();

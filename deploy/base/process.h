@@ -37,9 +37,10 @@ struct ProcessSpec {
 };
 
 // One child: in its own process group (so that Ctrl-C reaches only the launcher, which decides),
-// with default signals, no standard input, and killed by the kernel if the launcher dies. Not
-// thread-safe; Start must be called on a thread that lives as long as the program, because the
-// kernel ties the child to it.
+// with default signals, no standard input, this environment but for overrides of the job
+// (LEEWAY__A__B, which whoever starts it has resolved), and killed by the kernel if the launcher
+// dies. Not thread-safe; Start must be called on a thread that lives as long as the program,
+// because the kernel ties the child to it.
 class Process {
  public:
   static absl::StatusOr<std::unique_ptr<Process>> Start(const ProcessSpec& spec);

@@ -1,5 +1,7 @@
 #include "deploy/base/process.h"
 
+#include <cstdlib>
+
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -79,6 +81,18 @@ TEST_CASE("A child inherits neither blocked nor ignored signals") {
   process->Signal(SIGTERM);
   CHECK(AwaitExit(*process).ToString() == "signal 15 (Terminated)");
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_CASE("A child inherits the environment, but for what changes a job") {
+  const TempFolder folder;
+  setenv("LEEWAY__STOP__EPOCHS", "3", 1);
+  setenv("LEEWAY_DATA", "/data", 1);
+  const auto process = Start(
+      folder, {"/bin/sh", "-c", "echo epochs $LEEWAY__STOP__EPOCHS, data $LEEWAY_DATA, $PATH"});
+  unsetenv("LEEWAY__STOP__EPOCHS");
+  unsetenv("LEEWAY_DATA");
+  CHECK(AwaitExit(*process).ok());
+  CHECK(Log(folder) == "epochs , data /data, " + std::string(std::getenv("PATH")) + "\n");
 }
 
 TEST_CASE("The ready line arrives through its descriptor") {
