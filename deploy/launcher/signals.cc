@@ -15,7 +15,12 @@ absl::StatusOr<std::unique_ptr<SignalSource>> SignalSource::Create() {
   signal(SIGPIPE, SIG_IGN);
   sigset_t set;
   sigemptyset(&set);
-  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) sigaddset(&set, number);
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) {
+    struct sigaction now {};
+    // A signalfd would take even what nohup, or a shell for its background jobs, has us ignore.
+    if (sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) continue;
+    sigaddset(&set, number);
+  }
   if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) {
     return absl::InternalError("blocking signals failed");
   }
