@@ -256,14 +256,15 @@ void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress,
   if (contributions_) contributions_->OnLoaded(progress.version);
   Slot& slot = SlotOf(block);
   SentVersion sent = encoder_.First(block, values.weights, std::move(values.shadow));
+  const bool has_previous = static_cast<bool>(previous);
+  // To those who are sent changes it is what they had.
+  SentVersion before = has_previous ? encoder_.First(block, previous, previous) : SentVersion();
   Outbox outbox;
   {
     MutexLock lock(slot.mutex);
     slot.sent = std::move(sent);
     store_.Set(block, std::move(values));
-    const bool has_previous = static_cast<bool>(previous);
-    // To those who are sent changes it is what they had.
-    slot.previously_sent.shadow = previous;
+    slot.previously_sent = std::move(before);
     store_.SetPrevious(block, std::move(previous));
     outbox = Act(slot, slot.core.OnInitialized(std::move(progress), has_previous));
     admission_.OnVersion(IndexOf(block), slot.core.progress().version);

@@ -254,6 +254,33 @@ TEST_CASE("a shard goes on from a checkpoint with what its workers had") {
   CHECK(*resumed.answer->encoded == *world.answer->encoded);
 }
 
+TEST_CASE("a shard taken over answers the version before in the bits of the owner before") {
+  for (const v1::Codec& codec : {Int8(), TopK(0.1)}) {
+    World first(Options(codec)), second(Options(codec));
+    for (World* one : {&first, &second}) one->asks = (*MakeCodec(codec))->encoding();
+    first.Initialize(Wave(1));
+    for (uint64_t clock = 0; clock < 3; ++clock) first.PushPull(clock, Wave(0.3f));
+    // What it sends a replica: the version before as readers of changes had it.
+    first.Pull(2);
+    const SharedFloats previous = first.answer->encoded == nullptr
+                                      ? first.answer->values
+                                      : first.shard->store().PreviousWeights(0);
+    const auto held = first.shard->Hold(3);
+    REQUIRE(held.ok());
+    second.shard->Load(0, held->at(0).values, held->at(0).progress, previous);
+    for (const uint64_t clock : {2, 3}) {
+      std::vector<float> before(kTotal), after(kTotal);
+      first.Pull(clock);
+      first.Apply(before);
+      second.Pull(clock);
+      CHECK(second.answer->header.version() == clock);
+      CHECK((second.answer->encoded == nullptr) == (first.answer->encoded == nullptr));
+      second.Apply(after);
+      CHECK(after == before);
+    }
+  }
+}
+
 TEST_CASE("contributions count as what they decode to, and hostile ones change nothing") {
   World world(Options(Int8()));
   world.Initialize(Wave(1));
