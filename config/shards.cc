@@ -1,6 +1,23 @@
 #include "config/shards.h"
 
+#include <algorithm>
+
 namespace leeway {
+namespace {
+
+// Servers that send changes of some block keep what the workers have, of every block.
+bool SendsChanges(const v1::Compression& compression) {
+  // `auto` never stands for one of these (common/codec/choose.h).
+  const auto changes = [](const v1::Codec& weights) {
+    return weights.has_top_k() || weights.has_sign();
+  };
+  const auto& layers = compression.layers();
+  return changes(compression.weights()) ||
+         std::any_of(layers.begin(), layers.end(),
+                     [&](const v1::LayerCompression& layer) { return changes(layer.weights()); });
+}
+
+}  // namespace
 
 uint32_t ShardsOf(const v1::TrainingJob& job) {
   const v1::Servers& servers = job.servers();
@@ -14,7 +31,7 @@ uint64_t StateVectors(const v1::TrainingJob& job) {
     if (update.has_adam() || update.has_adamw()) vectors += 2;
     if (update.has_adagrad() || update.sgd().momentum() > 0) vectors += 1;
   }
-  if (!job.compression().weights().has_none()) vectors += 1;
+  if (SendsChanges(job.compression())) vectors += 1;
   if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC) vectors += 1;
   return vectors;
 }

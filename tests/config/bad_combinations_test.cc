@@ -39,6 +39,25 @@ TEST_CASE("what becomes of bad gradients goes together, and only where there are
         "no error");
 }
 
+TEST_CASE("a block that travels holds what workers have only where they are sent changes") {
+  const auto error = [](const std::string& compression) {
+    return ErrorOf(
+        Sample("{mode: bounded, staleness: 3}\nupdate: {type: sgd, learning_rate: 0.1}\n",
+               "{mode: sync}\nupdate: {type: sgd, learning_rate: 0.1}\n" + compression +
+                   "servers: {count: 2, replicas: 2, block_bytes: 25165824}\n"));
+  };
+  // The weights and those of the version before.
+  CHECK(error("") == "no error");
+  CHECK(error("compression: {weights: {type: int8}}\n") == "no error");
+  CHECK(error("compression: {weights: {type: auto}}\n") == "no error");
+  CHECK(error("compression: {contributions: {type: top_k}}\n") == "no error");
+  const std::string refused =
+      "job.yaml:16:47: servers.block_bytes: must be at most 24816298 with servers.replicas: 2, for "
+      "all of a block's state goes to its other holder in one message: 3 vectors of that size";
+  CHECK(error("compression: {weights: {type: top_k}}\n") == refused);
+  CHECK(error("compression: {layers: [{names: dense_1, weights: {type: sign}}]}\n") == refused);
+}
+
 TEST_CASE("parts that do not go together are named with their place") {
   CheckAll({
       {"name: sample", "name: a/b",
@@ -66,16 +85,18 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:15:31: servers.replicas: must be at most servers.count (1): each holder of a "
        "block is "
        "a server of its own"},
-      {"stop: {epochs: 2}\n",
-       "servers: {count: 2, replicas: 2, block_bytes: 67108864}\nstop: {epochs: 2}\n",
+      {"}\nstop: {epochs: 2}\n",
+       ", momentum: 0.9}\nservers: {count: 2, replicas: 2, block_bytes: 67108864}\nstop: {epochs: "
+       "2}\n",
        "job.yaml:15:47: servers.block_bytes: must be at most 37224448 with servers.replicas: 2, "
        "for "
        "all of a block's state goes to its other holder in one message: 2 vectors of that size"},
       {"stop: {epochs: 2}\n", "servers: {count: 3, shards: 2}\nstop: {epochs: 2}\n",
        "job.yaml:15:29: servers.shards: must be 0, or at least servers.count (3): a server has one "
        "part of the blocks, or more"},
-      {"stop: {epochs: 2}\n",
-       "servers: {count: 2, shards: 8, block_bytes: 67108864}\nstop: {epochs: 2}\n",
+      {"}\nstop: {epochs: 2}\n",
+       ", momentum: 0.9}\nservers: {count: 2, shards: 8, block_bytes: 67108864}\nstop: {epochs: "
+       "2}\n",
        "job.yaml:15:45: servers.block_bytes: must be at most 37224448 with servers.shards, for all "
        "of "
        "a block's state goes to another server in one message: 2 vectors of that size"},
