@@ -15,7 +15,8 @@ namespace leeway {
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes);
 
 // After OK the file is at `path` with this content, also after a power cut; after an error, or a
-// crash at any point, `path` is as it was before.
+// crash at any point, `path` is as it was before; or has the new content already, if only syncing
+// its folder has failed.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content);
 
 // Makes the folder and those above it, durably. OK if it is there.

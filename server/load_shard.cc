@@ -10,25 +10,36 @@
 namespace leeway {
 namespace {
 
+bool IsSync(const v1::TrainingJob& job) {
+  return job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
+}
+
 // A sync checkpoint is one version of everything.
 absl::Status CheckCut(const v1::CheckpointManifest& manifest, const ElementRange& range,
                       const RangeProgress& progress) {
-  const bool sync = manifest.job().consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
-  if (!sync || progress.version == manifest.clock()) return absl::OkStatus();
+  if (!IsSync(manifest.job()) || progress.version == manifest.clock()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("the checkpoint at clock ", manifest.clock(),
                                           " holds version ", progress.version, " from element ",
                                           range.offset, " on: it is not one cut"));
 }
 
-BlockProgress ProgressFor(RangeProgress saved, const v1::TrainingJob& job) {
+// How many updates of a block make a clock: one of everybody's contributions, or one of each.
+uint64_t UpdatesAClock(const v1::TrainingJob& job) {
+  return IsSync(job) ? 1 : job.workers().count();
+}
+
+BlockProgress ProgressFor(RangeProgress saved, const v1::TrainingJob& before,
+                          const v1::TrainingJob& job) {
   BlockProgress progress{saved.version, std::move(saved.clocks)};
-  const bool sync = job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
-  if (sync || progress.clocks.size() != job.workers().count()) {
+  const uint32_t workers = job.workers().count();
+  if (IsSync(job) || IsSync(before) || progress.clocks.size() != workers) {
     const auto slowest = std::min_element(progress.clocks.begin(), progress.clocks.end());
-    const uint64_t clock = slowest == progress.clocks.end() ? 0 : *slowest;
-    progress.clocks.assign(job.workers().count(), clock);
-    // A sync block's version is the clock that it has been brought to.
-    if (sync) progress.version = clock;
+    progress.clocks.assign(workers, slowest == progress.clocks.end() ? 0 : *slowest);
+  }
+  // The job goes on at the mean clock that it had: cuts, schedules and its end go by that.
+  const uint64_t were = std::max<uint64_t>(UpdatesAClock(before), 1), are = UpdatesAClock(job);
+  if (were != are) {
+    progress.version = progress.version / were * are + progress.version % were * are / were;
   }
   return progress;
 }
@@ -64,7 +75,7 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
     }
     ASSIGN_OR_RETURN(RangeProgress progress, reader.Progress(range));
     RETURN_IF_ERROR(CheckCut(reader.manifest(), range, progress));
-    shard.Load(block, std::move(values), ProgressFor(std::move(progress), job));
+    shard.Load(block, std::move(values), ProgressFor(std::move(progress), reader.manifest().job(), job));
   }
   return absl::OkStatus();
 }

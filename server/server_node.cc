@@ -22,6 +22,7 @@ constexpr Duration kSoon = std::chrono::milliseconds(25);
 // A coordinator that was started again hears of its servers as soon.
 constexpr Duration kHeartbeatAtMost = std::chrono::milliseconds(500);
 constexpr Duration kCallAtMost = std::chrono::seconds(5);
+constexpr int kReportAttempts = 3;
 // Of the thread that gives up requests which wait.
 constexpr Duration kShortCallAtMost = std::chrono::seconds(1);
 // Of a lease, for clocks that do not run alike.
@@ -291,9 +292,15 @@ void ServerNode::ReportCut(uint64_t generation, uint32_t shard, uint64_t cut,
     request.set_error(std::string(saved.status().message()));
     spdlog::error("cut at clock {}: {}", cut, request.error());
   }
-  v1::ShardSavedReply reply;
-  auto context = Within(kCallAtMost);
-  const grpc::Status status = coordinator_->ShardSaved(context.get(), request, &reply);
+  grpc::Status status;
+  // A connection that breaks, or a coordinator that is away for a moment, is to cost no checkpoint.
+  for (int attempt = 0; attempt < kReportAttempts; ++attempt) {
+    v1::ShardSavedReply reply;
+    auto context = Within(kCallAtMost);
+    context->set_wait_for_ready(true);
+    status = coordinator_->ShardSaved(context.get(), request, &reply);
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE) break;
+  }
   if (!status.ok()) spdlog::warn("reporting the cut at clock {}: {}", cut, status.error_message());
 }
 

@@ -93,6 +93,7 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
       break;
     }
     const absl::Status& why = manifest.status();
+    search.damaged |= !absl::IsNotFound(why);
     search.warnings.push_back(absl::StrCat("checkpoint '", folder, "' is passed over: ",
                                            absl::IsNotFound(why)
                                                ? "it was never finished (no MANIFEST.json)"
@@ -101,11 +102,13 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
   return search;
 }
 
-absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint32_t keep) {
+absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint64_t newest,
+                                                     uint32_t keep) {
   ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, ListClocks(run_dir));
   std::vector<uint64_t> old;
   uint32_t complete = 0;
   for (uint64_t clock : clocks) {
+    if (clock > newest) continue;
     if (complete < std::max(keep, 1u) && LooksComplete(CheckpointFolder(run_dir, clock), clock)) {
       ++complete;
     } else if (complete > 0) {

@@ -35,6 +35,9 @@ struct FoundCheckpoint {
 struct CheckpointSearch {
   // Absent: the run folder has no complete checkpoint.
   std::optional<FoundCheckpoint> newest;
+  // On the way to it there is one that was finished and is not whole, or could not be read: without
+  // a newest one, what was trained is there and must not be written over.
+  bool damaged = false;
   // What was passed over on the way to it, newest first: which folder and why.
   std::vector<std::string> warnings;
 };
@@ -43,11 +46,13 @@ struct CheckpointSearch {
 // only if the folder cannot be listed.
 absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir);
 
-// The clocks of what is older than the `keep` newest complete checkpoints, left-overs of unfinished
-// ones included; never anything newer than the newest complete one. Complete means here: a manifest
-// that verifies, and files of the right sizes. To be called once a new manifest is durable. `keep`
-// is at least 1.
-absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint32_t keep);
+// The clocks of what is older than the `keep` newest complete checkpoints up to `newest`,
+// left-overs of unfinished ones included; never anything newer than the newest complete one of
+// them. Complete means here: a manifest that verifies, and files of the right sizes. To be called
+// once the manifest at `newest` is durable: what looks complete beyond it is what was passed over,
+// damaged, when the job went on from an older one, and must not be counted. `keep` is at least 1.
+absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint64_t newest,
+                                                     uint32_t keep);
 // Half removed it is an unfinished one.
 absl::Status RemoveCheckpoint(const std::string& run_dir, uint64_t clock);
 

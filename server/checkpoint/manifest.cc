@@ -1,5 +1,7 @@
 #include "server/checkpoint/manifest.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "server/checkpoint/json_file.h"
@@ -51,6 +53,24 @@ absl::Status ForEachFile(const std::string& folder, const v1::CheckpointManifest
 }
 
 }  // namespace
+
+absl::Status CheckGoesOn(const v1::CheckpointManifest& manifest, const v1::TrainingJob& job) {
+  const v1::TrainingJob& before = manifest.job();
+  if (!google::protobuf::util::MessageDifferencer::Equals(before.model(), job.model())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the model differs from that of the checkpoint at clock ", manifest.clock(),
+                     "; a run goes on with the model that it began with"));
+  }
+  const auto is_sync = [](const v1::TrainingJob& each) {
+    return each.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
+  };
+  if (!is_sync(job) || is_sync(before)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "consistency.mode: the checkpoint at clock ", manifest.clock(),
+      " is not of sync mode, so its blocks and workers stand at different clocks, from "
+      "which a sync job cannot go on; go on as it began, or begin anew in another "
+      "--run-dir"));
+}
 
 absl::Status WriteManifest(const std::string& folder, v1::CheckpointManifest manifest) {
   const std::string path = PathOf(folder);

@@ -175,6 +175,9 @@ std::set<uint64_t> CutBook::StateFolders() const {
   for (const auto* states : {&newest_states_, &complete_states_}) {
     for (const auto& [rank, state] : *states) folders.insert(state.folder);
   }
+  for (const auto& [clock, cut] : cuts_) {
+    for (const auto& [rank, state] : cut.named) folders.insert(state.folder);
+  }
   return folders;
 }
 

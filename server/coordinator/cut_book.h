@@ -91,7 +91,7 @@ class CutBook {
   std::string ErrorOf(uint64_t clock) const;
   bool Writing(uint64_t clock) const;
   bool WritingAny() const;
-  // Those where the newest state of some rank lies.
+  // Those where the newest state of some rank lies, or one that a manifest in writing names.
   std::set<uint64_t> StateFolders() const;
   bool HasAllShards(uint64_t clock) const;
   // Shards and ranks whose part or state is not there; nothing if the cut is whole.

@@ -111,7 +111,13 @@ absl::Status RunFolderSink::WriteManifest(const v1::CheckpointManifest& manifest
 }
 
 absl::Status RunFolderSink::RemoveOld(const std::function<std::set<uint64_t>()>& spared) {
-  ASSIGN_OR_RETURN(const std::vector<uint64_t> old, OldCheckpoints(run_dir_, keep_));
+  uint64_t newest = 0;
+  {
+    MutexLock lock(mutex_);
+    if (!newest_) return absl::OkStatus();
+    newest = newest_->clock();
+  }
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> old, OldCheckpoints(run_dir_, newest, keep_));
   std::vector<FolderUse::Hold> claimed;
   for (const uint64_t clock : old) {
     if (auto claim = folders_.Claim(clock)) claimed.push_back(*std::move(claim));

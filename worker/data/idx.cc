@@ -46,8 +46,8 @@ absl::StatusOr<Header> ParseHeader(const DataFile& file, int min_dimensions, int
     header.dimensions.push_back(BigEndian(&b[at]));
     if (header.dimensions.back() == 0)
       return Bad(file, at, "a dimension is 0: there are no examples");
-    // No overflow: what is left over is less than 2^33 and a dimension less than 2^32.
-    if ((elements *= header.dimensions.back()) > kMaxFileBytes) {
+    if (__builtin_mul_overflow(elements, header.dimensions.back(), &elements) ||
+        elements > kMaxFileBytes) {
       return Bad(file, at, "the dimensions ask for more bytes than a data file may have");
     }
   }

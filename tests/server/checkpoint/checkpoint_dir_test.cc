@@ -13,8 +13,8 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-absl::Status RemoveOld(const std::string& run_dir, uint32_t keep) {
-  ASSIGN_OR_RETURN(const std::vector<uint64_t> old, OldCheckpoints(run_dir, keep));
+absl::Status RemoveOld(const std::string& run_dir, uint32_t keep, uint64_t newest = 1000) {
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> old, OldCheckpoints(run_dir, newest, keep));
   for (const uint64_t clock : old) RETURN_IF_ERROR(RemoveCheckpoint(run_dir, clock));
   return absl::OkStatus();
 }
@@ -102,6 +102,44 @@ TEST_CASE("nothing is removed before a newer checkpoint is complete") {
   REQUIRE(RemoveOld(run.path(), 1).ok());
   REQUIRE(Folders(run.path()).size() == 3);
   REQUIRE(FindNewestCheckpoint(run.path())->newest->folder == old);
+}
+
+TEST_CASE("what looks complete beyond the newest does not count, for it was passed over") {
+  TempFolder run;
+  for (uint64_t clock : {3000, 4000, 4500, 5000}) WriteSample(run.path(), At(clock));
+  REQUIRE(RemoveOld(run.path(), 1, 4500).ok());
+  REQUIRE(Folders(run.path()) == std::set<std::string>{"clock-000004500", "clock-000005000"});
+}
+
+TEST_CASE("a search tells whether what it passed over was ever finished") {
+  TempFolder run;
+  REQUIRE(MakeFolders(CheckpointFolder(run.path(), 3)).ok());
+  REQUIRE_FALSE(FindNewestCheckpoint(run.path())->damaged);
+  const std::string folder = WriteSample(run.path(), At(2));
+  REQUIRE_FALSE(FindNewestCheckpoint(run.path())->damaged);
+  REQUIRE(RemoveTree(folder + "/shard-0-of-2.lwck").ok());
+  REQUIRE(FindNewestCheckpoint(run.path())->damaged);
+  REQUIRE_FALSE(FindNewestCheckpoint(run.path())->newest.has_value());
+}
+
+TEST_CASE("a job goes on from its own model only, and in sync mode from a sync checkpoint only") {
+  v1::CheckpointManifest manifest;
+  v1::TrainingJob job;
+  for (v1::TrainingJob* each : {manifest.mutable_job(), &job}) {
+    each->mutable_model()->add_layers()->mutable_dense()->set_units(3);
+  }
+  const auto check = [&](v1::ConsistencyMode before, v1::ConsistencyMode after) {
+    manifest.mutable_job()->mutable_consistency()->set_mode(before);
+    job.mutable_consistency()->set_mode(after);
+    return CheckGoesOn(manifest, job);
+  };
+  const auto sync = v1::CONSISTENCY_MODE_SYNC, async = v1::CONSISTENCY_MODE_ASYNC;
+  REQUIRE(check(sync, sync).ok());
+  REQUIRE(check(sync, async).ok());
+  REQUIRE(check(async, v1::CONSISTENCY_MODE_BOUNDED).ok());
+  REQUIRE_THAT(std::string(check(async, sync).message()), Contains("consistency.mode"));
+  job.mutable_model()->mutable_layers(0)->mutable_dense()->set_units(4);
+  REQUIRE(absl::IsFailedPrecondition(check(sync, sync)));
 }
 
 TEST_CASE("a manifest is not written before the files that it names are there in full") {

@@ -321,6 +321,19 @@ TEST_CASE("while a manifest is written no other is begun, and after it the newes
   CHECK(write[0].adopt.at(0).from_clock == (status.ok() ? 20 : 5));
 }
 
+TEST_CASE("the folder of a state that a manifest in writing names is needed, though a newer came") {
+  Scenario job(kAsync);
+  job.Start();
+  REQUIRE(job.State(0, 30).ok());
+  REQUIRE(job.State(1, 5).ok());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 20).ok());
+  REQUIRE(job.Take<WriteManifest>().size() == 1);
+  REQUIRE(job.State(1, 12).ok());
+  CHECK(job.core.StateFolders() == std::set<uint64_t>{5, 12, 30});
+  job.core.ManifestWritten(20, absl::OkStatus(), job.now);
+  CHECK(job.core.StateFolders() == std::set<uint64_t>{12, 20});
+}
+
 TEST_CASE("the folder of a slow worker's newest state is needed, however old it is") {
   Scenario job(kAsync);
   job.Start();
