@@ -44,8 +44,8 @@ struct ListenOptions {
 // none could be (BuildAndStart then returns null). `port` must live until then.
 void PrepareServer(const ListenOptions& options, grpc::ServerBuilder& builder, int* port);
 
-// Makes the server listen on a unix-abstract:NAME, too. That it cannot is no reason not to start:
-// peers then come by its port.
+// Makes the server listen on a unix-abstract:NAME, too. A system without unix sockets does not
+// start a server that was asked for this.
 void AddLocalPort(const std::string& address, grpc::ServerBuilder& builder);
 
 }  // namespace leeway

@@ -100,9 +100,10 @@ size_t FloatPayload::FirstNonFinite() const {
         std::clamp<size_t>(reader.Contiguous(offset), 1, kTileBytes / sizeof(float));
     const uint8_t* tile = reader.Bytes(offset, count, &split);
     if (AnyNonFinite(tile, count)) {
-      size_t i = 0;
-      while (!AnyNonFinite(tile + i * sizeof(float), 1)) ++i;
-      return offset + i;
+      // Shared memory may be another's to write: what the tile had may be gone at the second look.
+      for (size_t i = 0; i < count; ++i) {
+        if (AnyNonFinite(tile + i * sizeof(float), 1)) return offset + i;
+      }
     }
     offset += count;
   }

@@ -10,6 +10,7 @@
 #include "common/grpc_status.h"
 #include "common/status.h"
 #include "common/wire.h"
+#include "config/contributors.h"
 #include "config/shards.h"
 #include "server/rpc/unary_call.h"
 #include "server/stream_session.h"
@@ -116,6 +117,8 @@ void ParameterService::Tick() {
 void ParameterService::SetLimits(const v1::TrainingJob& job) {
   budget_.SetLimit(job.limits().held_bytes());
   unread_bytes_max_ = job.limits().unread_bytes();
+  const uint64_t oldest_block = job.workers().count() * job.servers().block_bytes();
+  received_bytes_max_ = CommitsSets(job) ? ByteBudget::kUnlimited : budget_.limit() + oldest_block;
   // A worker has them for each shard, and one server may come to serve all, or to be the replica.
   const uint32_t shards = ShardsOf(job);
   streams_.SetLimits(job.transport().channels() * shards, shards);

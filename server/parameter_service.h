@@ -59,6 +59,9 @@ class ParameterService final
   // The job's bounds: limits.held_bytes, limits.unread_bytes, transport.channels. Before, there are
   // none.
   void SetLimits(const v1::TrainingJob& job);
+  // Of received contributions, what may be held at once: the budget, and what comes in beyond it
+  // (server/admission.h), which with committed sets has no bound.
+  uint64_t received_bytes_max() const { return received_bytes_max_; }
   uint64_t unread_bytes_max() const { return unread_bytes_max_.load(std::memory_order_relaxed); }
   StreamList& streams() { return streams_; }
   // Received messages count here (limits.held_bytes).
@@ -93,6 +96,7 @@ class ParameterService final
   std::vector<std::shared_ptr<Shard>> shards() EXCLUDES(mutex_);
 
   ByteBudget budget_;
+  uint64_t received_bytes_max_ = ByteBudget::kUnlimited;
   StreamList streams_;
   std::atomic<uint64_t> unread_bytes_max_{ByteBudget::kUnlimited};
 

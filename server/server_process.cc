@@ -1,5 +1,6 @@
 #include "server/server_process.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <system_error>
@@ -19,11 +20,15 @@
 #include "config/job.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/coordinator_record.h"
+#include "server/checkpoint/manifest.h"
 #include "server/coordinator/run_folder_sink.h"
 #include "server/resolve_codecs.h"
 
 namespace leeway {
 namespace {
+
+// More than any machine has.
+constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
 
 // The run folder says what was run, also without a launcher.
 absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job) {
@@ -36,18 +41,25 @@ absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job)
 absl::StatusOr<std::optional<CoordinatorOptions::Resumed>> NewestCheckpoint(
     const std::string& run_dir) {
   ASSIGN_OR_RETURN(CheckpointSearch search, FindNewestCheckpoint(run_dir));
-  for (const std::string& warning : search.warnings) spdlog::warn("passed over: {}", warning);
-  if (!search.newest.has_value()) return std::nullopt;
+  for (const std::string& warning : search.warnings) spdlog::warn("{}", warning);
+  if (!search.newest.has_value()) {
+    if (!search.damaged) return std::nullopt;
+    return absl::DataLossError(absl::StrCat(
+        run_dir, "/checkpoints: no checkpoint is whole, though there are some (",
+        search.warnings.front(), "); restore one, or begin anew in another --run-dir"));
+  }
   return CoordinatorOptions::Resumed{std::move(search.newest->manifest),
                                      std::move(search.newest->folder)};
 }
 
-absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& run_dir) {
+absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& run_dir,
+                                                           const v1::TrainingJob& job) {
   ASSIGN_OR_RETURN(auto newest, NewestCheckpoint(run_dir));
   if (!newest.has_value()) {
     return absl::NotFoundError(
         absl::StrCat("--resume: ", run_dir, "/checkpoints holds no complete checkpoint"));
   }
+  RETURN_IF_ERROR(Annotate(CheckGoesOn(newest->manifest, job), "--resume"));
   spdlog::info("goes on from {}", newest->folder);
   return *std::move(newest);
 }
@@ -72,11 +84,10 @@ absl::Status CheckListenAddress(const std::string& listen) {
 }
 
 absl::Status CheckFresh(const std::string& run_dir) {
-  ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(run_dir));
-  if (!search.newest.has_value()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto newest, NewestCheckpoint(run_dir));
+  if (!newest.has_value()) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat("--run-dir ", run_dir, " holds the checkpoint ",
-                                               search.newest->folder,
-                                               ": --resume goes on from it"));
+                                               newest->folder, ": --resume goes on from it"));
 }
 
 std::string RandomName() { return absl::StrCat(absl::Hex(RandomIdentity(), absl::kZeroPad16)); }
@@ -136,8 +147,10 @@ absl::Status ServerProcess::TakeUpRun(CoordinatorOptions& options) {
   if (!options_.resume) {
     RETURN_IF_ERROR(CheckFresh(options_.run_dir));
   } else {
-    ASSIGN_OR_RETURN(options.resumed, FindCheckpoint(options_.run_dir));
+    ASSIGN_OR_RETURN(options.resumed, FindCheckpoint(options_.run_dir, options_.job));
     options.incarnation_base = WallMilliseconds();
+    // Of the lives before, so that no file takes the place of one of theirs, whoever still writes.
+    if (record) options.generation = record->generation() + 1;
   }
   options.job_id = RandomIdentity();
   return absl::OkStatus();
@@ -210,7 +223,8 @@ absl::Status ServerProcess::Run() {
   RETURN_IF_ERROR(joined);
   // The node has set the job's limits; of the gRPC server that serves it, whose this one is, it
   // knows nothing.
-  quota_.Resize(kArrivingBytes + node_.parameter_service().budget().limit());
+  const uint64_t received = node_.parameter_service().received_bytes_max();
+  quota_.Resize(kArrivingBytes + std::min(received, kQuotaBytesMax - kArrivingBytes));
   const ServerNode::Outcome outcome = node_.WaitUntilOver();
   if (outcome == ServerNode::Outcome::kCoordinatorLost) {
     return absl::UnavailableError("the coordinator is gone");

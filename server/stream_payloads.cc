@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/channel.h"
 #include "common/status.h"
 #include "server/stream_session.h"
 
@@ -51,6 +53,12 @@ absl::StatusOr<std::span<const float>> StreamSession::SharedFloatsOf(
 absl::StatusOr<FloatPayload> StreamSession::PayloadOf(const v1::StreamRequest& request,
                                                       FramePayload& frame, bool copies) {
   if (!request.has_shared()) return TakeFrom(frame, request.payload_bytes());
+  // Before memory is taken on its word: whoever shares memory need not have any behind it.
+  if (request.shared().bytes() > kMessageBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("shared: ", request.shared().bytes(),
+                                                   " bytes, more than the ", kMessageBytesMax,
+                                                   " of a message"));
+  }
   ASSIGN_OR_RETURN(const auto values, SharedFloatsOf(request.shared()));
   if (!copies) return FloatPayload::Of(values, peer_memory_);
   auto copy = std::make_shared_for_overwrite<float[]>(values.size());

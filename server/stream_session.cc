@@ -64,6 +64,7 @@ void StreamSession::Await(ParameterService* service, ServerQueue* queue) {
 void StreamSession::OnAccepted(bool ok) {
   // There will be no stream any more.
   if (!ok) return OnEnded(true);
+  const auto self = shared_from_this();
   Await(service_, queue_);
   last_read_ = std::chrono::steady_clock::now().time_since_epoch().count();
   service_->streams().Add(shared_from_this());
@@ -72,6 +73,7 @@ void StreamSession::OnAccepted(bool ok) {
 }
 
 void StreamSession::OnRead(bool ok) {
+  const auto self = shared_from_this();
   grpc::ByteBuffer bytes;
   {
     MutexLock lock(mutex_);
@@ -86,6 +88,8 @@ void StreamSession::OnRead(bool ok) {
 }
 
 void StreamSession::OnWritten(bool ok) {
+  // Another thread may take the stream's end as soon as it is asked for.
+  const auto self = shared_from_this();
   {
     MutexLock lock(mutex_);
     writing_ = false;

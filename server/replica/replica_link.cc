@@ -22,6 +22,8 @@ constexpr char kMethod[] = "/leeway.v1.ParameterServer/Exchange";
 // As of a worker's stream: large blocks go one by one, small ones share a frame.
 constexpr size_t kFrameBytes = 256 << 10;
 constexpr int kFrameRequests = 512;
+// Of the head, whose readers take 1 MiB.
+constexpr size_t kFrameHeadBytes = 256 << 10;
 
 // The vectors of a block, in the order of ReplicatedBlock.
 using Parts = absl::InlinedVector<const SharedFloats*, 4>;
@@ -175,9 +177,11 @@ void ReplicaLink::Offer(v1::RequestFrame& head) {
 grpc::ByteBuffer ReplicaLink::NextFrame() {
   v1::RequestFrame head;
   FrameWriter writer;
+  // Of the head; with many workers their clocks are most of it.
+  size_t head_bytes = 0;
   if (!stream_->offered) Offer(head);
   while (!outgoing_.empty() && head.requests_size() < kFrameRequests &&
-         writer.bytes() < kFrameBytes) {
+         writer.bytes() < kFrameBytes && head_bytes < kFrameHeadBytes) {
     const uint64_t id = outgoing_.front();
     outgoing_.pop_front();
     const auto sent = pending_.find(id);
@@ -202,11 +206,15 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
     } else {
       request.set_payload_bytes(Append(parts, writer));
     }
+    head_bytes += request.ByteSizeLong();
   }
   return writer.Finish(head);
 }
 
+// Another thread may take the stream's end as soon as it is asked for, and with it what keeps the
+// link.
 void ReplicaLink::OnStarted(Stream* stream, bool ok) {
+  const auto self = shared_from_this();
   {
     MutexLock lock(mutex_);
     stream->starting = false;
@@ -218,6 +226,7 @@ void ReplicaLink::OnStarted(Stream* stream, bool ok) {
 }
 
 void ReplicaLink::OnWritten(Stream* stream, bool ok) {
+  const auto self = shared_from_this();
   {
     MutexLock lock(mutex_);
     stream->writing = false;
@@ -227,6 +236,7 @@ void ReplicaLink::OnWritten(Stream* stream, bool ok) {
 }
 
 void ReplicaLink::OnRead(Stream* stream, bool ok) {
+  const auto self = shared_from_this();
   v1::ReplyFrame replies;
   if (ok) ok = DecodeReplyFrame(stream->received, replies).ok();
   if (ok) TakeReplies(stream, replies);

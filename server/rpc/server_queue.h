@@ -20,9 +20,9 @@ namespace leeway {
 
 class ServerQueue {
  public:
-  // Something that may begin operations on the queue, for as long as this lives: the queue stops
-  // only when there is nobody left. (gRPC aborts the process of who begins something on a queue
-  // that was shut down.)
+  // Something that may begin operations on the queue, for as long as this lives: the queue waits
+  // with stopping until there is nobody left, half a minute at most. (gRPC aborts the process of
+  // who begins something on a queue that was shut down.)
   class Guest {
    public:
     explicit Guest(ServerQueue* queue) : queue_(queue) { queue_->Enter(); }

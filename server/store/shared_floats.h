@@ -72,7 +72,8 @@ class FloatPool : public std::enable_shared_from_this<FloatPool> {
 
   const size_t floats_;
   const std::shared_ptr<SharedArena> memory_;
-  // What readers held for a moment is reused; more than this is given back to the system.
+  // What readers held for a moment is reused; more than this is given back: to the system, or to
+  // the arena, whose pages stay.
   const size_t idle_max_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Node>> idle_ GUARDED_BY(mutex_);

@@ -153,6 +153,22 @@ TEST_CASE("an offer that cannot be mapped is refused in words, and payloads go o
   CHECK(client.payloads[replies[1].id()] == Bytes(7));
 }
 
+TEST_CASE("a range larger than a message is refused before memory of its size is taken") {
+  // Where it would be copied.
+  Served served(v1::CONSISTENCY_MODE_BOUNDED);
+  const auto arena = *SharedArena::Create(uint64_t{1} << 39);
+  Client client(served);
+  *client.frame.mutable_offer() = arena->Offer();
+  client.Initialize();
+  REQUIRE(client.answer.mapped());
+  auto& request = client.Add(v1::EXCHANGE_METHOD_PUSH, 0);
+  request.mutable_shared()->set_offset(4096);
+  request.mutable_shared()->set_bytes(uint64_t{1} << 38);
+  const auto replies = client.Ask(1);
+  CHECK(replies[0].code() == static_cast<int>(absl::StatusCode::kInvalidArgument));
+  CHECK_THAT(replies[0].message(), Catch::Contains("of a message"));
+}
+
 TEST_CASE("a range outside of the offered memory, or of another size, is refused") {
   Served served(v1::CONSISTENCY_MODE_ASYNC);
   const Memory mine(3);
