@@ -123,9 +123,11 @@ void CallQueue::Pump(uint32_t server) {
       Lane& lane = lanes_[server];
       call->place = lane.in_flight.insert(lane.in_flight.end(), call);
       call->began = transport_->Now();
-      if (transport_->HasLink(server)) {
-        call->in_transit = call->operation->Bytes(call->number);
-        lane.transit.OnSent(*call->in_transit, call->began);
+      const uint64_t bytes = call->operation->Bytes(call->number);
+      // What sends no values says nothing of the link, and may be held by the server for long.
+      if (bytes > 0 && transport_->HasLink(server)) {
+        call->in_transit = bytes;
+        lane.transit.OnSent(bytes, call->began);
       }
     }
     Send(call);
@@ -160,14 +162,16 @@ void CallQueue::OnDone(const CallPointer& call, absl::Status status, const Trans
     if (!absl::IsUnavailable(status)) return Finish(call, status);
   }
   const RetryDecision decision = Decide(call, status);
-  if (!decision.error.ok()) {
-    Finish(call, decision.error);
-  } else if (decision.delay == Duration::zero()) {
+  if (!decision.error.ok()) return Finish(call, decision.error);
+  if (decision.delay == Duration::zero()) {
     Send(call);
   } else {
     if (options_.on_unreached && absl::IsUnavailable(status)) options_.on_unreached();
     transport_->CallAfter(decision.delay, [this, call] { Resume(call); });
   }
+  // It is not on its way any more, and what waits behind it may be what a server wants first: one
+  // that is full refuses all but that.
+  Pump(call->server);
 }
 
 RetryDecision CallQueue::Decide(const CallPointer& call, const absl::Status& status) {

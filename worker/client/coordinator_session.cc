@@ -34,6 +34,12 @@ constexpr Duration kSealedPauseMax = std::chrono::seconds(1);
 // Of a state's stream.
 constexpr size_t kChunkBytes = 1 << 20;
 
+// No answer of the coordinator's, which refuses a life in other words: gRPC says so of a connection
+// that was reset, or of a server that has no room.
+bool IsOfTheWay(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsInternal(status) || absl::IsUnknown(status);
+}
+
 RetryLimits Within(Duration total, const char* name) {
   RetryLimits limits;
   limits.total = total;
@@ -167,7 +173,7 @@ void CoordinatorSession::HeartbeatLoop() {
   uint64_t known = 0;
   while (true) {
     const absl::Status status = Beat();
-    if (!status.ok() && !IsRetryable(status.code())) {
+    if (!status.ok() && !IsRetryable(status.code()) && !IsOfTheWay(status)) {
       if (listener_.on_refused) listener_.on_refused(Annotate(status, "heartbeat"));
       return;
     }

@@ -222,8 +222,11 @@ void StreamLane::OnEnded(bool) {
   absl::flat_hash_map<uint64_t, Pending> failed;
   {
     MutexLock lock(mutex_);
-    status = FromGrpc(stream_->status);
-    if (status.ok()) status = absl::UnavailableError("the server ended the connection");
+    // Whatever has ended the stream, it is no answer to a call: those travel in replies.
+    status = absl::UnavailableError(
+        stream_->status.ok()
+            ? "the server ended the connection"
+            : absl::StrCat("the connection ended: ", stream_->status.error_message()));
     if (!closed_.ok()) status = closed_;
     failed.swap(pending_);
     outgoing_.clear();

@@ -1,0 +1,117 @@
+#include "worker/client/call_queue.h"
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "common/retry_hint.h"
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+// A network of which the test says what arrives, and when.
+class SlowTransport : public Transport {
+ public:
+  struct Sent {
+    uint32_t block;
+    std::shared_ptr<TransportCall> call;
+  };
+
+  void Call(uint32_t, const TransportRequest& request, Duration,
+            std::shared_ptr<TransportCall> call) override {
+    sent_.push_back({request.header.block(), std::move(call)});
+  }
+  void CallAfter(Duration, std::function<void()> callback) override {
+    timers_.push_back(std::move(callback));
+  }
+  void Cancel() override {}
+  void Close() override {}
+  Time Now() const override { return now_; }
+
+  void Pass(Duration time) { now_ += time; }
+  std::deque<Sent> TakeSent() { return std::exchange(sent_, {}); }
+  void RunTimers() {
+    for (const auto& timer : std::exchange(timers_, {})) timer();
+  }
+
+ private:
+  Time now_{};
+  std::deque<Sent> sent_;
+  std::deque<std::function<void()>> timers_;
+};
+
+// One call to server 0; blocks go in their order.
+class BlockCall : public Operation {
+ public:
+  BlockCall(uint32_t block, uint64_t bytes) : block_(block), bytes_(bytes) {}
+  uint32_t size() const override { return 1; }
+  uint32_t ServerOf(uint32_t) const override { return 0; }
+  uint32_t Priority(uint32_t) const override { return block_; }
+  uint64_t Bytes(uint32_t) const override { return bytes_; }
+  std::string Describe(uint32_t) const override { return "a call"; }
+  TransportRequest Request(uint32_t) const override {
+    TransportRequest request;
+    request.header.set_block(block_);
+    return request;
+  }
+  absl::Status TakeReply(uint32_t, const TransportReply&) override { return absl::OkStatus(); }
+
+ private:
+  const uint32_t block_;
+  const uint64_t bytes_;
+};
+
+struct Rig {
+  std::unique_ptr<SlowTransport> made = std::make_unique<SlowTransport>();
+  SlowTransport* const transport = made.get();
+  CallQueue queue{
+      std::move(made), 1, {.retry = {}, .jitter = RandomStream(1, RandomPurpose::kRetry, {0, 0})}};
+
+  CallQueue::Ticket Start(uint32_t block, uint64_t bytes) {
+    return queue.Start(std::make_shared<BlockCall>(block, bytes));
+  }
+  // The link has moved 1 MiB in 100 ms, so that two messages may be under way.
+  void MakeSlow() {
+    Start(5, kMiB);
+    transport->Pass(milliseconds(100));
+    AnswerAll();
+  }
+  void AnswerAll() {
+    for (const auto& sent : transport->TakeSent()) sent.call->OnDone(absl::OkStatus(), {});
+  }
+};
+
+TEST_CASE("Who was refused by a full server makes room for the block that it waits for") {
+  Rig rig;
+  rig.MakeSlow();
+  // As backward finishes layers: what the server wants first comes last.
+  for (uint32_t block = 10; block-- > 0;) rig.Start(block, kMiB);
+  bool sent_first = false;
+  for (int round = 0; round < 3 && !sent_first; ++round) {
+    for (const auto& sent : rig.transport->TakeSent()) {
+      sent_first |= sent.block == 0;
+      if (sent.block == 0) continue;
+      sent.call->OnDone(WithRetryHint(absl::ResourceExhaustedError("full"), milliseconds(20)), {});
+    }
+    rig.transport->Pass(milliseconds(200));
+    rig.transport->RunTimers();
+  }
+  CHECK(sent_first);
+}
+
+TEST_CASE("What brings no values does not count as being under way") {
+  Rig rig;
+  rig.MakeSlow();
+  for (uint32_t block = 0; block < 10; ++block) rig.Start(block, 0);
+  CHECK(rig.transport->TakeSent().size() == 10);
+}
+
+}  // namespace
+}  // namespace leeway
