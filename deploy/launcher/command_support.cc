@@ -37,6 +37,18 @@ absl::StatusOr<std::string> GivenFolder(const std::string& path, absl::string_vi
   return absl::NotFoundError(absl::StrCat("the data folder ", path, " (", by, ") is not there"));
 }
 
+absl::Status NoCoordinator(const std::string& run_dir) {
+  const std::string summary = run_dir + "/" + kSummaryFile;
+  std::error_code error;
+  if (fs::exists(summary, error)) {
+    return absl::NotFoundError(
+        absl::StrCat("no job runs in ", run_dir, " now; its outcome is in ", summary));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "no job that leeway train started runs in ", run_dir,
+      "; of one whose processes were started by hand give server 0's HOST:PORT instead"));
+}
+
 }  // namespace
 
 void AddSetOption(CLI::App& command, JobOptions& options) {
@@ -81,10 +93,7 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
 absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
   if (!IsFolder(target)) return target;
   absl::StatusOr<std::string> address = ReadFile(target + "/" + kCoordinatorFile, 4096);
-  if (absl::IsNotFound(address.status())) {
-    return absl::NotFoundError(absl::StrCat("no job runs in ", target, " now; its outcome is in ",
-                                            target, "/", kSummaryFile));
-  }
+  if (absl::IsNotFound(address.status())) return NoCoordinator(target);
   RETURN_IF_ERROR(address.status());
   return std::string(absl::StripAsciiWhitespace(*address));
 }

@@ -31,7 +31,7 @@ absl::StatusOr<v1::TrainingJob> LoadJobWithOptions(const JobOptions& options);
 absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file);
 
 // Where the coordinator is: `target` itself, HOST:PORT, or as the run folder `target` says for as
-// long as its job runs. NOT_FOUND: none runs there.
+// long as its job runs. NOT_FOUND: none runs there, or none that leeway train started.
 absl::StatusOr<std::string> FindCoordinator(const std::string& target);
 
 // One line on a terminal's standard error, which the next one overwrites; "" ends it. Nothing where

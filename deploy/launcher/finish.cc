@@ -51,12 +51,14 @@ std::string ConsistencyName(const v1::Consistency& consistency) {
 
 // The coordinator's word comes first: it knows why.
 void SetOutcome(const FinishInput& input, const RunHistory& history, RunSummary& summary) {
-  if (!input.failure.empty() || history.state == "failed") {
+  // Stopped before the coordinator was there, or could be, it has said nothing of this start.
+  const std::string state = history.ends > input.ends_before ? history.state : "";
+  if (!input.failure.empty() || state == "failed") {
     summary.state = "failed";
-    const bool told = history.state == "failed" && !history.message.empty();
+    const bool told = state == "failed" && !history.message.empty();
     summary.message = told ? history.message : input.failure;
-  } else if (!history.state.empty()) {
-    summary.state = history.state;
+  } else if (!state.empty()) {
+    summary.state = state;
   } else {
     summary.state = input.stop_requested ? "stopped" : "finished";
   }
@@ -159,7 +161,8 @@ absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
   return WriteFileAtomically(run_dir + "/" + kReportFile, ReportHtml(input));
 }
 
-std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir) {
+std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir,
+                            const std::string& data) {
   std::string text =
       absl::StrCat(summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
                    summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds),
@@ -177,7 +180,8 @@ std::string DescribeOutcome(const RunSummary& summary, const std::string& run_di
                   Place("metrics", run_dir, kMetricsFile),
                   Place("checkpoints", run_dir, "checkpoints"));
   if (summary.state != "finished" && summary.clock.has_value()) {
-    absl::StrAppend(&text, "To go on: leeway train --resume --run-dir ", run_dir, "\n");
+    absl::StrAppend(&text, "To go on: leeway train --resume --run-dir ", run_dir,
+                    data.empty() ? "" : " --data " + data, "\n");
   }
   return text;
 }

@@ -20,6 +20,9 @@ struct FinishInput {
   // Why the launcher counts the run as failed; empty if it does not.
   std::string failure;
   bool stop_requested = false;
+  // How often the run had ended before it was started this time, by its metrics: what they say of
+  // these ends is not what came of it now.
+  uint64_t ends_before = 0;
   // By rank, and by index.
   std::vector<uint32_t> worker_restarts;
   std::vector<uint32_t> server_restarts;
@@ -41,7 +44,9 @@ absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
 // "bounded staleness 3, gradient exchange, sgd".
 std::string DescribeAlgorithm(const v1::TrainingJob& job);
 
-// The result for a person: figures, then places.
-std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir);
+// The result for a person: figures, places, and how to go on. `data`: the folder that --data named;
+// empty where it was found without, as it will be again.
+std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir,
+                            const std::string& data);
 
 }  // namespace leeway

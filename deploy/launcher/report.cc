@@ -12,14 +12,22 @@
 namespace leeway {
 namespace {
 
+// Of the run as it is, not of what came of it before it was resumed: since then time has passed in
+// its metrics, or at least its end is gone from them.
+bool IsOf(const RunSummary& summary, const RunHistory& history) {
+  if (history.state.empty() && summary.state == "finished") return false;
+  return summary.seconds == history.seconds;
+}
+
 absl::Status Report(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const v1::TrainingJob job, LoadJob(run_dir + "/" + kJobFile, {}));
   ASSIGN_OR_RETURN(const RunHistory history, ReadHistory(run_dir + "/" + kMetricsFile));
   RunSummary summary;
-  if (absl::StatusOr<RunSummary> written = ReadSummary(run_dir); written.ok()) {
+  absl::StatusOr<RunSummary> written = ReadSummary(run_dir);
+  if (!written.ok() && !absl::IsNotFound(written.status())) return written.status();
+  if (written.ok() && IsOf(*written, history)) {
     summary = *std::move(written);
   } else {
-    if (!absl::IsNotFound(written.status())) return written.status();
     // The job runs, or its launcher was killed.
     summary.name = job.metadata().name();
     summary.state = history.state.empty() ? "unfinished" : history.state;

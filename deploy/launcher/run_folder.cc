@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/codec/choose.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "server/checkpoint/manifest.h"
@@ -84,6 +85,12 @@ RunFolder::RunFolder(RunFolder&& other) noexcept
 
 RunFolder::~RunFolder() {
   if (lock_ >= 0) close(lock_);
+}
+
+v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::TrainingJob& next) {
+  v1::TrainingJob job = newest.job();
+  if (HasAuto(next.compression())) *job.mutable_compression() = next.compression();
+  return job;
 }
 
 std::vector<ReportInput::Checkpoint> ListCheckpoints(const std::string& run_dir) {

@@ -7,6 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "deploy/launcher/report/report_html.h"
+#include "leeway/v1/checkpoint.pb.h"
+#include "leeway/v1/job.pb.h"
 
 namespace leeway {
 
@@ -49,6 +51,10 @@ class RunFolder {
   std::string path_;
   int lock_;
 };
+
+// The job that a checkpoint comes of, as `next`, which is to go on from it, would have said it: a
+// codec that was chosen in place of its `auto` is `auto` again.
+v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::TrainingJob& next);
 
 // The complete checkpoints of a run, by clock.
 std::vector<ReportInput::Checkpoint> ListCheckpoints(const std::string& run_dir);

@@ -8,7 +8,6 @@
 #include <memory>
 #include <set>
 
-#include <google/protobuf/util/message_differencer.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -45,10 +44,14 @@ struct TrainOptions {
 struct Plan {
   v1::TrainingJob job;
   std::string data_dir;
+  // By --data.
+  bool data_given = false;
   // There is a checkpoint to go on from.
   bool resume = false;
   // The run has ended already, as it would again: there is nothing to train.
   bool finished = false;
+  // How often it has ended.
+  uint64_t ends = 0;
   // Of the run so far, by rank, and by index.
   std::vector<uint32_t> worker_restarts;
   std::vector<uint32_t> server_restarts;
@@ -71,49 +74,35 @@ std::string Changes(const std::string& before, const std::string& after) {
   return changes;
 }
 
-// Before anything of the run folder is touched.
-absl::Status CheckSameModel(const FoundCheckpoint& checkpoint, const v1::TrainingJob& job) {
-  const v1::TrainingJob& before = checkpoint.manifest.job();
-  const auto same = [](const auto& a, const auto& b) {
-    return google::protobuf::util::MessageDifferencer::Equals(a, b);
-  };
-  if (same(before.model(), job.model())) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("--resume: the model differs from that of ", checkpoint.folder,
-                   "; a run goes on with the model that it began with"));
-}
-
-// A run that never had a checkpoint may begin anew; one whose checkpoints are all damaged may not,
-// for that would write over them.
-absl::Status CheckNothingLost(const RunFolder& run) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(run / "checkpoints", error)) {
-    if (!std::filesystem::exists(entry.path() / kManifestName, error)) continue;
-    return absl::DataLossError(absl::StrCat("--resume: no checkpoint of ", run.path(),
-                                            " is whole, though there are some (above); "
-                                            "restore one, or begin anew in another --run-dir"));
-  }
-  return absl::OkStatus();
-}
-
 // Compares with the run's own job and looks for its newest checkpoint.
 absl::Status PlanResume(const RunFolder& run, Plan& plan) {
-  ASSIGN_OR_RETURN(const std::string before, ReadFile(run / kJobFile, kJobBytesMax));
+  ASSIGN_OR_RETURN(std::string before, ReadFile(run / kJobFile, kJobBytesMax));
+  ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(run.path()));
+  for (const std::string& warning : search.warnings) std::cerr << "leeway: " << warning << "\n";
+  plan.resume = search.newest.has_value();
+  // job.yaml may be of a start that was stopped before it trained.
+  if (plan.resume) before = ToYaml(JobSoFar(search.newest->manifest, plan.job));
   const std::string after = ToYaml(plan.job);
   if (before != after) {
     std::cout << "Settings that differ from the run so far:\n" << Changes(before, after);
   }
-  ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(run.path()));
-  for (const std::string& warning : search.warnings) std::cerr << "leeway: " << warning << "\n";
-  plan.resume = search.newest.has_value();
-  if (plan.resume) RETURN_IF_ERROR(CheckSameModel(*search.newest, plan.job));
-  if (!plan.resume) RETURN_IF_ERROR(CheckNothingLost(run));
+  if (plan.resume) {
+    RETURN_IF_ERROR(Annotate(CheckGoesOn(search.newest->manifest, plan.job), "--resume"));
+  }
+  // A run that never had a checkpoint may begin anew; one whose checkpoints are all damaged may
+  // not, for that would write over them.
+  if (!plan.resume && search.damaged) {
+    return absl::DataLossError(absl::StrCat("--resume: no checkpoint of ", run.path(),
+                                            " is whole, though there are some (above); "
+                                            "restore one, or begin anew in another --run-dir"));
+  }
   if (!plan.resume) std::cout << "No complete checkpoint yet: the run begins anew.\n";
   ASSIGN_OR_RETURN(const RunHistory history, ReadHistory(run / kMetricsFile));
   if (const auto summary = ReadSummary(run.path()); summary.ok()) {
     plan.worker_restarts = summary->worker_restarts;
     plan.server_restarts = summary->server_restarts;
   }
+  plan.ends = history.ends;
   plan.finished = plan.resume && history.state == "finished" && before == after;
   return absl::OkStatus();
 }
@@ -167,6 +156,7 @@ absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
     std::cout << "The run has finished already: nothing to train.\n";
   } else {
     ASSIGN_OR_RETURN(RunOutcome outcome, RunProcesses(plan, run, *signals));
+    finish.ends_before = plan.ends;
     finish.failure = std::move(outcome.failure);
     finish.stop_requested = outcome.stop_requested;
     finish.worker_restarts = Sum(plan.worker_restarts, outcome.worker_restarts);
@@ -176,7 +166,8 @@ absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
   signals.reset();
   ASSIGN_OR_RETURN(const RunSummary summary, FinishRun(finish));
   spdlog::info("{}{}{}", summary.state, summary.message.empty() ? "" : ": ", summary.message);
-  std::cout << DescribeOutcome(summary, run.path()) << std::flush;
+  std::cout << DescribeOutcome(summary, run.path(), plan.data_given ? plan.data_dir : "")
+            << std::flush;
   if (summary.state != "failed") return kExitDone;
   std::cerr << "leeway: the job failed: " << summary.message << "\n";
   return 1;
@@ -196,6 +187,7 @@ absl::StatusOr<int> Train(TrainOptions options) {
   Plan plan;
   ASSIGN_OR_RETURN(plan.job, LoadJobWithOptions(options.job));
   ASSIGN_OR_RETURN(plan.data_dir, FindDataFolder(options.job.data, options.job.job_file));
+  plan.data_given = !options.job.data.empty();
   RETURN_IF_ERROR(CheckDataFiles(plan.job, plan.data_dir));
   ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));
   RETURN_IF_ERROR(SetUpLog({.role = "launcher", .file = run / kLauncherLog}));

@@ -6,7 +6,6 @@
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
 #include "deploy/launcher/data_check.h"
-#include "deploy/launcher/finish.h"
 #include "deploy/launcher/run_folder.h"
 #include "server/checkpoint/manifest.h"
 #include "tests/catch.h"
@@ -97,16 +96,6 @@ TEST_CASE("The data folder is --data, else LEEWAY_DATA, else beside the job's fo
   unsetenv("LEEWAY_DATA");
   CHECK(*FindDataFolder("", folder / "jobs/job.yaml") == folder / "data");
   std::filesystem::current_path(before);
-}
-
-TEST_CASE("How a run ended says what was restarted") {
-  RunSummary summary;
-  summary.state = "finished";
-  CHECK_THAT(DescribeOutcome(summary, "/none"), Catch::Contains(", 0 restarts)"));
-  summary.worker_restarts = {0, 1};
-  CHECK_THAT(DescribeOutcome(summary, "/none"), Catch::Contains(", 1 restart)"));
-  summary.server_restarts = {2, 0};
-  CHECK_THAT(DescribeOutcome(summary, "/none"), Catch::Contains(", 3 restarts, 2 of servers)"));
 }
 
 TEST_CASE("A run folder is taken by one launcher, and never over another run") {

@@ -139,6 +139,7 @@ class Builder {
     if (event == "job_finished") {
       history_.state = json.value("state", "");
       history_.message = json.value("message", "");
+      ++history_.ends;
     }
     history_.events.push_back({.time = time, .name = event, .details = Details(json)});
   }

@@ -67,9 +67,11 @@ struct RunHistory {
   uint64_t dropped_steps = 0;
   std::vector<Evaluation> evaluations;
   std::vector<Event> events;
-  // Of the last job_finished; empty if there is none.
+  // Of the last job_finished; empty if there is none, or the job has been started again since.
   std::string state;
   std::string message;
+  // How many there are.
+  uint64_t ends = 0;
   // Wall seconds that were trained, over all starts of the job.
   double seconds = 0;
 };
