@@ -19,7 +19,7 @@ absl::StatusOr<LocalOptimizer> LocalOptimizer::Make(const v1::Update& update,
 LocalOptimizer::LocalOptimizer(std::unique_ptr<UpdateRule> rule, Schedule schedule, size_t trained)
     : rule_(std::move(rule)), schedule_(std::move(schedule)), trained_(trained) {}
 
-void LocalOptimizer::Apply(uint64_t step, uint64_t number, std::span<const float> contribution,
+bool LocalOptimizer::Apply(uint64_t step, uint64_t number, std::span<const float> contribution,
                            std::span<float> weights, std::span<FloatBuffer> slots) const {
   const FloatPayload payload = FloatPayload::Of(contribution);
   const FloatPayload* const contributions[] = {&payload};
@@ -39,7 +39,7 @@ void LocalOptimizer::Apply(uint64_t step, uint64_t number, std::span<const float
   update.weights_out = weights.data();
   update.slots_in = in;
   update.slots_out = out;
-  ApplyUpdate(update);
+  return ApplyUpdate(update);
 }
 
 }  // namespace leeway

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/buffer.h"
@@ -22,13 +24,14 @@ class LocalOptimizer {
                                              const v1::ModelSchema& schema,
                                              const v1::JobLength& length);
 
-  size_t slots() const { return rule_->slots().size(); }
+  // Their names.
+  std::vector<std::string_view> slots() const { return rule_->slots(); }
   float LearningRate(uint64_t step) const { return schedule_.LearningRate(step); }
 
   // weights -= the rule's move for `contribution` at local step `step`, the `number`-th update
   // (from 1); averaged elements take the contribution as it is. `slots` as many as slots(), whole
-  // vectors.
-  void Apply(uint64_t step, uint64_t number, std::span<const float> contribution,
+  // vectors. False: what it wrote is not all finite, and must not be used.
+  bool Apply(uint64_t step, uint64_t number, std::span<const float> contribution,
              std::span<float> weights, std::span<FloatBuffer> slots) const;
 
  private:

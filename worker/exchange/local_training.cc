@@ -1,7 +1,9 @@
 #include "worker/exchange/local_training.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "worker/exchange/steps.h"
 
@@ -12,9 +14,9 @@ LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer opti
     : context_(context), optimizer_(std::move(optimizer)), own_(own.size()) {
   const size_t total = context.schema.total();
   const size_t residual = context.client.keeps_residual() ? 1 : 0;
-  saved_ = LocalState::Zeros(own_ + optimizer_.slots() + residual, total);
+  saved_ = LocalState::Zeros(own_ + optimizer_.slots().size() + residual, total);
   state_.vectors = std::move(own);
-  for (size_t i = 0; i < optimizer_.slots(); ++i) state_.vectors.emplace_back(total);
+  for (size_t i = 0; i < optimizer_.slots().size(); ++i) state_.vectors.emplace_back(total);
   state_.counts.resize(counts);
   saved_.counts.resize(counts);
 }
@@ -26,9 +28,24 @@ absl::StatusOr<StepResult> LocalTraining::Step(uint64_t clock, uint64_t step,
   ASSIGN_OR_RETURN(const StepResult result,
                    RunStep(context_, clock, step, local, gradient, report));
   if (result.examples == 0) return result;
-  optimizer_.Apply(step, ++state_.updates, gradient, local,
-                   std::span(state_.vectors).subspan(own_));
+  if (!optimizer_.Apply(step, ++state_.updates, gradient, local,
+                        std::span(state_.vectors).subspan(own_))) {
+    return Annotate(NotFinite(local, gradient),
+                    absl::StrCat(Who(context_, clock), ", step ", step));
+  }
   return result;
+}
+
+absl::Status LocalTraining::NotFinite(std::span<const float> local,
+                                      std::span<const float> gradient) const {
+  RETURN_IF_ERROR(CheckFinite(context_.schema, "the gradient", 0, gradient));
+  RETURN_IF_ERROR(CheckFinite(context_.schema, "the local weight", 0, local));
+  const auto names = optimizer_.slots();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string what = absl::StrCat("the local optimizer's ", std::string(names[i]));
+    RETURN_IF_ERROR(CheckFinite(context_.schema, what.c_str(), 0, state_.vectors[own_ + i].span()));
+  }
+  return absl::InternalError("the local optimizer refuses what is finite");
 }
 
 void LocalTraining::Keep(uint64_t clock) {

@@ -25,7 +25,9 @@ class LocalTraining {
   LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer,
                 std::vector<FloatBuffer> own = {}, size_t counts = 0);
 
-  // A step on the weights `local`; leaves its gradient in `gradient`. Errors: RunStep's.
+  // A step on the weights `local`; leaves its gradient in `gradient`. RunStep's errors, and
+  // OUT_OF_RANGE, naming worker, clock, step and tensor, where the optimizer has made something
+  // that is not finite: slots that are stay so, unseen, and no state that holds them can be read.
   absl::StatusOr<StepResult> Step(uint64_t clock, uint64_t step, std::span<float> local,
                                   std::span<float> gradient, ClockReport& report);
 
@@ -44,6 +46,9 @@ class LocalTraining {
   bool loaded() const { return loaded_; }
 
  private:
+  // Of what a step has written: which is not finite.
+  absl::Status NotFinite(std::span<const float> local, std::span<const float> gradient) const;
+
   const ExchangeContext context_;
   const LocalOptimizer optimizer_;
   const size_t own_;

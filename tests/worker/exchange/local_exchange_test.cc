@@ -1,5 +1,6 @@
 // Exchanges whose workers keep weights of their own: delta and elastic, and their states.
 #include <limits>
+#include <string>
 
 #include "tests/catch.h"
 #include "tests/worker/exchange/exchange_rig.h"
@@ -8,6 +9,7 @@
 namespace leeway {
 namespace {
 
+using Catch::Matchers::Contains;
 using testing::Delta;
 using testing::Elastic;
 using testing::LastExamples;
@@ -101,6 +103,29 @@ TEST_CASE("a clock that was broken off is not in the state") {
     CHECK(exchange->Run({.clock = 1, .first_step = 2, .steps = 2}).status().code() ==
           absl::StatusCode::kCancelled);
     CHECK(exchange->SaveState() == state);
+  }
+}
+
+TEST_CASE("a local optimizer that overflows ends the clock at that step, naming what and whose") {
+  v1::Update adam;
+  adam.mutable_adam();
+  adam.set_learning_rate(0.5);
+  for (const v1::Exchange& type : {Delta(adam), Elastic(0.5, adam)}) {
+    Rig rig(type);
+    // Its square is beyond the largest float.
+    rig.steps.gradient = [](uint64_t step) { return step == 3 ? 1e21f : 1.0f; };
+    auto exchange = rig.Make();
+    REQUIRE(exchange->Begin(0).ok());
+    REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 2}).ok());
+    const std::string state = exchange->SaveState();
+    const auto run = exchange->Run({.clock = 1, .first_step = 2, .steps = 2});
+    CHECK(run.status().code() == absl::StatusCode::kOutOfRange);
+    CHECK_THAT(std::string(run.status().message()),
+               Contains("worker 2, clock 1, step 3: the local optimizer's v of dense_0/weight[0] "
+                        "is inf"));
+    CHECK(rig.notes.begun == std::vector<uint64_t>{0});
+    CHECK(exchange->SaveState() == state);
+    CHECK(rig.Make()->LoadState(state).ok());
   }
 }
 
