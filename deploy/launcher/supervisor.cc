@@ -118,7 +118,8 @@ int Supervisor::PollMilliseconds(Time now) const {
   Time due = now + std::chrono::seconds(60);
   if (coordinator_ != nullptr) {
     due = std::min(due, next_status_);
-  } else {
+  } else if (outcome_.failure.empty() && !job_over_) {
+    // Once it has passed there is nothing more to do at it.
     due = std::min(due, start_deadline_);
   }
   if (term_at_.has_value()) due = std::min(due, *term_at_);
