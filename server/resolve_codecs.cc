@@ -22,12 +22,20 @@ bool OnOneHost(const std::string& listen, const v1::Transport& transport) {
          absl::StartsWith(listen, "[::1]:");
 }
 
+// The system's folders of interfaces are links to those of their devices.
+bool IsVirtual(const std::filesystem::path& interface) {
+  std::error_code error;
+  const std::string device = std::filesystem::canonical(interface, error).string();
+  return absl::StrContains(device, "/devices/virtual/");
+}
+
 }  // namespace
 
 double NominalLink(const std::string& folder) {
   double fastest = 0;
   std::error_code error;
   for (const auto& interface : std::filesystem::directory_iterator(folder, error)) {
+    if (IsVirtual(interface.path())) continue;
     std::string state;
     // Megabits a second; -1, or an error of the system's, where it is unknown.
     double speed = 0;
@@ -38,9 +46,9 @@ double NominalLink(const std::string& folder) {
   return fastest > 0 ? fastest : kUnknownLink;
 }
 
-void ResolveCodecs(const std::string& listen, double link, const std::function<Time()>& now,
-                   v1::TrainingJob& job) {
-  if (!job.has_compression() || !HasAuto(job.compression())) return;
+std::optional<v1::Codec> ResolveCodecs(const std::string& listen, double link,
+                                       const std::function<Time()>& now, v1::TrainingJob& job) {
+  if (!job.has_compression() || !HasAuto(job.compression())) return std::nullopt;
   v1::Codec choice;
   if (OnOneHost(listen, job.transport())) {
     choice.mutable_none();
@@ -48,6 +56,7 @@ void ResolveCodecs(const std::string& listen, double link, const std::function<T
     choice = ChooseCodec(link, MeasureAutoCodecs(kMeasureSeconds, now));
   }
   ResolveAuto(choice, *job.mutable_compression());
+  return choice;
 }
 
 }  // namespace leeway

@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
+#include "common/codec/choose.h"
 #include "common/files.h"
 #include "common/host.h"
 #include "common/identity.h"
@@ -122,9 +123,7 @@ absl::Status ServerProcess::StartCoordinator() {
   RETURN_IF_ERROR(TakeUpRun(options.core));
   if (ended_) return absl::OkStatus();
   RETURN_IF_ERROR(KeepJobFile(options_.run_dir, options_.job));
-  ResolveCodecs(
-      options_.listen, NominalLink("/sys/class/net"),
-      [] { return std::chrono::steady_clock::now(); }, options.core.job);
+  ResolveCompression(options.core);
   std::optional<v1::CheckpointManifest> newest;
   if (options.core.resumed) newest = options.core.resumed->manifest;
   sink_ = std::make_unique<RunFolderSink>(options_.run_dir, options.core.job_id,
@@ -135,14 +134,28 @@ absl::Status ServerProcess::StartCoordinator() {
     record.set_job_id(options.core.job_id);
     record.set_job_sha256(options.core.job_sha256);
     record.set_generation(options.core.generation);
+    if (options.core.auto_codec) *record.mutable_auto_codec() = *options.core.auto_codec;
     RETURN_IF_ERROR(sink_->WriteRecord(record));
   }
   ASSIGN_OR_RETURN(host_, CoordinatorHost::Start(std::move(options), sink_.get()));
   return absl::OkStatus();
 }
 
+void ServerProcess::ResolveCompression(CoordinatorOptions& options) {
+  // What was chosen once stays through all lives of the run: other servers and workers go on with
+  // it, and what workers keep is for it.
+  if (options.auto_codec && HasAuto(options.job.compression())) {
+    return ResolveAuto(*options.auto_codec, *options.job.mutable_compression());
+  }
+  const auto chosen = ResolveCodecs(
+      options_.listen, NominalLink("/sys/class/net"),
+      [] { return std::chrono::steady_clock::now(); }, options.job);
+  if (chosen) options.auto_codec = *chosen;
+}
+
 absl::Status ServerProcess::TakeUpRun(CoordinatorOptions& options) {
   ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(options_.run_dir));
+  if (record && record->has_auto_codec()) options.auto_codec = record->auto_codec();
   if (record && !options_.resume) return GoOnAfter(*record, options);
   if (!options_.resume) {
     RETURN_IF_ERROR(CheckFresh(options_.run_dir));

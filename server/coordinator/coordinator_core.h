@@ -52,6 +52,8 @@ struct CoordinatorOptions {
   uint64_t incarnation_base = 0;
   // Of the job so far; more than any that was used before.
   uint64_t generation = 0;
+  // What `auto` stands for in this run's compression, once that was chosen.
+  std::optional<v1::Codec> auto_codec;
   // What the coordinator before this one, whose process was killed, has left of the same job.
   std::optional<v1::CoordinatorRecord> before;
 

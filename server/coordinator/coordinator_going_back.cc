@@ -19,6 +19,7 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
   record.set_outcome(outcome);
   if (outcome == v1::JOB_FAILED) record.set_message(failure_);
   if (outcome == v1::JOB_STOPPED) record.set_message(stop_reason_);
+  if (options_.auto_codec) *record.mutable_auto_codec() = *options_.auto_codec;
   *record.mutable_placement() = placement_.proto();
   for (uint32_t i = 0; i < servers_.size(); ++i) record.add_server_nonces(servers_[i].nonce);
   if (servers_.wanted() != options_.job.servers().count()) record.set_servers(servers_.wanted());

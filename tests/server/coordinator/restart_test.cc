@@ -50,6 +50,17 @@ TEST_CASE("the record says which processes hold what it gives to the servers") {
   CHECK(record.server_nonces(1) == 1);
 }
 
+TEST_CASE("the record says what auto stands for, in every one of them") {
+  CoordinatorOptions options = Replicated();
+  options.auto_codec.emplace().mutable_bf16();
+  Scenario job(options);
+  job.Start();
+  const auto records = job.Take<WriteRecord>();
+  REQUIRE_FALSE(records.empty());
+  for (const WriteRecord& write : records) CHECK(write.record.auto_codec().has_bf16());
+  CHECK_FALSE(RecordOf(Replicated()).has_auto_codec());
+}
+
 TEST_CASE("what a process of before holds counts, and what one before it holds does not") {
   Scenario job(After(Replicated()));
   const uint64_t process = GENERATE(1, 9);
