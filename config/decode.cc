@@ -42,8 +42,30 @@ const char* NameOf(YamlNode::Kind kind) {
   return "unknown";
 }
 
+// What a map of this kind looks like; `given` is the single value that stands in its place, which
+// often is the type that is meant.
+std::string WantedMap(const google::protobuf::Descriptor& map, const std::string& given) {
+  if (map.field_count() == 0) return "a map, such as {}";
+  const OneofDescriptor* type = TypeOf(map);
+  if (type != nullptr) {
+    const FieldDescriptor* meant = map.FindFieldByName(given);
+    const bool known = meant != nullptr && meant->containing_oneof() == type;
+    return absl::StrCat(
+        "a map with a type, such as {type: ", (known ? meant : type->field(0))->name(), "}");
+  }
+  const FieldDescriptor& first = *map.field(0);
+  if (first.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    const std::vector<std::string> texts = TextsOf(*first.enum_type());
+    const bool known = std::find(texts.begin(), texts.end(), given) != texts.end();
+    return absl::StrCat("a map, such as {", first.name(), ": ", known ? given : texts.front(), "}");
+  }
+  std::vector<std::string> keys;
+  for (int i = 0; i < map.field_count(); ++i) keys.push_back(map.field(i)->name());
+  return absl::StrCat("a map of ", absl::StrJoin(keys, ", "));
+}
+
 // What a field takes, for a message.
-std::string Wanted(const FieldDescriptor& field) {
+std::string Wanted(const FieldDescriptor& field, const std::string& given = "") {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return "true or false";
@@ -53,13 +75,8 @@ std::string Wanted(const FieldDescriptor& field) {
       return "a text";
     case FieldDescriptor::CPPTYPE_ENUM:
       return absl::StrCat("one of ", absl::StrJoin(TextsOf(*field.enum_type()), ", "));
-    case FieldDescriptor::CPPTYPE_MESSAGE: {
-      const OneofDescriptor* type = TypeOf(*field.message_type());
-      if (type != nullptr) {
-        return absl::StrCat("a map with a type, such as {type: ", type->field(0)->name(), "}");
-      }
-      return "a map, such as {}";
-    }
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return WantedMap(*field.message_type(), given);
     default:
       return "a whole number";
   }
@@ -217,8 +234,9 @@ class Decoder {
                    Message& message) {
     const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
     if (node.kind != (is_message ? YamlNode::Kind::kMap : YamlNode::Kind::kScalar)) {
-      problems_.Add(node.origin, path,
-                    absl::StrCat("needs ", Wanted(field), "; it is ", NameOf(node.kind)));
+      problems_.Add(
+          node.origin, path,
+          absl::StrCat("needs ", Wanted(field, node.text), "; it is ", NameOf(node.kind)));
     } else if (is_message) {
       const Reflection& reflection = *message.GetReflection();
       DecodeMap(node, path,

@@ -173,9 +173,10 @@ TEST_CASE("a compression that does not go with the job is named with its place")
   check("", "", "{contribution: {type: int8}}",
         "job.yaml:15:15: compression.contribution: unknown key; did you mean 'contributions'?");
   check("", "", "int8",
-        "job.yaml:15:14: compression: needs a map, such as {}; it is a single value");
+        "job.yaml:15:14: compression: needs a map of contributions, weights, layers; it is a "
+        "single value");
   check("", "", "{contributions: int8}",
-        "job.yaml:15:30: compression.contributions: needs a map with a type, such as {type: none}; "
+        "job.yaml:15:30: compression.contributions: needs a map with a type, such as {type: int8}; "
         "it is a single value");
   check(
       "", "", "{contributions: {type: int4}}",

@@ -117,7 +117,7 @@ std::shared_ptr<StreamTransport::Server> StreamTransport::MakeServer(
   const bool wants_local =
       options.type == v1::TRANSPORT_TYPE_UNIX || options.type == v1::TRANSPORT_TYPE_SHM;
   if (wants_local && !here) {
-    server.status = absl::FailedPreconditionError(
+    server.status = absl::InvalidArgumentError(
         absl::StrCat("transport.type: server ", index, " (", endpoint.address,
                      ") does not run on this worker's host as its user; auto or tcp reaches it"));
   }
