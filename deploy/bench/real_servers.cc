@@ -1,9 +1,6 @@
 #include "deploy/bench/real_servers.h"
 
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 
 #include <poll.h>
 
@@ -17,14 +14,6 @@ namespace {
 
 constexpr int kReadyWithinMs = 60'000;
 constexpr uint64_t kLogBytesMax = 1 << 20;
-
-absl::StatusOr<std::string> MakeFolder() {
-  std::error_code error;
-  const auto temporary = std::filesystem::temp_directory_path(error);
-  std::string path = ((error ? "/tmp" : temporary) / "leeway-bench-XXXXXX").string();
-  if (mkdtemp(path.data()) != nullptr) return path;
-  return absl::InternalError(absl::StrCat("making ", path, ": ", strerror(errno)));
-}
 
 // The address that a server announces.
 absl::StatusOr<std::string> WaitUntilReady(Process& server) {
@@ -47,8 +36,8 @@ absl::StatusOr<std::unique_ptr<RealServers>> RealServers::Start(const std::strin
                                                                 const std::string& yaml,
                                                                 uint32_t servers) {
   std::unique_ptr<RealServers> started(new RealServers);
-  ASSIGN_OR_RETURN(started->folder_, MakeFolder());
-  RETURN_IF_ERROR(WriteFileAtomically(started->folder_ + "/job.yaml", yaml));
+  ASSIGN_OR_RETURN(started->folder_, BenchFolder::Make());
+  RETURN_IF_ERROR(WriteFileAtomically(started->folder() + "/job.yaml", yaml));
   for (uint32_t index = 0; index < servers; ++index) {
     RETURN_IF_ERROR(started->StartServer(program_folder, index));
   }
@@ -61,10 +50,10 @@ absl::Status RealServers::StartServer(const std::string& program_folder, uint32_
   spec.arguments = {program_folder + "/leeway-server", "--index", std::to_string(index)};
   const std::vector<std::string> more =
       index == 0
-          ? std::vector<std::string>{"--job", folder_ + "/job.yaml", "--run-dir", run_folder()}
+          ? std::vector<std::string>{"--job", folder() + "/job.yaml", "--run-dir", run_folder()}
           : std::vector<std::string>{"--coordinator", coordinator_};
   spec.arguments.insert(spec.arguments.end(), more.begin(), more.end());
-  spec.output_file = absl::StrCat(folder_, "/server-", index, ".log");
+  spec.output_file = absl::StrCat(folder(), "/server-", index, ".log");
   spec.announces_ready = true;
   ASSIGN_OR_RETURN(std::unique_ptr<Process> server, Process::Start(spec));
   auto address = WaitUntilReady(*server);
@@ -75,12 +64,6 @@ absl::Status RealServers::StartServer(const std::string& program_folder, uint32_
   if (index == 0) coordinator_ = *address;
   processes_.push_back(std::move(server));
   return absl::OkStatus();
-}
-
-RealServers::~RealServers() {
-  // Killed: an orderly end would write a checkpoint that nobody wants.
-  processes_.clear();
-  if (!folder_.empty()) RemoveTree(folder_).IgnoreError();
 }
 
 std::vector<uint64_t> RealServers::MemoryBytes() const {

@@ -8,10 +8,12 @@
 
 #include "absl/status/statusor.h"
 #include "deploy/base/process.h"
+#include "deploy/bench/bench_folder.h"
 
 namespace leeway {
 
-// Killed at the end, without a checkpoint, and the folder removed. Not thread-safe.
+// Killed at the end, without a checkpoint, and the folder removed, however this process ends. Not
+// thread-safe.
 class RealServers {
  public:
   // `yaml`: the job, of so many servers. The programs are in `program_folder`. An error of a server
@@ -19,15 +21,14 @@ class RealServers {
   static absl::StatusOr<std::unique_ptr<RealServers>> Start(const std::string& program_folder,
                                                             const std::string& yaml,
                                                             uint32_t servers);
-  ~RealServers();
   RealServers(const RealServers&) = delete;
   RealServers& operator=(const RealServers&) = delete;
 
   // host:port.
   const std::string& coordinator() const { return coordinator_; }
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return folder_->path(); }
   // Where the coordinator writes what happens.
-  std::string run_folder() const { return folder_ + "/run"; }
+  std::string run_folder() const { return folder() + "/run"; }
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 
   // Resident, by server: now, and the most so far.
@@ -40,9 +41,10 @@ class RealServers {
   RealServers() = default;
   absl::Status StartServer(const std::string& program_folder, uint32_t index);
 
-  // Empty until it is there.
-  std::string folder_;
+  std::unique_ptr<BenchFolder> folder_;
   std::string coordinator_;
+  // Let go of before the folder, and so killed: an orderly end would write a checkpoint that nobody
+  // wants.
   std::vector<std::unique_ptr<Process>> processes_;
 };
 
