@@ -17,6 +17,7 @@
 #include "deploy/launcher/commands.h"
 #include "deploy/launcher/data_check.h"
 #include "deploy/launcher/finish.h"
+#include "deploy/launcher/traffic.h"
 #include "worker/compute/make_backend.h"
 #include "worker/data/training_data.h"
 #include "worker/model/model.h"
@@ -132,8 +133,8 @@ absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout) 
   return absl::OkStatus();
 }
 
-absl::Status PrintWorkers(const v1::TrainingJob& job, uint64_t total, const v1::JobLength& length,
-                          uint64_t data_bytes) {
+absl::Status PrintWorkers(const v1::TrainingJob& job, uint64_t total, const Traffic& traffic,
+                          const v1::JobLength& length, uint64_t data_bytes) {
   const v1::Exchange& exchange = job.exchange();
   const bool local = exchange.has_delta() || exchange.has_elastic();
   ASSIGN_OR_RETURN(const uint64_t slots,
@@ -143,12 +144,17 @@ absl::Status PrintWorkers(const v1::TrainingJob& job, uint64_t total, const v1::
   // slots.
   const uint64_t memory = total * (2 + (local ? 1 + slots : 0));
   const uint32_t workers = job.workers().count();
+  const uint64_t steps = length.steps_per_clock();
   std::cout << "\nWorkers: " << workers << ", each with " << Mebi(memory) << " for the model and "
             << Bytes(data_bytes) << " for data, besides activations\n"
-            << "Exchange: " << Every(length.steps_per_clock()) << "; each worker sends "
-            << Mebi(total) << " and receives " << Mebi(total) << ", "
-            << Mebi(total / length.steps_per_clock()) << " each way a step; all workers together "
-            << Mebi(total * workers) << " each way\n"
+            << "Exchange: " << Every(steps) << "; each worker sends " << Bytes(traffic.sent)
+            << " and receives " << Bytes(traffic.received)
+            << (steps > 1 ? absl::StrCat(", which is ", Bytes(traffic.sent / steps), " and ",
+                                         Bytes(traffic.received / steps), " a step")
+                          : "")
+            << "; all workers together " << Bytes(traffic.sent * workers) << " and "
+            << Bytes(traffic.received * workers) << "\n"
+            << (traffic.codecs.empty() ? "" : absl::StrCat("Compression: ", traffic.codecs, "\n"))
             << "Length: " << Thousands(length.steps_per_epoch()) << " steps an epoch, "
             << LengthInWords(length) << "\n";
   return absl::OkStatus();
@@ -170,7 +176,8 @@ absl::Status ShowPlan(const JobOptions& options) {
       BlockLayout::ForModel(total, ShardsOf(job), job.servers().block_bytes());
   PrintModel(model->schema(), model->flops());
   RETURN_IF_ERROR(PrintShards(job, layout));
-  return PrintWorkers(job, total, ComputeLength(job, steps), data->dataset().bytes());
+  ASSIGN_OR_RETURN(const Traffic traffic, TrafficOf(job, model->schema(), layout));
+  return PrintWorkers(job, total, traffic, ComputeLength(job, steps), data->dataset().bytes());
 }
 
 }  // namespace
