@@ -1,5 +1,5 @@
 // The server's arithmetic, measured block after block through the BlockStore, as the server does
-// it, beside `y += a x` over memory of the same size in the same run.
+// it, beside `y += a x` and plain reading over memory of the same size in the same run.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@ namespace leeway {
 
 std::string UpdateTable(const std::vector<UpdateResult>& results) {
   Table table({"rule", "payload", "writes", "contributions", "threads", "gradient GB/s",
-               "moved GB/s", "limit GB/s", "share", "us a block"},
+               "moved GB/s", "limit GB/s", "share", "y += a x GB/s", "us a block"},
               3);
   for (const UpdateResult& row : results) {
     table.Add({row.rule, row.pieces ? "pieces" : "whole",
@@ -16,11 +16,12 @@ std::string UpdateTable(const std::vector<UpdateResult>& results) {
                std::to_string(row.threads), Fixed(1e-9 * row.gradient_bytes_per_second, 1),
                Fixed(1e-9 * row.moved_bytes_per_second, 1),
                Fixed(1e-9 * row.limit_bytes_per_second, 1), Fixed(row.share, 2),
-               Fixed(1e6 * row.seconds_per_block, 1)});
+               Fixed(1e-9 * row.axpy_bytes_per_second, 1), Fixed(1e6 * row.seconds_per_block, 1)});
   }
   return absl::StrCat(
-      "Updates of a shard, block after block. Moved: every stream that is read or written, once. "
-      "Limit: y += a x\nover memory of the same size on as many threads, in the same run.\n",
+      "Updates of a shard, block after block. Moved: every stream that is read or written, once.\n"
+      "Limit: what the memory allows for these streams, by the rates of y += a x (two read, one\n"
+      "written) and of reading alone, over as much of it on as many threads in the same run.\n",
       table.ToString());
 }
 
@@ -35,6 +36,7 @@ Json UpdateJson(const std::vector<UpdateResult>& results) {
                     {"gradient_bytes_per_second", row.gradient_bytes_per_second},
                     {"moved_bytes_per_second", row.moved_bytes_per_second},
                     {"limit_bytes_per_second", row.limit_bytes_per_second},
+                    {"axpy_bytes_per_second", row.axpy_bytes_per_second},
                     {"share", row.share},
                     {"seconds_per_block", row.seconds_per_block}});
   }

@@ -11,7 +11,8 @@ namespace leeway {
 
 std::string UpdateTable(const std::vector<UpdateResult>& results);
 // [{"rule", "contributions", "threads", "pieces", "keep_previous", "gradient_bytes_per_second",
-//   "moved_bytes_per_second", "limit_bytes_per_second", "share", "seconds_per_block"}]
+//   "moved_bytes_per_second", "limit_bytes_per_second", "axpy_bytes_per_second", "share",
+//   "seconds_per_block"}]
 Json UpdateJson(const std::vector<UpdateResult>& results);
 
 }  // namespace leeway

@@ -198,6 +198,7 @@ TEST_CASE("leeway bench update prints a row for each rule") {
   for (const Json& row : document["results"]) {
     CHECK(row.value("share", 0.0) > 0);
     CHECK(row.value("limit_bytes_per_second", 0.0) > 0);
+    CHECK(row.value("axpy_bytes_per_second", 0.0) > 0);
   }
 }
 
