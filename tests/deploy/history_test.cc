@@ -32,6 +32,19 @@ TEST_CASE("The time of training adds up over the starts of a job, without the pa
   CHECK(resumed->seconds == Approx(12));
 }
 
+TEST_CASE("The pause after a start that was killed is no time of training") {
+  const auto resumed = ParseHistory(R"({"event":"job_started","time":100}
+{"event":"step","time":110,"rank":0,"clock":5,"steps":5,"train_loss":0.5}
+{"event":"server_registered","time":5000,"index":0}
+{"event":"worker_registered","time":5001,"rank":0}
+{"event":"job_started","time":5002}
+{"event":"step","time":5006,"rank":0,"clock":9,"steps":4,"train_loss":0.5}
+)",
+                                    "metrics.jsonl");
+  REQUIRE(resumed.ok());
+  CHECK(resumed->seconds == Approx(14));
+}
+
 TEST_CASE("What a resumed run does again counts once, and what it does not stays") {
   // Rank 0 goes on at clock 12: its line of the clocks 10 to 20 is done again. Rank 1 had gone
   // further.

@@ -89,13 +89,14 @@ std::string Details(const Json& json) {
   return details;
 }
 
-// Adds up the wall time of each start of the job: from job_started to its last line.
+// Adds up the wall time of each start of the job: from job_started to its last line. Who registers
+// may do so for the next start, long after one that was killed.
 class WallTime {
  public:
   void Add(const std::string& event, double time) {
     if (!std::isfinite(time)) return;
     if (event == "job_started") Start(time);
-    if (!running_) return;
+    if (!running_ || event == "server_registered" || event == "worker_registered") return;
     last_ = std::max(last_, time);
     if (event == "job_finished") Close();
   }
