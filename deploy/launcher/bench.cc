@@ -21,6 +21,9 @@
 namespace leeway {
 namespace {
 
+// All but auto, which is a choice among them.
+const std::vector<std::string> kCodecs = {"none", "bf16", "fp16", "int8", "top_k", "sign"};
+
 // What every benchmark takes.
 struct CommonFlags {
   RoundOptions rounds;
@@ -36,7 +39,7 @@ void AddRounds(CLI::App& command, CommonFlags& flags) {
 void AddCommon(CLI::App& command, CommonFlags& flags) {
   AddRounds(command, flags);
   command.add_option("--seconds", flags.rounds.seconds, "Of a round")
-      ->check(CLI::Range(0.001, 600.0))
+      ->check(NumberIn(0.001, 600))
       ->capture_default_str();
 }
 
@@ -76,6 +79,7 @@ struct TransportFlags {
 };
 
 absl::Status RunTransport(const TransportFlags& flags) {
+  RETURN_IF_ERROR(CheckWritable(flags.common.json));
   TransportBenchOptions options;
   ASSIGN_OR_RETURN(options.wires, ParseEach(flags.wires, ParseWire));
   ASSIGN_OR_RETURN(options.methods, ParseEach(flags.methods, ParseMethod));
@@ -98,9 +102,13 @@ void AddTransport(CLI::App& bench, int& exit_code) {
       "transport", "Push, pull and both at once between one worker and one server process");
   command->add_option("--transports", flags->wires, "Of tcp, unix, shm, auto")->delimiter(',');
   command->add_option("--methods", flags->methods, "Of push, pull, push_pull")->delimiter(',');
-  command->add_option("--sizes", flags->sizes, "Of a block, as in 4K,1M")->delimiter(',');
-  command->add_option("--codecs,--codec", flags->codecs, "As in the job's compression")
+  command
+      ->add_option("--sizes", flags->sizes,
+                   "Of a block, as in 4K,1M: multiples of 64 bytes, 64M at most")
       ->delimiter(',');
+  command->add_option("--codecs,--codec", flags->codecs, "As in the job's compression")
+      ->delimiter(',')
+      ->check(CLI::IsMember(kCodecs));
   command->add_flag("--transfers-only", flags->transfers_only, "No small exchanges");
   command->add_flag("--exchanges-only", flags->exchanges_only, "Small exchanges only")
       ->excludes("--transfers-only");
@@ -121,6 +129,7 @@ struct ExchangeFlags {
 };
 
 absl::Status RunExchange(const ExchangeFlags& flags) {
+  RETURN_IF_ERROR(CheckWritable(flags.common.json));
   ExchangeBenchOptions options = flags.options;
   ASSIGN_OR_RETURN(options.parameters, ParseEach(flags.parameters, ParseCount));
   ASSIGN_OR_RETURN(options.wires, ParseEach(flags.wires, ParseWire));
@@ -168,6 +177,7 @@ void AddExchange(CLI::App& bench, int& exit_code) {
       ->check(CLI::IsMember({"sgd", "momentum", "adam"}))
       ->capture_default_str();
   command->add_option("--codec", options.codec, "As in the job's compression")
+      ->check(CLI::IsMember(kCodecs))
       ->capture_default_str();
   command->add_option("--block", flags->block, "Bytes of a block, as in 1M; 0: the job's default");
   command->add_flag("--no-raw", flags->no_raw, "Without the raw limit");
@@ -188,6 +198,7 @@ struct UpdateFlags {
 };
 
 absl::Status RunUpdate(const UpdateFlags& flags) {
+  RETURN_IF_ERROR(CheckWritable(flags.common.json));
   UpdateBenchOptions options = flags.options;
   ASSIGN_OR_RETURN(options.shard_bytes, ParseCount(flags.shard));
   if (options.shard_bytes < kShardBytesMin) {

@@ -1,5 +1,6 @@
 #include "deploy/launcher/command_support.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/files.h"
@@ -96,6 +98,26 @@ absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
   if (absl::IsNotFound(address.status())) return NoCoordinator(target);
   RETURN_IF_ERROR(address.status());
   return std::string(absl::StripAsciiWhitespace(*address));
+}
+
+CLI::Validator NumberIn(double min, double max) {
+  const auto check = [min, max](std::string& text) -> std::string {
+    double value = 0;
+    if (absl::SimpleAtod(text, &value) && value >= min && value <= max) return "";
+    return absl::StrCat("'", text, "' is not a number from ", min, " to ", max);
+  };
+  return CLI::Validator(check, absl::StrCat("NUMBER in [", min, " - ", max, "]"));
+}
+
+absl::Status CheckWritable(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::absolute(path, error).parent_path();
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is a folder"));
+  }
+  if (access(folder.c_str(), W_OK) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat("writing '", path, "'"));
 }
 
 void ShowProgress(const std::string& what) {

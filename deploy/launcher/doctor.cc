@@ -33,6 +33,7 @@ absl::Status Listen(const DoctorFlags& flags) {
 }
 
 absl::Status Examine(const DoctorFlags& flags) {
+  RETURN_IF_ERROR(CheckWritable(flags.json));
   DoctorOptions options;
   options.seconds = flags.seconds;
   options.peer = flags.peer;
@@ -70,7 +71,7 @@ void AddDoctorCommand(CLI::App& app, int& exit_code) {
       ->type_name("HOST:PORT")
       ->excludes("--peer");
   command->add_option("--seconds", flags->seconds, "Of each measurement")
-      ->check(CLI::Range(0.01, 60.0))
+      ->check(NumberIn(0.01, 60))
       ->capture_default_str();
   command->add_option("--json", flags->json, "Write the findings there too")->type_name("FILE");
   command->callback([flags, &exit_code] {

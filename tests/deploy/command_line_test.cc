@@ -39,6 +39,17 @@ TEST_CASE("Wrong arguments are exit code 2, help and version 0") {
   CHECK(Run({"version"}) == 0);
 }
 
+TEST_CASE("What a benchmark could not do or write is said before it measures") {
+  const char* kTransport = "transport";
+  CHECK(Run({"bench", kTransport, "--seconds", "nan"}) == 2);
+  CHECK(Run({"bench", kTransport, "--seconds", "0"}) == 2);
+  CHECK(Run({"bench", kTransport, "--codec", "auto"}) == 2);
+  CHECK(Run({"bench", "exchange", "--codec", "int4"}) == 2);
+  CHECK(Run({"bench", "update", "--json", "/nonexistent/x.json"}) == 1);
+  CHECK(Run({"bench", "update", "--json", "/tmp"}) == 2);
+  CHECK(Run({"doctor", "--seconds", "nan"}) == 2);
+}
+
 TEST_CASE("A wrong job file is exit code 2, one that is not there 1") {
   const TempFolder folder;
   REQUIRE(WriteFileAtomically(folder / "job.yaml", "kind: Nonsense\n").ok());
