@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/clock.h"
 #include "common/status.h"
+#include "deploy/base/format.h"
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
 #include "deploy/launcher/coordinator_client.h"
@@ -90,7 +91,7 @@ absl::Status Resize(const ResizeOptions& options) {
   std::cout << "servers: " << before << " -> " << options.servers << std::endl;
   if (options.no_wait) return absl::OkStatus();
   RETURN_IF_ERROR(Wait(address, options.servers, deadline));
-  std::cout << "done in " << absl::StrCat(Seconds(Now() - begun)) << " s\n";
+  std::cout << "done in " << Fixed(Seconds(Now() - begun), 1) << " s\n";
   return absl::OkStatus();
 }
 

@@ -61,10 +61,12 @@ std::string RedrawBytes(const std::vector<ViewLine>& before, const std::vector<V
   return bytes;
 }
 
+size_t TerminalColumns(int fd) { return Size(fd).ws_col; }
+
 Screen::Screen(int fd) : fd_(fd) { Write(kHideCursor); }
 Screen::~Screen() { Write(kShowCursor); }
 
-size_t Screen::width() const { return Size(fd_).ws_col; }
+size_t Screen::width() const { return TerminalColumns(fd_); }
 size_t Screen::height() const { return Size(fd_).ws_row; }
 
 void Screen::Draw(const std::vector<ViewLine>& lines) {

@@ -9,6 +9,9 @@
 
 namespace leeway {
 
+// Columns of the terminal; 80 if it does not say.
+size_t TerminalColumns(int fd);
+
 // Not thread-safe. Restores the terminal when destroyed.
 class Screen {
  public:

@@ -5,11 +5,14 @@
 #include <memory>
 
 #include <google/protobuf/util/json_util.h>
+#include <unistd.h>
 
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
 #include "deploy/launcher/coordinator_client.h"
+#include "deploy/launcher/display.h"
 #include "deploy/launcher/live_view.h"
+#include "deploy/launcher/screen.h"
 
 namespace leeway {
 namespace {
@@ -26,7 +29,8 @@ struct StatusOptions {
 
 absl::Status Print(const v1::JobStatus& status, bool json) {
   if (!json) {
-    for (const ViewLine& line : RenderLiveView(status, {}, kWidth, kHeight)) {
+    const size_t width = OutputIsTerminal() ? TerminalColumns(STDOUT_FILENO) : kWidth;
+    for (const ViewLine& line : RenderLiveView(status, {}, width, kHeight)) {
       std::cout << line.text << "\n";
     }
     return absl::OkStatus();
