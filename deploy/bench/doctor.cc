@@ -13,6 +13,7 @@
 #include "config/shards.h"
 #include "deploy/bench/job_exchange.h"
 #include "server/resolve_codecs.h"
+#include "worker/exchange/gradient_guard.h"
 
 namespace leeway {
 namespace {
@@ -33,6 +34,23 @@ std::string RuleOf(const v1::TrainingJob& job) {
   return update.sgd().momentum() > 0 ? "momentum" : "sgd";
 }
 
+// What is left of floats on their way, by an encoding of some that are like a gradient's.
+double TravelShare(const v1::Codec& config) {
+  constexpr size_t kSample = 1 << 16;
+  const auto codec = MakeCodec(config);
+  if (!codec.ok()) return 1;
+  std::vector<float> values(kSample);
+  RandomStream random(1, RandomPurpose::kGenerate);
+  for (float& value : values) value = static_cast<float>(1e-3 * random.Normal());
+  std::vector<uint8_t> bytes((*codec)->MaxBytes(kSample));
+  return static_cast<double>((*codec)->Encode(values, {}, bytes)) / (kSample * sizeof(float));
+}
+
+// Of the way on which more travels. `auto` counts as none, as on one host.
+double TravelShare(const v1::Compression& compression) {
+  return std::max(TravelShare(compression.contributions()), TravelShare(compression.weights()));
+}
+
 // Exchanges of the job between as many processes as it has, or as can be had, on this machine.
 absl::Status MeasureExchange(const DoctorOptions& options, const HostRates& host,
                              JobDiagnosis& result) {
@@ -49,22 +67,14 @@ absl::Status MeasureExchange(const DoctorOptions& options, const HostRates& host
                                        .seconds = options.seconds}));
   // All workers' bytes go through the same memory and processors.
   const double scale = static_cast<double>(job.workers().count()) / result.workers_measured;
+  result.travel_share = TravelShare(job.compression());
   result.parts.exchange = scale * exchange.seconds;
   result.parts.exchange_cpu = scale * exchange.cpu_seconds;
   return absl::OkStatus();
 }
 
-// What is left of floats on their way, by an encoding of some that are like a gradient's.
-double TravelShare(const v1::Codec& config) {
-  constexpr size_t kSample = 1 << 16;
-  const auto codec = MakeCodec(config);
-  if (!codec.ok()) return 1;
-  std::vector<float> values(kSample);
-  RandomStream random(1, RandomPurpose::kGenerate);
-  for (float& value : values) value = static_cast<float>(1e-3 * random.Normal());
-  std::vector<uint8_t> bytes((*codec)->MaxBytes(kSample));
-  return static_cast<double>((*codec)->Encode(values, {}, bytes)) / (kSample * sizeof(float));
-}
+// What servers move for what a worker sends: once more where blocks have a second holder.
+double CopiesServed(const v1::TrainingJob& job) { return std::max(job.servers().replicas(), 1u); }
 
 // Across a network, by its rates: every worker and every server has a machine and a link of its
 // own, like the one that was measured.
@@ -74,15 +84,14 @@ void EstimateExchange(const v1::TrainingJob& wanted, const Diagnosis& diagnosis,
   v1::TrainingJob job = wanted;
   ResolveCodecs(
       "0.0.0.0:0", link, [] { return std::chrono::steady_clock::now(); }, job);
-  const double share = std::max(TravelShare(job.compression().contributions()),
-                                TravelShare(job.compression().weights()));
+  result.travel_share = TravelShare(job.compression());
   const double bytes = 4.0 * static_cast<double>(result.compute.schema.total());
   const auto rate = diagnosis.host.updates.find(RuleOf(job));
   const double update = rate == diagnosis.host.updates.end() ? 0 : 1e9 * rate->second;
   const double crowd =
-      std::max(1.0, static_cast<double>(job.workers().count()) / job.servers().count());
+      std::max(1.0, CopiesServed(job) * job.workers().count() / job.servers().count());
   result.parts.exchange =
-      share * bytes * crowd / std::max(link, 1.0) +
+      result.travel_share * bytes * crowd / std::max(link, 1.0) +
       bytes * job.workers().count() / job.servers().count() / std::max(update, 1.0) +
       diagnosis.peer->round_trip_seconds;
   result.parts.processors = 0;
@@ -96,6 +105,21 @@ double ServerRate(const Diagnosis& diagnosis) {
     best = std::max(best, rate.gigabytes_per_second);
   }
   return 0.5e9 * best;
+}
+
+// What of a clock's compute its exchange goes on behind.
+double HidesBehind(const v1::Exchange& exchange, double clock, double step) {
+  if (IsSpread(exchange)) return clock;
+  // Of a gradient that is judged as a whole nothing leaves before all of it is there.
+  return exchange.has_gradient() && !GuardsGradients(exchange) ? step : 0;
+}
+
+// What the parts do not have in them.
+std::vector<std::string> LeftOut(const v1::TrainingJob& job) {
+  std::vector<std::string> left_out;
+  if (job.workers().emulate().slow_size() > 0) left_out.push_back("workers.emulate.slow");
+  if (!job.exchange().has_gradient()) left_out.push_back("the workers' own optimizer");
+  return left_out;
 }
 
 // What one clock is made of, but for the exchange.
@@ -119,9 +143,7 @@ StepParts ComputeParts(const v1::TrainingJob& job, const JobDiagnosis& result,
           // Spread, what leaves after the last step is what nothing hides.
           .first_layer_share =
               spread ? 1 / steps : static_cast<double>(compute.first_layer_parameters) / parameters,
-          .hides_behind = spread                          ? steps * step
-                          : job.exchange().has_gradient() ? step
-                                                          : 0,
+          .hides_behind = HidesBehind(job.exchange(), steps * step, step),
           .workers = job.workers().count(),
           .processors = host.processors,
           .stretch = stretch};
@@ -137,8 +159,11 @@ void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& r
                            .block_elements() *
                        sizeof(float);
   const uint32_t most = so_far.peer.has_value() ? parts.workers : so_far.host.processors;
-  result.servers_wanted =
-      ChooseServers(model_bytes, parts.workers, ServerRate(so_far), parts.compute, most);
+  const double travels = result.travel_share * CopiesServed(job) * static_cast<double>(model_bytes);
+  const ServerChoice choice =
+      ChooseServers(travels, parts.workers, ServerRate(so_far), parts.compute, most);
+  result.servers_wanted = choice.servers;
+  result.servers_enough = choice.enough;
   result.block_bytes_wanted =
       ChooseBlockBytes(so_far.host.exchange, model_bytes, result.servers_wanted);
 }
@@ -172,7 +197,8 @@ void Conclude(const v1::TrainingJob& job, JobDiagnosis& result) {
   if (result.clock_seconds <= 0) return;
   const double examples =
       static_cast<double>(result.steps_per_clock) * job.data().batch_size() * job.workers().count();
-  result.examples_per_second = examples / result.clock_seconds;
+  result.examples_per_second = result.rehearsal.has_value() ? result.rehearsal->examples_per_second
+                                                            : examples / result.clock_seconds;
 }
 
 absl::StatusOr<JobDiagnosis> DiagnoseJob(const DoctorOptions& options, const Diagnosis& so_far) {
@@ -186,6 +212,7 @@ absl::StatusOr<JobDiagnosis> DiagnoseJob(const DoctorOptions& options, const Dia
   result.workers_measured = result.compute.workers;
   result.steps_per_clock = StepsPerClock(job);
   result.parts = ComputeParts(job, result, so_far.host);
+  result.left_out = LeftOut(job);
   if (so_far.peer.has_value()) {
     EstimateExchange(job, so_far, result);
   } else {

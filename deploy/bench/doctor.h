@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "deploy/bench/bench_process.h"
@@ -40,6 +41,10 @@ struct JobDiagnosis {
   // As the job is: what one clock is made of, and would take by that.
   StepParts parts;
   StepEstimate estimate;
+  // What neither has in it, for a person: "workers.emulate.slow".
+  std::vector<std::string> left_out;
+  // What compression leaves of the floats' bytes on the way on which more travels.
+  double travel_share = 1;
   // The job itself, if it was tried: absent across a network, and where not all processes of the
   // job could be had. The figures that follow are by it where it is there, else by the estimate.
   std::optional<Rehearsal> rehearsal;
@@ -47,9 +52,12 @@ struct JobDiagnosis {
   double hidden_seconds = 0;
   uint32_t servers = 0;
   uint64_t block_bytes = 0;
-  // What the job wants.
+  // What the job wants. Not even so many servers may be enough to keep the exchange shorter than
+  // the compute.
   uint32_t servers_wanted = 0;
+  bool servers_enough = true;
   uint64_t block_bytes_wanted = 0;
+  // Of the estimate as if every worker had whole batches.
   double examples_per_second = 0;
 };
 
@@ -66,8 +74,9 @@ std::string DiagnosisText(const Diagnosis& diagnosis);
 // {"host": {...}, "peer": {...}, "job": {"step_seconds", "rehearsed_clocks" (0: step_seconds is the
 //   estimate), "estimated_step_seconds", "compute_seconds", "compute_cpu_seconds",
 //   "exchange_seconds", "exchange_cpu_seconds", "stretch", "hidden_seconds", "examples_per_second",
-//   "workers", "workers_measured", "servers", "servers_measured", "servers_wanted", "block_bytes",
-//   "block_bytes_wanted", "processor_bound", "parameters", "steps_per_clock"}}
+//   "workers", "workers_measured", "servers", "servers_measured", "servers_wanted",
+//   "servers_enough", "block_bytes", "block_bytes_wanted", "processor_bound", "left_out" (of the
+//   estimate), "parameters", "steps_per_clock"}}
 Json DiagnosisJson(const Diagnosis& diagnosis);
 
 }  // namespace leeway

@@ -1,5 +1,6 @@
 // What `leeway doctor` says, in words and as JSON.
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "deploy/base/format.h"
 #include "deploy/bench/doctor.h"
 
@@ -26,7 +27,10 @@ std::string BasisText(const JobDiagnosis& job) {
   const std::string sum = absl::StrCat(
       "the parts, put together: ",
       Milliseconds(job.estimate.seconds / static_cast<double>(job.steps_per_clock), 2), " ms");
-  if (!job.rehearsal.has_value()) return sum;
+  if (!job.rehearsal.has_value()) {
+    return absl::StrCat(sum, job.left_out.empty() ? "" : ", without ",
+                        absl::StrJoin(job.left_out, " and "));
+  }
   return absl::StrCat("the job itself was tried for ", Thousands(job.rehearsal->clocks),
                       " exchanges; ", sum);
 }
@@ -55,7 +59,7 @@ std::string JobText(const JobDiagnosis& job, bool across) {
   } else {
     absl::StrAppend(&text, "the workers' arithmetic is what limits: more workers help\n");
   }
-  absl::StrAppend(&text, "  servers: ", job.servers_wanted,
+  absl::StrAppend(&text, "  servers: ", job.servers_enough ? "" : "not even ", job.servers_wanted,
                   job.servers_wanted == 1 ? " is" : " are",
                   " enough to keep the exchange shorter than the compute (the job has ",
                   job.servers, ")\n  servers.block_bytes: ", job.block_bytes_wanted,
@@ -98,8 +102,10 @@ Json DiagnosisJson(const Diagnosis& diagnosis) {
                        {"examples_per_second", job->examples_per_second},
                        {"servers", job->servers},
                        {"servers_wanted", job->servers_wanted},
+                       {"servers_enough", job->servers_enough},
                        {"block_bytes", job->block_bytes},
-                       {"block_bytes_wanted", job->block_bytes_wanted}};
+                       {"block_bytes_wanted", job->block_bytes_wanted},
+                       {"left_out", job->left_out}};
   }
   return document;
 }

@@ -28,8 +28,13 @@ constexpr uint64_t kMetricsBytesMax = 64 << 20;
 constexpr uint64_t kLogBytesMax = 1 << 20;
 constexpr uint64_t kClocksAtLeast = 3;
 
-// When a worker had completed how many clocks, as its heartbeats said: seconds since 1970.
-using Marks = std::map<double, uint64_t>;
+// How many clocks a worker had completed, and of how many examples since the heartbeat before.
+struct Mark {
+  uint64_t clock = 0;
+  uint64_t examples = 0;
+};
+// By when its heartbeats said so: seconds since 1970.
+using Marks = std::map<double, Mark>;
 
 std::map<uint32_t, Marks> MarksOf(const std::string& metrics) {
   std::map<uint32_t, Marks> marks;
@@ -38,8 +43,9 @@ std::map<uint32_t, Marks> MarksOf(const std::string& metrics) {
     const auto event = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     // The last line may not be whole.
     if (!event.is_object() || event.value("event", "") != "step") continue;
-    uint64_t& clock = marks[event.value("rank", 0u)][event.value("time", 0.0)];
-    clock = std::max(clock, event.value("clock", uint64_t{0}));
+    Mark& mark = marks[event.value("rank", 0u)][event.value("time", 0.0)];
+    mark.clock = std::max(mark.clock, event.value("clock", uint64_t{0}));
+    mark.examples += event.value("examples", uint64_t{0});
   }
   return marks;
 }
@@ -89,14 +95,20 @@ Rehearsal ReadRehearsal(const std::string& metrics, uint32_t workers, double sec
   const std::map<uint32_t, Marks> all = MarksOf(metrics);
   if (all.size() < workers) return result;
   double rates = 0;
+  double examples_per_second = 0;
   uint64_t clocks = 0;
   for (const auto& [rank, marks] : all) {
     const auto [began, first] = *marks.begin();
     const auto [ended, last] = *marks.rbegin();
-    if (ended - began < seconds || last - first < kClocksAtLeast) return result;
-    rates += static_cast<double>(last - first) / (ended - began);
-    clocks += last - first;
+    const uint64_t done = last.clock - first.clock;
+    if (ended - began < seconds || done < kClocksAtLeast) return result;
+    rates += static_cast<double>(done) / (ended - began);
+    clocks += done;
+    uint64_t examples = 0;
+    for (const auto& [time, mark] : marks) examples += mark.examples;
+    examples_per_second += static_cast<double>(examples - first.examples) / (ended - began);
   }
+  result.examples_per_second = examples_per_second;
   result.clock_seconds = static_cast<double>(all.size()) / rates;
   result.clocks = clocks;
   return result;

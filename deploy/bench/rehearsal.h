@@ -23,6 +23,8 @@ struct RehearsalOptions {
 struct Rehearsal {
   // Wall time of a clock of one worker; by the mean of the workers' rates.
   double clock_seconds = 0;
+  // Of training, all workers together: not all have the same data.
+  double examples_per_second = 0;
   // That were counted, of all workers together; 0: it has not come far enough yet.
   uint64_t clocks = 0;
 };

@@ -48,12 +48,13 @@ uint64_t ChooseBlockBytes(const std::vector<BlockRate>& rates, uint64_t model_by
   return chosen;
 }
 
-uint32_t ChooseServers(uint64_t model_bytes, uint32_t workers, double server_rate,
-                       double compute_seconds, uint32_t most) {
-  if (server_rate <= 0 || compute_seconds <= 0) return 1;
-  const double bytes = static_cast<double>(model_bytes) * workers;
-  const double wanted = std::ceil(bytes / server_rate / compute_seconds);
-  return static_cast<uint32_t>(std::clamp(wanted, 1.0, static_cast<double>(std::max(most, 1u))));
+ServerChoice ChooseServers(double bytes, uint32_t workers, double server_rate,
+                           double compute_seconds, uint32_t most) {
+  if (server_rate <= 0 || compute_seconds <= 0) return {};
+  const double wanted = std::ceil(bytes * workers / server_rate / compute_seconds);
+  const double limit = std::max(most, 1u);
+  return {.servers = static_cast<uint32_t>(std::clamp(wanted, 1.0, limit)),
+          .enough = wanted <= limit};
 }
 
 uint32_t ProcessesToMeasure(uint32_t wanted, uint64_t model_bytes, uint64_t memory_bytes) {

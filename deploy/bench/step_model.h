@@ -19,7 +19,8 @@ struct StepParts {
   // are needed first, so nothing hides their exchange.
   double first_layer_share = 1;
   // Of the compute, what the exchange goes on behind: a gradient's leaves in the clock's last step
-  // and comes back in the next one's forward pass; where it is spread, all of it.
+  // and comes back in the next one's forward pass; where it is spread, all of it; where the
+  // gradient is judged as a whole before it leaves, nothing.
   double hides_behind = 0;
   uint32_t workers = 1;
   // That workers and servers share; 0: they have machines of their own.
@@ -48,10 +49,16 @@ struct BlockRate {
 uint64_t ChooseBlockBytes(const std::vector<BlockRate>& rates, uint64_t model_bytes,
                           uint32_t servers);
 
-// The fewest servers with which the exchange takes no longer than the compute, if each moves
-// `server_rate` bytes a second in each direction; at most `most`.
-uint32_t ChooseServers(uint64_t model_bytes, uint32_t workers, double server_rate,
-                       double compute_seconds, uint32_t most);
+struct ServerChoice {
+  uint32_t servers = 1;
+  // To keep the exchange no longer than the compute; else they are the most that there may be.
+  bool enough = true;
+};
+// The fewest servers with which the exchange takes no longer than the compute, if all move
+// `bytes` each way for each worker, and each `server_rate` bytes a second in each direction; at
+// most `most`.
+ServerChoice ChooseServers(double bytes, uint32_t workers, double server_rate,
+                           double compute_seconds, uint32_t most);
 
 // How many of a job's workers or servers are started to be measured at once: 32 at most, and no
 // more than half of the memory holds, each with `model_bytes` of a model some times over.

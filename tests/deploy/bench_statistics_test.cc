@@ -3,6 +3,7 @@
 #include "config/validate.h"
 #include "deploy/bench/bench_job.h"
 #include "deploy/bench/bench_options.h"
+#include "deploy/bench/doctor.h"
 #include "deploy/bench/interleave.h"
 #include "deploy/bench/job_exchange.h"
 #include "deploy/bench/rehearsal.h"
@@ -146,9 +147,9 @@ TEST_CASE("No more processes are measured than a machine holds") {
   CHECK(ProcessesToMeasure(8, 0, 0) == 1);
 }
 
-std::string StepLine(double time, uint32_t rank, uint64_t clock) {
+std::string StepLine(double time, uint32_t rank, uint64_t clock, uint64_t examples = 0) {
   return absl::StrCat(R"({"event":"step","time":)", time, R"(,"rank":)", rank, R"(,"clock":)",
-                      clock, "}\n");
+                      clock, R"(,"examples":)", examples, "}\n");
 }
 
 TEST_CASE("A rehearsal counts the clocks between heartbeats, once each worker has some") {
@@ -166,6 +167,17 @@ TEST_CASE("A rehearsal counts the clocks between heartbeats, once each worker ha
   CHECK(ReadRehearsal(metrics, 3, 1).clocks == 0);
   CHECK(ReadRehearsal(metrics, 2, 2).clocks == 0);
   CHECK(ReadRehearsal("", 1, 0).clocks == 0);
+}
+
+TEST_CASE("A rehearsal counts the examples that each worker has, from the first heartbeat on") {
+  std::string metrics;
+  for (const uint32_t rank : {0, 1}) {
+    const uint64_t batch = rank == 0 ? 10 : 4;
+    metrics += StepLine(100, rank, 5, 5 * batch) + StepLine(101, rank, 8, 3 * batch) +
+               StepLine(101, rank, 15, 7 * batch) + StepLine(102, rank, 25, 10 * batch);
+  }
+  // 10 clocks a second.
+  CHECK(Near(ReadRehearsal(metrics, 2, 1).examples_per_second, 100 + 40));
 }
 
 TEST_CASE("The jobs of the benchmarks are jobs") {
@@ -189,10 +201,22 @@ TEST_CASE("The jobs of the benchmarks are jobs") {
 
 TEST_CASE("Servers are as many as keep the exchange shorter than the compute") {
   // 4 workers x 1 GB through 1 GB/s in 2 s of compute.
-  CHECK(ChooseServers(1'000'000'000, 4, 1e9, 2, 16) == 2);
-  CHECK(ChooseServers(1'000'000'000, 4, 1e9, 0.1, 16) == 16);
-  CHECK(ChooseServers(1'000, 4, 1e9, 1, 16) == 1);
-  CHECK(ChooseServers(1'000, 4, 0, 1, 16) == 1);
+  CHECK(ChooseServers(1e9, 4, 1e9, 2, 16).servers == 2);
+  CHECK(ChooseServers(1e9, 4, 1e9, 2, 16).enough);
+  // All that there may be, and that is said.
+  CHECK(ChooseServers(1e9, 4, 1e9, 0.1, 16).servers == 16);
+  CHECK_FALSE(ChooseServers(1e9, 4, 1e9, 0.1, 16).enough);
+  CHECK(ChooseServers(1e3, 4, 1e9, 1, 16).servers == 1);
+  CHECK(ChooseServers(1e3, 4, 0, 1, 16).servers == 1);
+}
+
+TEST_CASE("Servers that are not enough are not said to be") {
+  Diagnosis diagnosis;
+  JobDiagnosis& job = diagnosis.job.emplace();
+  job.servers_wanted = 2;
+  CHECK_THAT(DiagnosisText(diagnosis), Catch::Contains("servers: 2 are enough"));
+  job.servers_enough = false;
+  CHECK_THAT(DiagnosisText(diagnosis), Catch::Contains("servers: not even 2 are enough"));
 }
 
 TEST_CASE("A job whose exchange alone is measured is a valid one, however few take part") {

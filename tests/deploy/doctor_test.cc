@@ -74,6 +74,26 @@ TEST_CASE("Across a network a job's exchange is reckoned, by what its codec leav
   CHECK(plain.value("step_seconds", 0.0) == plain.value("estimated_step_seconds", 1.0));
 }
 
+TEST_CASE(
+    "Across a network an estimate hides no exchange that cannot be, and says what it leaves out") {
+  const auto listener = ListeningDoctor("127.0.0.1");
+  const TempFolder folder;
+  const auto diagnose = [&](const std::string& set) {
+    REQUIRE(Run({"doctor", LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml", "--data",
+                 LEEWAY_SOURCE_DIR "/data", "--peer",
+                 "127.0.0.1:" + std::to_string(listener->hello().value("port", 0)), "--seconds",
+                 "0.02", "--set", set, "--json", folder / "out.json"}) == 0);
+    return ReadJson(folder / "out.json")["job"];
+  };
+  const Json plain = diagnose("exchange.type=gradient");
+  CHECK(plain.value("hidden_seconds", 0.0) > 0);
+  CHECK(plain["left_out"].empty());
+  CHECK(diagnose("exchange.max_norm=1").value("hidden_seconds", 1.0) == 0);
+  CHECK(diagnose("exchange.on_bad_gradient=skip").value("hidden_seconds", 1.0) == 0);
+  CHECK(diagnose("workers.emulate.slow=[{ranks: [1], factor: 2}]")["left_out"] ==
+        Json::array({"workers.emulate.slow"}));
+}
+
 TEST_CASE("A listening doctor turns nonsense away, and nobody listening is an error") {
   std::promise<int> port;
   auto listening = std::async(std::launch::async, [&] {
