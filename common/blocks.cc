@@ -10,8 +10,12 @@ namespace {
 
 // A cache line of floats: no two blocks share one.
 constexpr uint64_t kElementsAlign = 16;
+// A group of int8 and sign (common/codec/group_codec.h): groups begin anew with each block, and so
+// they are the same wherever blocks of whole groups are cut.
+constexpr uint64_t kGroupElements = 256;
 
 uint64_t CeilDivide(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+uint64_t RoundUp(uint64_t a, uint64_t unit) { return CeilDivide(a, unit) * unit; }
 
 }  // namespace
 
@@ -22,12 +26,11 @@ BlockLayout::BlockLayout(uint64_t total, uint32_t servers, uint64_t block_elemen
       blocks_(static_cast<uint32_t>(CeilDivide(total, block_elements))) {}
 
 BlockLayout BlockLayout::ForModel(uint64_t total, uint32_t servers, uint64_t block_bytes) {
-  const uint64_t share = CeilDivide(total, servers);
-  const uint64_t wanted =
-      std::min<uint64_t>(std::max<uint64_t>(block_bytes / sizeof(float), 1), share);
-  uint64_t elements = CeilDivide(wanted, kElementsAlign) * kElementsAlign;
+  const uint64_t most = std::max<uint64_t>(block_bytes / sizeof(float), kElementsAlign);
+  const uint64_t wanted = most - most % (most < kGroupElements ? kElementsAlign : kGroupElements);
+  const uint64_t share = RoundUp(CeilDivide(total, servers), kGroupElements);
   const uint64_t fewest = CeilDivide(total, std::numeric_limits<uint32_t>::max());
-  elements = std::max(elements, CeilDivide(fewest, kElementsAlign) * kElementsAlign);
+  const uint64_t elements = std::max(std::min(wanted, share), RoundUp(fewest, kElementsAlign));
   return BlockLayout(total, servers, elements);
 }
 

@@ -15,11 +15,14 @@ struct ElementRange {
 };
 
 // Equal blocks, the last one shorter; block i lives on server i mod S. A server with no block is
-// legal. The values never depend on the layout: every update is elementwise.
+// legal. The values never depend on the layout, for every update is elementwise, unless they are
+// compressed: docs/algorithms.md says which codecs see blocks.
 class BlockLayout {
  public:
-  // Blocks of at most `block_bytes`, smaller where some of `servers` would otherwise have none;
-  // a multiple of 16 elements (64 bytes). `total` elements, more than 0.
+  // Blocks of at most `block_bytes`, in multiples of 256 elements (1 KiB), below that of 16 (64
+  // bytes, the smallest). Smaller where some of `servers` would otherwise have none, yet no smaller
+  // than 1 KiB for that: the groups in which values are encoded are the same for any number of
+  // servers. `total` elements, more than 0.
   static BlockLayout ForModel(uint64_t total, uint32_t servers, uint64_t block_bytes);
   // The layout that a peer has announced. INVALID_ARGUMENT for zeros or more than 2^32 - 1 blocks.
   static absl::StatusOr<BlockLayout> FromWire(uint64_t total, uint32_t servers,

@@ -1,8 +1,10 @@
 #include "common/blocks.h"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
+#include "common/codec/group_codec.h"
 #include "tests/catch.h"
 
 namespace leeway {
@@ -41,18 +43,44 @@ TEST_CASE("every element is in exactly one block, whatever total, servers and bl
         const BlockLayout layout = BlockLayout::ForModel(total, servers, bytes);
         CheckLayout(layout, total, servers);
         REQUIRE(layout.block_elements() % 16 == 0);
+        REQUIRE(layout.block_elements() * sizeof(float) <= std::max<uint64_t>(bytes, 64));
       }
     }
   }
 }
 
+// Where the groups begin in which int8 and sign encode the model.
+std::vector<uint64_t> Groups(const BlockLayout& layout) {
+  std::vector<uint64_t> begins;
+  for (uint32_t block = 0; block < layout.blocks(); ++block) {
+    const ElementRange range = layout.Range(block);
+    for (uint64_t i = range.offset; i < range.end(); i += kGroup) begins.push_back(i);
+  }
+  return begins;
+}
+
+TEST_CASE("the groups of a codec are the same on any number of servers") {
+  for (const uint64_t total : {10u, 300u, 1000u, 12'345u, 101'770u}) {
+    for (const uint64_t bytes : {64u, 100u, 640u, 1024u, 5000u, 1u << 20}) {
+      const auto one = Groups(BlockLayout::ForModel(total, 1, bytes));
+      for (const uint32_t servers : {2u, 3u, 7u}) {
+        CAPTURE(total, bytes, servers);
+        CHECK(Groups(BlockLayout::ForModel(total, servers, bytes)) == one);
+      }
+      if (bytes >= 1024) CHECK(one == Groups(BlockLayout::ForModel(total, 1, 1 << 26)));
+    }
+  }
+}
+
 TEST_CASE("a small model is cut finer, so that every server has some") {
-  const BlockLayout layout = BlockLayout::ForModel(1000, 3, 1 << 20);
-  CheckLayout(layout, 1000, 3);
+  const BlockLayout layout = BlockLayout::ForModel(10'000, 3, 1 << 20);
+  CheckLayout(layout, 10'000, 3);
   for (uint32_t server = 0; server < 3; ++server) REQUIRE(layout.BlocksOn(server) == 1);
 }
 
 TEST_CASE("a server without a block is legal") {
+  // Three servers, and two groups.
+  CHECK(BlockLayout::ForModel(300, 3, 1 << 20).ServersWithBlocks() == 2);
   const BlockLayout layout = BlockLayout::ForModel(10, 4, 1 << 20);
   REQUIRE(layout.blocks() == 1);
   REQUIRE(layout.BlocksOn(3) == 0);

@@ -17,7 +17,7 @@ TEST_CASE("a manifest is written when every server has reported its part") {
   const auto write = job.Take<WriteManifest>();
   REQUIRE(write.size() == 1);
   CHECK(write[0].manifest.clock() == 10);
-  CHECK(write[0].manifest.schema().total() == 50);
+  CHECK(write[0].manifest.schema().total() == 10'000);
   CHECK(write[0].manifest.shards(1).file() == "shard-1");
   CHECK_FALSE(job.core.Status(job.now).has_checkpoint_clock());
   REQUIRE(job.Shard(1, 10).ok());

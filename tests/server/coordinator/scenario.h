@@ -10,7 +10,8 @@
 
 namespace leeway {
 
-inline v1::ModelSchema TestSchema(uint64_t units = 10) {
+// By default as many values that each of some servers has a block.
+inline v1::ModelSchema TestSchema(uint64_t units = 2000) {
   v1::ModelSchema schema;
   v1::TensorSpec* weight = schema.add_tensors();
   weight->set_name("dense_0/weight");

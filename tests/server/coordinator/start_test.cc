@@ -35,9 +35,9 @@ TEST_CASE("a registration is answered when all are here and the servers are read
   REQUIRE(reply.ok());
   CHECK(reply->rank() == 2);
   CHECK(reply->incarnation() == 1);
-  CHECK(reply->block_elements() == 32);
+  CHECK(reply->block_elements() == 5120);
   CHECK(reply->servers_size() == 2);
-  CHECK(reply->schema().total() == 50);
+  CHECK(reply->schema().total() == 10'000);
 }
 
 TEST_CASE("a repeated registration is the same life") {
@@ -96,7 +96,7 @@ TEST_CASE("another model is refused, naming the first tensor that differs") {
   CHECK(absl::IsFailedPrecondition(status));
   CHECK_THAT(std::string(status.message()),
              Contains("worker 1 (process 101 on host) is dense_0/weight [4, 12]") &&
-                 Contains("worker 0 (process 100 on host) dense_0/weight [4, 10]"));
+                 Contains("worker 0 (process 100 on host) dense_0/weight [4, 2000]"));
   // It holds no rank.
   CHECK(job.core.Status(job.now).workers(1).state() == "waiting");
 }
@@ -130,7 +130,7 @@ TEST_CASE("a worker without a schema adopts the others'") {
   job.Carry();
   const auto reply = job.core.RegisterWorker(requests[1], job.now);
   REQUIRE(reply.ok());
-  CHECK(reply->schema().total() == 50);
+  CHECK(reply->schema().total() == 10'000);
 }
 
 TEST_CASE("peers of another protocol, job file, or rank are refused") {
