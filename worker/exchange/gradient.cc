@@ -90,15 +90,15 @@ class GradientExchange : public Exchange, private TrainObserver {
   // The residual of compressed contributions, where there is one; nothing else outlives a clock.
   std::string SaveState() const override {
     if (!context_.client.keeps_residual()) return "";
-    LocalState state = LocalState::Zeros(1, contribution_.size());
+    LocalState state = LocalState::Zeros(0, contribution_.size(), true);
     const uint64_t next = open_.under_way() ? open_.clock() : std::numeric_limits<uint64_t>::max();
     context_.client.ReadResidual(next, state.vectors[0].span());
     return SerializeState(state);
   }
   absl::Status LoadState(const std::string& bytes) override {
     if (!context_.client.keeps_residual()) return absl::OkStatus();
-    LocalState state = LocalState::Zeros(1, contribution_.size());
-    RETURN_IF_ERROR(ParseState(bytes, state));
+    LocalState state = LocalState::Zeros(0, contribution_.size(), true);
+    RETURN_IF_ERROR(ParseState(bytes, contribution_.size(), state));
     context_.client.SetResidual(state.vectors[0].span());
     return absl::OkStatus();
   }

@@ -13,8 +13,8 @@ LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer opti
                              std::vector<FloatBuffer> own, size_t counts)
     : context_(context), optimizer_(std::move(optimizer)), own_(own.size()) {
   const size_t total = context.schema.total();
-  const size_t residual = context.client.keeps_residual() ? 1 : 0;
-  saved_ = LocalState::Zeros(own_ + optimizer_.slots().size() + residual, total);
+  saved_ =
+      LocalState::Zeros(own_ + optimizer_.slots().size(), total, context.client.keeps_residual());
   state_.vectors = std::move(own);
   for (size_t i = 0; i < optimizer_.slots().size(); ++i) state_.vectors.emplace_back(total);
   state_.counts.resize(counts);
@@ -55,7 +55,7 @@ void LocalTraining::Keep(uint64_t clock) {
 }
 
 absl::Status LocalTraining::Load(const std::string& bytes) {
-  RETURN_IF_ERROR(ParseState(bytes, saved_));
+  RETURN_IF_ERROR(ParseState(bytes, context_.schema.total(), saved_));
   state_.CopyFrom(saved_);
   if (context_.client.keeps_residual()) context_.client.SetResidual(saved_.vectors.back().span());
   loaded_ = true;

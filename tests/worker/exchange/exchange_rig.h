@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "common/codec/plan.h"
 #include "common/status.h"
 #include "tests/catch.h"
 #include "tests/worker/client/fake_servers.h"
@@ -78,7 +79,8 @@ class Notes : public ExchangeListener {
 };
 
 struct Rig {
-  explicit Rig(const v1::Exchange& exchange) {
+  // `compresses`: its contributions, and so there is a residual.
+  explicit Rig(const v1::Exchange& exchange, bool compresses = false) {
     *job.mutable_exchange() = exchange;
     job.mutable_update()->mutable_sgd();
     job.mutable_update()->set_learning_rate(0.5);
@@ -95,6 +97,11 @@ struct Rig {
     options.rank = 2;
     options.total = kTotal;
     options.block_elements = 4;
+    if (compresses) {
+      job.mutable_compression()->mutable_contributions()->mutable_sign();
+      job.mutable_compression()->mutable_weights()->mutable_none();
+      options.codecs = *CodecPlan::Of(job, schema, model->layout());
+    }
     client = *ParameterClient::Open(options, testing::Reach(model));
   }
 

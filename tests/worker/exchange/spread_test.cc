@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/log_capture.h"
 #include "tests/worker/client/fake_servers.h"
 #include "worker/client/parameter_client.h"
 #include "worker/exchange/exchange.h"
@@ -13,6 +14,7 @@
 namespace leeway {
 namespace {
 
+using Catch::Matchers::Contains;
 using testing::FakeModel;
 
 // Four blocks of two elements, a clock of four steps: a group is a block.
@@ -43,7 +45,7 @@ class Until : public ExchangeListener {
 };
 
 struct Rig {
-  explicit Rig(bool elastic) {
+  explicit Rig(bool elastic, uint64_t block_elements = 2, uint64_t steps_per_clock = kSteps) {
     v1::Update optimizer;
     optimizer.mutable_sgd()->set_momentum(0);
     optimizer.set_learning_rate(0.5);
@@ -61,13 +63,14 @@ struct Rig {
     length.set_steps_per_epoch(100);
     length.set_steps(100);
     length.set_clocks(25);
-    length.set_steps_per_clock(kSteps);
-    model = std::make_shared<FakeModel>(*BlockLayout::FromWire(kTotal, 1, 2), elastic, 0.5f);
+    length.set_steps_per_clock(steps_per_clock);
+    model = std::make_shared<FakeModel>(*BlockLayout::FromWire(kTotal, 1, block_elements), elastic,
+                                        0.5f);
     model->set_weights(std::vector<float>(kTotal, 10));
     ParameterClientOptions options;
     options.servers = {"a:1"};
     options.total = kTotal;
-    options.block_elements = 2;
+    options.block_elements = block_elements;
     client = *ParameterClient::Open(options, testing::Reach(model));
   }
 
@@ -192,8 +195,32 @@ TEST_CASE("spread: a life that goes on from a state computes what the first woul
     }
     CHECK(after->SaveState() == one->SaveState());
     CHECK(second.model->weights() == whole.model->weights());
-    CHECK(after->LoadState(state.substr(0, state.size() - 8)).code() ==
+    CHECK(after->LoadState(state.substr(0, state.size() - 4)).code() ==
           absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST_CASE("spread: in other groups a worker goes on, each with the examples of the one with most") {
+  for (const bool elastic : {false, true}) {
+    Rig first(elastic), coarser(elastic, 4), shorter(elastic, 2, 3);
+    auto before = first.Make();
+    REQUIRE(before->Begin(0).ok());
+    REQUIRE(first.Run(*before, 0).ok());
+    // Of three, two and one steps of two examples, and none.
+    const std::string state = before->SaveState();
+    for (Rig* rig : {&coarser, &shorter}) {
+      rig->model->set_weights(first.model->weights());
+      auto after = rig->Make();
+      const testing::LogCapture log;
+      REQUIRE(after->LoadState(state).ok());
+      CHECK_THAT(log.text(), Contains("of 4 groups of blocks"));
+      CHECK_THAT(log.text(), Contains("with the most, 6"));
+      REQUIRE(after->Begin(1).ok());
+      REQUIRE(rig->Run(*after, 1).ok());
+    }
+    CHECK(coarser.Sent().at({1, 0}).second == 10);
+    CHECK(coarser.Sent().at({1, 1}).second == 14);
+    CHECK(shorter.Sent().at({1, 0}).second == 8);
   }
 }
 
