@@ -245,13 +245,15 @@ absl::StatusOr<v1::AttachReply> ParameterService::Attach(const v1::AttachRequest
   }
   v1::AttachReply reply;
   reply.set_clock(std::numeric_limits<uint64_t>::max());
-  for (const auto& shard : shards()) {
+  const auto here = shards();
+  for (const auto& shard : here) {
     ASSIGN_OR_RETURN(const auto one, shard->Attach(request.rank(), request.incarnation()));
     reply.set_clock(std::min(reply.clock(), one.clock()));
     reply.set_counted(std::max(reply.counted(), one.counted()));
     reply.set_needs_initialize(reply.needs_initialize() || one.needs_initialize());
   }
-  streams_.OnAttach(request.rank(), request.incarnation());
+  // Without a shard nobody has looked whether there is such a rank.
+  if (!here.empty()) streams_.OnAttach(request.rank(), request.incarnation());
   return reply;
 }
 

@@ -166,6 +166,9 @@ void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& r
   result.servers_enough = choice.enough;
   result.block_bytes_wanted =
       ChooseBlockBytes(so_far.host.exchange, model_bytes, result.servers_wanted);
+  // The model has no larger ones: the key says how large they may be at most.
+  const bool whole = result.block_bytes < job.servers().block_bytes();
+  if (whole) result.block_bytes_wanted = std::min(result.block_bytes_wanted, result.block_bytes);
 }
 
 // All that the job's processes will do, tried, where they can all be had.
@@ -191,8 +194,7 @@ void Conclude(const v1::TrainingJob& job, JobDiagnosis& result) {
   result.hidden_seconds = result.estimate.hidden_seconds;
   if (result.rehearsal.has_value()) {
     result.clock_seconds = result.rehearsal->clock_seconds;
-    result.hidden_seconds =
-        std::clamp(parts.compute + parts.exchange - result.clock_seconds, 0.0, parts.exchange);
+    result.hidden_seconds = result.rehearsal->hidden_share * parts.exchange;
   }
   if (result.clock_seconds <= 0) return;
   const double examples =

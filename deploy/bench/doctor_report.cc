@@ -48,22 +48,25 @@ std::string JobText(const JobDiagnosis& job, bool across) {
   absl::StrAppend(&text, "  expect ", Milliseconds(step, 2), " ms a step, ",
                   Rate(job.examples_per_second), " examples a second in all (", BasisText(job),
                   ");\n  ", Percent(parts.exchange > 0 ? job.hidden_seconds / parts.exchange : 1),
-                  " of the exchange is hidden behind the compute\n  ");
+                  " of the exchange is hidden behind the compute\n",
+                  "  starting, evaluations and checkpoints come on top\n  ");
   if (job.estimate.processor_bound) {
     absl::StrAppend(&text,
                     "the processors are what limits: more workers here make nothing faster\n");
   } else if (parts.exchange - job.hidden_seconds > parts.compute) {
     absl::StrAppend(&text,
-                    "the exchange is what limits: exchange less often (accumulation, delta), ",
-                    "compress, or add servers\n");
+                    "the exchange is what limits: exchange less often (accumulation, delta), or ",
+                    job.servers_wanted > job.servers ? "compress, or add servers\n" : "compress\n");
   } else {
     absl::StrAppend(&text, "the workers' arithmetic is what limits: more workers help\n");
   }
-  absl::StrAppend(&text, "  servers: ", job.servers_enough ? "" : "not even ", job.servers_wanted,
-                  job.servers_wanted == 1 ? " is" : " are",
-                  " enough to keep the exchange shorter than the compute (the job has ",
-                  job.servers, ")\n  servers.block_bytes: ", job.block_bytes_wanted,
-                  " (the job's blocks have ", job.block_bytes, ")\n");
+  absl::StrAppend(
+      &text, "  servers: ", job.servers_enough ? "" : "not even ", job.servers_wanted,
+      job.servers_wanted == 1 ? " is" : " are",
+      " enough to keep the exchange shorter than the compute (the job has ", job.servers,
+      ")\n  servers.block_bytes: ",
+      job.block_bytes_wanted == job.block_bytes ? "as it is" : absl::StrCat(job.block_bytes_wanted),
+      " (the job's blocks have ", job.block_bytes, ")\n");
   return text;
 }
 

@@ -28,10 +28,13 @@ constexpr uint64_t kMetricsBytesMax = 64 << 20;
 constexpr uint64_t kLogBytesMax = 1 << 20;
 constexpr uint64_t kClocksAtLeast = 3;
 
-// How many clocks a worker had completed, and of how many examples since the heartbeat before.
+// How many clocks a worker had completed; and since the heartbeat before, of how many examples, and
+// how many seconds it exchanged and waited.
 struct Mark {
   uint64_t clock = 0;
   uint64_t examples = 0;
+  double exchange = 0;
+  double wait = 0;
 };
 // By when its heartbeats said so: seconds since 1970.
 using Marks = std::map<double, Mark>;
@@ -46,6 +49,8 @@ std::map<uint32_t, Marks> MarksOf(const std::string& metrics) {
     Mark& mark = marks[event.value("rank", 0u)][event.value("time", 0.0)];
     mark.clock = std::max(mark.clock, event.value("clock", uint64_t{0}));
     mark.examples += event.value("examples", uint64_t{0});
+    mark.exchange += event.value("exchange_seconds", 0.0);
+    mark.wait += event.value("wait_seconds", 0.0);
   }
   return marks;
 }
@@ -96,6 +101,7 @@ Rehearsal ReadRehearsal(const std::string& metrics, uint32_t workers, double sec
   if (all.size() < workers) return result;
   double rates = 0;
   double examples_per_second = 0;
+  double exchange = 0, wait = 0;
   uint64_t clocks = 0;
   for (const auto& [rank, marks] : all) {
     const auto [began, first] = *marks.begin();
@@ -105,10 +111,15 @@ Rehearsal ReadRehearsal(const std::string& metrics, uint32_t workers, double sec
     rates += static_cast<double>(done) / (ended - began);
     clocks += done;
     uint64_t examples = 0;
-    for (const auto& [time, mark] : marks) examples += mark.examples;
+    for (const auto& [time, mark] : marks) {
+      examples += mark.examples;
+      exchange += mark.exchange;
+      wait += mark.wait;
+    }
     examples_per_second += static_cast<double>(examples - first.examples) / (ended - began);
   }
   result.examples_per_second = examples_per_second;
+  if (exchange > 0) result.hidden_share = std::clamp(1 - wait / exchange, 0.0, 1.0);
   result.clock_seconds = static_cast<double>(all.size()) / rates;
   result.clocks = clocks;
   return result;

@@ -25,6 +25,8 @@ struct Rehearsal {
   double clock_seconds = 0;
   // Of training, all workers together: not all have the same data.
   double examples_per_second = 0;
+  // Of the exchange, what went on while no worker waited for it: 0 to 1.
+  double hidden_share = 0;
   // That were counted, of all workers together; 0: it has not come far enough yet.
   uint64_t clocks = 0;
 };

@@ -180,6 +180,19 @@ TEST_CASE("A rehearsal counts the examples that each worker has, from the first 
   CHECK(Near(ReadRehearsal(metrics, 2, 1).examples_per_second, 100 + 40));
 }
 
+TEST_CASE("A rehearsal says what of the exchange went on while nobody waited") {
+  std::string metrics;
+  for (const int time : {100, 101, 102}) {
+    for (const uint32_t rank : {0, 1}) {
+      metrics += "{\"event\":\"step\",\"time\":" + std::to_string(time) +
+                 ",\"rank\":" + std::to_string(rank) + ",\"clock\":" + std::to_string(10 * time) +
+                 ",\"exchange_seconds\":0.4,\"wait_seconds\":" + (rank == 0 ? "0.1" : "0.2") +
+                 "}\n";
+    }
+  }
+  CHECK(Near(ReadRehearsal(metrics, 2, 1).hidden_share, 1 - 0.3 / 0.8));
+}
+
 TEST_CASE("The jobs of the benchmarks are jobs") {
   for (const char* mode : {"sync", "bounded", "async"}) {
     for (const char* update : {"sgd", "momentum", "adam"}) {

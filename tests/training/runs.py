@@ -23,6 +23,11 @@ SHARED = SOURCE.parent / "shared/data"
 JOBS = SOURCE / "config/jobs"
 
 
+def heed_interrupts():
+    """In the child: a shell without job control has what it starts in the background ignore them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def data_with(name):
     """The data folder that has `name`, or the test is skipped aloud."""
     for folder in (SHARED, SOURCE / "data"):
@@ -95,7 +100,8 @@ class Run(RunFolder):
         self.parent.mkdir(parents=True, exist_ok=True)
         self.output = open(self.parent / f"{self.dir.name}.txt", "a", encoding="utf-8")
         self.process = subprocess.Popen(self.command(resume, more), stdout=self.output,
-                                        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+                                        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                        preexec_fn=heed_interrupts)
         return self
 
     def wait(self, timeout=600, expect=0):
