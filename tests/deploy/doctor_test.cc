@@ -157,7 +157,8 @@ TEST_CASE("The doctor says of a job what it wants and what a step will take") {
   CHECK(job.value("step_seconds", 0.0) >= job.value("compute_seconds", 1.0) / 4);
   CHECK(job.value("exchange_seconds", 0.0) > 0);
   CHECK(job.value("servers_wanted", 0) >= 1);
-  CHECK(job.value("block_bytes_wanted", 0) >= 64 << 10);
+  // The model is so small that it has no larger blocks.
+  CHECK(job.value("block_bytes_wanted", 0) == job.value("block_bytes", 1));
   CHECK(job.value("examples_per_second", 0.0) > 0);
   // It was not only reckoned.
   CHECK(job.value("rehearsed_clocks", 0) >= 9);
