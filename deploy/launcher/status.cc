@@ -7,6 +7,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "deploy/launcher/command_support.h"
 #include "deploy/launcher/commands.h"
 #include "deploy/launcher/coordinator_client.h"
@@ -49,8 +50,17 @@ absl::Status Print(const v1::JobStatus& status, bool json) {
 
 absl::Status ShowStatus(const StatusOptions& options) {
   ASSIGN_OR_RETURN(const std::string address, FindCoordinator(options.target));
-  ASSIGN_OR_RETURN(const v1::JobStatus status, FetchJobStatus(address, kTimeout));
-  return Print(status, options.json);
+  const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kTimeout);
+  const bool by_folder = address != options.target;
+  if (by_folder &&
+      (absl::IsUnavailable(status.status()) || absl::IsDeadlineExceeded(status.status()))) {
+    return absl::UnavailableError(absl::StrCat(
+        "nobody answers at ", address, ", where ", options.target,
+        "/coordinator says that the job runs. If it was killed, leeway train --resume --run-dir ",
+        options.target, " goes on with it"));
+  }
+  RETURN_IF_ERROR(status.status());
+  return Print(*status, options.json);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
+#include <sstream>
 
 #include "common/files.h"
 #include "config/job.h"
@@ -70,6 +72,17 @@ TEST_CASE("Folders without a run are errors of every command that wants one") {
     CHECK(Run({command, folder.path().c_str()}) == 1);
   }
   CHECK(Run({"train", "--resume", "--run-dir", folder.path().c_str()}) == 1);
+}
+
+TEST_CASE("A run whose launcher was killed is told from one that answers") {
+  const TempFolder folder;
+  REQUIRE(WriteFileAtomically(folder / "coordinator", "127.0.0.1:1\n").ok());
+  std::ostringstream told;
+  std::streambuf* const before = std::cerr.rdbuf(told.rdbuf());
+  const int code = Run({"status", folder.path().c_str()});
+  std::cerr.rdbuf(before);
+  CHECK(code == 1);
+  CHECK_THAT(told.str(), Catch::Contains("train --resume --run-dir " + folder.path()));
 }
 
 TEST_CASE("Training without the job's data leaves no run folder behind") {

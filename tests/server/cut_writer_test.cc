@@ -31,7 +31,7 @@ class Rig {
                }) {}
 
   HeldBlock Block(uint32_t block, float value) {
-    HeldBlock held{block, {Filled(value), {Filled(value + 1)}}, {3, {3, 4}}};
+    HeldBlock held{block, {Filled(value), {Filled(value + 1)}, {}}, {3, {3, 4}}};
     return held;
   }
   absl::Status Report(uint64_t cut) {

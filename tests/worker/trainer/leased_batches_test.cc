@@ -36,7 +36,8 @@ class Leasing {
           }
           reply.set_over(done_ == batches_);
           return reply;
-        }};
+        },
+        .break_off = {}};
   }
   uint64_t questions() {
     MutexLock lock(mutex_);
@@ -77,8 +78,8 @@ TEST_CASE("leased: a worker alone is given every batch once, and hears when all 
 }
 
 TEST_CASE("leased: where others have what is left the wait ends in time, and says so") {
-  LeasedBatches batches(1,
-                        {.ask = [](const v1::LeaseDataRequest&) { return v1::LeaseDataReply(); }});
+  LeasedBatches batches(1, {.ask = [](const v1::LeaseDataRequest&) { return v1::LeaseDataReply(); },
+                            .break_off = {}});
   CHECK(batches.Await(std::chrono::milliseconds(1)).value() == LeasedBatches::State::kWaiting);
   CHECK(batches.Next(0).value() == std::nullopt);
   CHECK(batches.Waiting().empty());
