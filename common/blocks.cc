@@ -10,9 +10,6 @@ namespace {
 
 // A cache line of floats: no two blocks share one.
 constexpr uint64_t kElementsAlign = 16;
-// A group of int8 and sign (common/codec/group_codec.h): groups begin anew with each block, and so
-// they are the same wherever blocks of whole groups are cut.
-constexpr uint64_t kGroupElements = 256;
 
 uint64_t CeilDivide(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 uint64_t RoundUp(uint64_t a, uint64_t unit) { return CeilDivide(a, unit) * unit; }

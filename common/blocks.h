@@ -19,6 +19,10 @@ struct ElementRange {
 // compressed: docs/algorithms.md says which codecs see blocks.
 class BlockLayout {
  public:
+  // What int8 and sign encode together (common/codec/group_codec.h): such groups begin anew with
+  // each block, so that they are the same wherever blocks of whole groups are cut.
+  static constexpr uint64_t kGroupElements = 256;
+
   // Blocks of at most `block_bytes`, in multiples of 256 elements (1 KiB), below that of 16 (64
   // bytes, the smallest). Smaller where some of `servers` would otherwise have none, yet no smaller
   // than 1 KiB for that: the groups in which values are encoded are the same for any number of

@@ -43,12 +43,8 @@ absl::StatusOr<std::optional<CoordinatorOptions::Resumed>> NewestCheckpoint(
     const std::string& run_dir) {
   ASSIGN_OR_RETURN(CheckpointSearch search, FindNewestCheckpoint(run_dir));
   for (const std::string& warning : search.warnings) spdlog::warn("{}", warning);
-  if (!search.newest.has_value()) {
-    if (!search.damaged) return std::nullopt;
-    return absl::DataLossError(absl::StrCat(
-        run_dir, "/checkpoints: no checkpoint is whole, though there are some (",
-        search.warnings.front(), "); restore one, or begin anew in another --run-dir"));
-  }
+  RETURN_IF_ERROR(CheckNothingLost(run_dir, search));
+  if (!search.newest.has_value()) return std::nullopt;
   return CoordinatorOptions::Resumed{std::move(search.newest->manifest),
                                      std::move(search.newest->folder)};
 }

@@ -20,12 +20,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/blocks.h"
 #include "common/codec/codecs.h"
 #include "common/update/loop.h"
 
 namespace leeway {
 
-inline constexpr size_t kGroup = 256;
+inline constexpr size_t kGroup = BlockLayout::kGroupElements;
 // Bits of the largest float.
 inline constexpr uint32_t kFloatMax = 0x7f7fffff;
 

@@ -6,11 +6,10 @@
 
 #include "common/blocks.h"
 #include "common/clock.h"
-#include "common/codec/codec.h"
-#include "common/philox.h"
 #include "common/status.h"
 #include "config/length.h"
 #include "config/shards.h"
+#include "deploy/base/traffic.h"
 #include "deploy/bench/job_exchange.h"
 #include "server/resolve_codecs.h"
 #include "worker/exchange/gradient_guard.h"
@@ -34,21 +33,17 @@ std::string RuleOf(const v1::TrainingJob& job) {
   return update.sgd().momentum() > 0 ? "momentum" : "sgd";
 }
 
-// What is left of floats on their way, by an encoding of some that are like a gradient's.
-double TravelShare(const v1::Codec& config) {
-  constexpr size_t kSample = 1 << 16;
-  const auto codec = MakeCodec(config);
-  if (!codec.ok()) return 1;
-  std::vector<float> values(kSample);
-  RandomStream random(1, RandomPurpose::kGenerate);
-  for (float& value : values) value = static_cast<float>(1e-3 * random.Normal());
-  std::vector<uint8_t> bytes((*codec)->MaxBytes(kSample));
-  return static_cast<double>((*codec)->Encode(values, {}, bytes)) / (kSample * sizeof(float));
+BlockLayout LayoutOf(const v1::TrainingJob& job, const JobDiagnosis& result) {
+  return BlockLayout::ForModel(result.compute.schema.total(), ShardsOf(job),
+                               job.servers().block_bytes());
 }
 
-// Of the way on which more travels. `auto` counts as none, as on one host.
-double TravelShare(const v1::Compression& compression) {
-  return std::max(TravelShare(compression.contributions()), TravelShare(compression.weights()));
+// What compression leaves of the floats' bytes, on the way on which more travels.
+absl::StatusOr<double> TravelShare(const v1::TrainingJob& job, const JobDiagnosis& result) {
+  ASSIGN_OR_RETURN(const Traffic traffic,
+                   TrafficOf(job, result.compute.schema, LayoutOf(job, result)));
+  const auto floats = static_cast<double>(result.compute.schema.total() * sizeof(float));
+  return static_cast<double>(std::max(traffic.sent, traffic.received)) / floats;
 }
 
 // Exchanges of the job between as many processes as it has, or as can be had, on this machine.
@@ -67,7 +62,7 @@ absl::Status MeasureExchange(const DoctorOptions& options, const HostRates& host
                                        .seconds = options.seconds}));
   // All workers' bytes go through the same memory and processors.
   const double scale = static_cast<double>(job.workers().count()) / result.workers_measured;
-  result.travel_share = TravelShare(job.compression());
+  ASSIGN_OR_RETURN(result.travel_share, TravelShare(job, result));
   result.parts.exchange = scale * exchange.seconds;
   result.parts.exchange_cpu = scale * exchange.cpu_seconds;
   return absl::OkStatus();
@@ -78,13 +73,13 @@ double CopiesServed(const v1::TrainingJob& job) { return std::max(job.servers().
 
 // Across a network, by its rates: every worker and every server has a machine and a link of its
 // own, like the one that was measured.
-void EstimateExchange(const v1::TrainingJob& wanted, const Diagnosis& diagnosis,
-                      JobDiagnosis& result) {
+absl::Status EstimateExchange(const v1::TrainingJob& wanted, const Diagnosis& diagnosis,
+                              JobDiagnosis& result) {
   const double link = 0.5e9 * diagnosis.peer->both_gigabytes_per_second;
   v1::TrainingJob job = wanted;
   ResolveCodecs(
       "0.0.0.0:0", link, [] { return std::chrono::steady_clock::now(); }, job);
-  result.travel_share = TravelShare(job.compression());
+  ASSIGN_OR_RETURN(result.travel_share, TravelShare(job, result));
   const double bytes = 4.0 * static_cast<double>(result.compute.schema.total());
   const auto rate = diagnosis.host.updates.find(RuleOf(job));
   const double update = rate == diagnosis.host.updates.end() ? 0 : 1e9 * rate->second;
@@ -95,6 +90,7 @@ void EstimateExchange(const v1::TrainingJob& wanted, const Diagnosis& diagnosis,
       bytes * job.workers().count() / job.servers().count() / std::max(update, 1.0) +
       diagnosis.peer->round_trip_seconds;
   result.parts.processors = 0;
+  return absl::OkStatus();
 }
 
 // A worker's rate to one server, in each direction: what says how many servers are worth having.
@@ -155,9 +151,7 @@ void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& r
   const uint64_t parameters = result.compute.schema.total();
   const uint64_t model_bytes = parameters * sizeof(float);
   result.servers = job.servers().count();
-  result.block_bytes = BlockLayout::ForModel(parameters, ShardsOf(job), job.servers().block_bytes())
-                           .block_elements() *
-                       sizeof(float);
+  result.block_bytes = LayoutOf(job, result).block_elements() * sizeof(float);
   const uint32_t most = so_far.peer.has_value() ? parts.workers : so_far.host.processors;
   const double travels = result.travel_share * CopiesServed(job) * static_cast<double>(model_bytes);
   const ServerChoice choice =
@@ -216,7 +210,7 @@ absl::StatusOr<JobDiagnosis> DiagnoseJob(const DoctorOptions& options, const Dia
   result.parts = ComputeParts(job, result, so_far.host);
   result.left_out = LeftOut(job);
   if (so_far.peer.has_value()) {
-    EstimateExchange(job, so_far, result);
+    RETURN_IF_ERROR(EstimateExchange(job, so_far, result));
   } else {
     options.progress("exchanges of the job");
     RETURN_IF_ERROR(MeasureExchange(options, so_far.host, result));

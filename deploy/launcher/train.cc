@@ -89,13 +89,7 @@ absl::Status PlanResume(const RunFolder& run, Plan& plan) {
   if (plan.resume) {
     RETURN_IF_ERROR(Annotate(CheckGoesOn(search.newest->manifest, plan.job), "--resume"));
   }
-  // A run that never had a checkpoint may begin anew; one whose checkpoints are all damaged may
-  // not, for that would write over them.
-  if (!plan.resume && search.damaged) {
-    return absl::DataLossError(absl::StrCat("--resume: no checkpoint of ", run.path(),
-                                            " is whole, though there are some (above); "
-                                            "restore one, or begin anew in another --run-dir"));
-  }
+  RETURN_IF_ERROR(Annotate(CheckNothingLost(run.path(), search), "--resume"));
   if (!plan.resume) std::cout << "No complete checkpoint yet: the run begins anew.\n";
   ASSIGN_OR_RETURN(const RunHistory history, ReadHistory(run / kMetricsFile));
   if (const auto summary = ReadSummary(run.path()); summary.ok()) {

@@ -102,6 +102,14 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
   return search;
 }
 
+absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch& search) {
+  if (search.newest.has_value() || !search.damaged) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("no checkpoint of ", run_dir,
+                   " is whole, though there are some: restore one, or begin anew in another "
+                   "--run-dir"));
+}
+
 absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint64_t newest,
                                                      uint32_t keep) {
   ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, ListClocks(run_dir));

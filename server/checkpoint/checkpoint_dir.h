@@ -35,8 +35,7 @@ struct FoundCheckpoint {
 struct CheckpointSearch {
   // Absent: the run folder has no complete checkpoint.
   std::optional<FoundCheckpoint> newest;
-  // On the way to it there is one that was finished and is not whole, or could not be read: without
-  // a newest one, what was trained is there and must not be written over.
+  // On the way to it there is one that was finished and is not whole, or could not be read.
   bool damaged = false;
   // What was passed over on the way to it, newest first: which folder and why.
   std::vector<std::string> warnings;
@@ -45,6 +44,10 @@ struct CheckpointSearch {
 // The newest checkpoint that verifies: the manifest, and size and SHA-256 of every file. An error
 // only if the folder cannot be listed.
 absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir);
+
+// A run that never had a checkpoint may begin anew; DATA_LOSS for one whose checkpoints are all
+// damaged, for that would write over them.
+absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch& search);
 
 // The clocks of what is older than the `keep` newest complete checkpoints up to `newest`,
 // left-overs of unfinished ones included; never anything newer than the newest complete one of

@@ -1,4 +1,4 @@
-#include "deploy/launcher/traffic.h"
+#include "deploy/base/traffic.h"
 
 #include "tests/catch.h"
 

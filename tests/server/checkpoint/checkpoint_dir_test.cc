@@ -114,12 +114,19 @@ TEST_CASE("what looks complete beyond the newest does not count, for it was pass
 TEST_CASE("a search tells whether what it passed over was ever finished") {
   TempFolder run;
   REQUIRE(MakeFolders(CheckpointFolder(run.path(), 3)).ok());
+  const auto lost = [&] { return CheckNothingLost(run.path(), *FindNewestCheckpoint(run.path())); };
   REQUIRE_FALSE(FindNewestCheckpoint(run.path())->damaged);
+  REQUIRE(lost().ok());
   const std::string folder = WriteSample(run.path(), At(2));
   REQUIRE_FALSE(FindNewestCheckpoint(run.path())->damaged);
-  REQUIRE(RemoveTree(folder + "/shard-0-of-2.lwck").ok());
+  const std::string newer = WriteSample(run.path(), At(4));
+  REQUIRE(RemoveTree(newer + "/shard-0-of-2.lwck").ok());
   REQUIRE(FindNewestCheckpoint(run.path())->damaged);
+  REQUIRE(lost().ok());
+  REQUIRE(RemoveTree(folder + "/shard-0-of-2.lwck").ok());
   REQUIRE_FALSE(FindNewestCheckpoint(run.path())->newest.has_value());
+  REQUIRE(absl::IsDataLoss(lost()));
+  REQUIRE_THAT(std::string(lost().message()), Contains("restore one"));
 }
 
 TEST_CASE("a job goes on from its own model only, and in sync mode from a sync checkpoint only") {

@@ -1,4 +1,4 @@
-#include "deploy/launcher/traffic.h"
+#include "deploy/base/traffic.h"
 
 #include <map>
 #include <memory>
@@ -57,8 +57,10 @@ absl::StatusOr<Traffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSch
   v1::Codec none;
   none.mutable_none();
   ResolveAuto(none, compression);
-  if (!job.has_compression())
-    *compression.mutable_contributions() = *compression.mutable_weights() = none;
+  if (!job.has_compression()) {
+    *compression.mutable_contributions() = none;
+    *compression.mutable_weights() = none;
+  }
   ASSIGN_OR_RETURN(const CodecPlan plan, CodecPlan::Make(compression, schema, layout));
   Way up, down;
   for (uint32_t block = 0; block < layout.blocks(); ++block) {
