@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
+#include "common/codec/choose.h"
 #include "common/shared_layout.h"
 #include "common/status.h"
 #include "config/contributors.h"
@@ -44,6 +45,9 @@ std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32
 
 absl::StatusOr<std::unique_ptr<HeldModel>> HeldModel::Make(
     Options options, const v1::ConfigureRequest& configuration) {
+  if (configuration.has_auto_codec()) {
+    ResolveAuto(configuration.auto_codec(), *options.job.mutable_compression());
+  }
   ASSIGN_OR_RETURN(const BlockLayout layout,
                    BlockLayout::FromWire(configuration.schema().total(), ShardsOf(options.job),
                                          configuration.block_elements()));

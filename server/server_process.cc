@@ -23,13 +23,15 @@
 #include "server/checkpoint/coordinator_record.h"
 #include "server/checkpoint/manifest.h"
 #include "server/coordinator/run_folder_sink.h"
-#include "server/resolve_codecs.h"
+#include "server/nominal_link.h"
 
 namespace leeway {
 namespace {
 
 // More than any machine has.
 constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
+// Of the rates of codecs on this machine.
+constexpr double kMeasureSeconds = 0.1;
 
 // The run folder says what was run, also without a launcher.
 absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job) {
@@ -119,7 +121,7 @@ absl::Status ServerProcess::StartCoordinator() {
   RETURN_IF_ERROR(TakeUpRun(options.core));
   if (ended_) return absl::OkStatus();
   RETURN_IF_ERROR(KeepJobFile(options_.run_dir, options_.job));
-  ResolveCompression(options.core);
+  PrepareAutoCodec(options.core);
   std::optional<v1::CheckpointManifest> newest;
   if (options.core.resumed) newest = options.core.resumed->manifest;
   sink_ = std::make_unique<RunFolderSink>(options_.run_dir, options.core.job_id,
@@ -137,16 +139,19 @@ absl::Status ServerProcess::StartCoordinator() {
   return absl::OkStatus();
 }
 
-void ServerProcess::ResolveCompression(CoordinatorOptions& options) {
+void ServerProcess::PrepareAutoCodec(CoordinatorOptions& options) const {
+  if (!HasAuto(options.job.compression())) return;
   // What was chosen once stays through all lives of the run: other servers and workers go on with
-  // it, and what workers keep is for it.
-  if (options.auto_codec && HasAuto(options.job.compression())) {
+  // it, and what workers keep is for it. Memory is faster than any codec.
+  if (!options.auto_codec && OnOneHost(options_.listen, options.job.transport())) {
+    options.auto_codec.emplace().mutable_none();
+  }
+  if (options.auto_codec) {
     return ResolveAuto(*options.auto_codec, *options.job.mutable_compression());
   }
-  const auto chosen = ResolveCodecs(
-      options_.listen, NominalLink("/sys/class/net"),
-      [] { return std::chrono::steady_clock::now(); }, options.job);
-  if (chosen) options.auto_codec = *chosen;
+  options.auto_basis = {
+      MeasureAutoCodecs(kMeasureSeconds, [] { return std::chrono::steady_clock::now(); }),
+      NominalLink("/sys/class/net")};
 }
 
 absl::Status ServerProcess::TakeUpRun(CoordinatorOptions& options) {

@@ -59,8 +59,9 @@ class ServerProcess {
   absl::Status StartCoordinator();
   // Whose run it is: of a new job, or of the one that a killed process has left.
   absl::Status TakeUpRun(CoordinatorOptions& options);
-  // Puts codecs in place of `auto`: those of the run so far, or what this machine chooses.
-  void ResolveCompression(CoordinatorOptions& options);
+  // Puts codecs in place of `auto`: those of the run so far, none on one host. Else says what they
+  // are to be chosen by when the workers are here.
+  void PrepareAutoCodec(CoordinatorOptions& options) const;
   absl::Status GoOnAfter(const v1::CoordinatorRecord& record, CoordinatorOptions& options);
   absl::Status Listen();
 

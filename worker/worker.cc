@@ -1,11 +1,14 @@
 #include "worker/worker.h"
 
+#include <cmath>
 #include <memory>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 
 #include "common/channel.h"
+#include "common/codec/choose.h"
+#include "common/host.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/client/coordinator_session.h"
@@ -75,6 +78,26 @@ absl::StatusOr<Equipment> Equip(const v1::TrainingJob& job, const std::string& d
     ASSIGN_OR_RETURN(equipment.test, OpenEvaluation(job, data_dir, equipment.data->shape()));
   }
   return equipment;
+}
+
+v1::RegisterWorkerRequest Introduction(const WorkerOptions& options, const v1::TrainingJob& job,
+                                       const Equipment& equipment) {
+  v1::RegisterWorkerRequest request;
+  if (options.rank.has_value()) request.set_rank(*options.rank);
+  *request.mutable_schema() = equipment.model->schema();
+  request.set_steps_per_epoch(equipment.data->steps_per_epoch());
+  if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
+    request.set_batches_per_epoch(equipment.data->batches_per_epoch());
+  }
+  return request;
+}
+
+// For the codec that the job does not name.
+void MeasureLink(CoordinatorSession& session, v1::RegisterWorkerRequest& request) {
+  const auto link = session.MeasureLink(HostIdentity());
+  if (!link.ok()) return spdlog::warn("{}", std::string(link.status().message()));
+  request.set_link(*link);
+  if (std::isfinite(*link)) spdlog::info("the way to server 0: {:.4g} MB/s", *link / 1e6);
 }
 
 // Now that the rank is certain.
@@ -158,20 +181,16 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
                                                .pid = options.pid,
                                                .nonce = options.nonce};
   const auto channel = MakeChannel(options.coordinator);
-  const auto offer = CoordinatorSession(channel, process).FetchJob(options.rank, kFindCoordinator);
+  CoordinatorSession stranger(channel, process);
+  const auto offer = stranger.FetchJob(options.rank, kFindCoordinator);
   if (!offer.ok()) return Refused(offer.status());
   const auto rank = PresumedRank(options, offer->job());
   if (!rank.ok()) return Refused(rank.status());
   auto equipment = Equip(offer->job(), options.data_dir, *rank);
   if (!equipment.ok()) return Refused(equipment.status());
 
-  v1::RegisterWorkerRequest request;
-  if (options.rank.has_value()) request.set_rank(*options.rank);
-  *request.mutable_schema() = equipment->model->schema();
-  request.set_steps_per_epoch(equipment->data->steps_per_epoch());
-  if (offer->job().data().assignment() == v1::ASSIGNMENT_LEASED) {
-    request.set_batches_per_epoch(equipment->data->batches_per_epoch());
-  }
+  v1::RegisterWorkerRequest request = Introduction(options, offer->job(), *equipment);
+  if (HasAuto(offer->job().compression())) MeasureLink(stranger, request);
   uint32_t equipped = *rank;
   v1::RegisterWorkerReply before;
   while (true) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <google/protobuf/descriptor.h>
+
 #include "common/codec/codecs.h"
 #include "common/codec/group_codec.h"
 
@@ -72,6 +74,12 @@ v1::Codec ChooseCodec(double link, const AutoRates& rates) {
     choice.mutable_int8();
   }
   return choice;
+}
+
+std::string NameOf(const v1::Codec& codec) {
+  const google::protobuf::OneofDescriptor* type = v1::Codec::descriptor()->oneof_decl(0);
+  const auto* field = v1::Codec::GetReflection()->GetOneofFieldDescriptor(codec, type);
+  return field == nullptr ? "none" : field->name();
 }
 
 bool HasAuto(const v1::Compression& compression) {

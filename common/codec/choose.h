@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "common/clock.h"
 #include "common/codec/codec.h"
@@ -29,6 +30,9 @@ AutoRates MeasureAutoCodecs(double seconds, const std::function<Time()>& now);
 // encoding, sending and decoding are added, as if none went on while another does. A choice that
 // loses more must be faster by a tenth. Pure; rates or a link that are not above 0 give none.
 v1::Codec ChooseCodec(double link, const AutoRates& rates);
+
+// As a job names it: int8.
+std::string NameOf(const v1::Codec& codec);
 
 // Says so in some codec of the job.
 bool HasAuto(const v1::Compression& compression);

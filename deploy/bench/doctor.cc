@@ -6,12 +6,12 @@
 
 #include "common/blocks.h"
 #include "common/clock.h"
+#include "common/codec/choose.h"
 #include "common/status.h"
 #include "config/length.h"
 #include "config/shards.h"
 #include "deploy/base/traffic.h"
 #include "deploy/bench/job_exchange.h"
-#include "server/resolve_codecs.h"
 #include "worker/exchange/gradient_guard.h"
 
 namespace leeway {
@@ -23,6 +23,8 @@ constexpr double kClockSecondsMax = 10;
 // coordinator hears of the workers' clocks every half second only.
 constexpr double kRehearsalTimes = 4;
 constexpr double kRehearsalClocks = 8;
+// For the rates of codecs.
+constexpr double kCodecSeconds = 0.1;
 
 // The job's rule, as `leeway bench update` names it.
 std::string RuleOf(const v1::TrainingJob& job) {
@@ -77,8 +79,11 @@ absl::Status EstimateExchange(const v1::TrainingJob& wanted, const Diagnosis& di
                               JobDiagnosis& result) {
   const double link = 0.5e9 * diagnosis.peer->both_gigabytes_per_second;
   v1::TrainingJob job = wanted;
-  ResolveCodecs(
-      "0.0.0.0:0", link, [] { return std::chrono::steady_clock::now(); }, job);
+  if (HasAuto(job.compression())) {
+    const AutoRates rates =
+        MeasureAutoCodecs(kCodecSeconds, [] { return std::chrono::steady_clock::now(); });
+    ResolveAuto(ChooseCodec(link, rates), *job.mutable_compression());
+  }
   ASSIGN_OR_RETURN(result.travel_share, TravelShare(job, result));
   const double bytes = 4.0 * static_cast<double>(result.compute.schema.total());
   const auto rate = diagnosis.host.updates.find(RuleOf(job));

@@ -62,7 +62,7 @@ CoordinatorCore::CoordinatorCore(CoordinatorOptions options, Time now)
       ranks_(options_.job.workers().count(), options_.incarnation_base, lease_),
       servers_(StartTable(options_, lease_)),
       placement_(StartPlacement(options_)),
-      cuts_(placement_.shards(), ranks_.size(), KeepsWorkerState(options_.job), StartCut(options_)),
+      cuts_(placement_.shards(), ranks_.size(), StartCut(options_)),
       grace_({options_.job.consistency().grace_deviations(),
               FromSeconds(options_.job.limits().grace_seconds())}),
       progress_(ranks_.size()),

@@ -26,11 +26,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/codec/choose.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "server/coordinator/command.h"
 #include "server/coordinator/cut_book.h"
 #include "server/coordinator/lease_book.h"
+#include "server/coordinator/link_book.h"
 #include "server/coordinator/membership.h"
 #include "server/coordinator/placement.h"
 #include "server/coordinator/progress.h"
@@ -52,8 +54,16 @@ struct CoordinatorOptions {
   uint64_t incarnation_base = 0;
   // Of the job so far; more than any that was used before.
   uint64_t generation = 0;
-  // What `auto` stands for in this run's compression, once that was chosen.
+  // What `auto` stands for in this run's compression, once that was chosen; the job says it
+  // already.
   std::optional<v1::Codec> auto_codec;
+  // What it is to be chosen by, where it is not: when all are here who begin.
+  struct AutoBasis {
+    AutoRates rates;
+    // Bytes a second, where the workers' measurements say nothing.
+    double nominal_link = 0;
+  };
+  std::optional<AutoBasis> auto_basis;
   // What the coordinator before this one, whose process was killed, has left of the same job.
   std::optional<v1::CoordinatorRecord> before;
 
@@ -281,6 +291,7 @@ class CoordinatorCore {
   void AdvanceStopping(Time now);
   void AdvanceSaving(Time now);
   void ComputeLength(Time now);
+  void ChooseAutoCodec();
   // Every server makes its shards anew.
   void Configure(Time deadline, Time now);
   v1::ConfigureRequest Configuration(bool load) const;
@@ -316,7 +327,8 @@ class CoordinatorCore {
   Duration start_limit() const;
   void Emit(Event event) { commands_.push_back(std::move(event)); }
 
-  const CoordinatorOptions options_;
+  // Constant but for what `auto` stands for.
+  CoordinatorOptions options_;
   const Duration lease_;
   const Time created_;
   // Sync, and this coordinator says whose contributions a clock is made of.
@@ -337,6 +349,7 @@ class CoordinatorCore {
   // contribution.
   bool latest_lacks_ = false;
   StragglerGrace grace_;
+  LinkBook links_;
   // Where data is leased, once the job's length is known.
   std::optional<LeaseBook> leases_;
   uint64_t batches_per_epoch_ = 0;

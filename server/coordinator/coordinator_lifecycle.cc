@@ -67,6 +67,7 @@ void CoordinatorCore::Advance(Time now) {
 void CoordinatorCore::AdvanceStart(Time now) {
   const bool servers_here = servers_.Missing().empty() && HoldersMissing(now).empty();
   if (EnoughWorkers(now) && servers_here && schema_) {
+    ChooseAutoCodec();
     if (!length_) ComputeLength(now);
     if (phase_ != Phase::kStarting) return;
     if (length_ && !configuring_ && TakeUp(now)) return;
@@ -105,7 +106,21 @@ void CoordinatorCore::ComputeLength(Time now) {
   const BlockLayout layout =
       BlockLayout::ForModel(schema_->total(), placement_.shards(), job.servers().block_bytes());
   block_elements_ = layout.block_elements();
-  cuts_.ExpectShards(layout.ServersWithBlocks());
+  cuts_.Expect(layout.ServersWithBlocks(), KeepsWorkerState(job));
+}
+
+// Once, before a server or a worker is told how to encode anything.
+void CoordinatorCore::ChooseAutoCodec() {
+  if (!options_.auto_basis || options_.auto_codec) return;
+  const auto& [rates, nominal] = *options_.auto_basis;
+  const double link = links_.Slowest(nominal, servers_.OnOneHost());
+  options_.auto_codec = ChooseCodec(link, rates);
+  ResolveAuto(*options_.auto_codec, *options_.job.mutable_compression());
+  Emit({.name = "codec_chosen",
+        .message = absl::StrCat("auto is ", NameOf(*options_.auto_codec), ", ",
+                                link == LinkBook::kOneHost
+                                    ? "for all are on one host"
+                                    : absl::StrFormat("for a link of %.4g MB/s", link / 1e6))});
 }
 
 v1::ConfigureRequest CoordinatorCore::Configuration(bool load) const {
@@ -126,6 +141,7 @@ v1::ConfigureRequest CoordinatorCore::Configuration(bool load) const {
   *request.mutable_length() = *length_;
   request.set_cut_every(cut_every_);
   request.set_run_dir(options_.run_dir);
+  if (options_.auto_codec) *request.mutable_auto_codec() = *options_.auto_codec;
   return request;
 }
 

@@ -33,6 +33,7 @@ std::optional<uint32_t> AskedRank(const v1::RegisterWorkerRequest& request) {
 absl::Status CoordinatorCore::CheckModel(const v1::RegisterWorkerRequest& request,
                                          const std::string& who) const {
   RETURN_IF_ERROR(CheckBatches(request, who));
+  if (request.has_link()) RETURN_IF_ERROR(Annotate(LinkBook::Check(request.link()), who));
   if (!request.has_schema()) return absl::OkStatus();
   RETURN_IF_ERROR(Annotate(ValidateSchema(request.schema()), who));
   if (schema_) RETURN_IF_ERROR(CompareSchemas(schema_owner_, *schema_, who, request.schema()));
@@ -102,6 +103,7 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
   ASSIGN_OR_RETURN(const Membership::Claimed claimed,
                    ranks_.Claim(AskedRank(request), IdentityOf(request), sealed_, now));
   TakeModel(request, who, claimed.rank);
+  if (request.has_link()) links_.Take(claimed.rank, request.link());
   if (!claimed.new_life) {
     SignOfLife(claimed.rank, now);
     return claimed.rank;

@@ -1,10 +1,29 @@
 #include "server/coordinator/coordinator_service.h"
 
+#include "absl/strings/str_cat.h"
+#include "common/host.h"
 #include "server/coordinator/coordinator_host.h"
 #include "server/coordinator/worker_state_streams.h"
 #include "server/rpc/unary_call.h"
 
 namespace leeway {
+namespace {
+
+// The reply of a probe lies in memory twice.
+constexpr size_t kProbeBytesMax = 4 << 20;
+
+absl::StatusOr<v1::ProbeLinkReply> Echo(const v1::ProbeLinkRequest& request) {
+  if (request.payload().size() > kProbeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "payload: ", request.payload().size(), " bytes; at most ", kProbeBytesMax, " are echoed"));
+  }
+  v1::ProbeLinkReply reply;
+  reply.set_payload(request.payload());
+  reply.set_host(HostIdentity());
+  return reply;
+}
+
+}  // namespace
 
 void CoordinatorService::Await(ServerQueue* queue) {
   AwaitMembership(queue);
@@ -25,6 +44,9 @@ void CoordinatorService::AwaitMembership(ServerQueue* queue) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.RegisterWorker(request, now); }));
       });
+  ServeUnary<v1::ProbeLinkRequest, v1::ProbeLinkReply>(
+      queue, this, &CoordinatorService::RequestProbeLink,
+      [](const v1::ProbeLinkRequest& request, auto done) { done(Echo(request)); });
   ServeUnary<v1::HeartbeatRequest, v1::HeartbeatReply>(
       queue, this, &CoordinatorService::RequestHeartbeat,
       [this](const v1::HeartbeatRequest& request, auto done) {

@@ -14,9 +14,8 @@ constexpr size_t kOpenCutsMax = 1024;
 
 }  // namespace
 
-CutBook::CutBook(uint32_t shards, uint32_t ranks, bool states,
-                 const v1::CheckpointManifest* resumed)
-    : shards_(shards), ranks_(ranks), states_(states) {
+CutBook::CutBook(uint32_t shards, uint32_t ranks, const v1::CheckpointManifest* resumed)
+    : shards_(shards), ranks_(ranks) {
   if (resumed == nullptr) return;
   newest_ = resumed->clock();
   for (const v1::SavedWorkerState& state : resumed->worker_states()) {

@@ -52,11 +52,14 @@ class CutBook {
   using Needs = std::function<std::pair<StateNeed, uint64_t>(uint64_t clock, uint32_t rank)>;
 
   // `resumed`: the complete checkpoint that the job goes on from; null: from its beginning.
-  // `states`: workers keep state.
-  CutBook(uint32_t shards, uint32_t ranks, bool states, const v1::CheckpointManifest* resumed);
+  CutBook(uint32_t shards, uint32_t ranks, const v1::CheckpointManifest* resumed);
 
-  // Shards 0 up to this one have blocks, and so a part of each cut; all have until this is said.
-  void ExpectShards(uint32_t shards) { shards_ = shards; }
+  // What a cut is made of: the parts of shards 0 up to this one, which have blocks, and, where
+  // workers keep state, that of every rank. Of all shards and states until this is said.
+  void Expect(uint32_t shards, bool states) {
+    shards_ = shards;
+    states_ = states;
+  }
 
   // Parts of cuts that are complete, in writing, failed or dropped are ignored. RESOURCE_EXHAUSTED
   // when too many cuts are open; FAILED_PRECONDITION for a shard's second, different part: the cut
@@ -123,7 +126,7 @@ class CutBook {
 
   uint32_t shards_;
   const uint32_t ranks_;
-  const bool states_;
+  bool states_ = true;
   std::optional<uint64_t> newest_;
   std::map<uint64_t, Cut> cuts_;
   // By rank; where it lies after adoption.

@@ -20,6 +20,7 @@
 //   dropped     as step, with 0 steps: all that the worker has computed since was dropped; clock is
 //               where it goes on
 //   evaluation  rank, clock, epoch, test_loss, test_accuracy (where labels are classes), examples
+//   codec_chosen             message: what `auto` compression stands for, and by what it was chosen
 //   job_started              clock (0, or the checkpoint's), message
 //   server_registered        server, message (its address)
 //   server_lost              server, message

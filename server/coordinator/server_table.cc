@@ -165,6 +165,14 @@ std::set<uint32_t> ServerTable::Here() const {
   return here;
 }
 
+bool ServerTable::OnOneHost() const {
+  std::set<std::string> hosts;
+  for (const ServerEntry& entry : servers_) {
+    if (entry.here()) hosts.insert(entry.local.host());
+  }
+  return hosts.size() == 1 && !hosts.begin()->empty();
+}
+
 bool ServerTable::AllShutDown() const {
   return std::all_of(servers_.begin(), servers_.end(),
                      [](const ServerEntry& entry) { return entry.shut_down || !entry.here(); });

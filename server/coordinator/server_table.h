@@ -100,6 +100,8 @@ class ServerTable {
   // Wanted, whether it has ever come or not, and not here.
   std::vector<uint32_t> Absent() const;
   std::set<uint32_t> Here() const;
+  // All that are here say that they are on the same.
+  bool OnOneHost() const;
   // Everything that was ever connected has shut down, or is lost.
   bool AllShutDown() const;
 

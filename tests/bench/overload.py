@@ -243,10 +243,12 @@ def check(rows, options):
     assert rows[0]["others_per_second"] > 0, "the others do not train at all"
     by_phase = {row["phase"]: row for row in rows}
     for phase in ("pushes", "repeats, early clocks"):
-        offered = by_phase[phase]["offered_bytes_per_second"]
-        assert offered > 100 * MIB, f"{phase}: {offered / MIB:.0f} MiB/s were offered"
+        # More than may be held by far; how much more hangs on who else computes on this machine.
+        offered = by_phase[phase]["offered_bytes_per_second"] * options.seconds
+        assert offered > 2 * options.held and by_phase[phase]["refused"] > 0, \
+            f"{phase}: {offered / MIB:.0f} MiB were offered, {by_phase[phase]['refused']} requests refused"
     deaf = by_phase["does not read"]
-    assert deaf["requests_per_second"] > 1000 and deaf["refused_unread"] > 0, f"its answers do not wait: {deaf}"
+    assert deaf["refused_unread"] > 0, f"its answers do not wait: {deaf}"
     assert by_phase["large frames"]["streams_ended"] > 0, "no stream ended of a large frame"
     for row in rows:
         ratio = row["others_per_second"] / rows[0]["others_per_second"]

@@ -34,11 +34,15 @@ class JobRig {
   // The transport of every worker's data plane; null: gRPC.
   TransportFactory transport;
 
+  // What every server listens on.
+  std::string listen = ServerOptions().listen;
+
   // Starts the servers; the coordinator's address.
   std::string StartServers() {
     for (uint32_t index = 0; index < job_.servers().count(); ++index) {
       ServerOptions options;
       options.index = index;
+      options.listen = listen;
       options.job = job_;
       options.run_dir = folder_.path();
       if (index > 0) options.coordinator = servers_[0]->address();
@@ -100,6 +104,17 @@ class JobRig {
   std::vector<std::thread> threads_;
   JobResult result_;
 };
+
+// Every worker has done all its work, and there are weights.
+inline JobResult MustTrain(JobRig& rig) {
+  JobResult result = rig.Run();
+  for (const auto& worker : result.workers) {
+    INFO(worker.status.ToString());
+    CHECK(worker.exit == WorkerExit::kDone);
+  }
+  REQUIRE_FALSE(result.sha256.empty());
+  return result;
+}
 
 inline v1::TrainingJob DigitsJob(std::vector<std::string> sets = {}) {
   auto job = LoadJob(std::string(LEEWAY_SOURCE_DIR) + "/tests/whole/digits.yaml",

@@ -8,16 +8,11 @@ namespace {
 using testing::DigitsJob;
 using testing::JobResult;
 using testing::JobRig;
+using testing::MustTrain;
 
 JobResult Train(const std::vector<std::string>& sets) {
   JobRig rig(DigitsJob(sets));
-  JobResult result = rig.Run();
-  for (const auto& worker : result.workers) {
-    INFO(worker.status.ToString());
-    CHECK(worker.exit == WorkerExit::kDone);
-  }
-  REQUIRE_FALSE(result.sha256.empty());
-  return result;
+  return MustTrain(rig);
 }
 
 TEST_CASE("a server that may hold less than one block's contributions trains all the same bits") {

@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 #include <nlohmann/json.hpp>
 
+#include "common/host.h"
 #include "server/coordinator/coordinator_host.h"
 #include "tests/catch.h"
 #include "tests/server/coordinator/scenario.h"
@@ -19,6 +20,21 @@ using testing::FakeServer;
 using testing::kLimit;
 using testing::MemorySink;
 using testing::ServedJob;
+
+TEST_CASE("a probe comes back whole, with the host that it has reached, and has a bound") {
+  ServedJob job(JobShape{});
+  v1::ProbeLinkRequest request;
+  v1::ProbeLinkReply reply;
+  request.set_payload(std::string(4 << 20, 'x'));
+  grpc::ClientContext context;
+  REQUIRE(job.stub->ProbeLink(&context, request, &reply).ok());
+  CHECK(reply.payload() == request.payload());
+  CHECK(reply.host() == HostIdentity());
+  request.set_payload(std::string((4 << 20) + 1, 'x'));
+  grpc::ClientContext again;
+  const grpc::Status refused = job.stub->ProbeLink(&again, request, &reply);
+  CHECK(refused.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+}
 
 TEST_CASE("a job goes through over gRPC: started, a worker replaced, saved, shut down") {
   ServedJob job({.mode = v1::CONSISTENCY_MODE_BOUNDED, .clocks = 5, .elastic = true});

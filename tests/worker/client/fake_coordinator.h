@@ -35,6 +35,8 @@ class FakeCoordinator final : public v1::Coordinator::Service {
 
   // What RegisterWorker answers.
   v1::RegisterWorkerReply registration;
+  // Who only asks for the job is answered this one.
+  std::optional<v1::TrainingJob> offer;
   // Not OK: the answer instead, by method; called for every attempt.
   std::function<absl::Status(const std::string& method)> refuse;
   // What a heartbeat is answered.
@@ -93,6 +95,13 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     MutexLock lock(mutex_);
     registrations_.push_back(*request);
     *reply = registration;
+    if (offer && request->job_only()) *reply->mutable_job() = *offer;
+    return grpc::Status::OK;
+  }
+  grpc::Status ProbeLink(grpc::ServerContext*, const v1::ProbeLinkRequest* request,
+                         v1::ProbeLinkReply* reply) override {
+    if (auto status = Enter("ProbeLink"); !status.ok()) return status;
+    reply->set_payload(request->payload());
     return grpc::Status::OK;
   }
   grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,

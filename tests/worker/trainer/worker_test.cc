@@ -71,6 +71,26 @@ TEST_CASE("A restarted worker goes on where the servers say") {
   }
 }
 
+TEST_CASE("Where the codec is to be chosen a worker says how fast its way to the servers is") {
+  Rig rig;
+  const bool asked = GENERATE(true, false);
+  if (asked) {
+    rig.coordinator.offer = rig.coordinator.registration.job();
+    rig.coordinator.offer->mutable_compression()->mutable_contributions()->mutable_auto_();
+  }
+  // A worker that cannot measure trains all the same.
+  const bool answered = GENERATE(true, false);
+  rig.coordinator.refuse = [&](const std::string& method) {
+    if (method != "ProbeLink" || answered) return absl::OkStatus();
+    return absl::UnavailableError("no way");
+  };
+  CHECK(rig.Run().exit == WorkerExit::kDone);
+  const auto registration = rig.coordinator.registrations().back();
+  CHECK(registration.has_link() == (asked && answered));
+  if (registration.has_link()) CHECK(registration.link() > 0);
+  CHECK((rig.coordinator.calls("ProbeLink") > 0) == asked);
+}
+
 TEST_CASE("Only rank 0 initialises and evaluates") {
   Rig rig({"workers.count=2"});
   rig.coordinator.registration.set_rank(1);

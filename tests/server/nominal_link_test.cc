@@ -1,4 +1,4 @@
-#include "server/resolve_codecs.h"
+#include "server/nominal_link.h"
 
 #include <filesystem>
 
@@ -9,27 +9,16 @@
 namespace leeway {
 namespace {
 
-v1::TrainingJob AutoJob() {
-  v1::TrainingJob job;
-  job.mutable_compression()->mutable_contributions()->mutable_auto_();
-  job.mutable_compression()->mutable_weights()->mutable_fp16();
-  return job;
-}
-
-Time SteadyNow() { return std::chrono::steady_clock::now(); }
-
-TEST_CASE("auto is none on one host, and what pays on a slow link otherwise") {
-  v1::TrainingJob here = AutoJob();
-  ResolveCodecs("127.0.0.1:0", 1e6, SteadyNow, here);
-  CHECK(here.compression().contributions().has_none());
-  CHECK(here.compression().weights().has_fp16());
-  v1::TrainingJob there = AutoJob();
-  ResolveCodecs("0.0.0.0:7000", 1e6, SteadyNow, there);
-  CHECK(there.compression().contributions().has_int8());
-  v1::TrainingJob shared = AutoJob();
-  shared.mutable_transport()->set_type(v1::TRANSPORT_TYPE_SHM);
-  ResolveCodecs("0.0.0.0:7000", 1e6, SteadyNow, shared);
-  CHECK(shared.compression().contributions().has_none());
+TEST_CASE("who listens where nobody else reaches it has its workers on the same host") {
+  v1::Transport transport;
+  CHECK(OnOneHost("127.0.0.1:0", transport));
+  CHECK(OnOneHost("localhost:7000", transport));
+  CHECK(OnOneHost("[::1]:7000", transport));
+  CHECK_FALSE(OnOneHost("0.0.0.0:7000", transport));
+  transport.set_type(v1::TRANSPORT_TYPE_TCP);
+  CHECK_FALSE(OnOneHost("0.0.0.0:7000", transport));
+  transport.set_type(v1::TRANSPORT_TYPE_SHM);
+  CHECK(OnOneHost("0.0.0.0:7000", transport));
 }
 
 TEST_CASE("the nominal link is that of the fastest interface that is up") {

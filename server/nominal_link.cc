@@ -1,4 +1,4 @@
-#include "server/resolve_codecs.h"
+#include "server/nominal_link.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,21 +6,11 @@
 #include <system_error>
 
 #include "absl/strings/match.h"
-#include "common/codec/choose.h"
 
 namespace leeway {
 namespace {
 
 constexpr double kUnknownLink = 125e6;
-constexpr double kMeasureSeconds = 0.1;
-
-bool OnOneHost(const std::string& listen, const v1::Transport& transport) {
-  if (transport.type() == v1::TRANSPORT_TYPE_UNIX || transport.type() == v1::TRANSPORT_TYPE_SHM) {
-    return true;
-  }
-  return absl::StartsWith(listen, "127.") || absl::StartsWith(listen, "localhost:") ||
-         absl::StartsWith(listen, "[::1]:");
-}
 
 // The system's folders of interfaces are links to those of their devices.
 bool IsVirtual(const std::filesystem::path& interface) {
@@ -46,17 +36,12 @@ double NominalLink(const std::string& folder) {
   return fastest > 0 ? fastest : kUnknownLink;
 }
 
-std::optional<v1::Codec> ResolveCodecs(const std::string& listen, double link,
-                                       const std::function<Time()>& now, v1::TrainingJob& job) {
-  if (!job.has_compression() || !HasAuto(job.compression())) return std::nullopt;
-  v1::Codec choice;
-  if (OnOneHost(listen, job.transport())) {
-    choice.mutable_none();
-  } else {
-    choice = ChooseCodec(link, MeasureAutoCodecs(kMeasureSeconds, now));
+bool OnOneHost(const std::string& listen, const v1::Transport& transport) {
+  if (transport.type() == v1::TRANSPORT_TYPE_UNIX || transport.type() == v1::TRANSPORT_TYPE_SHM) {
+    return true;
   }
-  ResolveAuto(choice, *job.mutable_compression());
-  return choice;
+  return absl::StartsWith(listen, "127.") || absl::StartsWith(listen, "localhost:") ||
+         absl::StartsWith(listen, "[::1]:");
 }
 
 }  // namespace leeway

@@ -1,0 +1,35 @@
+// How fast the ways between the workers and the servers are, as far as workers have measured them.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+
+#include "absl/status/status.h"
+
+namespace leeway {
+
+// Not thread-safe.
+class LinkBook {
+ public:
+  // A worker's probe (worker/client/link_probe.h) on one processor moves about so many bytes a
+  // second whatever the wire: from here on it says what the processor does.
+  static constexpr double kProbeMax = 500e6;
+  static constexpr double kOneHost = std::numeric_limits<double>::infinity();
+
+  // INVALID_ARGUMENT: no rate.
+  static absl::Status Check(double link);
+  // What a rank has measured, in bytes a second.
+  void Take(uint32_t rank, double link) { links_[rank] = link; }
+
+  // What the job's codec is to be chosen by, in bytes a second: the slowest way that was measured,
+  // for in sync mode all wait for it; `nominal` where that says more than the probe can, or nobody
+  // has measured. kOneHost: all who have are on the host of the servers, of which `one_host` says
+  // that they have one.
+  double Slowest(double nominal, bool one_host) const;
+
+ private:
+  std::map<uint32_t, double> links_;
+};
+
+}  // namespace leeway

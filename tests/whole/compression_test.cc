@@ -1,0 +1,21 @@
+// Compression through whole jobs.
+#include "tests/whole/job_rig.h"
+
+namespace leeway {
+namespace {
+
+using testing::DigitsJob;
+using testing::JobRig;
+using testing::MustTrain;
+
+TEST_CASE("auto is none where workers find that they are on their servers' host") {
+  JobRig plain(DigitsJob({"stop.clocks=20"}));
+  JobRig compressed(DigitsJob(
+      {"stop.clocks=20", "compression={contributions: {type: auto}, weights: {type: auto}}"}));
+  // Nobody can know before they are here.
+  compressed.listen = "0.0.0.0:0";
+  CHECK(MustTrain(compressed).sha256 == MustTrain(plain).sha256);
+}
+
+}  // namespace
+}  // namespace leeway
