@@ -1,4 +1,5 @@
 // What `auto` compression stands for is decided when all are here who begin, and told to everybody.
+#include <algorithm>
 #include <cmath>
 
 #include "tests/catch.h"
@@ -79,14 +80,19 @@ TEST_CASE("auto is chosen by what the workers have measured, and servers and wor
 
 TEST_CASE("what was chosen once stays, whatever a worker that comes later has measured") {
   Scenario job(AutoOptions());
-  job.Start();
-  job.commands.clear();
-  v1::RegisterWorkerRequest slow = WorkerRequest(1, 500);
-  slow.set_link(1e3);
-  const auto reply = job.core.RegisterWorker(slow, job.now);
+  for (const uint32_t server : {0u, 1u}) REQUIRE(job.Server(server).ok());
+  for (const uint32_t rank : {0u, 1u}) WorkerWithLink(job, rank, 20e9);
+  // The servers make their blocks already.
+  WorkerWithLink(job, 1, 1e3);
+  for (const ConfigureServer& command : job.Take<ConfigureServer>()) {
+    CHECK(command.request.auto_codec().has_none());
+    job.core.ConfigureDone(command.server, command.round, absl::OkStatus(), job.now);
+  }
+  const auto reply = job.Worker(1, 101);
   REQUIRE(reply.ok());
   CHECK(reply->job().compression().contributions().has_none());
-  CHECK(job.Take<ConfigureServer>().empty());
+  const auto names = job.EventNames();
+  CHECK(std::count(names.begin(), names.end(), "codec_chosen") == 1);
 }
 
 TEST_CASE("a link that is no rate is refused") {
