@@ -17,6 +17,7 @@
 #include "common/files.h"
 #include "common/host.h"
 #include "common/identity.h"
+#include "common/local_sockets.h"
 #include "common/status.h"
 #include "config/job.h"
 #include "server/checkpoint/checkpoint_dir.h"
@@ -88,8 +89,6 @@ absl::Status CheckFresh(const std::string& run_dir) {
   return absl::AlreadyExistsError(absl::StrCat("--run-dir ", run_dir, " holds the checkpoint ",
                                                newest->folder, ": --resume goes on from it"));
 }
-
-std::string RandomName() { return absl::StrCat(absl::Hex(RandomIdentity(), absl::kZeroPad16)); }
 
 std::string BoundAddress(const std::string& listen, int port) {
   return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
@@ -199,9 +198,8 @@ absl::Status ServerProcess::Listen() {
   builder.RegisterService(&node_);
   builder.RegisterService(&node_.parameter_service());
   queue_ = std::make_unique<ServerQueue>(builder);
-  // Gone with the process, however it ends.
   const std::string host = HostIdentity();
-  local_address_ = host.empty() ? "" : absl::StrCat("unix-abstract:leeway-", RandomName());
+  local_address_ = host.empty() ? "" : NewLocalAddress();
   if (!local_address_.empty()) AddLocalPort(local_address_, builder);
   if (host_ != nullptr) host_->Register(builder);
   server_ = builder.BuildAndStart();

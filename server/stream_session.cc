@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/local_sockets.h"
 #include "common/retry_hint.h"
 #include "common/status.h"
 
@@ -66,6 +68,7 @@ void StreamSession::OnAccepted(bool ok) {
   if (!ok) return OnEnded(true);
   const auto self = shared_from_this();
   Await(service_, queue_);
+  if (absl::StartsWith(context_.peer(), "unix")) WidenLocalSockets();
   last_read_ = std::chrono::steady_clock::now().time_since_epoch().count();
   service_->streams().Add(shared_from_this());
   MutexLock lock(mutex_);

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
 #include "common/host.h"
-#include "common/identity.h"
+#include "common/local_sockets.h"
 #include "common/status.h"
 #include "config/job.h"
 #include "deploy/bench/bench_job.h"
@@ -55,8 +55,7 @@ class DataPlane : public BenchServer {
   }
 
  private:
-  const std::string local_ =
-      absl::StrCat("unix-abstract:leeway-bench-", absl::Hex(RandomIdentity()));
+  const std::string local_ = NewLocalAddress();
   int port_ = 0;
   // In the order of their making.
   NoCuts cuts_;

@@ -34,7 +34,7 @@ uint64_t BoundOf(const ExchangeBenchOptions& options, uint64_t parameters, uint6
   const BlockLayout layout = BlockLayout::ForModel(parameters, options.servers, block_bytes);
   const double versions =
       static_cast<double>(layout.ElementsOn(0) * sizeof(float) * (2 + SlotsOf(options.update)));
-  const uint64_t blocks = std::min<uint64_t>(ParameterClientOptions().window, layout.BlocksOn(0));
+  const uint64_t blocks = std::min<uint64_t>(WindowFor(block_bytes), layout.BlocksOn(0));
   return static_cast<uint64_t>(kMemoryAllowance * versions) +
          options.workers * blocks * block_bytes;
 }

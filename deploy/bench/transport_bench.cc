@@ -76,7 +76,7 @@ TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes) {
   plan.blocks = std::clamp<uint32_t>(fitting, 4, block_bytes < (1 << 20) ? 64 : 16) & ~1u;
   plan.call_blocks = plan.blocks / 2;
   plan.open_calls = 2;
-  plan.window = std::min(ParameterClientOptions().window, plan.blocks / 2);
+  plan.window = std::min(WindowFor(block_bytes), plan.blocks);
   return plan;
 }
 

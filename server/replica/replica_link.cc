@@ -9,9 +9,11 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
 #include "common/grpc_status.h"
+#include "common/local_sockets.h"
 #include "common/queue_event.h"
 #include "common/wire.h"
 
@@ -215,6 +217,7 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
 // link.
 void ReplicaLink::OnStarted(Stream* stream, bool ok) {
   const auto self = shared_from_this();
+  if (ok && absl::StartsWith(options_.address, "unix")) WidenLocalSockets();
   {
     MutexLock lock(mutex_);
     stream->starting = false;

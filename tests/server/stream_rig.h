@@ -10,6 +10,7 @@
 #include <grpcpp/server.h>
 
 #include "common/channel.h"
+#include "common/local_sockets.h"
 #include "common/shared_memory.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
 #include "server/parameter_service.h"
@@ -54,6 +55,7 @@ struct Served {
     grpc::ServerBuilder builder;
     int port = 0;
     PrepareServer({.address = "127.0.0.1:0"}, builder, &port);
+    AddLocalPort(local_address, builder);
     builder.RegisterService(&service);
     queue = std::make_unique<ServerQueue>(builder);
     server = builder.BuildAndStart();
@@ -77,6 +79,7 @@ struct Served {
   std::unique_ptr<ServerQueue> queue;
   std::unique_ptr<grpc::Server> server;
   std::string address;
+  const std::string local_address = NewLocalAddress();
   std::unique_ptr<v1::ParameterServer::Stub> stub;
 };
 

@@ -8,6 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/server/stream_rig.h"
+#include "tests/widened_sockets.h"
 
 namespace leeway {
 namespace {
@@ -17,6 +18,16 @@ using testing::Client;
 using testing::kBlock;
 using testing::Memory;
 using testing::Served;
+
+TEST_CASE("a stream over a unix socket widens it, and one over TCP none") {
+  Served served(v1::CONSISTENCY_MODE_ASYNC);
+  const bool local = GENERATE(false, true);
+  const auto stub =
+      v1::ParameterServer::NewStub(MakeChannel(local ? served.local_address : served.address));
+  Client client(*stub);
+  client.Initialize();
+  CHECK((testing::WidenedSockets() > 0) == local);
+}
 
 TEST_CASE("requests of one frame are answered each for itself, with its own error") {
   Served served(v1::CONSISTENCY_MODE_ASYNC);

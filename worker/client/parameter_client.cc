@@ -1,5 +1,6 @@
 #include "worker/client/parameter_client.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -16,10 +17,11 @@ constexpr double kAttemptSeconds = 20;
 constexpr double kSlowestBytesPerSecond = 1 << 20;
 
 CallQueue::Options QueueOptions(const ParameterClientOptions& options) {
-  const auto window_bytes =
-      static_cast<double>(options.window * options.block_elements * sizeof(float));
+  const uint64_t block_bytes = options.block_elements * sizeof(float);
+  const uint32_t window = options.window > 0 ? options.window : WindowFor(block_bytes);
+  const double window_bytes = static_cast<double>(window) * static_cast<double>(block_bytes);
   CallQueue::Options result{
-      .window = options.window,
+      .window = window,
       .attempt_timeout = FromSeconds(kAttemptSeconds + window_bytes / kSlowestBytesPerSecond),
       .retry = {},
       .jitter =
@@ -35,15 +37,19 @@ SenderIdentity IdentityOf(const ParameterClientOptions& options) {
 
 }  // namespace
 
+uint32_t WindowFor(uint64_t block_bytes) {
+  constexpr uint64_t kFewest = 16, kMost = 64, kBytes = 4 << 20;
+  return static_cast<uint32_t>(std::clamp(kBytes / block_bytes, kFewest, kMost));
+}
+
 absl::StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Open(
     const ParameterClientOptions& options, const TransportFactory& transport) {
   const auto servers = static_cast<uint32_t>(options.servers.size());
   ASSIGN_OR_RETURN(BlockLayout layout,
                    BlockLayout::FromWire(options.total, servers, options.block_elements));
-  if (options.window == 0 || !(options.exchange_seconds > 0)) {
+  if (!(options.exchange_seconds > 0)) {
     return absl::InvalidArgumentError(
-        "opening a parameter client: window and exchange_seconds "
-        "must be above 0");
+        "opening a parameter client: exchange_seconds must be above 0");
   }
   const TransportOptions reach{.servers = options.servers,
                                .type = options.transport,

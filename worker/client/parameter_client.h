@@ -34,7 +34,13 @@
 
 namespace leeway {
 
-// Who speaks to whom about what; CoordinatorClient::Register() gives all of it.
+// How many blocks of so many bytes may be in flight to a server. With 16 a round trip of 1 ms is
+// covered at 10 GB/s by blocks of 1 MiB, and more would only hold more of the server's memory. The
+// smaller blocks are the more of each of them is waking who waits, which many share: so up to 64,
+// while they are no more than 4 MiB (docs/performance.md).
+uint32_t WindowFor(uint64_t block_bytes);
+
+// Who speaks to whom about what; CoordinatorSession::Register() gives all of it.
 struct ParameterClientOptions {
   // By shard: block i is of shard i mod their number.
   std::vector<ServerEndpoint> servers;
@@ -52,9 +58,8 @@ struct ParameterClientOptions {
   uint64_t block_elements = 0;
   // From the first attempt of a call until it is given up.
   double exchange_seconds = 600;
-  // Blocks in flight per server. Enough to cover a round trip of 1 ms at 10 GB/s with blocks of
-  // 1 MiB; more would only hold more of the server's memory.
-  uint32_t window = 16;
+  // Blocks in flight per server; 0: WindowFor() their size.
+  uint32_t window = 0;
   // Of the calls' queue (call_queue.h).
   std::function<void()> on_unreached = {};
   // How payloads are compressed, as the servers know it; null: not at all.

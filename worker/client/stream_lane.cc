@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc_status.h"
+#include "common/local_sockets.h"
 #include "common/retry_hint.h"
 #include "common/status.h"
 
@@ -147,7 +148,7 @@ void StreamLane::AddRequest(const Outgoing& outgoing) {
   entry.set_method(MethodOf(request.kind));
   *entry.mutable_header() = request.header;
   entry.set_latest(request.latest);
-  entry.set_wants_acceptance(options_.wants_acceptance && request.sends());
+  entry.set_wants_acceptance(!options_.local && request.sends());
   if (request.payload.empty()) return;
   if (server_reads_arena_ && options_.arena->Contains(request.payload.data())) {
     entry.mutable_shared()->set_offset(options_.arena->OffsetOf(request.payload.data()));
@@ -159,6 +160,7 @@ void StreamLane::AddRequest(const Outgoing& outgoing) {
 }
 
 void StreamLane::OnStarted(bool ok) {
+  if (ok && options_.local) WidenLocalSockets();
   {
     MutexLock lock(mutex_);
     if (!ok) {

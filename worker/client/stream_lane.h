@@ -32,8 +32,9 @@ class StreamLane {
     QueueDriver* driver = nullptr;
     // Offered to the server, which is on this host; null: payloads travel in frames.
     std::shared_ptr<SharedArena> arena;
-    // Ask the server to say when a request has arrived whose answer has to wait.
-    bool wants_acceptance = false;
+    // Over a unix socket. Else there is a link that what is under way loads: the server is asked to
+    // say when a request has arrived whose answer has to wait.
+    bool local = false;
     // A stream has ended; the last thing that happens in it.
     std::function<void()> on_stream_end;
   };

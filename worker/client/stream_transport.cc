@@ -127,7 +127,7 @@ std::shared_ptr<StreamTransport::Server> StreamTransport::MakeServer(
     lane.channel = MakeChannel(address);
     lane.driver = &driver_;
     if (server.local) lane.arena = arena_;
-    lane.wants_acceptance = !server.local;
+    lane.local = server.local;
     lane.on_stream_end = [this] {
       MutexLock lock(mutex_);
       if (Idle()) idle_.NotifyAll();

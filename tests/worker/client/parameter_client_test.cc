@@ -138,24 +138,25 @@ TEST_CASE("Wrong ranges and vectors are refused before anything is sent") {
   CHECK(!ParameterClient::Open(none, testing::Reach(model)).ok());
 }
 
+// Calls are kept, and answered by the test.
+struct Kept {
+  uint32_t block;
+  std::shared_ptr<TransportCall> call;
+  void Answer() { call->OnDone(absl::OkStatus(), {}); }
+};
+struct Keeper : Transport {
+  explicit Keeper(std::map<uint32_t, std::vector<Kept>>& kept) : kept(kept) {}
+  void Call(uint32_t server, const TransportRequest& request, Duration,
+            std::shared_ptr<TransportCall> call) override {
+    kept[server].push_back({request.header.block(), std::move(call)});
+  }
+  void CallAfter(Duration, std::function<void()>) override {}
+  void Cancel() override {}
+  void Close() override {}
+  std::map<uint32_t, std::vector<Kept>>& kept;
+};
+
 TEST_CASE("Blocks go out ascending, with a window of them in flight per server") {
-  // Calls are kept, and answered by the test.
-  struct Kept {
-    uint32_t block;
-    std::shared_ptr<TransportCall> call;
-    void Answer() { call->OnDone(absl::OkStatus(), {}); }
-  };
-  struct Keeper : Transport {
-    explicit Keeper(std::map<uint32_t, std::vector<Kept>>& kept) : kept(kept) {}
-    void Call(uint32_t server, const TransportRequest& request, Duration,
-              std::shared_ptr<TransportCall> call) override {
-      kept[server].push_back({request.header.block(), std::move(call)});
-    }
-    void CallAfter(Duration, std::function<void()>) override {}
-    void Cancel() override {}
-    void Close() override {}
-    std::map<uint32_t, std::vector<Kept>>& kept;
-  };
   std::map<uint32_t, std::vector<Kept>> kept;
   ParameterClientOptions options = Options();
   options.window = 2;
@@ -178,6 +179,23 @@ TEST_CASE("Blocks go out ascending, with a window of them in flight per server")
   kept[0][0].Answer();
   CHECK(blocks(0) == std::vector<uint32_t>{0, 3, 6, 9});
   CHECK(blocks(1).size() == 2);
+}
+
+TEST_CASE("More of small blocks are in flight than of large ones, and never more than 64") {
+  CHECK(WindowFor(64) == 64);
+  CHECK(WindowFor(64 << 10) == 64);
+  CHECK(WindowFor(128 << 10) == 32);
+  CHECK(WindowFor(1 << 20) == 16);
+  CHECK(WindowFor(64 << 20) == 16);
+
+  std::map<uint32_t, std::vector<Kept>> kept;
+  ParameterClientOptions options = Options();
+  options.total = 300 * options.block_elements;
+  const std::vector<float> contribution(options.total);
+  auto client =
+      OpenClient([&](const TransportOptions&) { return std::make_unique<Keeper>(kept); }, options);
+  client->Push(0, 1, contribution);
+  CHECK(kept[0].size() == 64);
 }
 
 TEST_CASE("An answer that tells to wait is asked again at once, and shown meanwhile") {
