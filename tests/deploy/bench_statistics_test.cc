@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "config/job.h"
 #include "config/validate.h"
@@ -12,6 +14,7 @@
 #include "deploy/bench/transfer.h"
 #include "deploy/bench/transport_bench.h"
 #include "tests/catch.h"
+#include "worker/client/parameter_client.h"
 
 namespace leeway {
 namespace {
@@ -81,14 +84,15 @@ TEST_CASE("Methods and transports are read by their names, others are refused wi
   CHECK(ParseWire("").status().message().find("unix") != std::string::npos);
 }
 
-TEST_CASE("A plan keeps several blocks in flight in bounded memory") {
+TEST_CASE("A plan keeps as many blocks in flight as a worker does, in bounded memory") {
   for (const uint64_t bytes : {4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20}) {
     const TransferPlan plan = PlanFor(TransferMethod::kPushPull, bytes);
     CHECK(plan.blocks >= 4);
     CHECK(plan.blocks % 2 == 0);
     CHECK(plan.call_blocks * plan.open_calls == plan.blocks);
     CHECK(plan.window >= 2);
-    CHECK(plan.window <= plan.blocks / 2);
+    // Of two laps of a block the second waits for the first.
+    CHECK(plan.window == std::min(WindowFor(bytes), plan.blocks));
     CHECK(plan.total_bytes() <= 256 << 20);
     CHECK(plan.bytes_moved() == 2 * bytes);
   }
