@@ -57,9 +57,10 @@ absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Raw(Wire wire, const Trans
 }
 
 absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Ping(Wire wire) {
-  const std::string address =
-      wire == Wire::kUnix ? absl::StrCat("unix-abstract:leeway-ping-", absl::Hex(RandomIdentity()))
-                          : "127.0.0.1:0";
+  // No name of Leeway's: its sockets stay as gRPC has them (common/local_sockets.h).
+  const std::string address = wire == Wire::kUnix
+                                  ? absl::StrCat("unix-abstract:ping-", absl::Hex(RandomIdentity()))
+                                  : "127.0.0.1:0";
   return Start(
       "ping", [&] { return PingServer(address); },
       [](const Json& hello) { return PingClient(hello.value("address", "")); });

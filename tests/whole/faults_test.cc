@@ -9,22 +9,13 @@ using testing::DigitsJob;
 using testing::Faults;
 using testing::JobResult;
 using testing::JobRig;
+using testing::MustTrain;
 using testing::WithFaults;
 
 JobResult Train(const v1::TrainingJob& job, const Faults* faults = nullptr) {
   JobRig rig(job);
   if (faults != nullptr) rig.transport = WithFaults(*faults);
-  JobResult result = rig.Run();
-  for (const auto& server : result.servers) {
-    INFO(server.ToString());
-    CHECK(server.ok());
-  }
-  for (const auto& worker : result.workers) {
-    INFO(worker.status.ToString());
-    CHECK(worker.exit == WorkerExit::kDone);
-  }
-  REQUIRE_FALSE(result.sha256.empty());
-  return result;
+  return MustTrain(rig);
 }
 
 TEST_CASE(

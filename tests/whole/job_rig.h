@@ -105,9 +105,13 @@ class JobRig {
   JobResult result_;
 };
 
-// Every worker has done all its work, and there are weights.
+// Every server and worker has done all its work, and there are weights.
 inline JobResult MustTrain(JobRig& rig) {
   JobResult result = rig.Run();
+  for (const auto& server : result.servers) {
+    INFO(server.ToString());
+    CHECK(server.ok());
+  }
   for (const auto& worker : result.workers) {
     INFO(worker.status.ToString());
     CHECK(worker.exit == WorkerExit::kDone);
