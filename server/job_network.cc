@@ -1,4 +1,4 @@
-#include "server/nominal_link.h"
+#include "server/job_network.h"
 
 #include <algorithm>
 #include <filesystem>

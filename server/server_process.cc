@@ -24,15 +24,13 @@
 #include "server/checkpoint/coordinator_record.h"
 #include "server/checkpoint/manifest.h"
 #include "server/coordinator/run_folder_sink.h"
-#include "server/nominal_link.h"
+#include "server/job_network.h"
 
 namespace leeway {
 namespace {
 
 // More than any machine has.
 constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
-// Of the rates of codecs on this machine.
-constexpr double kMeasureSeconds = 0.1;
 
 // The run folder says what was run, also without a launcher.
 absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job) {
@@ -148,9 +146,7 @@ void ServerProcess::PrepareAutoCodec(CoordinatorOptions& options) const {
   if (options.auto_codec) {
     return ResolveAuto(*options.auto_codec, *options.job.mutable_compression());
   }
-  options.auto_basis = {
-      MeasureAutoCodecs(kMeasureSeconds, [] { return std::chrono::steady_clock::now(); }),
-      NominalLink("/sys/class/net")};
+  options.auto_basis = {MeasureAutoCodecs(), NominalLink("/sys/class/net")};
 }
 
 absl::Status ServerProcess::TakeUpRun(CoordinatorOptions& options) {

@@ -1,7 +1,9 @@
 #include "worker/worker.h"
 
+#include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -12,6 +14,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/client/coordinator_session.h"
+#include "worker/client/link_probe.h"
 #include "worker/compute/make_backend.h"
 #include "worker/data/dataset.h"
 #include "worker/data/training_data.h"
@@ -80,8 +83,24 @@ absl::StatusOr<Equipment> Equip(const v1::TrainingJob& job, const std::string& d
   return equipment;
 }
 
+// Bytes a second to server 0, where the job leaves its codec to be chosen by that; nothing if that
+// could not be measured, for a worker trains all the same.
+std::optional<double> LinkOf(const std::shared_ptr<grpc::Channel>& coordinator) {
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const auto link = MeasureLink(HostIdentity(), now, EchoOver(coordinator));
+  if (!link.ok()) {
+    spdlog::warn(
+        "the way to server 0 could not be measured; `auto` compression is chosen by what "
+        "the others have: {}",
+        link.status().ToString());
+    return std::nullopt;
+  }
+  if (std::isfinite(*link)) spdlog::info("the way to server 0: {:.4g} MB/s", *link / 1e6);
+  return *link;
+}
+
 v1::RegisterWorkerRequest Introduction(const WorkerOptions& options, const v1::TrainingJob& job,
-                                       const Equipment& equipment) {
+                                       const Equipment& equipment, std::optional<double> link) {
   v1::RegisterWorkerRequest request;
   if (options.rank.has_value()) request.set_rank(*options.rank);
   *request.mutable_schema() = equipment.model->schema();
@@ -89,15 +108,8 @@ v1::RegisterWorkerRequest Introduction(const WorkerOptions& options, const v1::T
   if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
     request.set_batches_per_epoch(equipment.data->batches_per_epoch());
   }
+  if (link) request.set_link(*link);
   return request;
-}
-
-// For the codec that the job does not name.
-void MeasureLink(CoordinatorSession& session, v1::RegisterWorkerRequest& request) {
-  const auto link = session.MeasureLink(HostIdentity());
-  if (!link.ok()) return spdlog::warn("{}", std::string(link.status().message()));
-  request.set_link(*link);
-  if (std::isfinite(*link)) spdlog::info("the way to server 0: {:.4g} MB/s", *link / 1e6);
 }
 
 // Now that the rank is certain.
@@ -181,16 +193,15 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
                                                .pid = options.pid,
                                                .nonce = options.nonce};
   const auto channel = MakeChannel(options.coordinator);
-  CoordinatorSession stranger(channel, process);
-  const auto offer = stranger.FetchJob(options.rank, kFindCoordinator);
+  const auto offer = CoordinatorSession(channel, process).FetchJob(options.rank, kFindCoordinator);
   if (!offer.ok()) return Refused(offer.status());
   const auto rank = PresumedRank(options, offer->job());
   if (!rank.ok()) return Refused(rank.status());
   auto equipment = Equip(offer->job(), options.data_dir, *rank);
   if (!equipment.ok()) return Refused(equipment.status());
 
-  v1::RegisterWorkerRequest request = Introduction(options, offer->job(), *equipment);
-  if (HasAuto(offer->job().compression())) MeasureLink(stranger, request);
+  const auto link = HasAuto(offer->job().compression()) ? LinkOf(channel) : std::optional<double>();
+  v1::RegisterWorkerRequest request = Introduction(options, offer->job(), *equipment, link);
   uint32_t equipped = *rank;
   v1::RegisterWorkerReply before;
   while (true) {

@@ -56,9 +56,10 @@ CodecRates MeasureCodec(const Codec& codec, double seconds, const std::function<
   return {sum / encoding, sum / decoding};
 }
 
-AutoRates MeasureAutoCodecs(double seconds, const std::function<Time()>& now) {
-  return {MeasureCodec(*MakeBf16Codec(), seconds / 2, now),
-          MeasureCodec(*MakeInt8Codec(), seconds / 2, now)};
+AutoRates MeasureAutoCodecs(const std::function<Time()>& now) {
+  constexpr double kSecondsEach = 0.05;
+  return {MeasureCodec(*MakeBf16Codec(), kSecondsEach, now),
+          MeasureCodec(*MakeInt8Codec(), kSecondsEach, now)};
 }
 
 v1::Codec ChooseCodec(double link, const AutoRates& rates) {

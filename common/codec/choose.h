@@ -1,6 +1,7 @@
 // What `auto` stands for.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -23,8 +24,10 @@ struct AutoRates {
   CodecRates bf16;
   CodecRates int8;
 };
-// Both, for about `seconds` in all.
-AutoRates MeasureAutoCodecs(double seconds, const std::function<Time()>& now);
+// Both, for about a tenth of a second in all.
+AutoRates MeasureAutoCodecs(const std::function<Time()>& now = [] {
+  return std::chrono::steady_clock::now();
+});
 
 // Of none, bf16 and int8 the one that brings a block over a link of `link` bytes a second soonest:
 // encoding, sending and decoding are added, as if none went on while another does. A choice that

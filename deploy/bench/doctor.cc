@@ -23,8 +23,6 @@ constexpr double kClockSecondsMax = 10;
 // coordinator hears of the workers' clocks every half second only.
 constexpr double kRehearsalTimes = 4;
 constexpr double kRehearsalClocks = 8;
-// For the rates of codecs.
-constexpr double kCodecSeconds = 0.1;
 
 // The job's rule, as `leeway bench update` names it.
 std::string RuleOf(const v1::TrainingJob& job) {
@@ -80,9 +78,7 @@ absl::Status EstimateExchange(const v1::TrainingJob& wanted, const Diagnosis& di
   const double link = 0.5e9 * diagnosis.peer->both_gigabytes_per_second;
   v1::TrainingJob job = wanted;
   if (HasAuto(job.compression())) {
-    const AutoRates rates =
-        MeasureAutoCodecs(kCodecSeconds, [] { return std::chrono::steady_clock::now(); });
-    ResolveAuto(ChooseCodec(link, rates), *job.mutable_compression());
+    ResolveAuto(ChooseCodec(link, MeasureAutoCodecs()), *job.mutable_compression());
   }
   ASSIGN_OR_RETURN(result.travel_share, TravelShare(job, result));
   const double bytes = 4.0 * static_cast<double>(result.compute.schema.total());

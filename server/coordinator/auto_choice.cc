@@ -1,8 +1,9 @@
-#include "server/coordinator/link_book.h"
+#include "server/coordinator/auto_choice.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace leeway {
 
@@ -19,6 +20,13 @@ double LinkBook::Slowest(double nominal, bool one_host) const {
   if (slowest < kProbeMax) return slowest;
   if (slowest < kOneHost) return std::max(slowest, nominal);
   return one_host ? kOneHost : nominal;
+}
+
+AutoChoice ChooseAuto(const AutoBasis& basis, const LinkBook& links, bool one_host) {
+  const double link = links.Slowest(basis.nominal_link, one_host);
+  return {ChooseCodec(link, basis.rates),
+          link == LinkBook::kOneHost ? "for all are on one host"
+                                     : absl::StrFormat("for a link of %.4g MB/s", link / 1e6)};
 }
 
 }  // namespace leeway

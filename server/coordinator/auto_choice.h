@@ -1,13 +1,24 @@
-// How fast the ways between the workers and the servers are, as far as workers have measured them.
+// What `auto` compression stands for: by how fast the ways between the workers and the servers are,
+// as far as workers have measured them, and how fast a machine encodes. Pure.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <string>
 
 #include "absl/status/status.h"
+#include "common/codec/choose.h"
+#include "leeway/v1/job.pb.h"
 
 namespace leeway {
+
+// What is known before any worker has come.
+struct AutoBasis {
+  AutoRates rates;
+  // Bytes a second, where the workers' measurements say nothing.
+  double nominal_link = 0;
+};
 
 // Not thread-safe.
 class LinkBook {
@@ -31,5 +42,13 @@ class LinkBook {
  private:
   std::map<uint32_t, double> links_;
 };
+
+struct AutoChoice {
+  v1::Codec codec;
+  // "for a link of 12.5 MB/s".
+  std::string why;
+};
+// `one_host`: the servers are on one.
+AutoChoice ChooseAuto(const AutoBasis& basis, const LinkBook& links, bool one_host);
 
 }  // namespace leeway

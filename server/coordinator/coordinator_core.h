@@ -26,13 +26,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
-#include "common/codec/choose.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "server/coordinator/command.h"
+#include "server/coordinator/coordinator_options.h"
 #include "server/coordinator/cut_book.h"
 #include "server/coordinator/lease_book.h"
-#include "server/coordinator/link_book.h"
 #include "server/coordinator/membership.h"
 #include "server/coordinator/placement.h"
 #include "server/coordinator/progress.h"
@@ -41,38 +40,6 @@
 #include "server/coordinator/straggler_grace.h"
 
 namespace leeway {
-
-struct CoordinatorOptions {
-  // Resolved, with every default in it.
-  v1::TrainingJob job;
-  uint64_t job_id = 0;
-  std::string job_sha256;
-  std::string run_dir;
-  // Incarnations rise from here. 0 for a new job; for a resumed one the wall clock in milliseconds,
-  // so that a worker left over from before is older than any new one, without a file to keep the
-  // count in.
-  uint64_t incarnation_base = 0;
-  // Of the job so far; more than any that was used before.
-  uint64_t generation = 0;
-  // What `auto` stands for in this run's compression, once that was chosen; the job says it
-  // already.
-  std::optional<v1::Codec> auto_codec;
-  // What it is to be chosen by, where it is not: when all are here who begin.
-  struct AutoBasis {
-    AutoRates rates;
-    // Bytes a second, where the workers' measurements say nothing.
-    double nominal_link = 0;
-  };
-  std::optional<AutoBasis> auto_basis;
-  // What the coordinator before this one, whose process was killed, has left of the same job.
-  std::optional<v1::CoordinatorRecord> before;
-
-  struct Resumed {
-    v1::CheckpointManifest manifest;
-    std::string folder;
-  };
-  std::optional<Resumed> resumed;
-};
 
 // Pure: no threads, clocks, randomness, I/O. Every input is harmless when repeated. Not
 // thread-safe.

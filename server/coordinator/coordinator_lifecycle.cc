@@ -112,15 +112,11 @@ void CoordinatorCore::ComputeLength(Time now) {
 // Once, before a server or a worker is told how to encode anything.
 void CoordinatorCore::ChooseAutoCodec() {
   if (!options_.auto_basis || options_.auto_codec) return;
-  const auto& [rates, nominal] = *options_.auto_basis;
-  const double link = links_.Slowest(nominal, servers_.OnOneHost());
-  options_.auto_codec = ChooseCodec(link, rates);
-  ResolveAuto(*options_.auto_codec, *options_.job.mutable_compression());
+  const AutoChoice choice = ChooseAuto(*options_.auto_basis, links_, servers_.OnOneHost());
+  options_.auto_codec = choice.codec;
+  ResolveAuto(choice.codec, *options_.job.mutable_compression());
   Emit({.name = "codec_chosen",
-        .message = absl::StrCat("auto is ", NameOf(*options_.auto_codec), ", ",
-                                link == LinkBook::kOneHost
-                                    ? "for all are on one host"
-                                    : absl::StrFormat("for a link of %.4g MB/s", link / 1e6))});
+        .message = absl::StrCat("auto is ", NameOf(choice.codec), ", ", choice.why)});
 }
 
 v1::ConfigureRequest CoordinatorCore::Configuration(bool load) const {

@@ -47,7 +47,7 @@ TEST_CASE("rates are measured by the clock that is given") {
   Time time;
   // Every look at the clock takes a millisecond: 256 KiB each.
   const auto now = [&] { return time += std::chrono::milliseconds(1); };
-  const AutoRates rates = MeasureAutoCodecs(0.02, now);
+  const AutoRates rates = MeasureAutoCodecs(now);
   for (const CodecRates& codec : {rates.bf16, rates.int8}) {
     CHECK(codec.encode == Approx(262144 * 1e3));
     CHECK(codec.decode == Approx(262144 * 1e3));

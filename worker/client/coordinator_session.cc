@@ -12,7 +12,6 @@
 #include "common/protocol.h"
 #include "common/status.h"
 #include "worker/client/client_options.h"
-#include "worker/client/link_probe.h"
 
 namespace leeway {
 namespace {
@@ -134,19 +133,6 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::FetchJob(std::option
   request.set_nonce(options_.nonce);
   request.set_job_only(true);
   return SendRegister(request, "asking for the job", limit);
-}
-
-absl::StatusOr<double> CoordinatorSession::MeasureLink(const std::string& host) {
-  const LinkEcho echo =
-      [this](const v1::ProbeLinkRequest& request) -> absl::StatusOr<v1::ProbeLinkReply> {
-    grpc::ClientContext context;
-    context.set_deadline(After(kAttempt));
-    v1::ProbeLinkReply reply;
-    RETURN_IF_ERROR(Annotate(FromGrpc(stub_->ProbeLink(&context, request, &reply)),
-                             "measuring the way to server 0"));
-    return reply;
-  };
-  return leeway::MeasureLink(host, options_.now, echo);
 }
 
 absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::Register(

@@ -66,9 +66,6 @@ class CoordinatorSession {
 
   // The resolved job, before anything else is known. Waits for the coordinator for `limit`.
   absl::StatusOr<v1::RegisterWorkerReply> FetchJob(std::optional<uint32_t> rank, Duration limit);
-  // How fast the way to server 0 is, in bytes a second (link_probe.h); infinity if it is on the
-  // host `host`.
-  absl::StatusOr<double> MeasureLink(const std::string& host);
   // Waits for all other workers and servers for `limit` (the job's limits.start_seconds), logging
   // whom it waits for. Fills in host, pid and build. Nothing else may run meanwhile.
   absl::StatusOr<v1::RegisterWorkerReply> Register(v1::RegisterWorkerRequest request,

@@ -1,11 +1,15 @@
 #include "worker/client/link_probe.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <chrono>
 #include <limits>
 
+#include <grpcpp/client_context.h>
+
 #include "absl/strings/str_cat.h"
+#include "common/grpc_status.h"
 #include "common/status.h"
+#include "leeway/v1/coordinator.grpc.pb.h"
 
 namespace leeway {
 namespace {
@@ -17,6 +21,8 @@ constexpr int kTries = 3;
 constexpr Duration kTells = std::chrono::milliseconds(20);
 // An echo that takes so long is not repeated.
 constexpr Duration kSlow = std::chrono::milliseconds(500);
+// What takes longer is lost.
+constexpr auto kLost = std::chrono::seconds(20);
 
 class Probe {
  public:
@@ -32,8 +38,8 @@ class Probe {
       ASSIGN_OR_RETURN(const v1::ProbeLinkReply reply, echo_(request));
       const Duration took = now_() - began;
       if (reply.payload().size() != bytes) {
-        return absl::InternalError(absl::StrCat("probing the link: ", reply.payload().size(),
-                                                " bytes came back of ", bytes));
+        return absl::InternalError(
+            absl::StrCat(reply.payload().size(), " bytes came back of ", bytes));
       }
       host_ = reply.host();
       fastest = std::min(fastest, took);
@@ -51,6 +57,17 @@ class Probe {
 };
 
 }  // namespace
+
+LinkEcho EchoOver(std::shared_ptr<grpc::Channel> channel) {
+  return [stub = std::shared_ptr<v1::Coordinator::Stub>(v1::Coordinator::NewStub(channel))](
+             const v1::ProbeLinkRequest& request) -> absl::StatusOr<v1::ProbeLinkReply> {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kLost);
+    v1::ProbeLinkReply reply;
+    RETURN_IF_ERROR(FromGrpc(stub->ProbeLink(&context, request, &reply)));
+    return reply;
+  };
+}
 
 absl::StatusOr<double> MeasureLink(const std::string& host, const std::function<Time()>& now,
                                    const LinkEcho& echo) {

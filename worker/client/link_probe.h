@@ -2,7 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+
+#include <grpcpp/channel.h>
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
@@ -13,6 +16,8 @@ namespace leeway {
 // One call of Coordinator.ProbeLink.
 using LinkEcho =
     std::function<absl::StatusOr<v1::ProbeLinkReply>(const v1::ProbeLinkRequest& request)>;
+// To the coordinator that the channel reaches; gives up after 20 s.
+LinkEcho EchoOver(std::shared_ptr<grpc::Channel> channel);
 
 // Bytes a second, both ways together (their harmonic mean): what an echo takes longer than an empty
 // one, of ever more bytes until that is long enough to tell, or 4 MiB. Of each size the fastest of
