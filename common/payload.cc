@@ -24,10 +24,11 @@ bool AnyNonFinite(const uint8_t* floats, size_t count) {
 
 }  // namespace
 
-FloatPayload::FloatPayload(std::shared_ptr<const void> owner, std::vector<Piece> pieces)
+FloatPayload::FloatPayload(std::shared_ptr<const void> owner, PieceList pieces)
     : owner_(std::move(owner)), pieces_(std::move(pieces)) {
   // An empty piece may have no address, which memcpy must not see.
-  std::erase_if(pieces_, [](const Piece& piece) { return piece.empty(); });
+  const auto empty = [](const Piece& piece) { return piece.empty(); };
+  pieces_.erase(std::remove_if(pieces_.begin(), pieces_.end(), empty), pieces_.end());
   starts_.reserve(pieces_.size());
   for (const Piece& piece : pieces_) {
     starts_.push_back(bytes_);
@@ -77,7 +78,7 @@ void PayloadReader::MoveToPieceOf(size_t position) {
     ++piece_;
     begin_ = end_;
   } else {
-    const std::vector<size_t>& starts = payload_->starts_;
+    const auto& starts = payload_->starts_;
     piece_ = std::upper_bound(starts.begin(), starts.end(), position) - starts.begin() - 1;
     begin_ = starts[piece_];
   }

@@ -8,8 +8,8 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 
 namespace leeway {
@@ -27,10 +27,12 @@ class FloatSource {
 class FloatPayload {
  public:
   using Piece = std::span<const uint8_t>;
+  // Mostly one, or two.
+  using PieceList = absl::InlinedVector<Piece, 2>;
 
   FloatPayload() = default;
   // `owner` keeps the pieces' memory alive. Bytes beyond the last whole float are in bytes() only.
-  FloatPayload(std::shared_ptr<const void> owner, std::vector<Piece> pieces);
+  FloatPayload(std::shared_ptr<const void> owner, PieceList pieces);
   // What the source gives.
   explicit FloatPayload(std::shared_ptr<const FloatSource> source);
   // A view of one contiguous vector.
@@ -44,7 +46,7 @@ class FloatPayload {
   // There is a source: reading costs a decoding.
   bool decodes() const { return source_ != nullptr; }
   // As they came, whatever they are encoded in; empty if there is a source.
-  const std::vector<Piece>& pieces() const { return pieces_; }
+  const PieceList& pieces() const { return pieces_; }
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
   // Elements [offset, offset + count): in place where they lie contiguous and aligned, else copied
@@ -61,8 +63,8 @@ class FloatPayload {
   void Gather(size_t index, size_t position, size_t bytes, uint8_t* target) const;
 
   std::shared_ptr<const void> owner_;
-  std::vector<Piece> pieces_;
-  std::vector<size_t> starts_;
+  PieceList pieces_;
+  absl::InlinedVector<size_t, 2> starts_;
   size_t bytes_ = 0;
   // In place of pieces.
   std::shared_ptr<const FloatSource> source_;

@@ -28,6 +28,7 @@ constexpr size_t kCopyBelow = 8 << 10;
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
 
 using Piece = FloatPayload::Piece;
+using PieceList = FloatPayload::PieceList;
 
 void AppendVarint(uint64_t value, std::string& out) {
   while (value >= 0x80) {
@@ -72,7 +73,7 @@ grpc::ByteBuffer Encode(const google::protobuf::MessageLite& head, std::span<con
 // Walks over a message that lies in pieces.
 class PieceReader {
  public:
-  explicit PieceReader(const std::vector<Piece>& pieces) : pieces_(pieces) {
+  explicit PieceReader(const PieceList& pieces) : pieces_(pieces) {
     for (const auto& piece : pieces_) left_ += piece.size();
   }
 
@@ -116,7 +117,7 @@ class PieceReader {
     }
   }
 
-  const std::vector<Piece>& pieces_;
+  const PieceList& pieces_;
   uint64_t left_ = 0;
   size_t index_ = 0;
   size_t offset_ = 0;
@@ -126,7 +127,7 @@ class PieceReader {
 // payload given twice: the last one counts, as in protobuf.
 struct Parts {
   std::string head;
-  std::vector<Piece> payload;
+  PieceList payload;
 };
 
 // Bytes of a field's value after its tag, read into `head` where they are a number.
@@ -168,7 +169,7 @@ bool ReadField(uint32_t payload_field, PieceReader& reader, Parts& parts) {
 // What gRPC received, held for as long as somebody reads it.
 struct Received {
   std::shared_ptr<std::vector<grpc::Slice>> slices;
-  std::vector<Piece> payload;
+  PieceList payload;
 };
 
 absl::StatusOr<Received> Decode(const grpc::ByteBuffer& buffer, uint32_t payload_field,
@@ -177,7 +178,7 @@ absl::StatusOr<Received> Decode(const grpc::ByteBuffer& buffer, uint32_t payload
   if (!buffer.Dump(received.slices.get()).ok()) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": empty message"));
   }
-  std::vector<Piece> pieces;
+  PieceList pieces;
   pieces.reserve(received.slices->size());
   for (const grpc::Slice& slice : *received.slices) {
     if (slice.size() > 0) pieces.emplace_back(slice.begin(), slice.size());
@@ -275,7 +276,7 @@ grpc::ByteBuffer FrameWriter::Finish(const google::protobuf::MessageLite& head) 
   return frame;
 }
 
-FramePayload::FramePayload(std::shared_ptr<const void> owner, std::vector<Piece> pieces)
+FramePayload::FramePayload(std::shared_ptr<const void> owner, PieceList pieces)
     : owner_(std::move(owner)), pieces_(std::move(pieces)) {
   for (const Piece& piece : pieces_) left_ += piece.size();
 }
@@ -283,7 +284,7 @@ FramePayload::FramePayload(std::shared_ptr<const void> owner, std::vector<Piece>
 std::optional<FloatPayload> FramePayload::Take(uint64_t bytes) {
   if (bytes > left_) return std::nullopt;
   left_ -= bytes;
-  std::vector<Piece> taken;
+  PieceList taken;
   while (bytes > 0) {
     const Piece rest = pieces_[index_].subspan(offset_);
     const Piece part = rest.first(std::min<uint64_t>(bytes, rest.size()));

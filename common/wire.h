@@ -75,7 +75,7 @@ class FrameWriter {
 class FramePayload {
  public:
   FramePayload() = default;
-  FramePayload(std::shared_ptr<const void> owner, std::vector<FloatPayload::Piece> pieces);
+  FramePayload(std::shared_ptr<const void> owner, FloatPayload::PieceList pieces);
   uint64_t left() const { return left_; }
   // What keeps the memory; to be replaced by something that keeps it and knows more.
   const std::shared_ptr<const void>& owner() const { return owner_; }
@@ -85,7 +85,7 @@ class FramePayload {
 
  private:
   std::shared_ptr<const void> owner_;
-  std::vector<FloatPayload::Piece> pieces_;
+  FloatPayload::PieceList pieces_;
   size_t index_ = 0;
   size_t offset_ = 0;
   uint64_t left_ = 0;

@@ -35,6 +35,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/mutex.h"
@@ -210,9 +211,9 @@ class Shard : public std::enable_shared_from_this<Shard> {
   struct Running {
     BlockWrite write;
     // By the core's names, and what they are.
-    std::vector<RequestId> requests;
+    RequestIds requests;
     std::vector<Contribution> contributions;
-    std::vector<float> coefficients;
+    absl::InlinedVector<float, 1> coefficients;
     UpdateStep step;
     // No example is behind it: nothing changes.
     bool skip = false;
@@ -246,7 +247,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // for all workers together the mean clock, so that fast and slow workers are at the same point of
   // it.
   uint64_t ScheduleClock(const Slot& slot, const Update& update) const REQUIRES(slot.mutex);
-  std::vector<float> Coefficients(const std::vector<Contribution>& contributions) const;
+  absl::InlinedVector<float, 1> Coefficients(const std::vector<Contribution>& contributions) const;
   // Keeps back what the replica does not yet have.
   void HoldBack(Slot& slot, Answers& answers) REQUIRES(slot.mutex);
   // What may leave now.

@@ -38,13 +38,15 @@ uint64_t Shard::ScheduleClock(const Slot& slot, const Update& update) const {
 
 // One aggregate is the mean over all examples behind it; a contribution applied alone weighs by its
 // examples against the ordinary number.
-std::vector<float> Shard::Coefficients(const std::vector<Contribution>& contributions) const {
+absl::InlinedVector<float, 1> Shard::Coefficients(
+    const std::vector<Contribution>& contributions) const {
   if (!sync_) {
     return {static_cast<float>(contributions.front().examples / nominal_examples_)};
   }
   std::vector<uint64_t> examples;
   for (const Contribution& contribution : contributions) examples.push_back(contribution.examples);
-  return MeanCoefficients(examples);
+  const std::vector<float> shares = MeanCoefficients(examples);
+  return {shares.begin(), shares.end()};
 }
 
 std::vector<Refusal> Shard::Run(const Slot& slot, Running& running) const {
@@ -57,7 +59,7 @@ std::vector<Refusal> Shard::Run(const Slot& slot, Running& running) const {
     }
     return refusals;
   }
-  std::vector<const FloatPayload*> payloads;
+  absl::InlinedVector<const FloatPayload*, 1> payloads;
   for (const Contribution& contribution : running.contributions) {
     payloads.push_back(&contribution.payload);
   }

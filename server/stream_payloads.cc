@@ -71,7 +71,7 @@ absl::StatusOr<FloatPayload> StreamSession::PartsOf(const v1::ReplicatedBlock& r
   if (peer_session_.number == 0) {
     return absl::InvalidArgumentError("parts: the memory was offered without a session");
   }
-  std::vector<FloatPayload::Piece> pieces;
+  FloatPayload::PieceList pieces;
   for (const v1::SharedRange& part : replicated.parts()) {
     ASSIGN_OR_RETURN(const auto values, SharedFloatsOf(part));
     pieces.emplace_back(reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes());

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/frame_head.h"
 #include "common/local_sockets.h"
 #include "common/retry_hint.h"
 #include "common/status.h"
@@ -114,17 +115,18 @@ void StreamSession::ReadOn() {
 void StreamSession::Take(const grpc::ByteBuffer& bytes) {
   const Time now = std::chrono::steady_clock::now();
   last_read_ = now.time_since_epoch().count();
-  auto frame = DecodeRequestFrame(bytes, head_);
+  const FrameHead<v1::RequestFrame> head;
+  auto frame = DecodeRequestFrame(bytes, *head);
   absl::Status status = frame.status();
-  if (status.ok()) status = CheckFrame(head_, frame->left());
+  if (status.ok()) status = CheckFrame(*head, frame->left());
   if (status.ok()) {
     if (frame->left() > 0) {
       frame->SetOwner(service_->budget().Hold(bytes.Length(), frame->owner()));
     }
-    ServerQueue::Took(BytesOf(head_));
-    if (head_.has_offer()) TakeOffer(head_);
-    Release(head_);
-    for (const v1::StreamRequest& request : head_.requests()) {
+    ServerQueue::Took(BytesOf(*head));
+    if (head->has_offer()) TakeOffer(*head);
+    Release(*head);
+    for (const v1::StreamRequest& request : head->requests()) {
       status = Ask(request, *frame, now);
       if (!status.ok()) break;
     }

@@ -100,7 +100,6 @@ class StreamSession : public StreamList::Stream,
 
   // Of the read's end, and there is but one read at a time.
   grpc::ByteBuffer received_;
-  v1::RequestFrame head_;
   uint64_t job_ = 0;
   uint64_t generation_ = 0;
   uint64_t incarnation_ = 0;

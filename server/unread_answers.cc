@@ -61,9 +61,9 @@ void RefuseUnread(std::optional<uint32_t> rank, v1::StreamReply& reply) {
 
 v1::ReplyFrame& UnreadAnswers::OpenFrame() {
   const bool full = !frames_.empty() && (frames_.back().payload.bytes() >= kFrameBytes ||
-                                         frames_.back().head.replies_size() >= kFrameReplies);
+                                         frames_.back().head->replies_size() >= kFrameReplies);
   if (frames_.empty() || full) frames_.emplace_back();
-  return frames_.back().head;
+  return *frames_.back().head;
 }
 
 bool UnreadAnswers::AddPayload(PayloadBytes payload, uint64_t limit, std::optional<uint32_t> rank,
@@ -112,7 +112,7 @@ bool UnreadAnswers::beyond(uint64_t limit) const {
 bool UnreadAnswers::worth_a_frame() const {
   if (frames_.empty()) return false;
   return large_ || frames_.size() > 1 || unread_bytes_ - writing_bytes_ >= kTogetherBytes ||
-         frames_.front().head.replies_size() >= kTogetherReplies;
+         frames_.front().head->replies_size() >= kTogetherReplies;
 }
 
 uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank) {
@@ -125,7 +125,7 @@ uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit, std::optional<uint32_
     if (frame->payload.bytes() == 0) continue;
     unread_bytes_ -= frame->payload.bytes();
     frame->payload = FrameWriter();
-    for (v1::StreamReply& reply : *frame->head.mutable_replies()) {
+    for (v1::StreamReply& reply : *frame->head->mutable_replies()) {
       if (reply.payload_bytes() == 0) continue;
       RefuseUnread(rank, reply);
       ++answers;
@@ -135,13 +135,14 @@ uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit, std::optional<uint32_
 }
 
 grpc::ByteBuffer UnreadAnswers::BeginWrite(Time now) {
-  Frame frame = std::move(frames_.front());
-  frames_.pop_front();
-  large_ &= !frames_.empty();
+  Frame& frame = frames_.front();
   writing_bytes_ = frame.payload.bytes();
   writing_ = true;
   write_began_ = now;
-  return frame.payload.Finish(frame.head);
+  grpc::ByteBuffer bytes = frame.payload.Finish(*frame.head);
+  frames_.pop_front();
+  large_ &= !frames_.empty();
+  return bytes;
 }
 
 void UnreadAnswers::OnWritten() {

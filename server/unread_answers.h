@@ -17,6 +17,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "common/clock.h"
+#include "common/frame_head.h"
 #include "common/wire.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/block_reading.h"
@@ -59,7 +60,7 @@ class UnreadAnswers {
  private:
   // Replies on their way into one message.
   struct Frame {
-    v1::ReplyFrame head;
+    FrameHead<v1::ReplyFrame> head;
     FrameWriter payload;
   };
 

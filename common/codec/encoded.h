@@ -27,7 +27,7 @@ class EncodedValues : public FloatSource {
   // INVALID_ARGUMENT, saying what is wrong, unless the bytes are an encoding of `count` finite
   // values. Allocates little beyond what the bytes take.
   static absl::StatusOr<std::shared_ptr<const EncodedValues>> Open(
-      v1::Encoding encoding, std::shared_ptr<const void> owner, std::vector<Piece> pieces,
+      v1::Encoding encoding, std::shared_ptr<const void> owner, FloatPayload::PieceList pieces,
       size_t count);
 
   // Read() is fastest where offset is a multiple of 256.

@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const v1::Codec& config) 
 }
 
 absl::StatusOr<std::shared_ptr<const EncodedValues>> EncodedValues::Open(
-    v1::Encoding encoding, std::shared_ptr<const void> owner, std::vector<Piece> pieces,
+    v1::Encoding encoding, std::shared_ptr<const void> owner, FloatPayload::PieceList pieces,
     size_t count) {
   Pieces bytes(std::move(owner), std::move(pieces));
   switch (encoding) {

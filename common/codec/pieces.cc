@@ -6,10 +6,11 @@
 
 namespace leeway {
 
-Pieces::Pieces(std::shared_ptr<const void> owner, std::vector<Piece> pieces)
+Pieces::Pieces(std::shared_ptr<const void> owner, FloatPayload::PieceList pieces)
     : owner_(std::move(owner)), pieces_(std::move(pieces)) {
   // An empty piece may have no address, which memcpy must not see.
-  std::erase_if(pieces_, [](const Piece& piece) { return piece.empty(); });
+  const auto empty = [](const Piece& piece) { return piece.empty(); };
+  pieces_.erase(std::remove_if(pieces_.begin(), pieces_.end(), empty), pieces_.end());
   starts_.reserve(pieces_.size());
   for (const Piece& piece : pieces_) {
     starts_.push_back(size_);

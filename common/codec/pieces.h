@@ -5,16 +5,17 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
+
+#include "common/payload.h"
 
 namespace leeway {
 
 class Pieces {
  public:
-  using Piece = std::span<const uint8_t>;
+  using Piece = FloatPayload::Piece;
 
   // `owner` keeps the pieces' memory alive.
-  Pieces(std::shared_ptr<const void> owner, std::vector<Piece> pieces);
+  Pieces(std::shared_ptr<const void> owner, FloatPayload::PieceList pieces);
 
   size_t size() const { return size_; }
   // Bytes [offset, offset + count), which must exist: in place where they lie together, else copied
@@ -23,8 +24,8 @@ class Pieces {
 
  private:
   std::shared_ptr<const void> owner_;
-  std::vector<Piece> pieces_;
-  std::vector<size_t> starts_;
+  FloatPayload::PieceList pieces_;
+  absl::InlinedVector<size_t, 2> starts_;
   size_t size_ = 0;
 };
 

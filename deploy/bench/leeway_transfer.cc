@@ -36,7 +36,8 @@ class Client {
       }
       Call& call = open_.front();
       const Time deadline = std::chrono::steady_clock::now() + kStuckAfter;
-      RETURN_IF_ERROR(Annotate(client_->Wait(call.ticket, deadline).status(), client_->Waiting()));
+      const absl::Status waited = client_->Wait(call.ticket, deadline).status();
+      if (!waited.ok()) return Annotate(waited, client_->Waiting());
       RETURN_IF_ERROR(CheckArrived(call.blocks));
       latency.Add(call.began);
       messages += call.blocks.count;

@@ -89,7 +89,7 @@ class Arrivals {
     used_ += values.size() + kSlackFloats;
     const uint64_t total = values.size() * sizeof(float);
     const uint64_t cut = pieces ? std::min(1 + random.Below(kFirstPieceBytesMax), total) : total;
-    std::vector<FloatPayload::Piece> parts;
+    FloatPayload::PieceList parts;
     for (const auto& [begin, end] : {std::pair{uint64_t{0}, cut}, std::pair{cut, total}}) {
       if (begin == end) continue;
       if (pieces) bytes += random.Below(kLineBytes);

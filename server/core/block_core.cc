@@ -96,9 +96,8 @@ Decisions BlockCore::OnApplied() {
   has_previous_ = true;
   for (const Pending& contribution : running_) {
     uint64_t& clock = progress_.clocks[contribution.rank];
-    if (ranks_[contribution.rank].live) Stand(clock, -1);
+    if (ranks_[contribution.rank].live) MoveOn(clock, contribution.clock + 1);
     clock = contribution.clock + 1;
-    if (ranks_[contribution.rank].live) Stand(clock, 1);
     if (rules_.committed_sets) progress_.counted[contribution.rank] = clock;
   }
   running_.clear();
@@ -353,6 +352,19 @@ void BlockCore::Stand(uint64_t clock, int change) {
   const auto found = standing_.try_emplace(clock, 0).first;
   found->second += change;
   if (found->second == 0) standing_.erase(found);
+}
+
+void BlockCore::MoveOn(uint64_t from, uint64_t to) {
+  const auto alone = standing_.find(from);
+  if (alone != standing_.end() && alone->second == 1 && !standing_.contains(to)) {
+    // Mostly so, and then nothing need be allocated.
+    auto node = standing_.extract(alone);
+    node.key() = to;
+    standing_.insert(std::move(node));
+    return;
+  }
+  Stand(from, -1);
+  Stand(to, 1);
 }
 
 uint64_t BlockCore::StalenessOf(const Sender& reader) const {

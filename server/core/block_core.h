@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 
 namespace leeway {
@@ -57,6 +58,8 @@ struct Sender {
 
 // The driver's name for a request that waits for an answer.
 using RequestId = uint64_t;
+// Outside of lockstep mostly one.
+using RequestIds = absl::InlinedVector<RequestId, 1>;
 
 // Which state of the block answers a reader.
 enum class Readable { kCurrent, kPrevious };
@@ -78,20 +81,20 @@ struct Refusal {
 // one aggregate.
 struct Update {
   uint64_t clock = 0;
-  std::vector<RequestId> contributions;
+  RequestIds contributions;
 };
 
 // What the driver is to do, in this order: take the cut, answer, begin the update.
 struct Decisions {
   // Hold the block as it is for the cut at this clock.
   std::optional<uint64_t> cut;
-  std::vector<Answer> answers;
+  absl::InlinedVector<Answer, 1> answers;
   std::vector<Refusal> refusals;
   std::optional<Update> update;
   // Keep the contribution of the request just passed in until its update; else drop it.
   bool accepted = false;
   // Contributions kept until now that will be in no update.
-  std::vector<RequestId> dropped;
+  RequestIds dropped;
 };
 
 // Where a block stands: what a checkpoint holds beside its values.
@@ -221,8 +224,9 @@ class BlockCore {
   uint64_t CutClock() const;
   // Contributions of clocks below it have been applied from every live rank. Not in sync mode.
   uint64_t SlowestClock() const;
-  // A live rank stands at `clock`, or no longer does.
+  // A live rank stands at `clock`, or no longer does, or goes on from there.
   void Stand(uint64_t clock, int change);
+  void MoveOn(uint64_t from, uint64_t to);
   uint64_t StalenessOf(const Sender& reader) const;
   std::string Missing(const Waiter& waiter) const;
   std::string Name(uint32_t rank) const;

@@ -144,7 +144,7 @@ TEST_CASE("any part of a payload reads as that part of the whole, however the by
     for (const size_t piece : {size_t{1}, size_t{3}, size_t{100}, size_t{1000}, bytes.size()}) {
       // Each in memory of its own.
       std::list<std::vector<uint8_t>> memory;
-      std::vector<EncodedValues::Piece> pieces;
+      FloatPayload::PieceList pieces;
       for (size_t at = 0; at < bytes.size(); at += piece) {
         const auto begin = bytes.begin() + at;
         memory.emplace_back(begin, begin + std::min(piece, bytes.size() - at));

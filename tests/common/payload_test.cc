@@ -23,7 +23,7 @@ std::vector<float> Values(size_t count) {
 FloatPayload Split(const std::vector<float>& values, std::vector<size_t> cuts, size_t shift) {
   cuts.push_back(values.size() * sizeof(float));
   auto memory = std::make_shared<std::vector<std::vector<uint8_t>>>();
-  std::vector<FloatPayload::Piece> pieces;
+  FloatPayload::PieceList pieces;
   size_t begin = 0;
   for (size_t cut : cuts) {
     memory->emplace_back(shift + cut - begin);

@@ -36,7 +36,7 @@ struct Contributions {
     const size_t bytes = values.size() * sizeof(float), shift = 1 + seed % 3;
     auto memory = std::make_shared<std::vector<uint8_t>>(bytes + shift);
     std::memcpy(memory->data() + shift, values.data(), bytes);
-    std::vector<FloatPayload::Piece> pieces;
+    FloatPayload::PieceList pieces;
     const FloatPayload::Piece all(memory->data() + shift, bytes);
     for (size_t begin = 0; begin < bytes;) {
       const size_t size = std::min(bytes - begin, 1000 + 513 * seed);

@@ -313,7 +313,7 @@ class World {
   RequestId requests_ = 0;
   std::map<RequestId, Asked> asked_;
   std::map<RequestId, Held> held_;
-  std::vector<RequestId> running_;
+  RequestIds running_;
   // The request just passed in, if it repeats what was taken.
   std::optional<RequestId> duplicate_;
 };

@@ -22,7 +22,7 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
 std::shared_ptr<const EncodedValues> Open(v1::Encoding encoding, std::span<const uint8_t> bytes,
                                           size_t piece, size_t count) {
   auto memory = std::make_shared<std::vector<std::vector<uint8_t>>>();
-  std::vector<EncodedValues::Piece> pieces;
+  FloatPayload::PieceList pieces;
   for (size_t at = 0; at < bytes.size();) {
     const auto part =
         bytes.subspan(at, std::min(piece == 0 ? bytes.size() : piece, bytes.size() - at));

@@ -232,7 +232,7 @@ class Block {
   std::set<Named> applied_;
   // By rank, of those the clock of the newest.
   std::map<uint32_t, uint64_t> newest_;
-  std::vector<RequestId> running_;
+  RequestIds running_;
 };
 
 class World {

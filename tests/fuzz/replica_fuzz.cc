@@ -105,7 +105,7 @@ class World {
   FloatPayload PayloadOf(const Message& message) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(message.values.data());
     size_t left = message.values.size() * sizeof(float);
-    std::vector<FloatPayload::Piece> pieces;
+    FloatPayload::PieceList pieces;
     while (left > 0) {
       const size_t taken = std::min<size_t>(left, 1 + input_.Byte() * 4u);
       pieces.emplace_back(bytes, taken);

@@ -129,7 +129,7 @@ class SimServer {
   void TellHeld(Context& context);
   void TellRefused(Context& context, const Block& block, RequestId request);
   void TickHeld(Context& context);
-  void Drop(Context& context, Block& block, const std::vector<RequestId>& dropped);
+  void Drop(Context& context, Block& block, const RequestIds& dropped);
   BlockProgress ProgressOf(const Context& context, const Version& version) const;
   void Replicate(Context& context, Block& block);
   void Leave(Context& context, Block& block, const Message& reply);

@@ -71,7 +71,7 @@ void SimServer::TickHeld(Context& context) {
 }
 
 // Contributions that will be in no update.
-void SimServer::Drop(Context& context, Block& block, const std::vector<RequestId>& dropped) {
+void SimServer::Drop(Context& context, Block& block, const RequestIds& dropped) {
   context.counts.dropped += dropped.size();
   std::erase_if(block.kept, [&](const Contribution& kept) {
     const bool gone = std::count(dropped.begin(), dropped.end(), kept.request) > 0;

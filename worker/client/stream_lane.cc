@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/frame_head.h"
 #include "common/grpc_status.h"
 #include "common/local_sockets.h"
 #include "common/retry_hint.h"
@@ -122,28 +123,28 @@ void StreamLane::FlushSoon() {
 }
 
 bool StreamLane::MakeFrame(grpc::ByteBuffer& frame) {
-  head_.Clear();
+  const FrameHead<v1::RequestFrame> head;
   if (offers_ && !stream_->offered) {
-    *head_.mutable_offer() = options_.arena->Offer();
+    *head->mutable_offer() = options_.arena->Offer();
     stream_->offered = true;
   }
-  for (uint64_t id : released_) head_.add_released(id);
+  for (uint64_t id : released_) head->add_released(id);
   released_.clear();
-  while (!outgoing_.empty() && head_.requests_size() < kFrameRequests &&
+  while (!outgoing_.empty() && head->requests_size() < kFrameRequests &&
          writer_.bytes() < kFrameBytes) {
     // One that was given up meanwhile is not sent.
-    if (pending_.contains(outgoing_.front().id)) AddRequest(outgoing_.front());
+    if (pending_.contains(outgoing_.front().id)) AddRequest(outgoing_.front(), *head);
     outgoing_bytes_ -= outgoing_.front().request.payload.size();
     outgoing_.pop_front();
   }
-  if (head_.requests_size() == 0 && head_.released_size() == 0 && !head_.has_offer()) return false;
-  frame = writer_.Finish(head_);
+  if (head->requests_size() == 0 && head->released_size() == 0 && !head->has_offer()) return false;
+  frame = writer_.Finish(*head);
   return true;
 }
 
-void StreamLane::AddRequest(const Outgoing& outgoing) {
+void StreamLane::AddRequest(const Outgoing& outgoing, v1::RequestFrame& head) {
   const TransportRequest& request = outgoing.request;
-  v1::StreamRequest& entry = *head_.add_requests();
+  v1::StreamRequest& entry = *head.add_requests();
   entry.set_id(outgoing.id);
   entry.set_method(MethodOf(request.kind));
   *entry.mutable_header() = request.header;
@@ -242,11 +243,12 @@ void StreamLane::OnEnded(bool) {
 }
 
 void StreamLane::Dispatch(const grpc::ByteBuffer& bytes) {
-  auto payload = DecodeReplyFrame(bytes, replies_);
+  const FrameHead<v1::ReplyFrame> head;
+  auto payload = DecodeReplyFrame(bytes, *head);
   bool sane = payload.ok();
-  if (sane && replies_.has_answer()) TakeAnswer(replies_.answer());
-  for (int i = 0; sane && i < replies_.replies_size(); ++i) {
-    sane = TakeReply(replies_.replies(i), *payload);
+  if (sane && head->has_answer()) TakeAnswer(head->answer());
+  for (int i = 0; sane && i < head->replies_size(); ++i) {
+    sane = TakeReply(head->replies(i), *payload);
   }
   if (sane) return;
   spdlog::warn("a server's reply frame is malformed{}; connecting anew",

@@ -77,7 +77,7 @@ class StreamLane {
   // thread.
   void FlushSoon();
   bool MakeFrame(grpc::ByteBuffer& frame) REQUIRES(mutex_);
-  void AddRequest(const Outgoing& outgoing) REQUIRES(mutex_);
+  void AddRequest(const Outgoing& outgoing, v1::RequestFrame& head) REQUIRES(mutex_);
 
   // From the stream, on the queue's thread.
   void OnStarted(bool ok);
@@ -116,12 +116,10 @@ class StreamLane {
   bool offers_ GUARDED_BY(mutex_);
   // The server reads the arena.
   bool server_reads_arena_ GUARDED_BY(mutex_) = false;
-  // Kept from frame to frame for their memory.
-  v1::RequestFrame head_ GUARDED_BY(mutex_);
+  // Kept from frame to frame for its memory.
   FrameWriter writer_ GUARDED_BY(mutex_);
 
   // Of the queue's thread.
-  v1::ReplyFrame replies_;
   std::shared_ptr<SharedMapping> server_memory_;
   SharedSession session_;
 };

@@ -63,7 +63,7 @@ class World {
   struct Block {
     BlockCore core;
     std::map<RequestId, std::pair<uint32_t, uint64_t>> names;
-    std::vector<RequestId> running;
+    RequestIds running;
     // By clock: who was applied.
     std::vector<std::vector<uint32_t>> applied;
   };

@@ -8,9 +8,7 @@
 namespace leeway {
 namespace {
 
-using Requests = std::vector<RequestId>;
-
-std::vector<Refusal> Bad(const Requests& requests) {
+std::vector<Refusal> Bad(const RequestIds& requests) {
   std::vector<Refusal> refusals;
   for (RequestId request : requests) {
     refusals.push_back({request, absl::InvalidArgumentError("not finite")});
@@ -34,7 +32,7 @@ TEST_CASE("sync: one of a set is rejected, the others go on waiting for it") {
   CHECK_FALSE(core.OnContribution({0, 1, 0}, 20, true, 0).accepted);
   const Decisions again = core.OnContribution({1, 1, 0}, 21, true, 0);
   REQUIRE(again.update);
-  CHECK(again.update->contributions == Requests{10, 21, 12});
+  CHECK(again.update->contributions == RequestIds{10, 21, 12});
   CHECK(core.OnApplied().answers.size() == 4);
   CHECK(core.progress().version == 1);
 }
@@ -69,7 +67,7 @@ TEST_CASE("async: the next contribution's turn comes, and the rejected one's sen
   REQUIRE(rejected.refusals.size() == 1);
   CHECK(rejected.refusals[0].request == 1);
   REQUIRE(rejected.update);
-  CHECK(rejected.update->contributions == Requests{2});
+  CHECK(rejected.update->contributions == RequestIds{2});
   CHECK(core.OnApplied().answers.size() == 1);
   CHECK(core.progress().clocks == std::vector<uint64_t>{0, 1});
   CHECK(core.OnContribution({0, 1, 0}, 3, true, 0).accepted);
@@ -82,10 +80,10 @@ TEST_CASE("what a rank has handed in after a rejected contribution goes with it"
     core.OnContribution({0, 1, 1}, 2, true, 0);
     core.OnContribution({1, 1, 0}, 3, true, 0);
     const Decisions rejected = core.OnRejected(Bad({1}));
-    CHECK(rejected.dropped == Requests{2});
+    CHECK(rejected.dropped == RequestIds{2});
     CHECK(rejected.refusals.size() == 2);
     REQUIRE(rejected.update);
-    CHECK(rejected.update->contributions == Requests{3});
+    CHECK(rejected.update->contributions == RequestIds{3});
     CHECK(OnlyRefusal(core.OnContribution({0, 1, 1}, 4, true, 0)) ==
           absl::StatusCode::kFailedPrecondition);
   }

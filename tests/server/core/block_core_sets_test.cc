@@ -31,7 +31,7 @@ TEST_CASE("committed sets: nothing is applied before the set is known, not even 
   CHECK_FALSE(core.OnContribution({1, 1, 0}, 2, true, 0).update);
   const Decisions committed = core.OnCommitted(0, {0, 1});
   REQUIRE(committed.update);
-  CHECK(committed.update->contributions == std::vector<RequestId>{1, 2});
+  CHECK(committed.update->contributions == RequestIds{1, 2});
   CHECK(core.OnApplied().answers.size() == 2);
 }
 
@@ -42,8 +42,8 @@ TEST_CASE("committed sets: what is held and not in the set is dropped, and its s
   core.OnContribution({0, 1, 0}, 100, true, 0);
   const Decisions committed = core.OnCommitted(0, {0, 2});
   REQUIRE(committed.update);
-  CHECK(committed.update->contributions == std::vector<RequestId>{100, 102});
-  CHECK(committed.dropped == std::vector<RequestId>{101});
+  CHECK(committed.update->contributions == RequestIds{100, 102});
+  CHECK(committed.dropped == RequestIds{101});
   REQUIRE(committed.refusals.size() == 1);
   CHECK(committed.refusals[0].request == 101);
   CHECK(committed.refusals[0].status.code() == kTooLate);
@@ -90,7 +90,7 @@ TEST_CASE("committed sets: who was left out goes on at the next clock like every
   CHECK(core.OnContribution({0, 1, 1}, 110, true, 0).accepted);
   const Decisions committed = core.OnCommitted(1, {0, 1});
   REQUIRE(committed.update);
-  CHECK(committed.update->contributions == std::vector<RequestId>{110, 111});
+  CHECK(committed.update->contributions == RequestIds{110, 111});
 }
 
 TEST_CASE("committed sets: who was left out is told so before the update is made") {
@@ -148,7 +148,7 @@ TEST_CASE("committed sets: a set that comes before its contributions waits for t
   core.OnContribution({1, 1, 0}, 101, true, 0);
   const Decisions committed = core.OnCommitted(0, {0, 2});
   CHECK_FALSE(committed.update);
-  CHECK(committed.dropped == std::vector<RequestId>{101});
+  CHECK(committed.dropped == RequestIds{101});
   CHECK_FALSE(core.OnContribution({2, 1, 0}, 102, true, 0).update);
   CHECK(core.OnContribution({0, 1, 0}, 100, true, 0).update);
 }
@@ -170,7 +170,7 @@ TEST_CASE("committed sets: a rejected contribution of the set is waited for, and
   CHECK(core.OnAttach(1, 2).value() == 0);
   const Decisions again = core.OnContribution({1, 2, 0}, 3, true, 0);
   REQUIRE(again.update);
-  CHECK(again.update->contributions == std::vector<RequestId>{1, 3});
+  CHECK(again.update->contributions == RequestIds{1, 3});
 }
 
 TEST_CASE("committed sets: who waits is told that the coordinator is waited for") {

@@ -15,7 +15,7 @@ TEST_CASE(
   Decisions last = core.OnContribution({1, 1, 0}, 101, true, 0);
   REQUIRE(last.update);
   CHECK(last.update->clock == 0);
-  CHECK(last.update->contributions == std::vector<RequestId>{100, 101, 102});
+  CHECK(last.update->contributions == RequestIds{100, 101, 102});
   CHECK(last.answers.empty());
   Decisions applied = core.OnApplied();
   REQUIRE(applied.answers.size() == 3);

@@ -75,7 +75,7 @@ TEST_CASE("one update at a time, in the order of acceptance; readers see finishe
   CHECK(core.OnRead({1, 1, 0}, 98, 0).answers.size() == 1);
   Decisions next = core.OnApplied();
   REQUIRE(next.update);
-  CHECK(next.update->contributions == std::vector<RequestId>{10});
+  CHECK(next.update->contributions == RequestIds{10});
   CHECK(next.answers.size() == 1);
 }
 
