@@ -15,6 +15,10 @@ Time Now() { return std::chrono::steady_clock::now(); }
 
 gpr_timespec AtOnce() { return gpr_inf_past(GPR_CLOCK_MONOTONIC); }
 
+bool IsAtOnce(gpr_timespec deadline) {
+  return gpr_time_cmp(deadline, gpr_inf_past(deadline.clock_type)) == 0;
+}
+
 }  // namespace
 
 Queue::NextStatus QueuePoller::Next(void** tag, bool* ok, gpr_timespec deadline) {
@@ -25,6 +29,7 @@ Queue::NextStatus QueuePoller::Next(void** tag, bool* ok, gpr_timespec deadline)
     }
     RunAtRest();
   }
+  if (IsAtOnce(deadline)) return queue_->AsyncNext(tag, ok, deadline);
   const Time begun = Now();
   if (alone_ && small_) {
     const Queue::NextStatus status = Look(tag, ok, begun);

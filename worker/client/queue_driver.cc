@@ -17,7 +17,9 @@ Time Now() { return std::chrono::steady_clock::now(); }
 
 gpr_timespec At(Time deadline) {
   if (deadline == Time::max()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
-  const Duration left = std::max(deadline - Now(), Duration::zero());
+  const Duration left = deadline - Now();
+  // Of what lies in the future gRPC makes whole milliseconds, also of this moment.
+  if (left <= Duration::zero()) return gpr_inf_past(GPR_CLOCK_MONOTONIC);
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(us, GPR_TIMESPAN));
 }
@@ -64,12 +66,13 @@ bool QueueDriver::TakeInBackground() {
   MutexLock lock(mutex_);
   while (!over_) {
     const Time now = Now();
-    const bool left_alone = now - given_back_ >= (open_calls_ > 0 ? kBackSoon : kLeftAlone);
-    if (!driven_ && waiting_ == 0 && left_alone) {
+    const Time left_alone = given_back_ + (open_calls_ > 0 ? kBackSoon : kLeftAlone);
+    const bool free = !driven_ && waiting_ == 0;
+    if (free && now >= left_alone) {
       driven_ = true;
       return true;
     }
-    background_.WaitUntil(mutex_, now + kLeftAlone);
+    background_.WaitUntil(mutex_, free ? left_alone : now + kLeftAlone);
   }
   // To take what is left.
   driven_ = true;
@@ -91,7 +94,9 @@ void QueueDriver::GiveBack() {
 void QueueDriver::Drive(const std::function<bool()>& done, Time deadline) {
   {
     MutexLock lock(mutex_);
-    back_soon_ = Now() - given_back_ < kBackSoon;
+    const Time now = Now();
+    // Who only looks will look again.
+    back_soon_ = now - given_back_ < kBackSoon || deadline <= now;
     ++waiting_;
     // Whoever drives gives the queue back after each event for as long as others wait for it.
     while (driven_ && !over_ && !done()) {

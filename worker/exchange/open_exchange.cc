@@ -36,8 +36,10 @@ void OpenExchange::Take(const Part& part, const ParameterClient::Result& result)
   report_.staleness = std::max(report_.staleness, result.staleness);
   report_.version = std::min(report_.version, result.version);
   blocks_answered_ += part.blocks.count;
-  if (blocks_answered_ == client_.layout().blocks()) ended_ = now_();
+  if (answered()) ended_ = now_();
 }
+
+bool OpenExchange::answered() const { return blocks_answered_ == client_.layout().blocks(); }
 
 absl::Status OpenExchange::WaitWhere(const std::function<bool(const Part&)>& wanted) {
   if (parts_.empty()) return absl::OkStatus();
@@ -54,7 +56,8 @@ absl::Status OpenExchange::WaitWhere(const std::function<bool(const Part&)>& wan
     Take(*part, *result);
     part = parts_.erase(part);
   }
-  waited_ += now_() - began;
+  // The last answer ends both the exchange and this wait for it.
+  waited_ += (answered() ? ended_ : now_()) - began;
   return status;
 }
 

@@ -55,6 +55,8 @@ class OpenExchange {
   absl::Status WaitWhere(const std::function<bool(const Part&)>& wanted);
   // Of a part that was answered.
   void Take(const Part& part, const ParameterClient::Result& result);
+  // Every block has its answer.
+  bool answered() const;
 
   ParameterClient& client_;
   const std::function<Time()> now_;
