@@ -287,15 +287,13 @@ void StreamSession::AddValues(BlockReading& reading, v1::StreamReply& reply) {
   const uint64_t limit = service_->unread_bytes_max();
   const float* const raw = reading.values ? reading.values.span().data() : nullptr;
   const bool shared = raw != nullptr && memory_ != nullptr && memory_->Contains(raw);
-  bool added = false;
-  if (shared && answers_.may_hold()) {
+  if (shared && answers_.may_hold(reading.values.span().size_bytes(), limit)) {
     reply.mutable_shared()->set_offset(memory_->OffsetOf(raw));
     reply.mutable_shared()->set_bytes(reading.values.span().size_bytes());
-    added = answers_.Hold(std::move(reading.values), limit, rank_, reply);
-  } else {
-    added = answers_.AddPayload(reading.TakePayload(), limit, rank_, reply);
+    answers_.Hold(reply.id(), std::move(reading.values));
+  } else if (!answers_.AddPayload(reading.TakePayload(), limit, rank_, reply)) {
+    service_->budget().CountUnread(1);
   }
-  if (!added) service_->budget().CountUnread(1);
 }
 
 void StreamSession::TakeBackUnread(Time now) {

@@ -36,25 +36,20 @@ Duration PatienceFor(uint64_t bytes) {
 
 // Who does not read for seconds will not do so at once.
 constexpr std::chrono::milliseconds kReadAfter(1000);
-// About what copying a few blocks takes; a client that is refused again waits longer by itself.
-constexpr std::chrono::milliseconds kReleaseAfter(20);
 
 std::string Name(std::optional<uint32_t> rank) {
   return rank ? absl::StrCat("worker ", *rank) : "the worker";
 }
 
-void Refuse(const std::string& why, std::chrono::milliseconds again_after, v1::StreamReply& reply) {
+void Refuse(std::optional<uint32_t> rank, v1::StreamReply& reply) {
   const uint64_t id = reply.id();
   reply.Clear();
   reply.set_id(id);
   reply.set_code(static_cast<int32_t>(absl::StatusCode::kResourceExhausted));
-  reply.set_message(absl::StrCat(why, " (limits.unread_bytes); send the same again"));
-  reply.set_retry_after_ms(again_after.count());
-}
-
-void RefuseUnread(std::optional<uint32_t> rank, v1::StreamReply& reply) {
-  Refuse(absl::StrCat(Name(rank), " does not read its answers, and more of them wait than may"),
-         kReadAfter, reply);
+  reply.set_message(absl::StrCat(Name(rank),
+                                 " does not read its answers, and more of them wait than may "
+                                 "(limits.unread_bytes); send the same again"));
+  reply.set_retry_after_ms(kReadAfter.count());
 }
 
 }  // namespace
@@ -69,7 +64,7 @@ v1::ReplyFrame& UnreadAnswers::OpenFrame() {
 bool UnreadAnswers::AddPayload(PayloadBytes payload, uint64_t limit, std::optional<uint32_t> rank,
                                v1::StreamReply& reply) {
   if (stalled_ && unread_bytes_ + payload.bytes.size() > limit) {
-    RefuseUnread(rank, reply);
+    Refuse(rank, reply);
     return false;
   }
   unread_bytes_ += payload.bytes.size();
@@ -80,22 +75,15 @@ bool UnreadAnswers::AddPayload(PayloadBytes payload, uint64_t limit, std::option
   return true;
 }
 
-bool UnreadAnswers::may_hold() const { return held_.size() < kHeldMax; }
+bool UnreadAnswers::may_hold(uint64_t bytes, uint64_t limit) const {
+  return held_.empty() || (held_.size() < kHeldMax && held_bytes_ + bytes <= limit);
+}
 
-bool UnreadAnswers::Hold(SharedFloats values, uint64_t limit, std::optional<uint32_t> rank,
-                         v1::StreamReply& reply) {
-  // The first of all, so that a bound below one block stops nobody.
+void UnreadAnswers::Hold(uint64_t id, SharedFloats values) {
   const uint64_t bytes = values.span().size_bytes();
-  if (!held_.empty() && held_bytes_ + bytes > limit) {
-    Refuse(absl::StrCat(Name(rank),
-                        " has more of the server's memory that it has not released than may"),
-           kReleaseAfter, reply);
-    return false;
-  }
   held_bytes_ += bytes;
   large_ |= bytes > kLargeBytes;
-  held_[reply.id()] = std::move(values);
-  return true;
+  held_[id] = std::move(values);
 }
 
 void UnreadAnswers::Release(uint64_t id) {
@@ -127,7 +115,7 @@ uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit, std::optional<uint32_
     frame->payload = FrameWriter();
     for (v1::StreamReply& reply : *frame->head->mutable_replies()) {
       if (reply.payload_bytes() == 0) continue;
-      RefuseUnread(rank, reply);
+      Refuse(rank, reply);
       ++answers;
     }
   }

@@ -2,11 +2,10 @@
 // versions that it may be reading in the server's memory. Each has limits.unread_bytes for its
 // bound, so that a worker that does not read holds no more of the server's memory.
 //
-// Beyond it the two differ. Frames leave when the worker reads, so it is not read from until it
-// does; what waits is taken back, and refused, only once nothing has left for long. Until then
-// answers are but references to versions, which mostly are there anyway. A version in shared memory
-// goes when the worker says `released`, on the same stream as its requests: so the stream is read
-// on, and what would be beyond the bound is refused at once.
+// Versions in shared memory go when the worker says `released`; what would be beyond their bound
+// travels in frames. Those leave when the worker reads, so beyond their bound it is not read from
+// until it does; what waits is taken back, and refused, only once nothing has left for long. Until
+// then answers are but references to versions, which mostly are there anyway.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +33,13 @@ class UnreadAnswers {
   // names the worker if it is known. False: refused.
   bool AddPayload(PayloadBytes payload, uint64_t limit, std::optional<uint32_t> rank,
                   v1::StreamReply& reply);
-  // The same, for values that the worker reads where they are: they stay so until Release.
-  bool Hold(SharedFloats values, uint64_t limit, std::optional<uint32_t> rank,
-            v1::StreamReply& reply);
+  // There is room for so many bytes more that the worker reads where they are. The first of all
+  // may have any size: a bound below one block stops nobody.
+  bool may_hold(uint64_t bytes, uint64_t limit) const;
+  // Such values: they stay so until Release(id), of the reply that names them.
+  void Hold(uint64_t id, SharedFloats values);
   void Release(uint64_t id);
   bool holds(uint64_t id) const { return held_.contains(id); }
-  // There is room for one more in the table of those; if not, values travel in frames.
-  bool may_hold() const;
 
   // More waits to leave than may: the worker is not to be read from.
   bool beyond(uint64_t limit) const;

@@ -133,9 +133,11 @@ TransportRequest BlocksOperation::Request(uint32_t call) const {
     const std::span<const float> values = ContributionOf(block);
     request.payload = {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()};
   }
-  // Whatever is current is read as it is: the weights themselves.
-  if (exchange_.receives() && !exchange_.latest)
-    codecs_.Ask(WeightsOf(block).data(), request.header);
+  if (exchange_.receives()) {
+    request.reply_bytes = WeightsOf(block).size_bytes();
+    // Whatever is current is read as it is: the weights themselves.
+    if (!exchange_.latest) codecs_.Ask(WeightsOf(block).data(), request.header);
+  }
   codecs_.CountSent(request.payload.size() + request.header.ByteSizeLong());
   return request;
 }

@@ -22,6 +22,10 @@ constexpr char kMethod[] = "/leeway.v1.ParameterServer/Exchange";
 // work on the first while the second is under way; small ones share the cost of a frame.
 constexpr uint64_t kFrameBytes = 256 << 10;
 constexpr int kFrameRequests = 512;
+// Nor from here on, wherever the payloads and those of the answers lie: a server that reads and
+// writes them in shared memory serves the frame as a whole, and hears nothing of this stream
+// meanwhile.
+constexpr uint64_t kFrameServedBytes = 4 << 20;
 
 v1::ExchangeMethod MethodOf(TransportRequest::Kind kind) {
   switch (kind) {
@@ -73,9 +77,9 @@ absl::Status StreamLane::Call(const TransportRequest& request, Time deadline,
     MutexLock lock(mutex_);
     RETURN_IF_ERROR(closed_);
     const uint64_t id = next_id_++;
-    pending_[id] = {std::move(call), deadline, request.payload.size()};
-    options_.driver->CallBegan(request.payload.size());
-    unanswered_bytes_ += request.payload.size();
+    pending_[id] = {std::move(call), deadline, request.bytes()};
+    options_.driver->CallBegan(request.bytes());
+    unanswered_bytes_ += request.bytes();
     outgoing_.push_back({id, request});
     outgoing_bytes_ += request.payload.size();
     if (stream_ == nullptr) Begin();
@@ -130,10 +134,14 @@ bool StreamLane::MakeFrame(grpc::ByteBuffer& frame) {
   }
   for (uint64_t id : released_) head->add_released(id);
   released_.clear();
+  uint64_t served_bytes = 0;
   while (!outgoing_.empty() && head->requests_size() < kFrameRequests &&
-         writer_.bytes() < kFrameBytes) {
+         writer_.bytes() < kFrameBytes && served_bytes < kFrameServedBytes) {
     // One that was given up meanwhile is not sent.
-    if (pending_.contains(outgoing_.front().id)) AddRequest(outgoing_.front(), *head);
+    if (pending_.contains(outgoing_.front().id)) {
+      AddRequest(outgoing_.front(), *head);
+      served_bytes += outgoing_.front().request.bytes();
+    }
     outgoing_bytes_ -= outgoing_.front().request.payload.size();
     outgoing_.pop_front();
   }

@@ -205,7 +205,7 @@ void StreamTransport::Call(uint32_t server, const TransportRequest& request, Dur
   }
   const std::shared_ptr<Server> target = At(server);
   if (!target->status.ok()) return Refuse(target->status, std::move(call));
-  StreamLane& lane = LaneFor(*target, request.payload.size());
+  StreamLane& lane = LaneFor(*target, request.bytes());
   const absl::Status begun = lane.Call(request, Now() + timeout, call);
   if (!begun.ok()) Refuse(begun, std::move(call));
 }

@@ -3,6 +3,7 @@
 // (tests/worker/client/fault_transport.h).
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -34,7 +35,11 @@ struct TransportRequest {
   // Keeps the payload's memory for as long as anything of it is on its way; null: the caller does
   // (Transport::Call).
   std::shared_ptr<const void> payload_owner = nullptr;
+  // Payload of the reply, at most.
+  uint64_t reply_bytes = 0;
 
+  // What it moves, in the direction that has more.
+  uint64_t bytes() const { return std::max<uint64_t>(payload.size(), reply_bytes); }
   bool sends() const { return kind != Kind::kAttach && kind != Kind::kPull; }
   bool receives() const { return kind == Kind::kPull || kind == Kind::kPushPull; }
 };

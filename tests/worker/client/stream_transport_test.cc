@@ -50,6 +50,8 @@ class StockServer final : public v1::ParameterServer::Service {
   int streams() const { return streams_; }
   // Of the frames received.
   int frames() const { return frames_; }
+  // Of the frame that had most.
+  int most_requests() const { return most_requests_; }
   std::atomic<bool> break_next_stream{false};
   // What ends it.
   std::atomic<grpc::StatusCode> break_with{grpc::StatusCode::UNAVAILABLE};
@@ -71,6 +73,7 @@ class StockServer final : public v1::ParameterServer::Service {
     v1::RequestFrame frame;
     while (stream->Read(&frame)) {
       ++frames_;
+      most_requests_ = std::max<int>(most_requests_, frame.requests_size());
       if (break_next_stream.exchange(false)) return {break_with, "restarting"};
       v1::ReplyFrame replies;
       if (frame.has_offer()) replies.mutable_answer()->set_refusal("a stock server maps nothing");
@@ -114,7 +117,7 @@ class StockServer final : public v1::ParameterServer::Service {
 
   const std::shared_ptr<FakeModel> model_;
   const uint32_t index_;
-  std::atomic<int> streams_{0}, frames_{0};
+  std::atomic<int> streams_{0}, frames_{0}, most_requests_{0};
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -304,6 +307,23 @@ TEST_CASE("Small requests share frames") {
   REQUIRE(client->Wait(client->PushPull(0, 1, contribution, weights)).ok());
   CHECK(weights == small->weights());
   CHECK(first.frames() < 500);
+}
+
+TEST_CASE(
+    "Large blocks go few to a frame and over all channels, also where only answers are large") {
+  constexpr uint64_t kMebibyte = (1 << 20) / sizeof(float), kBlocks = 16;
+  const auto layout = BlockLayout::FromWire(kBlocks * kMebibyte, 1, kMebibyte);
+  StockServer server(std::make_shared<FakeModel>(*layout), 0);
+  ParameterClientOptions options;
+  options.servers = {server.endpoint()};
+  options.total = layout->total();
+  options.block_elements = kMebibyte;
+  options.channels = 2;
+  std::vector<float> weights(layout->total());
+  auto client = *ParameterClient::Open(options);
+  REQUIRE(client->Wait(client->PullLatest(weights)).ok());
+  CHECK(server.most_requests() <= 4);
+  CHECK(server.streams() == 2);
 }
 
 TEST_CASE("A transport that does not reach the server is refused by name") {
