@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -39,6 +40,41 @@ absl::Status SyncFolder(const std::string& folder) {
   return error == 0 ? absl::OkStatus() : SystemError(error, "syncing folder", folder);
 }
 
+// As many as the system follows.
+constexpr int kLinksMax = 40;
+
+// Where a chain of symbolic links ends, though nothing may be there.
+absl::StatusOr<std::string> FollowLinks(const std::string& path) {
+  std::string end = path;
+  for (int followed = 0; followed < kLinksMax; ++followed) {
+    std::error_code error;
+    const std::filesystem::path next = std::filesystem::read_symlink(end, error);
+    if (error) return end;
+    end = next.is_absolute() ? next.string() : FolderOf(end) + "/" + next.string();
+  }
+  return SystemError(ELOOP, "following", path);
+}
+
+// The descriptor of this process's own output, if that goes to what is at `path`. It is not opened
+// anew: a file that a shell sent it to would be written over, and a socket cannot be opened.
+std::optional<int> OwnOutputAt(const std::string& path) {
+  struct stat found;
+  if (stat(path.c_str(), &found) != 0) return std::nullopt;
+  for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat own;
+    const bool same =
+        fstat(output, &own) == 0 && own.st_dev == found.st_dev && own.st_ino == found.st_ino;
+    if (same) return output;
+  }
+  return std::nullopt;
+}
+
+// A device, a pipe, a folder.
+bool IsNoFile(const std::string& path) {
+  struct stat found;
+  return stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode);
+}
+
 // A name that no other writer has, of this process or another.
 std::string TemporaryName(const std::string& path) {
   static std::atomic<uint64_t> next{0};
@@ -65,6 +101,18 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
   return writer.Finish();
 }
 
+absl::Status CheckWritable(const std::string& path) {
+  if (path.empty() || OwnOutputAt(path).has_value()) return absl::OkStatus();
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is a folder"));
+  }
+  ASSIGN_OR_RETURN(const std::string end, FollowLinks(path));
+  const std::string changed = IsNoFile(path) ? path : FolderOf(end);
+  return access(changed.c_str(), W_OK) == 0 ? absl::OkStatus()
+                                            : SystemError(errno, "writing", path);
+}
+
 absl::Status MakeFolders(const std::string& path) {
   if (path.empty() || path == "/" || path == ".") return absl::OkStatus();
   const std::string trimmed = path.back() == '/' ? path.substr(0, path.size() - 1) : path;
@@ -87,10 +135,18 @@ absl::Status RemoveTree(const std::string& path) {
 }
 
 absl::StatusOr<FileWriter> FileWriter::Create(const std::string& path) {
-  std::string temporary = TemporaryName(path);
+  const std::optional<int> output = OwnOutputAt(path);
+  if (output.has_value() || IsNoFile(path)) {
+    const int file = output.has_value() ? fcntl(*output, F_DUPFD_CLOEXEC, 0)
+                                        : open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (file < 0) return SystemError(errno, "opening", path);
+    return FileWriter(path, "", file);
+  }
+  ASSIGN_OR_RETURN(std::string end, FollowLinks(path));
+  std::string temporary = TemporaryName(end);
   const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return SystemError(errno, "creating", temporary);
-  return FileWriter(path, std::move(temporary), file);
+  return FileWriter(std::move(end), std::move(temporary), file);
 }
 
 FileWriter::FileWriter(std::string path, std::string temporary, int file)
@@ -145,6 +201,9 @@ absl::Status FileWriter::Finish() {
   RETURN_IF_ERROR(status_);
   if (file_ < 0) return absl::FailedPreconditionError(absl::StrCat("'", path_, "' was finished"));
   RETURN_IF_ERROR(Flush());
+  if (temporary_.empty()) {
+    return close(std::exchange(file_, -1)) == 0 ? absl::OkStatus() : Fail("closing");
+  }
   // Before the rename: else a power cut may leave the new name with no content.
   if (fsync(file_) != 0) return Fail("syncing");
   if (close(std::exchange(file_, -1)) != 0) return Fail("closing");

@@ -1,4 +1,8 @@
 // Files that exist whole or not at all. Every error names the path and the system's reason.
+//
+// What is written goes where a shell's `>` would put it: through symbolic links, and into what is
+// there where that is no regular file (a terminal, a pipe, /dev/null), which nothing could replace
+// without doing harm. What goes there is not whole or absent.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +22,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes
 // crash at any point, `path` is as it was before; or has the new content already, if only syncing
 // its folder has failed.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content);
+
+// An error unless a file can be written at `path`; OK for an empty one, where none is wanted. To be
+// asked before what takes minutes, not after it.
+absl::Status CheckWritable(const std::string& path);
 
 // Makes the folder and those above it, durably. OK if it is there.
 absl::Status MakeFolders(const std::string& path);
@@ -49,7 +57,7 @@ class FileWriter {
   absl::Status Fail(std::string_view doing);
 
   const std::string path_;
-  // Empty once there is nothing to remove.
+  // Empty once there is nothing to remove, and for what is written in place.
   std::string temporary_;
   int file_ = -1;
   // Small appends, written together.

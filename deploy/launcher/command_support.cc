@@ -1,6 +1,5 @@
 #include "deploy/launcher/command_support.h"
 
-#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -107,17 +106,6 @@ CLI::Validator NumberIn(double min, double max) {
     return absl::StrCat("'", text, "' is not a number from ", min, " to ", max);
   };
   return CLI::Validator(check, absl::StrCat("NUMBER in [", min, " - ", max, "]"));
-}
-
-absl::Status CheckWritable(const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::absolute(path, error).parent_path();
-  if (std::filesystem::is_directory(path, error)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is a folder"));
-  }
-  if (access(folder.c_str(), W_OK) == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, absl::StrCat("writing '", path, "'"));
 }
 
 void ShowProgress(const std::string& what) {

@@ -37,10 +37,6 @@ absl::StatusOr<std::string> FindCoordinator(const std::string& target);
 // A decimal number from `min` to `max`; not NaN, which CLI::Range lets pass.
 CLI::Validator NumberIn(double min, double max);
 
-// An error unless a file can be written at `path`; OK for an empty one. To be asked before
-// what takes minutes, not after it.
-absl::Status CheckWritable(const std::string& path);
-
 // One line on a terminal's standard error, which the next one overwrites; "" ends it. Nothing where
 // that is no terminal.
 void ShowProgress(const std::string& what);

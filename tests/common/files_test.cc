@@ -1,13 +1,16 @@
 #include "common/files.h"
 
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/crc32.h"
 #include "common/sha256.h"
@@ -102,6 +105,80 @@ TEST_CASE("a pipe where a file should be is refused, not waited on") {
   TempFolder folder;
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   REQUIRE(absl::IsInvalidArgument(ReadFile(folder / "pipe", 10).status()));
+}
+
+// What a test reads from a pipe that nobody waits at.
+class PipeReader {
+ public:
+  explicit PipeReader(const std::string& path)
+      : file_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+  ~PipeReader() { close(file_); }
+  std::string Read() const {
+    char bytes[4096];
+    const ssize_t got = read(file_, bytes, sizeof(bytes));
+    return got > 0 ? std::string(bytes, static_cast<size_t>(got)) : "";
+  }
+
+ private:
+  const int file_;
+};
+
+TEST_CASE("a pipe or a device is written into, not replaced") {
+  TempFolder folder;
+  const std::string path = folder / "pipe";
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  REQUIRE(symlink("pipe", (folder / "link").c_str()) == 0);
+  const PipeReader reader(path);
+  for (const std::string& name : {path, folder / "link"}) {
+    CHECK(CheckWritable(name).ok());
+    REQUIRE(WriteFileAtomically(name, "content").ok());
+    CHECK(reader.Read() == "content");
+  }
+  CHECK(std::filesystem::is_fifo(path));
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  auto writer = FileWriter::Create(path);
+  REQUIRE(writer.ok());
+  REQUIRE(writer->Append("part").ok());
+  REQUIRE(writer->Finish().ok());
+  CHECK(absl::IsFailedPrecondition(writer->Finish()));
+  CHECK(reader.Read() == "part");
+  CHECK(NamesIn(folder.path()).size() == 2);
+}
+
+TEST_CASE("a symbolic link stays, and what it leads to is written, there already or not") {
+  TempFolder folder;
+  REQUIRE(MakeFolders(folder / "to").ok());
+  REQUIRE(symlink("to/file", (folder / "link").c_str()) == 0);
+  REQUIRE(symlink((folder / "link").c_str(), (folder / "far").c_str()) == 0);
+  for (const std::string& name : {folder / "link", folder / "far"}) {
+    CHECK(CheckWritable(name).ok());
+    REQUIRE(WriteFileAtomically(name, name).ok());
+    CHECK(*ReadFile(folder / "to/file", 1000) == name);
+    CHECK(std::filesystem::is_symlink(name));
+  }
+  CHECK(NamesIn(folder / "to") == std::vector<std::string>{"file"});
+  REQUIRE(symlink("loop", (folder / "loop").c_str()) == 0);
+  CHECK_THAT(Message(WriteFileAtomically(folder / "loop", "x")), Contains("symbolic links"));
+  CHECK_FALSE(CheckWritable(folder / "loop").ok());
+}
+
+TEST_CASE("what this process's own output goes to is written behind it") {
+  TempFolder folder;
+  const std::string path = folder / "out";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  fflush(stdout);
+  const int before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  REQUIRE((file >= 0 && before >= 0));
+  dup2(file, STDOUT_FILENO);
+  const bool printed = write(STDOUT_FILENO, "table\n", 6) == 6;
+  const absl::Status status = WriteFileAtomically("/proc/self/fd/1", "{}\n");
+  const bool more = write(STDOUT_FILENO, "end\n", 4) == 4;
+  dup2(before, STDOUT_FILENO);
+  close(before);
+  close(file);
+  CHECK(status.ok());
+  CHECK((printed && more));
+  CHECK(*ReadFile(path, 100) == "table\n{}\nend\n");
 }
 
 TEST_CASE("a write that does not fit fails, says so, and leaves the old file") {
