@@ -81,6 +81,7 @@ absl::StatusOr<TransferRound> BenchPair::Run(double seconds) {
   round.messages = answer.value("messages", uint64_t{0});
   round.seconds = answer.value("seconds", 0.0);
   round.cpu_seconds = CpuSeconds() - cpu_before;
+  round.travelled_bytes = answer.value("travelled_bytes", uint64_t{0});
   if (answer.contains("latency")) round.latency = answer["latency"].get<Percentiles>();
   return round;
 }

@@ -74,11 +74,13 @@ v1::ModelSchema SchemaOf(const TransferPlan& plan) {
 
 }  // namespace
 
+std::string ReplyCodec(const std::string& codec) {
+  return codec == "top_k" || codec == "sign" ? "none" : codec;
+}
+
 absl::StatusOr<v1::TrainingJob> MakeBenchJob(Wire wire, const std::string& codec) {
-  // Replies of a sparse codec would need a version to add to, which only sync readers have.
-  const bool dense = codec != "top_k" && codec != "sign";
   const std::string yaml = BenchJobYaml(
-      {.mode = "async", .wire = wire, .contributions = codec, .weights = dense ? codec : "none"});
+      {.mode = "async", .wire = wire, .contributions = codec, .weights = ReplyCodec(codec)});
   return ParseJob(yaml, "the bench's job", {});
 }
 

@@ -26,9 +26,14 @@ class BenchServer {
   virtual BenchServerAddress address() const = 0;
 };
 
-// The job of a transport benchmark: one server, one worker, async, plain SGD, over `wire`, payloads
-// encoded with `codec` ("none", "bf16", ...), as a job file would say it.
+// The job of a transport benchmark: one server, one worker, async, plain SGD, over `wire`, as a job
+// file would say it: contributions encoded with `codec` ("none", "bf16", ...), weights with
+// ReplyCodec(codec).
 absl::StatusOr<v1::TrainingJob> MakeBenchJob(Wire wire, const std::string& codec);
+
+// `codec` itself, but "none" for top_k and sign: their answers are changes, which only the readers
+// of sync mode can be sent.
+std::string ReplyCodec(const std::string& codec);
 
 // Serves blocks for `plan`, as a server of `job` would once it is configured.
 absl::StatusOr<std::unique_ptr<BenchServer>> StartBenchServer(const v1::TrainingJob& job,

@@ -1,6 +1,5 @@
 #include "deploy/bench/exchange_worker.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -9,8 +8,8 @@
 
 #include "common/channel.h"
 #include "common/identity.h"
-#include "common/philox.h"
 #include "common/status.h"
+#include "deploy/bench/contribution.h"
 #include "worker/client/client_options.h"
 #include "worker/client/coordinator_session.h"
 #include "worker/client/parameter_client.h"
@@ -19,8 +18,6 @@ namespace leeway {
 namespace {
 
 constexpr Duration kJoinWithin = std::chrono::seconds(120);
-// Prime, so that blocks differ.
-constexpr size_t kPatternFloats = 65'537;
 constexpr Duration kHeartbeatEvery = std::chrono::seconds(1);
 
 class Worker {
@@ -41,7 +38,7 @@ class Worker {
     ASSIGN_OR_RETURN(client_, ParameterClient::Open(options));
     contribution_ = client_->MakeVector();
     weights_ = client_->MakeVector();
-    FillContribution();
+    FillContribution(options_.rank, contribution_.span());
     ASSIGN_OR_RETURN(const auto attachment, client_->Attach());
     if (options_.rank == 0) RETURN_IF_ERROR(client_->Initialize(weights_.span()));
     clock_ = attachment.clock;
@@ -63,16 +60,6 @@ class Worker {
   }
 
  private:
-  // Like a gradient: a codec that selects finds no two values the same for long.
-  void FillContribution() {
-    RandomStream random(1, RandomPurpose::kGenerate, {options_.rank});
-    std::vector<float> pattern(std::min(kPatternFloats, contribution_.size()));
-    for (float& value : pattern) value = static_cast<float>(1e-3 * random.Normal());
-    for (size_t i = 0; i < contribution_.size(); ++i) {
-      contribution_.data()[i] = pattern[i % pattern.size()];
-    }
-  }
-
   v1::RegisterWorkerRequest Request() const {
     v1::RegisterWorkerRequest request;
     request.set_rank(options_.rank);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "deploy/bench/contribution.h"
 #include "deploy/bench/latency.h"
 
 namespace leeway {
@@ -23,12 +24,13 @@ class Client {
         client_(std::move(client)),
         contribution_(client_->MakeVector()),
         weights_(client_->MakeVector()) {
-    for (float& value : contribution_.span()) value = 1;
+    FillContribution(0, contribution_.span());
   }
 
   absl::StatusOr<Json> Round(Duration lasting) {
     LatencyLog latency(lasting);
     uint64_t messages = 0;
+    const uint64_t bytes_before = BytesSoFar();
     while (!latency.over() || !open_.empty()) {
       if (!latency.over() && open_.size() < plan_.open_calls) {
         Begin();
@@ -43,7 +45,9 @@ class Client {
       messages += call.blocks.count;
       open_.pop_front();
     }
-    return latency.Answer(messages);
+    Json answer = latency.Answer(messages);
+    answer["travelled_bytes"] = BytesSoFar() - bytes_before;
+    return answer;
   }
 
  private:
@@ -52,6 +56,11 @@ class Client {
     BlockRange blocks;
     Time began;
   };
+
+  uint64_t BytesSoFar() const {
+    const Traffic traffic = client_->traffic();
+    return traffic.sent + traffic.received;
+  }
 
   void Begin() {
     const BlockRange blocks{next_, plan_.call_blocks};
@@ -67,7 +76,9 @@ class Client {
       case TransferMethod::kPush:
         return client_->Push(clock_, 1, contribution_.span(), blocks);
       case TransferMethod::kPull:
-        return client_->PullLatest(weights_.span(), blocks);
+        // As a worker reads: what is read as it is now is never encoded. Of a clock that it stays
+        // at, for without contributions there is no other.
+        return client_->Pull(0, weights_.span(), blocks);
       case TransferMethod::kPushPull:
         break;
     }

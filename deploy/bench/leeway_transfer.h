@@ -15,9 +15,9 @@ namespace leeway {
 absl::StatusOr<BenchService> LeewayServer(const v1::TrainingJob& job, const TransferPlan& plan);
 BenchServerAddress AddressFrom(const Json& hello);
 
-// Answers {"round": seconds} with {"messages", "seconds", "latency"}. A call is plan.call_blocks
-// blocks, the next ones in turn; plan.open_calls of them are open at once. DATA_LOSS if a pull left
-// weights as they were: an answer without values would measure nothing.
+// Answers {"round": seconds} with {"messages", "seconds", "latency", "travelled_bytes"}. A call is
+// plan.call_blocks blocks, the next ones in turn; plan.open_calls of them are open at once.
+// DATA_LOSS if a pull left weights as they were: an answer without values would measure nothing.
 absl::StatusOr<BenchService> LeewayClient(const v1::TrainingJob& job, const TransferPlan& plan,
                                           const BenchServerAddress& server);
 

@@ -49,6 +49,8 @@ struct TransferRound {
   double seconds = 0;
   // Of both processes.
   double cpu_seconds = 0;
+  // Of payloads and their headers, both directions added; 0 where it was not counted.
+  uint64_t travelled_bytes = 0;
   // Seconds of a call, where the client can tell.
   std::optional<Percentiles> latency;
 };

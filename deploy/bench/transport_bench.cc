@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "deploy/bench/bench_server.h"
 #include "deploy/bench/ping.h"
 #include "deploy/bench/statistics.h"
 #include "worker/client/parameter_client.h"
@@ -14,6 +15,16 @@ namespace {
 
 constexpr uint64_t kWorkingSetBytes = 128 << 20;
 constexpr uint32_t kManyInFlight = 64;
+
+double TravelShare(const std::vector<TransferRound>& rounds, const TransferPlan& plan) {
+  double travelled = 0;
+  double floats = 0;
+  for (const TransferRound& round : rounds) {
+    travelled += static_cast<double>(round.travelled_bytes);
+    floats += static_cast<double>(round.messages * plan.bytes_moved());
+  }
+  return floats > 0 ? travelled / floats : 0;
+}
 
 absl::StatusOr<TransferResult> MeasureTransfer(Wire wire, const std::string& codec,
                                                const TransferPlan& plan,
@@ -25,6 +36,8 @@ absl::StatusOr<TransferResult> MeasureTransfer(Wire wire, const std::string& cod
   result.plan = plan;
   result.wire = wire;
   result.codec = codec;
+  result.reply_codec = ReplyCodec(codec);
+  result.travel_share = TravelShare(rounds[0], plan);
   result.leeway = FiguresOf(rounds[0], plan.bytes_moved());
   result.raw = FiguresOf(rounds[1], plan.bytes_moved());
   result.share = Median(Ratios(result.leeway.rates, result.raw.rates));
@@ -65,6 +78,21 @@ absl::StatusOr<ExchangeRateResult> MeasureExchanges(Wire wire, const Load& load,
   return result;
 }
 
+absl::Status CheckCodecs(const TransportBenchOptions& options) {
+  const auto& methods = options.methods;
+  const bool pulls =
+      std::find(methods.begin(), methods.end(), TransferMethod::kPull) != methods.end();
+  if (!options.transfers || !pulls) return absl::OkStatus();
+  for (const std::string& codec : options.codecs) {
+    if (ReplyCodec(codec) == codec) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec ", codec,
+                     ", method pull: the benchmark's server answers it in float32, so "
+                     "that no codec would be measured; push and push_pull can be"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes) {
@@ -81,6 +109,7 @@ TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes) {
 }
 
 absl::StatusOr<TransportBenchResult> BenchTransport(const TransportBenchOptions& options) {
+  RETURN_IF_ERROR(CheckCodecs(options));
   TransportBenchResult result;
   for (const Wire wire : options.wires) {
     for (const TransferMethod method : options.methods) {

@@ -20,7 +20,7 @@ struct TransportBenchOptions {
                                          TransferMethod::kPushPull};
   // Of a block.
   std::vector<uint64_t> sizes = {4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20};
-  // As in job.compression.
+  // As in job.compression; of transfers, exchanges have none.
   std::vector<std::string> codecs = {"none"};
   // Whole transfers; small exchanges a second.
   bool transfers = true;
@@ -34,7 +34,11 @@ struct TransportBenchOptions {
 struct TransferResult {
   TransferPlan plan;
   Wire wire = Wire::kTcp;
+  // Of contributions, and of what is answered.
   std::string codec;
+  std::string reply_codec;
+  // What travelled, headers included, of the floats' bytes: 1 and a little without a codec.
+  double travel_share = 0;
   TransferFigures leeway;
   // The same floats, not encoded.
   TransferFigures raw;
@@ -64,6 +68,7 @@ struct TransportBenchResult {
   std::vector<ExchangeRateResult> exchanges;
 };
 
+// INVALID_ARGUMENT for pulls with top_k or sign, which would be answered without a codec.
 absl::StatusOr<TransportBenchResult> BenchTransport(const TransportBenchOptions& options);
 
 // The working set: enough blocks for several to be in flight, in not too much memory.

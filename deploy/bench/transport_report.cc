@@ -21,12 +21,18 @@ Json SideJson(const TransferFigures& figures) {
   return side;
 }
 
+std::string CodecText(const TransferResult& row) {
+  const bool both = row.plan.method == TransferMethod::kPushPull && row.codec != row.reply_codec;
+  return both ? absl::StrCat(row.codec, ", back ", row.reply_codec) : row.codec;
+}
+
 std::string TransfersTable(const TransportBenchResult& result) {
-  Table table({"transport", "method", "block", "codec", "GB/s", "raw GB/s", "share", "CPU s/GB",
-               "raw", "ratio", "p50 ms", "p99 ms", "server peak", "parameters"},
+  Table table({"transport", "method", "block", "codec", "travels", "GB/s", "raw GB/s", "share",
+               "CPU s/GB", "raw", "ratio", "p50 ms", "p99 ms", "server peak", "parameters"},
               2);
   for (const TransferResult& row : result.transfers) {
-    table.Add({NameOf(row.wire), NameOf(row.plan.method), Bytes(row.plan.message_bytes), row.codec,
+    table.Add({NameOf(row.wire), NameOf(row.plan.method), Bytes(row.plan.message_bytes),
+               CodecText(row), Fixed(row.travel_share, 2),
                Fixed(row.leeway.gigabytes_per_second, 2), Fixed(row.raw.gigabytes_per_second, 2),
                Fixed(row.share, 2), Fixed(row.leeway.cpu_seconds_per_gigabyte, 2),
                Fixed(row.raw.cpu_seconds_per_gigabyte, 2), Fixed(row.cpu_ratio, 2),
@@ -34,10 +40,11 @@ std::string TransfersTable(const TransportBenchResult& result) {
                Bytes(row.server_peak_bytes), Bytes(row.parameter_bytes)});
   }
   return absl::StrCat(
-      "Transfers, one worker, one server; GB = 1e9 bytes of floats, both directions added. Raw: "
-      "two "
-      "processes,\none connection (tcp, unix; for auto: tcp) or a ring in shared memory, doing the "
-      "same work. Times are of a call\nof half the blocks.\n",
+      "Transfers, one worker, one server; GB = 1e9 bytes of floats, both directions added. "
+      "Travels: "
+      "what a codec\nleaves of them, headers included. Raw: two processes, one connection (tcp, "
+      "unix; for auto: tcp) or a ring in\nshared memory, doing the same work. Times are of a call "
+      "of half the blocks.\n",
       table.ToString());
 }
 
@@ -51,7 +58,8 @@ std::string ExchangesTable(const TransportBenchResult& result) {
                Rate(row.ping.messages_per_second), CallTime(row.ping, &Percentiles::p50),
                Fixed(row.ratio, 2)});
   }
-  return absl::StrCat("\nExchanges of 4 KiB, there and back, one worker\n", table.ToString());
+  return absl::StrCat("\nExchanges of 4 KiB, there and back, one worker, without a codec\n",
+                      table.ToString());
 }
 
 }  // namespace
@@ -69,6 +77,8 @@ Json TransportJson(const TransportBenchResult& result) {
     transfers.push_back({{"method", NameOf(row.plan.method)},
                          {"transport", NameOf(row.wire)},
                          {"codec", row.codec},
+                         {"reply_codec", row.reply_codec},
+                         {"travel_share", row.travel_share},
                          {"block_bytes", row.plan.message_bytes},
                          {"blocks", row.plan.blocks},
                          {"in_flight", row.plan.window},

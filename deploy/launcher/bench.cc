@@ -106,12 +106,16 @@ void AddTransport(CLI::App& bench, int& exit_code) {
       ->add_option("--sizes", flags->sizes,
                    "Of a block, as in 4K,1M: multiples of 64 bytes, 64M at most")
       ->delimiter(',');
-  command->add_option("--codecs,--codec", flags->codecs, "As in the job's compression")
+  command
+      ->add_option("--codecs,--codec", flags->codecs, "As in the job's compression; of transfers")
       ->delimiter(',')
       ->check(CLI::IsMember(kCodecs));
   command->add_flag("--transfers-only", flags->transfers_only, "No small exchanges");
   command->add_flag("--exchanges-only", flags->exchanges_only, "Small exchanges only")
-      ->excludes("--transfers-only");
+      ->excludes("--transfers-only")
+      ->excludes("--methods")
+      ->excludes("--sizes")
+      ->excludes("--codecs");
   AddCommon(*command, flags->common);
   command->callback([flags, &exit_code] { exit_code = ShowResult(RunTransport(*flags)); });
 }

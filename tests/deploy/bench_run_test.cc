@@ -1,6 +1,9 @@
 // The benchmarks, tiny: that they count right and end, not that anything is fast.
+#include <algorithm>
 #include <csignal>
 #include <future>
+#include <set>
+#include <span>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -10,6 +13,7 @@
 #include "config/job.h"
 #include "deploy/base/process.h"
 #include "deploy/bench/bench_pair.h"
+#include "deploy/bench/contribution.h"
 #include "deploy/bench/exchange_bench.h"
 #include "deploy/bench/exchange_job.h"
 #include "deploy/bench/job_exchange.h"
@@ -161,6 +165,44 @@ TEST_CASE("leeway bench transport writes what it measured as JSON") {
     CHECK(row.value("ratio", 0.0) > 0);
     CHECK(row["ping"]["latency_seconds"].value("p50", 0.0) > 0);
   }
+}
+
+TEST_CASE("A transfer's codec is that of what travels, and what would have none is refused") {
+  const TempFolder folder;
+  const auto rows = [&](const std::string& codec, const std::string& methods) {
+    REQUIRE(Run({"bench", "transport", "--transports", "tcp", "--methods", methods, "--sizes",
+                 "64K", "--codecs", codec, "--transfers-only", "--rounds", "1", "--seconds", "0.02",
+                 "--json", folder / "out.json"}) == 0);
+    return ReadJson(folder / "out.json")["results"]["transfers"];
+  };
+  for (const Json& row : rows("none", "push,pull,push_pull")) {
+    CHECK(row.value("travel_share", 0.0) == Approx(1).margin(0.01));
+  }
+  for (const Json& row : rows("bf16", "push,pull,push_pull")) {
+    CHECK(row.value("travel_share", 0.0) == Approx(0.5).margin(0.01));
+    CHECK(row.value("reply_codec", "") == "bf16");
+  }
+  // Only what is pushed.
+  const Json both = rows("sign", "push_pull");
+  CHECK(both[0].value("reply_codec", "") == "none");
+  CHECK(both[0].value("travel_share", 0.0) == Approx(0.5 + 0.035 / 2).margin(0.01));
+  CHECK(Run({"bench", "transport", "--methods", "push,pull", "--codecs", "none,top_k"}) == 2);
+  CHECK(Run({"bench", "transport", "--exchanges-only", "--codecs", "bf16"}) == 2);
+}
+
+TEST_CASE("Contributions that nobody computed have hardly two values the same") {
+  std::vector<float> values(1 << 18);
+  FillContribution(0, values);
+  const auto distinct = [](std::span<const float> part) {
+    return std::set<float>(part.begin(), part.end()).size();
+  };
+  const std::span<const float> all(values);
+  CHECK(distinct(all.first(1 << 16)) > 60'000);
+  // Nor two blocks.
+  CHECK_FALSE(std::equal(all.begin(), all.begin() + 1024, all.begin() + (1 << 16)));
+  std::vector<float> other(1024);
+  FillContribution(1, other);
+  CHECK_FALSE(std::equal(other.begin(), other.end(), all.begin()));
 }
 
 TEST_CASE("leeway bench exchange runs real servers beside raw sockets and counts every byte") {
