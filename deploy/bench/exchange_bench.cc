@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/blocks.h"
@@ -39,6 +40,14 @@ uint64_t BoundOf(const ExchangeBenchOptions& options, uint64_t parameters, uint6
          options.workers * blocks * block_bytes;
 }
 
+RawLimit LimitOf(const ExchangeFigures& leeway, ExchangeFigures raw) {
+  RawLimit limit;
+  limit.share = Median(Ratios(leeway.rates, raw.rates));
+  limit.cpu_ratio = Median(Ratios(leeway.cpu, raw.cpu));
+  limit.raw = std::move(raw);
+  return limit;
+}
+
 absl::StatusOr<ExchangeResult> Measure(const ExchangeBenchOptions& options, Wire wire,
                                        uint64_t parameters) {
   ASSIGN_OR_RETURN(const auto job, ExchangeJob::Start({.program_folder = options.program_folder,
@@ -71,9 +80,7 @@ absl::StatusOr<ExchangeResult> Measure(const ExchangeBenchOptions& options, Wire
   result.wire = wire;
   result.block_bytes = job->block_bytes();
   result.leeway = FiguresOf(rounds[0], gigabytes);
-  result.raw = FiguresOf(rounds[1], gigabytes);
-  result.share = Median(Ratios(result.leeway.rates, result.raw.rates));
-  result.cpu_ratio = Median(Ratios(result.leeway.cpu, result.raw.cpu));
+  if (raw != nullptr) result.limit = LimitOf(result.leeway, FiguresOf(rounds[1], gigabytes));
   const ExchangeJob::ServerMemory memory = job->server_memory();
   result.server_peak_bytes = memory.peak_bytes;
   result.server_peers_bytes = memory.peers_bytes;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,16 +36,21 @@ struct ExchangeBenchOptions {
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 
+// The raw limit of a result.
+struct RawLimit {
+  ExchangeFigures raw;
+  // Leeway / raw; medians of the ratios of neighbouring rounds.
+  double share = 0;
+  double cpu_ratio = 0;
+};
+
 struct ExchangeResult {
   uint64_t parameters = 0;
   Wire wire = Wire::kTcp;
   uint64_t block_bytes = 0;
   ExchangeFigures leeway;
-  // Empty if it was not measured.
-  ExchangeFigures raw;
-  // Leeway / raw; medians of the ratios of neighbouring rounds.
-  double share = 0;
-  double cpu_ratio = 0;
+  // If it was measured.
+  std::optional<RawLimit> limit;
   // Of the server with most of it; what of that is the workers' own, mapped from their shared
   // memory; and what it had before it had a model.
   uint64_t server_peak_bytes = 0;

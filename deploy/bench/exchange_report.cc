@@ -1,5 +1,8 @@
 #include "deploy/bench/exchange_report.h"
 
+#include <optional>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "deploy/base/format.h"
 #include "deploy/base/table.h"
@@ -15,6 +18,19 @@ Json SideJson(const ExchangeFigures& figures) {
           {"rounds_gigabytes_per_second", figures.rates}};
 }
 
+// What the raw limit adds to a row, or that it was not measured.
+struct LimitTexts {
+  std::string step = "-", rate = "-", share = "-", cpu = "-", cpu_ratio = "-";
+};
+LimitTexts TextsOf(const std::optional<RawLimit>& limit) {
+  if (!limit.has_value()) return {};
+  return {.step = Milliseconds(limit->raw.step_seconds.p50, 2),
+          .rate = Fixed(limit->raw.gigabytes_per_second, 2),
+          .share = Fixed(limit->share, 2),
+          .cpu = Fixed(limit->raw.cpu_seconds_per_gigabyte, 2),
+          .cpu_ratio = Fixed(limit->cpu_ratio, 2)};
+}
+
 }  // namespace
 
 std::string ExchangeTable(const ExchangeBenchOptions& options,
@@ -24,15 +40,14 @@ std::string ExchangeTable(const ExchangeBenchOptions& options,
                "of it workers'", "idle", "bound"},
               2);
   for (const ExchangeResult& row : results) {
+    const LimitTexts limit = TextsOf(row.limit);
     table.Add(
         {Thousands(row.parameters), NameOf(row.wire), Bytes(row.block_bytes),
          Milliseconds(row.leeway.step_seconds.p50, 2), Milliseconds(row.leeway.step_seconds.p90, 2),
          Milliseconds(row.leeway.step_seconds.p99, 2), Fixed(row.leeway.gigabytes_per_second, 2),
-         Milliseconds(row.raw.step_seconds.p50, 2), Fixed(row.raw.gigabytes_per_second, 2),
-         Fixed(row.share, 2), Fixed(row.leeway.cpu_seconds_per_gigabyte, 2),
-         Fixed(row.raw.cpu_seconds_per_gigabyte, 2), Fixed(row.cpu_ratio, 2),
-         Bytes(row.server_peak_bytes), Bytes(row.server_peers_bytes), Bytes(row.server_idle_bytes),
-         Bytes(row.server_bound_bytes)});
+         limit.step, limit.rate, limit.share, Fixed(row.leeway.cpu_seconds_per_gigabyte, 2),
+         limit.cpu, limit.cpu_ratio, Bytes(row.server_peak_bytes), Bytes(row.server_peers_bytes),
+         Bytes(row.server_idle_bytes), Bytes(row.server_bound_bytes)});
   }
   return absl::StrCat(
       "Sync exchange of the whole vector, ", options.servers, " servers, ", options.workers,
@@ -47,17 +62,20 @@ std::string ExchangeTable(const ExchangeBenchOptions& options,
 Json ExchangeJson(const std::vector<ExchangeResult>& results) {
   Json rows = Json::array();
   for (const ExchangeResult& row : results) {
-    rows.push_back({{"parameters", row.parameters},
-                    {"transport", NameOf(row.wire)},
-                    {"block_bytes", row.block_bytes},
-                    {"leeway", SideJson(row.leeway)},
-                    {"raw", SideJson(row.raw)},
-                    {"share", row.share},
-                    {"cpu_ratio", row.cpu_ratio},
-                    {"server_peak_bytes", row.server_peak_bytes},
-                    {"server_peers_bytes", row.server_peers_bytes},
-                    {"server_idle_bytes", row.server_idle_bytes},
-                    {"server_bound_bytes", row.server_bound_bytes}});
+    Json json = {{"parameters", row.parameters},
+                 {"transport", NameOf(row.wire)},
+                 {"block_bytes", row.block_bytes},
+                 {"leeway", SideJson(row.leeway)},
+                 {"server_peak_bytes", row.server_peak_bytes},
+                 {"server_peers_bytes", row.server_peers_bytes},
+                 {"server_idle_bytes", row.server_idle_bytes},
+                 {"server_bound_bytes", row.server_bound_bytes}};
+    if (row.limit.has_value()) {
+      json["raw"] = SideJson(row.limit->raw);
+      json["share"] = row.limit->share;
+      json["cpu_ratio"] = row.limit->cpu_ratio;
+    }
+    rows.push_back(std::move(json));
   }
   return rows;
 }

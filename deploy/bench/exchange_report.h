@@ -14,6 +14,7 @@ std::string ExchangeTable(const ExchangeBenchOptions& options,
 // [{"parameters", "transport", "block_bytes", "leeway": {"step_seconds": {p50, p90, p99, max},
 //   "gigabytes_per_second", "cpu_seconds_per_gigabyte"}, "raw", "share", "cpu_ratio",
 //   "server_peak_bytes", "server_peers_bytes", "server_idle_bytes", "server_bound_bytes"}]
+// without "raw", "share" and "cpu_ratio" where the raw limit was not measured.
 Json ExchangeJson(const std::vector<ExchangeResult>& results);
 
 }  // namespace leeway

@@ -27,6 +27,8 @@ const std::vector<std::string> kCodecs = {"none", "bf16", "fp16", "int8", "top_k
 // What every benchmark takes.
 struct CommonFlags {
   RoundOptions rounds;
+  // Rounds have a length; else as many counts are one.
+  bool timed = true;
   std::string json;
 };
 
@@ -58,13 +60,16 @@ Json HostJson() {
   return {{"processors", std::thread::hardware_concurrency()}, {"load_1_minute", load[0]}};
 }
 
-absl::Status WriteJson(const CommonFlags& flags, const std::string& bench, Json results) {
+// What is written besides the results. Made before anything is measured: that loads the machine.
+Json Document(const std::string& bench, const CommonFlags& flags) {
+  Json document = {{"bench", bench}, {"host", HostJson()}, {"rounds", flags.rounds.rounds}};
+  if (flags.timed) document["seconds"] = flags.rounds.seconds;
+  return document;
+}
+
+absl::Status WriteJson(const CommonFlags& flags, Json document, Json results) {
   if (flags.json.empty()) return absl::OkStatus();
-  const Json document = {{"bench", bench},
-                         {"host", HostJson()},
-                         {"rounds", flags.rounds.rounds},
-                         {"seconds", flags.rounds.seconds},
-                         {"results", std::move(results)}};
+  document["results"] = std::move(results);
   return WriteFileAtomically(flags.json, document.dump(2) + "\n");
 }
 
@@ -80,6 +85,7 @@ struct TransportFlags {
 
 absl::Status RunTransport(const TransportFlags& flags) {
   RETURN_IF_ERROR(CheckWritable(flags.common.json));
+  Json document = Document("transport", flags.common);
   TransportBenchOptions options;
   ASSIGN_OR_RETURN(options.wires, ParseEach(flags.wires, ParseWire));
   ASSIGN_OR_RETURN(options.methods, ParseEach(flags.methods, ParseMethod));
@@ -93,7 +99,7 @@ absl::Status RunTransport(const TransportFlags& flags) {
   ShowProgress("");
   RETURN_IF_ERROR(result.status());
   std::cout << TransportTable(*result) << std::flush;
-  return WriteJson(flags.common, "transport", TransportJson(*result));
+  return WriteJson(flags.common, std::move(document), TransportJson(*result));
 }
 
 void AddTransport(CLI::App& bench, int& exit_code) {
@@ -124,7 +130,7 @@ void AddTransport(CLI::App& bench, int& exit_code) {
 constexpr double kExchangeCopies = 5;
 
 struct ExchangeFlags {
-  CommonFlags common = {.rounds = {.rounds = 5, .seconds = 1}, .json = ""};
+  CommonFlags common = {.rounds = {.rounds = 5, .seconds = 1}, .timed = true, .json = ""};
   ExchangeBenchOptions options;
   std::vector<std::string> parameters = {"1M", "25M", "100M"};
   std::vector<std::string> wires = {"tcp", "auto"};
@@ -134,6 +140,7 @@ struct ExchangeFlags {
 
 absl::Status RunExchange(const ExchangeFlags& flags) {
   RETURN_IF_ERROR(CheckWritable(flags.common.json));
+  Json document = Document("exchange", flags.common);
   ExchangeBenchOptions options = flags.options;
   ASSIGN_OR_RETURN(options.parameters, ParseEach(flags.parameters, ParseCount));
   ASSIGN_OR_RETURN(options.wires, ParseEach(flags.wires, ParseWire));
@@ -155,7 +162,7 @@ absl::Status RunExchange(const ExchangeFlags& flags) {
   ShowProgress("");
   RETURN_IF_ERROR(results.status());
   std::cout << ExchangeTable(options, *results) << std::flush;
-  return WriteJson(flags.common, "exchange",
+  return WriteJson(flags.common, std::move(document),
                    {{"servers", options.servers},
                     {"workers", options.workers},
                     {"update", options.update},
@@ -194,7 +201,7 @@ constexpr uint64_t kShardBytesMin = 1024;
 constexpr double kShardCopies = 10;
 
 struct UpdateFlags {
-  CommonFlags common;
+  CommonFlags common = {.rounds = {}, .timed = false, .json = ""};
   UpdateBenchOptions options;
   std::string shard = "100M";
   std::string block = "1M";
@@ -203,6 +210,7 @@ struct UpdateFlags {
 
 absl::Status RunUpdate(const UpdateFlags& flags) {
   RETURN_IF_ERROR(CheckWritable(flags.common.json));
+  Json document = Document("update", flags.common);
   UpdateBenchOptions options = flags.options;
   ASSIGN_OR_RETURN(options.shard_bytes, ParseCount(flags.shard));
   if (options.shard_bytes < kShardBytesMin) {
@@ -219,7 +227,7 @@ absl::Status RunUpdate(const UpdateFlags& flags) {
   }
   const std::vector<UpdateResult> results = BenchUpdates(options);
   std::cout << UpdateTable(results) << std::flush;
-  return WriteJson(flags.common, "update", UpdateJson(results));
+  return WriteJson(flags.common, std::move(document), UpdateJson(results));
 }
 
 void AddUpdate(CLI::App& bench, int& exit_code) {

@@ -16,6 +16,7 @@
 #include "deploy/bench/contribution.h"
 #include "deploy/bench/exchange_bench.h"
 #include "deploy/bench/exchange_job.h"
+#include "deploy/bench/exchange_report.h"
 #include "deploy/bench/job_exchange.h"
 #include "deploy/bench/peer.h"
 #include "deploy/bench/process_usage.h"
@@ -143,6 +144,7 @@ TEST_CASE("leeway bench transport writes what it measured as JSON") {
   const Json document = ReadJson(folder / "out.json");
   CHECK(document.value("bench", "") == "transport");
   CHECK(document["host"].value("processors", 0) > 0);
+  CHECK(document.value("seconds", 0.0) == 0.02);
   const Json& transfers = document["results"]["transfers"];
   REQUIRE(transfers.size() == 2);
   CHECK(transfers[0].value("transport", "") == "tcp");
@@ -230,12 +232,27 @@ TEST_CASE("leeway bench exchange runs real servers beside raw sockets and counts
   CHECK(row.value("server_bound_bytes", uint64_t{0}) > 5000 * 4 * 4);
 }
 
+TEST_CASE("A raw limit that was not measured is not written as if it were 0") {
+  const TempFolder folder;
+  REQUIRE(Run({"bench", "exchange", "--parameters", "10K", "--workers", "1", "--transports", "tcp",
+               "--no-raw", "--rounds", "1", "--seconds", "0.02", "--json", folder / "out.json"}) ==
+          0);
+  const Json row = ReadJson(folder / "out.json")["results"]["rows"][0];
+  CHECK(row["leeway"].value("gigabytes_per_second", 0.0) > 0);
+  for (const char* name : {"raw", "share", "cpu_ratio"}) CHECK_FALSE(row.contains(name));
+  const std::string table = ExchangeTable({}, {ExchangeResult{}});
+  CHECK(std::count(table.begin(), table.end(), '-') == 5);
+}
+
 TEST_CASE("leeway bench update prints a row for each rule") {
   const TempFolder folder;
   REQUIRE(Run({"bench", "update", "--rules", "sgd,adam", "--contributions", "1,2", "--threads", "1",
                "--shard", "1M", "--block", "64K", "--rounds", "2", "--json",
                folder / "out.json"}) == 0);
   const Json document = ReadJson(folder / "out.json");
+  // Its rounds have no length.
+  CHECK(document.value("rounds", 0) == 2);
+  CHECK_FALSE(document.contains("seconds"));
   REQUIRE(document["results"].size() == 4);
   for (const Json& row : document["results"]) {
     CHECK(row.value("share", 0.0) > 0);
