@@ -12,6 +12,7 @@
 #include "config/shards.h"
 #include "deploy/base/traffic.h"
 #include "deploy/bench/job_exchange.h"
+#include "deploy/bench/raw_socket.h"
 #include "worker/exchange/gradient_guard.h"
 
 namespace leeway {
@@ -243,6 +244,10 @@ absl::StatusOr<PeerRates> PeerOf(const DoctorOptions& options) {
 
 absl::StatusOr<Diagnosis> Diagnose(const DoctorOptions& options) {
   Diagnosis diagnosis;
+  if (!options.peer.empty()) {
+    // Whether somebody is there, before all else is measured.
+    RETURN_IF_ERROR(Annotate(RawSocket::Connect(options.peer).status(), "--peer"));
+  }
   options.progress("memory, updates and exchanges of this machine");
   ASSIGN_OR_RETURN(diagnosis.host, MeasureHost(options.seconds));
   if (!options.peer.empty()) {

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 
@@ -39,8 +40,15 @@ struct Where {
   std::string port;
 };
 
+// The system would take a larger one modulo 65536.
+bool IsPort(const std::string& text, int least) {
+  int port = 0;
+  const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+  return digits && absl::SimpleAtoi(text, &port) && port >= least && port <= 65535;
+}
+
 // "host:port", "[::1]:port".
-absl::StatusOr<Where> Split(const std::string& address) {
+absl::StatusOr<Where> Split(const std::string& address, int least_port) {
   const size_t colon = address.rfind(':');
   Where where;
   if (colon != std::string::npos) {
@@ -48,16 +56,19 @@ absl::StatusOr<Where> Split(const std::string& address) {
     const bool brackets =
         where.host.size() > 2 && where.host.front() == '[' && where.host.back() == ']';
     if (brackets) where.host = where.host.substr(1, where.host.size() - 2);
-    if (brackets || where.host.find(':') == std::string::npos) return where;
+    const bool one_host = brackets || where.host.find(':') == std::string::npos;
+    if (one_host && IsPort(where.port, least_port)) return where;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", address, "': HOST:PORT is wanted, or [IPV6]:PORT"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", address, "': HOST:PORT is wanted, or [IPV6]:PORT, a port being a number from ",
+      least_port, " to 65535"));
 }
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 absl::StatusOr<Addresses> Resolve(const std::string& address, bool to_listen) {
-  ASSIGN_OR_RETURN(const Where where, Split(address));
+  // Port 0 is any that is free.
+  ASSIGN_OR_RETURN(const Where where, Split(address, to_listen ? 0 : 1));
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;

@@ -41,7 +41,8 @@ class RawSocket {
   // Connected ends over TCP loopback, or as a unix socket.
   static absl::StatusOr<std::pair<RawSocket, RawSocket>> TcpPair();
   static absl::StatusOr<std::pair<RawSocket, RawSocket>> UnixPair();
-  // TCP to host:port or [host]:port, whichever of the host's addresses answers first in turn.
+  // TCP to host:port or [host]:port, the port in digits, whichever of the host's addresses answers
+  // first in turn.
   static absl::StatusOr<RawSocket> Connect(const std::string& address,
                                            Duration patience = kPatience);
 

@@ -24,12 +24,13 @@ struct DoctorFlags {
 };
 
 absl::Status Listen(const DoctorFlags& flags) {
-  return ServePeers(flags.listen, 0, [](int port) {
+  const absl::Status served = ServePeers(flags.listen, 0, [](int port) {
     std::cout << "listening on port " << port
               << "; on the other machine: leeway doctor --peer HOST:" << port
               << "\nCtrl-C ends it\n"
               << std::flush;
   });
+  return Annotate(served, "--listen");
 }
 
 absl::Status Examine(const DoctorFlags& flags) {
@@ -67,13 +68,19 @@ void AddDoctorCommand(CLI::App& app, int& exit_code) {
       ->add_option("--peer", flags->peer,
                    "Another machine on which `leeway doctor --listen` runs: servers would be there")
       ->type_name("HOST:PORT");
-  command->add_option("--listen", flags->listen, "Be the peer of a doctor on another machine")
-      ->type_name("HOST:PORT")
-      ->excludes("--peer");
   command->add_option("--seconds", flags->seconds, "Of each measurement")
       ->check(NumberIn(0.01, 60))
       ->capture_default_str();
   command->add_option("--json", flags->json, "Write the findings there too")->type_name("FILE");
+  // Whoever listens measures nothing of its own.
+  command->add_option("--listen", flags->listen, "Be the peer of a doctor on another machine")
+      ->type_name("HOST:PORT")
+      ->excludes("JOB")
+      ->excludes("--set")
+      ->excludes("--data")
+      ->excludes("--peer")
+      ->excludes("--seconds")
+      ->excludes("--json");
   command->callback([flags, &exit_code] {
     exit_code = ShowResult(flags->listen.empty() ? Examine(*flags) : Listen(*flags));
   });

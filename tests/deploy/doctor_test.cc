@@ -1,5 +1,9 @@
 // The doctor, in a moment: that it measures and reckons, not what.
+#include "deploy/bench/doctor.h"
+
 #include <future>
+#include <iostream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -117,6 +121,44 @@ TEST_CASE("Doctors speak over IPv6, written in brackets") {
   CHECK(Take(RawSocket::Connect(address)).fd() >= 0);
   CHECK(absl::IsInvalidArgument(RawSocket::Connect("::1:7000").status()));
   CHECK(absl::IsInvalidArgument(ListenTcp("localhost", &port).status()));
+}
+
+TEST_CASE("A port is a number that there is") {
+  int port = 0;
+  for (const char* wrong : {"127.0.0.1:65536", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:http",
+                            "127.0.0.1:", "127.0.0.1:99999999999999999999"}) {
+    CHECK(absl::IsInvalidArgument(ListenTcp(wrong, &port).status()));
+    CHECK(absl::IsInvalidArgument(RawSocket::Connect(wrong).status()));
+  }
+  CHECK(absl::IsInvalidArgument(RawSocket::Connect("127.0.0.1:0").status()));
+}
+
+TEST_CASE("What of a doctor's flags cannot be is said before anything is measured") {
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"job.yaml"},
+                                             {"--set", "x=1"},
+                                             {"--data", "/tmp"},
+                                             {"--seconds", "1"},
+                                             {"--json", "out.json"},
+                                             {"--peer", "127.0.0.1:1"}}) {
+    // A port that cannot be, or this would listen for ever without the check.
+    std::vector<std::string> arguments = {"doctor", "--listen", "127.0.0.1:99999"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::ostringstream told;
+    std::streambuf* const before = std::cerr.rdbuf(told.rdbuf());
+    const int code = Run(arguments);
+    std::cerr.rdbuf(before);
+    CHECK(code == 2);
+    CHECK_THAT(told.str(), Catch::Contains(" excludes "));
+  }
+  std::vector<std::string> measured;
+  DoctorOptions options;
+  options.peer = "127.0.0.1:1";
+  options.progress = [&](const std::string& what) { measured.push_back(what); };
+  const absl::Status nobody = Diagnose(options).status();
+  CHECK(absl::IsUnavailable(nobody));
+  CHECK_THAT(std::string(nobody.message()), Catch::Contains("--peer: "));
+  CHECK(measured.empty());
 }
 
 TEST_CASE("A name with several addresses is tried with each") {
