@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "common/blocks.h"
@@ -167,20 +168,25 @@ void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& r
   if (whole) result.block_bytes_wanted = std::min(result.block_bytes_wanted, result.block_bytes);
 }
 
-// All that the job's processes will do, tried, where they can all be had.
-absl::Status TryTheJob(const DoctorOptions& options, JobDiagnosis& result) {
+// All that the job's processes will do, tried, where they can all be had. If it fails there is the
+// estimate still.
+void TryTheJob(const DoctorOptions& options, JobDiagnosis& result) {
   const v1::TrainingJob& job = *options.job;
   const bool all = result.workers_measured == job.workers().count() &&
                    result.servers_measured == job.servers().count();
-  if (!all || result.estimate.seconds > kClockSecondsMax) return absl::OkStatus();
+  if (!all || result.estimate.seconds > kClockSecondsMax) return;
   const double seconds =
       std::max(kRehearsalTimes * options.seconds, kRehearsalClocks * result.estimate.seconds);
   options.progress("the job itself");
-  ASSIGN_OR_RETURN(result.rehearsal, Rehearse({.job = job,
-                                               .data_dir = options.data_dir,
-                                               .program_folder = options.program_folder,
-                                               .seconds = seconds}));
-  return absl::OkStatus();
+  auto rehearsal = Rehearse({.job = job,
+                             .data_dir = options.data_dir,
+                             .program_folder = options.program_folder,
+                             .seconds = seconds});
+  if (rehearsal.ok()) {
+    result.rehearsal = *std::move(rehearsal);
+  } else {
+    result.rehearsal_error = std::string(rehearsal.status().message());
+  }
 }
 
 // What is expected, by the rehearsal or else by the estimate.
@@ -218,7 +224,7 @@ absl::StatusOr<JobDiagnosis> DiagnoseJob(const DoctorOptions& options, const Dia
     RETURN_IF_ERROR(MeasureExchange(options, so_far.host, result));
   }
   result.estimate = EstimateStep(result.parts);
-  if (!so_far.peer.has_value()) RETURN_IF_ERROR(TryTheJob(options, result));
+  if (!so_far.peer.has_value()) TryTheJob(options, result);
   Advise(job, so_far, result);
   Conclude(job, result);
   return result;
@@ -242,22 +248,22 @@ absl::StatusOr<PeerRates> PeerOf(const DoctorOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<Diagnosis> Diagnose(const DoctorOptions& options) {
-  Diagnosis diagnosis;
+absl::Status Diagnose(const DoctorOptions& options, std::optional<Diagnosis>& diagnosis) {
   if (!options.peer.empty()) {
     // Whether somebody is there, before all else is measured.
     RETURN_IF_ERROR(Annotate(RawSocket::Connect(options.peer).status(), "--peer"));
   }
   options.progress("memory, updates and exchanges of this machine");
-  ASSIGN_OR_RETURN(diagnosis.host, MeasureHost(options.seconds));
+  ASSIGN_OR_RETURN(HostRates host, MeasureHost(options.seconds));
+  diagnosis.emplace().host = std::move(host);
   if (!options.peer.empty()) {
     options.progress("the network to the peer");
-    ASSIGN_OR_RETURN(diagnosis.peer, PeerOf(options));
+    ASSIGN_OR_RETURN(diagnosis->peer, PeerOf(options));
   }
   if (options.job.has_value()) {
-    ASSIGN_OR_RETURN(diagnosis.job, DiagnoseJob(options, diagnosis));
+    ASSIGN_OR_RETURN(diagnosis->job, DiagnoseJob(options, *diagnosis));
   }
-  return diagnosis;
+  return absl::OkStatus();
 }
 
 }  // namespace leeway

@@ -48,6 +48,8 @@ struct JobDiagnosis {
   // The job itself, if it was tried: absent across a network, and where not all processes of the
   // job could be had. The figures that follow are by it where it is there, else by the estimate.
   std::optional<Rehearsal> rehearsal;
+  // Why not, if it was begun and came to nothing.
+  std::string rehearsal_error;
   double clock_seconds = 0;
   double hidden_seconds = 0;
   uint32_t servers = 0;
@@ -67,8 +69,9 @@ struct Diagnosis {
   std::optional<JobDiagnosis> job;
 };
 
-// Takes some seconds; the machine should have nothing else to do.
-absl::StatusOr<Diagnosis> Diagnose(const DoctorOptions& options);
+// Takes some seconds; the machine should have nothing else to do. After an error `diagnosis` has
+// what was found before it, if anything.
+absl::Status Diagnose(const DoctorOptions& options, std::optional<Diagnosis>& diagnosis);
 
 std::string DiagnosisText(const Diagnosis& diagnosis);
 // {"host": {...}, "peer": {...}, "job": {"step_seconds", "rehearsed_clocks" (0: step_seconds is the
@@ -76,7 +79,7 @@ std::string DiagnosisText(const Diagnosis& diagnosis);
 //   "exchange_seconds", "exchange_cpu_seconds", "stretch", "hidden_seconds", "examples_per_second",
 //   "workers", "workers_measured", "servers", "servers_measured", "servers_wanted",
 //   "servers_enough", "block_bytes", "block_bytes_wanted", "processor_bound", "left_out" (of the
-//   estimate), "parameters", "steps_per_clock"}}
+//   estimate), "parameters", "steps_per_clock", "rehearsal_error" (if there is one)}}
 Json DiagnosisJson(const Diagnosis& diagnosis);
 
 }  // namespace leeway

@@ -28,8 +28,9 @@ std::string BasisText(const JobDiagnosis& job) {
       "the parts, put together: ",
       Milliseconds(job.estimate.seconds / static_cast<double>(job.steps_per_clock), 2), " ms");
   if (!job.rehearsal.has_value()) {
-    return absl::StrCat(sum, job.left_out.empty() ? "" : ", without ",
-                        absl::StrJoin(job.left_out, " and "));
+    return absl::StrCat(
+        job.rehearsal_error.empty() ? "" : "the job itself could not be tried, see below; ", sum,
+        job.left_out.empty() ? "" : ", without ", absl::StrJoin(job.left_out, " and "));
   }
   return absl::StrCat("the job itself was tried for ", Thousands(job.rehearsal->clocks),
                       " exchanges; ", sum);
@@ -67,6 +68,9 @@ std::string JobText(const JobDiagnosis& job, bool across) {
       ")\n  servers.block_bytes: ",
       job.block_bytes_wanted == job.block_bytes ? "as it is" : absl::StrCat(job.block_bytes_wanted),
       " (the job's blocks have ", job.block_bytes, ")\n");
+  if (!job.rehearsal_error.empty()) {
+    absl::StrAppend(&text, "  the job itself was begun, but: ", job.rehearsal_error, "\n");
+  }
   return text;
 }
 
@@ -109,6 +113,7 @@ Json DiagnosisJson(const Diagnosis& diagnosis) {
                        {"block_bytes", job->block_bytes},
                        {"block_bytes_wanted", job->block_bytes_wanted},
                        {"left_out", job->left_out}};
+    if (!job->rehearsal_error.empty()) document["job"]["rehearsal_error"] = job->rehearsal_error;
   }
   return document;
 }

@@ -60,6 +60,8 @@ struct ExchangeResult {
   uint64_t server_bound_bytes = 0;
 };
 
-absl::StatusOr<std::vector<ExchangeResult>> BenchExchange(const ExchangeBenchOptions& options);
+// After an error `results` has what was measured before it; nothing is measured after it.
+absl::Status BenchExchange(const ExchangeBenchOptions& options,
+                           std::vector<ExchangeResult>& results);
 
 }  // namespace leeway

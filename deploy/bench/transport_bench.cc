@@ -93,6 +93,36 @@ absl::Status CheckCodecs(const TransportBenchOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status AddTransfers(const TransportBenchOptions& options, Wire wire,
+                          std::vector<TransferResult>& results) {
+  for (const TransferMethod method : options.methods) {
+    for (const uint64_t size : options.sizes) {
+      for (const std::string& codec : options.codecs) {
+        const std::string name = absl::StrCat(NameOf(method), " of ", size >> 10, " KiB over ",
+                                              NameOf(wire), ", codec ", codec);
+        options.progress(name);
+        auto measured = MeasureTransfer(wire, codec, PlanFor(method, size), options.rounds);
+        if (!measured.ok()) return Annotate(measured.status(), name);
+        results.push_back(*std::move(measured));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddExchanges(const TransportBenchOptions& options, Wire wire,
+                          std::vector<ExchangeRateResult>& results) {
+  for (const Load& load : kLoads) {
+    const std::string name =
+        absl::StrCat("exchanges of 4 KiB over ", NameOf(wire), ", ", load.name);
+    options.progress(name);
+    auto measured = MeasureExchanges(wire, load, options.rounds);
+    if (!measured.ok()) return Annotate(measured.status(), name);
+    results.push_back(*std::move(measured));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes) {
@@ -108,34 +138,13 @@ TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes) {
   return plan;
 }
 
-absl::StatusOr<TransportBenchResult> BenchTransport(const TransportBenchOptions& options) {
+absl::Status BenchTransport(const TransportBenchOptions& options, TransportBenchResult& result) {
   RETURN_IF_ERROR(CheckCodecs(options));
-  TransportBenchResult result;
   for (const Wire wire : options.wires) {
-    for (const TransferMethod method : options.methods) {
-      for (const uint64_t size : options.sizes) {
-        for (const std::string& codec : options.codecs) {
-          if (!options.transfers) continue;
-          const std::string name = absl::StrCat(NameOf(method), " of ", size >> 10, " KiB over ",
-                                                NameOf(wire), ", codec ", codec);
-          options.progress(name);
-          auto measured = MeasureTransfer(wire, codec, PlanFor(method, size), options.rounds);
-          if (!measured.ok()) return Annotate(measured.status(), name);
-          result.transfers.push_back(*std::move(measured));
-        }
-      }
-    }
-    for (const Load& load : kLoads) {
-      if (!options.exchanges) continue;
-      const std::string name =
-          absl::StrCat("exchanges of 4 KiB over ", NameOf(wire), ", ", load.name);
-      options.progress(name);
-      auto measured = MeasureExchanges(wire, load, options.rounds);
-      if (!measured.ok()) return Annotate(measured.status(), name);
-      result.exchanges.push_back(*std::move(measured));
-    }
+    if (options.transfers) RETURN_IF_ERROR(AddTransfers(options, wire, result.transfers));
+    if (options.exchanges) RETURN_IF_ERROR(AddExchanges(options, wire, result.exchanges));
   }
-  return result;
+  return absl::OkStatus();
 }
 
 }  // namespace leeway

@@ -68,8 +68,9 @@ struct TransportBenchResult {
   std::vector<ExchangeRateResult> exchanges;
 };
 
+// After an error `result` has what was measured before it; nothing is measured after it.
 // INVALID_ARGUMENT for pulls with top_k or sign, which would be answered without a codec.
-absl::StatusOr<TransportBenchResult> BenchTransport(const TransportBenchOptions& options);
+absl::Status BenchTransport(const TransportBenchOptions& options, TransportBenchResult& result);
 
 // The working set: enough blocks for several to be in flight, in not too much memory.
 TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes);

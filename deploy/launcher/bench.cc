@@ -67,10 +67,15 @@ Json Document(const std::string& bench, const CommonFlags& flags) {
   return document;
 }
 
-absl::Status WriteJson(const CommonFlags& flags, Json document, Json results) {
-  if (flags.json.empty()) return absl::OkStatus();
+// What was measured, also before an error: that took minutes too. Returns the error.
+absl::Status Show(const CommonFlags& flags, const std::string& table, Json document, Json results,
+                  const absl::Status& measured) {
+  std::cout << table << std::flush;
+  if (flags.json.empty()) return measured;
   document["results"] = std::move(results);
-  return WriteFileAtomically(flags.json, document.dump(2) + "\n");
+  if (!measured.ok()) document["error"] = std::string(measured.message());
+  const absl::Status written = WriteFileAtomically(flags.json, document.dump(2) + "\n");
+  return measured.ok() ? written : measured;
 }
 
 struct TransportFlags {
@@ -95,11 +100,12 @@ absl::Status RunTransport(const TransportFlags& flags) {
   options.exchanges = !flags.transfers_only;
   options.rounds = flags.common.rounds;
   options.progress = ShowProgress;
-  const auto result = BenchTransport(options);
+  TransportBenchResult result;
+  const absl::Status measured = BenchTransport(options, result);
   ShowProgress("");
-  RETURN_IF_ERROR(result.status());
-  std::cout << TransportTable(*result) << std::flush;
-  return WriteJson(flags.common, std::move(document), TransportJson(*result));
+  if (result.transfers.empty() && result.exchanges.empty()) return measured;
+  return Show(flags.common, TransportTable(result), std::move(document), TransportJson(result),
+              measured);
 }
 
 void AddTransport(CLI::App& bench, int& exit_code) {
@@ -158,16 +164,17 @@ absl::Status RunExchange(const ExchangeFlags& flags) {
   options.raw = !flags.no_raw;
   options.program_folder = ProgramFolder();
   options.progress = ShowProgress;
-  const auto results = BenchExchange(options);
+  std::vector<ExchangeResult> results;
+  const absl::Status measured = BenchExchange(options, results);
   ShowProgress("");
-  RETURN_IF_ERROR(results.status());
-  std::cout << ExchangeTable(options, *results) << std::flush;
-  return WriteJson(flags.common, std::move(document),
-                   {{"servers", options.servers},
-                    {"workers", options.workers},
-                    {"update", options.update},
-                    {"codec", options.codec},
-                    {"rows", ExchangeJson(*results)}});
+  if (results.empty()) return measured;
+  return Show(flags.common, ExchangeTable(options, results), std::move(document),
+              {{"servers", options.servers},
+               {"workers", options.workers},
+               {"update", options.update},
+               {"codec", options.codec},
+               {"rows", ExchangeJson(results)}},
+              measured);
 }
 
 void AddExchange(CLI::App& bench, int& exit_code) {
@@ -226,8 +233,8 @@ absl::Status RunUpdate(const UpdateFlags& flags) {
     options.keep_previous = {true};
   }
   const std::vector<UpdateResult> results = BenchUpdates(options);
-  std::cout << UpdateTable(results) << std::flush;
-  return WriteJson(flags.common, std::move(document), UpdateJson(results));
+  return Show(flags.common, UpdateTable(results), std::move(document), UpdateJson(results),
+              absl::OkStatus());
 }
 
 void AddUpdate(CLI::App& bench, int& exit_code) {

@@ -3,6 +3,7 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "common/files.h"
 #include "common/status.h"
@@ -45,12 +46,16 @@ absl::Status Examine(const DoctorFlags& flags) {
     ASSIGN_OR_RETURN(options.data_dir, FindDataFolder(flags.job.data, flags.job.job_file));
     RETURN_IF_ERROR(CheckDataFiles(*options.job, options.data_dir));
   }
-  const auto diagnosis = Diagnose(options);
+  std::optional<Diagnosis> diagnosis;
+  const absl::Status found = Diagnose(options, diagnosis);
   ShowProgress("");
-  RETURN_IF_ERROR(diagnosis.status());
+  if (!diagnosis.has_value()) return found;
   std::cout << DiagnosisText(*diagnosis) << std::flush;
-  if (flags.json.empty()) return absl::OkStatus();
-  return WriteFileAtomically(flags.json, DiagnosisJson(*diagnosis).dump(2) + "\n");
+  if (flags.json.empty()) return found;
+  Json document = DiagnosisJson(*diagnosis);
+  if (!found.ok()) document["error"] = std::string(found.message());
+  const absl::Status written = WriteFileAtomically(flags.json, document.dump(2) + "\n");
+  return found.ok() ? written : found;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/files.h"
@@ -242,6 +243,62 @@ TEST_CASE("A raw limit that was not measured is not written as if it were 0") {
   for (const char* name : {"raw", "share", "cpu_ratio"}) CHECK_FALSE(row.contains(name));
   const std::string table = ExchangeTable({}, {ExchangeResult{}});
   CHECK(std::count(table.begin(), table.end(), '-') == 5);
+}
+
+// Files, shared memory too, grow no larger meanwhile.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*const handler_)(int);
+  rlimit before_{};
+};
+
+TEST_CASE("What was measured before a failure is written beside it") {
+  const TempFolder folder;
+  int code = 0;
+  {
+    // Enough for the server of the small blocks.
+    const FileSizeLimit limit(512 << 20);
+    code = Run({"bench", "transport", "--transports", "tcp", "--methods", "push", "--sizes",
+                "4K,16M", "--rounds", "1", "--seconds", "0.02", "--json", folder / "out.json"});
+  }
+  CHECK(code == 1);
+  const Json document = ReadJson(folder / "out.json");
+  CHECK(document["results"]["transfers"].size() == 1);
+  CHECK(document["results"]["exchanges"].empty());
+  CHECK_THAT(document.value("error", ""), Catch::Contains("push of 16384 KiB over tcp"));
+}
+
+TEST_CASE("An exchange that fails keeps those before it") {
+  const TempFolder folder;
+  const std::string link = folder / "leeway-server";
+  REQUIRE(symlink((ProgramFolder() + "/leeway-server").c_str(), link.c_str()) == 0);
+  int begun = 0;
+  ExchangeBenchOptions options{.workers = 1,
+                               .parameters = {10'000, 20'000},
+                               .wires = {Wire::kTcp},
+                               .rounds = 1,
+                               .seconds = kSeconds,
+                               .raw = false,
+                               .program_folder = folder.path()};
+  options.progress = [&](const std::string&) {
+    if (++begun == 2) unlink(link.c_str());
+  };
+  std::vector<ExchangeResult> results;
+  const absl::Status measured = BenchExchange(options, results);
+  CHECK_THAT(std::string(measured.message()), Catch::Contains("exchange of 20000 parameters"));
+  REQUIRE(results.size() == 1);
+  CHECK(results[0].parameters == 10'000);
 }
 
 TEST_CASE("leeway bench update prints a row for each rule") {

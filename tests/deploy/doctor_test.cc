@@ -9,7 +9,10 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
+#include "config/job.h"
+#include "deploy/base/process.h"
 #include "deploy/bench/peer.h"
 #include "deploy/bench/raw_socket.h"
 #include "tests/catch.h"
@@ -155,7 +158,8 @@ TEST_CASE("What of a doctor's flags cannot be is said before anything is measure
   DoctorOptions options;
   options.peer = "127.0.0.1:1";
   options.progress = [&](const std::string& what) { measured.push_back(what); };
-  const absl::Status nobody = Diagnose(options).status();
+  std::optional<Diagnosis> diagnosis;
+  const absl::Status nobody = Diagnose(options, diagnosis);
   CHECK(absl::IsUnavailable(nobody));
   CHECK_THAT(std::string(nobody.message()), Catch::Contains("--peer: "));
   CHECK(measured.empty());
@@ -206,6 +210,33 @@ TEST_CASE("The doctor says of a job what it wants and what a step will take") {
   CHECK(job.value("rehearsed_clocks", 0) >= 9);
   CHECK(job.value("estimated_step_seconds", 0.0) > 0);
   CHECK(job.value("workers_measured", 0) == 3);
+}
+
+TEST_CASE("A doctor who cannot go on says what he has found, and why not more") {
+  const TempFolder folder;
+  DoctorOptions options;
+  options.seconds = kSeconds;
+  options.job = Take(LoadJob(LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml", {}));
+  options.data_dir = LEEWAY_SOURCE_DIR "/data";
+  options.program_folder = folder.path();
+  std::optional<Diagnosis> without_servers;
+  CHECK_FALSE(Diagnose(options, without_servers).ok());
+  REQUIRE(without_servers.has_value());
+  CHECK(without_servers->host.round_trip_seconds > 0);
+  CHECK_FALSE(without_servers->job.has_value());
+
+  // Servers, but no workers to try the job with: the estimate stands.
+  REQUIRE(symlink((ProgramFolder() + "/leeway-server").c_str(),
+                  (folder / "leeway-server").c_str()) == 0);
+  std::optional<Diagnosis> without_workers;
+  CHECK(Diagnose(options, without_workers).ok());
+  REQUIRE((without_workers.has_value() && without_workers->job.has_value()));
+  const JobDiagnosis& job = *without_workers->job;
+  CHECK_FALSE(job.rehearsal.has_value());
+  CHECK(job.clock_seconds == job.estimate.seconds);
+  CHECK_FALSE(job.rehearsal_error.empty());
+  CHECK_THAT(DiagnosisText(*without_workers), Catch::Contains(job.rehearsal_error));
+  CHECK(DiagnosisJson(*without_workers)["job"].value("rehearsal_error", "") == job.rehearsal_error);
 }
 
 TEST_CASE("The doctor exchanges as the job does: its mode, compression and spread") {
