@@ -10,7 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/codec/choose.h"
-#include "common/codec/plan.h"
 #include "common/status.h"
 #include "leeway/v1/parameter_server.pb.h"
 
@@ -50,10 +49,9 @@ class Way {
 
 }  // namespace
 
-absl::StatusOr<Traffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSchema& schema,
-                                  const BlockLayout& layout) {
+absl::StatusOr<CodecPlan> PlannedCodecs(const v1::TrainingJob& job, const v1::ModelSchema& schema,
+                                        const BlockLayout& layout) {
   v1::Compression compression = job.compression();
-  const bool chosen_later = HasAuto(compression);
   v1::Codec none;
   none.mutable_none();
   ResolveAuto(none, compression);
@@ -61,7 +59,13 @@ absl::StatusOr<Traffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSch
     *compression.mutable_contributions() = none;
     *compression.mutable_weights() = none;
   }
-  ASSIGN_OR_RETURN(const CodecPlan plan, CodecPlan::Make(compression, schema, layout));
+  return CodecPlan::Make(compression, schema, layout);
+}
+
+absl::StatusOr<Traffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSchema& schema,
+                                  const BlockLayout& layout) {
+  const bool chosen_later = HasAuto(job.compression());
+  ASSIGN_OR_RETURN(const CodecPlan plan, PlannedCodecs(job, schema, layout));
   Way up, down;
   for (uint32_t block = 0; block < layout.blocks(); ++block) {
     up.Add(plan.contribution(block), layout.Range(block).count);

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/blocks.h"
+#include "common/codec/plan.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 
@@ -20,8 +21,10 @@ struct Traffic {
   std::string codecs;
 };
 
-// `auto` counts as none: what it stands for is chosen when the run begins. INVALID_ARGUMENT where
-// the job's compression does not fit the model.
+// Which codecs the blocks take. `auto` counts as none, here and below: what it stands for is chosen
+// when the run begins. INVALID_ARGUMENT where the job's compression does not fit the model.
+absl::StatusOr<CodecPlan> PlannedCodecs(const v1::TrainingJob& job, const v1::ModelSchema& schema,
+                                        const BlockLayout& layout);
 absl::StatusOr<Traffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSchema& schema,
                                   const BlockLayout& layout);
 

@@ -1,4 +1,6 @@
 // leeway plan: what a job would be, without running it.
+#include "common/codec/plan.h"
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -7,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "common/blocks.h"
 #include "common/status.h"
-#include "common/update/rule.h"
 #include "config/job.h"
 #include "config/length.h"
 #include "config/shards.h"
@@ -18,6 +19,7 @@
 #include "deploy/launcher/commands.h"
 #include "deploy/launcher/data_check.h"
 #include "deploy/launcher/finish.h"
+#include "deploy/launcher/model_memory.h"
 #include "worker/compute/make_backend.h"
 #include "worker/data/training_data.h"
 #include "worker/model/model.h"
@@ -35,13 +37,6 @@ std::string LengthInWords(const v1::JobLength& length) {
 }
 
 std::string Mebi(uint64_t elements) { return Bytes(elements * sizeof(float)); }
-
-// Optimizer state that `update` keeps for each element.
-absl::StatusOr<uint64_t> SlotsOf(const v1::Update& update) {
-  if (update.type_case() == v1::Update::TYPE_NOT_SET) return 0;
-  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, MakeUpdateRule(update));
-  return rule->slots().size();
-}
 
 // The longest worker's batches in a pass over its data.
 absl::StatusOr<uint64_t> StepsPerEpoch(const v1::TrainingJob& job, const std::string& data_dir,
@@ -93,30 +88,44 @@ struct ServerShare {
   uint64_t blocks = 0, elements = 0;
   // Elements of which it keeps a replica.
   uint64_t replicated = 0;
+  // Bytes for compressed answers, of both.
+  uint64_t replies = 0;
 };
 
-std::vector<ServerShare> SharesOf(const v1::TrainingJob& job, const BlockLayout& layout) {
+std::vector<ServerShare> SharesOf(const v1::TrainingJob& job, const BlockLayout& layout,
+                                  const CodecPlan& codecs) {
   const uint32_t servers = job.servers().count();
   std::vector<ServerShare> shares(servers);
-  for (uint32_t shard = 0; shard < layout.servers(); ++shard) {
-    ServerShare& share = shares[shard % servers];
-    share.blocks += layout.BlocksOn(shard);
-    share.elements += layout.ElementsOn(shard);
+  for (uint32_t block = 0; block < layout.blocks(); ++block) {
+    const uint32_t server = layout.ServerOf(block) % servers;
+    const uint64_t elements = layout.Range(block).count;
+    ++shares[server].blocks;
+    shares[server].elements += elements;
+    shares[server].replies += ReplyBytes(codecs.weights(block), elements);
     if (job.servers().replicas() < 2) continue;
-    shares[(shard % servers + 1) % servers].replicated += layout.ElementsOn(shard);
+    ServerShare& second = shares[(server + 1) % servers];
+    second.replicated += elements;
+    second.replies += ReplicaReplyBytes(codecs.weights(block), elements);
   }
   return shares;
 }
 
-absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout) {
+uint64_t MemoryOf(const ServerShare& share, uint64_t slots) {
+  return (share.elements + share.replicated) * (2 + slots) * sizeof(float) + share.replies;
+}
+
+absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout,
+                         const CodecPlan& codecs) {
   ASSIGN_OR_RETURN(const uint64_t slots, SlotsOf(job.update()));
   const bool replicated = job.servers().replicas() > 1;
-  const std::vector<ServerShare> shares = SharesOf(job, layout);
+  const std::vector<ServerShare> shares = SharesOf(job, layout, codecs);
+  const std::string replies =
+      codecs.compresses_weights() ? ", and what compressed answers need" : "";
   std::cout << "\nShards: " << layout.blocks() << " blocks of " << Mebi(layout.block_elements())
             << (layout.servers() > shares.size() ? absl::StrCat(" in ", layout.servers(), " shards")
                                                  : "")
             << " on " << shares.size() << " servers; memory is two versions of the weights and "
-            << slots << (slots == 1 ? " optimizer slot" : " optimizer slots")
+            << slots << (slots == 1 ? " optimizer slot" : " optimizer slots") << replies
             << (replicated ? ", of its own blocks and of those whose replicas it keeps\n" : "\n");
   Table table({"server", "blocks", "elements", "weights", "memory"}, 0);
   // Servers differ by one shard at most: a handful tells it all.
@@ -124,7 +133,7 @@ absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout) 
   for (size_t server = 0; server < std::min(shares.size(), kShown); ++server) {
     const ServerShare& share = shares[server];
     table.Add({std::to_string(server), Thousands(share.blocks), Thousands(share.elements),
-               Mebi(share.elements), Mebi((share.elements + share.replicated) * (2 + slots))});
+               Mebi(share.elements), Bytes(MemoryOf(share, slots))});
   }
   std::cout << table.ToString();
   if (shares.size() > kShown) {
@@ -133,20 +142,12 @@ absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout) 
   return absl::OkStatus();
 }
 
-absl::Status PrintWorkers(const v1::TrainingJob& job, uint64_t total, const Traffic& traffic,
-                          const v1::JobLength& length, uint64_t data_bytes) {
-  const v1::Exchange& exchange = job.exchange();
-  const bool local = exchange.has_delta() || exchange.has_elastic();
-  ASSIGN_OR_RETURN(const uint64_t slots,
-                   SlotsOf(exchange.has_delta() ? exchange.delta().optimizer()
-                                                : exchange.elastic().optimizer()));
-  // Weights and contribution; with local steps also where they began, and the local optimizer's
-  // slots.
-  const uint64_t memory = total * (2 + (local ? 1 + slots : 0));
+void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, const Traffic& traffic,
+                  const v1::JobLength& length, uint64_t data_bytes) {
   const uint32_t workers = job.workers().count();
   const uint64_t steps = length.steps_per_clock();
-  std::cout << "\nWorkers: " << workers << ", each with " << Mebi(memory) << " for the model and "
-            << Bytes(data_bytes) << " for data, besides activations\n"
+  std::cout << "\nWorkers: " << workers << ", each with " << Mebi(kept_elements)
+            << " for the model and " << Bytes(data_bytes) << " for data, besides activations\n"
             << "Exchange: " << Every(steps) << "; each worker sends " << Bytes(traffic.sent)
             << " and receives " << Bytes(traffic.received)
             << (steps > 1 ? absl::StrCat(", which is ", Bytes(traffic.sent / steps), " and ",
@@ -157,7 +158,6 @@ absl::Status PrintWorkers(const v1::TrainingJob& job, uint64_t total, const Traf
             << (traffic.codecs.empty() ? "" : absl::StrCat("Compression: ", traffic.codecs, "\n"))
             << "Length: " << Thousands(length.steps_per_epoch()) << " steps an epoch, "
             << LengthInWords(length) << "\n";
-  return absl::OkStatus();
 }
 
 absl::Status ShowPlan(const JobOptions& options) {
@@ -175,9 +175,14 @@ absl::Status ShowPlan(const JobOptions& options) {
   const BlockLayout layout =
       BlockLayout::ForModel(total, ShardsOf(job), job.servers().block_bytes());
   PrintModel(model->schema(), model->flops());
-  RETURN_IF_ERROR(PrintShards(job, layout));
+  ASSIGN_OR_RETURN(const CodecPlan codecs, PlannedCodecs(job, model->schema(), layout));
+  RETURN_IF_ERROR(PrintShards(job, layout, codecs));
   ASSIGN_OR_RETURN(const Traffic traffic, TrafficOf(job, model->schema(), layout));
-  return PrintWorkers(job, total, traffic, ComputeLength(job, steps), data->dataset().bytes());
+  const v1::JobLength length = ComputeLength(job, steps);
+  ASSIGN_OR_RETURN(const uint64_t vectors, VectorsOfWorker(job.exchange(), length.steps_per_clock(),
+                                                           codecs.compresses_contributions()));
+  PrintWorkers(job, vectors * total, traffic, length, data->dataset().bytes());
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// What of a model's size the processes of a job keep in memory, besides activations, data and what
+// is on its way: the arithmetic of `leeway plan`. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "common/codec/codec.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+// Optimizer state that `update` keeps for each element; 0 without a type.
+absl::StatusOr<uint64_t> SlotsOf(const v1::Update& update);
+
+// Vectors of the whole model that a worker has: those of its exchange (worker/exchange), with
+// local steps also its optimizer's slots, in use and as the last clock left them, and the residuals
+// of contributions that are compressed. `steps_per_clock`: of a clock, accumulated batches too.
+absl::StatusOr<uint64_t> VectorsOfWorker(const v1::Exchange& exchange, uint64_t steps_per_clock,
+                                         bool keeps_residual);
+
+// Bytes that compressed answers cost the server of a block of `elements` besides its weights and
+// slots: what workers have of two versions (codecs that carry changes), or two encoded versions.
+uint64_t ReplyBytes(const Codec& weights, uint64_t elements);
+// And the one that keeps the block's replica.
+uint64_t ReplicaReplyBytes(const Codec& weights, uint64_t elements);
+
+}  // namespace leeway
