@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +12,7 @@
 #include "deploy/bench/axpy.h"
 #include "deploy/bench/bench_pair.h"
 #include "deploy/bench/interleave.h"
-#include "deploy/bench/process_usage.h"
+#include "deploy/bench/machine.h"
 #include "deploy/bench/statistics.h"
 #include "deploy/bench/transport_bench.h"
 #include "deploy/bench/update_bench.h"
@@ -81,7 +80,7 @@ std::string UpdatesText(const HostRates& rates) {
 
 absl::StatusOr<HostRates> MeasureHost(double seconds_each) {
   HostRates rates;
-  rates.processors = std::thread::hardware_concurrency();
+  rates.processors = MachineProcessors();
   rates.memory_bytes = MachineMemoryBytes();
   {
     ASSIGN_OR_RETURN(const auto memory, BenchProcess::Start("memory", MemoryService));

@@ -8,7 +8,6 @@
 #include <string>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace leeway {
 namespace {
@@ -70,11 +69,6 @@ uint64_t PeersMemoryBytes(pid_t pid) {
     }
   }
   return bytes;
-}
-
-uint64_t MachineMemoryBytes() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace leeway

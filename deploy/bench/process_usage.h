@@ -14,9 +14,6 @@ double ProcessCpuSeconds(pid_t pid);
 // 0 if it is gone.
 uint64_t PeakMemoryBytes(pid_t pid);
 
-// Of this machine.
-uint64_t MachineMemoryBytes();
-
 // What it has resident now (VmRSS).
 uint64_t MemoryBytes(pid_t pid);
 

@@ -1,7 +1,6 @@
 // leeway bench: how fast the data path is, beside the raw limits of the machine, in one run.
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
@@ -11,7 +10,7 @@
 #include "deploy/bench/bench_options.h"
 #include "deploy/bench/exchange_bench.h"
 #include "deploy/bench/exchange_report.h"
-#include "deploy/bench/process_usage.h"
+#include "deploy/bench/machine.h"
 #include "deploy/bench/transport_bench.h"
 #include "deploy/bench/transport_report.h"
 #include "deploy/bench/update_report.h"
@@ -57,7 +56,7 @@ absl::Status CheckFits(const std::string& what, double bytes) {
 Json HostJson() {
   double load[3] = {0, 0, 0};
   getloadavg(load, 3);
-  return {{"processors", std::thread::hardware_concurrency()}, {"load_1_minute", load[0]}};
+  return {{"processors", MachineProcessors()}, {"load_1_minute", load[0]}};
 }
 
 // What is written besides the results. Made before anything is measured: that loads the machine.

@@ -1,0 +1,15 @@
+// What of this machine the processes started here may use: all of it, or what a container leaves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace leeway {
+
+// As control groups (version 2: memory.max and cpu.max, of this process's group and of those above
+// it) bound what the system has. `root` is where /proc and /sys are looked for: a test's folder.
+uint64_t MachineMemoryBytes(const std::string& root = "");
+// A part of a processor counts as one.
+uint32_t MachineProcessors(const std::string& root = "");
+
+}  // namespace leeway

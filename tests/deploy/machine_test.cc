@@ -1,0 +1,72 @@
+#include "deploy/bench/machine.h"
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "common/files.h"
+#include "tests/catch.h"
+#include "tests/temp_folder.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint64_t kMebi = 1 << 20;
+
+// A machine on which this process's group is /box/job of version 2.
+class FakeRoot {
+ public:
+  explicit FakeRoot(const std::string& group = "0::/box/job\n") {
+    REQUIRE(MakeFolders(folder_ / "proc/self").ok());
+    REQUIRE(MakeFolders(folder_ / "sys/fs/cgroup/box/job").ok());
+    Write("proc/self/cgroup", "4:memory:/elsewhere\n" + group);
+  }
+  const std::string& path() const { return folder_.path(); }
+  void Write(const std::string& file, const std::string& text) {
+    REQUIRE(WriteFileAtomically(folder_ / file, text).ok());
+  }
+
+ private:
+  TempFolder folder_;
+};
+
+TEST_CASE("memory is what the tightest group leaves") {
+  FakeRoot root;
+  const uint64_t all = MachineMemoryBytes(root.path());
+  CHECK(all > 64 * kMebi);
+  root.Write("sys/fs/cgroup/box/job/memory.max", "max\n");
+  CHECK(MachineMemoryBytes(root.path()) == all);
+  root.Write("sys/fs/cgroup/box/memory.max", std::to_string(64 * kMebi) + "\n");
+  CHECK(MachineMemoryBytes(root.path()) == 64 * kMebi);
+  root.Write("sys/fs/cgroup/box/job/memory.max", std::to_string(32 * kMebi) + "\n");
+  CHECK(MachineMemoryBytes(root.path()) == 32 * kMebi);
+  // More than there is.
+  root.Write("sys/fs/cgroup/box/job/memory.max", std::to_string(2 * all) + "\n");
+  CHECK(MachineMemoryBytes(root.path()) == 64 * kMebi);
+}
+
+TEST_CASE("a part of a processor counts as one, and there are no more than there are") {
+  FakeRoot root;
+  const uint32_t all = MachineProcessors(root.path());
+  CHECK(all == std::max(std::thread::hardware_concurrency(), 1u));
+  root.Write("sys/fs/cgroup/box/job/cpu.max", "max 100000\n");
+  CHECK(MachineProcessors(root.path()) == all);
+  root.Write("sys/fs/cgroup/box/cpu.max", "150000 100000\n");
+  CHECK(MachineProcessors(root.path()) == std::min(all, 2u));
+  root.Write("sys/fs/cgroup/box/job/cpu.max", "50000 100000\n");
+  CHECK(MachineProcessors(root.path()) == 1);
+}
+
+TEST_CASE("a container that sees its own group at the top is bounded by it") {
+  for (const char* group : {"0::/\n", "0::/not/seen/here\n"}) {
+    FakeRoot root(group);
+    root.Write("sys/fs/cgroup/memory.max", std::to_string(16 * kMebi) + "\n");
+    CHECK(MachineMemoryBytes(root.path()) == 16 * kMebi);
+  }
+  FakeRoot none("");
+  none.Write("sys/fs/cgroup/memory.max", std::to_string(16 * kMebi) + "\n");
+  CHECK(MachineMemoryBytes(none.path()) > 64 * kMebi);
+}
+
+}  // namespace
+}  // namespace leeway
