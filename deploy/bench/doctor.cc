@@ -144,6 +144,7 @@ StepParts ComputeParts(const v1::TrainingJob& job, const JobDiagnosis& result,
               spread ? 1 / steps : static_cast<double>(compute.first_layer_parameters) / parameters,
           .hides_behind = HidesBehind(job.exchange(), steps * step, step),
           .workers = job.workers().count(),
+          .turns = turns,
           .processors = host.processors,
           .stretch = stretch};
 }
@@ -196,7 +197,7 @@ void Conclude(const v1::TrainingJob& job, JobDiagnosis& result) {
   result.hidden_seconds = result.estimate.hidden_seconds;
   if (result.rehearsal.has_value()) {
     result.clock_seconds = result.rehearsal->clock_seconds;
-    result.hidden_seconds = result.rehearsal->hidden_share * parts.exchange;
+    result.hidden_seconds = HiddenSeconds(parts, result.rehearsal->hidden_share);
   }
   if (result.clock_seconds <= 0) return;
   const double examples =

@@ -33,6 +33,10 @@ StepEstimate EstimateStep(const StepParts& parts) {
   return estimate;
 }
 
+double HiddenSeconds(const StepParts& parts, double share) {
+  return std::min(share * parts.exchange, parts.turns * parts.hides_behind);
+}
+
 uint64_t ChooseBlockBytes(const std::vector<BlockRate>& rates, uint64_t model_bytes,
                           uint32_t servers) {
   double fastest = 0;

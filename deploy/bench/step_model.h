@@ -23,6 +23,9 @@ struct StepParts {
   // gradient is judged as a whole before it leaves, nothing.
   double hides_behind = 0;
   uint32_t workers = 1;
+  // How many of them share a processor, 1 or more: with all at once compute takes so many times as
+  // long.
+  double turns = 1;
   // That workers and servers share; 0: they have machines of their own.
   uint32_t processors = 0;
   // Seconds that pass for a second of processor time: above 1 where others use the machine too.
@@ -38,6 +41,10 @@ struct StepEstimate {
   bool processor_bound = false;
 };
 StepEstimate EstimateStep(const StepParts& parts);
+
+// What of an exchange compute hides, if a worker did not wait for `share` of it: that may be more
+// than there is compute, for what a worker sees of an exchange ends when it next looks.
+double HiddenSeconds(const StepParts& parts, double share);
 
 // How fast blocks of one size went.
 struct BlockRate {

@@ -115,6 +115,17 @@ TEST_CASE("A step is compute and what of the exchange nothing hides") {
   CHECK(EstimateStep(parts).hidden_seconds == 2);
 }
 
+TEST_CASE("No more of a tried exchange is hidden than there is compute to hide it behind") {
+  const StepParts small{.compute = 0.003, .exchange = 0.16, .hides_behind = 0.003};
+  CHECK(HiddenSeconds(small, 0.96) == 0.003);
+  const StepParts large{.compute = 10, .exchange = 8, .hides_behind = 10};
+  CHECK(HiddenSeconds(large, 0.75) == 6);
+  CHECK(HiddenSeconds(large, 1) == 8);
+  // Two workers on a processor: each computes half of the time.
+  const StepParts shared{.compute = 3, .exchange = 8, .hides_behind = 3, .turns = 2};
+  CHECK(HiddenSeconds(shared, 0.9) == 6);
+}
+
 TEST_CASE("Processors that are all busy are what a step waits for") {
   StepParts parts{.compute = 10,
                   .compute_cpu = 10,
