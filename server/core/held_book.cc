@@ -1,6 +1,5 @@
 #include "server/core/held_book.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace leeway {
@@ -8,13 +7,14 @@ namespace leeway {
 HeldBook::HeldBook(const Rules& rules) : rules_(rules), live_(rules.workers, true) {}
 
 void HeldBook::OnLoaded(uint64_t version) {
-  if (version > 0) loaded_.push_back(version);
+  if (version > open_) ++loaded_[version];
 }
 
 uint32_t HeldBook::BlocksAt(uint64_t clock) const {
-  const auto beyond = std::count_if(loaded_.begin(), loaded_.end(),
-                                    [clock](uint64_t version) { return version > clock; });
-  return rules_.blocks - static_cast<uint32_t>(beyond);
+  uint32_t beyond = 0;
+  for (auto each = loaded_.upper_bound(clock); each != loaded_.end(); ++each)
+    beyond += each->second;
+  return rules_.blocks - beyond;
 }
 
 bool HeldBook::OnAccepted(uint32_t rank, uint64_t clock, Time now) {
@@ -45,6 +45,7 @@ void HeldBook::OnCommitted(uint64_t clock) {
   refused_.clear();
   tells_refused_ = false;
   clocks_.erase(clocks_.begin(), clocks_.lower_bound(open_));
+  loaded_.erase(loaded_.begin(), loaded_.upper_bound(open_));
 }
 
 bool HeldBook::Enough(const Clock& clock) const {

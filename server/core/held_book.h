@@ -75,8 +75,8 @@ class HeldBook {
 
   const Rules rules_;
   std::vector<bool> live_;
-  // Of blocks that did not begin at 0.
-  std::vector<uint64_t> loaded_;
+  // By version above the open clock: how many blocks began there.
+  std::map<uint64_t, uint32_t> loaded_;
   // The first without a set.
   uint64_t open_ = 0;
   std::map<uint64_t, Clock> clocks_;
