@@ -10,6 +10,7 @@ namespace {
 
 // A cache line of floats: no two blocks share one.
 constexpr uint64_t kElementsAlign = 16;
+constexpr uint64_t kBlockElementsMax = (64 << 20) / sizeof(float);
 
 uint64_t CeilDivide(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 uint64_t RoundUp(uint64_t a, uint64_t unit) { return CeilDivide(a, unit) * unit; }
@@ -42,6 +43,11 @@ absl::StatusOr<BlockLayout> BlockLayout::FromWire(uint64_t total, uint32_t serve
     return absl::InvalidArgumentError(absl::StrCat("block layout: ", total,
                                                    " elements in blocks of ", block_elements,
                                                    " are more than 2^32 - 1 blocks"));
+  }
+  if (block_elements > kBlockElementsMax) {
+    return absl::InvalidArgumentError(absl::StrCat("block layout: block_elements ", block_elements,
+                                                   " is more than the ", kBlockElementsMax,
+                                                   " (64 MiB) that a message may carry"));
   }
   return BlockLayout(total, servers, block_elements);
 }

@@ -28,7 +28,8 @@ class BlockLayout {
   // than 1 KiB for that: the groups in which values are encoded are the same for any number of
   // servers. `total` elements, more than 0.
   static BlockLayout ForModel(uint64_t total, uint32_t servers, uint64_t block_bytes);
-  // The layout that a peer has announced. INVALID_ARGUMENT for zeros or more than 2^32 - 1 blocks.
+  // The layout that a peer has announced. INVALID_ARGUMENT for zeros, more than 2^32 - 1 blocks, or
+  // blocks of more than 64 MiB, which no message holds.
   static absl::StatusOr<BlockLayout> FromWire(uint64_t total, uint32_t servers,
                                               uint64_t block_elements);
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "common/codec/group_codec.h"
 #include "tests/catch.h"
 
@@ -110,6 +111,11 @@ TEST_CASE("a layout from a peer equals the one it was made from, and nonsense is
   REQUIRE(absl::IsInvalidArgument(BlockLayout::FromWire(1, 1, 0).status()));
   REQUIRE(absl::IsInvalidArgument(BlockLayout::FromWire(uint64_t{1} << 32, 1, 1).status()));
   REQUIRE(BlockLayout::FromWire((uint64_t{1} << 32) - 1, 1, 1).ok());
+  REQUIRE(BlockLayout::FromWire(7, 1, uint64_t{1} << 24).ok());
+  // Whose bytes are 0 in 64 bits.
+  const absl::Status huge = BlockLayout::FromWire(7, 1, uint64_t{1} << 62).status();
+  REQUIRE(absl::IsInvalidArgument(huge));
+  REQUIRE(absl::StrContains(huge.message(), "block_elements 4611686018427387904"));
 }
 
 }  // namespace
