@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include <spdlog/spdlog.h>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/frame_head.h"
+#include "common/grpc_status.h"
 #include "common/local_sockets.h"
 #include "common/retry_hint.h"
 #include "common/status.h"
@@ -135,8 +138,11 @@ void StreamSession::Take(const grpc::ByteBuffer& bytes) {
   taking_ = false;
   // A stream that cannot be read on: its worker begins another.
   if (!status.ok()) {
+    spdlog::warn("a stream from {} ends: {}", context_.peer(), std::string(status.message()));
     broken_ = true;
-    context_.TryCancel();
+    end_ = std::move(status);
+    // The status would wait for what this worker may never read.
+    if (writing_) context_.TryCancel();
   }
   ReadOn();
   EndWhenIdle();
@@ -326,7 +332,7 @@ void StreamSession::Flush() {
 void StreamSession::EndWhenIdle() {
   if (!broken_ || ending_ || reading_ || writing_ || taking_) return;
   ending_ = true;
-  stream_.Finish(grpc::Status::OK, ended_.Tag());
+  stream_.Finish(ToGrpc(end_), ended_.Tag());
 }
 
 void StreamSession::OnEnded(bool) {

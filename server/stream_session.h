@@ -122,6 +122,8 @@ class StreamSession : public StreamList::Stream,
   bool flush_due_ GUARDED_BY(mutex_) = false;
   bool broken_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
+  // Why; what the worker is told.
+  absl::Status end_ GUARDED_BY(mutex_);
   // Whose it is, by its first request.
   std::optional<uint32_t> rank_ GUARDED_BY(mutex_);
   absl::flat_hash_set<uint64_t> unanswered_ GUARDED_BY(mutex_);

@@ -241,7 +241,9 @@ TEST_CASE(
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 1).set_id(1000);
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 1, 1).set_id(1000);
   client.Send();
-  CHECK(client.End().error_code() == grpc::StatusCode::CANCELLED);
+  const grpc::Status end = client.End();
+  CHECK(end.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(end.error_message() == "id: 1000 is that of a request before this one");
 }
 
 }  // namespace

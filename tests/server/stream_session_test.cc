@@ -66,7 +66,9 @@ TEST_CASE("a frame whose payload breaks off ends its stream and no other") {
     Client bad(served);
     bad.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 0, 1).set_payload_bytes(kBlock * 8);
     bad.Send();
-    CHECK_FALSE(bad.End().ok());
+    const grpc::Status end = bad.End();
+    CHECK(end.error_code() == grpc::StatusCode::DATA_LOSS);
+    CHECK(end.error_message() == "RequestFrame: the payload breaks off");
   }
   good.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 1);
   CHECK(good.Ask(1)[0].version().version() == 1);

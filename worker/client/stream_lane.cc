@@ -253,18 +253,18 @@ void StreamLane::OnEnded(bool) {
 void StreamLane::Dispatch(const grpc::ByteBuffer& bytes) {
   const FrameHead<v1::ReplyFrame> head;
   auto payload = DecodeReplyFrame(bytes, *head);
-  bool sane = payload.ok();
-  if (sane && head->has_answer()) TakeAnswer(head->answer());
-  for (int i = 0; sane && i < head->replies_size(); ++i) {
+  absl::Status sane = payload.status();
+  if (sane.ok() && head->has_answer()) TakeAnswer(head->answer());
+  for (int i = 0; sane.ok() && i < head->replies_size(); ++i) {
     sane = TakeReply(head->replies(i), *payload);
   }
-  if (sane) return;
-  spdlog::warn("a server's reply frame is malformed{}; connecting anew",
-               payload.ok() ? "" : absl::StrCat(": ", payload.status().message()));
+  if (sane.ok()) return;
+  spdlog::warn("{} sent a frame that makes no sense: {}; connecting anew", options_.server,
+               std::string(sane.message()));
   Break();
 }
 
-bool StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& frame) {
+absl::Status StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& frame) {
   std::shared_ptr<TransportCall> call;
   {
     MutexLock lock(mutex_);
@@ -276,10 +276,11 @@ bool StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& frame) {
   }
   if (reply.accepted()) {
     if (call != nullptr) call->OnAccepted();
-    return true;
+    return absl::OkStatus();
   }
   TransportReply result;
   const absl::Status read = ReadPayload(reply, frame, result);
+  const bool sane = !absl::IsInvalidArgument(read);
   // Nobody waits for it: it was given up.
   if (call != nullptr) {
     if (reply.code() != 0) {
@@ -290,7 +291,8 @@ bool StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& frame) {
       }
       call->OnDone(status, {});
     } else if (!read.ok()) {
-      call->OnDone(read, {});
+      // Sense or not, it is no answer: to be asked for again.
+      call->OnDone(absl::UnavailableError(read.message()), {});
     } else {
       result.version = reply.version();
       call->OnDone(absl::OkStatus(), result);
@@ -300,7 +302,7 @@ bool StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& frame) {
     MutexLock lock(mutex_);
     released_.push_back(reply.id());
   }
-  return !absl::IsInvalidArgument(read);
+  return sane ? absl::OkStatus() : read;
 }
 
 std::shared_ptr<TransportCall> StreamLane::Remove(uint64_t id) {
@@ -332,7 +334,9 @@ absl::Status StreamLane::ReadPayload(const v1::StreamReply& reply, FramePayload&
 }
 
 void StreamLane::TakeAnswer(const v1::MemoryAnswer& answer) {
-  if (!answer.mapped()) spdlog::info("no shared memory with the server: {}", answer.refusal());
+  if (!answer.mapped()) {
+    spdlog::info("no shared memory with {}: {}", options_.server, answer.refusal());
+  }
   absl::StatusOr<std::shared_ptr<SharedMapping>> mapping = nullptr;
   if (answer.has_offer()) mapping = SharedMapping::Map(answer.offer());
   {
@@ -342,7 +346,8 @@ void StreamLane::TakeAnswer(const v1::MemoryAnswer& answer) {
   }
   if (!mapping.ok()) {
     // The server will go on naming its memory in this stream's replies.
-    spdlog::info("no shared memory with the server: {}", std::string(mapping.status().message()));
+    spdlog::info("no shared memory with {}: {}", options_.server,
+                 std::string(mapping.status().message()));
     return Break();
   }
   server_memory_ = std::move(*mapping);

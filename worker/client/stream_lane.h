@@ -30,6 +30,8 @@ class StreamLane {
     std::shared_ptr<grpc::Channel> channel;
     // Outlives the lane.
     QueueDriver* driver = nullptr;
+    // For messages: "server 0 (host:port)".
+    std::string server = "a server";
     // Offered to the server, which is on this host; null: payloads travel in frames.
     std::shared_ptr<SharedArena> arena;
     // Over a unix socket. Else there is a link that what is under way loads: the server is asked to
@@ -88,8 +90,8 @@ class StreamLane {
   void EndWhenIdle() REQUIRES(mutex_);
   void Break();
   void Dispatch(const grpc::ByteBuffer& bytes);
-  // False: what the server says makes no sense.
-  bool TakeReply(const v1::StreamReply& reply, FramePayload& payload);
+  // Not OK: what the server says makes no sense.
+  absl::Status TakeReply(const v1::StreamReply& reply, FramePayload& payload);
   absl::Status ReadPayload(const v1::StreamReply& reply, FramePayload& frame,
                            TransportReply& result);
   // Takes a pending call away; null: there is none.

@@ -126,6 +126,7 @@ std::shared_ptr<StreamTransport::Server> StreamTransport::MakeServer(
     StreamLane::Options lane;
     lane.channel = MakeChannel(address);
     lane.driver = &driver_;
+    lane.server = absl::StrCat("server ", index, " (", endpoint.address, ")");
     if (server.local) lane.arena = arena_;
     lane.local = server.local;
     lane.on_stream_end = [this] {

@@ -53,6 +53,8 @@ class StockServer final : public v1::ParameterServer::Service {
   // Of the frame that had most.
   int most_requests() const { return most_requests_; }
   std::atomic<bool> break_next_stream{false};
+  // Replies that claim more payload than there is.
+  std::atomic<bool> lie_once{false};
   // What ends it.
   std::atomic<grpc::StatusCode> break_with{grpc::StatusCode::UNAVAILABLE};
 
@@ -83,6 +85,7 @@ class StockServer final : public v1::ParameterServer::Service {
         at += request.payload_bytes();
         Answer(request, payload, replies);
       }
+      if (lie_once.exchange(false)) replies.mutable_replies(0)->set_payload_bytes(1 << 20);
       if (!stream->Write(replies)) break;
     }
     return grpc::Status::OK;
@@ -290,6 +293,20 @@ TEST_CASE("A stream that breaks is begun anew, and nothing is lost") {
   CHECK(weights[kTotal - 1] == -2.0f * (kTotal - 1));
   CHECK(rig.first.streams() == 2);
   CHECK(rig.second.streams() == 1);
+}
+
+TEST_CASE("An answer that makes no sense is asked for again, on another stream") {
+  Rig rig;
+  rig.options.channels = 1;
+  std::vector<float> weights(kTotal);
+  const std::vector<float> contribution = Ramp();
+  auto client = *ParameterClient::Open(rig.options);
+  rig.first.lie_once = true;
+  const auto result = client->Wait(client->PushPull(0, 1, contribution, weights));
+  INFO(result.status().ToString());
+  REQUIRE(result.ok());
+  CHECK(weights == rig.model->weights());
+  CHECK(rig.first.streams() == 2);
 }
 
 TEST_CASE("Small requests share frames") {
