@@ -36,12 +36,12 @@ double NominalLink(const std::string& folder) {
   return fastest > 0 ? fastest : kUnknownLink;
 }
 
-bool OnOneHost(const std::string& listen, const v1::Transport& transport) {
+bool OnOneHost(const std::string& address, const v1::Transport& transport) {
   if (transport.type() == v1::TRANSPORT_TYPE_UNIX || transport.type() == v1::TRANSPORT_TYPE_SHM) {
     return true;
   }
-  return absl::StartsWith(listen, "127.") || absl::StartsWith(listen, "localhost:") ||
-         absl::StartsWith(listen, "[::1]:");
+  return absl::StartsWith(address, "127.") || absl::StartsWith(address, "localhost:") ||
+         absl::StartsWith(address, "[::1]:");
 }
 
 }  // namespace leeway

@@ -12,8 +12,8 @@ namespace leeway {
 // Gb/s) has nothing to do with what is below them. `folder` is /sys/class/net.
 double NominalLink(const std::string& folder);
 
-// All processes of a job are on one host if its coordinator listens on a loopback address, or its
+// All processes of a job are on one host if its coordinator is found at a loopback address, or its
 // transport is unix or shm.
-bool OnOneHost(const std::string& listen, const v1::Transport& transport);
+bool OnOneHost(const std::string& address, const v1::Transport& transport);
 
 }  // namespace leeway

@@ -140,7 +140,9 @@ void ServerProcess::PrepareAutoCodec(CoordinatorOptions& options) const {
   if (!HasAuto(options.job.compression())) return;
   // What was chosen once stays through all lives of the run: other servers and workers go on with
   // it, and what workers keep is for it. Memory is faster than any codec.
-  if (!options.auto_codec && OnOneHost(options_.listen, options.job.transport())) {
+  // By where others find it: what listens on loopback may be the end of a tunnel.
+  const std::string& found_at = options_.advertise.empty() ? options_.listen : options_.advertise;
+  if (!options.auto_codec && OnOneHost(found_at, options.job.transport())) {
     options.auto_codec.emplace().mutable_none();
   }
   if (options.auto_codec) {

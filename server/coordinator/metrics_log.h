@@ -10,13 +10,16 @@
 //               departure to the last one's answer), wait_seconds (of the exchange: what the worker
 //               stood still), bytes_sent and bytes_received (payloads and their headers, every
 //               attempt counted). A step takes data + compute + wait; of the exchange, (exchange -
-//               wait) / exchange was hidden behind the compute. A clock of a rank is written once,
-//               when its exchange is complete; a run that was resumed, or that has gone back,
-//               begins again at the clock of its job_started or went_back line, so of two lines for
-//               the same rank and clock the later one counts. Where a sync clock need not be
-//               everybody's also, if there are some: dropped_steps and dropped_examples, computed
-//               since the line before for clocks that were completed without this worker; in none
-//               of the other figures.
+//               wait) / exchange was hidden behind the compute. A line is of the `steps` steps that
+//               the rank has completed since its last one, usually those of a heartbeat: clock,
+//               epoch and learning_rate are the last one's, seconds and bytes are sums. A step is
+//               in one line, once its exchange is complete; a run that was resumed, or that has
+//               gone back, begins again at the clock of its job_started or went_back line, so of
+//               two lines for the same rank and clock the later one counts. Where a sync clock need
+//               not be everybody's also, if there are some: dropped_steps and dropped_examples,
+//               computed since the line before for clocks that were completed without this worker;
+//               in none of the other figures. With exchange.on_bad_gradient, where there are some:
+//               skipped_contributions, clipped_contributions.
 //   dropped     as step, with 0 steps: all that the worker has computed since was dropped; clock is
 //               where it goes on
 //   evaluation  rank, clock, epoch, test_loss, test_accuracy (where labels are classes), examples

@@ -73,9 +73,11 @@ class BlocksOperation;
 // the windows have room, the lowest first, whichever call they belong to.
 //
 // Vectors are the whole flat vector, `total` floats, of which a call touches the given blocks only.
-// They are neither copied nor locked: a contribution stays unchanged, and weights stay unread,
-// until Wait() has returned OK, or after an error until Settle() has returned or the client is
-// gone; the two may not overlap.
+// They are neither copied nor locked, and may not overlap. A contribution stays unchanged, and
+// weights stay unread, until Wait() has returned OK; after ALREADY_EXISTS, ABORTED or
+// FAILED_PRECONDITION, for which the servers drop it, until Settle() has returned. After other
+// errors a server may hold it on, on the same host as a mere reference to this memory: then it
+// stays unchanged for the rest of this life of the rank, and where it is until the client is gone.
 //
 // Where contributions are compressed, calls that send the same block are begun one after the other,
 // clock by clock. Where the servers answer changes (top_k, sign), weights that a call receives into
