@@ -99,6 +99,24 @@ def resumed_compressed(contributions, weights, sets=()):
     resumed_exchange(f"compression={{contributions: {contributions}, weights: {weights}}}", sets)
 
 
+def other_exchange():
+    """A job goes on with another exchange or optimizer: what its workers kept is not taken for something else."""
+    momentum = "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 0.05, momentum: 0.9}}"
+    adagrad = "{type: delta, local_steps: 2, optimizer: {type: adagrad, learning_rate: 0.01}}"
+    run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", "compression.contributions={type: int8}"],
+                   runs.data_with(DATA))
+    run.train(more=["stop={clocks: 60}"])
+    for clocks, exchange, was in ((120, momentum, "gradient: a residual of"), (180, adagrad, "delta: momentum"),
+                                  (240, "{type: gradient}", "delta: sum_of_squares")):
+        summary = run.train(resume=True, more=[f"exchange={exchange}", f"stop={{clocks: {clocks}}}"])
+        runs.check(summary["state"] == "finished", f"goes on with {exchange}")
+        logs = "".join(path.read_text() for path in run.dir.glob("logs/worker*"))
+        runs.check(f"the saved state ({was}" in logs, f"and says what was there: {was}...")
+        loss = run.events("evaluation")[-1]["test_loss"]
+        runs.check(loss < 1, f"with a test loss of {loss:.3f}")
+    run.clean()
+
+
 DELTA = ["exchange={type: delta, local_steps: 5, optimizer: {type: sgd, learning_rate: 0.05}}"]
 
 
@@ -178,7 +196,7 @@ CASES = {"servers": servers, "resumed": resumed, "resumed-adam": resumed_adam,
          "resumed-int8": lambda: resumed_compressed("{type: int8}", "{type: int8}"),
          "resumed-top-k": lambda: resumed_compressed("{type: top_k, share: 0.05}", "{type: top_k, share: 0.1}"),
          "resumed-delta-top-k": lambda: resumed_compressed("{type: top_k, share: 0.05}", "{type: sign}", DELTA),
-         "finished-async": finished_async, "stopped-early": stopped_early,
+         "other-exchange": other_exchange, "finished-async": finished_async, "stopped-early": stopped_early,
          "killed-worker": killed_worker, "batches": batches}
 
 if __name__ == "__main__":

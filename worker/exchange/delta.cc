@@ -21,7 +21,7 @@ class DeltaExchange : public Exchange {
  public:
   DeltaExchange(const ExchangeContext& context, LocalOptimizer optimizer)
       : context_(context),
-        training_(context, std::move(optimizer)),
+        training_(context, std::move(optimizer), {.exchange = "delta"}),
         start_(context.schema.total()),
         local_(context.schema.total()),
         contribution_(context.client.MakeVector()) {}

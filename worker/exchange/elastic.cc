@@ -8,7 +8,6 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "common/buffer.h"
 #include "common/status.h"
@@ -64,10 +63,10 @@ class ElasticExchange : public Exchange {
 
  private:
   // The local weights are what is sent.
-  static std::vector<FloatBuffer> Sent(ParameterClient& client) {
-    std::vector<FloatBuffer> weights;
-    weights.push_back(client.MakeVector());
-    return weights;
+  static LocalTraining::Own Sent(ParameterClient& client) {
+    LocalTraining::Own own{.exchange = "elastic", .names = {"weights"}};
+    own.vectors.push_back(client.MakeVector());
+    return own;
   }
   std::span<float> local() { return training_.own(0); }
 

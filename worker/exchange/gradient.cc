@@ -34,6 +34,7 @@
 #include "worker/exchange/gradient_guard.h"
 #include "worker/exchange/local_state.h"
 #include "worker/exchange/open_exchange.h"
+#include "worker/exchange/state_fit.h"
 #include "worker/exchange/steps.h"
 
 namespace leeway {
@@ -90,15 +91,15 @@ class GradientExchange : public Exchange, private TrainObserver {
   // The residual of compressed contributions, where there is one; nothing else outlives a clock.
   std::string SaveState() const override {
     if (!context_.client.keeps_residual()) return "";
-    LocalState state = LocalState::Zeros(0, contribution_.size(), true);
+    LocalState state = Kept();
     const uint64_t next = open_.under_way() ? open_.clock() : std::numeric_limits<uint64_t>::max();
     context_.client.ReadResidual(next, state.vectors[0].span());
     return SerializeState(state);
   }
   absl::Status LoadState(const std::string& bytes) override {
     if (!context_.client.keeps_residual()) return absl::OkStatus();
-    LocalState state = LocalState::Zeros(0, contribution_.size(), true);
-    RETURN_IF_ERROR(ParseState(bytes, contribution_.size(), state));
+    LocalState state = Kept();
+    RETURN_IF_ERROR(TakeUpState(bytes, contribution_.size(), state).status());
     context_.client.SetResidual(state.vectors[0].span());
     return absl::OkStatus();
   }
@@ -109,6 +110,10 @@ class GradientExchange : public Exchange, private TrainObserver {
   }
 
  private:
+  LocalState Kept() const {
+    return LocalState::Zeros({.exchange = "gradient", .residual = true}, contribution_.size());
+  }
+
   struct Batch {
     uint64_t clock = 0;
     // Of its clock.

@@ -3,100 +3,113 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/payload.h"
 #include "common/status.h"
+#include "leeway/v1/worker_state.pb.h"
 
 namespace leeway {
 namespace {
 
 constexpr char kMagic[4] = {'L', 'W', 'S', 'T'};
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
+// Far more than any exchange and optimizer have.
+constexpr int kNamesMax = 16;
+constexpr size_t kNameBytesMax = 32;
+constexpr size_t kHeaderBytesMax = 4096;
 
-struct Header {
+struct Prefix {
   char magic[4];
   uint32_t version;
-  uint64_t updates;
-  uint64_t vectors;
-  uint64_t elements;
-  uint64_t residual;
+  uint32_t header_bytes;
 };
-static_assert(sizeof(Header) == 40);
+static_assert(sizeof(Prefix) == 12);
 
 uint64_t ElementsOf(const LocalState& state) {
   return state.vectors.empty() ? 0 : state.vectors[0].size();
 }
 
-// Of vectors other than the residual.
-size_t Needed(const LocalState& state) { return state.vectors.size() - (state.residual ? 1 : 0); }
-
-absl::Status CheckHeader(const Header& header, const LocalState& state, uint64_t elements) {
-  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.version != kVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a worker's state: not one of version ", kVersion));
-  }
-  const uint64_t needed = Needed(state);
-  if (header.residual > 1 || header.vectors != needed + header.residual ||
-      (header.vectors > 0 && header.elements != elements)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a worker's state holds ", header.vectors, " vectors of ", header.elements, " elements, ",
-        header.residual, " of them a residual; the job's exchange and model need ", needed, " of ",
-        elements, " and at most a residual"));
-  }
-  return absl::OkStatus();
+// They are logged, and so are no line breaks.
+bool IsName(std::string_view name) {
+  const auto belongs = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && name.size() <= kNameBytesMax &&
+         std::all_of(name.begin(), name.end(), belongs);
 }
 
-// As many counts as lie behind the vectors, if that goes with as many as are `wanted`.
-absl::StatusOr<size_t> CountsIn(const Header& header, size_t bytes, size_t wanted) {
-  const uint64_t vectors = sizeof(Header) + header.vectors * header.elements * sizeof(float);
-  const size_t counts = bytes < vectors ? 0 : (bytes - vectors) / sizeof(uint64_t);
-  if (bytes == vectors + counts * sizeof(uint64_t) && (counts == 0) == (wanted == 0)) return counts;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a worker's state has ", bytes, " bytes instead of ", vectors + wanted * sizeof(uint64_t)));
+absl::StatusOr<StateNames> NamesIn(const v1::WorkerStateHeader& header) {
+  StateNames names{header.exchange(),
+                   {header.own().begin(), header.own().end()},
+                   {header.slots().begin(), header.slots().end()},
+                   header.residual()};
+  if (header.own_size() > kNamesMax || header.slots_size() > kNamesMax || !IsName(names.exchange) ||
+      !std::all_of(names.own.begin(), names.own.end(), IsName) ||
+      !std::all_of(names.slots.begin(), names.slots.end(), IsName)) {
+    return absl::InvalidArgumentError("a worker's state does not name what it holds");
+  }
+  return names;
+}
+
+// What lies behind the header is what it says, of a model of `elements`.
+absl::Status CheckSize(const v1::WorkerStateHeader& header, uint64_t vectors, uint64_t elements,
+                       uint64_t bytes) {
+  if (header.elements() != (vectors > 0 ? elements : 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("a worker's state holds vectors of ",
+                                                   header.elements(), " elements; the model has ",
+                                                   elements));
+  }
+  const uint64_t values = vectors * header.elements() * sizeof(float);
+  if (bytes >= values && (bytes - values) % sizeof(uint64_t) == 0 &&
+      (bytes - values) / sizeof(uint64_t) == header.counts()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("a worker's state has ", bytes, " bytes for ",
+                                                 vectors, " vectors of ", header.elements(),
+                                                 " elements and ", header.counts(), " counts"));
 }
 
 // `from`, and moves it on.
 template <typename T>
-void Take(const char*& from, std::span<T> values) {
+void Take(std::string_view& from, std::span<T> values) {
   if (values.empty()) return;
-  std::memcpy(values.data(), from, values.size_bytes());
-  from += values.size_bytes();
+  std::memcpy(values.data(), from.data(), values.size_bytes());
+  from.remove_prefix(values.size_bytes());
 }
 
-// Makes `read` what `state` is.
-void FitResidual(const LocalState& state, uint64_t elements, LocalState& read) {
-  if (read.residual && !state.residual) {
-    spdlog::warn(
-        "the saved state holds a residual of compressed contributions, which are not compressed "
-        "any more: what it had not sent yet is lost");
-    read.vectors.pop_back();
-  } else if (state.residual && !read.residual) {
-    read.vectors.emplace_back(elements);
+// Of the version that this build writes, without the prefix.
+absl::StatusOr<LocalState> ReadNamed(std::string_view bytes, size_t header_bytes,
+                                     uint64_t elements) {
+  v1::WorkerStateHeader header;
+  if (header_bytes > std::min(kHeaderBytesMax, bytes.size()) ||
+      !header.ParseFromArray(bytes.data(), static_cast<int>(header_bytes))) {
+    return absl::InvalidArgumentError("a worker's state has no header that can be read");
   }
-  read.residual = state.residual;
-}
-
-void FitCounts(size_t wanted, std::vector<uint64_t>& counts) {
-  if (counts.size() == wanted) return;
-  const uint64_t largest = *std::max_element(counts.begin(), counts.end());
-  spdlog::warn(
-      "the saved state is of {} groups of blocks, and there are {} now: how many examples each "
-      "group has seen since it was sent is lost; all go on with the most, {}",
-      counts.size(), wanted, largest);
-  counts.assign(wanted, largest);
+  bytes.remove_prefix(header_bytes);
+  ASSIGN_OR_RETURN(StateNames names, NamesIn(header));
+  RETURN_IF_ERROR(CheckSize(header, names.vectors(), elements, bytes.size()));
+  LocalState state = LocalState::Zeros(std::move(names), elements, header.counts());
+  state.updates = header.updates();
+  for (FloatBuffer& vector : state.vectors) {
+    Take(bytes, vector.span());
+    if (FloatPayload::Of(vector.span()).FirstNonFinite() != vector.size()) {
+      return absl::InvalidArgumentError("a worker's state holds values that are not finite");
+    }
+  }
+  Take(bytes, std::span(state.counts));
+  return state;
 }
 
 }  // namespace
 
-LocalState LocalState::Zeros(size_t count, size_t size, bool residual) {
+LocalState LocalState::Zeros(StateNames names, size_t size, size_t counts) {
   LocalState state;
-  state.residual = residual;
-  for (size_t i = 0; i < count + (residual ? 1 : 0); ++i) state.vectors.emplace_back(size);
+  for (size_t i = 0; i < names.vectors(); ++i) state.vectors.emplace_back(size);
+  state.names = std::move(names);
+  state.counts.resize(counts);
   return state;
 }
 
@@ -109,15 +122,26 @@ void LocalState::CopyFrom(const LocalState& other) {
 }
 
 std::string SerializeState(const LocalState& state) {
-  Header header{};
-  std::memcpy(header.magic, kMagic, sizeof(kMagic));
-  header.version = kVersion;
-  header.updates = state.updates;
-  header.vectors = state.vectors.size();
-  header.elements = ElementsOf(state);
-  header.residual = state.residual ? 1 : 0;
-  std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
-  bytes.reserve(bytes.size() + header.vectors * header.elements * sizeof(float));
+  v1::WorkerStateHeader header;
+  header.set_exchange(state.names.exchange);
+  header.set_updates(state.updates);
+  header.set_elements(ElementsOf(state));
+  *header.mutable_own() = {state.names.own.begin(), state.names.own.end()};
+  *header.mutable_slots() = {state.names.slots.begin(), state.names.slots.end()};
+  header.set_residual(state.names.residual);
+  header.set_counts(state.counts.size());
+  const std::string named = header.SerializeAsString();
+
+  Prefix prefix{};
+  std::memcpy(prefix.magic, kMagic, sizeof(kMagic));
+  prefix.version = kVersion;
+  prefix.header_bytes = static_cast<uint32_t>(named.size());
+  std::string bytes;
+  bytes.reserve(sizeof(prefix) + named.size() +
+                state.vectors.size() * ElementsOf(state) * sizeof(float) +
+                state.counts.size() * sizeof(uint64_t));
+  bytes.append(reinterpret_cast<const char*>(&prefix), sizeof(prefix));
+  bytes += named;
   for (const FloatBuffer& vector : state.vectors) {
     bytes.append(reinterpret_cast<const char*>(vector.data()), vector.span().size_bytes());
   }
@@ -127,30 +151,22 @@ std::string SerializeState(const LocalState& state) {
   return bytes;
 }
 
-absl::Status ParseState(const std::string& bytes, uint64_t elements, LocalState& state) {
-  Header header{};
-  if (bytes.size() < sizeof(header)) {
+absl::StatusOr<std::optional<LocalState>> ReadState(const std::string& bytes, uint64_t elements) {
+  Prefix prefix{};
+  if (bytes.size() < sizeof(prefix)) {
     return absl::InvalidArgumentError(
         absl::StrCat("a worker's state breaks off after ", bytes.size(), " bytes"));
   }
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  RETURN_IF_ERROR(CheckHeader(header, state, elements));
-  ASSIGN_OR_RETURN(const size_t counts, CountsIn(header, bytes.size(), state.counts.size()));
-  LocalState read = LocalState::Zeros(Needed(state), elements, header.residual == 1);
-  read.updates = header.updates;
-  read.counts.resize(counts);
-  const char* position = bytes.data() + sizeof(header);
-  for (FloatBuffer& vector : read.vectors) {
-    Take(position, vector.span());
-    if (FloatPayload::Of(vector.span()).FirstNonFinite() != vector.size()) {
-      return absl::InvalidArgumentError("a worker's state holds values that are not finite");
-    }
+  std::memcpy(&prefix, bytes.data(), sizeof(prefix));
+  const bool is_one = std::memcmp(prefix.magic, kMagic, sizeof(kMagic)) == 0;
+  if (!is_one || prefix.version == 0 || prefix.version > kVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a worker's state: not one of version ", kVersion, " or before"));
   }
-  Take(position, std::span(read.counts));
-  FitResidual(state, elements, read);
-  FitCounts(state.counts.size(), read.counts);
-  state = std::move(read);
-  return absl::OkStatus();
+  if (prefix.version < kVersion) return std::nullopt;
+  ASSIGN_OR_RETURN(LocalState state, ReadNamed(std::string_view(bytes).substr(sizeof(prefix)),
+                                               prefix.header_bytes, elements));
+  return state;
 }
 
 }  // namespace leeway

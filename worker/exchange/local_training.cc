@@ -5,20 +5,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "worker/exchange/state_fit.h"
 #include "worker/exchange/steps.h"
 
 namespace leeway {
 
-LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer,
-                             std::vector<FloatBuffer> own, size_t counts)
-    : context_(context), optimizer_(std::move(optimizer)), own_(own.size()) {
+LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own)
+    : context_(context), optimizer_(std::move(optimizer)), own_(own.vectors.size()) {
   const size_t total = context.schema.total();
-  saved_ =
-      LocalState::Zeros(own_ + optimizer_.slots().size(), total, context.client.keeps_residual());
-  state_.vectors = std::move(own);
-  for (size_t i = 0; i < optimizer_.slots().size(); ++i) state_.vectors.emplace_back(total);
-  state_.counts.resize(counts);
-  saved_.counts.resize(counts);
+  const auto slots = optimizer_.slots();
+  saved_ = LocalState::Zeros({std::move(own.exchange),
+                              std::move(own.names),
+                              {slots.begin(), slots.end()},
+                              context.client.keeps_residual()},
+                             total, own.counts);
+  state_.vectors = std::move(own.vectors);
+  for (size_t i = 0; i < slots.size(); ++i) state_.vectors.emplace_back(total);
+  state_.counts.resize(own.counts);
 }
 
 absl::StatusOr<StepResult> LocalTraining::Step(uint64_t clock, uint64_t step,
@@ -55,10 +58,9 @@ void LocalTraining::Keep(uint64_t clock) {
 }
 
 absl::Status LocalTraining::Load(const std::string& bytes) {
-  RETURN_IF_ERROR(ParseState(bytes, context_.schema.total(), saved_));
+  ASSIGN_OR_RETURN(loaded_, TakeUpState(bytes, context_.schema.total(), saved_));
   state_.CopyFrom(saved_);
   if (context_.client.keeps_residual()) context_.client.SetResidual(saved_.vectors.back().span());
-  loaded_ = true;
   return absl::OkStatus();
 }
 

@@ -20,10 +20,17 @@ namespace leeway {
 // One exchange's. Not thread-safe.
 class LocalTraining {
  public:
-  // `own`: vectors that the exchange keeps besides the optimizer's slots; `counts`: how many
-  // numbers.
-  LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer,
-                std::vector<FloatBuffer> own = {}, size_t counts = 0);
+  // What the exchange keeps besides the optimizer's slots.
+  struct Own {
+    // As StateNames'.
+    std::string exchange;
+    std::vector<std::string> names{};
+    // As many.
+    std::vector<FloatBuffer> vectors{};
+    // How many numbers.
+    size_t counts = 0;
+  };
+  LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own);
 
   // A step on the weights `local`; leaves its gradient in `gradient`. RunStep's errors, and
   // OUT_OF_RANGE, naming worker, clock, step and tensor, where the optimizer has made something
@@ -41,8 +48,9 @@ class LocalTraining {
 
   // What was kept, with the residual of compressed contributions.
   std::string Save() const { return SerializeState(saved_); }
-  // ParseState's errors.
+  // What of it this job keeps (TakeUpState, and its errors).
   absl::Status Load(const std::string& bytes);
+  // The exchange's own vectors have been loaded.
   bool loaded() const { return loaded_; }
 
  private:

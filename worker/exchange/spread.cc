@@ -44,7 +44,7 @@ class SpreadExchange : public Exchange {
       : context_(context),
         alpha_(alpha),
         plan_(context.client.layout(), context.length.steps_per_clock()),
-        training_(context, std::move(optimizer), Own(), plan_.groups()),
+        training_(context, std::move(optimizer), Own()),
         centre_(alpha ? context.schema.total() : 0),
         gradient_(context.schema.total()),
         left_(alpha ? 0 : context.schema.total()),
@@ -96,10 +96,11 @@ class SpreadExchange : public Exchange {
 
  private:
   // Local weights; for delta also what the servers last answered.
-  std::vector<FloatBuffer> Own() const {
-    std::vector<FloatBuffer> own;
-    own.emplace_back(context_.schema.total());
-    if (!alpha_) own.emplace_back(context_.schema.total());
+  LocalTraining::Own Own() const {
+    LocalTraining::Own own{.exchange = alpha_ ? "elastic" : "delta", .names = {"weights"}};
+    if (!alpha_) own.names.emplace_back("answers");
+    for (size_t i = 0; i < own.names.size(); ++i) own.vectors.emplace_back(context_.schema.total());
+    own.counts = plan_.groups();
     return own;
   }
   std::span<float> local() { return training_.own(0); }

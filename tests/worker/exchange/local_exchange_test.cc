@@ -129,14 +129,14 @@ TEST_CASE("a local optimizer that overflows ends the clock at that step, naming 
   }
 }
 
-TEST_CASE("a state of another shape, cut short or not finite is refused and changes nothing") {
+TEST_CASE("a state of another model, cut short or not finite is refused and changes nothing") {
   Rig rig(Elastic(0.25, Sgd(0.5, 0.9)));
   auto exchange = rig.Make();
   REQUIRE(exchange->Begin(0).ok());
   const std::string good = exchange->SaveState();
-  Rig plain(Elastic(0.25, Sgd(0.5)));
-  auto other = plain.Make();
-  CHECK(other->LoadState(good).code() == absl::StatusCode::kInvalidArgument);
+  Rig larger(Elastic(0.25, Sgd(0.5, 0.9)));
+  larger.schema.set_total(testing::kTotal + 2);
+  CHECK(larger.Make()->LoadState(good).code() == absl::StatusCode::kInvalidArgument);
   CHECK(exchange->LoadState("").code() == absl::StatusCode::kInvalidArgument);
   CHECK(exchange->LoadState(good.substr(0, good.size() - 1)).code() ==
         absl::StatusCode::kInvalidArgument);

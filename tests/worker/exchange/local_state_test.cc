@@ -1,120 +1,140 @@
-// A worker's state that was saved by another job than the one that takes it up.
+// A worker's state as bytes: read as it was written, or not at all.
 #include "worker/exchange/local_state.h"
 
+#include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "leeway/v1/worker_state.pb.h"
 #include "tests/catch.h"
-#include "tests/log_capture.h"
-#include "tests/worker/exchange/exchange_rig.h"
 
 namespace leeway {
 namespace {
 
-using Catch::Matchers::Contains;
-using testing::Delta;
-using testing::Gradient;
-using testing::LogCapture;
-using testing::Rig;
-using testing::Sgd;
-
 constexpr uint64_t kElements = 3;
+// "LWST", the version, and the header's length.
+constexpr size_t kPrefix = 12;
 
-// Vector i is filled with i + 1.
-LocalState Filled(size_t count, bool residual, std::vector<uint64_t> counts = {}) {
-  LocalState state = LocalState::Zeros(count, kElements, residual);
+LocalState Sample() {
+  LocalState state = LocalState::Zeros(
+      {.exchange = "delta", .own = {"weights", "answers"}, .slots = {"momentum"}, .residual = true},
+      kElements, 2);
   state.updates = 7;
-  state.counts = std::move(counts);
+  state.counts = {4, 5};
   float value = 0;
   for (FloatBuffer& vector : state.vectors) {
-    value += 1;
-    for (float& element : vector.span()) element = value;
+    for (float& element : vector.span()) element = value += 1;
   }
   return state;
 }
 
-// The first element of each vector.
-std::vector<float> Firsts(const LocalState& state) {
-  std::vector<float> firsts;
-  for (const FloatBuffer& vector : state.vectors) firsts.push_back(vector.span()[0]);
-  return firsts;
+// Sample() under a header that `change` has been at.
+template <typename Change>
+std::string WithHeader(const Change& change) {
+  const std::string bytes = SerializeState(Sample());
+  uint32_t size = 0;
+  std::memcpy(&size, bytes.data() + 8, sizeof(size));
+  v1::WorkerStateHeader header;
+  REQUIRE(header.ParseFromString(bytes.substr(kPrefix, size)));
+  change(header);
+  const std::string changed = header.SerializeAsString();
+  const auto length = static_cast<uint32_t>(changed.size());
+  return bytes.substr(0, 8) + std::string(reinterpret_cast<const char*>(&length), sizeof(length)) +
+         changed + bytes.substr(kPrefix + size);
 }
 
-TEST_CASE("a state is what was saved") {
-  LocalState state = LocalState::Zeros(2, kElements, true);
-  state.counts.resize(2);
-  const LogCapture log;
-  REQUIRE(ParseState(SerializeState(Filled(2, true, {4, 5})), kElements, state).ok());
-  CHECK(Firsts(state) == std::vector<float>{1, 2, 3});
-  CHECK(state.updates == 7);
-  CHECK(state.counts == std::vector<uint64_t>{4, 5});
-  CHECK(log.text().empty());
+bool Refused(const std::string& bytes, uint64_t elements = kElements) {
+  return absl::IsInvalidArgument(ReadState(bytes, elements).status());
 }
 
-TEST_CASE("a residual that nobody saved is zeros, and one that nobody wants is dropped aloud") {
-  const LogCapture log;
-  LocalState wants = LocalState::Zeros(2, kElements, true);
-  REQUIRE(ParseState(SerializeState(Filled(2, false)), kElements, wants).ok());
-  CHECK(Firsts(wants) == std::vector<float>{1, 2, 0});
-  CHECK(wants.residual);
-  LocalState only = LocalState::Zeros(0, kElements, true);
-  REQUIRE(ParseState(SerializeState(Filled(0, false)), kElements, only).ok());
-  CHECK(Firsts(only) == std::vector<float>{0});
-  CHECK(log.text().empty());
-
-  LocalState without = LocalState::Zeros(2, kElements);
-  REQUIRE(ParseState(SerializeState(Filled(2, true)), kElements, without).ok());
-  CHECK(Firsts(without) == std::vector<float>{1, 2});
-  CHECK_FALSE(without.residual);
-  CHECK_THAT(log.text(), Contains("a residual of compressed contributions"));
-  CHECK_THAT(log.text(), Contains("is lost"));
+TEST_CASE("a state is what was saved, by name") {
+  const LocalState state = Sample();
+  const std::string bytes = SerializeState(state);
+  const auto read = ReadState(bytes, kElements);
+  REQUIRE(read.ok());
+  REQUIRE(read->has_value());
+  CHECK((*read)->names.exchange == "delta");
+  CHECK((*read)->names.own == state.names.own);
+  CHECK((*read)->names.slots == state.names.slots);
+  CHECK((*read)->names.residual);
+  CHECK((*read)->updates == 7);
+  CHECK((*read)->counts == state.counts);
+  CHECK(SerializeState(**read) == bytes);
+  const std::string nothing = SerializeState(LocalState::Zeros({.exchange = "delta"}, kElements));
+  CHECK(ReadState(nothing, kElements).ok());
 }
 
-TEST_CASE("groups that are others have each the largest count; with none they are an error") {
-  for (const size_t groups : {1, 5}) {
-    LocalState state = LocalState::Zeros(1, kElements);
-    state.counts.resize(groups);
-    const LogCapture log;
-    REQUIRE(ParseState(SerializeState(Filled(1, false, {4, 9, 2})), kElements, state).ok());
-    CHECK(state.counts == std::vector<uint64_t>(groups, 9));
-    CHECK_THAT(log.text(), Contains("of 3 groups of blocks"));
-    CHECK(absl::IsInvalidArgument(ParseState(SerializeState(Filled(1, false)), kElements, state)));
+TEST_CASE("states of older builds are known as such, newer ones and other files refused") {
+  std::string bytes = SerializeState(Sample());
+  for (const uint8_t version : {1, 2}) {
+    bytes[4] = static_cast<char>(version);
+    const auto read = ReadState(bytes, kElements);
+    REQUIRE(read.ok());
+    CHECK_FALSE(read->has_value());
   }
-  LocalState none = LocalState::Zeros(1, kElements);
-  CHECK(
-      absl::IsInvalidArgument(ParseState(SerializeState(Filled(1, false, {4})), kElements, none)));
-}
-
-TEST_CASE("a slot is never taken for a residual, nor a residual for a slot") {
-  LocalState compressed = LocalState::Zeros(1, kElements, true);
-  LocalState slots = LocalState::Zeros(2, kElements);
-  CHECK(
-      absl::IsInvalidArgument(ParseState(SerializeState(Filled(2, false)), kElements, compressed)));
-  CHECK(absl::IsInvalidArgument(ParseState(SerializeState(Filled(1, true)), kElements, slots)));
-  CHECK(
-      absl::IsInvalidArgument(ParseState(SerializeState(Filled(2, false)), kElements + 1, slots)));
-  CHECK(Firsts(slots) == std::vector<float>{0, 0});
-}
-
-TEST_CASE("a delta worker goes on when compression is switched on or off") {
-  const v1::Exchange exchange = Delta(Sgd(1, 0.5));
-  for (const bool compressed : {false, true}) {
-    Rig first(exchange, compressed), second(exchange, !compressed);
-    auto before = first.Make();
-    REQUIRE(before->Begin(0).ok());
-    REQUIRE(before->Run({.clock = 0, .first_step = 0, .steps = 1}).ok());
-    const std::string state = before->SaveState();
-    auto after = second.Make();
-    REQUIRE(after->LoadState(state).ok());
-    REQUIRE(after->Begin(1).ok());
-    REQUIRE(after->Run({.clock = 1, .first_step = 1, .steps = 1}).ok());
-    // Its momentum has come with it: from zeros on, 0.5 * 1 + 2.
-    CHECK(second.steps.seen[1][0] == 0.0f);
-    CHECK(second.model->weights()[0] == -2.5f);
+  for (const uint8_t version : {0, 4}) {
+    bytes[4] = static_cast<char>(version);
+    CHECK(Refused(bytes));
   }
-  Rig plain(Gradient(1), true);
-  auto gradient = plain.Make();
-  REQUIRE(gradient->LoadState(gradient->SaveState()).ok());
+  bytes[4] = 3;
+  bytes[0] = 'X';
+  CHECK(Refused(bytes));
+}
+
+TEST_CASE("a state of another model, another length, or of what is no name is refused") {
+  const std::string good = WithHeader([](auto&) {});
+  REQUIRE(good == SerializeState(Sample()));
+  CHECK(Refused(good, kElements + 1));
+  for (size_t size = 0; size < good.size(); ++size) CHECK(Refused(good.substr(0, size)));
+  CHECK(Refused(good + "x"));
+  CHECK(Refused(good + std::string(8, '\0')));
+
+  const auto refused = [](const auto& change) { return Refused(WithHeader(change)); };
+  CHECK(refused([](auto& header) { header.clear_exchange(); }));
+  CHECK(refused([](auto& header) { header.set_exchange("delta\nall is well"); }));
+  CHECK(refused([](auto& header) { header.set_own(0, std::string(33, 'a')); }));
+  CHECK(refused([](auto& header) { header.set_slots(0, ""); }));
+  CHECK(refused([](auto& header) { header.set_residual(false); }));
+  CHECK(refused([](auto& header) { header.set_elements(uint64_t{1} << 62); }));
+  CHECK(refused([](auto& header) { header.set_elements(0); }));
+  CHECK(refused([](auto& header) { header.set_counts(std::numeric_limits<uint64_t>::max()); }));
+  CHECK(refused([](auto& header) { header.set_counts((uint64_t{1} << 61) + 2); }));
+  // Within the lengths: a name more for the two counts and what would be one.
+  CHECK(refused([](auto& header) {
+    header.clear_own();
+    header.clear_slots();
+    header.clear_elements();
+    for (int i = 0; i < 17; ++i) header.add_own(std::string(1, 'a'));
+  }));
+  CHECK(refused([](auto& header) {
+    for (int i = 0; i < 1000; ++i) header.add_own("weights");
+  }));
+}
+
+TEST_CASE("whatever byte of a state is damaged, it is read whole or refused") {
+  const std::string good = SerializeState(Sample());
+  for (size_t at = 0; at < good.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string bytes = good;
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
+      const auto read = ReadState(bytes, kElements);
+      if (!read.ok()) {
+        CHECK(absl::IsInvalidArgument(read.status()));
+      } else if (read->has_value()) {
+        CHECK((*read)->vectors.size() == (*read)->names.vectors());
+        for (const FloatBuffer& vector : (*read)->vectors) CHECK(vector.size() == kElements);
+      }
+    }
+  }
+}
+
+TEST_CASE("a state with a value that is not finite is refused, in whichever vector") {
+  for (size_t vector = 0; vector < 4; ++vector) {
+    LocalState state = Sample();
+    state.vectors[vector].data()[1] = std::numeric_limits<float>::quiet_NaN();
+    CHECK(Refused(SerializeState(state)));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,136 @@
+#include "worker/exchange/state_fit.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+std::string List(const std::vector<std::string>& names) { return absl::StrJoin(names, ", "); }
+
+// "elastic: weights, momentum".
+std::string Describe(const LocalState& state) {
+  std::vector<std::string> parts = state.names.own;
+  parts.insert(parts.end(), state.names.slots.begin(), state.names.slots.end());
+  if (state.names.residual) parts.push_back("a residual of compressed contributions");
+  if (!state.counts.empty()) {
+    parts.push_back(absl::StrCat("counts of ", state.counts.size(), " groups of blocks"));
+  }
+  return absl::StrCat(state.names.exchange, ": ", parts.empty() ? "nothing" : List(parts));
+}
+
+// Brings what was read into a state that another job may want, part by part.
+class Fitting {
+ public:
+  Fitting(LocalState& read, LocalState& state)
+      : read_(read),
+        state_(state),
+        was_(Describe(read)),
+        same_exchange_(read.names.exchange == state.names.exchange),
+        same_own_(same_exchange_ && read.names.own == state.names.own) {}
+
+  // Whether the exchange's own vectors were taken.
+  bool Run() {
+    FitOwn();
+    FitSlots();
+    FitResidual();
+    FitCounts();
+    if (!notes_.empty()) {
+      spdlog::warn("the saved state ({}) is not what this job keeps ({}): {}", was_,
+                   Describe(state_), absl::StrJoin(notes_, "; "));
+    }
+    return same_own_;
+  }
+
+ private:
+  static void Take(bool taken, std::span<FloatBuffer> from, std::span<FloatBuffer> to) {
+    if (taken) {
+      std::move(from.begin(), from.end(), to.begin());
+      return;
+    }
+    for (FloatBuffer& vector : to) std::fill_n(vector.data(), vector.size(), 0.0f);
+  }
+
+  void FitOwn() {
+    const auto& had = read_.names.own;
+    const auto& wanted = state_.names.own;
+    Take(same_own_, std::span(read_.vectors).first(had.size()),
+         std::span(state_.vectors).first(wanted.size()));
+    if (same_own_) return;
+    if (!had.empty())
+      notes_.push_back(absl::StrCat("what the exchange kept (", List(had), ") is lost"));
+    if (!wanted.empty()) notes_.push_back("the worker starts from the servers' weights");
+  }
+
+  void FitSlots() {
+    const auto& had = read_.names.slots;
+    const auto& wanted = state_.names.slots;
+    const bool taken = had == wanted;
+    Take(taken, std::span(read_.vectors).subspan(read_.names.own.size(), had.size()),
+         std::span(state_.vectors).subspan(state_.names.own.size(), wanted.size()));
+    state_.updates = taken ? read_.updates : 0;
+    if (taken) return;
+    if (!had.empty())
+      notes_.push_back(absl::StrCat("what the optimizer kept (", List(had), ") is lost"));
+    if (!wanted.empty()) {
+      notes_.push_back(absl::StrCat("the optimizer starts with ", List(wanted), " at zero"));
+    }
+  }
+
+  // One that was not there is zeros without a word: nothing was held back.
+  void FitResidual() {
+    const bool taken = same_exchange_ && read_.names.residual && state_.names.residual;
+    if (state_.names.residual) {
+      Take(taken, std::span(read_.vectors).last(taken ? 1 : 0), std::span(state_.vectors).last(1));
+    }
+    if (!read_.names.residual || taken) return;
+    notes_.push_back("what the residual of compressed contributions had not sent yet is lost");
+  }
+
+  void FitCounts() {
+    const size_t wanted = state_.counts.size();
+    const bool others = same_own_ && !read_.counts.empty() && read_.counts.size() != wanted;
+    if (same_own_ && read_.counts.size() == wanted) {
+      state_.counts = std::move(read_.counts);
+      return;
+    }
+    // Where it was not spread all had just been sent, and what starts anew has done nothing yet.
+    const uint64_t largest =
+        others ? *std::max_element(read_.counts.begin(), read_.counts.end()) : 0;
+    state_.counts.assign(wanted, largest);
+    if (!others) return;
+    notes_.push_back("how many examples each group has seen since it was sent is lost");
+    if (wanted > 0) notes_.push_back(absl::StrCat("all go on with the most, ", largest));
+  }
+
+  LocalState& read_;
+  LocalState& state_;
+  const std::string was_;
+  const bool same_exchange_;
+  const bool same_own_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+absl::StatusOr<bool> TakeUpState(const std::string& bytes, uint64_t elements, LocalState& state) {
+  ASSIGN_OR_RETURN(std::optional<LocalState> read, ReadState(bytes, elements));
+  if (read.has_value()) return Fitting(*read, state).Run();
+  state = LocalState::Zeros(state.names, elements, state.counts.size());
+  spdlog::warn(
+      "the saved state is of an older build, which did not say what it holds; this job keeps {}: "
+      "all of it starts afresh",
+      Describe(state));
+  return false;
+}
+
+}  // namespace leeway
