@@ -100,16 +100,17 @@ TEST_CASE("a state of another model, another length, or of what is no name is re
   CHECK(refused([](auto& header) { header.set_elements(0); }));
   CHECK(refused([](auto& header) { header.set_counts(std::numeric_limits<uint64_t>::max()); }));
   CHECK(refused([](auto& header) { header.set_counts((uint64_t{1} << 61) + 2); }));
-  // Within the lengths: a name more for the two counts and what would be one.
-  CHECK(refused([](auto& header) {
-    header.clear_own();
-    header.clear_slots();
-    header.clear_elements();
-    for (int i = 0; i < 17; ++i) header.add_own(std::string(1, 'a'));
-  }));
-  CHECK(refused([](auto& header) {
-    for (int i = 0; i < 1000; ++i) header.add_own("weights");
-  }));
+  // All is there, but no exchange has as many, and no header is as long.
+  StateNames many = Sample().names;
+  many.slots = std::vector<std::string>(17, "m");
+  CHECK(Refused(SerializeState(LocalState::Zeros(many, kElements))));
+  many.slots.pop_back();
+  CHECK_FALSE(Refused(SerializeState(LocalState::Zeros(many, kElements))));
+  const auto unknown = [](auto& header) {
+    header.GetReflection()->MutableUnknownFields(&header)->AddLengthDelimited(
+        100, std::string(4096, 'x'));
+  };
+  CHECK(refused(unknown));
 }
 
 TEST_CASE("whatever byte of a state is damaged, it is read whole or refused") {
