@@ -120,7 +120,8 @@ class Exchange {
 
   // What the worker keeps between clocks, as bytes (local_state.h); empty where it keeps nothing.
   virtual std::string SaveState() const { return ""; }
-  // INVALID_ARGUMENT if the bytes are not the state of such an exchange of such a model.
+  // Takes up of it what this job keeps, and warns of what is lost (state_fit.h). INVALID_ARGUMENT
+  // if the bytes are not a state of such a model.
   virtual absl::Status LoadState(const std::string& bytes) { return absl::OkStatus(); }
 };
 
