@@ -36,11 +36,6 @@ ConsistencyRules RulesOf(const Shard::Options& options) {
   return rules;
 }
 
-absl::StatusOr<std::unique_ptr<UpdateRule>> RuleOf(const v1::TrainingJob& job) {
-  if (job.exchange().has_elastic()) return MakeElasticRule(job.exchange().elastic().alpha());
-  return MakeUpdateRule(job.update());
-}
-
 uint64_t Ticks(Time time) { return static_cast<uint64_t>(time.time_since_epoch().count()); }
 
 }  // namespace
@@ -56,14 +51,14 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(const Options& options, CutLi
   if (options.schema.trained() > options.schema.total()) {
     return absl::InvalidArgumentError("schema.trained: more than schema.total");
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, RuleOf(options.job));
+  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, MakeServerRule(options.job));
   ASSIGN_OR_RETURN(auto codecs, CodecPlan::Of(options.job, options.schema, layout));
   return std::unique_ptr<Shard>(
       new Shard(options, layout, std::move(rule), std::move(codecs), cuts));
 }
 
 absl::StatusOr<std::vector<std::string>> Shard::SlotNames(const v1::TrainingJob& job) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, RuleOf(job));
+  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, MakeServerRule(job));
   const auto names = rule->slots();
   return std::vector<std::string>(names.begin(), names.end());
 }

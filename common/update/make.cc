@@ -20,4 +20,9 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& upd
       "update: no type that this build knows; use sgd, adagrad, adam or adamw");
 }
 
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob& job) {
+  if (job.exchange().has_elastic()) return MakeElasticRule(job.exchange().elastic().alpha());
+  return MakeUpdateRule(job.update());
+}
+
 }  // namespace leeway

@@ -13,8 +13,9 @@
 namespace leeway {
 
 namespace v1 {
+class TrainingJob;
 class Update;
-}
+}  // namespace v1
 
 // One tile of one update. `out` may equal `in`; otherwise they do not overlap: so an immutable
 // version is read and the next one written in the same pass.
@@ -65,5 +66,8 @@ std::unique_ptr<UpdateRule> MakeAverageRule();
 // the worker's x; `gradient` is sum over contributions of (x_i - weights_in), formed by
 // common/update/apply.h: centre += alpha * gradient. No slots; ignores the learning rate.
 std::unique_ptr<UpdateRule> MakeElasticRule(double alpha);
+
+// What a job's servers update by: the elastic rule, or the job's `update`.
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob& job);
 
 }  // namespace leeway

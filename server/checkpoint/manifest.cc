@@ -1,9 +1,14 @@
 #include "server/checkpoint/manifest.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <google/protobuf/util/message_differencer.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "common/update/rule.h"
 #include "server/checkpoint/json_file.h"
 #include "server/checkpoint/saved_file.h"
 
@@ -42,6 +47,27 @@ absl::Status CheckFields(const std::string& path, const v1::CheckpointManifest& 
                      absl::StrCat("manifest '", path, "': a file name is not a plain one"));
 }
 
+// Nothing for a rule that this build does not know, which others refuse.
+std::vector<std::string> SlotsOf(const v1::TrainingJob& job) {
+  const auto rule = MakeServerRule(job);
+  if (!rule.ok()) return {};
+  const auto slots = (*rule)->slots();
+  return {slots.begin(), slots.end()};
+}
+
+absl::Status CheckSlots(const v1::CheckpointManifest& manifest, const v1::TrainingJob& job) {
+  const std::vector<std::string> saved = SlotsOf(manifest.job());
+  for (const std::string& slot : SlotsOf(job)) {
+    if (std::find(saved.begin(), saved.end(), slot) != saved.end()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("update: the checkpoint at clock ", manifest.clock(), " has no '", slot,
+                     "', which the job's update rule goes on from; go on with the rule that it was "
+                     "made with, or "
+                     "begin anew in another --run-dir"));
+  }
+  return absl::OkStatus();
+}
+
 template <typename Check>
 absl::Status ForEachFile(const std::string& folder, const v1::CheckpointManifest& manifest,
                          Check check) {
@@ -61,6 +87,7 @@ absl::Status CheckGoesOn(const v1::CheckpointManifest& manifest, const v1::Train
         absl::StrCat("the model differs from that of the checkpoint at clock ", manifest.clock(),
                      "; a run goes on with the model that it began with"));
   }
+  RETURN_IF_ERROR(CheckSlots(manifest, job));
   const auto is_sync = [](const v1::TrainingJob& each) {
     return each.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
   };

@@ -149,6 +149,28 @@ TEST_CASE("a job goes on from its own model only, and in sync mode from a sync c
   REQUIRE(absl::IsFailedPrecondition(check(sync, sync)));
 }
 
+TEST_CASE("a job goes on with an update rule only whose slots were saved") {
+  v1::CheckpointManifest manifest;
+  manifest.set_clock(7);
+  v1::TrainingJob job;
+  v1::TrainingJob& before = *manifest.mutable_job();
+  before.mutable_update()->mutable_sgd()->set_momentum(0.9);
+  job.mutable_update()->mutable_sgd()->set_momentum(0.5);
+  CHECK(CheckGoesOn(manifest, job).ok());
+  job.mutable_update()->mutable_sgd()->set_momentum(0);
+  CHECK(CheckGoesOn(manifest, job).ok());
+  job.mutable_update()->mutable_adam();
+  const std::string refused(CheckGoesOn(manifest, job).message());
+  CHECK_THAT(refused, Contains("update: the checkpoint at clock 7 has no 'm'"));
+  before.mutable_update()->mutable_adamw();
+  CHECK(CheckGoesOn(manifest, job).ok());
+  // The elastic centre keeps none.
+  before.mutable_exchange()->mutable_elastic();
+  CHECK(absl::IsFailedPrecondition(CheckGoesOn(manifest, job)));
+  job.mutable_exchange()->mutable_elastic();
+  CHECK(CheckGoesOn(manifest, job).ok());
+}
+
 TEST_CASE("a manifest is not written before the files that it names are there in full") {
   TempFolder run;
   const std::string folder = WriteSample(run.path(), At(7));
