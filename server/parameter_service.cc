@@ -94,7 +94,7 @@ void ParameterService::SetLive(uint32_t rank, bool live) {
   for (const auto& shard : shards()) shard->SetLive(rank, live);
 }
 
-absl::Status ParameterService::CommitSet(const v1::CommitSetRequest& request) {
+absl::Status ParameterService::CommitSet(const v1::CommitSetRequest& request, ServerQueue* queue) {
   {
     MutexLock lock(mutex_);
     const absl::Status held = CheckHeld(request.job(), request.generation());
@@ -104,7 +104,13 @@ absl::Status ParameterService::CommitSet(const v1::CommitSetRequest& request) {
     RETURN_IF_ERROR(held);
   }
   const std::vector<uint32_t> ranks(request.ranks().begin(), request.ranks().end());
-  for (const auto& shard : shards()) RETURN_IF_ERROR(shard->CommitSet(request.clock(), ranks));
+  Shard::Share share = Shard::InTurn;
+  if (queue != nullptr) {
+    share = [queue](uint64_t parts, const auto& run) { queue->Share(parts, run); };
+  }
+  for (const auto& shard : shards()) {
+    RETURN_IF_ERROR(shard->CommitSet(request.clock(), ranks, share));
+  }
   return absl::OkStatus();
 }
 

@@ -77,7 +77,8 @@ class ParameterService final
 
   void SetLive(uint32_t rank, bool live);
   // Shard::CommitSet of every shard here; FAILED_PRECONDITION for another job or generation.
-  absl::Status CommitSet(const v1::CommitSetRequest& request);
+  // `queue`, if any: its threads share the work.
+  absl::Status CommitSet(const v1::CommitSetRequest& request, ServerQueue* queue = nullptr);
   // Gives up waits that are over; to be called a few times a second.
   void Tick();
   // Answers everybody who waits: gRPC's server does not end before its calls have.

@@ -323,8 +323,8 @@ void ServerNode::Await(ServerQueue* queue) {
       });
   ServeUnary<v1::CommitSetRequest, v1::CommitSetReply>(
       queue, this, &ServerNode::RequestCommitSet,
-      [this](const v1::CommitSetRequest& request, auto done) {
-        done(Reply<v1::CommitSetReply>(parameter_service_.CommitSet(request)));
+      [this, queue](const v1::CommitSetRequest& request, auto done) {
+        done(Reply<v1::CommitSetReply>(parameter_service_.CommitSet(request, queue)));
       });
   ServeUnary<v1::SaveRequest, v1::SavedShard>(
       queue, this, &ServerNode::RequestSave,

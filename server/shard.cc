@@ -169,7 +169,12 @@ void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, b
   Finish(slot, std::move(outbox));
 }
 
-absl::Status Shard::CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks) {
+void Shard::InTurn(uint64_t parts, const std::function<void(uint64_t)>& run) {
+  for (uint64_t part = 0; part < parts; ++part) run(part);
+}
+
+absl::Status Shard::CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks,
+                              const Share& share) {
   const bool rising =
       std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<uint32_t>()) == ranks.end();
   if (slots_.empty()) return absl::OkStatus();
@@ -180,14 +185,15 @@ absl::Status Shard::CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks
         "workers.on_worker_loss)"));
   }
   contributions_->OnCommitted(clock);
-  for (const auto& slot : slots_) {
+  share(slots_.size(), [&](uint64_t index) {
+    Slot& slot = *slots_[index];
     Outbox outbox;
     {
-      MutexLock lock(slot->mutex);
-      outbox = Act(*slot, slot->core.OnCommitted(clock, ranks));
+      MutexLock lock(slot.mutex);
+      outbox = Act(slot, slot.core.OnCommitted(clock, ranks));
     }
-    Finish(*slot, std::move(outbox));
-  }
+    Finish(slot, std::move(outbox));
+  });
   return absl::OkStatus();
 }
 

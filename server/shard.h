@@ -99,6 +99,9 @@ class ReplicaSink {
 class Shard : public std::enable_shared_from_this<Shard> {
  public:
   using Done = std::function<void(absl::StatusOr<BlockReading>)>;
+  // Calls `run` for 0 to `parts` - 1, in any order or side by side, and returns when all have run.
+  using Share = std::function<void(uint64_t parts, const std::function<void(uint64_t)>& run)>;
+  static void InTurn(uint64_t parts, const std::function<void(uint64_t)>& run);
 
   // Whoever waits is told so after this long, with what is missing, and sends the same again:
   // nobody waits in silence.
@@ -144,8 +147,10 @@ class Shard : public std::enable_shared_from_this<Shard> {
   void Tick(Time since);
   void SetLive(uint32_t rank, bool live);
   // With committed sets: the clock is made of the contributions of these ranks, rising, on every
-  // block. Runs the updates. INVALID_ARGUMENT for what can be no set; harmless when repeated.
-  absl::Status CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks);
+  // block. Runs the updates, by `share`. INVALID_ARGUMENT for what can be no set; harmless when
+  // repeated.
+  absl::Status CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks,
+                         const Share& share = InTurn);
   // The server ends: nobody waits any more. Waits are answered UNAVAILABLE, those of now and later.
   void Close();
 

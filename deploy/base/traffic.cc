@@ -62,8 +62,8 @@ absl::StatusOr<CodecPlan> PlannedCodecs(const v1::TrainingJob& job, const v1::Mo
   return CodecPlan::Make(compression, schema, layout);
 }
 
-absl::StatusOr<Traffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSchema& schema,
-                                  const BlockLayout& layout) {
+absl::StatusOr<PlannedTraffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSchema& schema,
+                                         const BlockLayout& layout) {
   const bool chosen_later = HasAuto(job.compression());
   ASSIGN_OR_RETURN(const CodecPlan plan, PlannedCodecs(job, schema, layout));
   Way up, down;
@@ -71,7 +71,7 @@ absl::StatusOr<Traffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSch
     up.Add(plan.contribution(block), layout.Range(block).count);
     down.Add(plan.weights(block), layout.Range(block).count);
   }
-  Traffic traffic{up.bytes(), down.bytes(), ""};
+  PlannedTraffic traffic{up.bytes(), down.bytes(), ""};
   if (plan.compresses_contributions() || plan.compresses_weights() || chosen_later) {
     traffic.codecs = absl::StrCat(
         "contributions ", up.codecs(), ", weights ", down.codecs(),

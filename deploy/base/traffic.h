@@ -13,7 +13,7 @@
 namespace leeway {
 
 // Bytes of payloads, at most.
-struct Traffic {
+struct PlannedTraffic {
   uint64_t sent = 0;
   uint64_t received = 0;
   // Which codecs the blocks take, each way, as a line to print; empty for a job without
@@ -25,7 +25,7 @@ struct Traffic {
 // when the run begins. INVALID_ARGUMENT where the job's compression does not fit the model.
 absl::StatusOr<CodecPlan> PlannedCodecs(const v1::TrainingJob& job, const v1::ModelSchema& schema,
                                         const BlockLayout& layout);
-absl::StatusOr<Traffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSchema& schema,
-                                  const BlockLayout& layout);
+absl::StatusOr<PlannedTraffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSchema& schema,
+                                         const BlockLayout& layout);
 
 }  // namespace leeway

@@ -42,7 +42,7 @@ BlockLayout LayoutOf(const v1::TrainingJob& job, const JobDiagnosis& result) {
 
 // What compression leaves of the floats' bytes, on the way on which more travels.
 absl::StatusOr<double> TravelShare(const v1::TrainingJob& job, const JobDiagnosis& result) {
-  ASSIGN_OR_RETURN(const Traffic traffic,
+  ASSIGN_OR_RETURN(const PlannedTraffic traffic,
                    TrafficOf(job, result.compute.schema, LayoutOf(job, result)));
   const auto floats = static_cast<double>(result.compute.schema.total() * sizeof(float));
   return static_cast<double>(std::max(traffic.sent, traffic.received)) / floats;

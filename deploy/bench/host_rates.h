@@ -13,7 +13,7 @@
 namespace leeway {
 
 struct HostRates {
-  // That a container leaves (deploy/bench/machine.h).
+  // That a container leaves (common/machine.h).
   uint32_t processors = 0;
   uint64_t memory_bytes = 0;
   // One thread, far beyond the caches; 1e9 bytes of x a second.

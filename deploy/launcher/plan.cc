@@ -142,7 +142,7 @@ absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout,
   return absl::OkStatus();
 }
 
-void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, const Traffic& traffic,
+void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, const PlannedTraffic& traffic,
                   const v1::JobLength& length, uint64_t data_bytes) {
   const uint32_t workers = job.workers().count();
   const uint64_t steps = length.steps_per_clock();
@@ -177,7 +177,7 @@ absl::Status ShowPlan(const JobOptions& options) {
   PrintModel(model->schema(), model->flops());
   ASSIGN_OR_RETURN(const CodecPlan codecs, PlannedCodecs(job, model->schema(), layout));
   RETURN_IF_ERROR(PrintShards(job, layout, codecs));
-  ASSIGN_OR_RETURN(const Traffic traffic, TrafficOf(job, model->schema(), layout));
+  ASSIGN_OR_RETURN(const PlannedTraffic traffic, TrafficOf(job, model->schema(), layout));
   const v1::JobLength length = ComputeLength(job, steps);
   ASSIGN_OR_RETURN(const uint64_t vectors, VectorsOfWorker(job.exchange(), length.steps_per_clock(),
                                                            codecs.compresses_contributions()));

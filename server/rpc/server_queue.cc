@@ -3,25 +3,51 @@
 #include <algorithm>
 #include <utility>
 
+#include <grpcpp/alarm.h>
 #include <spdlog/spdlog.h>
 
 #include "common/clock.h"
+#include "common/machine.h"
 #include "common/queue_event.h"
 #include "common/queue_poller.h"
+#include "server/rpc/shared_work.h"
 
 namespace leeway {
 namespace {
 
 // The server was shut down: what is left are callbacks that run, and files being written.
 constexpr Duration kGuestsLimit = std::chrono::seconds(30);
+constexpr uint32_t kThreadsMax = 16;
 
 // Of the thread, if it takes from a queue.
 thread_local QueuePoller* this_poller = nullptr;
 
 }  // namespace
 
-ServerQueue::ServerQueue(grpc::ServerBuilder& builder)
-    : queue_(builder.AddCompletionQueue()), later_thread_([this] { RunLater(); }) {}
+// Brings one more thread to work that is shared. Deleted when it has run.
+class ServerQueue::Helper : public QueueEvent {
+ public:
+  explicit Helper(std::shared_ptr<SharedWork> work) : work_(std::move(work)) {}
+  void Call(grpc::CompletionQueue* queue) {
+    alarm_.Set(queue, gpr_inf_past(GPR_CLOCK_MONOTONIC), Tag());
+  }
+
+ private:
+  void Run(bool) override {
+    work_->Help();
+    delete this;
+  }
+
+  const std::shared_ptr<SharedWork> work_;
+  grpc::Alarm alarm_;
+};
+
+uint32_t ServerQueue::ThreadsHere() { return std::clamp(MachineProcessors() / 2, 1u, kThreadsMax); }
+
+ServerQueue::ServerQueue(grpc::ServerBuilder& builder, uint32_t threads)
+    : queue_(builder.AddCompletionQueue()),
+      thread_count_(threads),
+      later_thread_([this] { RunLater(); }) {}
 
 ServerQueue::~ServerQueue() {
   {
@@ -43,9 +69,17 @@ ServerQueue::~ServerQueue() {
 }
 
 void ServerQueue::Start() {
-  const uint32_t threads = std::clamp(std::thread::hardware_concurrency() / 2, 1u, kThreadsMax);
-  for (uint32_t i = 0; i < threads; ++i)
-    threads_.emplace_back([this, threads] { Loop(threads == 1); });
+  for (uint32_t i = 0; i < thread_count_; ++i)
+    threads_.emplace_back([this] { Loop(thread_count_ == 1); });
+}
+
+void ServerQueue::Share(uint64_t parts, const std::function<void(uint64_t)>& run) {
+  const auto work = std::make_shared<SharedWork>(parts, run);
+  const uint64_t helpers = std::min<uint64_t>(thread_count_, parts);
+  for (uint64_t i = 1; i < helpers; ++i) {
+    IfRunning([this, &work] { (new Helper(work))->Call(queue_.get()); });
+  }
+  work->Finish();
 }
 
 void ServerQueue::Later(std::function<void()> work) {

@@ -22,7 +22,7 @@ v1::ModelSchema TwoLayers() {
   return schema;
 }
 
-Traffic Of(const v1::TrainingJob& job) {
+PlannedTraffic Of(const v1::TrainingJob& job) {
   const auto layout = BlockLayout::FromWire(TwoLayers().total(), 1, 256);
   const auto traffic = TrafficOf(job, TwoLayers(), *layout);
   REQUIRE(traffic.status() == absl::OkStatus());
@@ -30,7 +30,7 @@ Traffic Of(const v1::TrainingJob& job) {
 }
 
 TEST_CASE("without compression every value is four bytes each way") {
-  const Traffic traffic = Of(v1::TrainingJob());
+  const PlannedTraffic traffic = Of(v1::TrainingJob());
   CHECK(traffic.sent == 1280 * 4);
   CHECK(traffic.received == 1280 * 4);
   CHECK(traffic.codecs.empty());

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <thread>
@@ -69,6 +70,26 @@ TEST_CASE("sync with committed sets applies the mean of the set, and nothing of 
        std::vector<std::vector<uint32_t>>{{}, {1, 0}, {1, 1}, {3}}) {
     CHECK(absl::IsInvalidArgument(world.shard->CommitSet(1, ranks)));
   }
+}
+
+TEST_CASE("the updates of a committed set may be done in any order, side by side") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 2);
+  options.contributions = std::make_shared<HeldContributions>();
+  World world(options);
+  world.Initialize(5);
+  Reply replies[2];
+  world.PushPull(0, 0, 1.0f, replies[0]);
+  world.PushPull(1, 0, 2.0f, replies[1]);
+  uint64_t shared = 0;
+  const auto backwards = [&](uint64_t parts, const std::function<void(uint64_t)>& run) {
+    shared = parts;
+    std::vector<std::jthread> threads;
+    for (uint64_t part = parts; part-- > 0;) threads.emplace_back(run, part);
+  };
+  CHECK(world.shard->CommitSet(0, {0, 1}, backwards).ok());
+  CHECK(shared == world.shard->store().layout().BlocksOn(0));
+  CHECK(replies[0].first() == 5 - 1.5f);
+  CHECK(replies[1].first() == 5 - 1.5f);
 }
 
 TEST_CASE("what a committed set counts on and cannot be applied is told by rank and clock") {

@@ -6,10 +6,10 @@
 #include <system_error>
 
 #include <Eigen/Core>
-#include <unistd.h>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/machine.h"
 
 namespace leeway {
 namespace {
@@ -23,11 +23,6 @@ void FixCacheSizes() {
 }
 
 constexpr size_t kAlign = 64;
-
-// Bytes.
-size_t PhysicalMemory() {
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
-}
 
 }  // namespace
 
@@ -44,10 +39,11 @@ absl::StatusOr<std::unique_ptr<EigenBackend>> EigenBackend::Make(uint32_t thread
 
 absl::StatusOr<DeviceMemory> EigenBackend::Allocate(size_t count) {
   // What the machine does not have would be promised by the kernel, and the process killed on use.
-  if (count > PhysicalMemory() / sizeof(float)) {
+  const uint64_t memory = MachineMemoryBytes();
+  if (count > memory / sizeof(float)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a batch's activations want ", count, " floats, more than this machine's ",
-                     PhysicalMemory(), " bytes of memory: make data.batch_size smaller"));
+                     memory, " bytes of memory: make data.batch_size smaller"));
   }
   const size_t bytes = (count * sizeof(float) + kAlign) / kAlign * kAlign;
   auto* data = static_cast<float*>(std::aligned_alloc(kAlign, bytes));

@@ -1,4 +1,4 @@
-// What of this machine the processes started here may use: all of it, or what a container leaves.
+// What of this machine a process may use: all of it, or what a container leaves.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@ namespace leeway {
 // As control groups (version 2: memory.max and cpu.max, of this process's group and of those above
 // it) bound what the system has. `root` is where /proc and /sys are looked for: a test's folder.
 uint64_t MachineMemoryBytes(const std::string& root = "");
-// A part of a processor counts as one.
+// Those of the process's affinity, as far as cpu.max pays for them; a part of a processor counts as
+// one.
 uint32_t MachineProcessors(const std::string& root = "");
 
 }  // namespace leeway

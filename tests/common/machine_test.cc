@@ -1,8 +1,10 @@
-#include "deploy/bench/machine.h"
+#include "common/machine.h"
 
 #include <algorithm>
 #include <fstream>
 #include <thread>
+
+#include <sched.h>
 
 #include "common/files.h"
 #include "tests/catch.h"
@@ -48,13 +50,30 @@ TEST_CASE("memory is what the tightest group leaves") {
 TEST_CASE("a part of a processor counts as one, and there are no more than there are") {
   FakeRoot root;
   const uint32_t all = MachineProcessors(root.path());
-  CHECK(all == std::max(std::thread::hardware_concurrency(), 1u));
+  CHECK(all >= 1);
+  CHECK(all <= std::max(std::thread::hardware_concurrency(), 1u));
   root.Write("sys/fs/cgroup/box/job/cpu.max", "max 100000\n");
   CHECK(MachineProcessors(root.path()) == all);
   root.Write("sys/fs/cgroup/box/cpu.max", "150000 100000\n");
   CHECK(MachineProcessors(root.path()) == std::min(all, 2u));
   root.Write("sys/fs/cgroup/box/job/cpu.max", "50000 100000\n");
   CHECK(MachineProcessors(root.path()) == 1);
+}
+
+TEST_CASE("processors are those that the affinity permits") {
+  cpu_set_t permitted;
+  REQUIRE(sched_getaffinity(0, sizeof(permitted), &permitted) == 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &permitted)) ++first;
+  uint32_t processors = 0;
+  std::thread bound([first, &processors] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    if (sched_setaffinity(0, sizeof(one), &one) == 0) processors = MachineProcessors();
+  });
+  bound.join();
+  CHECK(processors == 1);
 }
 
 TEST_CASE("a container that sees its own group at the top is bounded by it") {

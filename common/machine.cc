@@ -1,4 +1,4 @@
-#include "deploy/bench/machine.h"
+#include "common/machine.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include <sched.h>
 #include <unistd.h>
 
 namespace leeway {
@@ -35,6 +36,16 @@ std::vector<std::string> FilesOf(const std::string& root, const std::string& nam
   return files;
 }
 
+// Those that the affinity (taskset, a cpuset) permits; of more than a cpu_set_t holds, all there
+// are.
+uint32_t PermittedProcessors() {
+  cpu_set_t permitted;
+  if (sched_getaffinity(0, sizeof(permitted), &permitted) == 0) {
+    return static_cast<uint32_t>(CPU_COUNT(&permitted));
+  }
+  return std::max(std::thread::hardware_concurrency(), 1u);
+}
+
 }  // namespace
 
 uint64_t MachineMemoryBytes(const std::string& root) {
@@ -49,7 +60,7 @@ uint64_t MachineMemoryBytes(const std::string& root) {
 }
 
 uint32_t MachineProcessors(const std::string& root) {
-  uint32_t processors = std::max(std::thread::hardware_concurrency(), 1u);
+  uint32_t processors = PermittedProcessors();
   for (const std::string& file : FilesOf(root, "cpu.max")) {
     // "QUOTA PERIOD" in microseconds, or "max PERIOD".
     double quota = 0, period = 0;
