@@ -3,8 +3,13 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <string_view>
 #include <system_error>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -17,6 +22,7 @@ namespace {
 
 constexpr char kPrefix[] = "leeway-";
 constexpr int kSendBytes = 1 << 20;
+constexpr int kFilesMost = 256;
 
 using NameOfEnd = int (*)(int, sockaddr*, socklen_t*);
 
@@ -28,6 +34,41 @@ bool IsOurs(int socket, NameOfEnd name_of_end) {
   constexpr size_t kLength = sizeof(kPrefix) - 1;
   return address.sun_family == AF_UNIX && length > offsetof(sockaddr_un, sun_path) + 1 + kLength &&
          address.sun_path[0] == '\0' && std::memcmp(address.sun_path + 1, kPrefix, kLength) == 0;
+}
+
+// Of a connection over TCP.
+struct End {
+  // The address without the port, in network order.
+  std::string host;
+  int port = 0;
+};
+
+std::optional<End> EndOf(int socket, NameOfEnd name_of_end) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (name_of_end(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return std::nullopt;
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    const char* bytes = reinterpret_cast<const char*>(&v4.sin_addr);
+    return End{{bytes, sizeof(v4.sin_addr)}, ntohs(v4.sin_port)};
+  }
+  if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    const char* bytes = reinterpret_cast<const char*>(&v6.sin6_addr);
+    return End{{bytes, sizeof(v6.sin6_addr)}, ntohs(v6.sin6_port)};
+  }
+  return std::nullopt;
+}
+
+void ForEachFile(const std::function<void(int file)>& look) {
+  std::error_code error;
+  int looked = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    int file = -1;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &file)) continue;
+    if (++looked > kFilesMost) return;
+    look(file);
+  }
 }
 
 void Widen(int socket) {
@@ -46,13 +87,30 @@ std::string NewLocalAddress() {
   return absl::StrCat("unix-abstract:", kPrefix, absl::Hex(RandomIdentity(), absl::kZeroPad16));
 }
 
-void WidenLocalSockets() {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
-    int file = -1;
-    if (!absl::SimpleAtoi(entry.path().filename().string(), &file)) continue;
-    if (IsOurs(file, getpeername) || IsOurs(file, getsockname)) Widen(file);
+void StopPacing(int socket) {
+  const std::optional<End> here = EndOf(socket, getsockname), there = EndOf(socket, getpeername);
+  if (!here.has_value() || !there.has_value() || here->host != there->host) return;
+  char name[16] = {};
+  socklen_t length = sizeof(name) - 1;
+  if (getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name, &length) != 0) return;
+  if (!std::string_view(name).starts_with("bbr")) return;
+  constexpr std::string_view kReno = "reno";
+  setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kReno.data(), kReno.size());
+}
+
+void TuneLocalSockets(const std::string& peer) {
+  if (peer.starts_with("unix")) {
+    ForEachFile([](int file) {
+      if (IsOurs(file, getpeername) || IsOurs(file, getsockname)) Widen(file);
+    });
+    return;
   }
+  int port = 0;
+  if (!absl::SimpleAtoi(peer.substr(peer.find_last_of(':') + 1), &port)) return;
+  ForEachFile([port](int file) {
+    const std::optional<End> there = EndOf(file, getpeername);
+    if (there.has_value() && there->port == port) StopPacing(file);
+  });
 }
 
 }  // namespace leeway

@@ -1,4 +1,5 @@
-// Unix sockets between the processes of one host.
+// Sockets between the processes of one host, which gRPC owns and has no settings for. So they are
+// found among the process's open files.
 #pragma once
 
 #include <string>
@@ -9,11 +10,21 @@ namespace leeway {
 // ends.
 std::string NewLocalAddress();
 
-// Gives every connection of this process over such an address, whichever end it has, room for 1 MiB
-// on its way out, or what the system allows. A unix socket has 208 KiB otherwise, and its sender is
-// woken only when three quarters of that have been read: what is larger stands still between. gRPC,
-// whose sockets they are, has no setting for it. To be called when a stream has begun; costs a
-// look at each open file.
-void WidenLocalSockets();
+// To be called when a stream with `peer` has begun, by either end; `peer` as a gRPC context says
+// it. Does nothing where the peer is on another host.
+//
+// Unix sockets over an address of NewLocalAddress get room for 1 MiB on their way out, or what the
+// system allows. They have 208 KiB otherwise, and a sender is woken only when three quarters of
+// that have been read: what is larger stands still between.
+//
+// TCP: StopPacing().
+//
+// Costs a look at each open file, of 256 at most: who has more connections sends little on each.
+void TuneLocalSockets(const std::string& peer);
+
+// Where both ends of a TCP connection have the same address there is no link to share, and what
+// spreads packets over time (BBR, where the system has it by default) costs half of the rate: such
+// a socket gets Reno, which every system has and permits. Other sockets stay as they are.
+void StopPacing(int socket);
 
 }  // namespace leeway

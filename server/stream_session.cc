@@ -7,7 +7,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/frame_head.h"
 #include "common/grpc_status.h"
@@ -72,7 +71,7 @@ void StreamSession::OnAccepted(bool ok) {
   if (!ok) return OnEnded(true);
   const auto self = shared_from_this();
   Await(service_, queue_);
-  if (absl::StartsWith(context_.peer(), "unix")) WidenLocalSockets();
+  TuneLocalSockets(context_.peer());
   last_read_ = std::chrono::steady_clock::now().time_since_epoch().count();
   service_->streams().Add(shared_from_this());
   MutexLock lock(mutex_);

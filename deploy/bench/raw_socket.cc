@@ -14,6 +14,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/local_sockets.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -114,6 +115,8 @@ std::string NameOfPeer(const sockaddr_storage& name, socklen_t size) {
 void SendAtOnce(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  // As Leeway's own: the limit is what the machine can.
+  StopPacing(fd);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/channel.h"
 #include "common/grpc_status.h"
@@ -217,7 +216,7 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
 // link.
 void ReplicaLink::OnStarted(Stream* stream, bool ok) {
   const auto self = shared_from_this();
-  if (ok && absl::StartsWith(options_.address, "unix")) WidenLocalSockets();
+  if (ok) TuneLocalSockets(stream->context.peer());
   {
     MutexLock lock(mutex_);
     stream->starting = false;

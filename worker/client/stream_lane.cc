@@ -169,7 +169,7 @@ void StreamLane::AddRequest(const Outgoing& outgoing, v1::RequestFrame& head) {
 }
 
 void StreamLane::OnStarted(bool ok) {
-  if (ok && options_.local) WidenLocalSockets();
+  std::string peer;
   {
     MutexLock lock(mutex_);
     if (!ok) {
@@ -177,6 +177,11 @@ void StreamLane::OnStarted(bool ok) {
       EndWhenIdle();
       return;
     }
+    peer = stream_->context.peer();
+  }
+  TuneLocalSockets(peer);
+  {
+    MutexLock lock(mutex_);
     stream_->ready = stream_->reading = true;
     stream_->calls->Read(&stream_->received, stream_->read.Tag());
   }

@@ -1,0 +1,73 @@
+// How the sockets of this process are set.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace leeway::testing {
+
+inline int SendBytesOf(int socket) {
+  int bytes = -1;
+  socklen_t length = sizeof(bytes);
+  getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, &length);
+  return bytes;
+}
+
+// Empty: it has none.
+inline std::string CongestionControlOf(int socket) {
+  char name[16] = {};
+  socklen_t length = sizeof(name) - 1;
+  getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name, &length);
+  return name;
+}
+
+// False: the system has no such one, or does not permit it.
+inline bool SetCongestionControl(int socket, const std::string& name) {
+  return setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                    static_cast<socklen_t>(name.size())) == 0;
+}
+
+// Connections over TCP, each end one, that this congestion control has.
+inline int SocketsWith(const std::string& name) {
+  int sockets = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int file = std::stoi(entry.path().filename().string());
+    sockaddr_storage peer{};
+    socklen_t length = sizeof(peer);
+    const bool connected = getpeername(file, reinterpret_cast<sockaddr*>(&peer), &length) == 0;
+    sockets += connected && CongestionControlOf(file) == name;
+  }
+  return sockets;
+}
+
+// The system's default paces.
+inline bool NewSocketsPace() {
+  const int fresh = socket(AF_INET, SOCK_STREAM, 0);
+  const bool paces = CongestionControlOf(fresh) == "bbr";
+  close(fresh);
+  return paces;
+}
+
+// Unix sockets that have more room than a new one has.
+inline int WidenedSockets() {
+  const int fresh = socket(AF_UNIX, SOCK_STREAM, 0);
+  int widened = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int file = std::stoi(entry.path().filename().string());
+    sockaddr_un address{};
+    socklen_t length = sizeof(address);
+    const bool is_unix = getsockname(file, reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
+                         address.sun_family == AF_UNIX;
+    widened += is_unix && SendBytesOf(file) > SendBytesOf(fresh);
+  }
+  close(fresh);
+  return widened;
+}
+
+}  // namespace leeway::testing
