@@ -93,7 +93,7 @@ CallQueue::Ticket CallQueue::Start(std::shared_ptr<Operation> operation) {
 
 bool CallQueue::HasRoom(const Lane& lane, const Call& first) const {
   if (!lane.transit.Admits()) return false;
-  if (lane.in_flight.size() < options_.window) return true;
+  if (lane.in_flight.size() < std::max(options_.window, lane.transit.Filling())) return true;
   return std::all_of(lane.in_flight.begin(), lane.in_flight.end(),
                      [&](const CallPointer& call) { return first.priority < call->priority; });
 }
@@ -144,7 +144,13 @@ void CallQueue::Send(const CallPointer& call) {
 
 void CallQueue::Arrived(Call& call) {
   if (!call.in_transit.has_value()) return;
-  lanes_[call.server].transit.OnArrived(*call.in_transit, transport_->Now());
+  lanes_[call.server].transit.OnArrived(*call.in_transit, call.began, transport_->Now());
+  call.in_transit.reset();
+}
+
+void CallQueue::Lost(Call& call, Time now) {
+  if (!call.in_transit.has_value()) return;
+  lanes_[call.server].transit.OnLost(*call.in_transit, now);
   call.in_transit.reset();
 }
 
@@ -177,7 +183,7 @@ void CallQueue::OnDone(const CallPointer& call, absl::Status status, const Trans
 RetryDecision CallQueue::Decide(const CallPointer& call, const absl::Status& status) {
   const Time now = transport_->Now();
   MutexLock lock(mutex_);
-  Arrived(*call);
+  Lost(*call, now);
   if (!call->run->status.ok()) return {call->run->status, {}};
   if (!call->retry.has_value()) {
     call->retry.emplace(options_.retry, RandomStream(jitter_.NextU64(), RandomPurpose::kRetry));

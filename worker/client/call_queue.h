@@ -53,7 +53,7 @@ class Operation {
 class CallQueue {
  public:
   struct Options {
-    // Calls in flight per server.
+    // Calls in flight per server; more where a link takes more to be full (TransitWindow).
     uint32_t window = 16;
     // Of one attempt. Longer than a server holds a wait before it says who is missing.
     Duration attempt_timeout = std::chrono::seconds(40);
@@ -115,8 +115,9 @@ class CallQueue {
   void Send(const CallPointer& call);
   void OnAccepted(const CallPointer& call);
   void OnDone(const CallPointer& call, absl::Status status, const TransportReply& reply);
-  // The attempt no longer loads the link.
+  // The attempt no longer loads the link: the server has it, or who knows.
   void Arrived(Call& call) REQUIRES(mutex_);
+  void Lost(Call& call, Time now) REQUIRES(mutex_);
   // An attempt failed with `status`.
   RetryDecision Decide(const CallPointer& call, const absl::Status& status);
   // After a pause.

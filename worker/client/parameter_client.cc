@@ -38,7 +38,7 @@ SenderIdentity IdentityOf(const ParameterClientOptions& options) {
 }  // namespace
 
 uint32_t WindowFor(uint64_t block_bytes) {
-  constexpr uint64_t kFewest = 16, kMost = 64, kBytes = 4 << 20;
+  constexpr uint64_t kFewest = 8, kMost = 64, kBytes = 4 << 20;
   return static_cast<uint32_t>(std::clamp(kBytes / block_bytes, kFewest, kMost));
 }
 

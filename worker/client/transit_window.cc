@@ -1,15 +1,23 @@
 #include "worker/client/transit_window.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace leeway {
 
 void TransitWindow::OnSent(uint64_t bytes, Time now) {
   if (messages_++ == 0) last_ = now;
   bytes_ += bytes;
+  last_bytes_ = bytes;
 }
 
-void TransitWindow::OnArrived(uint64_t bytes, Time now) {
+void TransitWindow::OnArrived(uint64_t bytes, Time sent, Time now) {
+  const double took = Seconds(now - sent);
+  shortest_seconds_ = std::min(shortest_seconds_.value_or(took), took);
+  OnLost(bytes, now);
+}
+
+void TransitWindow::OnLost(uint64_t bytes, Time now) {
   busy_seconds_ += Seconds(now - last_);
   moved_bytes_ += static_cast<double>(bytes);
   last_ = now;
@@ -23,7 +31,17 @@ void TransitWindow::OnArrived(uint64_t bytes, Time now) {
 
 double TransitWindow::Limit() const {
   if (busy_seconds_ <= 0) return kBytesMax;
-  return std::min(rate() * kQueueSeconds, kBytesMax);
+  return std::min(std::max(rate() * kQueueSeconds, Fill()), kBytesMax);
+}
+
+double TransitWindow::Fill() const {
+  return std::min(rate() * kOfShortest * shortest_seconds_.value_or(0), kBytesMax);
+}
+
+uint32_t TransitWindow::Filling() const {
+  if (last_bytes_ == 0) return 0;
+  const double messages = std::ceil(Fill() / static_cast<double>(last_bytes_));
+  return static_cast<uint32_t>(std::min(messages, kFillingMax));
 }
 
 }  // namespace leeway

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "common/clock.h"
 
@@ -12,11 +13,17 @@ namespace leeway {
 class TransitWindow {
  public:
   // One more message may go: two may always be under way, so that the link never waits for an
-  // answer; beyond them what the link moves in about ten milliseconds, by its measured rate.
+  // answer; beyond them what the link moves, by its measured rate, in about ten milliseconds, or in
+  // the shortest time that a message has taken and a quarter, where that is longer: so much fills a
+  // long link before the first answer is back, and while it is not full it becomes more.
   bool Admits() const { return messages_ < kMessagesMin || bytes_ < Limit(); }
+  // Messages like the last one that fill the link, as far as is known: fewer leave it idle.
+  uint32_t Filling() const;
   void OnSent(uint64_t bytes, Time now);
-  // The server has it (or it is lost).
-  void OnArrived(uint64_t bytes, Time now);
+  // The server has what was sent then.
+  void OnArrived(uint64_t bytes, Time sent, Time now);
+  // It is not under way any more, and how long it took says nothing.
+  void OnLost(uint64_t bytes, Time now);
 
   // Bytes a second while something was under way; 0 while unknown.
   double rate() const { return busy_seconds_ > 0 ? moved_bytes_ / busy_seconds_ : 0; }
@@ -24,18 +31,27 @@ class TransitWindow {
  private:
   static constexpr uint32_t kMessagesMin = 2;
   static constexpr double kQueueSeconds = 0.01;
+  static constexpr double kOfShortest = 1.25;
   // Before the first measurement; and covers loopback at any rate.
   static constexpr double kBytesMax = 16 << 20;
   // The measurement forgets half of what it knows every so many busy seconds.
   static constexpr double kMemorySeconds = 0.5;
 
+  static constexpr double kFillingMax = 256;
+
   double Limit() const;
+  // Bytes that fill the link.
+  double Fill() const;
 
   uint32_t messages_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t last_bytes_ = 0;
   Time last_{};
   double moved_bytes_ = 0;
   double busy_seconds_ = 0;
+  // Never forgotten: on a link that is always full a later measurement would contain the queue that
+  // an earlier one has allowed.
+  std::optional<double> shortest_seconds_;
 };
 
 }  // namespace leeway

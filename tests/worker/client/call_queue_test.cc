@@ -1,5 +1,6 @@
 #include "worker/client/call_queue.h"
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -69,10 +70,14 @@ class BlockCall : public Operation {
 };
 
 struct Rig {
+  explicit Rig(uint32_t window = 16)
+      : queue(std::move(made), 1,
+              {.window = window,
+               .retry = {},
+               .jitter = RandomStream(1, RandomPurpose::kRetry, {0, 0})}) {}
   std::unique_ptr<SlowTransport> made = std::make_unique<SlowTransport>();
   SlowTransport* const transport = made.get();
-  CallQueue queue{
-      std::move(made), 1, {.retry = {}, .jitter = RandomStream(1, RandomPurpose::kRetry, {0, 0})}};
+  CallQueue queue;
 
   CallQueue::Ticket Start(uint32_t block, uint64_t bytes) {
     return queue.Start(std::make_shared<BlockCall>(block, bytes));
@@ -104,6 +109,39 @@ TEST_CASE("Who was refused by a full server makes room for the block that it wai
     rig.transport->RunTimers();
   }
   CHECK(sent_first);
+}
+
+TEST_CASE("More calls than the window are in flight where a link takes more to be full") {
+  // A message takes 8 ms of the link, and a tenth of a second there and back, or none.
+  const Duration round_trip = milliseconds(GENERATE(0, 100));
+  Rig rig(8);
+  struct OnLink {
+    Time arrives;
+    std::shared_ptr<TransportCall> call;
+  };
+  std::deque<OnLink> link;
+  Time free{};
+  size_t most = 0;
+  for (uint32_t block = 0; block < 1000; ++block) rig.Start(block, kMiB);
+  for (int answered = 0; answered < 1000; ++answered) {
+    for (auto& sent : rig.transport->TakeSent()) {
+      free = std::max(free, rig.transport->Now()) + milliseconds(8);
+      link.push_back({free + round_trip, std::move(sent.call)});
+    }
+    REQUIRE_FALSE(link.empty());
+    // All are sent at once before the link is known.
+    if (answered > 100) most = std::max(most, link.size());
+    const OnLink first = std::move(link.front());
+    link.pop_front();
+    rig.transport->Pass(first.arrives - rig.transport->Now());
+    first.call->OnDone(absl::OkStatus(), {});
+  }
+  if (round_trip > Duration::zero()) {
+    CHECK(most > 12);
+    CHECK(most < 20);
+  } else {
+    CHECK(most == 2);
+  }
 }
 
 TEST_CASE("What brings no values does not count as being under way") {

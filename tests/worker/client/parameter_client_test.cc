@@ -185,8 +185,8 @@ TEST_CASE("More of small blocks are in flight than of large ones, and never more
   CHECK(WindowFor(64) == 64);
   CHECK(WindowFor(64 << 10) == 64);
   CHECK(WindowFor(128 << 10) == 32);
-  CHECK(WindowFor(1 << 20) == 16);
-  CHECK(WindowFor(64 << 20) == 16);
+  CHECK(WindowFor(512 << 10) == 8);
+  CHECK(WindowFor(64 << 20) == 8);
 
   std::map<uint32_t, std::vector<Kept>> kept;
   ParameterClientOptions options = Options();

@@ -1,6 +1,8 @@
 #include "worker/client/transit_window.h"
 
+#include <algorithm>
 #include <chrono>
+#include <deque>
 
 #include "tests/catch.h"
 
@@ -19,7 +21,7 @@ TEST_CASE("Two messages may always be under way, whatever their size and the lin
   CHECK(window.Admits());
   window.OnSent(100 * kMiB, now);
   CHECK_FALSE(window.Admits());
-  window.OnArrived(100 * kMiB, now + milliseconds(1));
+  window.OnArrived(100 * kMiB, now, now + milliseconds(1));
   CHECK(window.Admits());
 }
 
@@ -30,7 +32,7 @@ TEST_CASE("On a slow link no more is under way than it moves in ten milliseconds
   for (int i = 0; i < 100; ++i) {
     window.OnSent(kMiB, now);
     now += milliseconds(8);
-    window.OnArrived(kMiB, now);
+    window.OnArrived(kMiB, now - milliseconds(8), now);
   }
   CHECK(window.rate() == Approx(kMiB / 0.008).epsilon(0.01));
   window.OnSent(kMiB, now);
@@ -44,14 +46,14 @@ TEST_CASE("A fast link takes many, and a link that becomes slow is noticed") {
   const auto move = [&](Duration took) {
     window.OnSent(kMiB, now);
     now += took;
-    window.OnArrived(kMiB, now);
+    window.OnArrived(kMiB, now - took, now);
   };
   for (int i = 0; i < 1000; ++i) move(std::chrono::microseconds(200));
   for (int i = 0; i < 12; ++i) {
     CHECK(window.Admits());
     window.OnSent(kMiB, now);
   }
-  for (int i = 0; i < 12; ++i) window.OnArrived(kMiB, now);
+  for (int i = 0; i < 12; ++i) window.OnArrived(kMiB, now, now);
   // Two seconds of 10 ms each.
   for (int i = 0; i < 200; ++i) move(milliseconds(10));
   CHECK(window.rate() < 1.2 * kMiB / 0.01);
@@ -63,10 +65,78 @@ TEST_CASE("Time in which nothing is under way does not count") {
   for (int i = 0; i < 10; ++i) {
     window.OnSent(kMiB, now);
     now += milliseconds(1);
-    window.OnArrived(kMiB, now);
+    window.OnArrived(kMiB, now - milliseconds(1), now);
     now += std::chrono::seconds(5);
   }
   CHECK(window.rate() == Approx(kMiB / 0.001).epsilon(0.01));
+}
+
+// A link of so many bytes a second, on which a message and the word that it has arrived take
+// `round_trip` beside the time of its bytes; a sender that always has more.
+struct Link {
+  double bytes_per_second;
+  Duration round_trip;
+  uint64_t message_bytes;
+};
+struct Use {
+  // Of the link's rate, once it has run in.
+  double share = 0;
+  // How long a message then waits for those before it, at most.
+  double queue_seconds = 0;
+};
+
+Use Saturate(const Link& link) {
+  constexpr uint32_t kWindow = 8;
+  constexpr Time kRunIn = Time() + std::chrono::seconds(10);
+  constexpr Time kEnd = kRunIn + std::chrono::seconds(10);
+  const double seconds_each = static_cast<double>(link.message_bytes) / link.bytes_per_second;
+  const auto each =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds_each));
+  struct Message {
+    Time sent, arrived;
+  };
+  std::deque<Message> under_way;
+  TransitWindow window;
+  Use use;
+  uint64_t moved = 0;
+  Time now{}, free{};
+  // That it was refused says nothing of the way there.
+  window.OnSent(link.message_bytes, now);
+  window.OnLost(link.message_bytes, now + std::chrono::microseconds(100));
+  while (now < kEnd) {
+    while (window.Admits() && under_way.size() < std::max(kWindow, window.Filling())) {
+      window.OnSent(link.message_bytes, now);
+      const Time begins = std::max(now, free);
+      if (now >= kRunIn) use.queue_seconds = std::max(use.queue_seconds, Seconds(begins - now));
+      free = begins + each;
+      under_way.push_back({now, free + link.round_trip});
+    }
+    const Message first = under_way.front();
+    under_way.pop_front();
+    now = first.arrived;
+    window.OnArrived(link.message_bytes, first.sent, now);
+    if (now >= kRunIn) moved += link.message_bytes;
+  }
+  use.share = static_cast<double>(moved) / Seconds(now - kRunIn) / link.bytes_per_second;
+  return use;
+}
+
+TEST_CASE("A link is filled, however long it is, and what waits in it is little") {
+  for (const double rate : {2.5e6, 12.5e6, 125e6, 1.25e9}) {
+    for (const Duration round_trip : {Duration(std::chrono::microseconds(100)),
+                                      Duration(milliseconds(5)), Duration(milliseconds(100))}) {
+      for (const uint64_t bytes : {64 << 10, 1 << 20}) {
+        // More than 16 MiB are never under way.
+        if (rate * Seconds(round_trip) > 14e6) continue;
+        const Use use = Saturate({rate, round_trip, bytes});
+        INFO(rate << " bytes/s, round trip " << Seconds(round_trip) << " s, messages of " << bytes
+                  << ": " << use.share << ", " << use.queue_seconds << " s");
+        CHECK(use.share > 0.95);
+        const double message = static_cast<double>(bytes) / rate;
+        CHECK(use.queue_seconds < 0.011 + 0.25 * Seconds(round_trip) + 2 * message);
+      }
+    }
+  }
 }
 
 }  // namespace
