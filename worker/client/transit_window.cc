@@ -8,7 +8,7 @@ namespace leeway {
 void TransitWindow::OnSent(uint64_t bytes, Time now) {
   if (messages_++ == 0) last_ = now;
   bytes_ += bytes;
-  last_bytes_ = bytes;
+  largest_bytes_ = std::max(largest_bytes_, bytes);
 }
 
 void TransitWindow::OnArrived(uint64_t bytes, Time sent, Time now) {
@@ -39,8 +39,8 @@ double TransitWindow::Fill() const {
 }
 
 uint32_t TransitWindow::Filling() const {
-  if (last_bytes_ == 0) return 0;
-  const double messages = std::ceil(Fill() / static_cast<double>(last_bytes_));
+  if (largest_bytes_ == 0) return 0;
+  const double messages = std::ceil(Fill() / static_cast<double>(largest_bytes_));
   return static_cast<uint32_t>(std::min(messages, kFillingMax));
 }
 

@@ -17,7 +17,7 @@ class TransitWindow {
   // the shortest time that a message has taken and a quarter, where that is longer: so much fills a
   // long link before the first answer is back, and while it is not full it becomes more.
   bool Admits() const { return messages_ < kMessagesMin || bytes_ < Limit(); }
-  // Messages like the last one that fill the link, as far as is known: fewer leave it idle.
+  // Messages like the largest one that fill the link, as far as is known: fewer leave it idle.
   uint32_t Filling() const;
   void OnSent(uint64_t bytes, Time now);
   // The server has what was sent then.
@@ -45,7 +45,7 @@ class TransitWindow {
 
   uint32_t messages_ = 0;
   uint64_t bytes_ = 0;
-  uint64_t last_bytes_ = 0;
+  uint64_t largest_bytes_ = 0;
   Time last_{};
   double moved_bytes_ = 0;
   double busy_seconds_ = 0;

@@ -71,6 +71,19 @@ TEST_CASE("Time in which nothing is under way does not count") {
   CHECK(window.rate() == Approx(kMiB / 0.001).epsilon(0.01));
 }
 
+TEST_CASE("How many messages fill a link goes by large ones, whatever was sent last") {
+  TransitWindow window;
+  CHECK(window.Filling() == 0);
+  Time now{};
+  // 10 MiB in a tenth of a second, and a quarter more of that fills the link.
+  for (int i = 0; i < 10; ++i) window.OnSent(kMiB, now);
+  now += milliseconds(100);
+  for (int i = 0; i < 10; ++i) window.OnArrived(kMiB, now - milliseconds(100), now);
+  CHECK(window.Filling() == 13);
+  window.OnSent(64, now);
+  CHECK(window.Filling() == 13);
+}
+
 // A link of so many bytes a second, on which a message and the word that it has arrived take
 // `round_trip` beside the time of its bytes; a sender that always has more.
 struct Link {
