@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kPrefix[] = "leeway-";
 constexpr int kSendBytes = 1 << 20;
-constexpr int kFilesMost = 256;
+constexpr int kFilesMost = 1024;
 
 using NameOfEnd = int (*)(int, sockaddr*, socklen_t*);
 

@@ -19,7 +19,7 @@ std::string NewLocalAddress();
 //
 // TCP: StopPacing().
 //
-// Costs a look at each open file, of 256 at most: who has more connections sends little on each.
+// Costs a look at each open file, of the first 1024: who has more connections sends little on each.
 void TuneLocalSockets(const std::string& peer);
 
 // Where both ends of a TCP connection have the same address there is no link to share, and what

@@ -24,20 +24,28 @@ thread_local QueuePoller* this_poller = nullptr;
 
 }  // namespace
 
-// Brings one more thread to work that is shared. Deleted when it has run.
+// Brings one more thread to work that is shared, for a part at a time: between two it is the
+// network's turn. Deleted when no part is left.
 class ServerQueue::Helper : public QueueEvent {
  public:
-  explicit Helper(std::shared_ptr<SharedWork> work) : work_(std::move(work)) {}
-  void Call(grpc::CompletionQueue* queue) {
-    alarm_.Set(queue, gpr_inf_past(GPR_CLOCK_MONOTONIC), Tag());
+  Helper(ServerQueue* queue, std::shared_ptr<SharedWork> work)
+      : queue_(queue), work_(std::move(work)) {}
+  // False: the queue stops.
+  bool Call() {
+    bool called = false;
+    queue_->IfRunning([&] {
+      alarm_.Set(queue_->get(), gpr_inf_past(GPR_CLOCK_MONOTONIC), Tag());
+      called = true;
+    });
+    return called;
   }
 
  private:
   void Run(bool) override {
-    work_->Help();
-    delete this;
+    if (!work_->RunNext() || !Call()) delete this;
   }
 
+  ServerQueue* const queue_;
   const std::shared_ptr<SharedWork> work_;
   grpc::Alarm alarm_;
 };
@@ -77,7 +85,9 @@ void ServerQueue::Share(uint64_t parts, const std::function<void(uint64_t)>& run
   const auto work = std::make_shared<SharedWork>(parts, run);
   const uint64_t helpers = std::min<uint64_t>(thread_count_, parts);
   for (uint64_t i = 1; i < helpers; ++i) {
-    IfRunning([this, &work] { (new Helper(work))->Call(queue_.get()); });
+    auto helper = std::make_unique<Helper>(this, work);
+    // It is its own from here on.
+    if (helper->Call()) helper.release();
   }
   work->Finish();
 }

@@ -52,8 +52,8 @@ class ServerQueue {
   // On such a thread, too: a message with so much payload has come, and the next is likely such a
   // one (QueuePoller). On another one nothing follows from it.
   static void Took(uint64_t bytes);
-  // Runs `run` for 0 to `parts` - 1, on this thread and on those that take from the queue and have
-  // nothing else to do, and returns when all have run.
+  // Runs `run` for 0 to `parts` - 1, on this thread and, between what else they find, on those that
+  // take from the queue, and returns when all have run.
   void Share(uint64_t parts, const std::function<void(uint64_t)>& run);
   // Runs `work`, which may take long (files), in order, on a thread of its own; what is left when
   // the queue goes is still run.

@@ -16,19 +16,20 @@ class SharedWork {
   SharedWork(uint64_t parts, std::function<void(uint64_t)> run)
       : parts_(parts), run_(std::move(run)) {}
 
-  // Takes parts until none is left; those of others may still be running.
-  void Help() {
-    uint64_t ran = 0;
-    for (uint64_t part; (part = next_.fetch_add(1)) < parts_; ++ran) run_(part);
-    if (ran == 0) return;
+  // Runs the next part; false: there was none left.
+  bool RunNext() {
+    const uint64_t part = next_.fetch_add(1);
+    if (part >= parts_) return false;
+    run_(part);
     MutexLock lock(mutex_);
-    done_ += ran;
-    if (done_ == parts_) all_done_.NotifyAll();
+    if (++done_ == parts_) all_done_.NotifyAll();
+    return true;
   }
-  // Helps, and returns when all parts have run. It waits for nothing but parts that run: a thread
-  // that comes too late is not waited for.
+  // Runs what is left, and returns when all parts have run. It waits for nothing but parts that
+  // run: a thread that comes too late is not waited for.
   void Finish() {
-    Help();
+    while (RunNext()) {
+    }
     MutexLock lock(mutex_);
     while (done_ < parts_) all_done_.Wait(mutex_);
   }

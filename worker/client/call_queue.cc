@@ -93,7 +93,9 @@ CallQueue::Ticket CallQueue::Start(std::shared_ptr<Operation> operation) {
 
 bool CallQueue::HasRoom(const Lane& lane, const Call& first) const {
   if (!lane.transit.Admits()) return false;
-  if (lane.in_flight.size() < std::max(options_.window, lane.transit.Filling())) return true;
+  // Twice what fills the link: some have arrived and wait for other workers.
+  const uint32_t window = std::max(options_.window, 2 * lane.transit.Filling());
+  if (lane.in_flight.size() < std::min(window, options_.window_max)) return true;
   return std::all_of(lane.in_flight.begin(), lane.in_flight.end(),
                      [&](const CallPointer& call) { return first.priority < call->priority; });
 }
@@ -264,6 +266,12 @@ std::string CallQueue::FirstWaiting() const {
     }
   }
   return first == nullptr ? "" : first->waiting;
+}
+
+void CallQueue::MoveServer(uint32_t server, const ServerEndpoint& endpoint) {
+  transport_->MoveServer(server, endpoint);
+  MutexLock lock(mutex_);
+  lanes_[server].transit.Forget();
 }
 
 void CallQueue::Cancel() {

@@ -53,8 +53,10 @@ class Operation {
 class CallQueue {
  public:
   struct Options {
-    // Calls in flight per server; more where a link takes more to be full (TransitWindow).
+    // Calls in flight per server, and at most where what is sent takes more to fill the link
+    // (TransitWindow).
     uint32_t window = 16;
+    uint32_t window_max = 16;
     // Of one attempt. Longer than a server holds a wait before it says who is missing.
     Duration attempt_timeout = std::chrono::seconds(40);
     RetryLimits retry;
@@ -90,6 +92,9 @@ class CallQueue {
   // What the earliest call in flight that was put off waits for, in its server's words; empty if
   // none was.
   std::string Waiting() const;
+
+  // The server is there from now on.
+  void MoveServer(uint32_t server, const ServerEndpoint& endpoint);
 
   // Every operation ends with CANCELLED, also those started later.
   void Cancel();

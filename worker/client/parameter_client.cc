@@ -15,6 +15,8 @@ namespace {
 // time to move a full window at the slowest link that is worth training over.
 constexpr double kAttemptSeconds = 20;
 constexpr double kSlowestBytesPerSecond = 1 << 20;
+// Of small blocks on a long link.
+constexpr uint32_t kWindowMax = 512;
 
 CallQueue::Options QueueOptions(const ParameterClientOptions& options) {
   const uint64_t block_bytes = options.block_elements * sizeof(float);
@@ -22,6 +24,7 @@ CallQueue::Options QueueOptions(const ParameterClientOptions& options) {
   const double window_bytes = static_cast<double>(window) * static_cast<double>(block_bytes);
   CallQueue::Options result{
       .window = window,
+      .window_max = options.window > 0 ? window : kWindowMax,
       .attempt_timeout = FromSeconds(kAttemptSeconds + window_bytes / kSlowestBytesPerSecond),
       .retry = {},
       .jitter =
@@ -75,7 +78,7 @@ void ParameterClient::MoveServers(const std::vector<ServerEndpoint>& servers) {
   for (uint32_t i = 0; i < servers_.size() && i < servers.size(); ++i) {
     if (servers_[i] == servers[i]) continue;
     servers_[i] = servers[i];
-    queue_.transport().MoveServer(i, servers[i]);
+    queue_.MoveServer(i, servers[i]);
   }
 }
 

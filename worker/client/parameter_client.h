@@ -58,7 +58,7 @@ struct ParameterClientOptions {
   uint64_t block_elements = 0;
   // From the first attempt of a call until it is given up.
   double exchange_seconds = 600;
-  // Blocks in flight per server; 0: WindowFor() their size.
+  // Blocks in flight per server; 0: WindowFor() their size, or more where a link is long.
   uint32_t window = 0;
   // Of the calls' queue (call_queue.h).
   std::function<void()> on_unreached = {};

@@ -13,8 +13,19 @@ void TransitWindow::OnSent(uint64_t bytes, Time now) {
 
 void TransitWindow::OnArrived(uint64_t bytes, Time sent, Time now) {
   const double took = Seconds(now - sent);
-  shortest_seconds_ = std::min(shortest_seconds_.value_or(took), took);
+  if (bytes >= 2 * measured_bytes_) {
+    measured_bytes_ = bytes;
+    shortest_seconds_ = took;
+  } else if (2 * bytes >= measured_bytes_) {
+    shortest_seconds_ = std::min(*shortest_seconds_, took);
+  }
   OnLost(bytes, now);
+}
+
+void TransitWindow::Forget() {
+  measured_bytes_ = 0;
+  shortest_seconds_.reset();
+  moved_bytes_ = busy_seconds_ = 0;
 }
 
 void TransitWindow::OnLost(uint64_t bytes, Time now) {

@@ -24,6 +24,8 @@ class TransitWindow {
   void OnArrived(uint64_t bytes, Time sent, Time now);
   // It is not under way any more, and how long it took says nothing.
   void OnLost(uint64_t bytes, Time now);
+  // The server is elsewhere from now on: what was measured does not count. What is under way stays.
+  void Forget();
 
   // Bytes a second while something was under way; 0 while unknown.
   double rate() const { return busy_seconds_ > 0 ? moved_bytes_ / busy_seconds_ : 0; }
@@ -49,8 +51,10 @@ class TransitWindow {
   Time last_{};
   double moved_bytes_ = 0;
   double busy_seconds_ = 0;
-  // Never forgotten: on a link that is always full a later measurement would contain the queue that
-  // an earlier one has allowed.
+  // Of messages of about this size: a short one takes less of the link, and would say that fewer
+  // fill it. Not forgotten with time: on a link that is always full a later measurement would
+  // contain the queue that an earlier one has allowed.
+  uint64_t measured_bytes_ = 0;
   std::optional<double> shortest_seconds_;
 };
 
