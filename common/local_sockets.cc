@@ -1,12 +1,10 @@
 #include "common/local_sockets.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
-#include <filesystem>
-#include <functional>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,6 +20,7 @@ namespace {
 
 constexpr char kPrefix[] = "leeway-";
 constexpr int kSendBytes = 1 << 20;
+// Files have the lowest numbers that are free.
 constexpr int kFilesMost = 1024;
 
 using NameOfEnd = int (*)(int, sockaddr*, socklen_t*);
@@ -60,17 +59,6 @@ std::optional<End> EndOf(int socket, NameOfEnd name_of_end) {
   return std::nullopt;
 }
 
-void ForEachFile(const std::function<void(int file)>& look) {
-  std::error_code error;
-  int looked = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
-    int file = -1;
-    if (!absl::SimpleAtoi(entry.path().filename().string(), &file)) continue;
-    if (++looked > kFilesMost) return;
-    look(file);
-  }
-}
-
 void Widen(int socket) {
   int bytes = 0;
   socklen_t length = sizeof(bytes);
@@ -98,19 +86,26 @@ void StopPacing(int socket) {
   setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kReno.data(), kReno.size());
 }
 
-void TuneLocalSockets(const std::string& peer) {
+void TuneLocalSockets(const std::string& peer, bool sole) {
   if (peer.starts_with("unix")) {
-    ForEachFile([](int file) {
+    for (int file = 0; file < kFilesMost; ++file) {
       if (IsOurs(file, getpeername) || IsOurs(file, getsockname)) Widen(file);
-    });
+    }
     return;
   }
   int port = 0;
   if (!absl::SimpleAtoi(peer.substr(peer.find_last_of(':') + 1), &port)) return;
-  ForEachFile([port](int file) {
+  // A new connection's number is near that of the one before it.
+  static std::atomic<int> last_found{0};
+  const int first = last_found;
+  for (int i = 0; i < kFilesMost; ++i) {
+    const int file = (first + i) % kFilesMost;
     const std::optional<End> there = EndOf(file, getpeername);
-    if (there.has_value() && there->port == port) StopPacing(file);
-  });
+    if (!there.has_value() || there->port != port) continue;
+    StopPacing(file);
+    last_found = file;
+    if (sole) return;
+  }
 }
 
 }  // namespace leeway

@@ -19,8 +19,10 @@ std::string NewLocalAddress();
 //
 // TCP: StopPacing().
 //
-// Costs a look at each open file, of the first 1024: who has more connections sends little on each.
-void TuneLocalSockets(const std::string& peer);
+// Looks at the first 1024 files at most: who has more connections sends little on each. `sole`: no
+// other connection has this peer, as at a server, whose peers are workers' ports; it is looked for
+// no further, so that a thousand workers may come.
+void TuneLocalSockets(const std::string& peer, bool sole = false);
 
 // Where both ends of a TCP connection have the same address there is no link to share, and what
 // spreads packets over time (BBR, where the system has it by default) costs half of the rate: such

@@ -71,7 +71,7 @@ void StreamSession::OnAccepted(bool ok) {
   if (!ok) return OnEnded(true);
   const auto self = shared_from_this();
   Await(service_, queue_);
-  TuneLocalSockets(context_.peer());
+  TuneLocalSockets(context_.peer(), true);
   last_read_ = std::chrono::steady_clock::now().time_since_epoch().count();
   service_->streams().Add(shared_from_this());
   MutexLock lock(mutex_);

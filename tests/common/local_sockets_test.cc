@@ -65,7 +65,7 @@ struct TcpConnection {
     sockaddr_in here = Address(from), there = Address(to);
     socklen_t length = sizeof(there);
     REQUIRE(bind(listener, Name(there), length) == 0);
-    REQUIRE(listen(listener, 1) == 0);
+    REQUIRE(listen(listener, 8) == 0);
     REQUIRE(getsockname(listener, Name(there), &length) == 0);
     REQUIRE(bind(client, Name(here), length) == 0);
     REQUIRE(connect(client, Name(there), length) == 0);
@@ -121,6 +121,33 @@ TEST_CASE("a TCP connection within one host does without pacing, and no other on
   REQUIRE(SetCongestionControl(others.client, "cubic"));
   TuneLocalSockets(others.peer());
   CHECK(CongestionControlOf(others.client) == "cubic");
+}
+
+TEST_CASE("all connections to a port are found, or one where there is but one") {
+  const TcpConnection first("127.0.0.1", "127.0.0.1");
+  if (!SetCongestionControl(first.client, "bbr")) {
+    WARN("skipped: this system has no BBR, or does not permit it");
+    return;
+  }
+  const int more[] = {socket(AF_INET, SOCK_STREAM, 0), socket(AF_INET, SOCK_STREAM, 0)};
+  sockaddr_in there = TcpConnection::Address("127.0.0.1");
+  there.sin_port = htons(static_cast<uint16_t>(first.port));
+  for (const int client : more) {
+    REQUIRE(SetCongestionControl(client, "bbr"));
+    REQUIRE(connect(client, TcpConnection::Name(there), sizeof(there)) == 0);
+  }
+  const auto paced = [&] {
+    int count = 0;
+    for (const int client : {first.client, more[0], more[1]}) {
+      count += CongestionControlOf(client) == "bbr" ? 1 : 0;
+    }
+    return count;
+  };
+  TuneLocalSockets(first.peer(), true);
+  CHECK(paced() == 2);
+  TuneLocalSockets(first.peer());
+  CHECK(paced() == 0);
+  for (const int client : more) close(client);
 }
 
 TEST_CASE("a peer that names no port, and what is no socket, are left alone") {
