@@ -63,6 +63,8 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
 absl::Status Trainer::Open() {
   ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(registration_));
   options.on_unreached = [this] { context_.session.BeatSoon(); };
+  // These only read the vector that they receive into.
+  options.weights_stay = !job_.exchange().has_elastic() && !job_.exchange().delta().spread();
   ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, context_.transport));
   if (job_.data().assignment() == v1::ASSIGNMENT_LEASED) {
     leases_ = std::make_unique<LeasedBatches>(

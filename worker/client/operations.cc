@@ -135,8 +135,7 @@ TransportRequest BlocksOperation::Request(uint32_t call) const {
   }
   if (exchange_.receives()) {
     request.reply_bytes = WeightsOf(block).size_bytes();
-    // Whatever is current is read as it is: the weights themselves.
-    if (!exchange_.latest) codecs_.Ask(WeightsOf(block).data(), request.header);
+    codecs_.Ask(WeightsOf(block).data(), request);
   }
   codecs_.CountSent(request.payload.size() + request.header.ByteSizeLong());
   return request;
@@ -151,10 +150,9 @@ absl::Status BlocksOperation::TakeReply(uint32_t call, const TransportReply& rep
     return absl::InvalidArgumentError(
         absl::StrCat("the server answered block ", version.block(), " instead of block ", block));
   }
-  RETURN_IF_ERROR(codecs_.Take(reply, WeightsOf(block)));
-  const bool stands = !reply.still_stands || reply.still_stands();
-  if (exchange_.latest || !stands) codecs_.Forget(block);
-  if (!stands) {
+  RETURN_IF_ERROR(codecs_.Take(reply, exchange_.latest, WeightsOf(block)));
+  if (reply.still_stands && !reply.still_stands()) {
+    codecs_.Forget(block);
     return absl::UnavailableError("the server gave up this connection while its answer was read");
   }
   MutexLock lock(mutex_);

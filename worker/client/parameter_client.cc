@@ -67,7 +67,7 @@ ParameterClient::ParameterClient(const ParameterClientOptions& options, BlockLay
                                  std::unique_ptr<Transport> transport)
     : options_(options),
       layout_(std::move(layout)),
-      codecs_(layout_, options.codecs),
+      codecs_(layout_, options.codecs, options.weights_stay),
       queue_(std::move(transport), layout_.servers(), QueueOptions(options)),
       servers_(options.servers) {}
 

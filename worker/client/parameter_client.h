@@ -64,6 +64,10 @@ struct ParameterClientOptions {
   std::function<void()> on_unreached = {};
   // How payloads are compressed, as the servers know it; null: not at all.
   std::shared_ptr<const CodecPlan> codecs = nullptr;
+  // Nobody but this client writes to the vectors that its calls receive into, while it lives: a
+  // version that lies there already is not sent again. Not for elastic exchanges, whose answers
+  // are older than the version that they name.
+  bool weights_stay = false;
 };
 
 struct BlockExchange;

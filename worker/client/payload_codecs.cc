@@ -9,8 +9,10 @@
 
 namespace leeway {
 
-PayloadCodecs::PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const CodecPlan> plan)
+PayloadCodecs::PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const CodecPlan> plan,
+                             bool weights_stay)
     : plan_(std::move(plan)),
+      weights_stay_(weights_stay),
       residuals_(plan_ != nullptr && plan_->compresses_contributions()
                      ? std::make_unique<Residuals>(layout)
                      : nullptr),
@@ -34,8 +36,17 @@ std::shared_ptr<const std::string> PayloadCodecs::EncodeContribution(
   return std::make_shared<const std::string>(residuals_->Encode(codec, block, clock, values));
 }
 
+v1::Encoding PayloadCodecs::weights_encoding(uint32_t block) const {
+  return plan_ == nullptr ? v1::ENCODING_RAW : plan_->weights(block).encoding();
+}
+
 bool PayloadCodecs::TakesChanges(uint32_t block) const {
-  return plan_ != nullptr && CarriesChanges(plan_->weights(block).encoding());
+  return CarriesChanges(weights_encoding(block));
+}
+
+bool PayloadCodecs::Remembers(uint32_t block) const {
+  const v1::Encoding encoding = weights_encoding(block);
+  return CarriesChanges(encoding) || (weights_stay_ && encoding == v1::ENCODING_RAW);
 }
 
 std::optional<uint64_t> PayloadCodecs::HeldAt(uint32_t block, const float* where) const {
@@ -44,21 +55,31 @@ std::optional<uint64_t> PayloadCodecs::HeldAt(uint32_t block, const float* where
   return held_[block].version;
 }
 
-void PayloadCodecs::Ask(const float* target, v1::ExchangeHeader& header) const {
-  if (plan_ == nullptr) return;
-  header.set_reply_encoding(plan_->weights(header.block()).encoding());
+void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
+  v1::ExchangeHeader& header = request.header;
+  const bool changes = TakesChanges(header.block());
+  // Whatever is current is read as it is: the weights themselves.
+  if (request.latest && changes) return;
+  if (!request.latest) header.set_reply_encoding(weights_encoding(header.block()));
+  // A contribution makes another version than the one that is here.
+  const bool adds = request.kind != TransportRequest::Kind::kPull;
+  if (adds && !changes) return;
   if (const auto version = HeldAt(header.block(), target); version.has_value()) {
     header.set_have_version(*version);
   }
 }
 
-absl::Status PayloadCodecs::Take(const TransportReply& reply, std::span<float> target) {
+absl::Status PayloadCodecs::Take(const TransportReply& reply, bool latest,
+                                 std::span<float> target) {
   const v1::VersionHeader& version = reply.version;
   const std::optional<uint64_t> held = HeldAt(version.block(), target.data());
   if (version.unchanged()) {
     if (held == version.version()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("the server answered that version ",
-                                                   version.version(), " is here, which it is not"));
+    const std::string text =
+        absl::StrCat("the server answered that version ", version.version(), " is here, ");
+    // It was, when the call named it; another call has brought the block to another vector.
+    if (weights_stay_) return absl::UnavailableError(absl::StrCat(text, "no more; asking again"));
+    return absl::InvalidArgumentError(absl::StrCat(text, "which it is not"));
   }
   Forget(version.block());
   if (version.encoding() == v1::ENCODING_RAW) {
@@ -82,14 +103,16 @@ absl::Status PayloadCodecs::Take(const TransportReply& reply, std::span<float> t
                        " to a client that has ", held.has_value() ? absl::StrCat(*held) : "none"));
     }
   }
-  if (!TakesChanges(version.block())) return absl::OkStatus();
+  // Changes do not refer to the weights themselves.
+  const bool remembers = Remembers(version.block()) && !(latest && TakesChanges(version.block()));
+  if (!remembers) return absl::OkStatus();
   MutexLock lock(mutex_);
   held_[version.block()] = {target.data(), version.version()};
   return absl::OkStatus();
 }
 
 void PayloadCodecs::Forget(uint32_t block) {
-  if (!TakesChanges(block)) return;
+  if (!Remembers(block)) return;
   MutexLock lock(mutex_);
   held_[block] = {};
 }

@@ -28,8 +28,9 @@ struct Traffic {
 // Thread-safe but for the contributions, see Residuals. `layout` outlives it.
 class PayloadCodecs {
  public:
-  // Without a plan everything travels as float32.
-  PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const CodecPlan> plan);
+  // Without a plan everything travels as float32. `weights_stay`: see ParameterClientOptions.
+  PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const CodecPlan> plan,
+                bool weights_stay = false);
 
   // ---- contributions
   bool keeps_residual() const { return residuals_ != nullptr; }
@@ -42,13 +43,15 @@ class PayloadCodecs {
                                                         std::span<const float> values) const;
 
   // ---- weights
-  // Says in the header of a request what the answer for a block at `target` may come in.
-  void Ask(const float* target, v1::ExchangeHeader& header) const;
+  // Says in the header of a request what the answer for a block at `target` may come in, and which
+  // version lies there, where that may spare the answer its payload or most of it.
+  void Ask(const float* target, TransportRequest& request) const;
   // Writes an answer to `target`, the block's part of the vector: the values themselves, or changes
-  // that are added to what this client wrote there last. INVALID_ARGUMENT if it does not fit, and
-  // the block is void then.
-  absl::Status Take(const TransportReply& reply, std::span<float> target);
-  // What lies in the block is none of the versions that changes refer to.
+  // that are added to what this client wrote there last. `latest`: as in the request.
+  // INVALID_ARGUMENT if it does not fit, and the block is void then; UNAVAILABLE if it would have,
+  // and is to be asked for again.
+  absl::Status Take(const TransportReply& reply, bool latest, std::span<float> target);
+  // What lies in the block is no version that a server knows.
   void Forget(uint32_t block);
 
   // ---- bytes
@@ -64,10 +67,14 @@ class PayloadCodecs {
     const float* where = nullptr;
     uint64_t version = 0;
   };
+  v1::Encoding weights_encoding(uint32_t block) const;
   bool TakesChanges(uint32_t block) const;
+  // Which version lies in the block is of use: changes refer to it, or it need not be sent again.
+  bool Remembers(uint32_t block) const;
   std::optional<uint64_t> HeldAt(uint32_t block, const float* where) const;
 
   const std::shared_ptr<const CodecPlan> plan_;
+  const bool weights_stay_;
   const std::unique_ptr<Residuals> residuals_;
   std::atomic<uint64_t> sent_{0};
   std::atomic<uint64_t> received_{0};

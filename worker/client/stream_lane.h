@@ -52,6 +52,7 @@ class StreamLane {
   // Breaks off what is under way, for good: it ends with `why`, not OK. The first reason stands.
   void Close(const absl::Status& why);
 
+  const std::string& server() const { return options_.server; }
   // Payload of the requests that have no answer yet.
   uint64_t unanswered_bytes() const;
   // Streams that have begun and not ended: at most one.

@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/channel.h"
 #include "common/grpc_status.h"
 #include "common/host.h"
@@ -26,6 +27,8 @@ constexpr uint64_t kLaneBytes = 256 << 10;
 constexpr uint64_t kArenaVectors = 8;
 constexpr uint64_t kArenaSpareBytes = 64 << 20;
 constexpr Duration kLookForLateEvery = std::chrono::seconds(1);
+// What was broken off ends at once; gRPC alone could keep it from that.
+constexpr Duration kClosingSeemsLong = std::chrono::seconds(10);
 
 gpr_timespec In(Duration delay) {
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(delay).count();
@@ -295,13 +298,36 @@ bool StreamTransport::Idle() const {
   });
 }
 
+bool StreamTransport::WaitForIdle(Time deadline) {
+  MutexLock lock(mutex_);
+  while (!Idle()) {
+    if (!idle_.WaitUntil(mutex_, deadline)) return Idle();
+  }
+  return true;
+}
+
+std::string StreamTransport::UnderWay() {
+  std::vector<std::string> streams;
+  for (const auto& server : All()) {
+    for (const auto& lane : server->lanes) {
+      if (lane->busy()) streams.push_back(lane->server());
+    }
+  }
+  MutexLock lock(mutex_);
+  return absl::StrCat(active_.size(), " calls, and streams to [", absl::StrJoin(streams, ", "),
+                      "]");
+}
+
 void StreamTransport::Close() {
   Cancel();
   {
     MutexLock lock(mutex_);
     if (closed_) return;
     closed_ = true;
-    while (!Idle()) idle_.Wait(mutex_);
+  }
+  // Without an end, for what is under way refers to this object; but not in silence.
+  while (!WaitForIdle(Now() + kClosingSeemsLong)) {
+    spdlog::warn("closing the connections: still under way, though broken off: {}", UnderWay());
   }
   driver_.Stop();
 }

@@ -64,6 +64,10 @@ class StreamTransport : public Transport {
   void LookForLate();
   void ForgetRetired();
   bool Idle() const REQUIRES(mutex_);
+  // False: at the deadline something was still under way.
+  bool WaitForIdle(Time deadline);
+  // For messages.
+  std::string UnderWay();
 
   QueueDriver driver_;
   // Constant after construction.

@@ -172,6 +172,62 @@ TEST_CASE("a client asks for changes since what its vector holds, and for all el
   CHECK(have == expected);
 }
 
+std::optional<uint64_t> VersionNamed(const PayloadCodecs& codecs, const float* target,
+                                     TransportRequest::Kind kind, bool latest = false) {
+  TransportRequest request{.kind = kind, .latest = latest};
+  codecs.Ask(target, request);
+  if (!request.header.has_have_version()) return std::nullopt;
+  return request.header.have_version();
+}
+
+TEST_CASE("where weights stay, who reads names the version that it has, and keeps it") {
+  using Kind = TransportRequest::Kind;
+  const bool stay = GENERATE(true, false);
+  const auto held = stay ? std::optional<uint64_t>(3) : std::nullopt;
+  const BlockLayout layout = Layout();
+  PayloadCodecs codecs(layout, nullptr, stay);
+  const std::vector<float> weights(256, 1.0f);
+  std::vector<float> target(256), other(256);
+  CHECK(VersionNamed(codecs, target.data(), Kind::kPull) == std::nullopt);
+  TransportReply full;
+  full.version.set_version(3);
+  full.payload = FloatPayload::Of(weights);
+  const bool latest = GENERATE(false, true);
+  REQUIRE(codecs.Take(full, latest, target).ok());
+  for (bool again : {false, true}) {
+    CHECK(VersionNamed(codecs, target.data(), Kind::kPull, again) == held);
+    CHECK(VersionNamed(codecs, other.data(), Kind::kPull, again) == std::nullopt);
+  }
+  // What follows a contribution is another version.
+  CHECK(VersionNamed(codecs, target.data(), Kind::kPushPull) == std::nullopt);
+
+  TransportReply unchanged;
+  unchanged.version.set_version(3);
+  unchanged.version.set_unchanged(true);
+  CHECK(codecs.Take(unchanged, latest, target).ok() == stay);
+  CHECK(target == weights);
+  // Where another call has brought it elsewhere meanwhile, it is to be asked for again.
+  CHECK(absl::IsUnavailable(codecs.Take(unchanged, latest, other)) == stay);
+  // An answer that does not fit leaves nothing that could be named.
+  full.payload = FloatPayload::Of(std::span(weights).first(3));
+  CHECK(absl::IsInvalidArgument(codecs.Take(full, latest, target)));
+  CHECK(VersionNamed(codecs, target.data(), Kind::kPull) == std::nullopt);
+}
+
+TEST_CASE("weights that are decoded are not named as a version, though they stay") {
+  v1::TrainingJob job = Job();
+  job.mutable_compression()->mutable_weights()->mutable_int8();
+  const BlockLayout layout = Layout();
+  PayloadCodecs codecs(layout, Plan(job), true);
+  const std::vector<float> weights(256, 1.0f);
+  std::vector<float> target(256);
+  TransportReply full;
+  full.version.set_version(3);
+  full.payload = FloatPayload::Of(weights);
+  REQUIRE(codecs.Take(full, false, target).ok());
+  CHECK(VersionNamed(codecs, target.data(), TransportRequest::Kind::kPull) == std::nullopt);
+}
+
 TEST_CASE("changes that do not fit what is there are an error") {
   const BlockLayout layout = Layout();
   PayloadCodecs codecs(layout, Plan(Job()));
@@ -188,18 +244,18 @@ TEST_CASE("changes that do not fit what is there are an error") {
   change.version.set_encoding(v1::ENCODING_TOP_K);
   change.version.set_since_version(3);
   change.payload = FloatPayload(nullptr, {bytes});
-  CHECK(absl::IsInvalidArgument(codecs.Take(change, target)));
-  REQUIRE(codecs.Take(full, target).ok());
-  REQUIRE(codecs.Take(change, target).ok());
+  CHECK(absl::IsInvalidArgument(codecs.Take(change, false, target)));
+  REQUIRE(codecs.Take(full, false, target).ok());
+  REQUIRE(codecs.Take(change, false, target).ok());
   CHECK(target[0] == 3);
-  CHECK(absl::IsInvalidArgument(codecs.Take(change, target)));
+  CHECK(absl::IsInvalidArgument(codecs.Take(change, false, target)));
   TransportReply unchanged;
   unchanged.version.set_version(4);
   unchanged.version.set_unchanged(true);
-  CHECK(absl::IsInvalidArgument(codecs.Take(unchanged, target)));
+  CHECK(absl::IsInvalidArgument(codecs.Take(unchanged, false, target)));
   change.payload = FloatPayload(nullptr, {std::span(bytes).first(3)});
-  REQUIRE(codecs.Take(full, target).ok());
-  CHECK(absl::IsInvalidArgument(codecs.Take(change, target)));
+  REQUIRE(codecs.Take(full, false, target).ok());
+  CHECK(absl::IsInvalidArgument(codecs.Take(change, false, target)));
 }
 
 }  // namespace

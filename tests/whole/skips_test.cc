@@ -1,0 +1,67 @@
+// What need not be sent is not.
+#include <atomic>
+
+#include "tests/whole/job_rig.h"
+#include "worker/client/stream_transport.h"
+
+namespace leeway {
+namespace {
+
+using testing::DigitsJob;
+using testing::JobRig;
+using testing::MustTrain;
+
+// Answers to reads of whatever is current.
+struct LatestReads {
+  std::atomic<uint64_t> answers{0}, bytes{0};
+};
+
+class CountedRead : public TransportCall {
+ public:
+  CountedRead(LatestReads* reads, std::shared_ptr<TransportCall> call)
+      : reads_(reads), call_(std::move(call)) {}
+  void OnAccepted() override { call_->OnAccepted(); }
+  void OnDone(const absl::Status& status, const TransportReply& reply) override {
+    if (status.ok()) ++reads_->answers;
+    reads_->bytes += reply.payload.bytes();
+    call_->OnDone(status, reply);
+  }
+
+ private:
+  LatestReads* const reads_;
+  const std::shared_ptr<TransportCall> call_;
+};
+
+class CountingTransport : public StreamTransport {
+ public:
+  CountingTransport(const TransportOptions& options, LatestReads* reads)
+      : StreamTransport(options), reads_(reads) {}
+  void Call(uint32_t server, const TransportRequest& request, Duration timeout,
+            std::shared_ptr<TransportCall> call) override {
+    if (request.latest) call = std::make_shared<CountedRead>(reads_, std::move(call));
+    StreamTransport::Call(server, request, timeout, std::move(call));
+  }
+
+ private:
+  LatestReads* const reads_;
+};
+
+TEST_CASE("sync: the last read of weights that a worker already has brings no values") {
+  const auto [exchange, sent] = GENERATE(table<const char*, bool>(
+      {{"exchange={type: gradient}", false},
+       {"exchange={type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 0.05}}",
+        false},
+       // What the exchange answers is the centre before the contributions.
+       {"exchange={type: elastic, alpha: 0.3, every: 2}", true}}));
+  LatestReads reads;
+  JobRig rig(DigitsJob({exchange, "stop.clocks=5"}));
+  rig.transport = [&](const TransportOptions& options) {
+    return std::make_unique<CountingTransport>(options, &reads);
+  };
+  MustTrain(rig);
+  CHECK(reads.answers > 0);
+  CHECK((reads.bytes > 0) == sent);
+}
+
+}  // namespace
+}  // namespace leeway
