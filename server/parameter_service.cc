@@ -241,7 +241,8 @@ absl::StatusOr<v1::AttachReply> ParameterService::Attach(const v1::AttachRequest
     header.set_block(request.shard());
     ASSIGN_OR_RETURN(const auto shard, Find(header));
     ASSIGN_OR_RETURN(v1::AttachReply reply, shard->Attach(request.rank(), request.incarnation()));
-    streams_.OnAttach(request.rank(), request.incarnation());
+    // A shard without blocks has not looked whether there is such a rank.
+    if (shard->IsRank(request.rank())) streams_.OnAttach(request.rank(), request.incarnation());
     return reply;
   }
   RETURN_IF_ERROR(CheckLease(std::chrono::steady_clock::now()));
@@ -258,8 +259,9 @@ absl::StatusOr<v1::AttachReply> ParameterService::Attach(const v1::AttachRequest
     reply.set_counted(std::max(reply.counted(), one.counted()));
     reply.set_needs_initialize(reply.needs_initialize() || one.needs_initialize());
   }
-  // Without a shard nobody has looked whether there is such a rank.
-  if (!here.empty()) streams_.OnAttach(request.rank(), request.incarnation());
+  const bool is_rank = std::any_of(
+      here.begin(), here.end(), [&](const auto& shard) { return shard->IsRank(request.rank()); });
+  if (is_rank) streams_.OnAttach(request.rank(), request.incarnation());
   return reply;
 }
 

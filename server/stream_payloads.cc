@@ -53,6 +53,15 @@ absl::StatusOr<std::span<const float>> StreamSession::SharedFloatsOf(
 absl::StatusOr<FloatPayload> StreamSession::PayloadOf(const v1::StreamRequest& request,
                                                       FramePayload& frame, bool copies) {
   if (!request.has_shared()) return TakeFrom(frame, request.payload_bytes());
+  auto payload = SharedPayloadOf(request, copies);
+  if (payload.ok()) return payload;
+  const v1::ExchangeHeader& header = request.header();
+  return Annotate(payload.status(), absl::StrCat("worker ", header.rank(), ", block ",
+                                                 header.block(), ", clock ", header.clock()));
+}
+
+absl::StatusOr<FloatPayload> StreamSession::SharedPayloadOf(const v1::StreamRequest& request,
+                                                            bool copies) {
   // Before memory is taken on its word: whoever shares memory need not have any behind it.
   if (request.shared().bytes() > kMessageBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat("shared: ", request.shared().bytes(),

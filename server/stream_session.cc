@@ -33,10 +33,15 @@ uint64_t BytesOf(const v1::RequestFrame& head) {
   return bytes;
 }
 
-// Not OK: a frame is more than a frame may be.
+// Not OK: a frame, with a payload of `bytes`, is more than a frame may be, or not what it says.
 absl::Status CheckFrame(const v1::RequestFrame& head, uint64_t bytes) {
   uint64_t largest = 0;
+  uint64_t left = bytes;
   for (const v1::StreamRequest& request : head.requests()) {
+    if (request.payload_bytes() > left) {
+      return absl::DataLossError("RequestFrame: the payload breaks off");
+    }
+    left -= request.payload_bytes();
     largest = std::max<uint64_t>(largest, request.payload_bytes());
   }
   const bool good = head.requests_size() <= kRequestsMax && bytes <= kRequestBytesMax + largest;

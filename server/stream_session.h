@@ -63,6 +63,7 @@ class StreamSession : public StreamList::Stream,
   // `copies`: what lies in the worker's memory may change before it is used.
   absl::StatusOr<FloatPayload> PayloadOf(const v1::StreamRequest& request, FramePayload& frame,
                                          bool copies);
+  absl::StatusOr<FloatPayload> SharedPayloadOf(const v1::StreamRequest& request, bool copies);
   absl::StatusOr<std::shared_ptr<Shard>> FindShard(const v1::ExchangeHeader& header, Time now);
   // A request says who sends it.
   void LearnOwner(uint32_t rank, uint64_t incarnation);

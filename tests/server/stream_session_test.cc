@@ -66,7 +66,11 @@ TEST_CASE("a frame whose payload breaks off ends its stream and no other") {
   good.Initialize();
   {
     Client bad(served);
-    bad.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 0, 1).set_payload_bytes(kBlock * 8);
+    // Nothing of such a frame is served.
+    bad.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 0, 5);
+    const bool large = GENERATE(false, true);
+    bad.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 1, 1)
+        .set_payload_bytes(large ? uint64_t{1} << 63 : kBlock * 8);
     bad.Send();
     const grpc::Status end = bad.End();
     CHECK(end.error_code() == grpc::StatusCode::DATA_LOSS);
@@ -164,7 +168,8 @@ TEST_CASE("an offer that cannot be mapped is refused in words, and payloads go o
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 3);
   const auto replies = client.Ask(2);
   CHECK(replies[0].code() == static_cast<int>(absl::StatusCode::kInvalidArgument));
-  CHECK(replies[0].message() == "shared: no memory was offered on this stream");
+  CHECK(replies[0].message() ==
+        "worker 0, block 0, clock 0: shared: no memory was offered on this stream");
   CHECK(client.payloads[replies[1].id()] == Bytes(7));
 }
 

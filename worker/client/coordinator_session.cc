@@ -22,8 +22,8 @@ constexpr Duration kAttempt = std::chrono::seconds(20);
 constexpr Duration kRegisterAttempt = std::chrono::seconds(5);
 // A heartbeat that takes longer is as good as lost; the next one says the same.
 constexpr Duration kHeartbeatAttempt = std::chrono::seconds(5);
-// At least so long a worker tries to say or ask something, a large state among it; and as long as
-// a coordinator that is being started again is waited for.
+// At least so long a worker tries to say or ask something, and as long as a coordinator that is
+// being started again is waited for.
 constexpr Duration kPatienceMin = std::chrono::seconds(60);
 // So long for the first answer to its leaving; the coordinator may be gone for good.
 constexpr Duration kLeaveWithin = std::chrono::seconds(10);
@@ -61,7 +61,8 @@ CoordinatorSession::~CoordinatorSession() { EndHeartbeats(); }
 
 absl::Status CoordinatorSession::Call(
     const std::string& what, const RetryLimits& limits,
-    const std::function<grpc::Status(grpc::ClientContext&)>& attempt, CallBreaker* breaker) {
+    const std::function<grpc::Status(grpc::ClientContext&)>& attempt, CallBreaker* breaker,
+    Duration attempt_max) {
   uint64_t number;
   {
     MutexLock lock(mutex_);
@@ -74,7 +75,7 @@ absl::Status CoordinatorSession::Call(
     const Time now = options_.now();
     grpc::ClientContext context;
     context.set_deadline(After(std::clamp<Duration>(limits.total - (now - began),
-                                                    std::chrono::milliseconds(1), kAttempt)));
+                                                    std::chrono::milliseconds(1), attempt_max)));
     if (breaker != nullptr && !breaker->Begin(&context)) return absl::CancelledError(what);
     const absl::Status status = FromGrpc(attempt(context));
     if (breaker != nullptr) breaker->End();
@@ -95,6 +96,20 @@ absl::Status CoordinatorSession::Call(
       options_.sleep(decision.delay);
     }
   }
+}
+
+absl::Status CoordinatorSession::Call(
+    const std::string& what, const RetryLimits& limits,
+    const std::function<grpc::Status(grpc::ClientContext&)>& attempt, CallBreaker* breaker) {
+  return Call(what, limits, attempt, breaker, kAttempt);
+}
+
+absl::Status CoordinatorSession::Move(
+    const std::string& what, const std::function<grpc::Status(grpc::ClientContext&)>& attempt) {
+  RetryLimits limits = Patient();
+  if (exchange_limit_ > limits.total) limits = Within(exchange_limit_, "limits.exchange_seconds");
+  // However large a state and slow a link: it is the connection that says whether anybody is there.
+  return Call(what, limits, attempt, nullptr, limits.total);
 }
 
 RetryLimits CoordinatorSession::Patient() const {
@@ -148,6 +163,7 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::Register(
   generation_ = reply.generation();
   start_limit_ = limit;
   patience_ = std::max(limit, kPatienceMin);
+  exchange_limit_ = FromSeconds(reply.job().limits().exchange_seconds());
   MutexLock lock(mutex_);
   epoch_ = reply.epoch();
   return reply;
@@ -317,7 +333,7 @@ absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::stri
     writer->WritesDone();
     return writer->Finish();
   };
-  return Call(absl::StrCat("saving the worker's state at clock ", clock), Patient(), attempt);
+  return Move(absl::StrCat("saving the worker's state at clock ", clock), attempt);
 }
 
 absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
@@ -335,7 +351,7 @@ absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
     }
     return reader->Finish();
   };
-  RETURN_IF_ERROR(Call("loading the worker's state", Patient(), attempt));
+  RETURN_IF_ERROR(Move("loading the worker's state", attempt));
   return state;
 }
 

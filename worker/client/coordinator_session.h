@@ -110,6 +110,13 @@ class CoordinatorSession {
   absl::Status Call(const std::string& what, const RetryLimits& limits,
                     const std::function<grpc::Status(grpc::ClientContext&)>& attempt,
                     CallBreaker* breaker = nullptr);
+  // One attempt takes no longer than `attempt_max`.
+  absl::Status Call(const std::string& what, const RetryLimits& limits,
+                    const std::function<grpc::Status(grpc::ClientContext&)>& attempt,
+                    CallBreaker* breaker, Duration attempt_max);
+  // The same for what takes as long as the link needs.
+  absl::Status Move(const std::string& what,
+                    const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
   // Of what a worker says or asks while it trains.
   RetryLimits Patient() const;
   absl::StatusOr<v1::RegisterWorkerReply> SendRegister(const v1::RegisterWorkerRequest& request,
@@ -136,6 +143,7 @@ class CoordinatorSession {
   uint64_t generation_ = 0;
   Duration start_limit_{};
   Duration patience_{};
+  Duration exchange_limit_{};
   // Constant after StartHeartbeats().
   Duration every_{};
   Listener listener_;

@@ -27,9 +27,7 @@ class DeltaExchange : public Exchange {
         contribution_(context.client.MakeVector()) {}
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    ASSIGN_OR_RETURN(const auto read,
-                     context_.client.Wait(context_.client.Pull(clock, start_.span())));
-    return read.version;
+    return ReadWeights(context_.client, clock, start_.span());
   }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {

@@ -29,12 +29,11 @@ class ElasticExchange : public Exchange {
 
   // Without a state the worker starts at the centre: at clock 0 the initial weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    ASSIGN_OR_RETURN(const auto read,
-                     context_.client.Wait(context_.client.Pull(clock, centre_.span())));
-    if (training_.loaded()) return read.version;
+    ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context_.client, clock, centre_.span()));
+    if (training_.loaded()) return version;
     std::memcpy(local().data(), centre_.data(), centre_.span().size_bytes());
     training_.Keep(clock);
-    return read.version;
+    return version;
   }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {

@@ -52,9 +52,7 @@ class GradientExchange : public Exchange, private TrainObserver {
         open_(context.client, context.now) {}
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    ASSIGN_OR_RETURN(const auto read,
-                     context_.client.Wait(context_.client.Pull(clock, weights_.span())));
-    return read.version;
+    return ReadWeights(context_.client, clock, weights_.span());
   }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {

@@ -54,14 +54,13 @@ class SpreadExchange : public Exchange {
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     std::vector<float> before;
     if (training_.loaded() && !alpha_) before.assign(answered().begin(), answered().end());
-    ASSIGN_OR_RETURN(const auto read,
-                     context_.client.Wait(context_.client.Pull(clock, answered())));
+    ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context_.client, clock, answered()));
     if (!training_.loaded()) {
       std::memcpy(local().data(), answered().data(), answered().size_bytes());
     }
     Rebase(before);
     training_.Keep(clock);
-    return read.version;
+    return version;
   }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {

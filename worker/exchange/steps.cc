@@ -56,6 +56,15 @@ absl::Status CheckFinite(const v1::ModelSchema& schema, const char* what, uint64
       absl::StrCat(what, " of ", ElementName(schema, first + bad), " is ", values[bad], kAdvice));
 }
 
+absl::StatusOr<uint64_t> ReadWeights(ParameterClient& client, uint64_t clock,
+                                     std::span<float> weights) {
+  const ParameterClient::Ticket ticket = client.Pull(clock, weights);
+  const auto read = client.Wait(ticket);
+  if (read.ok()) return read->version;
+  if (absl::IsAlreadyExists(read.status())) client.Settle(ticket);
+  return read.status();
+}
+
 absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_t examples,
                          const char* what, std::span<const float> contribution,
                          std::span<float> weights) {

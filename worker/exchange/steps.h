@@ -13,6 +13,11 @@ namespace leeway {
 // "worker 2, clock 17".
 std::string Who(const ExchangeContext& context, uint64_t clock);
 
+// Reads the weights as a worker starting `clock` may see them; their version. After ALREADY_EXISTS
+// nothing of it is under way that could still write there.
+absl::StatusOr<uint64_t> ReadWeights(ParameterClient& client, uint64_t clock,
+                                     std::span<float> weights);
+
 // Runs a step and adds it to the report. OUT_OF_RANGE if the loss is not finite, unless the job
 // leaves bad gradients out: then the report says so, the step's examples do not count, and the
 // contribution that it is part of is to be left out, also where its gradient happens to be finite.

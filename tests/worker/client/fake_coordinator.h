@@ -54,6 +54,15 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   }
   std::shared_ptr<grpc::Channel> channel() const { return MakeChannel(address()); }
 
+  // How long the latest call of each kind might have taken.
+  double seconds_to_save() const {
+    MutexLock lock(mutex_);
+    return seconds_to_save_;
+  }
+  double seconds_to_load() const {
+    MutexLock lock(mutex_);
+    return seconds_to_load_;
+  }
   int calls(const std::string& method) const {
     MutexLock lock(mutex_);
     const auto found = calls_.find(method);
@@ -137,10 +146,11 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     reply->set_sealed(leaves_.size() > unsealed_leaves);
     return grpc::Status::OK;
   }
-  grpc::Status SaveWorkerState(grpc::ServerContext*,
+  grpc::Status SaveWorkerState(grpc::ServerContext* context,
                                grpc::ServerReader<v1::WorkerStateChunk>* reader,
                                v1::SaveWorkerStateReply*) override {
     if (auto status = Enter("SaveWorkerState"); !status.ok()) return status;
+    const auto left = context->deadline() - std::chrono::system_clock::now();
     std::string bytes;
     std::optional<uint64_t> clock;
     int chunks = 0;
@@ -150,13 +160,19 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     }
     MutexLock lock(mutex_);
     saved_[clock.value_or(0)] = bytes;
+    seconds_to_save_ = std::chrono::duration<double>(left).count();
     chunks_ = chunks;
     return grpc::Status::OK;
   }
-  grpc::Status LoadWorkerState(grpc::ServerContext*, const v1::LoadWorkerStateRequest*,
+  grpc::Status LoadWorkerState(grpc::ServerContext* context, const v1::LoadWorkerStateRequest*,
                                grpc::ServerWriter<v1::WorkerStateChunk>* writer) override {
     if (auto status = Enter("LoadWorkerState"); !status.ok()) return status;
     if (!state) return {grpc::StatusCode::NOT_FOUND, "no state"};
+    {
+      MutexLock lock(mutex_);
+      const auto left = context->deadline() - std::chrono::system_clock::now();
+      seconds_to_load_ = std::chrono::duration<double>(left).count();
+    }
     v1::WorkerStateChunk head = *state, tail;
     tail.set_data(head.data().substr(head.data().size() / 2));
     head.mutable_data()->resize(head.data().size() / 2);
@@ -179,6 +195,8 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   mutable Mutex mutex_;
   CondVar heard_;
   std::map<std::string, int> calls_ GUARDED_BY(mutex_);
+  double seconds_to_save_ GUARDED_BY(mutex_) = 0;
+  double seconds_to_load_ GUARDED_BY(mutex_) = 0;
   std::vector<v1::RegisterWorkerRequest> registrations_ GUARDED_BY(mutex_);
   std::vector<v1::HeartbeatRequest> heartbeats_ GUARDED_BY(mutex_);
   std::vector<v1::StopAtRequest> stops_ GUARDED_BY(mutex_);
