@@ -143,7 +143,7 @@ void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& pay
 }
 
 void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
-                       Time now, Done done) {
+                       Time now, Done done, Patience patience) {
   const bool when_applied = wants_reply || waits_for_own_only_;
   auto opened = Open(header, std::move(payload), !when_applied);
   if (!opened.ok()) return done(opened.status());
@@ -156,7 +156,7 @@ void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, b
     if (closed_) {
       outbox = Refuse(slot, std::move(done));
     } else {
-      slot.readers[request] = {std::move(done), ReaderOptions::Of(header), {}, {}};
+      slot.readers[request] = {std::move(done), ReaderOptions::Of(header), std::move(patience)};
       slot.contributions[request] = *std::move(opened);
       Decisions decisions = slot.core.OnContribution(
           {header.rank(), header.incarnation(), header.clock()}, request, when_applied, Ticks(now));
@@ -197,7 +197,8 @@ absl::Status Shard::CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks
   return absl::OkStatus();
 }
 
-void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done) {
+void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done,
+                 Patience patience) {
   if (absl::Status status = check_.Names(header); !status.ok()) return done(std::move(status));
   Slot& slot = SlotOf(header.block());
   const RequestId request = next_request_.fetch_add(1, std::memory_order_relaxed);
@@ -207,7 +208,7 @@ void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done d
     if (closed_) {
       outbox = Refuse(slot, std::move(done));
     } else {
-      slot.readers[request] = {std::move(done), ReaderOptions::Of(header), {}, {}};
+      slot.readers[request] = {std::move(done), ReaderOptions::Of(header), std::move(patience)};
       const Sender sender{header.rank(), header.incarnation(), header.clock()};
       outbox = Act(slot, latest ? slot.core.OnReadLatest(request, Ticks(now))
                                 : slot.core.OnRead(sender, request, Ticks(now)));
@@ -219,14 +220,43 @@ void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done d
 void Shard::Tick(Time since) {
   for (const auto& slot : slots_) {
     Outbox outbox;
+    std::vector<std::pair<Patience, std::string>> reminded;
     {
       MutexLock lock(slot->mutex);
       Answers late = GiveUpGated(*slot, Ticks(since));
-      if (slot->core.has_waiters()) outbox = Act(*slot, slot->core.OnTick(Ticks(since)));
+      if (slot->core.has_waiters()) {
+        if (!closed_) reminded = Remind(*slot, since);
+        outbox = Act(*slot, slot->core.OnTick(Ticks(since)));
+      }
       std::move(late.begin(), late.end(), std::back_inserter(outbox.answers));
     }
     Finish(*slot, std::move(outbox));
+    for (const auto& [patience, missing] : reminded) {
+      patience.sender->OnMissing(patience.id, missing);
+    }
   }
+}
+
+std::vector<std::pair<Patience, std::string>> Shard::Remind(Slot& slot, Time since) {
+  const auto stays = [&](RequestId request) REQUIRES(slot.mutex) {
+    const Patience& patience = slot.readers.at(request).patience;
+    return patience.sender != nullptr && !patience.sender->gone();
+  };
+  std::vector<std::pair<Patience, std::string>> reminded;
+  for (const Refusal& waits : slot.core.Remind(Ticks(since), Ticks(since + kWaitAtMost), stays)) {
+    reminded.emplace_back(slot.readers.at(waits.request).patience,
+                          std::string(waits.status.message()));
+  }
+  return reminded;
+}
+
+uint64_t Shard::waiting() const {
+  uint64_t waiting = 0;
+  for (const auto& slot : slots_) {
+    MutexLock lock(slot->mutex);
+    waiting += slot->readers.size();
+  }
+  return waiting;
 }
 
 void Shard::SetLive(uint32_t rank, bool live) {

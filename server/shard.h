@@ -96,6 +96,23 @@ class ReplicaSink {
   virtual void Send(HeldBlock block, Done done) = 0;
 };
 
+// Has sent a request and waits on, however long the answer takes: it is told what is missing, again
+// and again, in place of being refused.
+class WaitingSender {
+ public:
+  virtual ~WaitingSender() = default;
+  // Nobody is there any more to be answered. Called with a block's lock: takes none of its own.
+  virtual bool gone() const = 0;
+  // `id`: as the request names itself (Patience). Called without locks, from any thread.
+  virtual void OnMissing(uint64_t id, const std::string& missing) = 0;
+};
+
+// How a request waits. Without a sender it is refused after Shard::kWaitAtMost.
+struct Patience {
+  std::shared_ptr<WaitingSender> sender;
+  uint64_t id = 0;
+};
+
 class Shard : public std::enable_shared_from_this<Shard> {
  public:
   using Done = std::function<void(absl::StatusOr<BlockReading>)>;
@@ -103,8 +120,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
   using Share = std::function<void(uint64_t parts, const std::function<void(uint64_t)>& run)>;
   static void InTurn(uint64_t parts, const std::function<void(uint64_t)>& run);
 
-  // Whoever waits is told so after this long, with what is missing, and sends the same again:
-  // nobody waits in silence.
+  // Whoever waits is told so after this long, with what is missing, and sends the same again or
+  // waits on (Patience): nobody waits in silence.
   static constexpr Duration kWaitAtMost = std::chrono::seconds(2);
 
   struct Options {
@@ -135,15 +152,17 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // applied.
   void Initialize(const v1::ExchangeHeader& header, const FloatPayload& payload, Done done);
   void Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
-                  Time now, Done done);
-  void Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done);
+                  Time now, Done done, Patience patience = {});
+  void Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done,
+            Patience patience = {});
 
   // OK: the contribution must be let in however much the server holds (server/admission.h); that of
   // another server's block, too, so that it is refused for what it is. Else RESOURCE_EXHAUSTED,
   // with a retry hint.
   absl::Status AdmitBeyondBudget(const v1::ExchangeHeader& header);
 
-  // Answers UNAVAILABLE, naming who is missing, to those who have waited since before `since`.
+  // Answers UNAVAILABLE, naming who is missing, to those who have waited since before `since`, or
+  // tells them so.
   void Tick(Time since);
   void SetLive(uint32_t rank, bool live);
   // With committed sets: the clock is made of the contributions of these ranks, rising, on every
@@ -176,15 +195,18 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // Closed: another has taken its place, or the server ends.
   bool closed() const { return closed_; }
   bool IsRank(uint32_t rank) const { return rank < workers_; }
+  // Requests that have no answer yet.
+  uint64_t waiting() const;
   uint64_t updates_applied() const { return updates_applied_.load(std::memory_order_relaxed); }
 
  private:
   struct Reader {
     Done done;
     ReaderOptions options;
+    Patience patience;
     // Elastic: the state before the contribution that the reader brought.
-    SharedFloats before;
-    SentVersion sent_before;
+    SharedFloats before = {};
+    SentVersion sent_before = {};
   };
   using Answers = std::vector<std::pair<Done, absl::StatusOr<BlockReading>>>;
   // Answers that were given when the block was at `version`.
@@ -242,6 +264,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
   uint32_t IndexOf(uint32_t block) const { return block / store_.layout().servers(); }
   Slot& SlotOf(uint32_t block) { return *slots_[IndexOf(block)]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
+  // Those who wait on, and what for.
+  std::vector<std::pair<Patience, std::string>> Remind(Slot& slot, Time since) REQUIRES(slot.mutex);
   // Of who asks once it is closed.
   static Outbox Refuse(const Slot& slot, Done done);
   BlockReading ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const

@@ -223,10 +223,10 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
     case v1::EXCHANGE_METHOD_PUSH:
     case v1::EXCHANGE_METHOD_PUSH_PULL:
       (*shard)->Contribute(request.header(), *std::move(payload), asked.wants_values, now,
-                           std::move(done));
+                           std::move(done), PatienceOf(request));
       break;
     case v1::EXCHANGE_METHOD_PULL:
-      (*shard)->Read(request.header(), request.latest(), now, std::move(done));
+      (*shard)->Read(request.header(), request.latest(), now, std::move(done), PatienceOf(request));
       break;
     case v1::EXCHANGE_METHOD_INITIALIZE:
       (*shard)->Initialize(request.header(), *payload, std::move(done));
@@ -245,6 +245,24 @@ void StreamSession::Acknowledge(const v1::StreamRequest& request) {
   v1::StreamReply& reply = *answers_.OpenFrame().add_replies();
   reply.set_id(request.id());
   reply.set_accepted(true);
+}
+
+Patience StreamSession::PatienceOf(const v1::StreamRequest& request) {
+  if (!request.waits_on()) return {};
+  return {shared_from_this(), request.id()};
+}
+
+void StreamSession::OnMissing(uint64_t id, const std::string& missing) {
+  {
+    MutexLock lock(mutex_);
+    // To who does not read it is not said again and again.
+    if (broken_ || answers_.crowded() || !unanswered_.contains(id)) return;
+    v1::StreamReply& reply = *answers_.OpenFrame().add_replies();
+    reply.set_id(id);
+    reply.set_accepted(true);
+    reply.set_message(missing);
+  }
+  FlushSoon();
 }
 
 void StreamSession::Answer(const Asked& asked, absl::StatusOr<BlockReading> reading) {
@@ -334,6 +352,7 @@ void StreamSession::Flush() {
 }
 
 void StreamSession::EndWhenIdle() {
+  gone_ = broken_;
   if (!broken_ || ending_ || reading_ || writing_ || taking_) return;
   ending_ = true;
   stream_.Finish(ToGrpc(end_), ended_.Tag());

@@ -30,6 +30,7 @@ namespace leeway {
 // Its events come one after the other of a kind, from any of the queue's threads; answers come from
 // any thread. Lives until the stream has ended and every answer under way has come.
 class StreamSession : public StreamList::Stream,
+                      public WaitingSender,
                       public std::enable_shared_from_this<StreamSession> {
  public:
   // Serves the streams of workers from now on until `queue` stops.
@@ -38,6 +39,8 @@ class StreamSession : public StreamList::Stream,
   void TakeBackUnread(Time now) override;
   void End() override;
   Time last_read() const override { return Time(Time::duration(last_read_)); }
+  bool gone() const override { return gone_; }
+  void OnMissing(uint64_t id, const std::string& missing) override;
 
  private:
   using Event = MemberEvent<StreamSession>;
@@ -74,6 +77,8 @@ class StreamSession : public StreamList::Stream,
   absl::Status TakeReplica(const v1::StreamRequest& request, FramePayload& frame);
   // The answer has to wait: says so, if it was asked to.
   void Acknowledge(const v1::StreamRequest& request);
+
+  Patience PatienceOf(const v1::StreamRequest& request);
 
   // From any thread.
   void Answer(const Asked& asked, absl::StatusOr<BlockReading> reading);
@@ -113,6 +118,8 @@ class StreamSession : public StreamList::Stream,
   SharedSession peer_session_;
 
   std::atomic<Time::rep> last_read_{0};
+  // As broken_, for who has no lock.
+  std::atomic<bool> gone_{false};
 
   Mutex mutex_;
   bool reading_ GUARDED_BY(mutex_) = false;

@@ -46,6 +46,8 @@ class UnreadAnswers {
   // The worker does not read: takes back what waits to leave beyond `limit`. How many answers.
   uint64_t TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank);
 
+  // More waits to leave than one frame.
+  bool crowded() const { return frames_.size() > 1; }
   bool empty() const { return frames_.empty(); }
   // What waits to leave need not wait for more: there is a large answer, or many small ones. Then a
   // frame's own cost is shared, and the worker begins while the rest is done.

@@ -175,6 +175,28 @@ Decisions BlockCore::OnTick(uint64_t since) {
   return decisions;
 }
 
+std::vector<Refusal> BlockCore::Remind(uint64_t since, uint64_t now,
+                                       const std::function<bool(RequestId)>& stay) {
+  std::vector<Refusal> reminded;
+  const auto remind = [&](Waiter& waiter) {
+    if (waiter.since > since || !stay(waiter.request) || !Stands(waiter)) return;
+    waiter.since = now;
+    reminded.push_back({waiter.request, absl::UnavailableError(Missing(waiter))});
+  };
+  for (Waiter& waiter : waiters_) remind(waiter);
+  for (auto& [clock, waiters] : held_up_) {
+    for (Waiter& waiter : waiters) remind(waiter);
+  }
+  return reminded;
+}
+
+bool BlockCore::Stands(const Waiter& waiter) const {
+  if (!waiter.reader.has_value()) return true;
+  const Rank& rank = ranks_[waiter.reader->rank];
+  return waiter.reader->incarnation == rank.incarnation &&
+         (!waiter.contributes || rank.next >= waiter.reader->clock);
+}
+
 absl::Status BlockCore::CheckSender(const Sender& sender) {
   if (sender.rank >= ranks_.size()) {
     return absl::InvalidArgumentError(absl::StrCat("header.rank: worker ", sender.rank,

@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -144,6 +145,10 @@ class BlockCore {
   Decisions OnSetLive(uint32_t rank, bool live);
   // Refuses with UNAVAILABLE who has waited since before `since`, naming who is missing.
   Decisions OnTick(uint64_t since);
+  // Before it: of those the ones that `stay`, who are to be told so instead; they go on waiting, as
+  // if they had come `now`. Not if what they have brought is to be handed in again.
+  std::vector<Refusal> Remind(uint64_t since, uint64_t now,
+                              const std::function<bool(RequestId)>& stay);
 
   bool initialized() const { return initialized_; }
   bool has_waiters() const { return !waiters_.empty() || !held_up_.empty(); }
@@ -228,6 +233,8 @@ class BlockCore {
   void Stand(uint64_t clock, int change);
   void MoveOn(uint64_t from, uint64_t to);
   uint64_t StalenessOf(const Sender& reader) const;
+  // What it has brought is here, or has been applied, and it is no older life's.
+  bool Stands(const Waiter& waiter) const;
   std::string Missing(const Waiter& waiter) const;
   std::string Name(uint32_t rank) const;
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -191,6 +193,49 @@ TEST_CASE("the elastic exchange answers the centre as it was, in each mode") {
     CHECK(first.first() == 4);
     world.PushPull(0, 1, 6.0f, second);
     CHECK(second.first() == 6);
+  }
+}
+
+// Hears what is missing, and stays or has gone.
+class Heard : public WaitingSender {
+ public:
+  bool gone() const override { return has_gone; }
+  void OnMissing(uint64_t id, const std::string& text) override { missing[id] = text; }
+  bool has_gone = false;
+  std::map<uint64_t, std::string> missing;
+};
+
+TEST_CASE("bounded: an elastic worker that waits on is answered the centre that it found") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_BOUNDED, 2);
+  options.job.mutable_consistency()->set_staleness(0);
+  options.job.clear_update();
+  options.job.mutable_exchange()->mutable_elastic()->set_alpha(0.5);
+  World world(options);
+  world.Initialize(4);
+  const auto heard = std::make_shared<Heard>();
+  Reply ahead, behind;
+  world.shard->Contribute(world.Header(0, 0, 0), world.Values(0, 8), true, world.now, ahead.Done(),
+                          {heard, 17});
+  const Time later = world.now + Shard::kWaitAtMost;
+  world.shard->Tick(later);
+  CHECK_FALSE(ahead.answered());
+  REQUIRE(heard->missing.size() == 1);
+  CHECK(heard->missing[17] == "block 0, clock 1: waiting for worker 1 (at clock 0)");
+  SECTION("whoever comes meanwhile") {
+    world.PushPull(1, 0, 16, behind);
+    CHECK(ahead.first() == 4);
+    CHECK(behind.first() == 6);
+  }
+  SECTION("or is refused once it has gone") {
+    heard->has_gone = true;
+    world.shard->Tick(later + 2 * Shard::kWaitAtMost);
+    REQUIRE(ahead.answered());
+    CHECK(absl::IsUnavailable(ahead.status()));
+  }
+  SECTION("or once the shard is closed") {
+    world.shard->Close();
+    REQUIRE(ahead.answered());
+    CHECK(absl::IsUnavailable(ahead.status()));
   }
 }
 

@@ -51,7 +51,8 @@ struct Served {
     options.length.set_steps_per_epoch(10);
     options.block_elements = kBlock;
     options.memory = *SharedArena::Create(1 << 20);
-    service.Serve(kJob, 0, std::shared_ptr<Shard>(*Shard::Make(options, &cuts)));
+    shard = *Shard::Make(options, &cuts);
+    service.Serve(kJob, 0, shard);
     grpc::ServerBuilder builder;
     int port = 0;
     PrepareServer({.address = "127.0.0.1:0"}, builder, &port);
@@ -75,6 +76,7 @@ struct Served {
   }
 
   NoCuts cuts;
+  std::shared_ptr<Shard> shard;
   ParameterService service;
   std::unique_ptr<ServerQueue> queue;
   std::unique_ptr<grpc::Server> server;

@@ -1,8 +1,10 @@
 // The stream as a stock client sees it, over real gRPC.
 #include "server/stream_session.h"
 
+#include <chrono>
 #include <cmath>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -98,6 +100,53 @@ TEST_CASE("who has to wait is told that the request has arrived, where it asks f
     CHECK_FALSE(reply.accepted());
     CHECK(client.payloads[reply.id()] == Bytes(7));
   }
+}
+
+TEST_CASE("who waits on is told who is missing, again and again, and need not ask again") {
+  Served served(v1::CONSISTENCY_MODE_SYNC, 2);
+  Client client(served);
+  client.Initialize();
+  const bool waits_on = GENERATE(true, false);
+  client.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 2).set_waits_on(waits_on);
+  // Behind it, so that both have been taken.
+  client.Add(v1::EXCHANGE_METHOD_PULL, 1).set_latest(true);
+  client.Ask(1);
+  auto tick = [&, since = std::chrono::steady_clock::now()]() mutable {
+    since += std::chrono::seconds(10);
+    served.shard->Tick(since);
+    return client.Read(1)[0];
+  };
+  for (int i = 0; i < (waits_on ? 3 : 1); ++i) {
+    const v1::StreamReply told = tick();
+    CHECK(told.accepted() == waits_on);
+    CHECK(told.code() == (waits_on ? 0 : static_cast<int>(absl::StatusCode::kUnavailable)));
+    CHECK_THAT(told.message(), Catch::Contains("waiting for worker 1"));
+  }
+  client.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 4).mutable_header()->set_rank(1);
+  for (const v1::StreamReply& reply : client.Ask(waits_on ? 2 : 1)) {
+    CHECK(client.payloads[reply.id()] == Bytes(7));
+  }
+}
+
+TEST_CASE("for whom nobody is there any more a block does not keep a place") {
+  Served served(v1::CONSISTENCY_MODE_SYNC, 2);
+  {
+    Client gone(served);
+    gone.Initialize();
+    gone.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 2).set_waits_on(true);
+    gone.Add(v1::EXCHANGE_METHOD_PULL, 1).set_latest(true);
+    gone.Ask(1);
+  }
+  // The stream's end comes when it comes; then who waits is refused, and nothing holds it.
+  const Time later = std::chrono::steady_clock::now() + std::chrono::hours(1);
+  const Time give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (served.service.streams().size() > 0) {
+    REQUIRE(std::chrono::steady_clock::now() < give_up);
+    std::this_thread::yield();
+  }
+  CHECK(served.shard->waiting() == 1);
+  served.shard->Tick(later);
+  CHECK(served.shard->waiting() == 0);
 }
 
 TEST_CASE("memory that both sides offer carries contributions and versions in place") {

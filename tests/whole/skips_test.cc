@@ -21,6 +21,9 @@ class CountedRead : public TransportCall {
   CountedRead(LatestReads* reads, std::shared_ptr<TransportCall> call)
       : reads_(reads), call_(std::move(call)) {}
   void OnAccepted() override { call_->OnAccepted(); }
+  std::optional<Duration> OnMissing(const std::string& missing) override {
+    return call_->OnMissing(missing);
+  }
   void OnDone(const absl::Status& status, const TransportReply& reply) override {
     if (status.ok()) ++reads_->answers;
     reads_->bytes += reply.payload.bytes();

@@ -20,6 +20,9 @@ struct CallQueue::Run {
 class CallQueue::Call : public TransportCall, public std::enable_shared_from_this<Call> {
  public:
   void OnAccepted() override { queue->OnAccepted(shared_from_this()); }
+  std::optional<Duration> OnMissing(const std::string& missing) override {
+    return queue->OnMissing(shared_from_this(), missing);
+  }
   void OnDone(const absl::Status& status, const TransportReply& reply) override {
     queue->OnDone(shared_from_this(), status, reply);
   }
@@ -164,6 +167,17 @@ void CallQueue::OnAccepted(const CallPointer& call) {
   Pump(call->server);
 }
 
+std::optional<Duration> CallQueue::OnMissing(const CallPointer& call, const std::string& missing) {
+  const Duration left = options_.retry.total - (transport_->Now() - call->began);
+  MutexLock lock(mutex_);
+  if (!missing.empty()) {
+    call->waiting = missing;
+    RetryOf(*call).OnTold(missing);
+  }
+  if (!call->run->status.ok() || left <= Duration::zero()) return std::nullopt;
+  return std::min(left, options_.attempt_timeout);
+}
+
 void CallQueue::OnDone(const CallPointer& call, absl::Status status, const TransportReply& reply) {
   if (status.ok()) {
     status = call->operation->TakeReply(call->number, reply);
@@ -182,16 +196,20 @@ void CallQueue::OnDone(const CallPointer& call, absl::Status status, const Trans
   Pump(call->server);
 }
 
+RetryCore& CallQueue::RetryOf(Call& call) {
+  if (!call.retry.has_value()) {
+    call.retry.emplace(options_.retry, RandomStream(jitter_.NextU64(), RandomPurpose::kRetry));
+  }
+  return *call.retry;
+}
+
 RetryDecision CallQueue::Decide(const CallPointer& call, const absl::Status& status) {
   const Time now = transport_->Now();
   MutexLock lock(mutex_);
   Lost(*call, now);
   if (!call->run->status.ok()) return {call->run->status, {}};
-  if (!call->retry.has_value()) {
-    call->retry.emplace(options_.retry, RandomStream(jitter_.NextU64(), RandomPurpose::kRetry));
-  }
   const RetryDecision decision =
-      call->retry->OnFailure(status, now - call->attempt_began, now - call->began);
+      RetryOf(*call).OnFailure(status, now - call->attempt_began, now - call->began);
   call->waiting = call->retry->told();
   return decision;
 }

@@ -119,10 +119,12 @@ class CallQueue {
   bool HasRoom(const Lane& lane, const Call& first) const REQUIRES(mutex_);
   void Send(const CallPointer& call);
   void OnAccepted(const CallPointer& call);
+  std::optional<Duration> OnMissing(const CallPointer& call, const std::string& missing);
   void OnDone(const CallPointer& call, absl::Status status, const TransportReply& reply);
   // The attempt no longer loads the link: the server has it, or who knows.
   void Arrived(Call& call) REQUIRES(mutex_);
   void Lost(Call& call, Time now) REQUIRES(mutex_);
+  RetryCore& RetryOf(Call& call) REQUIRES(mutex_);
   // An attempt failed with `status`.
   RetryDecision Decide(const CallPointer& call, const absl::Status& status);
   // After a pause.

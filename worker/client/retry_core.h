@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "common/clock.h"
@@ -22,8 +23,8 @@ struct RetryLimits {
   // Short against a server's restart (seconds), long against the cost of an attempt (a
   // millisecond).
   Duration backoff_max = std::chrono::seconds(1);
-  // An attempt that took this long was held by the server, which answers a wait after about two
-  // seconds: asking again at once costs nothing, and pausing would delay whoever is waited for.
+  // An attempt that took this long was held by the server: pausing would delay whoever is waited
+  // for.
   Duration held = std::chrono::milliseconds(500);
   // A hint when to send again (common/retry_hint.h) counts up to here.
   Duration hint_max = std::chrono::seconds(5);
@@ -49,6 +50,9 @@ class RetryCore {
   // DEADLINE_EXCEEDED with the last answer's text once `elapsed` reaches the limit; `status` itself
   // if it is not retryable.
   RetryDecision OnFailure(const absl::Status& status, Duration took, Duration elapsed);
+
+  // The other side says what the attempt under way waits for.
+  void OnTold(std::string what) { told_ = std::move(what); }
 
   // The last thing that the other side said: an attempt cut off by its own deadline says nothing of
   // who is waited for.

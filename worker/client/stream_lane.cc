@@ -27,6 +27,13 @@ constexpr int kFrameRequests = 512;
 // meanwhile.
 constexpr uint64_t kFrameServedBytes = 4 << 20;
 
+// A link that is in use brings so many bytes within this time.
+Duration SilenceOf(uint64_t bytes) {
+  constexpr uint64_t kSlowestBytesPerSecond = 128 << 10;
+  return std::chrono::seconds(20) +
+         std::chrono::milliseconds(bytes * 1000 / kSlowestBytesPerSecond);
+}
+
 v1::ExchangeMethod MethodOf(TransportRequest::Kind kind) {
   switch (kind) {
     case TransportRequest::Kind::kInitialize:
@@ -158,6 +165,7 @@ void StreamLane::AddRequest(const Outgoing& outgoing, v1::RequestFrame& head) {
   *entry.mutable_header() = request.header;
   entry.set_latest(request.latest);
   entry.set_wants_acceptance(!options_.local && request.sends());
+  entry.set_waits_on(true);
   if (request.payload.empty()) return;
   if (server_reads_arena_ && options_.arena->Contains(request.payload.data())) {
     entry.mutable_shared()->set_offset(options_.arena->OffsetOf(request.payload.data()));
@@ -259,6 +267,10 @@ void StreamLane::Dispatch(const grpc::ByteBuffer& bytes) {
   const FrameHead<v1::ReplyFrame> head;
   auto payload = DecodeReplyFrame(bytes, *head);
   absl::Status sane = payload.status();
+  if (sane.ok() && payload->left() > 0) {
+    MutexLock lock(mutex_);
+    values_came_ = std::chrono::steady_clock::now();
+  }
   if (sane.ok() && head->has_answer()) TakeAnswer(head->answer());
   for (int i = 0; sane.ok() && i < head->replies_size(); ++i) {
     sane = TakeReply(head->replies(i), *payload);
@@ -280,7 +292,12 @@ absl::Status StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& f
     }
   }
   if (reply.accepted()) {
-    if (call != nullptr) call->OnAccepted();
+    if (call == nullptr) return absl::OkStatus();
+    call->OnAccepted();
+    const std::string& missing = reply.message();
+    if (!missing.empty()) {
+      WaitOnOrEnd(reply.id(), *call, missing, absl::UnavailableError(missing));
+    }
     return absl::OkStatus();
   }
   TransportReply result;
@@ -308,6 +325,23 @@ absl::Status StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& f
     released_.push_back(reply.id());
   }
   return sane ? absl::OkStatus() : read;
+}
+
+void StreamLane::WaitOnOrEnd(uint64_t id, TransportCall& call, const std::string& missing,
+                             const absl::Status& end) {
+  const std::optional<Duration> longer = call.OnMissing(missing);
+  std::shared_ptr<TransportCall> ended;
+  {
+    MutexLock lock(mutex_);
+    const auto found = pending_.find(id);
+    if (found == pending_.end()) return;
+    if (longer.has_value()) {
+      found->second.deadline = std::chrono::steady_clock::now() + *longer;
+      return;
+    }
+    ended = Remove(id);
+  }
+  ended->OnDone(end, {});
 }
 
 std::shared_ptr<TransportCall> StreamLane::Remove(uint64_t id) {
@@ -360,16 +394,20 @@ void StreamLane::TakeAnswer(const v1::MemoryAnswer& answer) {
 }
 
 void StreamLane::GiveUpLate(Time now) {
-  std::vector<std::shared_ptr<TransportCall>> late;
+  std::vector<std::pair<uint64_t, std::shared_ptr<TransportCall>>> late, slow;
   {
     MutexLock lock(mutex_);
-    std::vector<uint64_t> ids;
     for (const auto& [id, pending] : pending_) {
-      if (pending.deadline <= now) ids.push_back(id);
+      if (pending.deadline > now) continue;
+      // What others are answered is on its way before it: to ask again would make the link slower.
+      const bool link_is_busy = now - values_came_ < SilenceOf(pending.bytes);
+      (link_is_busy ? slow : late).emplace_back(id, pending.call);
     }
-    for (uint64_t id : ids) late.push_back(Remove(id));
+    for (const auto& [id, call] : late) Remove(id);
   }
-  for (const auto& call : late) call->OnDone(absl::DeadlineExceededError("no answer in time"), {});
+  const absl::Status no_answer = absl::DeadlineExceededError("no answer in time");
+  for (const auto& [id, call] : late) call->OnDone(no_answer, {});
+  for (const auto& [id, call] : slow) WaitOnOrEnd(id, *call, "", no_answer);
 }
 
 void StreamLane::Close(const absl::Status& why) {

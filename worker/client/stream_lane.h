@@ -47,7 +47,8 @@ class StreamLane {
   // Not OK: why the lane was closed; it takes no more.
   absl::Status Call(const TransportRequest& request, Time deadline,
                     std::shared_ptr<TransportCall> call);
-  // Ends those with DEADLINE_EXCEEDED whose deadline has passed.
+  // Ends those with DEADLINE_EXCEEDED whose deadline has passed, unless the link brings others'
+  // answers.
   void GiveUpLate(Time now);
   // Breaks off what is under way, for good: it ends with `why`, not OK. The first reason stands.
   void Close(const absl::Status& why);
@@ -95,6 +96,9 @@ class StreamLane {
   absl::Status TakeReply(const v1::StreamReply& reply, FramePayload& payload);
   absl::Status ReadPayload(const v1::StreamReply& reply, FramePayload& frame,
                            TransportReply& result);
+  // A pending call is not answered yet (TransportCall::OnMissing): it waits on, or ends with `end`.
+  void WaitOnOrEnd(uint64_t id, TransportCall& call, const std::string& missing,
+                   const absl::Status& end);
   // Takes a pending call away; null: there is none.
   std::shared_ptr<TransportCall> Remove(uint64_t id) REQUIRES(mutex_);
   void TakeAnswer(const v1::MemoryAnswer& answer);
@@ -113,6 +117,8 @@ class StreamLane {
   bool flush_due_ GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<uint64_t, Pending> pending_ GUARDED_BY(mutex_);
   uint64_t unanswered_bytes_ GUARDED_BY(mutex_) = 0;
+  // Values came last then, on whichever stream.
+  Time values_came_ GUARDED_BY(mutex_){};
   // Replies of the stream whose shared ranges have been read.
   std::vector<uint64_t> released_ GUARDED_BY(mutex_);
   // The arena is offered to the server; until it turns out that one cannot read the other's.

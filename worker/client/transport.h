@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -63,6 +64,10 @@ class TransportCall {
   // The request has left the link behind it; the answer has to wait. At most once; not by every
   // transport.
   virtual void OnAccepted() {}
+  // The answer has to wait, for what the server says is `missing`; or, where that is empty, the
+  // link has been bringing other answers all the time. How much longer the attempt may take from
+  // now on; nothing: it is to end, with UNAVAILABLE.
+  virtual std::optional<Duration> OnMissing(const std::string& missing) { return std::nullopt; }
   // Exactly once. `reply` is empty unless the status is OK.
   virtual void OnDone(const absl::Status& status, const TransportReply& reply) = 0;
 };

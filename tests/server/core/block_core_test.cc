@@ -92,6 +92,34 @@ TEST_CASE("a wait that is given up names who is missing") {
   CHECK_FALSE(core.has_waiters());
 }
 
+TEST_CASE("who waits on is told who is missing, every so often, and answered in the end") {
+  BlockCore core = Started(Sync(3));
+  core.OnContribution({1, 1, 0}, 1, true, 5);
+  core.OnContribution({2, 1, 0}, 2, true, 5);
+  const auto stays = [](RequestId request) { return request == 1; };
+  CHECK(core.Remind(4, 6, stays).empty());
+  const auto told = core.Remind(5, 7, stays);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].request == 1);
+  CHECK(told[0].status.message() == "block 7, clock 1: waiting for worker 0 (at clock 0)");
+  // It counts as come at 7; the other one is refused.
+  CHECK(OnlyRefusal(core.OnTick(5)) == absl::StatusCode::kUnavailable);
+  CHECK(core.Remind(6, 8, stays).empty());
+  CHECK(core.Remind(7, 9, stays).size() == 1);
+  core.OnContribution({0, 1, 0}, 3, false, 8);
+  const Decisions done = core.OnApplied();
+  REQUIRE(done.answers.size() == 1);
+  CHECK(done.answers[0].request == 1);
+}
+
+TEST_CASE("an older life does not wait on, whatever it says") {
+  BlockCore core = Started(Sync(2));
+  core.OnContribution({1, 1, 0}, 1, true, 5);
+  REQUIRE(core.OnAttach(1, 2).ok());
+  CHECK(core.Remind(5, 7, [](RequestId) { return true; }).empty());
+  CHECK(core.OnTick(5).refusals.size() == 1);
+}
+
 TEST_CASE("without sync a cut is taken when the mean clock reaches it, whoever is lost") {
   ConsistencyRules rules = Async(2);
   rules.cut_every = 2;

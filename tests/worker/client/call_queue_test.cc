@@ -112,6 +112,32 @@ TEST_CASE("Who was refused by a full server makes room for the block that it wai
   CHECK(sent_first);
 }
 
+TEST_CASE("Who is told what is missing waits on, until the limit or the operation's end") {
+  Rig rig;
+  const auto ticket = rig.Start(0, kMiB);
+  const auto other = rig.Start(1, kMiB);
+  auto sent = rig.transport->TakeSent();
+  REQUIRE(sent.size() == 2);
+  CHECK(*sent[0].call->OnMissing("waiting for worker 2") == std::chrono::seconds(40));
+  CHECK(rig.queue.Waiting() == "waiting for worker 2");
+  // Nothing is known of it, but the link is busy: what was said stands.
+  rig.transport->Pass(std::chrono::seconds(590));
+  CHECK(*sent[0].call->OnMissing("") == std::chrono::seconds(10));
+  CHECK(rig.queue.Waiting() == "waiting for worker 2");
+  rig.transport->Pass(std::chrono::seconds(10));
+  CHECK_FALSE(sent[0].call->OnMissing("waiting for worker 3").has_value());
+  sent[0].call->OnDone(absl::UnavailableError("waiting for worker 3"), {});
+  const absl::Status given_up = rig.queue.Wait(ticket, Time::max());
+  CHECK(absl::IsDeadlineExceeded(given_up));
+  CHECK_THAT(std::string(given_up.message()), Catch::Contains("waiting for worker 3"));
+  // Who was broken off waits no longer, and is not sent again.
+  rig.queue.Cancel();
+  CHECK_FALSE(sent[1].call->OnMissing("waiting for worker 2").has_value());
+  sent[1].call->OnDone(absl::UnavailableError("waiting for worker 2"), {});
+  CHECK(rig.transport->TakeSent().empty());
+  CHECK(absl::IsCancelled(rig.queue.Wait(other, Time::max())));
+}
+
 TEST_CASE("More calls than the window are in flight where a link takes more to be full") {
   // A message takes 8 ms of the link, and a tenth of a second there and back, or none.
   const Duration round_trip = milliseconds(GENERATE(0, 100));

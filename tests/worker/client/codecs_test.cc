@@ -174,7 +174,9 @@ TEST_CASE("a client asks for changes since what its vector holds, and for all el
 
 std::optional<uint64_t> VersionNamed(const PayloadCodecs& codecs, const float* target,
                                      TransportRequest::Kind kind, bool latest = false) {
-  TransportRequest request{.kind = kind, .latest = latest};
+  TransportRequest request;
+  request.kind = kind;
+  request.latest = latest;
   codecs.Ask(target, request);
   if (!request.header.has_have_version()) return std::nullopt;
   return request.header.have_version();

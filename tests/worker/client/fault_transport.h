@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,6 +65,9 @@ class FaultTransport : public Transport {
    public:
     explicit Loser(std::shared_ptr<TransportCall> call) : call_(std::move(call)) {}
     void OnAccepted() override { call_->OnAccepted(); }
+    std::optional<Duration> OnMissing(const std::string& missing) override {
+      return call_->OnMissing(missing);
+    }
     void OnDone(const absl::Status&, const TransportReply&) override {
       call_->OnDone(absl::UnavailableError("reply lost by the test"), {});
     }
@@ -77,6 +81,9 @@ class FaultTransport : public Transport {
    public:
     Pair(std::shared_ptr<TransportCall> call, bool receives)
         : call_(std::move(call)), receives_(receives) {}
+    std::optional<Duration> OnMissing(const std::string& missing) {
+      return call_->OnMissing(missing);
+    }
     void Add(bool counts, const absl::Status& status, const TransportReply& reply) {
       {
         MutexLock lock(mutex_);
@@ -110,6 +117,9 @@ class FaultTransport : public Transport {
   class Half : public TransportCall {
    public:
     Half(std::shared_ptr<Pair> pair, bool counts) : pair_(std::move(pair)), counts_(counts) {}
+    std::optional<Duration> OnMissing(const std::string& missing) override {
+      return pair_->OnMissing(missing);
+    }
     void OnDone(const absl::Status& status, const TransportReply& reply) override {
       pair_->Add(counts_, status, reply);
     }
