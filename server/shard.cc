@@ -136,7 +136,7 @@ void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& pay
         slot.sent = encoder_.First(slot.block, store_.CurrentWeights(slot.block), {});
         outbox = Act(slot, slot.core.OnInitialized({}));
       }
-      outbox.answers.emplace_back(std::move(done), std::move(reading));
+      outbox.answers.push_back({std::move(done), std::move(reading)});
     }
   }
   Finish(slot, std::move(outbox));
@@ -220,34 +220,30 @@ void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done d
 void Shard::Tick(Time since) {
   for (const auto& slot : slots_) {
     Outbox outbox;
-    std::vector<std::pair<Patience, std::string>> reminded;
+    Reminders reminders;
     {
       MutexLock lock(slot->mutex);
-      Answers late = GiveUpGated(*slot, Ticks(since));
-      if (slot->core.has_waiters()) {
-        if (!closed_) reminded = Remind(*slot, since);
-        outbox = Act(*slot, slot->core.OnTick(Ticks(since)));
-      }
+      if (slot->core.has_waiters() && !closed_) reminders = Remind(*slot, since);
+      Answers late = GiveUpGated(*slot, Ticks(since), reminders);
+      if (slot->core.has_waiters()) outbox = Act(*slot, slot->core.OnTick(Ticks(since)));
       std::move(late.begin(), late.end(), std::back_inserter(outbox.answers));
     }
     Finish(*slot, std::move(outbox));
-    for (const auto& [patience, missing] : reminded) {
+    for (const auto& [patience, missing] : reminders) {
       patience.sender->OnMissing(patience.id, missing);
     }
   }
 }
 
-std::vector<std::pair<Patience, std::string>> Shard::Remind(Slot& slot, Time since) {
-  const auto stays = [&](RequestId request) REQUIRES(slot.mutex) {
-    const Patience& patience = slot.readers.at(request).patience;
-    return patience.sender != nullptr && !patience.sender->gone();
-  };
-  std::vector<std::pair<Patience, std::string>> reminded;
+Shard::Reminders Shard::Remind(Slot& slot, Time since) {
+  const auto stays = [&](RequestId request)
+                         REQUIRES(slot.mutex) { return slot.readers.at(request).patience.stays(); };
+  Reminders reminders;
   for (const Refusal& waits : slot.core.Remind(Ticks(since), Ticks(since + kWaitAtMost), stays)) {
-    reminded.emplace_back(slot.readers.at(waits.request).patience,
-                          std::string(waits.status.message()));
+    reminders.emplace_back(slot.readers.at(waits.request).patience,
+                           std::string(waits.status.message()));
   }
-  return reminded;
+  return reminders;
 }
 
 uint64_t Shard::waiting() const {
@@ -340,18 +336,20 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
   for (const Answer& answer : decisions.answers) {
     auto reader = slot.readers.extract(answer.request);
     BlockReading reading = ReadingOf(slot, answer, reader.mapped());
-    outbox.answers.emplace_back(std::move(reader.mapped().done), std::move(reading));
+    outbox.answers.push_back(
+        {std::move(reader.mapped().done), std::move(reading), std::move(reader.mapped().patience)});
   }
   for (Refusal& refusal : decisions.refusals) {
     auto reader = slot.readers.extract(refusal.request);
-    outbox.answers.emplace_back(std::move(reader.mapped().done), std::move(refusal.status));
+    outbox.answers.push_back({std::move(reader.mapped().done), std::move(refusal.status)});
   }
   HoldBack(slot, outbox.answers);
   for (RequestId request : decisions.dropped) slot.contributions.erase(request);
   if (decisions.update.has_value()) outbox.update = Begin(slot, *decisions.update);
   if (closed_) {
     // An update that ran when it was closed: nobody looks for late ones any more.
-    Answers late = GiveUpGated(slot, Ticks(Time::max()));
+    Reminders none;
+    Answers late = GiveUpGated(slot, Ticks(Time::max()), none);
     std::move(late.begin(), late.end(), std::back_inserter(outbox.answers));
   }
   return outbox;
@@ -359,10 +357,10 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
 
 Shard::Outbox Shard::Refuse(const Slot& slot, Done done) {
   Outbox outbox;
-  outbox.answers.emplace_back(
-      std::move(done), absl::UnavailableError(absl::StrCat(
-                           "block ", slot.block, ": this server does not serve it any more; ask ",
-                           "the coordinator who does, and send the same again")));
+  outbox.answers.push_back(
+      {std::move(done), absl::UnavailableError(absl::StrCat(
+                            "block ", slot.block, ": this server does not serve it any more; ask ",
+                            "the coordinator who does, and send the same again"))});
   return outbox;
 }
 
@@ -400,7 +398,7 @@ BlockValues Shard::ValuesOf(const Slot& slot) const {
 void Shard::Finish(Slot& slot, Outbox outbox) {
   while (true) {
     Replicate(slot);
-    for (auto& [done, result] : outbox.answers) done(std::move(result));
+    for (Leaving& answer : outbox.answers) answer.done(std::move(answer.result));
     if (outbox.held.has_value()) cuts_->OnHeld(outbox.held->first, std::move(outbox.held->second));
     if (!outbox.update.has_value()) return;
     Running running = std::move(*outbox.update);

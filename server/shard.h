@@ -111,6 +111,7 @@ class WaitingSender {
 struct Patience {
   std::shared_ptr<WaitingSender> sender;
   uint64_t id = 0;
+  bool stays() const { return sender != nullptr && !sender->gone(); }
 };
 
 class Shard : public std::enable_shared_from_this<Shard> {
@@ -208,11 +209,18 @@ class Shard : public std::enable_shared_from_this<Shard> {
     SharedFloats before = {};
     SentVersion sent_before = {};
   };
-  using Answers = std::vector<std::pair<Done, absl::StatusOr<BlockReading>>>;
+  struct Leaving {
+    Done done;
+    absl::StatusOr<BlockReading> result;
+    Patience patience = {};
+  };
+  using Answers = std::vector<Leaving>;
+  // To those who wait on, what for.
+  using Reminders = std::vector<std::pair<Patience, std::string>>;
   // Answers that were given when the block was at `version`.
   struct Gated {
     uint64_t version = 0;
-    // The first Tick that saw them.
+    // The first Tick that saw them; or that told those who wait on.
     std::optional<uint64_t> seen;
     Answers answers;
   };
@@ -264,8 +272,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   uint32_t IndexOf(uint32_t block) const { return block / store_.layout().servers(); }
   Slot& SlotOf(uint32_t block) { return *slots_[IndexOf(block)]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
-  // Those who wait on, and what for.
-  std::vector<std::pair<Patience, std::string>> Remind(Slot& slot, Time since) REQUIRES(slot.mutex);
+  Reminders Remind(Slot& slot, Time since) REQUIRES(slot.mutex);
   // Of who asks once it is closed.
   static Outbox Refuse(const Slot& slot, Done done);
   BlockReading ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const
@@ -281,8 +288,9 @@ class Shard : public std::enable_shared_from_this<Shard> {
   void HoldBack(Slot& slot, Answers& answers) REQUIRES(slot.mutex);
   // What may leave now.
   Answers TakeOpen(Slot& slot) REQUIRES(slot.mutex);
-  // Those that have been kept back since before `since`, or all, as refusals.
-  Answers GiveUpGated(Slot& slot, uint64_t since) REQUIRES(slot.mutex);
+  // Those that have been kept back since before `since`, or all, as refusals; but who waits on is
+  // reminded.
+  Answers GiveUpGated(Slot& slot, uint64_t since, Reminders& reminders) REQUIRES(slot.mutex);
   // What the workers had of the version before.
   SharedFloats PreviousOf(const Slot& slot) const REQUIRES(slot.mutex);
   // Sends the newest version if it is its turn.

@@ -27,7 +27,7 @@ void Shard::SetReplica(std::shared_ptr<ReplicaSink> replica) {
       replica != nullptr ? slot->gate.Attach() : slot->gate.Detach();
       open = TakeOpen(*slot);
     }
-    for (auto& [done, result] : open) done(std::move(result));
+    for (Leaving& answer : open) answer.done(std::move(answer.result));
     Replicate(*slot);
   }
 }
@@ -44,8 +44,8 @@ void Shard::HoldBack(Slot& slot, Answers& answers) {
   const uint64_t version = slot.core.progress().version;
   if (slot.gate.IsOpen(version)) return;
   // A refusal says nothing that a replica would have to know.
-  const auto held = std::stable_partition(answers.begin(), answers.end(),
-                                          [](const auto& answer) { return !answer.second.ok(); });
+  const auto held = std::stable_partition(
+      answers.begin(), answers.end(), [](const Leaving& answer) { return !answer.result.ok(); });
   if (held == answers.end()) return;
   slot.gated.push_back({version, std::nullopt, {}});
   std::move(held, answers.end(), std::back_inserter(slot.gated.back().answers));
@@ -62,19 +62,26 @@ Shard::Answers Shard::TakeOpen(Slot& slot) {
   return open;
 }
 
-Shard::Answers Shard::GiveUpGated(Slot& slot, uint64_t since) {
+Shard::Answers Shard::GiveUpGated(Slot& slot, uint64_t since, Reminders& reminders) {
   // Seen at one Tick, and again at one that looks back as long as others may wait.
   Answers late;
   for (Gated& gated : slot.gated) {
     if (!gated.seen) gated.seen = since;
     if (!closed_ && since < *gated.seen + kPatience) continue;
-    for (auto& [done, result] : gated.answers) {
-      late.emplace_back(std::move(done),
-                        absl::UnavailableError(absl::StrCat(
-                            "block ", slot.block, ", version ", gated.version,
-                            ": waiting for its replica to have it; send the same again")));
+    gated.seen = since;
+    const std::string why = absl::StrCat("block ", slot.block, ", version ", gated.version,
+                                         ": waiting for its replica to have it");
+    Answers stay;
+    for (Leaving& answer : gated.answers) {
+      if (!closed_ && answer.patience.stays()) {
+        reminders.emplace_back(answer.patience, why);
+        stay.push_back(std::move(answer));
+      } else {
+        late.push_back({std::move(answer.done),
+                        absl::UnavailableError(absl::StrCat(why, "; send the same again"))});
+      }
     }
-    gated.answers.clear();
+    gated.answers = std::move(stay);
   }
   std::erase_if(slot.gated, [](const Gated& gated) { return gated.answers.empty(); });
   return late;
@@ -123,7 +130,7 @@ void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, std::vector<uin
     }
     open = TakeOpen(slot);
   }
-  for (auto& [done, result] : open) done(std::move(result));
+  for (Leaving& answer : open) answer.done(std::move(answer.result));
   // What failed is tried again by Tick, or there will be another replica.
   if (status.ok()) Replicate(slot);
 }

@@ -33,7 +33,7 @@ StreamList::Ref StreamList::Move(const Ref& stream, uint64_t incarnation, Stream
   for (const auto& [key, entry] : to) {
     Ref each = entry.stream.lock();
     const bool older =
-        each != nullptr && (oldest == nullptr || each->last_read() < oldest->last_read());
+        each != nullptr && (oldest == nullptr || each->last_heard() < oldest->last_heard());
     if (older) oldest = std::move(each);
   }
   // It takes no place from now on, whenever its last operation is over.
@@ -105,7 +105,8 @@ void StreamList::Tick(Time now) {
     for (const auto& [key, streams] : all_) {
       Ref stream = streams->at(key).stream.lock();
       if (stream == nullptr) continue;
-      if (streams == &nobodys_ && now - stream->last_read() > kNobodysFor) silent.push_back(stream);
+      if (streams == &nobodys_ && now - stream->last_heard() > kNobodysFor)
+        silent.push_back(stream);
       all.push_back(std::move(stream));
     }
   }

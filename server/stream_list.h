@@ -22,8 +22,8 @@ class StreamList {
     virtual void TakeBackUnread(Time now) = 0;
     // From any thread; harmless when repeated.
     virtual void End() = 0;
-    // When a message of it came last; at first, when it began.
-    virtual Time last_read() const = 0;
+    // When a message of it came last, or one to it left; at first, when it began.
+    virtual Time last_heard() const = 0;
   };
   using Ref = std::shared_ptr<Stream>;
 
@@ -33,9 +33,10 @@ class StreamList {
   // It has ended.
   void Remove(const Stream* stream);
   // It turns out to be that of a life of worker `rank`, which has at most transport.channels of
-  // them for each shard. One more ends the one that was read longest ago: after a broken connection
-  // that is a dead one, and a worker that opens ever more is not served more often than the others,
-  // whose streams take turns with its own. A life that was replaced owns no streams: nobody's.
+  // them for each shard. One more ends the one that was heard of longest ago: after a broken
+  // connection that is a dead one, and a worker that opens ever more is not served more often than
+  // the others, whose streams take turns with its own. A life that was replaced owns no streams:
+  // nobody's.
   void Belongs(uint32_t rank, uint64_t incarnation, const Ref& stream);
   // It is another server's, which sends what its replica is to have: one for each shard.
   void BelongsToServer(const Ref& stream);

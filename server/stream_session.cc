@@ -77,7 +77,7 @@ void StreamSession::OnAccepted(bool ok) {
   const auto self = shared_from_this();
   Await(service_, queue_);
   TuneLocalSockets(context_.peer(), true);
-  last_read_ = std::chrono::steady_clock::now().time_since_epoch().count();
+  last_heard_ = std::chrono::steady_clock::now().time_since_epoch().count();
   service_->streams().Add(shared_from_this());
   MutexLock lock(mutex_);
   ReadOn();
@@ -106,6 +106,8 @@ void StreamSession::OnWritten(bool ok) {
     writing_ = false;
     answers_.OnWritten();
     if (!ok) broken_ = true;
+    // A worker that waits on says nothing, and takes what it is told.
+    if (ok) last_heard_ = std::chrono::steady_clock::now().time_since_epoch().count();
     if (!taking_) ReadOn();
     EndWhenIdle();
   }
@@ -121,7 +123,7 @@ void StreamSession::ReadOn() {
 
 void StreamSession::Take(const grpc::ByteBuffer& bytes) {
   const Time now = std::chrono::steady_clock::now();
-  last_read_ = now.time_since_epoch().count();
+  last_heard_ = now.time_since_epoch().count();
   const FrameHead<v1::RequestFrame> head;
   auto frame = DecodeRequestFrame(bytes, *head);
   absl::Status status = frame.status();

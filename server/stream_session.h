@@ -38,7 +38,7 @@ class StreamSession : public StreamList::Stream,
 
   void TakeBackUnread(Time now) override;
   void End() override;
-  Time last_read() const override { return Time(Time::duration(last_read_)); }
+  Time last_heard() const override { return Time(Time::duration(last_heard_)); }
   bool gone() const override { return gone_; }
   void OnMissing(uint64_t id, const std::string& missing) override;
 
@@ -117,7 +117,7 @@ class StreamSession : public StreamList::Stream,
   // Of another server's memory; number 0: the peer is a worker.
   SharedSession peer_session_;
 
-  std::atomic<Time::rep> last_read_{0};
+  std::atomic<Time::rep> last_heard_{0};
   // As broken_, for who has no lock.
   std::atomic<bool> gone_{false};
 

@@ -158,15 +158,10 @@ Decisions BlockCore::OnSetLive(uint32_t rank, bool live) {
 
 Decisions BlockCore::OnTick(uint64_t since) {
   Decisions decisions;
-  // Those who wait for the same clock wait for the same ranks.
-  std::map<std::optional<uint64_t>, absl::Status> refused;
+  Lateness late;
   const auto refuse = [&](const Waiter& waiter) {
     if (waiter.since > since) return false;
-    std::optional<uint64_t> clock;
-    if (waiter.reader.has_value()) clock = waiter.reader->clock;
-    const auto [found, first] = refused.try_emplace(clock);
-    if (first) found->second = absl::UnavailableError(Missing(waiter));
-    decisions.refusals.push_back({waiter.request, found->second});
+    decisions.refusals.push_back({waiter.request, WhyLate(waiter, late)});
     return true;
   };
   std::erase_if(waiters_, refuse);
@@ -178,16 +173,25 @@ Decisions BlockCore::OnTick(uint64_t since) {
 std::vector<Refusal> BlockCore::Remind(uint64_t since, uint64_t now,
                                        const std::function<bool(RequestId)>& stay) {
   std::vector<Refusal> reminded;
+  Lateness late;
   const auto remind = [&](Waiter& waiter) {
     if (waiter.since > since || !stay(waiter.request) || !Stands(waiter)) return;
     waiter.since = now;
-    reminded.push_back({waiter.request, absl::UnavailableError(Missing(waiter))});
+    reminded.push_back({waiter.request, WhyLate(waiter, late)});
   };
   for (Waiter& waiter : waiters_) remind(waiter);
   for (auto& [clock, waiters] : held_up_) {
     for (Waiter& waiter : waiters) remind(waiter);
   }
   return reminded;
+}
+
+const absl::Status& BlockCore::WhyLate(const Waiter& waiter, Lateness& known) const {
+  std::optional<uint64_t> clock;
+  if (waiter.reader.has_value()) clock = waiter.reader->clock;
+  const auto [found, first] = known.try_emplace(clock);
+  if (first) found->second = absl::UnavailableError(Missing(waiter));
+  return found->second;
 }
 
 bool BlockCore::Stands(const Waiter& waiter) const {

@@ -235,6 +235,9 @@ class BlockCore {
   uint64_t StalenessOf(const Sender& reader) const;
   // What it has brought is here, or has been applied, and it is no older life's.
   bool Stands(const Waiter& waiter) const;
+  // By the clock that is waited for: those who wait for the same one wait for the same ranks.
+  using Lateness = std::map<std::optional<uint64_t>, absl::Status>;
+  const absl::Status& WhyLate(const Waiter& waiter, Lateness& known) const;
   std::string Missing(const Waiter& waiter) const;
   std::string Name(uint32_t rank) const;
 

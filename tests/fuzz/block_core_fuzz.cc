@@ -237,7 +237,13 @@ class World {
 
   void Tick() {
     const uint64_t back = input_.Below(8);
-    Take(core_.OnTick(now_ - std::min(now_, back)), true);
+    const uint64_t since = now_ - std::min(now_, back);
+    const auto stays = [](RequestId request) { return request % 2 == 0; };
+    for (const Refusal& told : core_.Remind(since, now_, stays)) {
+      Promise(asked_.contains(told.request) && stays(told.request),
+              "who is told what is missing has asked, was not answered, and waits on");
+    }
+    Take(core_.OnTick(since), true);
   }
 
   void Take(Decisions decisions, bool tick = false) {

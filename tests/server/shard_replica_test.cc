@@ -84,8 +84,9 @@ class World {
     auto values = std::make_shared<std::vector<float>>(8, value);
     return FloatPayload::Of(*values, values);
   }
-  void PushPull(uint32_t rank, uint64_t clock, Reply& reply) {
-    shard->Contribute(Header(rank, clock), Values(1), true, Time{}, reply.Done());
+  void PushPull(uint32_t rank, uint64_t clock, Reply& reply, Patience patience = {}) {
+    shard->Contribute(Header(rank, clock), Values(1), true, Time{}, reply.Done(),
+                      std::move(patience));
   }
   void Attach() {
     shard->SetReplica(replica);
@@ -176,6 +177,37 @@ TEST_CASE("a refusal need not wait") {
   CHECK_FALSE(first.answered());
   world.replica->Arrive();
   CHECK(first.answered());
+}
+
+class Stays : public WaitingSender {
+ public:
+  bool gone() const override { return has_gone; }
+  void OnMissing(uint64_t, const std::string& text) override { heard.push_back(text); }
+  bool has_gone = false;
+  std::vector<std::string> heard;
+};
+
+TEST_CASE("who waits on for a replica is told so, and answered once it has it") {
+  World world(v1::CONSISTENCY_MODE_ASYNC, 1);
+  world.Attach();
+  Reply reply;
+  const auto sender = std::make_shared<Stays>();
+  world.PushPull(0, 0, reply, {sender, 3});
+  for (int seconds : {10, 12, 13, 14}) world.shard->Tick(Time(std::chrono::seconds(seconds)));
+  CHECK_FALSE(reply.answered());
+  CHECK(sender->heard ==
+        std::vector<std::string>(2, "block 0, version 1: waiting for its replica to have it"));
+  SECTION("that it stays") {
+    world.replica->Arrive();
+    REQUIRE(reply.answered());
+    CHECK(reply.result->ok());
+  }
+  SECTION("unless it goes") {
+    sender->has_gone = true;
+    world.shard->Tick(Time(std::chrono::seconds(16)));
+    REQUIRE(reply.answered());
+    CHECK(absl::IsUnavailable(reply.result->status()));
+  }
 }
 
 TEST_CASE("what does not arrive is sent again, and who has waited long is told for what") {

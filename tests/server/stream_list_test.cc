@@ -17,7 +17,7 @@ class FakeStream : public StreamList::Stream {
   explicit FakeStream(Time read) : read_at(read) {}
   void TakeBackUnread(Time) override { ++ticks; }
   void End() override { ended = true; }
-  Time last_read() const override { return read_at; }
+  Time last_heard() const override { return read_at; }
 
   Time read_at;
   int ticks = 0;

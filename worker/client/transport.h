@@ -61,8 +61,8 @@ struct TransportReply {
 class TransportCall {
  public:
   virtual ~TransportCall() = default;
-  // The request has left the link behind it; the answer has to wait. At most once; not by every
-  // transport.
+  // The request has left the link behind it; the answer has to wait. Any number of times; not by
+  // every transport.
   virtual void OnAccepted() {}
   // The answer has to wait, for what the server says is `missing`; or, where that is empty, the
   // link has been bringing other answers all the time. How much longer the attempt may take from
