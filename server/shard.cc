@@ -218,32 +218,21 @@ void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done d
 }
 
 void Shard::Tick(Time since) {
+  const uint64_t ticks = Ticks(since);
   for (const auto& slot : slots_) {
     Outbox outbox;
-    Reminders reminders;
     {
       MutexLock lock(slot->mutex);
-      if (slot->core.has_waiters() && !closed_) reminders = Remind(*slot, since);
-      Answers late = GiveUpGated(*slot, Ticks(since), reminders);
-      if (slot->core.has_waiters()) outbox = Act(*slot, slot->core.OnTick(Ticks(since)));
-      std::move(late.begin(), late.end(), std::back_inserter(outbox.answers));
+      const auto stays = [&](RequestId request) REQUIRES(slot->mutex) {
+        return !closed_ && slot->readers.at(request).patience.stays();
+      };
+      if (slot->core.has_waiters()) {
+        outbox = Act(*slot, slot->core.OnTick(ticks, ticks + kWaitTicks, stays));
+      }
+      GiveUpGated(*slot, ticks, outbox);
     }
     Finish(*slot, std::move(outbox));
-    for (const auto& [patience, missing] : reminders) {
-      patience.sender->OnMissing(patience.id, missing);
-    }
   }
-}
-
-Shard::Reminders Shard::Remind(Slot& slot, Time since) {
-  const auto stays = [&](RequestId request)
-                         REQUIRES(slot.mutex) { return slot.readers.at(request).patience.stays(); };
-  Reminders reminders;
-  for (const Refusal& waits : slot.core.Remind(Ticks(since), Ticks(since + kWaitAtMost), stays)) {
-    reminders.emplace_back(slot.readers.at(waits.request).patience,
-                           std::string(waits.status.message()));
-  }
-  return reminders;
 }
 
 uint64_t Shard::waiting() const {
@@ -343,14 +332,16 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
     auto reader = slot.readers.extract(refusal.request);
     outbox.answers.push_back({std::move(reader.mapped().done), std::move(refusal.status)});
   }
+  for (const Refusal& reminder : decisions.reminders) {
+    outbox.reminders.emplace_back(slot.readers.at(reminder.request).patience,
+                                  std::string(reminder.status.message()));
+  }
   HoldBack(slot, outbox.answers);
   for (RequestId request : decisions.dropped) slot.contributions.erase(request);
   if (decisions.update.has_value()) outbox.update = Begin(slot, *decisions.update);
   if (closed_) {
     // An update that ran when it was closed: nobody looks for late ones any more.
-    Reminders none;
-    Answers late = GiveUpGated(slot, Ticks(Time::max()), none);
-    std::move(late.begin(), late.end(), std::back_inserter(outbox.answers));
+    GiveUpGated(slot, Ticks(Time::max()), outbox);
   }
   return outbox;
 }
@@ -399,6 +390,9 @@ void Shard::Finish(Slot& slot, Outbox outbox) {
   while (true) {
     Replicate(slot);
     for (Leaving& answer : outbox.answers) answer.done(std::move(answer.result));
+    for (const auto& [patience, missing] : outbox.reminders) {
+      patience.sender->OnMissing(patience.id, missing);
+    }
     if (outbox.held.has_value()) cuts_->OnHeld(outbox.held->first, std::move(outbox.held->second));
     if (!outbox.update.has_value()) return;
     Running running = std::move(*outbox.update);

@@ -196,11 +196,14 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // Closed: another has taken its place, or the server ends.
   bool closed() const { return closed_; }
   bool IsRank(uint32_t rank) const { return rank < workers_; }
-  // Requests that have no answer yet.
+  // Requests that wait for an update.
   uint64_t waiting() const;
   uint64_t updates_applied() const { return updates_applied_.load(std::memory_order_relaxed); }
 
  private:
+  // In the units of a block's time.
+  static constexpr uint64_t kWaitTicks = static_cast<uint64_t>(kWaitAtMost.count());
+
   struct Reader {
     Done done;
     ReaderOptions options;
@@ -215,8 +218,6 @@ class Shard : public std::enable_shared_from_this<Shard> {
     Patience patience = {};
   };
   using Answers = std::vector<Leaving>;
-  // To those who wait on, what for.
-  using Reminders = std::vector<std::pair<Patience, std::string>>;
   // Answers that were given when the block was at `version`.
   struct Gated {
     uint64_t version = 0;
@@ -259,6 +260,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // What is left to do once the lock is free.
   struct Outbox {
     Answers answers;
+    // To those who wait on, what for.
+    std::vector<std::pair<Patience, std::string>> reminders;
     std::optional<Running> update;
     std::optional<std::pair<uint64_t, HeldBlock>> held;
   };
@@ -272,7 +275,6 @@ class Shard : public std::enable_shared_from_this<Shard> {
   uint32_t IndexOf(uint32_t block) const { return block / store_.layout().servers(); }
   Slot& SlotOf(uint32_t block) { return *slots_[IndexOf(block)]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
-  Reminders Remind(Slot& slot, Time since) REQUIRES(slot.mutex);
   // Of who asks once it is closed.
   static Outbox Refuse(const Slot& slot, Done done);
   BlockReading ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const
@@ -288,9 +290,9 @@ class Shard : public std::enable_shared_from_this<Shard> {
   void HoldBack(Slot& slot, Answers& answers) REQUIRES(slot.mutex);
   // What may leave now.
   Answers TakeOpen(Slot& slot) REQUIRES(slot.mutex);
-  // Those that have been kept back since before `since`, or all, as refusals; but who waits on is
+  // Refuses those that have been kept back since before `since`, or all; but who waits on is
   // reminded.
-  Answers GiveUpGated(Slot& slot, uint64_t since, Reminders& reminders) REQUIRES(slot.mutex);
+  void GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) REQUIRES(slot.mutex);
   // What the workers had of the version before.
   SharedFloats PreviousOf(const Slot& slot) const REQUIRES(slot.mutex);
   // Sends the newest version if it is its turn.

@@ -8,14 +8,6 @@
 #include "server/shard.h"
 
 namespace leeway {
-namespace {
-
-// As long as others may wait, in the units of Shard's time.
-constexpr uint64_t kPatience =
-    static_cast<uint64_t>(std::chrono::duration_cast<Time::duration>(Shard::kWaitAtMost).count());
-
-}  // namespace
-
 void Shard::SetReplica(std::shared_ptr<ReplicaSink> replica) {
   replicates_ = replica != nullptr;
   for (const auto& slot : slots_) {
@@ -62,29 +54,27 @@ Shard::Answers Shard::TakeOpen(Slot& slot) {
   return open;
 }
 
-Shard::Answers Shard::GiveUpGated(Slot& slot, uint64_t since, Reminders& reminders) {
+void Shard::GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) {
   // Seen at one Tick, and again at one that looks back as long as others may wait.
-  Answers late;
   for (Gated& gated : slot.gated) {
     if (!gated.seen) gated.seen = since;
-    if (!closed_ && since < *gated.seen + kPatience) continue;
+    if (!closed_ && since < *gated.seen + kWaitTicks) continue;
     gated.seen = since;
     const std::string why = absl::StrCat("block ", slot.block, ", version ", gated.version,
                                          ": waiting for its replica to have it");
     Answers stay;
     for (Leaving& answer : gated.answers) {
       if (!closed_ && answer.patience.stays()) {
-        reminders.emplace_back(answer.patience, why);
+        outbox.reminders.emplace_back(answer.patience, why);
         stay.push_back(std::move(answer));
       } else {
-        late.push_back({std::move(answer.done),
-                        absl::UnavailableError(absl::StrCat(why, "; send the same again"))});
+        outbox.answers.push_back({std::move(answer.done), absl::UnavailableError(absl::StrCat(
+                                                              why, "; send the same again"))});
       }
     }
     gated.answers = std::move(stay);
   }
   std::erase_if(slot.gated, [](const Gated& gated) { return gated.answers.empty(); });
-  return late;
 }
 
 void Shard::Replicate(Slot& slot) {

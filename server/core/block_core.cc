@@ -156,34 +156,28 @@ Decisions BlockCore::OnSetLive(uint32_t rank, bool live) {
   return decisions;
 }
 
-Decisions BlockCore::OnTick(uint64_t since) {
+Decisions BlockCore::OnTick(uint64_t since, uint64_t now,
+                            const std::function<bool(RequestId)>& stays) {
   Decisions decisions;
   Lateness late;
+  const auto remind = [&](Waiter& waiter) {
+    if (waiter.since > since || !stays(waiter.request) || !Stands(waiter)) return;
+    waiter.since = now;
+    decisions.reminders.push_back({waiter.request, WhyLate(waiter, late)});
+  };
   const auto refuse = [&](const Waiter& waiter) {
     if (waiter.since > since) return false;
     decisions.refusals.push_back({waiter.request, WhyLate(waiter, late)});
     return true;
   };
-  std::erase_if(waiters_, refuse);
-  for (auto& [clock, waiters] : held_up_) std::erase_if(waiters, refuse);
+  const auto tick = [&](std::vector<Waiter>& waiters) {
+    if (stays) std::for_each(waiters.begin(), waiters.end(), remind);
+    std::erase_if(waiters, refuse);
+  };
+  tick(waiters_);
+  for (auto& [clock, waiters] : held_up_) tick(waiters);
   std::erase_if(held_up_, [](const auto& each) { return each.second.empty(); });
   return decisions;
-}
-
-std::vector<Refusal> BlockCore::Remind(uint64_t since, uint64_t now,
-                                       const std::function<bool(RequestId)>& stay) {
-  std::vector<Refusal> reminded;
-  Lateness late;
-  const auto remind = [&](Waiter& waiter) {
-    if (waiter.since > since || !stay(waiter.request) || !Stands(waiter)) return;
-    waiter.since = now;
-    reminded.push_back({waiter.request, WhyLate(waiter, late)});
-  };
-  for (Waiter& waiter : waiters_) remind(waiter);
-  for (auto& [clock, waiters] : held_up_) {
-    for (Waiter& waiter : waiters) remind(waiter);
-  }
-  return reminded;
 }
 
 const absl::Status& BlockCore::WhyLate(const Waiter& waiter, Lateness& known) const {

@@ -91,6 +91,8 @@ struct Decisions {
   std::optional<uint64_t> cut;
   absl::InlinedVector<Answer, 1> answers;
   std::vector<Refusal> refusals;
+  // Who waits on, and what for.
+  std::vector<Refusal> reminders;
   std::optional<Update> update;
   // Keep the contribution of the request just passed in until its update; else drop it.
   bool accepted = false;
@@ -144,11 +146,10 @@ class BlockCore {
   // committed sets whoever commits them knows.
   Decisions OnSetLive(uint32_t rank, bool live);
   // Refuses with UNAVAILABLE who has waited since before `since`, naming who is missing.
-  Decisions OnTick(uint64_t since);
-  // Before it: of those the ones that `stay`, who are to be told so instead; they go on waiting, as
-  // if they had come `now`. Not if what they have brought is to be handed in again.
-  std::vector<Refusal> Remind(uint64_t since, uint64_t now,
-                              const std::function<bool(RequestId)>& stay);
+  Decisions OnTick(uint64_t since) { return OnTick(since, since, nullptr); }
+  // The same; but who `stays` is reminded, and waits on as if it had come `now`, unless what it has
+  // brought is to be handed in again.
+  Decisions OnTick(uint64_t since, uint64_t now, const std::function<bool(RequestId)>& stays);
 
   bool initialized() const { return initialized_; }
   bool has_waiters() const { return !waiters_.empty() || !held_up_.empty(); }

@@ -239,11 +239,12 @@ class World {
     const uint64_t back = input_.Below(8);
     const uint64_t since = now_ - std::min(now_, back);
     const auto stays = [](RequestId request) { return request % 2 == 0; };
-    for (const Refusal& told : core_.Remind(since, now_, stays)) {
-      Promise(asked_.contains(told.request) && stays(told.request),
+    Decisions decisions = core_.OnTick(since, now_, stays);
+    for (const Refusal& reminder : decisions.reminders) {
+      Promise(asked_.contains(reminder.request) && stays(reminder.request),
               "who is told what is missing has asked, was not answered, and waits on");
     }
-    Take(core_.OnTick(since), true);
+    Take(std::move(decisions), true);
   }
 
   void Take(Decisions decisions, bool tick = false) {

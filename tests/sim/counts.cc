@@ -10,6 +10,7 @@ std::span<const Counts::Each> Counts::All() {
       {"reads of the previous", &Counts::previous_reads},
       {"old lives refused", &Counts::fenced},
       {"waits refused", &Counts::waits_refused},
+      {"waits reminded", &Counts::waits_reminded},
       {"contributions rejected", &Counts::rejected},
       {"lives", &Counts::lives},
       {"told who is live", &Counts::set_lives},

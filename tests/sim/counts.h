@@ -8,7 +8,8 @@ namespace leeway::sim {
 
 struct Counts {
   uint64_t events = 0, contributions = 0, duplicates = 0, previous_reads = 0, fenced = 0;
-  uint64_t waits_refused = 0, rejected = 0, lives = 0, set_lives = 0, cuts = 0, manifests = 0;
+  uint64_t waits_refused = 0, waits_reminded = 0, rejected = 0, lives = 0, set_lives = 0, cuts = 0,
+           manifests = 0;
   uint64_t stopped = 0, server_kills = 0, coordinator_kills = 0, went_back = 0;
   uint64_t replicated = 0, held_back = 0, streams_broken = 0, placements = 0, take_overs = 0;
   uint64_t taken_up = 0, leases_over = 0, without = 0;

@@ -110,7 +110,7 @@ struct Message {
   absl::StatusCode code = absl::StatusCode::kOk;
   bool duplicate = false;
   // kReply to kAttach: a block waits for its first version. kHeartbeatReply: a stop was asked for.
-  // kSetLive: it lives. kHeld: told before.
+  // kSetLive: it lives. kHeld: told before. kReply that is UNAVAILABLE: the request waits on.
   bool flag = false;
   Order order{};
   // Of a worker's process: messages for another life are lost. kServerRegister: of the coordinator.

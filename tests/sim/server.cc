@@ -195,6 +195,7 @@ void SimServer::Act(Context& context, Block& block, const Decisions& decisions) 
   if (torn) BeginUpdate(context, block, *decisions.update);
   for (const Answer& answer : decisions.answers) DoAnswer(context, block, answer);
   for (const Refusal& refusal : decisions.refusals) Refuse(context, block, refusal);
+  for (const Refusal& reminder : decisions.reminders) Remind(context, block, reminder);
   if (!decisions.dropped.empty()) Drop(context, block, decisions.dropped);
   if (decisions.update && !torn) BeginUpdate(context, block, *decisions.update);
   if (replica_) Replicate(context, block);
@@ -229,9 +230,24 @@ std::optional<uint64_t> SimServer::TakeCompleteCut() {
   return reported_cut_;
 }
 
+std::vector<SimServer::Reader>::iterator SimServer::Find(Block& block, RequestId request) {
+  return std::find_if(block.readers.begin(), block.readers.end(),
+                      [&](const Reader& r) { return r.request == request; });
+}
+
+void SimServer::Remind(Context& context, Block& block, const Refusal& reminder) {
+  const auto found = Find(block, reminder.request);
+  if (found == block.readers.end()) return;
+  found->since = context.LocalNow(node_);
+  ++context.counts.waits_reminded;
+  if (block.core.initialized()) CheckNamesMissing(context, block, *found, reminder.status);
+  Message reply = ReplyTo(found->message, reminder.status.code());
+  reply.flag = true;
+  context.Send(reply);
+}
+
 void SimServer::Refuse(Context& context, Block& block, const Refusal& refusal) {
-  const auto found = std::find_if(block.readers.begin(), block.readers.end(),
-                                  [&](const Reader& r) { return r.request == refusal.request; });
+  const auto found = Find(block, refusal.request);
   if (found == block.readers.end()) return;
   const Message reply = ReplyTo(found->message, refusal.status.code());
   if (absl::IsAborted(refusal.status)) ++context.counts.fenced;
@@ -247,8 +263,7 @@ void SimServer::Refuse(Context& context, Block& block, const Refusal& refusal) {
 // ---- answers
 
 void SimServer::DoAnswer(Context& context, Block& block, const Answer& answer) {
-  const auto found = std::find_if(block.readers.begin(), block.readers.end(),
-                                  [&](const Reader& r) { return r.request == answer.request; });
+  const auto found = Find(block, answer.request);
   if (found == block.readers.end()) {
     return context.Violate("each request is answered once", [&] {
       return absl::StrCat("block ", block.number, ": request ", answer.request, " has gone");
@@ -302,12 +317,19 @@ void SimServer::ScheduleTick(Context& context) {
 void SimServer::OnTick(Context& context) {
   tick_scheduled_ = false;
   if (held_) TickHeld(context);
-  const Micros since = context.LocalNow(node_) - kWaitLimit;
+  const Micros now = context.LocalNow(node_);
+  const Micros since = now - kWaitLimit;
   for (Block& block : blocks_) {
     if (!block.gated.empty()) GiveUpGated(context, block, since, false);
     if (replica_) Replicate(context, block);
     if (block.core.has_waiters() && since > 0 && context.bug != Bug::kNoTick) {
-      Act(context, block, block.core.OnTick(static_cast<uint64_t>(since)));
+      // A stream's request waits on; one of a call of its own is refused.
+      const auto stays = [&](RequestId request) {
+        const auto found = Find(block, request);
+        return found != block.readers.end() && found->message.attempt % 2 == 1;
+      };
+      Act(context, block,
+          block.core.OnTick(static_cast<uint64_t>(since), static_cast<uint64_t>(now), stays));
     }
     for (const Reader& reader : block.readers) {
       if (reader.since > since) continue;

@@ -146,7 +146,9 @@ class SimServer {
   void CheckAccepted(Context& context, const Block& block, const Message& request);
   void TakeCut(Context& context, Block& block, uint64_t cut);
   void DoAnswer(Context& context, Block& block, const Answer& answer);
+  static std::vector<Reader>::iterator Find(Block& block, RequestId request);
   void Refuse(Context& context, Block& block, const Refusal& refusal);
+  void Remind(Context& context, Block& block, const Refusal& reminder);
   void CheckNamesMissing(Context& context, const Block& block, const Reader& reader,
                          const absl::Status& status);
   void BeginUpdate(Context& context, Block& block, const Update& update);

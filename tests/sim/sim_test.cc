@@ -34,6 +34,7 @@ TEST_CASE("no schedule of servers and workers breaks a promise") {
   CHECK(sum.duplicates > 10'000);
   CHECK(sum.fenced > 10'000);
   CHECK(sum.waits_refused > 10'000);
+  CHECK(sum.waits_reminded > 10'000);
   CHECK(sum.previous_reads > 10'000);
   CHECK(sum.rejected > 1000);
   CHECK(sum.cuts > 100'000);

@@ -135,6 +135,10 @@ bool SimWorker::IsOpen() const {
 void SimWorker::OnReply(Context& context, const Message& reply) {
   Call& call = calls_[reply.call];
   if (!Expects(reply)) return;
+  if (reply.code == absl::StatusCode::kUnavailable && reply.flag) {
+    call.began = context.LocalNow(static_cast<NodeId>(rank_));
+    return;
+  }
   // A contribution that made no sense: it is computed and handed in again.
   const bool pushes = call.kind == Kind::kPushPull;
   if (pushes && reply.code == absl::StatusCode::kInvalidArgument) {

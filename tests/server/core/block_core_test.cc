@@ -97,15 +97,20 @@ TEST_CASE("who waits on is told who is missing, every so often, and answered in 
   core.OnContribution({1, 1, 0}, 1, true, 5);
   core.OnContribution({2, 1, 0}, 2, true, 5);
   const auto stays = [](RequestId request) { return request == 1; };
-  CHECK(core.Remind(4, 6, stays).empty());
-  const auto told = core.Remind(5, 7, stays);
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].request == 1);
-  CHECK(told[0].status.message() == "block 7, clock 1: waiting for worker 0 (at clock 0)");
-  // It counts as come at 7; the other one is refused.
-  CHECK(OnlyRefusal(core.OnTick(5)) == absl::StatusCode::kUnavailable);
-  CHECK(core.Remind(6, 8, stays).empty());
-  CHECK(core.Remind(7, 9, stays).size() == 1);
+  const Decisions early = core.OnTick(4, 6, stays);
+  CHECK(early.reminders.empty());
+  CHECK(early.refusals.empty());
+  const Decisions told = core.OnTick(5, 7, stays);
+  REQUIRE(told.reminders.size() == 1);
+  CHECK(told.reminders[0].request == 1);
+  CHECK(told.reminders[0].status.message() ==
+        "block 7, clock 1: waiting for worker 0 (at clock 0)");
+  // The other one is refused.
+  CHECK(OnlyRefusal(told) == absl::StatusCode::kUnavailable);
+  CHECK(told.refusals[0].request == 2);
+  // It counts as come at 7.
+  CHECK(core.OnTick(6, 8, stays).reminders.empty());
+  CHECK(core.OnTick(7, 9, stays).reminders.size() == 1);
   core.OnContribution({0, 1, 0}, 3, false, 8);
   const Decisions done = core.OnApplied();
   REQUIRE(done.answers.size() == 1);
@@ -116,8 +121,9 @@ TEST_CASE("an older life does not wait on, whatever it says") {
   BlockCore core = Started(Sync(2));
   core.OnContribution({1, 1, 0}, 1, true, 5);
   REQUIRE(core.OnAttach(1, 2).ok());
-  CHECK(core.Remind(5, 7, [](RequestId) { return true; }).empty());
-  CHECK(core.OnTick(5).refusals.size() == 1);
+  const Decisions tick = core.OnTick(5, 7, [](RequestId) { return true; });
+  CHECK(tick.reminders.empty());
+  CHECK(tick.refusals.size() == 1);
 }
 
 TEST_CASE("without sync a cut is taken when the mean clock reaches it, whoever is lost") {
