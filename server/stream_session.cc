@@ -76,7 +76,7 @@ void StreamSession::OnAccepted(bool ok) {
   if (!ok) return OnEnded(true);
   const auto self = shared_from_this();
   Await(service_, queue_);
-  TuneLocalSockets(context_.peer(), true);
+  TuneLocalSockets(context_.peer(), /*sole=*/true);
   last_heard_ = std::chrono::steady_clock::now().time_since_epoch().count();
   service_->streams().Add(shared_from_this());
   MutexLock lock(mutex_);
@@ -354,7 +354,6 @@ void StreamSession::Flush() {
 }
 
 void StreamSession::EndWhenIdle() {
-  gone_ = broken_;
   if (!broken_ || ending_ || reading_ || writing_ || taking_) return;
   ending_ = true;
   stream_.Finish(ToGrpc(end_), ended_.Tag());

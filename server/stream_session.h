@@ -39,7 +39,7 @@ class StreamSession : public StreamList::Stream,
   void TakeBackUnread(Time now) override;
   void End() override;
   Time last_heard() const override { return Time(Time::duration(last_heard_)); }
-  bool gone() const override { return gone_; }
+  bool gone() const override { return broken_; }
   void OnMissing(uint64_t id, const std::string& missing) override;
 
  private:
@@ -77,7 +77,7 @@ class StreamSession : public StreamList::Stream,
   absl::Status TakeReplica(const v1::StreamRequest& request, FramePayload& frame);
   // The answer has to wait: says so, if it was asked to.
   void Acknowledge(const v1::StreamRequest& request);
-
+  // Waits on, if it says so: it is told here what it waits for.
   Patience PatienceOf(const v1::StreamRequest& request);
 
   // From any thread.
@@ -118,8 +118,8 @@ class StreamSession : public StreamList::Stream,
   SharedSession peer_session_;
 
   std::atomic<Time::rep> last_heard_{0};
-  // As broken_, for who has no lock.
-  std::atomic<bool> gone_{false};
+  // Changes under the lock only.
+  std::atomic<bool> broken_{false};
 
   Mutex mutex_;
   bool reading_ GUARDED_BY(mutex_) = false;
@@ -128,7 +128,6 @@ class StreamSession : public StreamList::Stream,
   bool taking_ GUARDED_BY(mutex_) = false;
   // Will be flushed when a thread of the queue has nothing else to do.
   bool flush_due_ GUARDED_BY(mutex_) = false;
-  bool broken_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
   // Why; what the worker is told.
   absl::Status end_ GUARDED_BY(mutex_);

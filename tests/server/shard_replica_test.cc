@@ -5,11 +5,13 @@
 
 #include "server/shard.h"
 #include "tests/catch.h"
+#include "tests/server/waiting_sender.h"
 
 namespace leeway {
 namespace {
 
 using Catch::Matchers::Contains;
+using testing::FakeWaitingSender;
 
 class NoCuts : public CutListener {
  public:
@@ -179,24 +181,16 @@ TEST_CASE("a refusal need not wait") {
   CHECK(first.answered());
 }
 
-class Stays : public WaitingSender {
- public:
-  bool gone() const override { return has_gone; }
-  void OnMissing(uint64_t, const std::string& text) override { heard.push_back(text); }
-  bool has_gone = false;
-  std::vector<std::string> heard;
-};
-
 TEST_CASE("who waits on for a replica is told so, and answered once it has it") {
   World world(v1::CONSISTENCY_MODE_ASYNC, 1);
   world.Attach();
   Reply reply;
-  const auto sender = std::make_shared<Stays>();
+  const auto sender = std::make_shared<FakeWaitingSender>();
   world.PushPull(0, 0, reply, {sender, 3});
   for (int seconds : {10, 12, 13, 14}) world.shard->Tick(Time(std::chrono::seconds(seconds)));
   CHECK_FALSE(reply.answered());
-  CHECK(sender->heard ==
-        std::vector<std::string>(2, "block 0, version 1: waiting for its replica to have it"));
+  CHECK(sender->told ==
+        FakeWaitingSender::Told(2, {3, "block 0, version 1: waiting for its replica to have it"}));
   SECTION("that it stays") {
     world.replica->Arrive();
     REQUIRE(reply.answered());

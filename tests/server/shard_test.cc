@@ -12,10 +12,12 @@
 
 #include "tests/catch.h"
 #include "tests/server/shard_rig.h"
+#include "tests/server/waiting_sender.h"
 
 namespace leeway {
 namespace {
 
+using testing::FakeWaitingSender;
 using testing::Reply;
 using testing::SgdOptions;
 using testing::World;
@@ -196,15 +198,6 @@ TEST_CASE("the elastic exchange answers the centre as it was, in each mode") {
   }
 }
 
-// Hears what is missing, and stays or has gone.
-class Heard : public WaitingSender {
- public:
-  bool gone() const override { return has_gone; }
-  void OnMissing(uint64_t id, const std::string& text) override { missing[id] = text; }
-  bool has_gone = false;
-  std::map<uint64_t, std::string> missing;
-};
-
 TEST_CASE("bounded: an elastic worker that waits on is answered the centre that it found") {
   Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_BOUNDED, 2);
   options.job.mutable_consistency()->set_staleness(0);
@@ -212,22 +205,22 @@ TEST_CASE("bounded: an elastic worker that waits on is answered the centre that 
   options.job.mutable_exchange()->mutable_elastic()->set_alpha(0.5);
   World world(options);
   world.Initialize(4);
-  const auto heard = std::make_shared<Heard>();
+  const auto sender = std::make_shared<FakeWaitingSender>();
   Reply ahead, behind;
   world.shard->Contribute(world.Header(0, 0, 0), world.Values(0, 8), true, world.now, ahead.Done(),
-                          {heard, 17});
+                          {sender, 17});
   const Time later = world.now + Shard::kWaitAtMost;
   world.shard->Tick(later);
   CHECK_FALSE(ahead.answered());
-  REQUIRE(heard->missing.size() == 1);
-  CHECK(heard->missing[17] == "block 0, clock 1: waiting for worker 1 (at clock 0)");
+  CHECK(sender->told ==
+        FakeWaitingSender::Told{{17, "block 0, clock 1: waiting for worker 1 (at clock 0)"}});
   SECTION("whoever comes meanwhile") {
     world.PushPull(1, 0, 16, behind);
     CHECK(ahead.first() == 4);
     CHECK(behind.first() == 6);
   }
   SECTION("or is refused once it has gone") {
-    heard->has_gone = true;
+    sender->has_gone = true;
     world.shard->Tick(later + 2 * Shard::kWaitAtMost);
     REQUIRE(ahead.answered());
     CHECK(absl::IsUnavailable(ahead.status()));

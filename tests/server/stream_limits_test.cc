@@ -119,7 +119,7 @@ TEST_CASE("a frame of more than a frame may be ends its stream") {
   CHECK(served.service.budget().held() == 0);
 }
 
-TEST_CASE("one stream more than a worker may have ends the one that was read longest ago") {
+TEST_CASE("one stream more than a worker may have ends the one that was heard of longest ago") {
   Served served(v1::CONSISTENCY_MODE_ASYNC);
   served.service.SetLimits(Limits(1 << 20, 1 << 20, 2));
   Client busy(served);

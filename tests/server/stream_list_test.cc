@@ -47,7 +47,7 @@ struct Rig {
   std::vector<std::shared_ptr<FakeStream>> all;
 };
 
-TEST_CASE("of a worker that has one too many the stream ends that was read longest ago") {
+TEST_CASE("of a worker that has one too many the stream ends that was heard of longest ago") {
   Rig rig;
   const auto busy = rig.Of(7, 1, 1);
   rig.list.SetLimits(2, 0);

@@ -76,6 +76,18 @@ TEST_CASE("answers are worth a frame when one is large, or many small ones have 
   CHECK_FALSE(rig.answers.worth_a_frame());
 }
 
+TEST_CASE("a frame that is full is followed by another, and then more waits than one") {
+  Rig rig;
+  const auto [number, bytes] = GENERATE(table<int, uint64_t>({{512, 4}, {4, 64 << 10}}));
+  CHECK_FALSE(rig.answers.crowded());
+  for (int i = 0; i < number; ++i) rig.Add(bytes, kMiB);
+  CHECK_FALSE(rig.answers.crowded());
+  rig.Add(4, kMiB);
+  CHECK(rig.answers.crowded());
+  rig.answers.BeginWrite(At(0));
+  CHECK_FALSE(rig.answers.crowded());
+}
+
 TEST_CASE("a large frame on a slow link is no frame that stands still") {
   Rig rig;
   for (int i = 0; i < 3; ++i) CHECK(rig.Add(64 * kMiB, kMiB));

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "tests/whole/job_rig.h"
+#include "tests/worker/client/fault_transport.h"
 #include "worker/client/stream_transport.h"
 
 namespace leeway {
@@ -16,23 +17,18 @@ struct LatestReads {
   std::atomic<uint64_t> answers{0}, bytes{0};
 };
 
-class CountedRead : public TransportCall {
+class CountedRead : public testing::ForwardingCall {
  public:
   CountedRead(LatestReads* reads, std::shared_ptr<TransportCall> call)
-      : reads_(reads), call_(std::move(call)) {}
-  void OnAccepted() override { call_->OnAccepted(); }
-  std::optional<Duration> OnMissing(const std::string& missing) override {
-    return call_->OnMissing(missing);
-  }
+      : ForwardingCall(std::move(call)), reads_(reads) {}
   void OnDone(const absl::Status& status, const TransportReply& reply) override {
     if (status.ok()) ++reads_->answers;
     reads_->bytes += reply.payload.bytes();
-    call_->OnDone(status, reply);
+    ForwardingCall::OnDone(status, reply);
   }
 
  private:
   LatestReads* const reads_;
-  const std::shared_ptr<TransportCall> call_;
 };
 
 class CountingTransport : public StreamTransport {

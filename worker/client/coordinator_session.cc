@@ -16,8 +16,6 @@
 namespace leeway {
 namespace {
 
-// The coordinator answers at once; what takes longer is lost.
-constexpr Duration kAttempt = std::chrono::seconds(20);
 // Long enough for a large model's schema, short enough to say soon that nobody answers.
 constexpr Duration kRegisterAttempt = std::chrono::seconds(5);
 // A heartbeat that takes longer is as good as lost; the next one says the same.
@@ -96,12 +94,6 @@ absl::Status CoordinatorSession::Call(
       options_.sleep(decision.delay);
     }
   }
-}
-
-absl::Status CoordinatorSession::Call(
-    const std::string& what, const RetryLimits& limits,
-    const std::function<grpc::Status(grpc::ClientContext&)>& attempt, CallBreaker* breaker) {
-  return Call(what, limits, attempt, breaker, kAttempt);
 }
 
 absl::Status CoordinatorSession::Move(

@@ -106,14 +106,14 @@ class CoordinatorSession {
   absl::Status Leave(v1::LeaveReason reason, uint64_t clock, const std::string& message);
 
  private:
-  // Sends until answered, `limits.total` is over, or it is broken off. `what` is for messages.
+  // The coordinator answers at once; what takes longer is lost.
+  static constexpr Duration kAttempt = std::chrono::seconds(20);
+
+  // Sends until answered, `limits.total` is over, or it is broken off; one attempt takes no longer
+  // than `attempt_max`. `what` is for messages.
   absl::Status Call(const std::string& what, const RetryLimits& limits,
                     const std::function<grpc::Status(grpc::ClientContext&)>& attempt,
-                    CallBreaker* breaker = nullptr);
-  // One attempt takes no longer than `attempt_max`.
-  absl::Status Call(const std::string& what, const RetryLimits& limits,
-                    const std::function<grpc::Status(grpc::ClientContext&)>& attempt,
-                    CallBreaker* breaker, Duration attempt_max);
+                    CallBreaker* breaker = nullptr, Duration attempt_max = kAttempt);
   // The same for what takes as long as the link needs.
   absl::Status Move(const std::string& what,
                     const std::function<grpc::Status(grpc::ClientContext&)>& attempt);

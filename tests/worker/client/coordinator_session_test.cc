@@ -248,8 +248,8 @@ TEST_CASE("A state travels in chunks and comes back whole") {
   CHECK(loaded->clock == 40);
   CHECK(loaded->bytes == state.substr(0, 1000));
   // Either may take as long as an exchange, not as long as a question: 600 seconds.
-  CHECK(coordinator.seconds_to_save() > 500);
-  CHECK(coordinator.seconds_to_load() > 500);
+  CHECK(coordinator.limit("SaveWorkerState") > std::chrono::seconds(500));
+  CHECK(coordinator.limit("LoadWorkerState") > std::chrono::seconds(500));
 }
 
 TEST_CASE("A question for batches is broken off, under way or between two attempts") {

@@ -1,6 +1,7 @@
 // A coordinator that answers as told and remembers what it was told.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <grpcpp/server_builder.h>
 
 #include "common/channel.h"
+#include "common/clock.h"
 #include "common/grpc_status.h"
 #include "common/mutex.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
@@ -54,14 +56,10 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   }
   std::shared_ptr<grpc::Channel> channel() const { return MakeChannel(address()); }
 
-  // How long the latest call of each kind might have taken.
-  double seconds_to_save() const {
+  // How long the latest call of `method` might have taken, which was there.
+  Duration limit(const std::string& method) const {
     MutexLock lock(mutex_);
-    return seconds_to_save_;
-  }
-  double seconds_to_load() const {
-    MutexLock lock(mutex_);
-    return seconds_to_load_;
+    return limits_.at(method);
   }
   int calls(const std::string& method) const {
     MutexLock lock(mutex_);
@@ -98,39 +96,40 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     while (heartbeats_.size() < count) heard_.Wait(mutex_);
   }
 
-  grpc::Status RegisterWorker(grpc::ServerContext*, const v1::RegisterWorkerRequest* request,
+  grpc::Status RegisterWorker(grpc::ServerContext* context,
+                              const v1::RegisterWorkerRequest* request,
                               v1::RegisterWorkerReply* reply) override {
-    if (auto status = Enter("RegisterWorker"); !status.ok()) return status;
+    if (auto status = Enter("RegisterWorker", context); !status.ok()) return status;
     MutexLock lock(mutex_);
     registrations_.push_back(*request);
     *reply = registration;
     if (offer && request->job_only()) *reply->mutable_job() = *offer;
     return grpc::Status::OK;
   }
-  grpc::Status ProbeLink(grpc::ServerContext*, const v1::ProbeLinkRequest* request,
+  grpc::Status ProbeLink(grpc::ServerContext* context, const v1::ProbeLinkRequest* request,
                          v1::ProbeLinkReply* reply) override {
-    if (auto status = Enter("ProbeLink"); !status.ok()) return status;
+    if (auto status = Enter("ProbeLink", context); !status.ok()) return status;
     reply->set_payload(request->payload());
     return grpc::Status::OK;
   }
-  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
+  grpc::Status Heartbeat(grpc::ServerContext* context, const v1::HeartbeatRequest* request,
                          v1::HeartbeatReply* reply) override {
-    if (auto status = Enter("Heartbeat"); !status.ok()) return status;
+    if (auto status = Enter("Heartbeat", context); !status.ok()) return status;
     if (on_heartbeat) on_heartbeat(*request, *reply);
     MutexLock lock(mutex_);
     heartbeats_.push_back(*request);
     heard_.NotifyAll();
     return grpc::Status::OK;
   }
-  grpc::Status LeaseData(grpc::ServerContext*, const v1::LeaseDataRequest* request,
+  grpc::Status LeaseData(grpc::ServerContext* context, const v1::LeaseDataRequest* request,
                          v1::LeaseDataReply* reply) override {
-    if (auto status = Enter("LeaseData"); !status.ok()) return status;
+    if (auto status = Enter("LeaseData", context); !status.ok()) return status;
     if (on_lease) on_lease(*request, *reply);
     return grpc::Status::OK;
   }
-  grpc::Status StopAt(grpc::ServerContext*, const v1::StopAtRequest* request,
+  grpc::Status StopAt(grpc::ServerContext* context, const v1::StopAtRequest* request,
                       v1::StopAtReply* reply) override {
-    if (auto status = Enter("StopAt"); !status.ok()) return status;
+    if (auto status = Enter("StopAt", context); !status.ok()) return status;
     reply->set_stop_at(stop_at);
     MutexLock lock(mutex_);
     stops_.push_back(*request);
@@ -138,9 +137,9 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   }
   // How many are told that the job may still go back.
   size_t unsealed_leaves = 0;
-  grpc::Status Leave(grpc::ServerContext*, const v1::LeaveRequest* request,
+  grpc::Status Leave(grpc::ServerContext* context, const v1::LeaveRequest* request,
                      v1::LeaveReply* reply) override {
-    if (auto status = Enter("Leave"); !status.ok()) return status;
+    if (auto status = Enter("Leave", context); !status.ok()) return status;
     MutexLock lock(mutex_);
     leaves_.push_back(*request);
     reply->set_sealed(leaves_.size() > unsealed_leaves);
@@ -149,8 +148,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   grpc::Status SaveWorkerState(grpc::ServerContext* context,
                                grpc::ServerReader<v1::WorkerStateChunk>* reader,
                                v1::SaveWorkerStateReply*) override {
-    if (auto status = Enter("SaveWorkerState"); !status.ok()) return status;
-    const auto left = context->deadline() - std::chrono::system_clock::now();
+    if (auto status = Enter("SaveWorkerState", context); !status.ok()) return status;
     std::string bytes;
     std::optional<uint64_t> clock;
     int chunks = 0;
@@ -160,19 +158,13 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     }
     MutexLock lock(mutex_);
     saved_[clock.value_or(0)] = bytes;
-    seconds_to_save_ = std::chrono::duration<double>(left).count();
     chunks_ = chunks;
     return grpc::Status::OK;
   }
   grpc::Status LoadWorkerState(grpc::ServerContext* context, const v1::LoadWorkerStateRequest*,
                                grpc::ServerWriter<v1::WorkerStateChunk>* writer) override {
-    if (auto status = Enter("LoadWorkerState"); !status.ok()) return status;
+    if (auto status = Enter("LoadWorkerState", context); !status.ok()) return status;
     if (!state) return {grpc::StatusCode::NOT_FOUND, "no state"};
-    {
-      MutexLock lock(mutex_);
-      const auto left = context->deadline() - std::chrono::system_clock::now();
-      seconds_to_load_ = std::chrono::duration<double>(left).count();
-    }
     v1::WorkerStateChunk head = *state, tail;
     tail.set_data(head.data().substr(head.data().size() / 2));
     head.mutable_data()->resize(head.data().size() / 2);
@@ -182,10 +174,12 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   }
 
  private:
-  grpc::Status Enter(const std::string& method) {
+  grpc::Status Enter(const std::string& method, const grpc::ServerContext* context) {
     {
       MutexLock lock(mutex_);
       ++calls_[method];
+      limits_[method] = std::chrono::duration_cast<Duration>(context->deadline() -
+                                                             std::chrono::system_clock::now());
     }
     return refuse ? ToGrpc(refuse(method)) : grpc::Status::OK;
   }
@@ -195,8 +189,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   mutable Mutex mutex_;
   CondVar heard_;
   std::map<std::string, int> calls_ GUARDED_BY(mutex_);
-  double seconds_to_save_ GUARDED_BY(mutex_) = 0;
-  double seconds_to_load_ GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Duration> limits_ GUARDED_BY(mutex_);
   std::vector<v1::RegisterWorkerRequest> registrations_ GUARDED_BY(mutex_);
   std::vector<v1::HeartbeatRequest> heartbeats_ GUARDED_BY(mutex_);
   std::vector<v1::StopAtRequest> stops_ GUARDED_BY(mutex_);

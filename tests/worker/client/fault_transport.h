@@ -28,6 +28,22 @@ struct Faults {
   uint32_t drop_request_every = 0;
 };
 
+// Hands on what it is told.
+class ForwardingCall : public TransportCall {
+ public:
+  explicit ForwardingCall(std::shared_ptr<TransportCall> call) : call_(std::move(call)) {}
+  void OnAccepted() override { call_->OnAccepted(); }
+  std::optional<Duration> OnMissing(const std::string& missing) override {
+    return call_->OnMissing(missing);
+  }
+  void OnDone(const absl::Status& status, const TransportReply& reply) override {
+    call_->OnDone(status, reply);
+  }
+
+ private:
+  const std::shared_ptr<TransportCall> call_;
+};
+
 class FaultTransport : public Transport {
  public:
   FaultTransport(std::unique_ptr<Transport> inner, const Faults& faults)
@@ -61,19 +77,12 @@ class FaultTransport : public Transport {
   Time Now() const override { return inner_->Now(); }
 
  private:
-  class Loser : public TransportCall {
+  class Loser : public ForwardingCall {
    public:
-    explicit Loser(std::shared_ptr<TransportCall> call) : call_(std::move(call)) {}
-    void OnAccepted() override { call_->OnAccepted(); }
-    std::optional<Duration> OnMissing(const std::string& missing) override {
-      return call_->OnMissing(missing);
-    }
+    using ForwardingCall::ForwardingCall;
     void OnDone(const absl::Status&, const TransportReply&) override {
-      call_->OnDone(absl::UnavailableError("reply lost by the test"), {});
+      ForwardingCall::OnDone(absl::UnavailableError("reply lost by the test"), {});
     }
-
-   private:
-    const std::shared_ptr<TransportCall> call_;
   };
 
   // Waits for both calls, gives the answer of one.

@@ -8,125 +8,23 @@
 #include <optional>
 #include <string>
 
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
-#include <unistd.h>
-
-#include "absl/strings/str_cat.h"
-#include "common/channel.h"
-#include "common/grpc_status.h"
-#include "common/host.h"
-#include "leeway/v1/parameter_server.grpc.pb.h"
 #include "tests/catch.h"
 #include "tests/sockets.h"
 #include "tests/worker/client/fake_servers.h"
 #include "tests/worker/client/fault_transport.h"
+#include "tests/worker/client/stock_server.h"
 #include "worker/client/parameter_client.h"
-#include "worker/client/queue_driver.h"
-#include "worker/client/stream_lane.h"
 
 namespace leeway {
 namespace {
 
+using testing::Ending;
 using testing::FakeModel;
 using testing::FakeRequest;
+using testing::StockServer;
 
 constexpr uint64_t kTotal = 1'000'003;
 constexpr uint64_t kBlock = 1 << 16;
-
-// Serves a FakeModel through protobuf's own messages, as a server in any language would.
-class StockServer final : public v1::ParameterServer::Service {
- public:
-  StockServer(std::shared_ptr<FakeModel> model, uint32_t index)
-      : model_(std::move(model)), index_(index) {
-    grpc::ServerBuilder builder;
-    PrepareServer({.address = "127.0.0.1:0"}, builder, &port_);
-    AddLocalPort(local_address(), builder);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-  }
-  ~StockServer() override { server_->Shutdown(std::chrono::system_clock::now()); }
-  ServerEndpoint endpoint() const {
-    return {"127.0.0.1:" + std::to_string(port_), local_address(), HostIdentity()};
-  }
-  // Streams that were begun.
-  int streams() const { return streams_; }
-  // Of the frames received.
-  int frames() const { return frames_; }
-  // Of the frame that had most.
-  int most_requests() const { return most_requests_; }
-  std::atomic<bool> break_next_stream{false};
-  // Replies that claim more payload than there is.
-  std::atomic<bool> lie_once{false};
-  // What ends it.
-  std::atomic<grpc::StatusCode> break_with{grpc::StatusCode::UNAVAILABLE};
-
-  grpc::Status Attach(grpc::ServerContext*, const v1::AttachRequest* request,
-                      v1::AttachReply* reply) override {
-    TransportRequest attach;
-    attach.kind = TransportRequest::Kind::kAttach;
-    attach.header.set_rank(request->rank());
-    auto [status, answer] = model_->Answer(index_, attach);
-    *reply = answer.attach;
-    return ToGrpc(status);
-  }
-
-  grpc::Status Exchange(
-      grpc::ServerContext*,
-      grpc::ServerReaderWriter<v1::ReplyFrame, v1::RequestFrame>* stream) override {
-    ++streams_;
-    v1::RequestFrame frame;
-    while (stream->Read(&frame)) {
-      ++frames_;
-      most_requests_ = std::max<int>(most_requests_, frame.requests_size());
-      if (break_next_stream.exchange(false)) return {break_with, "restarting"};
-      v1::ReplyFrame replies;
-      if (frame.has_offer()) replies.mutable_answer()->set_refusal("a stock server maps nothing");
-      size_t at = 0;
-      for (const v1::StreamRequest& request : frame.requests()) {
-        const std::string payload = frame.payload().substr(at, request.payload_bytes());
-        at += request.payload_bytes();
-        Answer(request, payload, replies);
-      }
-      if (lie_once.exchange(false)) replies.mutable_replies(0)->set_payload_bytes(1 << 20);
-      if (!stream->Write(replies)) break;
-    }
-    return grpc::Status::OK;
-  }
-
- private:
-  std::string local_address() const {
-    return absl::StrCat("unix-abstract:leeway-test-", getpid(), "-",
-                        reinterpret_cast<uintptr_t>(this));
-  }
-
-  void Answer(const v1::StreamRequest& sent, const std::string& payload, v1::ReplyFrame& replies) {
-    using Kind = TransportRequest::Kind;
-    constexpr Kind kKinds[] = {Kind::kPush, Kind::kPull, Kind::kPushPull, Kind::kInitialize};
-    TransportRequest request;
-    request.kind = kKinds[sent.method()];
-    request.header = sent.header();
-    request.latest = sent.latest();
-    request.payload = {reinterpret_cast<const uint8_t*>(payload.data()), payload.size()};
-    const auto [status, answer] = model_->Answer(index_, request);
-    v1::StreamReply& reply = *replies.add_replies();
-    reply.set_id(sent.id());
-    reply.set_code(static_cast<int>(status.code()));
-    reply.set_message(std::string(status.message()));
-    *reply.mutable_version() = answer.version;
-    std::vector<float> values(answer.payload.size());
-    answer.payload.CopyTo(values);
-    reply.set_payload_bytes(values.size() * sizeof(float));
-    replies.mutable_payload()->append(reinterpret_cast<const char*>(values.data()),
-                                      values.size() * sizeof(float));
-  }
-
-  const std::shared_ptr<FakeModel> model_;
-  const uint32_t index_;
-  std::atomic<int> streams_{0}, frames_{0}, most_requests_{0};
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;
-};
 
 struct Rig {
   Rig() {
@@ -250,14 +148,6 @@ TEST_CASE("Calls to a server that has moved go to where it is now, at once") {
 }
 
 // Keeps how it ended.
-class Ending : public TransportCall {
- public:
-  void OnDone(const absl::Status& status, const TransportReply&) override {
-    ended.set_value(status);
-  }
-  std::promise<absl::Status> ended;
-};
-
 TEST_CASE("What a server's moving breaks off says where the server is") {
   // Before the servers, whose threads use it to their end.
   std::promise<void> held, go;
@@ -284,60 +174,6 @@ TEST_CASE("What a server's moving breaks off says where the server is") {
 }
 
 // Waits for so many seconds more whenever it is asked.
-class Patient : public Ending {
- public:
-  std::optional<Duration> OnMissing(const std::string& missing) override {
-    CHECK(missing.empty());
-    ++asked;
-    return std::chrono::seconds(50);
-  }
-  int asked = 0;
-};
-
-TEST_CASE("What is late while others are answered stays in its place, and is not sent again") {
-  // Before the server, whose threads use it to their end.
-  std::promise<void> go;
-  auto gate = go.get_future().share();
-  Rig rig;
-  rig.model->script = [&](const FakeRequest& request) {
-    if (request.header.block() == 2) gate.wait();
-    return absl::OkStatus();
-  };
-  QueueDriver driver;
-  driver.Start();
-  std::promise<void> ended;
-  StreamLane::Options options;
-  options.channel = MakeChannel(rig.first.endpoint().address);
-  options.driver = &driver;
-  options.on_stream_end = [&] { ended.set_value(); };
-  StreamLane lane(std::move(options));
-  const auto ask = [&](uint32_t block, std::shared_ptr<TransportCall> call) {
-    TransportRequest pull;
-    pull.kind = TransportRequest::Kind::kPull;
-    pull.header.set_block(block);
-    REQUIRE(lane.Call(pull, std::chrono::steady_clock::now(), std::move(call)).ok());
-  };
-  const auto answered = std::make_shared<Ending>();
-  ask(0, answered);
-  REQUIRE(answered->ended.get_future().get().ok());
-  const Time now = std::chrono::steady_clock::now();
-  const auto slow = std::make_shared<Patient>();
-  ask(2, slow);
-  lane.GiveUpLate(now + std::chrono::seconds(10));
-  CHECK(slow->asked == 1);
-  // Its time was lengthened.
-  lane.GiveUpLate(now + std::chrono::seconds(15));
-  CHECK(slow->asked == 1);
-  // Nothing has come for long.
-  lane.GiveUpLate(now + std::chrono::seconds(100));
-  CHECK(slow->asked == 1);
-  CHECK(absl::IsDeadlineExceeded(slow->ended.get_future().get()));
-  go.set_value();
-  lane.Close(absl::CancelledError("the test is over"));
-  ended.get_future().wait();
-  driver.Stop();
-}
-
 TEST_CASE("A stream that breaks is begun anew, and nothing is lost") {
   Rig rig;
   // By a restart, by a proxy, by gRPC's own bound on memory: none is an answer to a call.
