@@ -63,7 +63,7 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
 absl::Status Trainer::Open() {
   ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(registration_));
   options.on_unreached = [this] { context_.session.BeatSoon(); };
-  // These only read the vector that they receive into.
+  // Elastic exchanges and spread ones write to what they have received: the step moves it on.
   options.weights_stay = !job_.exchange().has_elastic() && !job_.exchange().delta().spread();
   ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, context_.transport));
   if (job_.data().assignment() == v1::ASSIGNMENT_LEASED) {
