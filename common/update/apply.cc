@@ -1,9 +1,11 @@
 #include "common/update/apply.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "common/update/combine.h"
 #include "common/update/loop.h"
+#include "common/update/slot_writer.h"
 
 namespace leeway {
 namespace {
@@ -13,49 +15,58 @@ namespace {
 // tile's sum while it waits for this one's, and the memory is never idle.
 constexpr size_t kMany = 3;
 constexpr size_t kShortTile = 64;
+// Where slots are far, tiles of so many floats of all contributions together.
+constexpr size_t kFarSum = 512;
 // The groups of encodings (common/codec/group_codec.h), which are decoded whole.
 constexpr size_t kDecodedTile = 256;
 
-size_t TileOf(const BlockUpdate& update, bool many) {
-  if (!many) return Combiner::kMaxTile;
-  const bool decodes = std::any_of(update.contributions.begin(), update.contributions.end(),
-                                   [](const FloatPayload* payload) { return payload->decodes(); });
-  return decodes ? kDecodedTile : kShortTile;
+bool HasMany(const BlockUpdate& update) {
+  return update.elastic || update.contributions.size() >= kMany;
 }
 
-// Applies `rule` to elements [begin, end) of the block. False: not all that it wrote is finite.
-bool ApplyRange(const BlockUpdate& update, const UpdateRule& rule, Combiner& combiner, size_t begin,
-                size_t end) {
-  const size_t slots = update.slots_in.size();
+size_t TileOf(const BlockUpdate& update, bool far) {
+  if (!far && !HasMany(update)) return Combiner::kMaxTile;
+  const bool decodes = std::any_of(update.contributions.begin(), update.contributions.end(),
+                                   [](const FloatPayload* payload) { return payload->decodes(); });
+  if (decodes) return kDecodedTile;
+  if (!far) return kShortTile;
+  return std::clamp(std::bit_floor(kFarSum / update.contributions.size()), kShortTile,
+                    SlotWriter::kFarTile);
+}
+
+// Weights and slots of a tile, before its sum is taken.
+void Fetch(const UpdateTile& tile, size_t slots) {
+  Prefetch(tile.weights_in, tile.count);
+  PrefetchToWrite(tile.weights_out, tile.count);
+  for (size_t slot = 0; slot < slots; ++slot) {
+    Prefetch(tile.slots_in[slot], tile.count);
+    PrefetchToWrite(tile.slots_out[slot], tile.count);
+  }
+}
+
+// Applies `rule`, which has the first `slots` of the slots, to elements [begin, end) of the block.
+// False: not all that it wrote is finite.
+bool ApplyRange(const BlockUpdate& update, const UpdateRule& rule, size_t slots, Combiner& combiner,
+                size_t begin, size_t end) {
+  SlotWriter writer(update.slots_out.first(slots), update.slots_are_far);
+  const size_t most = TileOf(update, writer.far());
   const float* slots_in[BlockUpdate::kMaxSlots];
-  float* slots_out[BlockUpdate::kMaxSlots];
   UpdateStep step = update.step;
   rule.Prepare(step);
-  const bool many = update.elastic || update.contributions.size() >= kMany;
-  const size_t tile = TileOf(update, many);
   bool finite = true;
   for (size_t offset = begin, count, run = begin; offset < end; offset += count) {
     if (offset == run) run += combiner.Run(offset, end - offset);
-    count = std::min(tile - (offset - begin) % tile, run - offset);
-    const float* weights_in = update.weights_in + offset;
-    for (size_t slot = 0; slot < slots; ++slot) {
-      slots_in[slot] = update.slots_in[slot] + offset;
-      slots_out[slot] = update.slots_out[slot] + offset;
-    }
-    if (many) {
-      Prefetch(weights_in, count);
-      PrefetchToWrite(update.weights_out + offset, count);
-      for (size_t slot = 0; slot < slots; ++slot) {
-        Prefetch(slots_in[slot], count);
-        PrefetchToWrite(slots_out[slot], count);
-      }
-    }
-    finite &= rule.Apply(step, {.count = count,
-                                .weights_in = weights_in,
-                                .weights_out = update.weights_out + offset,
-                                .gradient = combiner.Tile(offset, count),
-                                .slots_in = slots_in,
-                                .slots_out = slots_out});
+    count = std::min(most - (offset - begin) % most, run - offset);
+    for (size_t slot = 0; slot < slots; ++slot) slots_in[slot] = update.slots_in[slot] + offset;
+    UpdateTile tile{.count = count,
+                    .weights_in = update.weights_in + offset,
+                    .weights_out = update.weights_out + offset,
+                    .slots_in = slots_in,
+                    .slots_out = writer.Begin(offset)};
+    if (HasMany(update)) Fetch(tile, slots);
+    tile.gradient = combiner.Tile(offset, count);
+    finite &= rule.Apply(step, tile);
+    writer.End(count);
   }
   return finite;
 }
@@ -70,11 +81,13 @@ const UpdateRule& AverageRule() {
 bool ApplyUpdate(const BlockUpdate& update) {
   if (update.elastic) {
     Combiner combiner = Combiner::Differences(update.contributions, update.weights_in);
-    return ApplyRange(update, *update.rule, combiner, 0, update.count);
+    return ApplyRange(update, *update.rule, 0, combiner, 0, update.count);
   }
   Combiner combiner(update.contributions, update.coefficients);
-  const bool trained = ApplyRange(update, *update.rule, combiner, 0, update.trained);
-  const bool averaged = ApplyRange(update, AverageRule(), combiner, update.trained, update.count);
+  const bool trained =
+      ApplyRange(update, *update.rule, update.slots_in.size(), combiner, 0, update.trained);
+  const bool averaged =
+      ApplyRange(update, AverageRule(), 0, combiner, update.trained, update.count);
   for (size_t slot = 0; slot < update.slots_in.size(); ++slot) {
     const float* in = update.slots_in[slot];
     float* out = update.slots_out[slot];

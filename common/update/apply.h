@@ -6,12 +6,12 @@
 
 #include "common/payload.h"
 #include "common/update/rule.h"
+#include "common/update/slot_writer.h"
 
 namespace leeway {
 
 struct BlockUpdate {
-  // No rule has more.
-  static constexpr size_t kMaxSlots = 4;
+  static constexpr size_t kMaxSlots = SlotWriter::kMaxSlots;
 
   const UpdateRule* rule = nullptr;
   UpdateStep step = {};
@@ -31,6 +31,8 @@ struct BlockUpdate {
   // At most kMaxSlots.
   std::span<const float* const> slots_in = {};
   std::span<float* const> slots_out = {};
+  // Until this block's next update so much else is read and written that they are in no cache then.
+  bool slots_are_far = false;
 };
 
 // Combines the contributions (common/update/combine.h) and applies the rule tile by tile, so that

@@ -7,6 +7,13 @@
 #include "common/update/apply.h"
 
 namespace leeway {
+namespace {
+
+// Slots of fewer bytes are mostly found in a cache at a block's next update (docs/performance.md,
+// Update rules).
+constexpr uint64_t kFarSlotBytes = 16 << 20;
+
+}  // namespace
 
 BlockStore::BlockStore(const BlockLayout& layout, uint32_t server, std::unique_ptr<UpdateRule> rule,
                        const Options& options)
@@ -17,6 +24,7 @@ BlockStore::BlockStore(const BlockLayout& layout, uint32_t server, std::unique_p
       pools_(layout, options.memory, options.slot_memory),
       blocks_(layout.BlocksOn(server)) {
   for (std::string_view name : rule_->slots()) slot_names_.emplace_back(name);
+  slots_are_far_ = layout.ElementsOn(server) * sizeof(float) * slot_names_.size() >= kFarSlotBytes;
 }
 
 bool BlockStore::Has(uint32_t block) const {
@@ -93,6 +101,7 @@ bool BlockStore::Run(uint32_t block, const BlockWrite& write,
   }
   update.slots_in = slots_in;
   update.slots_out = slots_out;
+  update.slots_are_far = slots_are_far_;
   return ApplyUpdate(update);
 }
 

@@ -118,6 +118,7 @@ class BlockStore {
   const std::unique_ptr<const UpdateRule> rule_;
   const Options options_;
   std::vector<std::string> slot_names_;
+  bool slots_are_far_ = false;
   const BlockPools pools_;
   std::vector<Block> blocks_;
 };

@@ -72,7 +72,8 @@ std::unique_ptr<UpdateRule> Momentum() {
 }
 
 // The block after one update by elements [begin, end) of the contributions.
-Block Apply(const Contributions& c, const Block& in, size_t trained, bool in_place) {
+Block Apply(const Contributions& c, const Block& in, size_t trained, bool in_place,
+            bool far = false) {
   const auto rule = Momentum();
   Block out = in;
   if (!in_place) {
@@ -91,7 +92,8 @@ Block Apply(const Contributions& c, const Block& in, size_t trained, bool in_pla
                .weights_in = source.weights.data(),
                .weights_out = out.weights.data(),
                .slots_in = {&slot_in, 1},
-               .slots_out = {&slot_out, 1}});
+               .slots_out = {&slot_out, 1},
+               .slots_are_far = far});
   return out;
 }
 
@@ -129,7 +131,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the same bits come out in place, and from payloads in unaligned pieces") {
+TEST_CASE("the same bits come out in place, past the caches, and from unaligned pieces") {
   constexpr size_t kCount = 4001;
   const Block in = Start(kCount);
   for (size_t k = 1; k <= 9; ++k) {
@@ -138,6 +140,9 @@ TEST_CASE("the same bits come out in place, and from payloads in unaligned piece
     const Block out = Apply(whole, in, 3000, false);
     REQUIRE(Apply(whole, in, 3000, true) == out);
     REQUIRE(Apply(split, in, 3000, false) == out);
+    REQUIRE(Apply(whole, in, 3000, false, true) == out);
+    REQUIRE(Apply(whole, in, 3000, true, true) == out);
+    REQUIRE(Apply(split, in, 3000, false, true) == out);
     REQUIRE(Apply(split, in, 3000, true) == out);
   }
 }
