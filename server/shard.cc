@@ -156,7 +156,8 @@ void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, b
     if (closed_) {
       outbox = Refuse(slot, std::move(done));
     } else {
-      slot.readers[request] = {std::move(done), ReaderOptions::Of(header), std::move(patience)};
+      slot.readers[request] = {std::move(done), ReaderOptions::Of(header), std::move(patience),
+                               wants_reply};
       slot.contributions[request] = *std::move(opened);
       Decisions decisions = slot.core.OnContribution(
           {header.rank(), header.incarnation(), header.clock()}, request, when_applied, Ticks(now));
@@ -208,7 +209,8 @@ void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done d
     if (closed_) {
       outbox = Refuse(slot, std::move(done));
     } else {
-      slot.readers[request] = {std::move(done), ReaderOptions::Of(header), std::move(patience)};
+      slot.readers[request] = {std::move(done), ReaderOptions::Of(header), std::move(patience),
+                               true};
       const Sender sender{header.rank(), header.incarnation(), header.clock()};
       outbox = Act(slot, latest ? slot.core.OnReadLatest(request, Ticks(now))
                                 : slot.core.OnRead(sender, request, Ticks(now)));

@@ -208,6 +208,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
     Done done;
     ReaderOptions options;
     Patience patience;
+    // And not only to hear that what it brought is applied.
+    bool wants_values = false;
     // Elastic: the state before the contribution that the reader brought.
     SharedFloats before = {};
     SentVersion sent_before = {};
@@ -281,6 +283,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
       REQUIRES(slot.mutex);
   BlockValues ValuesOf(const Slot& slot) const REQUIRES(slot.mutex);
   Running Begin(Slot& slot, const Update& update) REQUIRES(slot.mutex);
+  // The next version is read as soon as it is there.
+  bool Awaits(const Slot& slot) const REQUIRES(slot.mutex);
   // What the schedule takes for time: the contribution's clock, or where the job's length counts
   // for all workers together the mean clock, so that fast and slow workers are at the same point of
   // it.

@@ -27,9 +27,18 @@ Shard::Running Shard::Begin(Slot& slot, const Update& update) {
   if (schedule_.has_value()) {
     running.step.learning_rate = schedule_->LearningRate(ScheduleClock(slot, update));
   }
-  if (!running.skip) running.write = store_.Begin(slot.block);
+  if (!running.skip) {
+    running.write = store_.Begin(slot.block);
+    running.write.awaited = Awaits(slot);
+  }
   running.sent_before = slot.sent;
   return running;
+}
+
+bool Shard::Awaits(const Slot& slot) const {
+  if (replicates_ || encoder_.encoding(slot.block) != v1::ENCODING_RAW) return true;
+  return std::any_of(slot.readers.begin(), slot.readers.end(),
+                     [](const auto& reader) { return reader.second.wants_values; });
 }
 
 uint64_t Shard::ScheduleClock(const Slot& slot, const Update& update) const {

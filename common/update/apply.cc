@@ -5,7 +5,7 @@
 
 #include "common/update/combine.h"
 #include "common/update/loop.h"
-#include "common/update/slot_writer.h"
+#include "common/update/tile_writer.h"
 
 namespace leeway {
 namespace {
@@ -15,7 +15,8 @@ namespace {
 // tile's sum while it waits for this one's, and the memory is never idle.
 constexpr size_t kMany = 3;
 constexpr size_t kShortTile = 64;
-// Where slots are far, tiles of so many floats of all contributions together.
+// Where something is written past the caches, tiles of so many floats of all contributions
+// together.
 constexpr size_t kFarSum = 512;
 // The groups of encodings (common/codec/group_codec.h), which are decoded whole.
 constexpr size_t kDecodedTile = 256;
@@ -31,7 +32,7 @@ size_t TileOf(const BlockUpdate& update, bool far) {
   if (decodes) return kDecodedTile;
   if (!far) return kShortTile;
   return std::clamp(std::bit_floor(kFarSum / update.contributions.size()), kShortTile,
-                    SlotWriter::kFarTile);
+                    TileWriter::kFarTile);
 }
 
 // Weights and slots of a tile, before its sum is taken.
@@ -48,7 +49,7 @@ void Fetch(const UpdateTile& tile, size_t slots) {
 // False: not all that it wrote is finite.
 bool ApplyRange(const BlockUpdate& update, const UpdateRule& rule, size_t slots, Combiner& combiner,
                 size_t begin, size_t end) {
-  SlotWriter writer(update.slots_out.first(slots), update.slots_are_far);
+  TileWriter writer(update.weights_out, update.slots_out.first(slots), update.far);
   const size_t most = TileOf(update, writer.far());
   const float* slots_in[BlockUpdate::kMaxSlots];
   UpdateStep step = update.step;
@@ -58,15 +59,12 @@ bool ApplyRange(const BlockUpdate& update, const UpdateRule& rule, size_t slots,
     if (offset == run) run += combiner.Run(offset, end - offset);
     count = std::min(most - (offset - begin) % most, run - offset);
     for (size_t slot = 0; slot < slots; ++slot) slots_in[slot] = update.slots_in[slot] + offset;
-    UpdateTile tile{.count = count,
-                    .weights_in = update.weights_in + offset,
-                    .weights_out = update.weights_out + offset,
-                    .slots_in = slots_in,
-                    .slots_out = writer.Begin(offset)};
+    UpdateTile tile{.count = count, .weights_in = update.weights_in + offset, .slots_in = slots_in};
+    writer.Begin(offset, tile);
     if (HasMany(update)) Fetch(tile, slots);
     tile.gradient = combiner.Tile(offset, count);
     finite &= rule.Apply(step, tile);
-    writer.End(count);
+    writer.End(offset, count);
   }
   return finite;
 }

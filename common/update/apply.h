@@ -6,12 +6,12 @@
 
 #include "common/payload.h"
 #include "common/update/rule.h"
-#include "common/update/slot_writer.h"
+#include "common/update/tile_writer.h"
 
 namespace leeway {
 
 struct BlockUpdate {
-  static constexpr size_t kMaxSlots = SlotWriter::kMaxSlots;
+  static constexpr size_t kMaxSlots = TileWriter::kMaxSlots;
 
   const UpdateRule* rule = nullptr;
   UpdateStep step = {};
@@ -31,8 +31,7 @@ struct BlockUpdate {
   // At most kMaxSlots.
   std::span<const float* const> slots_in = {};
   std::span<float* const> slots_out = {};
-  // Until this block's next update so much else is read and written that they are in no cache then.
-  bool slots_are_far = false;
+  FarFromReaders far = {};
 };
 
 // Combines the contributions (common/update/combine.h) and applies the rule tile by tile, so that

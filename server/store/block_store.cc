@@ -9,9 +9,14 @@
 namespace leeway {
 namespace {
 
-// Slots of fewer bytes are mostly found in a cache at a block's next update (docs/performance.md,
-// Update rules).
-constexpr uint64_t kFarSlotBytes = 16 << 20;
+// Weights, or slots, of fewer bytes are mostly found in a cache at a block's next update
+// (docs/performance.md, Update rules).
+constexpr uint64_t kFarBytes = 16 << 20;
+
+FarFromReaders FarOf(uint64_t elements, size_t slots) {
+  const uint64_t bytes = elements * sizeof(float);
+  return {.weights = bytes >= kFarBytes, .slots = bytes * slots >= kFarBytes};
+}
 
 }  // namespace
 
@@ -21,10 +26,10 @@ BlockStore::BlockStore(const BlockLayout& layout, uint32_t server, std::unique_p
       server_(server),
       rule_(std::move(rule)),
       options_(options),
+      far_(FarOf(layout.ElementsOn(server), rule_->slots().size())),
       pools_(layout, options.memory, options.slot_memory),
       blocks_(layout.BlocksOn(server)) {
   for (std::string_view name : rule_->slots()) slot_names_.emplace_back(name);
-  slots_are_far_ = layout.ElementsOn(server) * sizeof(float) * slot_names_.size() >= kFarSlotBytes;
 }
 
 bool BlockStore::Has(uint32_t block) const {
@@ -101,7 +106,7 @@ bool BlockStore::Run(uint32_t block, const BlockWrite& write,
   }
   update.slots_in = slots_in;
   update.slots_out = slots_out;
-  update.slots_are_far = slots_are_far_;
+  update.far = {.weights = far_.weights && !write.awaited, .slots = far_.slots};
   return ApplyUpdate(update);
 }
 

@@ -18,6 +18,7 @@
 #include "common/blocks.h"
 #include "common/payload.h"
 #include "common/update/rule.h"
+#include "common/update/tile_writer.h"
 #include "server/store/block_pools.h"
 #include "server/store/shared_floats.h"
 
@@ -42,6 +43,8 @@ struct BlockWrite {
   SharedFloats weights_out;
   BlockSlots slots_in;
   BlockSlots slots_out;
+  // Somebody is there who reads the weights as soon as they are committed.
+  bool awaited = true;
 };
 
 // Calls for one block must be serialised by the caller (server/shard.h holds that block's lock),
@@ -118,7 +121,8 @@ class BlockStore {
   const std::unique_ptr<const UpdateRule> rule_;
   const Options options_;
   std::vector<std::string> slot_names_;
-  bool slots_are_far_ = false;
+  // Between two updates of a block so much else is read and written that they leave all caches.
+  const FarFromReaders far_;
   const BlockPools pools_;
   std::vector<Block> blocks_;
 };

@@ -73,7 +73,7 @@ std::unique_ptr<UpdateRule> Momentum() {
 
 // The block after one update by elements [begin, end) of the contributions.
 Block Apply(const Contributions& c, const Block& in, size_t trained, bool in_place,
-            bool far = false) {
+            FarFromReaders far = {}) {
   const auto rule = Momentum();
   Block out = in;
   if (!in_place) {
@@ -93,7 +93,7 @@ Block Apply(const Contributions& c, const Block& in, size_t trained, bool in_pla
                .weights_out = out.weights.data(),
                .slots_in = {&slot_in, 1},
                .slots_out = {&slot_out, 1},
-               .slots_are_far = far});
+               .far = far});
   return out;
 }
 
@@ -140,9 +140,12 @@ TEST_CASE("the same bits come out in place, past the caches, and from unaligned 
     const Block out = Apply(whole, in, 3000, false);
     REQUIRE(Apply(whole, in, 3000, true) == out);
     REQUIRE(Apply(split, in, 3000, false) == out);
-    REQUIRE(Apply(whole, in, 3000, false, true) == out);
-    REQUIRE(Apply(whole, in, 3000, true, true) == out);
-    REQUIRE(Apply(split, in, 3000, false, true) == out);
+    for (const FarFromReaders far : {FarFromReaders{true, false}, {false, true}, {true, true}}) {
+      CAPTURE(far.weights, far.slots);
+      REQUIRE(Apply(whole, in, 3000, false, far) == out);
+      REQUIRE(Apply(whole, in, 3000, true, far) == out);
+      REQUIRE(Apply(split, in, 3000, false, far) == out);
+    }
     REQUIRE(Apply(split, in, 3000, true) == out);
   }
 }

@@ -1,4 +1,4 @@
-#include "common/update/slot_writer.h"
+#include "common/update/tile_writer.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -38,22 +38,29 @@ void Stream(const float* from, size_t count, float* to) {
 
 }  // namespace
 
-SlotWriter::~SlotWriter() {
-  if (far_) WaitForLines();
+TileWriter::TileWriter(float* weights, std::span<float* const> slots, FarFromReaders far)
+    : weights_(weights),
+      slots_(slots),
+      far_weights_(far.weights),
+      far_slots_(far.slots && !slots.empty()) {}
+
+TileWriter::~TileWriter() {
+  if (far()) WaitForLines();
 }
 
-float* const* SlotWriter::Begin(size_t offset) {
-  offset_ = offset;
-  for (size_t slot = 0; slot < out_.size(); ++slot) {
-    places_[slot] = far_ ? tiles_[slot] : out_[slot] + offset;
+void TileWriter::Begin(size_t offset, UpdateTile& tile) {
+  tile.weights_out = far_weights_ ? weights_tile_ : weights_ + offset;
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    places_[slot] = far_slots_ ? slot_tiles_[slot] : slots_[slot] + offset;
   }
-  return places_;
+  tile.slots_out = places_;
 }
 
-void SlotWriter::End(size_t count) {
-  if (!far_) return;
-  for (size_t slot = 0; slot < out_.size(); ++slot) {
-    Stream(tiles_[slot], count, out_[slot] + offset_);
+void TileWriter::End(size_t offset, size_t count) {
+  if (far_weights_) Stream(weights_tile_, count, weights_ + offset);
+  if (!far_slots_) return;
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    Stream(slot_tiles_[slot], count, slots_[slot] + offset);
   }
 }
 

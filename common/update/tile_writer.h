@@ -1,0 +1,49 @@
+// Where what an update makes goes: the next weights and optimizer slots, tile by tile.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "common/update/rule.h"
+
+namespace leeway {
+
+// What of it nobody reads for so long that it is in no cache by then.
+struct FarFromReaders {
+  bool weights = false;
+  bool slots = false;
+};
+
+// To its place; or, what is far, past the caches: the rule writes a short tile that stays in the
+// first level, and from there it leaves by stores that fetch no line and push out nothing that
+// somebody still needs. Not thread-safe. Lies on the stack, a few KiB.
+class TileWriter {
+ public:
+  // No rule has more.
+  static constexpr size_t kMaxSlots = 4;
+  // Elements of a tile at most, where anything is far. A multiple of a group of encodings.
+  static constexpr size_t kFarTile = 256;
+
+  TileWriter(float* weights, std::span<float* const> slots, FarFromReaders far);
+  // All is written, for whoever is told so afterwards.
+  ~TileWriter();
+  TileWriter(const TileWriter&) = delete;
+  TileWriter& operator=(const TileWriter&) = delete;
+
+  bool far() const { return far_weights_ || far_slots_; }
+  // Says where the rule is to write elements [offset, offset + tile.count).
+  void Begin(size_t offset, UpdateTile& tile);
+  // It has.
+  void End(size_t offset, size_t count);
+
+ private:
+  float* const weights_;
+  const std::span<float* const> slots_;
+  const bool far_weights_;
+  const bool far_slots_;
+  float* places_[kMaxSlots];
+  alignas(64) float weights_tile_[kFarTile];
+  alignas(64) float slot_tiles_[kMaxSlots][kFarTile];
+};
+
+}  // namespace leeway
