@@ -3,6 +3,7 @@
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
+include(GNUInstallDirs)
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -13,14 +14,15 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(LEEWAY_ARCH "x86-64-v3" CACHE STRING "Value of -march; 'native' for this machine only")
 set(LEEWAY_SANITIZE "" CACHE STRING "Sanitizers, such as address,undefined or thread")
 option(LEEWAY_WERROR "Warnings are errors" OFF)
+option(LEEWAY_PRECOMPILED "Precompile the headers that most files include (cmake/precompiled)" ON)
 
 # Contraction would make a vector loop and its remainder round differently, and with it a block's bits
 # depend on its length. errno would keep square roots from vectorising. Never -ffast-math: under it
-# isfinite(NaN) is true.
-add_compile_options(-march=${LEEWAY_ARCH} -mtune=generic -ffp-contract=off -fno-math-errno
+# isfinite(NaN) is true. -pthread for all, as precompiled headers are for all.
+add_compile_options(-pthread -march=${LEEWAY_ARCH} -mtune=generic -ffp-contract=off -fno-math-errno
                     -fno-trapping-math -Wall -Wextra -Wno-unused-parameter)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  add_compile_options(-Werror=thread-safety -Wno-deprecated-declarations)
+  add_compile_options(-Werror=thread-safety -Wno-deprecated-declarations -Wno-overloaded-virtual)
 endif()
 if(LEEWAY_WERROR)
   add_compile_options(-Werror)
@@ -33,7 +35,10 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+endif()
+if(CCACHE AND LEEWAY_PRECOMPILED AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-fpch-preprocess)
 endif()
 
 # Protobuf in module mode, before gRPC: the distribution's gRPC config wants its targets.
@@ -49,12 +54,22 @@ find_package(nlohmann_json CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
-# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y): a static library leeway_NAME; includes are
+# leeway_use_precompiled(TARGET NAME...): the precompiled headers of cmake/precompiled by the first name.
+function(leeway_use_precompiled target)
+  if(LEEWAY_PRECOMPILED)
+    list(GET ARGN 0 name)
+    target_precompile_headers(${target} REUSE_FROM leeway_precompiled_${name})
+  endif()
+endfunction()
+
+# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y [PRECOMPILED grpc]): a static library leeway_NAME; includes are
 # written from the repository's root.
 function(leeway_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPENDS" ${ARGN})
   add_library(leeway_${name} STATIC ${ARG_SOURCES})
-  target_include_directories(leeway_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  leeway_use_precompiled(leeway_${name} ${ARG_PRECOMPILED} messages)
+  target_include_directories(leeway_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/leeway>)
   target_link_libraries(leeway_${name} PUBLIC ${ARG_DEPENDS})
 endfunction()
 

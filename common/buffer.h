@@ -23,8 +23,8 @@ class FloatBuffer {
     if (data_ == nullptr) throw std::bad_alloc();
     std::memset(data_.get(), 0, bytes);
   }
-  // In memory of somebody else's (common/shared_memory.h), which goes back with the last reference
-  // to `data`. At least `size` floats on a 64-byte boundary, as they are.
+  // In memory of somebody else's (common/shm/shared_memory.h), which goes back with the last
+  // reference to `data`. At least `size` floats on a 64-byte boundary, as they are.
   FloatBuffer(std::shared_ptr<float> data, size_t size) : data_(std::move(data)), size_(size) {}
 
   FloatBuffer(FloatBuffer&& other) noexcept

@@ -8,6 +8,19 @@ namespace leeway {
 using Time = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
+// Unlike Time's clock, this one also runs while the host is suspended. The holder of a lease uses
+// it to decide whether the lease still stands. The granter may use Time, which is never ahead.
+struct BootClock {
+  using duration = Duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<BootClock, duration>;
+  static constexpr bool is_steady = true;
+  // CLOCK_BOOTTIME.
+  static time_point now();
+};
+using BootTime = BootClock::time_point;
+
 inline double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 inline Duration FromSeconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));

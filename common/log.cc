@@ -11,9 +11,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/printable.h"
 
 namespace leeway {
 namespace {
+
+// More than any message of this build's.
+constexpr size_t kLineBytesMax = 8192;
 
 // The level in capitals, five wide.
 class LevelFlag : public spdlog::custom_flag_formatter {
@@ -31,11 +35,24 @@ class LevelFlag : public spdlog::custom_flag_formatter {
   }
 };
 
+// The text, which does nothing to the terminal that shows the log.
+class Text : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& out) override {
+    const std::string text =
+        Printable({message.payload.data(), message.payload.size()}, kLineBytesMax);
+    out.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Text>(); }
+};
+
 std::unique_ptr<spdlog::formatter> MakeFormatter(const std::string& role) {
   auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
   formatter->add_flag<LevelFlag>('*');
+  formatter->add_flag<Text>('&');
   const std::string escaped = absl::StrReplaceAll(role, {{"%", "%%"}});
-  formatter->set_pattern(absl::StrCat("%Y-%m-%dT%H:%M:%S.%eZ %* ", escaped, ": %v"));
+  formatter->set_pattern(absl::StrCat("%Y-%m-%dT%H:%M:%S.%eZ %* ", escaped, ": %&"));
   return formatter;
 }
 

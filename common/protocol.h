@@ -7,8 +7,9 @@
 
 namespace leeway {
 
-inline constexpr uint32_t kProtocol = 1;
-inline constexpr char kVersion[] = "0.1.0";
+inline constexpr uint32_t kProtocol = 2;
+// CMakeLists.txt reads it here, for packages.
+inline constexpr char kVersion[] = "0.2.0";
 
 inline v1::Build ThisBuild() {
   v1::Build build;

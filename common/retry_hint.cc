@@ -15,6 +15,11 @@ constexpr char kPayload[] = "leeway/retry-after-ms";
 
 }  // namespace
 
+bool IsRetryable(absl::StatusCode code) {
+  return code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kDeadlineExceeded ||
+         code == absl::StatusCode::kCancelled;
+}
+
 absl::Status WithRetryHint(absl::Status status, Duration after) {
   const auto count = std::chrono::ceil<std::chrono::milliseconds>(after).count();
   status.SetPayload(kPayload, absl::Cord(absl::StrCat(std::max<int64_t>(count, 1))));

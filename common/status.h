@@ -1,4 +1,4 @@
-// Error handling: absl::Status everywhere inside; common/grpc_status.h turns it into gRPC's at
+// Error handling: absl::Status everywhere inside; common/rpc/grpc_status.h turns it into gRPC's at
 // the borders. A message says what was being done, to what, by whom, and what to do.
 #pragma once
 

@@ -6,8 +6,8 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
-#include "common/files.h"
-#include "common/sha256.h"
+#include "common/files/files.h"
+#include "common/files/sha256.h"
 #include "common/status.h"
 #include "config/decode.h"
 #include "config/problems.h"

@@ -21,10 +21,11 @@ absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverri
 absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view file_name,
                                          const JobOverrides& overrides);
 
-// The job as YAML, which reads back to the same job if it is resolved.
+// The job as YAML. A resolved job reads back as the same job.
 std::string ToYaml(const v1::TrainingJob& job);
 
-// Names the job, in hexadecimal digits: the same for the same job, whoever asks.
+// A digest that names the job, in hexadecimal digits. Every process gets the same one for the same
+// job.
 std::string JobSha256(const v1::TrainingJob& job);
 
 }  // namespace leeway

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "common/codec/lossless.h"
 
 namespace leeway {
@@ -105,6 +106,16 @@ uint64_t IntervalClocks(const v1::Interval& interval, const v1::JobLength& lengt
   const double clocks = std::round(steps / static_cast<double>(length.steps_per_clock()));
   if (!(clocks < static_cast<double>(kStepsMax))) return kStepsMax;
   return std::max<uint64_t>(1, static_cast<uint64_t>(std::max(clocks, 0.0)));
+}
+
+absl::Status CheckStopAhead(const v1::Interval& was, const v1::TrainingJob& job,
+                            const v1::JobLength& length, uint64_t clock) {
+  const bool same = was.has_clocks() == job.stop().has_clocks() &&
+                    was.clocks() == job.stop().clocks() && was.epochs() == job.stop().epochs();
+  if (same || clock <= length.clocks()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("stop: lies in the past, at clock ", length.clocks(), "; the run is at clock ",
+                   clock, " already. Give a later one, or begin anew in another --run-dir"));
 }
 
 bool IsSpread(const v1::Exchange& exchange) {

@@ -7,23 +7,24 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {
 
-// In async mode the job's length counts for all workers together (total_clocks), so that a fast
-// worker need not wait at the end for a slow one.
+// In async mode the job's length applies to all workers together (total_clocks), so that a fast
+// worker need not wait for a slow one at the end.
 
 // At least 1.
 uint64_t StepsPerClock(const v1::TrainingJob& job);
 
-// `steps_per_epoch` is the largest of the workers'; 0 counts as 1. A number of steps that does not
-// fit stays at the largest one.
+// `steps_per_epoch` is the largest of all workers; 0 counts as 1. A number of steps that does not
+// fit is limited to the largest possible one.
 v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch);
 
-// The job's batches, where its workers together make so many steps and none his own number (async):
-// what of leased data is given out. A number that does not fit stays at the largest one, 2^60.
+// The number of batches to lease in an async job, where all workers together make so many steps and
+// none has a number of its own. A number that does not fit is limited to the largest one, 2^60.
 std::optional<uint64_t> JobBatches(const v1::TrainingJob& job, const v1::JobLength& length,
                                    uint64_t batches_per_epoch);
 
@@ -35,7 +36,12 @@ uint64_t LargestClock(const v1::JobLength& length, uint32_t workers);
 uint64_t IntervalSteps(const v1::Interval& interval, const v1::JobLength& length);
 uint64_t IntervalClocks(const v1::Interval& interval, const v1::JobLength& length);
 
-// The blocks leave spread over the clock's steps.
+// INVALID_ARGUMENT if a run that continues at `clock` would already have ended, because its `stop`
+// was changed and now lies in the past. `was`: the previous stop.
+absl::Status CheckStopAhead(const v1::Interval& was, const v1::TrainingJob& job,
+                            const v1::JobLength& length, uint64_t clock);
+
+// True if the blocks leave spread over the clock's steps.
 bool IsSpread(const v1::Exchange& exchange);
 
 // Whether a worker keeps something between clocks that a checkpoint must hold: the local weights of

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "common/printable.h"
 
 namespace leeway {
 namespace {
@@ -14,12 +15,12 @@ constexpr size_t kShownMax = 20;
 }  // namespace
 
 std::string Describe(const Origin& origin, std::string_view path, std::string_view message) {
-  std::string text = origin.source == nullptr ? "job" : origin.source->name;
+  std::string text = Printable(origin.source == nullptr ? "job" : origin.source->name);
   if (origin.line > 0) absl::StrAppend(&text, ":", origin.line, ":", origin.column);
   const bool repeats =
       origin.source != nullptr && origin.source->is_override && origin.source->path == path;
-  if (!path.empty() && !repeats) absl::StrAppend(&text, ": ", std::string(path));
-  absl::StrAppend(&text, ": ", std::string(message));
+  if (!path.empty() && !repeats) absl::StrAppend(&text, ": ", Printable(std::string(path)));
+  absl::StrAppend(&text, ": ", Printable(std::string(message)));
   return text;
 }
 

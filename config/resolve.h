@@ -6,11 +6,11 @@
 
 namespace leeway {
 
-// Writes every default of the schema, and then those that hang on other fields:
-// - an elastic exchange without an optimizer takes the job's `update`, which goes;
+// Writes every default of the schema, and then those that depend on other fields:
+// - an elastic exchange without an optimizer takes the job's `update`, which is then removed;
 // - its alpha is 0.9 / workers.count;
 // - a pool's stride is its size;
-// - a staleness beside another mode than `bounded` goes.
+// - a staleness beside another mode than `bounded` is removed.
 // Idempotent. INTERNAL if job.proto itself is at fault.
 absl::Status ResolveJob(v1::TrainingJob& job);
 

@@ -10,7 +10,7 @@ namespace leeway {
 // servers.shards with its default: block i is in shard i mod this.
 uint32_t ShardsOf(const v1::TrainingJob& job);
 
-// Of a message (common/channel.h), less what is said beside the values: a block goes to another
+// Of a message (common/rpc/channel.h), less what is said beside the values: a block goes to another
 // server with all of its state in one.
 inline constexpr uint64_t kStateBytesMax = 71 << 20;
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/counted.h"
 #include "config/compression.h"
 #include "config/contributors.h"
 #include "config/shards.h"
@@ -116,6 +117,11 @@ void CheckUpdate(const v1::Update& update, const std::string& path, Faults& faul
   if (update.sgd().nesterov() && update.sgd().momentum() == 0) {
     faults.push_back({absl::StrCat(path, ".nesterov"), "needs a momentum above 0"});
   }
+  if (update.adam().initial_v() > 0 && update.adam().bias_correction()) {
+    faults.push_back({absl::StrCat(path, ".initial_v"),
+                      "the bias correction takes v to start at 0: set bias_correction: false with "
+                      "it, as in FedAdam's paper"});
+  }
 }
 
 void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
@@ -166,9 +172,10 @@ void CheckByFile(const v1::TrainingJob& job, Faults& faults) {
     faults.push_back({"data.partition.type",
                       "by_file needs a source with a list of files: cifar10, csv or libsvm"});
   } else if (static_cast<uint32_t>(FilesOf(train)) < workers) {
-    faults.push_back({"data.partition.type",
-                      absl::StrCat("by_file gives each worker a file of its own: ", workers,
-                                   " workers, ", FilesOf(train), " files in data.train.files")});
+    faults.push_back(
+        {"data.partition.type",
+         absl::StrCat("by_file gives each worker a file of its own: ", Counted(workers, "worker"),
+                      ", ", Counted(FilesOf(train), "file"), " in data.train.files")});
   }
 }
 

@@ -1,7 +1,6 @@
 // leeway-server: one server of a training job; number 0 hosts the coordinator too.
 //
-// Exit status: 0 the job is over; 1 it failed, or the coordinator is gone; 2 wrong arguments, job
-// file or checkpoint.
+// Exit codes: common/exit_code.h.
 
 #include <atomic>
 #include <csignal>
@@ -17,20 +16,24 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/channel.h"
+#include "common/exit_code.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/protocol.h"
+#include "common/retry_hint.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/patient_call.h"
 #include "common/status.h"
 #include "config/job.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
-#include "server/server_process.h"
+#include "server/node/server_process.h"
 
 namespace leeway {
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
+// To ask the coordinator for a stop; one attempt is waited for at the end.
+constexpr Duration kAskAttempt = std::chrono::seconds(1);
+constexpr Duration kAskWithin = std::chrono::seconds(60);
 
 struct Flags {
   ServerOptions server;
@@ -49,7 +52,8 @@ void Declare(CLI::App& app, Flags& flags) {
                  "Address to bind, HOST:PORT; port 0: any free one")
       ->capture_default_str();
   app.add_option("--advertise", flags.server.advertise,
-                 "Address at which workers reach this server, if not the one bound");
+                 "Address at which others reach this server, if not the one bound; needed where "
+                 "server 0 listens on 0.0.0.0 or [::]");
   app.add_option("--coordinator", flags.server.coordinator,
                  "Address of server 0 (servers 1 and up)");
   app.add_option("--job", flags.job, "The job's YAML file (server 0)");
@@ -59,10 +63,12 @@ void Declare(CLI::App& app, Flags& flags) {
                  "Folder for metrics and checkpoints (server 0)");
   app.add_flag("--resume", flags.server.resume,
                "Go on from the run folder's newest checkpoint (server 0)");
+  app.add_flag("--no-outcome", flags.server.leaves_outcome,
+               "Leave model.safetensors and summary.json to who started this (server 0)");
   app.add_option("--ready-fd", flags.ready_fd,
                  "Open file descriptor that gets a line with the address once it is served");
   app.add_option("--start-seconds", flags.start_seconds,
-                 "How long to look for the coordinator (servers 1 and up)")
+                 "How long to wait for a port that is taken, and to look for the coordinator")
       ->capture_default_str();
   app.add_option("--log-file", flags.log.file, "Append log lines there; default: standard error");
   app.add_flag("--verbose", flags.log.verbose, "Log more");
@@ -101,6 +107,13 @@ class StopOnSignal {
     thread_.join();
   }
 
+  // Before Watch. False: one of them has come.
+  bool Sleep(Duration pause) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(pause);
+    const timespec limit{seconds.count(), std::chrono::nanoseconds(pause - seconds).count()};
+    return sigtimedwait(&signals_, nullptr, &limit) < 0;
+  }
+
   void Watch(const std::string& coordinator) {
     thread_ = std::thread([this, coordinator] {
       const auto stub = v1::Coordinator::NewStub(MakeChannel(coordinator));
@@ -110,15 +123,22 @@ class StopOnSignal {
   }
 
  private:
-  static void Ask(v1::Coordinator::Stub& stub, int signal) {
+  void Ask(v1::Coordinator::Stub& stub, int signal) {
     spdlog::info("signal {}: asking for an orderly stop", strsignal(signal));
     v1::StopJobRequest request;
     request.set_reason(absl::StrCat("a server got signal ", strsignal(signal)));
-    v1::StopJobReply reply;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
-    const grpc::Status status = stub.StopJob(&context, request, &reply);
-    if (!status.ok()) spdlog::error("asking for a stop: {}", status.error_message());
+    const absl::Status status = CallPatiently({.attempt_max = kAskAttempt,
+                                               .total = kAskWithin,
+                                               .pause =
+                                                   [this](Duration pause) {
+                                                     std::this_thread::sleep_for(pause);
+                                                     return !ending_.load();
+                                                   }},
+                                              [&](grpc::ClientContext& context) {
+                                                v1::StopJobReply reply;
+                                                return stub.StopJob(&context, request, &reply);
+                                              });
+    if (!status.ok()) spdlog::error("asking for a stop: {}", std::string(status.message()));
   }
 
   sigset_t signals_;
@@ -136,31 +156,39 @@ absl::Status AnnounceReady(int descriptor, const std::string& address) {
                  : absl::UnavailableError("--ready-fd: the address could not be written");
 }
 
-absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags) {
+absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, StopOnSignal& signals) {
   if (flags.server.index == 0) {
     ASSIGN_OR_RETURN(flags.server.job, LoadJob(flags.job, {flags.sets, EnvironmentOverrides()}));
   }
-  flags.server.find_coordinator = FromSeconds(flags.start_seconds);
+  flags.server.start_within = FromSeconds(flags.start_seconds);
+  flags.server.pause = [&signals](Duration pause) { return signals.Sleep(pause); };
   return ServerProcess::Start(flags.server);
+}
+
+// A port that is taken, a disk that is full; what is wrong with the command, the job or the run
+// folder stays wrong.
+bool MayPass(const absl::Status& status) {
+  return IsRetryable(status.code()) || absl::IsResourceExhausted(status);
 }
 
 int Run(Flags& flags) {
   StopOnSignal signals;
-  auto process = Start(flags);
+  auto process = Start(flags, signals);
   absl::Status status = process.status();
   if (status.ok()) status = AnnounceReady(flags.ready_fd, (*process)->address());
   if (!status.ok()) {
     spdlog::error("{}", std::string(status.message()));
-    return kUsage;
+    if (absl::IsAborted(status)) return kExitReplaced;
+    return MayPass(status) ? kExitTemporary : kExitUsage;
   }
   signals.Watch((*process)->coordinator());
-  status = (*process)->Run();
-  if (!status.ok()) {
-    spdlog::error("{}", std::string(status.message()));
-    return kFailed;
+  const ServerEnd end = (*process)->Run();
+  if (end.status.ok()) {
+    spdlog::info(end.exit_code == kExitStopped ? "stopped in order" : "done");
+  } else {
+    spdlog::error("{}", std::string(end.status.message()));
   }
-  spdlog::info("done");
-  return 0;
+  return end.exit_code;
 }
 
 int Main(int argc, char** argv) {
@@ -172,14 +200,14 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    return app.exit(error) == 0 ? kExitDone : kExitUsage;
   }
   flags.log.role = absl::StrCat("server ", flags.server.index);
   absl::Status status = CheckFlags(flags);
   if (status.ok()) status = SetUpLog(flags.log);
   if (!status.ok()) {
     std::fprintf(stderr, "leeway-server: %s\n", std::string(status.message()).c_str());
-    return kUsage;
+    return kExitUsage;
   }
   return Run(flags);
 }

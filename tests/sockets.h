@@ -70,4 +70,27 @@ inline int WidenedSockets() {
   return widened;
 }
 
+// A port of this machine's that somebody else listens on.
+class TakenPort {
+ public:
+  TakenPort() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    bind(socket_, any, length);
+    listen(socket_, 1);
+    getsockname(socket_, any, &length);
+    port_ = ntohs(address.sin_port);
+  }
+  ~TakenPort() { close(socket_); }
+  TakenPort(const TakenPort&) = delete;
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  const int socket_;
+  int port_ = 0;
+};
+
 }  // namespace leeway::testing

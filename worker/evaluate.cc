@@ -23,6 +23,7 @@ absl::StatusOr<v1::EvaluationMetrics> Evaluate(Model& model, const Dataset& test
     sum.loss_sum += part.loss_sum;
     sum.correct += part.correct;
     sum.examples += part.examples;
+    sum.error.Add(part.error);
   }
   v1::EvaluationMetrics metrics;
   const auto examples = static_cast<double>(std::max<uint64_t>(sum.examples, 1));
@@ -31,6 +32,8 @@ absl::StatusOr<v1::EvaluationMetrics> Evaluate(Model& model, const Dataset& test
   if (loss != v1::LOSS_SQUARED) {
     metrics.set_test_accuracy(static_cast<double>(sum.correct) / examples);
   }
+  if (const auto mae = sum.error.mae()) metrics.set_test_mae(*mae);
+  if (const auto r2 = sum.error.r2()) metrics.set_test_r2(*r2);
   return metrics;
 }
 

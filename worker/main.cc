@@ -1,8 +1,6 @@
 // leeway-worker: one worker of a training job.
 //
-// Exit status: 0 finished or stopped in order; 2 wrong arguments; 3 failed in a way that a restart
-// does not mend, or replaced by a newer life of its rank; anything else, a signal too: start it
-// again.
+// Exit codes: common/exit_code.h.
 
 #include <csignal>
 #include <cstdio>
@@ -12,19 +10,16 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include "common/channel.h"
+#include "common/exit_code.h"
 #include "common/identity.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/protocol.h"
+#include "common/rpc/channel.h"
 #include "worker/worker.h"
 
 namespace leeway {
 namespace {
-
-constexpr int kUsage = 2;
-constexpr int kPermanent = 3;
-constexpr int kRestart = 1;
 
 // SIGTERM to a single worker (a pod that is evicted, a machine that goes) is not a wish to stop the
 // job: who wants that asks the coordinator. The worker goes at once, as if killed, which loses
@@ -40,6 +35,7 @@ std::string HostName() {
 
 struct Flags {
   WorkerOptions worker;
+  double start_seconds = 120;
   LogOptions log;
 };
 
@@ -53,6 +49,8 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.worker.data_dir, "Folder that the job's files are below")
       ->capture_default_str()
       ->envname("LEEWAY_DATA");
+  app.add_option("--start-seconds", flags.start_seconds, "How long to look for server 0")
+      ->capture_default_str();
   app.add_option("--name", flags.worker.host, "What messages call this process's machine")
       ->capture_default_str();
   app.add_option("--log-file", flags.log.file, "Append log lines there; default: standard error");
@@ -64,19 +62,22 @@ int Report(const WorkerEnd& end) {
   switch (end.exit) {
     case WorkerExit::kDone:
       spdlog::info("done");
-      return 0;
+      return kExitDone;
+    case WorkerExit::kStopped:
+      spdlog::info("stopped in order");
+      return kExitStopped;
     case WorkerExit::kReplaced:
       spdlog::info("a newer life of this rank exists; leaving it the place ({})",
                    std::string(end.status.message()));
-      return kPermanent;
+      return kExitReplaced;
     case WorkerExit::kPermanent:
       spdlog::error("{}", std::string(end.status.message()));
-      return kPermanent;
+      return kExitPermanent;
     case WorkerExit::kRestart:
       break;
   }
   spdlog::error("{} (a restart may help)", end.status.ToString());
-  return kRestart;
+  return kExitTemporary;
 }
 
 int Main(int argc, char** argv) {
@@ -89,14 +90,15 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    return app.exit(error) == 0 ? kExitDone : kExitUsage;
   }
   const auto& rank = flags.worker.rank;
   flags.log.role = rank.has_value() ? "worker " + std::to_string(*rank) : "worker";
   if (const absl::Status status = SetUpLog(flags.log); !status.ok()) {
     std::fprintf(stderr, "leeway-worker: %s\n", std::string(status.message()).c_str());
-    return kUsage;
+    return kExitUsage;
   }
+  flags.worker.start_within = FromSeconds(flags.start_seconds);
   flags.worker.pid = static_cast<uint32_t>(getpid());
   flags.worker.nonce = RandomIdentity();
   return Report(RunWorker(flags.worker));

@@ -1,19 +1,20 @@
-// Where training stops: between the trainer, which runs clock after clock, and the heartbeats,
-// which learn of the end while a clock is running.
+// Decides where training stops. It stands between the trainer, which runs clock after clock, and
+// the heartbeats, which learn of the end while a clock is running.
 //
 // In sync mode all workers must stop at the same clock s, with every block at version s. The first
-// one that asks, at a clock c when its exchange c - 1 is complete and nothing of c is sent, fixes
-// s = c + 1. That is right although workers compute clock k while exchange k - 1 is still under
-// way, because the gate counts exchanges, not steps:
-// - Nobody has completed exchange c when s is fixed, for it needs the asker; so nobody has sent
+// worker that asks does so at a clock c, when its exchange c - 1 is complete and nothing of c is
+// sent. It fixes s = c + 1. Workers compute clock k while exchange k - 1 is still in progress. That
+// does no harm, because the gate counts exchanges, not steps:
+// - When s is fixed, nobody has completed exchange c, because it needs the asker. So nobody has
+// sent
 //   anything of clock s = c + 1, and no block is beyond version s.
 // - Nobody breaks off before exchange s - 1 is complete. A worker may learn of s while it computes
-//   the steps of clock s and others still need its contribution of s - 1; but the exchange that it
-//   runs, as the gate knows, is s - 1, which is not past the end. That one ends, and Enter(s) is
-//   refused.
-// - A worker that has entered s before it learnt of it has broken nothing: s cannot complete, for
-//   the asker, having learnt of it at once, never sends it. Breaking it off leaves every block at
-//   s.
+//   the steps of clock s and others still need its contribution of s - 1. But the gate knows that
+//   the exchange in progress is s - 1, which is not past the end. That exchange ends, and Enter(s)
+//   is refused.
+// - A worker that entered s before it learnt of the stop has broken nothing. Exchange s cannot
+//   complete: the asker learnt of s at once and never sends it. Breaking it off leaves every block
+//   at s.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +32,20 @@ class StopGate {
   // `break_off` ends the worker's calls to the servers; called at most once, without locks.
   explicit StopGate(std::function<void()> break_off) : break_off_(std::move(break_off)) {}
 
-  // The exchange of a clock is to begin. False: the clock is at or beyond the end, or the worker is
-  // refused; it must not.
+  // Asks whether the exchange of a clock may begin. False if the clock is at or beyond the end, or
+  // the worker is refused.
   bool Enter(uint64_t clock);
-  // The exchange that was begun is complete.
+  // The exchange that had begun is complete.
   void Leave();
   // What Enter would say now.
   bool IsOpen(uint64_t clock) const;
 
-  // Clocks below `clock` are the last ones; an exchange beyond is broken off.
+  // The job ends at `clock`. An exchange at or beyond it is broken off.
   void StopAt(uint64_t clock);
-  // The coordinator refuses this worker: whatever runs is broken off, an exchange or not.
+  // The coordinator refuses this worker. Everything in progress is broken off, exchange or not.
   void Refuse(const absl::Status& why);
 
-  // The end, where it is known.
+  // The end, if it is known.
   std::optional<uint64_t> stop_at() const;
   // Why the worker was refused; OK if it was not.
   absl::Status refused() const;

@@ -7,10 +7,10 @@
 
 #include <spdlog/spdlog.h>
 
+#include "client/client_options.h"
 #include "common/buffer.h"
 #include "common/status.h"
 #include "config/length.h"
-#include "worker/client/client_options.h"
 #include "worker/evaluate.h"
 
 namespace leeway {
@@ -63,7 +63,8 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
 absl::Status Trainer::Open() {
   ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(registration_));
   options.on_unreached = [this] { context_.session.BeatSoon(); };
-  // Elastic exchanges and spread ones write to what they have received: the step moves it on.
+  // Elastic answers are older than the version that they name, and a spread worker's saved state is
+  // loaded into the vector.
   options.weights_stay = !job_.exchange().has_elastic() && !job_.exchange().delta().spread();
   ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, context_.transport));
   if (job_.data().assignment() == v1::ASSIGNMENT_LEASED) {
@@ -388,7 +389,7 @@ absl::Status Trainer::Evaluate() {
       leeway::Evaluate(context_.model, *context_.test, job_.model().loss(), exchange_->weights()));
   metrics.set_clock(clock_);
   metrics.set_epoch(Epoch());
-  spdlog::info("clock {}: test loss {:.4f}{}", clock_, metrics.test_loss(),
+  spdlog::info("clock {}: test loss {:.6g}{}", clock_, metrics.test_loss(),
                metrics.has_test_accuracy()
                    ? fmt::format(", test accuracy {:.2f} %", 100 * metrics.test_accuracy())
                    : "");

@@ -7,11 +7,11 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "client/coordinator_session.h"
+#include "client/parameter_client.h"
+#include "client/transport.h"
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
-#include "worker/client/coordinator_session.h"
-#include "worker/client/parameter_client.h"
-#include "worker/client/transport.h"
 #include "worker/data/dataset.h"
 #include "worker/data/training_data.h"
 #include "worker/exchange/exchange.h"
@@ -25,13 +25,13 @@ namespace leeway {
 // References outlive the trainer.
 struct TrainerContext {
   const v1::RegisterWorkerReply& registration;
-  // Registered; its heartbeats not yet started.
+  // A registered session whose heartbeats have not started yet.
   CoordinatorSession& session;
   const TrainingData& data;
-  // Null: there is nothing to evaluate on.
+  // Null if there is nothing to evaluate on.
   const Dataset* test = nullptr;
   Model& model;
-  // Null: gRPC.
+  // Null for gRPC.
   TransportFactory transport;
   // For workers.emulate.
   std::function<void(Duration)> sleep;
@@ -49,10 +49,10 @@ class Trainer : private ExchangeListener {
   explicit Trainer(const TrainerContext& context);
   ~Trainer() override;
 
-  // Attaches, gives the servers the initial weights where they have none (rank 0), and runs clock
-  // after clock until the job's end or a stop; rank 0 evaluates. What the worker keeps is handed in
-  // at each cut and at the end. Does not leave the job. Errors: the exchange's, the client's and
-  // the coordinator's; ABORTED if a newer life of the rank exists.
+  // Attaches, and runs clock after clock until the job's end or a stop. Rank 0 gives the servers
+  // the initial weights if they have none, and evaluates. At each cut and at the end the worker
+  // hands in what it keeps. Does not leave the job. Returns the errors of the exchange, the client
+  // and the coordinator; ABORTED if a newer life of the rank exists.
   absl::StatusOr<End> Run();
 
   // Exchanges completed.
@@ -62,25 +62,26 @@ class Trainer : private ExchangeListener {
   absl::Status Open();
   absl::Status Attach();
   absl::Status BeginAt(const ParameterClient::Attachment& attachment);
-  // Asks where to go on and begins there, until the others have not overtaken it meanwhile.
+  // Asks where to continue and begins there. Repeats this while the others overtake it meanwhile.
   absl::StatusOr<ParameterClient::Attachment> Join();
-  // A clock was completed without this worker: it goes on at the newest one.
+  // A clock was completed without this worker, so it continues at the newest one.
   absl::Status Rejoin(const absl::Status& why);
   absl::Status Initialize();
   absl::Status LoadState();
-  // Runs clocks until the last one, and reads the weights after it; true: stopped before.
+  // Runs all clocks, and reads the weights after the last one. True if it was stopped before that.
   absl::StatusOr<bool> RunClocks();
   absl::Status RunClock();
   absl::Status RunClockOrRejoin();
-  // Where the job's batches are leased until all are done: waits for one. False: they are.
+  // For a job that leases its batches until all are done: waits for a batch. False if all are done.
   absl::StatusOr<bool> AwaitBatch();
-  // False: the worker is to stop, before the work or in its middle.
+  // False if the worker must stop, before the work or in the middle of it.
   absl::StatusOr<bool> UnlessStopped(const std::function<absl::Status()>& work);
   // The gate's answer for an exchange: CANCELLED if it must not begin.
   absl::Status OnBegin(uint64_t clock) override;
   void OnComplete(const ExchangeReport& report) override;
   absl::Status AskWhereToStop();
-  // The job's exchanges are made: this worker's, or in async mode those of all together.
+  // True if the job's exchanges are made: those of this worker, or in async mode those of all
+  // workers together.
   bool Over() const;
   // Whether the clock just run was the last one may depend on its exchange's answer.
   bool NearlyOver() const;
@@ -117,27 +118,27 @@ class Trainer : private ExchangeListener {
   // Has its own synchronisation: the heartbeats' thread uses it, and through it the client.
   StopGate gate_;
 
-  // Clocks whose steps are computed; the exchange of the last one may still be under way.
+  // Clocks whose steps are computed. The exchange of the last one may still be in progress.
   uint64_t clock_ = 0;
   uint64_t completed_ = 0;
-  // The servers have said where it goes on; and it has read the weights of then, or loaded what a
-  // life before this one kept. One that is stopped before hands in an empty state: whoever resumes
-  // from it begins afresh.
+  // The servers have said where the worker continues; and it has read the weights of that clock, or
+  // loaded what an earlier life kept. A worker that is stopped before that hands in an empty state.
+  // A worker that resumes from such a state starts afresh.
   bool knows_clock_ = false;
   bool has_state_ = false;
-  // Contributions that the servers had applied, as last seen, and by how many they were more than
-  // the time before.
+  // Contributions that the servers had applied, as last seen, and their increase since the time
+  // before.
   uint64_t version_ = 0;
   uint64_t version_step_ = 0;
   ExchangeReport last_exchange_;
   std::optional<v1::StepMetrics> kept_;
-  // What has been reported of the client's.
+  // How much of the client's counts has been reported.
   Traffic reported_;
   bool asked_where_to_stop_ = false;
   // All leased batches of the job are done.
   bool leases_over_ = false;
   uint64_t saved_clock_;
-  // How many times evaluate_every_ the clock was when the last evaluation was made.
+  // clock / evaluate_every_ at the last evaluation.
   uint64_t evaluated_ = 0;
 };
 

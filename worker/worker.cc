@@ -8,24 +8,23 @@
 
 #include <spdlog/spdlog.h>
 
-#include "common/channel.h"
+#include "client/coordinator_session.h"
+#include "client/link_probe.h"
 #include "common/codec/choose.h"
-#include "common/host.h"
+#include "common/counted.h"
 #include "common/log.h"
+#include "common/retry_hint.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/host.h"
 #include "common/status.h"
-#include "worker/client/coordinator_session.h"
-#include "worker/client/link_probe.h"
-#include "worker/compute/make_backend.h"
 #include "worker/data/dataset.h"
 #include "worker/data/training_data.h"
+#include "worker/device/make_backend.h"
 #include "worker/model/model.h"
 #include "worker/trainer.h"
 
 namespace leeway {
 namespace {
-
-// For the coordinator to come up; the job, which knows better, is not yet known.
-constexpr Duration kFindCoordinator = std::chrono::seconds(120);
 
 // What a worker holds besides its parameters.
 struct Equipment {
@@ -46,27 +45,13 @@ absl::StatusOr<uint32_t> PresumedRank(const WorkerOptions& options, const v1::Tr
   const uint32_t workers = job.workers().count();
   if (options.rank.has_value() && *options.rank >= workers) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--rank ", *options.rank, ": the job has ", workers, " workers"));
+        absl::StrCat("--rank ", *options.rank, ": the job has ", Counted(workers, "worker")));
   }
   if (!options.rank.has_value() && workers > 1 && DataDependOnRank(job)) {
     return absl::InvalidArgumentError(
         "--rank is needed: the job's partition gives each rank data of its own");
   }
   return options.rank.value_or(0);
-}
-
-// What rank 0 evaluates on; null if the job has nothing.
-absl::StatusOr<std::unique_ptr<Dataset>> OpenEvaluation(const v1::TrainingJob& job,
-                                                        const std::string& data_dir,
-                                                        const ImageShape& shape) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Dataset> test, OpenTestData(job, data_dir));
-  if (test == nullptr || test->shape() == shape) return test;
-  const auto words = [](const ImageShape& s) {
-    return absl::StrCat(s.height, " x ", s.width, " x ", s.channels);
-  };
-  return absl::InvalidArgumentError(absl::StrCat("data.test: its examples are ",
-                                                 words(test->shape()), ", those of data.train ",
-                                                 words(shape)));
 }
 
 absl::StatusOr<Equipment> Equip(const v1::TrainingJob& job, const std::string& data_dir,
@@ -78,7 +63,7 @@ absl::StatusOr<Equipment> Equip(const v1::TrainingJob& job, const std::string& d
                                                  equipment.data->classes(), *equipment.backend));
   // Before the worker joins: what is wrong with it is told at once.
   if (rank == 0) {
-    ASSIGN_OR_RETURN(equipment.test, OpenEvaluation(job, data_dir, equipment.data->shape()));
+    ASSIGN_OR_RETURN(equipment.test, OpenTestDataOf(job, data_dir, equipment.data->shape()));
   }
   return equipment;
 }
@@ -105,6 +90,9 @@ v1::RegisterWorkerRequest Introduction(const WorkerOptions& options, const v1::T
   if (options.rank.has_value()) request.set_rank(*options.rank);
   *request.mutable_schema() = equipment.model->schema();
   request.set_steps_per_epoch(equipment.data->steps_per_epoch());
+  if (equipment.data->steps_per_epoch() == 0) {
+    spdlog::warn("this worker has no examples at all: it will compute nothing");
+  }
   if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
     request.set_batches_per_epoch(equipment.data->batches_per_epoch());
   }
@@ -122,9 +110,16 @@ absl::Status Complete(const v1::RegisterWorkerReply& registration, const std::st
   if (registration.rank() != 0) {
     equipment.test.reset();
   } else if (presumed_rank != 0) {
-    ASSIGN_OR_RETURN(equipment.test, OpenEvaluation(job, data_dir, equipment.data->shape()));
+    ASSIGN_OR_RETURN(equipment.test, OpenTestDataOf(job, data_dir, equipment.data->shape()));
   }
   return absl::OkStatus();
+}
+
+// In order; `exit` if the coordinator has heard it.
+WorkerEnd Leave(CoordinatorSession& session, v1::LeaveReason reason, uint64_t clock,
+                WorkerExit exit) {
+  const absl::Status left = session.Leave(reason, clock, "");
+  return {left.ok() ? exit : ExitOf(left), left};
 }
 
 // Trains and leaves.
@@ -132,8 +127,7 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
                         CoordinatorSession& session, Equipment& equipment) {
   if (registration.has_left_at()) {
     spdlog::info("a life before this one has done all there was to do");
-    const absl::Status left = session.Leave(v1::LEAVE_STOPPED, registration.left_at(), "");
-    return {left.ok() ? WorkerExit::kDone : ExitOf(left), left};
+    return Leave(session, v1::LEAVE_STOPPED, registration.left_at(), WorkerExit::kDone);
   }
   Trainer trainer({.registration = registration,
                    .session = session,
@@ -144,8 +138,9 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
                    .sleep = options.sleep});
   const auto end = trainer.Run();
   if (end.ok()) {
-    const absl::Status left = session.Leave(end->reason, end->clock, "");
-    return {left.ok() ? WorkerExit::kDone : ExitOf(left), left};
+    const bool stopped = end->reason == v1::LEAVE_STOPPED;
+    return Leave(session, end->reason, end->clock,
+                 stopped ? WorkerExit::kStopped : WorkerExit::kDone);
   }
   const WorkerExit exit = ExitOf(end.status());
   if (exit == WorkerExit::kPermanent) {
@@ -156,12 +151,14 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
   return {exit, end.status()};
 }
 
-// Before the registration nobody waits for this worker by name, and whatever is wrong (the address,
-// the data, the model) stays wrong.
+// Before the registration nobody waits for this worker by name. What is wrong with the data, the
+// model or the job stays wrong; that nobody answers, or the others do not come, may pass.
 WorkerEnd Refused(const absl::Status& status) {
   // A life before this one has done all there was to do.
   if (absl::IsAlreadyExists(status)) return {WorkerExit::kDone, absl::OkStatus()};
-  return {absl::IsAborted(status) ? WorkerExit::kReplaced : WorkerExit::kPermanent, status};
+  if (absl::IsAborted(status)) return {WorkerExit::kReplaced, status};
+  const bool passes = IsRetryable(status.code());
+  return {passes ? WorkerExit::kRestart : WorkerExit::kPermanent, status};
 }
 
 bool SameLife(const v1::RegisterWorkerReply& a, const v1::RegisterWorkerReply& b) {
@@ -190,10 +187,12 @@ WorkerExit ExitOf(const absl::Status& status) {
 WorkerEnd RunWorker(const WorkerOptions& options) {
   const CoordinatorSession::Options process = {.address = options.coordinator,
                                                .host = options.host,
+                                               .network = NetworkIdentity(),
                                                .pid = options.pid,
                                                .nonce = options.nonce};
   const auto channel = MakeChannel(options.coordinator);
-  const auto offer = CoordinatorSession(channel, process).FetchJob(options.rank, kFindCoordinator);
+  const auto offer =
+      CoordinatorSession(channel, process).FetchJob(options.rank, options.start_within);
   if (!offer.ok()) return Refused(offer.status());
   const auto rank = PresumedRank(options, offer->job());
   if (!rank.ok()) return Refused(rank.status());

@@ -10,50 +10,54 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "client/transport.h"
 #include "common/clock.h"
-#include "worker/client/transport.h"
 
 namespace leeway {
 
 struct WorkerOptions {
   // host:port.
   std::string coordinator;
-  // Absent: the next free one; only where a worker's data do not depend on its rank.
+  // How long to look for the coordinator. The job has a limit of its own, but is not known yet.
+  Duration start_within = std::chrono::seconds(120);
+  // Absent: the next free rank. Only if a worker's data do not depend on its rank.
   std::optional<uint32_t> rank;
   std::string data_dir;
-  // Who this process is, for messages, and its random name, which tells a retry from a new life.
+  // The process's identity, for messages, and its random name, which tells a retry from a new life.
   std::string host;
   uint32_t pid = 0;
   uint64_t nonce = 0;
-  // Null: gRPC.
+  // Null for gRPC.
   TransportFactory transport;
   // For workers.emulate.
   std::function<void(Duration)> sleep = [](Duration d) { std::this_thread::sleep_for(d); };
 };
 
-// What a restart would do about the end of a worker.
+// How a worker ended, and so whether a restart would help.
 enum class WorkerExit {
-  // Finished, or stopped in order.
+  // Finished.
   kDone,
-  // The job or the data are wrong, or training has diverged: a restart would end the same way.
+  // The job was stopped, and this worker with it, in order.
+  kStopped,
+  // The job or the data are wrong, or training has diverged. A restart would end the same way.
   kPermanent,
-  // A newer life of the rank exists: this one steps back, and says nothing.
+  // A newer life of the rank exists. This one ends silently.
   kReplaced,
-  // Anything else: a new life may do better.
+  // Anything else. A new life may succeed.
   kRestart,
 };
 
 struct WorkerEnd {
   WorkerExit exit = WorkerExit::kDone;
-  // Not OK unless kDone.
+  // OK for kDone and kStopped.
   absl::Status status;
 };
 
-// Runs a worker to its end. A permanent failure has been told to the coordinator (LEAVE_FAILED)
-// where the worker was registered.
+// Runs a worker to its end. If the worker was registered, the coordinator has been told of a
+// permanent failure (LEAVE_FAILED).
 WorkerEnd RunWorker(const WorkerOptions& options);
 
-// What the failure of a registered worker means.
+// How a registered worker ends with this failure.
 WorkerExit ExitOf(const absl::Status& status);
 
 }  // namespace leeway

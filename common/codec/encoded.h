@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/payload.h"
+#include "common/wire/payload.h"
 #include "leeway/v1/parameter_server.pb.h"
 
 namespace leeway {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "common/payload.h"
+#include "common/wire/payload.h"
 
 namespace leeway {
 

@@ -62,21 +62,26 @@ const v1::Codec& ChoiceOf(const v1::Compression& compression, const v1::TensorSp
   return contributions ? compression.contributions() : compression.weights();
 }
 
+// What becomes of a choice where it is to hold for averaged elements.
+v1::Codec ForAveraged(const v1::Codec& choice, bool contributions) {
+  v1::Codec codec;
+  if (contributions && choice.has_fp16()) {
+    codec.mutable_none();
+    return codec;
+  }
+  codec.mutable_bf16();
+  return LessLossy(choice, codec);
+}
+
 // By block, one direction.
 std::vector<v1::Codec> Choices(const v1::Compression& compression, const v1::ModelSchema& schema,
                                const BlockLayout& layout, bool contributions) {
-  v1::Codec averaged;
-  if (contributions) {
-    averaged.mutable_int8();
-  } else {
-    averaged.mutable_bf16();
-  }
   std::vector<v1::Codec> choices(layout.blocks());
   for (const v1::TensorSpec& tensor : schema.tensors()) {
     const uint64_t elements = ElementsOf(tensor);
     if (elements == 0) continue;
     v1::Codec choice = ChoiceOf(compression, tensor, contributions);
-    if (tensor.offset() >= schema.trained()) choice = LessLossy(choice, averaged);
+    if (tensor.offset() >= schema.trained()) choice = ForAveraged(choice, contributions);
     const uint64_t last = (tensor.offset() + elements - 1) / layout.block_elements();
     for (uint64_t block = tensor.offset() / layout.block_elements(); block <= last; ++block) {
       const bool first = choices[block].type_case() == v1::Codec::TYPE_NOT_SET;

@@ -19,10 +19,11 @@ namespace leeway {
 // the one that loses least, in this order: none, fp16, bf16, int8, sign, top_k (the larger share
 // first).
 //
-// Averaged elements (running statistics) stand badly what gradients stand well: sign would give all
-// of them one magnitude, top_k would compare them with gradients, and 8 bits would make small
-// variances 0. So a block that holds some loses at most what int8 does in its contribution, which
-// is a change, and what bf16 does in its weights.
+// Averaged elements (running statistics) stand badly what gradients stand well, for they travel as
+// values, not as changes: sign would give all of them one magnitude, top_k would leave most of them
+// out, 8 bits would make small variances 0. So a block that holds some loses at most what bf16
+// does; and nothing in a contribution for which fp16 is chosen, as a variance may be beyond its
+// range.
 class CodecPlan {
  public:
   // INVALID_ARGUMENT where `auto` is not resolved, a codec has no type, or `layers` names one

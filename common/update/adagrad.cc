@@ -11,9 +11,13 @@ namespace {
 
 class Adagrad : public UpdateRule {
  public:
-  Adagrad(float epsilon, float weight_decay) : epsilon_(epsilon), weight_decay_(weight_decay) {}
+  explicit Adagrad(const v1::Adagrad& options)
+      : epsilon_(static_cast<float>(options.epsilon())),
+        weight_decay_(static_cast<float>(options.weight_decay())),
+        initial_sum_(static_cast<float>(options.initial_sum())) {}
 
   std::vector<std::string_view> slots() const override { return {"sum_of_squares"}; }
+  float slot_start(size_t) const override { return initial_sum_; }
 
   bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
     const float rate = step.learning_rate, epsilon = epsilon_, decay = weight_decay_;
@@ -39,13 +43,13 @@ class Adagrad : public UpdateRule {
  private:
   const float epsilon_;
   const float weight_decay_;
+  const float initial_sum_;
 };
 
 }  // namespace
 
 std::unique_ptr<UpdateRule> MakeAdagradRule(const v1::Adagrad& options) {
-  return std::make_unique<Adagrad>(static_cast<float>(options.epsilon()),
-                                   static_cast<float>(options.weight_decay()));
+  return std::make_unique<Adagrad>(options);
 }
 
 }  // namespace leeway

@@ -1,6 +1,8 @@
 // Adam (Kingma and Ba 2015, arXiv:1412.6980, algorithm 1), weight decay as L2 in the gradient:
 //   g = gradient + weight_decay x;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
 //   x -= rate m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon)
+// or, as in FedAdam (Reddi et al. 2021, algorithm 2), without bias correction and from another v:
+//   x -= rate m / (sqrt(v) + epsilon)
 #include "common/update/adam_moments.h"
 #include "common/update/loop.h"
 #include "common/update/rules.h"
@@ -15,13 +17,21 @@ class Adam : public UpdateRule {
       : beta1_(options.beta1()),
         beta2_(options.beta2()),
         epsilon_(options.epsilon()),
-        weight_decay_(static_cast<float>(options.weight_decay())) {}
+        weight_decay_(static_cast<float>(options.weight_decay())),
+        corrects_(options.bias_correction()),
+        initial_v_(static_cast<float>(options.initial_v())) {}
 
   std::vector<std::string_view> slots() const override { return {"m", "v"}; }
 
-  void Prepare(UpdateStep& step) const override { AdamFactors::Prepare(beta1_, beta2_, step); }
+  float slot_start(size_t slot) const override { return slot == 1 ? initial_v_ : 0; }
 
-  bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
+  void Prepare(UpdateStep& step) const override {
+    corrects_ ? AdamFactors::Prepare(beta1_, beta2_, step) : AdamFactors::PrepareUncorrected(step);
+  }
+
+  bool Apply(const UpdateStep& given, const UpdateTile& tile) const override {
+    UpdateStep step = given;
+    if (!corrects_) AdamFactors::PrepareUncorrected(step);
     const AdamFactors factors(beta1_, beta2_, epsilon_, step);
     const float decay = weight_decay_;
     const float *x = tile.weights_in, *gradient = tile.gradient;
@@ -49,6 +59,8 @@ class Adam : public UpdateRule {
   const double beta2_;
   const double epsilon_;
   const float weight_decay_;
+  const bool corrects_;
+  const float initial_v_;
 };
 
 }  // namespace

@@ -32,6 +32,9 @@ struct AdamFactors {
   float Second(float v, float g) const { return beta2 * v + rest2 * g * g; }
   float Move(float m, float v) const { return size * m / (scale * std::sqrt(v) + epsilon); }
 
+  // Without bias correction.
+  static void PrepareUncorrected(UpdateStep& step) { step.correction1 = step.correction2 = 1; }
+
   float beta1, rest1, beta2, rest2, epsilon, size, scale;
 };
 

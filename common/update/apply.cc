@@ -74,6 +74,27 @@ const UpdateRule& AverageRule() {
   return rule;
 }
 
+const UpdateRule& ReplaceRule() {
+  static const UpdateRule& rule = *MakeReplaceRule().release();
+  return rule;
+}
+
+// False: not all that it wrote is finite.
+bool Average(const BlockUpdate& update) {
+  bool finite = true;
+  size_t begin = update.trained;
+  for (const AveragedMove& move : update.averaged) {
+    const bool replaces = move.shares.size() == 1 && move.shares[0] == 1.0f;
+    Combiner combiner =
+        replaces ? Combiner(update.contributions, move.shares)
+                 : Combiner::Differences(update.contributions, move.shares, update.weights_in);
+    finite &=
+        ApplyRange(update, replaces ? ReplaceRule() : AverageRule(), 0, combiner, begin, move.end);
+    begin = move.end;
+  }
+  return finite;
+}
+
 }  // namespace
 
 bool ApplyUpdate(const BlockUpdate& update) {
@@ -84,8 +105,7 @@ bool ApplyUpdate(const BlockUpdate& update) {
   Combiner combiner(update.contributions, update.coefficients);
   const bool trained =
       ApplyRange(update, *update.rule, update.slots_in.size(), combiner, 0, update.trained);
-  const bool averaged =
-      ApplyRange(update, AverageRule(), 0, combiner, update.trained, update.count);
+  const bool averaged = Average(update);
   for (size_t slot = 0; slot < update.slots_in.size(); ++slot) {
     const float* in = update.slots_in[slot];
     float* out = update.slots_out[slot];

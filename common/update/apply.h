@@ -4,11 +4,19 @@
 #include <cstddef>
 #include <span>
 
-#include "common/payload.h"
 #include "common/update/rule.h"
 #include "common/update/tile_writer.h"
+#include "common/wire/payload.h"
 
 namespace leeway {
+
+// Some of a block's averaged elements: from where the ones before them end up to `end`, and by
+// which share of the way each contribution moves them to its own values; all together by 1 at most.
+struct AveragedMove {
+  size_t end = 0;
+  // One a contribution.
+  std::span<const float> shares = {};
+};
 
 struct BlockUpdate {
   static constexpr size_t kMaxSlots = TileWriter::kMaxSlots;
@@ -21,8 +29,10 @@ struct BlockUpdate {
   std::span<const float> coefficients = {};
   // Elements of the block.
   size_t count = 0;
-  // The first of them are trained by the rule; the others, running statistics, are averaged.
+  // The first of them are trained by the rule; the others, running statistics, are averaged, which
+  // means that `averaged` has them all, in order.
   size_t trained = 0;
+  std::span<const AveragedMove> averaged = {};
   // The contributions are workers' weights, and the rule is MakeElasticRule's; all elements alike.
   bool elastic = false;
   // Each out may equal its in; otherwise they do not overlap. Slots in the order of rule->slots().
@@ -34,14 +44,15 @@ struct BlockUpdate {
   FarFromReaders far = {};
 };
 
-// Combines the contributions (common/update/combine.h) and applies the rule tile by tile, so that
-// nothing as large as the block is written but weights and slots. Slots of averaged elements are
-// carried over. Sizes are the caller's to have checked.
+// Combines the contributions (common/update/combine.h) and applies the rule tile by tile. So
+// weights and slots are the only block-sized results that it writes. Slots of averaged elements are
+// carried over. The caller has checked the sizes.
 //
-// False: what it wrote is not all finite, and must not be used. Looked at while it is in registers,
-// it costs no pass over memory, and it tells of everything at once: a NaN or infinity of any
-// contribution, whatever its coefficient, ends up in the weights, and so does what overflows on the
-// way. Whose it was is for the caller to search for (FloatPayload::FirstNonFinite).
+// False if not everything that it wrote is finite; then the result must not be used. The check is
+// made while values are in registers, so it costs no pass over memory. One check covers everything:
+// a NaN or infinity of any contribution, whatever its coefficient, ends up in the weights, and so
+// does an overflow on the way. To find the contribution to blame, the caller searches with
+// FloatPayload::FirstNonFinite.
 bool ApplyUpdate(const BlockUpdate& update);
 
 }  // namespace leeway

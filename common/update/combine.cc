@@ -17,7 +17,7 @@ typename T::Value Load(const uint8_t* floats, size_t j) {
 // A leaf of the tree: what a contribution's value adds. Copied into the loop for N leaves.
 template <size_t N>
 struct Products {
-  Products(const float* given, const float*) { std::copy_n(given, N, coefficients); }
+  explicit Products(const float* given) { std::copy_n(given, N, coefficients); }
   template <typename T>
   typename T::Value At(size_t i, const uint8_t* values, size_t j) const {
     return coefficients[i] * Load<T>(values, j);
@@ -26,12 +26,23 @@ struct Products {
 };
 template <size_t N>
 struct Differences {
-  Differences(const float*, const float* given) : centre(reinterpret_cast<const uint8_t*>(given)) {}
+  explicit Differences(const float* given) : centre(reinterpret_cast<const uint8_t*>(given)) {}
   template <typename T>
   typename T::Value At(size_t, const uint8_t* values, size_t j) const {
     return Load<T>(values, j) - Load<T>(centre, j);
   }
   const uint8_t* centre;
+};
+template <size_t N>
+struct WeightedDifferences : Differences<N> {
+  WeightedDifferences(const float* given, const float* centre) : Differences<N>(centre) {
+    std::copy_n(given, N, coefficients);
+  }
+  template <typename T>
+  typename T::Value At(size_t i, const uint8_t* values, size_t j) const {
+    return coefficients[i] * Differences<N>::template At<T>(i, values, j);
+  }
+  float coefficients[N];
 };
 
 // The balanced tree over leaves [kFirst, kFirst + N).
@@ -62,14 +73,16 @@ void SumLeaves(const uint8_t* const* given, const Leaf& given_leaf, size_t count
 template <size_t N>
 void SumLeaves(const uint8_t* const* tiles, const float* coefficients, const float* centre,
                size_t count, float* out, bool add) {
-  if (centre != nullptr) {
-    const Differences<N> leaf(coefficients, centre);
+  const auto sum = [&](const auto& leaf) {
     add ? SumLeaves<N, true>(tiles, leaf, count, out)
         : SumLeaves<N, false>(tiles, leaf, count, out);
+  };
+  if (centre == nullptr) {
+    sum(Products<N>(coefficients));
+  } else if (coefficients == nullptr) {
+    sum(Differences<N>(centre));
   } else {
-    const Products<N> leaf(coefficients, centre);
-    add ? SumLeaves<N, true>(tiles, leaf, count, out)
-        : SumLeaves<N, false>(tiles, leaf, count, out);
+    sum(WeightedDifferences<N>(coefficients, centre));
   }
 }
 
@@ -103,6 +116,11 @@ Combiner::Combiner(std::span<const FloatPayload* const> contributions,
 Combiner Combiner::Differences(std::span<const FloatPayload* const> contributions,
                                const float* centre) {
   return Combiner(contributions, {}, centre);
+}
+
+Combiner Combiner::Differences(std::span<const FloatPayload* const> contributions,
+                               std::span<const float> coefficients, const float* centre) {
+  return Combiner(contributions, coefficients, centre);
 }
 
 Combiner::Part Combiner::PartAt(size_t index, size_t offset) {
@@ -151,7 +169,7 @@ void Combiner::Leaves(size_t first, size_t k, Range range, float* out, bool add)
   for (size_t i = 0; i < k; ++i) {
     tiles[i] = Bytes(first + i, range, gathered_[i]);
   }
-  const float* coefficients = centre_ == nullptr ? coefficients_.data() + first : nullptr;
+  const float* coefficients = coefficients_.empty() ? nullptr : coefficients_.data() + first;
   const float* centre = centre_ == nullptr ? nullptr : centre_ + range.offset;
   switch (k) {
     case 1:

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "common/payload.h"
+#include "common/wire/payload.h"
 
 namespace leeway {
 
@@ -32,6 +32,9 @@ class Combiner {
   // sum_i (contributions[i] - centre), for the elastic exchange.
   static Combiner Differences(std::span<const FloatPayload* const> contributions,
                               const float* centre);
+  // sum_i coefficients[i] (contributions[i] - centre), for averaged elements.
+  static Combiner Differences(std::span<const FloatPayload* const> contributions,
+                              std::span<const float> coefficients, const float* centre);
 
   // The most elements from `offset` on, at least 1 and at most `count`, of which nothing has to be
   // copied together: pieces of contributions end there. The tiles to come are of these.
@@ -70,6 +73,7 @@ class Combiner {
   void Leaves(size_t first, size_t k, Range range, float* out, bool add);
 
   const std::span<const FloatPayload* const> contributions_;
+  // Empty: all 1.
   const std::span<const float> coefficients_;
   // Null: a weighted sum.
   const float* const centre_;

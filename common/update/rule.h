@@ -1,6 +1,5 @@
-// Update rules: how an aggregated contribution changes weights. The servers apply the job's
-// `update` with them, and workers with a delta or elastic exchange their local optimizer: the same
-// code.
+// Update rules: how an aggregated contribution changes weights. The servers use them for the job's
+// `update`. Workers with a delta or elastic exchange use the same code for their local optimizer.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +16,27 @@ class TrainingJob;
 class Update;
 }  // namespace v1
 
-// One tile of one update. `out` may equal `in`; otherwise they do not overlap: so an immutable
-// version is read and the next one written in the same pass.
+// One tile of one update. `out` may equal `in`; otherwise they do not overlap. So one pass can read
+// an immutable version and write the next one.
 struct UpdateTile {
   size_t count = 0;
   const float* weights_in = nullptr;
   float* weights_out = nullptr;
-  // The gradient, or for a delta exchange what the weights lost (x_start - x_end): same sign.
+  // The gradient, or for a delta exchange what the weights lost (x_start - x_end). Both have the
+  // same sign.
   const float* gradient = nullptr;
   // By slot index.
   const float* const* slots_in = nullptr;
   float* const* slots_out = nullptr;
 };
 
-// Of the update as a whole.
+// What is the same for all tiles of an update.
 struct UpdateStep {
-  // Already times the schedule's factor.
+  // Already multiplied by the schedule's factor.
   float learning_rate = 0;
   // Updates applied before this one, plus 1: Adam's t.
   uint64_t number = 1;
-  // Adam's bias corrections, 1 - beta^t; 0: not worked out yet.
+  // Adam's bias corrections, 1 - beta^t; 0 if not yet computed.
   double correction1 = 0;
   double correction2 = 0;
 };
@@ -46,28 +46,34 @@ struct UpdateStep {
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // Names of the optimizer state that the rule keeps for each element, zero at the start.
+  // The names and initial values of the optimizer state that the rule keeps for each element.
   virtual std::vector<std::string_view> slots() const { return {}; }
-  // Works out what is the same for all tiles of the step. Apply does without, but takes longer.
+  virtual float slot_start(size_t slot) const { return 0; }
+  // Computes what is the same for all tiles of the step. Apply works without it, but takes longer.
   virtual void Prepare(UpdateStep& step) const {}
-  // False: some weight or slot that it wrote is not finite. So it is wherever the gradient is not:
-  // no rule makes a finite weight of that.
+  // False if some weight or slot that it wrote is not finite. A gradient that is not finite always
+  // gives false: no rule makes a finite weight of it.
   virtual bool Apply(const UpdateStep& step, const UpdateTile& tile) const = 0;
 };
 
-// The rule that `update` names. One file a rule; make.cc is the one place that lists them.
-// INVALID_ARGUMENT if it names none that this build knows.
+// The rule that `update` names. Each rule is one file; make.cc is the one place that lists them.
+// INVALID_ARGUMENT if this build does not know the rule.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& update);
 
-// For averaged, not trained, values: x -= contribution. No slots; ignores the learning rate.
+// The rule for values that are averaged, not trained (common/update/averaging.h): x += gradient.
+// `gradient` is the sum of the moves of all contributions, formed by common/update/apply.h. No
+// slots; ignores the learning rate.
 std::unique_ptr<UpdateRule> MakeAverageRule();
+// The same if a contribution moves them all the way: x = gradient, which holds its values. A
+// difference would lose the digits of values that are small beside x.
+std::unique_ptr<UpdateRule> MakeReplaceRule();
 
 // The elastic centre (EASGD, Zhang, Choromanska, LeCun 2015, equations 5 and 6). A contribution is
 // the worker's x; `gradient` is sum over contributions of (x_i - weights_in), formed by
 // common/update/apply.h: centre += alpha * gradient. No slots; ignores the learning rate.
 std::unique_ptr<UpdateRule> MakeElasticRule(double alpha);
 
-// What a job's servers update by: the elastic rule, or the job's `update`.
+// The rule of a job's servers: the elastic rule, or the job's `update`.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob& job);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// Where what an update makes goes: the next weights and optimizer slots, tile by tile.
+// Writes the results of an update, the next weights and optimizer slots, tile by tile.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace leeway {
 
-// What of it nobody reads for so long that it is in no cache by then.
+// Which of the results nobody reads before they have left all caches.
 struct FarFromReaders {
   bool weights = false;
   bool slots = false;
 };
 
-// To its place; or, what is far, past the caches: the rule writes a short tile that stays in the
-// first level, and from there it leaves by stores that fetch no line and push out nothing that
-// somebody still needs. Not thread-safe. Lies on the stack, a few KiB.
+// Writes each tile to its place. A far tile goes past the caches: the rule writes a short tile that
+// stays in the first level, and from there streaming stores write it. They fetch no line and evict
+// nothing that is still needed. Not thread-safe. Lives on the stack, a few KiB.
 class TileWriter {
  public:
   // No rule has more.
@@ -25,13 +25,13 @@ class TileWriter {
   static constexpr size_t kFarTile = 256;
 
   TileWriter(float* weights, std::span<float* const> slots, FarFromReaders far);
-  // All is written, for whoever is told so afterwards.
+  // Everything is written and visible to threads that are told so afterwards.
   ~TileWriter();
   TileWriter(const TileWriter&) = delete;
   TileWriter& operator=(const TileWriter&) = delete;
 
   bool far() const { return far_weights_ || far_slots_; }
-  // Says where the rule is to write elements [offset, offset + tile.count).
+  // Says where the rule must write elements [offset, offset + tile.count).
   void Begin(size_t offset, UpdateTile& tile);
   // It has.
   void End(size_t offset, size_t count);

@@ -9,38 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "common/files.h"
+#include "common/files/files.h"
 #include "common/status.h"
 #include "server/checkpoint/manifest.h"
 
 namespace leeway {
 namespace {
-
-constexpr char kFolder[] = "checkpoints";
-constexpr char kPrefix[] = "clock-";
-
-// Clocks of all folders that are named as checkpoints, newest first.
-absl::StatusOr<std::vector<uint64_t>> ListClocks(const std::string& run_dir) {
-  const std::string folder = absl::StrCat(run_dir, "/", kFolder);
-  std::vector<uint64_t> clocks;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(folder, error);
-  if (error == std::errc::no_such_file_or_directory) return clocks;
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    absl::string_view digits = name;
-    uint64_t clock = 0;
-    if (absl::ConsumePrefix(&digits, kPrefix) && absl::SimpleAtoi(digits, &clock) &&
-        entry->path() == CheckpointFolder(run_dir, clock)) {
-      clocks.push_back(clock);
-    }
-  }
-  if (error) {
-    return absl::ErrnoToStatus(error.value(), absl::StrCat("listing '", folder, "'"));
-  }
-  std::sort(clocks.begin(), clocks.end(), std::greater<>());
-  return clocks;
-}
 
 absl::StatusOr<v1::CheckpointManifest> ReadManifestOf(const std::string& folder, uint64_t clock) {
   ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifest(folder));
@@ -60,30 +34,47 @@ bool LooksComplete(const std::string& folder, uint64_t clock) {
   return manifest.ok() && CheckFileSizes(folder, *manifest).ok();
 }
 
-// None for 0.
-std::string Suffix(const char* name, uint64_t number) {
-  return number > 0 ? absl::StrCat("-", name, "-", number) : "";
-}
-
 }  // namespace
 
-std::string CheckpointFolder(const std::string& run_dir, uint64_t clock) {
-  return absl::StrFormat("%s/%s/%s%09d", run_dir, kFolder, kPrefix, clock);
+absl::Status CheckInRunFolder(const std::string& run_dir, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path root = fs::canonical(run_dir, error);
+  if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("the run folder ", run_dir));
+  const fs::path there = fs::weakly_canonical(folder, error);
+  if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("the folder ", folder));
+  const fs::path below =
+      fs::path(folder).lexically_normal().lexically_relative(fs::path(run_dir).lexically_normal());
+  if (there == root / below) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      folder, " leads to ", there.string(), ", out of the run folder ", root.string(),
+      ": nothing is read or written there; a link in the place of the run folder itself may be"));
 }
 
-std::string ShardFileName(uint32_t index, uint32_t servers, uint64_t epoch, uint64_t generation) {
-  return absl::StrCat("shard-", index, "-of-", servers, Suffix("epoch", epoch),
-                      Suffix("generation", generation), ".lwck");
-}
-
-std::string WorkerStateFileName(uint32_t rank, uint64_t incarnation, uint64_t clock,
-                                uint64_t generation) {
-  return absl::StrCat("worker-", rank, "-life-", incarnation, "-clock-", clock,
-                      Suffix("generation", generation), ".lwck");
+absl::StatusOr<std::vector<uint64_t>> CheckpointClocks(const std::string& run_dir) {
+  const std::string folder = absl::StrCat(run_dir, "/", kCheckpointsFolder);
+  std::vector<uint64_t> clocks;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return clocks;
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view digits = name;
+    uint64_t clock = 0;
+    if (absl::ConsumePrefix(&digits, kCheckpointPrefix) && absl::SimpleAtoi(digits, &clock) &&
+        entry->path() == CheckpointFolder(run_dir, clock)) {
+      clocks.push_back(clock);
+    }
+  }
+  if (error) {
+    return absl::ErrnoToStatus(error.value(), absl::StrCat("listing '", folder, "'"));
+  }
+  std::sort(clocks.begin(), clocks.end(), std::greater<>());
+  return clocks;
 }
 
 absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir) {
-  ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, ListClocks(run_dir));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, CheckpointClocks(run_dir));
   CheckpointSearch search;
   for (uint64_t clock : clocks) {
     const std::string folder = CheckpointFolder(run_dir, clock);
@@ -93,17 +84,17 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
       break;
     }
     const absl::Status& why = manifest.status();
-    search.damaged |= !absl::IsNotFound(why);
     search.warnings.push_back(absl::StrCat("checkpoint '", folder, "' is passed over: ",
                                            absl::IsNotFound(why)
                                                ? "it was never finished (no MANIFEST.json)"
                                                : std::string(why.message())));
+    if (!absl::IsNotFound(why)) search.damaged.push_back(search.warnings.back());
   }
   return search;
 }
 
 absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch& search) {
-  if (search.newest.has_value() || !search.damaged) return absl::OkStatus();
+  if (search.newest.has_value() || search.damaged.empty()) return absl::OkStatus();
   return absl::DataLossError(
       absl::StrCat("no checkpoint of ", run_dir,
                    " is whole, though there are some: restore one, or begin anew in another "
@@ -112,7 +103,7 @@ absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch
 
 absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint64_t newest,
                                                      uint32_t keep) {
-  ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, ListClocks(run_dir));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, CheckpointClocks(run_dir));
   std::vector<uint64_t> old;
   uint32_t complete = 0;
   for (uint64_t clock : clocks) {

@@ -14,19 +14,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "leeway/v1/checkpoint.pb.h"
+#include "server/core/checkpoint_names.h"
 
 namespace leeway {
 
-std::string CheckpointFolder(const std::string& run_dir, uint64_t clock);
-// `epoch`: of a shard that has changed hands, in which; two owners of it may write the same cut.
-// `generation`: an owner from before the job went back may still be writing.
-std::string ShardFileName(uint32_t index, uint32_t servers, uint64_t epoch = 0,
-                          uint64_t generation = 0);
-// Of one clock of one life of the rank: no state ever takes another's place, for a complete
-// checkpoint may hold it, in the folder of another clock. `generation`: a life that has gone back
-// comes to the same clocks again.
-std::string WorkerStateFileName(uint32_t rank, uint64_t incarnation, uint64_t clock,
-                                uint64_t generation = 0);
+// PERMISSION_DENIED unless `folder` really lies in the run folder: no symbolic link below the run
+// folder may lead elsewhere. The folder need not exist.
+absl::Status CheckInRunFolder(const std::string& run_dir, const std::string& folder);
 
 struct FoundCheckpoint {
   std::string folder;
@@ -35,9 +29,10 @@ struct FoundCheckpoint {
 struct CheckpointSearch {
   // Absent: the run folder has no complete checkpoint.
   std::optional<FoundCheckpoint> newest;
-  // On the way to it there is one that was finished and is not whole, or could not be read.
-  bool damaged = false;
-  // What was passed over on the way to it, newest first: which folder and why.
+  // Those of the warnings that concern checkpoints that were finished and are damaged, or could not
+  // be read.
+  std::vector<std::string> damaged;
+  // The folders that were skipped on the way to it, newest first, and why.
   std::vector<std::string> warnings;
 };
 
@@ -45,18 +40,21 @@ struct CheckpointSearch {
 // only if the folder cannot be listed.
 absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir);
 
-// A run that never had a checkpoint may begin anew; DATA_LOSS for one whose checkpoints are all
-// damaged, for that would write over them.
+// Of all folders that are named as checkpoints, newest first.
+absl::StatusOr<std::vector<uint64_t>> CheckpointClocks(const std::string& run_dir);
+
+// A run that never had a checkpoint may begin anew. DATA_LOSS for a run whose checkpoints are all
+// damaged, because beginning anew would overwrite them.
 absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch& search);
 
-// The clocks of what is older than the `keep` newest complete checkpoints up to `newest`,
-// left-overs of unfinished ones included; never anything newer than the newest complete one of
-// them. Complete means here: a manifest that verifies, and files of the right sizes. To be called
-// once the manifest at `newest` is durable: what looks complete beyond it is what was passed over,
-// damaged, when the job went on from an older one, and must not be counted. `keep` is at least 1.
+// The clocks of folders older than the `keep` newest complete checkpoints up to `newest`, including
+// the remains of unfinished ones. Never returns anything newer than the newest complete one of
+// them. Complete means here: a manifest that verifies, and files of the right sizes. Call it once
+// the manifest at `newest` is durable. A checkpoint beyond it that looks complete was skipped as
+// damaged when the job continued from an older one, and must not count. `keep` is at least 1.
 absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint64_t newest,
                                                      uint32_t keep);
-// Half removed it is an unfinished one.
+// A checkpoint that is half removed counts as unfinished.
 absl::Status RemoveCheckpoint(const std::string& run_dir, uint64_t clock);
 
 }  // namespace leeway

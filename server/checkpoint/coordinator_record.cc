@@ -26,6 +26,11 @@ absl::StatusOr<std::optional<v1::CoordinatorRecord>> ReadCoordinatorRecord(
   v1::CoordinatorRecord record;
   const absl::Status status = ReadJsonFile("record", PathOf(run_dir), kMaxBytes, record);
   if (absl::IsNotFound(status)) return std::nullopt;
+  if (!status.ok() && !absl::IsUnavailable(status)) {
+    return absl::DataLossError(absl::StrCat("the coordinator's ", status.message(),
+                                            ". To go on from the newest checkpoint move this file "
+                                            "away and start with --resume"));
+  }
   RETURN_IF_ERROR(status);
   if (record.format() != kCoordinatorRecordFormat) {
     return absl::UnimplementedError(absl::StrCat("record '", PathOf(run_dir), "': format ",

@@ -1,6 +1,6 @@
-// coordinator.json in the run folder: what a coordinator must know of the one before it, whose
-// process was killed, to go on with the same job. (The rest it learns from the newest checkpoint
-// and from who registers.)
+// coordinator.json in the run folder: what a coordinator must know of its predecessor, whose
+// process was killed, to continue the same job. (It learns the rest from the newest checkpoint and
+// from the processes that register.)
 #pragma once
 
 #include <optional>

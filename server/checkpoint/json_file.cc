@@ -6,8 +6,8 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/files.h"
-#include "common/sha256.h"
+#include "common/files/files.h"
+#include "common/files/sha256.h"
 #include "common/status.h"
 
 namespace leeway {

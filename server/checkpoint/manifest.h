@@ -21,14 +21,14 @@ absl::Status WriteManifest(const std::string& folder, v1::CheckpointManifest man
 // DATA_LOSS if it was damaged, NOT_FOUND if there is none, UNIMPLEMENTED for a newer format.
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder);
 
-// FAILED_PRECONDITION unless a job may go on from the checkpoint: with the same model; with an
-// update rule whose slots were saved; and in sync mode only from a sync checkpoint, for in the
-// others blocks stand at different clocks.
+// FAILED_PRECONDITION unless the job may continue from the checkpoint: with the same model; with an
+// update rule whose slots were saved; and in sync mode only from a sync checkpoint, because in the
+// others blocks are at different clocks.
 absl::Status CheckGoesOn(const v1::CheckpointManifest& manifest, const v1::TrainingJob& job);
 
 // The files are there, in the sizes that the manifest says.
 absl::Status CheckFileSizes(const std::string& folder, const v1::CheckpointManifest& manifest);
-// ... and with the digests: reads them all.
+// The files also have the stated digests: reads them all.
 absl::Status CheckFileDigests(const std::string& folder, const v1::CheckpointManifest& manifest);
 
 }  // namespace leeway

@@ -32,6 +32,10 @@ std::vector<std::string> KeysOf(const v1::BlockRecord& block) {
   return keys;
 }
 
+uint64_t UpdatesOf(const v1::BlockRecord& block) {
+  return block.has_updates() ? block.updates() : block.version();
+}
+
 }  // namespace
 
 CheckpointReader::CheckpointReader(std::string folder, v1::CheckpointManifest manifest,
@@ -144,8 +148,11 @@ absl::StatusOr<RangeProgress> CheckpointReader::Progress(ElementRange range) con
   const std::span<const Extent> extents = Overlapping(range);
   const auto& first = extents.front().record->clocks();
   RangeProgress progress{0, {first.begin(), first.end()}};
+  progress.updates = UpdatesOf(*extents.front().record);
   for (const Extent& extent : extents) {
     progress.version = std::max(progress.version, extent.record->version());
+    // Where Adam takes more than there were for granted, its steps are too large.
+    progress.updates = std::min(progress.updates, UpdatesOf(*extent.record));
     for (int rank = 0; rank < extent.record->clocks_size(); ++rank) {
       uint64_t& clock = progress.clocks[static_cast<size_t>(rank)];
       clock = std::min(clock, extent.record->clocks(rank));

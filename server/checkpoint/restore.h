@@ -30,6 +30,8 @@ struct RangeProgress {
   uint64_t version = 0;
   // By rank: the next clock that the range wants.
   std::vector<uint64_t> clocks;
+  // That the optimizer state has seen.
+  uint64_t updates = 0;
 };
 
 // Thread-safe. Errors are DATA_LOSS and name file and byte, except where something else is said.
@@ -51,9 +53,10 @@ class CheckpointReader {
 
   // Where a block with this range goes on. If saved blocks differ in it (only without sync, and
   // only where the model is cut otherwise than when it was saved) it gets the largest version, so
-  // that no reader sees one go back, and for each rank the smallest clock: a contribution that some
-  // of the saved blocks had already is then taken once more by all of the range. Nothing
-  // acknowledged is lost; with the same cut, and always with sync, each is applied exactly once.
+  // that no reader sees one go back, the fewest updates, and for each rank the smallest clock: a
+  // contribution that some of the saved blocks had already is then taken once more by all of the
+  // range. Nothing acknowledged is lost; with the same cut, and always with sync, each is applied
+  // exactly once.
   absl::StatusOr<RangeProgress> Progress(ElementRange range) const;
 
   // Path of what a rank kept between clocks; empty if nothing.

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/files.h"
-#include "common/sha256.h"
+#include "common/files/files.h"
+#include "common/files/sha256.h"
 #include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {

@@ -68,6 +68,7 @@ v1::ShardFileHeader HeaderOf(const ShardContents& contents) {
     record.set_offset(block.range.offset);
     record.set_count(block.range.count);
     record.set_version(block.version);
+    if (block.updates) record.set_updates(*block.updates);
     record.mutable_clocks()->Add(block.clocks.begin(), block.clocks.end());
     for (const auto& [key, values] : block.values) {
       v1::ValuesRecord& saved = *record.add_values();

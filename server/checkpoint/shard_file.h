@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,7 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/blocks.h"
-#include "common/files.h"
+#include "common/files/files.h"
 #include "leeway/v1/checkpoint.pb.h"
 
 namespace leeway {
@@ -44,6 +45,8 @@ struct BlockContents {
   std::vector<uint64_t> clocks = {};
   // range.count floats each.
   std::vector<std::pair<std::string, std::span<const float>>> values = {};
+  // As BlockProgress has them; nothing, as in 0.1.0: as many as the version says.
+  std::optional<uint64_t> updates = {};
 };
 
 struct ShardContents {
@@ -54,8 +57,8 @@ struct ShardContents {
   std::vector<BlockContents> blocks = {};
 };
 
-// Writes the file atomically (common/files.h) into an existing folder; durable when it returns.
-// Reads the values twice: for their checksums, which come before them, and to write them.
+// Writes the file atomically (common/files/files.h) into an existing folder; durable when it
+// returns. Reads the values twice: for their checksums, which come before them, and to write them.
 absl::StatusOr<v1::SavedShard> WriteShardFile(const std::string& path,
                                               const ShardContents& contents);
 

@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/files.h"
+#include "common/files/files.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "server/checkpoint/saved_file.h"
 

@@ -1,5 +1,5 @@
-// Where the coordinator's part of a checkpoint goes, workers' states and the manifest, and its own
-// record.
+// Where the coordinator writes its part of a checkpoint (workers' states and the manifest) and its
+// own record.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@
 
 namespace leeway {
 
-// Thread-safe; the writers and readers that it gives out are not. Calls may block on files.
+// Thread-safe. The writers and readers that it gives out are not. Calls may block on files.
 class CheckpointSink {
  public:
-  // A file that appears, durably, with Finish, or not at all. As long as the writer lives its
-  // folder stays.
+  // Writes a file that appears, durably, with Finish, or not at all. The folder stays as long as
+  // the writer lives.
   class StateWriter {
    public:
     virtual ~StateWriter() = default;
@@ -30,11 +30,11 @@ class CheckpointSink {
   class StateReader {
    public:
     virtual ~StateReader() = default;
-    // Of which the state is.
+    // The clock of the state.
     virtual uint64_t clock() const = 0;
-    // Bytes in all.
+    // The total number of bytes.
     virtual uint64_t size() const = 0;
-    // The next bytes, `bytes_max` of them at most; empty at the end.
+    // The next bytes, at most `bytes_max`; empty at the end.
     virtual absl::StatusOr<std::string> Read(size_t bytes_max) = 0;
   };
 
@@ -46,22 +46,23 @@ class CheckpointSink {
     uint64_t incarnation = 0;
     uint64_t generation = 0;
   };
-  // A rank's state in the folder of the cut at its clock. Each has a file of its own: a life that
-  // was replaced may still be writing, and a complete checkpoint may hold the one of before.
+  // Writes a rank's state into the folder of the cut at its clock. Each state has a file of its
+  // own, because a life that was replaced may still be writing, and a complete checkpoint may hold
+  // the previous one.
   virtual absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(const StateOf& state) = 0;
-  // From the newest checkpoint; NOT_FOUND if there is none, or it holds none of this rank.
-  // DATA_LOSS if what it holds is not there.
+  // Reads from the newest checkpoint. NOT_FOUND if there is none, or it holds no state of this
+  // rank. DATA_LOSS if the file that it names is not there.
   virtual absl::StatusOr<std::unique_ptr<StateReader>> ReadWorkerState(uint32_t rank) = 0;
-  // The file is durable under the same name in the folder of the cut at `to_clock` as well.
+  // Makes the file durable, under the same name, in the folder of the cut at `to_clock` as well.
   virtual absl::Status AdoptWorkerState(uint64_t from_clock, const std::string& file,
                                         uint64_t to_clock) = 0;
-  // All parts are durable: makes the checkpoint exist.
+  // Makes the checkpoint exist. All its parts are durable.
   virtual absl::Status WriteManifest(const v1::CheckpointManifest& manifest) = 0;
-  // Removes checkpoints that are older than the job keeps, and what is left of unfinished ones: but
-  // none where a state is being written, and none of `spared()`, by clock, which is asked when no
-  // state can come to the others any more.
+  // Removes checkpoints that are older than the job keeps, and the remains of unfinished ones.
+  // Spares folders where a state is being written, and the clocks of `spared()`, which is called
+  // when no state can be added to the others any more.
   virtual absl::Status RemoveOld(const std::function<std::set<uint64_t>()>& spared) = 0;
-  // Takes the place of the record before, durably.
+  // Replaces the previous record, durably.
   virtual absl::Status WriteRecord(const v1::CoordinatorRecord& record) = 0;
 };
 

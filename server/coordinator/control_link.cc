@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/retry_hint.h"
+
 namespace leeway {
 namespace {
 
@@ -30,7 +32,8 @@ void ControlLink::Loop() {
       MutexLock lock(mutex_);
       context = context_.get();
     }
-    Finished(FromGrpc(attempt(context)));
+    const grpc::Status status = attempt(context);
+    Finished(ResultOf(status, *context));
   }
 }
 
@@ -44,13 +47,15 @@ ControlLink::Attempt ControlLink::Next() {
     }
   }
   if (closed_) return nullptr;
-  const Limits& limits = queue_.front().limits;
+  Pending& front = queue_.front();
+  if (!front.began) front.began = now_();
+  const Limits& limits = front.limits;
   Duration limit = limits.attempt;
   if (limits.deadline != Time::max()) limit = std::min(limit, limits.deadline - now_());
   context_ = std::make_unique<grpc::ClientContext>();
   context_->set_deadline(std::chrono::system_clock::now() +
                          std::chrono::duration_cast<std::chrono::system_clock::duration>(limit));
-  return queue_.front().attempt;
+  return front.attempt;
 }
 
 void ControlLink::Finished(const absl::Status& status) {
@@ -66,11 +71,10 @@ void ControlLink::Finished(const absl::Status& status) {
 }
 
 bool ControlLink::Retry(const absl::Status& status) {
-  const Limits& limits = queue_.front().limits;
-  const bool attempt_over = absl::IsDeadlineExceeded(status) && limits.deadline == Time::max();
-  if (!limits.retry || (!absl::IsUnavailable(status) && !attempt_over)) return false;
+  if (status.ok() || !IsRetryable(status.code())) return false;
+  const auto& [limits, attempt, began, done] = queue_.front();
   const Time again = now_() + kRetryPause;
-  if (again >= limits.deadline) return false;
+  if (again >= limits.deadline || again - *began > limits.again) return false;
   not_before_ = again;
   return true;
 }

@@ -1,10 +1,11 @@
-// The coordinator's calls to one server's ShardControl: in order, one at a time, tried again while
-// the server cannot be reached.
+// The coordinator's calls to one server's ShardControl. They are made in order, one at a time, and
+// retried until the server itself answers.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -14,14 +15,14 @@
 
 #include "absl/status/status.h"
 #include "common/clock.h"
-#include "common/grpc_status.h"
 #include "common/mutex.h"
+#include "common/rpc/grpc_status.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 
 namespace leeway {
 
-// Thread-safe. A thread of its own makes the calls and runs the callbacks: between two calls
-// nothing of it waits on the network, which belongs to the server's own queue
+// Thread-safe. A thread of its own makes the calls and runs the callbacks. Between two calls it
+// does not wait on the network, which belongs to the server's own queue
 // (server/rpc/server_queue.h).
 class ControlLink {
  public:
@@ -33,16 +34,16 @@ class ControlLink {
   using Stub = v1::ShardControl::StubInterface;
 
   struct Limits {
-    // Of all attempts together; Time::max() for no end.
+    // Limit of all attempts together; Time::max() for no limit.
     Time deadline;
-    // Of one attempt.
+    // Limit of one attempt.
     Duration attempt = std::chrono::hours(24);
-    // Try again while the server cannot be reached.
-    bool retry = true;
+    // Retried only for this long after the first attempt.
+    Duration again = std::chrono::hours(24);
   };
 
-  // Calls `method` (such as &Stub::SetLive) when all calls before it are through.
-  // `done(status, reply)` hears how it ended; never after Close has returned.
+  // Calls `method` (such as &Stub::SetLive) when all calls before it are done. `done(status,
+  // reply)` gets the result, but never after Close has returned.
   template <typename Request, typename Reply, typename Done>
   void Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
             const std::type_identity_t<Request>& request, Limits limits, Done done) {
@@ -59,7 +60,7 @@ class ControlLink {
   }
 
   // Cancels the call in flight, forgets those that wait, and returns when no callback runs any
-  // more. Not from a callback.
+  // more. Must not be called from a callback.
   void Close() EXCLUDES(mutex_);
 
  private:
@@ -67,6 +68,8 @@ class ControlLink {
   struct Pending {
     Limits limits;
     Attempt attempt;
+    // The time of the first attempt.
+    std::optional<Time> began = std::nullopt;
     std::function<void(const absl::Status&)> done;
   };
 
@@ -75,7 +78,7 @@ class ControlLink {
   // Waits for a call that may be tried now; null once closed.
   Attempt Next() EXCLUDES(mutex_);
   void Finished(const absl::Status& status) EXCLUDES(mutex_);
-  // The front call is to be tried again: true, and when is noted.
+  // True if the first call must be retried; then its time is noted.
   bool Retry(const absl::Status& status) REQUIRES(mutex_);
 
   const std::unique_ptr<Stub> stub_;
@@ -84,7 +87,7 @@ class ControlLink {
   Mutex mutex_;
   CondVar changed_;
   std::deque<Pending> queue_ GUARDED_BY(mutex_);
-  // Of the attempt in flight; null if there is none.
+  // The attempt in flight; null if there is none.
   std::unique_ptr<grpc::ClientContext> context_ GUARDED_BY(mutex_);
   Time not_before_ GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = false;

@@ -9,9 +9,11 @@
 //
 // Threads: those of the server's queue bring messages in; each takes the lock for one decision of
 // the core. What the core wants done is queued under the same lock, so its order is kept, and done
-// by a thread that keeps time and order, one for files, and one for each server that is called.
+// by a thread that keeps time and order, one for files, and two for each server: one that calls it
+// and one that sees its process end.
 // Records are written on the first: what comes after one waits until it is durable, but for lines
-// of the log; and those that nothing follows from are written when all else is done.
+// of the log; and those that nothing follows from are written when all else is done. The parts
+// below have the ways: due_commands.h, server_links.h, record_writer.h, run_files.h.
 #pragma once
 
 #include <functional>
@@ -19,7 +21,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <grpcpp/server_builder.h>
@@ -28,10 +29,11 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "server/coordinator/checkpoint_sink.h"
-#include "server/coordinator/control_link.h"
-#include "server/coordinator/coordinator_core.h"
-#include "server/coordinator/metrics_log.h"
-#include "server/coordinator/serial_thread.h"
+#include "server/coordinator/core/coordinator_core.h"
+#include "server/coordinator/due_commands.h"
+#include "server/coordinator/record_writer.h"
+#include "server/coordinator/run_files.h"
+#include "server/coordinator/server_links.h"
 
 namespace leeway {
 
@@ -40,7 +42,7 @@ class ServerQueue;
 
 struct CoordinatorHostOptions {
   CoordinatorOptions core;
-  // Where time comes from: durations, and seconds since 1970 for metrics.jsonl.
+  // The sources of time: for durations, and in seconds since 1970 for metrics.jsonl.
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
   std::function<double()> wall_seconds = [] {
     return Seconds(std::chrono::system_clock::now().time_since_epoch());
@@ -53,13 +55,14 @@ class CoordinatorHost {
   // Opens RUN_DIR/metrics.jsonl, whose folder must exist. `sink` must outlive the host.
   static absl::StatusOr<std::unique_ptr<CoordinatorHost>> Start(CoordinatorHostOptions options,
                                                                 CheckpointSink* sink);
-  // After the gRPC server has shut down. Cancels what is under way; files are finished.
+  // Call it after the gRPC server has shut down. Cancels calls in progress, and finishes files.
   ~CoordinatorHost();
   CoordinatorHost(const CoordinatorHost&) = delete;
 
   // Adds the Coordinator service. The builder's server must go before the host.
   void Register(grpc::ServerBuilder& builder);
-  // Awaits calls on `queue`, which outlives the host, from now on: once the gRPC server runs.
+  // Accepts calls on `queue` from now on. Call it once the gRPC server runs. `queue` must outlive
+  // the host.
   void Await(ServerQueue* queue);
 
   // As if somebody had called StopJob.
@@ -69,7 +72,7 @@ class CoordinatorHost {
   // Blocks until the job's last state is fixed, every server has been told (or did not answer
   // within seconds), and metrics.jsonl is complete.
   v1::JobState WaitUntilOver();
-  // The same until `deadline` at most.
+  // The same, but waits until `deadline` at most.
   std::optional<v1::JobState> WaitUntilOver(Time deadline);
 
   // ---- for the service
@@ -81,77 +84,41 @@ class CoordinatorHost {
     Collect();
     return answer;
   }
-  CheckpointSink& sink() { return *sink_; }
+  CheckpointSink& sink() { return *files_.sink(); }
 
  private:
-  struct Due {
-    Command command;
-    double wall = 0;
-  };
-
   CoordinatorHost(CoordinatorHostOptions options, CheckpointSink* sink,
                   std::unique_ptr<MetricsLog> metrics);
 
+  // How a command went.
+  void Tell(const CommandAnswer& answer) EXCLUDES(mutex_);
   void Collect() REQUIRES(mutex_);
   void Run() EXCLUDES(mutex_);
   Time NextWake() const REQUIRES(mutex_);
-  // What is due, at the latest at the next tick; nothing at the end. Sets `over`.
+  // The commands that are due, at the latest at the next tick. Nothing at the end. Sets `over`.
   std::vector<Due> Next(bool& over) EXCLUDES(mutex_);
-
   void Do(std::vector<Due> due) EXCLUDES(mutex_);
-  // False: it is no line for the log.
-  static bool AddLine(const Due& due, std::string& lines);
-  void Append(std::string lines);
-  void Do(const ConnectServer& command);
-  void Do(const DisconnectServer& command);
-  void Do(const ConfigureServer& command);
-  void Do(const SetLive& command);
-  void Do(const CommitSet& command);
-  void Do(const SaveAll& command);
-  void Do(WriteManifest command);
-  void Do(const ShutdownServers& command);
-  void Announce();
+  // Neither a record nor a line for the log.
+  void Do(Command command);
   // False: it could not be written, and is to be tried again.
   bool Write(const WriteRecord& command, std::string& lines) EXCLUDES(mutex_);
-  Due Unwritten(const absl::Status& status) const;
-  // A record, and what came after it, until the next tick.
-  void KeepBack(std::vector<Due> due) EXCLUDES(mutex_);
-
-  // On the thread for files.
-  void WriteCheckpoint(const WriteManifest& command);
+  void Announce();
 
   const CoordinatorHostOptions options_;
-  CheckpointSink* const sink_;
-  const Duration tick_;
-  // With a record that cannot be written.
-  const Duration patience_;
-  // Used on the thread for files alone.
-  const std::unique_ptr<MetricsLog> metrics_;
   const std::unique_ptr<CoordinatorService> service_;
 
   Mutex mutex_;
   CondVar changed_;
   CoordinatorCore core_ GUARDED_BY(mutex_);
-  std::vector<Due> due_ GUARDED_BY(mutex_);
-  // What is due begins with a record that could not be written.
-  bool kept_back_ GUARDED_BY(mutex_) = false;
-  Time next_tick_ GUARDED_BY(mutex_);
+  DueCommands due_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;
   // Set when WaitUntilOver may return.
   std::optional<v1::JobState> over_ GUARDED_BY(mutex_);
 
-  // Of that thread alone; by server, null before it has registered and while it is lost.
-  std::vector<std::unique_ptr<ControlLink>> links_;
-  bool announced_ = false;
-  // Nothing waits for it, and no newer one has been written.
-  std::optional<WriteRecord> owed_;
-  // Since when a record that is awaited could not be written; that it was given up; that it was
-  // said. Until one is written.
-  std::optional<Time> awaited_since_;
-  bool given_up_ = false;
-  bool complained_ = false;
-
-  SerialThread files_;
+  // Of the thread that keeps time and order alone.
+  ServerLinks links_;
+  RecordWriter records_;
+  RunFiles files_;
   std::thread thread_;
 };
 

@@ -1,7 +1,11 @@
 #include "server/coordinator/coordinator_service.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/host.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "common/address.h"
+#include "common/rpc/host.h"
 #include "server/coordinator/coordinator_host.h"
 #include "server/coordinator/worker_state_streams.h"
 #include "server/rpc/unary_call.h"
@@ -23,6 +27,21 @@ absl::StatusOr<v1::ProbeLinkReply> Echo(const v1::ProbeLinkRequest& request) {
   return reply;
 }
 
+// Of a peer that does not say it: of the coordinator's own, if it comes through loopback or a unix
+// socket; else of one that is called as its address is.
+template <typename Request>
+void SayNetwork(const grpc::ServerContext& context, Request& request) {
+  if (!request.network().empty()) return;
+  // ipv4:10.0.0.1:4711, ipv6:%5B::1%5D:4711, unix:...
+  const std::vector<std::string> parts = absl::StrSplit(context.peer(), absl::MaxSplits(':', 1));
+  std::string address = parts.size() == 2 ? parts[1] : "";
+  address = absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
+  const auto split = SplitAddress(address);
+  const bool here =
+      !absl::StartsWith(parts[0], "ip") || (split.ok() && ReachOf(*split) == Reach::kOwnHost);
+  request.set_network(here || !split.ok() ? NetworkIdentity() : split->host);
+}
+
 }  // namespace
 
 void CoordinatorService::Await(ServerQueue* queue) {
@@ -37,13 +56,15 @@ void CoordinatorService::AwaitMembership(ServerQueue* queue) {
       [this](const v1::RegisterServerRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.RegisterServer(request, now); }));
-      });
+      },
+      SayNetwork<v1::RegisterServerRequest>);
   ServeUnary<v1::RegisterWorkerRequest, v1::RegisterWorkerReply>(
       queue, this, &CoordinatorService::RequestRegisterWorker,
       [this](const v1::RegisterWorkerRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.RegisterWorker(request, now); }));
-      });
+      },
+      SayNetwork<v1::RegisterWorkerRequest>);
   ServeUnary<v1::ProbeLinkRequest, v1::ProbeLinkReply>(
       queue, this, &CoordinatorService::RequestProbeLink,
       [](const v1::ProbeLinkRequest& request, auto done) { done(Echo(request)); });

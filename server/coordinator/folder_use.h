@@ -1,4 +1,4 @@
-// Which folders of checkpoints somebody is at work in, so that none is removed under his hands.
+// Which checkpoint folders are in use, so that none is removed meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace leeway {
 // Folders are known by their clocks. Thread-safe; outlives what it gives out.
 class FolderUse {
  public:
-  // Somebody's work in a folder, or its removal; ends with it.
+  // The use of a folder, or its removal. Ends with this object.
   class Hold {
    public:
     Hold(Hold&& other) noexcept : Hold(std::exchange(other.use_, nullptr), other.clock_) {}
@@ -31,9 +31,9 @@ class FolderUse {
     uint64_t clock_;
   };
 
-  // The folder is not removed meanwhile. Waits while it is.
+  // Keeps the folder from being removed. Waits while it is being removed.
   Hold Enter(uint64_t clock) EXCLUDES(mutex_);
-  // Nobody enters it meanwhile; nothing if somebody is at work there.
+  // Keeps everybody out of the folder. Nothing if it is in use.
   std::optional<Hold> Claim(uint64_t clock) EXCLUDES(mutex_);
 
  private:
@@ -41,7 +41,7 @@ class FolderUse {
 
   Mutex mutex_;
   CondVar changed_;
-  // How many are at work in it; 0 is not kept.
+  // The number of uses; 0 is not kept.
   std::map<uint64_t, uint32_t> users_ GUARDED_BY(mutex_);
   std::set<uint64_t> claimed_ GUARDED_BY(mutex_);
 };

@@ -1,14 +1,18 @@
 #include "server/coordinator/metrics_log.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
+#include <vector>
 
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/files/files.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -21,21 +25,19 @@ std::string Dump(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Else the next line would continue it.
-absl::Status DropBrokenLine(const std::string& path) {
-  std::error_code error;
-  const uint64_t size = std::filesystem::file_size(path, error);
-  if (error || size == 0) return absl::OkStatus();
-  std::ifstream file(path, std::ios::binary);
-  uint64_t whole = size;
-  for (char last = 0; whole > 0; --whole) {
-    file.seekg(static_cast<std::streamoff>(whole - 1));
-    if (!file.get(last) || last == '\n') break;
+constexpr uint64_t kChunkBytes = 64 << 10;
+
+// How much of the file is whole lines.
+absl::StatusOr<uint64_t> WholeLines(const std::string& path) {
+  ASSIGN_OR_RETURN(const FileReader file, FileReader::Open(path));
+  std::vector<uint8_t> chunk;
+  for (uint64_t end = file.size(); end > 0; end -= chunk.size()) {
+    chunk.resize(std::min(kChunkBytes, end));
+    RETURN_IF_ERROR(file.ReadAt(end - chunk.size(), chunk));
+    const auto last = std::find(chunk.rbegin(), chunk.rend(), '\n');
+    if (last != chunk.rend()) return end - static_cast<uint64_t>(last - chunk.rbegin());
   }
-  if (whole < size) std::filesystem::resize_file(path, whole, error);
-  if (!error) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("dropping the broken last line of ", path, ": ", error.message()));
+  return 0;
 }
 
 }  // namespace
@@ -82,6 +84,8 @@ std::string MetricsLine(const EvaluationRecord& record, double time) {
                {"epoch", metrics.epoch()},      {"test_loss", metrics.test_loss()},
                {"examples", metrics.examples()}};
   if (metrics.has_test_accuracy()) line["test_accuracy"] = metrics.test_accuracy();
+  if (metrics.has_test_mae()) line["test_mae"] = metrics.test_mae();
+  if (metrics.has_test_r2()) line["test_r2"] = metrics.test_r2();
   return Dump(line);
 }
 
@@ -93,30 +97,58 @@ std::string MetricsLine(const Event& event, double time) {
   if (event.clock) line["clock"] = *event.clock;
   if (!event.state.empty()) line["state"] = event.state;
   if (!event.message.empty()) line["message"] = event.message;
+  if (event.shape) {
+    line["workers"] = event.shape->workers;
+    line["steps_per_clock"] = event.shape->steps_per_clock;
+    line["sync"] = event.shape->sync;
+  }
   return Dump(line);
 }
 
 absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(const std::string& path) {
-  RETURN_IF_ERROR(DropBrokenLine(path));
-  std::ofstream file(path, std::ios::app | std::ios::binary);
-  if (!file) {
-    return absl::UnavailableError(
-        absl::StrCat("opening ", path, " for the metrics: ", std::strerror(errno)));
-  }
-  return std::unique_ptr<MetricsLog>(new MetricsLog(path, std::move(file)));
+  const size_t slash = path.rfind('/');
+  ASSIGN_OR_RETURN(OpenFolder folder,
+                   OpenFolder::Open(slash == std::string::npos ? "." : path.substr(0, slash + 1)));
+  std::unique_ptr<MetricsLog> log(new MetricsLog(path, std::move(folder)));
+  RETURN_IF_ERROR(log->OpenFile());
+  return log;
+}
+
+absl::Status MetricsLog::OpenFile() {
+  // O_NONBLOCK: a pipe in its place is refused below, not waited on.
+  file_.emplace(
+      open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
+  if (**file_ < 0) return Error("opening");
+  const auto whole = WholeLines(path_);
+  RETURN_IF_ERROR(Annotate(whole.status(), "opening the metrics"));
+  // Else the next line would continue a broken one.
+  return ftruncate(**file_, static_cast<off_t>(*whole)) == 0
+             ? absl::OkStatus()
+             : Error("dropping the broken last line of");
+}
+
+absl::Status MetricsLog::Error(const char* doing) const {
+  return absl::UnavailableError(absl::StrCat(doing, " ", path_, ": ", std::strerror(errno)));
 }
 
 absl::Status MetricsLog::Append(const std::string& lines) {
-  file_ << lines << std::flush;
-  if (file_) return absl::OkStatus();
-  const absl::Status status =
-      absl::UnavailableError(absl::StrCat("writing to ", path_, ": ", std::strerror(errno)));
-  // A full disk takes half a line; the next one must not continue it.
-  file_.close();
-  DropBrokenLine(path_).IgnoreError();
-  file_.clear();
-  file_.open(path_, std::ios::app | std::ios::binary);
-  return status;
+  RETURN_IF_ERROR(folder_.CheckThere());
+  struct stat found;
+  if (fstat(**file_, &found) != 0 || found.st_nlink == 0) RETURN_IF_ERROR(OpenFile());
+  if (fstat(**file_, &found) != 0) return Error("looking at");
+  for (size_t done = 0; done < lines.size();) {
+    const ssize_t written = write(**file_, lines.data() + done, lines.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written >= 0) {
+      done += static_cast<size_t>(written);
+      continue;
+    }
+    const absl::Status status = Error("writing to");
+    // A full disk takes half a line; the next one must not continue it.
+    if (ftruncate(**file_, found.st_size) != 0) return Error("dropping half a line of");
+    return status;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace leeway

@@ -1,5 +1,5 @@
-// metrics.jsonl: what happened in a run, one JSON object a line, in the order in which the
-// coordinator learnt of it. A resumed run appends. Every line has
+// metrics.jsonl: the events of a run, one JSON object a line, in the order in which the coordinator
+// learnt of them. A resumed run appends. Every line has
 //   event   what it is
 //   time    seconds since 1970, UTC
 // and by event:
@@ -21,27 +21,29 @@
 //               in none of the other figures. With exchange.on_bad_gradient, where there are some:
 //               skipped_contributions, clipped_contributions.
 //   dropped     as step, with 0 steps: all that the worker has computed since was dropped; clock is
-//               where it goes on
-//   evaluation  rank, clock, epoch, test_loss, test_accuracy (where labels are classes), examples
+//               where it continues
+//   evaluation  rank, clock, epoch, test_loss, test_accuracy (if labels are classes), test_mae and
+//               test_r2 (if they are numbers), examples
 //   codec_chosen             message: what `auto` compression stands for, and by what it was chosen
-//   job_started              clock (0, or the checkpoint's), message
+//   job_started              clock (0, or the checkpoint's), message, workers, steps_per_clock,
+//                            sync
 //   server_registered        server, message (its address)
 //   server_lost              server, message
 //   placement_changed        message (why, who owns which shard now)
 //   replicas_synced          every block has two holders again
-//   resizing                 message: from how many servers to how many somebody has asked to go
-//   resized                  message: so many servers, and every shard is where it is to be
+//   resizing                 message: the old and the requested number of servers
+//   resized                  message: the number of servers; every shard has reached its place
 //   server_removed           server: it holds nothing any more, and ends
-//   record_failed            message: coordinator.json cannot be written; what is to follow waits,
-//                            but for lines of this file
+//   record_failed            message: coordinator.json cannot be written; everything that follows
+//                            waits, except lines of this file
 //   going_back               message (what was lost: a server's blocks, a worker's state), clock
 //                            (the newest checkpoint's)
-//   went_back                clock (where everything goes on), message
+//   went_back                clock (where everything continues), message
 //   worker_registered        rank, incarnation, message (which process): a life of the rank begins
 //   worker_lost              rank, incarnation, clock, message
-//   worker_returned          rank, incarnation, clock: it had only been silent
+//   worker_returned          rank, incarnation, clock: the worker had only been silent
 //   worker_left              rank, incarnation, clock, state (finished, stopped, failed), message
-//   epoch_done               message (which epochs are trained on whole), where data is leased
+//   epoch_done               message (which epochs are complete), if data are leased
 //   stop_requested           message
 //   stop_fixed               rank (who asked first; absent where the coordinator says which
 //                            contributions count), clock (where all stop; sync mode)
@@ -53,14 +55,16 @@
 // A number that is not finite is null.
 #pragma once
 
-#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/coordinator/command.h"
+#include "common/descriptor.h"
+#include "common/files/open_folder.h"
+#include "server/coordinator/core/command.h"
 
 namespace leeway {
 
@@ -72,19 +76,24 @@ std::string MetricsLine(const Event& event, double time);
 // Not thread-safe.
 class MetricsLog {
  public:
-  // Appends to `path`, which is made if it is not there. A last line that a crash cut short goes.
+  // Appends to `path`, a regular file, and makes it if it does not exist. Removes a last line that
+  // a crash cut short.
   static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(const std::string& path);
 
-  // `lines`: whole lines, ends included. They are in the file (not yet on the disk) on return;
-  // after an error some may be, but none in part.
+  // `lines`: whole lines, with their ends. On return they are in the file, but perhaps not yet on
+  // the disk. After an error some of them may be, but none in part. NOT_FOUND once the folder was
+  // removed or moved. If only the file was removed, it is made anew.
   absl::Status Append(const std::string& lines);
 
  private:
-  MetricsLog(std::string path, std::ofstream file)
-      : path_(std::move(path)), file_(std::move(file)) {}
+  MetricsLog(std::string path, OpenFolder folder)
+      : path_(std::move(path)), folder_(std::move(folder)) {}
+  absl::Status OpenFile();
+  absl::Status Error(const char* doing) const;
 
   const std::string path_;
-  std::ofstream file_;
+  const OpenFolder folder_;
+  std::optional<Descriptor> file_;
 };
 
 }  // namespace leeway

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/files.h"
+#include "common/files/files.h"
 #include "common/status.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/coordinator_record.h"
@@ -57,6 +57,7 @@ absl::StatusOr<std::unique_ptr<CheckpointSink::StateWriter>> RunFolderSink::Writ
   const auto& [clock, rank, incarnation, generation] = state;
   FolderUse::Hold hold = folders_.Enter(clock);
   const std::string folder = CheckpointFolder(run_dir_, clock);
+  RETURN_IF_ERROR(CheckInRunFolder(run_dir_, folder));
   RETURN_IF_ERROR(MakeFolders(folder));
   const std::string path =
       absl::StrCat(folder, "/", WorkerStateFileName(rank, incarnation, clock, generation));

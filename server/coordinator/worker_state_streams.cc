@@ -7,8 +7,8 @@
 #include <grpcpp/support/async_stream.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/grpc_status.h"
-#include "common/queue_event.h"
+#include "common/rpc/grpc_status.h"
+#include "common/rpc/queue_event.h"
 #include "common/status.h"
 #include "server/coordinator/coordinator_host.h"
 #include "server/rpc/server_queue.h"
@@ -52,12 +52,17 @@ class Receiver final : public QueueEvent {
     if (ok && status.ok()) return reader_.Read(&chunk_, Tag());
     step_ = Step::kEnded;
     if (status.ok()) return reader_.Finish({}, grpc::Status::OK, Tag());
-    reader_.FinishWithError(ToGrpc(status), Tag());
+    reader_.FinishWithError(Refuse(status, context_), Tag());
   }
 
   absl::Status Take() {
     if (!file_) RETURN_IF_ERROR(Open());
     received_ += chunk_.data().size();
+    if (size_ > 0 && received_ > size_) {
+      return absl::InvalidArgumentError(absl::StrCat("the state of worker ", sender_.rank, ": ",
+                                                     received_, " bytes, of ", size_,
+                                                     " announced"));
+    }
     return Annotate(file_->Append(chunk_.data()),
                     absl::StrCat("writing the state of worker ", sender_.rank));
   }
@@ -142,11 +147,8 @@ class Sender final : public QueueEvent {
   }
 
   absl::Status Open(CoordinatorHost& host, const v1::LoadWorkerStateRequest& request) {
-    RETURN_IF_ERROR(host.Ask([&](CoordinatorCore& core, Time) -> absl::Status {
-      RETURN_IF_ERROR(core.CheckJob(request.job()));
-      if (request.rank() < core.workers()) return absl::OkStatus();
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", request.rank(), " of a job with ", core.workers(), " workers"));
+    RETURN_IF_ERROR(host.Ask([&](CoordinatorCore& core, Time) {
+      return core.CheckRank(request.job(), request.rank());
     }));
     ASSIGN_OR_RETURN(file_, host.sink().ReadWorkerState(request.rank()));
     chunk_.set_clock(file_->clock());
@@ -165,7 +167,7 @@ class Sender final : public QueueEvent {
 
   void End(const absl::Status& status) {
     step_ = Step::kEnded;
-    writer_.Finish(ToGrpc(status), Tag());
+    writer_.Finish(status.ok() ? grpc::Status::OK : Refuse(status, context_), Tag());
   }
 
   enum class Step { kCalled, kWriting, kEnded };

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/counted.h"
 
 namespace leeway {
 
@@ -64,12 +65,9 @@ Decisions BlockCore::OnContribution(const Sender& sender, RequestId request, boo
     pending_.push_back({sender.rank, sender.clock, request});
     BeginUpdate(decisions);
   }
-  if (wants_reply) {
-    const Sender reader{sender.rank, sender.incarnation, sender.clock + 1};
-    AddReader({request, reader, rules_.elastic, duplicate, now, true}, decisions);
-  } else {
-    decisions.answers.push_back({request, Readable::kCurrent, 0, duplicate});
-  }
+  const Sender reader{sender.rank, sender.incarnation, sender.clock + 1};
+  const bool before = wants_reply && rules_.elastic;
+  AddReader({request, reader, before, duplicate, now, true, wants_reply}, decisions);
   return decisions;
 }
 
@@ -93,6 +91,7 @@ Decisions BlockCore::OnReadLatest(RequestId request, uint64_t now) {
 Decisions BlockCore::OnApplied() {
   Decisions decisions;
   ++progress_.version;
+  ++progress_.updates;
   has_previous_ = true;
   for (const Pending& contribution : running_) {
     uint64_t& clock = progress_.clocks[contribution.rank];
@@ -183,7 +182,7 @@ Decisions BlockCore::OnTick(uint64_t since, uint64_t now,
 const absl::Status& BlockCore::WhyLate(const Waiter& waiter, Lateness& known) const {
   std::optional<uint64_t> clock;
   if (waiter.reader.has_value()) clock = waiter.reader->clock;
-  const auto [found, first] = known.try_emplace(clock);
+  const auto [found, first] = known.try_emplace({clock, WaitsForOwnOnly(waiter)});
   if (first) found->second = absl::UnavailableError(Missing(waiter));
   return found->second;
 }
@@ -197,8 +196,8 @@ bool BlockCore::Stands(const Waiter& waiter) const {
 
 absl::Status BlockCore::CheckSender(const Sender& sender) {
   if (sender.rank >= ranks_.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("header.rank: worker ", sender.rank,
-                                                   " of a job with ", ranks_.size(), " workers"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "header.rank: worker ", sender.rank, " of a job with ", Counted(ranks_.size(), "worker")));
   }
   Rank& rank = ranks_[sender.rank];
   if (sender.incarnation < rank.incarnation) {
@@ -255,9 +254,8 @@ absl::Status BlockCore::CheckReadable(const Waiter& waiter) const {
         absl::StrCat("header.clock: worker ", reader.rank, " reads block ", block_, " for clock ",
                      reader.clock, " before it has handed in clock ", ranks_[reader.rank].next));
   }
-  if (rules_.mode != Consistency::kSync || !initialized_ || !WantsPrevious(waiter)) {
-    return absl::OkStatus();
-  }
+  const bool older = rules_.mode == Consistency::kSync && initialized_ && WantsPrevious(waiter);
+  if (!waiter.reads || !older) return absl::OkStatus();
   // Elastic: what the contribution found, which is one older.
   const uint64_t newest = reader.clock + (waiter.before ? 0 : 1);
   const bool kept = has_previous_ && newest >= progress_.version;
@@ -278,8 +276,8 @@ std::optional<Answer> BlockCore::TryRead(const Waiter& waiter) const {
   if (rules_.mode == Consistency::kSync) return TryReadSync(waiter);
   Answer answer{waiter.request, Readable::kCurrent, 0, waiter.duplicate};
   if (!waiter.reader.has_value()) return answer;
-  if (!MayRead(*waiter.reader)) return std::nullopt;
-  answer.staleness = StalenessOf(*waiter.reader);
+  if (!MayRead(waiter)) return std::nullopt;
+  if (waiter.reads) answer.staleness = StalenessOf(*waiter.reader);
   return answer;
 }
 
@@ -287,14 +285,20 @@ std::optional<Answer> BlockCore::TryReadSync(const Waiter& waiter) const {
   Answer answer{waiter.request, Readable::kCurrent, 0, waiter.duplicate};
   if (!waiter.reader.has_value()) return answer;
   if (progress_.version < waiter.reader->clock) return std::nullopt;
-  answer.which = WantsPrevious(waiter) ? Readable::kPrevious : Readable::kCurrent;
+  const bool previous = waiter.reads && WantsPrevious(waiter);
+  answer.which = previous ? Readable::kPrevious : Readable::kCurrent;
   return answer;
 }
 
-bool BlockCore::MayRead(const Sender& reader) const {
+bool BlockCore::MayRead(const Waiter& waiter) const {
+  const Sender& reader = *waiter.reader;
   if (progress_.clocks[reader.rank] < reader.clock) return false;
-  if (rules_.mode == Consistency::kAsync) return true;
-  return StalenessOf(reader) <= rules_.staleness;
+  return WaitsForOwnOnly(waiter) || StalenessOf(reader) <= rules_.staleness;
+}
+
+bool BlockCore::WaitsForOwnOnly(const Waiter& waiter) const {
+  if (rules_.mode == Consistency::kBounded) return !waiter.reads;
+  return rules_.mode == Consistency::kAsync;
 }
 
 void BlockCore::ReleaseWaiters(Decisions& decisions) {

@@ -4,22 +4,27 @@
 //
 // The rules (docs/consistency.md):
 // - A contribution is named (rank, clock) and accepted once; repeating it is harmless. A rank hands
-//   its clocks in one after the other. An older incarnation of a rank than the newest known is
+//   in its clocks one after the other. An incarnation older than the newest known one of its rank
+// is
 //   refused.
-// - sync: clock c is applied in one piece when every rank has handed it in, in rank order. A reader
-//   starting clock c gets version c exactly; version c - 1 stays readable until c + 1 is made, for
-//   a worker that died in between and does clock c - 1 again.
-// - sync with committed sets: whose contributions clock c is made of is said from outside
-//   (OnCommitted), the same set for every block of the job; nothing else is ever applied. A
-//   contribution that is not in the set, held or coming later, is dropped and its sender told
-//   (ALREADY_EXISTS); so is a reader who wants a version that is not kept any more. Its rank goes
-//   on at the clock that OnAttach says.
-// - bounded: applied on arrival. A reader starting clock c waits until every live rank's
+// - sync: clock c is applied in one piece, in rank order, when every rank has handed it in. A
+// reader
+//   that starts clock c gets exactly version c. Version c - 1 stays readable until c + 1 is made,
+// for
+//   a worker that died in between and repeats clock c - 1.
+// - sync with committed sets: the driver says which contributions make clock c (OnCommitted), the
+//   same set for every block of the job. Nothing else is ever applied. A contribution outside the
+//   set, held or coming later, is dropped and its sender is told (ALREADY_EXISTS). So is a reader
+//   that wants a version which is no longer kept. Its rank continues at the clock that OnAttach
+// says.
+// - bounded: applied on arrival. A reader that starts clock c waits until every live rank's
 //   contributions of clocks < c - s, and its own of clocks < c, are applied. async: its own only.
+// - A sender that only hands in a contribution is answered when it is applied, in every mode. So
+//   whatever was answered is in the block's version, and goes where that goes.
 // - One update of the block runs at a time, in the order of acceptance. Readers need not wait for
-//   it: what is there stays until it is done.
-// - A contribution whose update cannot be made (it is not finite) is as one that never came, and
-//   its sender is told; the others of its set go on waiting for the sender to hand it in again.
+//   it, because the current version stays until the update is done.
+// - A contribution whose update cannot be made (it is not finite) counts as never received, and its
+//   sender is told. The other contributions of its set wait until the sender hands it in again.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +33,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -46,11 +52,12 @@ struct ConsistencyRules {
   bool elastic = false;
   // Clocks between cuts; 0: none.
   uint64_t cut_every = 0;
-  // Sync: the caller says which contributions make a clock's update (OnCommitted), instead of all.
+  // Sync: not all contributions make a clock's update, but those that the caller says
+  // (OnCommitted).
   bool committed_sets = false;
 };
 
-// Who speaks, at which clock.
+// The sender of a message, and its clock.
 struct Sender {
   uint32_t rank = 0;
   uint64_t incarnation = 0;
@@ -85,13 +92,13 @@ struct Update {
   RequestIds contributions;
 };
 
-// What the driver is to do, in this order: take the cut, answer, begin the update.
+// What the driver must do, in this order: take the cut, answer, begin the update.
 struct Decisions {
   // Hold the block as it is for the cut at this clock.
   std::optional<uint64_t> cut;
   absl::InlinedVector<Answer, 1> answers;
   std::vector<Refusal> refusals;
-  // Who waits on, and what for.
+  // Which senders keep waiting, and what for.
   std::vector<Refusal> reminders;
   std::optional<Update> update;
   // Keep the contribution of the request just passed in until its update; else drop it.
@@ -102,13 +109,16 @@ struct Decisions {
 
 // Where a block stands: what a checkpoint holds beside its values.
 struct BlockProgress {
-  // Updates applied.
+  // Updates applied, as cuts, schedules and the job's end count them: of a job that was resumed
+  // with other workers or in another mode as many as those would have made until then.
   uint64_t version = 0;
   // By rank: contributions applied, which is the next clock wanted.
   std::vector<uint64_t> clocks;
   // By rank, with committed sets, where everybody's clock is the version: the clock after the last
   // contribution of the rank that is applied. Not in a checkpoint.
   std::vector<uint64_t> counted = {};
+  // Updates applied, as the optimizer state has seen them.
+  uint64_t updates = 0;
 };
 
 // Not thread-safe. Time is the caller's, in any unit, never running backwards.
@@ -122,12 +132,12 @@ class BlockCore {
   // `has_previous`: the version before it is readable, too (sync).
   Decisions OnInitialized(BlockProgress progress, bool has_previous = false);
 
-  // A rank's new life begins, or its old one was overtaken: the clock at which it goes on, or
-  // ABORTED if a newer life exists. What is held of it and not applied yet it hands in again, for
-  // who would take this block over knows nothing of that.
+  // A rank's new life begins, or its old one was overtaken. Returns the clock at which it
+  // continues, or ABORTED if a newer life exists. It hands in again what is held of it and not
+  // applied yet, because a server that takes over this block knows nothing of that.
   absl::StatusOr<uint64_t> OnAttach(uint32_t rank, uint64_t incarnation);
   // `wants_reply`: the request is also a reader that starts sender.clock + 1; else it is answered
-  // when accepted.
+  // when the contribution is applied, and waits for nothing else.
   Decisions OnContribution(const Sender& sender, RequestId request, bool wants_reply, uint64_t now);
   // Committed sets: clock `clock` is made of the contributions of exactly these ranks, rising. Once
   // a clock; what is repeated or of an older clock is ignored.
@@ -138,17 +148,17 @@ class BlockCore {
   Decisions OnReadLatest(RequestId request, uint64_t now);
   // The update last decided is done.
   Decisions OnApplied();
-  // It cannot be made, because of these of its contributions, at least one: they are forgotten, and
-  // with them what their ranks have handed in since. Who waits for that is refused. The caller
-  // keeps the update's other contributions until another update.
+  // The update last decided cannot be made, because of these of its contributions, at least one.
+  // They are forgotten, and with them what their ranks have handed in since. Readers that wait for
+  // those are refused. The caller keeps the update's other contributions until another update.
   Decisions OnRejected(const std::vector<Refusal>& contributions);
-  // Whether a rank holds the others up. In sync mode every rank does, until it comes back; with
-  // committed sets whoever commits them knows.
+  // Sets whether a rank holds up the others. In sync mode every rank does, until it comes back.
+  // With committed sets the one who commits them decides.
   Decisions OnSetLive(uint32_t rank, bool live);
-  // Refuses with UNAVAILABLE who has waited since before `since`, naming who is missing.
+  // Refuses with UNAVAILABLE those who have waited since before `since`, and names who is missing.
   Decisions OnTick(uint64_t since) { return OnTick(since, since, nullptr); }
-  // The same; but who `stays` is reminded, and waits on as if it had come `now`, unless what it has
-  // brought is to be handed in again.
+  // The same, except for those that `stay`: they are reminded, and wait on as if they had come
+  // `now`, unless their contribution must be handed in again.
   Decisions OnTick(uint64_t since, uint64_t now, const std::function<bool(RequestId)>& stays);
 
   bool initialized() const { return initialized_; }
@@ -185,6 +195,8 @@ class BlockCore {
     uint64_t since = 0;
     // It has brought a contribution, of the clock before.
     bool contributes = false;
+    // It wants the block, and not only to hear that what it has brought is applied.
+    bool reads = true;
   };
   struct Pending {
     uint32_t rank = 0;
@@ -196,37 +208,38 @@ class BlockCore {
   absl::Status CheckClock(const Sender& sender) const;
   // Committed sets: the clock's set is known, and the sender's contribution is not in it.
   bool IsLate(const Sender& sender) const;
-  // The set of the current clock, if it is known; and who is in it, if it is.
+  // The set of the current clock, if it is known; and its members.
   const std::vector<uint32_t>* Set() const;
   bool InSet(uint32_t rank) const;
   absl::Status Overtaken(uint32_t rank, uint64_t wanted) const;
   // Puts a reader in the queue, and answers it if it need not wait.
   void AddReader(Waiter waiter, Decisions& decisions);
-  // Nothing: it must wait. A status: it never will be.
+  // Nothing if it must wait. A status if it can never be answered.
   std::optional<Answer> TryRead(const Waiter& waiter) const;
   std::optional<Answer> TryReadSync(const Waiter& waiter) const;
-  bool MayRead(const Sender& reader) const;
+  bool MayRead(const Waiter& waiter) const;
+  // True if it does not wait for the contributions of others.
+  bool WaitsForOwnOnly(const Waiter& waiter) const;
   absl::Status CheckReadable(const Waiter& waiter) const;
   // Sync: the reader wants the version before the current one.
   bool WantsPrevious(const Waiter& waiter) const;
   void ReleaseWaiters(Decisions& decisions);
   // Answers it, or refuses it if its life has been replaced; false: it must wait on.
   bool Release(const Waiter& waiter, Decisions& decisions);
-  // Bounded: answers those for whom the slowest rank has come far enough.
+  // Bounded: answers the readers for which the slowest rank has come far enough.
   void ReleaseHeldUp(Decisions& decisions);
   // Only the slowest rank keeps it from its answer.
   bool IsHeldUp(const Waiter& waiter) const;
   void BeginUpdate(Decisions& decisions);
-  // Sync: everything is here that the current clock's update is made of.
+  // Sync: all contributions of the current clock's update are here.
   bool IsComplete() const;
-  // Drops what is held of ranks that are not in the set, if that is known, and refuses those who
-  // wait for it.
+  // If the set is known, drops what is held of ranks outside it, and refuses those who wait for it.
   void DropOthers(Decisions& decisions);
   // Takes the rank back to `contribution`, which is of its update.
   void Forget(const Pending& contribution, const absl::Status& status, Decisions& decisions);
   void TakeCut(Decisions& decisions);
-  // What cuts go by: the version in sync mode, else the mean clock, which rises steadily whoever is
-  // lost or slow.
+  // The clock for cuts: the version in sync mode, otherwise the mean clock. It rises steadily,
+  // whoever is lost or slow.
   uint64_t CutClock() const;
   // Contributions of clocks below it have been applied from every live rank. Not in sync mode.
   uint64_t SlowestClock() const;
@@ -236,8 +249,9 @@ class BlockCore {
   uint64_t StalenessOf(const Sender& reader) const;
   // What it has brought is here, or has been applied, and it is no older life's.
   bool Stands(const Waiter& waiter) const;
-  // By the clock that is waited for: those who wait for the same one wait for the same ranks.
-  using Lateness = std::map<std::optional<uint64_t>, absl::Status>;
+  // By the awaited clock, and whether it is awaited from others. Readers with the same key wait for
+  // the same ranks.
+  using Lateness = std::map<std::pair<std::optional<uint64_t>, bool>, absl::Status>;
   const absl::Status& WhyLate(const Waiter& waiter, Lateness& known) const;
   std::string Missing(const Waiter& waiter) const;
   std::string Name(uint32_t rank) const;
@@ -257,8 +271,8 @@ class BlockCore {
   std::map<uint64_t, std::vector<uint32_t>> sets_;
   // Wait for an update, mostly that of their own contribution.
   std::vector<Waiter> waiters_;
-  // Bounded: wait for others, by the clock that the slowest rank must reach; so that an update
-  // looks at those alone who may go on, however many wait.
+  // Bounded: readers that wait for others, by the clock that the slowest rank must reach. So an
+  // update looks only at those that may continue, however many wait.
   std::map<uint64_t, std::vector<Waiter>> held_up_;
   // How many live ranks stand at each clock of progress_.clocks; empty in sync mode.
   std::map<uint64_t, uint32_t> standing_;

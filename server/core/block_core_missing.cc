@@ -19,6 +19,8 @@ std::string BlockCore::Missing(const Waiter& waiter) const {
   const std::string what = absl::StrCat("block ", block_);
   if (!initialized_) return absl::StrCat(what, " waits for its first version (Initialize)");
   const uint64_t clock = waiter.reader->clock;
+  // What it has handed in has been accepted, and waits for its turn.
+  if (WaitsForOwnOnly(waiter)) return absl::StrCat(what, ", clock ", clock, ": an update runs");
   const bool sync = rules_.mode == Consistency::kSync;
   const uint64_t slack = sync ? 0 : rules_.staleness;
   std::vector<std::string> missing;

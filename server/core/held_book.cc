@@ -4,7 +4,7 @@
 
 namespace leeway {
 
-HeldBook::HeldBook(const Rules& rules) : rules_(rules), live_(rules.workers, true) {}
+HeldBook::HeldBook(const Rules& rules) : rules_(rules) {}
 
 void HeldBook::OnLoaded(uint64_t version) {
   if (version > open_) ++loaded_[version];
@@ -20,12 +20,8 @@ uint32_t HeldBook::BlocksAt(uint64_t clock) const {
 bool HeldBook::OnAccepted(uint32_t rank, uint64_t clock, Time now) {
   if (clock < open_ || rank >= rules_.workers) return false;
   Clock& held = clocks_[clock];
-  held.blocks.resize(rules_.workers);
-  held.whole.resize(rules_.workers);
-  held.since.resize(rules_.workers);
-  if (++held.blocks[rank] < BlocksAt(clock) || held.whole[rank]) return false;
-  held.whole[rank] = true;
-  held.since[rank] = now;
+  const bool everywhere = ++held.blocks[rank] >= BlocksAt(clock);
+  if (!everywhere || !held.whole.emplace(rank, now).second) return false;
   held.changed = true;
   return true;
 }
@@ -36,7 +32,12 @@ void HeldBook::OnRefused(uint32_t rank, uint64_t clock) {
 }
 
 void HeldBook::OnLive(uint32_t rank, bool live) {
-  if (rank < rules_.workers) live_[rank] = live;
+  if (rank >= rules_.workers) return;
+  if (live) {
+    lost_.erase(rank);
+  } else {
+    lost_.insert(rank);
+  }
 }
 
 void HeldBook::OnCommitted(uint64_t clock) {
@@ -49,12 +50,11 @@ void HeldBook::OnCommitted(uint64_t clock) {
 }
 
 bool HeldBook::Enough(const Clock& clock) const {
-  uint32_t held = 0;
-  uint32_t wanted = 0;
-  for (uint32_t rank = 0; rank < rules_.workers; ++rank) {
-    if (rules_.live_only && !live_[rank]) continue;
-    ++wanted;
-    if (clock.whole[rank]) ++held;
+  size_t wanted = rules_.workers;
+  size_t held = clock.whole.size();
+  for (auto lost = lost_.begin(); rules_.live_only && lost != lost_.end(); ++lost) {
+    --wanted;
+    held -= clock.whole.count(*lost);
   }
   return held > 0 && held + rules_.backup >= wanted;
 }
@@ -69,10 +69,9 @@ std::optional<HeldClock> HeldBook::Take(Time now) {
   HeldClock held{number, {}, clock.told};
   clock.changed = false;
   clock.told = true;
-  for (uint32_t rank = 0; rank < rules_.workers; ++rank) {
-    if (!clock.whole[rank]) continue;
+  for (const auto& [rank, since] : clock.whole) {
     held.ranks.push_back(rank);
-    held.held.push_back(now - clock.since[rank]);
+    held.held.push_back(now - since);
   }
   return held;
 }

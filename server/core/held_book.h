@@ -1,5 +1,5 @@
 // Sync mode with committed sets: which ranks' contributions a server holds on all its blocks, and
-// when the coordinator is to hear of it. Pure: no threads, clocks, I/O.
+// when to tell the coordinator. Pure: no threads, clocks, I/O.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct HeldClock {
   bool again = false;
   // In the order of `ranks`: for how long.
   std::vector<Duration> held = {};
-  // Of the clock before, which has its set: who was refused since, and is waited for.
+  // For the previous clock, which has its set: ranks that were refused since, and are awaited.
   std::vector<uint32_t> refused = {};
   bool operator==(const HeldClock&) const = default;
 };
@@ -31,7 +31,7 @@ class HeldBook {
  public:
   struct Rules {
     uint32_t workers = 1;
-    // A clock can do without so many of those who are waited for.
+    // How many of the awaited ranks a clock can do without.
     uint32_t backup = 0;
     // Only live ranks are waited for.
     bool live_only = false;
@@ -48,7 +48,7 @@ class HeldBook {
   // A contribution that is in its clock's set cannot be applied.
   void OnRefused(uint32_t rank, uint64_t clock);
   void OnLive(uint32_t rank, bool live);
-  // The clock's set is known: nobody wants to hear of it any more, nor of those before.
+  // The clock's set is known, so nothing more needs to be told of it or of earlier clocks.
   void OnCommitted(uint64_t clock);
 
   // What is worth telling and was not told: the first open clock, once its set could be complete as
@@ -60,11 +60,10 @@ class HeldBook {
 
  private:
   struct Clock {
-    // By rank: blocks that hold it.
-    std::vector<uint32_t> blocks;
-    std::vector<bool> whole;
-    // When it became whole.
-    std::vector<Time> since;
+    // By rank: how many blocks hold its contribution.
+    std::map<uint32_t, uint32_t> blocks;
+    // By rank whose contribution every block holds: since when.
+    std::map<uint32_t, Time> whole;
     // There is something to tell; and something was told.
     bool changed = false;
     bool told = false;
@@ -74,7 +73,7 @@ class HeldBook {
   uint32_t BlocksAt(uint64_t clock) const;
 
   const Rules rules_;
-  std::vector<bool> live_;
+  std::set<uint32_t> lost_;
   // By version above the open clock: how many blocks began there.
   std::map<uint64_t, uint32_t> loaded_;
   // The first without a set.

@@ -10,11 +10,11 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "common/channel.h"
-#include "common/grpc_status.h"
-#include "common/local_sockets.h"
-#include "common/queue_event.h"
-#include "common/wire.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/grpc_status.h"
+#include "common/rpc/local_sockets.h"
+#include "common/rpc/queue_event.h"
+#include "common/wire/wire.h"
 
 namespace leeway {
 namespace {
@@ -198,6 +198,7 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
     v1::ReplicatedBlock& replicated = *request.mutable_replicated();
     replicated.set_since_epoch(options_.since_epoch);
     replicated.set_version(block.progress.version);
+    replicated.set_updates(block.progress.updates);
     for (const uint64_t clock : block.progress.clocks) replicated.add_clocks(clock);
     for (const uint64_t clock : block.progress.counted) replicated.add_counted(clock);
     replicated.set_has_previous(static_cast<bool>(block.previous));
@@ -308,7 +309,7 @@ void ReplicaLink::OnEnded(Stream* stream) {
   bool tells = false;
   {
     MutexLock lock(mutex_);
-    // First the number, then the memory: common/shared_memory.h.
+    // First the number, then the memory: common/shm/shared_memory.h.
     if (stream->session.number != 0) options_.memory->CloseSession(stream->session);
     if (stream_.get() == stream) stream_.reset();
     failed.swap(pending_);

@@ -1,5 +1,5 @@
-// The way to the server that holds a shard's replica: one long-lived stream of the data plane, on
-// which blocks go as REPLICATE requests. On one host only their places in this server's memory
+// The link to the server that holds a shard's replica: one long-lived stream of the data plane,
+// which carries blocks as REPLICATE requests. On one host only their places in this server's memory
 // travel, and the replica copies them from there.
 #pragma once
 
@@ -15,25 +15,25 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include "common/mutex.h"
-#include "common/shared_memory.h"
+#include "common/shm/shared_memory.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/rpc/server_queue.h"
-#include "server/shard.h"
+#include "server/shard/shard.h"
 
 namespace leeway {
 
-// Thread-safe. A stream that breaks fails what it carried; the next Send begins another.
+// Thread-safe. When a stream breaks, its requests fail, and the next Send begins another stream.
 class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_this<ReplicaLink> {
  public:
   struct Options {
     uint64_t job = 0;
     uint64_t generation = 0;
-    // Of the replica (ShardPlace.since_epoch).
+    // The epoch in which the replica began (ShardPlace.since_epoch).
     uint64_t since_epoch = 0;
     // Where the replica is.
     std::string address;
-    // What the shard's values lie in, if the replica may be able to read there (it is on this
-    // host); null: they travel in frames.
+    // The memory of the shard's values, if the replica may be able to read it (it is on this host).
+    // If null, values travel in frames.
     std::shared_ptr<SharedArena> memory;
     // Outlives the link's streams.
     ServerQueue* queue = nullptr;
@@ -41,11 +41,11 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   static std::shared_ptr<ReplicaLink> Make(Options options);
 
   void Send(HeldBlock block, Done done) override;
-  // Nothing is sent any more; what is under way fails, on the queue's threads.
+  // Ends sending. Requests in flight fail, on the queue's threads.
   void Close();
 
  private:
-  // A block on its way; what is in memory that the replica reads stays until it has answered.
+  // A block in flight. Values in memory that the replica reads stay until it has answered.
   struct Sent {
     HeldBlock block;
     Done done;
@@ -64,7 +64,7 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   void OnRead(Stream* stream, bool ok) EXCLUDES(mutex_);
   void OnEnded(Stream* stream) EXCLUDES(mutex_);
   void ReadOn(Stream* stream) REQUIRES(mutex_);
-  // Once something of it has failed: ends it when nothing of it is under way.
+  // After a failure, ends the stream when none of its operations is in progress.
   void Break(Stream* stream) REQUIRES(mutex_);
   void TakeReplies(Stream* stream, const v1::ReplyFrame& replies) EXCLUDES(mutex_);
   void TakeReply(const v1::StreamReply& reply) EXCLUDES(mutex_);
@@ -77,10 +77,10 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   bool closed_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<Stream> stream_ GUARDED_BY(mutex_);
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
-  // What the replica answered last. While it refuses (it is not there yet, or this server does not
-  // own the shard any more) one block at a time asks whether it still does, not a whole model.
+  // The replica's last answer. While the replica refuses (it is not there yet, or this server no
+  // longer owns the shard), only one block at a time asks again, not a whole model.
   absl::Status refusal_ GUARDED_BY(mutex_);
-  // That the stream has broken was said, and nothing has arrived since.
+  // The break of the stream was reported, and nothing has arrived since.
   bool told_broken_ GUARDED_BY(mutex_) = false;
   // Of those that are pending.
   std::deque<uint64_t> outgoing_ GUARDED_BY(mutex_);

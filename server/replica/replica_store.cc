@@ -82,8 +82,19 @@ absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
   slot.here = true;
   held.values = std::move(state.values);
   held.progress.version = replicated.version();
+  held.progress.updates = replicated.updates();
   held.progress.clocks.assign(replicated.clocks().begin(), replicated.clocks().end());
   held.progress.counted.assign(replicated.counted().begin(), replicated.counted().end());
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaStore::CheckWhole() const {
+  for (const auto& slot : slots_) {
+    MutexLock lock(slot->mutex);
+    if (slot->here) continue;
+    return absl::FailedPreconditionError(absl::StrCat("the replica of shard ", options_.shard,
+                                                      " never got block ", slot->block.block));
+  }
   return absl::OkStatus();
 }
 

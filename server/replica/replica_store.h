@@ -1,4 +1,5 @@
-// The blocks of another server's shard, as this server would go on with them: what a replica is.
+// A replica: the blocks of another server's shard, in the state from which this server would
+// continue.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "common/blocks.h"
 #include "common/mutex.h"
-#include "common/payload.h"
-#include "common/shared_memory.h"
+#include "common/shm/shared_memory.h"
+#include "common/wire/payload.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/core/block_core.h"
 #include "server/store/block_pools.h"
@@ -20,19 +21,19 @@
 
 namespace leeway {
 
-// Thread-safe; different blocks have no lock in common.
+// Thread-safe. Different blocks have no lock in common.
 class ReplicaStore {
  public:
   struct Options {
     BlockLayout layout;
     uint32_t shard = 0;
-    // In which the replica began: only what is sent for it is taken.
+    // The epoch in which the replica began. Only states sent for this epoch are accepted.
     uint64_t since_epoch = 0;
     // Optimizer slots of a block.
     size_t slots = 0;
-    // The version before the newest is kept, too (sync).
+    // Whether the version before the newest is kept, too (sync).
     bool keep_previous = false;
-    // Where weights lie, so that a shard can be made of them; null: on the heap.
+    // The memory for weights, so that a shard can be made of them; null for the heap.
     std::shared_ptr<SharedArena> memory;
   };
   struct Block {
@@ -48,14 +49,16 @@ class ReplicaStore {
   uint32_t shard() const { return options_.shard; }
   uint64_t since_epoch() const { return options_.since_epoch; }
 
-  // Takes the place of what is there. FAILED_PRECONDITION: this is not the replica that is meant,
-  // or not any more, or the state is older than the one here: the sender does not own the shard.
-  // INVALID_ARGUMENT: the wrong number of values. UNAVAILABLE: `stands`, asked after the payload
-  // was copied, denies that it was left as it was meanwhile; empty: it is.
+  // Replaces the state of a block. FAILED_PRECONDITION if this is not, or no longer, the intended
+  // replica, or if the state is older than the one here: then the sender does not own the shard.
+  // INVALID_ARGUMENT for a wrong number of values. `stands` is called after the payload was copied,
+  // and says whether it was unchanged meanwhile (if empty, it was). UNAVAILABLE if it was not.
   absl::Status Take(const v1::ExchangeHeader& header, const v1::ReplicatedBlock& replicated,
                     const FloatPayload& payload, const std::function<bool()>& stands = {});
 
-  // All blocks; nothing more is taken. FAILED_PRECONDITION if one has never come.
+  // FAILED_PRECONDITION if a block has never come.
+  absl::Status CheckWhole() const;
+  // Returns all blocks, and accepts nothing more. FAILED_PRECONDITION if one has never come.
   absl::StatusOr<std::vector<Block>> TakeOver();
 
  private:

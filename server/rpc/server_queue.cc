@@ -8,8 +8,8 @@
 
 #include "common/clock.h"
 #include "common/machine.h"
-#include "common/queue_event.h"
-#include "common/queue_poller.h"
+#include "common/rpc/queue_event.h"
+#include "common/rpc/queue_poller.h"
 #include "server/rpc/shared_work.h"
 
 namespace leeway {

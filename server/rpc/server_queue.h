@@ -1,7 +1,7 @@
-// The completion queue that all of a server's calls are on, and the threads that take from it. A
-// thread that finds something on the network carries it out itself, while another one takes its
-// place at the network: no event goes from thread to thread. That is why there is but one queue,
-// and nothing else in the process waits on the network.
+// The completion queue of all of a server's calls, and the threads that take from it. A thread that
+// finds an event on the network carries it out itself, while another thread takes its place at the
+// network. So no event goes from thread to thread. That is why there is only one queue, and nothing
+// else in the process waits on the network.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ namespace leeway {
 
 class ServerQueue {
  public:
-  // Something that may begin operations on the queue, for as long as this lives: the queue waits
-  // with stopping until there is nobody left, half a minute at most. (gRPC aborts the process of
-  // who begins something on a queue that was shut down.)
+  // Held by everything that may begin operations on the queue. Before it stops, the queue waits
+  // until nobody holds one, half a minute at most. (gRPC aborts a process that begins an operation
+  // on a queue that was shut down.)
   class Guest {
    public:
     explicit Guest(ServerQueue* queue) : queue_(queue) { queue_->Enter(); }
@@ -36,27 +36,27 @@ class ServerQueue {
 
   // `threads` take from it.
   explicit ServerQueue(grpc::ServerBuilder& builder, uint32_t threads = ThreadsHere());
-  // After the gRPC server was shut down, which ends all calls, before it is gone: what the queue
-  // still holds refers to it.
+  // Call it after the gRPC server was shut down, which ends all calls, but before it is destroyed:
+  // events in the queue still refer to it.
   ~ServerQueue();
 
-  // Once the gRPC server has been started, and calls are awaited.
+  // Call it once the gRPC server has started and calls are accepted.
   void Start();
 
   grpc::ServerCompletionQueue* get() const { return queue_.get(); }
-  // Runs `begin`, which awaits another call, unless the queue stops.
+  // Runs `begin`, which accepts another call, unless the queue stops.
   void IfRunning(const std::function<void()>& begin);
-  // On a thread that takes from the queue: `work` runs when nothing else is ready (QueuePoller).
-  // False: on another one, where it is to be run at once.
+  // On a thread that takes from the queue, `work` runs when nothing else is ready (QueuePoller). On
+  // another thread returns false: the caller must run it at once.
   static bool AtRest(std::function<void()> work);
-  // On such a thread, too: a message with so much payload has come, and the next is likely such a
-  // one (QueuePoller). On another one nothing follows from it.
+  // Says on such a thread that a message with this much payload has come, so the next is likely to
+  // be alike (QueuePoller). Does nothing on another thread.
   static void Took(uint64_t bytes);
   // Runs `run` for 0 to `parts` - 1, on this thread and, between what else they find, on those that
   // take from the queue, and returns when all have run.
   void Share(uint64_t parts, const std::function<void(uint64_t)>& run);
-  // Runs `work`, which may take long (files), in order, on a thread of its own; what is left when
-  // the queue goes is still run.
+  // Runs `work`, which may take long (files), in order, on a thread of its own. Work that is left
+  // when the queue ends is still run.
   void Later(std::function<void()> work);
 
  private:
@@ -74,10 +74,10 @@ class ServerQueue {
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   const uint32_t thread_count_;
-  // Of who starts and ends the queue.
+  // Used only by the thread that starts and ends the queue.
   std::vector<std::thread> threads_;
   Mutex mutex_;
-  // No more calls are awaited.
+  // No more calls are accepted.
   bool stopped_ GUARDED_BY(mutex_) = false;
 
   Mutex guests_mutex_;

@@ -1,5 +1,5 @@
-// Unary methods on the server's completion queue: each call is awaited, handed to its handler, and
-// answered whenever the handler says so, from any thread.
+// Unary methods on the server's completion queue. Each call is accepted, handed to its handler, and
+// answered when the handler says so, from any thread.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,8 @@
 #include <grpcpp/support/async_unary_call.h>
 
 #include "absl/status/statusor.h"
-#include "common/grpc_status.h"
-#include "common/queue_event.h"
-#include "common/retry_hint.h"
+#include "common/rpc/grpc_status.h"
+#include "common/rpc/queue_event.h"
 #include "server/rpc/server_queue.h"
 
 namespace leeway {
@@ -29,12 +28,15 @@ class UnaryCall : public QueueEvent {
   using Awaiter =
       std::function<void(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Reply>*,
                          grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*)>;
+  // Puts into the request what the connection says of its peer; null for nothing.
+  using Complete = std::function<void(const grpc::ServerContext&, Request&)>;
   struct Method {
     Awaiter await;
     Handler handle;
+    Complete complete = nullptr;
   };
 
-  // Awaits calls of a method from now on until the queue stops.
+  // Accepts calls of a method from now on, until the queue stops.
   static void Serve(ServerQueue* queue, std::shared_ptr<const Method> method) {
     queue->IfRunning([&] {
       auto* call = new UnaryCall(queue, std::move(method));
@@ -44,22 +46,20 @@ class UnaryCall : public QueueEvent {
   }
 
   void Run(bool ok) override {
-    // Answered, or there will be no call any more.
+    // Answered, or no call will come any more.
     if (taken_ || !ok) {
       delete this;
       return;
     }
     taken_ = true;
     Serve(queue_, method_);
-    // It is the handler's: the answer may be long in coming, and this call keeps nothing of it.
+    if (method_->complete) method_->complete(context_, request_);
+    // The handler owns it: the answer may take long, and this call keeps nothing of it.
     method_->handle(std::exchange(request_, Request()), [this](absl::StatusOr<Reply> reply) {
       if (reply.ok()) {
         writer_.Finish(*reply, grpc::Status::OK, Tag());
       } else {
-        if (const auto hint = RetryHintOf(reply.status())) {
-          context_.AddTrailingMetadata(kRetryPushbackKey, std::to_string(hint->count()));
-        }
-        writer_.FinishWithError(ToGrpc(reply.status()), Tag());
+        writer_.FinishWithError(Refuse(reply.status(), context_), Tag());
       }
     });
   }
@@ -77,7 +77,7 @@ class UnaryCall : public QueueEvent {
   bool taken_ = false;
 };
 
-// The answer of a method that has nothing to say but how it went.
+// The answer of a method that returns only a status.
 template <typename Message>
 absl::StatusOr<Message> Reply(const absl::Status& status) {
   if (!status.ok()) return status;
@@ -87,13 +87,15 @@ absl::StatusOr<Message> Reply(const absl::Status& status) {
 // Serves the method whose generated Request... function of `service` is given.
 template <typename Request, typename Reply, typename Service, typename RequestFunction>
 void ServeUnary(ServerQueue* queue, Service* service, RequestFunction request_function,
-                typename UnaryCall<Request, Reply>::Handler handler) {
+                typename UnaryCall<Request, Reply>::Handler handler,
+                typename UnaryCall<Request, Reply>::Complete complete = nullptr) {
   using Call = UnaryCall<Request, Reply>;
   auto method = std::make_shared<typename Call::Method>();
   method->await = [service, request_function](auto... arguments) {
     (service->*request_function)(arguments...);
   };
   method->handle = std::move(handler);
+  method->complete = std::move(complete);
   Call::Serve(queue, std::move(method));
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "common/blocks.h"
-#include "common/shared_memory.h"
+#include "common/shm/shared_memory.h"
 #include "server/store/shared_floats.h"
 
 namespace leeway {

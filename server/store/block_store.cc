@@ -10,13 +10,34 @@ namespace leeway {
 namespace {
 
 // Weights, or slots, of fewer bytes are mostly found in a cache at a block's next update
-// (docs/performance.md, Update rules).
+// (docs/lab/performance.md, Update rules).
 constexpr uint64_t kFarBytes = 16 << 20;
 
 FarFromReaders FarOf(uint64_t elements, size_t slots) {
   const uint64_t bytes = elements * sizeof(float);
   return {.weights = bytes >= kFarBytes, .slots = bytes * slots >= kFarBytes};
 }
+
+// What an update does to a block's averaged elements.
+struct AveragedMoves {
+  AveragedMoves(const std::vector<AveragedElements>& all, const ElementRange& block,
+                std::span<const ContributionWeight> weights) {
+    const std::vector<AveragedElements> here = Within(all, block);
+    shares.reserve(here.size() * weights.size());
+    for (const AveragedElements& elements : here) {
+      for (const ContributionWeight& weight : weights) {
+        const double moved = MovedShare(elements.momentum, weight.batches);
+        shares.push_back(static_cast<float>(weight.averaged * moved));
+      }
+      moves.push_back(
+          {elements.range.end() - block.offset, std::span(shares).last(weights.size())});
+    }
+  }
+  std::vector<AveragedMove> moves;
+
+ private:
+  std::vector<float> shares;
+};
 
 }  // namespace
 
@@ -46,7 +67,7 @@ void BlockStore::Set(uint32_t block, const FloatPayload& weights) {
   weights.CopyTo({values.weights.mutable_data(), Range(block).count});
   for (size_t slot = 0; slot < slot_names_.size(); ++slot) {
     values.slots.push_back(AllocateSlot(block));
-    std::fill_n(values.slots.back().mutable_data(), Range(block).count, 0.0f);
+    std::fill_n(values.slots.back().mutable_data(), Range(block).count, rule_->slot_start(slot));
   }
   Set(block, std::move(values));
 }
@@ -86,14 +107,18 @@ BlockWrite BlockStore::Begin(uint32_t block) const {
 
 bool BlockStore::Run(uint32_t block, const BlockWrite& write,
                      std::span<const FloatPayload* const> contributions,
-                     std::span<const float> coefficients, const UpdateStep& step) const {
+                     std::span<const ContributionWeight> weights, const UpdateStep& step) const {
   const ElementRange range = Range(block);
+  absl::InlinedVector<float, 1> coefficients;
+  for (const ContributionWeight& weight : weights) coefficients.push_back(weight.trained);
+  const AveragedMoves averaged(options_.averaged, range, weights);
   BlockUpdate update;
   update.rule = rule_.get();
   update.step = step;
   update.contributions = contributions;
   update.coefficients = coefficients;
   update.trained = TrainedIn(range);
+  update.averaged = averaged.moves;
   update.elastic = options_.elastic;
   update.count = range.count;
   update.weights_in = write.weights_in.span().data();

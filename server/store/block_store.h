@@ -5,7 +5,7 @@
 // and gives what it replaces back there once its last reader is done. So replies are never torn and
 // never copied, a checkpoint is references, and an update that must not be is dropped with nothing
 // to undo. The pool gives out first what came back last, so what is spare is a block for each
-// update under way. (What it costs in memory traffic: docs/performance.md, Update rules.)
+// update under way. (What it costs in memory traffic: docs/lab/performance.md, Update rules.)
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@
 
 #include "absl/container/inlined_vector.h"
 #include "common/blocks.h"
-#include "common/payload.h"
+#include "common/update/averaging.h"
 #include "common/update/rule.h"
 #include "common/update/tile_writer.h"
+#include "common/wire/payload.h"
 #include "server/store/block_pools.h"
 #include "server/store/shared_floats.h"
 
@@ -47,14 +48,26 @@ struct BlockWrite {
   bool awaited = true;
 };
 
-// Calls for one block must be serialised by the caller (server/shard.h holds that block's lock),
-// but for Run, which the caller grants to one thread at a time a block. Different blocks are
-// independent.
+// What one contribution counts for in an update.
+struct ContributionWeight {
+  // The factor of its trained elements; an elastic update has none.
+  float trained = 0;
+  // Of averaged elements: its share of the update, of all contributions 1 at most, and the batches
+  // behind it.
+  double averaged = 0;
+  double batches = 0;
+};
+using ContributionWeights = absl::InlinedVector<ContributionWeight, 1>;
+
+// Calls for one block must be serialised by the caller (server/shard/shard.h holds that block's
+// lock), but for Begin and Run, which the caller grants to one thread at a time a block: until
+// Commit others may read the block, and nobody writes it. Different blocks are independent.
 class BlockStore {
  public:
   struct Options {
-    // How many leading elements of the model are trained; the rest is averaged.
+    // How many leading elements of the model are trained, and how the rest is averaged.
     uint64_t trained = 0;
+    std::vector<AveragedElements> averaged = {};
     // The rule is the elastic centre's.
     bool elastic = false;
     // The version before the newest stays readable (sync).
@@ -76,7 +89,7 @@ class BlockStore {
   // Names of the slots, in the order of BlockValues::slots.
   const std::vector<std::string>& slot_names() const { return slot_names_; }
 
-  // Gives the block its values: zero slots.
+  // Gives the block its values: slots as the rule starts them.
   void Set(uint32_t block, const FloatPayload& weights);
   // Memory of the right size to load a checkpoint into (weights; optimizer slots), and the block's
   // values from there.
@@ -92,13 +105,13 @@ class BlockStore {
   // With keep_previous only; empty before the first update.
   SharedFloats PreviousWeights(uint32_t block) const;
 
-  // An update in three parts, so that the arithmetic runs without the caller's lock. Nothing
-  // changes before Commit. Run is false where the result is not all finite (common/update/apply.h):
-  // then the write is to be dropped.
+  // An update in three parts. Begin chooses the memory and Run computes, both without the caller's
+  // lock; nothing changes before Commit. Run is false where the result is not all finite
+  // (common/update/apply.h): then the write is to be dropped.
   BlockWrite Begin(uint32_t block) const;
   bool Run(uint32_t block, const BlockWrite& write,
-           std::span<const FloatPayload* const> contributions, std::span<const float> coefficients,
-           const UpdateStep& step) const;
+           std::span<const FloatPayload* const> contributions,
+           std::span<const ContributionWeight> weights, const UpdateStep& step) const;
   void Commit(uint32_t block, BlockWrite write);
   // An update that changes nothing: the next version is the same values.
   void Skip(uint32_t block);

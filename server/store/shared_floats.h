@@ -10,7 +10,7 @@
 
 #include "common/buffer.h"
 #include "common/mutex.h"
-#include "common/shared_memory.h"
+#include "common/shm/shared_memory.h"
 
 namespace leeway {
 

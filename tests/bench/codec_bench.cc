@@ -16,14 +16,14 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "bench/base/bench_options.h"
+#include "bench/base/statistics.h"
 #include "common/buffer.h"
 #include "common/codec/codec.h"
 #include "common/codec/encoded.h"
-#include "common/files.h"
+#include "common/files/files.h"
 #include "common/philox.h"
 #include "common/status.h"
-#include "deploy/bench/bench_options.h"
-#include "deploy/bench/statistics.h"
 
 namespace leeway {
 namespace {

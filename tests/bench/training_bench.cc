@@ -19,11 +19,11 @@
 #include <Eigen/Core>
 #include <nlohmann/json.hpp>
 
+#include "bench/base/statistics.h"
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/philox.h"
-#include "deploy/bench/statistics.h"
-#include "worker/compute/make_backend.h"
+#include "worker/device/make_backend.h"
 #include "worker/model/model.h"
 
 namespace leeway {

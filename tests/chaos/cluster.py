@@ -13,17 +13,26 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "training"))
 import runs  # noqa: E402
 
-# Exit statuses that a restart does not mend (server/main.cc, worker/main.cc).
-PERMANENT = (2, 3)
+# Exit codes (common/exit_code.h): the process has done its part; a restart does not mend it.
+DONE = (0, runs.STOPPED)
+PERMANENT = (2, 3, 5)
 
 # What tells of who holds the blocks.
 PLACEMENT = ("server_lost", "placement_changed", "replicas_synced", "going_back", "went_back")
 
 
+# Bound and never listening, to the end of this process: the ports of free_address.
+kept = []
+
+
 def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+    """Of a port that the system gives to nobody else. Who asks for it by number and says SO_REUSEADDR, as servers do,
+    can listen there."""
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    kept.append(holder)
+    return f"127.0.0.1:{holder.getsockname()[1]}"
 
 
 @dataclasses.dataclass
@@ -109,7 +118,7 @@ class Cluster(runs.RunFolder):
             if program.done or program.alive:
                 continue
             status = program.process.returncode
-            if status == 0:
+            if status in DONE:
                 program.done = True
             elif status in PERMANENT or (status < 0 and not program.killed):
                 raise runs.Failed(f"{program} ended by itself with status {status}\n{self.tail()}")
@@ -135,16 +144,22 @@ class Cluster(runs.RunFolder):
     def over(self):
         return all(p.done for p in self.programs)
 
-    def finish(self, timeout=120):
-        """To the end of all programs; the job's last event, which must say that it finished."""
+    def finish(self, timeout=120, state="finished"):
+        """To the end of all programs: the summary. The job's last event must have this state."""
         self.wait_for(lambda c: False, "the end of the job", timeout)
         ends = self.events("job_finished")
-        if not ends or ends[-1]["state"] != "finished":
-            raise runs.Failed(f"the job has not finished: {ends}\n{self.tail()}")
-        return ends[-1]
+        if not ends or ends[-1]["state"] != state:
+            raise runs.Failed(f"the job is not {state}: {ends}\n{self.tail()}")
+        # By server 0. A worker of a test's own does not train.
+        return self.check_whole(report=False, learned=self.worker[0].endswith("leeway-worker"))
 
-    def stop(self):
-        """Ends what is left, however the test went."""
+    def stop_in_order(self):
+        """At which clock. Workers of a test's own do not know how."""
+        self.find("server", 0).process.send_signal(signal.SIGTERM)
+        return self.finish(state="stopped")["clock"]
+
+    def end(self):
+        """What is left, however the test went."""
         for program in self.programs:
             if program.process is not None:
                 program.process.kill()
@@ -167,6 +182,6 @@ class Cluster(runs.RunFolder):
         return self.start()
 
     def __exit__(self, kind, *_):
-        self.stop()
+        self.end()
         if kind is None:
             self.clean()

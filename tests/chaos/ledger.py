@@ -7,7 +7,8 @@ block, once; and every answer on the way was checked for what its reader was pro
 their order, nobody staler than the bound.
 
     tests/chaos/ledger.py CASE                    as ctest runs them
-    tests/chaos/ledger.py random --runs 20 --seed 1 [--mode async] [--replicas 2] [--blows 4] [--report FILE]
+    tests/chaos/ledger.py random --runs 20 --seed 1 [--mode async] [--replicas 2] [--blows 4] [--push-every 1]
+                                 [--report FILE]
 """
 
 import argparse
@@ -23,6 +24,8 @@ from cluster import Cluster, runs
 
 BLOCKS = 4
 PLACES = 4096  # of a rank in a block
+# Updates take so long that a push which is answered before its own would be seen to be lost.
+MANY_PLACES = 16 * PLACES
 JOB = """
 apiVersion: leeway/v1
 kind: TrainingJob
@@ -40,19 +43,37 @@ limits: {{lease_seconds: {lease}}}
 transport: {{type: {transport}}}
 """
 WORKER = [str(runs.BIN / "leeway-ledger-worker"), "--told", "{folder}/told-{rank}", "--blocks", str(BLOCKS)]
-# In async mode a worker may make all of the job's clocks.
-CLOCKS = 1500
+# In async mode a worker may make all of the job's clocks. With STEP they are 30 s, more than any trouble takes: hasten()
+# shortens what is left of them.
+CLOCKS = 1000
+STEP = 30  # milliseconds
+# Push and Pull in place of PushPull: at every clock, and at every other one.
+PUSH = ("--push-every", "1")
+BOTH = ("--push-every", "2")
+# As a worker of stock gRPC stubs.
+UNARY = (*PUSH, "--unary")
 
 
-def job(mode, replicas=2, clocks=CLOCKS, transport="auto", lease=5, servers=2):
-    return JOB.format(mode=mode, replicas=replicas, clocks=clocks, every=max(1, clocks // 5), transport=transport,
-                      lease=lease, servers=servers, block_bytes=4 * 2 * PLACES)
+def job(mode, replicas=2, clocks=CLOCKS, transport="auto", lease=5, servers=2, places=PLACES):
+    return JOB.format(mode=mode, replicas=replicas, clocks=clocks, every=max(1, clocks // 20), transport=transport,
+                      lease=lease, servers=servers, block_bytes=4 * 2 * places)
 
 
-def cluster(mode, replicas=2, worker=(), **more):
-    run = Cluster(job(mode, replicas, **more), worker=[*WORKER, *worker])
+def cluster(mode, replicas=2, worker=(), step=STEP, **more):
+    run = Cluster(job(mode, replicas, **more), servers=more.get("servers", 2),
+                  worker=[*WORKER, "--step-milliseconds", str(step), *worker])
     run.one_holder = replicas == 1
     return run
+
+
+def hasten(run):
+    """What is left of the job goes without a pause. For that each worker dies once: a blow."""
+    blow = [("worker", rank) for rank in range(run.workers)]
+    for victim in blow:
+        command = run.find(*victim).command
+        command[command.index("--step-milliseconds") + 1] = "0"
+    run.kill(*blow)
+    return blow
 
 
 # ---- the checker
@@ -65,9 +86,20 @@ def told_by(run, rank):
     lines = (run.parent / f"told-{rank}").read_text(encoding="utf-8").splitlines()
     told = collections.Counter()
     for line in lines:
-        _, generation, clock, _ = map(int, line.split())
+        _, generation, clock = map(int, line.split())
         told[generation, clock] += 1
     return told
+
+
+def stands(often):
+    """The clocks of these whose contribution must be in the weights: those of the newest generation, and of the ones
+    before what the job had when it went back, which is what came before the first of the next."""
+    first, standing = float("inf"), set()
+    for generation in sorted({generation for generation, _ in often}, reverse=True):
+        clocks = {clock for g, clock in often if g == generation and clock < first}
+        standing |= clocks
+        first = min(clocks, default=first)
+    return standing
 
 
 def reconcile(run, workers=2):
@@ -80,7 +112,7 @@ def reconcile(run, workers=2):
     lost, twice, untold = [], [], []
     for rank in range(workers):
         often = told_by(run, rank)
-        told = {clock for _, clock in often}
+        told = stands(often)
         told_all += len(told)
         lost += [(rank, clock, f"told {times} times") for (_, clock), times in often.items() if times > 1]
         for clock in range(places):
@@ -103,8 +135,9 @@ def verdict(run, blows):
         if found:
             raise runs.Failed(f"{name} (rank, clock, counts by block): {found[:5]}\n{run.tail()}")
     # A worker whose life ends between the update and its line is told nothing: one clock a life. The coordinator's
-    # end, in server 0, ends that of every worker.
+    # end, in server 0, ends that of every worker, and so does going back.
     ends = sum(1 if role == "worker" else run.workers * (number == 0) for blow in blows for role, number in blow)
+    ends += run.workers * len(run.events("went_back"))
     runs.check(len(count.untold) <= ends, "what was applied and not told is of lives that ended")
     return count
 
@@ -113,6 +146,7 @@ def verdict(run, blows):
 
 VICTIMS = [[("worker", 0)], [("worker", 1)], [("server", 1)], [("server", 0)],
            [("worker", 1), ("server", 1)], [("worker", 0), ("server", 0)]]
+APART = 50  # clocks
 
 
 def recovered(run, blow, since):
@@ -127,16 +161,16 @@ def recovered(run, blow, since):
     return run.one_holder or run.whole(since)
 
 
-def trouble(run, draw, blows, clocks=CLOCKS):
-    """Seeded blows, each after the job has recovered from the one before."""
+def trouble(run, draw, blows):
+    """Seeded blows, each some clocks and a moment after the job has recovered from the one before."""
     done = []
-    for index in range(blows):
-        at = int(clocks * (index + draw.random()) / (blows + 0.5))
-        run.wait_for(lambda r, at=at: r.max_clock() >= max(at, 1), f"clock {at}")
+    for _ in range(blows):
+        at = run.max_clock() + draw.randrange(1, APART)
+        run.wait_for(lambda r, at=at: r.max_clock() >= at, f"clock {at}")
         pause = time.monotonic() + 0.3 * draw.random()
         run.wait_for(lambda r, until=pause: time.monotonic() > until, "a moment")
         blow = draw.choice(VICTIMS)
-        if run.max_clock() > 0.95 * clocks or any(not run.find(*victim).alive for victim in blow):
+        if any(not run.find(*victim).alive for victim in blow):
             continue
         since = time.time()
         run.kill(*blow)
@@ -145,13 +179,16 @@ def trouble(run, draw, blows, clocks=CLOCKS):
     return done
 
 
-def one_run(mode, seed, replicas=2, blows=4, transport="auto", worker=()):
+def one_run(mode, seed, replicas=2, blows=4, transport="auto", worker=BOTH, hasty=False):
+    """`hasty`: hardly a pause between large blocks."""
     draw = random.Random(seed)
-    print(f"seed {seed}: {mode}, replicas {replicas}, transport {transport}", flush=True)
-    with cluster(mode, replicas, transport=transport, worker=worker) as run:
+    print(f"seed {seed}: {mode}, replicas {replicas}, transport {transport} {' '.join(worker)}", flush=True)
+    how = {"step": 8, "places": MANY_PLACES} if hasty else {}
+    with cluster(mode, replicas, transport=transport, worker=worker, **how) as run:
         done = trouble(run, draw, blows)
-        run.finish()
         runs.check(2 * len(done) >= blows, f"{len(done)} of {blows} blows struck")
+        done.append(hasten(run))
+        run.finish()
         went_back = [e["message"] for e in run.events("went_back")]
         runs.check(replicas == 1 or not went_back, f"nothing went back {went_back}")
         count = verdict(run, done)
@@ -163,7 +200,7 @@ def paused(mode):
     """A server stands still for three leases, twice, and wakes in the belief that it owns its blocks. The worker that
     was reading from it must not see an older state than it was promised, nor may what it accepts count."""
     lease = 1
-    with cluster(mode, lease=lease, worker=["--step-milliseconds", "10"]) as run:
+    with cluster(mode, lease=lease) as run:
         run.wait_for(lambda r: r.max_clock() > 50, "the beginning")
         for _ in range(2):
             since, until = time.time(), time.monotonic() + 3 * lease
@@ -173,10 +210,11 @@ def paused(mode):
             run.find("server", 1).process.send_signal(signal.SIGCONT)
             run.say("it wakes")
             run.wait_for(lambda r: r.events("server_lost") and r.whole(since), "two holders of each block")
+        blow = hasten(run)
         run.finish()
         runs.check(len(run.events("server_lost")) == 2 and not run.events("went_back"), "lost twice, nothing went back")
         runs.check(run.find("server", 1).lives == 1, "the process that woke has stayed")
-        verdict(run, [])
+        verdict(run, [blow])
 
 
 def seeds(mode, *several, **more):
@@ -185,7 +223,7 @@ def seeds(mode, *several, **more):
 
 def finds(fault, wanted):
     """A worker with a fault: the checker must see it."""
-    with cluster("async", clocks=200, worker=fault) as run:
+    with cluster("async", clocks=200, worker=fault, step=3) as run:
         run.finish()
         found = {name: len(getattr(reconcile(run), name)) for name in ("lost", "twice")}
     print(f"  {' '.join(fault)}: {found}")
@@ -199,7 +237,7 @@ def checker():
 
 CASES = {
     "sync": seeds("sync", 1),
-    "bounded": seeds("bounded", 1, 2),
+    "bounded": lambda: [one_run("bounded", 1), one_run("bounded", 3, blows=6, worker=UNARY, hasty=True)],
     "async": seeds("async", 1, 2),
     "async-tcp": seeds("async", 3, 4, transport="tcp"),
     "paused-owner-async": lambda: paused("async"),
@@ -217,11 +255,15 @@ def random_runs(arguments):
     parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--blows", type=int, default=4)
     parser.add_argument("--transport", default="auto")
+    parser.add_argument("--push-every", default="2", help="Push in place of PushPull at every so many clocks; 0: never")
+    parser.add_argument("--hasty", action="store_true",
+                        help="Push by calls of its own, with hardly a pause, in large blocks")
     parser.add_argument("--report", help="file for the records, as JSON")
     options = parser.parse_args(arguments)
     records = []
     for seed in range(options.seed, options.seed + options.runs):
-        records.append(one_run(options.mode, seed, options.replicas, options.blows, options.transport))
+        records.append(one_run(options.mode, seed, options.replicas, options.blows, options.transport,
+                               UNARY if options.hasty else ("--push-every", options.push_every), options.hasty))
         if options.report:
             pathlib.Path(options.report).write_text(json.dumps(records, indent=1), encoding="utf-8")
     total = {name: sum(r[name] for r in records) for name in ("told", "applied", "lost", "twice", "untold")}

@@ -1,6 +1,6 @@
 // leeway-ledger-worker: a worker whose contributions can be told apart in the servers' weights
 // (tests/chaos/ledger.h), over the client library that leeway-worker has. It writes down what it is
-// told, a line "incarnation generation clock version" for each exchange that was answered, and
+// told, a line "incarnation generation clock" for each contribution whose push was answered, and
 // checks what every answer says about everybody's contributions. tests/chaos/ledger.py reconciles
 // the lines with what the servers have at the end.
 //
@@ -17,15 +17,16 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/channel.h"
+#include "client/client_options.h"
+#include "client/coordinator_session.h"
+#include "client/parameter_client.h"
 #include "common/identity.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/rpc/channel.h"
 #include "common/status.h"
 #include "tests/chaos/ledger.h"
-#include "worker/client/client_options.h"
-#include "worker/client/coordinator_session.h"
-#include "worker/client/parameter_client.h"
+#include "tests/chaos/unary_transport.h"
 
 namespace leeway::testing {
 namespace {
@@ -41,6 +42,11 @@ struct Flags {
   uint64_t blocks = 4;
   // How long a step takes.
   int step_milliseconds = 3;
+  // In place of PushPull: Push, the line, and then Pull, at every clock that this divides. 0:
+  // never.
+  uint64_t push_every = 0;
+  // Calls of their own in place of streams, as with stock gRPC stubs.
+  bool unary = false;
   // Faults, by which the checkers are tried: at this clock nothing is sent, or the contribution of
   // the clock before once more.
   std::optional<uint64_t> forget_at;
@@ -57,9 +63,9 @@ class Told {
   ~Told() {
     if (file_ >= 0) close(file_);
   }
-  absl::Status Add(const v1::RegisterWorkerReply& life, uint64_t clock, uint64_t version) const {
+  absl::Status Add(const v1::RegisterWorkerReply& life, uint64_t clock) const {
     const std::string line =
-        absl::StrCat(life.incarnation(), " ", life.generation(), " ", clock, " ", version, "\n");
+        absl::StrCat(life.incarnation(), " ", life.generation(), " ", clock, "\n");
     const bool written =
         file_ >= 0 && write(file_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
     return written ? absl::OkStatus() : absl::DataLossError("--told: cannot be written to");
@@ -96,7 +102,11 @@ class Life {
   absl::Status Begin() {
     ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(registration_));
     options.on_unreached = [this] { session_.BeatSoon(); };
-    ASSIGN_OR_RETURN(client_, ParameterClient::Open(options));
+    TransportFactory transport;
+    if (flags_.unary) {
+      transport = [](const TransportOptions& of) { return std::make_unique<UnaryTransport>(of); };
+    }
+    ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, transport));
     const double every = std::min(0.25, registration_.job().limits().lease_seconds() / 4);
     session_.StartHeartbeats(
         FromSeconds(every),
@@ -124,10 +134,7 @@ class Life {
     ledger_.Write(clock_, contribution_.span());
     if (clock_ == flags_.forget_at) std::fill_n(contribution_.data(), contribution_.size(), 0.0F);
     if (clock_ == flags_.repeat_at) ledger_.WriteAgain(clock_ - 1, contribution_.span());
-    ASSIGN_OR_RETURN(
-        const ParameterClient::Result result,
-        client_->Wait(client_->PushPull(clock_, 1, contribution_.span(), weights_.span())));
-    RETURN_IF_ERROR(told_.Add(registration_, clock_, result.version));
+    ASSIGN_OR_RETURN(const ParameterClient::Result result, Exchange());
     // The one that forgets does not see its own fault, so that the book shows it.
     if (const std::string wrong = ledger_.Check(clock_, weights_.span());
         !wrong.empty() && !flags_.forget_at.has_value() && !flags_.repeat_at.has_value()) {
@@ -144,14 +151,26 @@ class Life {
     return absl::OkStatus();
   }
 
+  // The line is written as soon as the servers have said that they have the contribution.
+  absl::StatusOr<ParameterClient::Result> Exchange() {
+    const bool split = flags_.push_every > 0 && clock_ % flags_.push_every == 0;
+    const auto pushed = split ? client_->Push(clock_, 1, contribution_.span())
+                              : client_->PushPull(clock_, 1, contribution_.span(), weights_.span());
+    ASSIGN_OR_RETURN(const ParameterClient::Result result, client_->Wait(pushed));
+    RETURN_IF_ERROR(told_.Add(registration_, clock_));
+    if (!split) return result;
+    return client_->Wait(client_->Pull(clock_ + 1, weights_.span()));
+  }
+
   const Flags& flags_;
   const Told& told_;
   const v1::RegisterWorkerReply& registration_;
   CoordinatorSession& session_;
   const Ledger ledger_;
-  std::unique_ptr<ParameterClient> client_;
+  // Outlive the client, which may still send from them and receive into them.
   FloatBuffer contribution_;
   FloatBuffer weights_;
+  std::unique_ptr<ParameterClient> client_;
   uint64_t clock_ = 0;
   uint64_t version_ = 0;
 };
@@ -203,6 +222,8 @@ int Main(int argc, char** argv) {
   app.add_option("--told", flags.told, "Append what this worker is told there")->required();
   app.add_option("--blocks", flags.blocks, "Of the model");
   app.add_option("--step-milliseconds", flags.step_milliseconds, "How long a step takes");
+  app.add_option("--push-every", flags.push_every, "Push and Pull at every so many clocks");
+  app.add_flag("--unary", flags.unary, "Calls of their own in place of streams");
   app.add_option("--forget-at", flags.forget_at, "A fault: send nothing at this clock");
   app.add_option("--repeat-at", flags.repeat_at, "A fault: send the clock before's again with it");
   app.add_option("--log-file", flags.log.file, "Append log lines there");

@@ -16,8 +16,6 @@ from network import Network
 LEASE = 1.5
 SHORT, LONG = LEASE / 2, 2 * LEASE
 PORT = 7000
-# Long enough that the job outlives all of its cuts.
-STEP = ["--step-milliseconds", "14"]
 WATCHED = ("server_lost", "worker_lost", "worker_returned", "placement_changed", "replicas_synced", "server_registered",
            "worker_registered", "going_back", "went_back")
 
@@ -60,7 +58,8 @@ def cut(run, network, drops, seconds, one_holder=False):
     until = time.monotonic() + seconds
     run.wait_for(lambda r: time.monotonic() > until, "the cut's end", seconds + 30)
     lost = network.heal()
-    runs.check(len(lost) == len(drops) and all(lost), f"each way has lost something: {lost} packets")
+    # Where nothing arrives there may be nothing to answer.
+    runs.check(len(lost) == len(drops) and any(lost), f"something was lost: {lost} packets")
     healed, clocks = time.monotonic(), clocks_by_rank(run)
     run.wait_for(lambda r: gone_on(r, clocks), "everybody to go on", 45)
     gone = time.monotonic() - healed
@@ -79,35 +78,36 @@ def cuts_of(a, b):
 def link(a, b, mode, servers=2):
     """Cuts between two programs; then the book must be right."""
     with Network(hosts(servers, 2)) as network:
-        job = ledger.job(mode, clocks=1600, lease=LEASE, servers=servers)
-        cluster = Cluster(job, servers=servers, worker=[*ledger.WORKER, *STEP])
+        cluster = ledger.cluster(mode, lease=LEASE, servers=servers)
         with placed(cluster, network) as run:
-            run.wait_for(lambda r: r.max_clock() > 50, "the beginning")
+            run.wait_for(lambda r: r.max_clock() > 20, "the beginning")
             for drops, seconds in cuts_of(a, b):
                 cut(run, network, drops, seconds)
+            blow = ledger.hasten(run)
             run.finish()
             runs.check(not run.events("went_back"), "nothing went back")
-            ledger.verdict(run, [])
+            ledger.verdict(run, [blow])
 
 
 def killed_alone(mode):
     """An owner that does not reach its replica answers nobody: when it is killed then, nothing is lost with it."""
     with Network(hosts(3, 2)) as network:
-        cluster = Cluster(ledger.job(mode, clocks=800, servers=3), servers=3, worker=[*ledger.WORKER, *STEP])
-        with placed(cluster, network) as run:
-            for round_ in (1, 2, 3):
-                run.wait_for(lambda r, at=100 * round_: r.max_clock() > at, "some clocks")
+        with placed(ledger.cluster(mode, servers=3), network) as run:
+            for _ in range(3):
+                clock = run.max_clock() + 30
+                run.wait_for(lambda r, clock=clock: r.max_clock() > clock, "some clocks")
                 since, until = time.time(), time.monotonic() + SHORT
                 for source, target in (("s1", "s2"), ("s2", "s1")):
                     network.drop(source, target)
                 run.wait_for(lambda r, until=until: time.monotonic() > until, "the cut's end")
                 run.kill(("server", 1))
-                runs.check(all(network.heal()), "each way has lost something")
+                runs.check(any(network.heal()), "something was lost")
                 run.wait_for(lambda r, since=since: ledger.recovered(r, [("server", 1)], since), "the recovery")
             runs.check(not run.over, "the job has outlived it")
+            blow = ledger.hasten(run)
             run.finish()
             runs.check(not run.events("went_back"), "nothing went back")
-            ledger.verdict(run, [])
+            ledger.verdict(run, [blow])
 
 
 # ---- training itself
@@ -126,7 +126,7 @@ consistency: {{mode: sync}}
 update: {{type: sgd, learning_rate: 0.05, momentum: 0.9}}
 servers: {{count: 2, replicas: {replicas}}}
 workers: {{count: 2, emulate: {{step_milliseconds: {milliseconds}}}}}
-stop: {{clocks: 1200}}
+stop: {{{stop}}}
 checkpoint: {{every: {{clocks: 100}}}}
 limits: {{lease_seconds: {lease}}}
 """
@@ -136,20 +136,23 @@ def trainer():
     return [str(runs.BIN / "leeway-worker"), "--data", str(runs.SOURCE / "data")]
 
 
+def undisturbed(clocks, **names):
+    with Cluster(TRAINING.format(milliseconds=0, stop=f"clocks: {clocks}", **names), worker=trainer()) as run:
+        run.finish()
+        return run.export()
+
+
 def same_bits(replicas):
     """The coordinator's server alone on its side, then a worker cut off from one server: the bits stay."""
     names = {"replicas": replicas, "lease": LEASE}
-    with Cluster(TRAINING.format(milliseconds=0, **names), worker=trainer()) as run:
-        run.finish()
-        wanted = run.export()
     with Network(hosts(2, 2)) as network:
-        cluster = Cluster(TRAINING.format(milliseconds=8, **names), worker=trainer())
+        cluster = Cluster(TRAINING.format(milliseconds=8, stop="epochs: 3000", **names), worker=trainer())
         with placed(cluster, network) as run:
             run.wait_for(lambda r: r.max_clock() > 120, "the first checkpoint's clock")
             for drops in ([("s1", "s0"), ("s0", "s1")], [("w0", "s1")]):
                 cut(run, network, drops, LONG, one_holder=replicas == 1)
-            run.finish()
-            runs.check(run.export() == wanted, "the same bits as undisturbed")
+            clocks, weights = run.stop_in_order(), run.export()
+            runs.check(weights == undisturbed(clocks, **names), f"the same bits as undisturbed, at clock {clocks}")
 
 
 CASES = {f"{name}-{mode}": lambda ends=ends, mode=mode, servers=servers: link(*ends, mode, servers)

@@ -15,10 +15,12 @@ from cluster import free_address, runs
 from relay import Relays
 
 CLOCKS = 700
+# Of connections that are lost at once.
+ROUNDS = 8
 MILLION = 1_000_000
 
 
-def wired(mode, seed, trouble, blows=0, **how):
+def wired(mode, seed, trouble, blows=0, step=3, **how):
     """A job whose servers are reached through relays; `trouble(run, relays, draw)` goes on beside it."""
     draw = random.Random(seed)
     listen = [free_address() for _ in range(2)]
@@ -26,13 +28,13 @@ def wired(mode, seed, trouble, blows=0, **how):
     theirs = random.Random(seed + 1)
     how = {name: make(theirs) for name, make in how.items()}
     with Relays(listen, **how) as relays:
-        job = ledger.cluster(mode, clocks=CLOCKS, transport="tcp")
+        job = ledger.cluster(mode, clocks=CLOCKS, transport="tcp", step=step)
         reached = [relay.address for relay in relays.relays]
         job.reached = lambda number: ["--listen", listen[number], "--advertise", reached[number]]
         job.coordinator = lambda role, number: reached[0]
         print(f"seed {seed}: {mode}", flush=True)
         with job as run:
-            done = ledger.trouble(run, draw, blows, CLOCKS)
+            done = ledger.trouble(run, draw, blows)
             trouble(run, relays, draw)
             run.finish()
             runs.check(not run.events("went_back"), "nothing went back")
@@ -49,7 +51,7 @@ def nothing(run, relays, draw):
 
 def lost_at_once(run, relays, draw):
     """Every connection of a server is gone, again and again."""
-    while not run.over and run.max_clock() < 0.9 * CLOCKS:
+    for _ in range(ROUNDS):
         pause = time.monotonic() + draw.uniform(0.1, 0.6)
         run.wait_for(lambda r, until=pause: time.monotonic() > until, "a moment")
         relays.cut_all(draw.randrange(2))
@@ -62,12 +64,14 @@ def delayed(mode, seed):
 
 def cut(mode, seed, blows=0):
     """Every connection is cut after 0.1 to 3 MB, wherever in a message that is; and the next one again."""
-    cuts = wired(mode, seed, nothing, blows, bytes_to_cut=lambda draw: lambda: draw.randrange(100_000, 3 * MILLION))
+    # Deaths take their time, bytes do not.
+    step = 20 if blows else 3
+    cuts = wired(mode, seed, nothing, blows, step, bytes_to_cut=lambda draw: lambda: draw.randrange(100_000, 3 * MILLION))
     runs.check(cuts >= 20, f"{cuts} connections were cut")
 
 
 def lost(mode, seed):
-    cuts = wired(mode, seed, lost_at_once)
+    cuts = wired(mode, seed, lost_at_once, step=20)
     runs.check(cuts >= 5, f"{cuts} connections were lost")
 
 

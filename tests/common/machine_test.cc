@@ -6,7 +6,7 @@
 
 #include <sched.h>
 
-#include "common/files.h"
+#include "common/files/files.h"
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 

@@ -110,6 +110,9 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:13:1: updates: unknown key; did you mean 'update'?"},
       {"learning_rate: 0.1", "learning_rate: 0.1, nesterov: true",
        "job.yaml:14:51: update.nesterov: needs a momentum above 0"},
+      {"type: sgd, learning_rate: 0.1", "type: adam, learning_rate: 0.1, initial_v: 0.01",
+       "job.yaml:14:53: update.initial_v: the bias correction takes v to start at 0: set "
+       "bias_correction: false with it, as in FedAdam's paper"},
       {"images: a", "images: /a",
        "job.yaml:10:30: data.train.images: must be relative to the data folder; it is /a"},
       {"images: a", "images: x/../../a",

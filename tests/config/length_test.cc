@@ -138,4 +138,25 @@ TEST_CASE(
 }
 
 }  // namespace
+TEST_CASE("A stop that lies in the past is refused; one that was not changed is where it ends") {
+  for (const auto mode :
+       {v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_BOUNDED, v1::CONSISTENCY_MODE_ASYNC}) {
+    for (const uint32_t workers : {1u, 3u}) {
+      const auto check = [&](v1::TrainingJob job, const v1::Interval& was, uint64_t clock) {
+        job.mutable_consistency()->set_mode(mode);
+        job.mutable_workers()->set_count(workers);
+        return CheckStopAhead(was, job, ComputeLength(job, 10), clock).ok();
+      };
+      CHECK_FALSE(check(Clocks(9), EveryClocks(20), 10));
+      CHECK_FALSE(check(Epochs(0.9), EveryEpochs(2), 10));
+      CHECK_FALSE(check(Clocks(9), EveryEpochs(2), 10));
+      CHECK(check(Clocks(10), EveryClocks(20), 10));
+      CHECK(check(Epochs(1), EveryClocks(20), 10));
+      CHECK(check(Clocks(30), EveryClocks(20), 20));
+      // The last cut of a run without sync may lie a clock behind its end.
+      CHECK(check(Clocks(10), EveryClocks(10), 11));
+    }
+  }
+}
+
 }  // namespace leeway

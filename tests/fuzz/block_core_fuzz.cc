@@ -26,6 +26,7 @@ ConsistencyRules RulesOf(FuzzInput& input) {
 
 // What came and waits.
 struct Asked {
+  // Else it only wants to hear that its contribution is applied.
   bool reads = false;
   bool latest = false;
   // Of the reader.
@@ -168,7 +169,7 @@ class World {
       Promise(decisions.refusals.size() == 1 && decisions.refusals[0].status.code() == *expected,
               "a contribution is refused for what is wrong with it");
     }
-    duplicate_ = duplicate ? std::optional(request) : std::nullopt;
+    if (duplicate) duplicates_.insert(request);
     Take(std::move(decisions));
   }
 
@@ -269,7 +270,9 @@ class World {
     const Asked asked = found->second;
     asked_.erase(found);
     if (!asked.reads) {
-      Promise(answer.duplicate == (duplicate_ == answer.request), "a duplicate is called one");
+      Promise(answer.duplicate == duplicates_.contains(answer.request),
+              "a duplicate is called one");
+      Promise(ranks_[asked.rank].applied >= asked.clock, "what is acknowledged is applied");
       return;
     }
     Promise(initialized_, "a reader gets a version");
@@ -321,8 +324,8 @@ class World {
   std::map<RequestId, Asked> asked_;
   std::map<RequestId, Held> held_;
   RequestIds running_;
-  // The request just passed in, if it repeats what was taken.
-  std::optional<RequestId> duplicate_;
+  // Requests that repeat what was taken.
+  std::set<RequestId> duplicates_;
 };
 
 }  // namespace

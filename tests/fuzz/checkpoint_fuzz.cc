@@ -186,7 +186,8 @@ void ReadCheckpoint(FuzzInput& input) {
     saved.set_bytes(image.size());
     Save(saved.file(), image);
   }
-  PromiseOk(WriteJsonFile("manifest", Folder() / kManifestName, 64 << 20, manifest), "writing the manifest");
+  PromiseOk(WriteJsonFile("manifest", Folder() / kManifestName, 64 << 20, manifest),
+            "writing the manifest");
   const auto reader = CheckpointReader::Open(Folder().path(), CheckpointVerify::kHeaders);
   PromiseDataLoss(reader.status());
   FuzzInput range(places.data(), places.size());

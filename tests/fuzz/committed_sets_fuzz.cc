@@ -62,7 +62,7 @@ class Block {
   bool Contribute(const Sender& sender, bool wants_reply) {
     const RequestId request = ++requests_;
     const Named named = {sender.rank, sender.clock};
-    asked_[request] = {wants_reply, sender.clock + 1};
+    asked_[request] = {wants_reply, sender.clock + 1, named};
     const bool was_applied = applied_.contains(named);
     const bool was_held = Holds(named);
     Decisions decisions = core_.OnContribution(sender, request, wants_reply, ++now_);
@@ -132,6 +132,8 @@ class Block {
   struct Asked {
     bool reads = false;
     uint64_t version = 0;
+    // Of a contribution.
+    Named named = {};
   };
 
   static absl::Status RefusalOf(const Decisions& decisions) {
@@ -197,7 +199,9 @@ class Block {
     Promise(found != asked_.end(), "who is answered has asked, and was not answered");
     const Asked asked = found->second;
     asked_.erase(found);
-    if (!asked.reads) return;
+    if (!asked.reads) {
+      return Promise(applied_.contains(asked.named), "what is acknowledged is applied");
+    }
     const uint64_t given = version_ - (answer.which == Readable::kPrevious ? 1 : 0);
     const bool before = rules_.elastic && given + 1 == asked.version;
     Promise(given == asked.version || before, "a reader that starts clock c gets version c");

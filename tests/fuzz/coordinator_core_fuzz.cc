@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/coordinator/coordinator_core.h"
+#include "server/coordinator/core/coordinator_core.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "tests/server/coordinator/scenario.h"
+#include "tests/server/coordinator/core/scenario.h"
 
 namespace leeway {
 namespace {
@@ -380,19 +380,19 @@ class World {
     const absl::Status status =
         well ? absl::OkStatus() : absl::UnavailableError("the fuzzer says no");
     if (const auto* configure = std::get_if<ConfigureServer>(&command)) {
-      core_.ConfigureDone(configure->server, configure->round, status, now_);
+      core_.Answered(ConfigureDone{configure->server, configure->round, status}, now_);
     } else if (const auto* save = std::get_if<SaveAll>(&command)) {
       for (uint32_t i = 0; i < shape_.servers; ++i) {
         absl::StatusOr<v1::SavedShard> shard = TestFile("shard-" + std::to_string(i));
         if (!well) shard = status;
-        core_.SaveDone(i, save->round, save->clock, shard, now_);
+        core_.Answered(SaveDone{i, save->round, save->clock, shard}, now_);
       }
     } else if (const auto* record = std::get_if<WriteRecord>(&command)) {
-      core_.RecordDone(record->record, status, now_);
+      core_.Answered(RecordDone{record->record, status}, now_);
     } else if (const auto* write = std::get_if<WriteManifest>(&command)) {
-      core_.ManifestWritten(write->manifest.clock(), status, now_);
+      core_.Answered(ManifestWritten{write->manifest.clock(), status}, now_);
     } else if (std::get_if<ShutdownServers>(&command) != nullptr) {
-      for (uint32_t i = 0; i < shape_.servers; ++i) core_.ShutdownDone(i, now_);
+      for (uint32_t i = 0; i < shape_.servers; ++i) core_.Answered(ShutdownDone{i}, now_);
     }
   }
 

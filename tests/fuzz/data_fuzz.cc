@@ -1,9 +1,11 @@
 // The files of a data source, as a stranger may have written them. The first byte chooses the
 // format.
 #include <cmath>
+#include <memory>
 #include <variant>
 
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/worker/data/memory_stream.h"
 #include "worker/data/cifar10.h"
 #include "worker/data/csv.h"
 #include "worker/data/gunzip.h"
@@ -19,7 +21,7 @@ constexpr uint64_t kUnpackedMax = 1 << 16;
 constexpr uint32_t kFeaturesMax = 64;
 
 DataFile File(const char* name, std::span<const uint8_t> bytes) {
-  return {name, {bytes.begin(), bytes.end()}};
+  return {name, std::make_unique<MemoryStream>(std::vector<uint8_t>(bytes.begin(), bytes.end()))};
 }
 
 void PromiseNumbers(const Examples& examples) {
@@ -104,7 +106,8 @@ void Gzip(FuzzInput& input) {
   std::vector<uint8_t> packed = {0x1f, 0x8b};
   const auto rest = input.Rest();
   packed.insert(packed.end(), rest.begin(), rest.end());
-  const auto unpacked = Gunzip(packed, "file.gz", kUnpackedMax);
+  GunzipStream stream(std::make_unique<MemoryStream>(packed), "file.gz", kUnpackedMax);
+  const auto unpacked = ReadAll(stream);
   if (unpacked.ok()) {
     Promise(unpacked->size() <= kUnpackedMax, "at most max_bytes are unpacked");
   } else {
@@ -114,10 +117,10 @@ void Gzip(FuzzInput& input) {
 }
 
 void Text(FuzzInput& input) {
-  const std::string text = TextOf(input.Rest());
-  Lines lines(text);
+  const DataFile file = File("file.txt", input.Rest());
+  Lines lines(*file.bytes, file.path);
   absl::string_view line;
-  while (lines.Next(line)) {
+  while (lines.Next(line).value()) {
     Promise(line.find('\n') == absl::string_view::npos, "a line has no end of line in it");
     if (const auto number = ParseNumber(line); number.ok()) {
       Promise(std::isfinite(*number), "a number is finite");

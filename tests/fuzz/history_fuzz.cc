@@ -1,24 +1,20 @@
 // A run's metrics.jsonl, as `leeway report` reads it, to the page that it makes.
-#include "deploy/launcher/report/curves_svg.h"
-#include "deploy/launcher/report/history.h"
-#include "deploy/launcher/report/report_html.h"
+#include "launcher/report/curves_svg.h"
+#include "launcher/report/report_html.h"
+#include "server/outcome/history.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace leeway {
 namespace {
 
 void Report(const std::string& text) {
-  auto history = ParseHistory(text, "metrics.jsonl");
-  if (!history.ok()) {
-    Promise(absl::IsInvalidArgument(history.status()), "no log is INVALID_ARGUMENT");
-    return;
-  }
+  RunHistory history = ParseHistory(text);
   ReportInput input;
   input.summary.worker_restarts.assign(2, 0);
-  AddHistory(*history, input.summary);
+  AddHistory(history, input.summary);
   Promise(!SummaryJson(input.summary).empty(), "every history has a summary");
-  input.curves_svg = CurvesSvg(*history, "fuzz");
-  input.history = *std::move(history);
+  input.curves_svg = CurvesSvg(history, "fuzz");
+  input.history = std::move(history);
   Promise(!ReportHtml(input).empty(), "every history has a page");
 }
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/sha256.h"
+#include "common/files/sha256.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "server/checkpoint/json_file.h"
 #include "server/checkpoint/manifest.h"

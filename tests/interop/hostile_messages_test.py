@@ -94,7 +94,7 @@ def control_plane_attacks(attacker):
     old = coordinator_pb2.Build(protocol=99, version="9.9")
     attacker.expect(PRECONDITION, "protocol 99", stub.RegisterWorker,
                     coordinator_pb2.RegisterWorkerRequest(build=old, rank=1))
-    new = coordinator_pb2.Build(protocol=1, version="0.1.0")
+    new = coordinator_pb2.Build(protocol=2, version="0.2.0")
     attacker.expect(BAD, "7", stub.RegisterWorker,
                     coordinator_pb2.RegisterWorkerRequest(build=new, rank=7))
     attacker.expect(PRECONDITION, "job", stub.RegisterWorker,

@@ -39,7 +39,7 @@ class PythonWorker:
     # ---- the job
 
     def register(self):
-        build = coordinator_pb2.Build(protocol=1, version="0.1.0")
+        build = coordinator_pb2.Build(protocol=2, version="0.2.0")
         self.failure = None
         self.job = self.retried(lambda: self.coordinator.RegisterWorker, coordinator_pb2.RegisterWorkerRequest(
             build=build, rank=self.rank, host="python", pid=os.getpid(), nonce=self.nonce))

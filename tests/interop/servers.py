@@ -29,7 +29,7 @@ exchange: {type: gradient}
 consistency: {mode: sync}
 update: {type: sgd, learning_rate: 0.5}
 servers: {count: 2, block_bytes: 1024, replicas: REPLICAS}
-workers: {count: 2}
+workers: {count: 2, emulate: {step_milliseconds: STEP}}
 stop: {clocks: 400}
 checkpoint: {every: {clocks: 50}}
 """
@@ -81,11 +81,12 @@ class Job:
 
 
 @contextlib.contextmanager
-def job_with_one_worker(replicas=1):
-    """Yields the Job. Afterwards all must have ended by themselves, with status 0."""
+def job_with_one_worker(replicas=1, step=0):
+    """Yields the Job; a step of the C++ worker takes so many milliseconds. Afterwards all must have ended by themselves,
+    with status 0."""
     with tempfile.TemporaryDirectory(prefix="leeway-interop-") as name:
         job = Job(pathlib.Path(name))
-        (job.folder / "job.yaml").write_text(JOB.replace("REPLICAS", str(replicas)))
+        (job.folder / "job.yaml").write_text(JOB.replace("REPLICAS", str(replicas)).replace("STEP", str(step)))
         job.start()
         try:
             yield job

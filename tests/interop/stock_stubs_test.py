@@ -30,9 +30,11 @@ class KillAt:
 
 
 def main(case):
-    with servers.job_with_one_worker(replicas=2 if case == "replicas" else 1) as job:
+    needed = {"going-back": "checkpoint", "replicas": "replicas_synced"}
+    # Slow enough that the event comes long before the job's end.
+    step = 20 if case in needed else 0
+    with servers.job_with_one_worker(replicas=2 if case == "replicas" else 1, step=step) as job:
         python = PythonWorker(job.coordinator, rank=1)
-        needed = {"going-back": "checkpoint", "replicas": "replicas_synced"}
         blow = KillAt(job, python, 150, needed[case]) if case in needed else None
         weights = python.train(*servers.digits("optdigits.tra"), 64)
         if blow:

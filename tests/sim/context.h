@@ -108,6 +108,16 @@ class Context {
     broken.from = broken.to;
     Push(now + 500, broken);
   }
+  // The process's connections are cut; of three networks of four the coordinator's is, too.
+  void SeeGone(uint32_t server, uint32_t boot) {
+    const uint64_t dice = Mix(static_cast<uint64_t>(now), server);
+    if (shape.replicas < 2 || dice % 4 == 0) return;
+    Message gone = Timer(Kind::kGone, kCoordinator);
+    gone.from = static_cast<NodeId>(kServer0 + server);
+    gone.boot = boot;
+    gone.life = static_cast<uint32_t>(counts.coordinator_kills);
+    Push(now + 100 + static_cast<Micros>(dice >> 8 & 0x7ff), gone);
+  }
   void Cut(NodeId from, NodeId to, Micros until) { cut_until_[from][to] = until; }
   // What the server sends to its replicas then arrives all at once.
   struct Belated {
@@ -162,6 +172,8 @@ class Context {
   // What replicas that are new were sent beside their first state; a message has the index + 1.
   std::vector<Version> versions_before;
   uint32_t instances = 0;
+  // By server: of the process that lives now, or comes next.
+  std::array<uint32_t, kServersMax> boots{};
   Ledger ledger;
   Counts counts;
   // Committed sets only.

@@ -1,7 +1,7 @@
 #include "tests/sim/control.h"
 
 #include "absl/strings/str_cat.h"
-#include "server/coordinator/membership.h"
+#include "server/coordinator/core/membership.h"
 
 namespace leeway::sim {
 namespace {

@@ -64,9 +64,10 @@ class SimControl {
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> lives_;
 };
 
-// Membership of server/coordinator/membership.h, with as much around it as the data plane sees.
+// Membership of server/coordinator/core/membership.h, with as much around it as the data plane
+// sees.
 std::unique_ptr<SimControl> MakeLightControl(Context& context);
-// server/coordinator/coordinator_core.h, whole.
+// server/coordinator/core/coordinator_core.h, whole.
 std::unique_ptr<SimControl> MakeWholeControl(Context& context);
 
 }  // namespace leeway::sim

@@ -6,6 +6,7 @@ std::span<const Counts::Each> Counts::All() {
   static constexpr Each kAll[] = {
       {"events", &Counts::events},
       {"contributions", &Counts::contributions},
+      {"without a reply", &Counts::pushes},
       {"duplicates", &Counts::duplicates},
       {"reads of the previous", &Counts::previous_reads},
       {"old lives refused", &Counts::fenced},
@@ -25,6 +26,7 @@ std::span<const Counts::Each> Counts::All() {
       {"streams broken", &Counts::streams_broken},
       {"placements changed", &Counts::placements},
       {"shards taken over", &Counts::take_overs},
+      {"servers seen to be gone", &Counts::gone},
       {"jobs taken up", &Counts::taken_up},
       {"requests after a lease", &Counts::leases_over},
       {"gone on without a rank", &Counts::without},

@@ -166,6 +166,11 @@ void World::Partition() {
   const bool alone = context_.shape.whole && !context_.shape.moves();
   const bool fatal = alone && from >= kServer0 && to == kCoordinator;
   const Micros until = context_.now + context_.draws.NextU32() % (fatal ? kLease / 3 : 15'000);
+  // Its connections are cut, and it lives: whoever checks that is not refused.
+  const bool hint = from >= kServer0 && from < kCoordinator && to == kCoordinator;
+  if (hint && context_.bug == Bug::kHintBelieved) {
+    context_.SeeGone(from - kServer0, context_.boots[from - kServer0]);
+  }
   context_.Cut(from, to, until);
   if (context_.draws.NextU32() & 1) context_.Cut(to, from, until);
 }
@@ -175,7 +180,9 @@ void World::KillServer(uint32_t index, Micros comes_after) {
   ServerProcess& process = processes_[index];
   if (process.down || process.shut_down) return;
   ++context_.counts.server_kills;
+  context_.SeeGone(index, process.boot);
   const uint32_t boot = process.boot + 1;
+  context_.boots[index] = boot;
   process = ServerProcess();
   process.boot = boot;
   process.down = true;
@@ -189,6 +196,7 @@ void World::KillServer(uint32_t index, Micros comes_after) {
 void World::EndServer(uint32_t index) {
   ++context_.counts.servers_removed;
   const uint32_t boot = processes_[index].boot + 1;
+  context_.boots[index] = boot;
   processes_[index] = ServerProcess();
   processes_[index].boot = boot;
   processes_[index].down = processes_[index].ended = true;

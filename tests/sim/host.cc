@@ -58,6 +58,13 @@ absl::StatusCode SimHost::CheckHeld(const Context& context, const Message& reque
   return early ? absl::StatusCode::kUnavailable : absl::StatusCode::kOk;
 }
 
+void SimHost::OnHeard(Micros sent) {
+  lease_ = sent + kLease;
+  for (auto& each : owned_) {
+    if (each) each->SetLease(lease_);
+  }
+}
+
 bool SimHost::HasLease(const Context& context) const {
   return context.LocalNow(node_) < lease_ || context.bug == Bug::kLeaseIgnored;
 }
@@ -213,6 +220,7 @@ bool SimHost::Own(Context& context, uint32_t shard, const Message& command,
   if (!owned) {
     owned.emplace(shard, node_, context.shape,
                   SimServer::Place{boot_, generation_, epoch_, ++context.instances});
+    owned->SetLease(lease_);
     if (!command.flag) {
       if (!Promote(context, shard, *owned)) return false;
     } else {

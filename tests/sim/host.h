@@ -1,5 +1,5 @@
 // A server process: the shards that it owns, the replicas that it keeps, its lease. What
-// server/server_node.cc, parameter_service.cc and held_model.cc are in the product.
+// server/node/server_node.cc, parameter_service.cc and held_model.cc are in the product.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ class SimHost {
   void OnHeldHeard(Context& context, const Message& reply);
   absl::StatusOr<uint64_t> Hold(const Context& context, const Message& command, Disks& disks) const;
   // A heartbeat sent at `sent`, by this process's clock, was heard.
-  void OnHeard(Micros sent) { lease_ = sent + kLease; }
+  void OnHeard(Micros sent);
   // It holds what the coordinator's placement said.
   bool IsCurrent(uint64_t epoch) const { return !made_ || epoch_ == epoch; }
   // What a registration or a heartbeat says of what is here.

@@ -32,6 +32,7 @@ const char* KindName(Kind kind) {
                                            "ShardSaved",
                                            "ContributionsHeld",
                                            "command done",
+                                           "gone",
                                            "command",
                                            "Replicate",
                                            "replicated",

@@ -60,6 +60,8 @@ enum class Kind : uint8_t {
   kShardSaved,
   kHeld,
   kCommandDone,
+  // To the coordinator from the system of a server that was killed: nobody listens there any more.
+  kGone,
   // The coordinator to a server.
   kCommand,
   // A shard's owner to its replica, and back, in order (Context::SendInOrder); and to the owner

@@ -132,22 +132,33 @@ void SimServer::OnRequest(Context& context, const Message& request) {
     case Kind::kLatest:
       Act(context, block, block.core.OnReadLatest(last_request_, now));
       break;
-    default: {
-      const bool reply = request.kind == Kind::kPushPull;
-      const Decisions decisions = block.core.OnContribution(sender, last_request_, reply, now);
-      if (decisions.accepted) {
-        CheckAccepted(context, block, request);
-        ++context.counts.contributions;
-        block.kept.push_back({last_request_, request.rank, request.clock, request.value});
-      }
-      Act(context, block, decisions);
-      if (held_ && decisions.accepted && held_->OnAccepted(request.rank, request.clock)) {
-        TellHeld(context);
-      }
-    }
+    default:
+      Contribute(context, block, request, sender);
   }
   newest = std::max(newest, request.incarnation);
   ScheduleTick(context);
+}
+
+void SimServer::Contribute(Context& context, Block& block, const Message& request,
+                           const Sender& sender) {
+  const bool reply = request.kind == Kind::kPushPull;
+  const auto now = static_cast<uint64_t>(context.LocalNow(node_));
+  const Decisions decisions = block.core.OnContribution(sender, last_request_, reply, now);
+  if (decisions.accepted) {
+    CheckAccepted(context, block, request);
+    ++context.counts.contributions;
+    if (!reply) ++context.counts.pushes;
+    block.kept.push_back({last_request_, request.rank, request.clock, request.value});
+    if (context.bug == Bug::kPushHeld && !reply) {
+      Message early = ReplyTo(request, absl::StatusCode::kOk);
+      early.version = block.current;
+      Leave(context, block, early);
+    }
+  }
+  Act(context, block, decisions);
+  if (held_ && decisions.accepted && held_->OnAccepted(request.rank, request.clock)) {
+    TellHeld(context);
+  }
 }
 
 void SimServer::Attach(Context& context, const Message& request) {
@@ -171,7 +182,9 @@ void SimServer::Attach(Context& context, const Message& request) {
     }
     if (ahead) clock = (*block.replicated)[request.rank];
     reply.clock = std::min(reply.clock, clock);
-    reply.value = std::max(reply.value, block.core.counted(request.rank));
+    const uint64_t counted = block.core.counted(request.rank);
+    reply.value = std::max(reply.value,
+                           ahead ? std::min(counted, (*block.replicated)[request.rank]) : counted);
     reply.flag |= !block.core.initialized();
     block.newest[request.rank] = std::max(block.newest[request.rank], request.incarnation);
   }
@@ -279,9 +292,10 @@ void SimServer::DoAnswer(Context& context, Block& block, const Answer& answer) {
   CheckRead(context, block, *found, answer, reply.version);
   const Kind kind = found->message.kind;
   const bool pushes = kind == Kind::kPush || kind == Kind::kPushPull;
-  // With committed sets a push is only held.
-  const bool counts = kind == Kind::kPushPull || !context.shape.sets();
-  if (pushes && counts) block.acknowledged[reply.rank] |= uint64_t{1} << reply.clock;
+  if (pushes) {
+    CheckApplied(context, block, reply.rank, uint64_t{1} << reply.clock);
+    block.acknowledged[reply.rank] |= uint64_t{1} << reply.clock;
+  }
   if (pushes && answer.duplicate && context.bug == Bug::kIgnoreDuplicates) {
     Apply(context, block, {0, reply.rank, reply.clock, reply.value});
   }

@@ -1,5 +1,5 @@
 // A server's shard: real BlockCores and ReplicaGates, and in place of the values what is in them.
-// It is the driver that server/shard.cc is in the product, and it checks every decision.
+// It is the driver that server/shard/shard.cc is in the product, and it checks every decision.
 #pragma once
 
 #include <array>
@@ -58,6 +58,8 @@ class SimServer {
   void OnReplicated(Context& context, const Message& message);
   void OnBroken(Context& context, const Message& message);
 
+  // By this process's clock: from then on nothing leaves any more.
+  void SetLease(Micros until) { lease_ = until; }
   void OnRequest(Context& context, const Message& request);
   void OnApplied(Context& context, const Message& timer);
   void OnTick(Context& context);
@@ -142,6 +144,7 @@ class SimServer {
   // Of a file's name.
   uint64_t owner() const { return place_.generation << 32 | place_.epoch; }
   void Attach(Context& context, const Message& request);
+  void Contribute(Context& context, Block& block, const Message& request, const Sender& sender);
   void Act(Context& context, Block& block, const Decisions& decisions);
   void CheckAccepted(Context& context, const Block& block, const Message& request);
   void TakeCut(Context& context, Block& block, uint64_t cut);
@@ -161,12 +164,16 @@ class SimServer {
   void CheckFreshness(Context& context, const Block& block, const Sender& reader,
                       const Answer& answer);
   void CheckProgress(Context& context, const Block& block) const;
+  // `acknowledged`: of the rank, a bit a clock.
+  static void CheckApplied(Context& context, const Block& block, uint32_t rank,
+                           uint64_t acknowledged);
   void ScheduleTick(Context& context);
   static Sender SenderOf(const Message& request);
 
   const uint32_t index_;
   const NodeId node_;
   const Place place_;
+  Micros lease_ = INT64_MAX;
   std::optional<NodeId> replica_;
   uint64_t since_epoch_ = 0;
   uint32_t stream_ = 0;

@@ -1,5 +1,5 @@
-// What a shard does for its replica (server/shard_replica.cc), around the real ReplicaGate, and
-// what it promises.
+// What a shard does for its replica (server/shard/shard_replica.cc), around the real ReplicaGate,
+// and what it promises.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -109,6 +109,13 @@ void SimServer::GiveUpGated(Context& context, Block& block, Micros since, bool c
 
 // An answer leaves: from now on it must stay true.
 void SimServer::LeaveNow(Context& context, const Block& block, const Message& reply, bool held) {
+  if (context.LocalNow(node_) >= lease_ && context.bug != Bug::kLeaseIgnored) {
+    ++context.counts.leases_over;
+    Message refusal = reply;
+    refusal.code = absl::StatusCode::kUnavailable;
+    refusal.flag = false;
+    return context.Send(refusal);
+  }
   context.Send(reply);
   if (!context.shape.moves()) return;
   Ledger& ledger = context.ledger;

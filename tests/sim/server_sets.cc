@@ -1,4 +1,4 @@
-// Committed sets on a server: what server/quorum_reporter.cc and Shard::CommitSet do in the
+// Committed sets on a server: what server/node/quorum_reporter.cc and Shard::CommitSet do in the
 // product, around the real HeldBook.
 #include <algorithm>
 #include <vector>

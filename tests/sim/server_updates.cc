@@ -1,4 +1,4 @@
-// Updates of a simulated shard: what Shard::Begin, Run, Commit and Reject are in the product.
+// Updates of a simulated shard: what Shard::Run and Reject are in the product.
 #include <algorithm>
 #include <utility>
 
@@ -18,7 +18,9 @@ void SimServer::BeginUpdate(Context& context, Block& block, const Update& update
   CheckUpdate(context, block, *block.running);
   if (context.shape.elastic && !context.shape.sync()) {
     for (Reader& reader : block.readers) {
-      if (reader.request == update.contributions.front()) reader.before = block.current;
+      const bool wants_reply = reader.message.kind == Kind::kPushPull;
+      const bool its_own = reader.request == update.contributions.front();
+      if (wants_reply && its_own) reader.before = block.current;
     }
   }
   if (context.bug == Bug::kTornRead) block.current.values = kBeingWritten;

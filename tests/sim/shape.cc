@@ -36,6 +36,7 @@ constexpr std::array<BugInfo, kBugs> kInfos = {{
     {"same_incarnation", "a new life gets the incarnation of the old one"},
     {"fall_back", "a version is thrown away in silence"},
     {"silent_refusal", "waits are refused without naming who is missing"},
+    {"push_held", "a push is answered when it is accepted, before it is applied", kReplicas},
     {"old_generation", "servers hear those who have not gone back with the job", kWhole},
     {"half_way", "one server goes back to an older checkpoint than the others", kWhole},
     {"forget_record", "a coordinator started again forgets which generation it was", kWhole},
@@ -49,6 +50,7 @@ constexpr std::array<BugInfo, kBugs> kInfos = {{
     {"record_late", "a placement is used, but not on record", kReplicas},
     {"since_epoch_ignored", "a replica takes what was sent for one before it", kReplicas},
     {"attach_ahead", "who attaches is told of what the replica does not have", kReplicas},
+    {"hint_believed", "a server whose connection was cut is taken for gone unchecked", kReplicas},
     {"set_differs", "one server hears of a set without its last rank", kSets},
     {"dropped_applied", "what is not in a clock's set is applied all the same", kSets},
     {"held_unsaid", "what is held is told once, whether that arrives or not", kSets},
@@ -133,14 +135,13 @@ Faults DrawFaults(uint64_t seed, const Shape& shape) {
   const bool waits = shape.sync() && !shape.continues;
   faults.gone = !waits && shape.workers > 1 && draws.NextU32() % 4 == 0;
   faults.stop = shape.whole && draws.NextU32() % 4 == 0;
-  faults.split = draws.NextU32() % 4 == 0 && !shape.elastic;
-  if (!faults.split && draws.NextU32() % 4 == 0) faults.reject = 1 + draws.NextU32() % 40;
+  faults.split = draws.NextU32() % 4 == 0 ? 1 + draws.NextU32() % 2 : 0;
+  if (draws.NextU32() % 4 == 0) faults.reject = 1 + draws.NextU32() % 40;
   if (shape.whole) {
     faults.server_kills = Some(draws, 2);
     faults.coordinator_kills = draws.NextU32() % 4 == 0 ? 1 : 0;
     if (shape.replicas > 1) {
       faults.server_kills = Some(draws, 4);
-      faults.split = false;
       faults.relay = shape.servers == 3 && draws.NextU32() % 8 == 0;
     }
   }
@@ -150,10 +151,7 @@ Faults DrawFaults(uint64_t seed, const Shape& shape) {
   if (faults.relay) faults.heal_at += 30'000;
   faults.belated = shape.replicas > 1 && !faults.relay && draws.NextU32() % 8 == 0;
   if (faults.belated) faults.heal_at += 40'000;
-  if (shape.resizes) {
-    faults.resizes = 1 + draws.NextU32() % 4;
-    faults.split = false;
-  }
+  if (shape.resizes) faults.resizes = 1 + draws.NextU32() % 4;
   return faults;
 }
 
@@ -173,7 +171,8 @@ std::string Describe(const Shape& shape, const Faults& faults) {
       faults.leaves, " pauses ", faults.pauses, " partitions ", faults.partitions, " server kills ",
       faults.server_kills, " coordinator kills ", faults.coordinator_kills,
       faults.skew ? " skew" : "", faults.late_start ? " late_start" : "",
-      faults.gone ? " gone" : "", faults.stop ? " stop" : "", faults.split ? " split" : "",
+      faults.gone ? " gone" : "", faults.stop ? " stop" : "",
+      faults.split > 0 ? absl::StrCat(" split every ", faults.split) : "",
       faults.relay ? " relay" : "", faults.belated ? " belated" : "",
       faults.resizes > 0 ? absl::StrCat(" resizes ", faults.resizes) : "", "; heals at ",
       faults.heal_at, " us");

@@ -75,8 +75,8 @@ struct Faults {
   bool belated = false;
   // How often another number of servers is asked for.
   uint32_t resizes = 0;
-  // Push and Pull in place of PushPull.
-  bool split = false;
+  // Push and Pull in place of PushPull at every clock that this divides; 0: never.
+  uint32_t split = 0;
   // When all of it ends.
   Micros heal_at = 0;
 };
@@ -103,6 +103,7 @@ enum class Bug : uint8_t {
   kSameIncarnation,
   kFallBack,
   kSilentRefusal,
+  kPushHeld,
   // Whole world only.
   kOldGeneration,
   kHalfWay,
@@ -118,6 +119,7 @@ enum class Bug : uint8_t {
   kRecordLate,
   kSinceEpochIgnored,
   kAttachAhead,
+  kHintBelieved,
   // With committed sets only.
   kSetDiffers,
   kDroppedApplied,
@@ -126,7 +128,7 @@ enum class Bug : uint8_t {
   // With resizes only.
   kHandOverUnheard,
 };
-inline constexpr uint32_t kBugs = 38;
+inline constexpr uint32_t kBugs = 40;
 
 // What may be drawn.
 struct Wanted {

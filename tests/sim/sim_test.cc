@@ -51,9 +51,11 @@ TEST_CASE("no schedule with the whole coordinator breaks a promise") {
 
 TEST_CASE("no schedule with replicas breaks a promise") {
   const Counts sum = RunAll(20'000, {.whole = true, .replicas = true});
+  CHECK(sum.pushes > 10'000);
   CHECK(sum.held_back > 1000);
   CHECK(sum.take_overs > 500);
   CHECK(sum.taken_up > 50);
+  CHECK(sum.gone > 500);
   CHECK(sum.leases_over > 100);
   CHECK(sum.streams_broken > 1000);
 }
@@ -61,6 +63,7 @@ TEST_CASE("no schedule with replicas breaks a promise") {
 TEST_CASE("no schedule with committed sets breaks a promise") {
   for (const bool replicas : {false, true}) {
     const Counts sum = RunAll(10'000, {.whole = true, .replicas = replicas, .sets = true});
+    CHECK(sum.pushes > 5000);
     CHECK(sum.sets > 10'000);
     CHECK(sum.smaller_sets > 1000);
     CHECK(sum.late > 1000);
@@ -73,6 +76,7 @@ TEST_CASE("no schedule with another number of servers breaks a promise") {
     for (const bool sets : {false, true}) {
       const Wanted wanted = {.whole = true, .replicas = replicas, .sets = sets, .resizes = true};
       const Counts sum = RunAll(5000, wanted);
+      CHECK(sum.pushes > 2000);
       CHECK(sum.resized > 500);
       CHECK(sum.servers_removed > 250);
       CHECK(sum.take_overs > 500);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tests/server/coordinator/scenario.h"
+#include "tests/server/coordinator/core/scenario.h"
 
 namespace leeway::sim {
 namespace {
@@ -70,7 +70,10 @@ void WholeControl::Restart(Context& context) {
   CoordinatorOptions options = OptionsOf(context.shape);
   if (context.bug == Bug::kForgetBegun) record_.clear_steps_per_epoch();
   options.generation = context.bug == Bug::kForgetRecord ? 0 : record_.generation() + 1;
-  options.incarnation_base = 1000 * ++boot_;
+  ++boot_;
+  options.incarnation_base = record_.incarnations();
+  // Of what is not on record nobody has heard.
+  for (uint64_t& newest : context.newest) newest = std::min(newest, record_.incarnations());
   options.before = record_;
   if (manifest_.clock() > 0) options.resumed = {manifest_, "checkpoint"};
   context.generation = std::max(context.generation, options.generation);

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "server/coordinator/coordinator_core.h"
+#include "server/coordinator/core/coordinator_core.h"
 #include "tests/sim/control.h"
 
 namespace leeway::sim {
@@ -43,6 +43,7 @@ class WholeControl : public SimControl {
   void ServerRegister(Context& context, const Message& message, Time now);
   void ShardSaved(Context& context, const Message& message, Time now);
   void Held(Context& context, const Message& message, Time now);
+  void Gone(Context& context, const Message& message, Time now);
   void CommandDone(Context& context, const Message& message, Time now);
   void ManifestDone(Context& context, const Message& message, Time now);
   void Wake(Context& context, Time now);

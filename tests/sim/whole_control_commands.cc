@@ -48,12 +48,14 @@ void WholeControl::Do(Context& context, const ConfigureServer& command) {
   context.placements.push_back(command.request.placement());
   Tell(context, command.server, give);
   if (context.bug != Bug::kHandOverUnheard || give.flag) return;
-  core_->ConfigureDone(command.server, command.round, absl::OkStatus(),
-                       context.LocalTime(kCoordinator));
+  core_->Answered(ConfigureDone{command.server, command.round, absl::OkStatus()},
+                  context.LocalTime(kCoordinator));
 }
 
-void WholeControl::Do(Context&, const ConnectServer& command) {
+void WholeControl::Do(Context& context, const ConnectServer& command) {
   Connect(command.server, speaker_);
+  // What it said outlived it.
+  if (speaker_ != context.boots[command.server]) context.SeeGone(command.server, speaker_);
 }
 
 void WholeControl::Do(Context& context, const DisconnectServer& command) {
@@ -80,7 +82,7 @@ void WholeControl::Keep(Context& context, const v1::CoordinatorRecord& record) {
     live_.fill(true);
   }
   context.generation = std::max(context.generation, record_.generation());
-  core_->RecordDone(record, absl::OkStatus(), context.LocalTime(kCoordinator));
+  core_->Answered(RecordDone{record, absl::OkStatus()}, context.LocalTime(kCoordinator));
 }
 
 void WholeControl::Do(Context& context, const SetLive& command) {

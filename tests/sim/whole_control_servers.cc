@@ -1,7 +1,10 @@
 // What servers say to a simulated coordinator.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/protocol.h"
-#include "tests/server/coordinator/scenario.h"
+#include "tests/server/coordinator/core/scenario.h"
 #include "tests/sim/whole_control.h"
 
 namespace leeway::sim {
@@ -9,7 +12,8 @@ namespace {
 
 v1::SavedShard PartOf(uint32_t shard, uint64_t hash) {
   v1::SavedShard part = TestFile(absl::StrCat("shard-", shard));
-  part.set_sha256(absl::StrCat(hash));
+  // As long as a digest, and read back as a number.
+  part.set_sha256(absl::StrFormat("%064d", hash));
   return part;
 }
 
@@ -38,6 +42,8 @@ void WholeControl::FromServer(Context& context, const Message& message, Time now
       return Held(context, message, now);
     case Kind::kCommandDone:
       return CommandDone(context, message, now);
+    case Kind::kGone:
+      return Gone(context, message, now);
     default:
       return;
   }
@@ -103,6 +109,21 @@ void WholeControl::Held(Context& context, const Message& message, Time now) {
   context.Send(ReplyTo(message, core_->ContributionsHeld(request, now).code()));
 }
 
+// As server_watch.h; its connections end with the coordinator.
+void WholeControl::Gone(Context& context, const Message& message, Time now) {
+  if (message.life != context.counts.coordinator_kills) return;
+  const uint32_t index = message.from - kServer0;
+  const auto lost = [&] {
+    const v1::JobStatus status = core_->Status(now);
+    return std::any_of(status.servers().begin(), status.servers().end(), [&](const auto& server) {
+      return server.index() == index && server.state() == "lost";
+    });
+  };
+  const bool before = lost();
+  core_->Answered(ServerGone{index, message.boot + 1}, now);
+  context.counts.gone += !before && lost() ? 1 : 0;
+}
+
 void WholeControl::CommandDone(Context& context, const Message& message, Time now) {
   if (!Done(context, message)) return;
   const uint32_t index = message.from - kServer0;
@@ -110,13 +131,13 @@ void WholeControl::CommandDone(Context& context, const Message& message, Time no
     const absl::Status made = message.code == absl::StatusCode::kOk
                                   ? absl::OkStatus()
                                   : absl::Status(message.code, "past");
-    core_->ConfigureDone(index, message.clock, made, now);
+    core_->Answered(ConfigureDone{index, message.clock, made}, now);
   }
-  if (message.order == Order::kShutdown) core_->ShutdownDone(index, now);
+  if (message.order == Order::kShutdown) core_->Answered(ShutdownDone{index}, now);
   if (message.order != Order::kSave) return;
   absl::StatusOr<v1::SavedShard> part = PartOf(message.rank, message.value);
   if (message.code != absl::StatusCode::kOk) part = absl::Status(message.code, "torn");
-  core_->SaveDone(message.rank, message.incarnation, message.clock, part, now);
+  core_->Answered(SaveDone{message.rank, message.incarnation, message.clock, part}, now);
 }
 
 void WholeControl::ManifestDone(Context& context, const Message& message, Time now) {
@@ -126,7 +147,7 @@ void WholeControl::ManifestDone(Context& context, const Message& message, Time n
     context.cut_hashes[{manifest_.clock(), static_cast<uint32_t>(i)}] =
         std::stoull(manifest_.shards(i).sha256());
   }
-  core_->ManifestWritten(message.clock, absl::OkStatus(), now);
+  core_->Answered(ManifestWritten{message.clock, absl::OkStatus()}, now);
 }
 
 }  // namespace leeway::sim

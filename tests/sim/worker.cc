@@ -101,10 +101,11 @@ void SimWorker::Next(Context& context) {
       return OpenAll(context, Phase::kRead, Kind::kPull);
     case Phase::kPush:
       ++clock_;
-      return OpenAll(context, Phase::kRead, Kind::kPull);
+      return OpenAll(context, Phase::kPull, Kind::kPull);
     case Phase::kExchange:
       ++clock_;
       return Completed(context);
+    case Phase::kPull:
     case Phase::kRead:
       return Completed(context);
     case Phase::kStopAt:
@@ -148,10 +149,11 @@ void SimWorker::Completed(Context& context) {
   const uint32_t every = context.shape.cut_every;
   if (finished_) {
     if (SavesState(context)) return OpenOne(context, Phase::kState, Kind::kState);
-    if (context.faults.split) return OpenAll(context, Phase::kLatest, Kind::kLatest);
+    if (context.faults.split > 0) return OpenAll(context, Phase::kLatest, Kind::kLatest);
     return Leave(context);
   }
-  if (phase_ == Phase::kExchange && every > 0 && clock_ % every == 0 && SavesState(context)) {
+  const bool exchanged = phase_ == Phase::kExchange || phase_ == Phase::kPull;
+  if (exchanged && every > 0 && clock_ % every == 0 && SavesState(context)) {
     return OpenOne(context, Phase::kState, Kind::kState);
   }
   BeginClock(context);
@@ -164,7 +166,7 @@ void SimWorker::BeginClock(Context& context) {
     return OpenOne(context, Phase::kStopAt, Kind::kStopAt);
   }
   if (stop_at_ && clock_ >= *stop_at_) return BreakOff(context);
-  const bool split = context.faults.split;
+  const bool split = context.faults.split > 0 && clock_ % context.faults.split == 0;
   OpenAll(context, split ? Phase::kPush : Phase::kExchange, split ? Kind::kPush : Kind::kPushPull);
 }
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "client/core/retry_core.h"
 #include "tests/sim/context.h"
-#include "worker/client/retry_core.h"
 
 namespace leeway::sim {
 
@@ -58,6 +58,7 @@ class SimWorker {
     kInitialize,
     kRead,
     kPush,
+    kPull,
     kExchange,
     kLatest,
     kStopAt,

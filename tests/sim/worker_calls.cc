@@ -1,4 +1,4 @@
-// A worker's calls, each with its attempts, as worker/client makes them around RetryCore.
+// A worker's calls, each with its attempts, as client makes them around RetryCore.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -140,7 +140,7 @@ void SimWorker::OnReply(Context& context, const Message& reply) {
     return;
   }
   // A contribution that made no sense: it is computed and handed in again.
-  const bool pushes = call.kind == Kind::kPushPull;
+  const bool pushes = call.kind == Kind::kPushPull || call.kind == Kind::kPush;
   if (pushes && reply.code == absl::StatusCode::kInvalidArgument) {
     return Attempt(context, reply.call);
   }

@@ -70,8 +70,9 @@ uint64_t SimWorker::Hash() const {
 }
 
 std::string SimWorker::Where() const {
-  static constexpr const char* kPhases[] = {"register", "attach", "initialize", "read",  "push",
-                                            "exchange", "latest", "stop at",    "state", "leave"};
+  static constexpr const char* kPhases[] = {"register", "attach", "initialize", "read",
+                                            "push",     "pull",   "exchange",   "latest",
+                                            "stop at",  "state",  "leave"};
   return absl::StrCat("worker ", rank_, " life ", life_, " incarnation ", incarnation_, " in ",
                       kPhases[static_cast<int>(phase_)], ", clock ", clock_);
 }

@@ -11,11 +11,15 @@ import runs
 
 # Momentum, dropout and batch norm: everything that could be forgotten by a checkpoint.
 SETS = ["servers.count=2", "workers.count=3", "update={type: sgd, learning_rate: 0.05, momentum: 0.9}",
-        "stop={epochs: 20}", "checkpoint={every: {clocks: 50}, keep: 100}",
+        "stop={epochs: 8}", "checkpoint={every: {clocks: 50}, keep: 100}",
         "model.layers=[{flatten: {}}, {dense: {units: 32}}, {batch_norm: {}}, {relu: {}}, "
         "{dropout: {rate: 0.2}}, {dense: {units: 10}}]"]
-# Changes how long steps take, so that there is time to stop the run, and nothing else.
+# Change how long the run takes, so that there is time to stop it, and nothing else. One that is broken off has no end
+# of its own, so that it is broken off on any machine.
 SLOWLY = "workers.emulate={step_milliseconds: 3}"
+ENDLESS = "stop={epochs: 3000}"
+# From a resumption to the end.
+CLOCKS_MORE = 100
 # Of an orderly stop, with others on the machine: the processes' own deadlines are longer.
 STOP_SECONDS_MAX = 8
 DATA = "optdigits/optdigits.tra"
@@ -36,45 +40,42 @@ def servers():
         runs.check(digest(other) == first, f"{other}: the same bits as with two servers ({first[:16]})")
 
 
-def resumed():
-    whole = digest()
-    for servers_after in (2, 3):
-        run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync"], runs.data_with(DATA))
-        run.start(more=[SLOWLY])
-        run.wait_for(lambda r: r.max_clock() >= 60)
-        run.interrupt()
-        summary = run.wait()
-        runs.check(summary["state"] == "stopped", f"stopped in order at clock {run.max_clock()}")
-        summary = run.train(resume=True, more=[f"servers.count={servers_after}"])
-        runs.check(summary["weights_sha256"] == whole,
-                   f"resumed with {servers_after} servers: the same bits as unbroken ({whole[:16]})")
-        run.clean()
+def stopped(sets, clock=60):
+    """A run that was stopped in order, some clocks after its beginning, and at which one."""
+    run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA))
+    run.start(more=[SLOWLY, ENDLESS])
+    run.wait_for(lambda r: r.max_clock() >= clock)
+    run.interrupt()
+    summary = run.wait(expect=runs.STOPPED)
+    runs.check(summary["state"] == "stopped", f"stopped in order at clock {summary['clock']}")
+    return run, summary["clock"]
+
+
+def resumed(sets=(), then=()):
+    """With `then` the run goes on, and ends as one that was never broken off."""
+    run, clock = stopped(sets)
+    end = f"stop={{clocks: {clock + CLOCKS_MORE}}}"
+    sha, whole = run.train(resume=True, more=[end, *then])["weights_sha256"], digest([*sets, end])
+    runs.check(sha == whole, f"resumed {' '.join([*sets, *then])}: the same bits as unbroken ({whole[:16]})")
+    run.clean()
 
 
 def resumed_adam():
+    """The schedule knows the end from the beginning."""
     sets = ["update={type: adamw, learning_rate: 0.002, schedule: {type: cosine, warm_up: {epochs: 1}}}"]
     whole = digest(sets)
     run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA))
-    run.start(more=[SLOWLY])
+    run.start(more=["workers.emulate={step_milliseconds: 15}"])
     run.wait_for(lambda r: r.max_clock() >= 60)
     run.process.send_signal(signal.SIGTERM)
-    runs.check(run.wait()["state"] == "stopped", "SIGTERM stops in order")
+    runs.check(run.wait(expect=runs.STOPPED)["state"] == "stopped", "SIGTERM stops in order")
     runs.check(run.train(resume=True)["weights_sha256"] == whole, "AdamW resumed: the same bits")
     run.clean()
 
 
 def resumed_exchange(exchange, update):
     """What a worker keeps between clocks (local weights, its optimizer's momentum) is in the checkpoint."""
-    # Nobody's batch norm or dropout: an elastic worker's own weights are enough to go wrong.
-    sets = [exchange, *update, "stop={epochs: 30}"]
-    whole = digest(sets)
-    run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA))
-    run.start(more=[SLOWLY])
-    run.wait_for(lambda r: r.max_clock() >= 40)
-    run.interrupt()
-    runs.check(run.wait()["state"] == "stopped", "stopped in order")
-    runs.check(run.train(resume=True)["weights_sha256"] == whole, f"{exchange} resumed: the same bits")
-    run.clean()
+    resumed([exchange, *update])
 
 
 def resumed_elastic():
@@ -123,7 +124,7 @@ DELTA = ["exchange={type: delta, local_steps: 5, optimizer: {type: sgd, learning
 def finished_async():
     """A finished async job is finished, also for a resume; and its model is what was trained last."""
     slow = "workers.emulate={slow: [{ranks: [2], factor: 10}], step_milliseconds: 1}"
-    run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=async", slow,
+    run = runs.Run("quickstart.yaml", [*SETS, "stop={epochs: 20}", "consistency.mode=async", slow,
                                        "update={type: sgd, learning_rate: 0.01}"], runs.data_with(DATA))
     first = run.train()
     again = run.train(resume=True, more=["checkpoint.keep=99"])
@@ -147,29 +148,34 @@ def stopped_early():
         code = run.process.returncode
         runs.check(took < STOP_SECONDS_MAX, f"Ctrl-C after {delay} s ends it in {took:.1f} s")
         # Before the launcher can be told, the signal ends it as it ends any program.
-        state = run.summary()["state"] if code == 0 else "no run"
-        runs.check((code, state) in ((0, "stopped"), (-signal.SIGINT, "no run")), f"status {code}: {state}")
+        summary = {"state": "no run"} if code == -signal.SIGINT else run.summary()
+        expected = runs.TEMPORARY if summary.get("clock") is None else runs.STOPPED
+        runs.check((code, summary["state"]) in ((expected, "stopped"), (-signal.SIGINT, "no run")),
+                   f"status {code}: {summary['state']}, checkpoint at clock {summary.get('clock')}")
         run.clean()
 
 
 def killed_worker():
     data = runs.data_with(MNIST)
-    sets = ["stop={epochs: 2}"]
-    whole = runs.Run("mnist-sync.yaml", sets, data)
-    sha = whole.train()["weights_sha256"]
-    whole.clean()
     random.seed(7)
-    run = runs.Run("mnist-sync.yaml", sets, data)
-    run.start()
-    for at in (40, 120):
+    run = runs.Run("mnist-sync.yaml", ["update={type: sgd, learning_rate: 0.05, momentum: 0.9}"], data)
+    run.start(more=[SLOWLY, ENDLESS])
+    for _ in range(2):
+        at = run.max_clock() + 40
         run.wait_for(lambda r, at=at: r.max_clock() >= at)
         pid, command = random.choice(run.children("leeway-worker"))
         os.kill(pid, signal.SIGKILL)
         print(f"killed {' '.join(command[:6])} at clock {run.max_clock()}")
-    summary = run.wait()
+    at = run.max_clock() + 40
+    run.wait_for(lambda r: r.max_clock() >= at)
+    run.interrupt()
+    summary = run.wait(expect=runs.STOPPED)
     runs.check(summary["restarts"] == 2, "both were restarted")
-    runs.check(summary["weights_sha256"] == sha, f"the same bits as undisturbed ({sha[:16]})")
     run.clean()
+    whole = runs.Run("mnist-sync.yaml", [*run.sets, f"stop={{clocks: {summary['clock']}}}"], data)
+    sha = whole.train()["weights_sha256"]
+    runs.check(summary["weights_sha256"] == sha, f"the same bits as undisturbed ({sha[:16]})")
+    whole.clean()
 
 
 def batches():
@@ -191,7 +197,8 @@ def batches():
     runs.check(worst < 1e-4, f"weights differ by {worst:.2e} of the largest at most")
 
 
-CASES = {"servers": servers, "resumed": resumed, "resumed-adam": resumed_adam,
+CASES = {"servers": servers, "resumed": lambda: [resumed(then=[f"servers.count={n}"]) for n in (2, 3)],
+         "resumed-adam": resumed_adam,
          "resumed-elastic": resumed_elastic, "resumed-delta": resumed_delta, "resumed-spread": resumed_spread,
          "resumed-int8": lambda: resumed_compressed("{type: int8}", "{type: int8}"),
          "resumed-top-k": lambda: resumed_compressed("{type: top_k, share: 0.05}", "{type: top_k, share: 0.1}"),

@@ -1,7 +1,10 @@
 """Runs `leeway train` for tests, and reads what it leaves behind."""
 
+import array
+import atexit
 import hashlib
 import json
+import math
 import os
 import pathlib
 import re
@@ -13,7 +16,11 @@ import sys
 import tempfile
 import time
 
+import own_network
+
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
+# common/exit_code.h
+TEMPORARY, USAGE, PERMANENT, STOPPED, REPLACED = 1, 2, 3, 4, 5
 # The launcher's words for a process that no test has killed.
 CRASHED = re.compile(r"crashed with signal (?!9\b)\d+")
 
@@ -41,6 +48,24 @@ class Failed(Exception):
     pass
 
 
+def is_alive(pid):
+    """Whether it still has files open. One that has died and that nobody has asked for its status has none, when its
+    other threads have ended, too."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return False
+    state, threads = fields[0], int(fields[17])
+    return state != "Z" or threads > 1
+
+
+def is_torn(line):
+    try:
+        return not isinstance(json.loads(line), dict)
+    except ValueError:
+        return True
+
+
 class RunFolder:
     """What a run leaves behind, in a folder of its own below `parent`, which is removed when it passed."""
 
@@ -48,6 +73,12 @@ class RunFolder:
         self.parent = pathlib.Path(parent or tempfile.mkdtemp(prefix="leeway-test-"))
         self.dir = self.parent / name
         self.read_events, self.read_to = [], 0
+        self.torn = False
+
+    def power_was_cut(self):
+        """metrics.jsonl, which nobody makes durable, may be shorter than it was and hold what is no line."""
+        self.read_events, self.read_to = [], 0
+        self.torn = True
 
     def summary(self):
         return json.loads((self.dir / "summary.json").read_text())
@@ -61,7 +92,7 @@ class RunFolder:
                 fresh = file.read()
             fresh = fresh[:fresh.rfind(b"\n") + 1]
             self.read_to += len(fresh)
-            self.read_events += [json.loads(line) for line in fresh.splitlines()]
+            self.read_events += [json.loads(line) for line in fresh.splitlines() if not (self.torn and is_torn(line))]
         return [e for e in self.read_events if kind is None or e["event"] == kind]
 
     def max_clock(self):
@@ -73,6 +104,55 @@ class RunFolder:
 
     def model(self):
         return read_safetensors(self.dir / "model.safetensors")
+
+    def check_whole(self, report=True, learned=True):
+        """That a run has left all that it promises, whatever its exit status: a model of finite numbers that is the
+        summary's, a summary without a warning, a report, metrics without a bad line; and that a finished one has
+        learned something."""
+        summary = self.summary()
+        wrong = [f"the summary warns: {warning}" for warning in summary["warnings"]
+                 if not (self.torn and "metrics.jsonl" in warning)]
+        files = ["summary.json", *(["report.html", "curves.svg"] if report else [])]
+        wrong += [f"no {name}" for name in files if not (self.dir / name).stat().st_size]
+        if summary["state"] == "finished" or summary["clock"] is not None:
+            wrong += self.wrong_with_model(summary)
+        if summary["steps"] != sum(summary["worker_steps"]) and not self.leased():
+            wrong.append(f"{summary['steps']} steps are not those of the workers {summary['worker_steps']}")
+        if learned and summary["state"] == "finished":
+            wrong += self.not_learned(summary)
+        if wrong:
+            raise Failed(f"{self.dir}: " + "; ".join(wrong))
+        return summary
+
+    def leased(self):
+        return "assignment: leased" in (self.dir / "job.yaml").read_text()
+
+    def wrong_with_model(self, summary):
+        """The weights' digest is that of the flat vector; tensors are in the file in its order."""
+        blob = (self.dir / "model.safetensors").read_bytes()
+        length = struct.unpack("<Q", blob[:8])[0]
+        values = blob[8 + length:]
+        if len(values) != 4 * summary["parameters"]:
+            return [f"the model has {len(values)} bytes, of {summary['parameters']} parameters"]
+        if not all(map(math.isfinite, array.array("f", values))):
+            return ["the model has numbers that are none"]
+        digest = hashlib.sha256(values).hexdigest()
+        return [] if digest == summary["weights_sha256"] else ["the model is not the summary's: " + digest]
+
+    def not_learned(self, summary):
+        """What tells a trained model from an untrained one: what the run says of itself, which it knows by its test
+        data; without any, that its loss is below what its first half began with. Workers tell twice a second: a job
+        that is over sooner has no such loss."""
+        if summary["learned"] is not None:
+            return [] if summary["learned"] else [summary["why_not_learned"]]
+        told = [(e["clock"], e["train_loss"]) for e in self.events("step")
+                if e["train_loss"] is not None and e["examples"] > 0]
+        early = [loss for clock, loss in told if 2 * clock <= max(c for c, _ in told)][:3]
+        if not early or self.torn:
+            return []
+        first, late = sum(early) / len(early), [loss for _, loss in told[-3:]]
+        last = sum(late) / len(late)
+        return [] if last < first else [f"it has learned nothing: the loss went from {first:.4f} to {last:.4f}"]
 
     def clean(self):
         shutil.rmtree(self.parent, ignore_errors=True)
@@ -87,24 +167,29 @@ class Run(RunFolder):
         self.sets = list(sets)
         self.data = data
         self.process = None
+        # Not where a test trains too little to learn anything.
+        self.learns = True
 
-    def command(self, resume=False, more=()):
+    def command(self, resume=False, more=(), options=()):
         command = [str(BIN / "leeway"), "train", str(self.job), "--run-dir", str(self.dir)]
         for one in [*self.sets, *more]:
             command += ["--set", one]
         if self.data:
             command += ["--data", str(self.data)]
-        return command + (["--resume"] if resume else [])
+        return [*command, *options, *(["--resume"] if resume else [])]
 
-    def start(self, resume=False, more=()):
+    def start(self, resume=False, more=(), options=()):
         self.parent.mkdir(parents=True, exist_ok=True)
         self.output = open(self.parent / f"{self.dir.name}.txt", "a", encoding="utf-8")
-        self.process = subprocess.Popen(self.command(resume, more), stdout=self.output,
+        self.process = subprocess.Popen(self.command(resume, more, options), stdout=self.output,
                                         stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                         preexec_fn=heed_interrupts)
+        # A test that fails leaves nothing running; with the launcher its children die.
+        atexit.register(self.process.kill)
         return self
 
-    def wait(self, timeout=600, expect=0):
+    def wait(self, timeout=600, expect=0, whole=True):
+        """To its end; the summary. `whole`: what it leaves must be whole, which an exit status does not tell."""
         try:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -116,7 +201,7 @@ class Run(RunFolder):
         crashes = [line for line in self.said().splitlines() if CRASHED.search(line)]
         if crashes:
             raise Failed("a process has died of itself:\n" + "\n".join(crashes))
-        return self.summary()
+        return self.check_whole(learned=self.learns) if whole else self.summary()
 
     def train(self, timeout=600, resume=False, more=()):
         return self.start(resume, more).wait(timeout)
@@ -140,6 +225,15 @@ class Run(RunFolder):
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
+
+    def kill(self):
+        """The launcher, and with it its children: until nothing of them is left."""
+        children = [pid for role in ("leeway-server", "leeway-worker") for pid, _ in self.children(role)]
+        self.process.kill()
+        self.process.wait()
+        deadline = time.monotonic() + 30
+        while any(map(is_alive, children)) and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def process_of(self, role, number):
         """The process id of 'server' or 'worker' `number`, once it is there."""
@@ -197,6 +291,7 @@ def check(condition, text):
 def main(cases):
     """Runs the case named on the command line."""
     name = sys.argv[1]
+    own_network.enter()
     try:
         cases[name]()
     except Failed as failure:

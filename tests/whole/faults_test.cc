@@ -1,6 +1,6 @@
 // Whatever the network repeats or loses, each contribution counts once.
+#include "tests/client/fault_transport.h"
 #include "tests/whole/job_rig.h"
-#include "tests/worker/client/fault_transport.h"
 
 namespace leeway {
 namespace {

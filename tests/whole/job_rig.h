@@ -2,15 +2,17 @@
 // put faults between them.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "common/sha256.h"
+#include "common/files/sha256.h"
 #include "config/job.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/restore.h"
-#include "server/server_process.h"
+#include "server/node/server_process.h"
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 #include "worker/worker.h"
@@ -25,6 +27,8 @@ struct JobResult {
   // Of the final weights; empty if there is no checkpoint.
   std::string sha256;
   std::vector<float> weights;
+  // Of the newest checkpoint.
+  uint64_t clock = 0;
 };
 
 class JobRig {
@@ -36,6 +40,17 @@ class JobRig {
 
   // What every server listens on.
   std::string listen = ServerOptions().listen;
+  // Where others reach a server; null: where it listens, which `on_listening` hears.
+  std::function<std::string(uint32_t index)> reached_at;
+  std::function<void(uint32_t index, const std::string& address)> on_listening;
+  // Once the workers have begun to come.
+  std::function<void(const std::string& coordinator)> meanwhile;
+
+  // Goes on from that job's newest checkpoint.
+  void Resume(const JobRig& before) {
+    folder_ = before.folder_;
+    resume_ = true;
+  }
 
   // Starts the servers; the coordinator's address.
   std::string StartServers() {
@@ -44,22 +59,26 @@ class JobRig {
       options.index = index;
       options.listen = listen;
       options.job = job_;
-      options.run_dir = folder_.path();
-      if (index > 0) options.coordinator = servers_[0]->address();
+      options.run_dir = folder();
+      options.resume = resume_ && index == 0;
+      if (reached_at) options.advertise = reached_at(index);
+      if (index > 0) options.coordinator = CoordinatorAddress();
       auto server = ServerProcess::Start(options);
+      INFO(server.status().ToString());
       REQUIRE(server.ok());
+      if (on_listening) on_listening(index, (*server)->address());
       servers_.push_back(std::move(*server));
     }
     result_.servers.resize(servers_.size());
     for (size_t i = 0; i < servers_.size(); ++i) {
-      threads_.emplace_back([this, i] { result_.servers[i] = servers_[i]->Run(); });
+      threads_.emplace_back([this, i] { result_.servers[i] = servers_[i]->Run().status; });
     }
     return servers_[0]->address();
   }
 
   // Runs the workers to their ends, and the servers after them.
   JobResult Finish() {
-    const std::string coordinator = servers_[0]->address();
+    const std::string coordinator = CoordinatorAddress();
     result_.workers.resize(job_.workers().count());
     for (uint32_t rank = 0; rank < job_.workers().count(); ++rank) {
       threads_.emplace_back([this, rank, coordinator] {
@@ -72,6 +91,7 @@ class JobRig {
         result_.workers[rank] = RunWorker(options);
       });
     }
+    if (meanwhile) meanwhile(servers_[0]->address());
     for (auto& thread : threads_) thread.join();
     for (const auto& server : servers_) result_.loads.push_back(server->load());
     ReadWeights();
@@ -83,23 +103,29 @@ class JobRig {
     return Finish();
   }
 
-  const std::string& folder() const { return folder_.path(); }
+  const std::string& folder() const { return folder_->path(); }
 
  private:
+  std::string CoordinatorAddress() const {
+    return reached_at ? reached_at(0) : servers_[0]->address();
+  }
+
   void ReadWeights() {
-    auto search = FindNewestCheckpoint(folder_.path());
+    auto search = FindNewestCheckpoint(folder());
     REQUIRE(search.ok());
     if (!search->newest.has_value()) return;
     auto reader = CheckpointReader::Open(search->newest->folder);
     REQUIRE(reader.ok());
     auto weights = reader->ReadAll("weights");
     REQUIRE(weights.ok());
+    result_.clock = search->newest->manifest.clock();
     result_.sha256 = WeightsSha256(weights->span());
     result_.weights.assign(weights->span().begin(), weights->span().end());
   }
 
   const v1::TrainingJob job_;
-  TempFolder folder_;
+  std::shared_ptr<TempFolder> folder_ = std::make_shared<TempFolder>();
+  bool resume_ = false;
   std::vector<std::unique_ptr<ServerProcess>> servers_;
   std::vector<std::thread> threads_;
   JobResult result_;

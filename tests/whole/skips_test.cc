@@ -1,9 +1,9 @@
 // What need not be sent is not.
 #include <atomic>
 
+#include "client/stream_transport.h"
+#include "tests/client/fault_transport.h"
 #include "tests/whole/job_rig.h"
-#include "tests/worker/client/fault_transport.h"
-#include "worker/client/stream_transport.h"
 
 namespace leeway {
 namespace {

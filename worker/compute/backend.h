@@ -66,7 +66,6 @@ struct BatchNormWeights {
 struct BatchNormOptions {
   size_t rows = 0;
   size_t columns = 0;
-  float momentum = 0;
   float epsilon = 0;
 };
 
@@ -135,10 +134,10 @@ class Backend {
 
   // ---- batch normalisation over the columns of x [rows x columns] (Ioffe and Szegedy 2015)
   // Normalises by the batch's mean and biased variance, which it leaves in `saved` (mean, then 1 /
-  // standard deviation). dmean and dvar: the running statistics minus their new values, where new =
-  // (1 - momentum) old + momentum batch, with the unbiased variance (as in PyTorch).
+  // standard deviation). batch_mean and batch_var: for the running statistics, the latter unbiased
+  // (as in PyTorch), which are not read.
   virtual void BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
-                                const float* x, float* saved, float* dmean, float* dvar,
+                                const float* x, float* saved, float* batch_mean, float* batch_var,
                                 float* y) = 0;
   // By the running statistics.
   virtual void BatchNormInference(const BatchNormOptions& options, const BatchNormWeights& weights,

@@ -10,6 +10,6 @@
 namespace leeway {
 
 // Images become NHWC. INVALID_ARGUMENT names the file and the byte.
-absl::StatusOr<Examples> ParseCifar10(const DataFile& file, const LabelRule& rule);
+absl::StatusOr<Examples> ParseCifar10(DataFile file, const LabelRule& rule);
 
 }  // namespace leeway

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
 #include "common/status.h"
 #include "worker/data/labels.h"
@@ -15,8 +17,8 @@ namespace {
 
 class CsvParser {
  public:
-  CsvParser(const DataFile& file, const v1::Csv& options, const LabelRule& rule)
-      : file_(file), options_(options), rule_(rule), lines_(file.text()) {
+  CsvParser(DataFile file, const v1::Csv& options, const LabelRule& rule)
+      : file_(std::move(file)), options_(options), rule_(rule) {
     if (options.has_missing()) missing_ = absl::StripAsciiWhitespace(options.missing());
   }
 
@@ -25,25 +27,40 @@ class CsvParser {
       return absl::InvalidArgumentError(absl::StrCat("csv.separator: ", Quote(options_.separator()),
                                                      " where one character belongs"));
     }
-    absl::string_view line;
-    while (lines_.Next(line)) {
-      if (lines_.number() <= options_.skip_lines()) continue;
-      if (absl::StripAsciiWhitespace(line).empty()) continue;
+    // Once to count them, so that memory is taken once, and for no more than there is.
+    size_t count = 0;
+    RETURN_IF_ERROR(ForEachLine([&](absl::string_view line) -> absl::Status {
       if (columns_ == 0) RETURN_IF_ERROR(Begin(line));
-      RETURN_IF_ERROR(AddLine(line));
-    }
-    if (labels_.empty()) {
+      return CheckSize(++count, shape_.elements(), sizeof(float), file_.path);
+    }));
+    if (count == 0) {
       return absl::InvalidArgumentError(absl::StrCat(file_.path, ": holds no examples"));
     }
+    values_.reserve(count * shape_.elements());
+    labels_.reserve(count);
+    RETURN_IF_ERROR(ForEachLine([&](absl::string_view line) { return AddLine(line); }));
     return Examples{shape_, std::move(values_), std::move(labels_)};
   }
 
  private:
   absl::Status Bad(absl::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrCat(file_.path, ":", lines_.number(), ": ", what));
+    return absl::InvalidArgumentError(absl::StrCat(file_.path, ":", line_, ": ", what));
   }
   absl::Status BadColumn(size_t column, absl::string_view what) const {
     return Bad(absl::StrCat("column ", column, ": ", what));
+  }
+
+  // The lines that hold examples. Leaves the file at its start.
+  absl::Status ForEachLine(absl::FunctionRef<absl::Status(absl::string_view)> take) {
+    Lines lines(*file_.bytes, file_.path);
+    absl::string_view line;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, lines.Next(line));
+      if (!more) return file_.bytes->Rewind();
+      line_ = lines.number();
+      if (line_ <= options_.skip_lines()) continue;
+      if (!absl::StripAsciiWhitespace(line).empty()) RETURN_IF_ERROR(take(line));
+    }
   }
 
   // What the first line settles.
@@ -83,7 +100,7 @@ class CsvParser {
     if (column != columns_) {
       return Bad(absl::StrCat(column, " columns where the first line has ", columns_));
     }
-    return CheckSize(labels_.size(), shape_.elements(), sizeof(float), file_.path);
+    return absl::OkStatus();
   }
 
   absl::Status AddValue(size_t column, absl::string_view text) {
@@ -112,11 +129,11 @@ class CsvParser {
     return absl::OkStatus();
   }
 
-  const DataFile& file_;
+  const DataFile file_;
   const v1::Csv& options_;
   const LabelRule rule_;
   std::optional<absl::string_view> missing_;
-  Lines lines_;
+  size_t line_ = 0;
   size_t columns_ = 0;  // 0 before the first line
   size_t label_column_ = 0;
   ImageShape shape_;
@@ -126,9 +143,8 @@ class CsvParser {
 
 }  // namespace
 
-absl::StatusOr<Examples> ParseCsv(const DataFile& file, const v1::Csv& options,
-                                  const LabelRule& rule) {
-  return CsvParser(file, options, rule).Parse();
+absl::StatusOr<Examples> ParseCsv(DataFile file, const v1::Csv& options, const LabelRule& rule) {
+  return CsvParser(std::move(file), options, rule).Parse();
 }
 
 }  // namespace leeway

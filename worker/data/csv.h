@@ -12,7 +12,6 @@ namespace leeway {
 // Every line has as many columns as the first; the features are the columns without the label's, in
 // order. Blank lines are passed over; there is no quoting. A missing value becomes NaN.
 // INVALID_ARGUMENT names the file, the line and the column (from 0, as label_column counts).
-absl::StatusOr<Examples> ParseCsv(const DataFile& file, const v1::Csv& options,
-                                  const LabelRule& rule);
+absl::StatusOr<Examples> ParseCsv(DataFile file, const v1::Csv& options, const LabelRule& rule);
 
 }  // namespace leeway

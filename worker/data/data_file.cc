@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -65,48 +66,90 @@ absl::Status OpenError(int error, const std::string& path, const std::string& da
       data_dir.empty() ? "." : data_dir, "', given by --data DIR or LEEWAY_DATA"));
 }
 
-absl::StatusOr<std::vector<uint8_t>> ReadAll(int descriptor, const std::string& path) {
-  struct stat info;
-  if (fstat(descriptor, &info) != 0) return absl::ErrnoToStatus(errno, path);
-  if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
-  }
-  const uint64_t size = static_cast<uint64_t>(info.st_size);
-  if (size > kMaxFileBytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(path, ": has ", size,
+// A regular file, which keeps its size.
+class FileStream final : public ByteStream {
+ public:
+  FileStream(int descriptor, std::string path) : file_(descriptor), path_(std::move(path)) {}
+
+  absl::Status CheckKind() {
+    struct stat info;
+    if (fstat(file_.number(), &info) != 0) return absl::ErrnoToStatus(errno, path_);
+    if (!S_ISREG(info.st_mode)) {
+      return absl::InvalidArgumentError(absl::StrCat(path_, ": not a regular file"));
+    }
+    size_ = static_cast<uint64_t>(info.st_size);
+    if (size_ <= kMaxFileBytes) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat(path_, ": has ", size_,
                                                      " bytes; a data file may have ", kMaxFileBytes,
                                                      " (several files may be named)"));
   }
-  std::vector<uint8_t> bytes(size);
-  size_t read = 0;
-  while (read < size) {
-    const ssize_t count = ::read(descriptor, bytes.data() + read, std::min(size - read, kMaxRead));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0)
-      return absl::ErrnoToStatus(errno, absl::StrCat(path, ": reading at byte ", read));
-    if (count == 0) {
-      return absl::DataLossError(absl::StrCat(path, ": byte ", read, ": shrank while it was read"));
+
+  absl::StatusOr<size_t> Read(std::span<uint8_t> out) override {
+    const size_t wanted = std::min<uint64_t>(out.size(), size_ - at_);
+    size_t done = 0;
+    while (done < wanted) {
+      const ssize_t count =
+          pread(file_.number(), out.data() + done, std::min(wanted - done, kMaxRead), Offset());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0)
+        return absl::ErrnoToStatus(errno, absl::StrCat(path_, ": reading at byte ", at_));
+      if (count == 0) {
+        return absl::DataLossError(
+            absl::StrCat(path_, ": byte ", at_, ": shrank while it was read"));
+      }
+      done += static_cast<size_t>(count);
+      at_ += static_cast<uint64_t>(count);
     }
-    read += static_cast<size_t>(count);
+    return done;
   }
-  return bytes;
+
+  absl::Status Rewind() override {
+    at_ = 0;
+    return absl::OkStatus();
+  }
+
+ private:
+  off_t Offset() const { return static_cast<off_t>(at_); }
+
+  const Descriptor file_;
+  const std::string path_;
+  uint64_t size_ = 0;
+  uint64_t at_ = 0;
+};
+
+// Whether the content of `stream`, which is at its start and stays there, is gzip.
+absl::StatusOr<bool> IsGzip(ByteStream& stream) {
+  uint8_t magic[2];
+  ASSIGN_OR_RETURN(const size_t count, stream.Read(magic));
+  RETURN_IF_ERROR(stream.Rewind());
+  return count == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+}
+
+absl::Status CheckNotEmpty(DataFile& file) {
+  uint8_t first[1];
+  ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(first));
+  if (count == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(file.path, ": the file is empty"));
+  }
+  return file.bytes->Rewind();
 }
 
 }  // namespace
 
-absl::StatusOr<DataFile> ReadDataFile(const std::string& data_dir, const std::string& name) {
+absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::string& name) {
   RETURN_IF_ERROR(CheckName(name));
-  DataFile file{FullPath(data_dir, name), {}};
+  const std::string path = FullPath(data_dir, name);
   // Not to wait for the writer of a pipe of that name.
-  const Descriptor descriptor(open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (descriptor.number() < 0) return OpenError(errno, file.path, data_dir, name);
-  ASSIGN_OR_RETURN(file.bytes, ReadAll(descriptor.number(), file.path));
-  if (IsGzip(file.bytes)) {
-    ASSIGN_OR_RETURN(file.bytes, Gunzip(file.bytes, file.path, kMaxFileBytes));
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return OpenError(errno, path, data_dir, name);
+  auto stream = std::make_unique<FileStream>(descriptor, path);
+  RETURN_IF_ERROR(stream->CheckKind());
+  ASSIGN_OR_RETURN(const bool packed, IsGzip(*stream));
+  DataFile file{path, std::move(stream)};
+  if (packed) {
+    file.bytes = std::make_unique<GunzipStream>(std::move(file.bytes), path, kMaxFileBytes);
   }
-  if (file.bytes.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(file.path, ": the file is empty"));
-  }
+  RETURN_IF_ERROR(CheckNotEmpty(file));
   return file;
 }
 

@@ -58,5 +58,9 @@ class Dataset {
 // its `train` source; null if it has neither. Never augmented. Errors name file and place.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenTestData(const v1::TrainingJob& job,
                                                       const std::string& data_dir);
+// The same; INVALID_ARGUMENT unless its examples have this shape, that of the training data.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenTestDataOf(const v1::TrainingJob& job,
+                                                        const std::string& data_dir,
+                                                        const ImageShape& shape);
 
 }  // namespace leeway

@@ -1,21 +1,47 @@
-// Unpacks gzip (RFC 1952) in memory.
+// Unpacks gzip (RFC 1952) piece by piece.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include <zlib.h>
+
+#include "worker/data/byte_stream.h"
 
 namespace leeway {
 
-bool IsGzip(std::span<const uint8_t> bytes);
-
-// The content of all members of `packed`, their checksums verified. Errors name `path` and the byte
+// The content of all members of `packed`; the end is reached when their checksums are verified.
+// Memory: 64 KiB and zlib's window, whatever the file unpacks to. Errors name `path` and the byte
 // of the packed file: DATA_LOSS for truncated or damaged content, RESOURCE_EXHAUSTED beyond
 // `max_bytes` unpacked.
-absl::StatusOr<std::vector<uint8_t>> Gunzip(std::span<const uint8_t> packed,
-                                            const std::string& path, uint64_t max_bytes);
+class GunzipStream final : public ByteStream {
+ public:
+  GunzipStream(std::unique_ptr<ByteStream> packed, std::string path, uint64_t max_bytes);
+  ~GunzipStream() override;
+  GunzipStream(const GunzipStream&) = delete;
+  GunzipStream& operator=(const GunzipStream&) = delete;
+
+  absl::StatusOr<size_t> Read(std::span<uint8_t> out) override;
+  absl::Status Rewind() override;
+
+ private:
+  // Sees to it that zlib has packed bytes, unless none follow.
+  absl::Status Refill();
+  // What inflate() returned; `moved`: it took or gave bytes.
+  absl::Status Judge(int result, bool moved);
+  uint64_t PackedByte() const { return packed_read_ - zlib_.avail_in; }
+
+  const std::unique_ptr<ByteStream> packed_;
+  const std::string path_;
+  const uint64_t max_bytes_;
+  std::vector<uint8_t> chunk_;
+  z_stream zlib_{};
+  bool ready_ = false;
+  bool ended_ = false;
+  uint64_t packed_read_ = 0;
+  uint64_t unpacked_ = 0;
+};
 
 }  // namespace leeway

@@ -1,6 +1,8 @@
 #include "worker/data/idx.h"
 
+#include <algorithm>
 #include <span>
+#include <utility>
 
 #include "common/status.h"
 #include "worker/data/labels.h"
@@ -10,10 +12,15 @@ namespace leeway {
 namespace {
 
 constexpr uint8_t kUnsignedByte = 8;
+constexpr size_t kMagic = 4;
+// Memory is touched as content arrives for it, not as a header asks for it.
+constexpr uint64_t kPiece = 1 << 20;
 
 struct Header {
   std::vector<uint32_t> dimensions;
   size_t bytes;
+  // Their product: the bytes that follow.
+  uint64_t elements = 1;
 };
 
 uint32_t BigEndian(const uint8_t* p) {
@@ -24,49 +31,86 @@ absl::Status Bad(const DataFile& file, size_t byte, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(file.path, ": byte ", byte, ": ", what));
 }
 
-// A header whose dimensions agree with the size of the file.
-absl::StatusOr<Header> ParseHeader(const DataFile& file, int min_dimensions, int max_dimensions) {
-  const std::vector<uint8_t>& b = file.bytes;
-  if (b.size() < 4) return Bad(file, b.size(), "the file ends within the magic number of IDX");
+absl::Status CheckMagic(const DataFile& file, std::span<const uint8_t> b, int min_dimensions,
+                        int max_dimensions) {
   if (b[0] != 0 || b[1] != 0)
     return Bad(file, 0, "not an IDX file: its magic number starts with two zeros");
   if (b[2] != kUnsignedByte) {
     return Bad(file, 2,
                absl::StrCat("elements of type ", b[2], "; only unsigned bytes (8) are read"));
   }
-  if (b[3] < min_dimensions || b[3] > max_dimensions) {
-    return Bad(file, 3,
-               absl::StrCat(b[3], " dimensions where ", min_dimensions,
-                            max_dimensions > min_dimensions ? " or more" : "", " belong"));
-  }
-  Header header{{}, size_t{4} + 4 * size_t{b[3]}};
-  if (b.size() < header.bytes) return Bad(file, b.size(), "the file ends within its dimensions");
-  uint64_t elements = 1;
-  for (size_t at = 4; at < header.bytes; at += 4) {
-    header.dimensions.push_back(BigEndian(&b[at]));
+  if (b[3] >= min_dimensions && b[3] <= max_dimensions) return absl::OkStatus();
+  return Bad(file, 3,
+             absl::StrCat(b[3], " dimensions where ", min_dimensions,
+                          max_dimensions > min_dimensions ? " or more" : "", " belong"));
+}
+
+// Leaves `file` behind its header.
+absl::StatusOr<Header> ReadHeader(DataFile& file, int min_dimensions, int max_dimensions) {
+  uint8_t magic[kMagic];
+  ASSIGN_OR_RETURN(size_t count, file.bytes->Read(magic));
+  if (count < kMagic) return Bad(file, count, "the file ends within the magic number of IDX");
+  RETURN_IF_ERROR(CheckMagic(file, magic, min_dimensions, max_dimensions));
+  std::vector<uint8_t> dimensions(4 * size_t{magic[3]});
+  Header header{{}, kMagic + dimensions.size()};
+  ASSIGN_OR_RETURN(count, file.bytes->Read(dimensions));
+  if (count < dimensions.size())
+    return Bad(file, kMagic + count, "the file ends within its dimensions");
+  for (size_t at = 0; at < dimensions.size(); at += 4) {
+    header.dimensions.push_back(BigEndian(&dimensions[at]));
     if (header.dimensions.back() == 0)
-      return Bad(file, at, "a dimension is 0: there are no examples");
-    if (__builtin_mul_overflow(elements, header.dimensions.back(), &elements) ||
-        elements > kMaxFileBytes) {
-      return Bad(file, at, "the dimensions ask for more bytes than a data file may have");
+      return Bad(file, kMagic + at, "a dimension is 0: there are no examples");
+    if (__builtin_mul_overflow(header.elements, header.dimensions.back(), &header.elements) ||
+        header.elements > kMaxFileBytes) {
+      return Bad(file, kMagic + at, "the dimensions ask for more bytes than a data file may have");
     }
-  }
-  if (elements != b.size() - header.bytes) {
-    return Bad(file, header.bytes,
-               absl::StrCat("the dimensions ask for ", elements, " bytes, ",
-                            b.size() - header.bytes, " follow"));
   }
   return header;
 }
 
+// All that follows the header, which has to be what it promises.
+absl::StatusOr<std::vector<uint8_t>> ReadElements(DataFile& file, const Header& header) {
+  std::vector<uint8_t> elements;
+  elements.reserve(header.elements);
+  const auto bad = [&](auto follow) {
+    return Bad(
+        file, header.bytes,
+        absl::StrCat("the dimensions ask for ", header.elements, " bytes, ", follow, " follow"));
+  };
+  while (elements.size() < header.elements) {
+    const size_t old = elements.size();
+    elements.resize(std::min(old + kPiece, header.elements));
+    ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(std::span(elements).subspan(old)));
+    if (old + count < elements.size()) return bad(old + count);
+  }
+  // What is packed is verified when its end is reached.
+  uint8_t beyond[1];
+  ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(beyond));
+  if (count > 0) return bad("more");
+  return elements;
+}
+
+absl::StatusOr<std::vector<float>> ReadLabels(DataFile& file, const Header& header,
+                                              const LabelRule& rule) {
+  ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes, ReadElements(file, header));
+  std::vector<float> labels;
+  labels.reserve(bytes.size());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    absl::StatusOr<float> label = CheckLabel(bytes[i], rule);
+    if (!label.ok()) return Bad(file, header.bytes + i, label.status().message());
+    labels.push_back(*label);
+  }
+  return labels;
+}
+
 }  // namespace
 
-absl::StatusOr<Examples> ParseIdx(DataFile images, const DataFile& labels, const LabelRule& rule) {
-  ASSIGN_OR_RETURN(const Header image_header, ParseHeader(images, 2, 4));
-  ASSIGN_OR_RETURN(const Header label_header, ParseHeader(labels, 1, 1));
+absl::StatusOr<Examples> ParseIdx(DataFile images, DataFile labels, const LabelRule& rule) {
+  ASSIGN_OR_RETURN(const Header image_header, ReadHeader(images, 2, 4));
+  ASSIGN_OR_RETURN(const Header label_header, ReadHeader(labels, 1, 1));
   const size_t count = image_header.dimensions[0];
   if (label_header.dimensions[0] != count) {
-    return Bad(labels, 4,
+    return Bad(labels, kMagic,
                absl::StrCat(label_header.dimensions[0], " labels for the ", count, " images of ",
                             images.path));
   }
@@ -75,14 +119,9 @@ absl::StatusOr<Examples> ParseIdx(DataFile images, const DataFile& labels, const
   if (!shape.ok()) return Bad(images, 8, shape.status().message());
   examples.shape = *shape;
   RETURN_IF_ERROR(CheckSize(count, shape->elements(), 1, images.path));
-  examples.labels.reserve(count);
-  for (size_t at = label_header.bytes; at < labels.bytes.size(); ++at) {
-    absl::StatusOr<float> label = CheckLabel(labels.bytes[at], rule);
-    if (!label.ok()) return Bad(labels, at, label.status().message());
-    examples.labels.push_back(*label);
-  }
-  images.bytes.erase(images.bytes.begin(), images.bytes.begin() + image_header.bytes);
-  examples.values = std::move(images.bytes);
+  // The small file first: each image that is promised has its label.
+  ASSIGN_OR_RETURN(examples.labels, ReadLabels(labels, label_header, rule));
+  ASSIGN_OR_RETURN(examples.values, ReadElements(images, image_header));
   return examples;
 }
 

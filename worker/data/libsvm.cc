@@ -1,7 +1,8 @@
 #include "worker/data/libsvm.h"
 
-#include <optional>
+#include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "common/status.h"
@@ -60,29 +61,45 @@ absl::Status ParseLine(absl::string_view line, const LabelRule& rule, std::span<
   }
 }
 
+// Gives each line that holds an example, and its place, to `take`. Leaves `file` at its start.
+absl::Status ForEachLine(
+    DataFile& file, absl::FunctionRef<absl::Status(absl::string_view, const Lines& place)> take) {
+  Lines lines(*file.bytes, file.path);
+  absl::string_view line;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, lines.Next(line));
+    if (!more) return file.bytes->Rewind();
+    line = line.substr(0, line.find('#'));
+    if (!absl::StripAsciiWhitespace(line).empty()) RETURN_IF_ERROR(take(line, lines));
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<Examples> ParseLibsvm(const DataFile& file, const v1::Libsvm& options,
+absl::StatusOr<Examples> ParseLibsvm(DataFile file, const v1::Libsvm& options,
                                      const LabelRule& rule) {
   const size_t features = options.features();
   if (features == 0) return absl::InvalidArgumentError("libsvm.features: is 0");
+  const auto place = [&](const Lines& lines) {
+    return absl::StrCat(file.path, ":", lines.number());
+  };
+  // Once to count them: rows are far larger than lines, and no memory is taken that will not do.
+  size_t count = 0;
+  RETURN_IF_ERROR(ForEachLine(file, [&](absl::string_view, const Lines& lines) {
+    const absl::Status fits = CheckSize(++count, features, sizeof(float), file.path);
+    return fits.ok() ? fits : CheckSize(count, features, sizeof(float), place(lines));
+  }));
+  if (count == 0) return absl::InvalidArgumentError(absl::StrCat(file.path, ": holds no examples"));
   std::vector<float> values;
+  values.reserve(count * features);
   Examples examples{{1, 1, options.features()}, {}, {}};
-  Lines lines(file.text());
-  absl::string_view line;
-  while (lines.Next(line)) {
-    line = line.substr(0, line.find('#'));
-    if (absl::StripAsciiWhitespace(line).empty()) continue;
-    const std::string place = absl::StrCat(file.path, ":", lines.number());
-    RETURN_IF_ERROR(CheckSize(examples.size() + 1, features, sizeof(float), place));
+  examples.labels.reserve(count);
+  RETURN_IF_ERROR(ForEachLine(file, [&](absl::string_view line, const Lines& lines) {
     values.resize(values.size() + features);
-    float& label = examples.labels.emplace_back();
     const std::span row(values.data() + values.size() - features, features);
-    RETURN_IF_ERROR(Annotate(ParseLine(line, rule, row, label), place));
-  }
-  if (examples.size() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(file.path, ": holds no examples"));
-  }
+    const absl::Status parsed = ParseLine(line, rule, row, examples.labels.emplace_back());
+    return parsed.ok() ? parsed : Annotate(parsed, place(lines));
+  }));
   examples.values = std::move(values);
   return examples;
 }

@@ -11,7 +11,7 @@ namespace leeway {
 
 // Indices count from 1 and ascend; what is not named is 0. Rows are held densely. Blank lines, and
 // what follows a '#', are passed over. INVALID_ARGUMENT names the file, the line and the feature.
-absl::StatusOr<Examples> ParseLibsvm(const DataFile& file, const v1::Libsvm& options,
+absl::StatusOr<Examples> ParseLibsvm(DataFile file, const v1::Libsvm& options,
                                      const LabelRule& rule);
 
 }  // namespace leeway

@@ -2,12 +2,15 @@
 // process.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace leeway {
 
-// One file in memory, unpacked: deflate packs up to 1032 to 1, so the packed size bounds nothing.
+// One file, unpacked: deflate packs up to 1032 to 1, so the packed size bounds nothing.
 inline constexpr uint64_t kMaxFileBytes = uint64_t{8} << 30;
+// A line of text, which is held while it is parsed: some 8 million numbers.
+inline constexpr size_t kMaxLineBytes = size_t{64} << 20;
 // All examples of a source as they are held (a libsvm line of three bytes becomes a dense row).
 inline constexpr uint64_t kMaxDatasetBytes = uint64_t{16} << 30;
 // Rows are numbered by uint32_t in permutations.

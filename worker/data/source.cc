@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "worker/data/cifar10.h"
 #include "worker/data/csv.h"
@@ -37,9 +38,9 @@ std::string FileName(const v1::Source& source, size_t index) {
 
 absl::StatusOr<Examples> ReadIdx(const v1::Idx& idx, const std::string& data_dir,
                                  const LabelRule& rule) {
-  ASSIGN_OR_RETURN(DataFile images, ReadDataFile(data_dir, idx.images()));
-  ASSIGN_OR_RETURN(const DataFile labels, ReadDataFile(data_dir, idx.labels()));
-  return ParseIdx(std::move(images), labels, rule);
+  ASSIGN_OR_RETURN(DataFile images, OpenDataFile(data_dir, idx.images()));
+  ASSIGN_OR_RETURN(DataFile labels, OpenDataFile(data_dir, idx.labels()));
+  return ParseIdx(std::move(images), std::move(labels), rule);
 }
 
 absl::StatusOr<Examples> ReadOne(const v1::TrainingJob& job, const v1::Source& source,
@@ -47,10 +48,10 @@ absl::StatusOr<Examples> ReadOne(const v1::TrainingJob& job, const v1::Source& s
   const LabelRule rule = LabelRule::OfJob(job);
   if (source.has_idx()) return ReadIdx(source.idx(), data_dir, rule);
   if (source.has_generator()) return Generate(source.generator(), job.metadata().seed(), rule);
-  ASSIGN_OR_RETURN(const DataFile file, ReadDataFile(data_dir, FileName(source, index)));
-  if (source.has_cifar10()) return ParseCifar10(file, rule);
-  if (source.has_csv()) return ParseCsv(file, source.csv(), rule);
-  return ParseLibsvm(file, source.libsvm(), rule);
+  ASSIGN_OR_RETURN(DataFile file, OpenDataFile(data_dir, FileName(source, index)));
+  if (source.has_cifar10()) return ParseCifar10(std::move(file), rule);
+  if (source.has_csv()) return ParseCsv(std::move(file), source.csv(), rule);
+  return ParseLibsvm(std::move(file), source.libsvm(), rule);
 }
 
 uint32_t CountClasses(const Examples& examples, v1::Loss loss) {
@@ -127,6 +128,19 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenTestData(const v1::TrainingJob& job
   if (data.has_test()) return ReadSource(job, data.test(), data_dir, Part::kAll, every_file);
   if (!data.has_holdout()) return nullptr;
   return ReadSource(job, data.train(), data_dir, Part::kHoldout, every_file);
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenTestDataOf(const v1::TrainingJob& job,
+                                                        const std::string& data_dir,
+                                                        const ImageShape& shape) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Dataset> test, OpenTestData(job, data_dir));
+  if (test == nullptr || test->shape() == shape) return test;
+  const auto words = [](const ImageShape& s) {
+    return absl::StrCat(s.height, " x ", s.width, " x ", s.channels);
+  };
+  return absl::InvalidArgumentError(absl::StrCat("data.test: its examples are ",
+                                                 words(test->shape()), ", those of data.train ",
+                                                 words(shape)));
 }
 
 }  // namespace leeway

@@ -1,6 +1,8 @@
 #include "worker/data/text.h"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -8,12 +10,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "common/status.h"
+#include "worker/data/limits.h"
 
 namespace leeway {
 namespace {
 
 constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr size_t kMaxQuoted = 40;
+constexpr size_t kFirstBuffer = 256 << 10;
 
 // absl reads 0x10 as 16; data files mean no such thing.
 bool LooksHexadecimal(absl::string_view text) {
@@ -27,15 +31,50 @@ absl::Status NotANumber(absl::string_view text) {
 
 }  // namespace
 
-Lines::Lines(absl::string_view text) : rest_(absl::StripPrefix(text, kByteOrderMark)) {}
+Lines::Lines(ByteStream& bytes, const std::string& path)
+    : bytes_(bytes), path_(path), buffer_(kFirstBuffer) {}
 
-bool Lines::Next(absl::string_view& line) {
-  if (rest_.empty()) return false;
-  const size_t end = rest_.find('\n');
-  line = absl::StripSuffix(rest_.substr(0, end), "\r");
-  rest_.remove_prefix(end == absl::string_view::npos ? rest_.size() : end + 1);
-  ++number_;
-  return true;
+absl::Status Lines::Fill() {
+  std::copy(buffer_.begin() + begin_, buffer_.begin() + end_, buffer_.begin());
+  end_ -= begin_;
+  begin_ = 0;
+  if (end_ > kMaxLineBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        path_, ":", number_ + 1, ": the line has more than the ", kMaxLineBytes,
+        " bytes that a line of data may have; is this a text file of one example a line?"));
+  }
+  if (end_ == buffer_.size()) buffer_.resize(std::min(2 * buffer_.size(), kMaxLineBytes + 1));
+  const std::span room(reinterpret_cast<uint8_t*>(buffer_.data()) + end_, buffer_.size() - end_);
+  ASSIGN_OR_RETURN(const size_t count, bytes_.Read(room));
+  at_end_ = count < room.size();
+  end_ += count;
+  return absl::OkStatus();
+}
+
+absl::string_view Lines::Take(size_t bytes, size_t with_end) {
+  absl::string_view line(buffer_.data() + begin_, bytes);
+  begin_ += with_end;
+  if (++number_ == 1) line = absl::StripPrefix(line, kByteOrderMark);
+  return absl::StripSuffix(line, "\r");
+}
+
+absl::StatusOr<bool> Lines::Next(absl::string_view& line) {
+  size_t searched = 0;
+  while (true) {
+    const absl::string_view rest(buffer_.data() + begin_, end_ - begin_);
+    const size_t newline = rest.find('\n', searched);
+    if (newline != absl::string_view::npos) {
+      line = Take(newline, newline + 1);
+      return true;
+    }
+    if (at_end_) {
+      const bool more = !rest.empty();
+      if (more) line = Take(rest.size(), rest.size());
+      return more;
+    }
+    searched = rest.size();
+    RETURN_IF_ERROR(Fill());
+  }
 }
 
 absl::StatusOr<double> ParseNumber(absl::string_view text) {

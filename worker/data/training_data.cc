@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/counted.h"
 #include "common/status.h"
 #include "worker/data/partition.h"
 #include "worker/data/source.h"
@@ -22,15 +23,15 @@ absl::Status CheckJob(const v1::TrainingJob& job, uint32_t rank) {
   const uint32_t workers = job.workers().count();
   if (rank >= workers) {
     return absl::InvalidArgumentError(
-        absl::StrCat("opening training data for rank ", rank, " of ", workers, " workers"));
+        absl::StrCat("opening training data for rank ", rank, " of ", Counted(workers, "worker")));
   }
   if (job.data().batch_size() == 0) return absl::InvalidArgumentError("data.batch_size: is 0");
   const v1::Partition& partition = job.data().partition();
   const size_t files = FileCount(job.data().train());
   if (partition.has_by_file() && files <= rank) {
-    return absl::InvalidArgumentError(absl::StrCat("data.partition: by_file leaves rank ", rank,
-                                                   " without data: data.train has ", files,
-                                                   " files for ", workers, " workers"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.partition: by_file leaves rank ", rank, " without data: data.train has ",
+                     Counted(files, "file"), " for ", Counted(workers, "worker")));
   }
   const bool by_class = partition.has_stratified() || partition.has_label_skew();
   if (by_class && job.model().loss() == v1::LOSS_SQUARED) {
@@ -56,6 +57,12 @@ EpochOrder::Rows OwnRows(const v1::TrainingJob& job, const Dataset& dataset, uin
   EpochOrder::Rows rows(dataset.size());
   std::iota(rows.begin(), rows.end(), 0);
   return rows;
+}
+
+// Of `batches`, every stride-th from `offset` on.
+uint64_t StepsOf(uint64_t batches, uint64_t offset, uint64_t stride) {
+  if (batches <= offset) return 0;
+  return (batches - offset + stride - 1) / stride;
 }
 
 }  // namespace
@@ -89,15 +96,31 @@ absl::StatusOr<std::unique_ptr<TrainingData>> TrainingData::Open(const v1::Train
       new TrainingData(job, rank, std::move(dataset), augmenter, std::move(rows)));
 }
 
+absl::StatusOr<std::vector<uint64_t>> TrainingData::StepsOfRanks(const v1::TrainingJob& job,
+                                                                 const std::string& data_dir,
+                                                                 const TrainingData& first) {
+  const uint64_t batch = first.deal_.batch_size;
+  std::vector<uint64_t> steps;
+  for (uint32_t rank = 0; rank < job.workers().count(); ++rank) {
+    if (SharesOneOrder(job)) {
+      steps.push_back(StepsOf(first.batches_per_epoch(), rank, first.deal_.stride));
+    } else if (job.data().partition().has_by_file()) {
+      ASSIGN_OR_RETURN(const auto data, Open(job, data_dir, rank));
+      steps.push_back(data->steps_per_epoch());
+    } else {
+      const uint64_t examples = OwnRows(job, *first.dataset_, rank).size();
+      steps.push_back((examples + batch - 1) / batch);
+    }
+  }
+  return steps;
+}
+
 uint64_t TrainingData::batches_per_epoch() const {
   return (order_.size() + deal_.batch_size - 1) / deal_.batch_size;
 }
 
 uint64_t TrainingData::steps_per_epoch() const {
-  // Blocks of batch_size places, of which this rank takes every stride-th.
-  const uint64_t blocks = batches_per_epoch();
-  if (blocks <= deal_.offset) return 0;
-  return (blocks - deal_.offset + deal_.stride - 1) / deal_.stride;
+  return StepsOf(batches_per_epoch(), deal_.offset, deal_.stride);
 }
 
 void TrainingData::Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "leeway/v1/job.pb.h"
@@ -30,6 +31,11 @@ class TrainingData {
   static absl::StatusOr<std::unique_ptr<TrainingData>> Open(const v1::TrainingJob& job,
                                                             const std::string& data_dir,
                                                             uint32_t rank);
+
+  // The batches of each rank in a pass over the data, by rank; `first` is rank 0's data.
+  static absl::StatusOr<std::vector<uint64_t>> StepsOfRanks(const v1::TrainingJob& job,
+                                                            const std::string& data_dir,
+                                                            const TrainingData& first);
 
   const ImageShape& shape() const { return dataset_->shape(); }
   // As Dataset::classes: what was seen in the files that this rank reads.

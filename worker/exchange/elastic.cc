@@ -5,9 +5,11 @@
 // The server answers the centre as it was before, so both sides use the same c, in one round trip.
 
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "common/buffer.h"
 #include "common/status.h"
@@ -23,6 +25,7 @@ class ElasticExchange : public Exchange {
   ElasticExchange(const ExchangeContext& context, LocalOptimizer optimizer)
       : context_(context),
         training_(context, std::move(optimizer), Sent(context.client)),
+        averages_(LocalAverages(context.schema, std::numeric_limits<double>::infinity())),
         alpha_(static_cast<float>(context.job.exchange().elastic().alpha())),
         centre_(context.schema.total()),
         gradient_(context.schema.total()) {}
@@ -40,7 +43,8 @@ class ElasticExchange : public Exchange {
     ClockReport report;
     for (uint64_t i = 0; i < span.steps && !report.none_left; ++i) {
       RETURN_IF_ERROR(
-          training_.Step(span.clock, span.first_step + i, local(), gradient_.span(), report)
+          training_
+              .Step(span.clock, span.first_step + i, local(), gradient_.span(), averages_, report)
               .status());
     }
     RETURN_IF_ERROR(ExchangeAll(context_, span.clock, report.examples, "the local weight", local(),
@@ -71,6 +75,8 @@ class ElasticExchange : public Exchange {
 
   const ExchangeContext context_;
   LocalTraining training_;
+  // Running values, which the force takes as it takes the weights.
+  const std::vector<LocalAverage> averages_;
   const float alpha_;
   // As last answered.
   FloatBuffer centre_;

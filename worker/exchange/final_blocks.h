@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "client/block_range.h"
 #include "common/blocks.h"
-#include "worker/client/block_range.h"
 
 namespace leeway {
 

@@ -1,11 +1,11 @@
-// What becomes of a gradient that is not finite, or too long (exchange.on_bad_gradient and
-// exchange.max_norm). One whose loss is not finite is no better, whatever it looks like: where bad
-// ones are left out or clipped it is left out.
+// What happens to a gradient that is not finite or too long (exchange.on_bad_gradient and
+// exchange.max_norm). If bad gradients are left out or clipped, a gradient whose loss is not finite
+// is left out, too, however good it looks.
 //
-// The norm is the Euclidean one of the worker's whole contribution, over all trained elements, as
-// most frameworks clip it; and what is left out is left out whole. Neither hangs on how the vector
-// is cut into blocks, nor on how many servers there are, so that sync mode stays deterministic. The
-// price: no block leaves before the backward pass is over.
+// The norm is the Euclidean norm of the worker's whole contribution, over all trained elements, as
+// most frameworks clip it. A contribution is left out whole. Neither depends on how the vector is
+// cut into blocks, nor on the number of servers, so sync mode stays deterministic. The price: no
+// block leaves before the backward pass is over.
 #pragma once
 
 #include <span>
@@ -20,21 +20,22 @@ namespace leeway {
 struct GuardedGradient {
   enum Verdict { kAsItIs, kClipped, kLeftOut };
   Verdict verdict = kAsItIs;
-  // Unless it is as it was: why, naming the tensor.
+  // Why the contribution was changed, naming the tensor; empty if it was not.
   std::string why;
 };
 
-// The job has something to be guarded against beyond what every block is searched for anyway.
+// True if the job asks for more than the search for values that are not finite, which every block
+// gets anyway.
 bool GuardsGradients(const v1::Exchange& exchange);
 
-// Looks at `contribution`, the whole vector, and scales it to max_norm, or zeroes it, to be handed
-// in with a weight of 0: kLeftOut. OUT_OF_RANGE, naming the tensor, if the job refuses it. The norm
-// is summed in double precision, in one order.
+// Checks `contribution`, the whole vector. Scales it to max_norm, or zeroes it so that it is handed
+// in with a weight of 0 (kLeftOut). OUT_OF_RANGE, naming the tensor, if the job refuses it. The
+// norm is summed in double precision, in one order.
 absl::StatusOr<GuardedGradient> GuardGradient(const v1::Exchange& exchange,
                                               const v1::ModelSchema& schema,
                                               std::span<float> contribution);
 
-// Zeroes it, to be handed in with a weight of 0.
+// Zeroes the contribution, so that it is handed in with a weight of 0.
 GuardedGradient LeaveOut(std::span<float> contribution, std::string why);
 
 }  // namespace leeway

@@ -10,12 +10,23 @@
 
 #include "absl/status/statusor.h"
 #include "common/buffer.h"
+#include "common/update/averaging.h"
 #include "common/update/rule.h"
 #include "common/update/schedule.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {
+
+// Averaged elements of a worker's own weights that move alike.
+struct LocalAverage {
+  AveragedElements elements;
+  // Batches that are in the mean which they hold; infinity: they are a running value.
+  double batches_before = 0;
+};
+
+// All of a model's, with as many batches each.
+std::vector<LocalAverage> LocalAverages(const v1::ModelSchema& schema, double batches_before);
 
 // Immutable; the slots are the caller's.
 class LocalOptimizer {
@@ -26,13 +37,17 @@ class LocalOptimizer {
 
   // Their names.
   std::vector<std::string_view> slots() const { return rule_->slots(); }
+  // Before the first step.
+  float slot_start(size_t slot) const { return rule_->slot_start(slot); }
   float LearningRate(uint64_t step) const { return schedule_.LearningRate(step); }
 
   // weights -= the rule's move for `contribution` at local step `step`, the `number`-th update
-  // (from 1); averaged elements take the contribution as it is. `slots` as many as slots(), whole
-  // vectors. False: what it wrote is not all finite, and must not be used.
+  // (from 1). The averaged elements, all of them in order in `averages`, absorb the batch's own
+  // values (common/update/averaging.h). `slots` are whole vectors, as many as slots(). False if not
+  // everything that it wrote is finite; then the result must not be used.
   bool Apply(uint64_t step, uint64_t number, std::span<const float> contribution,
-             std::span<float> weights, std::span<FloatBuffer> slots) const;
+             std::span<const LocalAverage> averages, std::span<float> weights,
+             std::span<FloatBuffer> slots) const;
 
  private:
   LocalOptimizer(std::unique_ptr<UpdateRule> rule, Schedule schedule, size_t trained);

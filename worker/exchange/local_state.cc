@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/payload.h"
 #include "common/status.h"
+#include "common/wire/payload.h"
 #include "leeway/v1/worker_state.pb.h"
 
 namespace leeway {

@@ -1,5 +1,6 @@
 #include "worker/exchange/local_training.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -22,16 +23,26 @@ LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer opti
   state_.vectors = std::move(own.vectors);
   for (size_t i = 0; i < slots.size(); ++i) state_.vectors.emplace_back(total);
   state_.counts.resize(own.counts);
+  StartSlots(state_);
+  StartSlots(saved_);
+}
+
+void LocalTraining::StartSlots(LocalState& state) const {
+  for (size_t i = 0; i < optimizer_.slots().size(); ++i) {
+    FloatBuffer& slot = state.vectors[own_ + i];
+    std::fill_n(slot.data(), slot.size(), optimizer_.slot_start(i));
+  }
 }
 
 absl::StatusOr<StepResult> LocalTraining::Step(uint64_t clock, uint64_t step,
                                                std::span<float> local, std::span<float> gradient,
+                                               std::span<const LocalAverage> averages,
                                                ClockReport& report) {
   report.learning_rate = optimizer_.LearningRate(step);
   ASSIGN_OR_RETURN(const StepResult result,
                    RunStep(context_, clock, step, local, gradient, report));
   if (result.examples == 0) return result;
-  if (!optimizer_.Apply(step, ++state_.updates, gradient, local,
+  if (!optimizer_.Apply(step, ++state_.updates, gradient, averages, local,
                         std::span(state_.vectors).subspan(own_))) {
     return Annotate(NotFinite(local, gradient),
                     absl::StrCat(Who(context_, clock), ", step ", step));
@@ -59,6 +70,7 @@ void LocalTraining::Keep(uint64_t clock) {
 
 absl::Status LocalTraining::Load(const std::string& bytes) {
   ASSIGN_OR_RETURN(loaded_, TakeUpState(bytes, context_.schema.total(), saved_));
+  if (saved_.updates == 0) StartSlots(saved_);
   state_.CopyFrom(saved_);
   if (context_.client.keeps_residual()) context_.client.SetResidual(saved_.vectors.back().span());
   return absl::OkStatus();

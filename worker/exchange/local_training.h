@@ -32,11 +32,13 @@ class LocalTraining {
   };
   LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own);
 
-  // A step on the weights `local`; leaves its gradient in `gradient`. RunStep's errors, and
+  // A step on the weights `local`; leaves its gradient in `gradient`. Averaged elements, all of
+  // which are in `averages`, take its batch in. RunStep's errors, and
   // OUT_OF_RANGE, naming worker, clock, step and tensor, where the optimizer has made something
   // that is not finite: slots that are stay so, unseen, and no state that holds them can be read.
   absl::StatusOr<StepResult> Step(uint64_t clock, uint64_t step, std::span<float> local,
-                                  std::span<float> gradient, ClockReport& report);
+                                  std::span<float> gradient, std::span<const LocalAverage> averages,
+                                  ClockReport& report);
 
   std::span<float> own(size_t index) { return state_.vectors[index].span(); }
   std::span<const float> own(size_t index) const { return state_.vectors[index].span(); }
@@ -54,6 +56,8 @@ class LocalTraining {
   bool loaded() const { return loaded_; }
 
  private:
+  // Before the optimizer's first step.
+  void StartSlots(LocalState& state) const;
   // Of what a step has written: which is not finite.
   absl::Status NotFinite(std::span<const float> local, std::span<const float> gradient) const;
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/block_range.h"
+#include "client/parameter_client.h"
 #include "common/blocks.h"
 #include "common/clock.h"
-#include "worker/client/block_range.h"
-#include "worker/client/parameter_client.h"
 #include "worker/exchange/exchange.h"
 
 namespace leeway {

@@ -17,8 +17,14 @@
 // moved on, the optimizer's slots, and those numbers of examples. For delta it keeps the answers as
 // well: one that resumes outside of sync finds other weights on the servers, and what others have
 // made of them meanwhile is not this worker's change.
+//
+// Of a delta worker's averaged elements all this is simpler: they hold, and are sent as, the
+// weighted mean of the batches since they last left (common/update/averaging.h), whatever is
+// answered.
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +51,7 @@ class SpreadExchange : public Exchange {
         alpha_(alpha),
         plan_(context.client.layout(), context.length.steps_per_clock()),
         training_(context, std::move(optimizer), Own()),
+        averages_(GroupAverages()),
         centre_(alpha ? context.schema.total() : 0),
         gradient_(context.schema.total()),
         left_(alpha ? 0 : context.schema.total()),
@@ -106,20 +113,44 @@ class SpreadExchange : public Exchange {
   // What the servers last answered, group by group.
   std::span<float> answered() { return alpha_ ? centre_.span() : training_.own(1); }
 
+  bool IsAveraged(uint64_t element) const { return element >= context_.schema.trained(); }
+
   // The answers were `before` when the worker last moved away from them, and are others now: what
   // it has moved stays what it was. The same answers leave the same bits.
   void Rebase(const std::vector<float>& before) {
     float* x = local().data();
     const float* now = answered().data();
-    for (size_t i = 0; i < before.size(); ++i) {
+    for (size_t i = 0; i < std::min<size_t>(before.size(), context_.schema.trained()); ++i) {
       if (now[i] != before[i]) x[i] += now[i] - before[i];
     }
   }
 
+  // Averaged elements of one group.
+  struct GroupAverage {
+    uint64_t group = 0;
+    AveragedElements elements;
+  };
+  std::vector<GroupAverage> GroupAverages() const {
+    std::vector<GroupAverage> averages;
+    const auto all = AveragedElementsOf(context_.schema);
+    for (uint64_t group = 0; group < plan_.groups(); ++group) {
+      for (const AveragedElements& elements : Within(all, plan_.Elements(group))) {
+        averages.push_back({group, elements});
+      }
+    }
+    return averages;
+  }
+
   absl::Status LocalStep(uint64_t clock, uint64_t step, ClockReport& report) {
     if (report.none_left) return absl::OkStatus();
+    constexpr double kRunning = std::numeric_limits<double>::infinity();
+    std::vector<LocalAverage> averages;
+    for (const auto& [group, elements] : averages_) {
+      const uint64_t examples = training_.counts()[group];
+      averages.push_back({elements, alpha_ ? kRunning : Batches(context_, examples)});
+    }
     ASSIGN_OR_RETURN(const StepResult result,
-                     training_.Step(clock, step, local(), gradient_.span(), report));
+                     training_.Step(clock, step, local(), gradient_.span(), averages, report));
     for (uint64_t& examples : training_.counts()) examples += result.examples;
     return absl::OkStatus();
   }
@@ -130,7 +161,7 @@ class SpreadExchange : public Exchange {
     const float* answer = answered().data();
     float* out = contribution_.data();
     for (uint64_t i = range.offset; i < range.end(); ++i) {
-      out[i] = alpha_ ? x[i] : answer[i] - x[i];
+      out[i] = alpha_ || IsAveraged(i) ? x[i] : answer[i] - x[i];
     }
     if (!alpha_)
       std::memcpy(left_.data() + range.offset, x + range.offset, range.count * sizeof(float));
@@ -153,7 +184,7 @@ class SpreadExchange : public Exchange {
     for (uint64_t i = range.offset; i < range.end(); ++i) {
       if (alpha_) {
         x[i] -= *alpha_ * (contribution_.data()[i] - answer[i]);
-      } else {
+      } else if (!IsAveraged(i)) {
         x[i] = answer[i] + (x[i] - left_.data()[i]);
       }
     }
@@ -163,6 +194,7 @@ class SpreadExchange : public Exchange {
   const std::optional<float> alpha_;
   const SpreadPlan plan_;
   LocalTraining training_;
+  const std::vector<GroupAverage> averages_;
   // Elastic: what the servers last answered; a delta worker keeps it.
   FloatBuffer centre_;
   FloatBuffer gradient_;

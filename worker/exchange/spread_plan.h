@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "client/block_range.h"
 #include "common/blocks.h"
-#include "worker/client/block_range.h"
 
 namespace leeway {
 

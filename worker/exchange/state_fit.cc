@@ -82,7 +82,7 @@ class Fitting {
     if (!had.empty())
       notes_.push_back(absl::StrCat("what the optimizer kept (", List(had), ") is lost"));
     if (!wanted.empty()) {
-      notes_.push_back(absl::StrCat("the optimizer starts with ", List(wanted), " at zero"));
+      notes_.push_back(absl::StrCat("the optimizer starts anew with ", List(wanted)));
     }
   }
 

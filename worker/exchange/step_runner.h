@@ -15,21 +15,21 @@ struct StepResult {
   // 0: the worker has no batch at this step.
   uint64_t examples = 0;
   double data_seconds = 0;
-  // What the observer waited for is not in it.
+  // Without the time that the observer waited.
   double compute_seconds = 0;
-  // Of compute_seconds.
+  // The two parts of compute_seconds.
   double forward_seconds = 0;
   double backward_seconds = 0;
-  // There is no batch for the other steps of its clock either: they need not be run.
+  // The other steps of the clock have no batch either, so they need not be run.
   bool none_left = false;
 };
 
 class StepRunner {
  public:
   virtual ~StepRunner() = default;
-  // Step `step` (from 0, of this worker) with the given weights: writes the contribution of the
-  // batch (model.h). Both vectors are flat and whole; what of them is used when, the observer is
-  // told, whose errors are returned as they are.
+  // Runs step `step` (of this worker, from 0) with the given weights, and writes the contribution
+  // of the batch (model.h). Both vectors are flat and whole. The observer hears which part of them
+  // is used when. Its errors are returned as they are.
   virtual absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
                                          std::span<float> contribution,
                                          TrainObserver& observer) = 0;

@@ -1,12 +1,13 @@
 #include "worker/exchange/steps.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/element_name.h"
-#include "common/payload.h"
 #include "common/status.h"
+#include "common/wire/payload.h"
 #include "worker/exchange/open_exchange.h"
 
 namespace leeway {
@@ -18,6 +19,10 @@ constexpr char kAdvice[] = "; training has diverged: try a smaller learning rate
 
 std::string Who(const ExchangeContext& context, uint64_t clock) {
   return absl::StrCat("worker ", context.rank, ", clock ", clock);
+}
+
+double Batches(const ExchangeContext& context, uint64_t examples) {
+  return static_cast<double>(examples) / std::max<double>(context.job.data().batch_size(), 1);
 }
 
 absl::Status CheckLoss(const ExchangeContext& context, double loss_sum) {

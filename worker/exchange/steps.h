@@ -10,6 +10,9 @@
 
 namespace leeway {
 
+// How many full batches so many examples are.
+double Batches(const ExchangeContext& context, uint64_t examples);
+
 // "worker 2, clock 17".
 std::string Who(const ExchangeContext& context, uint64_t clock);
 

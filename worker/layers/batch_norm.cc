@@ -9,21 +9,25 @@ namespace {
 
 // Ioffe and Szegedy 2015, over the channels of an image or the features of a row. Trains by the
 // batch's own mean and biased variance. The running statistics, for evaluation, are averaged
-// tensors: the contribution to them is old - new, with new = (1 - momentum) old + momentum batch
-// and the batch's unbiased variance.
+// tensors: the contribution to them is the batch's mean and unbiased variance, and whoever keeps
+// them moves them there by `momentum` (common/update/averaging.h).
 class BatchNormLayer final : public Layer {
  public:
   BatchNormLayer(const v1::BatchNorm& config, const ImageShape& shape)
       : Layer(shape, shape),
         channels_(shape.channels),
-        momentum_(static_cast<float>(config.momentum())),
+        momentum_(config.momentum()),
         epsilon_(static_cast<float>(config.epsilon())) {}
 
   std::vector<TensorPlan> tensors() const override {
     return {{.name = "weight", .shape = {channels_}, .constant = 1},
             {.name = "bias", .shape = {channels_}},
-            {.name = "running_mean", .shape = {channels_}, .trained = false},
-            {.name = "running_var", .shape = {channels_}, .trained = false, .constant = 1}};
+            {.name = "running_mean", .shape = {channels_}, .trained = false, .momentum = momentum_},
+            {.name = "running_var",
+             .shape = {channels_},
+             .trained = false,
+             .momentum = momentum_,
+             .constant = 1}};
   }
 
   // The batch's mean and 1 / standard deviation.
@@ -48,11 +52,11 @@ class BatchNormLayer final : public Layer {
 
  private:
   BatchNormOptions Options(const Pass& pass) const {
-    return {pass.batch * (input().elements() / channels_), channels_, momentum_, epsilon_};
+    return {pass.batch * (input().elements() / channels_), channels_, epsilon_};
   }
 
   const size_t channels_;
-  const float momentum_;
+  const double momentum_;
   const float epsilon_;
 };
 

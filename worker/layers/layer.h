@@ -19,8 +19,11 @@ struct TensorPlan {
   // "weight"; the schema says LAYER/weight.
   std::string name;
   std::vector<uint64_t> shape;
-  // False: averaged between workers instead (running statistics).
+  // False: averaged instead, over batches and workers (running statistics).
   bool trained = true;
+  // For an averaged tensor: the share of the way to the batch's own value by which one batch moves
+  // it, in (0, 1].
+  double momentum = 0;
   // How it starts; without an initialiser, every element is `constant`.
   std::optional<v1::Initializer> initializer = std::nullopt;
   uint64_t fan_in = 0;
@@ -53,9 +56,10 @@ struct Pass {
   uint32_t layer = 0;
   // Of Layer::panel_cuts().
   size_t panel = 0;
-  // In the order of Layer::tensors(). Contributions only when training: written whole, by Backward
-  // for trained tensors and by Forward for averaged ones, whose weights Backward does not read:
-  // they may be on their way to the servers by then, and the answer on its way back.
+  // In the order of Layer::tensors(). Contributions exist in training only, and are written whole:
+  // by Backward for trained tensors, and by Forward for averaged ones, with the batch's own value.
+  // Training does not read the weights of averaged tensors, because these may be in flight to or
+  // from the servers.
   std::span<const float* const> weights;
   std::span<float* const> contributions;
   // Layer::saved() floats that live from Forward to Backward, and Layer::scratch() that live within
@@ -64,14 +68,14 @@ struct Pass {
   float* scratch = nullptr;
 };
 
-// Where a layer's output lies.
+// Where a layer's output is stored.
 enum class Placement {
   // In memory of its own.
   kOwn,
   // May be in its input's place (y == x, dx == dy); the model gives it its own where others still
   // read the input.
   kInPlace,
-  // It is its input, seen in another shape: neither Forward nor Backward is called.
+  // It is its input in another shape. Neither Forward nor Backward is called.
   kView,
 };
 
@@ -99,11 +103,11 @@ class Layer {
   // Floating-point operations of one example's forward matrix products.
   virtual double flops() const { return 0; }
 
-  // Both are called once a panel, in ascending order, and complete when all have been. Neither
-  // reads weights of another panel than the one it is called for, nor writes their contributions.
-  // x [batch x input] -> y [batch x output].
+  // Both are called once for each panel, in ascending order. Each call touches its own panel only:
+  // it reads no other panel's weights, and writes no other panel's contributions. x [batch x input]
+  // -> y [batch x output].
   virtual void Forward(const Pass& pass, const float* x, float* y) const = 0;
-  // dy -> dx; dx is null where nobody wants it. dy may be overwritten.
+  // dy -> dx; dx is null if it is not needed. dy may be overwritten.
   virtual void Backward(const Pass& pass, const float* x, const float* y, float* dy,
                         float* dx) const = 0;
 

@@ -94,6 +94,7 @@ absl::Status Model::PlaceTensors() {
         spec->set_name(absl::StrCat(names_[i], "/", tensor.plan.name));
         for (const uint64_t side : tensor.plan.shape) spec->add_shape(side);
         spec->set_offset(offset);
+        if (!trained) spec->set_momentum(tensor.plan.momentum);
         offset += tensor.plan.elements();
         if (offset > kMaxModelElements) {
           return absl::InvalidArgumentError(

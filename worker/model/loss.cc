@@ -83,6 +83,7 @@ class LogisticLoss final : public Loss {
 // 1/2 (score - label)^2.
 class SquaredLoss final : public Loss {
  public:
+  bool is_regression() const override { return true; }
   absl::Status CheckOutput(const ImageShape& output, uint32_t classes) const override {
     return CheckOneScore(output, "squared");
   }

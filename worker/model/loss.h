@@ -21,6 +21,8 @@ class Loss {
   virtual absl::Status CheckOutput(const ImageShape& output, uint32_t classes) const = 0;
   // Whether every label is one that Compute takes. INVALID_ARGUMENT naming the first that is not.
   virtual absl::Status CheckLabels(std::span<const float> labels, uint32_t units) const = 0;
+  // Scores are predicted numbers, one of an example.
+  virtual bool is_regression() const { return false; }
   // Sums over the batch; dscores, where not null, is the gradient of the mean. Device memory.
   virtual LossSum Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
                           const float* labels, float* dscores) const = 0;

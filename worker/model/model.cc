@@ -199,6 +199,7 @@ absl::StatusOr<Model::Evaluation> Model::Evaluate(const Batch& batch,
   RETURN_IF_ERROR(Prepare(std::min(batch.size, kEvaluateExamples)));
   SetWeights(weights);
   TrainObserver none;
+  std::vector<float> predictions;
   for (size_t begin = 0; begin < batch.size; begin += kEvaluateExamples) {
     const Examples examples =
         ToDevice(batch, begin, std::min(batch.size, begin + kEvaluateExamples));
@@ -207,6 +208,12 @@ absl::StatusOr<Model::Evaluation> Model::Evaluate(const Batch& batch,
                                         scores, examples.labels, nullptr);
     evaluation.loss_sum += loss.loss;
     evaluation.correct += loss.correct;
+    if (!loss_->is_regression()) continue;
+    predictions.resize(examples.count);
+    backend_.CopyToHost(scores, predictions);
+    for (size_t i = 0; i < examples.count; ++i) {
+      evaluation.error.Add(predictions[i], batch.labels[begin + i]);
+    }
   }
   return evaluation;
 }

@@ -20,6 +20,7 @@
 #include "worker/data/shape.h"
 #include "worker/layers/layer.h"
 #include "worker/model/loss.h"
+#include "worker/model/regression_error.h"
 #include "worker/model/train_observer.h"
 #include "worker/model/workspace.h"
 
@@ -34,6 +35,8 @@ class Model {
     // Examples whose class was right; 0 for a squared loss.
     uint64_t correct = 0;
     uint64_t examples = 0;
+    // Of a squared loss.
+    RegressionError error = {};
   };
   // Floating-point operations of the matrix products for one example; backward without the gradient
   // of the first trained layer's input, which nobody needs.
@@ -57,17 +60,17 @@ class Model {
 
   // Forward and backward over the batch: returns the sum of the examples' losses and writes the
   // contribution [schema().total]. For trained elements that is the gradient of the batch's mean
-  // loss, for averaged ones the running statistic minus its new value. An empty batch gives 0 and
-  // zeros. A loss or gradient that is not finite is returned as it is. INVALID_ARGUMENT for labels
-  // or sizes that do not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as it was.
+  // loss, for averaged ones the batch's own statistic. An empty batch gives 0 and zeros. A loss or
+  // gradient that is not finite is returned as it is. INVALID_ARGUMENT for labels or sizes that do
+  // not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as it was.
   //
-  // The observer is told layer by layer, of large layers panel by panel (layer.h), where the device
-  // works in the host's memory, else of all elements at once; it changes no bit of what is
-  // computed. Its error is returned as it is.
+  // The observer is called layer by layer, and for large layers panel by panel (layer.h), if the
+  // device works in the host's memory. Otherwise it is called for all elements at once. It changes
+  // no bit of the result. Its error is returned as it is.
   absl::StatusOr<double> Train(const Batch& batch, std::span<const float> weights, const Draw& draw,
                                std::span<float> contribution, TrainObserver* observer = nullptr);
 
-  // Forward only: by running statistics and without dropout. Errors as for Train.
+  // Forward only, with running statistics and without dropout. Errors as for Train.
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, std::span<const float> weights);
 
  private:

@@ -1,6 +1,7 @@
-// Follows one batch through a model: what lets weights arrive while the layers before them compute,
-// and contributions leave while the layers below still do (Poseidon, Zhang et al. 2017: wait-free
-// backpropagation; ByteScheduler, Peng et al. 2019: the same across the iteration's border).
+// Follows one batch through a model. With it weights can arrive while earlier layers compute
+// forward, and contributions can leave while earlier layers still compute backward (Poseidon, Zhang
+// et al. 2017: wait-free backpropagation; ByteScheduler, Peng et al. 2019: the same across the
+// iteration's border).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace leeway {
 // Called on the thread that trains, in this order: BeforeForward for each layer that has tensors,
 // in the order of the layers, a large one's panels one after the other; AfterForward; OnFinal in
 // any number. Ranges are of the flat vector.
-// An error ends the batch with that error. What is not overridden does nothing.
+// An error ends the batch with that error. A method that is not overridden does nothing.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
@@ -26,7 +27,7 @@ class TrainObserver {
   }
   // Sum of the losses over `examples`, which are 0 where the worker has no batch.
   virtual absl::Status AfterForward(double loss_sum, uint64_t examples) { return absl::OkStatus(); }
-  // The contribution of these elements is final, and the batch reads their weights no more. Over
+  // The contribution of these elements is final, and the batch no longer reads their weights. Over
   // the batch, every element is named once.
   virtual absl::Status OnFinal(std::span<const ElementRange> elements) { return absl::OkStatus(); }
 };

@@ -20,13 +20,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/files.h"
+#include "bench/base/bench_job.h"
+#include "bench/base/bench_process.h"
+#include "bench/base/percentiles_json.h"
+#include "bench/base/process.h"
+#include "bench/base/real_servers.h"
+#include "common/files/files.h"
 #include "common/status.h"
-#include "deploy/base/process.h"
-#include "deploy/bench/bench_job.h"
-#include "deploy/bench/bench_process.h"
-#include "deploy/bench/percentiles_json.h"
-#include "deploy/bench/real_servers.h"
 #include "tests/bench/growth/light_workers.h"
 
 namespace leeway {

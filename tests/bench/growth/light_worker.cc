@@ -9,11 +9,11 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/channel.h"
-#include "common/grpc_status.h"
 #include "common/philox.h"
 #include "common/protocol.h"
-#include "common/wire.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/grpc_status.h"
+#include "common/wire/wire.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
 
@@ -65,7 +65,7 @@ class LightWorker::Unary : public LightEvent {
     reader_->Finish(&reply_, &status_, static_cast<LightEvent*>(this));
   }
   void Run(bool) override {
-    then_(FromGrpc(status_), reply_);
+    then_(ResultOf(status_, context), reply_);
     delete this;
   }
 

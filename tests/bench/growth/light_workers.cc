@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "common/channel.h"
+#include "common/rpc/channel.h"
 #include "common/status.h"
 #include "tests/bench/growth/light_worker.h"
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <set>
 
-#include "common/sha256.h"
+#include "common/files/sha256.h"
 #include "common/status.h"
 #include "tests/server/checkpoint/sample.h"
 #include "tests/temp_folder.h"
@@ -115,13 +115,13 @@ TEST_CASE("a search tells whether what it passed over was ever finished") {
   TempFolder run;
   REQUIRE(MakeFolders(CheckpointFolder(run.path(), 3)).ok());
   const auto lost = [&] { return CheckNothingLost(run.path(), *FindNewestCheckpoint(run.path())); };
-  REQUIRE_FALSE(FindNewestCheckpoint(run.path())->damaged);
+  REQUIRE(FindNewestCheckpoint(run.path())->damaged.empty());
   REQUIRE(lost().ok());
   const std::string folder = WriteSample(run.path(), At(2));
-  REQUIRE_FALSE(FindNewestCheckpoint(run.path())->damaged);
+  REQUIRE(FindNewestCheckpoint(run.path())->damaged.empty());
   const std::string newer = WriteSample(run.path(), At(4));
   REQUIRE(RemoveTree(newer + "/shard-0-of-2.lwck").ok());
-  REQUIRE(FindNewestCheckpoint(run.path())->damaged);
+  REQUIRE_FALSE(FindNewestCheckpoint(run.path())->damaged.empty());
   REQUIRE(lost().ok());
   REQUIRE(RemoveTree(folder + "/shard-0-of-2.lwck").ok());
   REQUIRE_FALSE(FindNewestCheckpoint(run.path())->newest.has_value());

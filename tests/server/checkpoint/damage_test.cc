@@ -5,6 +5,7 @@
 
 #include "server/checkpoint/restore.h"
 #include "tests/server/checkpoint/sample.h"
+#include "tests/skip.h"
 #include "tests/temp_folder.h"
 
 namespace leeway {
@@ -83,10 +84,8 @@ TEST_CASE("values damaged after the checkpoint was verified are found when they 
 
 TEST_CASE("a full disk fails the new checkpoint and leaves the older one good") {
   TempFolder run;
-  if (mount("none", run.path().c_str(), "tmpfs", 0, "size=256k") != 0) {
-    WARN("skipped: mounting a small tmpfs needs root");
-    return;
-  }
+  if (mount("none", run.path().c_str(), "tmpfs", 0, "size=256k") != 0)
+    SKIP("mounting a small tmpfs needs root");
   const Sample small{.clock = 1, .total = 1000};
   WriteSample(run.path(), small);
   const Sample large{.clock = 2, .total = 100'000, .block_elements = 10'000};

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "common/files.h"
+#include "common/files/files.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "tests/catch.h"
 #include "tests/temp_folder.h"

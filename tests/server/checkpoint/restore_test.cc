@@ -61,6 +61,18 @@ TEST_CASE(
   REQUIRE(reader->Progress({47, 2})->clocks == std::vector<uint64_t>{12, 10, 10});
 }
 
+TEST_CASE("a range has as many updates as its saved blocks, of an older build their version") {
+  TempFolder run, older;
+  const auto reader =
+      CheckpointReader::Open(WriteSample(run.path(), {.uneven = true, .updates = 7}));
+  REQUIRE(reader.ok());
+  CHECK(reader->Progress({32, 16})->updates == 9);
+  CHECK(reader->Progress({47, 2})->updates == 9);
+  const auto before = CheckpointReader::Open(WriteSample(older.path(), {.uneven = true}));
+  REQUIRE(before.ok());
+  CHECK(before->Progress({32, 16})->updates == 42);
+}
+
 TEST_CASE("unknown keys and ranges outside of the model are refused") {
   TempFolder run;
   const auto reader = CheckpointReader::Open(WriteSample(run.path(), {}));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/blocks.h"
-#include "common/files.h"
+#include "common/files/files.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/shard_file.h"
@@ -41,6 +42,8 @@ struct Sample {
   // Blocks i of a server have progress i; otherwise all have the same.
   bool uneven = false;
   std::vector<std::string> keys = {kWeightsKey, "momentum"};
+  // Of every block; with uneven ones, i more of block i.
+  std::optional<uint64_t> updates = {};
 };
 
 inline absl::StatusOr<v1::SavedShard> WriteSampleShard(const std::string& folder,
@@ -57,6 +60,7 @@ inline absl::StatusOr<v1::SavedShard> WriteSampleShard(const std::string& folder
     for (uint32_t rank = 0; rank < sample.ranks; ++rank) {
       block.clocks.push_back(sample.uneven ? 10 + (i + rank) % 4 : sample.clock);
     }
+    if (sample.updates) block.updates = *sample.updates + (sample.uneven ? i : 0);
     for (const std::string& key : sample.keys) {
       memory.push_back(SampleValues(key, block.range, sample.clock));
       block.values.emplace_back(key, memory.back());
@@ -71,6 +75,9 @@ inline v1::CheckpointManifest SampleManifest(const Sample& sample) {
   manifest.set_clock(sample.clock);
   manifest.mutable_schema()->set_total(sample.total);
   manifest.mutable_schema()->set_trained(sample.total);
+  v1::TensorSpec* tensor = manifest.mutable_schema()->add_tensors();
+  tensor->set_name("all/weight");
+  tensor->add_shape(sample.total);
   manifest.mutable_job()->mutable_metadata()->set_name("sample");
   manifest.mutable_job()->mutable_update()->mutable_sgd()->set_momentum(0.9);
   return manifest;

@@ -1,7 +1,7 @@
 #include "server/checkpoint/shard_file.h"
 
 #include "common/crc32.h"
-#include "common/sha256.h"
+#include "common/files/sha256.h"
 #include "server/checkpoint/encoding.h"
 #include "tests/server/checkpoint/sample.h"
 #include "tests/temp_folder.h"

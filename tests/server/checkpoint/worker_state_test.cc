@@ -1,6 +1,6 @@
 #include "server/checkpoint/worker_state.h"
 
-#include "common/sha256.h"
+#include "common/files/sha256.h"
 #include "tests/server/checkpoint/sample.h"
 #include "tests/temp_folder.h"
 

@@ -10,13 +10,13 @@
 #include <grpcpp/grpcpp.h>
 #include <nlohmann/json.hpp>
 
-#include "common/channel.h"
-#include "common/grpc_status.h"
 #include "common/mutex.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/grpc_status.h"
 #include "server/coordinator/coordinator_host.h"
 #include "server/rpc/server_queue.h"
 #include "tests/catch.h"
-#include "tests/server/coordinator/scenario.h"
+#include "tests/server/coordinator/core/scenario.h"
 #include "tests/temp_folder.h"
 
 namespace leeway::testing {
@@ -242,8 +242,8 @@ struct ServedJob {
     while (true) {
       v1::RegisterWorkerReply reply;
       grpc::ClientContext context;
-      const auto status =
-          FromGrpc(stub->RegisterWorker(&context, WorkerRequest(rank, pid), &reply));
+      const grpc::Status answer = stub->RegisterWorker(&context, WorkerRequest(rank, pid), &reply);
+      const absl::Status status = ResultOf(answer, context);
       if (status.ok()) return reply;
       if (!absl::IsUnavailable(status) || std::chrono::steady_clock::now() > deadline)
         return status;
@@ -261,7 +261,8 @@ struct ServedJob {
     request.set_reason(reason);
     v1::LeaveReply reply;
     grpc::ClientContext context;
-    return FromGrpc(stub->Leave(&context, request, &reply));
+    const grpc::Status status = stub->Leave(&context, request, &reply);
+    return ResultOf(status, context);
   }
 
   absl::Status SaveState(uint32_t rank, uint64_t incarnation, uint64_t size, std::string data) {
@@ -280,7 +281,8 @@ struct ServedJob {
     chunk.set_data(data.substr(data.size() / 2));
     writer->Write(chunk);
     writer->WritesDone();
-    return FromGrpc(writer->Finish());
+    const grpc::Status status = writer->Finish();
+    return ResultOf(status, context);
   }
 
   std::vector<std::string> Events() const {

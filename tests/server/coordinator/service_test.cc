@@ -6,10 +6,10 @@
 #include <grpcpp/grpcpp.h>
 #include <nlohmann/json.hpp>
 
-#include "common/host.h"
+#include "common/rpc/host.h"
 #include "server/coordinator/coordinator_host.h"
 #include "tests/catch.h"
-#include "tests/server/coordinator/scenario.h"
+#include "tests/server/coordinator/core/scenario.h"
 #include "tests/server/coordinator/service_rig.h"
 #include "tests/temp_folder.h"
 

@@ -13,8 +13,8 @@ namespace leeway {
 namespace {
 
 // Workers whose every request may be duplicated, repeated, lost and overtaken, and who may die and
-// come back, against one block, whose updates may be rejected. Each contribution is counted when it
-// is applied.
+// come back, against one block, whose updates may be rejected. Some contributions want no reply but
+// that they are applied. Each is counted when it is applied.
 class RandomWorld {
  public:
   RandomWorld(const ConsistencyRules& rules, uint64_t seed)
@@ -44,7 +44,7 @@ class RandomWorld {
   };
   struct Request {
     Sender sender;
-    bool is_read = false;
+    bool wants_reply = true;
   };
 
   bool Finished(uint64_t clocks) const {
@@ -65,14 +65,15 @@ class RandomWorld {
       return;
     }
     if (dice == 2) Take(core_.OnTick(now_));
-    if (worker.clock < clocks) Send({{rank, worker.incarnation, worker.clock}, false});
+    const bool wants_reply = random_.Below(2) == 0;
+    if (worker.clock < clocks) Send({{rank, worker.incarnation, worker.clock}, wants_reply});
   }
 
   void Send(const Request& request) {
     sent_.push_back(request);
     const RequestId id = ++last_request_;
     requests_[id] = request;
-    Take(core_.OnContribution(request.sender, id, true, ++now_), id);
+    Take(core_.OnContribution(request.sender, id, request.wants_reply, ++now_), id);
   }
 
   void Take(const Decisions& decisions, RequestId passed_in = 0) {
@@ -119,10 +120,11 @@ class RandomWorld {
   }
 
   void Answered(const Answer& answer) {
-    const Sender sender = requests_.at(answer.request).sender;
+    const auto [sender, wants_reply] = requests_.at(answer.request);
+    CHECK(applied_[{sender.rank, sender.clock}] == 1);
     if (random_.Below(4) == 0) return;  // the reply is lost
     const uint64_t starts = sender.clock + 1;
-    for (uint32_t r = 0; r < rules_.workers; ++r) CheckSeen(r, starts, answer);
+    for (uint32_t r = 0; wants_reply && r < rules_.workers; ++r) CheckSeen(r, starts, answer);
     Worker& worker = workers_[sender.rank];
     if (worker.incarnation == sender.incarnation) worker.clock = std::max(worker.clock, starts);
   }

@@ -110,7 +110,7 @@ TEST_CASE("committed sets: who was left out may wait where nothing is known of t
   core.OnContribution({0, 1, 0}, 100, false, 0);
   REQUIRE(core.OnCommitted(0, {0}).update);
   const Decisions applied = core.OnApplied();
-  REQUIRE(applied.answers.size() == 1);
+  REQUIRE(applied.answers.size() == 2);
   CHECK(applied.answers[0].request == 9);
 }
 

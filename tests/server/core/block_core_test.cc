@@ -113,8 +113,9 @@ TEST_CASE("who waits on is told who is missing, every so often, and answered in 
   CHECK(core.OnTick(7, 9, stays).reminders.size() == 1);
   core.OnContribution({0, 1, 0}, 3, false, 8);
   const Decisions done = core.OnApplied();
-  REQUIRE(done.answers.size() == 1);
+  REQUIRE(done.answers.size() == 2);
   CHECK(done.answers[0].request == 1);
+  CHECK(done.answers[1].request == 3);
 }
 
 TEST_CASE("an older life does not wait on, whatever it says") {
@@ -164,6 +165,62 @@ TEST_CASE("of many who are missing some are named, and the rest counted") {
   const std::string text(core.OnTick(0).refusals[0].status.message());
   CHECK(text.find("worker 8 (at clock 0) and 991 more") != std::string::npos);
   CHECK(text.size() < 400);
+}
+
+std::string ToldTo(BlockCore& core, RequestId request) {
+  for (const Refusal& refusal : core.OnTick(0).refusals) {
+    if (refusal.request == request) return std::string(refusal.status.message());
+  }
+  return "nothing";
+}
+
+TEST_CASE("who waits is told what for: a first version, an update, or certain workers") {
+  using Catch::Matchers::Contains;
+  BlockCore fresh(7, Sync(2));
+  fresh.OnReadLatest(1, 0);
+  CHECK_THAT(ToldTo(fresh, 1), Contains("block 7 waits for its first version"));
+  fresh.OnRead({0, 1, 0}, 2, 0);
+  CHECK_THAT(ToldTo(fresh, 2), Contains("waits for its first version"));
+
+  BlockCore alone = Started(Sync(1));
+  alone.OnContribution({0, 1, 0}, 1, true, 0);
+  CHECK(ToldTo(alone, 1) == "block 7: an update runs");
+
+  BlockCore lockstep = Started(Sync(3));
+  lockstep.OnSetLive(2, false);
+  lockstep.OnContribution({0, 1, 0}, 1, true, 0);
+  CHECK(ToldTo(lockstep, 1) ==
+        "block 7, clock 1: waiting for worker 1 (at clock 0), worker 2 (at clock 0, lost)");
+
+  // Of the living, and of those only who are too far behind.
+  BlockCore bounded = Started(Bounded(4, 1));
+  bounded.OnSetLive(3, false);
+  for (const uint32_t rank : {0, 0, 1}) {
+    bounded.OnContribution({rank, 1, bounded.progress().clocks[rank]}, 10 + rank, false, 0);
+    bounded.OnApplied();
+  }
+  bounded.OnRead({0, 1, 2}, 1, 0);
+  CHECK(ToldTo(bounded, 1) == "block 7, clock 2: waiting for worker 2 (at clock 0)");
+}
+
+TEST_CASE("up to eight who are missing are named, and nobody counted") {
+  BlockCore core = Started(Sync(9));
+  core.OnContribution({8, 1, 0}, 1, true, 0);
+  const std::string text = ToldTo(core, 1);
+  CHECK_THAT(text, Catch::Matchers::Contains("worker 0 ") &&
+                       Catch::Matchers::EndsWith("worker 7 (at clock 0)"));
+}
+
+TEST_CASE("with committed sets who waits is told whether its set is known") {
+  ConsistencyRules rules = Sync(2);
+  rules.committed_sets = true;
+  BlockCore core = Started(rules);
+  core.OnContribution({0, 1, 0}, 1, true, 0);
+  core.OnContribution({1, 1, 0}, 2, true, 0);
+  CHECK(ToldTo(core, 1) == "block 7: waiting for the coordinator to say what counts");
+  core.OnContribution({1, 1, 0}, 3, true, 0);
+  REQUIRE(core.OnCommitted(0, {0, 1}).update);
+  CHECK(ToldTo(core, 3) == "block 7: an update runs");
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ TEST_CASE("a new replica holds nothing up until it has had its first state") {
   CHECK_FALSE(gate.IsOpen(4));
 }
 
-TEST_CASE("what left while the first state was under way must arrive before the replica is synced") {
+TEST_CASE(
+    "what left while the first state was under way must arrive before the replica is synced") {
   ReplicaGate gate;
   gate.Attach();
   REQUIRE(gate.TakeSend(3));

@@ -5,10 +5,10 @@
 
 #include <grpcpp/server.h>
 
-#include "common/channel.h"
-#include "common/shared_memory.h"
+#include "common/rpc/channel.h"
+#include "common/shm/shared_memory.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
-#include "server/parameter_service.h"
+#include "server/service/parameter_service.h"
 #include "server/store/shared_floats.h"
 #include "tests/catch.h"
 #include "tests/log_capture.h"
@@ -25,7 +25,7 @@ class Served {
   explicit Served(uint64_t generation = 0) {
     store = std::make_shared<ReplicaStore>(
         ReplicaStore::Options{*BlockLayout::FromWire(16, 1, 8), 0, 5, 1, true, nullptr});
-    service.Serve({kJob, generation, {nullptr}, {store}, nullptr});
+    service.table().Serve({kJob, generation, {nullptr}, {store}, nullptr});
     grpc::ServerBuilder builder;
     PrepareServer({.address = "127.0.0.1:0"}, builder, &port);
     builder.RegisterService(&service);
@@ -62,7 +62,7 @@ HeldBlock Block(uint32_t number, uint64_t version, float value,
   const auto pool = FloatPool::Make(8, memory);
   HeldBlock block;
   block.block = number;
-  block.progress = {version, {version}};
+  block.progress = {.version = version, .clocks = {version}, .updates = 3 * version};
   block.values.weights = pool->Take();
   std::fill_n(block.values.weights.mutable_data(), 8, value);
   block.values.slots.push_back(pool->Take());
@@ -94,6 +94,7 @@ TEST_CASE("what is sent is what the replica has when it is acknowledged") {
   const auto blocks = served.store->TakeOver();
   REQUIRE(blocks.ok());
   CHECK((*blocks)[0].progress.version == 20);
+  CHECK((*blocks)[0].progress.updates == 60);
   CHECK((*blocks)[0].values.weights.span()[7] == 20);
   CHECK((*blocks)[0].values.slots[0].span()[0] == -20);
   CHECK((*blocks)[0].previous.span()[0] == 19);

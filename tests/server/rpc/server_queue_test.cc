@@ -10,9 +10,9 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
-#include "common/channel.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/rpc/channel.h"
 #include "tests/catch.h"
 
 namespace leeway {

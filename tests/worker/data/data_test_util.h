@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +14,9 @@
 
 #include "leeway/v1/job.pb.h"
 #include "tests/catch.h"
+#include "tests/skip.h"
 #include "tests/temp_folder.h"
+#include "tests/worker/data/memory_stream.h"
 #include "worker/data/data_file.h"
 
 namespace leeway {
@@ -51,9 +52,11 @@ inline Bytes Gzip(const Bytes& bytes) {
   return out;
 }
 
-inline DataFile File(const std::string& name, const Bytes& bytes) { return {name, bytes}; }
+inline DataFile File(const std::string& name, const Bytes& bytes) {
+  return {name, std::make_unique<MemoryStream>(bytes)};
+}
 inline DataFile TextFile(const std::string& name, const std::string& text) {
-  return {name, Bytes(text.begin(), text.end())};
+  return File(name, Bytes(text.begin(), text.end()));
 }
 
 // A magic number, dimensions and elements.
@@ -73,12 +76,11 @@ Message FromText(const std::string& text) {
   return message;
 }
 
-// The data sets kept beside the repository; nothing, and a warning, where they are absent.
-inline std::optional<std::string> SharedData() {
+// The data sets kept beside the repository; where they are absent, the test is skipped.
+inline std::string SharedData() {
   const std::string path = std::string(LEEWAY_SOURCE_DIR) + "/../shared/data";
-  if (std::filesystem::is_directory(path)) return path;
-  WARN("skipped: no data sets in " + path);
-  return std::nullopt;
+  if (!std::filesystem::is_directory(path)) SKIP("no data sets in " + path);
+  return path;
 }
 
 inline bool Contains(const absl::Status& status, const std::string& part) {

@@ -39,7 +39,9 @@ TEST_CASE("Each way in which an IDX file can be wrong names the file and the byt
   bad(kImages, kImages, {"lab: byte 3", "3 dimensions"});
   bad(IdxBytes({0, 2, 3}, {}), kLabels, {"img: byte 4", "is 0"});
   bad(IdxBytes({2, 0, 3}, {}), kLabels, {"img: byte 8", "is 0"});
-  bad(IdxBytes({2, 2, 3}, Bytes(13)), kLabels, {"img: byte 16", "ask for 12 bytes, 13 follow"});
+  bad(IdxBytes({2, 2, 3}, Bytes(13)), kLabels, {"img: byte 16", "ask for 12 bytes, more follow"});
+  bad(IdxBytes({2, 2, 3}, Bytes(11)), kLabels, {"img: byte 16", "ask for 12 bytes, 11 follow"});
+  bad(kImages, IdxBytes({2}, {0, 1, 2}), {"lab: byte 8", "ask for 2 bytes, more follow"});
   bad(kImages, IdxBytes({3}, {0, 1, 2}), {"lab: byte 4", "3 labels for the 2 images of img"});
   RequireError(Parse(kImages, kLabels, v1::LOSS_LOGISTIC), StatusCode::kInvalidArgument,
                {"lab: byte 8", "label 7", "logistic"});

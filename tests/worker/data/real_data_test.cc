@@ -31,8 +31,7 @@ constexpr char kMnist[] = R"(idx { images: "mnist/train-images-idx3-ubyte.gz"
 
 TEST_CASE("MNIST has 60000 images of 28x28, one byte a pixel, labels 5, 0, 4, 1, ...") {
   const auto data = SharedData();
-  if (!data) return;
-  const auto mnist = Read(*data, Job(kMnist));
+  const auto mnist = Read(data, Job(kMnist));
   CHECK(mnist->size() == 60000);
   CHECK(mnist->shape() == ImageShape{28, 28, 1});
   CHECK(mnist->classes() == 10);
@@ -48,8 +47,7 @@ TEST_CASE("MNIST has 60000 images of 28x28, one byte a pixel, labels 5, 0, 4, 1,
 
 TEST_CASE("CIFAR-10 starts with labels 6, 9, 9, 4, 1, 1") {
   const auto data = SharedData();
-  if (!data) return;
-  const auto cifar = Read(*data, Job(R"(cifar10 { files: "cifar10/data_batch_1.first4000.bin.gz"
+  const auto cifar = Read(data, Job(R"(cifar10 { files: "cifar10/data_batch_1.first4000.bin.gz"
                                                   files: "cifar10/test_batch.first1000.bin.gz" })"));
   CHECK(cifar->size() == 5000);
   CHECK(cifar->shape() == ImageShape{32, 32, 3});
@@ -65,35 +63,32 @@ TEST_CASE("CIFAR-10 starts with labels 6, 9, 9, 4, 1, 1") {
 
 TEST_CASE("Optdigits has 3823 and 1797 images of 8x8") {
   const auto data = SharedData();
-  if (!data) return;
   const auto train =
-      Read(*data, Job(R"(csv { files: "optdigits/optdigits.tra" shape: [8, 8, 1] })"));
+      Read(data, Job(R"(csv { files: "optdigits/optdigits.tra" shape: [8, 8, 1] })"));
   CHECK(train->size() == 3823);
   CHECK(train->shape() == ImageShape{8, 8, 1});
   CHECK(train->classes() == 10);
-  CHECK(Read(*data, Job(R"(csv { files: "optdigits/optdigits.tes" shape: [8, 8, 1] })"))->size() ==
+  CHECK(Read(data, Job(R"(csv { files: "optdigits/optdigits.tes" shape: [8, 8, 1] })"))->size() ==
         1797);
 }
 
 TEST_CASE("a9a has 32561 rows of 123 features, 7841 of them positive") {
   const auto data = SharedData();
-  if (!data) return;
-  const auto a9a = Read(*data, Job(R"(libsvm { files: "libsvm/a9a.gz" features: 123 })",
-                                   "model { loss: LOSS_LOGISTIC }"));
+  const auto a9a = Read(data, Job(R"(libsvm { files: "libsvm/a9a.gz" features: 123 })",
+                                  "model { loss: LOSS_LOGISTIC }"));
   CHECK(a9a->size() == 32561);
   CHECK(a9a->shape() == ImageShape{1, 1, 123});
   double positive = 0;
   for (float label : a9a->labels()) positive += label;
   CHECK(positive == 7841);
-  CHECK(Read(*data, Job(R"(libsvm { files: "libsvm/a9a.t.gz" features: 123 })",
-                        "model { loss: LOSS_LOGISTIC }"))
+  CHECK(Read(data, Job(R"(libsvm { files: "libsvm/a9a.t.gz" features: 123 })",
+                       "model { loss: LOSS_LOGISTIC }"))
             ->size() == 16281);
 }
 
 TEST_CASE(
     "The four hospitals of Heart Disease have 303, 294, 123 and 200 patients, a file a worker") {
   const auto data = SharedData();
-  if (!data) return;
   const v1::TrainingJob job = FromText(R"(
       model { loss: LOSS_LOGISTIC } workers { count: 4 }
       data { batch_size: 16 partition { by_file {} } holdout: 0.25
@@ -104,21 +99,20 @@ TEST_CASE(
   const size_t patients[] = {303, 294, 123, 200};
   const size_t held[] = {76, 74, 31, 50};
   for (uint32_t rank = 0; rank < 4; ++rank) {
-    absl::StatusOr<std::unique_ptr<TrainingData>> hospital = TrainingData::Open(job, *data, rank);
+    absl::StatusOr<std::unique_ptr<TrainingData>> hospital = TrainingData::Open(job, data, rank);
     INFO(hospital.status().ToString());
     REQUIRE(hospital.ok());
     CHECK((*hospital)->examples() == patients[rank] - held[rank]);
     CHECK((*hospital)->shape() == ImageShape{1, 1, 13});
   }
-  CHECK(Read(*data, job)->size() == 76 + 74 + 31 + 50);
+  CHECK(Read(data, job)->size() == 76 + 74 + 31 + 50);
 }
 
 // Not part of a test run: worker_data_test "[.benchmark]".
 TEST_CASE("How long a batch of 128 takes to assemble", "[.benchmark]") {
   const auto data = SharedData();
-  if (!data) return;
   const auto time = [&](const std::string& name, const v1::TrainingJob& job) {
-    const auto training = *TrainingData::Open(job, *data, 0);
+    const auto training = *TrainingData::Open(job, data, 0);
     Batch batch;
     const uint64_t steps = training->steps_per_epoch();
     for (uint64_t s = 0; s < steps; ++s) training->Load(s, steps, batch);

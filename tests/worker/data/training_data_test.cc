@@ -297,7 +297,7 @@ TEST_CASE("Jobs that cannot be served are errors that say why") {
   RequireError(open(Job(2, 4), 2), StatusCode::kInvalidArgument, {"rank 2 of 2 workers"});
   RequireError(open(Job(2, 0)), StatusCode::kInvalidArgument, {"data.batch_size"});
   RequireError(open(Job(3, 4, "by_file {}"), 1), StatusCode::kInvalidArgument,
-               {"by_file", "rank 1", "1 files for 3 workers"});
+               {"by_file", "rank 1", "1 file for 3 workers"});
   v1::TrainingJob squared = Job(2, 4, "stratified {}");
   squared.mutable_model()->set_loss(v1::LOSS_SQUARED);
   RequireError(open(squared), StatusCode::kInvalidArgument, {"data.partition", "squared"});

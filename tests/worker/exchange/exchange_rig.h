@@ -7,11 +7,11 @@
 #include <map>
 #include <memory>
 
+#include "client/parameter_client.h"
 #include "common/codec/plan.h"
 #include "common/status.h"
 #include "tests/catch.h"
-#include "tests/worker/client/fake_servers.h"
-#include "worker/client/parameter_client.h"
+#include "tests/client/fake_servers.h"
 #include "worker/exchange/exchange.h"
 
 namespace leeway::testing {
@@ -19,6 +19,7 @@ namespace leeway::testing {
 // Five trained elements in two tensors, and an averaged one.
 inline constexpr uint64_t kTrained = 5;
 inline constexpr uint64_t kTotal = 6;
+inline constexpr double kMomentum = 0.1;
 
 inline v1::ModelSchema Schema() {
   v1::ModelSchema schema;
@@ -30,19 +31,21 @@ inline v1::ModelSchema Schema() {
   add("dense_0/weight", 0);
   add("dense_0/bias", 3);
   add("batch_norm_1/mean", 5);
+  schema.mutable_tensors(2)->set_momentum(kMomentum);
   schema.set_trained(kTrained);
   schema.set_total(kTotal);
   return schema;
 }
 
-// Steps by arithmetic: the gradient of step t is g(t) everywhere, of n(t) examples; the running
-// statistic moves towards 1 by a tenth.
+// Steps by arithmetic: the gradient of step t is g(t) everywhere, of n(t) examples, and the batch's
+// own statistic s(t).
 class FakeSteps : public StepRunner {
  public:
   std::function<float(uint64_t)> gradient = [](uint64_t step) {
     return static_cast<float>(step + 1);
   };
   std::function<uint64_t(uint64_t)> examples = [](uint64_t) { return 2; };
+  std::function<float(uint64_t)> statistic = [](uint64_t) { return 1.0f; };
   double loss = 3;
   // From here on there are no batches.
   uint64_t left = std::numeric_limits<uint64_t>::max();
@@ -54,7 +57,7 @@ class FakeSteps : public StepRunner {
     seen[step] = {weights.begin(), weights.end()};
     const uint64_t n = examples(step);
     for (size_t i = 0; i < kTrained; ++i) contribution[i] = n > 0 ? gradient(step) : 0;
-    contribution[kTrained] = n > 0 ? 0.1f * (weights[kTrained] - 1) : 0;
+    contribution[kTrained] = n > 0 ? statistic(step) : 0;
     const double loss_sum = loss * static_cast<double>(n);
     RETURN_IF_ERROR(observer.AfterForward(loss_sum, n));
     RETURN_IF_ERROR(observer.OnFinal(all));
@@ -84,6 +87,7 @@ struct Rig {
     *job.mutable_exchange() = exchange;
     job.mutable_update()->mutable_sgd();
     job.mutable_update()->set_learning_rate(0.5);
+    job.mutable_data()->set_batch_size(2);
     const bool elastic = exchange.has_elastic();
     model =
         std::make_shared<FakeModel>(*BlockLayout::FromWire(kTotal, 1, 4), elastic,

@@ -2,6 +2,7 @@
 #include <limits>
 #include <string>
 
+#include "common/update/averaging.h"
 #include "tests/catch.h"
 #include "tests/worker/exchange/exchange_rig.h"
 #include "worker/exchange/exchange.h"
@@ -27,12 +28,92 @@ TEST_CASE("delta sends what the weights lost in its local steps") {
   CHECK(LastPushed(*rig.model, 0) == std::vector<float>(4, 3.0f));
   CHECK(LastExamples(*rig.model) == 6);
   CHECK(rig.steps.seen[2][0] == 8.5f);
-  // The averaged element takes its change as it is, whatever the learning rate: 11 -> 1 + 10 *
-  // 0.9^3.
-  CHECK(LastPushed(*rig.model, 1)[1] == Approx(11 - (1 + 10 * 0.729)));
+  // The averaged element is what its batches were, whatever the servers have and the learning rate.
+  CHECK(LastPushed(*rig.model, 1)[1] == 1.0f);
   // It goes on from the answer.
   REQUIRE(exchange->Run({.clock = 1, .first_step = 3, .steps = 3}).ok());
   CHECK(rig.steps.seen[3][0] == 7.0f);
+}
+
+TEST_CASE("what delta sends of averaged elements makes the running value after all its steps") {
+  for (const bool spread : {false, true}) {
+    for (const uint64_t steps : {1, 2, 5, 20}) {
+      v1::Exchange type = Delta(Sgd(0.5));
+      type.mutable_delta()->set_local_steps(static_cast<uint32_t>(steps));
+      type.mutable_delta()->set_spread(spread);
+      Rig rig(type);
+      rig.length.set_steps_per_clock(steps);
+      rig.steps.statistic = [](uint64_t step) { return static_cast<float>(step * step % 7); };
+      auto exchange = rig.Make();
+      REQUIRE(exchange->Begin(0).ok());
+      double running = -100;
+      for (uint64_t clock = 0; clock < 4; ++clock) {
+        REQUIRE(exchange->Run({.clock = clock, .first_step = clock * steps, .steps = steps}).ok());
+        double after = running;
+        for (uint64_t step = clock * steps; step < (clock + 1) * steps; ++step) {
+          after += testing::kMomentum * (rig.steps.statistic(step) - after);
+        }
+        const float sent = LastPushed(*rig.model, 1)[1];
+        const double moved = MovedShare(testing::kMomentum, static_cast<double>(steps));
+        CAPTURE(spread, steps, clock);
+        CHECK(running + moved * (sent - running) == Approx(after));
+        running = after;
+      }
+    }
+  }
+}
+
+TEST_CASE("delta's averaged elements are means of batches, however many examples those have") {
+  for (const bool spread : {false, true}) {
+    v1::Exchange type = Delta(Sgd(0.5));
+    type.mutable_delta()->set_spread(spread);
+    Rig rig(type);
+    rig.length.set_steps_per_clock(3);
+    // Full, in part, none, more than one.
+    rig.steps.examples = [](uint64_t step) { return std::vector<uint64_t>{2, 1, 0, 3}[step % 4]; };
+    rig.steps.statistic = [](uint64_t step) { return step % 4 == 2 ? 1e9f : 1.0f + step % 2; };
+    auto exchange = rig.Make();
+    REQUIRE(exchange->Begin(0).ok());
+    for (uint64_t clock = 0; clock < 20; ++clock) {
+      const uint64_t steps = clock % 3 == 2 ? 1 : 3;
+      REQUIRE(exchange->Run({.clock = clock, .first_step = 3 * clock, .steps = steps}).ok());
+      if (LastExamples(*rig.model) == 0) continue;
+      CAPTURE(spread, clock);
+      CHECK(LastPushed(*rig.model, 1)[1] >= 1.0f);
+      CHECK(LastPushed(*rig.model, 1)[1] <= 2.0f);
+    }
+  }
+}
+
+TEST_CASE("a local optimizer's slots start where its rule says, also after another optimizer's") {
+  v1::Update adam;
+  adam.set_learning_rate(1);
+  adam.mutable_adam()->set_epsilon(0.1);
+  adam.mutable_adam()->set_bias_correction(false);
+  adam.mutable_adam()->set_initial_v(1);
+  Rig momentum(Delta(Sgd(1, 0.5)));
+  auto before = momentum.Make();
+  REQUIRE(before->Begin(0).ok());
+  REQUIRE(before->Run({.clock = 0, .first_step = 0, .steps = 1}).ok());
+  for (const bool resumed : {false, true}) {
+    Rig rig(Delta(adam));
+    rig.steps.gradient = [](uint64_t) { return 1.0f; };
+    auto exchange = rig.Make();
+    if (resumed) REQUIRE(exchange->LoadState(before->SaveState()).ok());
+    REQUIRE(exchange->Begin(0).ok());
+    REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 1}).ok());
+    // m = 0.1, and v stays 1.
+    CHECK(LastPushed(*rig.model, 0)[0] == Approx(0.1 / 1.1));
+  }
+}
+
+TEST_CASE("an elastic worker keeps running values of its own") {
+  Rig rig(Elastic(0.25, Sgd(0.5)));
+  rig.model->set_weights({8, 8, 8, 8, 8, 11});
+  auto exchange = rig.Make();
+  REQUIRE(exchange->Begin(0).ok());
+  REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 2}).ok());
+  CHECK(LastPushed(*rig.model, 1)[1] == Approx(1 + 10 * 0.81));
 }
 
 TEST_CASE("delta keeps its optimizer's slots between clocks, and in its state") {

@@ -8,13 +8,13 @@
 #include <memory>
 #include <set>
 
+#include "client/parameter_client.h"
 #include "common/codec/plan.h"
 #include "common/mutex.h"
 #include "common/philox.h"
 #include "common/status.h"
 #include "tests/catch.h"
-#include "tests/worker/client/fake_servers.h"
-#include "worker/client/parameter_client.h"
+#include "tests/client/fake_servers.h"
 #include "worker/exchange/exchange.h"
 
 namespace leeway {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "client/parameter_client.h"
 #include "tests/catch.h"
+#include "tests/client/fake_servers.h"
 #include "tests/log_capture.h"
-#include "tests/worker/client/fake_servers.h"
-#include "worker/client/parameter_client.h"
 #include "worker/exchange/exchange.h"
 #include "worker/exchange/spread_plan.h"
 

@@ -85,9 +85,9 @@ TEST_CASE("what a job keeps under the same names is taken up, the rest starts af
        {},
        true,
        {"delta: momentum", "delta: sum_of_squares", "the optimizer kept (momentum) is lost",
-        "starts with sum_of_squares at zero"}},
+        "starts anew with sum_of_squares"}},
       {kDeltaAdam, {}, kDeltaMomentum, 0, {0}, 0, {}, true, {"kept (m, v) is lost"}},
-      {kElastic, {}, kElasticMomentum, 0, {1, 0}, 0, {}, true, {"momentum at zero"}},
+      {kElastic, {}, kElasticMomentum, 0, {1, 0}, 0, {}, true, {"starts anew with momentum"}},
       {kElasticMomentum, {}, kElastic, 0, {1}, 0, {}, true, {"kept (momentum) is lost"}},
       {kDelta, {}, kDeltaMomentum, 0, {0}, 0, {}, true, {"delta: nothing"}},
       // Another exchange.
@@ -118,7 +118,7 @@ TEST_CASE("what a job keeps under the same names is taken up, the rest starts af
        0,
        {},
        false,
-       {"gradient: a residual", "momentum at zero", "had not sent yet is lost"}},
+       {"gradient: a residual", "starts anew with momentum", "had not sent yet is lost"}},
       // As many vectors, and none of them what it was.
       {kGradient, {}, kDeltaInt8, 0, {0}, 7, {}, false, {"had not sent yet is lost"}},
       {kDeltaInt8, {}, kGradient, 0, {0}, 7, {}, false, {"had not sent yet is lost"}},

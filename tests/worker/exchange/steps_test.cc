@@ -3,8 +3,8 @@
 #include <deque>
 #include <utility>
 
+#include "client/parameter_client.h"
 #include "tests/catch.h"
-#include "worker/client/parameter_client.h"
 
 namespace leeway {
 namespace {

@@ -103,7 +103,7 @@ TEST_CASE("elementwise kernels, sums and normalisation give the same bits anywhe
         backend.SumRows(rows, columns, at.In(x), at.Out(columns));
         backend.AddRows(rows, columns, at.In(ones), at.Out(count));
         backend.DropoutForward(count, 0.5f, {1, 2}, at.In(x), at.Out(count), at.Out(count));
-        const BatchNormOptions options{rows, columns, 0.1f, 1e-5f};
+        const BatchNormOptions options{rows, columns, 1e-5f};
         const BatchNormWeights weights{at.In(ones), at.In(ones), at.In(ones), at.In(ones)};
         float* saved = at.Out(2 * columns);
         backend.BatchNormForward(options, weights, at.In(x), saved, at.Out(columns),

@@ -7,15 +7,22 @@
 namespace leeway::testing {
 namespace {
 
-// Plain gradient descent, and x -= contribution for averaged values, as the servers do it.
+// Plain gradient descent, and averaged values move to the batch's, as the servers do it.
 void Descend(Model& model, const Batch& batch, double rate, int steps,
              std::vector<float>& weights) {
   std::vector<float> contribution(weights.size());
   const size_t trained = model.schema().trained();
   for (int step = 0; step < steps; ++step) {
     REQUIRE(model.Train(batch, weights, {1, static_cast<uint64_t>(step), 0}, contribution).ok());
-    for (size_t i = 0; i < weights.size(); ++i) {
-      weights[i] -= static_cast<float>(i < trained ? rate : 1.0) * contribution[i];
+    for (size_t i = 0; i < trained; ++i) {
+      weights[i] -= static_cast<float>(rate) * contribution[i];
+    }
+    for (const v1::TensorSpec& tensor : model.schema().tensors()) {
+      if (tensor.offset() < trained) continue;
+      const auto momentum = static_cast<float>(tensor.momentum());
+      for (uint64_t i = tensor.offset(); i < tensor.offset() + tensor.shape(0); ++i) {
+        weights[i] += momentum * (contribution[i] - weights[i]);
+      }
     }
   }
 }

@@ -13,8 +13,8 @@
 #include "config/job.h"
 #include "config/length.h"
 #include "tests/catch.h"
-#include "tests/worker/client/fake_coordinator.h"
-#include "tests/worker/client/fake_servers.h"
+#include "tests/client/fake_coordinator.h"
+#include "tests/client/fake_servers.h"
 #include "worker/worker.h"
 
 namespace leeway::testing {
@@ -62,10 +62,13 @@ struct Rig {
     options.rank = coordinator.registration.rank();
     options.data_dir = "/nonexistent";
     options.nonce = 1;
+    options.start_within = start_within;
     options.transport = testing::Reach(model);
     options.sleep = [this](Duration pause) { slept += pause; };
     return RunWorker(options);
   }
+
+  Duration start_within = WorkerOptions().start_within;
 
   int Sent(const std::string& method) const {
     int count = 0;

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "tests/catch.h"
-#include "tests/worker/client/fake_servers.h"
+#include "tests/client/fake_servers.h"
 #include "tests/worker/trainer/worker_rig.h"
 #include "worker/worker.h"
 
@@ -64,7 +64,7 @@ TEST_CASE(
   stopped.coordinator.registration.set_stop_at(4);
   stopped.model->needs_initialize = false;
   stopped.model->attach_clock = 4;
-  REQUIRE(stopped.Run().exit == WorkerExit::kDone);
+  REQUIRE(stopped.Run().exit == WorkerExit::kStopped);
   CHECK(stopped.Sent("Pull") == 0);
   REQUIRE(stopped.coordinator.leaves().size() == 1);
   CHECK(stopped.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);

@@ -10,7 +10,7 @@
 #include "common/interval_set.h"
 #include "common/mutex.h"
 #include "tests/catch.h"
-#include "tests/worker/client/fake_servers.h"
+#include "tests/client/fake_servers.h"
 #include "tests/worker/trainer/worker_rig.h"
 
 namespace leeway {
@@ -110,7 +110,7 @@ TEST_CASE("A requested stop is asked for between two exchanges and kept to") {
     if (request.method == "PushPull") rig.coordinator.WaitForHeartbeats(2);
     return absl::OkStatus();
   };
-  CHECK(rig.Run().exit == WorkerExit::kDone);
+  CHECK(rig.Run().exit == WorkerExit::kStopped);
   REQUIRE(rig.coordinator.stops().size() == 1);
   REQUIRE(rig.coordinator.leaves().size() == 1);
   CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
@@ -140,7 +140,7 @@ TEST_CASE("An exchange in flight beyond the end is broken off") {
     if (told.exchange(true)) over.set_value();
   };
   const WorkerEnd end = rig.Run();
-  CHECK(end.exit == WorkerExit::kDone);
+  CHECK(end.exit == WorkerExit::kStopped);
   REQUIRE(rig.coordinator.leaves().size() == 1);
   CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
   CHECK(rig.coordinator.leaves()[0].clock() == 2);
@@ -177,7 +177,7 @@ TEST_CASE("A worker that computes beyond the end first ends the exchange that ot
   // The steps of clock 2 have begun, or are about to; those of the others wait for this exchange.
   Stopping stopping(rig, 1, absl::OkStatus());
   const WorkerEnd end = rig.Run();
-  CHECK(end.exit == WorkerExit::kDone);
+  CHECK(end.exit == WorkerExit::kStopped);
   REQUIRE(rig.coordinator.leaves().size() == 1);
   CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
   CHECK(rig.coordinator.leaves()[0].clock() == 2);
@@ -189,7 +189,7 @@ TEST_CASE("A gradient on its way beyond the end is broken off, and its clock not
   Rig rig;
   Stopping stopping(rig, 2, absl::UnavailableError("waiting for worker 1"));
   const WorkerEnd end = rig.Run();
-  CHECK(end.exit == WorkerExit::kDone);
+  CHECK(end.exit == WorkerExit::kStopped);
   REQUIRE(rig.coordinator.leaves().size() == 1);
   CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
   CHECK(rig.coordinator.leaves()[0].clock() == 2);
@@ -300,7 +300,7 @@ TEST_CASE("A worker that is overtaken while it asks where to stop asks again") {
     }
     return overtake(request);
   };
-  CHECK(rig.Run().exit == WorkerExit::kDone);
+  CHECK(rig.Run().exit == WorkerExit::kStopped);
   CHECK(rig.coordinator.stops().size() == 1);
   REQUIRE(rig.coordinator.leaves().size() == 1);
   CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_STOPPED);
@@ -339,6 +339,28 @@ TEST_CASE("Wrong data and wrong ranks end before the registration") {
   CHECK(end.exit == WorkerExit::kPermanent);
   CHECK_THAT(std::string(end.status.message()), Catch::Contains("--rank 2"));
   CHECK(two.coordinator.calls("RegisterWorker") == 1);
+}
+
+TEST_CASE(
+    "That nobody answers, or that the others do not come, may pass: the worker may be restarted") {
+  WorkerOptions options;
+  // Nobody listens there.
+  options.coordinator = "127.0.0.1:1";
+  options.start_within = std::chrono::milliseconds(200);
+  WorkerEnd end = RunWorker(options);
+  CHECK(end.exit == WorkerExit::kRestart);
+  CHECK_THAT(std::string(end.status.message()), Catch::Contains("127.0.0.1:1"));
+
+  Rig rig({"limits.start_seconds=0.2"});
+  rig.coordinator.refuse = [](const std::string& method) {
+    return method == "RegisterWorker" ? absl::UnavailableError("waiting for worker 1")
+                                      : absl::OkStatus();
+  };
+  rig.coordinator.registration.mutable_job()->mutable_limits()->set_start_seconds(0.2);
+  rig.start_within = std::chrono::milliseconds(200);
+  end = rig.Run();
+  CHECK(end.exit == WorkerExit::kRestart);
+  CHECK_THAT(std::string(end.status.message()), Catch::Contains("waiting for worker 1"));
 }
 
 TEST_CASE("What a worker that is overtaken has trained on is reported before it begins anew") {

@@ -33,7 +33,7 @@ void NormalizeColumns(const BatchNormOptions& options, size_t begin, size_t end,
 
 void EigenBackend::BatchNormForward(const BatchNormOptions& options,
                                     const BatchNormWeights& weights, const float* x, float* saved,
-                                    float* dmean, float* dvar, float* y) {
+                                    float* batch_mean, float* batch_var, float* y) {
   const size_t columns = options.columns;
   float* mean = saved;
   float* inverse = saved + columns;
@@ -51,8 +51,8 @@ void EigenBackend::BatchNormForward(const BatchNormOptions& options,
     ColumnSums(options.rows, begin, end, square, [=, &options](size_t c, double total) {
       const double variance = total / rows;
       inverse[c] = static_cast<float>(1.0 / std::sqrt(variance + options.epsilon));
-      dmean[c] = options.momentum * (weights.running_mean[c] - mean[c]);
-      dvar[c] = static_cast<float>(options.momentum * (weights.running_var[c] - variance * unbias));
+      batch_mean[c] = mean[c];
+      batch_var[c] = static_cast<float>(variance * unbias);
     });
     NormalizeColumns(options, begin, end, weights, mean, inverse + begin, x, y);
   });
@@ -67,7 +67,7 @@ void EigenBackend::BatchNormInference(const BatchNormOptions& options,
                 const size_t tile_end = std::min(end, tile + kTile);
                 std::array<float, kTile> inverse;
                 for (size_t c = tile; c < tile_end; ++c) {
-                  // Averaging by asynchronous workers can take a variance a little below zero.
+                  // The elastic force and lossy codecs can take a variance a little below zero.
                   const float variance = std::max(weights.running_var[c], 0.0f);
                   inverse[c - tile] = 1.0f / std::sqrt(variance + options.epsilon);
                 }

@@ -56,7 +56,8 @@ class EigenBackend final : public Backend {
                       float* y) override;
 
   void BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
-                        const float* x, float* saved, float* dmean, float* dvar, float* y) override;
+                        const float* x, float* saved, float* batch_mean, float* batch_var,
+                        float* y) override;
   void BatchNormInference(const BatchNormOptions& options, const BatchNormWeights& weights,
                           const float* x, float* y) override;
   void BatchNormBackward(const BatchNormOptions& options, const float* gamma, const float* x,

@@ -1,0 +1,75 @@
+#include "bench/base/bench_folder.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/files/files.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+absl::StatusOr<std::string> MakeTemporary() {
+  std::error_code error;
+  const auto temporary = std::filesystem::temp_directory_path(error);
+  std::string path = ((error ? "/tmp" : temporary) / "leeway-bench-XXXXXX").string();
+  if (mkdtemp(path.data()) != nullptr) return path;
+  return absl::InternalError(absl::StrCat("making ", path, ": ", strerror(errno)));
+}
+
+// The keeper's life. Ctrl-C is for the process group that it leaves; what else is open here is
+// somebody's to see closed.
+[[noreturn]] void Keep(const std::string& path, int lifeline) {
+  setpgid(0, 0);
+  dup2(lifeline, STDIN_FILENO);
+  close_range(STDIN_FILENO + 1, ~0U, 0);
+  char byte;
+  while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
+  }
+  RemoveTree(path).IgnoreError();
+  _exit(0);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BenchFolder>> BenchFolder::Make() {
+  ASSIGN_OR_RETURN(std::string path, MakeTemporary());
+  std::unique_ptr<BenchFolder> folder(new BenchFolder(std::move(path)));
+  RETURN_IF_ERROR(folder->StartKeeper());
+  return folder;
+}
+
+absl::Status BenchFolder::StartKeeper() {
+  int ends[2];
+  // Not closed by exec: servers and workers hold on to it as forks do.
+  if (pipe(ends) != 0) return absl::InternalError(absl::StrCat("pipe: ", strerror(errno)));
+  lifeline_ = ends[1];
+  keeper_ = fork();
+  if (keeper_ == 0) {
+    close(ends[1]);
+    Keep(path_, ends[0]);
+  }
+  close(ends[0]);
+  if (keeper_ > 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("keeping ", path_, ": fork: ", strerror(errno)));
+}
+
+BenchFolder::~BenchFolder() {
+  RemoveTree(path_).IgnoreError();
+  if (keeper_ > 0) {
+    kill(keeper_, SIGKILL);
+    waitpid(keeper_, nullptr, 0);
+  }
+  if (lifeline_ >= 0) close(lifeline_);
+}
+
+}  // namespace leeway

@@ -1,0 +1,202 @@
+#include "bench/base/process.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+absl::Status SystemError(const std::string& name, const char* what) {
+  return absl::InternalError(absl::StrCat("starting ", name, ": ", what, ": ", strerror(errno)));
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+// Everything that the child needs, made before the fork: between fork and exec in a program with
+// threads only async-signal-safe calls are allowed.
+struct ChildPlan {
+  std::vector<char*> argv;
+  std::vector<char*> environment;
+  int input = -1;
+  int output = -1;
+  int ready = -1;
+  // Where the child writes errno if exec fails; closed by a successful exec.
+  int failure = -1;
+  pid_t parent = 0;
+};
+
+// This process's without what changes a job (LEEWAY__A__B): that is in the job that the child is
+// given already, where --set was stronger.
+std::vector<char*> ChildEnvironment() {
+  std::vector<char*> kept;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("LEEWAY__")) kept.push_back(*variable);
+  }
+  kept.push_back(nullptr);
+  return kept;
+}
+
+[[noreturn]] void RunChild(const ChildPlan& plan) {
+  setpgid(0, 0);
+  // The parent may have died before the request: then it is nobody's child any more.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != plan.parent) _exit(127);
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  dup2(plan.input, STDIN_FILENO);
+  dup2(plan.output, STDOUT_FILENO);
+  dup2(plan.output, STDERR_FILENO);
+  if (plan.ready >= 0) fcntl(plan.ready, F_SETFD, 0);
+  execve(plan.argv[0], plan.argv.data(), plan.environment.data());
+  const int error = errno;
+  [[maybe_unused]] const ssize_t written = write(plan.failure, &error, sizeof(error));
+  _exit(127);
+}
+
+// Waits for the exec; its errno if it failed, else 0.
+int ExecError(int fd) {
+  int error = 0;
+  ssize_t got;
+  do {
+    got = read(fd, &error, sizeof(error));
+  } while (got < 0 && errno == EINTR);
+  return got == sizeof(error) ? error : 0;
+}
+
+}  // namespace
+
+std::string ProgramFolder() {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "." : program.parent_path().string();
+}
+
+std::string ExitStatus::ToString() const {
+  if (signaled) return absl::StrCat("signal ", code, " (", strsignal(code), ")");
+  return absl::StrCat("exit code ", code);
+}
+
+absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec) {
+  Descriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (input.get() < 0) return SystemError(spec.name, "opening /dev/null");
+  Descriptor output(
+      open(spec.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
+  if (output.get() < 0) return SystemError(spec.name, spec.output_file.c_str());
+  int pipes[4] = {-1, -1, -1, -1};
+  if (pipe2(pipes, O_CLOEXEC) != 0) return SystemError(spec.name, "making a pipe");
+  Descriptor failure_read(pipes[0]), failure_write(pipes[1]);
+  if (spec.announces_ready && pipe2(pipes + 2, O_CLOEXEC) != 0) {
+    return SystemError(spec.name, "making a pipe");
+  }
+  Descriptor ready_read(pipes[2]), ready_write(pipes[3]);
+
+  std::vector<std::string> arguments = spec.arguments;
+  if (spec.announces_ready) {
+    arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready_write.get())});
+  }
+  ChildPlan plan;
+  plan.environment = ChildEnvironment();
+  plan.input = input.get();
+  plan.output = output.get();
+  plan.ready = ready_write.get();
+  plan.failure = failure_write.get();
+  plan.parent = getpid();
+  for (std::string& argument : arguments) plan.argv.push_back(argument.data());
+  plan.argv.push_back(nullptr);
+
+  const pid_t pid = fork();
+  if (pid < 0) return SystemError(spec.name, "fork");
+  if (pid == 0) RunChild(plan);
+  close(failure_write.release());
+  // Not glibc's pidfd_open: Debian 12's header declares it for C only.
+  Descriptor exit_fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (const int error = ExecError(failure_read.get()); error != 0 || exit_fd.get() < 0) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    if (error != 0) errno = error;
+    return SystemError(spec.name, spec.arguments[0].c_str());
+  }
+  return std::unique_ptr<Process>(
+      new Process(spec.name, pid, exit_fd.release(), ready_read.release()));
+}
+
+Process::Process(std::string name, pid_t pid, int exit_fd, int ready_fd)
+    : name_(std::move(name)), pid_(pid), exit_fd_(exit_fd), ready_fd_(ready_fd) {}
+
+Process::~Process() {
+  if (!collected_) {
+    Signal(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  close(exit_fd_);
+  if (ready_fd_ >= 0) close(ready_fd_);
+}
+
+absl::StatusOr<std::string> Process::ReadReady(bool* complete) {
+  *complete = false;
+  char buffer[512];
+  const ssize_t got = read(ready_fd_, buffer, sizeof(buffer));
+  if (got < 0 && errno == EINTR) return ready_line_;
+  if (got > 0) ready_line_.append(buffer, got);
+  const size_t end = ready_line_.find('\n');
+  if (got > 0 && end == std::string::npos) return ready_line_;
+  close(std::exchange(ready_fd_, -1));
+  if (end == std::string::npos) {
+    return absl::UnavailableError(absl::StrCat(name_, " did not say where it listens"));
+  }
+  *complete = true;
+  return ready_line_.substr(0, end);
+}
+
+absl::StatusOr<ExitStatus> Process::Collect() {
+  siginfo_t info{};
+  if (waitid(P_PID, pid_, &info, WEXITED | WNOHANG) != 0) {
+    return absl::InternalError(absl::StrCat("waiting for ", name_, ": ", strerror(errno)));
+  }
+  if (info.si_pid == 0) return absl::UnavailableError(absl::StrCat(name_, " still runs"));
+  collected_ = true;
+  return ExitStatus{.signaled = info.si_code != CLD_EXITED, .code = info.si_status};
+}
+
+bool Process::Traced() const {
+  std::ifstream status(absl::StrCat("/proc/", pid_, "/status"));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("TracerPid:")) return line != "TracerPid:\t0";
+  }
+  return false;
+}
+
+void Process::Signal(int signal) {
+  if (!collected_) kill(pid_, signal);
+}
+
+}  // namespace leeway

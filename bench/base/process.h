@@ -1,0 +1,81 @@
+// A child process of the launcher.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "absl/status/statusor.h"
+
+namespace leeway {
+
+// The folder that this program is in, where leeway-server and leeway-worker are too.
+std::string ProgramFolder();
+
+// How a process ended.
+struct ExitStatus {
+  // Died of signal `code`; otherwise `code` is the exit code.
+  bool signaled = false;
+  int code = 0;
+
+  bool ok() const { return !signaled && code == 0; }
+  // "exit code 3", "signal 9 (Killed)".
+  std::string ToString() const;
+};
+
+struct ProcessSpec {
+  // For messages: "worker 1".
+  std::string name;
+  // The program's path, then its arguments.
+  std::vector<std::string> arguments;
+  // Standard output and error are appended to it.
+  std::string output_file;
+  // Adds `--ready-fd N`: the child writes a line there when it listens.
+  bool announces_ready = false;
+};
+
+// One child: in its own process group (so that Ctrl-C reaches only the launcher, which decides),
+// with default signals, no standard input, this environment but for overrides of the job
+// (LEEWAY__A__B, which whoever starts it has resolved), and killed by the kernel if the launcher
+// dies. Not thread-safe; Start must be called on a thread that lives as long as the program,
+// because the kernel ties the child to it.
+class Process {
+ public:
+  static absl::StatusOr<std::unique_ptr<Process>> Start(const ProcessSpec& spec);
+  // Kills the child if it still runs.
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  const std::string& name() const { return name_; }
+  pid_t pid() const { return pid_; }
+  // Becomes readable when the child has ended; to poll.
+  int exit_fd() const { return exit_fd_; }
+  // Becomes readable with the ready line, or at its end if the child ends without one; -1 when read
+  // or not asked for.
+  int ready_fd() const { return ready_fd_; }
+
+  // To be called when ready_fd is readable: the line so far without its end; `*complete` when it is
+  // whole. Closes the descriptor then. UNAVAILABLE if the child closed it before.
+  absl::StatusOr<std::string> ReadReady(bool* complete);
+  // To be called when exit_fd is readable: collects the child. UNAVAILABLE while it still runs.
+  absl::StatusOr<ExitStatus> Collect();
+  // A debugger is attached to it.
+  bool Traced() const;
+  // Ignored if the child has been collected.
+  void Signal(int signal);
+
+ private:
+  Process(std::string name, pid_t pid, int exit_fd, int ready_fd);
+
+  const std::string name_;
+  const pid_t pid_;
+  const int exit_fd_;
+  int ready_fd_;
+  std::string ready_line_;
+  bool collected_ = false;
+};
+
+}  // namespace leeway

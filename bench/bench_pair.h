@@ -1,0 +1,45 @@
+// A client process and a server process, measured in rounds.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "bench/base/bench_process.h"
+#include "bench/base/transfer.h"
+
+namespace leeway {
+
+// Not thread-safe.
+class BenchPair {
+ public:
+  // Leeway's own path.
+  static absl::StatusOr<std::unique_ptr<BenchPair>> Leeway(Wire wire, const std::string& codec,
+                                                           const TransferPlan& plan);
+  // The same work on a bare socket (tcp, unix; for auto: tcp) or through a ring in shared memory.
+  static absl::StatusOr<std::unique_ptr<BenchPair>> Raw(Wire wire, const TransferPlan& plan);
+  // A bare unary gRPC call (bench/ping.h) over tcp or unix.
+  static absl::StatusOr<std::unique_ptr<BenchPair>> Ping(Wire wire);
+
+  // Moves messages for `seconds`.
+  absl::StatusOr<TransferRound> Run(double seconds);
+
+  uint64_t server_peak_bytes() const;
+  uint64_t client_peak_bytes() const;
+
+ private:
+  using Make = std::function<absl::StatusOr<BenchService>()>;
+  // The server first, whose hello the client may want.
+  static absl::StatusOr<std::unique_ptr<BenchPair>> Start(
+      const std::string& name, const Make& server,
+      const std::function<absl::StatusOr<BenchService>(const Json& hello)>& client);
+  BenchPair() = default;
+  double CpuSeconds() const;
+
+  bool resets_ = false;
+  // The client goes first.
+  std::unique_ptr<BenchProcess> server_;
+  std::unique_ptr<BenchProcess> client_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,91 @@
+// A job of real processes whose workers only exchange: real servers, and workers of the benchmark's
+// own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/base/bench_process.h"
+#include "bench/base/real_servers.h"
+#include "bench/base/transfer.h"
+#include "bench/raw/raw_exchange.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// Steps of all workers, and how long the slowest of them took for all.
+struct ExchangeRound {
+  std::vector<double> step_seconds;
+  double seconds = 0;
+  double cpu_seconds = 0;
+};
+
+// Processes that are told to exchange; all are gone when it is. Not thread-safe.
+class ExchangeGroup {
+ public:
+  virtual ~ExchangeGroup() = default;
+  // It should take about `seconds`, for the time limit.
+  virtual absl::StatusOr<ExchangeRound> Run(uint64_t clocks, double seconds) = 0;
+};
+
+struct ExchangeJobSpec {
+  std::string program_folder;
+  // The job, of so many servers and workers.
+  std::string yaml;
+  uint32_t servers = 1;
+  uint32_t workers = 1;
+  // Of the model that the workers register, which need not be the job's.
+  v1::ModelSchema schema;
+};
+
+// A flat vector.
+v1::ModelSchema VectorSchema(uint64_t parameters);
+
+// Leeway's.
+class ExchangeJob : public ExchangeGroup {
+ public:
+  static absl::StatusOr<std::unique_ptr<ExchangeJob>> Start(const ExchangeJobSpec& spec);
+
+  absl::StatusOr<ExchangeRound> Run(uint64_t clocks, double seconds) override;
+  // Of the server with the highest peak.
+  struct ServerMemory {
+    uint64_t peak_bytes = 0;
+    // Of the peak, what lies in the workers' shared memory.
+    uint64_t peers_bytes = 0;
+    // Before it had a model.
+    uint64_t idle_bytes = 0;
+  };
+  ServerMemory server_memory() const;
+  // Known after a round.
+  uint64_t block_bytes() const { return block_bytes_; }
+
+ private:
+  ExchangeJob() = default;
+  absl::Status StartWorkers(const ExchangeJobSpec& spec);
+
+  uint64_t block_bytes_ = 0;
+  // By server.
+  std::vector<uint64_t> idle_bytes_;
+  // The workers go first.
+  std::unique_ptr<RealServers> servers_;
+  std::vector<std::unique_ptr<BenchProcess>> workers_;
+};
+
+// The same bytes on bare sockets: unix sockets for unix, else TCP.
+class RawExchangeGroup : public ExchangeGroup {
+ public:
+  static absl::StatusOr<std::unique_ptr<RawExchangeGroup>> Start(const RawExchangePlan& plan,
+                                                                 Wire wire, uint32_t workers);
+
+  absl::StatusOr<ExchangeRound> Run(uint64_t clocks, double seconds) override;
+  // By index.
+  const std::vector<std::unique_ptr<BenchProcess>>& servers() const { return servers_; }
+
+ private:
+  std::vector<std::unique_ptr<BenchProcess>> servers_;
+  std::vector<std::unique_ptr<BenchProcess>> workers_;
+};
+
+}  // namespace leeway

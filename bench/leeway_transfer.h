@@ -1,0 +1,24 @@
+// Leeway's own path in a transport benchmark: the data plane in one process, a ParameterClient in
+// another.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "bench/base/bench_process.h"
+#include "bench/base/transfer.h"
+#include "bench/bench_server.h"
+
+namespace leeway {
+
+// The hello is {"tcp", "local"}: the client's address.
+absl::StatusOr<BenchService> LeewayServer(const v1::TrainingJob& job, const TransferPlan& plan);
+BenchServerAddress AddressFrom(const Json& hello);
+
+// Answers {"round": seconds} with {"messages", "seconds", "latency", "travelled_bytes"}. A call is
+// plan.call_blocks blocks, the next ones in turn; plan.open_calls of them are open at once.
+// DATA_LOSS if a pull left weights as they were: an answer without values would measure nothing.
+absl::StatusOr<BenchService> LeewayClient(const v1::TrainingJob& job, const TransferPlan& plan,
+                                          const BenchServerAddress& server);
+
+}  // namespace leeway

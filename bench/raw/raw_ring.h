@@ -1,0 +1,67 @@
+// The raw limit of shared memory: two processes with a core each that hand slots of one memfd to
+// each other and spin while they wait. Sending is a copy into a slot; what is received is used from
+// the slot: added to the parameters, or copied into the weights.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "bench/base/bench_process.h"
+#include "bench/base/transfer.h"
+
+namespace leeway {
+
+// A ring each way in memory that forked processes share.
+class RawRings {
+ public:
+  static absl::StatusOr<std::shared_ptr<RawRings>> Make(const TransferPlan& plan);
+  ~RawRings();
+  RawRings(const RawRings&) = delete;
+  RawRings& operator=(const RawRings&) = delete;
+
+  // One writer, one reader.
+  struct Ring {
+    static constexpr uint64_t kSlots = 4;
+    alignas(64) std::atomic<uint64_t> written{0};
+    alignas(64) std::atomic<uint64_t> read{0};
+    bool full() const {
+      return written.load(std::memory_order_relaxed) - read.load(std::memory_order_acquire) ==
+             kSlots;
+    }
+    bool empty() const {
+      return written.load(std::memory_order_acquire) == read.load(std::memory_order_relaxed);
+    }
+  };
+  struct Head {
+    Ring up;
+    Ring down;
+    // Messages after which the round is over; the client sets it.
+    alignas(64) std::atomic<uint64_t> last{~uint64_t{0}};
+  };
+  Head& head() { return *head_; }
+  std::span<float> UpSlot(uint64_t message) { return Slot(message % Ring::kSlots); }
+  std::span<float> DownSlot(uint64_t message) {
+    return Slot(Ring::kSlots + message % Ring::kSlots);
+  }
+  // What is handed over at a time: large messages go in pieces, so that they stay in the cache.
+  uint64_t piece_floats() const { return piece_floats_; }
+
+ private:
+  RawRings() = default;
+  std::span<float> Slot(uint64_t slot) { return {slots_ + slot * piece_floats_, piece_floats_}; }
+
+  void* memory_ = nullptr;
+  uint64_t bytes_ = 0;
+  Head* head_ = nullptr;
+  float* slots_ = nullptr;
+  uint64_t piece_floats_ = 0;
+};
+
+// As RawTransferServer and RawTransferClient.
+BenchService RawRingServer(std::shared_ptr<RawRings> rings, const TransferPlan& plan);
+BenchService RawRingClient(std::shared_ptr<RawRings> rings, const TransferPlan& plan);
+
+}  // namespace leeway

@@ -1,0 +1,46 @@
+#include "client/core/retry_core.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace leeway {
+
+RetryCore::RetryCore(const RetryLimits& limits, RandomStream jitter)
+    : limits_(limits), jitter_(std::move(jitter)) {}
+
+RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Duration elapsed) {
+  // Without a hint it is not for want of room that will be there: a full disk, a message too large.
+  const std::optional<Duration> hint = RetryHintOf(status);
+  const bool later = absl::IsResourceExhausted(status) && hint.has_value();
+  if (!later && !IsRetryable(status.code())) return {status, {}};
+  const bool says_why = absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+  if (told_.empty() || says_why) told_ = std::string(status.message());
+  if (elapsed >= limits_.total) {
+    return {absl::DeadlineExceededError(absl::StrFormat(
+                "given up after %.3g s (%s is %.3g); last answer: %s", Seconds(elapsed),
+                limits_.total_name, Seconds(limits_.total), told_)),
+            {}};
+  }
+  // It was held, and has waited already; who was refused has not.
+  if (!hint && took >= limits_.held) {
+    quick_ = 0;
+    return {absl::OkStatus(), Duration::zero()};
+  }
+  // The hint is what the other side knows; that it was not enough, it does not.
+  const Duration at_least = std::min(hint.value_or(Duration::zero()), limits_.hint_max);
+  return {absl::OkStatus(), std::min(std::max(at_least, NextBackoff()), limits_.total - elapsed)};
+}
+
+Duration RetryCore::NextBackoff() {
+  Duration backoff = limits_.backoff_min;
+  for (uint32_t i = 0; i < quick_ && backoff < limits_.backoff_max; ++i) backoff *= 2;
+  ++quick_;
+  backoff = std::min(backoff, limits_.backoff_max);
+  return FromSeconds(Seconds(backoff) * (0.5 + 0.5 * jitter_.Uniform()));
+}
+
+}  // namespace leeway

@@ -1,0 +1,50 @@
+#include "client/residuals.h"
+
+#include <algorithm>
+
+namespace leeway {
+
+Residuals::Residuals(const BlockLayout& layout)
+    : layout_(layout), after_(layout.total()), before_(layout.total()), clocks_(layout.blocks()) {}
+
+std::string Residuals::Encode(const Codec& codec, uint32_t block, uint64_t clock,
+                              std::span<const float> values) {
+  const ElementRange range = layout_.Range(block);
+  const std::span<float> after = after_.span().subspan(range.offset, range.count);
+  const std::span<float> before = before_.span().subspan(range.offset, range.count);
+  if (clocks_[block] == clock) {
+    std::copy(before.begin(), before.end(), after.begin());
+  } else {
+    std::copy(after.begin(), after.end(), before.begin());
+  }
+  clocks_[block] = clock;
+  std::string bytes(codec.MaxBytes(values.size()), '\0');
+  bytes.resize(
+      codec.Encode(values, after, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}));
+  return bytes;
+}
+
+void Residuals::Read(uint64_t clock, std::span<float> out) const {
+  for (uint32_t block = 0; block < layout_.blocks(); ++block) {
+    const ElementRange range = layout_.Range(block);
+    const bool undo = clocks_[block].has_value() && *clocks_[block] >= clock;
+    const FloatBuffer& from = undo ? before_ : after_;
+    std::copy_n(from.data() + range.offset, range.count, out.data() + range.offset);
+  }
+}
+
+void Residuals::Undo(uint64_t clock) {
+  for (uint32_t block = 0; block < layout_.blocks(); ++block) {
+    if (!clocks_[block].has_value() || *clocks_[block] < clock) continue;
+    const ElementRange range = layout_.Range(block);
+    std::copy_n(before_.data() + range.offset, range.count, after_.data() + range.offset);
+    clocks_[block].reset();
+  }
+}
+
+void Residuals::Set(std::span<const float> values) {
+  std::copy(values.begin(), values.end(), after_.data());
+  std::fill(clocks_.begin(), clocks_.end(), std::nullopt);
+}
+
+}  // namespace leeway

@@ -1,0 +1,34 @@
+# What is installed beside the programs: the client for other programs to embed, as leeway::client, and the .deb.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# The client and what it stands on.
+set(client_parts common files wire shm rpc codec update)
+set(client_targets leeway_proto leeway_client leeway_client_core)
+foreach(part IN LISTS client_parts)
+  list(APPEND client_targets leeway_${part})
+endforeach()
+set_target_properties(leeway_client PROPERTIES EXPORT_NAME client)
+install(TARGETS ${client_targets} EXPORT leeway ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/leeway)
+install(EXPORT leeway NAMESPACE leeway:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/leeway)
+foreach(folder client common)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leeway
+    FILES_MATCHING PATTERN "*.h")
+endforeach()
+install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/generated/leeway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leeway
+  FILES_MATCHING PATTERN "*.pb.h")
+write_basic_package_version_file(leeway-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/leeway-config.cmake ${PROJECT_BINARY_DIR}/leeway-config-version.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/leeway)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/LICENSE
+  DESTINATION share/doc/leeway)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "The Leeway maintainers <maintainers@leeway.example>")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_OUTPUT_FILE_PREFIX ${PROJECT_BINARY_DIR}/package)
+include(CPack)

@@ -1,0 +1,1 @@
+// Nothing: a precompiled header needs a target with a source.

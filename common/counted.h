@@ -1,0 +1,19 @@
+// A number of things, in words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace leeway {
+
+// "1 server", "3 servers", "0 batches". `noun`: one of them.
+inline std::string Counted(uint64_t count, absl::string_view noun) {
+  const bool hisses = noun.size() >= 2 && (noun.substr(noun.size() - 2) == "ch" ||
+                                           noun.back() == 's' || noun.back() == 'x');
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : hisses ? "es" : "s");
+}
+
+}  // namespace leeway

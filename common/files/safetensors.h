@@ -1,0 +1,26 @@
+// The trained model for other programs: safetensors (github.com/huggingface/safetensors). A file is
+//   8 bytes   length of the header, little-endian
+//   header    JSON: {"__metadata__": {...}, NAME: {"dtype": "F32", "shape": [...],
+//             "data_offsets": [begin, end]}, ...}, padded with spaces to 8 bytes
+//   data      float32, little-endian, row-major
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/files/files.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// Writes every tensor of the schema, atomically. `weights` is the flat vector of schema.total
+// elements. INVALID_ARGUMENT if the tensors do not fill it one after the other, or two have one
+// name.
+absl::Status WriteSafetensors(const std::string& path, const v1::ModelSchema& schema,
+                              std::span<const float> weights,
+                              const std::map<std::string, std::string>& metadata,
+                              WriteTo to = WriteTo::kRegularFile);
+
+}  // namespace leeway

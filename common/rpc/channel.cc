@@ -1,0 +1,89 @@
+#include "common/rpc/channel.h"
+
+#include <cstdlib>
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include "absl/synchronization/mutex.h"
+
+namespace leeway {
+namespace {
+
+constexpr int kKeepaliveMs = 20'000;
+constexpr int kKeepaliveTimeoutMs = 10'000;
+// A server takes pings this often without calling the client abusive.
+constexpr int kPingIntervalMsMin = 5'000;
+constexpr int kReconnectMsMin = 100;
+// What one attempt may take (gRPC calls it the least backoff): wide-area links and busy machines.
+constexpr int kConnectMsMax = 5'000;
+constexpr int kReconnectMsMax = 2'000;
+// Calls under way on one connection; a client keeps back what is more. A worker has a stream on
+// each and a few calls, one that pushes and pulls by calls alone as many as a server has blocks.
+constexpr int kCallsMax = 4096;
+// What a read takes memory for, unless it is known that a message lacks more. Such a piece may lie
+// across several messages, and stays for as long as one of them does.
+constexpr int kPieceBytesMax = 256 << 10;
+
+// TLS comes in with these two.
+std::shared_ptr<grpc::ChannelCredentials> ClientCredentials() {
+  return grpc::InsecureChannelCredentials();
+}
+std::shared_ptr<grpc::ServerCredentials> ServerCredentials() {
+  return grpc::InsecureServerCredentials();
+}
+
+}  // namespace
+
+void PrepareGrpc() {
+  // Reads wait for what is known to come instead of taking each piece: a third of the receiver's
+  // processor time. And they take memory for what is known to come; "read chunks" take it for twice
+  // what came last, and the connection keeps it: megabytes.
+  setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat,-tcp_read_chunks", /*replace=*/0);
+  // The distribution's build looks for deadlocks at every lock of the library's.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  arguments.SetMaxSendMessageSize(kMessageBytesMax);
+  arguments.SetInt(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kPieceBytesMax);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMsMin);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMsMax);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
+  // Servers are named by their own addresses; a proxy of the environment must not come between.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(address, ClientCredentials(), arguments);
+}
+
+void PrepareServer(const ListenOptions& options, grpc::ServerBuilder& builder, int* port) {
+  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+  builder.SetMaxSendMessageSize(kMessageBytesMax);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kPieceBytesMax);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kPingIntervalMsMin);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsMax);
+  // Two servers on one port are a mistake, not a load balancer.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  grpc::ResourceQuota own("leeway");
+  grpc::ResourceQuota& quota = options.quota != nullptr ? *options.quota : own;
+  builder.SetResourceQuota(quota.Resize(options.memory_bytes));
+  builder.AddListeningPort(options.address, ServerCredentials(), port);
+}
+
+void AddLocalPort(const std::string& address, grpc::ServerBuilder& builder) {
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+}
+
+}  // namespace leeway

@@ -1,0 +1,66 @@
+#include "common/rpc/grpc_status.h"
+
+#include <chrono>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/printable.h"
+#include "common/retry_hint.h"
+
+namespace leeway {
+
+// Both enumerations are the canonical codes 0..16.
+static_assert(static_cast<int>(absl::StatusCode::kUnauthenticated) ==
+              static_cast<int>(grpc::StatusCode::UNAUTHENTICATED));
+
+namespace {
+
+// A code that gRPC does not know becomes UNKNOWN.
+absl::Status FromGrpc(const grpc::Status& status) {
+  const int code = static_cast<int>(status.error_code());
+  const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
+  return absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
+                      Printable(status.error_message()));
+}
+
+// The hint that came with a refusal.
+absl::Status WithHintOf(const absl::Status& status, const grpc::ClientContext& context) {
+  const auto& trailer = context.GetServerTrailingMetadata();
+  const auto found = trailer.find(kRetryPushbackKey);
+  if (found == trailer.end()) return status;
+  const absl::string_view text(found->second.data(), found->second.size());
+  uint32_t count = 0;
+  if (!absl::SimpleAtoi(text, &count)) return status;
+  return WithRetryHint(status, std::chrono::milliseconds(count));
+}
+
+absl::Status SaidOnTheWay(const absl::Status& status) {
+  if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) return status;
+  return absl::UnavailableError(absl::StrCat(
+      "the connection, not the other side, says ", absl::StatusCodeToString(status.code()),
+      status.message().empty() ? "" : ": ", status.message()));
+}
+
+}  // namespace
+
+grpc::Status Refuse(const absl::Status& status, grpc::ServerContextBase& context) {
+  context.AddTrailingMetadata(kOwnWordKey, "1");
+  if (const auto hint = RetryHintOf(status)) {
+    context.AddTrailingMetadata(kRetryPushbackKey, std::to_string(hint->count()));
+  }
+  return ToGrpc(status);
+}
+
+absl::Status ResultOf(const grpc::Status& status, const grpc::ClientContext& context) {
+  if (status.ok()) return absl::OkStatus();
+  const bool own_word = context.GetServerTrailingMetadata().count(kOwnWordKey) > 0;
+  return own_word ? WithHintOf(FromGrpc(status), context) : SaidOnTheWay(FromGrpc(status));
+}
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), Printable(status.message()));
+}
+
+}  // namespace leeway

@@ -1,0 +1,46 @@
+#include "common/rpc/host.h"
+
+#include <fstream>
+#include <string>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/files/sha256.h"
+
+namespace leeway {
+namespace {
+
+constexpr size_t kDigits = 16;
+
+// The device and inode name a namespace. False if there is no such file.
+bool AppendNamespace(const char* path, std::string& text) {
+  struct stat info;
+  if (stat(path, &info) != 0) return false;
+  absl::StrAppend(&text, " ", info.st_dev, ":", info.st_ino);
+  return true;
+}
+
+// What the kernel and the network are called; empty when the system does not say.
+std::string NetworkText() {
+  std::string text;
+  if (!std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text)) return "";
+  return AppendNamespace("/proc/self/ns/net", text) ? text : "";
+}
+
+}  // namespace
+
+std::string NetworkIdentity() {
+  const std::string text = NetworkText();
+  return text.empty() ? "" : HexSha256(text).substr(0, kDigits);
+}
+
+std::string HostIdentity() {
+  std::string text = NetworkText();
+  if (text.empty() || !AppendNamespace("/proc/self/ns/pid", text)) return "";
+  absl::StrAppend(&text, " ", geteuid());
+  return HexSha256(text).substr(0, kDigits);
+}
+
+}  // namespace leeway

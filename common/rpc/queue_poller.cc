@@ -1,0 +1,66 @@
+#include "common/rpc/queue_poller.h"
+
+#include <chrono>
+#include <utility>
+
+namespace leeway {
+namespace {
+
+using Queue = grpc::CompletionQueue;
+
+// What waits for more is not kept waiting by others' events for longer.
+constexpr Duration kGather = std::chrono::microseconds(50);
+
+Time Now() { return std::chrono::steady_clock::now(); }
+
+gpr_timespec AtOnce() { return gpr_inf_past(GPR_CLOCK_MONOTONIC); }
+
+bool IsAtOnce(gpr_timespec deadline) {
+  return gpr_time_cmp(deadline, gpr_inf_past(deadline.clock_type)) == 0;
+}
+
+}  // namespace
+
+Queue::NextStatus QueuePoller::Next(void** tag, bool* ok, gpr_timespec deadline) {
+  while (!at_rest_.empty()) {
+    if (Now() - gathers_since_ < kGather) {
+      const Queue::NextStatus status = queue_->AsyncNext(tag, ok, AtOnce());
+      if (status != Queue::TIMEOUT) return status;
+    }
+    RunAtRest();
+  }
+  if (IsAtOnce(deadline)) return queue_->AsyncNext(tag, ok, deadline);
+  const Time begun = Now();
+  if (alone_ && small_) {
+    const Queue::NextStatus status = Look(tag, ok, begun);
+    if (status != Queue::TIMEOUT) return status;
+  }
+  const Queue::NextStatus status = queue_->AsyncNext(tag, ok, deadline);
+  waits_.Waited(begun, Now(), status == Queue::TIMEOUT);
+  return status;
+}
+
+Queue::NextStatus QueuePoller::Look(void** tag, bool* ok, Time begun) {
+  Time last = begun;
+  while (waits_.expected() && last - begun < BriefWaits::kLook) {
+    const Queue::NextStatus status = queue_->AsyncNext(tag, ok, AtOnce());
+    const Time now = Now();
+    waits_.Looked(last, now);
+    if (status != Queue::TIMEOUT) return status;
+    last = now;
+  }
+  return Queue::TIMEOUT;
+}
+
+void QueuePoller::AtRest(std::function<void()> work) {
+  if (at_rest_.empty()) gathers_since_ = Now();
+  at_rest_.push_back(std::move(work));
+}
+
+void QueuePoller::RunAtRest() {
+  std::vector<std::function<void()>> work;
+  work.swap(at_rest_);
+  for (const auto& each : work) each();
+}
+
+}  // namespace leeway

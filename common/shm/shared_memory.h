@@ -1,0 +1,127 @@
+// Memory that two processes of one host and one user share. Its owner makes a SharedArena and tells
+// the peer where it is (MemoryOffer). The peer maps it for reading, and after that only offsets
+// travel. There is no file and no name. When the processes are gone, however they ended, so is the
+// memory.
+//
+// The arena begins with a page that holds the offer's nonce and the session words. A session is the
+// owner's promise to a peer that named ranges stay unchanged. If the owner has to break the promise
+// (a reader is too slow, or is considered dead), it first withdraws the session's number. The
+// reader checks the number after its copy, and discards the copy if the number is gone:
+//
+//   owner: CloseSession (word = 0, sequentially consistent); then writes into the range
+//   reader: copies the range; then SessionStands (full fence, reads the word)
+//
+// This is the reader's half of a sequence lock (Boehm, "Can seqlocks get along with programming
+// language memory models?", 2012). If the copy has one byte that was written after CloseSession,
+// the fences order the word's zero before the reader's check: it sees the zero, or the number of a
+// later session, never its own. The fences are full ones, because weaker ones do not order what
+// memcpy uses (streaming stores, string instructions). In the language's terms the copy races with
+// the writes, as everything between processes does. It is sound because nobody looks at the copied
+// bytes before the number is checked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/buffer.h"
+#include "common/descriptor.h"
+#include "common/mutex.h"
+#include "leeway/v1/parameter_server.pb.h"
+
+namespace leeway {
+
+// The largest size of an arena, and of a peer's offer. It limits address space, not memory.
+inline constexpr uint64_t kSharedBytesMax = uint64_t{1} << 40;
+
+// A session's place in its arena and what stands there while it is open. Never 0.
+struct SharedSession {
+  uint64_t offset = 0;
+  uint64_t number = 0;
+};
+
+// The owner's end. Thread-safe. Lives as long as anybody holds it or memory of it.
+class SharedArena : public std::enable_shared_from_this<SharedArena> {
+ public:
+  // Makes room for `bytes` of ranges, which cost nothing until they are allocated. INVALID_ARGUMENT
+  // beyond kSharedBytesMax. The system's error if it does not give that much.
+  static absl::StatusOr<std::shared_ptr<SharedArena>> Create(uint64_t bytes);
+  ~SharedArena();
+  SharedArena(const SharedArena&) = delete;
+  SharedArena& operator=(const SharedArena&) = delete;
+
+  // Allocates a range at a page's boundary, with unspecified content. It is returned with the last
+  // reference. Its memory is committed, so touching it cannot fail. RESOURCE_EXHAUSTED if the arena
+  // is full or the system has no memory.
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(uint64_t bytes);
+
+  bool Contains(const void* address) const;
+  // From the start of the arena. The address must be in it.
+  uint64_t OffsetOf(const void* address) const;
+
+  // RESOURCE_EXHAUSTED if as many are open as there are words for (511).
+  absl::StatusOr<SharedSession> OpenSession();
+  // Call it once for each session. When it returns, ranges that the session's peer may be reading
+  // can be overwritten.
+  void CloseSession(const SharedSession& session);
+
+  // What a peer needs for SharedMapping::Map.
+  v1::MemoryOffer Offer() const;
+
+ private:
+  SharedArena(Descriptor file, std::byte* memory, uint64_t bytes);
+  absl::StatusOr<uint64_t> Take(uint64_t bytes, uint64_t& unbacked_from);
+  void GiveBack(uint64_t offset, uint64_t bytes, bool backed);
+  void GiveBackLocked(uint64_t offset, uint64_t bytes) REQUIRES(mutex_);
+  absl::Status Back(uint64_t begin, uint64_t end);
+
+  const Descriptor file_;
+  std::byte* const memory_;
+  const uint64_t bytes_;
+  uint64_t nonce_ = 0;
+
+  mutable Mutex mutex_;
+  // Offset to bytes; no two touch.
+  std::map<uint64_t, uint64_t> free_ GUARDED_BY(mutex_);
+  // Pages from here on may have no memory yet.
+  uint64_t backed_ GUARDED_BY(mutex_);
+  std::vector<uint64_t> free_sessions_ GUARDED_BY(mutex_);
+};
+
+// The peer's end: another process's arena, for reading. Thread-safe. Stays readable when the owner
+// is gone.
+class SharedMapping {
+ public:
+  // Trusts nothing in the offer. INVALID_ARGUMENT if its size is impossible. NOT_FOUND if there is
+  // no such process or file. PERMISSION_DENIED if it belongs to another user, or the system forbids
+  // it. FAILED_PRECONDITION if it is not sealed against shrinking, or not the memory that was
+  // offered.
+  static absl::StatusOr<std::shared_ptr<SharedMapping>> Map(const v1::MemoryOffer& offer);
+  ~SharedMapping();
+  SharedMapping(const SharedMapping&) = delete;
+  SharedMapping& operator=(const SharedMapping&) = delete;
+
+  // The floats of a range; valid as long as the mapping. INVALID_ARGUMENT unless both numbers are
+  // multiples of 4 and the range is in the arena, after its first page.
+  absl::StatusOr<std::span<const float>> Floats(uint64_t offset, uint64_t bytes) const;
+
+  // True if everything copied before this call was copied while the session stood. False for a
+  // number that cannot be a session.
+  bool SessionStands(const SharedSession& session) const;
+
+ private:
+  SharedMapping(const std::byte* memory, uint64_t bytes) : memory_(memory), bytes_(bytes) {}
+
+  const std::byte* const memory_;
+  const uint64_t bytes_;
+};
+
+// `size` zeroed floats, in the arena, or on the heap if there is no arena or it is full.
+FloatBuffer MakeFloats(SharedArena* arena, size_t size);
+
+}  // namespace leeway

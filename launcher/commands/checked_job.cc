@@ -1,0 +1,46 @@
+#include "launcher/commands/checked_job.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status.h"
+#include "launcher/commands/data_check.h"
+#include "worker/data/dataset.h"
+#include "worker/device/make_backend.h"
+
+namespace leeway {
+
+absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const std::string& data_dir) {
+  RETURN_IF_ERROR(CheckDataFiles(job, data_dir));
+  CheckedJob checked;
+  ASSIGN_OR_RETURN(checked.data, TrainingData::Open(job, data_dir, 0));
+  RETURN_IF_ERROR(OpenTestDataOf(job, data_dir, checked.data->shape()).status());
+  ASSIGN_OR_RETURN(checked.backend, MakeBackend(job.workers()));
+  ASSIGN_OR_RETURN(checked.model, Model::Build(job.model(), checked.data->shape(),
+                                               checked.data->classes(), *checked.backend));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> steps,
+                   TrainingData::StepsOfRanks(job, data_dir, *checked.data));
+  checked.steps_per_epoch = *std::max_element(steps.begin(), steps.end());
+  for (uint32_t rank = 0; rank < steps.size(); ++rank) {
+    if (steps[rank] == 0) checked.idle.push_back(rank);
+  }
+  if (checked.steps_per_epoch > 0) return checked;
+  return absl::InvalidArgumentError("data: no worker has any training data");
+}
+
+std::string IdleWarning(const CheckedJob& checked) {
+  if (checked.idle.empty()) return "";
+  const bool one = checked.idle.size() == 1;
+  constexpr size_t kShown = 8;
+  const std::vector<uint32_t> shown(
+      checked.idle.begin(),
+      checked.idle.begin() + static_cast<ptrdiff_t>(std::min(kShown, checked.idle.size())));
+  const size_t more = checked.idle.size() - shown.size();
+  return absl::StrCat(one ? "worker " : "workers ", absl::StrJoin(shown, ", "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "", one ? " has" : " have",
+                      " no examples at all and will compute nothing: the data have fewer batches "
+                      "than the job has workers (data.batch_size, data.partition)");
+}
+
+}  // namespace leeway

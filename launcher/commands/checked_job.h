@@ -1,0 +1,34 @@
+// That a job can run, found out before anything is started for it: its data are there and fit, its
+// model can be built.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/data/training_data.h"
+#include "worker/model/model.h"
+
+namespace leeway {
+
+struct CheckedJob {
+  // Rank 0's.
+  std::unique_ptr<TrainingData> data;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Model> model;
+  // The longest worker's batches in a pass over its data.
+  uint64_t steps_per_epoch = 0;
+  // Ranks without any example.
+  std::vector<uint32_t> idle;
+};
+
+// What a worker would find out by itself, of all workers. Errors name file and place.
+absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const std::string& data_dir);
+
+// "workers 2 and 3 have no examples at all: ..."; empty where all have some.
+std::string IdleWarning(const CheckedJob& checked);
+
+}  // namespace leeway

@@ -1,0 +1,123 @@
+#include "launcher/commands/command_support.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include <unistd.h>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "bench/base/process.h"
+#include "common/exit_code.h"
+#include "common/files/files.h"
+#include "common/status.h"
+#include "config/job.h"
+#include "launcher/commands/run_folder.h"
+
+namespace leeway {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsFolder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+std::string Absolute(const fs::path& path) {
+  std::error_code error;
+  const fs::path absolute = fs::weakly_canonical(fs::absolute(path, error), error);
+  return error ? path.string() : absolute.string();
+}
+
+absl::StatusOr<std::string> GivenFolder(const std::string& path, absl::string_view by) {
+  if (IsFolder(path)) return Absolute(path);
+  return absl::NotFoundError(absl::StrCat("the data folder ", path, " (", by, ") is not there"));
+}
+
+absl::Status NoCoordinator(const std::string& run_dir) {
+  const std::string summary = run_dir + "/" + kSummaryFile;
+  std::error_code error;
+  if (fs::exists(summary, error)) {
+    return absl::NotFoundError(
+        absl::StrCat("no job runs in ", run_dir, " now; its outcome is in ", summary));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "no job that leeway train started runs in ", run_dir,
+      "; of one whose processes were started by hand give server 0's HOST:PORT instead"));
+}
+
+}  // namespace
+
+void AddSetOption(CLI::App& command, JobOptions& options) {
+  command
+      .add_option("--set", options.sets,
+                  "Change a setting of the job, as in --set consistency.mode=async; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void AddDataOption(CLI::App& command, std::string& data) {
+  command
+      .add_option("--data", data,
+                  "Folder that the job's data paths are in; default $LEEWAY_DATA, then ./data")
+      ->type_name("DIR");
+}
+
+absl::StatusOr<v1::TrainingJob> LoadJobWithOptions(const JobOptions& options) {
+  return LoadJob(options.job_file, {.sets = options.sets, .environment = EnvironmentOverrides()});
+}
+
+absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file) {
+  if (!option.empty()) return GivenFolder(option, "--data");
+  if (const char* variable = std::getenv("LEEWAY_DATA"); variable != nullptr && *variable != 0) {
+    return GivenFolder(variable, "LEEWAY_DATA");
+  }
+  std::vector<std::string> candidates = {"data"};
+  if (!job_file.empty()) {
+    const fs::path beside = fs::absolute(job_file).parent_path();
+    candidates.push_back((beside / "data").string());
+    candidates.push_back((beside.parent_path() / "data").string());
+  }
+  candidates.push_back(Absolute(fs::path(ProgramFolder()) / "../share/leeway/data"));
+  for (const std::string& candidate : candidates) {
+    if (IsFolder(candidate)) return Absolute(candidate);
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no data folder: give --data DIR or LEEWAY_DATA (looked at ",
+                   absl::StrJoin(candidates, ", "), ")"));
+}
+
+absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
+  if (!IsFolder(target)) return target;
+  absl::StatusOr<std::string> address = ReadFile(target + "/" + kCoordinatorFile, 4096);
+  if (absl::IsNotFound(address.status())) return NoCoordinator(target);
+  RETURN_IF_ERROR(address.status());
+  return std::string(absl::StripAsciiWhitespace(*address));
+}
+
+CLI::Validator NumberIn(double min, double max) {
+  const auto check = [min, max](std::string& text) -> std::string {
+    double value = 0;
+    if (absl::SimpleAtod(text, &value) && value >= min && value <= max) return "";
+    return absl::StrCat("'", text, "' is not a number from ", min, " to ", max);
+  };
+  return CLI::Validator(check, absl::StrCat("NUMBER in [", min, " - ", max, "]"));
+}
+
+void ShowProgress(const std::string& what) {
+  if (!isatty(STDERR_FILENO)) return;
+  std::cerr << "\r\033[K" << what << (what.empty() ? "" : " ...") << std::flush;
+}
+
+int ShowResult(const absl::Status& status) {
+  if (status.ok()) return kExitDone;
+  std::cerr << "leeway: " << status.message() << "\n";
+  if (absl::IsInvalidArgument(status)) return kExitUsage;
+  return absl::IsDataLoss(status) ? kExitPermanent : kExitTemporary;
+}
+
+}  // namespace leeway

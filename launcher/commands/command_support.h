@@ -1,0 +1,48 @@
+// What several commands share: the job file with its overrides, the data folder, how errors are
+// shown.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+// --set and --data, on the commands that take a job file.
+struct JobOptions {
+  std::string job_file;
+  std::vector<std::string> sets;
+  std::string data;
+};
+void AddSetOption(CLI::App& command, JobOptions& options);
+void AddDataOption(CLI::App& command, std::string& data);
+
+// Defaults < file < environment < --set.
+absl::StatusOr<v1::TrainingJob> LoadJobWithOptions(const JobOptions& options);
+
+// The data folder as an absolute path: `option` (--data), else LEEWAY_DATA, else the first that is
+// there of ./data, data beside the job file or beside its folder, and the installed one. NOT_FOUND
+// says what was looked at.
+absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file);
+
+// Where the coordinator is: `target` itself, HOST:PORT, or as the run folder `target` says for as
+// long as its job runs. NOT_FOUND: none runs there, or none that leeway train started.
+absl::StatusOr<std::string> FindCoordinator(const std::string& target);
+
+// A decimal number from `min` to `max`; not NaN, which CLI::Range lets pass.
+CLI::Validator NumberIn(double min, double max);
+
+// One line on a terminal's standard error, which the next one overwrites; "" ends it. Nothing where
+// that is no terminal.
+void ShowProgress(const std::string& what);
+
+// Prints the error, if it is one, and gives the exit code: 2 for INVALID_ARGUMENT, 3 for
+// DATA_LOSS (a file is damaged), else 1.
+int ShowResult(const absl::Status& status);
+
+}  // namespace leeway

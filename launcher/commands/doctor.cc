@@ -1,0 +1,95 @@
+// leeway doctor: what this machine and network can do, and what that means for a job.
+#include "launcher/doctor/doctor.h"
+
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "bench/base/process.h"
+#include "common/files/files.h"
+#include "common/status.h"
+#include "launcher/commands/command_support.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/data_check.h"
+#include "launcher/doctor/peer.h"
+
+namespace leeway {
+namespace {
+
+struct DoctorFlags {
+  JobOptions job;
+  std::string peer;
+  std::string listen;
+  double seconds = 0.5;
+  std::string json;
+};
+
+absl::Status Listen(const DoctorFlags& flags) {
+  const absl::Status served = ServePeers(flags.listen, 0, [](int port) {
+    std::cout << "listening on port " << port
+              << "; on the other machine: leeway doctor --peer HOST:" << port
+              << "\nCtrl-C ends it\n"
+              << std::flush;
+  });
+  return Annotate(served, "--listen");
+}
+
+absl::Status Examine(const DoctorFlags& flags) {
+  RETURN_IF_ERROR(CheckWritable(flags.json));
+  DoctorOptions options;
+  options.seconds = flags.seconds;
+  options.peer = flags.peer;
+  options.program_folder = ProgramFolder();
+  options.progress = ShowProgress;
+  if (!flags.job.job_file.empty()) {
+    ASSIGN_OR_RETURN(options.job, LoadJobWithOptions(flags.job));
+    ASSIGN_OR_RETURN(options.data_dir, FindDataFolder(flags.job.data, flags.job.job_file));
+    RETURN_IF_ERROR(CheckDataFiles(*options.job, options.data_dir));
+  }
+  std::optional<Diagnosis> diagnosis;
+  const absl::Status found = Diagnose(options, diagnosis);
+  ShowProgress("");
+  if (!diagnosis.has_value()) return found;
+  std::cout << DiagnosisText(*diagnosis) << std::flush;
+  if (flags.json.empty()) return found;
+  Json document = DiagnosisJson(*diagnosis);
+  if (!found.ok()) document["error"] = std::string(found.message());
+  const absl::Status written =
+      WriteFileAtomically(flags.json, document.dump(2) + "\n", WriteTo::kAnything);
+  return found.ok() ? written : found;
+}
+
+}  // namespace
+
+void AddDoctorCommand(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<DoctorFlags>();
+  CLI::App* command = app.add_subcommand(
+      "doctor",
+      "Measure this machine and say how many servers and which block size a job wants, and what a "
+      "step will take");
+  command->add_option("JOB", flags->job.job_file, "The job file; without: the machine alone");
+  AddSetOption(*command, flags->job);
+  AddDataOption(*command, flags->job.data);
+  command
+      ->add_option("--peer", flags->peer,
+                   "Another machine on which `leeway doctor --listen` runs: servers would be there")
+      ->type_name("HOST:PORT");
+  command->add_option("--seconds", flags->seconds, "Of each measurement")
+      ->check(NumberIn(0.01, 60))
+      ->capture_default_str();
+  command->add_option("--json", flags->json, "Write the findings there too")->type_name("FILE");
+  // Whoever listens measures nothing of its own.
+  command->add_option("--listen", flags->listen, "Be the peer of a doctor on another machine")
+      ->type_name("HOST:PORT")
+      ->excludes("JOB")
+      ->excludes("--set")
+      ->excludes("--data")
+      ->excludes("--peer")
+      ->excludes("--seconds")
+      ->excludes("--json");
+  command->callback([flags, &exit_code] {
+    exit_code = ShowResult(flags->listen.empty() ? Examine(*flags) : Listen(*flags));
+  });
+}
+
+}  // namespace leeway

@@ -1,0 +1,214 @@
+#include "launcher/commands/finish.h"
+
+#include <filesystem>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "bench/base/format.h"
+#include "common/exit_code.h"
+#include "common/files/files.h"
+#include "common/status.h"
+#include "config/job.h"
+#include "launcher/commands/learning.h"
+#include "launcher/commands/run_folder.h"
+#include "launcher/commands/test_result.h"
+#include "launcher/report/curves_svg.h"
+#include "launcher/report/report_html.h"
+#include "server/outcome/run_outcome.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint64_t kSummaryBytesMax = 16 << 20;
+
+std::string UpdateName(const v1::Update& update) {
+  switch (update.type_case()) {
+    case v1::Update::kSgd:
+      return update.sgd().nesterov()       ? "sgd with Nesterov momentum"
+             : update.sgd().momentum() > 0 ? "sgd with momentum"
+                                           : "sgd";
+    case v1::Update::kAdagrad:
+      return "adagrad";
+    case v1::Update::kAdam:
+      return "adam";
+    case v1::Update::kAdamw:
+      return "adamw";
+    case v1::Update::TYPE_NOT_SET:
+      break;
+  }
+  return "no update";
+}
+
+std::string ConsistencyName(const v1::Consistency& consistency) {
+  switch (consistency.mode()) {
+    case v1::CONSISTENCY_MODE_SYNC:
+      return "synchronous";
+    case v1::CONSISTENCY_MODE_BOUNDED:
+      return absl::StrCat("bounded staleness ", consistency.staleness());
+    case v1::CONSISTENCY_MODE_ASYNC:
+      return "asynchronous";
+  }
+  return "";
+}
+
+// The coordinator's word comes first: a job that it calls finished is finished, whichever processes
+// of this launcher were part of it to the end; and it knows why one failed. A job that it was told
+// to stop because the launcher gave it up has failed all the same.
+void SetOutcome(const FinishInput& input, RunSummary& summary) {
+  const v1::JobState end = input.end ? input.end->outcome() : v1::JOB_STARTING;
+  if (end == v1::JOB_FINISHED) {
+    summary.state = "finished";
+  } else if (end == v1::JOB_FAILED) {
+    summary.state = "failed";
+    summary.message = input.end->message().empty() ? input.failure : input.end->message();
+  } else if (!input.failure.empty()) {
+    summary.state = "failed";
+    summary.message = input.failure;
+  } else if (end == v1::JOB_STOPPED || input.stop_requested) {
+    summary.state = "stopped";
+  } else {
+    summary.state = "failed";
+    summary.message = "the job's processes have ended, and its coordinator.json does not say how";
+  }
+}
+
+absl::Status AddTestResult(const FinishInput& input, const TrainedModel& model,
+                           RunSummary& summary) {
+  const auto result = EvaluateModel(input.job, input.data_dir, model.weights.span());
+  RETURN_IF_ERROR(Annotate(result.status(), "evaluating the trained model"));
+  std::optional<Tested> tested;
+  if (result->has_value()) {
+    summary.test_loss = (*result)->loss;
+    summary.test_accuracy = (*result)->accuracy;
+    summary.test_mae = (*result)->mae;
+    summary.test_r2 = (*result)->r2;
+    tested = {{(*result)->loss, (*result)->accuracy}, (*result)->constant, (*result)->examples};
+  }
+  const Learning learning = JudgeLearning(tested, model.weights.span());
+  summary.learned = learning.learned;
+  summary.why_not_learned = learning.why;
+  return absl::OkStatus();
+}
+
+std::string Place(const char* what, const std::string& run_dir, const char* file) {
+  const std::string path = absl::StrCat(run_dir, "/", file);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return "";
+  return absl::StrCat("  ", PadRight(what, 12), path, "\n");
+}
+
+// Empty, or the beginning of a list.
+std::string Dropped(const RunSummary& summary) {
+  if (summary.dropped_steps == 0) return "";
+  const auto dropped = static_cast<double>(summary.dropped_steps);
+  return absl::StrCat(Percent(dropped / (dropped + static_cast<double>(summary.steps))),
+                      " of the steps dropped, ");
+}
+
+std::string Restarts(const RunSummary& summary) {
+  const uint32_t all = summary.restarts();
+  const uint32_t servers =
+      std::accumulate(summary.server_restarts.begin(), summary.server_restarts.end(), uint32_t{0});
+  return absl::StrCat(all, all == 1 ? " restart" : " restarts",
+                      servers > 0 ? absl::StrCat(", ", servers, " of servers") : "");
+}
+
+}  // namespace
+
+std::string DescribeAlgorithm(const v1::TrainingJob& job) {
+  std::string text = ConsistencyName(job.consistency());
+  const v1::Exchange& exchange = job.exchange();
+  if (exchange.has_delta()) {
+    absl::StrAppend(&text, ", delta exchange every ", exchange.delta().local_steps(),
+                    " steps, worker ", UpdateName(exchange.delta().optimizer()));
+  } else if (exchange.has_elastic()) {
+    absl::StrAppend(&text, ", elastic exchange every ", exchange.elastic().every(),
+                    " steps, worker ", UpdateName(exchange.elastic().optimizer()));
+  } else {
+    absl::StrAppend(&text, ", gradient exchange");
+  }
+  if (job.has_update()) absl::StrAppend(&text, ", server ", UpdateName(job.update()));
+  return text;
+}
+
+absl::StatusOr<RunSummary> FinishRun(const FinishInput& input) {
+  RunSummary summary;
+  // First of all: nothing that is told below is worth more.
+  const absl::StatusOr<TrainedModel> model = ExportNewest(input.run_dir, summary);
+  const absl::Status evaluated =
+      model.ok() ? AddTestResult(input, *model, summary) : model.status();
+  const RunHistory history = ReadHistory(input.run_dir + "/" + kMetricsFile);
+  SetOutcome(input, summary);
+  // What of a failed run no checkpoint has was trained all the same.
+  const bool whole = model.ok() && model->passed_over.empty() && summary.state != "failed";
+  AddRun(input.job, input.run_dir, history, whole ? &*model : nullptr, summary);
+  summary.worker_restarts = input.worker_restarts;
+  summary.server_restarts = input.server_restarts;
+  // A run that failed or was stopped early may have no model.
+  const bool none = absl::IsNotFound(model.status()) && summary.state != "finished";
+  if (!evaluated.ok() && !none) {
+    summary.state = "failed";
+    absl::StrAppend(&summary.message, summary.message.empty() ? "" : "\n", evaluated.message());
+  }
+  RETURN_IF_ERROR(WriteSummary(input.run_dir, summary));
+  const absl::Status report = WriteReport(input.run_dir, input.job, history, summary);
+  if (!report.ok()) {
+    summary.warnings.push_back(absl::StrCat("no report: ", report.message()));
+  }
+  return summary;
+}
+
+int ExitCodeOf(const RunSummary& summary, int failure) {
+  if (summary.state == "finished") return kExitDone;
+  if (summary.state != "stopped") return failure;
+  return summary.clock.has_value() ? kExitStopped : kExitTemporary;
+}
+
+absl::StatusOr<RunSummary> ReadSummary(const std::string& run_dir) {
+  const std::string file = run_dir + "/" + kSummaryFile;
+  ASSIGN_OR_RETURN(const std::string json, ReadFile(file, kSummaryBytesMax));
+  return ParseSummary(json, file);
+}
+
+absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
+                         const RunHistory& history, const RunSummary& summary) {
+  ReportInput input{.summary = summary,
+                    .history = history,
+                    .algorithm = DescribeAlgorithm(job),
+                    .checkpoints = ListCheckpoints(run_dir),
+                    .job_yaml = ToYaml(job),
+                    .curves_svg = CurvesSvg(history, summary.name)};
+  RETURN_IF_ERROR(WriteFileAtomically(run_dir + "/" + kCurvesFile, input.curves_svg));
+  return WriteFileAtomically(run_dir + "/" + kReportFile, ReportHtml(input));
+}
+
+std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir,
+                            const std::string& data) {
+  std::string text =
+      absl::StrCat(summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
+                   summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds),
+                   "  (", Thousands(static_cast<uint64_t>(summary.samples_per_second)),
+                   " samples/s, ", Dropped(summary), "staleness at most ", summary.max_staleness,
+                   ", ", Restarts(summary), ")\n");
+  if (summary.test_accuracy.has_value()) {
+    absl::StrAppend(&text, "test accuracy ", Percent(*summary.test_accuracy), "  (loss ",
+                    LossInWords(*summary.test_loss), ")\n");
+  } else if (summary.test_loss.has_value()) {
+    absl::StrAppend(&text, "test loss ", LossInWords(*summary.test_loss),
+                    RegressionInWords(summary.test_mae, summary.test_r2), "\n");
+  }
+  if (!summary.why_not_learned.empty()) {
+    absl::StrAppend(&text, "WARNING: ", summary.why_not_learned, "\n");
+  }
+  absl::StrAppend(&text, Place("model", run_dir, kModelFile), Place("report", run_dir, kReportFile),
+                  Place("curves", run_dir, kCurvesFile), Place("summary", run_dir, kSummaryFile),
+                  Place("metrics", run_dir, kMetricsFile),
+                  Place("checkpoints", run_dir, "checkpoints"));
+  if (summary.state != "finished" && summary.clock.has_value()) {
+    absl::StrAppend(&text, "To go on: leeway train --resume --run-dir ", run_dir,
+                    data.empty() ? "" : " --data " + data, "\n");
+  }
+  return text;
+}
+
+}  // namespace leeway

@@ -1,0 +1,38 @@
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "common/exit_code.h"
+#include "common/protocol.h"
+#include "launcher/commands/commands.h"
+
+namespace leeway {
+
+int RunLeeway(int argc, const char* const* argv) {
+  CLI::App app("Leeway: training with parameter servers. A job is one YAML file.", "leeway");
+  int exit_code = kExitDone;
+  const std::string version = absl::StrCat("leeway ", kVersion, ", protocol ", kProtocol);
+  app.set_version_flag("--version", version);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  AddTrainCommand(app, exit_code);
+  AddPlanCommand(app, exit_code);
+  AddEvaluateCommand(app, exit_code);
+  AddExportCommand(app, exit_code);
+  AddStatusCommand(app, exit_code);
+  AddResizeCommand(app, exit_code);
+  AddReportCommand(app, exit_code);
+  AddBenchCommand(app, exit_code);
+  AddDoctorCommand(app, exit_code);
+  app.add_subcommand("version", "Print the version")->callback([&version] {
+    std::cout << version << "\n";
+  });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // --help and --version arrive here too, as no error.
+    return app.exit(error) == 0 ? kExitDone : kExitUsage;
+  }
+  return exit_code;
+}
+
+}  // namespace leeway

@@ -1,0 +1,37 @@
+#include "launcher/commands/model_json.h"
+
+#include <iostream>
+
+#include "common/files/files.h"
+
+namespace leeway {
+
+using Json = nlohmann::ordered_json;
+
+void AddJsonOption(CLI::App& command, std::string& json) {
+  command.add_option("--json", json, "Write what is said here also as JSON, for scripts")
+      ->type_name("FILE");
+}
+
+Json ModelJson(const TrainedModel& model) {
+  return {{"checkpoint", model.folder},
+          {"clock", model.manifest.clock()},
+          {"parameters", model.manifest.schema().total()},
+          {"passed_over", model.passed_over}};
+}
+
+void WarnOfOlderModel(const TrainedModel& model) {
+  for (const std::string& damaged : model.passed_over) std::cerr << "leeway: " << damaged << "\n";
+  if (model.passed_over.empty()) return;
+  std::cerr << "leeway: this is the older model at clock " << model.manifest.clock()
+            << "; --checkpoint CLOCK takes a checkpoint or refuses it\n";
+}
+
+absl::Status WriteJson(const std::string& file, const Json& document) {
+  if (file.empty()) return absl::OkStatus();
+  return WriteFileAtomically(file,
+                             document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n",
+                             WriteTo::kAnything);
+}
+
+}  // namespace leeway

@@ -1,0 +1,69 @@
+#include "launcher/commands/model_memory.h"
+
+#include <memory>
+
+#include "common/status.h"
+#include "common/update/rule.h"
+#include "config/length.h"
+
+namespace leeway {
+namespace {
+
+// Weights and contribution; with several batches a clock one more, of which the gradients are added
+// up.
+uint64_t OfGradient(uint64_t steps_per_clock) { return steps_per_clock > 1 ? 3 : 2; }
+
+// What a worker with steps of its own keeps, of which there are two: as it is, and as it was when
+// the clock began (LocalTraining).
+struct Local {
+  uint64_t kept_twice = 0;
+  uint64_t others = 0;
+};
+
+// Where it began, the local weights, the contribution; spread out also the gradient and what has
+// left, and where it began is kept.
+Local OfDelta(bool spread) {
+  return spread ? Local{.kept_twice = 2, .others = 3} : Local{.kept_twice = 0, .others = 3};
+}
+
+// The local weights are kept, besides the centre and the gradient; spread out also the
+// contribution.
+Local OfElastic(bool spread) { return {.kept_twice = 1, .others = spread ? 3u : 2u}; }
+
+// The client's, before and after the latest contribution (client/residuals.h).
+constexpr uint64_t kResiduals = 2;
+
+}  // namespace
+
+absl::StatusOr<uint64_t> SlotsOf(const v1::Update& update) {
+  if (update.type_case() == v1::Update::TYPE_NOT_SET) return 0;
+  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, MakeUpdateRule(update));
+  return rule->slots().size();
+}
+
+absl::StatusOr<uint64_t> VectorsOfWorker(const v1::Exchange& exchange, uint64_t steps_per_clock,
+                                         bool keeps_residual) {
+  const uint64_t residuals = keeps_residual ? kResiduals : 0;
+  if (!exchange.has_delta() && !exchange.has_elastic()) {
+    return OfGradient(steps_per_clock) + residuals;
+  }
+  const bool delta = exchange.has_delta();
+  ASSIGN_OR_RETURN(const uint64_t slots,
+                   SlotsOf(delta ? exchange.delta().optimizer() : exchange.elastic().optimizer()));
+  const Local local = delta ? OfDelta(IsSpread(exchange)) : OfElastic(IsSpread(exchange));
+  // What is kept for the checkpoint has the residual in it.
+  const uint64_t kept_residual = keeps_residual ? 1 : 0;
+  return local.others + 2 * (local.kept_twice + slots) + residuals + kept_residual;
+}
+
+uint64_t ReplyBytes(const Codec& weights, uint64_t elements) {
+  if (weights.encoding() == v1::ENCODING_RAW) return 0;
+  if (CarriesChanges(weights.encoding())) return 2 * elements * sizeof(float);
+  return 2 * weights.MaxBytes(elements);
+}
+
+uint64_t ReplicaReplyBytes(const Codec& weights, uint64_t elements) {
+  return CarriesChanges(weights.encoding()) ? elements * sizeof(float) : 0;
+}
+
+}  // namespace leeway

@@ -1,0 +1,187 @@
+// leeway plan: what a job would be, without running it.
+#include "common/codec/plan.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "bench/base/format.h"
+#include "bench/base/table.h"
+#include "common/blocks.h"
+#include "common/counted.h"
+#include "common/status.h"
+#include "config/job.h"
+#include "config/length.h"
+#include "config/shards.h"
+#include "launcher/commands/checked_job.h"
+#include "launcher/commands/command_support.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/finish.h"
+#include "launcher/commands/model_memory.h"
+#include "launcher/doctor/traffic.h"
+#include "worker/model/model.h"
+
+namespace leeway {
+namespace {
+
+std::string LengthInWords(const v1::JobLength& length) {
+  if (length.total_clocks() > 0) {
+    return absl::StrCat(Thousands(length.total_clocks()),
+                        " exchanges of all workers together, however they fall to them");
+  }
+  return absl::StrCat(Thousands(length.steps()), length.steps() == 1 ? " step and " : " steps and ",
+                      Thousands(length.clocks()), length.clocks() == 1 ? " exchange" : " exchanges",
+                      " of each worker");
+}
+
+std::string Mebi(uint64_t elements) { return Bytes(elements * sizeof(float)); }
+
+std::string Shape(const v1::TensorSpec& tensor) {
+  return tensor.shape().empty() ? "scalar" : absl::StrJoin(tensor.shape(), " x ");
+}
+
+uint64_t ElementsOf(const v1::TensorSpec& tensor) {
+  uint64_t elements = 1;
+  for (const uint64_t side : tensor.shape()) elements *= side;
+  return elements;
+}
+
+std::string Every(uint64_t steps) {
+  return steps == 1 ? "after every step" : absl::StrCat("every ", Counted(steps, "step"));
+}
+
+void PrintModel(const v1::ModelSchema& schema, const Model::Flops& flops) {
+  std::cout << "\nModel: " << Thousands(schema.total()) << " parameters, " << Mebi(schema.total());
+  if (schema.total() > schema.trained()) {
+    std::cout << " (" << Thousands(schema.trained()) << " trained, "
+              << Thousands(schema.total() - schema.trained()) << " averaged)";
+  }
+  std::cout << "; " << Thousands(static_cast<uint64_t>(flops.forward + flops.backward))
+            << " floating-point operations an example\n";
+  Table table({"tensor", "shape", "elements", "bytes"}, 2);
+  for (const v1::TensorSpec& tensor : schema.tensors()) {
+    table.Add(
+        {tensor.name(), Shape(tensor), Thousands(ElementsOf(tensor)), Mebi(ElementsOf(tensor))});
+  }
+  std::cout << table.ToString();
+}
+
+// What a server has to begin with, all of its shards together.
+struct ServerShare {
+  uint64_t blocks = 0, elements = 0;
+  // Elements of which it keeps a replica.
+  uint64_t replicated = 0;
+  // Bytes for compressed answers, of both.
+  uint64_t replies = 0;
+};
+
+std::vector<ServerShare> SharesOf(const v1::TrainingJob& job, const BlockLayout& layout,
+                                  const CodecPlan& codecs) {
+  const uint32_t servers = job.servers().count();
+  std::vector<ServerShare> shares(servers);
+  for (uint32_t block = 0; block < layout.blocks(); ++block) {
+    const uint32_t server = layout.ServerOf(block) % servers;
+    const uint64_t elements = layout.Range(block).count;
+    ++shares[server].blocks;
+    shares[server].elements += elements;
+    shares[server].replies += ReplyBytes(codecs.weights(block), elements);
+    if (job.servers().replicas() < 2) continue;
+    ServerShare& second = shares[(server + 1) % servers];
+    second.replicated += elements;
+    second.replies += ReplicaReplyBytes(codecs.weights(block), elements);
+  }
+  return shares;
+}
+
+uint64_t MemoryOf(const ServerShare& share, uint64_t slots) {
+  return (share.elements + share.replicated) * (2 + slots) * sizeof(float) + share.replies;
+}
+
+absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout,
+                         const CodecPlan& codecs) {
+  ASSIGN_OR_RETURN(const uint64_t slots, SlotsOf(job.update()));
+  const bool replicated = job.servers().replicas() > 1;
+  const std::vector<ServerShare> shares = SharesOf(job, layout, codecs);
+  const std::string replies =
+      codecs.compresses_weights() ? ", and what compressed answers need" : "";
+  std::cout << "\nShards: " << Counted(layout.blocks(), "block") << " of "
+            << Mebi(layout.block_elements())
+            << (layout.servers() > shares.size()
+                    ? absl::StrCat(" in ", Counted(layout.servers(), "shard"))
+                    : "")
+            << " on " << Counted(shares.size(), "server")
+            << "; memory is two versions of the weights and " << slots
+            << (slots == 1 ? " optimizer slot" : " optimizer slots") << replies
+            << (replicated ? ", of its own blocks and of those whose replicas it keeps\n" : "\n");
+  Table table({"server", "blocks", "elements", "weights", "memory"}, 0);
+  // Servers differ by one shard at most: a handful tells it all.
+  constexpr size_t kShown = 16;
+  for (size_t server = 0; server < std::min(shares.size(), kShown); ++server) {
+    const ServerShare& share = shares[server];
+    table.Add({std::to_string(server), Thousands(share.blocks), Thousands(share.elements),
+               Mebi(share.elements), Bytes(MemoryOf(share, slots))});
+  }
+  std::cout << table.ToString();
+  if (shares.size() > kShown) {
+    std::cout << "  and " << shares.size() - kShown << " more like these\n";
+  }
+  return absl::OkStatus();
+}
+
+void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, const PlannedTraffic& traffic,
+                  const v1::JobLength& length, uint64_t data_bytes) {
+  const uint32_t workers = job.workers().count();
+  const uint64_t steps = length.steps_per_clock();
+  std::cout << "\nWorkers: " << workers << ", each with " << Mebi(kept_elements)
+            << " for the model and " << Bytes(data_bytes) << " for data, besides activations\n"
+            << "Exchange: " << Every(steps) << "; each worker sends " << Bytes(traffic.sent)
+            << " and receives " << Bytes(traffic.received)
+            << (steps > 1 ? absl::StrCat(", which is ", Bytes(traffic.sent / steps), " and ",
+                                         Bytes(traffic.received / steps), " a step")
+                          : "")
+            << "; all workers together " << Bytes(traffic.sent * workers) << " and "
+            << Bytes(traffic.received * workers) << "\n"
+            << (traffic.codecs.empty() ? "" : absl::StrCat("Compression: ", traffic.codecs, "\n"))
+            << "Length: " << Counted(length.steps_per_epoch(), "step") << " an epoch, "
+            << LengthInWords(length) << "\n";
+}
+
+absl::Status ShowPlan(const JobOptions& options) {
+  ASSIGN_OR_RETURN(const v1::TrainingJob job, LoadJobWithOptions(options));
+  std::cout << ToYaml(job) << "\n# " << DescribeAlgorithm(job) << "\n" << std::flush;
+  ASSIGN_OR_RETURN(const std::string data_dir, FindDataFolder(options.data, options.job_file));
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(job, data_dir));
+  if (const std::string idle = IdleWarning(checked); !idle.empty()) {
+    std::cerr << "leeway: " << idle << "\n";
+  }
+  const Model* model = checked.model.get();
+  const uint64_t total = model->schema().total();
+  const BlockLayout layout =
+      BlockLayout::ForModel(total, ShardsOf(job), job.servers().block_bytes());
+  PrintModel(model->schema(), model->flops());
+  ASSIGN_OR_RETURN(const CodecPlan codecs, PlannedCodecs(job, model->schema(), layout));
+  RETURN_IF_ERROR(PrintShards(job, layout, codecs));
+  ASSIGN_OR_RETURN(const PlannedTraffic traffic, TrafficOf(job, model->schema(), layout));
+  const v1::JobLength length = ComputeLength(job, checked.steps_per_epoch);
+  ASSIGN_OR_RETURN(const uint64_t vectors, VectorsOfWorker(job.exchange(), length.steps_per_clock(),
+                                                           codecs.compresses_contributions()));
+  PrintWorkers(job, vectors * total, traffic, length, checked.data->dataset().bytes());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<JobOptions>();
+  CLI::App* command = app.add_subcommand(
+      "plan",
+      "Print the resolved job, the model, where it would lie, memory and traffic; runs nothing");
+  command->add_option("JOB", options->job_file, "The job file")->required();
+  AddSetOption(*command, *options);
+  AddDataOption(*command, options->data);
+  command->callback([options, &exit_code] { exit_code = ShowResult(ShowPlan(*options)); });
+}
+
+}  // namespace leeway

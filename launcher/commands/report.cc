@@ -1,0 +1,60 @@
+// leeway report: curves.svg and report.html anew, also while the job runs.
+#include <iostream>
+#include <memory>
+
+#include "common/status.h"
+#include "config/job.h"
+#include "launcher/commands/command_support.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/finish.h"
+#include "launcher/commands/run_folder.h"
+#include "server/outcome/run_outcome.h"
+
+namespace leeway {
+namespace {
+
+// Of the run as it is, not of what came of it before it was resumed: since then time has passed in
+// its metrics, or at least its end is gone from them. Damaged metrics say neither.
+bool IsOf(const RunSummary& summary, const RunHistory& history) {
+  if (!history.Gaps().empty()) return true;
+  if (history.state.empty() && summary.state == "finished") return false;
+  return summary.seconds == history.seconds;
+}
+
+// Of a job that runs, or whose launcher was killed.
+RunSummary SoFar(const std::string& run_dir, const v1::TrainingJob& job,
+                 const RunHistory& history) {
+  RunSummary summary;
+  summary.state = history.state.empty() ? "unfinished" : history.state;
+  AddRun(job, run_dir, history, nullptr, summary);
+  return summary;
+}
+
+absl::Status Report(const std::string& run_dir) {
+  RETURN_IF_ERROR(RunFolder::CheckIsOne(run_dir));
+  ASSIGN_OR_RETURN(const v1::TrainingJob job, LoadJob(run_dir + "/" + kJobFile, {}));
+  const RunHistory history = ReadHistory(run_dir + "/" + kMetricsFile);
+  RunSummary summary = SoFar(run_dir, job, history);
+  absl::StatusOr<RunSummary> written = ReadSummary(run_dir);
+  if (written.ok() && IsOf(*written, history)) {
+    written->warnings = summary.warnings;
+    summary = *std::move(written);
+  } else if (!written.ok() && !absl::IsNotFound(written.status())) {
+    summary.warnings.emplace_back(written.status().message());
+  }
+  for (const std::string& warning : summary.warnings) std::cerr << "leeway: " << warning << "\n";
+  RETURN_IF_ERROR(WriteReport(run_dir, job, history, summary));
+  std::cout << run_dir << "/" << kReportFile << "\n" << run_dir << "/" << kCurvesFile << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddReportCommand(CLI::App& app, int& exit_code) {
+  auto run_dir = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("report", "Write a run's curves and report anew");
+  command->add_option("RUN_DIR", *run_dir, "The run folder")->required();
+  command->callback([run_dir, &exit_code] { exit_code = ShowResult(Report(*run_dir)); });
+}
+
+}  // namespace leeway

@@ -1,0 +1,102 @@
+// leeway resize: another number of servers, while the job trains.
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "bench/base/format.h"
+#include "common/clock.h"
+#include "common/status.h"
+#include "launcher/commands/command_support.h"
+#include "launcher/commands/commands.h"
+#include "launcher/supervision/coordinator_client.h"
+#include "launcher/supervision/resize_watch.h"
+
+namespace leeway {
+namespace {
+
+constexpr Duration kCallAtMost = std::chrono::seconds(5);
+constexpr Duration kPause = std::chrono::milliseconds(200);
+
+struct ResizeOptions {
+  std::string target;
+  uint32_t servers = 0;
+  bool no_wait = false;
+  double seconds = 120;
+};
+
+Time Now() { return std::chrono::steady_clock::now(); }
+
+// Also while the coordinator, or the job with it, is just coming back.
+absl::StatusOr<uint32_t> Ask(const std::string& address, uint32_t servers, Time deadline) {
+  while (true) {
+    absl::StatusOr<uint32_t> before = RequestServers(address, servers, kCallAtMost);
+    const bool silent =
+        absl::IsUnavailable(before.status()) || absl::IsDeadlineExceeded(before.status());
+    if (!silent || Now() + kPause > deadline) return before;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+// One look. Of a run folder whose launcher has ended, NOT_FOUND.
+absl::StatusOr<ResizeWatch::Step> Look(const std::string& target, const std::string& address,
+                                       ResizeWatch& watch) {
+  const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kCallAtMost);
+  if (status.ok()) return watch.OnStatus(*status);
+  RETURN_IF_ERROR(FindCoordinator(target).status());
+  return watch.OnSilence(status.status());
+}
+
+absl::Status Wait(const ResizeOptions& options, const std::string& address, uint32_t before,
+                  Time deadline) {
+  ResizeWatch watch(before, options.servers);
+  std::string shown;
+  while (true) {
+    ASSIGN_OR_RETURN(const ResizeWatch::Step step, Look(options.target, address, watch));
+    if (step.done) return absl::OkStatus();
+    if (step.pending != shown) std::cout << step.pending << std::endl;
+    shown = step.pending;
+    if (step.ask_again) {
+      RETURN_IF_ERROR(Ask(address, options.servers, deadline).status());
+    }
+    if (Now() + kPause > deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("not complete yet, and it goes on (leeway status): ", shown));
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+absl::Status Resize(const ResizeOptions& options) {
+  const Time begun = Now(), deadline = begun + FromSeconds(options.seconds);
+  ASSIGN_OR_RETURN(const std::string address, FindCoordinator(options.target));
+  ASSIGN_OR_RETURN(const uint32_t before, Ask(address, options.servers, deadline));
+  std::cout << "servers: " << before << " -> " << options.servers << std::endl;
+  if (options.no_wait) return absl::OkStatus();
+  RETURN_IF_ERROR(Wait(options, address, before, deadline));
+  std::cout << "done in " << Fixed(Seconds(Now() - begun), 1) << " s\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddResizeCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ResizeOptions>();
+  CLI::App* command =
+      app.add_subcommand("resize", "Change the number of servers of a job while it trains");
+  command->add_option("JOB", options->target, "The coordinator's HOST:PORT, or the run folder")
+      ->required();
+  command
+      ->add_option("--servers", options->servers,
+                   "How many there are to be, at most servers.shards")
+      ->required()
+      ->check(CLI::Range(1, 4096));
+  command->add_flag("--no-wait", options->no_wait, "Return when it is on record");
+  command->add_option("--timeout", options->seconds, "How many seconds to wait")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->callback([options, &exit_code] { exit_code = ShowResult(Resize(*options)); });
+}
+
+}  // namespace leeway

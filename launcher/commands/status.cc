@@ -1,0 +1,77 @@
+// leeway status: what a running job is doing.
+#include "common/status.h"
+
+#include <iostream>
+#include <memory>
+
+#include <google/protobuf/util/json_util.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/commands/command_support.h"
+#include "launcher/commands/commands.h"
+#include "launcher/supervision/coordinator_client.h"
+#include "launcher/supervision/display.h"
+#include "launcher/supervision/live_view.h"
+#include "launcher/supervision/screen.h"
+
+namespace leeway {
+namespace {
+
+constexpr Duration kTimeout = std::chrono::seconds(5);
+// No terminal's: whoever reads it cuts lines as they like.
+constexpr size_t kWidth = 500;
+constexpr size_t kHeight = 100000;
+
+struct StatusOptions {
+  std::string target;
+  bool json = false;
+};
+
+absl::Status Print(const v1::JobStatus& status, bool json) {
+  if (!json) {
+    const size_t width = OutputIsTerminal() ? TerminalColumns(STDOUT_FILENO) : kWidth;
+    for (const ViewLine& line : RenderLiveView(status, {}, width, kHeight)) {
+      std::cout << line.text << "\n";
+    }
+    return absl::OkStatus();
+  }
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  if (!google::protobuf::util::MessageToJsonString(status, &text, options).ok()) {
+    return absl::InternalError("the status cannot be written as JSON");
+  }
+  std::cout << text;
+  return absl::OkStatus();
+}
+
+absl::Status ShowStatus(const StatusOptions& options) {
+  ASSIGN_OR_RETURN(const std::string address, FindCoordinator(options.target));
+  const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kTimeout);
+  const bool by_folder = address != options.target;
+  if (by_folder &&
+      (absl::IsUnavailable(status.status()) || absl::IsDeadlineExceeded(status.status()))) {
+    return absl::UnavailableError(absl::StrCat(
+        "nobody answers at ", address, ", where ", options.target,
+        "/coordinator says that the job runs. If it was killed, leeway train --resume --run-dir ",
+        options.target, " goes on with it"));
+  }
+  RETURN_IF_ERROR(status.status());
+  return Print(*status, options.json);
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<StatusOptions>();
+  CLI::App* command = app.add_subcommand("status", "Show what a running job is doing");
+  command->add_option("JOB", options->target, "The coordinator's HOST:PORT, or the run folder")
+      ->required();
+  command->add_flag("--json", options->json, "As JSON: the coordinator's JobStatus message");
+  command->callback([options, &exit_code] { exit_code = ShowResult(ShowStatus(*options)); });
+}
+
+}  // namespace leeway

@@ -1,0 +1,305 @@
+// leeway train: a job from its file to its report, on this machine.
+//   1. load the job, find the data, make (or take up) the run folder and write the resolved job
+//   there
+//   2. let the Supervisor start the processes and watch them to their end
+//   3. let FinishRun export and evaluate the model and write summary and report
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <set>
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "bench/base/process.h"
+#include "common/files/files.h"
+#include "common/files/private_files.h"
+#include "common/log.h"
+#include "common/status.h"
+#include "config/job.h"
+#include "config/length.h"
+#include "launcher/commands/checked_job.h"
+#include "launcher/commands/command_support.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/finish.h"
+#include "launcher/commands/run_folder.h"
+#include "launcher/supervision/display.h"
+#include "launcher/supervision/restart_policy.h"
+#include "launcher/supervision/supervisor.h"
+#include "server/checkpoint/checkpoint_dir.h"
+#include "server/checkpoint/coordinator_record.h"
+#include "server/checkpoint/manifest.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint64_t kJobBytesMax = 16 << 20;
+
+struct TrainOptions {
+  JobOptions job;
+  std::string run_dir;
+  bool resume = false;
+  double restart_window = Seconds(RestartPolicy::Options().window);
+};
+
+// What is decided before anything is started.
+struct Plan {
+  v1::TrainingJob job;
+  std::string data_dir;
+  // Seconds.
+  double restart_window = 0;
+  // By --data.
+  bool data_given = false;
+  uint64_t steps_per_epoch = 0;
+  // There is a checkpoint to go on from.
+  bool resume = false;
+  // The run has ended already, as it would again: there is nothing to train.
+  bool finished = false;
+  // Of the run so far, by rank, and by index.
+  std::vector<uint32_t> worker_restarts;
+  std::vector<uint32_t> server_restarts;
+};
+
+// Lines of `after` that `before` has not, and the other way round: what a person changed between
+// two starts.
+std::string Changes(const std::string& before, const std::string& after) {
+  const std::vector<std::string> old_lines = absl::StrSplit(before, '\n');
+  const std::vector<std::string> new_lines = absl::StrSplit(after, '\n');
+  const std::set<std::string> old_set(old_lines.begin(), old_lines.end());
+  const std::set<std::string> new_set(new_lines.begin(), new_lines.end());
+  std::string changes;
+  for (const std::string& line : old_lines) {
+    if (!new_set.contains(line)) absl::StrAppend(&changes, "  - ", line, "\n");
+  }
+  for (const std::string& line : new_lines) {
+    if (!old_set.contains(line)) absl::StrAppend(&changes, "  + ", line, "\n");
+  }
+  return changes;
+}
+
+absl::Status CheckStop(const v1::CheckpointManifest& newest, const Plan& plan) {
+  // Where batches are counted, clocks are no measure.
+  if (newest.has_data()) return absl::OkStatus();
+  return CheckStopAhead(newest.job().stop(), plan.job,
+                        ComputeLength(plan.job, plan.steps_per_epoch), newest.clock());
+}
+
+// Compares with the run's own job and looks for its newest checkpoint.
+absl::Status PlanResume(const RunFolder& run, Plan& plan) {
+  ASSIGN_OR_RETURN(std::string before, ReadFile(run / kJobFile, kJobBytesMax));
+  // Server 0 would find it, too, when all is started.
+  RETURN_IF_ERROR(ReadCoordinatorRecord(run.path()).status());
+  ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(run.path()));
+  for (const std::string& warning : search.warnings) std::cerr << "leeway: " << warning << "\n";
+  plan.resume = search.newest.has_value();
+  // job.yaml may be of a start that was stopped before it trained.
+  if (plan.resume) before = ToYaml(JobSoFar(search.newest->manifest, plan.job));
+  const std::string after = ToYaml(plan.job);
+  if (before != after) {
+    std::cout << "Settings that differ from the run so far:\n" << Changes(before, after);
+  }
+  if (plan.resume) {
+    RETURN_IF_ERROR(Annotate(CheckGoesOn(search.newest->manifest, plan.job), "--resume"));
+    RETURN_IF_ERROR(Annotate(CheckStop(search.newest->manifest, plan), "--resume"));
+  }
+  RETURN_IF_ERROR(Annotate(CheckNothingLost(run.path(), search), "--resume"));
+  if (!plan.resume) std::cout << "No complete checkpoint yet: the run begins anew.\n";
+  const RunHistory history = ReadHistory(run / kMetricsFile);
+  if (const auto summary = ReadSummary(run.path()); summary.ok()) {
+    plan.worker_restarts = summary->worker_restarts;
+    plan.server_restarts = summary->server_restarts;
+  }
+  plan.finished = plan.resume && history.state == "finished" && before == after;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunFolder> TakeRunFolder(const TrainOptions& options, const v1::TrainingJob& job) {
+  if (options.resume) return RunFolder::Open(options.run_dir);
+  if (!options.run_dir.empty()) return RunFolder::Create(options.run_dir);
+  return RunFolder::Create(DefaultRunFolder(job.metadata().name(), std::time(nullptr)));
+}
+
+using Record = absl::StatusOr<std::optional<v1::CoordinatorRecord>>;
+
+// How the coordinator has ended the job since the record was `before`; absent if it has not.
+std::optional<v1::CoordinatorRecord> EndSince(const Record& before, const Record& now) {
+  if (!now.ok() || !now->has_value() || (*now)->outcome() == v1::JOB_STARTING) return std::nullopt;
+  const bool old = before.ok() && before->has_value() && (*before)->job_id() == (*now)->job_id() &&
+                   (*before)->outcome() == (*now)->outcome();
+  return old ? std::nullopt : *now;
+}
+
+struct Ran {
+  RunOutcome outcome;
+  std::optional<v1::CoordinatorRecord> end;
+};
+
+absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalSource& signals) {
+  const Record before = ReadCoordinatorRecord(run.path());
+  const auto end = [&] { return EndSince(before, ReadCoordinatorRecord(run.path())); };
+  const bool terminal = OutputIsTerminal();
+  const std::unique_ptr<RunObserver> display = MakeDisplay(terminal);
+  Supervisor supervisor({.program_dir = ProgramFolder(),
+                         .run_dir = run.path(),
+                         .data_dir = plan.data_dir,
+                         .resume = plan.resume,
+                         .servers = plan.job.servers().count(),
+                         .workers = plan.job.workers().count(),
+                         .restarts = {.server = plan.job.servers().max_restarts(),
+                                      .worker = plan.job.workers().max_restarts(),
+                                      .window = FromSeconds(plan.restart_window),
+                                      .without_worker = plan.job.workers().on_worker_loss() ==
+                                                        v1::WORKER_LOSS_CONTINUE},
+                         .start_seconds = plan.job.limits().start_seconds(),
+                         .lease_seconds = plan.job.limits().lease_seconds(),
+                         .status_every = StatusInterval(terminal),
+                         .over_on_record = [&] { return end().has_value(); }},
+                        signals, *display);
+  absl::StatusOr<RunOutcome> outcome = supervisor.Run();
+  std::error_code error;
+  std::filesystem::remove(run / kCoordinatorFile, error);
+  RETURN_IF_ERROR(outcome.status());
+  return Ran{*std::move(outcome), end()};
+}
+
+// By process; of the processes that there are now.
+std::vector<uint32_t> Sum(std::vector<uint32_t> before, const std::vector<uint32_t>& now) {
+  before.resize(now.size());
+  for (size_t i = 0; i < now.size(); ++i) before[i] += now[i];
+  return before;
+}
+
+// Step 3; the exit code. `failure`: what it is if the run has failed.
+absl::StatusOr<int> Finish(const Plan& plan, const FinishInput& finish, int failure) {
+  ASSIGN_OR_RETURN(const RunSummary summary, FinishRun(finish));
+  spdlog::info("{}{}{}", summary.state, summary.message.empty() ? "" : ": ", summary.message);
+  for (const std::string& warning : summary.warnings) std::cerr << "leeway: " << warning << "\n";
+  std::cout << DescribeOutcome(summary, finish.run_dir, plan.data_given ? plan.data_dir : "")
+            << std::flush;
+  if (summary.state == "failed") std::cerr << "leeway: the job failed: " << summary.message << "\n";
+  if (finish.end && finish.end->permanent()) failure = kExitPermanent;
+  const int code = ExitCodeOf(summary, failure);
+  if (summary.state == "stopped" && code != kExitStopped) {
+    std::cerr << "leeway: stopped before there was a checkpoint: the run begins anew when it is "
+                 "started again\n";
+  }
+  return code;
+}
+
+// Steps 2 and 3; the exit code.
+absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
+                            std::unique_ptr<SignalSource> signals) {
+  FinishInput finish;
+  finish.job = plan.job;
+  finish.run_dir = run.path();
+  finish.data_dir = plan.data_dir;
+  finish.worker_restarts = plan.worker_restarts;
+  finish.server_restarts = plan.server_restarts;
+  int failure = kExitTemporary;
+  if (plan.finished) {
+    std::cout << "The run has finished already: nothing to train.\n";
+    finish.end.emplace().set_outcome(v1::JOB_FINISHED);
+  } else {
+    ASSIGN_OR_RETURN(Ran ran, RunProcesses(plan, run, *signals));
+    RETURN_IF_ERROR(Annotate(run.CheckThere(), "the job failed: nothing of the run is left"));
+    finish.end = std::move(ran.end);
+    finish.failure = std::move(ran.outcome.failure);
+    failure = ran.outcome.exit_code;
+    finish.stop_requested = ran.outcome.stop_requested;
+    finish.worker_restarts = Sum(plan.worker_restarts, ran.outcome.worker_restarts);
+    finish.server_restarts = Sum(plan.server_restarts, ran.outcome.server_restarts);
+  }
+  // From here on Ctrl-C ends the launcher as it ends any program.
+  signals.reset();
+  return Finish(plan, finish, failure);
+}
+
+// All that would keep the job from running, as `leeway plan` finds it: nothing is started for a job
+// that cannot, and no folder is made.
+absl::Status CheckBeforeStart(Plan& plan) {
+  for (const char* name : {"leeway-server", "leeway-worker"}) {
+    const std::string program = ProgramFolder() + "/" + name;
+    if (access(program.c_str(), X_OK) == 0) continue;
+    return absl::NotFoundError(absl::StrCat("the program ", program, " cannot be started: ",
+                                            std::strerror(errno), "; it belongs beside leeway"));
+  }
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(plan.job, plan.data_dir));
+  plan.steps_per_epoch = checked.steps_per_epoch;
+  if (const std::string idle = IdleWarning(checked); !idle.empty()) {
+    std::cerr << "leeway: " << idle << "\n";
+  }
+  return absl::OkStatus();
+}
+
+// What a run without a checkpoint has left goes, aloud.
+absl::Status BeginAnew(const RunFolder& run) {
+  const std::vector<std::string> replaced = run.replaced();
+  if (replaced.empty()) return absl::OkStatus();
+  std::cout << "The run in " << run.path()
+            << " left no checkpoint. It is replaced: " << absl::StrJoin(replaced, ", ") << "\n";
+  return run.RemoveReplaced();
+}
+
+absl::StatusOr<int> Train(TrainOptions options) {
+  // Before any thread is there.
+  ASSIGN_OR_RETURN(std::unique_ptr<SignalSource> signals, SignalSource::Create());
+  if (options.resume && options.run_dir.empty()) {
+    return absl::InvalidArgumentError("--resume needs --run-dir, the run to go on with");
+  }
+  if (options.job.job_file.empty()) {
+    if (!options.resume) return absl::InvalidArgumentError("no job file given");
+    RETURN_IF_ERROR(RunFolder::CheckHoldsRun(options.run_dir));
+    options.job.job_file = options.run_dir + "/" + kJobFile;
+  }
+  Plan plan;
+  ASSIGN_OR_RETURN(plan.job, LoadJobWithOptions(options.job));
+  ASSIGN_OR_RETURN(plan.data_dir, FindDataFolder(options.job.data, options.job.job_file));
+  plan.data_given = !options.job.data.empty();
+  plan.restart_window = options.restart_window;
+  RETURN_IF_ERROR(CheckBeforeStart(plan));
+  // First: the folder may be new, and the servers and workers are this process's children.
+  if (plan.job.metadata().private_()) KeepFilesPrivate();
+  ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));
+  if (options.resume) RETURN_IF_ERROR(PlanResume(run, plan));
+  if (!plan.resume) RETURN_IF_ERROR(BeginAnew(run));
+  RETURN_IF_ERROR(SetUpLog({.role = "launcher", .file = run / kLauncherLog}));
+  RETURN_IF_ERROR(WriteFileAtomically(run / kJobFile, ToYaml(plan.job)));
+  spdlog::info("job {} from {}, data in {}, {}", plan.job.metadata().name(), options.job.job_file,
+               plan.data_dir, DescribeAlgorithm(plan.job));
+  return TrainIn(plan, run, std::move(signals));
+}
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* command = app.add_subcommand("train", "Train a job's model on this machine");
+  command->add_option("JOB", options->job.job_file,
+                      "The job file; with --resume by default the run's own");
+  AddSetOption(*command, options->job);
+  AddDataOption(*command, options->job.data);
+  command
+      ->add_option("--run-dir", options->run_dir,
+                   "Folder for all that the run writes; default runs/NAME-TIME")
+      ->type_name("DIR");
+  command->add_flag("--resume", options->resume,
+                    "Go on with the run in --run-dir from its newest checkpoint");
+  command
+      ->add_option("--restart-window", options->restart_window,
+                   "Count the restarts of a process in the last so many seconds against its "
+                   "max_restarts")
+      ->type_name("SECONDS")
+      ->check(NumberIn(1, 1e9))
+      ->capture_default_str();
+  command->callback([options, &exit_code] {
+    const absl::StatusOr<int> result = Train(*options);
+    exit_code = result.ok() ? *result : ShowResult(result.status());
+  });
+}
+
+}  // namespace leeway

@@ -1,0 +1,270 @@
+#include "launcher/doctor/doctor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "bench/raw/raw_socket.h"
+#include "common/blocks.h"
+#include "common/clock.h"
+#include "common/codec/choose.h"
+#include "common/status.h"
+#include "config/length.h"
+#include "config/shards.h"
+#include "launcher/doctor/job_exchange.h"
+#include "launcher/doctor/traffic.h"
+#include "worker/exchange/gradient_guard.h"
+
+namespace leeway {
+namespace {
+
+// Beyond that a clock is not rehearsed, for it would take minutes.
+constexpr double kClockSecondsMax = 10;
+// A rehearsal is so many times as long as another measurement, and has so many clocks at least: the
+// coordinator hears of the workers' clocks every half second only.
+constexpr double kRehearsalTimes = 4;
+constexpr double kRehearsalClocks = 8;
+
+// The job's rule, as `leeway bench update` names it.
+std::string RuleOf(const v1::TrainingJob& job) {
+  if (job.exchange().has_elastic()) return "elastic";
+  const v1::Update& update = job.update();
+  if (update.has_adagrad()) return "adagrad";
+  if (!update.has_sgd()) return "adam";
+  return update.sgd().momentum() > 0 ? "momentum" : "sgd";
+}
+
+BlockLayout LayoutOf(const v1::TrainingJob& job, const JobDiagnosis& result) {
+  return BlockLayout::ForModel(result.compute.schema.total(), ShardsOf(job),
+                               job.servers().block_bytes());
+}
+
+// What compression leaves of the floats' bytes, on the way on which more travels.
+absl::StatusOr<double> TravelShare(const v1::TrainingJob& job, const JobDiagnosis& result) {
+  ASSIGN_OR_RETURN(const PlannedTraffic traffic,
+                   TrafficOf(job, result.compute.schema, LayoutOf(job, result)));
+  const auto floats = static_cast<double>(result.compute.schema.total() * sizeof(float));
+  return static_cast<double>(std::max(traffic.sent, traffic.received)) / floats;
+}
+
+// Exchanges of the job between as many processes as it has, or as can be had, on this machine.
+absl::Status MeasureExchange(const DoctorOptions& options, const HostRates& host,
+                             JobDiagnosis& result) {
+  const v1::TrainingJob& job = *options.job;
+  const uint64_t model_bytes = result.compute.schema.total() * sizeof(float);
+  result.servers_measured = ProcessesToMeasure(
+      job.servers().count(), model_bytes / job.servers().count(), host.memory_bytes);
+  ASSIGN_OR_RETURN(const JobExchange exchange,
+                   MeasureJobExchange({.job = job,
+                                       .schema = result.compute.schema,
+                                       .servers = result.servers_measured,
+                                       .workers = result.workers_measured,
+                                       .program_folder = options.program_folder,
+                                       .seconds = options.seconds}));
+  // All workers' bytes go through the same memory and processors.
+  const double scale = static_cast<double>(job.workers().count()) / result.workers_measured;
+  ASSIGN_OR_RETURN(result.travel_share, TravelShare(job, result));
+  result.parts.exchange = scale * exchange.seconds;
+  result.parts.exchange_cpu = scale * exchange.cpu_seconds;
+  return absl::OkStatus();
+}
+
+// What servers move for what a worker sends: once more where blocks have a second holder.
+double CopiesServed(const v1::TrainingJob& job) { return std::max(job.servers().replicas(), 1u); }
+
+// Across a network, by its rates: every worker and every server has a machine and a link of its
+// own, like the one that was measured.
+absl::Status EstimateExchange(const v1::TrainingJob& wanted, const Diagnosis& diagnosis,
+                              JobDiagnosis& result) {
+  const double link = 0.5e9 * diagnosis.peer->both_gigabytes_per_second;
+  v1::TrainingJob job = wanted;
+  if (HasAuto(job.compression())) {
+    ResolveAuto(ChooseCodec(link, MeasureAutoCodecs()), *job.mutable_compression());
+  }
+  ASSIGN_OR_RETURN(result.travel_share, TravelShare(job, result));
+  const double bytes = 4.0 * static_cast<double>(result.compute.schema.total());
+  const auto rate = diagnosis.host.updates.find(RuleOf(job));
+  const double update = rate == diagnosis.host.updates.end() ? 0 : 1e9 * rate->second;
+  const double crowd =
+      std::max(1.0, CopiesServed(job) * job.workers().count() / job.servers().count());
+  result.parts.exchange =
+      result.travel_share * bytes * crowd / std::max(link, 1.0) +
+      bytes * job.workers().count() / job.servers().count() / std::max(update, 1.0) +
+      diagnosis.peer->round_trip_seconds;
+  result.parts.processors = 0;
+  return absl::OkStatus();
+}
+
+// A worker's rate to one server, in each direction: what says how many servers are worth having.
+double ServerRate(const Diagnosis& diagnosis) {
+  if (diagnosis.peer.has_value()) return 0.5e9 * diagnosis.peer->both_gigabytes_per_second;
+  double best = 0;
+  for (const BlockRate& rate : diagnosis.host.exchange) {
+    best = std::max(best, rate.gigabytes_per_second);
+  }
+  return 0.5e9 * best;
+}
+
+// What of a clock's compute its exchange goes on behind.
+double HidesBehind(const v1::Exchange& exchange, double clock, double step) {
+  if (IsSpread(exchange)) return clock;
+  // Of a gradient that is judged as a whole nothing leaves before all of it is there.
+  return exchange.has_gradient() && !GuardsGradients(exchange) ? step : 0;
+}
+
+// What the parts do not have in them.
+std::vector<std::string> LeftOut(const v1::TrainingJob& job) {
+  std::vector<std::string> left_out;
+  if (job.workers().emulate().slow_size() > 0) left_out.push_back("workers.emulate.slow");
+  if (!job.exchange().has_gradient()) left_out.push_back("the workers' own optimizer");
+  return left_out;
+}
+
+// What one clock is made of, but for the exchange.
+StepParts ComputeParts(const v1::TrainingJob& job, const JobDiagnosis& result,
+                       const HostRates& host) {
+  const ComputeFigures& compute = result.compute;
+  const auto steps = static_cast<double>(result.steps_per_clock);
+  const double padded = 1e-3 * job.workers().emulate().step_milliseconds();
+  const auto parameters = static_cast<double>(std::max<uint64_t>(compute.schema.total(), 1));
+  // Of more workers than processors each is slowed by the others; where one waits for its exchange,
+  // another computes.
+  const double turns =
+      std::max(1.0, static_cast<double>(result.workers_measured) / host.processors);
+  const double alone = compute.step_seconds / turns;
+  const double stretch =
+      compute.step_cpu_seconds > 0 ? std::max(1.0, alone / compute.step_cpu_seconds) : 1.0;
+  const double step = std::max(alone, padded);
+  const bool spread = IsSpread(job.exchange());
+  return {.compute = steps * step,
+          .compute_cpu = steps * compute.step_cpu_seconds,
+          // Spread, what leaves after the last step is what nothing hides.
+          .first_layer_share =
+              spread ? 1 / steps : static_cast<double>(compute.first_layer_parameters) / parameters,
+          .hides_behind = HidesBehind(job.exchange(), steps * step, step),
+          .workers = job.workers().count(),
+          .turns = turns,
+          .processors = host.processors,
+          .stretch = stretch};
+}
+
+// What the job wants, once it is known what its clocks are made of.
+void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& result) {
+  const StepParts& parts = result.parts;
+  const uint64_t parameters = result.compute.schema.total();
+  const uint64_t model_bytes = parameters * sizeof(float);
+  result.servers = job.servers().count();
+  result.block_bytes = LayoutOf(job, result).block_elements() * sizeof(float);
+  const uint32_t most = so_far.peer.has_value() ? parts.workers : so_far.host.processors;
+  const double travels = result.travel_share * CopiesServed(job) * static_cast<double>(model_bytes);
+  const ServerChoice choice =
+      ChooseServers(travels, parts.workers, ServerRate(so_far), parts.compute, most);
+  result.servers_wanted = choice.servers;
+  result.servers_enough = choice.enough;
+  result.block_bytes_wanted =
+      ChooseBlockBytes(so_far.host.exchange, model_bytes, result.servers_wanted);
+  // The model has no larger ones: the key says how large they may be at most.
+  const bool whole = result.block_bytes < job.servers().block_bytes();
+  if (whole) result.block_bytes_wanted = std::min(result.block_bytes_wanted, result.block_bytes);
+}
+
+// All that the job's processes will do, tried, where they can all be had. If it fails there is the
+// estimate still.
+void TryTheJob(const DoctorOptions& options, JobDiagnosis& result) {
+  const v1::TrainingJob& job = *options.job;
+  const bool all = result.workers_measured == job.workers().count() &&
+                   result.servers_measured == job.servers().count();
+  if (!all || result.estimate.seconds > kClockSecondsMax) return;
+  const double seconds =
+      std::max(kRehearsalTimes * options.seconds, kRehearsalClocks * result.estimate.seconds);
+  options.progress("the job itself");
+  auto rehearsal = Rehearse({.job = job,
+                             .data_dir = options.data_dir,
+                             .program_folder = options.program_folder,
+                             .seconds = seconds});
+  if (rehearsal.ok()) {
+    result.rehearsal = *std::move(rehearsal);
+  } else {
+    result.rehearsal_error = std::string(rehearsal.status().message());
+  }
+}
+
+// What is expected, by the rehearsal or else by the estimate.
+void Conclude(const v1::TrainingJob& job, JobDiagnosis& result) {
+  const StepParts& parts = result.parts;
+  result.clock_seconds = result.estimate.seconds;
+  result.hidden_seconds = result.estimate.hidden_seconds;
+  if (result.rehearsal.has_value()) {
+    result.clock_seconds = result.rehearsal->clock_seconds;
+    result.hidden_seconds = HiddenSeconds(parts, result.rehearsal->hidden_share);
+  }
+  if (result.clock_seconds <= 0) return;
+  const double examples =
+      static_cast<double>(result.steps_per_clock) * job.data().batch_size() * job.workers().count();
+  result.examples_per_second = result.rehearsal.has_value() ? result.rehearsal->examples_per_second
+                                                            : examples / result.clock_seconds;
+}
+
+absl::StatusOr<JobDiagnosis> DiagnoseJob(const DoctorOptions& options, const Diagnosis& so_far) {
+  const v1::TrainingJob& job = *options.job;
+  JobDiagnosis result;
+  // Workers of other machines do not compete with each other.
+  const uint32_t together = so_far.peer.has_value() ? 1 : job.workers().count();
+  options.progress("the model's steps");
+  ASSIGN_OR_RETURN(result.compute, MeasureCompute(job, options.data_dir, together,
+                                                  so_far.host.memory_bytes, options.seconds));
+  result.workers_measured = result.compute.workers;
+  result.steps_per_clock = StepsPerClock(job);
+  result.parts = ComputeParts(job, result, so_far.host);
+  result.left_out = LeftOut(job);
+  if (so_far.peer.has_value()) {
+    RETURN_IF_ERROR(EstimateExchange(job, so_far, result));
+  } else {
+    options.progress("exchanges of the job");
+    RETURN_IF_ERROR(MeasureExchange(options, so_far.host, result));
+  }
+  result.estimate = EstimateStep(result.parts);
+  if (!so_far.peer.has_value()) TryTheJob(options, result);
+  Advise(job, so_far, result);
+  Conclude(job, result);
+  return result;
+}
+
+// The network to the peer, from a process of its own: the measurement has threads, and this process
+// goes on forking.
+absl::StatusOr<PeerRates> PeerOf(const DoctorOptions& options) {
+  ASSIGN_OR_RETURN(const auto process, BenchProcess::Start("the network", [&] {
+                     const auto handle = [&options](const Json&) -> absl::StatusOr<Json> {
+                       ASSIGN_OR_RETURN(const PeerRates rates,
+                                        MeasurePeer(options.peer, options.seconds));
+                       return PeerRatesJson(rates);
+                     };
+                     return BenchService{.hello = Json::object(), .handle = handle};
+                   }));
+  ASSIGN_OR_RETURN(const Json answer,
+                   process->Call({{"measure", true}}, AnswerWithin(options.seconds)));
+  return PeerRatesFrom(answer);
+}
+
+}  // namespace
+
+absl::Status Diagnose(const DoctorOptions& options, std::optional<Diagnosis>& diagnosis) {
+  if (!options.peer.empty()) {
+    // Whether somebody is there, before all else is measured.
+    RETURN_IF_ERROR(Annotate(RawSocket::Connect(options.peer).status(), "--peer"));
+  }
+  options.progress("memory, updates and exchanges of this machine");
+  ASSIGN_OR_RETURN(HostRates host, MeasureHost(options.seconds));
+  diagnosis.emplace().host = std::move(host);
+  if (!options.peer.empty()) {
+    options.progress("the network to the peer");
+    ASSIGN_OR_RETURN(diagnosis->peer, PeerOf(options));
+  }
+  if (options.job.has_value()) {
+    ASSIGN_OR_RETURN(diagnosis->job, DiagnoseJob(options, *diagnosis));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway

@@ -1,0 +1,3 @@
+#include "launcher/commands/commands.h"
+
+int main(int argc, char** argv) { return leeway::RunLeeway(argc, argv); }

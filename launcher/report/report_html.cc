@@ -1,0 +1,193 @@
+#include "launcher/report/report_html.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "bench/base/format.h"
+#include "common/protocol.h"
+#include "launcher/report/markup.h"
+#include "launcher/report/report_style.h"
+
+namespace leeway {
+namespace {
+
+// A job of many days has thousands of lines that nobody reads here; metrics.jsonl has them all.
+constexpr size_t kEventsMax = 200;
+// The year 9999.
+constexpr double kSecondsMax = 253402300800.0;
+
+std::string Tile(const std::string& value, const std::string& name) {
+  return absl::StrCat("<div class=\"tile\"><b>", EscapeMarkup(value), "</b><span>",
+                      EscapeMarkup(name), "</span></div>\n");
+}
+
+std::string Cell(const std::string& text, const char* style = "") {
+  return absl::StrCat("<td class=\"", style, "\">", EscapeMarkup(text), "</td>");
+}
+
+std::string LocalTime(double seconds) {
+  // The log is a file: what is no time of this calendar has no time of day.
+  if (!(std::abs(seconds) < kSecondsMax)) return "";
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm local{};
+  localtime_r(&time, &local);
+  char text[32];
+  std::strftime(text, sizeof(text), "%H:%M:%S", &local);
+  return text;
+}
+
+std::string Header(const ReportInput& input) {
+  const RunSummary& summary = input.summary;
+  std::string html = absl::StrCat(
+      "<h1>", EscapeMarkup(summary.name), " <span class=\"pill ", EscapeMarkup(summary.state),
+      "\">", EscapeMarkup(summary.state), "</span></h1>\n<p class=\"sub\">", summary.servers,
+      " server", summary.servers == 1 ? "" : "s", ", ", summary.workers, " worker",
+      summary.workers == 1 ? "" : "s", " · ", EscapeMarkup(input.algorithm));
+  if (summary.parameters > 0) {
+    absl::StrAppend(&html, " · ", Thousands(summary.parameters), " parameters");
+  }
+  html += "</p>\n";
+  if (!summary.message.empty()) {
+    absl::StrAppend(&html, "<div class=\"why\">", EscapeMarkup(summary.message), "</div>\n");
+  }
+  if (!summary.why_not_learned.empty()) {
+    absl::StrAppend(&html, "<div class=\"why\">", EscapeMarkup(summary.why_not_learned),
+                    "</div>\n");
+  }
+  for (const std::string& warning : summary.warnings) {
+    absl::StrAppend(&html, "<div class=\"why warn\">", EscapeMarkup(warning), "</div>\n");
+  }
+  return html;
+}
+
+std::string Tiles(const RunSummary& summary) {
+  std::string html = "<section class=\"tiles\">\n";
+  if (summary.test_accuracy.has_value()) {
+    html += Tile(Percent(*summary.test_accuracy), "test accuracy");
+  }
+  if (summary.test_loss.has_value()) {
+    html += Tile(LossText(*summary.test_loss),
+                 IsDiverged(*summary.test_loss) ? "test loss: diverged" : "test loss");
+  }
+  if (summary.test_mae.has_value()) {
+    html += Tile(LossText(*summary.test_mae), "mean absolute error");
+  }
+  if (summary.test_r2.has_value()) html += Tile(LossText(*summary.test_r2), "R²");
+  html += Tile(Rate(summary.samples_per_second), "samples/s");
+  html += Tile(Lasting(summary.seconds), "training time");
+  html += Tile(Thousands(summary.steps), "steps");
+  html += Tile(std::to_string(summary.max_staleness), "staleness");
+  html += Tile(std::to_string(summary.restarts()), "restarts");
+  return html + "</section>\n";
+}
+
+std::string TimeBar(const StepTimes& times) {
+  const double all = std::max(times.total(), 1e-9);
+  std::string html = "<td><div class=\"bar\">";
+  const auto part = [&](const char* name, double seconds) {
+    absl::StrAppendFormat(&html, "<i class=\"%s\" style=\"width:%.1f%%\" title=\"%s %.1f %%\"></i>",
+                          name, 100 * seconds / all, name, 100 * seconds / all);
+  };
+  part("data", times.data);
+  part("forward", times.forward);
+  part("backward", times.backward);
+  part("other", times.other());
+  part("wait", times.wait);
+  return html + "</div></td>";
+}
+
+std::string WorkerRow(uint32_t rank, const WorkerTotals& worker, uint32_t restarts) {
+  const double seconds = worker.times.total();
+  // Of a worker that was never timed neither is a number.
+  const double rate = static_cast<double>(worker.examples) / seconds;
+  const double step = seconds / static_cast<double>(worker.steps);
+  const std::optional<double> hidden = worker.times.hidden();
+  return absl::StrCat("<tr>", Cell(std::to_string(rank)), Cell(Thousands(worker.clock)),
+                      Cell(Thousands(worker.steps)), Cell(Thousands(worker.examples)),
+                      Cell(Rate(rate)), Cell(std::to_string(worker.staleness)),
+                      Cell(std::to_string(restarts)), Cell(Milliseconds(step, 2)),
+                      Cell(hidden.has_value() ? Fixed(100 * *hidden, 0) + " %" : "-"),
+                      TimeBar(worker.times), "</tr>\n");
+}
+
+std::string Workers(const ReportInput& input) {
+  std::string html =
+      "<section "
+      "class=\"card\"><h2>Workers</h2><table>\n<tr><th>rank</th><th>clock</th><th>steps</th>"
+      "<th>examples</th><th>samples/s</th><th>staleness</th><th>restarts</th>"
+      "<th>ms a step</th><th>hidden</th>"
+      "<th class=\"left\">where a step's time goes</th></tr>\n";
+  bool other = false;
+  for (auto& [rank, worker] : SumByWorker(input.history)) {
+    const auto& restarts = input.summary.worker_restarts;
+    const auto& steps = input.summary.worker_steps;
+    if (rank < steps.size()) worker.steps = steps[rank];
+    html += WorkerRow(rank, worker, rank < restarts.size() ? restarts[rank] : 0);
+    other |= worker.times.other() > 0.001 * worker.times.total();
+  }
+  html +=
+      "</table><p class=\"note\"><span class=\"key data\"></span>reading data"
+      "<span class=\"key forward\"></span>forward<span class=\"key backward\"></span>backward";
+  if (other) html += "<span class=\"key other\"></span>other compute, emulated slowness";
+  return html +
+         "<span class=\"key wait\"></span>waiting for the servers<br>hidden: the share of the "
+         "exchanges' time in which the worker went on computing</p></section>\n";
+}
+
+std::string Checkpoints(const ReportInput& input) {
+  std::string html =
+      "<section class=\"card\"><h2>Checkpoints</h2><table>\n<tr><th>clock</th><th>size</th>"
+      "<th class=\"left\">folder</th></tr>\n";
+  for (const ReportInput::Checkpoint& checkpoint : input.checkpoints) {
+    absl::StrAppend(&html, "<tr>", Cell(Thousands(checkpoint.clock)), Cell(Bytes(checkpoint.bytes)),
+                    "<td class=\"left\"><code>", EscapeMarkup(checkpoint.path),
+                    "</code></td></tr>\n");
+  }
+  if (input.checkpoints.empty()) html += "<tr><td class=\"left\" colspan=\"3\">none</td></tr>\n";
+  html += "</table>";
+  if (!input.summary.weights_sha256.empty()) {
+    absl::StrAppend(&html, "<p class=\"note\">SHA-256 of the weights<br><code>",
+                    EscapeMarkup(input.summary.weights_sha256), "</code></p>");
+  }
+  return html + "</section>\n";
+}
+
+std::string Events(const RunHistory& history) {
+  std::string html = "<section class=\"card\"><h2>Events</h2><div class=\"scroll\"><table>\n";
+  const size_t first = history.events.size() > kEventsMax ? history.events.size() - kEventsMax : 0;
+  if (const uint64_t earlier = history.events_left_out + first; earlier > 0) {
+    absl::StrAppend(&html, "<tr><td class=\"left\" colspan=\"3\">", earlier,
+                    " earlier ones are in metrics.jsonl</td></tr>\n");
+  }
+  for (size_t i = first; i < history.events.size(); ++i) {
+    const RunHistory::Event& event = history.events[i];
+    absl::StrAppend(&html, "<tr>", Cell(LocalTime(event.time), "left when"),
+                    Cell(absl::StrReplaceAll(event.name, {{"_", " "}}), "left"),
+                    Cell(event.details, "left wide"), "</tr>\n");
+  }
+  return html + "</table></div></section>\n";
+}
+
+}  // namespace
+
+std::string ReportHtml(const ReportInput& input) {
+  std::string html = absl::StrCat(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>",
+      EscapeMarkup(input.summary.name), " · Leeway</title>\n<style>", kReportStyle,
+      "</style>\n</head>\n<body>\n<main>\n");
+  absl::StrAppend(&html, Header(input), Tiles(input.summary));
+  absl::StrAppend(&html, "<section class=\"card\">", input.curves_svg, "</section>\n");
+  absl::StrAppend(&html, Workers(input), Events(input.history), Checkpoints(input));
+  absl::StrAppend(&html, "<section class=\"card\"><h2>Job</h2><pre>", EscapeMarkup(input.job_yaml),
+                  "</pre></section>\n<footer>Leeway ", kVersion,
+                  "</footer>\n</main>\n</body>\n</html>\n");
+  return html;
+}
+
+}  // namespace leeway

@@ -1,0 +1,33 @@
+// report.html: a run on one page that a person opens.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/outcome/history.h"
+#include "server/outcome/summary.h"
+
+namespace leeway {
+
+struct ReportInput {
+  RunSummary summary;
+  RunHistory history;
+  // Below the title: "bounded staleness 3, gradient exchange, sgd".
+  std::string algorithm;
+  struct Checkpoint {
+    uint64_t clock = 0;
+    uint64_t bytes = 0;
+    // Relative to the run folder.
+    std::string path;
+  };
+  std::vector<Checkpoint> checkpoints;
+  std::string job_yaml;
+  // As CurvesSvg draws it.
+  std::string curves_svg;
+};
+
+// The whole page: no script, nothing fetched from elsewhere, light and dark.
+std::string ReportHtml(const ReportInput& input);
+
+}  // namespace leeway

@@ -1,0 +1,165 @@
+#include "launcher/supervision/coordinator_client.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <grpcpp/grpcpp.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/mutex.h"
+#include "common/printable.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/grpc_status.h"
+#include "common/status.h"
+#include "leeway/v1/coordinator.grpc.pb.h"
+
+namespace leeway {
+namespace {
+
+constexpr std::chrono::seconds kCallDeadline(5);
+
+// One call in flight: what must outlive it. Kept by the client, not by the callback: whoever lets
+// go of the last context lets go of the channel, and with the last channel gRPC joins the threads
+// that run callbacks, which must not be done on one of them.
+template <typename Request, typename Reply>
+struct Call {
+  grpc::ClientContext context;
+  Request request;
+  Reply reply;
+};
+
+}  // namespace
+
+struct CoordinatorClient::State {
+  explicit State(const std::string& address, int event)
+      : stub(v1::Coordinator::NewStub(MakeChannel(address))), event_fd(event) {}
+  ~State() { close(event_fd); }
+
+  void Announce() {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(event_fd, &one, sizeof(one));
+  }
+
+  const std::unique_ptr<v1::Coordinator::Stub> stub;
+  const int event_fd;
+  Mutex mutex;
+  CondVar changed;
+  bool asking GUARDED_BY(mutex) = false;
+  bool stopping GUARDED_BY(mutex) = false;
+  // Used by gRPC while `asking` and `stopping`.
+  std::unique_ptr<Call<v1::GetJobStatusRequest, v1::JobStatus>> ask;
+  std::unique_ptr<Call<v1::StopJobRequest, v1::StopJobReply>> stop;
+  std::optional<v1::JobStatus> status GUARDED_BY(mutex);
+  // Not empty: still to be said.
+  std::string stop_reason GUARDED_BY(mutex);
+};
+
+absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Connect(
+    const std::string& address) {
+  const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (event < 0) return absl::InternalError(absl::StrCat("eventfd: ", strerror(errno)));
+  return std::unique_ptr<CoordinatorClient>(
+      new CoordinatorClient(std::make_unique<State>(address, event)));
+}
+
+CoordinatorClient::CoordinatorClient(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+CoordinatorClient::~CoordinatorClient() {
+  if (state_->ask != nullptr) state_->ask->context.TryCancel();
+  if (state_->stop != nullptr) state_->stop->context.TryCancel();
+  MutexLock lock(state_->mutex);
+  while (state_->asking || state_->stopping) state_->changed.Wait(state_->mutex);
+}
+
+int CoordinatorClient::fd() const { return state_->event_fd; }
+
+void CoordinatorClient::AskStatus() {
+  std::string reason;
+  {
+    MutexLock lock(state_->mutex);
+    if (!state_->stopping) reason = state_->stop_reason;
+    if (std::exchange(state_->asking, true)) return;
+  }
+  state_->ask = std::make_unique<Call<v1::GetJobStatusRequest, v1::JobStatus>>();
+  auto* call = state_->ask.get();
+  call->context.set_deadline(std::chrono::system_clock::now() + kCallDeadline);
+  state_->stub->async()->GetJobStatus(&call->context, &call->request, &call->reply,
+                                      [state = state_.get(), call](const grpc::Status& status) {
+                                        MutexLock lock(state->mutex);
+                                        if (status.ok()) {
+                                          MakePrintable(call->reply);
+                                          state->status = std::move(call->reply);
+                                          state->Announce();
+                                        }
+                                        state->asking = false;
+                                        state->changed.NotifyAll();
+                                      });
+  if (!reason.empty()) RequestStop(reason);
+}
+
+void CoordinatorClient::RequestStop(const std::string& reason) {
+  {
+    MutexLock lock(state_->mutex);
+    state_->stop_reason = reason;
+    if (std::exchange(state_->stopping, true)) return;
+  }
+  state_->stop = std::make_unique<Call<v1::StopJobRequest, v1::StopJobReply>>();
+  auto* call = state_->stop.get();
+  call->context.set_deadline(std::chrono::system_clock::now() + kCallDeadline);
+  call->request.set_reason(reason);
+  state_->stub->async()->StopJob(&call->context, &call->request, &call->reply,
+                                 [state = state_.get()](const grpc::Status& status) {
+                                   MutexLock lock(state->mutex);
+                                   if (status.ok()) state->stop_reason.clear();
+                                   state->stopping = false;
+                                   state->changed.NotifyAll();
+                                 });
+}
+
+std::optional<v1::JobStatus> CoordinatorClient::TakeStatus() {
+  uint64_t count;
+  [[maybe_unused]] const ssize_t got = read(state_->event_fd, &count, sizeof(count));
+  MutexLock lock(state_->mutex);
+  return std::exchange(state_->status, std::nullopt);
+}
+
+namespace {
+
+// One call of the coordinator's, waited for.
+template <typename Request, typename Reply>
+absl::StatusOr<Reply> Ask(const std::string& address,
+                          grpc::Status (v1::Coordinator::Stub::*method)(grpc::ClientContext*,
+                                                                        const Request&, Reply*),
+                          const Request& request, Duration timeout) {
+  const auto stub = v1::Coordinator::NewStub(MakeChannel(address));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::duration_cast<std::chrono::milliseconds>(timeout));
+  Reply reply;
+  const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
+  RETURN_IF_ERROR(
+      Annotate(ResultOf(status, context), absl::StrCat("asking the coordinator at ", address)));
+  // What others have written is shown to a person.
+  MakePrintable(reply);
+  return reply;
+}
+
+}  // namespace
+
+absl::StatusOr<uint32_t> RequestServers(const std::string& address, uint32_t servers,
+                                        Duration timeout) {
+  v1::ResizeServersRequest request;
+  request.set_servers(servers);
+  ASSIGN_OR_RETURN(const v1::ResizeServersReply reply,
+                   Ask(address, &v1::Coordinator::Stub::ResizeServers, request, timeout));
+  return reply.before();
+}
+
+absl::StatusOr<v1::JobStatus> FetchJobStatus(const std::string& address, Duration timeout) {
+  return Ask(address, &v1::Coordinator::Stub::GetJobStatus, v1::GetJobStatusRequest(), timeout);
+}
+
+}  // namespace leeway

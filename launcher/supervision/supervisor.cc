@@ -1,0 +1,373 @@
+#include "launcher/supervision/supervisor.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <poll.h>
+#include <signal.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/counted.h"
+#include "common/files/files.h"
+#include "common/status.h"
+#include "launcher/supervision/log_tail.h"
+
+namespace leeway {
+namespace {
+
+// For a job that fails to end by itself.
+constexpr Duration kOrderlyGrace = std::chrono::seconds(20);
+// From the polite signal to SIGKILL, after a failure.
+constexpr Duration kTermGrace = std::chrono::seconds(5);
+// For workers that still run when the servers have ended.
+constexpr Duration kWorkerGrace = std::chrono::seconds(15);
+// The same after Ctrl-C, where somebody waits: who is still here has missed the stop.
+constexpr Duration kStoppedGrace = std::chrono::seconds(3);
+// Of a crashed process's log, for the message.
+constexpr size_t kLogLines = 8;
+
+Time Now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+Supervisor::Supervisor(SupervisorSpec spec, SignalSource& signals, RunObserver& observer)
+    : spec_(std::move(spec)),
+      signals_(signals),
+      observer_(observer),
+      policy_(spec_.servers, spec_.workers, spec_.restarts),
+      watchdog_(
+          {.lease = FromSeconds(spec_.lease_seconds), .start = FromSeconds(spec_.start_seconds)}) {
+  children_.resize(size_t{spec_.servers} + spec_.workers);
+  for (size_t i = 0; i < children_.size(); ++i) {
+    children_[i].server = i < spec_.servers;
+    children_[i].number = static_cast<uint32_t>(i < spec_.servers ? i : i - spec_.servers);
+  }
+  view_.restarts.assign(spec_.workers, 0);
+}
+
+absl::StatusOr<RunOutcome> Supervisor::Run() {
+  start_deadline_ = Now() + FromSeconds(spec_.start_seconds);
+  RETURN_IF_ERROR(Start(children_[0]));
+  while (Running()) RETURN_IF_ERROR(Wait());
+  outcome_.worker_restarts = policy_.worker_restarts();
+  outcome_.server_restarts = policy_.server_restarts();
+  return std::move(outcome_);
+}
+
+std::string Supervisor::LogFile(const Child& child) const {
+  return absl::StrCat(spec_.run_dir, "/logs/", child.server ? "server-" : "worker-", child.number,
+                      ".log");
+}
+
+absl::Status Supervisor::Start(Child& child) {
+  child.restart_at.reset();
+  return child.server ? StartServer(child) : StartWorker(child);
+}
+
+absl::Status Supervisor::StartServer(Child& child) {
+  const bool first = coordinator_address_.empty();
+  const bool coordinator = child.number == 0;
+  // Everybody knows server 0 by its address: its next life has the same one.
+  const std::string listen = coordinator && !first ? coordinator_address_ : "127.0.0.1:0";
+  ProcessSpec process{.name = absl::StrCat("server ", child.number),
+                      .arguments = {spec_.program_dir + "/leeway-server", "--index",
+                                    std::to_string(child.number), "--listen", listen},
+                      .output_file = LogFile(child),
+                      .announces_ready = coordinator && first};
+  auto& arguments = process.arguments;
+  if (coordinator) {
+    arguments.insert(arguments.end(), {"--job", spec_.run_dir + "/job.yaml", "--run-dir",
+                                       spec_.run_dir, "--no-outcome"});
+    // A later life goes on with the job that the first one began.
+    if (spec_.resume && first) arguments.push_back("--resume");
+  } else {
+    arguments.insert(arguments.end(), {"--coordinator", coordinator_address_});
+  }
+  ASSIGN_OR_RETURN(child.process, Process::Start(process));
+  if (coordinator && !first) watchdog_.CoordinatorBegins(child.process->pid(), Now());
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::StartWorker(Child& child) {
+  ASSIGN_OR_RETURN(
+      child.process,
+      Process::Start({.name = absl::StrCat("worker ", child.number),
+                      .arguments = {spec_.program_dir + "/leeway-worker", "--coordinator",
+                                    coordinator_address_, "--rank", std::to_string(child.number),
+                                    "--data", spec_.data_dir},
+                      .output_file = LogFile(child)}));
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::StartTheRest(const std::string& coordinator) {
+  coordinator_address_ = coordinator;
+  RETURN_IF_ERROR(WriteFileAtomically(spec_.run_dir + "/coordinator", coordinator + "\n"));
+  ASSIGN_OR_RETURN(coordinator_, CoordinatorClient::Connect(coordinator));
+  if (children_[0].process != nullptr) {
+    watchdog_.CoordinatorBegins(children_[0].process->pid(), Now());
+  }
+  for (Child& child : children_) {
+    if (child.process == nullptr && !child.restart_at) RETURN_IF_ERROR(Start(child));
+  }
+  observer_.OnEvent(absl::StrCat("started ", Counted(spec_.servers, "server"), " and ",
+                                 Counted(spec_.workers, "worker"), "; coordinator at ",
+                                 coordinator));
+  return absl::OkStatus();
+}
+
+bool Supervisor::Running() const {
+  if (children_[0].elsewhere && !job_over_ && outcome_.failure.empty()) return true;
+  return std::any_of(children_.begin(), children_.end(), [](const Child& child) {
+    return child.process != nullptr || child.restart_at.has_value();
+  });
+}
+
+int Supervisor::PollMilliseconds(Time now) const {
+  Time due = now + std::chrono::seconds(60);
+  if (coordinator_ != nullptr) {
+    due = std::min(due, next_status_);
+  } else if (outcome_.failure.empty() && !job_over_) {
+    // Once it has passed there is nothing more to do at it.
+    due = std::min(due, start_deadline_);
+  }
+  if (term_at_.has_value()) due = std::min(due, *term_at_);
+  if (kill_at_.has_value()) due = std::min(due, *kill_at_);
+  for (const Child& child : children_) {
+    if (child.restart_at.has_value()) due = std::min(due, *child.restart_at);
+  }
+  // Rounded up, so that the timer is due when poll returns.
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - now).count();
+  return static_cast<int>(std::max<int64_t>(0, left));
+}
+
+absl::Status Supervisor::Wait() {
+  std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}};
+  fds.push_back({coordinator_ == nullptr ? -1 : coordinator_->fd(), POLLIN, 0});
+  for (const Child& child : children_) {
+    const Process* process = child.process.get();
+    fds.push_back({process == nullptr ? -1 : process->exit_fd(), POLLIN, 0});
+    fds.push_back({process == nullptr ? -1 : process->ready_fd(), POLLIN, 0});
+  }
+  if (poll(fds.data(), fds.size(), PollMilliseconds(Now())) < 0 && errno != EINTR) {
+    return absl::InternalError(absl::StrCat("poll: ", strerror(errno)));
+  }
+  while (const int signal = fds[0].revents != 0 ? signals_.Next() : 0) OnSignal(signal);
+  if (fds[1].revents != 0) TakeStatus();
+  for (size_t i = 0; i < children_.size(); ++i) {
+    if (fds[2 + 2 * i + 1].revents != 0) RETURN_IF_ERROR(OnReady(children_[i]));
+    if (fds[2 + 2 * i].revents != 0) RETURN_IF_ERROR(OnExit(children_[i]));
+  }
+  return RunTimers(Now());
+}
+
+absl::Status Supervisor::RunTimers(Time now) {
+  if (term_at_.has_value() && now >= *term_at_) {
+    SignalAll(SIGTERM);
+    term_at_.reset();
+    kill_at_ = now + kTermGrace;
+  }
+  if (kill_at_.has_value() && now >= *kill_at_) {
+    SignalAll(SIGKILL);
+    kill_at_.reset();
+  }
+  for (Child& child : children_) {
+    if (child.restart_at.has_value() && now >= *child.restart_at) {
+      RETURN_IF_ERROR(Start(child));
+    }
+  }
+  if (coordinator_ == nullptr) {
+    if (now >= start_deadline_ && outcome_.failure.empty() && !job_over_) {
+      Fail(absl::StrCat("server 0 did not listen within ", spec_.start_seconds,
+                        " s (limits.start_seconds); its log: ", LogFile(children_[0])),
+           "", Duration::zero());
+    }
+    return absl::OkStatus();
+  }
+  if (now >= next_status_) {
+    coordinator_->AskStatus();
+    next_status_ = now + spec_.status_every;
+    const bool unseen = children_[0].elsewhere && !job_over_;
+    if (unseen && spec_.over_on_record && spec_.over_on_record()) JobIsOver();
+  }
+  Kill(watchdog_.Check(now));
+  return StartWantedServers();
+}
+
+absl::Status Supervisor::StartWantedServers() {
+  const bool open = !job_over_ && outcome_.failure.empty();
+  for (uint32_t index = 0; open && index < servers_wanted_.value_or(0); ++index) {
+    auto child = std::find_if(children_.begin(), children_.end(), [index](const Child& each) {
+      return each.server && each.number == index;
+    });
+    if (child == children_.end()) {
+      children_.emplace_back();
+      child = children_.end() - 1;
+      child->server = true;
+      child->number = index;
+    }
+    if (child->process != nullptr || child->restart_at.has_value() || child->elsewhere) continue;
+    RETURN_IF_ERROR(Start(*child));
+    observer_.OnEvent(absl::StrCat("started server ", index));
+  }
+  return absl::OkStatus();
+}
+
+void Supervisor::OnSignal(int signal) {
+  if (signal == SIGWINCH) {
+    observer_.OnResize();
+    return;
+  }
+  const char* name = signal == SIGINT ? "Ctrl-C" : strsignal(signal);
+  const bool first = !outcome_.stop_requested && outcome_.failure.empty();
+  if (first && coordinator_ == nullptr) {
+    observer_.OnEvent(absl::StrCat(name, ": stopped before the job began"));
+    outcome_.stop_requested = job_over_ = true;
+    children_[0].restart_at.reset();
+    SignalAll(SIGKILL);
+    return;
+  }
+  if (!first) {
+    observer_.OnEvent(absl::StrCat(name, ": killing the job's processes"));
+    if (outcome_.failure.empty()) outcome_.failure = absl::StrCat("killed by ", name);
+    for (Child& child : children_) child.restart_at.reset();
+    SignalAll(SIGKILL);
+    return;
+  }
+  outcome_.stop_requested = true;
+  view_.notice = "Stopping in order, with a checkpoint. Ctrl-C again kills the job.";
+  observer_.OnEvent(
+      absl::StrCat(name, ": stopping in order, with a checkpoint; again kills the job"));
+  coordinator_->RequestStop(absl::StrCat(name, " at the launcher"));
+}
+
+void Supervisor::TakeStatus() {
+  std::optional<v1::JobStatus> status = coordinator_->TakeStatus();
+  if (!status.has_value()) return;
+  outcome_.status = std::move(status);
+  servers_wanted_.reset();
+  // Also of a coordinator that waits for everybody because it was started again.
+  if (outcome_.status->state() <= v1::JOB_RUNNING) {
+    servers_wanted_ = outcome_.status->servers_wanted();
+    for (Child& child : children_) {
+      // One that is asked for again is this launcher's to start.
+      if (child.server && child.number >= *servers_wanted_) child.elsewhere = false;
+    }
+  }
+  observer_.OnStatus(Now(), *outcome_.status, view_);
+  Kill(watchdog_.Answered(*outcome_.status, Now()));
+}
+
+void Supervisor::Kill(const std::vector<Watchdog::Hung>& hung) {
+  if (job_over_ || !outcome_.failure.empty()) return;
+  for (const auto& [life, why] : hung) {
+    for (Child& child : children_) {
+      const bool it = child.process != nullptr && child.server == life.server &&
+                      child.number == life.number && child.process->pid() == life.pid;
+      // Somebody looks at it with a debugger.
+      if (!it || child.process->Traced()) continue;
+      observer_.OnEvent(absl::StrCat(child.process->name(), " (process ", life.pid,
+                                     ") runs and does not respond: ", why,
+                                     "; killing it, to start it again"));
+      child.process->Signal(SIGKILL);
+    }
+  }
+}
+
+absl::Status Supervisor::OnReady(Child& child) {
+  if (child.process == nullptr) return absl::OkStatus();
+  bool complete = false;
+  absl::StatusOr<std::string> line = child.process->ReadReady(&complete);
+  // Without a line the child is about to end: its exit tells why.
+  if (!line.ok() || !complete || !outcome_.failure.empty() || job_over_) return absl::OkStatus();
+  return StartTheRest(*line);
+}
+
+absl::Status Supervisor::OnExit(Child& child) {
+  absl::StatusOr<ExitStatus> exit = child.process->Collect();
+  if (absl::IsUnavailable(exit.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(exit.status());
+  child.process.reset();
+  if (&child == &children_[0]) watchdog_.CoordinatorEnds();
+  // Whatever it still did: the job's end does not come from it.
+  if (!outcome_.failure.empty() || job_over_) return absl::OkStatus();
+  child.server ? OnServerExit(child, *exit) : OnWorkerExit(child, *exit);
+  return absl::OkStatus();
+}
+
+void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
+  const RestartPolicy::Decision decision = policy_.OnWorkerExit(child.number, exit, Now());
+  view_.restarts = policy_.worker_restarts();
+  if (decision.action == RestartPolicy::Action::kDone) return;
+  if (decision.action == RestartPolicy::Action::kRestart) {
+    observer_.OnEvent(decision.reason);
+    child.restart_at = Now() + decision.delay;
+    return;
+  }
+  if (decision.action == RestartPolicy::Action::kLeave ||
+      decision.action == RestartPolicy::Action::kReplaced) {
+    observer_.OnEvent(decision.reason);
+    return;
+  }
+  // A worker that is in the job has told the coordinator why it goes, which ends the job in order.
+  const bool told = !exit.signaled && exit.code == kExitPermanent && outcome_.status.has_value() &&
+                    outcome_.status->state() != v1::JOB_STARTING;
+  FailAfter(child, exit, decision.reason, told ? kOrderlyGrace : Duration::zero());
+}
+
+void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
+  const RestartPolicy::Decision decision = policy_.OnServerExit(child.number, exit, Now());
+  const bool done = decision.action == RestartPolicy::Action::kDone;
+  const bool removed = outcome_.status.has_value() && child.number > 0 &&
+                       child.number >= outcome_.status->servers_wanted();
+  // Server 0 ends in order when the job is over, also for the others.
+  if (done && child.number == 0) return JobIsOver();
+  if (done || (removed && decision.action == RestartPolicy::Action::kFail)) {
+    // With the job, or because fewer are asked for: what is known of that may be older.
+    servers_wanted_.reset();
+    if (removed) observer_.OnEvent(absl::StrCat("server ", child.number, " has left the job"));
+    return;
+  }
+  if (decision.action == RestartPolicy::Action::kReplaced) {
+    observer_.OnEvent(decision.reason);
+    child.elsewhere = true;
+    return;
+  }
+  if (decision.action == RestartPolicy::Action::kRestart) {
+    observer_.OnEvent(decision.reason);
+    child.restart_at = Now() + decision.delay;
+    return;
+  }
+  // Server 0 has told the others.
+  const bool told = !exit.signaled && exit.code == kExitPermanent && child.number > 0;
+  FailAfter(child, exit, decision.reason, told ? kOrderlyGrace : Duration::zero());
+}
+
+void Supervisor::JobIsOver() {
+  job_over_ = true;
+  for (Child& other : children_) other.restart_at.reset();
+  const Duration grace = outcome_.stop_requested ? kStoppedGrace : kWorkerGrace;
+  if (!kill_at_.has_value()) kill_at_ = Now() + grace;
+}
+
+void Supervisor::Fail(const std::string& reason, const std::string& details, Duration patience) {
+  outcome_.failure = reason + details;
+  observer_.OnEvent(reason);
+  for (Child& child : children_) child.restart_at.reset();
+  term_at_ = Now() + patience;
+}
+
+void Supervisor::FailAfter(const Child& child, const ExitStatus& exit, const std::string& reason,
+                           Duration patience) {
+  const bool lasting = !exit.signaled && (exit.code == kExitUsage || exit.code == kExitPermanent);
+  outcome_.exit_code = lasting ? exit.code : kExitTemporary;
+  Fail(reason, LogTail(LogFile(child), kLogLines), patience);
+}
+
+void Supervisor::SignalAll(int signal) {
+  for (Child& child : children_) {
+    if (child.process != nullptr) child.process->Signal(signal);
+  }
+}
+
+}  // namespace leeway

@@ -1,0 +1,243 @@
+#include "server/coordinator/core/coordinator_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/counted.h"
+#include "common/printable.h"
+#include "common/status.h"
+#include "server/coordinator/core/metrics_check.h"
+
+namespace leeway {
+
+CoordinatorCore::CoordinatorCore(CoordinatorOptions options, Time now)
+    : model_(std::move(options)),
+      life_(facts().options().generation, now),
+      record_(facts().options().incarnation_base),
+      stop_(commands_),
+      workers_(facts(), commands_),
+      fleet_(facts(), commands_),
+      shards_(facts(), fleet_, commands_),
+      rollout_(commands_),
+      cuts_(facts(), workers_.ranks(), shards_, commands_),
+      sets_(facts(), commands_),
+      leases_(facts(), commands_) {
+  workers_.StandAt(cuts_.CertainClock(), now);
+}
+
+// ---- who may speak
+
+absl::Status CoordinatorCore::CheckGeneration(uint64_t generation, const std::string& who) const {
+  if (generation == life_.generation()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      who, " speaks of generation ", generation, "; the job has gone back to ",
+      cuts_.newest() ? absl::StrCat("the checkpoint at clock ", *cuts_.newest()) : "its beginning",
+      ", which is generation ", life_.generation(), ": register again"));
+}
+
+absl::Status CoordinatorCore::CheckSender(const Sender& sender) const {
+  const auto& [job, generation, rank, incarnation, clock] = sender;
+  RETURN_IF_ERROR(facts().CheckJob(job));
+  RETURN_IF_ERROR(workers_.ranks().Check(rank, incarnation));
+  RETURN_IF_ERROR(CheckGeneration(generation, absl::StrCat("worker ", rank)));
+  if (clock > kClockMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", rank, " says clock ", clock, ", which no job reaches"));
+  }
+  if (clock <= LargestClock()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("worker ", rank, " says clock ", clock,
+                                                 "; the job has ",
+                                                 Counted(model_.length()->clocks(), "clock")));
+}
+
+absl::Status CoordinatorCore::CheckWorkerState(const Sender& sender) const {
+  RETURN_IF_ERROR(CheckSender(sender));
+  if (facts().keeps_state()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("worker ", sender.rank,
+                   " hands in what it keeps between clocks; workers of this job keep ", "nothing"));
+}
+
+absl::Status CoordinatorCore::CheckRank(uint64_t job, uint32_t rank) const {
+  RETURN_IF_ERROR(facts().CheckJob(job));
+  const uint32_t workers = workers_.ranks().size();
+  if (rank < workers) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("rank ", rank, " of a job with ", Counted(workers, "worker")));
+}
+
+MessageLimits CoordinatorCore::Limits() const {
+  return {workers_.ranks().size(), shards_.places().shards(), life_.generation(),
+          shards_.places().epoch(), LargestClock()};
+}
+
+// ---- while it runs
+
+void CoordinatorCore::SignOfLife(uint32_t rank, Time now) {
+  if (workers_.Seen(rank, now)) TellLive(rank, true, now);
+}
+
+void CoordinatorCore::TellLive(uint32_t rank, bool live, Time now) {
+  // New blocks hold everybody up for everybody.
+  if (life_.phase() <= Phase::kGoingBack || !workers_.Tell(rank, live)) return;
+  CommitNextSet(now);
+}
+
+void CoordinatorCore::CommitNextSet(Time now) {
+  const bool running = life_.phase() == Phase::kRunning || life_.phase() == Phase::kStopping;
+  // Every block ends at the stop clock.
+  const bool open = running && !stop_.aborted() && !stop_.Reached(sets_.next());
+  sets_.CommitNext(open, workers_.live(), life_.generation(), now);
+}
+
+absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::HeartbeatRequest& request,
+                                                              Time now) {
+  RETURN_IF_ERROR(CheckSender({request.job(), request.generation(), request.rank(),
+                               request.incarnation(), request.clock()}));
+  RETURN_IF_ERROR(CheckMetrics(request, LargestClock()));
+  workers_.Record(request, now);
+  if (!workers_.ranks()[request.rank()].left()) {
+    workers_.Report(request.rank(), request.clock());
+    SignOfLife(request.rank(), now);
+  }
+  v1::HeartbeatReply reply;
+  if (request.epoch() != shards_.places().epoch() && OnRecord()) shards_.Fill(reply);
+  reply.set_stop_requested(life_.phase() >= Phase::kStopping);
+  if (const auto stop_at = stop_.told()) reply.set_stop_at(*stop_at);
+  return reply;
+}
+
+absl::Status CoordinatorCore::ContributionsHeld(const v1::ContributionsHeldRequest& request,
+                                                Time now) {
+  RETURN_IF_ERROR(facts().CheckJob(request.job()));
+  const Placement& places = shards_.places();
+  const std::string who = absl::StrCat("who has shard ", request.index());
+  RETURN_IF_ERROR(CheckGeneration(request.generation(), who));
+  if (!facts().commits_sets() || request.index() >= places.shards()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(who, " says what it holds; a job with ", places.shards(),
+                     facts().commits_sets() ? " shards" : " shards, which does not ask for it"));
+  }
+  RETURN_IF_ERROR(Annotate(CheckMessage(request, Limits()), who));
+  // Its owner of before, whose message is late: what that held nobody holds now.
+  if (request.epoch() < places.owner_since(request.index())) return absl::OkStatus();
+  sets_.TakeHeld(request, life_.generation(), now);
+  CommitNextSet(now);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::LeaseDataReply> CoordinatorCore::LeaseData(const v1::LeaseDataRequest& request,
+                                                              Time now) {
+  const uint32_t rank = request.rank();
+  RETURN_IF_ERROR(
+      CheckSender({request.job(), request.generation(), rank, request.incarnation(), 0}));
+  RETURN_IF_ERROR(CheckMessage(request));
+  const Membership& ranks = workers_.ranks();
+  if (!leases_.open() || ranks[rank].left()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("worker ", rank, " asks for batches",
+                     leases_.open() ? ", but has left" : " of data not leased"));
+  }
+  SignOfLife(rank, now);
+  v1::LeaseDataReply reply = leases_.Lease(
+      request, static_cast<uint32_t>(ranks.Count(RankState::kRunning)), model_.cut_every() > 0);
+  Advance(now);
+  return reply;
+}
+
+// ---- where to stop, and leaving
+
+absl::StatusOr<v1::StopAtReply> CoordinatorCore::StopAt(const v1::StopAtRequest& request,
+                                                        Time now) {
+  RETURN_IF_ERROR(CheckSender({request.job(), request.generation(), request.rank(),
+                               request.incarnation(), request.clock()}));
+  const std::string who = absl::StrCat("worker ", request.rank());
+  if (life_.phase() < Phase::kStopping) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(who, " asks where to stop, but nobody asked the job to stop"));
+  }
+  if (!life_.began()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(who, " asks where to stop a job that has not begun"));
+  }
+  if (workers_.ranks()[request.rank()].left()) {
+    return absl::FailedPreconditionError(absl::StrCat(who, " has left the job"));
+  }
+  v1::StopAtReply reply;
+  if (!stop_.aborted()) {
+    ASSIGN_OR_RETURN(const uint64_t stop_at, FixStop(request));
+    reply.set_stop_at(stop_at);
+  }
+  workers_.Report(request.rank(), request.clock());
+  SignOfLife(request.rank(), now);
+  return reply;
+}
+
+absl::StatusOr<uint64_t> CoordinatorCore::FixStop(const v1::StopAtRequest& request) {
+  if (!facts().sync()) return request.clock();
+  if (facts().commits_sets()) return FixStopHere();
+  return stop_.FixFor(request, workers_.ranks(), model_.length()->clocks());
+}
+
+// Where all blocks are brought to by what they hold, whoever is lost: later clocks get no set.
+uint64_t CoordinatorCore::FixStopHere() {
+  return stop_.FixAt(std::min(sets_.next(), model_.length()->clocks()), Complete());
+}
+
+absl::StatusOr<v1::LeaveReply> CoordinatorCore::Leave(const v1::LeaveRequest& request, Time now) {
+  RETURN_IF_ERROR(CheckMessage(request));
+  RETURN_IF_ERROR(CheckSender({request.job(), request.generation(), request.rank(),
+                               request.incarnation(), request.clock()}));
+  if (!workers_.ranks()[request.rank()].left()) RETURN_IF_ERROR(TakeLeave(request, now));
+  v1::LeaveReply reply;
+  reply.set_sealed(record_.sealed());
+  if (request.waits() && !record_.sealed()) workers_.WaitForEnd(request.rank());
+  if (record_.sealed() && workers_.StopWaiting(request.rank())) Advance(now);
+  return reply;
+}
+
+absl::Status CoordinatorCore::TakeLeave(const v1::LeaveRequest& request, Time now) {
+  const uint32_t rank = request.rank();
+  const std::string who = absl::StrCat("worker ", rank);
+  const auto& length = model_.length();
+  const bool by_sum = length && length->total_clocks() > 0;
+  if (request.reason() == v1::LEAVE_FINISHED && !by_sum &&
+      (!length || request.clock() < length->clocks())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(who, " says it has finished at clock ", request.clock(), " of ",
+                     length ? length->clocks() : 0, ": it can only have stopped or failed"));
+  }
+  RankState state = RankState::kFinished;
+  if (request.reason() == v1::LEAVE_FAILED) state = RankState::kFailed;
+  // One that goes before anybody asked makes room for a replacement.
+  if (request.reason() == v1::LEAVE_STOPPED) {
+    state = life_.phase() >= Phase::kStopping ? RankState::kStopped : RankState::kLost;
+  }
+  workers_.Leave(request, state, now);
+  leases_.TakeBack(rank);
+  const bool failed = state == RankState::kFailed;
+  if (!facts().sync() || failed || state == RankState::kLost) TellLive(rank, false, now);
+  // The others can complete no exchange without this rank's contribution.
+  if (facts().lockstep() && (failed || state == RankState::kStopped)) {
+    stop_.Lower(workers_.ranks()[rank].clock);
+  }
+  if (failed) FailForGood(absl::StrCat(who, ": ", Printable(request.message())), now);
+  WriteWholeCut();
+  Advance(now);
+  return absl::OkStatus();
+}
+
+// ---- how commands went
+
+void CoordinatorCore::Answered(const CommandAnswer& answer, Time now) {
+  std::visit([&](const auto& each) { Take(each, now); }, answer);
+}
+
+void CoordinatorCore::Take(const ShutdownDone& done, Time now) {
+  if (life_.phase() != Phase::kShutdown) return;
+  fleet_.MarkShutDown(done.server);
+  Advance(now);
+}
+
+}  // namespace leeway

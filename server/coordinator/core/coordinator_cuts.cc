@@ -1,0 +1,78 @@
+// The parts of cuts, as servers and workers hand them in.
+#include "absl/strings/str_cat.h"
+#include "common/counted.h"
+#include "common/printable.h"
+#include "common/status.h"
+#include "server/coordinator/core/coordinator_core.h"
+
+namespace leeway {
+
+absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, Time now) {
+  RETURN_IF_ERROR(facts().CheckJob(request.job()));
+  const uint32_t shards = shards_.places().shards();
+  if (request.index() >= shards) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shard ", request.index(), " of a job with ", Counted(shards, "shard")));
+  }
+  const std::string who = shards_.ShardName(request.index());
+  RETURN_IF_ERROR(CheckGeneration(request.generation(), who));
+  const uint64_t clock = request.clock(), every = model_.cut_every();
+  if (!model_.length() || clock == 0 || every == 0 || clock % every != 0 ||
+      clock > LargestClock()) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no cut at clock ", clock,
+                                                   ": cuts are every ", Counted(every, "clock")));
+  }
+  if (request.error().empty()) {
+    RETURN_IF_ERROR(Annotate(CheckSavedShard(request.shard(), Limits()), who));
+  }
+  // Of the last cut the answers to Save count.
+  if (life_.phase() >= Phase::kSaving && clock >= cuts_.last_clock()) return absl::OkStatus();
+  if (request.error().empty()) return AddShard(request.index(), clock, request.shard(), now);
+  return AddShard(request.index(), clock, absl::UnavailableError(Printable(request.error())), now);
+}
+
+void CoordinatorCore::Take(const SaveDone& done, Time now) {
+  if (!saving() || !cuts_.IsOfLast(done.round, done.clock)) return;
+  // Its blocks are not where the latest set has brought the others.
+  if (facts().commits_sets() && absl::IsFailedPrecondition(done.saved.status())) {
+    sets_.MarkLacking();
+  }
+  AddShard(done.shard, done.clock, done.saved, now).IgnoreError();
+}
+
+absl::Status CoordinatorCore::AddShard(uint32_t shard, uint64_t clock,
+                                       const absl::StatusOr<v1::SavedShard>& file, Time now) {
+  const absl::Status added = cuts_.AddShard(shard, clock, file, now);
+  WriteWholeCut();
+  Advance(now);
+  return added;
+}
+
+absl::Status CoordinatorCore::WorkerStateSaved(const Sender& sender, const v1::SavedShard& file,
+                                               Time now) {
+  RETURN_IF_ERROR(CheckSender(sender));
+  SignOfLife(sender.rank, now);
+  RETURN_IF_ERROR(cuts_.AddState(sender.clock, sender.rank, file));
+  WriteWholeCut();
+  Advance(now);
+  return absl::OkStatus();
+}
+
+void CoordinatorCore::WriteWholeCut() {
+  if (!model_.schema() || life_.phase() >= Phase::kShutdown) return;
+  const std::optional<CutParts> parts = cuts_.TakeWhole(saving());
+  if (!parts) return;
+  WriteManifest write = cuts_.ManifestOf(*parts, *model_.schema());
+  leases_.AddTo(parts->clock, parts->shards, write.manifest);
+  commands_.Push(std::move(write));
+}
+
+void CoordinatorCore::Take(const ManifestWritten& written, Time now) {
+  cuts_.Written(written.clock, written.status);
+  leases_.Written(written.clock, written.status.ok());
+  // One that has become whole meanwhile.
+  WriteWholeCut();
+  Advance(now);
+}
+
+}  // namespace leeway

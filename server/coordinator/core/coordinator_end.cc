@@ -1,0 +1,173 @@
+// Stopping, the last cut, and the end.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/coordinator/core/coordinator_core.h"
+
+namespace leeway {
+
+void CoordinatorCore::StopJob(const std::string& reason, Time now) {
+  if (life_.phase() >= Phase::kStopping || stop_.requested()) return;
+  stop_.Request(reason);
+  const bool begun = life_.began() || facts().StepsBefore() > 0;
+  // What follows from it would be as right without it.
+  if (begun) commands_.Push(WriteRecord{.record = RecordOfStop(), .awaited = false});
+  // What is stopped is a job that runs: first it must be able to, for servers hold what is to be
+  // saved.
+  if (life_.phase() != Phase::kGoingBack && (life_.began() || !begun)) BeginStopping(now);
+}
+
+void CoordinatorCore::Fail(const std::string& why, Time now) {
+  if (life_.phase() >= Phase::kShutdown || stop_.failed()) return;
+  // Without all servers nobody gets anywhere.
+  if (life_.phase() == Phase::kGoingBack) stop_.Abort();
+  stop_.Fail(why);
+  if (life_.phase() < Phase::kStopping) BeginStopping(now);
+}
+
+void CoordinatorCore::FailForGood(const std::string& why, Time now) {
+  if (life_.phase() < Phase::kShutdown && !stop_.failed()) stop_.MarkPermanent();
+  Fail(why, now);
+}
+
+void CoordinatorCore::Abort(const std::string& why, Time now) {
+  stop_.Abort();
+  Fail(why, now);
+}
+
+void CoordinatorCore::BeginStopping(Time now) {
+  life_.Enter(Phase::kStopping);
+  if (facts().commits_sets() && life_.began()) FixStopHere();
+  AdvanceStopping(now);
+}
+
+// Does nothing depend on this rank any more?
+bool CoordinatorCore::Gone(uint32_t number, Time now) const {
+  const Membership& ranks = workers_.ranks();
+  const Rank& rank = ranks[number];
+  if (rank.left() || rank.state == RankState::kWaiting || !life_.began()) return true;
+  if (rank.state != RankState::kLost) return false;
+  const bool needed = life_.phase() == Phase::kRunning || facts().lockstep();
+  if (stop_.aborted() || !needed) return true;
+  // All there is to do is done without it.
+  if (facts().commits_sets() && Complete()) return true;
+  const bool continues = facts().job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
+  const bool others_done =
+      ranks.Count(RankState::kRunning) == 0 && ranks.Count(RankState::kFinished) > 0;
+  if (continues && others_done) return true;
+  if (stop_.Reached(rank.clock)) return true;
+  return now - rank.since > facts().start_limit();
+}
+
+bool CoordinatorCore::AllGone(Time now) const {
+  for (uint32_t i = 0; i < workers_.ranks().size(); ++i) {
+    if (!Gone(i, now)) return false;
+  }
+  return true;
+}
+
+// In sync mode the others cannot reach the stop clock without a lost rank's contributions; they are
+// told to break off where they are.
+void CoordinatorCore::GiveUpLost(Time now) {
+  if (!facts().lockstep() || !life_.began() || stop_.aborted()) return;
+  const Membership& ranks = workers_.ranks();
+  for (const uint32_t rank : ranks.In({RankState::kLost})) {
+    const uint64_t clock = ranks[rank].clock;
+    if (!Gone(rank, now) || stop_.Reached(clock) || ranks.Count(RankState::kRunning) == 0) continue;
+    // They have been blocked for long: each is where the slowest of them is.
+    for (const uint32_t blocked : ranks.In({RankState::kRunning}))
+      stop_.Lower(ranks[blocked].clock);
+    Fail(absl::StrCat("worker ", rank, " was lost at clock ", clock,
+                      " while the job was stopping, and did not come back within ",
+                      Seconds(facts().start_limit()), " s"),
+         now);
+  }
+}
+
+void CoordinatorCore::AdvanceStopping(Time now) {
+  GiveUpLost(now);
+  if (!AllGone(now)) return;
+  // A shard is on its way from one server to another: neither could write its part.
+  if (rollout_.waits()) return;
+  stop_.Decide(Outcome());
+  if (!stop_.failed() && stop_.outcome() == v1::JOB_FAILED) {
+    Fail(absl::StrCat("all workers were lost; the last was at clock ", LastClock()), now);
+  }
+  BeginSaving(now);
+}
+
+bool CoordinatorCore::Complete() const {
+  if (!model_.length()) return false;
+  const v1::JobLength& length = *model_.length();
+  if (facts().commits_sets()) return sets_.next() >= length.clocks();
+  if (leases_.by_batches()) return leases_.over();
+  const Membership& ranks = workers_.ranks();
+  uint64_t sum = 0;
+  uint64_t low = UINT64_MAX;
+  for (uint32_t i = 0; i < ranks.size(); ++i) {
+    sum += ranks[i].clock;
+    low = std::min(low, ranks[i].clock);
+  }
+  return length.total_clocks() > 0 ? sum >= length.total_clocks() : low >= length.clocks();
+}
+
+v1::JobState CoordinatorCore::Outcome() const {
+  return stop_.Outcome(Complete(), workers_.ranks().Count(RankState::kFinished) > 0);
+}
+
+// In sync mode all blocks stand at the clock of whoever is furthest. Otherwise a cut's clock is the
+// mean, as the servers count; the last one comes after all others, whose blocks it may differ from.
+uint64_t CoordinatorCore::LastClock() const {
+  if (facts().commits_sets()) return sets_.next();
+  const Membership& ranks = workers_.ranks();
+  uint64_t sum = 0;
+  uint64_t high = 0;
+  for (uint32_t i = 0; i < ranks.size(); ++i) {
+    sum += ranks[i].clock;
+    high = std::max(high, ranks[i].clock);
+  }
+  // A killed worker's last contribution can lie beyond the stop; its next life counts it.
+  if (facts().sync()) return std::min(stop_.clock().value_or(high), high);
+  const uint64_t mean = sum / ranks.size();
+  const std::optional<uint64_t> latest = cuts_.book().latest();
+  return latest && *latest >= mean ? *latest + 1 : mean;
+}
+
+void CoordinatorCore::BeginSaving(Time now) {
+  cuts_.SetLast(LastClock());
+  const Membership& ranks = workers_.ranks();
+  bool anything = false;
+  for (uint32_t i = 0; i < ranks.size(); ++i) anything |= ranks[i].clock > 0;
+  const bool saved = facts().sync() && cuts_.HaveLast();
+  if (!life_.began() || stop_.aborted() || !anything || saved) return BeginShutdown(now);
+  life_.Enter(Phase::kSaving);
+  cuts_.BeginLast(life_.generation(), now);
+  WriteWholeCut();
+}
+
+void CoordinatorCore::AdvanceSaving(Time now) {
+  if (cuts_.HaveLast()) return BeginShutdown(now);
+  const auto failed = cuts_.LastFailed(stop_.aborted(), now);
+  if (!failed) return;
+  Fail(*failed, now);
+  BeginShutdown(now);
+}
+
+void CoordinatorCore::BeginShutdown(Time now) {
+  stop_.Decide(Outcome());
+  life_.Enter(Phase::kShutdown);
+  // Counted anew once the record is durable.
+  life_.WaitForShutdown(now + facts().start_limit() + kShutdownLimit);
+  WriteDown(stop_.outcome());
+  // They wait for the start, and hear that there is none.
+  for (const uint32_t rank : workers_.ranks().In({RankState::kRunning})) {
+    if (!life_.began()) workers_.WaitForEnd(rank);
+  }
+  Event event = stop_.Finished();
+  event.clock = cuts_.newest();
+  commands_.Emit(std::move(event));
+  commands_.Push(ShutdownServers{kShutdownLimit, stop_.outcome()});
+}
+
+}  // namespace leeway

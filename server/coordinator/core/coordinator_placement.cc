@@ -1,0 +1,180 @@
+// Who holds which shard: as servers come and go, and as many are asked for.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/counted.h"
+#include "common/status.h"
+#include "config/shards.h"
+#include "server/coordinator/core/coordinator_core.h"
+#include "server/core/checkpoint_names.h"
+
+namespace leeway {
+
+bool CoordinatorCore::Survives(uint32_t server) {
+  const uint64_t epoch = shards_.places().epoch();
+  if (!life_.under_way() || stop_.failed() || !shards_.Lose(server)) return false;
+  sets_.ForgetHeld(shards_.places(), epoch);
+  return true;
+}
+
+void CoordinatorCore::Reassign(const std::string& why, Time now, const std::set<uint32_t>& first) {
+  commands_.Emit({.name = "placement_changed",
+                  .message = absl::StrCat(why, "; epoch ", shards_.places().epoch(),
+                                          ", shards owned by servers ",
+                                          absl::StrJoin(shards_.Owners(), ", "))});
+  // Before a server acts on it: a replica that is none any more must not be taken for one.
+  WriteDown(v1::JOB_STARTING);
+  rollout_.Begin(first, fleet_.table());
+  SendPlacement(now);
+  if (saving()) cuts_.AskAgain(life_.generation(), now);
+}
+
+void CoordinatorCore::SendPlacement(Time now) {
+  rollout_.Send(Configuration(false), fleet_.table(), now + facts().start_limit());
+  workers_.TellAgain();
+}
+
+v1::ConfigureRequest CoordinatorCore::Configuration(bool load) const {
+  const CoordinatorOptions& options = facts().options();
+  v1::ConfigureRequest request;
+  request.set_job(options.job_id);
+  request.set_generation(life_.generation());
+  *request.mutable_schema() = *model_.schema();
+  request.set_block_elements(model_.block_elements());
+  request.set_load(load);
+  if (load && cuts_.newest()) {
+    request.set_checkpoint(CheckpointFolder(options.run_dir, *cuts_.newest()));
+  }
+  for (uint32_t i = 0; i < fleet_.table().size(); ++i) {
+    request.add_servers(fleet_.processes()[i].address);
+    *request.add_local_servers() = fleet_.processes()[i].local;
+  }
+  *request.mutable_placement() = shards_.places().proto();
+  *request.mutable_length() = *model_.length();
+  request.set_cut_every(model_.cut_every());
+  request.set_run_dir(options.run_dir);
+  if (options.auto_codec) *request.mutable_auto_codec() = *options.auto_codec;
+  return request;
+}
+
+void CoordinatorCore::Take(const ConfigureDone& done, Time now) {
+  if (done.round != rollout_.round()) return;
+  const uint32_t server = done.server;
+  const ServerEntry& entry = fleet_.table()[server];
+  // Of one that was let go of nothing is needed.
+  if (entry.state == ServerState::kRemoved) return;
+  if (life_.phase() <= Phase::kGoingBack) return TakeMade(done, now);
+  if (!done.status.ok()) {
+    GoBack(absl::StrCat("server ", server,
+                        " could not take what it was given: ", done.status.message()),
+           now);
+    return Advance(now);
+  }
+  if (entry.here()) fleet_.MarkReady(server);
+  sets_.CommitAgain(life_.generation());
+  if (!rollout_.Heard(server)) return;
+  SendPlacement(now);
+  Advance(now);
+  Rebalance(now);
+}
+
+void CoordinatorCore::TakeMade(const ConfigureDone& done, Time now) {
+  if (!rollout_.configuring()) return;
+  if (done.status.ok()) {
+    fleet_.MarkReady(done.server);
+  } else {
+    Fail(absl::StrCat("server ", done.server,
+                      " could not make its blocks: ", done.status.ToString()),
+         now);
+  }
+  Advance(now);
+}
+
+void CoordinatorCore::TakeSynced(const v1::ServerHeartbeatRequest& request, Time now) {
+  // At the end the record says how the job has ended, and stays as it is.
+  if (!life_.under_way() || request.generation() != life_.generation()) return;
+  if (!shards_.TakeSynced(request)) return;
+  // What follows from it has a record of its own.
+  WriteDown(v1::JOB_STARTING, false);
+  if (shards_.places().whole() && !shards_.resizing()) {
+    commands_.Emit({.name = "replicas_synced"});
+  }
+  Rebalance(now);
+}
+
+// ---- resizing
+
+absl::StatusOr<v1::ResizeServersReply> CoordinatorCore::ResizeServers(
+    const v1::ResizeServersRequest& request, Time now) {
+  const uint32_t servers = request.servers(), before = fleet_.table().wanted();
+  RETURN_IF_ERROR(CheckResize(servers, now));
+  v1::ResizeServersReply reply;
+  reply.set_before(before);
+  if (servers == before) return reply;
+  commands_.Emit({.name = "resizing",
+                  .message = absl::StrCat("from ", before, " to ", Counted(servers, "server"))});
+  fleet_.Want(servers);
+  shards_.Resize(servers);
+  // A coordinator started again goes on with it.
+  WriteDown(v1::JOB_STARTING);
+  Rebalance(now);
+  return reply;
+}
+
+absl::Status CoordinatorCore::CheckResize(uint32_t servers, Time now) const {
+  const uint32_t least = facts().job().servers().replicas(), most = shards_.places().shards();
+  if (servers < least || servers > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Counted(servers, "server"), ": the job can have ", least, " (servers.replicas) to ", most,
+        " (servers.shards, which is fixed when a run begins)"));
+  }
+  if (life_.phase() == Phase::kGoingBack) {
+    return absl::UnavailableError(
+        absl::StrCat("the job goes back to a checkpoint: ", life_.going_back_why()));
+  }
+  if (life_.phase() == Phase::kStarting && facts().StepsBefore() > 0) {
+    return absl::UnavailableError(
+        absl::StrCat("the coordinator was started again: ", Missing(now)));
+  }
+  if (life_.phase() != Phase::kRunning) {
+    return absl::FailedPreconditionError(life_.began() ? stop_.Ending()
+                                                       : "the job has not begun yet");
+  }
+  const uint64_t state = model_.BlockStateBytes();
+  if (state <= kStateBytesMax) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("a block with all of its state, ", state, " bytes, goes to another server in ",
+                   "one message, of ", kStateBytesMax, " at most: begin the run with a smaller ",
+                   "servers.block_bytes"));
+}
+
+void CoordinatorCore::Rebalance(Time now) {
+  const bool open = life_.phase() == Phase::kRunning || life_.phase() == Phase::kStopping;
+  // One thing after another; and while the last cut is being written everybody keeps what they
+  // have.
+  if (!open || stop_.failed() || rollout_.waits()) return;
+  const uint64_t epoch = shards_.places().epoch();
+  const Placement::Moves moves = shards_.Rebalance();
+  if (moves.any) {
+    sets_.ForgetHeld(shards_.places(), epoch);
+    const std::string to =
+        absl::StrCat("shards move, to ", Counted(fleet_.table().wanted(), "server"));
+    Reassign(shards_.resizing() ? to : "shards go back to where they were", now, moves.owners);
+  }
+  if (rollout_.waits()) return;
+  RemoveIdle();
+  shards_.FinishResizing();
+}
+
+void CoordinatorCore::RemoveIdle() {
+  const ServerTable& servers = fleet_.table();
+  for (uint32_t i = servers.wanted(); i < servers.size(); ++i) {
+    const ServerState state = servers[i].state;
+    if (state == ServerState::kWaiting || state == ServerState::kRemoved) continue;
+    const bool needed = life_.phase() > Phase::kGoingBack && shards_.places().Holds(i);
+    if (needed) continue;
+    fleet_.Remove(i);
+    rollout_.Forget(i);
+  }
+}
+
+}  // namespace leeway

@@ -1,0 +1,130 @@
+// How workers come into the job.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "server/coordinator/core/coordinator_core.h"
+
+namespace leeway {
+namespace {
+
+std::string NameOf(const v1::RegisterWorkerRequest& request) {
+  const std::string process = absl::StrCat("process ", request.pid(), " on ", request.host());
+  return request.has_rank() ? absl::StrCat("worker ", request.rank(), " (", process, ")") : process;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::RegisterWorker(
+    const v1::RegisterWorkerRequest& request, Time now) {
+  RETURN_IF_ERROR(CheckMessage(request));
+  const std::string who = NameOf(request);
+  RETURN_IF_ERROR(facts().CheckPeer(request.build(), who));
+  const CoordinatorOptions& options = facts().options();
+  if (!request.job_sha256().empty() && request.job_sha256() != options.job_sha256) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(who, " was started with another job file (sha256 ", request.job_sha256(),
+                     ") than this job's (", options.job_sha256, ")"));
+  }
+  RETURN_IF_ERROR(fleet_.CheckWorker(who, request.network()));
+  if (request.job_only()) {
+    v1::RegisterWorkerReply reply;
+    *reply.mutable_job() = options.job;
+    reply.set_job_id(options.job_id);
+    return reply;
+  }
+  RETURN_IF_ERROR(RefuseLate(request, now));
+  RETURN_IF_ERROR(leases_.Check(request, who));
+  RETURN_IF_ERROR(model_.Check(request, who));
+  ASSIGN_OR_RETURN(const uint32_t rank, Admit(request, who, now));
+  Advance(now);
+  if (life_.phase() <= Phase::kGoingBack) return absl::UnavailableError(Missing(now));
+  RETURN_IF_ERROR(RefuseLate(request, now));
+  const bool known = record_.HasIncarnation(workers_.ranks()[rank].incarnation);
+  if (OnRecord() && record_.begun() && known) return WorkerReply(rank);
+  return absl::UnavailableError(
+      "waiting for coordinator.json to say what this worker is going to be told");
+}
+
+absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& request, Time now) {
+  const Membership& ranks = workers_.ranks();
+  const Phase phase = life_.phase();
+  const bool sealed = record_.sealed();
+  // A life whose rank has left in order stands by until the end is on record.
+  const bool stands_by = phase >= Phase::kSaving && !sealed && !stop_.failed() &&
+                         request.has_rank() && request.rank() < ranks.size() &&
+                         ranks[request.rank()].left();
+  const bool open =
+      phase < Phase::kStopping || (phase == Phase::kStopping && life_.began()) || stands_by;
+  if (open) return absl::OkStatus();
+  // A worker that waited for the start knows now that there is none.
+  const auto rank = workers_.Holder(request);
+  if (sealed && rank && workers_.StopWaiting(*rank)) Advance(now);
+  return RefusedAtTheEnd();
+}
+
+absl::Status CoordinatorCore::RefusedAtTheEnd() const {
+  // Nobody goes away before the end is on record: a coordinator started again would wait for it.
+  if (!record_.sealed()) return absl::UnavailableError(stop_.Ending());
+  // Where nothing is wrong there is just nothing left to do.
+  if (!stop_.failed()) return absl::AlreadyExistsError(stop_.Ending());
+  return absl::FailedPreconditionError(stop_.Ending());
+}
+
+absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest& request,
+                                                const std::string& who, Time now) {
+  RETURN_IF_ERROR(model_.CheckSteps(request, who));
+  ASSIGN_OR_RETURN(const Membership::Claimed claimed,
+                   workers_.Claim(request, record_.sealed(), now));
+  const uint32_t rank = claimed.rank;
+  leases_.Take(request);
+  model_.Take(request, who, rank);
+  fleet_.TakeNetwork(rank, request.network());
+  if (!claimed.new_life) {
+    SignOfLife(rank, now);
+    return rank;
+  }
+  RecordIncarnation(workers_.ranks()[rank].incarnation);
+  leases_.TakeBack(rank);
+  workers_.Registered(request, rank);
+  if (workers_.ranks()[rank].left()) return rank;
+  TellLive(rank, true, now);
+  // In sync mode its part of what comes next would not be what it was going to be.
+  if (life_.phase() > Phase::kGoingBack && facts().lockstep() && model_.cut_every() > 0 &&
+      facts().keeps_state()) {
+    GoBack(
+        absl::StrCat(who, " is a new process: what worker ", rank, " kept between clocks is lost"),
+        now);
+  }
+  return rank;
+}
+
+void CoordinatorCore::RecordIncarnation(uint64_t incarnation) {
+  if (!record_.Reserve(incarnation)) return;
+  // Before the job begins nobody is answered without a record; at its end nobody is any more.
+  if (!life_.began() || life_.phase() >= Phase::kShutdown) return;
+  WriteDown(v1::JOB_STARTING, false);
+}
+
+v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
+  const Rank& place = workers_.ranks()[rank];
+  v1::RegisterWorkerReply reply;
+  *reply.mutable_job() = facts().job();
+  reply.set_job_id(facts().options().job_id);
+  reply.set_rank(rank);
+  reply.set_incarnation(place.incarnation);
+  shards_.Fill(reply);
+  *reply.mutable_schema() = *model_.schema();
+  reply.set_block_elements(model_.block_elements());
+  reply.set_resumed(cuts_.newest().has_value());
+  reply.set_generation(life_.generation());
+  if (place.left()) reply.set_left_at(place.clock);
+  *reply.mutable_length() = *model_.length();
+  reply.set_save_state(facts().keeps_state());
+  reply.set_cut_every(model_.cut_every());
+  // The asker's next life must know, or it could go on from where all have agreed to stop.
+  if (const auto stop_at = stop_.told()) reply.set_stop_at(*stop_at);
+  return reply;
+}
+
+}  // namespace leeway

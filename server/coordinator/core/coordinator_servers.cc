@@ -1,0 +1,170 @@
+// Servers come, live and go.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "server/coordinator/core/coordinator_core.h"
+#include "server/coordinator/core/phrases.h"
+
+namespace leeway {
+
+absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
+    const v1::RegisterServerRequest& request, Time now) {
+  RETURN_IF_ERROR(CheckMessage(request));
+  const CoordinatorOptions& options = facts().options();
+  const std::string who = absl::StrCat("server ", request.index(), " at ", request.address());
+  RETURN_IF_ERROR(facts().CheckPeer(request.build(), who));
+  RETURN_IF_ERROR(fleet_.Check(request, workers_.ranks()));
+  // The run whose coordinator had this address before is over.
+  if (request.job() != 0 && request.job() != options.job_id) {
+    return absl::AlreadyExistsError(absl::StrCat(who, " is of job ", absl::Hex(request.job()),
+                                                 "; here is another, ", absl::Hex(options.job_id)));
+  }
+  if (fleet_.processes().Past(request)) {
+    return absl::AbortedError(absl::StrCat(who, " has been replaced by the process at ",
+                                           fleet_.processes()[request.index()].address, ": stop"));
+  }
+  // Not believed before it is heard once more: a process that has died since can have sent this,
+  // and what holds the index may be its successor.
+  if (!fleet_.Known(request) && fleet_.table()[request.index()].here()) {
+    fleet_.Claim(request);
+  } else {
+    RETURN_IF_ERROR(TakeProcess(request, now));
+  }
+  v1::RegisterServerReply reply;
+  *reply.mutable_job() = options.job;
+  reply.set_job_id(options.job_id);
+  reply.set_run_dir(options.run_dir);
+  return reply;
+}
+
+absl::Status CoordinatorCore::TakeProcess(const v1::RegisterServerRequest& request, Time now) {
+  const uint32_t index = request.index();
+  const std::string who = absl::StrCat("server ", index, " at ", request.address());
+  RETURN_IF_ERROR(CheckWanted(request, who, now));
+  if (fleet_.Known(request)) {
+    Return(index, now);
+    Advance(now);
+    return absl::OkStatus();
+  }
+  const bool survives = Survives(index);
+  const std::string why = absl::StrCat(who, " is a new process");
+  if (!survives) {
+    GoBack(absl::StrCat(why, ": the blocks that server ", index, " held are lost"), now);
+  }
+  if (!survives && life_.phase() > Phase::kGoingBack) return RefusedAtTheEnd();
+  fleet_.Register(request, now);
+  rollout_.Forget(index);
+  rollout_.BreakOff();
+  if (survives) {
+    if (fleet_.table().Wanted(index)) shards_.Join(index);
+    Reassign(why, now);
+  }
+  Advance(now);
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorCore::CheckWanted(const v1::RegisterServerRequest& request,
+                                          const std::string& who, Time now) {
+  const uint32_t index = request.index();
+  const ServerTable& servers = fleet_.table();
+  if (servers.Wanted(index) || fleet_.Known(request)) return absl::OkStatus();
+  const bool starting = life_.phase() == Phase::kStarting;
+  if (starting && shards_.places().Holds(index)) return absl::OkStatus();
+  const ServerEntry& entry = servers[index];
+  const bool before = entry.expected || entry.state == ServerState::kRemoved || request.job() != 0;
+  if (entry.here()) {
+    const std::string why = absl::StrCat(who, " is a new process");
+    const bool survives = Survives(index);
+    if (!survives) GoBack(why, now);
+    // First: nobody waits for it to hear of anything.
+    RemoveIdle();
+    if (survives) Reassign(why, now);
+  }
+  if (before) {
+    return absl::AlreadyExistsError(absl::StrCat("the job goes on without server ", index));
+  }
+  return absl::UnavailableError(
+      absl::StrCat(who, " is not asked for: the job has ", servers.wanted(),
+                   " servers; `leeway resize ... --servers ", index + 1, "` changes that"));
+}
+
+absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
+    const v1::ServerHeartbeatRequest& request, Time now) {
+  RETURN_IF_ERROR(facts().CheckJob(request.job()));
+  RETURN_IF_ERROR(CheckMessage(request, Limits()));
+  const uint32_t index = request.index();
+  const ServerTable& servers = fleet_.table();
+  if (index >= servers.size() || servers[index].state == ServerState::kWaiting) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("server ", index, " is not known here: register first"));
+  }
+  if (servers[index].state == ServerState::kRemoved) {
+    return absl::AlreadyExistsError(absl::StrCat("the job goes on without server ", index));
+  }
+  if (!fleet_.processes().Holds(index, request.nonce())) {
+    const auto claim = fleet_.TakeClaim(index, request.nonce());
+    if (!claim) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("another process is server ", index, " here: register again"));
+    }
+    // Somebody may have come since it registered.
+    RETURN_IF_ERROR(fleet_.Check(*claim, workers_.ranks()));
+    RETURN_IF_ERROR(TakeProcess(*claim, now));
+  }
+  fleet_.Confirm(index);
+  Return(index, now);
+  TakeSynced(request, now);
+  fleet_.TakeLoad(index, request.load());
+  return ServerReply(request.wants_incarnations());
+}
+
+v1::ServerHeartbeatReply CoordinatorCore::ServerReply(bool wants_incarnations) const {
+  v1::ServerHeartbeatReply reply;
+  // 0, which is nobody's: no lease is renewed in an epoch that is past or not on record.
+  reply.set_epoch(OnRecord() ? shards_.places().epoch() : 0);
+  if (!wants_incarnations) return reply;
+  // One that is not on record may be given out again by a coordinator after this one.
+  for (const uint64_t incarnation : workers_.ranks().Incarnations()) {
+    reply.add_incarnations(record_.HasIncarnation(incarnation) ? incarnation : 0);
+  }
+  return reply;
+}
+
+void CoordinatorCore::Return(uint32_t server, Time now) {
+  if (!fleet_.Seen(server, now)) return;
+  rollout_.BreakOff();
+  // What it held others hold by now.
+  if (life_.under_way() && fleet_.table().Wanted(server) && shards_.Join(server)) {
+    Reassign(absl::StrCat("server ", server, " is back"), now);
+  }
+  Advance(now);
+}
+
+void CoordinatorCore::ExpireServers(Time now) {
+  const std::vector<uint32_t> lost = fleet_.Expire(now);
+  if (lost.empty() || life_.phase() >= Phase::kShutdown) return;
+  for (const uint32_t server : lost) fleet_.Disconnect(server);
+  const std::string why =
+      absl::StrCat(ListOf("server", lost), " at ", fleet_.processes()[lost.front()].address,
+                   " gave no sign of life for ", Seconds(facts().lease()), " s");
+  if (std::all_of(lost.begin(), lost.end(), [this](uint32_t server) { return Survives(server); })) {
+    return Reassign(why, now);
+  }
+  GoBack(why, now);
+  rollout_.BreakOff();
+}
+
+void CoordinatorCore::Take(const ServerGone& gone, Time now) {
+  const uint32_t server = gone.server;
+  if (!fleet_.MayBeGone(server, gone.nonce) || life_.phase() >= Phase::kShutdown) return;
+  // One that merely seems gone would go back with everybody for nothing.
+  if (!Survives(server)) return;
+  fleet_.TakeForGone(server);
+  Reassign(absl::StrCat("server ", server, " at ", fleet_.processes()[server].address,
+                        " is gone: its connection was cut, and nobody listens there"),
+           now);
+  Advance(now);
+}
+
+}  // namespace leeway

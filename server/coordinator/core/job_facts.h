@@ -1,0 +1,60 @@
+// The job as it was configured, what is known of its run so far, and what follows from these alone.
+// Constant, but for what `auto` compression stands for. Owns the options and the workers' measured
+// links; must be told of each link that a worker has measured before the codec is chosen.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/clock.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "server/coordinator/core/auto_choice.h"
+#include "server/coordinator/core/coordinator_options.h"
+
+namespace leeway {
+
+// Pure; not thread-safe.
+class JobFacts {
+ public:
+  explicit JobFacts(CoordinatorOptions options);
+
+  const CoordinatorOptions& options() const { return options_; }
+  const v1::TrainingJob& job() const { return options_.job; }
+  bool sync() const { return job().consistency().mode() == v1::CONSISTENCY_MODE_SYNC; }
+  // Sync, and this coordinator says whose contributions a clock is made of.
+  bool commits_sets() const { return commits_sets_; }
+  // Sync, and no clock is complete without everybody.
+  bool lockstep() const { return sync() && !commits_sets_; }
+  bool replicated() const { return job().servers().replicas() > 1; }
+  // Data is leased to all workers.
+  bool leased() const { return job().data().assignment() == v1::ASSIGNMENT_LEASED; }
+  // Workers keep something between clocks that a checkpoint must hold.
+  bool keeps_state() const;
+  uint32_t shards() const;
+  // How many servers there are to be at the start: as the coordinator before was asked for.
+  uint32_t start_servers() const;
+  Duration lease() const { return FromSeconds(job().limits().lease_seconds()); }
+  Duration start_limit() const { return FromSeconds(job().limits().start_seconds()); }
+  // Steps of an epoch as the record of the coordinator before says; 0: its job had not begun.
+  uint64_t StepsBefore() const;
+
+  // FAILED_PRECONDITION: the message is for another job; the program is of another protocol.
+  absl::Status CheckJob(uint64_t job) const;
+  absl::Status CheckPeer(const v1::Build& build, const std::string& who) const;
+  // INVALID_ARGUMENT: a run that goes on would end before it begins. `by_batches`: the job's length
+  // is counted in batches.
+  absl::Status CheckStop(const v1::JobLength& length, bool by_batches) const;
+
+  void TakeLink(uint32_t rank, double link) { links_.Take(rank, link); }
+  // Once, before a server or a worker is told how to encode anything. Nothing where that is known.
+  std::optional<AutoChoice> ChooseCodec(bool servers_on_one_host);
+
+ private:
+  CoordinatorOptions options_;
+  const bool commits_sets_;
+  LinkBook links_;
+};
+
+}  // namespace leeway

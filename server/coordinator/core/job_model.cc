@@ -1,0 +1,99 @@
+#include "server/coordinator/core/job_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/blocks.h"
+#include "common/counted.h"
+#include "common/status.h"
+#include "config/length.h"
+#include "config/shards.h"
+#include "server/coordinator/core/schema.h"
+
+namespace leeway {
+namespace {
+
+// Far above any data set; keeps lengths from overflowing.
+constexpr uint64_t kStepsPerEpochMax = uint64_t{1} << 40;
+
+BlockLayout LayoutOf(const v1::ModelSchema& schema, const JobFacts& facts) {
+  return BlockLayout::ForModel(schema.total(), facts.shards(), facts.job().servers().block_bytes());
+}
+
+}  // namespace
+
+JobModel::JobModel(CoordinatorOptions options)
+    : facts_(std::move(options)), steps_per_epoch_(facts_.job().workers().count()) {
+  const auto& resumed = facts_.options().resumed;
+  if (!resumed) return;
+  schema_ = resumed->manifest.schema();
+  schema_owner_ = absl::StrCat("the checkpoint ", resumed->folder);
+}
+
+absl::Status JobModel::Check(const v1::RegisterWorkerRequest& request,
+                             const std::string& who) const {
+  if (request.has_link()) RETURN_IF_ERROR(Annotate(LinkBook::Check(request.link()), who));
+  if (!request.has_schema()) return absl::OkStatus();
+  RETURN_IF_ERROR(Annotate(ValidateSchema(request.schema()), who));
+  if (schema_) RETURN_IF_ERROR(CompareSchemas(schema_owner_, *schema_, who, request.schema()));
+  if (request.steps_per_epoch() > kStepsPerEpochMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        who, ": ", Counted(request.steps_per_epoch(), "batch"), " in a pass over its data"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobModel::CheckSteps(const v1::RegisterWorkerRequest& request,
+                                  const std::string& who) const {
+  if (!length_ || request.steps_per_epoch() <= length_->steps_per_epoch()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(who, " has ", request.steps_per_epoch(),
+                   " batches in a pass over its data; the job began with ",
+                   length_->steps_per_epoch(), " at most: its data has changed"));
+}
+
+void JobModel::Take(const v1::RegisterWorkerRequest& request, const std::string& who,
+                    uint32_t rank) {
+  if (request.has_link()) facts_.TakeLink(rank, request.link());
+  if (!request.has_schema()) return;
+  steps_per_epoch_[rank] = request.steps_per_epoch();
+  if (schema_) {
+    // That of a checkpoint, whose job may have had others.
+    if (!length_) TakeMomenta(request.schema(), *schema_);
+    return;
+  }
+  schema_ = request.schema();
+  schema_owner_ = who;
+}
+
+absl::StatusOr<v1::JobLength> JobModel::Measure() const {
+  uint64_t steps = facts_.StepsBefore();
+  if (steps == 0) steps = *std::max_element(steps_per_epoch_.begin(), steps_per_epoch_.end());
+  if (steps == 0) return absl::FailedPreconditionError("no worker has any training data");
+  return ComputeLength(facts_.job(), steps);
+}
+
+void JobModel::Fix(const v1::JobLength& length) {
+  length_ = length;
+  const v1::Checkpoint& checkpoint = facts_.job().checkpoint();
+  cut_every_ = checkpoint.has_every() ? IntervalClocks(checkpoint.every(), length) : 0;
+  block_elements_ = LayoutOf(*schema_, facts_).block_elements();
+}
+
+uint64_t JobModel::BlockStateBytes() const {
+  return StateVectors(facts_.job()) * block_elements_ * sizeof(float);
+}
+
+uint32_t JobModel::ShardsWithBlocks() const {
+  return LayoutOf(*schema_, facts_).ServersWithBlocks();
+}
+
+uint64_t JobModel::LargestClock(bool by_batches) const {
+  // A resumed job may be shorter than it was, and its workers beyond its end; and where the job's
+  // batches are counted a clock is made of as many as there happen to be.
+  if (!length_ || facts_.options().resumed || by_batches) return kClockMax;
+  return leeway::LargestClock(*length_, facts_.job().workers().count());
+}
+
+}  // namespace leeway

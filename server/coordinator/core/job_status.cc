@@ -1,0 +1,87 @@
+// What `leeway status` and the live view show.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "server/coordinator/core/coordinator_core.h"
+#include "server/coordinator/core/phrases.h"
+
+namespace leeway {
+
+namespace {
+
+// Empty: no server refuses anything for want of room.
+std::string LoadMessage(const ServerTable& servers, uint64_t held_bytes) {
+  for (uint32_t i = 0; i < servers.size(); ++i) {
+    const v1::ServerLoad& load = servers[i].load;
+    if (load.refused_contributions() == 0 || load.held_bytes() <= held_bytes) continue;
+    return absl::StrCat("server ", i, " holds as many bytes of contributions as it may ",
+                        "(limits.held_bytes): ", load.refused_contributions(), " refused");
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string CoordinatorCore::Missing(Time now) const {
+  const bool going_back = life_.phase() == Phase::kGoingBack;
+  const Time since = going_back ? life_.going_back_since() : life_.created();
+  const std::string clock =
+      absl::StrFormat(" (%.0f s of %.0f s)", Seconds(now - since), Seconds(facts().start_limit()));
+  std::string workers;
+  // Ten thousand workers that register ask this ten thousand times.
+  if (!going_back) {
+    workers =
+        ListOf("worker", workers_.ranks().In({RankState::kWaiting, RankState::kLost}, kNamedMax),
+               workers_.Missing());
+  }
+  std::vector<uint32_t> servers = fleet_.table().Missing();
+  const std::vector<uint32_t> holders = HoldersMissing(now);
+  servers.insert(servers.end(), holders.begin(), holders.end());
+  const std::string who = And(workers, ListOf("server", servers));
+  if (!who.empty()) return absl::StrCat("waiting for ", who, " to register", clock);
+  if (!model_.schema()) return absl::StrCat("waiting for a worker that brings the model", clock);
+  if (going_back && cuts_.book().WritingAny()) {
+    return absl::StrCat("waiting for the manifest of a checkpoint to be written", clock);
+  }
+  return absl::StrCat("waiting for ", ListOf("server", fleet_.table().Unready()), " to make ready",
+                      clock);
+}
+
+std::string CoordinatorCore::StatusMessage(Time now) const {
+  const Phase phase = life_.phase();
+  if (phase == Phase::kStarting) return Missing(now);
+  if (phase == Phase::kGoingBack) {
+    return absl::StrCat(life_.going_back_why(), "; going back to clock ",
+                        cuts_.newest().value_or(0), ", ", Missing(now));
+  }
+  if (phase == Phase::kSaving) {
+    return absl::StrCat("writing the last checkpoint, at clock ", cuts_.last_clock());
+  }
+  if (phase != Phase::kRunning && (stop_.failed() || stop_.requested())) return stop_.Ending();
+  const std::vector<uint32_t> lost = workers_.ranks().In({RankState::kLost});
+  if (lost.empty()) {
+    return And(And(And(shards_.ResizeMessage(), sets_.GraceMessage(workers_.live(), now)),
+                   leases_.LastBatchesMessage()),
+               LoadMessage(fleet_.table(), facts().job().limits().held_bytes()));
+  }
+  return absl::StrFormat("%s lost %.0f s ago", ListOf("worker", lost),
+                         Seconds(now - workers_.ranks()[lost.front()].since));
+}
+
+v1::JobStatus CoordinatorCore::Status(Time now) const {
+  v1::JobStatus status;
+  status.set_name(facts().job().metadata().name());
+  status.set_job_id(facts().options().job_id);
+  status.set_state(state());
+  status.set_message(StatusMessage(now));
+  workers_.Fill(now, status);
+  fleet_.Fill(status);
+  if (model_.length()) status.set_clocks(model_.length()->clocks());
+  status.set_seconds(Seconds(now - life_.began().value_or(life_.created())));
+  status.set_generation(life_.generation());
+  leases_.Fill(status);
+  if (shards_.resizing()) status.set_shards_to_move(shards_.places().ToMove());
+  if (cuts_.newest()) status.set_checkpoint_clock(*cuts_.newest());
+  return status;
+}
+
+}  // namespace leeway

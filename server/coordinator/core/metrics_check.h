@@ -1,0 +1,17 @@
+// The numbers in a heartbeat: can they be true?
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// INVALID_ARGUMENT naming the first number that no worker can have measured: an epoch or a time
+// that is negative or not finite, a share above 1, a clock beyond `largest_clock`, a count beyond
+// all reason. A loss may be anything, and the errors of a regression: training diverges, and its
+// record says so.
+absl::Status CheckMetrics(const v1::HeartbeatRequest& request, uint64_t largest_clock);
+
+}  // namespace leeway

@@ -1,0 +1,38 @@
+// Small texts for messages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+
+// So many of a list are named.
+inline constexpr size_t kNamedMax = 8;
+
+// "worker 1", "workers 1, 2", "workers 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"; empty for none. The
+// list has `size`, of which `numbers` are the first.
+inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers, size_t size) {
+  std::string text;
+  for (size_t i = 0; i < numbers.size() && i < kNamedMax; ++i) {
+    if (i == 0) {
+      absl::StrAppend(&text, what, numbers.size() > 1 ? "s " : " ", numbers[i]);
+    } else {
+      absl::StrAppend(&text, ", ", numbers[i]);
+    }
+  }
+  if (size > kNamedMax) absl::StrAppend(&text, " and ", size - kNamedMax, " more");
+  return text;
+}
+inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers) {
+  return ListOf(what, numbers, numbers.size());
+}
+
+// The ones that are not empty, with "and" between.
+inline std::string And(const std::string& a, const std::string& b) {
+  return a.empty() || b.empty() ? a + b : absl::StrCat(a, " and ", b);
+}
+
+}  // namespace leeway

@@ -1,0 +1,175 @@
+#include "server/coordinator/core/placement.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace leeway {
+
+Placement::Placement(uint32_t shards, uint32_t servers, uint32_t replicas)
+    : servers_(servers), replicas_(replicas) {
+  for (uint32_t shard = 0; shard < shards; ++shard) places_.add_shards();
+  std::vector<uint32_t> all(servers);
+  std::iota(all.begin(), all.end(), 0);
+  Reset(all);
+}
+
+Placement::Placement(uint32_t servers, uint32_t replicas, v1::Placement recorded)
+    : servers_(servers),
+      replicas_(replicas),
+      places_(std::move(recorded)),
+      owner_since_(shards()) {}
+
+void Placement::SetReplica(uint32_t shard, uint32_t server) {
+  At(shard).set_replica(server);
+  At(shard).set_synced(false);
+  At(shard).set_since_epoch(epoch());
+}
+
+void Placement::ClearReplica(uint32_t shard) {
+  At(shard).clear_replica();
+  At(shard).set_synced(false);
+  At(shard).set_since_epoch(0);
+}
+
+void Placement::SetOwner(uint32_t shard, uint32_t server) {
+  At(shard).set_owner(server);
+  owner_since_[shard] = epoch();
+}
+
+std::optional<uint32_t> Placement::SecondOf(uint32_t shard) const {
+  if (replicas_ < 2 || servers_ < 2) return std::nullopt;
+  return (HomeOf(shard) + 1) % servers_;
+}
+
+void Placement::Reset(const std::vector<uint32_t>& servers) {
+  places_.set_epoch(places_.epoch() + 1);
+  owner_since_.assign(shards(), 0);
+  for (uint32_t shard = 0; shard < shards(); ++shard) {
+    At(shard).Clear();
+    At(shard).set_owner(servers[shard % servers.size()]);
+    if (replicas_ > 1 && servers.size() > 1) {
+      SetReplica(shard, servers[(shard + 1) % servers.size()]);
+    }
+  }
+}
+
+bool Placement::Lose(uint32_t server) {
+  for (const v1::ShardPlace& place : places_.shards()) {
+    if (place.owner() == server && !(place.has_replica() && place.synced())) return false;
+  }
+  places_.set_epoch(places_.epoch() + 1);
+  for (uint32_t shard = 0; shard < shards(); ++shard) {
+    v1::ShardPlace& place = At(shard);
+    const bool owned = place.owner() == server;
+    const bool replicated = place.has_replica() && place.replica() == server;
+    if (!owned && !replicated) continue;
+    if (owned) SetOwner(shard, place.replica());
+    ClearReplica(shard);
+  }
+  return true;
+}
+
+bool Placement::Join(uint32_t server) {
+  bool news = false;
+  for (uint32_t shard = 0; shard < shards() && replicas_ > 1; ++shard) {
+    if (At(shard).has_replica() || At(shard).owner() == server) continue;
+    if (!std::exchange(news, true)) places_.set_epoch(places_.epoch() + 1);
+    SetReplica(shard, server);
+  }
+  return news;
+}
+
+bool Placement::SetSynced(uint32_t shard, uint64_t since_epoch) {
+  if (shard >= shards()) return false;
+  v1::ShardPlace& place = At(shard);
+  if (!place.has_replica() || place.synced() || place.since_epoch() != since_epoch) return false;
+  place.set_synced(true);
+  return true;
+}
+
+// ---- moving
+
+Placement::Moves Placement::Rebalance(const std::set<uint32_t>& here) {
+  Moves moves;
+  if (Filling()) return moves;
+  // Of this epoch is what is done below; if nothing is, there is none.
+  places_.set_epoch(epoch() + 1);
+  for (uint32_t shard = 0; shard < shards(); ++shard) {
+    const uint32_t owner = At(shard).owner();
+    if (HandOver(shard, here)) moves.owners.insert(owner);
+  }
+  moves.any = !moves.owners.empty();
+  std::set<uint32_t> busy;
+  for (uint32_t shard = 0; shard < shards(); ++shard) moves.any |= Fill(shard, here, busy);
+  if (!moves.any) places_.set_epoch(epoch() - 1);
+  return moves;
+}
+
+bool Placement::HandOver(uint32_t shard, const std::set<uint32_t>& here) {
+  const v1::ShardPlace& place = At(shard);
+  const uint32_t home = HomeOf(shard), before = place.owner();
+  const bool ready = place.has_replica() && place.replica() == home && place.synced();
+  if (before == home || !ready) return false;
+  SetOwner(shard, home);
+  const std::optional<uint32_t> second = SecondOf(shard);
+  if (second) {
+    SetReplica(shard, here.count(*second) > 0 ? *second : before);
+  } else {
+    ClearReplica(shard);
+  }
+  return true;
+}
+
+bool Placement::Fill(uint32_t shard, const std::set<uint32_t>& here, std::set<uint32_t>& busy) {
+  const v1::ShardPlace& place = At(shard);
+  const bool at_home = place.owner() == HomeOf(shard);
+  const std::optional<uint32_t> next = at_home ? SecondOf(shard) : HomeOf(shard);
+  if (!next) {
+    if (!place.has_replica()) return false;
+    ClearReplica(shard);
+    return true;
+  }
+  if (here.count(*next) == 0 || (place.has_replica() && place.replica() == *next)) return false;
+  // What has no second holder and should gets one at once.
+  const bool wanting = replicas_ > 1 && !place.has_replica();
+  if (!wanting && !busy.insert(place.owner()).second) return false;
+  SetReplica(shard, *next);
+  return true;
+}
+
+// ---- how it stands
+
+bool Placement::Filling() const {
+  return std::any_of(places_.shards().begin(), places_.shards().end(),
+                     [](const auto& place) { return place.has_replica() && !place.synced(); });
+}
+
+bool Placement::Holds(uint32_t server) const {
+  return std::any_of(places_.shards().begin(), places_.shards().end(), [&](const auto& place) {
+    return place.owner() == server || (place.has_replica() && place.replica() == server);
+  });
+}
+
+bool Placement::Settled(uint32_t shard) const {
+  const v1::ShardPlace& place = At(shard);
+  const std::optional<uint32_t> second = SecondOf(shard);
+  const bool replica = second ? place.has_replica() && place.replica() == *second && place.synced()
+                              : !place.has_replica();
+  return replica && place.owner() == HomeOf(shard);
+}
+
+uint32_t Placement::ToMove() const {
+  uint32_t count = 0;
+  for (uint32_t shard = 0; shard < shards(); ++shard) count += Settled(shard) ? 0 : 1;
+  return count;
+}
+
+bool Placement::whole() const {
+  for (const v1::ShardPlace& place : places_.shards()) {
+    if (!place.has_replica() || !place.synced()) return false;
+  }
+  return true;
+}
+
+}  // namespace leeway

@@ -1,0 +1,28 @@
+// The model's schema as workers hand it in: is it sound, is it the job's?
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// Elements of a model at most (1 TiB of weights): bounds what a malformed schema can make servers
+// ask for.
+inline constexpr uint64_t kModelElementsMax = uint64_t{1} << 38;
+
+// INVALID_ARGUMENT unless the tensors are named, distinct, lie one after the other from element 0
+// to `total`, momenta are in (0, 1], and `trained` falls on a tensor's beginning or the end.
+absl::Status ValidateSchema(const v1::ModelSchema& schema);
+
+// FAILED_PRECONDITION naming the first tensor that differs and what each side ("worker 0", "the
+// checkpoint") has there. A momentum is no part of the model: a job may be resumed with another.
+absl::Status CompareSchemas(const std::string& expected_owner, const v1::ModelSchema& expected,
+                            const std::string& actual_owner, const v1::ModelSchema& actual);
+
+// Gives the tensors of `to` the momenta that those of `from` have. The schemas compare equal.
+void TakeMomenta(const v1::ModelSchema& from, v1::ModelSchema& to);
+
+}  // namespace leeway

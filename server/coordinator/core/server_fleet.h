@@ -1,0 +1,74 @@
+// The job's servers: which process each is, whether it is here, and who can reach it. Owns the
+// table, the processes and the networks; must be told of registrations, heartbeats and leases'
+// ends. Has each server connected and disconnected as it comes and goes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/clock.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "server/coordinator/core/commands.h"
+#include "server/coordinator/core/job_facts.h"
+#include "server/coordinator/core/reachability.h"
+#include "server/coordinator/core/server_processes.h"
+#include "server/coordinator/core/server_table.h"
+
+namespace leeway {
+
+// Pure; not thread-safe.
+class ServerFleet {
+ public:
+  ServerFleet(const JobFacts& facts, Commands& commands);
+
+  const ServerTable& table() const { return table_; }
+  const ServerProcesses& processes() const { return processes_; }
+
+  // As ServerProcesses::Check and Reachability::CheckServer.
+  absl::Status Check(const v1::RegisterServerRequest& request, const Membership& ranks) const;
+  // A worker can reach every server that is here.
+  absl::Status CheckWorker(const std::string& who, const std::string& network) const;
+  void TakeNetwork(uint32_t rank, const std::string& network) { reach_.Take(rank, network); }
+
+  // The process that holds the index already: its registration is a repetition.
+  bool Known(const v1::RegisterServerRequest& request) const;
+  void Claim(const v1::RegisterServerRequest& request) { processes_.Claim(request); }
+  std::optional<v1::RegisterServerRequest> TakeClaim(uint32_t index, uint64_t nonce) {
+    return processes_.TakeClaim(index, nonce);
+  }
+  void Register(const v1::RegisterServerRequest& request, Time now);
+  void Confirm(uint32_t index) { processes_.Confirm(index); }
+  // True: it had been lost and is back.
+  bool Seen(uint32_t index, Time now);
+  void TakeLoad(uint32_t index, const v1::ServerLoad& load) { table_.TakeLoad(index, load); }
+  void MarkReady(uint32_t index) { table_.MarkReady(index); }
+  void MarkAllUnready() { table_.MarkAllUnready(); }
+  void MarkShutDown(uint32_t index) { table_.MarkShutDown(index); }
+
+  // So many servers are wanted.
+  void Want(uint32_t servers) { table_.Want(servers); }
+  // It is not wanted, and holds nothing.
+  void Remove(uint32_t index);
+  // That process is here, and was not taken for gone before.
+  bool MayBeGone(uint32_t index, uint64_t nonce) const;
+  void TakeForGone(uint32_t index);
+  // Servers whose lease has ended; they are lost now. Disconnect() is to follow for each.
+  std::vector<uint32_t> Expire(Time now) { return table_.Expire(now); }
+  void Disconnect(uint32_t index);
+  void Forgive(Time now) { table_.Forgive(now); }
+
+  // All that are here say that they are on the same.
+  bool OnOneHost() const;
+  void Fill(v1::JobStatus& status) const;
+
+ private:
+  Commands& commands_;
+  ServerTable table_;
+  ServerProcesses processes_;
+  Reachability reach_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,52 @@
+#include "server/coordinator/run_files.h"
+
+#include <cstddef>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+namespace leeway {
+namespace {
+
+// Metrics are dropped, rather than memory filled, when the disk is this many writes behind.
+constexpr size_t kWritesBehindMax = 10'000;
+
+}  // namespace
+
+RunFiles::RunFiles(CheckpointSink* sink, std::unique_ptr<MetricsLog> metrics, Core core)
+    : sink_(sink), metrics_(std::move(metrics)), core_(std::move(core)) {}
+
+void RunFiles::Append(std::string lines) {
+  if (thread_.waiting() > kWritesBehindMax) {
+    spdlog::warn("metrics.jsonl: the disk does not keep up; {} bytes of metrics dropped",
+                 lines.size());
+    return;
+  }
+  Post([this, lines = std::move(lines)] {
+    const absl::Status status = metrics_->Append(lines);
+    if (status.ok()) return;
+    spdlog::warn("{}", status.ToString());
+    if (!absl::IsNotFound(status) || folder_gone_.exchange(true)) return;
+    core_.answer(RunFolderGone{std::string(status.message())});
+  });
+}
+
+void RunFiles::Write(WriteManifest command) {
+  Post([this, command = std::move(command)] { WriteCheckpoint(command); });
+}
+
+void RunFiles::WriteCheckpoint(const WriteManifest& command) {
+  const uint64_t clock = command.manifest.clock();
+  absl::Status status;
+  for (const AdoptState& state : command.adopt) {
+    if (status.ok()) status = sink_->AdoptWorkerState(state.from_clock, state.file, clock);
+  }
+  if (status.ok()) status = sink_->WriteManifest(command.manifest);
+  core_.answer(ManifestWritten{clock, status});
+  if (!status.ok()) return;
+  // The new checkpoint exists, whatever becomes of the old ones.
+  const absl::Status removed = sink_->RemoveOld(core_.state_folders);
+  if (!removed.ok()) spdlog::warn("removing old checkpoints: {}", removed.ToString());
+}
+
+}  // namespace leeway

@@ -1,0 +1,203 @@
+#include "server/node/configuration_check.h"
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/blocks.h"
+#include "common/codec/choose.h"
+#include "common/counted.h"
+#include "common/printable.h"
+#include "common/server_address.h"
+#include "common/status.h"
+#include "config/length.h"
+#include "config/rules.h"
+#include "config/shards.h"
+#include "server/checkpoint/checkpoint_dir.h"
+#include "server/coordinator/core/schema.h"
+
+namespace leeway {
+namespace {
+
+// Far above any data set, as for the coordinator.
+constexpr uint64_t kStepsPerEpochMax = uint64_t{1} << 40;
+// Each is a job that has gone back, each a change of who holds what: no job reaches them, and
+// nobody misses so many.
+constexpr uint64_t kGenerationMax = uint64_t{1} << 32;
+constexpr uint64_t kEpochMax = uint64_t{1} << 40;
+constexpr uint64_t kMissedMax = uint64_t{1} << 20;
+
+template <typename... Parts>
+absl::Status Wrong(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("configuration: ", parts...));
+}
+
+// What follows from the job and the length of its longest pass over the data.
+absl::Status CheckLength(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {
+  const uint64_t steps = request.length().steps_per_epoch();
+  if (steps == 0 || steps > kStepsPerEpochMax) {
+    return Wrong("length.steps_per_epoch: ", steps, "; 1 to ", kStepsPerEpochMax, " is wanted");
+  }
+  const v1::JobLength length = ComputeLength(job, steps);
+  if (request.length().SerializeAsString() != length.SerializeAsString()) {
+    return Wrong("length: ", Counted(request.length().steps(), "step"), ", ",
+                 Counted(request.length().clocks(), "clock"), "; this job with ",
+                 Counted(steps, "step"), " in an epoch has ", length.steps(), " and ",
+                 length.clocks());
+  }
+  const uint64_t every =
+      job.checkpoint().has_every() ? IntervalClocks(job.checkpoint().every(), length) : 0;
+  if (request.cut_every() == every) return absl::OkStatus();
+  return Wrong("cut_every: ", request.cut_every(), "; checkpoint.every of this job is ", every,
+               " clocks");
+}
+
+absl::Status CheckModel(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {
+  RETURN_IF_ERROR(ValidateSchema(request.schema()));
+  for (const v1::TensorSpec& tensor : request.schema().tensors()) {
+    RETURN_IF_ERROR(CheckPrintable("configuration: schema.tensors.name", tensor.name()));
+  }
+  const BlockLayout layout =
+      BlockLayout::ForModel(request.schema().total(), ShardsOf(job), job.servers().block_bytes());
+  if (request.block_elements() == layout.block_elements()) return absl::OkStatus();
+  return Wrong("block_elements: ", request.block_elements(), "; blocks of this job have ",
+               layout.block_elements());
+}
+
+absl::Status CheckCodec(const v1::ConfigureRequest& request) {
+  if (!request.has_auto_codec()) return absl::OkStatus();
+  const v1::Codec& codec = request.auto_codec();
+  if (codec.type_case() == v1::Codec::TYPE_NOT_SET || codec.has_auto_()) {
+    return Wrong("auto_codec: names no codec");
+  }
+  std::vector<Fault> faults;
+  CheckRules(codec, "auto_codec", faults);
+  if (faults.empty()) return absl::OkStatus();
+  return Wrong(faults.front().path, ": ", faults.front().message);
+}
+
+absl::Status CheckAddresses(const v1::ConfigureRequest& request, uint32_t shards) {
+  const auto servers = static_cast<uint32_t>(request.servers_size());
+  const auto local = static_cast<uint32_t>(request.local_servers_size());
+  if (servers != shards || local != shards) {
+    return Wrong("servers, local_servers: ", servers, " and ", local, "; the job can have ",
+                 shards);
+  }
+  // Who has never come has none.
+  for (const std::string& address : request.servers()) {
+    if (!address.empty()) RETURN_IF_ERROR(CheckServerAddress("configuration: servers", address));
+  }
+  for (const v1::LocalEndpoint& each : request.local_servers()) {
+    RETURN_IF_ERROR(CheckPrintable("configuration: local_servers.host", each.host()));
+    if (each.address().empty()) continue;
+    RETURN_IF_ERROR(CheckLocalAddress("configuration: local_servers.address", each.address()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlace(const v1::ConfigureRequest& request, const v1::ShardPlace& place,
+                        uint32_t shards) {
+  const auto here = [&](uint32_t server) {
+    return server < shards && !request.servers(static_cast<int>(server)).empty();
+  };
+  if (!here(place.owner())) {
+    return Wrong("placement.shards.owner: there is no server ", place.owner());
+  }
+  if (!place.has_replica()) {
+    if (!place.synced() && place.since_epoch() == 0) return absl::OkStatus();
+    return Wrong("placement.shards: synced since epoch ", place.since_epoch(),
+                 ", though there is no replica");
+  }
+  if (!here(place.replica()) || place.replica() == place.owner()) {
+    return Wrong("placement.shards.replica: server ", place.replica(), " cannot be that of server ",
+                 place.owner());
+  }
+  if (place.since_epoch() > 0 && place.since_epoch() <= request.placement().epoch()) {
+    return absl::OkStatus();
+  }
+  return Wrong("placement.shards.since_epoch: ", place.since_epoch(), " in epoch ",
+               request.placement().epoch());
+}
+
+absl::Status CheckPlacement(const v1::ConfigureRequest& request, uint32_t shards) {
+  const v1::Placement& placement = request.placement();
+  if (placement.epoch() == 0 || placement.epoch() > kEpochMax) {
+    return Wrong("placement.epoch: ", placement.epoch(), "; 1 to ", kEpochMax, " is wanted");
+  }
+  if (static_cast<uint32_t>(placement.shards_size()) != shards) {
+    return Wrong("placement: of ", Counted(placement.shards_size(), "shard"), "; the job has ",
+                 shards);
+  }
+  for (const v1::ShardPlace& place : placement.shards()) {
+    RETURN_IF_ERROR(CheckPlace(request, place, shards));
+  }
+  return absl::OkStatus();
+}
+
+bool IsCheckpointOf(const std::string& run_dir, const std::string& folder) {
+  const size_t dash = folder.rfind('-');
+  uint64_t clock = 0;
+  return dash != std::string::npos && absl::SimpleAtoi(folder.substr(dash + 1), &clock) &&
+         folder == CheckpointFolder(run_dir, clock);
+}
+
+absl::Status CheckPaths(const v1::ConfigureRequest& request, const ServerFacts& facts) {
+  if (request.run_dir() != facts.run_dir) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "configuration: run_dir: '", Printable(request.run_dir()),
+        "' is not the run folder that this server was told when it joined, '", facts.run_dir, "'"));
+  }
+  const std::string& checkpoint = request.checkpoint();
+  if (checkpoint.empty()) return absl::OkStatus();
+  if (!request.load()) return Wrong("checkpoint: is named, but nothing is to be loaded");
+  if (IsCheckpointOf(facts.run_dir, checkpoint)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("configuration: checkpoint: '", Printable(checkpoint),
+                   "' is no checkpoint of the run folder '", facts.run_dir, "'"));
+}
+
+}  // namespace
+
+absl::Status CheckConfiguration(const v1::ConfigureRequest& request, const ServerFacts& facts) {
+  if (request.generation() > kGenerationMax) {
+    return Wrong("generation: ", request.generation(), ", which no job reaches");
+  }
+  RETURN_IF_ERROR(CheckCodec(request));
+  v1::TrainingJob job = facts.job;
+  if (request.has_auto_codec()) ResolveAuto(request.auto_codec(), *job.mutable_compression());
+  if (HasAuto(job.compression())) return Wrong("auto_codec: missing; the job says auto");
+  RETURN_IF_ERROR(CheckModel(request, job));
+  RETURN_IF_ERROR(CheckLength(request, job));
+  const uint32_t shards = ShardsOf(job);
+  RETURN_IF_ERROR(CheckAddresses(request, shards));
+  RETURN_IF_ERROR(CheckPlacement(request, shards));
+  return CheckPaths(request, facts);
+}
+
+absl::Status CheckFollows(const v1::ConfigureRequest& held, const v1::ConfigureRequest& request) {
+  RETURN_IF_ERROR(
+      CompareSchemas("this server", held.schema(), "the configuration", request.schema()));
+  if (held.schema().SerializeAsString() != request.schema().SerializeAsString()) {
+    return Wrong("schema: another model than the one that this server holds");
+  }
+  const uint64_t missed = request.generation() - held.generation();
+  if (request.generation() > held.generation() && missed > kMissedMax) {
+    return Wrong("generation: ", request.generation(), "; this server is at ", held.generation());
+  }
+  const uint64_t epoch = request.placement().epoch(), before = held.placement().epoch();
+  if (epoch > before && epoch - before > kMissedMax) {
+    return Wrong("placement.epoch: ", epoch, "; this server is at ", before);
+  }
+  if (request.generation() != held.generation()) return absl::OkStatus();
+  v1::ConfigureRequest same = held;
+  *same.mutable_placement() = request.placement();
+  *same.mutable_servers() = request.servers();
+  *same.mutable_local_servers() = request.local_servers();
+  same.set_load(request.load());
+  same.set_checkpoint(request.checkpoint());
+  if (same.SerializeAsString() == request.SerializeAsString()) return absl::OkStatus();
+  return Wrong("differs from that of the same generation in more than who holds what");
+}
+
+}  // namespace leeway

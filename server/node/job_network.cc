@@ -1,0 +1,48 @@
+#include "server/node/job_network.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "common/address.h"
+
+namespace leeway {
+namespace {
+
+constexpr double kUnknownLink = 125e6;
+
+// The system's folders of interfaces are links to those of their devices.
+bool IsVirtual(const std::filesystem::path& interface) {
+  std::error_code error;
+  const std::string device = std::filesystem::canonical(interface, error).string();
+  return absl::StrContains(device, "/devices/virtual/");
+}
+
+}  // namespace
+
+double NominalLink(const std::string& folder) {
+  double fastest = 0;
+  std::error_code error;
+  for (const auto& interface : std::filesystem::directory_iterator(folder, error)) {
+    if (IsVirtual(interface.path())) continue;
+    std::string state;
+    // Megabits a second; -1, or an error of the system's, where it is unknown.
+    double speed = 0;
+    std::ifstream(interface.path() / "operstate") >> state;
+    std::ifstream(interface.path() / "speed") >> speed;
+    if (state == "up") fastest = std::max(fastest, speed * 1e6 / 8);
+  }
+  return fastest > 0 ? fastest : kUnknownLink;
+}
+
+bool OnOneHost(const std::string& address, const v1::Transport& transport) {
+  if (transport.type() == v1::TRANSPORT_TYPE_UNIX || transport.type() == v1::TRANSPORT_TYPE_SHM) {
+    return true;
+  }
+  const auto parts = SplitAddress(address);
+  return parts.ok() && ReachOf(*parts) == Reach::kOwnHost;
+}
+
+}  // namespace leeway

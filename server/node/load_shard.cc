@@ -1,0 +1,85 @@
+#include "server/node/load_shard.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "server/checkpoint/restore.h"
+
+namespace leeway {
+namespace {
+
+bool IsSync(const v1::TrainingJob& job) {
+  return job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
+}
+
+// A sync checkpoint is one version of everything.
+absl::Status CheckCut(const v1::CheckpointManifest& manifest, const ElementRange& range,
+                      const RangeProgress& progress) {
+  if (!IsSync(manifest.job()) || progress.version == manifest.clock()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the checkpoint at clock ", manifest.clock(),
+                                          " holds version ", progress.version, " from element ",
+                                          range.offset, " on: it is not one cut"));
+}
+
+// How many updates of a block make a clock: one of everybody's contributions, or one of each.
+uint64_t UpdatesAClock(const v1::TrainingJob& job) {
+  return IsSync(job) ? 1 : job.workers().count();
+}
+
+BlockProgress ProgressFor(RangeProgress saved, const v1::TrainingJob& before,
+                          const v1::TrainingJob& job) {
+  BlockProgress progress{
+      .version = saved.version, .clocks = std::move(saved.clocks), .updates = saved.updates};
+  const uint32_t workers = job.workers().count();
+  if (IsSync(job) || IsSync(before) || progress.clocks.size() != workers) {
+    const auto slowest = std::min_element(progress.clocks.begin(), progress.clocks.end());
+    progress.clocks.assign(workers, slowest == progress.clocks.end() ? 0 : *slowest);
+  }
+  // The job goes on at the mean clock that it had: cuts, schedules and its end go by that.
+  const uint64_t were = std::max<uint64_t>(UpdatesAClock(before), 1), are = UpdatesAClock(job);
+  if (were != are) {
+    progress.version = progress.version / were * are + progress.version % were * are / were;
+  }
+  return progress;
+}
+
+}  // namespace
+
+absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job, Shard& shard) {
+  ASSIGN_OR_RETURN(const CheckpointReader reader,
+                   CheckpointReader::Open(checkpoint, CheckpointVerify::kHeaders));
+  BlockStore& store = shard.store();
+  const BlockLayout& layout = store.layout();
+  if (reader.manifest().schema().total() != layout.total()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", checkpoint, " holds ", reader.manifest().schema().total(),
+                     " values, the job's model has ", layout.total()));
+  }
+  for (uint32_t block = store.server(); block < layout.blocks(); block += layout.servers()) {
+    const ElementRange range = layout.Range(block);
+    BlockValues values;
+    auto read = [&](std::string_view key, SharedFloats& target) {
+      return reader.ReadRange(key, range, {target.mutable_data(), range.count});
+    };
+    values.weights = store.Allocate(block);
+    RETURN_IF_ERROR(read("weights", values.weights));
+    for (const std::string& name : store.slot_names()) {
+      values.slots.push_back(store.AllocateSlot(block));
+      RETURN_IF_ERROR(Annotate(read(name, values.slots.back()),
+                               "the job's update rule does not fit the checkpoint"));
+    }
+    if (std::find(reader.keys().begin(), reader.keys().end(), kShadowKey) != reader.keys().end()) {
+      values.shadow = store.AllocateSlot(block);
+      RETURN_IF_ERROR(read(kShadowKey, values.shadow));
+    }
+    ASSIGN_OR_RETURN(RangeProgress progress, reader.Progress(range));
+    RETURN_IF_ERROR(CheckCut(reader.manifest(), range, progress));
+    shard.Load(block, std::move(values),
+               ProgressFor(std::move(progress), reader.manifest().job(), job));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway

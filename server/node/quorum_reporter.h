@@ -1,0 +1,64 @@
+// Tells the coordinator whose contributions a shard holds, where it says which of them count.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include "absl/status/status.h"
+#include "common/mutex.h"
+#include "leeway/v1/coordinator.grpc.pb.h"
+#include "server/core/held_book.h"
+#include "server/shard/shard.h"
+
+namespace leeway {
+
+// Thread-safe. A thread of its own speaks to the coordinator, one message at a time: what happens
+// meanwhile goes with the next. A message that does not arrive is sent again, until the coordinator
+// says that the generation is over.
+class QuorumReporter : public ContributionListener {
+ public:
+  struct Options {
+    uint64_t job = 0;
+    uint64_t generation = 0;
+    uint32_t shard = 0;
+    // In which the shard came here.
+    uint64_t epoch = 0;
+    HeldBook::Rules rules;
+  };
+  QuorumReporter(const Options& options, std::shared_ptr<grpc::Channel> coordinator);
+  // Cancels what is under way.
+  ~QuorumReporter() override;
+  QuorumReporter(const QuorumReporter&) = delete;
+
+  void OnLoaded(uint64_t version) override EXCLUDES(mutex_);
+  void OnAccepted(uint32_t rank, uint64_t clock) override EXCLUDES(mutex_);
+  void OnRefused(uint32_t rank, uint64_t clock) override EXCLUDES(mutex_);
+  void OnLive(uint32_t rank, bool live) override EXCLUDES(mutex_);
+  void OnCommitted(uint64_t clock) override EXCLUDES(mutex_);
+
+ private:
+  void Loop() EXCLUDES(mutex_);
+  // What is to be told next; nothing at the end.
+  std::optional<HeldClock> Next() EXCLUDES(mutex_);
+  absl::Status Send(const HeldClock& held) EXCLUDES(mutex_);
+  // After a message that did not arrive.
+  void Pause() EXCLUDES(mutex_);
+
+  const Options options_;
+  const std::unique_ptr<v1::Coordinator::Stub> coordinator_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  HeldBook book_ GUARDED_BY(mutex_);
+  // Of the message under way.
+  std::unique_ptr<grpc::ClientContext> context_ GUARDED_BY(mutex_);
+  bool ending_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace leeway

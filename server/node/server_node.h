@@ -1,0 +1,135 @@
+// A server process without its main: the data plane's service, the ShardControl service by which
+// the coordinator commands it, and the heartbeat that keeps its lease.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/mutex.h"
+#include "leeway/v1/coordinator.grpc.pb.h"
+#include "server/node/held_model.h"
+#include "server/rpc/server_queue.h"
+#include "server/service/parameter_service.h"
+
+namespace leeway {
+
+// Thread-safe.
+class ServerNode final : public v1::ShardControl::AsyncService {
+ public:
+  struct Options {
+    uint32_t index = 0;
+    // Where the coordinator is reached, and where workers reach this server: host:port.
+    std::string coordinator;
+    std::string advertised;
+    // Where processes of this host reach it, and which host that is; empty: nowhere.
+    std::string local_address;
+    std::string host;
+    // common/rpc/host.h, NetworkIdentity.
+    std::string network;
+    // The process's random name, which tells a repeated registration from a new process.
+    uint64_t nonce = 0;
+    uint32_t pid = 0;
+  };
+  enum class Outcome { kShutDown, kCoordinatorLost, kReplaced };
+
+  // `boot_now`: the clock by which the server measures its lease.
+  explicit ServerNode(std::function<BootTime()> boot_now = BootClock::now)
+      : boot_now_(boot_now), parameter_service_(std::move(boot_now)) {}
+  ~ServerNode() override;
+
+  ParameterService& parameter_service() { return parameter_service_; }
+
+  // Registers with the coordinator, once the services are being served; tries until `deadline`.
+  absl::Status Join(const Options& options, Time deadline);
+  // Keeps the lease until the coordinator says that the job is over, or has been gone for
+  // limits.start_seconds. Registers again with a coordinator that has been restarted.
+  Outcome WaitUntilOver();
+  // How the job ended, as the coordinator said with kShutDown; JOB_STARTING if it did not say, or
+  // the job goes on without this server.
+  v1::JobState job_outcome();
+
+  // Accepts calls of both services on `queue` from now on. Call it once the gRPC server runs.
+  // `queue` must outlive the services.
+  void Await(ServerQueue* queue);
+  // Answers everybody who waits, and ends the streams to other servers. Call it before the queue
+  // stops.
+  void Close();
+
+ private:
+  absl::Status Configure(const v1::ConfigureRequest& request);
+  absl::Status SetLive(const v1::SetLiveRequest& request);
+  absl::StatusOr<v1::SavedShard> Save(const v1::SaveRequest& request);
+  absl::Status Shutdown(const v1::ShutdownRequest& request);
+  // One attempt.
+  absl::StatusOr<v1::RegisterServerReply> Register(Duration limit);
+  // Registers with a coordinator that does not know this server, because it was restarted.
+  absl::Status RegisterAgain();
+  // Whether to accept a configuration, and how.
+  enum class Take { kHere, kPlacement, kAll };
+  absl::StatusOr<Take> HowToTake(const v1::ConfigureRequest& request) REQUIRES(configuring_);
+  // Checks that the configuration can be accepted as it is, before anything is released.
+  absl::Status CheckTakeable(const v1::ConfigureRequest& request, Take take) const
+      REQUIRES(configuring_);
+  // Releases the model of an older generation, and finishes its files.
+  void Retire() REQUIRES(configuring_);
+  absl::Status MakeModel(const v1::ConfigureRequest& request) REQUIRES(configuring_);
+  absl::Status CheckJob(uint64_t job) const;
+  absl::Status CheckJoined(uint64_t job);
+  void ReportCut(uint64_t generation, uint32_t shard, uint64_t cut,
+                 const absl::StatusOr<v1::SavedShard>& saved);
+  // Waits that long, or until the coordinator is to be asked something, or the job is over, which
+  // it answers.
+  bool IsOverAfter(Duration pause);
+  // A message had an incarnation that is not known here. The next heartbeat comes at once and asks
+  // for it.
+  void AskForIncarnations();
+  bool AsksForIncarnations();
+  // How a heartbeat, or another registration, ends the waiting, if it does; `heard`: when the
+  // coordinator last was.
+  std::optional<Outcome> OutcomeOf(const absl::Status& status, Time heard) const;
+  // Of a shard that is owned here.
+  struct Replica {
+    uint32_t shard = 0;
+    uint64_t since_epoch = 0;
+    bool synced = false;
+    bool operator==(const Replica&) const = default;
+  };
+  std::vector<Replica> FindReplicas();
+  absl::Status Heartbeat(const std::vector<Replica>& replicas);
+
+  const std::function<BootTime()> boot_now_;
+  ParameterService parameter_service_;
+
+  // Constant after Join.
+  Options options_;
+  v1::TrainingJob job_;
+  uint64_t job_id_ = 0;
+  std::string run_dir_;
+  std::unique_ptr<v1::Coordinator::Stub> coordinator_;
+
+  ServerQueue* queue_ = nullptr;
+
+  // Configuring and saving take long; one at a time.
+  Mutex configuring_;
+  std::unique_ptr<HeldModel> model_ GUARDED_BY(configuring_);
+  // What was queued before it is carried out after it.
+  bool closed_ GUARDED_BY(configuring_) = false;
+  Mutex mutex_;
+  CondVar changed_;
+  bool joined_ GUARDED_BY(mutex_) = false;
+  // Of the model, for the heartbeats.
+  std::optional<uint64_t> held_generation_ GUARDED_BY(mutex_);
+  std::optional<uint64_t> held_epoch_ GUARDED_BY(mutex_);
+  std::vector<HeldModel::Replicated> replicated_ GUARDED_BY(mutex_);
+  bool over_ GUARDED_BY(mutex_) = false;
+  v1::JobState job_outcome_ GUARDED_BY(mutex_) = v1::JOB_STARTING;
+  bool asks_incarnations_ GUARDED_BY(mutex_) = false;
+  // When they were asked for last.
+  Time asked_incarnations_ GUARDED_BY(mutex_);
+};
+
+}  // namespace leeway

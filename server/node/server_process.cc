@@ -1,0 +1,343 @@
+#include "server/node/server_process.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/server_posix.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/codec/choose.h"
+#include "common/exit_code.h"
+#include "common/files/files.h"
+#include "common/files/private_files.h"
+#include "common/identity.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/host.h"
+#include "common/rpc/local_sockets.h"
+#include "common/status.h"
+#include "config/job.h"
+#include "leeway/v1/coordinator.grpc.pb.h"
+#include "server/checkpoint/checkpoint_dir.h"
+#include "server/checkpoint/coordinator_record.h"
+#include "server/checkpoint/manifest.h"
+#include "server/coordinator/run_folder_sink.h"
+#include "server/node/job_network.h"
+#include "server/node/listening.h"
+#include "server/outcome/run_outcome.h"
+
+namespace leeway {
+namespace {
+
+// More than any machine has.
+constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
+// To answer whose job it is.
+constexpr std::chrono::seconds kAskAtMost(1);
+
+// The run folder says what was run, also without a launcher.
+absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job) {
+  const std::string path = run_dir + "/job.yaml";
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) return absl::OkStatus();
+  return WriteFileAtomically(path, ToYaml(job));
+}
+
+absl::StatusOr<std::optional<CoordinatorOptions::Resumed>> NewestCheckpoint(
+    const std::string& run_dir) {
+  ASSIGN_OR_RETURN(CheckpointSearch search, FindNewestCheckpoint(run_dir));
+  for (const std::string& warning : search.warnings) spdlog::warn("{}", warning);
+  RETURN_IF_ERROR(CheckNothingLost(run_dir, search));
+  if (!search.newest.has_value()) return std::nullopt;
+  return CoordinatorOptions::Resumed{std::move(search.newest->manifest),
+                                     std::move(search.newest->folder)};
+}
+
+absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& run_dir,
+                                                           const v1::TrainingJob& job) {
+  ASSIGN_OR_RETURN(auto newest, NewestCheckpoint(run_dir));
+  if (!newest.has_value()) {
+    return absl::NotFoundError(
+        absl::StrCat("--resume: ", run_dir, "/checkpoints holds no complete checkpoint"));
+  }
+  RETURN_IF_ERROR(Annotate(CheckGoesOn(newest->manifest, job), "--resume"));
+  spdlog::info("goes on from {}", newest->folder);
+  return *std::move(newest);
+}
+
+// No worker of the run has a higher incarnation than this.
+uint64_t IncarnationsBefore(const std::optional<v1::CoordinatorRecord>& record) {
+  if (record && record->has_incarnations()) return record->incarnations();
+  // Where they are not on record they came from the wall clock (version 0.1.0).
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+absl::Status CheckFresh(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const auto newest, NewestCheckpoint(run_dir));
+  if (!newest.has_value()) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat("--run-dir ", run_dir, " holds the checkpoint ",
+                                               newest->folder, ": --resume goes on from it"));
+}
+
+// Of one that did not get into the job.
+ServerEnd EndOf(const absl::Status& joined) {
+  switch (joined.code()) {
+    // Stopped before this server had come.
+    case absl::StatusCode::kAlreadyExists:
+      return {};
+    case absl::StatusCode::kAborted:
+      return {kExitReplaced, joined};
+    case absl::StatusCode::kInvalidArgument:
+      return {kExitUsage, joined};
+    // Programs of two versions; or the job has failed.
+    case absl::StatusCode::kFailedPrecondition:
+      return {kExitPermanent, joined};
+    default:
+      return {kExitTemporary, joined};
+  }
+}
+
+ServerEnd EndOf(v1::JobState outcome, const std::string& message) {
+  if (outcome == v1::JOB_STOPPED) return {kExitStopped, absl::OkStatus()};
+  if (outcome != v1::JOB_FAILED) return {kExitDone, absl::OkStatus()};
+  return {kExitPermanent, absl::InternalError(absl::StrCat("the job failed: ", message))};
+}
+
+AddressOptions AddressOptionsOf(const ServerOptions& options, int port) {
+  return {.listen = options.listen,
+          .port = port,
+          .advertise = options.advertise,
+          .coordinator = options.index == 0 ? "" : options.coordinator};
+}
+
+// Whether the job of the run folder has a server 0, which answers where this one is to listen.
+bool ServesRunOf(const ServerOptions& options) {
+  const auto record = ReadCoordinatorRecord(options.run_dir);
+  if (!record.ok() || !record->has_value()) return false;
+  const auto stub = v1::Coordinator::NewStub(MakeChannel(options.listen));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kAskAtMost);
+  v1::JobStatus status;
+  return stub->GetJobStatus(&context, v1::GetJobStatusRequest(), &status).ok() &&
+         status.job_id() == (*record)->job_id();
+}
+
+std::string BoundAddress(const std::string& listen, int port) {
+  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerOptions& options) {
+  RETURN_IF_ERROR(CheckAddresses(AddressOptionsOf(options, 0)));
+  std::unique_ptr<ServerProcess> process(new ServerProcess(options));
+  // First: while it waits another process may go on with the run.
+  RETURN_IF_ERROR(process->AwaitAddress());
+  if (options.index == 0) RETURN_IF_ERROR(process->StartCoordinator());
+  if (!process->ended_) RETURN_IF_ERROR(process->Listen());
+  return process;
+}
+
+ServerProcess::~ServerProcess() {
+  if (server_ == nullptr) return;
+  local_listener_.reset();
+  // gRPC's server does not end before its calls have.
+  node_.Close();
+  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  queue_.reset();
+}
+
+absl::Status ServerProcess::StartCoordinator() {
+  RETURN_IF_ERROR(MakeFolders(options_.run_dir));
+  if (options_.job.metadata().private_()) RETURN_IF_ERROR(KeepFolderPrivate(options_.run_dir));
+  CoordinatorHostOptions options;
+  options.core.job = options_.job;
+  options.core.job_sha256 = JobSha256(options_.job);
+  options.core.run_dir = options_.run_dir;
+  options.core.network = NetworkIdentity();
+  RETURN_IF_ERROR(TakeUpRun(options.core));
+  if (ended_) return absl::OkStatus();
+  RETURN_IF_ERROR(KeepJobFile(options_.run_dir, options_.job));
+  PrepareAutoCodec(options.core);
+  std::optional<v1::CheckpointManifest> newest;
+  if (options.core.resumed) newest = options.core.resumed->manifest;
+  sink_ = std::make_unique<RunFolderSink>(options_.run_dir, options.core.job_id,
+                                          options_.job.checkpoint().keep(), std::move(newest));
+  // The record of a coordinator before this one stays until something is decided.
+  if (!options.core.before) {
+    v1::CoordinatorRecord record;
+    record.set_job_id(options.core.job_id);
+    record.set_job_sha256(options.core.job_sha256);
+    record.set_generation(options.core.generation);
+    record.set_incarnations(options.core.incarnation_base);
+    if (options.core.auto_codec) *record.mutable_auto_codec() = *options.core.auto_codec;
+    RETURN_IF_ERROR(sink_->WriteRecord(record));
+  }
+  ASSIGN_OR_RETURN(host_, CoordinatorHost::Start(std::move(options), sink_.get()));
+  return absl::OkStatus();
+}
+
+void ServerProcess::PrepareAutoCodec(CoordinatorOptions& options) const {
+  if (!HasAuto(options.job.compression())) return;
+  // What was chosen once stays through all lives of the run: other servers and workers go on with
+  // it, and what workers keep is for it. Memory is faster than any codec.
+  // By where others find it: what listens on loopback may be the end of a tunnel.
+  const std::string& found_at = options_.advertise.empty() ? options_.listen : options_.advertise;
+  if (!options.auto_codec && OnOneHost(found_at, options.job.transport())) {
+    options.auto_codec.emplace().mutable_none();
+  }
+  if (options.auto_codec) {
+    return ResolveAuto(*options.auto_codec, *options.job.mutable_compression());
+  }
+  options.auto_basis = {MeasureAutoCodecs(), NominalLink("/sys/class/net")};
+}
+
+absl::Status ServerProcess::TakeUpRun(CoordinatorOptions& options) {
+  ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(options_.run_dir));
+  if (record && record->has_auto_codec()) options.auto_codec = record->auto_codec();
+  if (record && !options_.resume) return GoOnAfter(*record, options);
+  if (!options_.resume) {
+    RETURN_IF_ERROR(CheckFresh(options_.run_dir));
+  } else {
+    ASSIGN_OR_RETURN(options.resumed, FindCheckpoint(options_.run_dir, options_.job));
+    options.incarnation_base = IncarnationsBefore(record);
+    // Of the lives before, so that no file takes the place of one of theirs, whoever still writes.
+    if (record) options.generation = record->generation() + 1;
+  }
+  options.job_id = RandomIdentity();
+  return absl::OkStatus();
+}
+
+absl::Status ServerProcess::GoOnAfter(const v1::CoordinatorRecord& record,
+                                      CoordinatorOptions& options) {
+  if (record.job_sha256() != options.job_sha256) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--run-dir ", options_.run_dir, " holds a run of another job (sha256 ", record.job_sha256(),
+        ", this job's is ", options.job_sha256, "): use another folder"));
+  }
+  if (record.outcome() != v1::JOB_STARTING) {
+    ended_ = record;
+    return absl::OkStatus();
+  }
+  options.job_id = record.job_id();
+  options.generation = record.generation() + 1;
+  options.before = record;
+  options.incarnation_base = IncarnationsBefore(record);
+  ASSIGN_OR_RETURN(options.resumed, NewestCheckpoint(options_.run_dir));
+  spdlog::warn("the server 0 before this one was killed; the job goes on from {}, generation {}",
+               options.resumed ? options.resumed->folder : "its beginning", options.generation);
+  return absl::OkStatus();
+}
+
+absl::Status ServerProcess::AwaitAddress() const {
+  return TryFor(options_.start_within, options_.pause, [this] {
+    const absl::Status status = TryToListen(options_.listen);
+    const bool taken = absl::IsUnavailable(status) && options_.index == 0;
+    if (!taken || !ServesRunOf(options_)) return status;
+    return absl::AbortedError(absl::StrCat("another process is server 0 of ", options_.run_dir,
+                                           " already, at ", options_.listen));
+  });
+}
+
+absl::Status ServerProcess::Listen() {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  PrepareServer({.address = options_.listen, .quota = &quota_}, builder, &port);
+  builder.RegisterService(&node_);
+  builder.RegisterService(&node_.parameter_service());
+  queue_ = std::make_unique<ServerQueue>(builder);
+  const std::string host = HostIdentity();
+  local_address_ = host.empty() ? "" : NewLocalAddress();
+  if (host_ != nullptr) host_->Register(builder);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen,
+                                               ": is the port taken, the address this machine's?"));
+  }
+  ListenLocally();
+  node_.Await(queue_.get());
+  if (host_ != nullptr) host_->Await(queue_.get());
+  queue_->Start();
+  guard_ = std::make_unique<ConnectionGuard>([] { return std::chrono::steady_clock::now(); });
+  address_ = BoundAddress(options_.listen, port);
+  RETURN_IF_ERROR(TryFor(options_.start_within, options_.pause, [&] {
+    const auto address = AddressForOthers(AddressOptionsOf(options_, port));
+    advertised_ = address.value_or("");
+    return address.status();
+  }));
+  coordinator_ = host_ != nullptr ? address_ : options_.coordinator;
+  spdlog::info("listening on {}", address_);
+  return absl::OkStatus();
+}
+
+void ServerProcess::ListenLocally() {
+  if (local_address_.empty()) return;
+  auto listener = LocalListener::Start(local_address_, geteuid(), [this](int connection) {
+    grpc::AddInsecureChannelFromFd(server_.get(), connection);
+  });
+  if (listener.ok()) {
+    local_listener_ = *std::move(listener);
+  } else {
+    spdlog::warn("workers of this host come over TCP: {}", listener.status().ToString());
+    local_address_.clear();
+  }
+}
+
+absl::Status ServerProcess::Join() {
+  RETURN_IF_ERROR(node_.Join({.index = options_.index,
+                              .coordinator = coordinator_,
+                              .advertised = advertised_,
+                              .local_address = local_address_,
+                              .host = HostIdentity(),
+                              .network = NetworkIdentity(),
+                              .nonce = RandomIdentity(),
+                              .pid = static_cast<uint32_t>(getpid())},
+                             std::chrono::steady_clock::now() + options_.start_within));
+  // The node has set the job's limits; of the gRPC server that serves it, whose this one is, it
+  // knows nothing.
+  const uint64_t received = node_.parameter_service().received_bytes_max();
+  quota_.Resize(kArrivingBytes + std::min(received, kQuotaBytesMax - kArrivingBytes));
+  return absl::OkStatus();
+}
+
+ServerEnd ServerProcess::Run() {
+  if (ended_) {
+    spdlog::info("the job of this run folder is over");
+    return EndJob(ended_->outcome(), ended_->message());
+  }
+  if (const absl::Status joined = Join(); !joined.ok()) return EndOf(joined);
+  const ServerNode::Outcome outcome = node_.WaitUntilOver();
+  if (outcome == ServerNode::Outcome::kCoordinatorLost) {
+    return {kExitTemporary, absl::UnavailableError("the coordinator is gone")};
+  }
+  if (outcome == ServerNode::Outcome::kReplaced) {
+    return {kExitReplaced, absl::AbortedError("another process has this server's place")};
+  }
+  if (host_ == nullptr) return EndOf(node_.job_outcome(), "server 0 says why");
+  return EndJob(host_->WaitUntilOver(), host_->Status().message());
+}
+
+ServerEnd ServerProcess::EndJob(v1::JobState outcome, const std::string& message) const {
+  if (options_.leaves_outcome) return EndOf(outcome, message);
+  const bool stopped = outcome == v1::JOB_STOPPED, failed = outcome == v1::JOB_FAILED;
+  const absl::Status written = WriteOutcome({.job = options_.job,
+                                             .run_dir = options_.run_dir,
+                                             .state = stopped  ? "stopped"
+                                                      : failed ? "failed"
+                                                               : "finished",
+                                             .message = stopped || failed ? message : ""});
+  if (written.ok() || failed) return EndOf(outcome, message);
+  // The same command tries again: the record says that the job is over.
+  return {kExitTemporary, Annotate(written,
+                                   "the job is over, but its model or summary is not "
+                                   "written")};
+}
+
+}  // namespace leeway

@@ -1,0 +1,117 @@
+// All of a server except its command line: listening, the coordinator if it is server 0, joining
+// the job, and the orderly end.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/rpc/local_listener.h"
+#include "leeway/v1/checkpoint.pb.h"
+#include "leeway/v1/job.pb.h"
+#include "server/coordinator/coordinator_host.h"
+#include "server/node/server_node.h"
+#include "server/rpc/connection_guard.h"
+#include "server/rpc/server_queue.h"
+
+namespace grpc {
+class Server;
+}
+
+namespace leeway {
+
+struct ServerOptions {
+  uint32_t index = 0;
+  // host:port to bind. Port 0 stands for any free one.
+  std::string listen = "127.0.0.1:0";
+  // Where workers reach the server. If empty: at the bound address, or at the address of the route
+  // to the coordinator (server/node/listening.h). Port 0 stands for the bound port.
+  std::string advertise;
+  // Servers 1 and up: server 0's address.
+  std::string coordinator;
+  // How long to look for the coordinator, and to wait for a port that is taken. Then the function
+  // that waits for the port (false: stop waiting).
+  Duration start_within = std::chrono::seconds(120);
+  std::function<bool(Duration)> pause = [](Duration duration) {
+    std::this_thread::sleep_for(duration);
+    return true;
+  };
+  // For server 0: the job (loaded and resolved), the folder for metrics and checkpoints, and
+  // whether to begin a new job from the newest checkpoint there. A job of this run folder that is
+  // not over, because the previous process was killed, continues by itself.
+  v1::TrainingJob job;
+  std::string run_dir;
+  bool resume = false;
+  // The process that started this one writes the model and the summary.
+  bool leaves_outcome = false;
+};
+
+// How a server's process ends.
+struct ServerEnd {
+  // As common/exit_code.h promises.
+  int exit_code = 0;
+  // Why, if something failed.
+  absl::Status status;
+};
+
+class ServerProcess {
+ public:
+  // Listens from now on.
+  static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(const ServerOptions& options);
+  ~ServerProcess();
+
+  const std::string& address() const { return address_; }
+  // host:port of the job's coordinator.
+  const std::string& coordinator() const { return coordinator_; }
+
+  // Joins the job and serves until it is over. Call it once. Server 0 then writes the model and the
+  // summary, unless the options leave that to another process.
+  ServerEnd Run();
+
+  // How many contributions it holds, and how many it has refused. Thread-safe.
+  ByteBudget::Load load() { return node_.parameter_service().table().budget().load(); }
+
+ private:
+  explicit ServerProcess(const ServerOptions& options) : options_(options) {}
+  absl::Status StartCoordinator();
+  // The identity of the run: a new job, or the one that a killed process has left.
+  absl::Status TakeUpRun(CoordinatorOptions& options);
+  // Replaces `auto` by the codecs of the run so far, or by none on one host. Otherwise it says how
+  // to choose them when the workers are here.
+  void PrepareAutoCodec(CoordinatorOptions& options) const;
+  absl::Status GoOnAfter(const v1::CoordinatorRecord& record, CoordinatorOptions& options);
+  // Waits until it can listen. ABORTED if another process serves this run there.
+  absl::Status AwaitAddress() const;
+  absl::Status Listen();
+  absl::Status Join();
+  // Listens for processes of this host. If that is impossible, they come over TCP.
+  void ListenLocally();
+  // Server 0's end, once the job is over.
+  ServerEnd EndJob(v1::JobState outcome, const std::string& message) const;
+
+  const ServerOptions options_;
+  // If the job had ended before this process began, there is nothing to do: how it ended.
+  std::optional<v1::CoordinatorRecord> ended_;
+  std::string address_;
+  // Where others reach it.
+  std::string advertised_;
+  // unix-abstract:NAME, for workers of this host; empty: not listening there.
+  std::string local_address_;
+  std::string coordinator_;
+  // In the order of construction: the gRPC server is destroyed before the services, and they before
+  // the sink.
+  std::unique_ptr<CheckpointSink> sink_;
+  std::unique_ptr<CoordinatorHost> host_;
+  ServerNode node_;
+  grpc::ResourceQuota quota_{"leeway"};
+  std::unique_ptr<ServerQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<LocalListener> local_listener_;
+  std::unique_ptr<ConnectionGuard> guard_;
+};
+
+}  // namespace leeway

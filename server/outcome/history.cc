@@ -1,0 +1,243 @@
+#include "server/outcome/history.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "common/files/line_reader.h"
+#include "server/outcome/history_builder.h"
+
+namespace leeway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The coordinator writes none as long; what is longer is damage, or somebody else's.
+constexpr size_t kLineBytesMax = 1 << 20;
+// Of a text from a line; of the reason why a job ended, which may have the end of a log.
+constexpr size_t kTextBytesMax = 1000;
+constexpr size_t kMessageBytesMax = 16 << 10;
+// Beyond these nothing is that is not damaged.
+constexpr uint64_t kRanksMax = 1 << 16;
+constexpr double kSecondsMax = 1e12;
+constexpr uint64_t kCountMax = uint64_t{1} << 60;
+
+// A line that tells of nothing.
+class NoMetrics : public std::exception {
+ public:
+  explicit NoMetrics(std::string why) : why_(std::move(why)) {}
+  const char* what() const noexcept override { return why_.c_str(); }
+
+ private:
+  std::string why_;
+};
+
+// What JSON cannot say (NaN) the log leaves out or writes as null.
+double Real(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number()) return std::numeric_limits<double>::quiet_NaN();
+  return found->get<double>();
+}
+
+double RealIn(const Json& json, const char* key, double low, double high) {
+  const double value = Real(json, key);
+  if (value >= low && value <= high) return value;
+  throw NoMetrics(absl::StrCat(key, " is no number from ", low, " to ", high));
+}
+
+// 0 if it is not there. Throws as for a wrong type what is no count (-1, 1e70).
+uint64_t Count(const Json& json, const char* key, uint64_t max = kCountMax) {
+  const auto found = json.find(key);
+  const uint64_t count = found == json.end() ? 0 : found->get_ref<const Json::number_unsigned_t&>();
+  if (count > max) throw NoMetrics(absl::StrCat(key, " is ", count));
+  return count;
+}
+
+double SecondsIn(const Json& json, const char* key) {
+  return json.contains(key) ? RealIn(json, key, 0, kSecondsMax) : 0;
+}
+
+// Without wait_seconds the log is of a time when workers stood still for the whole exchange.
+StepTimes TimesOf(const Json& json) {
+  const double exchange = SecondsIn(json, "exchange_seconds");
+  return {.data = SecondsIn(json, "data_seconds"),
+          .compute = SecondsIn(json, "compute_seconds"),
+          .forward = SecondsIn(json, "forward_seconds"),
+          .backward = SecondsIn(json, "backward_seconds"),
+          .exchange = exchange,
+          .wait = json.contains("wait_seconds") ? SecondsIn(json, "wait_seconds") : exchange};
+}
+
+double EpochOf(const Json& json) {
+  return json.contains("epoch") ? RealIn(json, "epoch", 0, kSecondsMax) : 0;
+}
+
+RunHistory::Step StepOf(const Json& json) {
+  RunHistory::Step step;
+  step.rank = static_cast<uint32_t>(Count(json, "rank", kRanksMax));
+  step.clock = Count(json, "clock");
+  step.epoch = EpochOf(json);
+  step.steps = Count(json, "steps");
+  step.examples = Count(json, "examples");
+  step.train_loss = Real(json, "train_loss");
+  step.staleness = Count(json, "staleness");
+  step.times = TimesOf(json);
+  step.bytes_sent = Count(json, "bytes_sent");
+  step.bytes_received = Count(json, "bytes_received");
+  return step;
+}
+
+RunHistory::Evaluation EvaluationOf(const Json& json) {
+  RunHistory::Evaluation evaluation;
+  evaluation.clock = Count(json, "clock");
+  evaluation.epoch = EpochOf(json);
+  evaluation.test_loss = Real(json, "test_loss");
+  if (std::isfinite(Real(json, "test_accuracy"))) {
+    evaluation.test_accuracy = RealIn(json, "test_accuracy", 0, 1);
+  }
+  if (const double mae = Real(json, "test_mae"); std::isfinite(mae)) evaluation.test_mae = mae;
+  if (const double r2 = Real(json, "test_r2"); std::isfinite(r2)) evaluation.test_r2 = r2;
+  return evaluation;
+}
+
+// "rank 1, clock 200, no sign of life for 10 s".
+std::string Details(const Json& json) {
+  static const std::set<std::string_view> kShownElsewhere = {"event", "time", "workers",
+                                                             "steps_per_clock", "sync"};
+  static const std::set<std::string_view> kSpeakForThemselves = {"message", "state"};
+  std::string details;
+  for (const auto& [key, value] : json.items()) {
+    if (kShownElsewhere.contains(key) || value.is_null() || value.is_structured()) continue;
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (text.empty()) continue;
+    if (!details.empty()) details += ", ";
+    if (!kSpeakForThemselves.contains(key)) details += key + " ";
+    details += text.substr(0, kTextBytesMax);
+    if (details.size() > kTextBytesMax) break;
+  }
+  return details;
+}
+
+std::string TextOf(const Json& json, const char* key, size_t bytes_max) {
+  return json.value(key, "").substr(0, bytes_max);
+}
+
+// Throws if it tells of nothing; then nothing of it is added.
+void AddLine(const Json& json, HistoryBuilder& builder) {
+  const std::string event = json.at("event").get<std::string>();
+  const double time = Real(json, "time");
+  const bool step = event == "step";
+  if (step || event == "dropped") {
+    const uint64_t dropped = Count(json, "dropped_steps");
+    if (step) builder.AddStep(StepOf(json));
+    builder.AddDropped(dropped);
+  } else if (event == "evaluation") {
+    builder.AddEvaluation(EvaluationOf(json));
+  } else {
+    RunHistory::Event told{.time = time, .name = event, .details = Details(json)};
+    if (event == "job_started" || event == "went_back") builder.Restart();
+    if (event == "job_started" && json.contains("steps_per_clock")) {
+      builder.SetShape(absl::StrCat(Count(json, "workers"), " ", Count(json, "steps_per_clock"),
+                                    " ", json.value("sync", false)));
+    }
+    if (event == "job_finished") {
+      builder.End(TextOf(json, "state", kTextBytesMax), TextOf(json, "message", kMessageBytesMax));
+    }
+    builder.AddEvent(std::move(told));
+  }
+  builder.AddTime(event, time);
+}
+
+void AddLine(const LineReader::Line& line, HistoryBuilder& builder) {
+  std::string why;
+  if (line.too_long) {
+    why = absl::StrCat("more than ", kLineBytesMax, " bytes");
+  } else if (!line.text.empty()) {
+    try {
+      return AddLine(Json::parse(line.text.begin(), line.text.end()), builder);
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+  }
+  // Without its end of line it is the one that a crash cut short.
+  if (line.complete && !why.empty()) {
+    builder.Skip(absl::StrCat("line ", line.number, ": ", why.substr(0, kTextBytesMax)));
+  }
+}
+
+}  // namespace
+
+std::optional<double> StepTimes::hidden() const {
+  if (exchange <= 0) return std::nullopt;
+  return std::clamp(1 - wait / exchange, 0.0, 1.0);
+}
+
+StepTimes& StepTimes::operator+=(const StepTimes& more) {
+  data += more.data;
+  compute += more.compute;
+  forward += more.forward;
+  backward += more.backward;
+  exchange += more.exchange;
+  wait += more.wait;
+  return *this;
+}
+
+RunHistory ParseHistory(std::string_view text) {
+  HistoryBuilder builder;
+  for (uint64_t number = 1; !text.empty(); ++number) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    AddLine({.text = line,
+             .number = number,
+             .too_long = line.size() > kLineBytesMax,
+             .complete = end != std::string_view::npos},
+            builder);
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+  return builder.Finish();
+}
+
+RunHistory ReadHistory(const std::string& metrics_file) {
+  HistoryBuilder builder;
+  absl::StatusOr<LineReader> reader = LineReader::Open(metrics_file, kLineBytesMax);
+  if (absl::IsNotFound(reader.status())) return builder.Finish();
+  absl::Status status = reader.status();
+  while (status.ok()) {
+    const auto line = reader->Next();
+    status = line.status();
+    if (!line.ok() || !line->has_value()) break;
+    AddLine(**line, builder);
+  }
+  if (!status.ok()) builder.BreakOff(std::string(status.message()));
+  return builder.Finish();
+}
+
+std::string RunHistory::Gaps() const {
+  std::string gaps = unreadable;
+  if (lines_skipped == 0) return gaps;
+  return absl::StrCat(gaps, gaps.empty() ? "" : "; ", lines_skipped,
+                      lines_skipped == 1 ? " line is" : " lines are",
+                      " skipped that cannot be read; the first: ", first_skipped);
+}
+
+std::map<uint32_t, WorkerTotals> SumByWorker(const RunHistory& history) {
+  std::map<uint32_t, WorkerTotals> totals;
+  for (const RunHistory::Step& step : history.steps) {
+    WorkerTotals& worker = totals[step.rank];
+    worker.steps += step.steps;
+    worker.examples += step.examples;
+    worker.clock = std::max(worker.clock, step.clock);
+    worker.staleness = std::max(worker.staleness, step.staleness);
+    worker.times += step.times;
+  }
+  return totals;
+}
+
+}  // namespace leeway

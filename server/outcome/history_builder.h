@@ -1,0 +1,74 @@
+// Puts a run's history together from its lines, in their order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "server/outcome/history.h"
+
+namespace leeway {
+
+// Adds up the wall time of each start of the job: from job_started to its last line. Who registers
+// may do so for the next start, long after one that was killed.
+class WallTime {
+ public:
+  // Seconds since 1970; one that is not finite is passed over.
+  void Add(const std::string& event, double time);
+  double Total();
+
+ private:
+  void Start(double time);
+  void Close();
+
+  bool running_ = false;
+  double start_ = 0;
+  double last_ = 0;
+  double total_ = 0;
+};
+
+// After a resume, or where the job has gone back to a checkpoint, a rank does some clocks again:
+// its old lines of these go. Memory is bounded by `steps_max` and the number of ranks.
+class HistoryBuilder {
+ public:
+  // Enough for a curve of any width.
+  static constexpr size_t kStepsMax = 1 << 16;
+  static constexpr size_t kEvaluationsMax = 1 << 14;
+  static constexpr size_t kEventsMax = 1 << 12;
+
+  explicit HistoryBuilder(size_t steps_max = kStepsMax) : merge_at_(steps_max) {}
+
+  void AddTime(const std::string& event, double time) { wall_.Add(event, time); }
+  void AddDropped(uint64_t steps) { history_.dropped_steps += steps; }
+  void AddStep(RunHistory::Step step);
+  void AddEvaluation(const RunHistory::Evaluation& evaluation);
+  void AddEvent(RunHistory::Event event);
+  // The job begins, or goes back.
+  void Restart();
+  // What a clock is, as this start of the job says.
+  void SetShape(const std::string& shape);
+  // A job_finished.
+  void End(std::string state, std::string message);
+  void Skip(const std::string& line_and_why);
+  void BreakOff(const std::string& why) { history_.unreadable = why; }
+
+  RunHistory Finish();
+
+ private:
+  struct Reached {
+    uint64_t clock = 0;
+    uint64_t steps = 0;
+    bool resumed = false;
+  };
+  void Rewind(const RunHistory::Step& step, Reached& reached);
+  void MergeNeighbours();
+
+  RunHistory history_;
+  WallTime wall_;
+  std::string shape_;
+  std::map<uint32_t, Reached> reached_;
+  // So many steps are merged in pairs.
+  size_t merge_at_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,91 @@
+#include "server/outcome/run_outcome.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/files/files.h"
+#include "common/files/sha256.h"
+#include "common/status.h"
+#include "server/checkpoint/coordinator_record.h"
+#include "server/outcome/run_files.h"
+#include "server/outcome/steps.h"
+
+namespace leeway {
+namespace {
+
+// 0: not known.
+uint64_t StepsPerEpoch(const std::string& run_dir) {
+  const auto record = ReadCoordinatorRecord(run_dir);
+  return record.ok() && record->has_value() ? (*record)->steps_per_epoch() : 0;
+}
+
+std::vector<uint64_t> LastClocks(const RunHistory& history, uint32_t workers) {
+  std::vector<uint64_t> clocks(workers);
+  for (const RunHistory::Step& step : history.steps) {
+    if (step.rank < workers) clocks[step.rank] = step.clock;
+  }
+  return clocks;
+}
+
+}  // namespace
+
+absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary& summary) {
+  absl::StatusOr<TrainedModel> model = LoadTrainedModel(run_dir);
+  RETURN_IF_ERROR(Annotate(model.status(), "reading the trained model"));
+  for (const std::string& damaged : model->passed_over) {
+    summary.warnings.push_back(absl::StrCat(damaged, "; the model is of the older one at clock ",
+                                            model->manifest.clock()));
+  }
+  summary.parameters = model->manifest.schema().total();
+  summary.clock = model->manifest.clock();
+  summary.weights_sha256 = WeightsSha256(model->weights.span());
+  RETURN_IF_ERROR(Annotate(ExportModel(*model, absl::StrCat(run_dir, "/", kModelFile)),
+                           "exporting the trained model"));
+  return model;
+}
+
+void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHistory& history,
+            const TrainedModel* model, RunSummary& summary) {
+  summary.name = job.metadata().name();
+  summary.servers = job.servers().count();
+  summary.workers = job.workers().count();
+  AddHistory(history, summary);
+  if (history.mixed) return;
+  if (model != nullptr && model->manifest.has_data()) {
+    return SetSteps(BatchesOf(model->manifest.data()), summary);
+  }
+  auto steps =
+      StepsOfClocks(job, StepsPerEpoch(run_dir),
+                    model != nullptr ? model->clocks : LastClocks(history, summary.workers));
+  if (steps.has_value()) SetSteps(*std::move(steps), summary);
+}
+
+absl::Status WriteSummary(const std::string& run_dir, const RunSummary& summary) {
+  return WriteFileAtomically(absl::StrCat(run_dir, "/", kSummaryFile), SummaryJson(summary));
+}
+
+absl::Status WriteOutcome(const RunEnd& end) {
+  RunSummary summary;
+  summary.state = end.state;
+  summary.message = end.message;
+  const auto model = ExportNewest(end.run_dir, summary);
+  const RunHistory history = ReadHistory(absl::StrCat(end.run_dir, "/", kMetricsFile));
+  const bool whole = model.ok() && model->passed_over.empty() && end.state != "failed";
+  AddRun(end.job, end.run_dir, history, whole ? &*model : nullptr, summary);
+  if (!history.evaluations.empty()) {
+    summary.test_loss = history.evaluations.back().test_loss;
+    summary.test_accuracy = history.evaluations.back().test_accuracy;
+    summary.test_mae = history.evaluations.back().test_mae;
+    summary.test_r2 = history.evaluations.back().test_r2;
+  }
+  // A run that failed or was stopped early may have no model.
+  const bool none = absl::IsNotFound(model.status()) && end.state != "finished";
+  const absl::Status exported = none ? absl::OkStatus() : model.status();
+  if (!exported.ok()) summary.warnings.emplace_back(exported.message());
+  RETURN_IF_ERROR(WriteSummary(end.run_dir, summary));
+  return exported;
+}
+
+}  // namespace leeway

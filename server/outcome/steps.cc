@@ -1,0 +1,33 @@
+#include "server/outcome/steps.h"
+
+#include <algorithm>
+
+#include "config/contributors.h"
+#include "config/length.h"
+
+namespace leeway {
+
+std::optional<std::vector<uint64_t>> StepsOfClocks(const v1::TrainingJob& job,
+                                                   uint64_t steps_per_epoch,
+                                                   std::span<const uint64_t> clocks) {
+  if (CommitsSets(job) || job.data().assignment() == v1::ASSIGNMENT_LEASED) return std::nullopt;
+  const v1::JobLength length = ComputeLength(job, steps_per_epoch);
+  const bool ends_known = job.stop().has_clocks() || steps_per_epoch > 0;
+  const bool may_be_short = length.total_clocks() == 0 && length.steps_per_clock() > 1;
+  if (may_be_short && !ends_known) return std::nullopt;
+  std::vector<uint64_t> steps;
+  for (const uint64_t clock : clocks) {
+    const uint64_t whole = clock * length.steps_per_clock();
+    // The last clock has what is left of the job, where each worker has its own number of steps.
+    steps.push_back(may_be_short ? std::min(whole, length.steps()) : whole);
+  }
+  return steps;
+}
+
+uint64_t BatchesOf(const v1::DataProgress& data) {
+  uint64_t batches = data.next();
+  for (const v1::DataRange& open : data.open()) batches -= std::min(batches, open.count());
+  return batches;
+}
+
+}  // namespace leeway

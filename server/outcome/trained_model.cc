@@ -1,0 +1,76 @@
+#include "server/outcome/trained_model.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/files/safetensors.h"
+#include "common/files/sha256.h"
+#include "common/protocol.h"
+#include "common/status.h"
+#include "server/checkpoint/checkpoint_dir.h"
+#include "server/checkpoint/manifest.h"
+#include "server/checkpoint/restore.h"
+
+namespace leeway {
+namespace {
+
+struct Choice {
+  std::string folder;
+  std::vector<std::string> passed_over;
+};
+
+absl::StatusOr<Choice> CheckpointAt(const std::string& run_dir, uint64_t clock) {
+  const std::string folder = CheckpointFolder(run_dir, clock);
+  std::error_code error;
+  // Whether it is whole is found out when it is opened.
+  if (std::filesystem::is_directory(folder, error)) return Choice{folder, {}};
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, CheckpointClocks(run_dir));
+  return absl::NotFoundError(absl::StrCat(run_dir, " has no checkpoint at clock ", clock,
+                                          clocks.empty() ? "" : "; there are ",
+                                          absl::StrJoin(clocks, ", ")));
+}
+
+// The checkpoint that is meant.
+absl::StatusOr<Choice> ChooseCheckpoint(const std::string& path, std::optional<uint64_t> clock) {
+  std::error_code error;
+  if (std::filesystem::exists(path + "/" + kManifestName, error)) return Choice{path, {}};
+  if (!std::filesystem::is_directory(path, error)) {
+    return absl::NotFoundError(absl::StrCat(path, " is no folder of a run or a checkpoint"));
+  }
+  if (clock.has_value()) return CheckpointAt(path, *clock);
+  ASSIGN_OR_RETURN(CheckpointSearch search, FindNewestCheckpoint(path));
+  if (search.newest.has_value()) {
+    return Choice{search.newest->folder, std::move(search.damaged)};
+  }
+  std::string message = absl::StrCat(path, " holds no complete checkpoint");
+  for (const std::string& warning : search.warnings) absl::StrAppend(&message, "\n  ", warning);
+  return absl::NotFoundError(message);
+}
+
+}  // namespace
+
+absl::StatusOr<TrainedModel> LoadTrainedModel(const std::string& path,
+                                              std::optional<uint64_t> clock) {
+  ASSIGN_OR_RETURN(Choice choice, ChooseCheckpoint(path, clock));
+  ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(choice.folder));
+  ASSIGN_OR_RETURN(FloatBuffer weights, reader.ReadAll("weights"));
+  ASSIGN_OR_RETURN(RangeProgress progress,
+                   reader.Progress({0, reader.manifest().schema().total()}));
+  return TrainedModel{std::move(choice.folder), reader.manifest(), std::move(weights),
+                      std::move(progress.clocks), std::move(choice.passed_over)};
+}
+
+absl::Status ExportModel(const TrainedModel& model, const std::string& path, WriteTo to) {
+  const v1::CheckpointManifest& manifest = model.manifest;
+  return WriteSafetensors(path, manifest.schema(), model.weights.span(),
+                          {{"format", "leeway"},
+                           {"leeway_version", kVersion},
+                           {"job", manifest.job().metadata().name()},
+                           {"clock", std::to_string(manifest.clock())},
+                           {"weights_sha256", WeightsSha256(model.weights.span())}},
+                          to);
+}
+
+}  // namespace leeway

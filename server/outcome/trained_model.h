@@ -1,0 +1,36 @@
+// A model as a checkpoint holds it: to export, to evaluate.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/buffer.h"
+#include "common/files/files.h"
+#include "leeway/v1/checkpoint.pb.h"
+
+namespace leeway {
+
+struct TrainedModel {
+  // The checkpoint's folder.
+  std::string folder;
+  v1::CheckpointManifest manifest;
+  FloatBuffer weights;
+  // By rank: so many of its clocks are in all of the weights.
+  std::vector<uint64_t> clocks;
+  // Newer checkpoints that are damaged, and why: the model is older than it should be.
+  std::vector<std::string> passed_over;
+};
+
+// `path` is a checkpoint's folder or a run's; of a run, the checkpoint at `clock`, which must
+// verify, or the newest one that does. NOT_FOUND if there is none.
+absl::StatusOr<TrainedModel> LoadTrainedModel(const std::string& path,
+                                              std::optional<uint64_t> clock = std::nullopt);
+
+// Writes it as safetensors with the layers' names.
+absl::Status ExportModel(const TrainedModel& model, const std::string& path,
+                         WriteTo to = WriteTo::kRegularFile);
+
+}  // namespace leeway

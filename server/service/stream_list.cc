@@ -1,0 +1,123 @@
+#include "server/service/stream_list.h"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace leeway {
+namespace {
+
+// Who begins a stream has something to ask, so its first message is on its way: the largest takes a
+// minute over 10 Mbit/s. (Who asks before the server has a model is nobody's too, but not silent.)
+constexpr Duration kNobodysFor = std::chrono::minutes(2);
+// Each costs some 20 KiB. A larger job's workers that all begin at one moment name themselves
+// within milliseconds, and who is ended by that begins again.
+constexpr size_t kNobodysMax = 4096;
+
+}  // namespace
+
+void StreamList::SetLimits(const Limits& limits) {
+  unread_bytes_max_ = limits.unread_bytes;
+  MutexLock lock(mutex_);
+  of_rank_max_ = limits.of_rank;
+  of_servers_max_ = limits.of_servers;
+}
+
+StreamList::Ref StreamList::Move(const Ref& stream, uint64_t incarnation, Streams& to,
+                                 size_t limit) {
+  Streams*& at = all_[stream.get()];
+  if (at != nullptr) at->erase(stream.get());
+  at = &to;
+  to[stream.get()] = {stream, incarnation};
+  if (limit == 0 || to.size() <= limit) return nullptr;
+  Ref oldest;
+  for (const auto& [key, entry] : to) {
+    Ref each = entry.stream.lock();
+    const bool older =
+        each != nullptr && (oldest == nullptr || each->last_heard() < oldest->last_heard());
+    if (older) oldest = std::move(each);
+  }
+  // It takes no place from now on, whenever its last operation is over.
+  to.erase(oldest.get());
+  all_.erase(oldest.get());
+  return oldest;
+}
+
+void StreamList::Add(const Ref& stream) {
+  Ref oldest;
+  {
+    MutexLock lock(mutex_);
+    oldest = Move(stream, 0, nobodys_, kNobodysMax);
+  }
+  if (oldest != nullptr) oldest->End();
+}
+
+void StreamList::Remove(const Stream* stream) {
+  MutexLock lock(mutex_);
+  const auto found = all_.find(stream);
+  if (found == all_.end()) return;
+  found->second->erase(stream);
+  all_.erase(found);
+}
+
+void StreamList::Belongs(uint32_t rank, uint64_t incarnation, const Ref& stream) {
+  Ref oldest;
+  {
+    MutexLock lock(mutex_);
+    Worker& worker = of_ranks_[rank];
+    oldest = incarnation < worker.incarnation
+                 ? Move(stream, 0, nobodys_, kNobodysMax)
+                 : Move(stream, incarnation, worker.streams, of_rank_max_);
+  }
+  if (oldest != nullptr) oldest->End();
+}
+
+void StreamList::BelongsToServer(const Ref& stream) {
+  Ref oldest;
+  {
+    MutexLock lock(mutex_);
+    oldest = Move(stream, 0, of_servers_, of_servers_max_);
+  }
+  if (oldest != nullptr) oldest->End();
+}
+
+void StreamList::OnAttach(uint32_t rank, uint64_t incarnation) {
+  std::vector<Ref> replaced;
+  {
+    MutexLock lock(mutex_);
+    Worker& worker = of_ranks_[rank];
+    if (incarnation <= worker.incarnation) return;
+    worker.incarnation = incarnation;
+    absl::erase_if(worker.streams, [&](const auto& each) REQUIRES(mutex_) {
+      if (each.second.incarnation >= incarnation) return false;
+      if (Ref stream = each.second.stream.lock()) replaced.push_back(std::move(stream));
+      all_.erase(each.first);
+      return true;
+    });
+  }
+  for (const Ref& stream : replaced) stream->End();
+}
+
+void StreamList::Tick(Time now) {
+  std::vector<Ref> silent;
+  std::vector<Ref> all;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [key, streams] : all_) {
+      Ref stream = streams->at(key).stream.lock();
+      if (stream == nullptr) continue;
+      if (streams == &nobodys_ && now - stream->last_heard() > kNobodysFor)
+        silent.push_back(stream);
+      all.push_back(std::move(stream));
+    }
+  }
+  for (const Ref& stream : silent) stream->End();
+  for (const Ref& stream : all) stream->TakeBackUnread(now);
+}
+
+size_t StreamList::size() const {
+  MutexLock lock(mutex_);
+  return all_.size();
+}
+
+}  // namespace leeway

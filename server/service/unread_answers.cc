@@ -1,0 +1,185 @@
+#include "server/service/unread_answers.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/printable.h"
+#include "common/retry_hint.h"
+#include "common/rpc/queue_poller.h"
+
+namespace leeway {
+namespace {
+
+// A frame takes no more replies from here on: the worker can copy the first while the next is under
+// way.
+constexpr size_t kFrameBytes = 256 << 10;
+constexpr int kFrameReplies = 512;
+// From here on an answer leaves at once, and from there on those that have gathered do.
+constexpr uint64_t kLargeBytes = 16 << 10;
+constexpr uint64_t kTogetherBytes = QueuePoller::kSmallBytes;
+constexpr int kTogetherReplies = 16;
+// Frames that wait to leave, however little is in them.
+constexpr size_t kFramesMax = 256;
+// Versions that a worker may be reading in the server's memory, however small they are.
+constexpr size_t kHeldMax = 4096;
+
+// A frame that has not left for so long, and the time it takes by itself, stands still: gRPC does
+// not say how much of it has left, and one of 64 MiB needs 54 s on a link of 10 Mbit/s, which here
+// may be shared by two streams.
+constexpr Duration kStalledAfter = std::chrono::seconds(5);
+constexpr uint64_t kSlowestBytesPerSecond = 512 << 10;
+
+Duration PatienceFor(uint64_t bytes) {
+  return kStalledAfter + std::chrono::milliseconds(bytes * 1000 / kSlowestBytesPerSecond);
+}
+
+// Who does not read for seconds will not do so at once.
+constexpr std::chrono::milliseconds kReadAfter(1000);
+
+std::string Name(std::optional<uint32_t> rank) {
+  return rank ? absl::StrCat("worker ", *rank) : "the worker";
+}
+
+void Refuse(std::optional<uint32_t> rank, v1::StreamReply& reply) {
+  const uint64_t id = reply.id();
+  reply.Clear();
+  reply.set_id(id);
+  reply.set_code(static_cast<int32_t>(absl::StatusCode::kResourceExhausted));
+  reply.set_message(absl::StrCat(Name(rank),
+                                 " does not read its answers, and more of them wait than may "
+                                 "(limits.unread_bytes); send the same again"));
+  reply.set_retry_after_ms(kReadAfter.count());
+}
+
+void SayStatus(const absl::Status& status, v1::StreamReply& reply) {
+  reply.set_code(static_cast<int32_t>(status.code()));
+  reply.set_message(Printable(status.message()));
+  if (const auto hint = RetryHintOf(status)) reply.set_retry_after_ms(hint->count());
+}
+
+}  // namespace
+
+v1::ReplyFrame& UnreadAnswers::OpenFrame() {
+  const bool full = !frames_.empty() && (frames_.back().payload.bytes() >= kFrameBytes ||
+                                         frames_.back().head->replies_size() >= kFrameReplies);
+  if (frames_.empty() || full) frames_.emplace_back();
+  return *frames_.back().head;
+}
+
+bool UnreadAnswers::Add(const Asked& asked, absl::StatusOr<BlockReading> reading, uint64_t limit,
+                        std::optional<uint32_t> rank) {
+  v1::StreamReply& reply = *OpenFrame().add_replies();
+  reply.set_id(asked.id);
+  if (!reading.ok()) {
+    SayStatus(reading.status(), reply);
+    return true;
+  }
+  const bool complete = reading->has_payload() || reading->header.unchanged();
+  if (asked.wants_values && !complete) {
+    SayStatus(absl::InternalError("the version asked for has no values"), reply);
+    return true;
+  }
+  reply.set_duplicate(reading->duplicate);
+  if (!asked.wants_values) return true;
+  *reply.mutable_version() = std::move(reading->header);
+  if (!reading->has_payload()) return true;
+  const std::span<const float> raw =
+      reading->values ? reading->values.span() : std::span<const float>();
+  const bool shared = memory_ != nullptr && raw.data() != nullptr && memory_->Contains(raw.data());
+  if (!shared || !may_hold(raw.size_bytes(), limit)) {
+    return AddPayload(reading->TakePayload(), limit, rank, reply);
+  }
+  reply.mutable_shared()->set_offset(memory_->OffsetOf(raw.data()));
+  reply.mutable_shared()->set_bytes(raw.size_bytes());
+  Hold(asked.id, std::move(reading->values));
+  return true;
+}
+
+bool UnreadAnswers::AddPayload(PayloadBytes payload, uint64_t limit, std::optional<uint32_t> rank,
+                               v1::StreamReply& reply) {
+  if (stalled_ && unread_bytes_ + payload.bytes.size() > limit) {
+    Refuse(rank, reply);
+    return false;
+  }
+  unread_bytes_ += payload.bytes.size();
+  large_ |= payload.bytes.size() > kLargeBytes;
+  reply.set_payload_bytes(payload.bytes.size());
+  // The frame refers to the version's own memory and keeps it until it is sent.
+  frames_.back().payload.Append(payload.bytes, std::move(payload.owner));
+  return true;
+}
+
+bool UnreadAnswers::may_hold(uint64_t bytes, uint64_t limit) const {
+  return held_.empty() || (held_.size() < kHeldMax && held_bytes_ + bytes <= limit);
+}
+
+void UnreadAnswers::Hold(uint64_t id, SharedFloats values) {
+  const uint64_t bytes = values.span().size_bytes();
+  held_bytes_ += bytes;
+  large_ |= bytes > kLargeBytes;
+  held_[id] = std::move(values);
+}
+
+void UnreadAnswers::Release(uint64_t id) {
+  const auto found = held_.find(id);
+  if (found == held_.end()) return;
+  held_bytes_ -= found->second.span().size_bytes();
+  held_.erase(found);
+}
+
+bool UnreadAnswers::beyond(uint64_t limit) const {
+  return frames_.size() > kFramesMax || unread_bytes_ > limit;
+}
+
+bool UnreadAnswers::worth_a_frame() const {
+  if (frames_.empty()) return false;
+  return large_ || frames_.size() > 1 || unread_bytes_ - writing_bytes_ >= kTogetherBytes ||
+         frames_.front().head->replies_size() >= kTogetherReplies;
+}
+
+uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank) {
+  if (!writing_ || unread_bytes_ <= limit) return 0;
+  if (now - write_began_ < PatienceFor(writing_bytes_)) return 0;
+  stalled_ = true;
+  uint64_t answers = 0;
+  // The newest first: what is about to leave stays.
+  for (auto frame = frames_.rbegin(); frame != frames_.rend() && unread_bytes_ > limit; ++frame) {
+    if (frame->payload.bytes() == 0) continue;
+    unread_bytes_ -= frame->payload.bytes();
+    frame->payload = FrameWriter();
+    for (v1::StreamReply& reply : *frame->head->mutable_replies()) {
+      if (reply.payload_bytes() == 0) continue;
+      Refuse(rank, reply);
+      ++answers;
+    }
+  }
+  return answers;
+}
+
+grpc::ByteBuffer UnreadAnswers::BeginWrite(Time now) {
+  Frame& frame = frames_.front();
+  writing_bytes_ = frame.payload.bytes();
+  writing_ = true;
+  write_began_ = now;
+  grpc::ByteBuffer bytes = frame.payload.Finish(*frame.head);
+  frames_.pop_front();
+  large_ &= !frames_.empty();
+  return bytes;
+}
+
+void UnreadAnswers::OnWritten() {
+  writing_ = stalled_ = false;
+  unread_bytes_ -= std::exchange(writing_bytes_, 0);
+}
+
+void UnreadAnswers::Clear() {
+  frames_.clear();
+  held_.clear();
+  unread_bytes_ = writing_bytes_;
+  held_bytes_ = 0;
+}
+
+}  // namespace leeway

@@ -1,0 +1,96 @@
+#include "server/shard/request_check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/codec/encoded.h"
+#include "common/counted.h"
+#include "common/element_name.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// Beyond it a count is no longer a whole number once it is a weight.
+constexpr uint64_t kExamplesMax = uint64_t{1} << 48;
+
+absl::Status Wrong(uint32_t rank, uint32_t block, uint64_t clock, absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("worker ", rank, ", block ", block, ", clock ", clock, ": ", what));
+}
+
+absl::Status Wrong(const v1::ExchangeHeader& header, absl::string_view field,
+                   absl::string_view what) {
+  return Wrong(header.rank(), header.block(), header.clock(), absl::StrCat(field, ": ", what));
+}
+
+// The first value of the block after `write`, or of its optimizer state, that is not finite.
+size_t FirstNonFinite(const BlockWrite& write) {
+  size_t first = FloatPayload::Of(write.weights_out.span()).FirstNonFinite();
+  for (const SharedFloats& slot : write.slots_out) {
+    first = std::min(first, FloatPayload::Of(slot.span()).FirstNonFinite());
+  }
+  return first;
+}
+
+}  // namespace
+
+absl::Status RequestCheck::WrongNames(const v1::ExchangeHeader& header) const {
+  const uint32_t blocks = store_.layout().blocks();
+  if (header.block() >= blocks) {
+    return Wrong(header, "header.block", absl::StrCat("the model has ", Counted(blocks, "block")));
+  }
+  if (!store_.Has(header.block())) {
+    return Wrong(header, "header.block",
+                 absl::StrCat("is of shard ", store_.layout().ServerOf(header.block()),
+                              ", this is shard ", store_.server()));
+  }
+  return Wrong(header, "header.rank", absl::StrCat("the job has ", Counted(workers_, "worker")));
+}
+
+absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header,
+                                                FloatPayload payload) const {
+  if (!names(header)) return WrongNames(header);
+  if (header.examples() > kExamplesMax) {
+    return Wrong(header, "header.examples",
+                 absl::StrCat(header.examples(), " is no number of examples"));
+  }
+  const uint64_t wanted = store_.Range(header.block()).count;
+  Contribution contribution{header.rank(), header.clock(), header.examples(), {}};
+  if (header.encoding() == v1::ENCODING_RAW) {
+    if (payload.bytes() != wanted * sizeof(float)) {
+      return Wrong(header, "payload",
+                   absl::StrCat(payload.size(), " values, the block has ", wanted));
+    }
+    contribution.payload = std::move(payload);
+    return contribution;
+  }
+  auto values = EncodedValues::Open(header.encoding(), payload.owner(), payload.pieces(), wanted);
+  if (!values.ok()) return Wrong(header, "header.encoding", values.status().message());
+  contribution.payload = FloatPayload(*std::move(values));
+  return contribution;
+}
+
+std::string RequestCheck::Element(uint32_t block, size_t index) const {
+  const std::string name = ElementName(schema_, store_.Range(block).offset + index);
+  return absl::StrCat("value ", index, " (", name, " of the model)");
+}
+
+absl::Status RequestCheck::Finite(uint32_t block, const Contribution& contribution) const {
+  const size_t index = contribution.payload.FirstNonFinite();
+  if (index == contribution.payload.size()) return absl::OkStatus();
+  return Wrong(contribution.rank, block, contribution.clock,
+               absl::StrCat("payload: ", Element(block, index),
+                            " is not finite; has the training diverged?"));
+}
+
+absl::Status RequestCheck::Overflow(uint32_t block, const Contribution& contribution,
+                                    const BlockWrite& write) const {
+  return Wrong(contribution.rank, block, contribution.clock,
+               absl::StrCat("payload: ", Element(block, FirstNonFinite(write)),
+                            " is finite in every contribution, but would not be in the block after "
+                            "the update; has the training diverged?"));
+}
+
+}  // namespace leeway

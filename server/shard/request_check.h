@@ -1,0 +1,59 @@
+// What a request of a worker must be before a block's core is asked, and what it is told where its
+// values cannot be used.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/wire/payload.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "leeway/v1/parameter_server.pb.h"
+#include "server/store/block_store.h"
+
+namespace leeway {
+
+// What a worker handed in for one block.
+struct Contribution {
+  // Whose, at which clock.
+  uint32_t rank = 0;
+  uint64_t clock = 0;
+  uint64_t examples = 0;
+  FloatPayload payload;
+};
+
+// Thread-safe. Errors are INVALID_ARGUMENT and name the worker, the block and the clock.
+class RequestCheck {
+ public:
+  // `store` outlives it.
+  RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema)
+      : store_(store), workers_(workers), schema_(std::move(schema)) {}
+
+  // The block is of this server, the rank of this job.
+  bool names(const v1::ExchangeHeader& header) const {
+    return store_.Has(header.block()) && header.rank() < workers_;
+  }
+  // Why not.
+  absl::Status WrongNames(const v1::ExchangeHeader& header) const;
+  // The contribution that came with `payload`: it names what is here and has the block's values,
+  // the right number. Encoded ones are finite, too.
+  absl::StatusOr<Contribution> Open(const v1::ExchangeHeader& header, FloatPayload payload) const;
+  // All values are finite: a pass over them.
+  absl::Status Finite(uint32_t block, const Contribution& contribution) const;
+  // All values were, but not those of `write`, the block after its update: they overflow.
+  absl::Status Overflow(uint32_t block, const Contribution& contribution,
+                        const BlockWrite& write) const;
+
+ private:
+  std::string Element(uint32_t block, size_t index) const;
+
+  const BlockStore& store_;
+  const uint32_t workers_;
+  // For the names of what is wrong.
+  const v1::ModelSchema schema_;
+};
+
+}  // namespace leeway

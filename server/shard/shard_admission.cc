@@ -1,0 +1,35 @@
+// What a shard lets in though its server holds as much as it may (server/shard/admission.h).
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "common/retry_hint.h"
+#include "server/shard/shard.h"
+
+namespace leeway {
+namespace {
+
+// About what a few blocks' updates take; a client that is refused again waits longer by itself.
+constexpr Duration kAskAgainAfter = std::chrono::milliseconds(20);
+
+}  // namespace
+
+absl::Status Shard::AdmitBeyondBudget(const v1::ExchangeHeader& header) {
+  if (!check_.names(header) || contributions_ != nullptr) return absl::OkStatus();
+  const uint32_t oldest = sync_ ? admission_.Oldest() : 0;
+  if (sync_ && IndexOf(header.block()) == oldest) return absl::OkStatus();
+  const Slot& slot = SlotOf(header.block());
+  {
+    MutexLock lock(slot.mutex);
+    const bool at_once = !sync_ && slot.core.idle();
+    if (at_once || slot.core.has(header.rank(), header.clock())) return absl::OkStatus();
+  }
+  return WithRetryHint(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "worker ", header.rank(), ", block ", header.block(), ", clock ", header.clock(),
+          ": the server holds as much as it may of contributions that wait (limits.held_bytes)",
+          sync_ ? absl::StrCat(", first block ", slots_[oldest]->block, " must be complete") : "",
+          "; send the same again")),
+      kAskAgainAfter);
+}
+
+}  // namespace leeway

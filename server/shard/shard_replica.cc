@@ -1,0 +1,125 @@
+// What a shard does for its replica: sending versions there, and keeping answers back until they
+// are.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/shard/shard.h"
+
+namespace leeway {
+void Shard::SetReplica(std::shared_ptr<ReplicaSink> replica) {
+  replicates_ = replica != nullptr;
+  for (const auto& slot : slots_) {
+    Answers open;
+    {
+      MutexLock lock(slot->mutex);
+      slot->replica = replica;
+      slot->replicated.clear();
+      replica != nullptr ? slot->gate.Attach() : slot->gate.Detach();
+      open = TakeOpen(*slot);
+    }
+    for (Leaving& answer : open) answer.done(std::move(answer.result));
+    Replicate(*slot);
+  }
+}
+
+bool Shard::replica_synced() const {
+  for (const auto& slot : slots_) {
+    MutexLock lock(slot->mutex);
+    if (!slot->gate.synced()) return false;
+  }
+  return true;
+}
+
+void Shard::HoldBack(Slot& slot, Answers& answers) {
+  // A refusal says nothing that a replica would have to know.
+  const auto held = std::stable_partition(
+      answers.begin(), answers.end(), [](const Leaving& answer) { return !answer.result.ok(); });
+  if (held == answers.end()) return;
+  slot.gated.push_back({slot.core.progress().version, std::nullopt, {}});
+  std::move(held, answers.end(), std::back_inserter(slot.gated.back().answers));
+  answers.erase(held, answers.end());
+}
+
+Shard::Answers Shard::TakeOpen(Slot& slot) {
+  Answers open;
+  while (!slot.gated.empty() && slot.gate.IsOpen(slot.gated.front().version)) {
+    Answers& answers = slot.gated.front().answers;
+    std::move(answers.begin(), answers.end(), std::back_inserter(open));
+    slot.gated.pop_front();
+  }
+  return open;
+}
+
+void Shard::GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) {
+  // Seen at one Tick, and again at one that looks back as long as others may wait.
+  for (Gated& gated : slot.gated) {
+    if (!gated.seen) gated.seen = since;
+    if (!closed_ && since < *gated.seen + kWaitTicks) continue;
+    gated.seen = since;
+    const std::string why = absl::StrCat("block ", slot.block, ", version ", gated.version,
+                                         ": waiting for its replica to have it");
+    Answers stay;
+    for (Leaving& answer : gated.answers) {
+      if (!closed_ && answer.patience.stays()) {
+        outbox.reminders.emplace_back(answer.patience, why);
+        stay.push_back(std::move(answer));
+      } else {
+        outbox.answers.push_back({std::move(answer.done), absl::UnavailableError(absl::StrCat(
+                                                              why, "; send the same again"))});
+      }
+    }
+    gated.answers = std::move(stay);
+  }
+  std::erase_if(slot.gated, [](const Gated& gated) { return gated.answers.empty(); });
+}
+
+void Shard::Replicate(Slot& slot) {
+  std::shared_ptr<ReplicaSink> replica;
+  HeldBlock held;
+  {
+    MutexLock lock(slot.mutex);
+    const bool due = slot.replica != nullptr && slot.core.initialized() && !closed_ &&
+                     slot.gate.TakeSend(slot.core.progress().version);
+    if (!due) return;
+    replica = slot.replica;
+    held = {slot.block, ValuesOf(slot), slot.core.progress()};
+    if (sync_ && slot.gate.NeedsPrevious(held.progress.version)) held.previous = PreviousOf(slot);
+  }
+  std::vector<uint64_t> clocks = held.progress.clocks;
+  replica->Send(std::move(held), [self = shared_from_this(), &slot, sink = replica.get(),
+                                  clocks = std::move(clocks)](const absl::Status& status) mutable {
+    self->OnReplicated(slot, sink, std::move(clocks), status);
+  });
+}
+
+SharedFloats Shard::PreviousOf(const Slot& slot) const {
+  const bool changes = encoder_.keeps_shadows() && slot.previously_sent.shadow;
+  return changes ? slot.previously_sent.shadow : store_.PreviousWeights(slot.block);
+}
+
+void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, std::vector<uint64_t> clocks,
+                         const absl::Status& status) {
+  Answers open;
+  {
+    MutexLock lock(slot.mutex);
+    // Of one that is none any more.
+    if (slot.replica.get() != replica) return;
+    slot.gate.OnSent(status.ok(), slot.core.progress().version);
+    if (status.ok()) {
+      // What has left before the gate closed is not taken back: there is no take-over before the
+      // replica has that, too.
+      if (slot.replicated.empty()) slot.replicated = slot.core.progress().clocks;
+      for (size_t rank = 0; rank < clocks.size(); ++rank) {
+        slot.replicated[rank] = std::max(slot.replicated[rank], clocks[rank]);
+      }
+    }
+    open = TakeOpen(slot);
+  }
+  for (Leaving& answer : open) answer.done(std::move(answer.result));
+  // What failed is tried again by Tick, or there will be another replica.
+  if (status.ok()) Replicate(slot);
+}
+
+}  // namespace leeway

@@ -1,0 +1,122 @@
+// A shard's update of a block, from the decision to the next version.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "common/update/combine.h"
+#include "server/shard/shard.h"
+
+namespace leeway {
+
+void Shard::KeepBefore(Slot& slot, const Update& update) {
+  auto reader = slot.readers.find(update.contributions.front());
+  if (reader == slot.readers.end() || !reader->second.wants_values) return;
+  reader->second.before = store_.CurrentWeights(slot.block);
+  reader->second.sent_before = slot.sent;
+}
+
+bool Shard::Awaits(const Slot& slot) const {
+  if (replicates_ || encoder_.encoding(slot.block) != v1::ENCODING_RAW) return true;
+  return std::any_of(slot.readers.begin(), slot.readers.end(),
+                     [](const auto& reader) { return reader.second.wants_values; });
+}
+
+UpdateStep Shard::StepOf(const Slot& slot, const Update& update) const {
+  const BlockProgress& progress = slot.core.progress();
+  UpdateStep step;
+  step.number = progress.updates + 1;
+  const uint64_t clock = ends_by_sum_ ? progress.version / workers_ : update.clock;
+  if (schedule_.has_value()) step.learning_rate = schedule_->LearningRate(clock);
+  return step;
+}
+
+// One aggregate is the mean over all examples behind it, or over the workers that have any; a
+// contribution applied alone weighs by its examples against the ordinary number, or 1. So W workers
+// train as much as they do; but what is averaged is one mean of them all, of which each makes a
+// W-th.
+ContributionWeights Shard::Weights(const std::vector<Contribution>& contributions) const {
+  absl::InlinedVector<uint64_t, 8> sizes;
+  for (const Contribution& contribution : contributions) {
+    sizes.push_back(equal_weights_ ? contribution.examples > 0 : contribution.examples);
+  }
+  const std::vector<float> shares = sync_ ? MeanCoefficients(sizes) : std::vector<float>();
+  ContributionWeights weights;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    ContributionWeight& weight = weights.emplace_back();
+    const double alone = static_cast<double>(sizes[i]) / (equal_weights_ ? 1.0 : nominal_examples_);
+    weight.trained = sync_ ? shares[i] : static_cast<float>(alone);
+    weight.averaged = sync_ ? shares[i] : std::min(alone, 1.0) / workers_;
+    weight.batches = std::ceil(static_cast<double>(contributions[i].examples) / batch_examples_);
+  }
+  return weights;
+}
+
+Shard::Outbox Shard::Run(Slot& slot, Running running) {
+  const ContributionWeights weights = Weights(running.contributions);
+  // No example is behind it: nothing changes.
+  const bool skip =
+      !elastic_ && std::all_of(weights.begin(), weights.end(),
+                               [](const ContributionWeight& w) { return w.trained == 0.0f; });
+  // Without the lock: nobody else writes the block's values while its update runs.
+  BlockWrite write;
+  bool finite = true;
+  if (skip) {
+    finite = NotFinite(slot, running).empty();
+  } else {
+    write = store_.Begin(slot.block);
+    write.awaited = running.awaited;
+    absl::InlinedVector<const FloatPayload*, 1> payloads;
+    for (const Contribution& each : running.contributions) payloads.push_back(&each.payload);
+    finite = store_.Run(slot.block, write, payloads, weights, running.step);
+  }
+  if (!finite) return Reject(slot, std::move(running), write);
+  // Of values that stay changes may still be on their way.
+  const SharedFloats next = skip ? store_.CurrentWeights(slot.block) : write.weights_out;
+  SentVersion sent = encoder_.Next(slot.block, running.sent_before, next.span());
+  updates_applied_.fetch_add(1, std::memory_order_relaxed);
+  MutexLock lock(slot.mutex);
+  skip ? store_.Skip(slot.block) : store_.Commit(slot.block, std::move(write));
+  if (sync_) slot.previously_sent = std::move(slot.sent);
+  slot.sent = std::move(sent);
+  Outbox outbox = Act(slot, slot.core.OnApplied());
+  admission_.OnVersion(IndexOf(slot.block), slot.core.progress().version);
+  return outbox;
+}
+
+std::vector<Refusal> Shard::NotFinite(const Slot& slot, const Running& running) const {
+  std::vector<Refusal> refusals;
+  for (size_t i = 0; i < running.requests.size(); ++i) {
+    absl::Status status = check_.Finite(slot.block, running.contributions[i]);
+    if (!status.ok()) refusals.push_back({running.requests[i], std::move(status)});
+  }
+  return refusals;
+}
+
+void Shard::TellRefused(const Running& running, const std::vector<Refusal>& refusals) const {
+  if (!contributions_) return;
+  for (size_t i = 0; i < running.requests.size(); ++i) {
+    const bool refused = std::any_of(refusals.begin(), refusals.end(), [&](const Refusal& refusal) {
+      return refusal.request == running.requests[i];
+    });
+    const Contribution& contribution = running.contributions[i];
+    if (refused) contributions_->OnRefused(contribution.rank, contribution.clock);
+  }
+}
+
+Shard::Outbox Shard::Reject(Slot& slot, Running running, const BlockWrite& write) {
+  std::vector<Refusal> refusals = NotFinite(slot, running);
+  const bool overflows = refusals.empty();
+  for (size_t i = 0; overflows && i < running.requests.size(); ++i) {
+    refusals.push_back(
+        {running.requests[i], check_.Overflow(slot.block, running.contributions[i], write)});
+  }
+  TellRefused(running, refusals);
+  MutexLock lock(slot.mutex);
+  for (size_t i = 0; i < running.requests.size(); ++i) {
+    slot.contributions[running.requests[i]] = std::move(running.contributions[i]);
+  }
+  for (const Refusal& refusal : refusals) slot.contributions.erase(refusal.request);
+  return Act(slot, slot.core.OnRejected(refusals));
+}
+
+}  // namespace leeway

@@ -1,0 +1,21 @@
+"""How the programs of a comparison are run, and how it says that one is left out."""
+
+import os
+import subprocess
+import sys
+
+PYTHON = "/usr/bin/python3"  # the distribution's, which has the distribution's torch
+# One thread a process, wherever threads hide.
+ONE_THREAD = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+
+def run(command, **options):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=ONE_THREAD, timeout=600,
+                          **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def skip(what, why):
+    print(f"SKIPPED {what}: {why}", flush=True)

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""The exit codes that docs/operations.md promises (common/exit_code.h), of real processes.
+
+    tests/chaos/exits.py CASE                     as ctest runs them
+"""
+
+import os
+import signal
+import subprocess
+
+import kills
+from cluster import Cluster, runs
+
+LEEWAY = str(runs.BIN / "leeway")
+DATA = str(runs.SOURCE / "data")
+JOB = (runs.JOBS / "quickstart.yaml").read_text(encoding="utf-8")
+
+
+def running(sets=()):
+    run = kills.in_trouble([kills.MODES["sync"], kills.SGD, *sets])
+    kills.forward(run)
+    return run
+
+
+def stopped_by_each_signal():
+    """Each leaves a checkpoint, from which the job goes on to its end."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        run = running()
+        reached = run.max_clock()
+        run.process.send_signal(number)
+        summary = run.wait(expect=runs.STOPPED)
+        runs.check(summary["state"] == "stopped" and summary["clock"] >= reached,
+                   f"{number.name}: exit code 4, a checkpoint at clock {summary['clock']}")
+        done = run.train(resume=True, more=[f"stop={{clocks: {summary['clock'] + 50}}}"])
+        runs.check(done["state"] == "finished" and done["clock"] == summary["clock"] + 50, "--resume: exit code 0")
+        run.clean()
+
+
+def signalled_twice():
+    run = running()
+    # Still computing when the second one comes.
+    for role in ("leeway-worker", "leeway-server"):
+        for pid, _ in run.children(role):
+            os.kill(pid, signal.SIGSTOP)
+    run.interrupt()
+    # Two at the same moment would be one.
+    run.wait_for(lambda r: "stopping in order" in r.said())
+    run.interrupt()
+    summary = run.wait(expect=runs.TEMPORARY, timeout=20)
+    runs.check(summary["state"] == "failed", f"exit code 1: {summary['message']}")
+    run.clean()
+
+
+def dies_too_often():
+    run = running(["workers.max_restarts=0"])
+    kills.kill(run, "worker", 1)
+    summary = run.wait(expect=runs.TEMPORARY)
+    runs.check(summary["state"] == "failed", f"exit code 1: {summary['message'].splitlines()[0]}")
+    run.clean()
+
+
+def fails_for_good():
+    run = kills.job([kills.MODES["sync"], "update={type: sgd, learning_rate: 1000000}"])
+    run.start()
+    summary = run.wait(expect=runs.PERMANENT)
+    runs.check(summary["state"] == "failed", f"exit code 3: {summary['message'].splitlines()[0]}")
+    run.clean()
+
+
+def code_of(*command):
+    return subprocess.run([str(c) for c in command], capture_output=True, timeout=60, check=False).returncode
+
+
+def usage():
+    folder = runs.RunFolder()
+    folder.parent.joinpath("bad.yaml").write_text("kind: Nonsense\n", encoding="utf-8")
+    bad = folder.parent / "bad.yaml"
+    for command in ([LEEWAY], [LEEWAY, "train"], [LEEWAY, "train", bad], [LEEWAY, "plan", bad],
+                    [LEEWAY, "train", runs.JOBS / "quickstart.yaml", "--set", "no.such=1"],
+                    [runs.BIN / "leeway-server", "--index", "1"],
+                    [runs.BIN / "leeway-server", "--job", bad, "--run-dir", folder.dir],
+                    [runs.BIN / "leeway-worker"]):
+        runs.check(code_of(*command) == runs.USAGE, f"{' '.join(str(c) for c in command[:4])}: exit code 2")
+    folder.clean()
+
+
+class ByHand(Cluster):
+    """The quickstart with `sets`."""
+
+    def __init__(self, *sets):
+        super().__init__(JOB, worker=[str(runs.BIN / "leeway-worker"), "--data", DATA])
+        self.sets = ["workers={count: 2, emulate: {step_milliseconds: 3}}", *sets]
+
+    def server_command(self, number):
+        more = [argument for one in self.sets for argument in ("--set", one)]
+        return super().server_command(number) + (more if number == 0 else [])
+
+
+def codes(run):
+    return {str(p): p.process.wait(60) for p in run.programs}
+
+
+def by_hand_finished():
+    with ByHand("stop={clocks: 50}") as run:
+        ended = codes(run)
+        runs.check(set(ended.values()) == {0}, f"a job that finishes: {ended}")
+
+
+def by_hand_stopped():
+    """SIGTERM to any server stops the job; every process says that it was stopped."""
+    for index in (0, 1):
+        with ByHand(kills.ENDLESS) as run:
+            run.wait_for(lambda c: c.max_clock() >= 30, "training")
+            run.find("server", index).process.send_signal(signal.SIGTERM)
+            ended = codes(run)
+            runs.check(set(ended.values()) == {runs.STOPPED}, f"SIGTERM to server {index}: {ended}")
+            # The same command again: the job is over, and says how it ended.
+            again = code_of(*run.find("server", 0).command)
+            runs.check(again == runs.STOPPED, f"server 0 once more: exit code {again}")
+
+
+def by_hand_failed():
+    with ByHand(kills.ENDLESS, "update={type: sgd, learning_rate: 1000000}") as run:
+        ended = codes(run)
+        servers = {code for name, code in ended.items() if name.startswith("server")}
+        runs.check(servers == {runs.PERMANENT}, f"a job that diverges: {ended}")
+        runs.check(runs.PERMANENT in ended.values(), "and a worker that says so")
+
+
+def by_hand_replaced():
+    for role in ("worker", "server"):
+        with ByHand(kills.ENDLESS) as run:
+            run.wait_for(lambda c: c.max_clock() >= 30, "training")
+            old = run.find(role, 1).process
+            run.begin(run.find(role, 1))
+            code = old.wait(60)
+            runs.check(code == runs.REPLACED, f"a {role} whose place another process took: exit code {code}")
+
+
+CASES = {"signals": stopped_by_each_signal, "second-signal": signalled_twice, "dies-too-often": dies_too_often,
+         "fails-for-good": fails_for_good, "usage": usage, "by-hand-finished": by_hand_finished,
+         "by-hand-stopped": by_hand_stopped, "by-hand-failed": by_hand_failed, "by-hand-replaced": by_hand_replaced}
+
+if __name__ == "__main__":
+    runs.main(CASES)

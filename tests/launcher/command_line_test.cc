@@ -1,0 +1,159 @@
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+
+#include "common/exit_code.h"
+#include "common/files/files.h"
+#include "config/job.h"
+#include "launcher/commands/command_support.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/data_check.h"
+#include "launcher/commands/run_folder.h"
+#include "server/checkpoint/manifest.h"
+#include "tests/catch.h"
+#include "tests/temp_folder.h"
+
+namespace leeway {
+namespace {
+
+int Run(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "leeway");
+  return RunLeeway(static_cast<int>(arguments.size()), arguments.data());
+}
+
+constexpr char kQuickstart[] = LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml";
+constexpr char kData[] = LEEWAY_SOURCE_DIR "/data";
+
+v1::TrainingJob Job() { return LoadJob(kQuickstart, {}).value(); }
+
+}  // namespace
+
+TEST_CASE("Wrong arguments are exit code 2, help and version 0") {
+  CHECK(Run({}) == 2);
+  CHECK(Run({"frobnicate"}) == 2);
+  CHECK(Run({"train"}) == 2);
+  CHECK(Run({"train", "--resume"}) == 2);
+  CHECK(Run({"train", "job.yaml", "--nonsense"}) == 2);
+  CHECK(Run({"export"}) == 2);
+  CHECK(Run({"--help"}) == 0);
+  CHECK(Run({"train", "--help"}) == 0);
+  CHECK(Run({"--version"}) == 0);
+  CHECK(Run({"version"}) == 0);
+}
+
+TEST_CASE("What a benchmark could not do or write is said before it measures") {
+  const char* kTransport = "transport";
+  CHECK(Run({"bench", kTransport, "--seconds", "nan"}) == 2);
+  CHECK(Run({"bench", kTransport, "--seconds", "0"}) == 2);
+  CHECK(Run({"bench", kTransport, "--codec", "auto"}) == 2);
+  CHECK(Run({"bench", "exchange", "--codec", "int4"}) == 2);
+  CHECK(Run({"bench", "update", "--json", "/nonexistent/x.json"}) == 1);
+  CHECK(Run({"bench", "update", "--json", "/tmp"}) == 2);
+  CHECK(Run({"doctor", "--seconds", "nan"}) == 2);
+}
+
+TEST_CASE("A wrong job file is exit code 2, one that is not there 1") {
+  const TempFolder folder;
+  REQUIRE(WriteFileAtomically(folder / "job.yaml", "kind: Nonsense\n").ok());
+  CHECK(Run({"plan", (folder / "job.yaml").c_str()}) == 2);
+  CHECK(Run({"plan", kQuickstart, "--set", "consistency.stalenes=1"}) == 2);
+  CHECK(Run({"plan", (folder / "none.yaml").c_str()}) == 1);
+}
+
+TEST_CASE("A plan of the shipped job works, and without its data fails clearly") {
+  const TempFolder folder;
+  CHECK(Run({"plan", kQuickstart, "--data", kData}) == 0);
+  CHECK(Run({"plan", kQuickstart, "--data", folder.path().c_str()}) == 1);
+}
+
+TEST_CASE("Folders without a run are errors of every command that wants one") {
+  const TempFolder folder;
+  for (const char* command : {"evaluate", "export", "status", "report"}) {
+    CHECK(Run({command, folder.path().c_str()}) == 1);
+  }
+  CHECK(Run({"train", "--resume", "--run-dir", folder.path().c_str()}) == 1);
+}
+
+TEST_CASE("A run whose launcher was killed is told from one that answers") {
+  const TempFolder folder;
+  REQUIRE(WriteFileAtomically(folder / "coordinator", "127.0.0.1:1\n").ok());
+  std::ostringstream told;
+  std::streambuf* const before = std::cerr.rdbuf(told.rdbuf());
+  const int code = Run({"status", folder.path().c_str()});
+  std::cerr.rdbuf(before);
+  CHECK(code == 1);
+  CHECK_THAT(told.str(), Catch::Contains("train --resume --run-dir " + folder.path()));
+}
+
+TEST_CASE("Training without the job's data leaves no run folder behind") {
+  const TempFolder folder;
+  const std::string run = folder / "run";
+  CHECK(Run({"train", kQuickstart, "--data", folder.path().c_str(), "--run-dir", run.c_str()}) ==
+        1);
+  CHECK_FALSE(std::filesystem::exists(run));
+}
+
+TEST_CASE("Every absent data file is named, with where to fetch it") {
+  const TempFolder folder;
+  CHECK(CheckDataFiles(Job(), kData).ok());
+  const absl::Status status = CheckDataFiles(Job(), folder.path());
+  CHECK(absl::IsNotFound(status));
+  for (const char* file : {"optdigits/optdigits.tra", "optdigits/optdigits.tes"}) {
+    CHECK(std::string(status.message()).find(file) != std::string::npos);
+  }
+}
+
+TEST_CASE("The data folder is --data, else LEEWAY_DATA, else beside the job's folder") {
+  const TempFolder folder;
+  // ./data counts too, and the tests may be started where there is one.
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  REQUIRE(MakeFolders(folder / "jobs").ok());
+  REQUIRE(MakeFolders(folder / "data").ok());
+  CHECK(*FindDataFolder(folder.path(), "") == folder.path());
+  CHECK(absl::IsNotFound(FindDataFolder(folder / "none", "").status()));
+  setenv("LEEWAY_DATA", (folder / "jobs").c_str(), 1);
+  CHECK(*FindDataFolder("", "") == folder / "jobs");
+  CHECK(*FindDataFolder(folder.path(), "") == folder.path());
+  setenv("LEEWAY_DATA", (folder / "none").c_str(), 1);
+  CHECK(absl::IsNotFound(FindDataFolder("", "").status()));
+  unsetenv("LEEWAY_DATA");
+  CHECK(*FindDataFolder("", folder / "jobs/job.yaml") == folder / "data");
+  std::filesystem::current_path(before);
+}
+
+TEST_CASE("A run folder is taken by one launcher, and never over another run") {
+  const TempFolder folder;
+  const std::string path = folder / "run";
+  {
+    const auto run = RunFolder::Create(path);
+    REQUIRE(run.ok());
+    CHECK(std::filesystem::is_directory(path + "/logs"));
+    REQUIRE(WriteFileAtomically(*run / kJobFile, "x").ok());
+    CHECK(absl::IsFailedPrecondition(RunFolder::Open(path).status()));
+  }
+  CHECK(RunFolder::Open(path).ok());
+  CHECK(absl::IsAlreadyExists(RunFolder::Create(path).status()));
+  CHECK(absl::IsAlreadyExists(RunFolder::Create(folder.path()).status()));
+  CHECK(absl::IsNotFound(RunFolder::Open(folder / "none").status()));
+}
+
+TEST_CASE("A run whose checkpoints are all damaged is not begun anew over them") {
+  const TempFolder folder;
+  const std::string job = ToYaml(Job());
+  const std::string run = folder / "run";
+  const std::string manifest = run + "/checkpoints/clock-000000010/" + std::string(kManifestName);
+  REQUIRE(MakeFolders(run + "/checkpoints/clock-000000010").ok());
+  REQUIRE(MakeFolders(run + "/logs").ok());
+  REQUIRE(WriteFileAtomically(run + "/" + kJobFile, job).ok());
+  REQUIRE(WriteFileAtomically(manifest, "damaged").ok());
+  CHECK(Run({"train", "--resume", "--run-dir", run.c_str(), "--data", kData, "--set",
+             "stop={clocks: 3}"}) == kExitPermanent);
+  // As it was.
+  CHECK(*ReadFile(manifest, 100) == "damaged");
+  CHECK(*ReadFile(run + "/" + kJobFile, 1 << 20) == job);
+  CHECK_FALSE(std::filesystem::exists(run + "/metrics.jsonl"));
+}
+
+}  // namespace leeway

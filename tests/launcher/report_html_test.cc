@@ -1,0 +1,164 @@
+#include "launcher/report/report_html.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "launcher/report/curves_svg.h"
+#include "launcher/report/markup.h"
+#include "tests/catch.h"
+#include "tests/sample_run.h"
+
+namespace leeway {
+namespace {
+
+ReportInput Sample() {
+  ReportInput input;
+  input.history = SampleHistory();
+  input.summary.name = "digits";
+  input.summary.state = "finished";
+  input.summary.workers = 2;
+  input.summary.test_accuracy = 0.9712;
+  input.summary.worker_restarts = {0, 1};
+  AddHistory(input.history, input.summary);
+  input.checkpoints = {{.clock = 20, .bytes = 2048, .path = "checkpoints/clock-000000020"}};
+  input.job_yaml = "kind: TrainingJob # a < b\n";
+  input.curves_svg = CurvesSvg(input.history, "digits");
+  return input;
+}
+
+// Every opened tag is closed, in order; void elements and the doctype excepted.
+bool Balanced(const std::string& html) {
+  std::vector<std::string> open;
+  for (size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+    const size_t end = html.find('>', at);
+    if (end == std::string::npos) return false;
+    const std::string tag = html.substr(at + 1, end - at - 1);
+    const std::string name =
+        tag.substr(tag[0] == '/' ? 1 : 0, tag.find_first_of(" /", 1) - (tag[0] == '/' ? 1 : 0));
+    if (tag[0] == '!' || tag.back() == '/' || name == "meta" || name == "br") continue;
+    if (tag[0] != '/') {
+      open.push_back(name);
+    } else if (open.empty() || open.back() != tag.substr(1)) {
+      return false;
+    } else {
+      open.pop_back();
+    }
+  }
+  return open.empty();
+}
+
+}  // namespace
+
+TEST_CASE("Markup is escaped") {
+  CHECK(EscapeMarkup("a<b>&\"c'") == "a&lt;b&gt;&amp;&quot;c&#39;");
+  CHECK(EscapeMarkup("x\x01\n") == "x?\n");
+}
+
+TEST_CASE("The report is a whole page that fetches nothing") {
+  const std::string html = ReportHtml(Sample());
+  CHECK(html.starts_with("<!doctype html>"));
+  CHECK(Balanced(html));
+  for (const char* foreign : {"<script", "<link", "src=", "href=", "@import", "url("}) {
+    CHECK_FALSE(absl::StrContains(html, foreign));
+  }
+}
+
+TEST_CASE("The report tells figures, workers, checkpoints, events and the job") {
+  const std::string html = ReportHtml(Sample());
+  for (const char* part :
+       {"<b>97.12 %</b><span>test accuracy</span>", "<b>192</b>", "finished</span>",
+        "checkpoints/clock-000000020", "2.00 KiB", "worker lost", "no heartbeat &lt;10 s",
+        "kind: TrainingJob # a &lt; b", "width:20.0%\" title=\"backward 20.0 %",
+        "<td class=\"\">100.00</td><td class=\"\">40 %</td>", "emulated slowness"}) {
+    CHECK(absl::StrContains(html, part));
+  }
+}
+
+TEST_CASE("Nothing in a job can break out of the report") {
+  ReportInput input = Sample();
+  const std::string evil = "</pre><script>alert(1)</script>\"'";
+  input.summary.name = input.summary.message = input.summary.state = input.algorithm = evil;
+  input.job_yaml = input.summary.weights_sha256 = evil;
+  input.history.events[0].details = input.history.events[0].name = evil;
+  input.checkpoints[0].path = evil;
+  const std::string html = ReportHtml(input);
+  CHECK_FALSE(absl::StrContains(html, "<script"));
+  CHECK(Balanced(html));
+}
+
+TEST_CASE("A run that failed before it trained still has a report") {
+  ReportInput input;
+  input.summary.state = "failed";
+  input.summary.message = "worker 1 crashed";
+  input.curves_svg = CurvesSvg(input.history, "x");
+  const std::string html = ReportHtml(input);
+  CHECK(Balanced(html));
+  CHECK(absl::StrContains(html, "<div class=\"why\">worker 1 crashed</div>"));
+}
+
+TEST_CASE("A report says why a run has learned nothing") {
+  ReportInput input;
+  input.summary.state = "finished";
+  input.summary.why_not_learned = "loss 3 < 4";
+  const std::string html = ReportHtml(input);
+  CHECK(Balanced(html));
+  CHECK(absl::StrContains(html, "<div class=\"why\">loss 3 &lt; 4</div>"));
+}
+
+TEST_CASE("An event at no time of the calendar is reported without one") {
+  ReportInput input;
+  for (const double time : {std::nan(""), 1e300, -1e300}) {
+    input.history.events.push_back({.time = time, .name = "worker_lost", .details = "rank 1"});
+  }
+  const std::string html = ReportHtml(input);
+  CHECK(Balanced(html));
+  CHECK(absl::StrContains(html, "<td class=\"left when\"></td>"));
+}
+
+TEST_CASE("A worker whose steps took no time has no rates") {
+  ReportInput input;
+  input.history.steps = {{.rank = 0, .clock = 1, .steps = 1, .examples = 32},
+                         {.rank = 1, .clock = 0}};
+  const std::string html = ReportHtml(input);
+  CHECK(Balanced(html));
+  CHECK(absl::StrContains(html, "<td class=\"\">32</td><td class=\"\">-</td>"));
+  CHECK(absl::StrContains(html, "<td class=\"\">0</td><td class=\"\">-</td>"));
+}
+
+TEST_CASE("A loss of any size leaves the page its layout, and says that training has diverged") {
+  for (const double loss : {1e75, 3e300, 1.7e308, double{INFINITY}, double{NAN}}) {
+    RunHistory history = SampleHistory();
+    for (RunHistory::Step& step : history.steps) step.train_loss = loss;
+    for (RunHistory::Evaluation& evaluation : history.evaluations) evaluation.test_loss = loss;
+    ReportInput input;
+    input.summary.test_loss = loss;
+    AddHistory(history, input.summary);
+    input.curves_svg = CurvesSvg(history, "diverged");
+    input.history = history;
+    const std::string html = ReportHtml(input);
+    CHECK(html.find("test loss: diverged") != std::string::npos);
+    // Nobody reads twenty digits.
+    size_t longest = 0, digits = 0;
+    for (const char c : html) {
+      digits = c >= '0' && c <= '9' ? digits + 1 : 0;
+      longest = std::max(longest, digits);
+    }
+    CHECK(longest < 20);
+  }
+}
+
+TEST_CASE("Test curves go on, though a run was resumed with epochs that count otherwise") {
+  RunHistory history = SampleHistory();
+  history.evaluations = {{.clock = 10, .epoch = 4, .test_loss = 2, .test_accuracy = 0.5},
+                         {.clock = 20, .epoch = 3, .test_loss = 1, .test_accuracy = 0.6}};
+  const std::string svg = CurvesSvg(history, "resumed");
+  const size_t path = svg.find("class=\"line test\" d=\"M", svg.find("</style>"));
+  REQUIRE(path != std::string::npos);
+  const double from = std::stod(svg.substr(svg.find("d=\"M", path) + 4));
+  const double to = std::stod(svg.substr(svg.find('L', svg.find("d=\"M", path)) + 1));
+  CHECK(from < to);
+}
+
+}  // namespace leeway

@@ -1,0 +1,153 @@
+"""A copy of the tree, built once, in which one object at a time is replaced by a mutant's."""
+
+import dataclasses
+import io
+import json
+import pathlib
+import resource
+import shlex
+import subprocess
+import tarfile
+import time
+
+# The programs that cover a folder, in the order in which they are asked, and a share of what the simulator offers.
+UNITS = {
+    "server/core": ["block_core_test", "coordinator_core_test", "shard_test"],
+    "server/coordinator/core": ["coordinator_core_test"],
+    "common/update": ["update_test", "shard_test", "shard_codecs_test"],
+}
+WORLDS = [[], ["--mode", "sync"], ["--mode", "bounded"], ["--mode", "async"], ["--whole"], ["--replicas"], ["--sets"],
+          ["--sets", "--replicas"], ["--resizes"], ["--resizes", "--sets", "--replicas"]]
+BOOKS = ["server/coordinator/core"]
+TESTS_OF = {"committed_set_book": "committed_sets", "arrival_history": "straggler_grace"}
+SIMULATED = ["server/core", "server/coordinator/core"]
+MEMORY_MAX = 6 << 30  # a mutant may ask for memory without end
+SECONDS_MIN = 5  # that a program may take at least before it counts as hanging
+
+
+@dataclasses.dataclass
+class Program:
+    """One command that passes on the tree as it is."""
+    target: str
+    arguments: list
+    seconds: float = 0.0
+
+    @property
+    def name(self):
+        return " ".join([self.target, *self.arguments])
+
+
+def limits():
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+class Tree:
+    """The tree at HEAD in a folder of its own, with a release build."""
+
+    def __init__(self, repository, scratch, update):
+        self.root = scratch / "tree"
+        self.build = self.root / "build/release"
+        self.work = scratch / "mutant"
+        self.work.mkdir(parents=True, exist_ok=True)
+        if update or not self.root.exists():
+            self.copy(repository)
+        if not (self.build / "build.ninja").exists():
+            subprocess.run(["cmake", "--preset", "release", "-DBUILD_TESTING=ON"], cwd=self.root, check=True,
+                           stdout=subprocess.DEVNULL)
+        targets = sorted({"leeway_sim", *sum(UNITS.values(), [])})
+        subprocess.run(["ninja", "-C", self.build, "-j2", *targets], check=True, stdout=subprocess.DEVNULL)
+        self.compile_commands = {entry["file"]: entry for entry in
+                                 json.loads((self.build / "compile_commands.json").read_text())}
+        self.links = {target: self.link_command(target) for target in targets}
+
+    def copy(self, repository):
+        """What has changed only, so that little is built again."""
+        archive = subprocess.run(["git", "-C", repository, "archive", "HEAD"], check=True, capture_output=True)
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+            for entry in filter(tarfile.TarInfo.isfile, files):
+                path, content = self.root / entry.name, files.extractfile(entry).read()
+                if path.exists() and path.read_bytes() == content:
+                    continue
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+                path.chmod(entry.mode)
+        for made in self.work.glob("*.gch"):
+            made.unlink()
+
+    def link_command(self, target):
+        said = subprocess.run(["ninja", "-C", self.build, "-t", "commands", f"bin/{target}"], check=True,
+                              capture_output=True, text=True).stdout.splitlines()[-1]
+        return next(part for part in said.split(" && ") if f"-o bin/{target}" in part)
+
+    def compile_command(self, file, source, out, more=()):
+        """Compiles `source` to `out` as `file` is compiled, but faster."""
+        entry = self.compile_commands[str(self.root / file)]
+        words = [w for w in shlex.split(entry["command"]) if "ccache" not in w]
+        where = words.index("-o")
+        del words[where:where + 2]
+        where = words.index("-c")
+        del words[where:where + 2]
+        words += ["-O1", "-g0", "-w", *more, "-c", str(source), "-o", str(out)]
+        return subprocess.run(words, cwd=entry["directory"], capture_output=True, preexec_fn=limits,
+                              check=False).returncode == 0
+
+    def precompiled(self, file):
+        """What `file` includes: nearly all that its compiler does."""
+        header = self.work / (file.replace("/", "_") + ".h")
+        lines = [line for line in (self.root / file).read_text().splitlines() if line.startswith("#include")]
+        text = "\n".join(lines) + "\n"
+        made = header.with_suffix(".h.gch")
+        if not made.exists():
+            header.write_text(text)
+            if not self.compile_command(file, header, made, ["-x", "c++-header"]):
+                raise SystemExit(f"the headers of {file} do not compile by themselves")
+        return header
+
+    def compile(self, file, text, out):
+        """The object of `text` in place of `file`; False: it does not compile."""
+        # The same name for all mutants, so that equal programs are equal objects.
+        source = self.work / pathlib.Path(file).name
+        source.write_text(text)
+        return self.compile_command(file, source, out, ["-include", str(self.precompiled(file))])
+
+    def link(self, target, mutated, out):
+        """`target` with the mutated object: the linker takes it before it looks into the archives."""
+        words = shlex.split(self.links[target])
+        words[words.index("-o") + 1] = str(out)
+        first = next(i for i, w in enumerate(words) if w.endswith(".o"))
+        words.insert(first, str(mutated))
+        subprocess.run(words, cwd=self.build, check=True, capture_output=True)
+
+    def run(self, program, binary, seconds):
+        """None: passed; else how it failed."""
+        command = [str(binary), *program.arguments]
+        try:
+            done = subprocess.run(command, cwd=self.work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  stdin=subprocess.DEVNULL, timeout=seconds, preexec_fn=limits, check=False)
+        except subprocess.TimeoutExpired:
+            return "no end"
+        if done.returncode == 0:
+            return None
+        return "crash" if done.returncode < 0 else "failed"
+
+    def programs(self, file, schedules):
+        """What is asked about a mutant of `file`; the simulator after the unit tests."""
+        folder, book = str(pathlib.Path(file).parent), pathlib.Path(file).stem
+        # Its own tests first: they take no time.
+        own = f"[#{TESTS_OF.get(book, book)}_test]"
+        found = [Program("coordinator_core_test", ["--abort", "--filenames-as-tags", own])] if folder in BOOKS else []
+        found += [Program(target, ["--abort"]) for target in UNITS[folder]]
+        if folder in SIMULATED:
+            found += [Program("leeway_sim", ["--schedules", str(schedules), *world]) for world in WORLDS]
+        return found
+
+    def measure(self, program, known):
+        """How long `program` takes on the tree as it is; it must pass there."""
+        if program.name not in known:
+            began = time.monotonic()
+            wrong = self.run(program, self.build / "bin" / program.target, 600)
+            if wrong:
+                raise SystemExit(f"{program.name} does not pass on the tree as it is: {wrong}")
+            known[program.name] = time.monotonic() - began
+        return known[program.name]

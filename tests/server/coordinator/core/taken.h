@@ -1,0 +1,34 @@
+// What a part of the coordinator wants done, for tests of the part alone.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "server/coordinator/core/commands.h"
+
+namespace leeway {
+
+// The names of the events among the commands since the last call; of other commands nothing is
+// said.
+inline std::vector<std::string> TakenEvents(Commands& commands) {
+  std::vector<std::string> names;
+  for (const Command& command : commands.Take()) {
+    if (const auto* event = std::get_if<Event>(&command)) names.push_back(event->name);
+  }
+  return names;
+}
+
+// The commands of one kind since the last call; the others are dropped.
+template <typename Kind>
+std::vector<Kind> Taken(Commands& commands) {
+  std::vector<Kind> taken;
+  for (Command& command : commands.Take()) {
+    if (Kind* kind = std::get_if<Kind>(&command)) taken.push_back(std::move(*kind));
+  }
+  return taken;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace leeway

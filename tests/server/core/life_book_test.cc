@@ -1,0 +1,41 @@
+#include "server/core/life_book.h"
+
+#include "tests/catch.h"
+
+namespace leeway {
+namespace {
+
+TEST_CASE("only incarnations that the coordinator gave out are believed") {
+  LifeBook book(2);
+  book.Learn({5, 0});
+  CHECK(book.Check(0, 5).ok());
+  CHECK(absl::IsAborted(book.Check(0, 4)));
+  // Of which the server may be about to hear.
+  CHECK(absl::IsUnavailable(book.Check(0, 6)));
+  CHECK(absl::IsUnavailable(book.Check(0, UINT64_MAX)));
+  CHECK(absl::IsUnavailable(book.Check(1, 1)));
+  CHECK(absl::IsUnavailable(book.Check(1, 0)));
+  // Refused for what it is, elsewhere.
+  CHECK(book.Check(2, 9).ok());
+  // What was believed for a moment fences nobody.
+  book.Learn({6, 1});
+  CHECK(book.Check(0, 6).ok());
+  CHECK(book.Check(1, 1).ok());
+}
+
+TEST_CASE("a coordinator that was started again takes no life back") {
+  LifeBook book(1);
+  book.Learn({5});
+  book.Learn({0});
+  CHECK(book.Check(0, 5).ok());
+  book.Learn({1000});
+  CHECK(absl::IsAborted(book.Check(0, 5)));
+  CHECK(book.Check(0, 1000).ok());
+}
+
+TEST_CASE("a server that nobody tells of lives believes them all") {
+  CHECK(LifeBook().Check(0, UINT64_MAX).ok());
+}
+
+}  // namespace
+}  // namespace leeway

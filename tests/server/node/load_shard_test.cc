@@ -1,0 +1,132 @@
+#include "server/node/load_shard.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "tests/server/checkpoint/sample.h"
+#include "tests/server/shard/shard_rig.h"
+#include "tests/temp_folder.h"
+
+namespace leeway {
+namespace {
+
+constexpr auto kSync = v1::CONSISTENCY_MODE_SYNC;
+constexpr auto kBounded = v1::CONSISTENCY_MODE_BOUNDED;
+constexpr auto kAsync = v1::CONSISTENCY_MODE_ASYNC;
+
+struct Before {
+  v1::ConsistencyMode mode;
+  uint32_t workers;
+};
+
+// Where every block of a job of `mode` goes on after the checkpoint at clock 5: by a sample that
+// all of `before` have brought to that clock, or to progress 40 + i in block i.
+std::vector<BlockProgress> GoOn(const Before& before, v1::ConsistencyMode mode, uint32_t workers,
+                                bool uneven = false, std::optional<uint64_t> updates = {}) {
+  TempFolder run;
+  Sample sample{.total = testing::kTotal,
+                .servers = 1,
+                .block_elements = testing::kBlock,
+                .ranks = before.workers,
+                .uneven = uneven,
+                .keys = {kWeightsKey},
+                .updates = updates};
+  const std::string folder = WriteSample(run.path(), sample);
+  v1::CheckpointManifest manifest = *ReadManifest(folder);
+  manifest.mutable_job()->mutable_consistency()->set_mode(before.mode);
+  manifest.mutable_job()->mutable_workers()->set_count(before.workers);
+  REQUIRE(WriteManifest(folder, manifest).ok());
+
+  testing::World world(testing::SgdOptions(mode, workers));
+  const absl::Status loaded =
+      LoadShard(folder, testing::SgdOptions(mode, workers).job, *world.shard);
+  REQUIRE(loaded == absl::OkStatus());
+  const auto held = world.shard->Hold(5);
+  REQUIRE(held.ok());
+  std::vector<BlockProgress> progress;
+  for (const HeldBlock& block : *held) progress.push_back(block.progress);
+  REQUIRE(progress.size() == 3);
+  return progress;
+}
+
+using Clocks = std::vector<uint64_t>;
+
+TEST_CASE("A job of the same kind goes on where it was") {
+  CHECK(GoOn({kSync, 3}, kSync, 3)[0].version == 5);
+  CHECK(GoOn({kSync, 3}, kSync, 3)[0].clocks == Clocks{5, 5, 5});
+  const auto uneven = GoOn({kAsync, 3}, kAsync, 3, true);
+  CHECK(uneven[1].version == 41);
+  CHECK(uneven[1].clocks == Clocks{11, 12, 13});
+}
+
+TEST_CASE("With other workers everybody goes on at the slowest clock, the job at its mean one") {
+  const auto more = GoOn({kAsync, 3}, kAsync, 6, true);
+  // 41 updates by 3 workers are 13 and two thirds of a clock; so are 82 by 6.
+  CHECK(more[1].version == 82);
+  CHECK(more[1].clocks == Clocks(6, 11));
+  CHECK(GoOn({kAsync, 4}, kAsync, 3, true)[2].version == 31);
+  CHECK(GoOn({kSync, 3}, kSync, 5)[0].version == 5);
+}
+
+TEST_CASE("From sync to the other modes: as many updates as all have made") {
+  for (const BlockProgress& block : GoOn({kSync, 3}, kAsync, 4)) {
+    CHECK(block.version == 20);
+    CHECK(block.clocks == Clocks(4, 5));
+  }
+}
+
+TEST_CASE("The optimizer state has seen as many updates as before, whatever the job is now") {
+  for (const auto before : {kSync, kBounded, kAsync}) {
+    for (const auto after : {kSync, kBounded, kAsync}) {
+      if (after == kSync && before != kSync) continue;  // refused: checkpoint.md, Another mode
+      for (const uint32_t were : {1u, 2u, 3u, 8u}) {
+        for (const uint32_t are : {1u, 2u, 3u, 8u}) {
+          CAPTURE(before, after, were, are);
+          const auto blocks = GoOn({before, were}, after, are, before != kSync, 1234);
+          CHECK(blocks[0].updates == 1234);
+          CHECK(blocks[2].updates == (before == kSync ? 1234 : 1236));
+        }
+      }
+    }
+  }
+  // A checkpoint of 0.1.0 says the version only.
+  CHECK(GoOn({kAsync, 2}, kAsync, 4, true)[1].updates == 41);
+}
+
+// The move of the next update, by a gradient of 1, of an Adam whose moments are m = 1 and v = 4.
+float AdamMove(const BlockProgress& progress) {
+  Shard::Options options = testing::SgdOptions(kAsync, 1, 0.5);
+  options.job.mutable_update()->mutable_adam();
+  testing::World world(options);
+  BlockStore& store = world.shard->store();
+  for (uint32_t block = 0; block < 3; ++block) {
+    BlockValues values{store.Allocate(block),
+                       {store.AllocateSlot(block), store.AllocateSlot(block)}};
+    const size_t count = store.Range(block).count;
+    std::fill_n(values.weights.mutable_data(), count, 0.0f);
+    std::fill_n(values.slots[0].mutable_data(), count, 1.0f);
+    std::fill_n(values.slots[1].mutable_data(), count, 4.0f);
+    world.shard->Load(block, std::move(values), progress);
+  }
+  testing::Reply reply;
+  world.PushPull(0, progress.clocks[0], 1, reply);
+  return reply.first();
+}
+
+TEST_CASE("Adam's t counts the updates that its moments have seen, not the version") {
+  for (const uint64_t updates : {0, 1, 10, 1000, 100000}) {
+    for (const uint64_t version : {0, 7, 4000, 400000}) {
+      const double t = static_cast<double>(updates) + 1;
+      const double m = 1 / (1 - std::pow(0.9, t));
+      const double v = (0.999 * 4 + 0.001) / (1 - std::pow(0.999, t));
+      CAPTURE(updates, version);
+      CHECK(AdamMove({.version = version, .clocks = {version}, .updates = updates}) ==
+            Approx(-0.5 * m / (std::sqrt(v) + 1e-8)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,80 @@
+#include "server/outcome/summary.h"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/sample_run.h"
+
+namespace leeway {
+
+TEST_CASE("The summary adds up a run's metrics") {
+  RunSummary summary;
+  AddHistory(SampleHistory(), summary);
+  CHECK(summary.steps == 40);
+  CHECK(summary.examples == 960);
+  CHECK(summary.max_staleness == 3);
+  CHECK(summary.seconds == Approx(5));
+  CHECK(summary.samples_per_second == Approx(192));
+}
+
+TEST_CASE("summary.json has the promised keys and reads back") {
+  RunSummary summary;
+  summary.name = "digits \"x\"";
+  summary.state = "finished";
+  summary.clock = 20;
+  summary.test_loss = 0.25;
+  summary.test_accuracy = 0.97;
+  summary.learned = false;
+  summary.why_not_learned = "loss 3";
+  summary.weights_sha256 = "abc";
+  summary.worker_restarts = {0, 2};
+  summary.server_restarts = {1};
+  AddHistory(SampleHistory(), summary);
+  const std::string text = SummaryJson(summary);
+  const auto json = nlohmann::json::parse(text);
+  for (const char* key : {"state", "steps", "seconds", "samples_per_second", "test_loss",
+                          "test_accuracy", "learned", "why_not_learned", "max_staleness",
+                          "bytes_sent", "bytes_received", "weights_sha256", "restarts"}) {
+    CHECK(json.contains(key));
+  }
+  CHECK(json["restarts"] == 3);
+  CHECK(json["worker_restarts"] == std::vector<uint32_t>{0, 2});
+  CHECK(json["server_restarts"] == std::vector<uint32_t>{1});
+  REQUIRE(json["worker_times"].size() == 2);
+  CHECK(json["worker_times"][0]["rank"] == 0);
+  CHECK(json["worker_times"][0]["wait_seconds"].get<double>() == Approx(0.6));
+  CHECK(json["worker_times"][0]["hidden_share"].get<double>() == Approx(0.4));
+  const auto read = ParseSummary(text, "summary.json");
+  REQUIRE(read.ok());
+  CHECK(SummaryJson(*read) == text);
+}
+
+TEST_CASE("What is not known is null, and numbers that JSON cannot say too") {
+  RunSummary summary;
+  summary.state = "failed";
+  summary.test_loss = std::nan("");
+  summary.message = "a log may hold any byte: \xff";
+  const std::string text = SummaryJson(summary);
+  const auto json = nlohmann::json::parse(text);
+  CHECK(json["test_loss"].is_null());
+  CHECK(json["test_accuracy"].is_null());
+  CHECK(json["learned"].is_null());
+  CHECK_FALSE(json.contains("why_not_learned"));
+  CHECK(json["weights_sha256"].is_null());
+  const auto read = ParseSummary(text, "summary.json");
+  REQUIRE(read.ok());
+  CHECK(read->weights_sha256.empty());
+  CHECK_FALSE(read->test_loss.has_value());
+}
+
+TEST_CASE("What is no summary is an error that names the file") {
+  for (const char* text : {"", "[]", "{", "{}", R"({"state": 7})"}) {
+    const auto read = ParseSummary(text, "run/summary.json");
+    REQUIRE_FALSE(read.ok());
+    CHECK(read.status().message().substr(0, 16) == "run/summary.json");
+  }
+}
+
+}  // namespace leeway

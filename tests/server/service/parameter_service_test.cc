@@ -1,0 +1,49 @@
+#include "server/service/parameter_service.h"
+
+#include "tests/catch.h"
+#include "tests/server/service/stream_rig.h"
+
+namespace leeway {
+namespace {
+
+using testing::Served;
+
+v1::CommitSetRequest SetOf(uint64_t job, uint64_t generation) {
+  v1::CommitSetRequest request;
+  request.set_job(job);
+  request.set_generation(generation);
+  request.add_ranks(0);
+  return request;
+}
+
+TEST_CASE(
+    "a server that holds nothing yet takes the sets of clocks, so that it is told what to hold") {
+  ParameterService service;
+  CHECK(service.CommitSet(SetOf(1, 0)).ok());
+  // What has gone back hears of them no more.
+  service.table().Serve({1, 2, {}, {}, nullptr});
+  CHECK(service.CommitSet(SetOf(1, 3)).ok());
+  CHECK(absl::IsFailedPrecondition(service.CommitSet(SetOf(1, 1))));
+  CHECK(absl::IsFailedPrecondition(service.CommitSet(SetOf(7, 2))));
+}
+
+TEST_CASE("who asks for a block that another server has by now is sent on, not refused") {
+  Served served(v1::CONSISTENCY_MODE_ASYNC);
+  v1::ExchangeHeader header;
+  header.set_job(testing::kJob);
+  const auto shard = served.service.table().Find(header);
+  REQUIRE(shard.ok());
+  ParameterService service;
+  // Shard 0 of two.
+  service.table().Serve({testing::kJob, 0, {*shard, nullptr}, {nullptr, nullptr}, nullptr});
+  header.set_block(0);
+  CHECK(service.table().Find(header).ok());
+  header.set_block(1);
+  CHECK(absl::IsUnavailable(service.table().Find(header).status()));
+  // That nobody has: the shard says so.
+  header.set_block(99);
+  CHECK(service.table().Find(header).ok());
+}
+
+}  // namespace
+}  // namespace leeway

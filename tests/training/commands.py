@@ -1,0 +1,179 @@
+#!/usr/bin/python3
+"""What the commands refuse before they start anything, and what they tell.
+
+    tests/training/commands.py CASE"""
+
+import json
+import math
+import os
+import subprocess
+import time
+
+import numpy as np
+
+import runs
+
+DATA = "optdigits/optdigits.tra"
+SMALL = ["servers.count=2", "workers.count=2", "evaluation={}", "model.layers=[{flatten: {}}, {dense: {units: 10}}]",
+         "stop={clocks: 20}"]
+
+
+def digits(sets=(), name="run"):
+    return runs.Run("quickstart.yaml", [*SMALL, *sets], runs.data_with(DATA), name)
+
+
+def leeway(*arguments, timeout=120):
+    return subprocess.run([str(runs.BIN / "leeway"), *map(str, arguments)], capture_output=True, text=True,
+                          timeout=timeout, check=False)
+
+
+def checked_first():
+    """Whatever `plan` refuses, `train` refuses in the same words, before it has made a folder or started a process."""
+    run = digits()
+    run.parent.mkdir(exist_ok=True)
+    rows = (run.data / DATA).read_text().splitlines()
+    broken = {"absent.csv": None, "text.csv": "a,b\nc,d\n", "short.csv": rows[0] + "\n1,2,3\n", "empty.csv": ""}
+    for name, text in broken.items():
+        if text is not None:
+            (run.parent / name).write_text(text)
+    cases = [["data.train={type: csv, files: " + name + "}"] for name in broken]
+    cases += [["data.test={type: csv, files: short.csv}"], ["model.layers=[{flatten: {}}, {dense: {units: 3}}]"],
+              ["model.layers=[{conv2d: {filters: 4, kernel: 99}}, {flatten: {}}, {dense: {units: 10}}]"],
+              ["data.partition={type: by_file}", "workers.count=5"]]
+    (run.parent / "optdigits").symlink_to(run.data / "optdigits")
+    good = leeway("plan", run.job, "--data", run.parent, *[a for one in SMALL for a in ("--set", one)])
+    runs.check(good.returncode == 0, f"plan takes the job as it is {good.stderr}")
+    for sets in cases:
+        more = [a for one in [*SMALL, *sets] for a in ("--set", one)]
+        said = [leeway(command, run.job, "--data", run.parent, *more, *extra)
+                for command, extra in (("plan", []), ("train", ["--run-dir", run.dir]))]
+        plan, train = ([line for line in s.stderr.splitlines() if line.startswith("leeway:")] for s in said)
+        runs.check(all(s.returncode not in (0, runs.STOPPED) for s in said) and plan == train and plan,
+                   f"{sets[0]}: plan says {plan}, train {train}")
+        runs.check(not run.dir.exists(), "no folder was made")
+    run.clean()
+
+
+def used_again():
+    """A folder of a run without a checkpoint serves another run, aloud; one with a checkpoint does not."""
+    run = digits(["workers.emulate={step_milliseconds: 20}", "stop={clocks: 2000}"])
+    run.start()
+    run.wait_for(lambda r: r.max_clock() >= 1)
+    run.kill()
+    (run.dir / "mine.txt").write_text("a user's")
+    run.read_events, run.read_to = [], 0
+    summary = run.train(more=["workers.emulate={}", "stop={clocks: 20}"])
+    runs.check("It is replaced: coordinator.json, metrics.jsonl" in run.said(), "what is replaced is said")
+    runs.check(summary["steps"] == 40 and summary["state"] == "finished", "the new run is all there is")
+    runs.check((run.dir / "mine.txt").read_text() == "a user's", "what is not a run's stays")
+    refused = leeway("train", run.job, "--run-dir", run.dir, "--data", run.data)
+    runs.check(refused.returncode != 0 and "holds a run already" in refused.stderr, refused.stderr)
+    run.clean()
+
+
+def stop_in_the_past():
+    """Whatever the mode and the unit of `stop`; a run that stays where it ended is none."""
+    for mode in ("sync", "async", "bounded"):
+        run = digits([f"consistency={{mode: {mode}" + (", staleness: 2}" if mode == "bounded" else "}")])
+        first = run.train()
+        for stop in ("stop={clocks: 10}", "stop={epochs: 0.1}"):
+            said = leeway("train", "--resume", "--run-dir", run.dir, "--data", run.data, "--set", stop)
+            runs.check(said.returncode == 2 and "lies in the past" in said.stderr, f"{mode}, {stop}: {said.stderr}")
+        runs.check(run.train(resume=True)["weights_sha256"] == first["weights_sha256"], f"{mode}: resumed as it was")
+        if mode == "sync":
+            runs.check(run.train(resume=True, more=["stop={clocks: 30}"])["steps"] == 60, "a later stop is taken")
+        run.clean()
+
+
+def only_run_folders():
+    run = digits()
+    run.train()
+    place = run.parent / "other"
+    place.mkdir()
+    (place / "job.yaml").write_text((run.dir / "job.yaml").read_text())
+    before = sorted(place.iterdir())
+    for arguments in (["report", place], ["export", place, "-o", place / "m"], ["evaluate", place], ["report", "/"]):
+        said = leeway(*arguments)
+        runs.check(said.returncode == 1, f"{arguments[0]} {arguments[1]}: {said.stderr}")
+    runs.check(sorted(place.iterdir()) == before, "nothing was written there")
+    run.clean()
+
+
+def idle_workers():
+    """Workers without any example are warned of, by plan and by train; the job is none the worse."""
+    sets = ["workers.count=4", "data.batch_size=2000"]
+    run = digits(sets)
+    plan = leeway("plan", run.job, "--data", run.data, *[a for one in [*SMALL, *sets] for a in ("--set", one)])
+    runs.check("workers 2, 3 have no examples at all" in plan.stderr, plan.stderr)
+    summary = run.train()
+    runs.check("workers 2, 3 have no examples at all" in run.said() and summary["worker_steps"] == [20] * 4,
+               f"train says so, too; steps {summary['worker_steps']}")
+    run.clean()
+
+
+REGRESSION = """
+apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {name: regression, seed: 3}
+model: {layers: [{flatten: {}}, {dense: {units: 1}}], loss: squared}
+data:
+  train: {type: csv, files: train.csv}
+  test: {type: csv, files: test.csv}
+  batch_size: 32
+exchange: {type: gradient}
+consistency: {mode: sync}
+update: {type: sgd, learning_rate: 0.05}
+servers: {count: 2}
+workers: {count: 3}
+evaluation: {every: {epochs: 5}}
+stop: {epochs: 20}
+"""
+
+
+def regression():
+    """MAE and R2 of labels that are far from zero and hardly differ, by numpy from the exported model."""
+    draws = np.random.default_rng(16)
+    run = runs.RunFolder()
+    for name, count in (("train.csv", 900), ("test.csv", 1031)):
+        x = draws.normal(size=(count, 5))
+        y = x @ np.arange(1, 6) / 5 + 1000 + 0.3 * draws.normal(size=count)
+        np.savetxt(run.parent / name, np.column_stack([x, y]), delimiter=",", fmt="%.7g")
+    (run.parent / "job.yaml").write_text(REGRESSION)
+    job = runs.Run(run.parent / "job.yaml", [], run.parent, "regression", run.parent)
+    summary = job.train()
+    rows = np.loadtxt(run.parent / "test.csv", delimiter=",")
+    model = {k.split("/")[1]: np.array(v) for k, v in job.model().items()}
+    x, y = rows[:, :-1], rows[:, -1].astype(np.float32).astype(float)
+    error = x.astype(np.float32).astype(float) @ model["weight"] + model["bias"] - y
+    wanted = {"test_mae": np.abs(error).mean(), "test_r2": 1 - (error ** 2).sum() / ((y - y.mean()) ** 2).sum()}
+    told = leeway("evaluate", job.dir, "--data", run.parent, "--json", run.parent / "out.json")
+    runs.check(told.returncode == 0 and "MAE" in told.stdout and "R²" in told.stdout, told.stdout)
+    evaluated = json.loads((run.parent / "out.json").read_text())
+    for source in (summary, evaluated, job.events("evaluation")[-1]):
+        for name, value in wanted.items():
+            runs.check(math.isclose(source[name], value, rel_tol=1e-3, abs_tol=1e-4), f"{name} {source[name]}, numpy {value}")
+    runs.check("mean absolute error" in (job.dir / "report.html").read_text(), "the report has it")
+    runs.check("test_accuracy" not in evaluated, "there is no accuracy")
+    job.clean()
+
+
+def bench_quick():
+    """Rows come as they are measured, where no terminal is, and all within seconds."""
+    began = time.monotonic()
+    process = subprocess.Popen([str(runs.BIN / "leeway"), "bench", "transport", "--quick"], stdout=subprocess.PIPE,
+                               text=True, env={**os.environ, "TERM": "dumb"})
+    first = process.stdout.readline()
+    at, running = time.monotonic() - began, process.poll() is None
+    rest = process.stdout.read()
+    took = time.monotonic() - began
+    runs.check(process.wait() == 0 and "GB/s, raw" in first and running and at < took / 2,
+               f"after {at:.1f} s of {took:.1f}: {first.strip()}")
+    runs.check("transport" in rest and took < 60, f"{len(rest.splitlines())} lines follow")
+
+
+CASES = {"bench-quick": bench_quick, "checked-first": checked_first, "idle-workers": idle_workers,
+         "only-run-folders": only_run_folders, "regression": regression, "stop-in-the-past": stop_in_the_past,
+         "used-again": used_again}
+
+if __name__ == "__main__":
+    runs.main(CASES)

@@ -1,0 +1,71 @@
+#include "worker/core/batch_stock.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace leeway {
+
+std::optional<uint64_t> BatchStock::Take(uint64_t clock) {
+  const std::optional<Interval> taken = stock_.TakeFirst(1);
+  if (!taken) return std::nullopt;
+  taken_.push_back({taken->first, clock});
+  return taken->first;
+}
+
+void BatchStock::Settle(uint64_t clock, bool dropped) {
+  while (!taken_.empty() && taken_.front().clock < clock) {
+    const Taken each = taken_.front();
+    taken_.pop_front();
+    // One report for what is next to each other.
+    if (!done_.empty() && done_.back().first() + done_.back().count() == each.batch) {
+      done_.back().set_count(done_.back().count() + 1);
+      done_.back().set_clock(each.clock);
+      continue;
+    }
+    v1::DoneRange& range = done_.emplace_back();
+    range.set_first(each.batch);
+    range.set_count(1);
+    range.set_clock(each.clock);
+  }
+  if (!dropped) return;
+  for (const Taken& each : taken_) stock_.Add({each.batch, each.batch + 1});
+  taken_.clear();
+}
+
+void BatchStock::RanDry() {
+  if (!none_left_) want_ = std::min(2 * want_, kWantMax);
+}
+
+void BatchStock::Ask(v1::LeaseDataRequest& request) {
+  asked_.insert(asked_.end(), done_.begin(), done_.end());
+  done_.clear();
+  for (const v1::DoneRange& range : asked_) *request.add_done() = range;
+  // What is under way is held, too.
+  asked_want_ = stock_.empty() || low() ? want_ + taken_.size() : 0;
+  request.set_want(asked_want_);
+}
+
+void BatchStock::OnReply(const v1::LeaseDataReply& reply) {
+  asked_.clear();
+  stock_ = {};
+  uint64_t held = 0;
+  for (const v1::DataRange& range : reply.held()) {
+    stock_.Add({range.first(), range.first() + range.count()});
+    held += range.count();
+  }
+  // Meanwhile some of them were taken, and some done.
+  for (const Taken& each : taken_) stock_.Remove({each.batch, each.batch + 1});
+  for (const v1::DoneRange& range : done_) {
+    stock_.Remove({range.first(), range.first() + range.count()});
+  }
+  filled_ = stock_.size();
+  none_left_ = held < asked_want_ && stock_.empty();
+  over_ = reply.over();
+}
+
+void BatchStock::OnFailure() {
+  done_.insert(done_.begin(), asked_.begin(), asked_.end());
+  asked_.clear();
+}
+
+}  // namespace leeway

@@ -1,0 +1,56 @@
+// How far predictions are from the numbers that they should be, summed up example by example.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+namespace leeway {
+
+// Exact for any division into batches but for the rounding of doubles: the labels' variance is
+// summed about their running mean (Welford 1962; merged as Chan, Golub and LeVeque 1979), so that
+// large labels which hardly differ do not cancel out.
+class RegressionError {
+ public:
+  void Add(double prediction, double label) {
+    const double error = prediction - label;
+    absolute_ += std::abs(error);
+    squared_ += error * error;
+    ++count_;
+    const double from_mean = label - mean_;
+    mean_ += from_mean / static_cast<double>(count_);
+    deviation_ += from_mean * (label - mean_);
+  }
+  void Add(const RegressionError& other) {
+    if (other.count_ == 0) return;
+    const auto mine = static_cast<double>(count_), others = static_cast<double>(other.count_);
+    const double apart = other.mean_ - mean_;
+    deviation_ += other.deviation_ + apart * apart * mine * others / (mine + others);
+    mean_ += apart * others / (mine + others);
+    absolute_ += other.absolute_;
+    squared_ += other.squared_;
+    count_ += other.count_;
+  }
+
+  // Mean absolute error; absent without examples.
+  std::optional<double> mae() const {
+    if (count_ == 0) return std::nullopt;
+    return absolute_ / static_cast<double>(count_);
+  }
+  // 1 - squared errors / squared deviations of the labels from their mean; absent where all labels
+  // are the same.
+  std::optional<double> r2() const {
+    if (!(deviation_ > 0)) return std::nullopt;
+    return 1 - squared_ / deviation_;
+  }
+
+ private:
+  uint64_t count_ = 0;
+  double absolute_ = 0;
+  double squared_ = 0;
+  // Of the labels: their mean, and the sum of their squared deviations from it.
+  double mean_ = 0;
+  double deviation_ = 0;
+};
+
+}  // namespace leeway
