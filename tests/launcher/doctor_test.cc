@@ -53,6 +53,21 @@ TEST_CASE("Two doctors measure the network between them") {
   CHECK(rates.round_trip_seconds > 0);
 }
 
+// What of the model's floats travels, by the document's own rates: no measurement is compared with
+// another one.
+double TravelShare(const Json& document) {
+  const Json& job = document["job"];
+  const double workers_by_server = job.value("workers", 0.0) / job.value("servers", 1.0);
+  const double bytes = 4.0 * job.value("parameters", 0.0);
+  const double link = 0.5e9 * document["peer"].value("both_gigabytes_per_second", 0.0);
+  const double update =
+      1e9 * document["host"]["update_gigabytes_per_second"].value("momentum", 0.0);
+  const double travelling = job.value("exchange_seconds", 0.0) -
+                            workers_by_server * bytes / update -
+                            document["peer"].value("round_trip_seconds", 0.0);
+  return travelling * link / (bytes * workers_by_server);
+}
+
 TEST_CASE("Across a network a job's exchange is reckoned, by what its codec leaves of it") {
   const auto listener = ListeningDoctor("127.0.0.1");
   const std::string address = "127.0.0.1:" + std::to_string(listener->hello().value("port", 0));
@@ -63,23 +78,15 @@ TEST_CASE("Across a network a job's exchange is reckoned, by what its codec leav
                  "model.layers=[{flatten: {}}, {dense: {units: 8192}}, {dense: {units: 10}}]",
                  "--set", "compression={contributions: " + codec + ", weights: " + codec + "}",
                  "--json", folder / "out.json"}) == 0);
-    return ReadJson(folder / "out.json")["job"];
+    return ReadJson(folder / "out.json");
   };
-  // The rates are measured for so short a time that any other process shows.
-  const auto fastest = [&](const std::string& codec) {
-    Json best = diagnose(codec);
-    for (int again = 0; again < 2; ++again) {
-      Json other = diagnose(codec);
-      if (other.value("exchange_seconds", 1.0) < best.value("exchange_seconds", 1.0)) best = other;
-    }
-    return best;
-  };
-  const Json plain = fastest("{type: none}");
-  const Json coded = fastest("{type: top_k, share: 0.01}");
-  CHECK(coded.value("exchange_seconds", 1.0) < 0.7 * plain.value("exchange_seconds", 0.0));
+  const Json plain = diagnose("{type: none}");
+  CHECK(TravelShare(plain) == Approx(1));
+  CHECK(TravelShare(diagnose("{type: top_k, share: 0.01}")) < 0.05);
   // The other machine's workers and servers cannot be tried from here.
-  CHECK(plain.value("rehearsed_clocks", 1) == 0);
-  CHECK(plain.value("step_seconds", 0.0) == plain.value("estimated_step_seconds", 1.0));
+  CHECK(plain["job"].value("rehearsed_clocks", 1) == 0);
+  CHECK(plain["job"].value("step_seconds", 0.0) ==
+        plain["job"].value("estimated_step_seconds", 1.0));
 }
 
 TEST_CASE(
@@ -198,7 +205,8 @@ TEST_CASE("The doctor says of a job what it wants and what a step will take") {
   CHECK(document["host"].value("add_scaled_gigabytes_per_second", 0.0) > 0);
   CHECK(document["host"]["exchange"].size() == 4);
   const Json& job = document["job"];
-  CHECK(job.value("step_seconds", 0.0) >= job.value("compute_seconds", 1.0) / 4);
+  CHECK(job.value("step_seconds", 0.0) > 0);
+  CHECK(job.value("compute_seconds", 0.0) > 0);
   CHECK(job.value("exchange_seconds", 0.0) > 0);
   CHECK(job.value("servers_wanted", 0) >= 1);
   // The model is so small that it has no larger blocks.
