@@ -60,6 +60,16 @@ uint64_t StepsPerClock(const v1::TrainingJob& job) {
   return std::max<uint64_t>(1, steps);
 }
 
+uint64_t StepsPerEpoch(const v1::TrainingJob& job, std::span<const uint64_t> steps_of_workers) {
+  if (steps_of_workers.empty()) return 0;
+  if (job.consistency().mode() != v1::CONSISTENCY_MODE_ASYNC) {
+    return *std::max_element(steps_of_workers.begin(), steps_of_workers.end());
+  }
+  uint64_t sum = 0;
+  for (const uint64_t steps : steps_of_workers) sum += std::min(steps, kStepsMax);
+  return (sum + steps_of_workers.size() - 1) / steps_of_workers.size();
+}
+
 v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch) {
   v1::JobLength length;
   length.set_steps_per_epoch(std::clamp<uint64_t>(steps_per_epoch, 1, kStepsMax));

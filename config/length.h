@@ -1,11 +1,13 @@
 // How long a job is: from epochs and clocks in the YAML to steps and clocks of a worker.
 //
 // A step is one batch of one worker. A clock is one exchange: `accumulation`, `local_steps` or
-// `every` steps. An epoch is the longest worker's pass over its data.
+// `every` steps. An epoch is the longest worker's pass over its data; in async mode, where nobody
+// waits for the longest, it is as many batches as all workers' passes have together.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "absl/status/status.h"
 #include "leeway/v1/coordinator.pb.h"
@@ -19,7 +21,11 @@ namespace leeway {
 // At least 1.
 uint64_t StepsPerClock(const v1::TrainingJob& job);
 
-// `steps_per_epoch` is the largest of all workers; 0 counts as 1. A number of steps that does not
+// The steps of one worker in an epoch, by the batches that each worker's pass over its data has:
+// the largest number; in async mode the mean, rounded up. 0: nobody has any.
+uint64_t StepsPerEpoch(const v1::TrainingJob& job, std::span<const uint64_t> steps_of_workers);
+
+// `steps_per_epoch` is StepsPerEpoch(); 0 counts as 1. A number of steps that does not
 // fit is limited to the largest possible one.
 v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch);
 

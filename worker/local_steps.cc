@@ -51,7 +51,8 @@ LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobL
                        std::function<void(Duration)> sleep)
     : seed_(job.metadata().seed()),
       rank_(rank),
-      steps_per_epoch_(length.steps_per_epoch()),
+      steps_per_epoch_(length.total_clocks() > 0 ? data.steps_per_epoch()
+                                                 : length.steps_per_epoch()),
       data_(data),
       source_(source),
       model_(model),

@@ -34,6 +34,8 @@ class LocalSteps : public StepRunner {
 
   const uint64_t seed_;
   const uint32_t rank_;
+  // Of a pass over the data. In async mode this worker's own: it begins the next one when its data
+  // ends, and has no empty batches, for each of its exchanges counts towards the job's.
   const uint64_t steps_per_epoch_;
   const TrainingData& data_;
   BatchSource* const source_;

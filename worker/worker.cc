@@ -90,11 +90,10 @@ v1::RegisterWorkerRequest Introduction(const WorkerOptions& options, const v1::T
   if (options.rank.has_value()) request.set_rank(*options.rank);
   *request.mutable_schema() = equipment.model->schema();
   request.set_steps_per_epoch(equipment.data->steps_per_epoch());
-  if (equipment.data->steps_per_epoch() == 0) {
-    spdlog::warn("this worker has no examples at all: it will compute nothing");
-  }
   if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
     request.set_batches_per_epoch(equipment.data->batches_per_epoch());
+  } else if (equipment.data->steps_per_epoch() == 0) {
+    spdlog::warn("this worker has no examples at all: it will compute nothing");
   }
   if (link) request.set_link(*link);
   return request;

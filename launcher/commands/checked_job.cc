@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status.h"
+#include "config/length.h"
 #include "launcher/commands/data_check.h"
 #include "worker/data/dataset.h"
 #include "worker/device/make_backend.h"
@@ -21,8 +22,10 @@ absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const std::strin
                                                checked.data->classes(), *checked.backend));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> steps,
                    TrainingData::StepsOfRanks(job, data_dir, *checked.data));
-  checked.steps_per_epoch = *std::max_element(steps.begin(), steps.end());
-  for (uint32_t rank = 0; rank < steps.size(); ++rank) {
+  checked.steps_per_epoch = StepsPerEpoch(job, steps);
+  // What is leased goes to whoever asks for it.
+  const bool leased = job.data().assignment() == v1::ASSIGNMENT_LEASED;
+  for (uint32_t rank = 0; rank < steps.size() && !leased; ++rank) {
     if (steps[rank] == 0) checked.idle.push_back(rank);
   }
   if (checked.steps_per_epoch > 0) return checked;

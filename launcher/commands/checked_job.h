@@ -19,9 +19,9 @@ struct CheckedJob {
   std::unique_ptr<TrainingData> data;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
-  // The longest worker's batches in a pass over its data.
+  // StepsPerEpoch() of all workers.
   uint64_t steps_per_epoch = 0;
-  // Ranks without any example.
+  // Ranks without any example, where each has its own.
   std::vector<uint32_t> idle;
 };
 

@@ -34,7 +34,7 @@ std::string Absolute(const std::string& path) {
 absl::Status CheckUsable(const std::string& path) {
   ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(path));
   std::error_code error;
-  const bool empty = !search.newest.has_value() && search.damaged.empty() &&
+  const bool empty = !search.newest.has_value() && CheckNothingLost(path, search).ok() &&
                      !fs::exists(path + "/" + kModelFile, error) &&
                      fs::exists(path + "/" + kLauncherLog, error);
   if (empty) return absl::OkStatus();
@@ -101,6 +101,14 @@ absl::Status RunFolder::CheckIsOne(const std::string& path) {
   return absl::NotFoundError(
       absl::StrCat(path, " is no run's folder: it has no ", kJobFile,
                    started ? "" : absl::StrCat(" of a run, no ", kMetricsFile)));
+}
+
+absl::Status RunFolder::CheckNoResult() const {
+  std::error_code error;
+  if (!fs::exists(path_ + "/" + kModelFile, error)) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      "the run in ", path_, " has left ", kModelFile, ", and ", path_, "/", kCheckpointsFolder,
+      " holds no complete checkpoint: restore one, or begin anew in another --run-dir"));
 }
 
 absl::StatusOr<RunFolder> RunFolder::Open(const std::string& path) {

@@ -41,11 +41,13 @@ class RunFolder {
   // Absolute.
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  // NOT_FOUND once it was removed or moved.
+  // DATA_LOSS if a model was exported here: a run without a checkpoint that has one lost it.
+  absl::Status CheckNoResult() const;
   // Files of a run of the launcher's that left no checkpoint, by name; what else is in the folder
   // stays.
   std::vector<std::string> replaced() const;
   absl::Status RemoveReplaced() const;
+  // NOT_FOUND once it was removed or moved.
   absl::Status CheckThere() const { return folder_.CheckThere(); }
 
  private:

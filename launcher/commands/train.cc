@@ -108,6 +108,7 @@ absl::Status PlanResume(const RunFolder& run, Plan& plan) {
     RETURN_IF_ERROR(Annotate(CheckStop(search.newest->manifest, plan), "--resume"));
   }
   RETURN_IF_ERROR(Annotate(CheckNothingLost(run.path(), search), "--resume"));
+  if (!plan.resume) RETURN_IF_ERROR(Annotate(run.CheckNoResult(), "--resume"));
   if (!plan.resume) std::cout << "No complete checkpoint yet: the run begins anew.\n";
   const RunHistory history = ReadHistory(run / kMetricsFile);
   if (const auto summary = ReadSummary(run.path()); summary.ok()) {

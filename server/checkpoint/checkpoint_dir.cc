@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "common/files/files.h"
 #include "common/status.h"
+#include "server/checkpoint/coordinator_record.h"
 #include "server/checkpoint/manifest.h"
 
 namespace leeway {
@@ -94,11 +95,21 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
 }
 
 absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch& search) {
-  if (search.newest.has_value() || search.damaged.empty()) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat("no checkpoint of ", run_dir,
-                   " is whole, though there are some: restore one, or begin anew in another "
-                   "--run-dir"));
+  if (search.newest.has_value()) return absl::OkStatus();
+  const auto lost = [&](const auto&... what) {
+    return absl::DataLossError(
+        absl::StrCat(what..., ": restore one, or begin anew in another --run-dir"));
+  };
+  if (!search.damaged.empty()) {
+    return lost("no checkpoint of ", run_dir, " is whole, though there are some");
+  }
+  ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(run_dir));
+  if (!record.has_value()) return absl::OkStatus();
+  // A record of version 0.1.0 tells by its outcome only.
+  const bool finished = record->outcome() == v1::JOB_FINISHED;
+  if (!finished && !record->checkpointed()) return absl::OkStatus();
+  return lost("the run in ", run_dir, finished ? " has finished" : " had a checkpoint", ", and ",
+              run_dir, "/", kCheckpointsFolder, " holds no complete one any more");
 }
 
 absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint64_t newest,

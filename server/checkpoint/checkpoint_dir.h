@@ -44,7 +44,8 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
 absl::StatusOr<std::vector<uint64_t>> CheckpointClocks(const std::string& run_dir);
 
 // A run that never had a checkpoint may begin anew. DATA_LOSS for a run whose checkpoints are all
-// damaged, because beginning anew would overwrite them.
+// damaged, or gone though its record (coordinator.json) says that there was one: beginning anew
+// would overwrite what came of it. Also returns the errors of reading the record.
 absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch& search);
 
 // The clocks of folders older than the `keep` newest complete checkpoints up to `newest`, including

@@ -110,6 +110,14 @@ ServerEnd EndOf(v1::JobState outcome, const std::string& message) {
   return {kExitPermanent, absl::InternalError(absl::StrCat("the job failed: ", message))};
 }
 
+// What may be done about a job that has failed; empty if its record knows of nothing.
+std::string WayOn(const std::string& run_dir) {
+  const auto record = ReadCoordinatorRecord(run_dir);
+  const bool known = record.ok() && record->has_value();
+  if (!known || !(*record)->checkpointed() || (*record)->permanent()) return "";
+  return "; server 0 with --resume goes on from the newest checkpoint";
+}
+
 AddressOptions AddressOptionsOf(const ServerOptions& options, int port) {
   return {.listen = options.listen,
           .port = port,
@@ -333,7 +341,8 @@ ServerEnd ServerProcess::EndJob(v1::JobState outcome, const std::string& message
                                                       : failed ? "failed"
                                                                : "finished",
                                              .message = stopped || failed ? message : ""});
-  if (written.ok() || failed) return EndOf(outcome, message);
+  if (failed) return EndOf(outcome, message + WayOn(options_.run_dir));
+  if (written.ok()) return EndOf(outcome, message);
   // The same command tries again: the record says that the job is over.
   return {kExitTemporary, Annotate(written,
                                    "the job is over, but its model or summary is not "

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/files/line_reader.h"
 #include "server/outcome/history_builder.h"
 
@@ -142,7 +143,8 @@ void AddLine(const Json& json, HistoryBuilder& builder) {
     builder.AddEvaluation(EvaluationOf(json));
   } else {
     RunHistory::Event told{.time = time, .name = event, .details = Details(json)};
-    if (event == "job_started" || event == "went_back") builder.Restart();
+    if (event == "job_started") builder.Start(json.contains("clock") ? Count(json, "clock") : 0);
+    if (event == "went_back") builder.Restart();
     if (event == "job_started" && json.contains("steps_per_clock")) {
       builder.SetShape(absl::StrCat(Count(json, "workers"), " ", Count(json, "steps_per_clock"),
                                     " ", json.value("sync", false)));
@@ -220,11 +222,17 @@ RunHistory ReadHistory(const std::string& metrics_file) {
 }
 
 std::string RunHistory::Gaps() const {
-  std::string gaps = unreadable;
-  if (lines_skipped == 0) return gaps;
-  return absl::StrCat(gaps, gaps.empty() ? "" : "; ", lines_skipped,
-                      lines_skipped == 1 ? " line is" : " lines are",
-                      " skipped that cannot be read; the first: ", first_skipped);
+  std::vector<std::string> gaps;
+  if (first_clock > 0) {
+    gaps.push_back(absl::StrCat("it begins at clock ", *first_clock,
+                                "; seconds, bytes and times are of what came after"));
+  }
+  if (!unreadable.empty()) gaps.push_back(unreadable);
+  if (lines_skipped > 0) {
+    gaps.push_back(absl::StrCat(lines_skipped, lines_skipped == 1 ? " line is" : " lines are",
+                                " skipped that cannot be read; the first: ", first_skipped));
+  }
+  return absl::StrJoin(gaps, "; ");
 }
 
 std::map<uint32_t, WorkerTotals> SumByWorker(const RunHistory& history) {

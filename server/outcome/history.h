@@ -83,6 +83,8 @@ struct RunHistory {
   // Clocks mean something else in one of its starts than in another: other workers, other
   // exchanges.
   bool mixed = false;
+  // The clock at which the first start that the log has began. Not 0: what came before is missing.
+  std::optional<uint64_t> first_clock;
   // Wall seconds that were trained, over all starts of the job.
   double seconds = 0;
 
@@ -92,6 +94,8 @@ struct RunHistory {
   // Why the log could not be read, or not to its end.
   std::string unreadable;
 
+  // The steps, times and bytes are not those of the whole run.
+  bool HasGap() const { return lines_skipped > 0 || !unreadable.empty() || first_clock > 0; }
   // What of the log is missing here, for a person; empty if nothing is.
   std::string Gaps() const;
 };

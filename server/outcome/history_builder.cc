@@ -81,6 +81,11 @@ void HistoryBuilder::Restart() {
   for (auto& [rank, reached] : reached_) reached.resumed = true;
 }
 
+void HistoryBuilder::Start(uint64_t clock) {
+  if (!history_.first_clock) history_.first_clock = clock;
+  Restart();
+}
+
 void HistoryBuilder::SetShape(const std::string& shape) {
   history_.mixed |= !shape_.empty() && shape != shape_;
   shape_ = shape;

@@ -45,6 +45,8 @@ class HistoryBuilder {
   void AddEvent(RunHistory::Event event);
   // The job begins, or goes back.
   void Restart();
+  // A start of the job, at a clock.
+  void Start(uint64_t clock);
   // What a clock is, as this start of the job says.
   void SetShape(const std::string& shape);
   // A job_finished.

@@ -29,6 +29,19 @@ std::vector<uint64_t> LastClocks(const RunHistory& history, uint32_t workers) {
   return clocks;
 }
 
+// The steps as the clocks of `model`, or of the history, tell them.
+void CorrectSteps(const v1::TrainingJob& job, const std::string& run_dir, const RunHistory& history,
+                  const TrainedModel* model, RunSummary& summary) {
+  if (history.mixed) return;
+  if (model != nullptr && model->manifest.has_data()) {
+    return SetSteps(BatchesOf(model->manifest.data()), history, summary);
+  }
+  auto steps =
+      StepsOfClocks(job, StepsPerEpoch(run_dir),
+                    model != nullptr ? model->clocks : LastClocks(history, summary.workers));
+  if (steps.has_value()) SetSteps(*std::move(steps), history, summary);
+}
+
 }  // namespace
 
 absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary& summary) {
@@ -52,14 +65,13 @@ void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHis
   summary.servers = job.servers().count();
   summary.workers = job.workers().count();
   AddHistory(history, summary);
-  if (history.mixed) return;
-  if (model != nullptr && model->manifest.has_data()) {
-    return SetSteps(BatchesOf(model->manifest.data()), summary);
+  CorrectSteps(job, run_dir, history, model, summary);
+  if (history.steps.empty() && summary.steps > 0) {
+    summary.warnings.push_back(
+        "metrics.jsonl: it has none of the run's steps; seconds, bytes and times are not known");
   }
-  auto steps =
-      StepsOfClocks(job, StepsPerEpoch(run_dir),
-                    model != nullptr ? model->clocks : LastClocks(history, summary.workers));
-  if (steps.has_value()) SetSteps(*std::move(steps), summary);
+  // One that did nothing is a worker, too.
+  summary.worker_steps.resize(std::max<size_t>(summary.worker_steps.size(), summary.workers));
 }
 
 absl::Status WriteSummary(const std::string& run_dir, const RunSummary& summary) {

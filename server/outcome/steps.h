@@ -15,7 +15,7 @@ namespace leeway {
 // By rank, of the clocks that each has made from the beginning of the run. Absent where clocks do
 // not tell: where a clock need not be everybody's (consistency.backup_workers, on_worker_loss:
 // continue), where data is leased, and where the last clock may be a short one and nobody knows.
-// `steps_per_epoch`: of the longest pass of a worker over its data; 0: not known.
+// `steps_per_epoch`: of the job's length; 0: not known.
 std::optional<std::vector<uint64_t>> StepsOfClocks(const v1::TrainingJob& job,
                                                    uint64_t steps_per_epoch,
                                                    std::span<const uint64_t> clocks);

@@ -114,18 +114,19 @@ void AddHistory(const RunHistory& history, RunSummary& summary) {
   SetRate(summary);
 }
 
-void SetSteps(uint64_t steps, RunSummary& summary) {
+void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary) {
   if (summary.steps > 0 && summary.steps != steps) {
     const double share = static_cast<double>(steps) / static_cast<double>(summary.steps);
     summary.examples =
         static_cast<uint64_t>(std::llround(static_cast<double>(summary.examples) * share));
   }
   summary.steps = steps;
-  SetRate(summary);
+  // The seconds of a part are no measure of the whole.
+  if (!history.HasGap()) SetRate(summary);
 }
 
-void SetSteps(std::vector<uint64_t> steps, RunSummary& summary) {
-  SetSteps(std::accumulate(steps.begin(), steps.end(), uint64_t{0}), summary);
+void SetSteps(std::vector<uint64_t> steps, const RunHistory& history, RunSummary& summary) {
+  SetSteps(std::accumulate(steps.begin(), steps.end(), uint64_t{0}), history, summary);
   summary.worker_steps = std::move(steps);
 }
 

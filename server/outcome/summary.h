@@ -65,11 +65,11 @@ struct RunSummary {
 // max_staleness, bytes, worker_times. Adds a warning if they do not know everything.
 void AddHistory(const RunHistory& history, RunSummary& summary);
 
-// Takes the steps from the clocks of a cut, instead of those reported with heartbeats, and scales
-// the examples in proportion.
-void SetSteps(std::vector<uint64_t> steps, RunSummary& summary);
+// Takes the steps from the clocks of a cut, instead of those that `history` has from heartbeats,
+// and scales the examples in proportion. The rate stays that of the history where it has gaps.
+void SetSteps(std::vector<uint64_t> steps, const RunHistory& history, RunSummary& summary);
 // The same if only the sum of the steps is known.
-void SetSteps(uint64_t steps, RunSummary& summary);
+void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary);
 
 std::string SummaryJson(const RunSummary& summary);
 // INVALID_ARGUMENT naming `file` if it is none.

@@ -54,6 +54,20 @@ TEST_CASE("epochs become steps, and the last clock may be short") {
   CHECK(ComputeLength(Epochs(2), 0).steps() == 2);
 }
 
+TEST_CASE("an epoch is the longest worker's pass; in async as many batches as all have together") {
+  v1::TrainingJob job = Epochs(1);
+  const std::vector<uint64_t> steps = {10, 0, 3, 1};
+  CHECK(StepsPerEpoch(job, steps) == 10);
+  job.mutable_consistency()->set_mode(v1::CONSISTENCY_MODE_BOUNDED);
+  CHECK(StepsPerEpoch(job, steps) == 10);
+  job.mutable_consistency()->set_mode(v1::CONSISTENCY_MODE_ASYNC);
+  CHECK(StepsPerEpoch(job, steps) == 4);
+  CHECK(StepsPerEpoch(job, std::vector<uint64_t>(3, 7)) == 7);
+  CHECK(StepsPerEpoch(job, {}) == 0);
+  CHECK(StepsPerEpoch(job, std::vector<uint64_t>(2, 0)) == 0);
+  CHECK(StepsPerEpoch(job, std::vector<uint64_t>(3, UINT64_MAX)) == 1000000000000000);
+}
+
 TEST_CASE("binary fractions do not add a step") {
   for (uint64_t steps_per_epoch = 10; steps_per_epoch <= 5000; steps_per_epoch += 10) {
     for (uint64_t tenths = 1; tenths < 50; ++tenths) {

@@ -6,6 +6,7 @@
 import json
 import math
 import os
+import shutil
 import subprocess
 import time
 
@@ -111,6 +112,90 @@ def idle_workers():
     run.clean()
 
 
+    leased = runs.Run("quickstart.yaml", [*SMALL, *sets, "consistency.mode=async", "data.assignment=leased"],
+                      runs.data_with(DATA))
+    leased.train()
+    runs.check("no examples" not in leased.said(), "what is leased goes to whoever asks")
+    leased.clean()
+
+
+def unequal_files():
+    """By file, with one worker's data ten times another's, a third that has but two batches, and one without any: each
+    mode trains on its epochs, no less, and in async each exchange has a batch."""
+    rows = (runs.data_with(DATA) / DATA).read_text().splitlines()
+    place = runs.RunFolder().parent
+    for name, count in {"a.csv": 2000, "b.csv": 200, "c.csv": 60}.items():
+        (place / name).write_text("\n".join(rows[:count]) + "\n")
+    sets = ["data.train.files=[a.csv, b.csv, c.csv]", "data.partition={type: by_file}", "workers.count=3",
+            "data.batch_size=32", "stop={epochs: 5}"]
+    (place / "optdigits").symlink_to(runs.data_with(DATA) / "optdigits")
+    for mode in ("sync", "async", "bounded"):
+        run = runs.Run("quickstart.yaml", [*SMALL[:2], *SMALL[3:4], *sets, f"consistency.mode={mode}"], place, mode, place)
+        summary = run.train()
+        batches = 63 + 7 + 2
+        wanted = 5 * 3 * -(-batches // 3) if mode == "async" else 5 * 3 * 63
+        examples = sum(e.get("examples", 0) for e in run.events("step"))
+        runs.check(summary["steps"] in range(wanted, wanted + 6), f"{mode}: {summary['steps']} steps, {wanted} wanted")
+        if mode == "async":
+            empty = [e for e in run.events("step") if e["steps"] and not e["examples"]]
+            runs.check(not empty and all(summary["worker_steps"]), f"{mode}: {len(empty)} exchanges without a batch")
+        else:
+            runs.check(examples == 5 * 2260, f"{mode}: {examples} examples, {5 * 2260} wanted")
+    run.clean()
+
+
+def nothing_to_do():
+    """In async who has no data finishes at once, also rank 0, and the others train all epochs."""
+    for count, batch in ((4, 2000), (3, 3823)):
+        run = digits([f"workers.count={count}", f"data.batch_size={batch}", "consistency.mode=async", "stop={epochs: 8}"])
+        summary = run.train()
+        idle = [rank for rank, steps in enumerate(summary["worker_steps"]) if steps == 0]
+        runs.check(idle == list(range(-(-3823 // batch), count)), f"{count} workers: idle {idle}")
+        runs.check(summary["steps"] >= 8 * -(-3823 // batch), f"{summary['steps']} steps")
+        run.clean()
+
+
+def lost_checkpoints():
+    """A run whose checkpoints are gone is not begun anew over its results; one that never had any is."""
+    for lose in (["checkpoints"], ["checkpoints", "coordinator.json"], ["checkpoints", "model.safetensors"]):
+        run = digits()
+        run.train()
+        for name in lose:
+            path = run.dir / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        before = {p: p.read_bytes() for p in run.dir.iterdir() if p.is_file()}
+        said = leeway("train", "--resume", "--run-dir", run.dir, "--data", run.data)
+        runs.check(said.returncode == runs.PERMANENT and "restore one, or begin anew in another" in said.stderr,
+                   f"without {lose}: {said.returncode} {said.stderr}")
+        runs.check(before == {p: p.read_bytes() for p in run.dir.iterdir() if p.is_file()}, "all files are as they were")
+        anew = leeway("train", run.job, "--run-dir", run.dir, "--data", run.data)
+        runs.check(anew.returncode != 0 and "holds a run already" in anew.stderr, f"without {lose}: {anew.stderr}")
+        run.clean()
+    run = digits(["stop={clocks: 100000}", "workers.emulate={step_milliseconds: 20}", "checkpoint={every: {clocks: 5}}"])
+    run.start()
+    run.wait_for(lambda r: r.events("checkpoint") and r.max_clock() >= 20)
+    run.kill()
+    shutil.rmtree(run.dir / "checkpoints")
+    said = leeway("train", "--resume", "--run-dir", run.dir, "--data", run.data)
+    runs.check(said.returncode == runs.PERMANENT and "had a checkpoint" in said.stderr, f"killed: {said.stderr}")
+    run.clean()
+
+
+def lost_metrics():
+    """A run whose metrics.jsonl was lost half-way is told as what it is, by summary and report."""
+    run = digits(["stop={clocks: 20}"])
+    run.train()
+    (run.dir / "metrics.jsonl").write_text("")
+    run.read_events, run.read_to = [], 0
+    summary = run.start(resume=True, more=["stop={clocks: 40}"]).wait(whole=False)
+    runs.check(summary["steps"] == 80, f"{summary['steps']} steps")
+    runs.check(any("begins at clock 20" in warning for warning in summary["warnings"]), f"{summary['warnings']}")
+    seen = sum(e["examples"] for e in run.events("step"))
+    runs.check(math.isclose(summary["samples_per_second"] * summary["seconds"], seen, rel_tol=1e-6),
+               f"{summary['samples_per_second']} samples/s in {summary['seconds']} s, {seen} examples are told")
+    run.clean()
+
+
 REGRESSION = """
 apiVersion: leeway/v1
 kind: TrainingJob
@@ -172,8 +257,9 @@ def bench_quick():
 
 
 CASES = {"bench-quick": bench_quick, "checked-first": checked_first, "idle-workers": idle_workers,
+         "lost-checkpoints": lost_checkpoints, "lost-metrics": lost_metrics, "nothing-to-do": nothing_to_do,
          "only-run-folders": only_run_folders, "regression": regression, "stop-in-the-past": stop_in_the_past,
-         "used-again": used_again}
+         "unequal-files": unequal_files, "used-again": used_again}
 
 if __name__ == "__main__":
     runs.main(CASES)

@@ -47,8 +47,8 @@ class TrainingData {
   uint64_t steps_per_epoch() const;
   const Dataset& dataset() const { return *dataset_; }
 
-  // The batch of step `step` (from 0) of this rank, where every epoch has `steps_per_epoch` steps
-  // (> 0: the largest of all ranks).
+  // The batch of step `step` (from 0) of this rank, where every epoch has `steps_per_epoch` steps:
+  // at least its own number. 0: an empty batch.
   void Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const;
 
   // Where data is leased, and all ranks share one permutation: batches in a pass over it, and batch

@@ -228,6 +228,8 @@ class CoordinatorCore {
   // The job's exchanges are all made.
   bool Complete() const;
   v1::JobState Outcome() const;
+  // Of those who had something to do.
+  bool AnyFinished() const;
 
   // coordinator_time.cc
   void Advance(Time now);

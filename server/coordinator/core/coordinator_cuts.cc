@@ -68,7 +68,10 @@ void CoordinatorCore::WriteWholeCut() {
 }
 
 void CoordinatorCore::Take(const ManifestWritten& written, Time now) {
+  const bool first = !cuts_.newest();
   cuts_.Written(written.clock, written.status);
+  // The record of the end follows the last one anyway.
+  if (first && cuts_.newest() && !saving()) WriteDown(v1::JOB_STARTING, /*awaited=*/false);
   leases_.Written(written.clock, written.status.ok());
   // One that has become whole meanwhile.
   WriteWholeCut();

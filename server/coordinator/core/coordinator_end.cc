@@ -53,8 +53,7 @@ bool CoordinatorCore::Gone(uint32_t number, Time now) const {
   // All there is to do is done without it.
   if (facts().commits_sets() && Complete()) return true;
   const bool continues = facts().job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
-  const bool others_done =
-      ranks.Count(RankState::kRunning) == 0 && ranks.Count(RankState::kFinished) > 0;
+  const bool others_done = ranks.Count(RankState::kRunning) == 0 && AnyFinished();
   if (continues && others_done) return true;
   if (stop_.Reached(rank.clock)) return true;
   return now - rank.since > facts().start_limit();
@@ -112,8 +111,13 @@ bool CoordinatorCore::Complete() const {
   return length.total_clocks() > 0 ? sum >= length.total_clocks() : low >= length.clocks();
 }
 
-v1::JobState CoordinatorCore::Outcome() const {
-  return stop_.Outcome(Complete(), workers_.ranks().Count(RankState::kFinished) > 0);
+v1::JobState CoordinatorCore::Outcome() const { return stop_.Outcome(Complete(), AnyFinished()); }
+
+// Who has nothing to do finishes at once; that says nothing of the job.
+bool CoordinatorCore::AnyFinished() const {
+  const std::vector<uint32_t> finished = workers_.ranks().In({RankState::kFinished});
+  return std::any_of(finished.begin(), finished.end(),
+                     [this](uint32_t rank) { return !model_.IsIdle(rank); });
 }
 
 // In sync mode all blocks stand at the clock of whoever is furthest. Otherwise a cut's clock is the

@@ -46,7 +46,9 @@ absl::Status JobModel::Check(const v1::RegisterWorkerRequest& request,
 
 absl::Status JobModel::CheckSteps(const v1::RegisterWorkerRequest& request,
                                   const std::string& who) const {
-  if (!length_ || request.steps_per_epoch() <= length_->steps_per_epoch()) return absl::OkStatus();
+  // The mean of all says nothing of one.
+  if (!length_ || length_->total_clocks() > 0) return absl::OkStatus();
+  if (request.steps_per_epoch() <= length_->steps_per_epoch()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(who, " has ", request.steps_per_epoch(),
                    " batches in a pass over its data; the job began with ",
@@ -67,9 +69,20 @@ void JobModel::Take(const v1::RegisterWorkerRequest& request, const std::string&
   schema_owner_ = who;
 }
 
+bool JobModel::IsIdle(uint32_t rank) const {
+  const bool leased = facts_.job().data().assignment() == v1::ASSIGNMENT_LEASED;
+  return length_ && length_->total_clocks() > 0 && !leased && steps_per_epoch_[rank] == 0;
+}
+
 absl::StatusOr<v1::JobLength> JobModel::Measure() const {
   uint64_t steps = facts_.StepsBefore();
-  if (steps == 0) steps = *std::max_element(steps_per_epoch_.begin(), steps_per_epoch_.end());
+  if (steps == 0) {
+    std::vector<uint64_t> said;
+    for (const auto& of_rank : steps_per_epoch_) {
+      if (of_rank) said.push_back(*of_rank);
+    }
+    steps = StepsPerEpoch(facts_.job(), said);
+  }
   if (steps == 0) return absl::FailedPreconditionError("no worker has any training data");
   return ComputeLength(facts_.job(), steps);
 }

@@ -32,6 +32,8 @@ class JobModel {
   // FAILED_PRECONDITION: the rank's data has grown since the length was fixed.
   absl::Status CheckSteps(const v1::RegisterWorkerRequest& request, const std::string& who) const;
   void Take(const v1::RegisterWorkerRequest& request, const std::string& who, uint32_t rank);
+  // The job's length is a sum of exchanges, and the rank makes none: it has no data.
+  bool IsIdle(uint32_t rank) const;
 
   // As JobFacts::ChooseCodec; by the links that the workers have measured.
   std::optional<AutoChoice> ChooseCodec(bool servers_on_one_host) {
@@ -62,8 +64,8 @@ class JobModel {
   std::optional<v1::ModelSchema> schema_;
   // Who brought it.
   std::string schema_owner_;
-  // By rank: batches in a pass over its data, 0 if it did not say.
-  std::vector<uint64_t> steps_per_epoch_;
+  // By rank: batches in a pass over its data; absent if it did not say.
+  std::vector<std::optional<uint64_t>> steps_per_epoch_;
   std::optional<v1::JobLength> length_;
   uint64_t cut_every_ = 0;
   uint64_t block_elements_ = 0;

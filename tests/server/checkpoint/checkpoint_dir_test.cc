@@ -5,6 +5,7 @@
 
 #include "common/files/sha256.h"
 #include "common/status.h"
+#include "server/checkpoint/coordinator_record.h"
 #include "tests/server/checkpoint/sample.h"
 #include "tests/temp_folder.h"
 
@@ -127,6 +128,28 @@ TEST_CASE("a search tells whether what it passed over was ever finished") {
   REQUIRE_FALSE(FindNewestCheckpoint(run.path())->newest.has_value());
   REQUIRE(absl::IsDataLoss(lost()));
   REQUIRE_THAT(std::string(lost().message()), Contains("restore one"));
+}
+
+TEST_CASE("a run whose record tells of a checkpoint has lost it if there is none") {
+  TempFolder run;
+  const auto lost = [&](bool checkpointed, v1::JobState outcome) {
+    v1::CoordinatorRecord record;
+    record.set_checkpointed(checkpointed);
+    record.set_outcome(outcome);
+    REQUIRE(WriteCoordinatorRecord(run.path(), record).ok());
+    return CheckNothingLost(run.path(), *FindNewestCheckpoint(run.path()));
+  };
+  CHECK(CheckNothingLost(run.path(), *FindNewestCheckpoint(run.path())).ok());
+  for (const auto outcome : {v1::JOB_STARTING, v1::JOB_STOPPED, v1::JOB_FAILED}) {
+    CHECK(lost(false, outcome).ok());
+    CHECK(absl::IsDataLoss(lost(true, outcome)));
+  }
+  CHECK_THAT(std::string(lost(false, v1::JOB_FINISHED).message()), Contains("has finished"));
+  // What is left of one does not count.
+  REQUIRE(MakeFolders(CheckpointFolder(run.path(), 3)).ok());
+  CHECK(absl::IsDataLoss(lost(true, v1::JOB_STARTING)));
+  WriteSample(run.path(), At(4));
+  CHECK(lost(true, v1::JOB_FINISHED).ok());
 }
 
 TEST_CASE("a job goes on from its own model only, and in sync mode from a sync checkpoint only") {

@@ -19,6 +19,28 @@ TEST_CASE("The summary adds up a run's metrics") {
   CHECK(summary.samples_per_second == Approx(192));
 }
 
+TEST_CASE("Of a log without its beginning the rate is that of what it has") {
+  const auto summary = [](const RunHistory& history) {
+    RunSummary told;
+    AddHistory(history, told);
+    SetSteps(80, history, told);
+    return told;
+  };
+  const RunSummary whole = summary(SampleHistory());
+  CHECK(whole.warnings.empty());
+  CHECK(whole.examples == 2 * 960);
+  CHECK(whole.samples_per_second == Approx(2 * 192));
+  std::string text = kSampleMetrics;
+  const std::string start = R"("event":"job_started",)";
+  text.insert(text.find(start) + start.size(), R"("clock":40,)");
+  const RunSummary part = summary(ParseHistory(text));
+  REQUIRE(part.warnings.size() == 1);
+  CHECK_THAT(part.warnings[0], Catch::Contains("it begins at clock 40"));
+  CHECK(part.steps == 80);
+  CHECK(part.examples == 2 * 960);
+  CHECK(part.samples_per_second == Approx(192));
+}
+
 TEST_CASE("summary.json has the promised keys and reads back") {
   RunSummary summary;
   summary.name = "digits \"x\"";

@@ -105,6 +105,8 @@ TEST_CASE("A run that nobody watches has its model and its summary") {
   REQUIRE(summary.ok());
   CHECK(summary->state == "finished");
   // Without a line of metrics.
+  REQUIRE(summary->warnings.size() == 1);
+  CHECK_THAT(summary->warnings[0], Catch::Contains("none of the run's steps"));
   CHECK(summary->steps == 15);
   CHECK(summary->worker_steps == std::vector<uint64_t>{5, 5, 5});
 }

@@ -59,6 +59,23 @@ TEST_CASE("A worker initialises, trains every clock, evaluates and leaves") {
   CHECK(rig.coordinator.registrations().back().steps_per_epoch() == 10);
 }
 
+TEST_CASE("In async every exchange has a batch, and who has no data makes none") {
+  // Three batches in the data: ranks 0 to 2 have one each.
+  for (const auto& [rank, exchanges] : {std::pair(0u, 4), {1u, 4}, {3u, 0}}) {
+    Rig rig({"consistency.mode=async", "workers.count=4", "data.batch_size=30", "stop.clocks=1"});
+    rig.coordinator.registration.set_rank(rank);
+    rig.model->needs_initialize = rank == 0;
+    CHECK(rig.Run().exit == WorkerExit::kDone);
+    // A message for each of three blocks.
+    CHECK(rig.Sent("PushPull") == 3 * exchanges);
+    for (const auto& beat : rig.coordinator.heartbeats()) {
+      for (const auto& metrics : beat.steps()) CHECK(metrics.examples() > 0);
+    }
+    REQUIRE(rig.coordinator.leaves().size() == 1);
+    CHECK(rig.coordinator.leaves()[0].reason() == v1::LEAVE_FINISHED);
+  }
+}
+
 TEST_CASE("A restarted worker goes on where the servers say") {
   Rig rig;
   rig.model->needs_initialize = false;

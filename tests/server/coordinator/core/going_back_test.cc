@@ -58,6 +58,23 @@ TEST_CASE("a new server process brings everybody back to the newest complete cut
   CHECK(job.core.state() == v1::JOB_RUNNING);
 }
 
+TEST_CASE("that there is a checkpoint is put on record once") {
+  Scenario job({.cut_every = 10});
+  job.Start();
+  for (const WriteRecord& write : job.Take<WriteRecord>()) {
+    CHECK_FALSE(write.record.checkpointed());
+  }
+  CompleteCut(job, 10);
+  const auto records = job.Take<WriteRecord>();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].record.checkpointed());
+  CHECK_FALSE(records[0].awaited);
+  CompleteCut(job, 20);
+  CHECK(job.Take<WriteRecord>().empty());
+  Replace(job);
+  for (const WriteRecord& write : job.Take<WriteRecord>()) CHECK(write.record.checkpointed());
+}
+
 TEST_CASE("the record is ordered before anything that follows from the generation") {
   Scenario job(JobShape{});
   job.Start();

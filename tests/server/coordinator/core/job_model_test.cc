@@ -49,6 +49,26 @@ TEST_CASE("job model: once its length is fixed no rank's data may grow") {
   CHECK(model.CheckSteps(request, "worker 0").ok());
 }
 
+TEST_CASE("job model: in async mode an epoch is the mean pass, and who has no data is idle") {
+  JobModel model(TestOptions({.workers = 3, .mode = v1::CONSISTENCY_MODE_ASYNC}));
+  // Rank 2, a foreign client, does not say.
+  for (const auto& [rank, steps] : {std::pair(0u, 9u), {1u, 0u}}) {
+    v1::RegisterWorkerRequest request = WorkerRequest(rank, 100 + rank);
+    request.set_steps_per_epoch(steps);
+    model.Take(request, "worker", rank);
+  }
+  CHECK_FALSE(model.IsIdle(1));
+  model.Fix(*model.Measure());
+  CHECK(model.length()->steps_per_epoch() == 5);
+  CHECK(model.length()->total_clocks() == 3 * model.length()->clocks());
+  CHECK_FALSE(model.IsIdle(0));
+  CHECK(model.IsIdle(1));
+  CHECK_FALSE(model.IsIdle(2));
+  v1::RegisterWorkerRequest again = WorkerRequest(0, 103);
+  again.set_steps_per_epoch(9);
+  CHECK(model.CheckSteps(again, "worker 0").ok());
+}
+
 TEST_CASE("job facts: who is of another job or protocol is refused, and both are named") {
   const JobFacts facts(TestOptions({}));
   CHECK(facts.CheckJob(kJob).ok());

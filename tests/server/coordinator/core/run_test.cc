@@ -106,6 +106,34 @@ TEST_CASE("without sync each stops where it is, and holds nobody up; the cut is 
   CHECK(save[0].clock == 8);
 }
 
+TEST_CASE("in async who has no data finishes at once, and the others decide how the job ends") {
+  Scenario job({.mode = v1::CONSISTENCY_MODE_ASYNC, .clocks = 20});
+  v1::RegisterWorkerRequest idle = WorkerRequest(1, 101);
+  idle.set_steps_per_epoch(0);
+  for (const uint32_t server : {0u, 1u}) REQUIRE(job.Server(server).ok());
+  job.Worker(0, 100).IgnoreError();
+  job.Remember(job.core.RegisterWorker(idle, job.now)).IgnoreError();
+  job.Start();
+  REQUIRE(job.Leave(1, 0, v1::LEAVE_FINISHED).ok());
+  SECTION("the others make its exchanges") {
+    CHECK(job.Take<SaveAll>().empty());
+    REQUIRE(job.Leave(0, 40, v1::LEAVE_FINISHED).ok());
+    job.FinishSaving();
+    CHECK(job.core.state() == v1::JOB_FINISHED);
+  }
+  SECTION("a stop stops it") {
+    job.core.StopJob("", job.now);
+    REQUIRE(job.Leave(0, 7, v1::LEAVE_STOPPED).ok());
+    job.FinishSaving();
+    CHECK(job.core.state() == v1::JOB_STOPPED);
+  }
+  SECTION("the others fail") {
+    REQUIRE(job.Leave(0, 7, v1::LEAVE_FAILED).ok());
+    job.FinishSaving();
+    CHECK(job.core.state() == v1::JOB_FAILED);
+  }
+}
+
 TEST_CASE("when all have finished the job is saved, shut down and finished") {
   Scenario job({.clocks = 20});
   job.Start();
