@@ -19,6 +19,7 @@
 #include "worker/data/batch.h"
 #include "worker/data/shape.h"
 #include "worker/layers/layer.h"
+#include "worker/model/deliveries.h"
 #include "worker/model/loss.h"
 #include "worker/model/regression_error.h"
 #include "worker/model/train_observer.h"
@@ -64,9 +65,11 @@ class Model {
   // gradient that is not finite is returned as it is. INVALID_ARGUMENT for labels or sizes that do
   // not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as it was.
   //
-  // The observer is called layer by layer, and for large layers panel by panel (layer.h), if the
-  // device works in the host's memory. Otherwise it is called for all elements at once. It changes
-  // no bit of the result. Its error is returned as it is.
+  // The observer is called layer by layer, and for large layers panel by panel (layer.h). A device
+  // with memory of its own gets weights when the observer has let them be read, and the observer
+  // hears of what is final when it has come back; when Train returns, however it does, the device
+  // is through. The observer changes no bit of the result. Its error is returned as it is, and a
+  // device's (Backend::status) names what failed.
   absl::StatusOr<double> Train(const Batch& batch, std::span<const float> weights, const Draw& draw,
                                std::span<float> contribution, TrainObserver* observer = nullptr);
 
@@ -92,7 +95,8 @@ class Model {
     const float* labels = nullptr;
   };
 
-  Model(Backend& backend, std::unique_ptr<Loss> loss) : backend_(backend), loss_(std::move(loss)) {}
+  Model(Backend& backend, std::unique_ptr<Loss> loss)
+      : backend_(backend), loss_(std::move(loss)), deliveries_(backend) {}
 
   absl::Status AddLayers(const v1::Model& config, ImageShape shape);
   absl::Status PlaceTensors();
@@ -101,22 +105,30 @@ class Model {
 
   absl::Status Check(const Batch& batch, size_t weights) const;
   absl::Status Prepare(size_t examples);
-  // Points each layer at its weights and contributions.
-  void SetWeights(std::span<const float> weights);
-  void SetContribution(float* contribution);
-  Examples ToDevice(const Batch& batch, size_t begin, size_t end);
+  // Points each layer at its weights and contributions: the host's, where the device shares them,
+  // or their twins.
+  void SetVectors(std::span<const float> weights, std::span<float> contribution);
+  Examples ExamplesUp(const Batch& batch, size_t begin, size_t end);
+  // Copies `host`; kernels that are queued behind AwaitUp() read it at `device`.
+  void Up(std::span<const float> host, float* device);
+  void AwaitUp();
+  void WeightsUp(std::span<const ElementRange> elements);
+  // What kernels that are queued already leave there. Done when it has arrived on the host.
+  Event ContributionDown(std::span<const ElementRange> elements);
+  // The loss of the batch, into `sums_`. Later copies in the same stream follow its kernel, too.
+  Event LossDown(size_t batch, const float* scores, const float* labels, float* dscores);
+  // Waits until nothing is queued, whatever it comes to.
+  void Drain();
   Pass PassOf(size_t layer, size_t panel, size_t batch, bool training, const Draw& draw);
   const float* InputOf(size_t layer, const Examples& examples) const;
   // The scores.
   absl::StatusOr<const float*> Forward(const Examples& examples, bool training, const Draw& draw,
                                        TrainObserver& observer);
   // From the scores' gradient, in the workspace's gradient(0).
-  absl::Status Backward(const Examples& examples, const Draw& draw, TrainObserver& observer);
-  // The whole batch, all in device memory; the sum of the losses.
-  absl::StatusOr<double> RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer);
-  absl::StatusOr<double> TrainOnDevice(const Batch& batch, std::span<const float> weights,
-                                       const Draw& draw, std::span<float> contribution,
-                                       TrainObserver& observer);
+  absl::Status Backward(const Examples& examples, const Draw& draw);
+  absl::Status RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer);
+  // Examples [begin, end), added up.
+  absl::Status EvaluatePart(const Batch& batch, size_t begin, size_t end, Evaluation& evaluation);
   absl::StatusOr<double> TrainOnNothing(std::span<float> contribution, TrainObserver& observer);
 
   // Constant after Build.
@@ -136,8 +148,16 @@ class Model {
 
   // Of the call in progress.
   std::unique_ptr<Workspace> workspace_;
+  // The host's.
+  std::span<const float> host_weights_;
+  std::span<float> host_contribution_;
+  // The device's, by layer and tensor.
   std::vector<std::vector<const float*>> weights_;
   std::vector<std::vector<float*>> contributions_;
+  LossSum sums_;
+  // Something is on its way that no kernel waits for yet.
+  bool going_up_ = false;
+  Deliveries deliveries_;
 };
 
 }  // namespace leeway
