@@ -23,8 +23,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/update/rule.h"
 #include "worker/compute/shapes.h"
 
 namespace leeway {
@@ -58,7 +60,7 @@ enum class Stream : uint8_t { kCompute, kUp, kDown };
 inline constexpr size_t kStreams = 3;
 
 // A point in a stream: what was queued there before it was recorded.
-struct Event {
+struct StreamEvent {
   // 0: done, as a default one is.
   uint64_t number = 0;
 };
@@ -89,6 +91,27 @@ struct BatchNormOptions {
   float epsilon = 0;
 };
 
+// One update of a whole vector by one contribution (common/update/apply.h). Device memory.
+struct VectorUpdate {
+  // Averaged elements up to `end`, from those before, and their share of the way.
+  struct Average {
+    size_t end = 0;
+    float share = 0;
+  };
+
+  // Outlives the work.
+  const UpdateRule* rule = nullptr;
+  UpdateStep step = {};
+  size_t count = 0;
+  size_t trained = 0;
+  // All elements from `trained` on, in order.
+  std::vector<Average> averages = {};
+  const float* contribution = nullptr;
+  float* weights = nullptr;
+  // In the order of rule->slots().
+  std::vector<float*> slots = {};
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -103,16 +126,24 @@ class Backend {
   // ---- streams
   virtual void CopyToDevice(Stream stream, std::span<const float> host, float* device) = 0;
   virtual void CopyToHost(Stream stream, const float* device, std::span<float> host) = 0;
-  virtual Event Record(Stream stream) = 0;
+  virtual StreamEvent Record(Stream stream) = 0;
   // What is queued in `stream` from now on begins when the event is done.
-  virtual void Wait(Stream stream, Event event) = 0;
+  virtual void Wait(Stream stream, StreamEvent event) = 0;
   // Never blocks.
-  virtual bool Done(Event event) = 0;
+  virtual bool Done(StreamEvent event) = 0;
   // Blocks until the event is done, or the device has failed; status().
-  virtual absl::Status Await(Event event) = 0;
+  virtual absl::Status Await(StreamEvent event) = 0;
   // The first error of a kernel or copy, which it names. It stays: nothing that the device has
   // computed since counts, and the process has to start anew.
   virtual absl::Status status() const = 0;
+
+  // ---- of flat vectors
+  // out = base + scale * (a - b), where base is not null. `out` may be any of the others.
+  virtual void AddDifference(size_t count, float scale, const float* a, const float* b,
+                             const float* base, float* out) = 0;
+  // An optimizer's step; *finite (device memory) is 1, or 0 where not everything that it wrote is
+  // finite.
+  virtual void Update(const VectorUpdate& update, float* finite) = 0;
 
   // ---- elementwise and by row
   virtual void Fill(size_t count, float value, float* y) = 0;

@@ -11,9 +11,9 @@ void Deliveries::Begin(TrainObserver& observer, const LossSum& loss, uint64_t ex
   items_.clear();
 }
 
-absl::Status Deliveries::AddLoss(Event known) { return Add({known, {}}); }
+absl::Status Deliveries::AddLoss(StreamEvent known) { return Add({known, {}}); }
 
-absl::Status Deliveries::AddFinal(Event arrived, std::span<const ElementRange> elements) {
+absl::Status Deliveries::AddFinal(StreamEvent arrived, std::span<const ElementRange> elements) {
   return Add({arrived, elements});
 }
 

@@ -21,9 +21,9 @@ class Deliveries {
   // A new batch: nothing is left of the one before. Both outlive the batch.
   void Begin(TrainObserver& observer, const LossSum& loss, uint64_t examples);
   // The loss is known, and the forward pass over, when the event is done.
-  absl::Status AddLoss(Event known);
+  absl::Status AddLoss(StreamEvent known);
   // These elements of the contribution are; the ranges outlive the batch.
-  absl::Status AddFinal(Event arrived, std::span<const ElementRange> elements);
+  absl::Status AddFinal(StreamEvent arrived, std::span<const ElementRange> elements);
 
   // Tells what can be told now. The observer's error, or the device's.
   absl::Status Poll();
@@ -32,7 +32,7 @@ class Deliveries {
 
  private:
   struct Item {
-    Event event;
+    StreamEvent event;
     // None: it is the loss.
     std::span<const ElementRange> elements;
   };

@@ -49,12 +49,12 @@ absl::Status Model::Prepare(size_t examples) {
   return absl::OkStatus();
 }
 
-void Model::SetVectors(std::span<const float> weights, std::span<float> contribution) {
+void Model::SetVectors(std::span<const float> weights, std::span<float> contribution, Home home) {
   host_weights_ = weights;
   host_contribution_ = contribution;
-  const bool shared = backend_.shares_host_memory();
-  const float* const read = shared ? weights.data() : workspace_->weights();
-  float* const written = shared ? contribution.data() : workspace_->contribution();
+  travels_ = home == Home::kHost && !backend_.shares_host_memory();
+  const float* const read = travels_ ? workspace_->weights() : weights.data();
+  float* const written = travels_ ? workspace_->contribution() : contribution.data();
   weights_.resize(layers_.size());
   contributions_.resize(layers_.size());
   for (size_t i = 0; i < layers_.size(); ++i) {
@@ -75,6 +75,12 @@ void Model::Up(std::span<const float> host, float* device) {
 void Model::AwaitUp() {
   if (going_up_) backend_.Wait(Stream::kCompute, backend_.Record(Stream::kUp));
   going_up_ = false;
+  computing_ = true;
+}
+
+void Model::AwaitKernels() {
+  if (computing_) backend_.Wait(Stream::kDown, backend_.Record(Stream::kCompute));
+  computing_ = false;
 }
 
 Model::Examples Model::ExamplesUp(const Batch& batch, size_t begin, size_t end) {
@@ -89,15 +95,15 @@ Model::Examples Model::ExamplesUp(const Batch& batch, size_t begin, size_t end) 
 }
 
 void Model::WeightsUp(std::span<const ElementRange> elements) {
-  if (backend_.shares_host_memory()) return;
+  if (!travels_) return;
   for (const ElementRange& range : elements) {
     Up(host_weights_.subspan(range.offset, range.count), workspace_->weights() + range.offset);
   }
 }
 
-Event Model::ContributionDown(std::span<const ElementRange> elements) {
-  if (backend_.shares_host_memory()) return {};
-  backend_.Wait(Stream::kDown, backend_.Record(Stream::kCompute));
+StreamEvent Model::ContributionDown(std::span<const ElementRange> elements) {
+  if (!travels_) return backend_.Record(Stream::kCompute);
+  AwaitKernels();
   for (const ElementRange& range : elements) {
     backend_.CopyToHost(Stream::kDown, workspace_->contribution() + range.offset,
                         host_contribution_.subspan(range.offset, range.count));
@@ -105,11 +111,13 @@ Event Model::ContributionDown(std::span<const ElementRange> elements) {
   return backend_.Record(Stream::kDown);
 }
 
-Event Model::LossDown(size_t batch, const float* scores, const float* labels, float* dscores) {
+StreamEvent Model::LossDown(size_t batch, const float* scores, const float* labels,
+                            float* dscores) {
   static_assert(sizeof(LossSum) % sizeof(float) == 0);
   LossSum* const sums = workspace_->sums();
+  computing_ = true;
   loss_->Compute(backend_, batch, layers_.back()->output().channels, scores, labels, sums, dscores);
-  backend_.Wait(Stream::kDown, backend_.Record(Stream::kCompute));
+  AwaitKernels();
   backend_.CopyToHost(Stream::kDown, reinterpret_cast<const float*>(sums),
                       {reinterpret_cast<float*>(&sums_), sizeof(sums_) / sizeof(float)});
   return backend_.Record(Stream::kDown);
@@ -167,6 +175,7 @@ absl::Status Model::Backward(const Examples& examples, const Draw& draw) {
     if (!buffers.shares_input) current = 1 - current;
     float* dx = i == first_trained_ ? nullptr : workspace_->gradient(current);
     for (size_t p = 0; p < panels_[i].size(); ++p) {
+      computing_ = true;
       layers_[i]->Backward(PassOf(i, p, examples.count, true, draw), InputOf(i, examples),
                            buffers.output, dy, dx);
       if (panels_[i][p].trained.count == 0) continue;
@@ -190,11 +199,15 @@ absl::Status Model::RunBatch(const Batch& batch, const Draw& draw, TrainObserver
   return deliveries_.Finish();
 }
 
-absl::StatusOr<double> Model::TrainOnNothing(std::span<float> contribution,
+absl::StatusOr<double> Model::TrainOnNothing(std::span<float> contribution, Home home,
                                              TrainObserver& observer) {
   const ElementRange all[] = {{0, schema_.total()}};
   RETURN_IF_ERROR(observer.BeforeForward(all));
-  std::fill(contribution.begin(), contribution.end(), 0.0f);
+  if (home == Home::kDevice) {
+    backend_.Fill(contribution.size(), 0, contribution.data());
+  } else {
+    std::fill(contribution.begin(), contribution.end(), 0.0f);
+  }
   RETURN_IF_ERROR(observer.AfterForward(0, 0));
   RETURN_IF_ERROR(observer.OnFinal(all));
   return 0.0;
@@ -202,7 +215,7 @@ absl::StatusOr<double> Model::TrainOnNothing(std::span<float> contribution,
 
 absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> weights,
                                     const Draw& draw, std::span<float> contribution,
-                                    TrainObserver* observer) {
+                                    TrainObserver* observer, Home home) {
   RETURN_IF_ERROR(Check(batch, weights.size()));
   if (contribution.size() != schema_.total()) {
     return absl::InvalidArgumentError(absl::StrCat("a contribution has ", schema_.total(),
@@ -210,9 +223,9 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
   }
   TrainObserver none;
   TrainObserver& told = observer == nullptr ? none : *observer;
-  if (batch.size == 0) return TrainOnNothing(contribution, told);
+  if (batch.size == 0) return TrainOnNothing(contribution, home, told);
   RETURN_IF_ERROR(Prepare(batch.size));
-  SetVectors(weights, contribution);
+  SetVectors(weights, contribution, home);
   const absl::Status ran = RunBatch(batch, draw, told);
   if (ran.ok()) return sums_.loss;
   // Copies that are still queued read and write what is the caller's.
@@ -226,7 +239,7 @@ absl::StatusOr<Model::Evaluation> Model::Evaluate(const Batch& batch,
   Evaluation evaluation{.examples = batch.size};
   if (batch.size == 0) return evaluation;
   RETURN_IF_ERROR(Prepare(std::min(batch.size, kEvaluateExamples)));
-  SetVectors(weights, {});
+  SetVectors(weights, {}, Home::kHost);
   const ElementRange all[] = {{0, schema_.total()}};
   WeightsUp(all);
   for (size_t begin = 0; begin < batch.size; begin += kEvaluateExamples) {

@@ -22,6 +22,7 @@
 #include "worker/model/deliveries.h"
 #include "worker/model/loss.h"
 #include "worker/model/regression_error.h"
+#include "worker/model/step_vectors.h"
 #include "worker/model/train_observer.h"
 #include "worker/model/workspace.h"
 
@@ -53,6 +54,7 @@ class Model {
                                                       const ImageShape& input, uint32_t classes,
                                                       Backend& backend);
 
+  Backend& backend() const { return backend_; }
   const v1::ModelSchema& schema() const { return schema_; }
   const Flops& flops() const { return flops_; }
 
@@ -65,13 +67,16 @@ class Model {
   // gradient that is not finite is returned as it is. INVALID_ARGUMENT for labels or sizes that do
   // not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as it was.
   //
+  // `home` says whose memory weights and contribution are (step_vectors.h).
+  //
   // The observer is called layer by layer, and for large layers panel by panel (layer.h). A device
   // with memory of its own gets weights when the observer has let them be read, and the observer
   // hears of what is final when it has come back; when Train returns, however it does, the device
   // is through. The observer changes no bit of the result. Its error is returned as it is, and a
   // device's (Backend::status) names what failed.
   absl::StatusOr<double> Train(const Batch& batch, std::span<const float> weights, const Draw& draw,
-                               std::span<float> contribution, TrainObserver* observer = nullptr);
+                               std::span<float> contribution, TrainObserver* observer = nullptr,
+                               Home home = Home::kHost);
 
   // Forward only, with running statistics and without dropout. Errors as for Train.
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, std::span<const float> weights);
@@ -107,16 +112,18 @@ class Model {
   absl::Status Prepare(size_t examples);
   // Points each layer at its weights and contributions: the host's, where the device shares them,
   // or their twins.
-  void SetVectors(std::span<const float> weights, std::span<float> contribution);
+  void SetVectors(std::span<const float> weights, std::span<float> contribution, Home home);
   Examples ExamplesUp(const Batch& batch, size_t begin, size_t end);
   // Copies `host`; kernels that are queued behind AwaitUp() read it at `device`.
   void Up(std::span<const float> host, float* device);
   void AwaitUp();
   void WeightsUp(std::span<const ElementRange> elements);
-  // What kernels that are queued already leave there. Done when it has arrived on the host.
-  Event ContributionDown(std::span<const ElementRange> elements);
-  // The loss of the batch, into `sums_`. Later copies in the same stream follow its kernel, too.
-  Event LossDown(size_t batch, const float* scores, const float* labels, float* dscores);
+  // What is copied down from now on is what kernels that are queued already leave there.
+  void AwaitKernels();
+  // Done when it has arrived on the host.
+  StreamEvent ContributionDown(std::span<const ElementRange> elements);
+  // The loss of the batch, into `sums_`.
+  StreamEvent LossDown(size_t batch, const float* scores, const float* labels, float* dscores);
   // Waits until nothing is queued, whatever it comes to.
   void Drain();
   Pass PassOf(size_t layer, size_t panel, size_t batch, bool training, const Draw& draw);
@@ -129,7 +136,8 @@ class Model {
   absl::Status RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer);
   // Examples [begin, end), added up.
   absl::Status EvaluatePart(const Batch& batch, size_t begin, size_t end, Evaluation& evaluation);
-  absl::StatusOr<double> TrainOnNothing(std::span<float> contribution, TrainObserver& observer);
+  absl::StatusOr<double> TrainOnNothing(std::span<float> contribution, Home home,
+                                        TrainObserver& observer);
 
   // Constant after Build.
   Backend& backend_;
@@ -148,7 +156,8 @@ class Model {
 
   // Of the call in progress.
   std::unique_ptr<Workspace> workspace_;
-  // The host's.
+  // Weights and contribution travel, from and to these.
+  bool travels_ = false;
   std::span<const float> host_weights_;
   std::span<float> host_contribution_;
   // The device's, by layer and tensor.
@@ -157,6 +166,8 @@ class Model {
   LossSum sums_;
   // Something is on its way that no kernel waits for yet.
   bool going_up_ = false;
+  // Kernels were queued that no copy down waits for yet.
+  bool computing_ = false;
   Deliveries deliveries_;
 };
 

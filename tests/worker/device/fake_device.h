@@ -18,16 +18,26 @@
 
 namespace leeway::testing {
 
+class FakeDevice;
+
 struct FakeDeviceOptions {
   // Of the order in which streams run.
   uint64_t seed = 0;
   size_t memory_bytes = size_t{64} << 20;
   // The CPU's that computes the kernels: its bits are the device's.
   uint32_t threads = 1;
-  // The sync-th call, from 0, of Wait, Done and Await is forgotten: as if it were not in the code.
-  std::optional<uint64_t> forget = std::nullopt;
+  // How much of what may run runs before somebody waits for it: 0 for nothing, below 1 for nearly
+  // all; nothing: drawn by the seed.
+  std::optional<double> eagerness = std::nullopt;
+  // The so-manieth call, from 0, is forgotten: as if it were not in the code.
+  std::optional<uint64_t> forget_wait = std::nullopt;
+  // Of those of Done whose answer is no.
+  std::optional<uint64_t> forget_not_yet = std::nullopt;
+  std::optional<uint64_t> forget_await = std::nullopt;
   // The so-manieth piece of work, from 0, fails, and with it the device.
   std::optional<uint64_t> fail = std::nullopt;
+  // Called when the device goes.
+  std::function<void(const FakeDevice&)> on_end = nullptr;
 };
 
 // Computes what the CPU's backend computes, in memory of its own, late, and in any order that
@@ -40,9 +50,14 @@ struct FakeDeviceOptions {
 class FakeDevice final : public Backend {
  public:
   static absl::StatusOr<std::unique_ptr<FakeDevice>> Make(const FakeDeviceOptions& options);
+  ~FakeDevice() override {
+    if (options_.on_end) options_.on_end(*this);
+  }
 
-  // Calls of Wait, Done and Await so far.
-  uint64_t syncs() const { return syncs_; }
+  // Calls so far.
+  uint64_t waits() const { return waits_; }
+  uint64_t not_yet() const { return not_yet_; }
+  uint64_t awaits() const { return awaits_; }
   // Pieces of work that were queued so far.
   uint64_t queued() const { return queued_; }
   // Bytes that were copied in either direction so far.
@@ -54,11 +69,15 @@ class FakeDevice final : public Backend {
 
   void CopyToDevice(Stream stream, std::span<const float> host, float* device) override;
   void CopyToHost(Stream stream, const float* device, std::span<float> host) override;
-  Event Record(Stream stream) override;
-  void Wait(Stream stream, Event event) override;
-  bool Done(Event event) override;
-  absl::Status Await(Event event) override;
+  StreamEvent Record(Stream stream) override;
+  void Wait(Stream stream, StreamEvent event) override;
+  bool Done(StreamEvent event) override;
+  absl::Status Await(StreamEvent event) override;
   absl::Status status() const override { return status_; }
+
+  void AddDifference(size_t count, float scale, const float* a, const float* b, const float* base,
+                     float* out) override;
+  void Update(const VectorUpdate& update, float* finite) override;
 
   void Fill(size_t count, float value, float* y) override;
   void Copy(size_t count, const float* x, float* y) override;
@@ -112,7 +131,7 @@ class FakeDevice final : public Backend {
       : options_(options),
         memory_(std::move(memory)),
         cpu_(std::move(cpu)),
-        streams_(options.seed) {}
+        streams_(options.seed, options.eagerness) {}
 
   template <typename T>
   static Access Reads(const T* data, size_t count = 1) {
@@ -131,8 +150,6 @@ class FakeDevice final : public Backend {
   // The accesses' memory is the device's, and what is read there has been written.
   void CheckBeforeRun(const char* what, const std::vector<Access>& accesses);
   void Fail(absl::Status why);
-  // Whether the call that is made now is the forgotten one.
-  bool Forgets() { return syncs_++ == options_.forget; }
 
   const FakeDeviceOptions options_;
   const std::unique_ptr<SplitMemory> memory_;
@@ -140,7 +157,9 @@ class FakeDevice final : public Backend {
   FakeStreams streams_;
   HappensBefore order_;
   absl::Status status_;
-  uint64_t syncs_ = 0;
+  uint64_t waits_ = 0;
+  uint64_t not_yet_ = 0;
+  uint64_t awaits_ = 0;
   uint64_t queued_ = 0;
   uint64_t bytes_up_ = 0;
   uint64_t bytes_down_ = 0;

@@ -16,6 +16,31 @@ BatchNormWeights FakeDevice::Inside(const BatchNormWeights& weights) const {
           memory_->Inside(weights.running_mean), memory_->Inside(weights.running_var)};
 }
 
+void FakeDevice::AddDifference(size_t count, float scale, const float* a, const float* b,
+                               const float* base, float* out) {
+  Kernel("AddDifference",
+         {Reads(a, count), Reads(b, count), Reads(base, count), Writes(out, count)}, [=, this] {
+           cpu_->AddDifference(count, scale, memory_->Inside(a), memory_->Inside(b),
+                               memory_->Inside(base), memory_->Inside(out));
+         });
+}
+
+void FakeDevice::Update(const VectorUpdate& update, float* finite) {
+  const size_t count = update.count;
+  std::vector<Access> accesses = {Reads(update.contribution, count), Reads(update.weights, count),
+                                  Writes(update.weights, count), Writes(finite)};
+  VectorUpdate inside = update;
+  inside.contribution = memory_->Inside(update.contribution);
+  inside.weights = memory_->Inside(update.weights);
+  for (float*& slot : inside.slots) {
+    accesses.push_back(Reads(slot, count));
+    accesses.push_back(Writes(slot, count));
+    slot = memory_->Inside(slot);
+  }
+  Kernel("Update", std::move(accesses),
+         [=, this, inside = std::move(inside)] { cpu_->Update(inside, memory_->Inside(finite)); });
+}
+
 void FakeDevice::Fill(size_t count, float value, float* y) {
   Kernel("Fill", {Writes(y, count)}, [=, this] { cpu_->Fill(count, value, memory_->Inside(y)); });
 }

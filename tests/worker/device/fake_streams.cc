@@ -13,22 +13,23 @@ double DrawEagerness(RandomStream& random) {
 
 }  // namespace
 
-FakeStreams::FakeStreams(uint64_t seed)
-    : random_(seed, RandomPurpose::kGenerate), eagerness_(DrawEagerness(random_)) {}
+FakeStreams::FakeStreams(uint64_t seed, std::optional<double> eagerness)
+    : random_(seed, RandomPurpose::kGenerate),
+      eagerness_(eagerness.has_value() ? *eagerness : DrawEagerness(random_)) {}
 
 void FakeStreams::Queue(Stream stream, std::function<void()> work) {
   streams_[static_cast<size_t>(stream)].push_back({.work = std::move(work)});
   Advance();
 }
 
-Event FakeStreams::Record(Stream stream) {
-  const Event event{done_.size()};
+StreamEvent FakeStreams::Record(Stream stream) {
+  const StreamEvent event{done_.size()};
   done_.push_back(false);
   streams_[static_cast<size_t>(stream)].push_back({.records = event.number});
   return event;
 }
 
-void FakeStreams::Wait(Stream stream, Event event) {
+void FakeStreams::Wait(Stream stream, StreamEvent event) {
   if (event.number == 0) return;
   streams_[static_cast<size_t>(stream)].push_back({.waits = event.number});
 }
@@ -58,7 +59,7 @@ void FakeStreams::Advance() {
   }
 }
 
-bool FakeStreams::RunUntil(Event event) {
+bool FakeStreams::RunUntil(StreamEvent event) {
   while (!IsDone(event)) {
     if (!RunOne()) return false;
   }

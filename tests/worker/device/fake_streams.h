@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "common/philox.h"
@@ -16,16 +17,17 @@ namespace leeway::testing {
 // function of the seed. Not thread-safe.
 class FakeStreams {
  public:
-  explicit FakeStreams(uint64_t seed);
+  // `eagerness`: see below; nothing: the seed's.
+  FakeStreams(uint64_t seed, std::optional<double> eagerness);
 
   void Queue(Stream stream, std::function<void()> work);
-  Event Record(Stream stream);
-  void Wait(Stream stream, Event event);
-  bool IsDone(Event event) const { return event.number == 0 || done_[event.number]; }
+  StreamEvent Record(Stream stream);
+  void Wait(Stream stream, StreamEvent event);
+  bool IsDone(StreamEvent event) const { return event.number == 0 || done_[event.number]; }
   // Some of what may run now runs, or nothing.
   void Advance();
   // Runs until the event is done. False if it never will be.
-  bool RunUntil(Event event);
+  bool RunUntil(StreamEvent event);
   // Nothing that is queued runs any more, and every event counts as done.
   void Stop();
 

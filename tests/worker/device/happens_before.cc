@@ -54,18 +54,18 @@ std::optional<std::string> HappensBefore::Queue(Stream stream, const char* what,
   return problem;
 }
 
-void HappensBefore::Record(Stream stream, Event event) {
+void HappensBefore::Record(Stream stream, StreamEvent event) {
   Clock& clock = clocks_[static_cast<size_t>(stream)];
   Join(clock, host_);
   events_[event.number] = clock;
 }
 
-void HappensBefore::Wait(Stream stream, Event event) {
+void HappensBefore::Wait(Stream stream, StreamEvent event) {
   const auto found = events_.find(event.number);
   if (found != events_.end()) Join(clocks_[static_cast<size_t>(stream)], found->second);
 }
 
-void HappensBefore::HostSees(Event event) {
+void HappensBefore::HostSees(StreamEvent event) {
   const auto found = events_.find(event.number);
   if (found == events_.end()) return;
   Join(host_, found->second);

@@ -30,10 +30,10 @@ class HappensBefore {
   // Work of `what`; what it conflicts with and is not ordered behind, if anything.
   std::optional<std::string> Queue(Stream stream, const char* what,
                                    const std::vector<Access>& accesses);
-  void Record(Stream stream, Event event);
-  void Wait(Stream stream, Event event);
+  void Record(Stream stream, StreamEvent event);
+  void Wait(Stream stream, StreamEvent event);
   // The host has seen that the event is done.
-  void HostSees(Event event);
+  void HostSees(StreamEvent event);
   // The host takes the memory back; who may still be at work there.
   std::optional<std::string> Free(const Access& memory) const;
 

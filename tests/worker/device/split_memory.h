@@ -13,8 +13,9 @@ namespace leeway::testing {
 // host faults (SIGSEGV; EFAULT in a system call); kernels work under others. Not thread-safe.
 class SplitMemory {
  public:
-  // The bits that new and freed memory holds, in every float: a NaN that no arithmetic makes.
-  static constexpr uint32_t kPoison = 0x7fc0deadu;
+  // The bits that new and freed memory holds, in every float: a NaN that no arithmetic makes, as a
+  // float and, twice, as a double.
+  static constexpr uint32_t kPoison = 0x7ff8deadu;
 
   static absl::StatusOr<std::unique_ptr<SplitMemory>> Make(size_t bytes);
   ~SplitMemory();

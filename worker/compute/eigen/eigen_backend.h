@@ -24,11 +24,15 @@ class EigenBackend final : public Backend {
   // All of it is done when the call returns.
   void CopyToDevice(Stream stream, std::span<const float> host, float* device) override;
   void CopyToHost(Stream stream, const float* device, std::span<float> host) override;
-  Event Record(Stream stream) override { return {}; }
-  void Wait(Stream stream, Event event) override {}
-  bool Done(Event event) override { return true; }
-  absl::Status Await(Event event) override { return absl::OkStatus(); }
+  StreamEvent Record(Stream stream) override { return {}; }
+  void Wait(Stream stream, StreamEvent event) override {}
+  bool Done(StreamEvent event) override { return true; }
+  absl::Status Await(StreamEvent event) override { return absl::OkStatus(); }
   absl::Status status() const override { return absl::OkStatus(); }
+
+  void AddDifference(size_t count, float scale, const float* a, const float* b, const float* base,
+                     float* out) override;
+  void Update(const VectorUpdate& update, float* finite) override;
 
   void Fill(size_t count, float value, float* y) override;
   void Copy(size_t count, const float* x, float* y) override;

@@ -1,0 +1,52 @@
+// Whole jobs whose workers compute on a device with memory of its own, where work runs late and in
+// any order.
+#include "tests/whole/job_rig.h"
+#include "tests/worker/device/fake_device.h"
+
+namespace leeway {
+namespace {
+
+using testing::DigitsJob;
+using testing::FakeDevice;
+using testing::JobResult;
+using testing::JobRig;
+using testing::MustTrain;
+
+JobResult OnDevices(const v1::TrainingJob& job, uint64_t seed) {
+  JobRig rig(job);
+  rig.make_backend = [seed](uint32_t rank) -> absl::StatusOr<std::unique_ptr<Backend>> {
+    return FakeDevice::Make({.seed = 100 * seed + rank});
+  };
+  return MustTrain(rig);
+}
+
+TEST_CASE("Sync jobs on devices have the bits that they have on CPUs") {
+  const std::string optimizer = "optimizer: {type: sgd, learning_rate: 0.05, momentum: 0.9}";
+  const std::string exchange =
+      GENERATE_COPY(std::string("exchange={type: gradient}"),
+                    std::string("exchange={type: gradient, accumulation: 3}"),
+                    std::string("exchange={type: gradient, on_bad_gradient: skip, max_norm: 0.5}"),
+                    "exchange={type: delta, local_steps: 4, " + optimizer + "}",
+                    "exchange={type: delta, local_steps: 4, spread: true, " + optimizer + "}",
+                    "exchange={type: elastic, alpha: 0.2, every: 4, " + optimizer + "}");
+  std::vector<std::string> sets = {exchange, "stop.clocks=8"};
+  // An elastic exchange brings its own.
+  const bool elastic = exchange.find("elastic") != std::string::npos;
+  const bool local = exchange.find("local_steps") != std::string::npos;
+  if (elastic) sets.emplace_back("update=null");
+  if (local) sets.emplace_back("update={type: sgd, learning_rate: 1}");
+  const v1::TrainingJob job = DigitsJob(sets);
+  JobRig cpu(job);
+  const std::string expected = MustTrain(cpu).sha256;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(exchange, seed);
+    REQUIRE(OnDevices(job, seed).sha256 == expected);
+  }
+}
+
+TEST_CASE("A worker whose device has failed is to be started anew") {
+  CHECK(ExitOf(absl::InternalError("Gemm: the device has failed")) == WorkerExit::kRestart);
+}
+
+}  // namespace
+}  // namespace leeway
