@@ -73,20 +73,21 @@ absl::StatusOr<bool> LocalSteps::Load(uint64_t step) {
   return number.has_value();
 }
 
-absl::StatusOr<StepResult> LocalSteps::Run(uint64_t step, std::span<const float> weights,
-                                           std::span<float> contribution, TrainObserver& observer) {
+absl::StatusOr<StepResult> LocalSteps::Run(uint64_t step, const StepVectors& vectors,
+                                           TrainObserver& observer) {
   const Time began = Now();
   ASSIGN_OR_RETURN(const bool loaded, Load(step));
   const Duration loading = Now() - began;
   TimedObserver timed(observer, emulation_.active());
   ASSIGN_OR_RETURN(const double loss_sum,
-                   model_.Train(batch_, weights, {seed_, step, rank_}, contribution, &timed));
+                   model_.Train(batch_, vectors.weights, {seed_, step, rank_}, vectors.contribution,
+                                &timed, vectors.home));
   const Duration backward = timed.backward();
   const Duration computing = timed.forward() + backward;
   const Duration pause = emulation_.Pause(step, loading + computing);
   if (pause > Duration::zero()) sleep_(pause);
   if (emulation_.active()) {
-    const ElementRange all[] = {{0, contribution.size()}};
+    const ElementRange all[] = {{0, vectors.contribution.size()}};
     RETURN_IF_ERROR(observer.OnFinal(all));
   }
   return StepResult{.loss_sum = loss_sum,

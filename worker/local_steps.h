@@ -25,8 +25,8 @@ class LocalSteps : public StepRunner {
              std::function<void(Duration)> sleep);
 
   // Where slowness is emulated, elements become final at the end of the step.
-  absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
-                                 std::span<float> contribution, TrainObserver& observer) override;
+  absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
+                                 TrainObserver& observer) override;
 
  private:
   // False: there is no batch, nor one for the other steps of its clock.

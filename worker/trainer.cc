@@ -84,6 +84,7 @@ absl::Status Trainer::Open() {
                                             .length = registration_.length(),
                                             .rank = registration_.rank(),
                                             .client = *client_,
+                                            .backend = context_.model.backend(),
                                             .steps = *steps_,
                                             .listener = *this}));
   context_.session.StartHeartbeats(
@@ -368,8 +369,11 @@ absl::Status Trainer::SaveAtCut() {
 
 absl::Status Trainer::SaveState() {
   if (!registration_.save_state() || saved_clock_ == completed_) return absl::OkStatus();
-  RETURN_IF_ERROR(context_.session.SaveWorkerState(
-      completed_, has_state_ ? exchange_->SaveState() : std::string()));
+  std::string state;
+  if (has_state_) {
+    ASSIGN_OR_RETURN(state, exchange_->SaveState());
+  }
+  RETURN_IF_ERROR(context_.session.SaveWorkerState(completed_, state));
   saved_clock_ = completed_;
   return absl::OkStatus();
 }

@@ -54,16 +54,17 @@ absl::StatusOr<uint32_t> PresumedRank(const WorkerOptions& options, const v1::Tr
   return options.rank.value_or(0);
 }
 
-absl::StatusOr<Equipment> Equip(const v1::TrainingJob& job, const std::string& data_dir,
+absl::StatusOr<Equipment> Equip(const v1::TrainingJob& job, const WorkerOptions& options,
                                 uint32_t rank) {
   Equipment equipment;
-  ASSIGN_OR_RETURN(equipment.data, TrainingData::Open(job, data_dir, rank));
-  ASSIGN_OR_RETURN(equipment.backend, MakeBackend(job.workers()));
+  ASSIGN_OR_RETURN(equipment.data, TrainingData::Open(job, options.data_dir, rank));
+  ASSIGN_OR_RETURN(equipment.backend, options.make_backend(job.workers()));
   ASSIGN_OR_RETURN(equipment.model, Model::Build(job.model(), equipment.data->shape(),
                                                  equipment.data->classes(), *equipment.backend));
   // Before the worker joins: what is wrong with it is told at once.
   if (rank == 0) {
-    ASSIGN_OR_RETURN(equipment.test, OpenTestDataOf(job, data_dir, equipment.data->shape()));
+    ASSIGN_OR_RETURN(equipment.test,
+                     OpenTestDataOf(job, options.data_dir, equipment.data->shape()));
   }
   return equipment;
 }
@@ -195,7 +196,7 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
   if (!offer.ok()) return Refused(offer.status());
   const auto rank = PresumedRank(options, offer->job());
   if (!rank.ok()) return Refused(rank.status());
-  auto equipment = Equip(offer->job(), options.data_dir, *rank);
+  auto equipment = Equip(offer->job(), options, *rank);
   if (!equipment.ok()) return Refused(equipment.status());
 
   const auto link = HasAuto(offer->job().compression()) ? LinkOf(channel) : std::optional<double>();

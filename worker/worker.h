@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "client/transport.h"
 #include "common/clock.h"
+#include "worker/device/make_backend.h"
 
 namespace leeway {
 
@@ -29,6 +31,9 @@ struct WorkerOptions {
   uint64_t nonce = 0;
   // Null for gRPC.
   TransportFactory transport;
+  // What it computes on.
+  std::function<absl::StatusOr<std::unique_ptr<Backend>>(const v1::Workers&)> make_backend =
+      MakeBackend;
   // For workers.emulate.
   std::function<void(Duration)> sleep = [](Duration d) { std::this_thread::sleep_for(d); };
 };

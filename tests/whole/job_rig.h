@@ -37,6 +37,8 @@ class JobRig {
 
   // The transport of every worker's data plane; null: gRPC.
   TransportFactory transport;
+  // What the worker of a rank computes on; null: as the job says.
+  std::function<absl::StatusOr<std::unique_ptr<Backend>>(uint32_t rank)> make_backend;
 
   // What every server listens on.
   std::string listen = ServerOptions().listen;
@@ -88,6 +90,9 @@ class JobRig {
         options.data_dir = std::string(LEEWAY_SOURCE_DIR) + "/data";
         options.nonce = rank + 1;
         options.transport = transport;
+        if (make_backend) {
+          options.make_backend = [this, rank](const v1::Workers&) { return make_backend(rank); };
+        }
         result_.workers[rank] = RunWorker(options);
       });
     }

@@ -8,14 +8,25 @@
 // Promise of every backend: the results are a function of the inputs' values alone. They depend
 // neither on where the buffers lie nor on timing, so a step that is computed again gives the same
 // bits. Not thread-safe: one backend serves one model at a time.
+//
+// A device works by itself: kernels and copies are queued in streams, and the host goes on. A
+// stream runs what it holds in order; nothing else is ordered but by events. Whoever queues sees
+// to it that
+//   - work which reads what another stream writes, or writes what it reads, waits for an event
+//     recorded behind that (Record, Wait);
+//   - host memory that a copy reads stays as it is, and host memory that a copy writes is neither
+//     read nor written, until an event recorded behind the copy is done (Done, Await).
+// The CPU does everything at once, on the caller's thread: its events are always done.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/update/rule.h"
 #include "worker/compute/shapes.h"
 
 namespace leeway {
@@ -41,6 +52,17 @@ struct GemmShape {
   size_t a_stride = 0;
   size_t b_stride = 0;
   size_t c_stride = 0;
+};
+
+// Kernels run in kCompute. Copies have streams of their own in either direction, so that they run
+// while kernels do.
+enum class Stream : uint8_t { kCompute, kUp, kDown };
+inline constexpr size_t kStreams = 3;
+
+// A point in a stream: what was queued there before it was recorded.
+struct StreamEvent {
+  // 0: done, as a default one is.
+  uint64_t number = 0;
 };
 
 // Sums over the examples of a batch.
@@ -69,17 +91,59 @@ struct BatchNormOptions {
   float epsilon = 0;
 };
 
+// One update of a whole vector by one contribution (common/update/apply.h). Device memory.
+struct VectorUpdate {
+  // Averaged elements up to `end`, from those before, and their share of the way.
+  struct Average {
+    size_t end = 0;
+    float share = 0;
+  };
+
+  // Outlives the work.
+  const UpdateRule* rule = nullptr;
+  UpdateStep step = {};
+  size_t count = 0;
+  size_t trained = 0;
+  // All elements from `trained` on, in order.
+  std::vector<Average> averages = {};
+  const float* contribution = nullptr;
+  float* weights = nullptr;
+  // In the order of rule->slots().
+  std::vector<float*> slots = {};
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
 
   // ---- memory
-  // Zeroed, aligned to 64 bytes. RESOURCE_EXHAUSTED.
+  // Aligned to 64 bytes; what it holds is anything. RESOURCE_EXHAUSTED. Free it when the streams
+  // are done with it.
   virtual absl::StatusOr<DeviceMemory> Allocate(size_t count) = 0;
   // True: host memory is device memory, and nobody need copy.
   virtual bool shares_host_memory() const = 0;
-  virtual void CopyFromHost(std::span<const float> host, float* device) = 0;
-  virtual void CopyToHost(const float* device, std::span<float> host) = 0;
+
+  // ---- streams
+  virtual void CopyToDevice(Stream stream, std::span<const float> host, float* device) = 0;
+  virtual void CopyToHost(Stream stream, const float* device, std::span<float> host) = 0;
+  virtual StreamEvent Record(Stream stream) = 0;
+  // What is queued in `stream` from now on begins when the event is done.
+  virtual void Wait(Stream stream, StreamEvent event) = 0;
+  // Never blocks.
+  virtual bool Done(StreamEvent event) = 0;
+  // Blocks until the event is done, or the device has failed; status().
+  virtual absl::Status Await(StreamEvent event) = 0;
+  // The first error of a kernel or copy, which it names. It stays: nothing that the device has
+  // computed since counts, and the process has to start anew.
+  virtual absl::Status status() const = 0;
+
+  // ---- of flat vectors
+  // out = base + scale * (a - b), where base is not null. `out` may be any of the others.
+  virtual void AddDifference(size_t count, float scale, const float* a, const float* b,
+                             const float* base, float* out) = 0;
+  // An optimizer's step; *finite (device memory) is 1, or 0 where not everything that it wrote is
+  // finite.
+  virtual void Update(const VectorUpdate& update, float* finite) = 0;
 
   // ---- elementwise and by row
   virtual void Fill(size_t count, float value, float* y) = 0;
@@ -147,16 +211,17 @@ class Backend {
                                  const float* x, const float* saved, const float* dy, float* dgamma,
                                  float* dbeta, float* dx) = 0;
 
-  // ---- losses. dscores: gradient of the MEAN loss; null: not wanted. Labels are in range.
+  // ---- losses. sum: device memory. dscores: gradient of the MEAN loss; null: not wanted. Labels
+  // are in range.
   // scores [batch x classes]. Right: the highest score, the first of equals.
-  virtual LossSum SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores,
-                                      const float* labels, float* dscores) = 0;
+  virtual void SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores,
+                                   const float* labels, LossSum* sum, float* dscores) = 0;
   // scores [batch]; label 1, or 0 or -1 for the other class. Right: the score's sign.
-  virtual LossSum Logistic(size_t batch, const float* scores, const float* labels,
-                           float* dscores) = 0;
+  virtual void Logistic(size_t batch, const float* scores, const float* labels, LossSum* sum,
+                        float* dscores) = 0;
   // 1/2 (score - label)^2; nothing counts as right.
-  virtual LossSum Squared(size_t batch, const float* scores, const float* labels,
-                          float* dscores) = 0;
+  virtual void Squared(size_t batch, const float* scores, const float* labels, LossSum* sum,
+                       float* dscores) = 0;
 
  protected:
   friend struct DeviceFree;

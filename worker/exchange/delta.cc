@@ -5,14 +5,13 @@
 // optimizer's slots live on between clocks. Averaged elements hold, and are sent as, the weighted
 // mean of the clock's own batches (common/update/averaging.h).
 
-#include <algorithm>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "common/buffer.h"
 #include "common/status.h"
+#include "worker/compute/flat_vector.h"
 #include "worker/exchange/exchanges.h"
 #include "worker/exchange/local_training.h"
 #include "worker/exchange/steps.h"
@@ -22,59 +21,71 @@ namespace {
 
 class DeltaExchange : public Exchange {
  public:
-  DeltaExchange(const ExchangeContext& context, LocalOptimizer optimizer)
+  // All of the model's size.
+  struct Vectors {
+    // x_start; after the exchange the next one.
+    FlatVector start;
+    FlatVector local;
+    // A step's gradient, then the clock's contribution.
+    FlatVector contribution;
+  };
+  DeltaExchange(const ExchangeContext& context, LocalTraining training, Vectors vectors)
       : context_(context),
-        training_(context, std::move(optimizer), {.exchange = "delta"}),
+        training_(std::move(training)),
         averages_(LocalAverages(context.schema, 0)),
-        start_(context.schema.total()),
-        local_(context.schema.total()),
-        contribution_(context.client.MakeVector()) {}
+        vectors_(std::move(vectors)) {}
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    return ReadWeights(context_.client, clock, start_.span());
+    ASSIGN_OR_RETURN(const uint64_t version,
+                     ReadWeights(context_.client, clock, vectors_.start.host()));
+    RETURN_IF_ERROR(vectors_.start.Up());
+    return version;
   }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {
+    auto& [start, local, contribution] = vectors_;
     ClockReport report;
-    std::memcpy(local_.data(), start_.data(), start_.span().size_bytes());
+    context_.backend.Copy(start.size(), start.device().data(), local.device().data());
     for (uint64_t i = 0; i < span.steps && !report.none_left; ++i) {
       for (LocalAverage& average : averages_) {
         average.batches_before = Batches(context_, report.examples);
       }
       RETURN_IF_ERROR(training_
-                          .Step(span.clock, span.first_step + i, local_.span(),
-                                contribution_.span(), averages_, report)
+                          .Step(span.clock, span.first_step + i, local.device(),
+                                contribution.device(), averages_, report)
                           .status());
     }
-    const size_t trained = context_.schema.trained();
-    for (size_t i = 0; i < trained; ++i) {
-      contribution_.data()[i] = start_.data()[i] - local_.data()[i];
-    }
-    std::copy(local_.data() + trained, local_.data() + local_.size(),
-              contribution_.data() + trained);
+    RETURN_IF_ERROR(MakeContribution());
     RETURN_IF_ERROR(ExchangeAll(context_, span.clock, report.examples, "the change",
-                                contribution_.span(), start_.span()));
+                                contribution.host(), start.host()));
+    RETURN_IF_ERROR(start.Up());
     training_.Keep(span.clock + 1);
     return report;
   }
 
-  std::span<const float> weights() const override { return start_.span(); }
+  std::span<const float> weights() const override { return vectors_.start.host(); }
   absl::Status ReadLatest() override {
-    return context_.client.Wait(context_.client.PullLatest(start_.span())).status();
+    return context_.client.Wait(context_.client.PullLatest(vectors_.start.host())).status();
   }
 
-  std::string SaveState() const override { return training_.Save(); }
+  absl::StatusOr<std::string> SaveState() const override { return training_.Save(); }
   absl::Status LoadState(const std::string& bytes) override { return training_.Load(bytes); }
 
  private:
+  absl::Status MakeContribution() {
+    auto& [start, local, contribution] = vectors_;
+    const size_t trained = context_.schema.trained();
+    context_.backend.AddDifference(trained, 1, start.device().data(), local.device().data(),
+                                   nullptr, contribution.device().data());
+    context_.backend.Copy(local.size() - trained, local.device().data() + trained,
+                          contribution.device().data() + trained);
+    return contribution.Down();
+  }
+
   const ExchangeContext context_;
   LocalTraining training_;
   std::vector<LocalAverage> averages_;
-  // x_start; after the exchange the next one.
-  FloatBuffer start_;
-  FloatBuffer local_;
-  // A step's gradient, then the clock's contribution.
-  FloatBuffer contribution_;
+  Vectors vectors_;
 };
 
 }  // namespace
@@ -83,7 +94,15 @@ absl::StatusOr<std::unique_ptr<Exchange>> MakeDeltaExchange(const ExchangeContex
   ASSIGN_OR_RETURN(LocalOptimizer optimizer,
                    LocalOptimizer::Make(context.job.exchange().delta().optimizer(), context.schema,
                                         context.length));
-  return std::make_unique<DeltaExchange>(context, std::move(optimizer));
+  ASSIGN_OR_RETURN(LocalTraining training,
+                   LocalTraining::Make(context, std::move(optimizer), {.exchange = "delta"}));
+  const size_t total = context.schema.total();
+  DeltaExchange::Vectors vectors;
+  ASSIGN_OR_RETURN(vectors.start, FlatVector::Twins(context.backend, FloatBuffer(total)));
+  ASSIGN_OR_RETURN(vectors.local, FlatVector::OnDevice(context.backend, total));
+  ASSIGN_OR_RETURN(vectors.contribution,
+                   FlatVector::Twins(context.backend, context.client.MakeVector()));
+  return std::make_unique<DeltaExchange>(context, std::move(training), std::move(vectors));
 }
 
 }  // namespace leeway

@@ -4,7 +4,6 @@
 //   c += e on the server, x -= e here.
 // The server answers the centre as it was before, so both sides use the same c, in one round trip.
 
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
@@ -13,6 +12,7 @@
 
 #include "common/buffer.h"
 #include "common/status.h"
+#include "worker/compute/flat_vector.h"
 #include "worker/exchange/exchanges.h"
 #include "worker/exchange/local_training.h"
 #include "worker/exchange/steps.h"
@@ -22,65 +22,66 @@ namespace {
 
 class ElasticExchange : public Exchange {
  public:
-  ElasticExchange(const ExchangeContext& context, LocalOptimizer optimizer)
+  // All of the model's size.
+  struct Vectors {
+    // As last answered.
+    FlatVector centre;
+    FlatVector gradient;
+  };
+  ElasticExchange(const ExchangeContext& context, LocalTraining training, Vectors vectors)
       : context_(context),
-        training_(context, std::move(optimizer), Sent(context.client)),
+        training_(std::move(training)),
         averages_(LocalAverages(context.schema, std::numeric_limits<double>::infinity())),
         alpha_(static_cast<float>(context.job.exchange().elastic().alpha())),
-        centre_(context.schema.total()),
-        gradient_(context.schema.total()) {}
+        vectors_(std::move(vectors)) {}
 
   // Without a state the worker starts at the centre: at clock 0 the initial weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context_.client, clock, centre_.span()));
+    FlatVector& centre = vectors_.centre;
+    ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context_.client, clock, centre.host()));
+    RETURN_IF_ERROR(centre.Up());
     if (training_.loaded()) return version;
-    std::memcpy(local().data(), centre_.data(), centre_.span().size_bytes());
+    context_.backend.Copy(centre.size(), centre.device().data(), local().device().data());
     training_.Keep(clock);
     return version;
   }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {
+    FlatVector& centre = vectors_.centre;
     ClockReport report;
     for (uint64_t i = 0; i < span.steps && !report.none_left; ++i) {
-      RETURN_IF_ERROR(
-          training_
-              .Step(span.clock, span.first_step + i, local(), gradient_.span(), averages_, report)
-              .status());
+      RETURN_IF_ERROR(training_
+                          .Step(span.clock, span.first_step + i, local().device(),
+                                vectors_.gradient.device(), averages_, report)
+                          .status());
     }
-    RETURN_IF_ERROR(ExchangeAll(context_, span.clock, report.examples, "the local weight", local(),
-                                centre_.span()));
-    float* x = local().data();
-    const float* c = centre_.data();
-    for (size_t i = 0; i < centre_.size(); ++i) x[i] -= alpha_ * (x[i] - c[i]);
+    RETURN_IF_ERROR(local().Down());
+    RETURN_IF_ERROR(ExchangeAll(context_, span.clock, report.examples, "the local weight",
+                                local().host(), centre.host()));
+    RETURN_IF_ERROR(centre.Up());
+    float* const x = local().device().data();
+    context_.backend.AddDifference(centre.size(), -alpha_, x, centre.device().data(), x, x);
     training_.Keep(span.clock + 1);
     return report;
   }
 
-  std::span<const float> weights() const override { return centre_.span(); }
+  std::span<const float> weights() const override { return vectors_.centre.host(); }
   absl::Status ReadLatest() override {
-    return context_.client.Wait(context_.client.PullLatest(centre_.span())).status();
+    return context_.client.Wait(context_.client.PullLatest(vectors_.centre.host())).status();
   }
 
-  std::string SaveState() const override { return training_.Save(); }
+  absl::StatusOr<std::string> SaveState() const override { return training_.Save(); }
   absl::Status LoadState(const std::string& bytes) override { return training_.Load(bytes); }
 
  private:
-  // The local weights are what is sent.
-  static LocalTraining::Own Sent(ParameterClient& client) {
-    LocalTraining::Own own{.exchange = "elastic", .names = {"weights"}};
-    own.vectors.push_back(client.MakeVector());
-    return own;
-  }
-  std::span<float> local() { return training_.own(0); }
+  FlatVector& local() { return training_.own(0); }
 
   const ExchangeContext context_;
   LocalTraining training_;
   // Running values, which the force takes as it takes the weights.
   const std::vector<LocalAverage> averages_;
   const float alpha_;
-  // As last answered.
-  FloatBuffer centre_;
-  FloatBuffer gradient_;
+  Vectors vectors_;
 };
 
 }  // namespace
@@ -89,7 +90,17 @@ absl::StatusOr<std::unique_ptr<Exchange>> MakeElasticExchange(const ExchangeCont
   ASSIGN_OR_RETURN(LocalOptimizer optimizer,
                    LocalOptimizer::Make(context.job.exchange().elastic().optimizer(),
                                         context.schema, context.length));
-  return std::make_unique<ElasticExchange>(context, std::move(optimizer));
+  // The local weights are what is sent.
+  LocalTraining::Own own{.exchange = "elastic", .names = {"weights"}};
+  ASSIGN_OR_RETURN(own.vectors.emplace_back(),
+                   FlatVector::Twins(context.backend, context.client.MakeVector()));
+  ASSIGN_OR_RETURN(LocalTraining training,
+                   LocalTraining::Make(context, std::move(optimizer), std::move(own)));
+  const size_t total = context.schema.total();
+  ElasticExchange::Vectors vectors;
+  ASSIGN_OR_RETURN(vectors.centre, FlatVector::Twins(context.backend, FloatBuffer(total)));
+  ASSIGN_OR_RETURN(vectors.gradient, FlatVector::OnDevice(context.backend, total));
+  return std::make_unique<ElasticExchange>(context, std::move(training), std::move(vectors));
 }
 
 }  // namespace leeway

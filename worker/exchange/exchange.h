@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
+#include "worker/compute/backend.h"
 #include "worker/exchange/step_runner.h"
 
 namespace leeway {
@@ -51,6 +52,8 @@ struct ExchangeContext {
   const v1::JobLength& length;
   uint32_t rank = 0;
   ParameterClient& client;
+  // Where the steps compute.
+  Backend& backend;
   StepRunner& steps;
   ExchangeListener& listener;
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
@@ -121,8 +124,9 @@ class Exchange {
   // called after it.
   virtual absl::Status ReadLatest() = 0;
 
-  // What the worker keeps between clocks, as bytes (local_state.h); empty if it keeps nothing.
-  virtual std::string SaveState() const { return ""; }
+  // What the worker keeps between clocks, as bytes (local_state.h); empty if it keeps nothing. The
+  // device's error.
+  virtual absl::StatusOr<std::string> SaveState() const { return std::string(); }
   // Takes from the saved state what this job keeps, and warns of what is lost (state_fit.h).
   // INVALID_ARGUMENT if the bytes are not a state of such a model.
   virtual absl::Status LoadState(const std::string& bytes) { return absl::OkStatus(); }

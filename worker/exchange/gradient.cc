@@ -87,8 +87,8 @@ class GradientExchange : public Exchange, private TrainObserver {
   }
 
   // The residual of compressed contributions, where there is one; nothing else outlives a clock.
-  std::string SaveState() const override {
-    if (!context_.client.keeps_residual()) return "";
+  absl::StatusOr<std::string> SaveState() const override {
+    if (!context_.client.keeps_residual()) return std::string();
     LocalState state = Kept();
     const uint64_t next = open_.under_way() ? open_.clock() : std::numeric_limits<uint64_t>::max();
     context_.client.ReadResidual(next, state.vectors[0].span());
@@ -126,7 +126,7 @@ class GradientExchange : public Exchange, private TrainObserver {
     if (!batch_.first && next_.size() == 0) next_ = FloatBuffer(contribution_.size());
     FloatBuffer& target = batch_.first ? contribution_ : next_;
     RETURN_IF_ERROR(
-        RunStep(context_, batch_.clock, step, weights_.span(), target.span(), report, this)
+        RunStep(context_, batch_.clock, step, {weights_.span(), target.span()}, report, this)
             .status());
     if (!batch_.last) {
       AddShare({0, contribution_.size()});

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/buffer.h"
 #include "common/update/averaging.h"
 #include "common/update/rule.h"
 #include "common/update/schedule.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
+#include "worker/compute/backend.h"
 
 namespace leeway {
 
@@ -43,11 +43,10 @@ class LocalOptimizer {
 
   // weights -= the rule's move for `contribution` at local step `step`, the `number`-th update
   // (from 1). The averaged elements, all of them in order in `averages`, absorb the batch's own
-  // values (common/update/averaging.h). `slots` are whole vectors, as many as slots(). False if not
-  // everything that it wrote is finite; then the result must not be used.
-  bool Apply(uint64_t step, uint64_t number, std::span<const float> contribution,
-             std::span<const LocalAverage> averages, std::span<float> weights,
-             std::span<FloatBuffer> slots) const;
+  // values (common/update/averaging.h). Vectors are the device's, and the caller adds the slots, as
+  // many as slots(): whole vectors. The optimizer outlives the update.
+  VectorUpdate UpdateOf(uint64_t step, uint64_t number, std::span<const float> contribution,
+                        std::span<const LocalAverage> averages, std::span<float> weights) const;
 
  private:
   LocalOptimizer(std::unique_ptr<UpdateRule> rule, Schedule schedule, size_t trained);

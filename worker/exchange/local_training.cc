@@ -1,6 +1,6 @@
 #include "worker/exchange/local_training.h"
 
-#include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -12,67 +12,126 @@
 namespace leeway {
 
 LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own)
-    : context_(context), optimizer_(std::move(optimizer)), own_(own.vectors.size()) {
-  const size_t total = context.schema.total();
-  const auto slots = optimizer_.slots();
-  saved_ = LocalState::Zeros({std::move(own.exchange),
-                              std::move(own.names),
-                              {slots.begin(), slots.end()},
-                              context.client.keeps_residual()},
-                             total, own.counts);
-  state_.vectors = std::move(own.vectors);
-  for (size_t i = 0; i < slots.size(); ++i) state_.vectors.emplace_back(total);
-  state_.counts.resize(own.counts);
-  StartSlots(state_);
-  StartSlots(saved_);
+    : context_(context),
+      optimizer_(std::make_unique<const LocalOptimizer>(std::move(optimizer))),
+      own_(own.vectors.size()) {
+  const auto slots = optimizer_->slots();
+  names_ = {std::move(own.exchange),
+            std::move(own.names),
+            {slots.begin(), slots.end()},
+            context.client.keeps_residual()};
+  state_ = {.vectors = std::move(own.vectors), .counts = std::vector<uint64_t>(own.counts)};
+  kept_.counts = state_.counts;
+  if (names_.residual) residual_ = FloatBuffer(context.schema.total());
 }
 
-void LocalTraining::StartSlots(LocalState& state) const {
-  for (size_t i = 0; i < optimizer_.slots().size(); ++i) {
-    FloatBuffer& slot = state.vectors[own_ + i];
-    std::fill_n(slot.data(), slot.size(), optimizer_.slot_start(i));
+absl::StatusOr<LocalTraining> LocalTraining::Make(const ExchangeContext& context,
+                                                  LocalOptimizer optimizer, Own own) {
+  LocalTraining training(context, std::move(optimizer), std::move(own));
+  ASSIGN_OR_RETURN(training.finite_, context.backend.Allocate(1));
+  for (size_t i = 0; i < training.own_; ++i) {
+    ASSIGN_OR_RETURN(training.kept_.vectors.emplace_back(),
+                     FlatVector::OnDevice(context.backend, context.schema.total()));
   }
+  for (size_t slot = 0; slot < training.optimizer_->slots().size(); ++slot) {
+    for (State* state : {&training.state_, &training.kept_}) {
+      ASSIGN_OR_RETURN(state->vectors.emplace_back(), training.MakeSlot(slot));
+    }
+  }
+  return training;
+}
+
+// As it is before the optimizer's first step.
+absl::StatusOr<FlatVector> LocalTraining::MakeSlot(size_t slot) const {
+  const size_t total = context_.schema.total();
+  ASSIGN_OR_RETURN(FlatVector vector, FlatVector::OnDevice(context_.backend, total));
+  context_.backend.Fill(total, optimizer_->slot_start(slot), vector.device().data());
+  return vector;
 }
 
 absl::StatusOr<StepResult> LocalTraining::Step(uint64_t clock, uint64_t step,
                                                std::span<float> local, std::span<float> gradient,
                                                std::span<const LocalAverage> averages,
                                                ClockReport& report) {
-  report.learning_rate = optimizer_.LearningRate(step);
+  report.learning_rate = optimizer_->LearningRate(step);
   ASSIGN_OR_RETURN(const StepResult result,
-                   RunStep(context_, clock, step, local, gradient, report));
+                   RunStep(context_, clock, step, {local, gradient, Home::kDevice}, report));
   if (result.examples == 0) return result;
-  if (!optimizer_.Apply(step, ++state_.updates, gradient, averages, local,
-                        std::span(state_.vectors).subspan(own_))) {
-    return Annotate(NotFinite(local, gradient),
-                    absl::StrCat(Who(context_, clock), ", step ", step));
+  ASSIGN_OR_RETURN(const bool finite,
+                   Apply(optimizer_->UpdateOf(step, ++state_.updates, gradient, averages, local)));
+  if (finite) return result;
+  return Annotate(NotFinite(local, gradient), absl::StrCat(Who(context_, clock), ", step ", step));
+}
+
+absl::StatusOr<bool> LocalTraining::Apply(VectorUpdate update) {
+  for (FlatVector& slot : std::span(state_.vectors).subspan(own_)) {
+    update.slots.push_back(slot.device().data());
   }
-  return result;
+  Backend& backend = context_.backend;
+  backend.Update(update, finite_.get());
+  float finite = 0;
+  backend.CopyToHost(Stream::kCompute, finite_.get(), {&finite, 1});
+  RETURN_IF_ERROR(backend.Await(backend.Record(Stream::kCompute)));
+  return finite != 0;
+}
+
+absl::Status LocalTraining::CheckVector(const char* what, std::span<const float> device) const {
+  FloatBuffer values(device.size());
+  Backend& backend = context_.backend;
+  backend.CopyToHost(Stream::kCompute, device.data(), values.span());
+  RETURN_IF_ERROR(backend.Await(backend.Record(Stream::kCompute)));
+  return CheckFinite(context_.schema, what, 0, values.span());
 }
 
 absl::Status LocalTraining::NotFinite(std::span<const float> local,
                                       std::span<const float> gradient) const {
-  RETURN_IF_ERROR(CheckFinite(context_.schema, "the gradient", 0, gradient));
-  RETURN_IF_ERROR(CheckFinite(context_.schema, "the local weight", 0, local));
-  const auto names = optimizer_.slots();
+  RETURN_IF_ERROR(CheckVector("the gradient", gradient));
+  RETURN_IF_ERROR(CheckVector("the local weight", local));
+  const auto names = optimizer_->slots();
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string what = absl::StrCat("the local optimizer's ", std::string(names[i]));
-    RETURN_IF_ERROR(CheckFinite(context_.schema, what.c_str(), 0, state_.vectors[own_ + i].span()));
+    RETURN_IF_ERROR(CheckVector(what.c_str(), state_.vectors[own_ + i].device()));
   }
   return absl::InternalError("the local optimizer refuses what is finite");
 }
 
 void LocalTraining::Keep(uint64_t clock) {
-  saved_.CopyFrom(state_);
-  if (!context_.client.keeps_residual()) return;
-  context_.client.ReadResidual(clock, saved_.vectors.back().span());
+  kept_.updates = state_.updates;
+  kept_.counts = state_.counts;
+  for (size_t i = 0; i < state_.vectors.size(); ++i) {
+    context_.backend.Copy(state_.vectors[i].size(), state_.vectors[i].device().data(),
+                          kept_.vectors[i].device().data());
+  }
+  if (names_.residual) context_.client.ReadResidual(clock, residual_.span());
+}
+
+absl::StatusOr<std::string> LocalTraining::Save() const {
+  LocalState state{
+      .names = names_, .updates = kept_.updates, .vectors = {}, .counts = kept_.counts};
+  for (const FlatVector& vector : kept_.vectors) {
+    ASSIGN_OR_RETURN(state.vectors.emplace_back(), vector.Copy());
+  }
+  if (names_.residual) {
+    state.vectors.emplace_back(residual_.size());
+    std::memcpy(state.vectors.back().data(), residual_.data(), residual_.span().size_bytes());
+  }
+  return SerializeState(state);
 }
 
 absl::Status LocalTraining::Load(const std::string& bytes) {
-  ASSIGN_OR_RETURN(loaded_, TakeUpState(bytes, context_.schema.total(), saved_));
-  if (saved_.updates == 0) StartSlots(saved_);
-  state_.CopyFrom(saved_);
-  if (context_.client.keeps_residual()) context_.client.SetResidual(saved_.vectors.back().span());
+  LocalState state = LocalState::Zeros(names_, context_.schema.total(), kept_.counts.size());
+  ASSIGN_OR_RETURN(loaded_, TakeUpState(bytes, context_.schema.total(), state));
+  state_.updates = kept_.updates = state.updates;
+  state_.counts = kept_.counts = state.counts;
+  // Without the optimizer's own, its slots are as they are before its first step.
+  const size_t known = state.updates == 0 ? own_ : state_.vectors.size();
+  for (size_t i = 0; i < known; ++i) {
+    RETURN_IF_ERROR(state_.vectors[i].Set(state.vectors[i].span()));
+    RETURN_IF_ERROR(kept_.vectors[i].Set(state.vectors[i].span()));
+  }
+  if (!names_.residual) return absl::OkStatus();
+  residual_ = std::move(state.vectors.back());
+  context_.client.SetResidual(residual_.span());
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/buffer.h"
+#include "worker/compute/flat_vector.h"
 #include "worker/exchange/exchange.h"
 #include "worker/exchange/local_optimizer.h"
 #include "worker/exchange/local_state.h"
@@ -26,48 +28,66 @@ class LocalTraining {
     std::string exchange;
     std::vector<std::string> names{};
     // As many.
-    std::vector<FloatBuffer> vectors{};
+    std::vector<FlatVector> vectors{};
     // How many numbers.
     size_t counts = 0;
   };
-  LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own);
+  // RESOURCE_EXHAUSTED where the device has no room for the slots.
+  static absl::StatusOr<LocalTraining> Make(const ExchangeContext& context,
+                                            LocalOptimizer optimizer, Own own);
 
-  // A step on the weights `local`; leaves its gradient in `gradient`. Averaged elements, all of
-  // which are in `averages`, take its batch in. RunStep's errors, and
+  // A step on the weights `local`; leaves its gradient in `gradient`. Both are the device's, and
+  // stay there. Averaged elements, all of which are in `averages`, take its batch in. RunStep's
+  // errors, and
   // OUT_OF_RANGE, naming worker, clock, step and tensor, where the optimizer has made something
   // that is not finite: slots that are stay so, unseen, and no state that holds them can be read.
   absl::StatusOr<StepResult> Step(uint64_t clock, uint64_t step, std::span<float> local,
                                   std::span<float> gradient, std::span<const LocalAverage> averages,
                                   ClockReport& report);
 
-  std::span<float> own(size_t index) { return state_.vectors[index].span(); }
-  std::span<const float> own(size_t index) const { return state_.vectors[index].span(); }
+  FlatVector& own(size_t index) { return state_.vectors[index]; }
+  const FlatVector& own(size_t index) const { return state_.vectors[index]; }
   std::vector<uint64_t>& counts() { return state_.counts; }
 
   // All is as it is to be when `clock` begins: what Save() says from now on, whatever is done to
   // it in a clock that is broken off.
   void Keep(uint64_t clock);
 
-  // What was kept, with the residual of compressed contributions.
-  std::string Save() const { return SerializeState(saved_); }
+  // What was kept, with the residual of compressed contributions. The device's error.
+  absl::StatusOr<std::string> Save() const;
   // What of it this job keeps (TakeUpState, and its errors).
   absl::Status Load(const std::string& bytes);
   // The exchange's own vectors have been loaded.
   bool loaded() const { return loaded_; }
 
  private:
-  // Before the optimizer's first step.
-  void StartSlots(LocalState& state) const;
+  // The exchange's vectors, then the slots, on the device.
+  struct State {
+    uint64_t updates = 0;
+    std::vector<FlatVector> vectors;
+    std::vector<uint64_t> counts;
+  };
+  LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own);
+
+  absl::StatusOr<FlatVector> MakeSlot(size_t slot) const;
+  // Queues the optimizer's step; whether all that it wrote is finite.
+  absl::StatusOr<bool> Apply(VectorUpdate update);
   // Of what a step has written: which is not finite.
   absl::Status NotFinite(std::span<const float> local, std::span<const float> gradient) const;
+  absl::Status CheckVector(const char* what, std::span<const float> device) const;
 
-  const ExchangeContext context_;
-  const LocalOptimizer optimizer_;
-  const size_t own_;
-  // The exchange's vectors, then the slots: in use.
-  LocalState state_;
-  // As they were when the last clock was complete, and behind them the residual.
-  LocalState saved_;
+  ExchangeContext context_;
+  // Stays where it is: updates that are under way refer to it.
+  std::unique_ptr<const LocalOptimizer> optimizer_;
+  StateNames names_;
+  size_t own_;
+  // In use.
+  State state_;
+  // As it was when the last clock was complete, and beside it the residual.
+  State kept_;
+  FloatBuffer residual_;
+  // Of the update under way: on the device.
+  DeviceMemory finite_;
   bool loaded_ = false;
 };
 

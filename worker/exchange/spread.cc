@@ -33,6 +33,7 @@
 
 #include "common/buffer.h"
 #include "common/status.h"
+#include "worker/compute/flat_vector.h"
 #include "worker/exchange/exchanges.h"
 #include "worker/exchange/local_training.h"
 #include "worker/exchange/open_exchange.h"
@@ -44,28 +45,40 @@ namespace {
 
 class SpreadExchange : public Exchange {
  public:
+  // All of the model's size.
+  struct Vectors {
+    // Elastic: what the servers last answered; a delta worker keeps it.
+    FlatVector centre;
+    FlatVector gradient;
+    // Delta: the local weights as each group left; elastic: those are the contribution.
+    FlatVector left;
+    FlatVector contribution;
+  };
   // `alpha`: elastic; nothing: delta.
-  SpreadExchange(const ExchangeContext& context, LocalOptimizer optimizer,
-                 std::optional<float> alpha)
+  SpreadExchange(const ExchangeContext& context, LocalTraining training, SpreadPlan plan,
+                 std::optional<float> alpha, Vectors vectors)
       : context_(context),
         alpha_(alpha),
-        plan_(context.client.layout(), context.length.steps_per_clock()),
-        training_(context, std::move(optimizer), Own()),
+        plan_(std::move(plan)),
+        training_(std::move(training)),
         averages_(GroupAverages()),
-        centre_(alpha ? context.schema.total() : 0),
-        gradient_(context.schema.total()),
-        left_(alpha ? 0 : context.schema.total()),
-        contribution_(context.client.MakeVector()) {}
+        vectors_(std::move(vectors)) {}
 
   // Without a state the worker starts at the servers' weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    std::vector<float> before;
-    if (training_.loaded() && !alpha_) before.assign(answered().begin(), answered().end());
-    ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context_.client, clock, answered()));
-    if (!training_.loaded()) {
-      std::memcpy(local().data(), answered().data(), answered().size_bytes());
+    const bool goes_on = training_.loaded() && !alpha_;
+    FloatBuffer before(goes_on ? answered().size() : 0);
+    if (goes_on) {
+      RETURN_IF_ERROR(answered().Down());
+      std::memcpy(before.data(), answered().host().data(), before.span().size_bytes());
     }
-    Rebase(before);
+    ASSIGN_OR_RETURN(const uint64_t version,
+                     ReadWeights(context_.client, clock, answered().host()));
+    RETURN_IF_ERROR(answered().Up());
+    if (!training_.loaded()) {
+      context_.backend.Copy(local().size(), answered().device().data(), local().device().data());
+    }
+    if (goes_on) RETURN_IF_ERROR(Rebase(before.span()));
     training_.Keep(clock);
     return version;
   }
@@ -78,51 +91,41 @@ class SpreadExchange : public Exchange {
     for (uint64_t done = 1; done <= span.steps; ++done) {
       RETURN_IF_ERROR(LocalStep(span.clock, span.first_step + done - 1, report));
       RETURN_IF_ERROR(exchange.WaitForAll());
-      for (; merged < sent; ++merged) Merge(plan_.Elements(merged));
+      for (; merged < sent; ++merged) RETURN_IF_ERROR(Merge(plan_.Elements(merged)));
       for (; sent < plan_.groups() && plan_.LeavesAfter(sent, span.steps) <= done; ++sent) {
         RETURN_IF_ERROR(Send(span.clock, sent, exchange));
       }
     }
     RETURN_IF_ERROR(exchange.WaitForAll());
-    for (; merged < sent; ++merged) Merge(plan_.Elements(merged));
+    for (; merged < sent; ++merged) RETURN_IF_ERROR(Merge(plan_.Elements(merged)));
     context_.listener.OnComplete(exchange.End());
     training_.Keep(span.clock + 1);
     return report;
   }
 
-  std::span<const float> weights() const override {
-    return alpha_ ? centre_.span() : training_.own(1);
-  }
+  std::span<const float> weights() const override { return answered().host(); }
   absl::Status ReadLatest() override {
-    return context_.client.Wait(context_.client.PullLatest(answered())).status();
+    return context_.client.Wait(context_.client.PullLatest(answered().host())).status();
   }
 
-  std::string SaveState() const override { return training_.Save(); }
+  absl::StatusOr<std::string> SaveState() const override { return training_.Save(); }
   absl::Status LoadState(const std::string& bytes) override { return training_.Load(bytes); }
 
  private:
-  // Local weights; for delta also what the servers last answered.
-  LocalTraining::Own Own() const {
-    LocalTraining::Own own{.exchange = alpha_ ? "elastic" : "delta", .names = {"weights"}};
-    if (!alpha_) own.names.emplace_back("answers");
-    for (size_t i = 0; i < own.names.size(); ++i) own.vectors.emplace_back(context_.schema.total());
-    own.counts = plan_.groups();
-    return own;
-  }
-  std::span<float> local() { return training_.own(0); }
+  FlatVector& local() { return training_.own(0); }
   // What the servers last answered, group by group.
-  std::span<float> answered() { return alpha_ ? centre_.span() : training_.own(1); }
-
-  bool IsAveraged(uint64_t element) const { return element >= context_.schema.trained(); }
+  FlatVector& answered() { return alpha_ ? vectors_.centre : training_.own(1); }
+  const FlatVector& answered() const { return alpha_ ? vectors_.centre : training_.own(1); }
 
   // The answers were `before` when the worker last moved away from them, and are others now: what
   // it has moved stays what it was. The same answers leave the same bits.
-  void Rebase(const std::vector<float>& before) {
-    float* x = local().data();
-    const float* now = answered().data();
-    for (size_t i = 0; i < std::min<size_t>(before.size(), context_.schema.trained()); ++i) {
-      if (now[i] != before[i]) x[i] += now[i] - before[i];
+  absl::Status Rebase(std::span<const float> before) {
+    ASSIGN_OR_RETURN(FloatBuffer x, local().Copy());
+    const std::span<const float> now = answered().host();
+    for (size_t i = 0; i < context_.schema.trained(); ++i) {
+      if (now[i] != before[i]) x.data()[i] += now[i] - before[i];
     }
+    return local().Set(x.span());
   }
 
   // Averaged elements of one group.
@@ -150,44 +153,70 @@ class SpreadExchange : public Exchange {
       averages.push_back({elements, alpha_ ? kRunning : Batches(context_, examples)});
     }
     ASSIGN_OR_RETURN(const StepResult result,
-                     training_.Step(clock, step, local(), gradient_.span(), averages, report));
+                     training_.Step(clock, step, local().device(), vectors_.gradient.device(),
+                                    averages, report));
     for (uint64_t& examples : training_.counts()) examples += result.examples;
     return absl::OkStatus();
   }
 
+  // Of a range's elements, those that are trained, and the averaged ones behind them.
+  ElementRange Trained(const ElementRange& range) const {
+    const uint64_t end = std::clamp(context_.schema.trained(), range.offset, range.end());
+    return {range.offset, end - range.offset};
+  }
+  ElementRange Averaged(const ElementRange& range) const {
+    const uint64_t begin = Trained(range).end();
+    return {begin, range.end() - begin};
+  }
+
+  // What leaves for the servers, on the device.
+  void MakeContribution(const ElementRange& range) {
+    Backend& backend = context_.backend;
+    const float* const x = local().device().data();
+    float* const out = vectors_.contribution.device().data();
+    if (alpha_) return backend.Copy(range.count, x + range.offset, out + range.offset);
+    const ElementRange trained = Trained(range);
+    const ElementRange averaged = Averaged(range);
+    backend.AddDifference(trained.count, 1, answered().device().data() + trained.offset,
+                          x + trained.offset, nullptr, out + trained.offset);
+    backend.Copy(averaged.count, x + averaged.offset, out + averaged.offset);
+    backend.Copy(range.count, x + range.offset, vectors_.left.device().data() + range.offset);
+  }
+
   absl::Status Send(uint64_t clock, uint64_t group, OpenExchange& exchange) {
     const ElementRange range = plan_.Elements(group);
-    const float* x = local().data();
-    const float* answer = answered().data();
-    float* out = contribution_.data();
-    for (uint64_t i = range.offset; i < range.end(); ++i) {
-      out[i] = alpha_ || IsAveraged(i) ? x[i] : answer[i] - x[i];
-    }
-    if (!alpha_)
-      std::memcpy(left_.data() + range.offset, x + range.offset, range.count * sizeof(float));
+    MakeContribution(range);
+    RETURN_IF_ERROR(vectors_.contribution.Down(range));
+    const std::span<const float> contribution = vectors_.contribution.host();
     RETURN_IF_ERROR(
         Annotate(CheckFinite(context_.schema, alpha_ ? "the local weight" : "the change",
-                             range.offset, contribution_.span().subspan(range.offset, range.count)),
+                             range.offset, contribution.subspan(range.offset, range.count)),
                  Who(context_, clock)));
     if (group == 0) {
       RETURN_IF_ERROR(context_.listener.OnBegin(clock));
       exchange.Begin(clock);
     }
-    exchange.Send(plan_.Blocks(group), std::exchange(training_.counts()[group], 0),
-                  contribution_.span(), answered());
+    exchange.Send(plan_.Blocks(group), std::exchange(training_.counts()[group], 0), contribution,
+                  answered().host());
     return absl::OkStatus();
   }
 
-  void Merge(const ElementRange& range) {
-    float* x = local().data();
-    const float* answer = answered().data();
-    for (uint64_t i = range.offset; i < range.end(); ++i) {
-      if (alpha_) {
-        x[i] -= *alpha_ * (contribution_.data()[i] - answer[i]);
-      } else if (!IsAveraged(i)) {
-        x[i] = answer[i] + (x[i] - left_.data()[i]);
-      }
+  absl::Status Merge(const ElementRange& range) {
+    Backend& backend = context_.backend;
+    RETURN_IF_ERROR(answered().Up(range));
+    float* const x = local().device().data();
+    const float* const answer = answered().device().data();
+    if (alpha_) {
+      backend.AddDifference(range.count, -*alpha_,
+                            vectors_.contribution.device().data() + range.offset,
+                            answer + range.offset, x + range.offset, x + range.offset);
+      return absl::OkStatus();
     }
+    const ElementRange trained = Trained(range);
+    backend.AddDifference(trained.count, 1, x + trained.offset,
+                          vectors_.left.device().data() + trained.offset, answer + trained.offset,
+                          x + trained.offset);
+    return absl::OkStatus();
   }
 
   const ExchangeContext context_;
@@ -195,13 +224,35 @@ class SpreadExchange : public Exchange {
   const SpreadPlan plan_;
   LocalTraining training_;
   const std::vector<GroupAverage> averages_;
-  // Elastic: what the servers last answered; a delta worker keeps it.
-  FloatBuffer centre_;
-  FloatBuffer gradient_;
-  // Delta: the local weights as each group left; elastic: those are the contribution.
-  FloatBuffer left_;
-  FloatBuffer contribution_;
+  Vectors vectors_;
 };
+
+absl::StatusOr<SpreadExchange::Vectors> MakeVectors(const ExchangeContext& context, bool elastic) {
+  const size_t total = context.schema.total();
+  SpreadExchange::Vectors vectors;
+  ASSIGN_OR_RETURN(vectors.gradient, FlatVector::OnDevice(context.backend, total));
+  ASSIGN_OR_RETURN(vectors.contribution,
+                   FlatVector::Twins(context.backend, context.client.MakeVector()));
+  FlatVector& own = elastic ? vectors.centre : vectors.left;
+  ASSIGN_OR_RETURN(own, elastic ? FlatVector::Twins(context.backend, FloatBuffer(total))
+                                : FlatVector::OnDevice(context.backend, total));
+  return vectors;
+}
+
+// Local weights; for delta also what the servers last answered.
+absl::StatusOr<LocalTraining::Own> OwnOf(const ExchangeContext& context, bool elastic,
+                                         uint64_t groups) {
+  LocalTraining::Own own{.exchange = elastic ? "elastic" : "delta", .names = {"weights"}};
+  const size_t total = context.schema.total();
+  ASSIGN_OR_RETURN(own.vectors.emplace_back(), FlatVector::OnDevice(context.backend, total));
+  if (!elastic) {
+    own.names.emplace_back("answers");
+    ASSIGN_OR_RETURN(own.vectors.emplace_back(),
+                     FlatVector::Twins(context.backend, FloatBuffer(total)));
+  }
+  own.counts = groups;
+  return own;
+}
 
 }  // namespace
 
@@ -214,7 +265,13 @@ absl::StatusOr<std::unique_ptr<Exchange>> MakeSpreadExchange(const ExchangeConte
                            context.schema, context.length));
   std::optional<float> alpha;
   if (elastic) alpha = static_cast<float>(exchange.elastic().alpha());
-  return std::make_unique<SpreadExchange>(context, std::move(optimizer), alpha);
+  SpreadPlan plan(context.client.layout(), context.length.steps_per_clock());
+  ASSIGN_OR_RETURN(LocalTraining::Own own, OwnOf(context, elastic, plan.groups()));
+  ASSIGN_OR_RETURN(LocalTraining training,
+                   LocalTraining::Make(context, std::move(optimizer), std::move(own)));
+  ASSIGN_OR_RETURN(SpreadExchange::Vectors vectors, MakeVectors(context, elastic));
+  return std::make_unique<SpreadExchange>(context, std::move(training), std::move(plan), alpha,
+                                          std::move(vectors));
 }
 
 }  // namespace leeway

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "absl/status/statusor.h"
+#include "worker/model/step_vectors.h"
 #include "worker/model/train_observer.h"
 
 namespace leeway {
@@ -28,10 +28,9 @@ class StepRunner {
  public:
   virtual ~StepRunner() = default;
   // Runs step `step` (of this worker, from 0) with the given weights, and writes the contribution
-  // of the batch (model.h). Both vectors are flat and whole. The observer hears which part of them
-  // is used when. Its errors are returned as they are.
-  virtual absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
-                                         std::span<float> contribution,
+  // of the batch (model.h). The observer hears which part of the vectors is used when. Its errors
+  // are returned as they are.
+  virtual absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
                                          TrainObserver& observer) = 0;
 };
 

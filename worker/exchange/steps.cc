@@ -32,10 +32,10 @@ absl::Status CheckLoss(const ExchangeContext& context, double loss_sum) {
 }
 
 absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t clock, uint64_t step,
-                                   std::span<const float> weights, std::span<float> contribution,
-                                   ClockReport& report, TrainObserver* observer) {
+                                   const StepVectors& vectors, ClockReport& report,
+                                   TrainObserver* observer) {
   TrainObserver none;
-  auto result = context.steps.Run(step, weights, contribution, observer ? *observer : none);
+  auto result = context.steps.Run(step, vectors, observer ? *observer : none);
   const absl::Status status = result.ok() ? CheckLoss(context, result->loss_sum) : result.status();
   RETURN_IF_ERROR(Annotate(status, absl::StrCat(Who(context, clock), ", step ", step)));
   if (std::isfinite(result->loss_sum)) {

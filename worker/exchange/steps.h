@@ -25,8 +25,8 @@ absl::StatusOr<uint64_t> ReadWeights(ParameterClient& client, uint64_t clock,
 // leaves bad gradients out: then the report says so, the step's examples do not count, and the
 // contribution that it is part of is to be left out, also where its gradient happens to be finite.
 absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t clock, uint64_t step,
-                                   std::span<const float> weights, std::span<float> contribution,
-                                   ClockReport& report, TrainObserver* observer = nullptr);
+                                   const StepVectors& vectors, ClockReport& report,
+                                   TrainObserver* observer = nullptr);
 
 // OUT_OF_RANGE if it is not finite and the job does not leave out what follows from it.
 absl::Status CheckLoss(const ExchangeContext& context, double loss_sum);

@@ -52,9 +52,9 @@ class SoftmaxCrossEntropyLoss final : public Loss {
     }
     return absl::OkStatus();
   }
-  LossSum Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
-                  const float* labels, float* dscores) const override {
-    return backend.SoftmaxCrossEntropy(batch, units, scores, labels, dscores);
+  void Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
+               const float* labels, LossSum* sum, float* dscores) const override {
+    backend.SoftmaxCrossEntropy(batch, units, scores, labels, sum, dscores);
   }
 };
 
@@ -74,9 +74,9 @@ class LogisticLoss final : public Loss {
     }
     return absl::OkStatus();
   }
-  LossSum Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
-                  const float* labels, float* dscores) const override {
-    return backend.Logistic(batch, scores, labels, dscores);
+  void Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
+               const float* labels, LossSum* sum, float* dscores) const override {
+    backend.Logistic(batch, scores, labels, sum, dscores);
   }
 };
 
@@ -93,9 +93,9 @@ class SquaredLoss final : public Loss {
     }
     return absl::OkStatus();
   }
-  LossSum Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
-                  const float* labels, float* dscores) const override {
-    return backend.Squared(batch, scores, labels, dscores);
+  void Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
+               const float* labels, LossSum* sum, float* dscores) const override {
+    backend.Squared(batch, scores, labels, sum, dscores);
   }
 };
 

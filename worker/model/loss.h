@@ -23,9 +23,10 @@ class Loss {
   virtual absl::Status CheckLabels(std::span<const float> labels, uint32_t units) const = 0;
   // Scores are predicted numbers, one of an example.
   virtual bool is_regression() const { return false; }
-  // Sums over the batch; dscores, where not null, is the gradient of the mean. Device memory.
-  virtual LossSum Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
-                          const float* labels, float* dscores) const = 0;
+  // Queues the sums over the batch; dscores, where not null, is the gradient of the mean. All
+  // device memory.
+  virtual void Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
+                       const float* labels, LossSum* sum, float* dscores) const = 0;
 };
 
 std::unique_ptr<Loss> MakeLoss(v1::Loss loss);

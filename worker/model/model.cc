@@ -49,38 +49,84 @@ absl::Status Model::Prepare(size_t examples) {
   return absl::OkStatus();
 }
 
-void Model::SetWeights(std::span<const float> weights) {
-  const float* flat = weights.data();
-  if (!backend_.shares_host_memory()) {
-    backend_.CopyFromHost(weights, workspace_->weights());
-    flat = workspace_->weights();
-  }
+void Model::SetVectors(std::span<const float> weights, std::span<float> contribution, Home home) {
+  host_weights_ = weights;
+  host_contribution_ = contribution;
+  travels_ = home == Home::kHost && !backend_.shares_host_memory();
+  const float* const read = travels_ ? workspace_->weights() : weights.data();
+  float* const written = travels_ ? workspace_->contribution() : contribution.data();
   weights_.resize(layers_.size());
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    weights_[i].clear();
-    for (const Placed& tensor : tensors_[i]) weights_[i].push_back(flat + tensor.offset);
-  }
-}
-
-void Model::SetContribution(float* contribution) {
   contributions_.resize(layers_.size());
   for (size_t i = 0; i < layers_.size(); ++i) {
+    weights_[i].clear();
     contributions_[i].clear();
     for (const Placed& tensor : tensors_[i]) {
-      contributions_[i].push_back(contribution + tensor.offset);
+      weights_[i].push_back(read + tensor.offset);
+      if (!contribution.empty()) contributions_[i].push_back(written + tensor.offset);
     }
   }
 }
 
-Model::Examples Model::ToDevice(const Batch& batch, size_t begin, size_t end) {
+void Model::Up(std::span<const float> host, float* device) {
+  backend_.CopyToDevice(Stream::kUp, host, device);
+  going_up_ = true;
+}
+
+void Model::AwaitUp() {
+  if (going_up_) backend_.Wait(Stream::kCompute, backend_.Record(Stream::kUp));
+  going_up_ = false;
+  computing_ = true;
+}
+
+void Model::AwaitKernels() {
+  if (computing_) backend_.Wait(Stream::kDown, backend_.Record(Stream::kCompute));
+  computing_ = false;
+}
+
+Model::Examples Model::ExamplesUp(const Batch& batch, size_t begin, size_t end) {
   const size_t elements = layers_.front()->input().elements();
   const std::span features =
       std::span(batch.features).subspan(begin * elements, (end - begin) * elements);
   const std::span labels = std::span(batch.labels).subspan(begin, end - begin);
   if (backend_.shares_host_memory()) return {end - begin, features.data(), labels.data()};
-  backend_.CopyFromHost(features, workspace_->features());
-  backend_.CopyFromHost(labels, workspace_->labels());
+  Up(features, workspace_->features());
+  Up(labels, workspace_->labels());
   return {end - begin, workspace_->features(), workspace_->labels()};
+}
+
+void Model::WeightsUp(std::span<const ElementRange> elements) {
+  if (!travels_) return;
+  for (const ElementRange& range : elements) {
+    Up(host_weights_.subspan(range.offset, range.count), workspace_->weights() + range.offset);
+  }
+}
+
+StreamEvent Model::ContributionDown(std::span<const ElementRange> elements) {
+  if (!travels_) return backend_.Record(Stream::kCompute);
+  AwaitKernels();
+  for (const ElementRange& range : elements) {
+    backend_.CopyToHost(Stream::kDown, workspace_->contribution() + range.offset,
+                        host_contribution_.subspan(range.offset, range.count));
+  }
+  return backend_.Record(Stream::kDown);
+}
+
+StreamEvent Model::LossDown(size_t batch, const float* scores, const float* labels,
+                            float* dscores) {
+  static_assert(sizeof(LossSum) % sizeof(float) == 0);
+  LossSum* const sums = workspace_->sums();
+  computing_ = true;
+  loss_->Compute(backend_, batch, layers_.back()->output().channels, scores, labels, sums, dscores);
+  AwaitKernels();
+  backend_.CopyToHost(Stream::kDown, reinterpret_cast<const float*>(sums),
+                      {reinterpret_cast<float*>(&sums_), sizeof(sums_) / sizeof(float)});
+  return backend_.Record(Stream::kDown);
+}
+
+void Model::Drain() {
+  for (const Stream stream : {Stream::kUp, Stream::kCompute, Stream::kDown}) {
+    backend_.Await(backend_.Record(stream)).IgnoreError();
+  }
 }
 
 Pass Model::PassOf(size_t layer, size_t panel, size_t batch, bool training, const Draw& draw) {
@@ -108,7 +154,11 @@ absl::StatusOr<const float*> Model::Forward(const Examples& examples, bool train
     if (layers_[i]->placement() == Placement::kView) continue;
     for (size_t p = 0; p < panels_[i].size(); ++p) {
       const Panel& panel = panels_[i][p];
-      if (!panel.all.empty()) RETURN_IF_ERROR(observer.BeforeForward(panel.all));
+      if (!panel.all.empty()) {
+        RETURN_IF_ERROR(observer.BeforeForward(panel.all));
+        if (training) WeightsUp(panel.all);
+      }
+      AwaitUp();
       layers_[i]->Forward(PassOf(i, p, examples.count, training, draw), InputOf(i, examples),
                           workspace_->layer(i).output);
     }
@@ -116,7 +166,7 @@ absl::StatusOr<const float*> Model::Forward(const Examples& examples, bool train
   return InputOf(layers_.size(), examples);
 }
 
-absl::Status Model::Backward(const Examples& examples, const Draw& draw, TrainObserver& observer) {
+absl::Status Model::Backward(const Examples& examples, const Draw& draw) {
   int current = 0;
   for (size_t i = layers_.size(); i-- > first_trained_;) {
     if (layers_[i]->placement() == Placement::kView) continue;
@@ -125,47 +175,39 @@ absl::Status Model::Backward(const Examples& examples, const Draw& draw, TrainOb
     if (!buffers.shares_input) current = 1 - current;
     float* dx = i == first_trained_ ? nullptr : workspace_->gradient(current);
     for (size_t p = 0; p < panels_[i].size(); ++p) {
+      computing_ = true;
       layers_[i]->Backward(PassOf(i, p, examples.count, true, draw), InputOf(i, examples),
                            buffers.output, dy, dx);
-      const ElementRange& trained = panels_[i][p].trained;
-      if (trained.count > 0) RETURN_IF_ERROR(observer.OnFinal({&trained, 1}));
+      if (panels_[i][p].trained.count == 0) continue;
+      const std::span trained(&panels_[i][p].trained, 1);
+      RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(trained), trained));
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> Model::RunBatch(const Batch& batch, const Draw& draw,
-                                       TrainObserver& observer) {
-  const Examples examples = ToDevice(batch, 0, batch.size);
+absl::Status Model::RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer) {
+  deliveries_.Begin(observer, sums_, batch.size);
+  const Examples examples = ExamplesUp(batch, 0, batch.size);
   ASSIGN_OR_RETURN(const float* scores, Forward(examples, true, draw, observer));
-  const LossSum loss = loss_->Compute(backend_, batch.size, layers_.back()->output().channels,
-                                      scores, examples.labels, workspace_->gradient(0));
-  RETURN_IF_ERROR(observer.AfterForward(loss.loss, batch.size));
-  if (!averaged_.empty()) RETURN_IF_ERROR(observer.OnFinal(averaged_));
-  RETURN_IF_ERROR(Backward(examples, draw, observer));
-  return loss.loss;
+  RETURN_IF_ERROR(
+      deliveries_.AddLoss(LossDown(batch.size, scores, examples.labels, workspace_->gradient(0))));
+  if (!averaged_.empty()) {
+    RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(averaged_), averaged_));
+  }
+  RETURN_IF_ERROR(Backward(examples, draw));
+  return deliveries_.Finish();
 }
 
-absl::StatusOr<double> Model::TrainOnDevice(const Batch& batch, std::span<const float> weights,
-                                            const Draw& draw, std::span<float> contribution,
-                                            TrainObserver& observer) {
-  const ElementRange all[] = {{0, schema_.total()}};
-  RETURN_IF_ERROR(observer.BeforeForward(all));
-  SetWeights(weights);
-  SetContribution(workspace_->contribution());
-  TrainObserver none;
-  ASSIGN_OR_RETURN(const double loss, RunBatch(batch, draw, none));
-  RETURN_IF_ERROR(observer.AfterForward(loss, batch.size));
-  backend_.CopyToHost(workspace_->contribution(), contribution);
-  RETURN_IF_ERROR(observer.OnFinal(all));
-  return loss;
-}
-
-absl::StatusOr<double> Model::TrainOnNothing(std::span<float> contribution,
+absl::StatusOr<double> Model::TrainOnNothing(std::span<float> contribution, Home home,
                                              TrainObserver& observer) {
   const ElementRange all[] = {{0, schema_.total()}};
   RETURN_IF_ERROR(observer.BeforeForward(all));
-  std::fill(contribution.begin(), contribution.end(), 0.0f);
+  if (home == Home::kDevice) {
+    backend_.Fill(contribution.size(), 0, contribution.data());
+  } else {
+    std::fill(contribution.begin(), contribution.end(), 0.0f);
+  }
   RETURN_IF_ERROR(observer.AfterForward(0, 0));
   RETURN_IF_ERROR(observer.OnFinal(all));
   return 0.0;
@@ -173,7 +215,7 @@ absl::StatusOr<double> Model::TrainOnNothing(std::span<float> contribution,
 
 absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> weights,
                                     const Draw& draw, std::span<float> contribution,
-                                    TrainObserver* observer) {
+                                    TrainObserver* observer, Home home) {
   RETURN_IF_ERROR(Check(batch, weights.size()));
   if (contribution.size() != schema_.total()) {
     return absl::InvalidArgumentError(absl::StrCat("a contribution has ", schema_.total(),
@@ -181,14 +223,14 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
   }
   TrainObserver none;
   TrainObserver& told = observer == nullptr ? none : *observer;
-  if (batch.size == 0) return TrainOnNothing(contribution, told);
+  if (batch.size == 0) return TrainOnNothing(contribution, home, told);
   RETURN_IF_ERROR(Prepare(batch.size));
-  if (!backend_.shares_host_memory()) {
-    return TrainOnDevice(batch, weights, draw, contribution, told);
-  }
-  SetWeights(weights);
-  SetContribution(contribution.data());
-  return RunBatch(batch, draw, told);
+  SetVectors(weights, contribution, home);
+  const absl::Status ran = RunBatch(batch, draw, told);
+  if (ran.ok()) return sums_.loss;
+  // Copies that are still queued read and write what is the caller's.
+  Drain();
+  return ran;
 }
 
 absl::StatusOr<Model::Evaluation> Model::Evaluate(const Batch& batch,
@@ -197,25 +239,31 @@ absl::StatusOr<Model::Evaluation> Model::Evaluate(const Batch& batch,
   Evaluation evaluation{.examples = batch.size};
   if (batch.size == 0) return evaluation;
   RETURN_IF_ERROR(Prepare(std::min(batch.size, kEvaluateExamples)));
-  SetWeights(weights);
-  TrainObserver none;
-  std::vector<float> predictions;
+  SetVectors(weights, {}, Home::kHost);
+  const ElementRange all[] = {{0, schema_.total()}};
+  WeightsUp(all);
   for (size_t begin = 0; begin < batch.size; begin += kEvaluateExamples) {
-    const Examples examples =
-        ToDevice(batch, begin, std::min(batch.size, begin + kEvaluateExamples));
-    ASSIGN_OR_RETURN(const float* scores, Forward(examples, false, {}, none));
-    const LossSum loss = loss_->Compute(backend_, examples.count, layers_.back()->output().channels,
-                                        scores, examples.labels, nullptr);
-    evaluation.loss_sum += loss.loss;
-    evaluation.correct += loss.correct;
-    if (!loss_->is_regression()) continue;
-    predictions.resize(examples.count);
-    backend_.CopyToHost(scores, predictions);
-    for (size_t i = 0; i < examples.count; ++i) {
-      evaluation.error.Add(predictions[i], batch.labels[begin + i]);
-    }
+    RETURN_IF_ERROR(
+        EvaluatePart(batch, begin, std::min(batch.size, begin + kEvaluateExamples), evaluation));
   }
   return evaluation;
+}
+
+absl::Status Model::EvaluatePart(const Batch& batch, size_t begin, size_t end,
+                                 Evaluation& evaluation) {
+  TrainObserver none;
+  const Examples examples = ExamplesUp(batch, begin, end);
+  ASSIGN_OR_RETURN(const float* scores, Forward(examples, false, {}, none));
+  LossDown(examples.count, scores, examples.labels, nullptr);
+  std::vector<float> predictions(loss_->is_regression() ? examples.count : 0);
+  if (!predictions.empty()) backend_.CopyToHost(Stream::kDown, scores, predictions);
+  RETURN_IF_ERROR(backend_.Await(backend_.Record(Stream::kDown)));
+  evaluation.loss_sum += sums_.loss;
+  evaluation.correct += sums_.correct;
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    evaluation.error.Add(predictions[i], batch.labels[begin + i]);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace leeway

@@ -19,8 +19,10 @@
 #include "worker/data/batch.h"
 #include "worker/data/shape.h"
 #include "worker/layers/layer.h"
+#include "worker/model/deliveries.h"
 #include "worker/model/loss.h"
 #include "worker/model/regression_error.h"
+#include "worker/model/step_vectors.h"
 #include "worker/model/train_observer.h"
 #include "worker/model/workspace.h"
 
@@ -52,6 +54,7 @@ class Model {
                                                       const ImageShape& input, uint32_t classes,
                                                       Backend& backend);
 
+  Backend& backend() const { return backend_; }
   const v1::ModelSchema& schema() const { return schema_; }
   const Flops& flops() const { return flops_; }
 
@@ -64,11 +67,16 @@ class Model {
   // gradient that is not finite is returned as it is. INVALID_ARGUMENT for labels or sizes that do
   // not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as it was.
   //
-  // The observer is called layer by layer, and for large layers panel by panel (layer.h), if the
-  // device works in the host's memory. Otherwise it is called for all elements at once. It changes
-  // no bit of the result. Its error is returned as it is.
+  // `home` says whose memory weights and contribution are (step_vectors.h).
+  //
+  // The observer is called layer by layer, and for large layers panel by panel (layer.h). A device
+  // with memory of its own gets weights when the observer has let them be read, and the observer
+  // hears of what is final when it has come back; when Train returns, however it does, the device
+  // is through. The observer changes no bit of the result. Its error is returned as it is, and a
+  // device's (Backend::status) names what failed.
   absl::StatusOr<double> Train(const Batch& batch, std::span<const float> weights, const Draw& draw,
-                               std::span<float> contribution, TrainObserver* observer = nullptr);
+                               std::span<float> contribution, TrainObserver* observer = nullptr,
+                               Home home = Home::kHost);
 
   // Forward only, with running statistics and without dropout. Errors as for Train.
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, std::span<const float> weights);
@@ -92,7 +100,8 @@ class Model {
     const float* labels = nullptr;
   };
 
-  Model(Backend& backend, std::unique_ptr<Loss> loss) : backend_(backend), loss_(std::move(loss)) {}
+  Model(Backend& backend, std::unique_ptr<Loss> loss)
+      : backend_(backend), loss_(std::move(loss)), deliveries_(backend) {}
 
   absl::Status AddLayers(const v1::Model& config, ImageShape shape);
   absl::Status PlaceTensors();
@@ -101,23 +110,34 @@ class Model {
 
   absl::Status Check(const Batch& batch, size_t weights) const;
   absl::Status Prepare(size_t examples);
-  // Points each layer at its weights and contributions.
-  void SetWeights(std::span<const float> weights);
-  void SetContribution(float* contribution);
-  Examples ToDevice(const Batch& batch, size_t begin, size_t end);
+  // Points each layer at its weights and contributions: the host's, where the device shares them,
+  // or their twins.
+  void SetVectors(std::span<const float> weights, std::span<float> contribution, Home home);
+  Examples ExamplesUp(const Batch& batch, size_t begin, size_t end);
+  // Copies `host`; kernels that are queued behind AwaitUp() read it at `device`.
+  void Up(std::span<const float> host, float* device);
+  void AwaitUp();
+  void WeightsUp(std::span<const ElementRange> elements);
+  // What is copied down from now on is what kernels that are queued already leave there.
+  void AwaitKernels();
+  // Done when it has arrived on the host.
+  StreamEvent ContributionDown(std::span<const ElementRange> elements);
+  // The loss of the batch, into `sums_`.
+  StreamEvent LossDown(size_t batch, const float* scores, const float* labels, float* dscores);
+  // Waits until nothing is queued, whatever it comes to.
+  void Drain();
   Pass PassOf(size_t layer, size_t panel, size_t batch, bool training, const Draw& draw);
   const float* InputOf(size_t layer, const Examples& examples) const;
   // The scores.
   absl::StatusOr<const float*> Forward(const Examples& examples, bool training, const Draw& draw,
                                        TrainObserver& observer);
   // From the scores' gradient, in the workspace's gradient(0).
-  absl::Status Backward(const Examples& examples, const Draw& draw, TrainObserver& observer);
-  // The whole batch, all in device memory; the sum of the losses.
-  absl::StatusOr<double> RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer);
-  absl::StatusOr<double> TrainOnDevice(const Batch& batch, std::span<const float> weights,
-                                       const Draw& draw, std::span<float> contribution,
-                                       TrainObserver& observer);
-  absl::StatusOr<double> TrainOnNothing(std::span<float> contribution, TrainObserver& observer);
+  absl::Status Backward(const Examples& examples, const Draw& draw);
+  absl::Status RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer);
+  // Examples [begin, end), added up.
+  absl::Status EvaluatePart(const Batch& batch, size_t begin, size_t end, Evaluation& evaluation);
+  absl::StatusOr<double> TrainOnNothing(std::span<float> contribution, Home home,
+                                        TrainObserver& observer);
 
   // Constant after Build.
   Backend& backend_;
@@ -136,8 +156,19 @@ class Model {
 
   // Of the call in progress.
   std::unique_ptr<Workspace> workspace_;
+  // Weights and contribution travel, from and to these.
+  bool travels_ = false;
+  std::span<const float> host_weights_;
+  std::span<float> host_contribution_;
+  // The device's, by layer and tensor.
   std::vector<std::vector<const float*>> weights_;
   std::vector<std::vector<float*>> contributions_;
+  LossSum sums_;
+  // Something is on its way that no kernel waits for yet.
+  bool going_up_ = false;
+  // Kernels were queued that no copy down waits for yet.
+  bool computing_ = false;
+  Deliveries deliveries_;
 };
 
 }  // namespace leeway

@@ -52,6 +52,7 @@ void Workspace::Plan(const std::vector<std::unique_ptr<Layer>>& layers, size_t f
     largest = std::max(largest, layer.output().elements());
   }
   scratch_ = arena.Take(scratch);
+  sums_ = reinterpret_cast<LossSum*>(arena.Take(sizeof(LossSum) / sizeof(float)));
   for (float*& gradient : gradients_) gradient = arena.Take(capacity_ * largest);
   if (backend.shares_host_memory()) return;
   features_ = arena.Take(capacity_ * layers.front()->input().elements());

@@ -35,6 +35,7 @@ class Workspace {
   // The gradients of a layer's output and input, in turn.
   float* gradient(int which) const { return gradients_[which]; }
   float* scratch() const { return scratch_; }
+  LossSum* sums() const { return sums_; }
   // Copies of what the host handed in; null where the device shares the host's memory.
   float* features() const { return features_; }
   float* labels() const { return labels_; }
@@ -51,6 +52,7 @@ class Workspace {
   std::vector<LayerBuffers> layers_;
   float* gradients_[2] = {nullptr, nullptr};
   float* scratch_ = nullptr;
+  LossSum* sums_ = nullptr;
   float* features_ = nullptr;
   float* labels_ = nullptr;
   float* weights_ = nullptr;

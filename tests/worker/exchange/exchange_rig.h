@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "tests/catch.h"
 #include "tests/client/fake_servers.h"
+#include "worker/compute/eigen/eigen_backend.h"
 #include "worker/exchange/exchange.h"
 
 namespace leeway::testing {
@@ -50,8 +51,9 @@ class FakeSteps : public StepRunner {
   // From here on there are no batches.
   uint64_t left = std::numeric_limits<uint64_t>::max();
 
-  absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
-                                 std::span<float> contribution, TrainObserver& observer) override {
+  absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
+                                 TrainObserver& observer) override {
+    const auto& [weights, contribution, home] = vectors;
     const ElementRange all[] = {{0, kTotal}};
     RETURN_IF_ERROR(observer.BeforeForward(all));
     seen[step] = {weights.begin(), weights.end()};
@@ -116,6 +118,7 @@ struct Rig {
                               .length = length,
                               .rank = 2,
                               .client = *client,
+                              .backend = *backend,
                               .steps = steps,
                               .listener = notes});
     REQUIRE(made.ok());
@@ -126,6 +129,7 @@ struct Rig {
   v1::TrainingJob job;
   v1::ModelSchema schema = Schema();
   v1::JobLength length;
+  std::unique_ptr<Backend> backend = *EigenBackend::Make(1);
   FakeSteps steps;
   Notes notes;
   std::shared_ptr<FakeModel> model;

@@ -43,7 +43,7 @@ TEST_CASE("gradient sends the batch's contribution and computes on what was answ
   CHECK(rig.notes.complete[0].version == 8);
   CHECK(rig.notes.complete[0].exchange_seconds >= rig.notes.complete[0].wait_seconds);
   CHECK(rig.steps.seen[8][0] == 2.0f);
-  CHECK(exchange->SaveState().empty());
+  CHECK(exchange->SaveState()->empty());
 }
 
 TEST_CASE("gradient averages accumulated batches by their examples") {
@@ -226,6 +226,7 @@ TEST_CASE("an exchange that the job does not name is an error") {
                        .schema = rig.schema,
                        .length = rig.length,
                        .client = *rig.client,
+                       .backend = *rig.backend,
                        .steps = rig.steps,
                        .listener = rig.notes})
              .ok());

@@ -99,7 +99,7 @@ TEST_CASE("a local optimizer's slots start where its rule says, also after anoth
     Rig rig(Delta(adam));
     rig.steps.gradient = [](uint64_t) { return 1.0f; };
     auto exchange = rig.Make();
-    if (resumed) REQUIRE(exchange->LoadState(before->SaveState()).ok());
+    if (resumed) REQUIRE(exchange->LoadState(*before->SaveState()).ok());
     REQUIRE(exchange->Begin(0).ok());
     REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 1}).ok());
     // m = 0.1, and v stays 1.
@@ -123,7 +123,7 @@ TEST_CASE("delta keeps its optimizer's slots between clocks, and in its state") 
   REQUIRE(exchange->Begin(0).ok());
   REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 1}).ok());
   CHECK(LastPushed(*rig.model, 0)[0] == 1.0f);
-  const std::string state = exchange->SaveState();
+  const std::string state = *exchange->SaveState();
   REQUIRE(exchange->Run({.clock = 1, .first_step = 1, .steps = 1}).ok());
   CHECK(LastPushed(*rig.model, 0)[0] == 1.5f);
 
@@ -159,7 +159,7 @@ TEST_CASE("an elastic worker goes on from its own weights when it is resumed") {
   auto exchange = rig.Make();
   REQUIRE(exchange->Begin(0).ok());
   REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 2}).ok());
-  const std::string state = exchange->SaveState();
+  const std::string state = *exchange->SaveState();
   Rig other(Elastic(0.25, Sgd(0.5, 0.9)));
   other.model->set_weights(rig.model->weights());
   REQUIRE(exchange->Run({.clock = 1, .first_step = 2, .steps = 2}).ok());
@@ -170,7 +170,7 @@ TEST_CASE("an elastic worker goes on from its own weights when it is resumed") {
   REQUIRE(resumed->Run({.clock = 1, .first_step = 2, .steps = 2}).ok());
   CHECK(LastPushed(*other.model, 0) == LastPushed(*rig.model, 0));
   CHECK(other.model->weights() == rig.model->weights());
-  CHECK(resumed->SaveState() == exchange->SaveState());
+  CHECK(*resumed->SaveState() == *exchange->SaveState());
 }
 
 TEST_CASE("a clock that was broken off is not in the state") {
@@ -179,11 +179,11 @@ TEST_CASE("a clock that was broken off is not in the state") {
     auto exchange = rig.Make();
     REQUIRE(exchange->Begin(0).ok());
     REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 2}).ok());
-    const std::string state = exchange->SaveState();
+    const std::string state = *exchange->SaveState();
     rig.client->Cancel();
     CHECK(exchange->Run({.clock = 1, .first_step = 2, .steps = 2}).status().code() ==
           absl::StatusCode::kCancelled);
-    CHECK(exchange->SaveState() == state);
+    CHECK(*exchange->SaveState() == state);
   }
 }
 
@@ -198,14 +198,14 @@ TEST_CASE("a local optimizer that overflows ends the clock at that step, naming 
     auto exchange = rig.Make();
     REQUIRE(exchange->Begin(0).ok());
     REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 2}).ok());
-    const std::string state = exchange->SaveState();
+    const std::string state = *exchange->SaveState();
     const auto run = exchange->Run({.clock = 1, .first_step = 2, .steps = 2});
     CHECK(run.status().code() == absl::StatusCode::kOutOfRange);
     CHECK_THAT(std::string(run.status().message()),
                Contains("worker 2, clock 1, step 3: the local optimizer's v of dense_0/weight[0] "
                         "is inf"));
     CHECK(rig.notes.begun == std::vector<uint64_t>{0});
-    CHECK(exchange->SaveState() == state);
+    CHECK(*exchange->SaveState() == state);
     CHECK(rig.Make()->LoadState(state).ok());
   }
 }
@@ -214,7 +214,7 @@ TEST_CASE("a state of another model, cut short or not finite is refused and chan
   Rig rig(Elastic(0.25, Sgd(0.5, 0.9)));
   auto exchange = rig.Make();
   REQUIRE(exchange->Begin(0).ok());
-  const std::string good = exchange->SaveState();
+  const std::string good = *exchange->SaveState();
   Rig larger(Elastic(0.25, Sgd(0.5, 0.9)));
   larger.schema.set_total(testing::kTotal + 2);
   CHECK(larger.Make()->LoadState(good).code() == absl::StatusCode::kInvalidArgument);
@@ -229,7 +229,7 @@ TEST_CASE("a state of another model, cut short or not finite is refused and chan
   value.replace(value.size() - sizeof(nan), sizeof(nan), reinterpret_cast<const char*>(&nan),
                 sizeof(nan));
   CHECK(exchange->LoadState(value).code() == absl::StatusCode::kInvalidArgument);
-  CHECK(exchange->SaveState() == good);
+  CHECK(*exchange->SaveState() == good);
 }
 
 }  // namespace

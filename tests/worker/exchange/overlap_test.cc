@@ -15,6 +15,7 @@
 #include "common/status.h"
 #include "tests/catch.h"
 #include "tests/client/fake_servers.h"
+#include "worker/compute/eigen/eigen_backend.h"
 #include "worker/exchange/exchange.h"
 
 namespace leeway {
@@ -42,8 +43,9 @@ class LayeredSteps : public StepRunner {
   bool at_once = false;
   bool forgets_the_last = false;
 
-  absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
-                                 std::span<float> contribution, TrainObserver& observer) override {
+  absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
+                                 TrainObserver& observer) override {
+    const auto& [weights, contribution, home] = vectors;
     const ElementRange all[] = {{0, kTotal}};
     for (size_t i = 0; i < 3; ++i) {
       const ElementRange parts[] = {kLayers[i], kAveraged};
@@ -154,6 +156,7 @@ struct Rig {
                               .schema = schema,
                               .length = length,
                               .client = *client,
+                              .backend = *backend,
                               .steps = steps,
                               .listener = notes,
                               .now = [this] { return now.load(); }});
@@ -172,6 +175,7 @@ struct Rig {
   v1::JobLength length;
   std::atomic<Time> now{Time{}};
   Arrivals arrivals;
+  std::unique_ptr<Backend> backend = *EigenBackend::Make(1);
   LayeredSteps steps;
   Notes notes;
   std::shared_ptr<FakeModel> model =

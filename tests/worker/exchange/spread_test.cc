@@ -8,6 +8,7 @@
 #include "tests/catch.h"
 #include "tests/client/fake_servers.h"
 #include "tests/log_capture.h"
+#include "worker/compute/eigen/eigen_backend.h"
 #include "worker/exchange/exchange.h"
 #include "worker/exchange/spread_plan.h"
 
@@ -24,8 +25,9 @@ constexpr uint64_t kSteps = 4;
 // Every step's gradient is 1 everywhere, of two examples: with a learning rate of 0.5 it takes 0.5.
 class OneSteps : public StepRunner {
  public:
-  absl::StatusOr<StepResult> Run(uint64_t step, std::span<const float> weights,
-                                 std::span<float> contribution, TrainObserver& observer) override {
+  absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
+                                 TrainObserver& observer) override {
+    const auto& [weights, contribution, home] = vectors;
     seen[step] = {weights.begin(), weights.end()};
     for (float& value : contribution) value = 1;
     return StepResult{.loss_sum = 1, .examples = 2};
@@ -91,6 +93,7 @@ struct Rig {
                           .schema = schema,
                           .length = length,
                           .client = *client,
+                          .backend = *backend,
                           .steps = steps,
                           .listener = until});
   }
@@ -111,6 +114,7 @@ struct Rig {
   v1::TrainingJob job;
   v1::ModelSchema schema;
   v1::JobLength length;
+  std::unique_ptr<Backend> backend = *EigenBackend::Make(1);
   OneSteps steps;
   Until until;
   std::shared_ptr<FakeModel> model;
@@ -184,7 +188,7 @@ TEST_CASE("spread: a life that goes on from a state computes what the first woul
     auto before = first.Make();
     REQUIRE(before->Begin(0).ok());
     REQUIRE(first.Run(*before, 0).ok());
-    const std::string state = before->SaveState();
+    const std::string state = *before->SaveState();
     second.model->set_weights(first.model->weights());
     auto after = second.Make();
     REQUIRE(after->LoadState(state).ok());
@@ -193,7 +197,7 @@ TEST_CASE("spread: a life that goes on from a state computes what the first woul
     for (uint64_t step = kSteps; step < 3 * kSteps; ++step) {
       CHECK(second.steps.seen[step] == whole.steps.seen[step]);
     }
-    CHECK(after->SaveState() == one->SaveState());
+    CHECK(*after->SaveState() == *one->SaveState());
     CHECK(second.model->weights() == whole.model->weights());
     CHECK(after->LoadState(state.substr(0, state.size() - 4)).code() ==
           absl::StatusCode::kInvalidArgument);
@@ -207,7 +211,7 @@ TEST_CASE("spread: in other groups a worker goes on, each with the examples of t
     REQUIRE(before->Begin(0).ok());
     REQUIRE(first.Run(*before, 0).ok());
     // Of three, two and one steps of two examples, and none.
-    const std::string state = before->SaveState();
+    const std::string state = *before->SaveState();
     for (Rig* rig : {&coarser, &shorter}) {
       rig->model->set_weights(first.model->weights());
       auto after = rig->Make();
@@ -233,7 +237,7 @@ TEST_CASE("spread delta: what others did while a worker was away is no part of i
   for (float& weight : weights) weight -= 3;
   second.model->set_weights(weights);
   auto after = second.Make();
-  REQUIRE(after->LoadState(before->SaveState()).ok());
+  REQUIRE(after->LoadState(*before->SaveState()).ok());
   REQUIRE(after->Begin(1).ok());
   REQUIRE(second.Run(*after, 1).ok());
   // The same as if nobody else had done anything, from three lower on.
@@ -249,10 +253,10 @@ TEST_CASE("spread: a clock that may not begin sends nothing and leaves the state
   auto exchange = rig.Make();
   REQUIRE(exchange->Begin(0).ok());
   REQUIRE(rig.Run(*exchange, 0).ok());
-  const std::string state = exchange->SaveState();
+  const std::string state = *exchange->SaveState();
   rig.until.end = 1;
   CHECK(rig.Run(*exchange, 1).code() == absl::StatusCode::kCancelled);
-  CHECK(exchange->SaveState() == state);
+  CHECK(*exchange->SaveState() == state);
   CHECK(rig.Sent().size() == 4);
 }
 

@@ -192,7 +192,7 @@ TEST_CASE("a delta worker goes on when compression is switched on or off") {
     auto before = first.Make();
     REQUIRE(before->Begin(0).ok());
     REQUIRE(before->Run({.clock = 0, .first_step = 0, .steps = 1}).ok());
-    const std::string state = before->SaveState();
+    const std::string state = *before->SaveState();
     auto after = second.Make();
     REQUIRE(after->LoadState(state).ok());
     REQUIRE(after->Begin(1).ok());
@@ -203,7 +203,7 @@ TEST_CASE("a delta worker goes on when compression is switched on or off") {
   }
   Rig plain(Gradient(1), true);
   auto gradient = plain.Make();
-  REQUIRE(gradient->LoadState(gradient->SaveState()).ok());
+  REQUIRE(gradient->LoadState(*gradient->SaveState()).ok());
 }
 
 struct Kind {
@@ -239,7 +239,7 @@ TEST_CASE("every exchange goes on from every other's state") {
     REQUIRE(before->Begin(0).ok());
     REQUIRE(before->Run({.clock = 0, .first_step = 0, .steps = 1}).ok());
     REQUIRE(before->Settle().ok());
-    const std::string state = before->SaveState();
+    const std::string state = *before->SaveState();
     for (const Kind& to : Kinds()) {
       CAPTURE(from.name, to.name);
       Rig second(to.exchange, to.compresses);
@@ -249,7 +249,7 @@ TEST_CASE("every exchange goes on from every other's state") {
       REQUIRE(after->LoadState(state).ok());
       if (from.name == to.name) {
         CHECK(log.text().empty());
-        CHECK(after->SaveState() == state);
+        CHECK(*after->SaveState() == state);
       }
       REQUIRE(after->Begin(1).ok());
       // Wherever its weights come from, they are a worker's: none starts at zero, or at a slot.

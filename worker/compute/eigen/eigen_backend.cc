@@ -57,12 +57,12 @@ absl::StatusOr<DeviceMemory> EigenBackend::Allocate(size_t count) {
 
 void EigenBackend::Free(float* data) { std::free(data); }
 
-void EigenBackend::CopyFromHost(std::span<const float> host, float* device) {
-  Copy(host.size(), host.data(), device);
+void EigenBackend::CopyToDevice(Stream stream, std::span<const float> host, float* device) {
+  std::memcpy(device, host.data(), host.size_bytes());
 }
 
-void EigenBackend::CopyToHost(const float* device, std::span<float> host) {
-  Copy(host.size(), device, host.data());
+void EigenBackend::CopyToHost(Stream stream, const float* device, std::span<float> host) {
+  std::memcpy(host.data(), device, host.size_bytes());
 }
 
 }  // namespace leeway

@@ -20,8 +20,19 @@ class EigenBackend final : public Backend {
 
   absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
   bool shares_host_memory() const override { return true; }
-  void CopyFromHost(std::span<const float> host, float* device) override;
-  void CopyToHost(const float* device, std::span<float> host) override;
+
+  // All of it is done when the call returns.
+  void CopyToDevice(Stream stream, std::span<const float> host, float* device) override;
+  void CopyToHost(Stream stream, const float* device, std::span<float> host) override;
+  StreamEvent Record(Stream stream) override { return {}; }
+  void Wait(Stream stream, StreamEvent event) override {}
+  bool Done(StreamEvent event) override { return true; }
+  absl::Status Await(StreamEvent event) override { return absl::OkStatus(); }
+  absl::Status status() const override { return absl::OkStatus(); }
+
+  void AddDifference(size_t count, float scale, const float* a, const float* b, const float* base,
+                     float* out) override;
+  void Update(const VectorUpdate& update, float* finite) override;
 
   void Fill(size_t count, float value, float* y) override;
   void Copy(size_t count, const float* x, float* y) override;
@@ -64,10 +75,12 @@ class EigenBackend final : public Backend {
                          const float* saved, const float* dy, float* dgamma, float* dbeta,
                          float* dx) override;
 
-  LossSum SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores,
-                              const float* labels, float* dscores) override;
-  LossSum Logistic(size_t batch, const float* scores, const float* labels, float* dscores) override;
-  LossSum Squared(size_t batch, const float* scores, const float* labels, float* dscores) override;
+  void SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores, const float* labels,
+                           LossSum* sum, float* dscores) override;
+  void Logistic(size_t batch, const float* scores, const float* labels, LossSum* sum,
+                float* dscores) override;
+  void Squared(size_t batch, const float* scores, const float* labels, LossSum* sum,
+               float* dscores) override;
 
  protected:
   void Free(float* data) override;

@@ -1,0 +1,61 @@
+// Whole jobs whose workers compute on a device with memory of its own, where work runs late and in
+// any order.
+#include "tests/whole/job_rig.h"
+#include "tests/worker/device/fake_device.h"
+
+namespace leeway {
+namespace {
+
+using testing::DigitsJob;
+using testing::FakeDevice;
+using testing::JobResult;
+using testing::JobRig;
+using testing::MustTrain;
+
+JobResult OnDevices(const v1::TrainingJob& job, uint64_t seed) {
+  JobRig rig(job);
+  rig.make_backend = [seed](uint32_t rank) -> absl::StatusOr<std::unique_ptr<Backend>> {
+    return FakeDevice::Make({.seed = 100 * seed + rank});
+  };
+  return MustTrain(rig);
+}
+
+// An elastic exchange has no update of the servers', which --set cannot take away.
+void MakeElastic(v1::TrainingJob& job) {
+  v1::ElasticExchange& elastic = *job.mutable_exchange()->mutable_elastic();
+  elastic.set_alpha(0.2);
+  elastic.set_every(4);
+  *elastic.mutable_optimizer() = job.update();
+  job.clear_update();
+}
+
+TEST_CASE("Sync jobs on devices have the bits that they have on CPUs") {
+  const std::string optimizer = "optimizer: {type: sgd, learning_rate: 0.05, momentum: 0.9}";
+  const std::string exchange =
+      GENERATE_COPY(std::string("exchange={type: gradient}"),
+                    std::string("exchange={type: gradient, accumulation: 3}"),
+                    std::string("exchange={type: gradient, on_bad_gradient: skip, max_norm: 0.5}"),
+                    "exchange={type: delta, local_steps: 4, " + optimizer + "}",
+                    "exchange={type: delta, local_steps: 4, spread: true, " + optimizer + "}",
+                    std::string("elastic"));
+  std::vector<std::string> sets = {"stop.clocks=8"};
+  const bool elastic = exchange == "elastic";
+  const bool local = exchange.find("local_steps") != std::string::npos;
+  if (!elastic) sets.push_back(exchange);
+  if (local) sets.emplace_back("update={type: sgd, learning_rate: 1}");
+  v1::TrainingJob job = DigitsJob(sets);
+  if (elastic) MakeElastic(job);
+  JobRig cpu(job);
+  const std::string expected = MustTrain(cpu).sha256;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(exchange, seed);
+    REQUIRE(OnDevices(job, seed).sha256 == expected);
+  }
+}
+
+TEST_CASE("A worker whose device has failed is to be started anew") {
+  CHECK(ExitOf(absl::InternalError("Gemm: the device has failed")) == WorkerExit::kRestart);
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,255 @@
+// Exchanges whose steps run on a device with memory of its own: what is sent and kept is the CPU's,
+// local steps move no vector, and every wait is needed.
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "client/parameter_client.h"
+#include "tests/client/fake_servers.h"
+#include "tests/worker/device/fake_device.h"
+#include "tests/worker/model/support.h"
+#include "worker/exchange/exchange.h"
+
+namespace leeway::testing {
+namespace {
+
+constexpr char kModel[] = R"(
+    layers { dense { units: 4 } } layers { batch_norm {} } layers { relu {} }
+    layers { dense { units: 3 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY)";
+constexpr ImageShape kInput = {1, 1, 5};
+constexpr uint64_t kClocks = 3;
+
+// A model's steps, as a worker takes them.
+class ModelSteps : public StepRunner {
+ public:
+  explicit ModelSteps(Model& model) : model_(model) {}
+  absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
+                                 TrainObserver& observer) override {
+    const Batch batch = RandomBatch(4, kInput.elements(), 3, step);
+    const auto loss = model_.Train(batch, vectors.weights, {1, step, 0}, vectors.contribution,
+                                   &observer, vectors.home);
+    if (!loss.ok()) return loss.status();
+    return StepResult{.loss_sum = *loss, .examples = batch.size};
+  }
+
+ private:
+  Model& model_;
+};
+
+struct Variant {
+  std::string name;
+  bool elastic = false;
+  bool spread = false;
+  uint64_t local_steps = 3;
+};
+
+v1::TrainingJob JobOf(const Variant& variant) {
+  v1::TrainingJob job;
+  v1::Update optimizer;
+  optimizer.mutable_adam()->set_beta1(0.9);
+  optimizer.mutable_adam()->set_beta2(0.999);
+  optimizer.mutable_adam()->set_epsilon(1e-8);
+  optimizer.set_learning_rate(0.01);
+  v1::Exchange& exchange = *job.mutable_exchange();
+  if (variant.name == "gradient") {
+    exchange.mutable_gradient()->set_accumulation(static_cast<uint32_t>(variant.local_steps));
+  } else if (variant.elastic) {
+    exchange.mutable_elastic()->set_alpha(0.25);
+    exchange.mutable_elastic()->set_spread(variant.spread);
+    *exchange.mutable_elastic()->mutable_optimizer() = optimizer;
+  } else {
+    exchange.mutable_delta()->set_spread(variant.spread);
+    *exchange.mutable_delta()->mutable_optimizer() = optimizer;
+  }
+  job.mutable_update()->mutable_sgd();
+  job.mutable_update()->set_learning_rate(0.5);
+  job.mutable_data()->set_batch_size(4);
+  return job;
+}
+
+class Nobody : public ExchangeListener {};
+
+struct Outcome {
+  absl::Status status;
+  double loss_sum = 0;
+  std::vector<float> sent;
+  std::string state;
+};
+
+bool Same(const Outcome& a, const Outcome& b) {
+  return a.sent.size() == b.sent.size() && a.state == b.state && a.loss_sum == b.loss_sum &&
+         std::memcmp(a.sent.data(), b.sent.data(), a.sent.size() * sizeof(float)) == 0;
+}
+
+// Some clocks; then a state that another life takes up for one more. `backend` is the first one's.
+class Run {
+ public:
+  Run(const Variant& variant, Backend& backend)
+      : variant_(variant),
+        job_(JobOf(variant)),
+        model_(BuildModel(kModel, kInput, 3, backend)),
+        steps_(*model_),
+        backend_(backend),
+        servers_(std::make_shared<FakeModel>(*BlockLayout::FromWire(model_->schema().total(), 1, 8),
+                                             variant.elastic, 0.25f)) {
+    servers_->set_weights(InitialWeights(*model_, 5));
+    length_.set_steps_per_epoch(100);
+    length_.set_steps(100);
+    length_.set_clocks(100);
+    length_.set_steps_per_clock(variant.local_steps);
+    ParameterClientOptions options;
+    options.servers = {"a:1"};
+    options.total = model_->schema().total();
+    options.block_elements = 8;
+    client_ = *ParameterClient::Open(options, Reach(servers_));
+  }
+
+  Outcome Finish() {
+    Outcome outcome;
+    outcome.status = Clocks(0, kClocks, outcome);
+    if (outcome.status.ok()) outcome.status = Clocks(kClocks, kClocks + 1, outcome);
+    std::map<std::pair<uint64_t, uint32_t>, std::vector<float>> sent;
+    for (const FakeRequest& request : servers_->requests()) {
+      if (request.method != "PushPull") continue;
+      sent[{request.header.clock(), request.header.block()}] = request.values;
+    }
+    for (const auto& [block, values] : sent) {
+      outcome.sent.insert(outcome.sent.end(), values.begin(), values.end());
+    }
+    return outcome;
+  }
+
+  size_t bytes() const { return model_->schema().total() * sizeof(float); }
+
+ private:
+  absl::Status Clocks(uint64_t begin, uint64_t end, Outcome& outcome) {
+    auto made = MakeExchange({.job = job_,
+                              .schema = model_->schema(),
+                              .length = length_,
+                              .client = *client_,
+                              .backend = backend_,
+                              .steps = steps_,
+                              .listener = listener_});
+    if (!made.ok()) return made.status();
+    // A call that was broken off may still use its vectors.
+    Exchange& exchange = *exchanges_.emplace_back(*std::move(made));
+    if (!outcome.state.empty()) RETURN_IF_ERROR(exchange.LoadState(outcome.state));
+    RETURN_IF_ERROR(exchange.Begin(begin).status());
+    for (uint64_t clock = begin; clock < end; ++clock) {
+      ASSIGN_OR_RETURN(const ClockReport report,
+                       exchange.Run({.clock = clock,
+                                     .first_step = clock * variant_.local_steps,
+                                     .steps = variant_.local_steps}));
+      outcome.loss_sum += report.loss_sum;
+    }
+    RETURN_IF_ERROR(exchange.Settle());
+    ASSIGN_OR_RETURN(outcome.state, exchange.SaveState());
+    return exchange.ReadLatest();
+  }
+
+  const Variant variant_;
+  const v1::TrainingJob job_;
+  v1::JobLength length_;
+  std::unique_ptr<Model> model_;
+  ModelSteps steps_;
+  Backend& backend_;
+  Nobody listener_;
+  std::shared_ptr<FakeModel> servers_;
+  std::vector<std::unique_ptr<Exchange>> exchanges_;
+  std::unique_ptr<ParameterClient> client_;
+};
+
+std::unique_ptr<FakeDevice> Device(const FakeDeviceOptions& options) {
+  auto device = FakeDevice::Make(options);
+  REQUIRE(device.ok());
+  return *std::move(device);
+}
+
+Outcome On(const Variant& variant, Backend& backend) { return Run(variant, backend).Finish(); }
+
+const Variant kVariants[] = {{.name = "gradient", .local_steps = 1},
+                             {.name = "gradient", .local_steps = 3},
+                             {.name = "delta"},
+                             {.name = "elastic", .elastic = true},
+                             {.name = "spread delta", .spread = true},
+                             {.name = "spread elastic", .elastic = true, .spread = true}};
+
+TEST_CASE("What exchanges send and keep is the same on a device, whatever runs when") {
+  for (const Variant& variant : kVariants) {
+    const auto cpu = TestBackend();
+    const Outcome expected = On(variant, *cpu);
+    REQUIRE(expected.status.ok());
+    for (uint64_t seed = 0; seed < 100; ++seed) {
+      const auto device = Device({.seed = seed, .memory_bytes = 1 << 20});
+      const Outcome outcome = On(variant, *device);
+      CAPTURE(variant.name, seed, outcome.status);
+      REQUIRE(outcome.status.ok());
+      REQUIRE(device->status().ok());
+      REQUIRE(Same(outcome, expected));
+    }
+  }
+}
+
+TEST_CASE("A local step moves a batch and its loss over the bus, and no vector") {
+  const auto bytes = [](const Variant& variant) {
+    const auto device = Device({.memory_bytes = 1 << 20});
+    REQUIRE(On(variant, *device).status.ok());
+    return std::pair(device->bytes_up(), device->bytes_down());
+  };
+  for (const Variant& variant : kVariants) {
+    if (variant.name == "gradient") continue;
+    Variant longer = variant;
+    longer.local_steps = 13;
+    const auto [up, down] = bytes(variant);
+    const auto [more_up, more_down] = bytes(longer);
+    const uint64_t steps = (kClocks + 1) * (longer.local_steps - variant.local_steps);
+    CAPTURE(variant.name);
+    // Four examples of five features and a label.
+    CHECK(more_up - up == steps * 4 * 6 * sizeof(float));
+    // And whether the optimizer's step was finite.
+    CHECK(more_down - down == steps * (sizeof(LossSum) + sizeof(float)));
+  }
+}
+
+TEST_CASE("An exchange that forgets a wait is found out") {
+  for (const Variant& variant : kVariants) {
+    const auto lazy = Device({.memory_bytes = 1 << 20, .eagerness = 0});
+    const Outcome whole = On(variant, *lazy);
+    CAPTURE(variant.name, whole.status);
+    REQUIRE(whole.status.ok());
+    const auto status = [&](FakeDeviceOptions options) {
+      options.memory_bytes = 1 << 20;
+      options.eagerness = 0;
+      const auto forgetful = Device(options);
+      const Outcome outcome = On(variant, *forgetful);
+      return outcome.status.ok() ? forgetful->status() : outcome.status;
+    };
+    for (uint64_t forgotten = 0; forgotten < lazy->waits(); ++forgotten) {
+      CAPTURE(forgotten, lazy->waits());
+      CHECK_FALSE(status({.forget_wait = forgotten}).ok());
+    }
+    for (uint64_t forgotten = 0; forgotten < lazy->awaits(); ++forgotten) {
+      CAPTURE(forgotten, lazy->awaits());
+      CHECK_FALSE(status({.forget_await = forgotten}).ok());
+    }
+  }
+}
+
+TEST_CASE("A device that fails ends an exchange with an error that names the work") {
+  for (const Variant& variant : kVariants) {
+    const auto device = Device({.memory_bytes = 1 << 20});
+    const Outcome whole = On(variant, *device);
+    CAPTURE(variant.name, whole.status);
+    REQUIRE(whole.status.ok());
+    for (uint64_t at = 0; at < device->queued(); at += 7) {
+      const auto failing = Device({.seed = at, .memory_bytes = 1 << 20, .fail = at});
+      const Outcome outcome = On(variant, *failing);
+      CAPTURE(variant.name, at, outcome.status);
+      REQUIRE(absl::IsInternal(outcome.status));
+      CHECK_THAT(std::string(outcome.status.message()), Catch::Contains("the device has failed"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leeway::testing

@@ -1,0 +1,272 @@
+// What each kernel reads and writes, and that it is the CPU's.
+#include "tests/worker/device/fake_device.h"
+
+namespace leeway::testing {
+namespace {
+
+// Floats from the first to the last of a matrix whose rows begin `stride` apart; 0: packed.
+size_t Extent(size_t rows, size_t columns, size_t stride) {
+  return rows == 0 ? 0 : (rows - 1) * (stride == 0 ? columns : stride) + columns;
+}
+
+}  // namespace
+
+BatchNormWeights FakeDevice::Inside(const BatchNormWeights& weights) const {
+  return {memory_->Inside(weights.gamma), memory_->Inside(weights.beta),
+          memory_->Inside(weights.running_mean), memory_->Inside(weights.running_var)};
+}
+
+void FakeDevice::AddDifference(size_t count, float scale, const float* a, const float* b,
+                               const float* base, float* out) {
+  Kernel("AddDifference",
+         {Reads(a, count), Reads(b, count), Reads(base, count), Writes(out, count)}, [=, this] {
+           cpu_->AddDifference(count, scale, memory_->Inside(a), memory_->Inside(b),
+                               memory_->Inside(base), memory_->Inside(out));
+         });
+}
+
+void FakeDevice::Update(const VectorUpdate& update, float* finite) {
+  const size_t count = update.count;
+  std::vector<Access> accesses = {Reads(update.contribution, count), Reads(update.weights, count),
+                                  Writes(update.weights, count), Writes(finite)};
+  VectorUpdate inside = update;
+  inside.contribution = memory_->Inside(update.contribution);
+  inside.weights = memory_->Inside(update.weights);
+  for (float*& slot : inside.slots) {
+    accesses.push_back(Reads(slot, count));
+    accesses.push_back(Writes(slot, count));
+    slot = memory_->Inside(slot);
+  }
+  Kernel("Update", std::move(accesses),
+         [=, this, inside = std::move(inside)] { cpu_->Update(inside, memory_->Inside(finite)); });
+}
+
+void FakeDevice::Fill(size_t count, float value, float* y) {
+  Kernel("Fill", {Writes(y, count)}, [=, this] { cpu_->Fill(count, value, memory_->Inside(y)); });
+}
+
+void FakeDevice::Copy(size_t count, const float* x, float* y) {
+  Kernel("Copy", {Reads(x, count), Writes(y, count)},
+         [=, this] { cpu_->Copy(count, memory_->Inside(x), memory_->Inside(y)); });
+}
+
+void FakeDevice::Multiply(size_t count, const float* x, const float* y, float* z) {
+  Kernel("Multiply", {Reads(x, count), Reads(y, count), Writes(z, count)}, [=, this] {
+    cpu_->Multiply(count, memory_->Inside(x), memory_->Inside(y), memory_->Inside(z));
+  });
+}
+
+void FakeDevice::FillRows(size_t rows, size_t columns, const float* row, float* y) {
+  Kernel("FillRows", {Reads(row, columns), Writes(y, rows * columns)},
+         [=, this] { cpu_->FillRows(rows, columns, memory_->Inside(row), memory_->Inside(y)); });
+}
+
+void FakeDevice::AddRows(size_t rows, size_t columns, const float* row, float* y) {
+  Kernel("AddRows", {Reads(row, columns), Reads(y, rows * columns), Writes(y, rows * columns)},
+         [=, this] { cpu_->AddRows(rows, columns, memory_->Inside(row), memory_->Inside(y)); });
+}
+
+void FakeDevice::SumRows(size_t rows, size_t columns, const float* x, float* sum) {
+  Kernel("SumRows", {Reads(x, rows * columns), Writes(sum, columns)},
+         [=, this] { cpu_->SumRows(rows, columns, memory_->Inside(x), memory_->Inside(sum)); });
+}
+
+void FakeDevice::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
+                      bool accumulate, float* c) {
+  const auto [m, n, k, a_stride, b_stride, c_stride] = shape;
+  const size_t extent_a = op_a == Op::kAsIs ? Extent(m, k, a_stride) : Extent(k, m, a_stride);
+  const size_t extent_b = op_b == Op::kAsIs ? Extent(k, n, b_stride) : Extent(n, k, b_stride);
+  std::vector<Access> accesses = {Reads(a, extent_a), Reads(b, extent_b),
+                                  Writes(c, Extent(m, n, c_stride))};
+  if (accumulate) accesses.push_back(Reads(c, Extent(m, n, c_stride)));
+  Kernel("Gemm", std::move(accesses), [=, this] {
+    cpu_->Gemm(shape, op_a, memory_->Inside(a), op_b, memory_->Inside(b), accumulate,
+               memory_->Inside(c));
+  });
+}
+
+size_t FakeDevice::Conv2dScratch(const Conv2dShape& shape, size_t batch) const {
+  return cpu_->Conv2dScratch(shape, batch);
+}
+
+void FakeDevice::Conv2dForward(const Conv2dShape& shape, size_t batch, const float* x,
+                               const float* weight, const float* bias, float* scratch, float* y) {
+  Kernel("Conv2dForward",
+         {Reads(x, batch * shape.input.elements()), Reads(weight, shape.patch() * shape.filters),
+          Reads(bias, shape.filters), Writes(scratch, Conv2dScratch(shape, batch)),
+          Writes(y, batch * shape.output().elements())},
+         [=, this] {
+           cpu_->Conv2dForward(shape, batch, memory_->Inside(x), memory_->Inside(weight),
+                               memory_->Inside(bias), memory_->Inside(scratch), memory_->Inside(y));
+         });
+}
+
+void FakeDevice::Conv2dBackward(const Conv2dShape& shape, size_t batch, const float* x,
+                                const float* weight, const float* dy, float* scratch,
+                                float* dweight, float* dbias, float* dx) {
+  Kernel(
+      "Conv2dBackward",
+      {Reads(x, batch * shape.input.elements()), Reads(weight, shape.patch() * shape.filters),
+       Reads(dy, batch * shape.output().elements()), Writes(scratch, Conv2dScratch(shape, batch)),
+       Writes(dweight, shape.patch() * shape.filters), Writes(dbias, shape.filters),
+       Writes(dx, batch * shape.input.elements())},
+      [=, this] {
+        cpu_->Conv2dBackward(shape, batch, memory_->Inside(x), memory_->Inside(weight),
+                             memory_->Inside(dy), memory_->Inside(scratch),
+                             memory_->Inside(dweight), memory_->Inside(dbias), memory_->Inside(dx));
+      });
+}
+
+void FakeDevice::MaxPoolForward(const PoolShape& shape, size_t batch, const float* x,
+                                float* winners, float* y) {
+  Kernel(
+      "MaxPoolForward",
+      {Reads(x, batch * shape.input.elements()), Writes(winners, batch * shape.output().elements()),
+       Writes(y, batch * shape.output().elements())},
+      [=, this] {
+        cpu_->MaxPoolForward(shape, batch, memory_->Inside(x), memory_->Inside(winners),
+                             memory_->Inside(y));
+      });
+}
+
+void FakeDevice::MaxPoolBackward(const PoolShape& shape, size_t batch, const float* winners,
+                                 const float* dy, float* dx) {
+  Kernel("MaxPoolBackward",
+         {Reads(winners, batch * shape.output().elements()),
+          Reads(dy, batch * shape.output().elements()), Writes(dx, batch * shape.input.elements())},
+         [=, this] {
+           cpu_->MaxPoolBackward(shape, batch, memory_->Inside(winners), memory_->Inside(dy),
+                                 memory_->Inside(dx));
+         });
+}
+
+void FakeDevice::AvgPoolForward(const PoolShape& shape, size_t batch, const float* x, float* y) {
+  Kernel("AvgPoolForward",
+         {Reads(x, batch * shape.input.elements()), Writes(y, batch * shape.output().elements())},
+         [=, this] { cpu_->AvgPoolForward(shape, batch, memory_->Inside(x), memory_->Inside(y)); });
+}
+
+void FakeDevice::AvgPoolBackward(const PoolShape& shape, size_t batch, const float* dy, float* dx) {
+  Kernel(
+      "AvgPoolBackward",
+      {Reads(dy, batch * shape.output().elements()), Writes(dx, batch * shape.input.elements())},
+      [=, this] { cpu_->AvgPoolBackward(shape, batch, memory_->Inside(dy), memory_->Inside(dx)); });
+}
+
+void FakeDevice::ReluForward(size_t count, const float* x, float* y) {
+  Kernel("ReluForward", {Reads(x, count), Writes(y, count)},
+         [=, this] { cpu_->ReluForward(count, memory_->Inside(x), memory_->Inside(y)); });
+}
+
+void FakeDevice::ReluBackward(size_t count, const float* y, const float* dy, float* dx) {
+  Kernel("ReluBackward", {Reads(y, count), Reads(dy, count), Writes(dx, count)}, [=, this] {
+    cpu_->ReluBackward(count, memory_->Inside(y), memory_->Inside(dy), memory_->Inside(dx));
+  });
+}
+
+void FakeDevice::GeluForward(size_t count, const float* x, float* y) {
+  Kernel("GeluForward", {Reads(x, count), Writes(y, count)},
+         [=, this] { cpu_->GeluForward(count, memory_->Inside(x), memory_->Inside(y)); });
+}
+
+void FakeDevice::GeluBackward(size_t count, const float* x, const float* dy, float* dx) {
+  Kernel("GeluBackward", {Reads(x, count), Reads(dy, count), Writes(dx, count)}, [=, this] {
+    cpu_->GeluBackward(count, memory_->Inside(x), memory_->Inside(dy), memory_->Inside(dx));
+  });
+}
+
+void FakeDevice::TanhForward(size_t count, const float* x, float* y) {
+  Kernel("TanhForward", {Reads(x, count), Writes(y, count)},
+         [=, this] { cpu_->TanhForward(count, memory_->Inside(x), memory_->Inside(y)); });
+}
+
+void FakeDevice::TanhBackward(size_t count, const float* y, const float* dy, float* dx) {
+  Kernel("TanhBackward", {Reads(y, count), Reads(dy, count), Writes(dx, count)}, [=, this] {
+    cpu_->TanhBackward(count, memory_->Inside(y), memory_->Inside(dy), memory_->Inside(dx));
+  });
+}
+
+void FakeDevice::DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x,
+                                float* mask, float* y) {
+  Kernel("DropoutForward", {Reads(x, count), Writes(mask, count), Writes(y, count)}, [=, this] {
+    cpu_->DropoutForward(count, rate, key, memory_->Inside(x), memory_->Inside(mask),
+                         memory_->Inside(y));
+  });
+}
+
+void FakeDevice::BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
+                                  const float* x, float* saved, float* batch_mean, float* batch_var,
+                                  float* y) {
+  Kernel("BatchNormForward",
+         {Reads(weights.gamma, options.columns), Reads(weights.beta, options.columns),
+          Reads(x, options.rows * options.columns), Writes(saved, 2 * options.columns),
+          Writes(batch_mean, options.columns), Writes(batch_var, options.columns),
+          Writes(y, options.rows * options.columns)},
+         [=, this] {
+           cpu_->BatchNormForward(options, Inside(weights), memory_->Inside(x),
+                                  memory_->Inside(saved), memory_->Inside(batch_mean),
+                                  memory_->Inside(batch_var), memory_->Inside(y));
+         });
+}
+
+void FakeDevice::BatchNormInference(const BatchNormOptions& options,
+                                    const BatchNormWeights& weights, const float* x, float* y) {
+  Kernel("BatchNormInference",
+         {Reads(weights.gamma, options.columns), Reads(weights.beta, options.columns),
+          Reads(weights.running_mean, options.columns), Reads(weights.running_var, options.columns),
+          Reads(x, options.rows * options.columns), Writes(y, options.rows * options.columns)},
+         [=, this] {
+           cpu_->BatchNormInference(options, Inside(weights), memory_->Inside(x),
+                                    memory_->Inside(y));
+         });
+}
+
+void FakeDevice::BatchNormBackward(const BatchNormOptions& options, const float* gamma,
+                                   const float* x, const float* saved, const float* dy,
+                                   float* dgamma, float* dbeta, float* dx) {
+  Kernel("BatchNormBackward",
+         {Reads(gamma, options.columns), Reads(x, options.rows * options.columns),
+          Reads(saved, 2 * options.columns), Reads(dy, options.rows * options.columns),
+          Writes(dgamma, options.columns), Writes(dbeta, options.columns),
+          Writes(dx, options.rows * options.columns)},
+         [=, this] {
+           cpu_->BatchNormBackward(options, memory_->Inside(gamma), memory_->Inside(x),
+                                   memory_->Inside(saved), memory_->Inside(dy),
+                                   memory_->Inside(dgamma), memory_->Inside(dbeta),
+                                   memory_->Inside(dx));
+         });
+}
+
+void FakeDevice::SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores,
+                                     const float* labels, LossSum* sum, float* dscores) {
+  Kernel("SoftmaxCrossEntropy",
+         {Reads(scores, batch * classes), Reads(labels, batch), Writes(sum),
+          Writes(dscores, batch * classes)},
+         [=, this] {
+           cpu_->SoftmaxCrossEntropy(batch, classes, memory_->Inside(scores),
+                                     memory_->Inside(labels), memory_->Inside(sum),
+                                     memory_->Inside(dscores));
+         });
+}
+
+void FakeDevice::Logistic(size_t batch, const float* scores, const float* labels, LossSum* sum,
+                          float* dscores) {
+  Kernel("Logistic",
+         {Reads(scores, batch), Reads(labels, batch), Writes(sum), Writes(dscores, batch)},
+         [=, this] {
+           cpu_->Logistic(batch, memory_->Inside(scores), memory_->Inside(labels),
+                          memory_->Inside(sum), memory_->Inside(dscores));
+         });
+}
+
+void FakeDevice::Squared(size_t batch, const float* scores, const float* labels, LossSum* sum,
+                         float* dscores) {
+  Kernel("Squared",
+         {Reads(scores, batch), Reads(labels, batch), Writes(sum), Writes(dscores, batch)},
+         [=, this] {
+           cpu_->Squared(batch, memory_->Inside(scores), memory_->Inside(labels),
+                         memory_->Inside(sum), memory_->Inside(dscores));
+         });
+}
+
+}  // namespace leeway::testing

@@ -1,0 +1,59 @@
+// Finds work of a device that is in no order with other work on the same memory, whatever order it
+// happens to run in: vector clocks (Lamport 1978; Mattern 1989) over streams and events, as race
+// detectors have over threads and locks (FastTrack, Flanagan and Freund 2009).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/compute/backend.h"
+
+namespace leeway::testing {
+
+// Memory that a piece of work touches.
+struct Access {
+  const void* data = nullptr;
+  size_t bytes = 0;
+  bool writes = false;
+};
+
+const char* NameOf(Stream stream);
+
+// Told of everything in the order in which the host queues it. Not thread-safe.
+class HappensBefore {
+ public:
+  // Work of `what`; what it conflicts with and is not ordered behind, if anything.
+  std::optional<std::string> Queue(Stream stream, const char* what,
+                                   const std::vector<Access>& accesses);
+  void Record(Stream stream, StreamEvent event);
+  void Wait(Stream stream, StreamEvent event);
+  // The host has seen that the event is done.
+  void HostSees(StreamEvent event);
+  // The host takes the memory back; who may still be at work there.
+  std::optional<std::string> Free(const Access& memory) const;
+
+ private:
+  // How many pieces of each stream's work have certainly been done.
+  using Clock = std::array<uint64_t, kStreams>;
+  struct Past {
+    Stream stream;
+    uint64_t number;
+    const char* what;
+    Access access;
+  };
+  static void Join(Clock& clock, const Clock& other);
+  const Past* Conflict(const Clock& clock, const Access& access) const;
+
+  std::array<Clock, kStreams> clocks_{};
+  Clock host_{};
+  std::map<uint64_t, Clock> events_;
+  // What the host has not seen done.
+  std::vector<Past> past_;
+};
+
+}  // namespace leeway::testing

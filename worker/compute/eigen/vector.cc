@@ -1,0 +1,46 @@
+// Whole vectors of a model: exchanges' arithmetic and local optimizers.
+#include <vector>
+
+#include "common/update/apply.h"
+#include "worker/compute/eigen/eigen_backend.h"
+#include "worker/compute/eigen/vectors.h"
+
+namespace leeway {
+
+void EigenBackend::AddDifference(size_t count, float scale, const float* a, const float* b,
+                                 const float* base, float* out) {
+  if (base == nullptr) {
+    MapElements(
+        0, count, out, [scale](float x, float y) { return scale * (x - y); }, a, b);
+    return;
+  }
+  MapElements(
+      0, count, out, [scale](float x, float y, float z) { return z + scale * (x - y); }, a, b,
+      base);
+}
+
+void EigenBackend::Update(const VectorUpdate& update, float* finite) {
+  const FloatPayload payload = FloatPayload::Of({update.contribution, update.count});
+  const FloatPayload* const contributions[] = {&payload};
+  const float coefficients[] = {1.0f};
+  const std::vector<const float*> slots(update.slots.begin(), update.slots.end());
+  std::vector<AveragedMove> moves;
+  for (const VectorUpdate::Average& average : update.averages) {
+    moves.push_back({average.end, {&average.share, 1}});
+  }
+  *finite = ApplyUpdate({.rule = update.rule,
+                         .step = update.step,
+                         .contributions = contributions,
+                         .coefficients = coefficients,
+                         .count = update.count,
+                         .trained = update.trained,
+                         .averaged = moves,
+                         .weights_in = update.weights,
+                         .weights_out = update.weights,
+                         .slots_in = slots,
+                         .slots_out = update.slots})
+                ? 1.0f
+                : 0.0f;
+}
+
+}  // namespace leeway

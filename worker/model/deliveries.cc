@@ -1,0 +1,50 @@
+#include "worker/model/deliveries.h"
+
+#include "common/status.h"
+
+namespace leeway {
+
+void Deliveries::Begin(TrainObserver& observer, const LossSum& loss, uint64_t examples) {
+  observer_ = &observer;
+  loss_ = &loss;
+  examples_ = examples;
+  items_.clear();
+}
+
+absl::Status Deliveries::AddLoss(StreamEvent known) { return Add({known, {}}); }
+
+absl::Status Deliveries::AddFinal(StreamEvent arrived, std::span<const ElementRange> elements) {
+  return Add({arrived, elements});
+}
+
+absl::Status Deliveries::Add(const Item& item) {
+  if (items_.empty() && backend_.Done(item.event)) return Tell(item);
+  items_.push_back(item);
+  return Poll();
+}
+
+absl::Status Deliveries::Poll() {
+  while (!items_.empty() && backend_.Done(items_.front().event)) {
+    const Item item = items_.front();
+    items_.pop_front();
+    RETURN_IF_ERROR(Tell(item));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Deliveries::Finish() {
+  while (!items_.empty()) {
+    RETURN_IF_ERROR(backend_.Await(items_.front().event));
+    RETURN_IF_ERROR(Poll());
+  }
+  return backend_.status();
+}
+
+absl::Status Deliveries::Tell(const Item& item) {
+  // What a device that has failed has left in memory is nothing to tell of.
+  RETURN_IF_ERROR(backend_.status());
+  if (item.elements.empty()) return observer_->AfterForward(loss_->loss, examples_);
+  return observer_->OnFinal(item.elements);
+}
+
+}  // namespace leeway

@@ -1,0 +1,49 @@
+// What a batch has queued and its observer is still to hear of.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+
+#include "absl/status/status.h"
+#include "common/blocks.h"
+#include "worker/compute/backend.h"
+#include "worker/model/train_observer.h"
+
+namespace leeway {
+
+// Tells an observer in the order in which things were added, each when its event is done. On a CPU
+// that is at once. Not thread-safe.
+class Deliveries {
+ public:
+  explicit Deliveries(Backend& backend) : backend_(backend) {}
+
+  // A new batch: nothing is left of the one before. Both outlive the batch.
+  void Begin(TrainObserver& observer, const LossSum& loss, uint64_t examples);
+  // The loss is known, and the forward pass over, when the event is done.
+  absl::Status AddLoss(StreamEvent known);
+  // These elements of the contribution are; the ranges outlive the batch.
+  absl::Status AddFinal(StreamEvent arrived, std::span<const ElementRange> elements);
+
+  // Tells what can be told now. The observer's error, or the device's.
+  absl::Status Poll();
+  // Waits for the rest, and tells it.
+  absl::Status Finish();
+
+ private:
+  struct Item {
+    StreamEvent event;
+    // None: it is the loss.
+    std::span<const ElementRange> elements;
+  };
+  absl::Status Add(const Item& item);
+  absl::Status Tell(const Item& item);
+
+  Backend& backend_;
+  TrainObserver* observer_ = nullptr;
+  const LossSum* loss_ = nullptr;
+  uint64_t examples_ = 0;
+  std::deque<Item> items_;
+};
+
+}  // namespace leeway
