@@ -62,11 +62,15 @@ function(leeway_use_precompiled target)
   endif()
 endfunction()
 
-# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y [PRECOMPILED grpc]): a static library leeway_NAME; includes are
-# written from the repository's root.
+# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y [PRECOMPILED grpc] [COLD]): a static library leeway_NAME; includes
+# are written from the repository's root. COLD: no time of a run is spent in it, and it is compiled with -O1, which
+# takes a quarter less time.
 function(leeway_library name)
-  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "PRECOMPILED" "SOURCES;DEPENDS" ${ARGN})
   add_library(leeway_${name} STATIC ${ARG_SOURCES})
+  if(ARG_COLD)
+    target_compile_options(leeway_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   leeway_use_precompiled(leeway_${name} ${ARG_PRECOMPILED} messages)
   target_include_directories(leeway_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/leeway>)

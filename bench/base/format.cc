@@ -35,11 +35,13 @@ std::string Milliseconds(double seconds, int decimals) { return Fixed(1e3 * seco
 
 std::string Fixed(double number, int decimals) {
   if (!std::isfinite(number)) return "-";
-  return absl::StrFormat(std::abs(number) < kManyDigits ? "%.*f" : "%.*e", decimals, number);
+  if (std::abs(number) < kManyDigits) return absl::StrFormat("%.*f", decimals, number);
+  return absl::StrFormat("%.*e", decimals, number);
 }
 
 std::string LossText(double loss) {
-  return absl::StrFormat(std::abs(loss) < kLongLoss ? "%.4f" : "%.3e", loss);
+  if (std::abs(loss) < kLongLoss) return absl::StrFormat("%.4f", loss);
+  return absl::StrFormat("%.3e", loss);
 }
 
 bool IsDiverged(double loss) { return !(std::abs(loss) < kDivergedLoss); }

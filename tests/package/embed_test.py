@@ -4,6 +4,7 @@ find_package(leeway), and take part in a job of the installed leeway-server.
 
 Usage: embed_test.py BUILD_FOLDER"""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -67,7 +68,7 @@ def main():
         run("cmake", "--install", sys.argv[1], "--prefix", prefix)
         (folder / "readme_loop.h").write_text(readme_loop(), encoding="utf-8")
         run("cmake", "-S", HERE / "embed", "-B", folder / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
-            f"-DREADME_FOLDER={folder}", "-DCMAKE_CXX_FLAGS=-O1")
+            f"-DREADME_FOLDER={folder}", f"-DCMAKE_CXX_FLAGS=-O1 {os.environ.get('LEEWAY_FLAGS', '')}")
         run("cmake", "--build", folder / "build")
         server = start_server(prefix, folder)
         try:

@@ -201,10 +201,12 @@ TEST_CASE("a worker that comes back finds the version before as the others had i
   World world(options);
   world.Initialize(Wave(1));
   world.asks = v1::ENCODING_TOP_K;
+  // A shard keeps the payload, which lives as long as its owner, until the clock is complete.
+  const std::vector<float> gradient = Wave(0.5f);
   const auto push = [&](uint32_t rank, uint64_t clock) {
     v1::ExchangeHeader header = world.Header(clock);
     header.set_rank(rank);
-    world.shard->Contribute(header, FloatPayload::Of(Wave(0.5f)), true, Time{}, world.Take());
+    world.shard->Contribute(header, FloatPayload::Of(gradient), true, Time{}, world.Take());
   };
   std::vector<float> weights(kTotal), again(kTotal);
   for (uint64_t clock = 0; clock < 3; ++clock) {
