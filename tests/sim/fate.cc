@@ -167,7 +167,8 @@ void World::Partition() {
   const bool fatal = alone && from >= kServer0 && to == kCoordinator;
   const Micros until = context_.now + context_.draws.NextU32() % (fatal ? kLease / 3 : 15'000);
   // Its connections are cut, and it lives: whoever checks that is not refused.
-  const bool hint = from >= kServer0 && from < kCoordinator && to == kCoordinator;
+  const bool hint =
+      from >= kServer0 && from < kServer0 + context_.shape.servers && to == kCoordinator;
   if (hint && context_.bug == Bug::kHintBelieved) {
     context_.SeeGone(from - kServer0, context_.boots[from - kServer0]);
   }
