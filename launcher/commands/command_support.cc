@@ -14,7 +14,6 @@
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "common/status.h"
-#include "config/job.h"
 #include "launcher/commands/run_folder.h"
 
 namespace leeway {
@@ -67,8 +66,9 @@ void AddDataOption(CLI::App& command, std::string& data) {
       ->type_name("DIR");
 }
 
-absl::StatusOr<v1::TrainingJob> LoadJobWithOptions(const JobOptions& options) {
-  return LoadJob(options.job_file, {.sets = options.sets, .environment = EnvironmentOverrides()});
+absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobOptions& options) {
+  return LoadPlacedJob(options.job_file,
+                       {.sets = options.sets, .environment = EnvironmentOverrides()});
 }
 
 absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file) {

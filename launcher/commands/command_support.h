@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "leeway/v1/job.pb.h"
+#include "config/job.h"
 
 namespace leeway {
 
@@ -23,7 +23,7 @@ void AddSetOption(CLI::App& command, JobOptions& options);
 void AddDataOption(CLI::App& command, std::string& data);
 
 // Defaults < file < environment < --set.
-absl::StatusOr<v1::TrainingJob> LoadJobWithOptions(const JobOptions& options);
+absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobOptions& options);
 
 // The data folder as an absolute path: `option` (--data), else LEEWAY_DATA, else the first that is
 // there of ./data, data beside the job file or beside its folder, and the installed one. NOT_FOUND

@@ -42,7 +42,8 @@ absl::Status Examine(const DoctorFlags& flags) {
   options.program_folder = ProgramFolder();
   options.progress = ShowProgress;
   if (!flags.job.job_file.empty()) {
-    ASSIGN_OR_RETURN(options.job, LoadJobWithOptions(flags.job));
+    ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(flags.job));
+    options.job = std::move(placed.job);
     ASSIGN_OR_RETURN(options.data_dir, FindDataFolder(flags.job.data, flags.job.job_file));
     RETURN_IF_ERROR(CheckDataFiles(*options.job, options.data_dir));
   }
