@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/suggestion.h"
 #include "config/scalar.h"
 #include "config/schema.h"
 

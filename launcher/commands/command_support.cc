@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "bench/base/process.h"
+#include "common/address.h"
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "common/status.h"
@@ -92,7 +93,11 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
 }
 
 absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
-  if (!IsFolder(target)) return target;
+  if (!IsFolder(target)) {
+    if (CheckAddressToReach(target).ok()) return target;
+    return absl::InvalidArgumentError(absl::StrCat(
+        target, " is no folder and no address: give the run folder, or server 0's HOST:PORT"));
+  }
   absl::StatusOr<std::string> address = ReadFile(target + "/" + kCoordinatorFile, 4096);
   if (absl::IsNotFound(address.status())) return NoCoordinator(target);
   RETURN_IF_ERROR(address.status());

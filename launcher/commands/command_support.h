@@ -32,6 +32,7 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
 
 // Where the coordinator is: `target` itself, HOST:PORT, or as the run folder `target` says for as
 // long as its job runs. NOT_FOUND: none runs there, or none that leeway train started.
+// INVALID_ARGUMENT: it is neither.
 absl::StatusOr<std::string> FindCoordinator(const std::string& target);
 
 // A decimal number from `min` to `max`; not NaN, which CLI::Range lets pass.

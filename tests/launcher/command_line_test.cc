@@ -52,6 +52,25 @@ TEST_CASE("Wrong arguments are exit code 2, help and version 0") {
   CHECK(Run({"version"}) == 0);
 }
 
+TEST_CASE("A mistyped command is named with the one that was meant, and one that is missing") {
+  CHECK_THAT(Told(2, {"trian", "job.yaml"}),
+             Catch::StartsWith("leeway: unknown command 'trian'; did you mean 'train'?\n"));
+  CHECK_THAT(Told(2, {}), Catch::StartsWith("leeway: a command is missing; known are train, plan"));
+  CHECK_THAT(Told(2, {"doctor", "--peer", "foo"}),
+             Catch::StartsWith("leeway: --peer: foo: not an address to connect to"));
+}
+
+TEST_CASE("Where no job is, the texts of gRPC are not what is said") {
+  for (const char* nowhere : {"nowhere", "/etc/passwd", "127.0.0.1:0", ""}) {
+    const std::string wanted = std::string("leeway: ") + nowhere + " is no folder and no address";
+    CHECK_THAT(Told(2, {"status", nowhere}), Catch::StartsWith(wanted));
+    CHECK_THAT(Told(2, {"resize", nowhere, "--servers", "1"}), Catch::StartsWith(wanted));
+  }
+  CHECK(Told(1, {"status", "127.0.0.1:1"}) ==
+        "leeway: asking the coordinator at 127.0.0.1:1: nobody is reached there (Connection "
+        "refused)\n");
+}
+
 TEST_CASE("What a benchmark could not do or write is said before it measures") {
   const char* kTransport = "transport";
   CHECK(Run({"bench", kTransport, "--seconds", "nan"}) == 2);
