@@ -42,6 +42,14 @@ absl::StatusOr<HostPort> SplitAddress(const std::string& address) {
       address, ": not an address; HOST:PORT is wanted, with a port of 0 (any) to 65535"));
 }
 
+absl::Status CheckAddressToReach(const std::string& address) {
+  const absl::StatusOr<HostPort> parts = SplitAddress(address);
+  uint32_t port = 0;
+  if (parts.ok() && absl::SimpleAtoi(parts->port, &port) && port > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      address, ": not an address to connect to; HOST:PORT is wanted, with a port of 1 to 65535"));
+}
+
 std::optional<Reach> ReachOfNumber(const std::string& host) {
   const std::string number = host.substr(0, host.find('%'));
   in6_addr six;

@@ -16,6 +16,8 @@ struct HostPort {
 };
 // INVALID_ARGUMENT if it is no address.
 absl::StatusOr<HostPort> SplitAddress(const std::string& address);
+// INVALID_ARGUMENT if nobody can connect there: no address, or one of port 0.
+absl::Status CheckAddressToReach(const std::string& address);
 
 // Which processes reach a server at an address.
 enum class Reach {

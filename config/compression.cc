@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/suggestion.h"
 #include "config/schema.h"
 #include "config/validate.h"
 

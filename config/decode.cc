@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/suggestion.h"
 #include "config/scalar.h"
 #include "config/schema.h"
 
@@ -109,7 +110,7 @@ class Decoder {
 
   void DecodeMap(const YamlNode& node, const std::string& path, Message& message) {
     const bool has_type = TypeOf(*message.GetDescriptor()) != nullptr;
-    Message* member = has_type ? DecodeType(node, path, message) : nullptr;
+    const Chosen chosen = has_type ? DecodeType(node, path, message) : Chosen{};
     std::map<std::string, Origin> seen;
     for (const YamlEntry& entry : node.entries) {
       const std::string key_path = JoinPath(path, entry.key);
@@ -117,43 +118,50 @@ class Decoder {
       if (!is_new) {
         problems_.Add(entry.origin, key_path, Duplicate(first->second));
       } else if (!has_type || entry.key != "type") {
-        DecodeEntry(entry, key_path, message, member);
+        DecodeEntry(entry, key_path, message, chosen);
       }
     }
   }
 
  private:
+  // What `type` names.
+  struct Chosen {
+    // nullptr if it names nothing.
+    Message* member = nullptr;
+    Origin by;
+  };
+
   static std::string Duplicate(const Origin& first) {
     if (first.line == 0) return "duplicate key";
     return absl::StrCat("duplicate key; the first is in line ", first.line);
   }
 
-  // `member` is the chosen member of `type`; nullptr if there is none.
   void DecodeEntry(const YamlEntry& entry, const std::string& path, Message& message,
-                   Message* member) {
+                   const Chosen& chosen) {
     const Descriptor& type = *message.GetDescriptor();
     if (const FieldDescriptor* own = FindOwn(type, entry.key); own != nullptr) {
       DecodeOwn(entry, path, *own, message);
       return;
     }
+    Message* member = chosen.member;
     if (member == nullptr && TypeOf(type) != nullptr) return;  // Nobody knows whose key it is.
     const FieldDescriptor* inner =
         member == nullptr ? nullptr : FindOwn(*member->GetDescriptor(), entry.key);
     if (inner != nullptr) {
       DecodeOwn(entry, path, *inner, *member);
     } else {
-      problems_.Add(entry.origin, path, Unknown(entry.key, type, member));
+      problems_.Add(entry.origin, path, Unknown(entry.key, type, chosen));
     }
   }
 
   static std::string Unknown(const std::string& key, const Descriptor& type,
-                             const Message* member) {
+                             const Chosen& choice_made) {
     std::vector<std::string> known;
-    if (member == nullptr) {
+    if (choice_made.member == nullptr) {
       for (const FieldDescriptor* field : OwnFields(type)) known.push_back(KeyOf(*field));
       return absl::StrCat("unknown key", Suggestion(key, known));
     }
-    const Descriptor& chosen = *member->GetDescriptor();
+    const Descriptor& chosen = *choice_made.member->GetDescriptor();
     const OneofDescriptor& choice = *TypeOf(type);
     std::string chosen_name;
     std::vector<std::string> others;
@@ -163,8 +171,8 @@ class Decoder {
       if (FindOwn(*other.message_type(), key) != nullptr) others.push_back(other.name());
     }
     if (!others.empty()) {
-      return absl::StrCat("does not go with type '", chosen_name, "'; it belongs to '",
-                          absl::StrJoin(others, "' and '"), "'");
+      return absl::StrCat("does not go with type '", chosen_name, "'", ByOverride(choice_made.by),
+                          "; it belongs to '", absl::StrJoin(others, "' and '"), "'");
     }
     known.push_back("type");
     for (const FieldDescriptor* field : OwnFields(chosen)) known.push_back(KeyOf(*field));
@@ -172,8 +180,12 @@ class Decoder {
     return absl::StrCat("unknown key", Suggestion(key, known));
   }
 
-  // Chooses the member that `type` names; nullptr, with the problem added, if it names none.
-  Message* DecodeType(const YamlNode& node, const std::string& path, Message& message) {
+  static std::string ByOverride(const Origin& by) {
+    return by.source->is_override ? absl::StrCat(", which ", by.source->name, " chose") : "";
+  }
+
+  // Chooses the member that `type` names; none, with the problem added, if it names none.
+  Chosen DecodeType(const YamlNode& node, const std::string& path, Message& message) {
     const OneofDescriptor& choice = *TypeOf(*message.GetDescriptor());
     const std::string type_path = JoinPath(path, "type");
     const std::vector<std::string> names = TypeNames(choice);
@@ -181,7 +193,7 @@ class Decoder {
     if (entry == nullptr) {
       problems_.Add(node.origin, type_path,
                     absl::StrCat("required key is missing; one of ", absl::StrJoin(names, ", ")));
-      return nullptr;
+      return {};
     }
     const YamlNode& value = entry->value;
     const FieldDescriptor* field =
@@ -193,9 +205,9 @@ class Decoder {
               ? absl::StrCat("unknown type '", value.text, "'", Suggestion(value.text, names))
               : absl::StrCat("needs one of ", absl::StrJoin(names, ", "), "; it is ",
                              NameOf(value.kind)));
-      return nullptr;
+      return {};
     }
-    return message.GetReflection()->MutableMessage(&message, field);
+    return {message.GetReflection()->MutableMessage(&message, field), entry->origin};
   }
 
   void DecodeOwn(const YamlEntry& entry, const std::string& path, const FieldDescriptor& field,

@@ -1,6 +1,7 @@
 #include "config/job.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <google/protobuf/io/coded_stream.h>
@@ -8,6 +9,7 @@
 
 #include "common/files/files.h"
 #include "common/files/sha256.h"
+#include "common/job_key.h"
 #include "common/status.h"
 #include "config/decode.h"
 #include "config/problems.h"
@@ -30,14 +32,7 @@ void AddFaults(const std::vector<Fault>& faults, const YamlNode& root, Problems&
   }
 }
 
-}  // namespace
-
-absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverrides& overrides) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kYamlBytesMax));
-  return ParseJob(text, path, overrides);
-}
-
-absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view file_name,
+absl::StatusOr<PlacedJob> ParsePlacedJob(std::string_view yaml, std::string_view file_name,
                                          const JobOverrides& overrides) {
   const auto source = std::make_shared<const Source>(Source{std::string(file_name), false, ""});
   ASSIGN_OR_RETURN(YamlNode root, ReadYaml(yaml, source));
@@ -57,7 +52,32 @@ absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view
   RETURN_IF_ERROR(ResolveJob(job));
   AddFaults(FindJobFaults(job), root, problems);
   RETURN_IF_ERROR(problems.ToStatus());
-  return job;
+  return PlacedJob{std::move(job), JobPlaces(std::move(root))};
+}
+
+}  // namespace
+
+absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverrides& overrides) {
+  ASSIGN_OR_RETURN(PlacedJob placed, LoadPlacedJob(path, overrides));
+  return std::move(placed.job);
+}
+
+absl::StatusOr<PlacedJob> LoadPlacedJob(const std::string& path, const JobOverrides& overrides) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kYamlBytesMax));
+  return ParsePlacedJob(text, path, overrides);
+}
+
+absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view file_name,
+                                         const JobOverrides& overrides) {
+  ASSIGN_OR_RETURN(PlacedJob placed, ParsePlacedJob(yaml, file_name, overrides));
+  return std::move(placed.job);
+}
+
+absl::Status JobPlaces::Place(const absl::Status& status) const {
+  std::string path = KeyOf(status);
+  if (path.empty()) return status;
+  const Origin origin = Locate(root_, path);
+  return absl::Status(status.code(), Describe(origin, path, MessageWithoutKey(status)));
 }
 
 std::string JobSha256(const v1::TrainingJob& job) {

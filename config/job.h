@@ -4,9 +4,11 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "config/overrides.h"
+#include "config/yaml_tree.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {
@@ -17,7 +19,26 @@ namespace leeway {
 // NOT_FOUND, RESOURCE_EXHAUSTED (more than 1 MiB)
 // or another code if the file cannot be read.
 absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverrides& overrides);
-// The same for a text; `file_name` is for the messages.
+
+// Where the keys of a job came from: lines of its file, and overrides.
+class JobPlaces {
+ public:
+  explicit JobPlaces(YamlNode root) : root_(std::move(root)) {}
+  // An error about a key of the job (common/job_key.h) with the key's place before it:
+  // "job.yaml:31:42: data.train.label_column: ...". Any other status as it is.
+  absl::Status Place(const absl::Status& status) const;
+
+ private:
+  YamlNode root_;
+};
+
+struct PlacedJob {
+  v1::TrainingJob job;
+  JobPlaces places;
+};
+// As LoadJob.
+absl::StatusOr<PlacedJob> LoadPlacedJob(const std::string& path, const JobOverrides& overrides);
+// The same as LoadJob for a text; `file_name` is for the messages.
 absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view file_name,
                                          const JobOverrides& overrides);
 

@@ -36,7 +36,4 @@ std::string TextOf(const google::protobuf::EnumValueDescriptor& value);
 std::vector<std::string> TextsOf(const google::protobuf::EnumDescriptor& type);
 std::vector<std::string> TypeNames(const google::protobuf::OneofDescriptor& type);
 
-// "; did you mean 'staleness'?" if a known word is near, else "; known are a, b, c".
-std::string Suggestion(std::string_view word, const std::vector<std::string>& known);
-
 }  // namespace leeway

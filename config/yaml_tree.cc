@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/status.h"
+#include "config/yaml_mistake.h"
 
 namespace leeway {
 namespace {
@@ -201,6 +202,21 @@ absl::Status CheckBytes(std::string_view text, const std::shared_ptr<const Sourc
   return absl::OkStatus();
 }
 
+// Where a map without a key was made: where it begins, unless an override chose which keys it
+// needs.
+Origin CauseOfGap(const YamlNode& map, const Origin& around) {
+  for (const char* deciding : {"type", "mode"}) {
+    const YamlEntry* entry = map.Find(deciding);
+    if (entry != nullptr && entry->origin.source->is_override) return entry->origin;
+  }
+  return around;
+}
+
+YamlMistake CauseOf(const YAML::Exception& error, std::string_view text) {
+  if (auto mistake = FindYamlMistake(text, error.mark.line)) return *std::move(mistake);
+  return {error.mark.line, error.mark.column, std::string(InPlainWords(error.msg))};
+}
+
 }  // namespace
 
 const YamlEntry* YamlNode::Find(std::string_view key) const {
@@ -220,9 +236,8 @@ absl::StatusOr<YamlNode> ReadYaml(std::string_view text, std::shared_ptr<const S
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
     text.remove_prefix(kByteOrderMark.size());
   }
-  const auto refuse = [&](const YAML::Mark& mark, const std::string& message) {
-    const Origin origin =
-        mark.is_null() ? Origin{source, 0, 0} : PlaceOf(source, mark.line, mark.column);
+  const auto refuse = [&](int line, int column, const std::string& message) {
+    const Origin origin = line < 0 ? Origin{source, 0, 0} : PlaceOf(source, line, column);
     return absl::InvalidArgumentError(Describe(origin, "", message));
   };
   TreeBuilder builder(text, source);
@@ -232,11 +247,12 @@ absl::StatusOr<YamlNode> ReadYaml(std::string_view text, std::shared_ptr<const S
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const Refused& refused) {
-    return refuse(refused.mark, refused.message);
+    return refuse(refused.mark.line, refused.mark.column, refused.message);
   } catch (const YAML::Exception& error) {
-    return refuse(error.mark, absl::StrCat("not YAML: ", error.msg));
+    const YamlMistake cause = CauseOf(error, text);
+    return refuse(cause.line, cause.column, absl::StrCat("not YAML: ", cause.message));
   } catch (const std::exception& error) {
-    return refuse(YAML::Mark::null_mark(), absl::StrCat("not YAML: ", error.what()));
+    return refuse(-1, 0, absl::StrCat("not YAML: ", error.what()));
   }
   return builder.TakeRoot();
 }
@@ -257,7 +273,7 @@ Origin Locate(const YamlNode& root, std::string& path) {
       around = node->origin;
     } else {
       if (node->kind == YamlNode::Kind::kScalar) path.resize(begin == 0 ? 0 : begin - 1);
-      return node->kind == YamlNode::Kind::kScalar ? node->origin : around;
+      return node->kind == YamlNode::Kind::kScalar ? node->origin : CauseOfGap(*node, around);
     }
     begin = end + 1;
   }

@@ -47,7 +47,8 @@ struct YamlEntry {
 absl::StatusOr<YamlNode> ReadYaml(std::string_view text, std::shared_ptr<const Source> source);
 
 // Where the value at `path` ("model.layers.3.dense") came from; if it is not there, where the
-// innermost map around it begins. `path` is cut where a single value stands for a list.
+// innermost map around it begins, or the override that chose that map's type. `path` is cut where a
+// single value stands for a list.
 Origin Locate(const YamlNode& root, std::string& path);
 
 }  // namespace leeway

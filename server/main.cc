@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/command_line/command_line.h"
 #include "common/exit_code.h"
 #include "common/log.h"
 #include "common/memory.h"
@@ -50,12 +51,15 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--listen", flags.server.listen,
                  "Address to bind, HOST:PORT; port 0: any free one")
+      ->check(AddressToBind())
       ->capture_default_str();
   app.add_option("--advertise", flags.server.advertise,
                  "Address at which others reach this server, if not the one bound; needed where "
-                 "server 0 listens on 0.0.0.0 or [::]");
+                 "server 0 listens on 0.0.0.0 or [::]")
+      ->check(AddressToBind());
   app.add_option("--coordinator", flags.server.coordinator,
-                 "Address of server 0 (servers 1 and up)");
+                 "Address of server 0 (servers 1 and up)")
+      ->check(AddressToReach());
   app.add_option("--job", flags.job, "The job's YAML file (server 0)");
   app.add_option("--set", flags.sets,
                  "Change a value of the job, a.b=c; may be repeated (server 0)");
@@ -197,11 +201,7 @@ int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app("A server of a Leeway training job.", "leeway-server");
   Declare(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitDone : kExitUsage;
-  }
+  if (const auto exit_code = ParseCommandLine(app, argc, argv)) return *exit_code;
   flags.log.role = absl::StrCat("server ", flags.server.index);
   absl::Status status = CheckFlags(flags);
   if (status.ok()) status = SetUpLog(flags.log);

@@ -10,6 +10,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "common/command_line/command_line.h"
 #include "common/exit_code.h"
 #include "common/identity.h"
 #include "common/log.h"
@@ -43,7 +44,8 @@ void Declare(CLI::App& app, Flags& flags) {
   flags.worker.data_dir = "data";
   flags.worker.host = HostName();
   app.add_option("--coordinator", flags.worker.coordinator, "Address of server 0, HOST:PORT")
-      ->required();
+      ->required()
+      ->check(AddressToReach());
   app.add_option("--rank", flags.worker.rank,
                  "Place among the workers, from 0; default: a free one");
   app.add_option("--data", flags.worker.data_dir, "Folder that the job's files are below")
@@ -87,11 +89,7 @@ int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app("A worker of a Leeway training job.", "leeway-worker");
   Declare(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitDone : kExitUsage;
-  }
+  if (const auto exit_code = ParseCommandLine(app, argc, argv)) return *exit_code;
   const auto& rank = flags.worker.rank;
   flags.log.role = rank.has_value() ? "worker " + std::to_string(*rank) : "worker";
   if (const absl::Status status = SetUpLog(flags.log); !status.ok()) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/printable.h"
@@ -35,8 +36,25 @@ absl::Status WithHintOf(const absl::Status& status, const grpc::ClientContext& c
   return WithRetryHint(status, std::chrono::milliseconds(count));
 }
 
+// What of gRPC's text about a connection that was not made concerns a person: the cause at its end,
+// without the names of gRPC's parts.
+std::string InPlainWords(absl::string_view message) {
+  const size_t colon = message.rfind(": ");
+  const absl::string_view cause =
+      colon == absl::string_view::npos ? message : message.substr(colon + 2);
+  if (absl::StartsWith(message, "DNS resolution failed")) {
+    return absl::StrCat("the host's name is not found (", cause, ")");
+  }
+  if (absl::StartsWith(message, "failed to connect to all addresses")) {
+    return absl::StrCat("nobody is reached there (", cause, ")");
+  }
+  return std::string(message);
+}
+
 absl::Status SaidOnTheWay(const absl::Status& status) {
-  if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) return status;
+  if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
+    return absl::Status(status.code(), InPlainWords(status.message()));
+  }
   return absl::UnavailableError(absl::StrCat(
       "the connection, not the other side, says ", absl::StatusCodeToString(status.code()),
       status.message().empty() ? "" : ": ", status.message()));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/job_key.h"
 #include "common/status.h"
 #include "config/length.h"
 #include "launcher/commands/data_check.h"
@@ -12,7 +13,9 @@
 
 namespace leeway {
 
-absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const std::string& data_dir) {
+namespace {
+
+absl::StatusOr<CheckedJob> Check(const v1::TrainingJob& job, const std::string& data_dir) {
   RETURN_IF_ERROR(CheckDataFiles(job, data_dir));
   CheckedJob checked;
   ASSIGN_OR_RETURN(checked.data, TrainingData::Open(job, data_dir, 0));
@@ -29,7 +32,16 @@ absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const std::strin
     if (steps[rank] == 0) checked.idle.push_back(rank);
   }
   if (checked.steps_per_epoch > 0) return checked;
-  return absl::InvalidArgumentError("data: no worker has any training data");
+  return AtKey(absl::InvalidArgumentError("no worker has any training data"), "data");
+}
+
+}  // namespace
+
+absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const JobPlaces& places,
+                                    const std::string& data_dir) {
+  absl::StatusOr<CheckedJob> checked = Check(job, data_dir);
+  if (!checked.ok()) return places.Place(checked.status());
+  return checked;
 }
 
 std::string IdleWarning(const CheckedJob& checked) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "leeway/v1/job.pb.h"
+#include "config/job.h"
 #include "worker/data/training_data.h"
 #include "worker/model/model.h"
 
@@ -25,8 +25,10 @@ struct CheckedJob {
   std::vector<uint32_t> idle;
 };
 
-// What a worker would find out by itself, of all workers. Errors name file and place.
-absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const std::string& data_dir);
+// What a worker would find out by itself, of all workers. Errors name the place in the job, and
+// file and place of the data.
+absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const JobPlaces& places,
+                                    const std::string& data_dir);
 
 // "workers 2 and 3 have no examples at all: ..."; empty where all have some.
 std::string IdleWarning(const CheckedJob& checked);

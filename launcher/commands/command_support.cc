@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "bench/base/process.h"
+#include "common/address.h"
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "common/status.h"
-#include "config/job.h"
 #include "launcher/commands/run_folder.h"
 
 namespace leeway {
@@ -67,8 +67,9 @@ void AddDataOption(CLI::App& command, std::string& data) {
       ->type_name("DIR");
 }
 
-absl::StatusOr<v1::TrainingJob> LoadJobWithOptions(const JobOptions& options) {
-  return LoadJob(options.job_file, {.sets = options.sets, .environment = EnvironmentOverrides()});
+absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobOptions& options) {
+  return LoadPlacedJob(options.job_file,
+                       {.sets = options.sets, .environment = EnvironmentOverrides()});
 }
 
 absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file) {
@@ -92,7 +93,11 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
 }
 
 absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
-  if (!IsFolder(target)) return target;
+  if (!IsFolder(target)) {
+    if (CheckAddressToReach(target).ok()) return target;
+    return absl::InvalidArgumentError(absl::StrCat(
+        target, " is no folder and no address: give the run folder, or server 0's HOST:PORT"));
+  }
   absl::StatusOr<std::string> address = ReadFile(target + "/" + kCoordinatorFile, 4096);
   if (absl::IsNotFound(address.status())) return NoCoordinator(target);
   RETURN_IF_ERROR(address.status());

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "leeway/v1/job.pb.h"
+#include "config/job.h"
 
 namespace leeway {
 
@@ -23,7 +23,7 @@ void AddSetOption(CLI::App& command, JobOptions& options);
 void AddDataOption(CLI::App& command, std::string& data);
 
 // Defaults < file < environment < --set.
-absl::StatusOr<v1::TrainingJob> LoadJobWithOptions(const JobOptions& options);
+absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobOptions& options);
 
 // The data folder as an absolute path: `option` (--data), else LEEWAY_DATA, else the first that is
 // there of ./data, data beside the job file or beside its folder, and the installed one. NOT_FOUND
@@ -32,6 +32,7 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
 
 // Where the coordinator is: `target` itself, HOST:PORT, or as the run folder `target` says for as
 // long as its job runs. NOT_FOUND: none runs there, or none that leeway train started.
+// INVALID_ARGUMENT: it is neither.
 absl::StatusOr<std::string> FindCoordinator(const std::string& target);
 
 // A decimal number from `min` to `max`; not NaN, which CLI::Range lets pass.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "bench/base/process.h"
+#include "common/command_line/command_line.h"
 #include "common/files/files.h"
 #include "common/status.h"
 #include "launcher/commands/command_support.h"
@@ -42,7 +43,8 @@ absl::Status Examine(const DoctorFlags& flags) {
   options.program_folder = ProgramFolder();
   options.progress = ShowProgress;
   if (!flags.job.job_file.empty()) {
-    ASSIGN_OR_RETURN(options.job, LoadJobWithOptions(flags.job));
+    ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(flags.job));
+    options.job = std::move(placed.job);
     ASSIGN_OR_RETURN(options.data_dir, FindDataFolder(flags.job.data, flags.job.job_file));
     RETURN_IF_ERROR(CheckDataFiles(*options.job, options.data_dir));
   }
@@ -73,14 +75,14 @@ void AddDoctorCommand(CLI::App& app, int& exit_code) {
   command
       ->add_option("--peer", flags->peer,
                    "Another machine on which `leeway doctor --listen` runs: servers would be there")
-      ->type_name("HOST:PORT");
+      ->check(AddressToReach());
   command->add_option("--seconds", flags->seconds, "Of each measurement")
       ->check(NumberIn(0.01, 60))
       ->capture_default_str();
   command->add_option("--json", flags->json, "Write the findings there too")->type_name("FILE");
   // Whoever listens measures nothing of its own.
   command->add_option("--listen", flags->listen, "Be the peer of a doctor on another machine")
-      ->type_name("HOST:PORT")
+      ->check(AddressToBind())
       ->excludes("JOB")
       ->excludes("--set")
       ->excludes("--data")

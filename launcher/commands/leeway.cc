@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "common/command_line/command_line.h"
 #include "common/exit_code.h"
 #include "common/protocol.h"
 #include "launcher/commands/commands.h"
@@ -26,13 +27,7 @@ int RunLeeway(int argc, const char* const* argv) {
   app.add_subcommand("version", "Print the version")->callback([&version] {
     std::cout << version << "\n";
   });
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // --help and --version arrive here too, as no error.
-    return app.exit(error) == 0 ? kExitDone : kExitUsage;
-  }
-  return exit_code;
+  return ParseCommandLine(app, argc, argv).value_or(exit_code);
 }
 
 }  // namespace leeway

@@ -149,10 +149,11 @@ void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, const Plan
 }
 
 absl::Status ShowPlan(const JobOptions& options) {
-  ASSIGN_OR_RETURN(const v1::TrainingJob job, LoadJobWithOptions(options));
+  ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options));
+  const v1::TrainingJob& job = placed.job;
   std::cout << ToYaml(job) << "\n# " << DescribeAlgorithm(job) << "\n" << std::flush;
   ASSIGN_OR_RETURN(const std::string data_dir, FindDataFolder(options.data, options.job_file));
-  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(job, data_dir));
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(job, placed.places, data_dir));
   if (const std::string idle = IdleWarning(checked); !idle.empty()) {
     std::cerr << "leeway: " << idle << "\n";
   }

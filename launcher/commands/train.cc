@@ -222,14 +222,14 @@ absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
 
 // All that would keep the job from running, as `leeway plan` finds it: nothing is started for a job
 // that cannot, and no folder is made.
-absl::Status CheckBeforeStart(Plan& plan) {
+absl::Status CheckBeforeStart(Plan& plan, const JobPlaces& places) {
   for (const char* name : {"leeway-server", "leeway-worker"}) {
     const std::string program = ProgramFolder() + "/" + name;
     if (access(program.c_str(), X_OK) == 0) continue;
     return absl::NotFoundError(absl::StrCat("the program ", program, " cannot be started: ",
                                             std::strerror(errno), "; it belongs beside leeway"));
   }
-  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(plan.job, plan.data_dir));
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(plan.job, places, plan.data_dir));
   plan.steps_per_epoch = checked.steps_per_epoch;
   if (const std::string idle = IdleWarning(checked); !idle.empty()) {
     std::cerr << "leeway: " << idle << "\n";
@@ -258,11 +258,12 @@ absl::StatusOr<int> Train(TrainOptions options) {
     options.job.job_file = options.run_dir + "/" + kJobFile;
   }
   Plan plan;
-  ASSIGN_OR_RETURN(plan.job, LoadJobWithOptions(options.job));
+  ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(options.job));
+  plan.job = std::move(placed.job);
   ASSIGN_OR_RETURN(plan.data_dir, FindDataFolder(options.job.data, options.job.job_file));
   plan.data_given = !options.job.data.empty();
   plan.restart_window = options.restart_window;
-  RETURN_IF_ERROR(CheckBeforeStart(plan));
+  RETURN_IF_ERROR(CheckBeforeStart(plan, placed.places));
   // First: the folder may be new, and the servers and workers are this process's children.
   if (plan.job.metadata().private_()) KeepFilesPrivate();
   ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));

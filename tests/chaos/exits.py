@@ -78,6 +78,9 @@ def usage():
     for command in ([LEEWAY], [LEEWAY, "train"], [LEEWAY, "train", bad], [LEEWAY, "plan", bad],
                     [LEEWAY, "train", runs.JOBS / "quickstart.yaml", "--set", "no.such=1"],
                     [runs.BIN / "leeway-server", "--index", "1"],
+                    [runs.BIN / "leeway-server", "--index", "1", "--coordinator", "foo"],
+                    [runs.BIN / "leeway-server", "--listen", "foo"],
+                    [runs.BIN / "leeway-worker", "--coordinator", "foo"],
                     [runs.BIN / "leeway-server", "--job", bad, "--run-dir", folder.dir],
                     [runs.BIN / "leeway-worker"]):
         runs.check(code_of(*command) == runs.USAGE, f"{' '.join(str(c) for c in command[:4])}: exit code 2")

@@ -48,5 +48,16 @@ TEST_CASE("what is not HOST:PORT is no address, whatever gRPC would make of it")
   }
 }
 
+TEST_CASE("nobody can connect to port 0") {
+  CHECK(CheckAddressToReach("host:1").ok());
+  CHECK(CheckAddressToReach("[::1]:65535").ok());
+  for (const char* text : {"host:0", "host:00", "foo", ""}) {
+    INFO(text);
+    const absl::Status status = CheckAddressToReach(text);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()), Catch::Contains("HOST:PORT is wanted"));
+  }
+}
+
 }  // namespace
 }  // namespace leeway

@@ -182,18 +182,44 @@ TEST_CASE("what is no plain YAML is refused at its place") {
       {"stop: {epochs: 2}\n", "stop: {epochs: 2}\n---\n",
        "job.yaml:16:1: more than one YAML document; give one"},
       {"stop: {epochs: 2}", "stop: {epochs: 2",
-       "job.yaml:16:1: not YAML: end of map flow not found"},
-      {"stop: {epochs: 2}", "stop: {epochs: 2}}", "job.yaml:15:18: not YAML: illegal flow end"},
+       "job.yaml:15:7: not YAML: the '{' that opens here is never closed; add a '}'"},
+      {"stop: {epochs: 2}", "stop: {epochs: 2}}",
+       "job.yaml:15:18: not YAML: this '}' closes nothing"},
       {"kind: TrainingJob", "kind: 'TrainingJob",
        "job.yaml:2:7: the quote that opens here is never closed"},
-      {"  batch_size: 32", "\tbatch_size: 32", "job.yaml:11:2: not YAML: end of map not found"},
+      {"  batch_size: 32", "\tbatch_size: 32",
+       "job.yaml:11:1: not YAML: a tab in the indentation; YAML takes spaces only"},
       {"metadata: {name: sample}", "? [a]\n: b", "job.yaml:3:4: a key must be a plain word"},
       {"metadata: {name: sample}", "~: b", "job.yaml:3:1: a key must be a plain word"},
       {"sample", "\"a\\0b\"", "job.yaml:3:18: a text holds a NUL byte"},
       {"stop: {epochs: 2}",
        "stop: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
        "job.yaml:15:38: nested deeper than 32 levels"},
-      {"kind: TrainingJob", " kind: TrainingJob", "job.yaml:2:6: not YAML: illegal map value"},
+      {"kind: TrainingJob", " kind: TrainingJob",
+       "job.yaml:2:6: not YAML: 'key: value' where no key may be; indent the line like the keys "
+       "beside it, or put a text that holds ': ' in quotes"},
+  });
+}
+
+TEST_CASE("a mistake in brackets or tabs is named where it is, not where the parser noticed") {
+  CheckAll({
+      {"units: 10}", "units: 10",
+       "job.yaml:7:14: not YAML: the '{' that opens here is never closed; add a '}'"},
+      {"units: 10}", "units: [10, {}",
+       "job.yaml:7:22: not YAML: the '[' that opens here is never closed; add a ']'"},
+      {"units: 10}", "units: [10}",
+       "job.yaml:7:25: not YAML: this '}' does not close the '[' of line 7, column 22"},
+      {"sample}", "'{[', seed: \"]\" # {{\n",
+       "job.yaml:3:11: not YAML: the '{' that opens here is never closed; add a '}'"},
+      {"metadata: {name: sample}", "metadata:\n\tname: sample",
+       "job.yaml:4:1: not YAML: a tab in the indentation; YAML takes spaces only"},
+      {"metadata: {name: sample}", "metadata:\n  \t# fine\n  \tname: sample",
+       "job.yaml:5:3: not YAML: a tab in the indentation; YAML takes spaces only"},
+      {"    - dense: {units: 10}", "\t- dense: {units: 10}",
+       "job.yaml:7:1: not YAML: a tab in the indentation; YAML takes spaces only"},
+      {"metadata: {name: sample}", "metadata:\n  name: it's {[\n   a: |\n\t{ ' [",
+       "job.yaml:5:5: not YAML: 'key: value' where no key may be; indent the line like the keys "
+       "beside it, or put a text that holds ': ' in quotes"},
   });
 }
 

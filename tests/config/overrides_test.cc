@@ -60,7 +60,24 @@ TEST_CASE("a type set from outside switches the member and keeps the keys that s
   CHECK(job.update().learning_rate() == 0.1);
   CHECK(With({"exchange.type=elastic"}).exchange().elastic().optimizer().learning_rate() == 0.1);
   CHECK(ErrorOf({{"exchange.accumulation=2", "exchange.type=elastic"}, {}}) ==
-        "--set exchange.accumulation=2: does not go with type 'elastic'; it belongs to 'gradient'");
+        "--set exchange.accumulation=2: does not go with type 'elastic', which --set "
+        "exchange.type=elastic chose; it belongs to 'gradient'");
+}
+
+TEST_CASE("keys that a type needs or refuses are blamed on the override that chose the type") {
+  CHECK(ErrorOf({{"exchange.type=delta"}, {}}) ==
+        "--set exchange.type=delta: exchange.local_steps: required key is missing\n"
+        "--set exchange.type=delta: exchange.optimizer: required key is missing");
+  CHECK(ErrorOf({{}, {{"LEEWAY__DATA__TRAIN__TYPE", "libsvm"}}}) ==
+        "LEEWAY__DATA__TRAIN__TYPE: data.train.files: required: a list of at least 1\n"
+        "LEEWAY__DATA__TRAIN__TYPE: data.train.features: required key is missing\n"
+        "job.yaml:10:22: data.train.images: does not go with type 'libsvm', which "
+        "LEEWAY__DATA__TRAIN__TYPE chose; it belongs to 'idx'\n"
+        "job.yaml:10:33: data.train.labels: does not go with type 'libsvm', which "
+        "LEEWAY__DATA__TRAIN__TYPE chose; it belongs to 'idx'");
+  CHECK(ErrorOf({{"consistency={}", "consistency.mode=bounded"}, {}}) ==
+        "--set consistency.mode=bounded: consistency.staleness: required key is missing with mode "
+        "bounded: how many clocks a worker may be ahead of the slowest, such as staleness: 3");
 }
 
 TEST_CASE("one member of a choice takes the place of the other") {
@@ -84,7 +101,7 @@ TEST_CASE("an error in an override begins with the override") {
   CHECK(ErrorOf({{"stop..epochs=3"}, {}}) == "--set stop..epochs=3: names an empty key");
   CHECK(ErrorOf({{"stop.epochs="}, {}}) == "--set stop.epochs=: needs a number; it is empty");
   CHECK(ErrorOf({{"stop.epochs=[1"}, {}}) ==
-        "--set stop.epochs=[1: not YAML: end of sequence flow not found");
+        "--set stop.epochs=[1: not YAML: the '[' that opens here is never closed; add a ']'");
   CHECK(ErrorOf({{"metadata.name.first=a"}, {}}) ==
         "--set metadata.name.first=a: 'metadata.name' is a single value and has no 'first'");
   CHECK(ErrorOf({{"model.layers.2.dense.units=3"}, {}}) ==

@@ -25,6 +25,16 @@ int Run(std::vector<const char*> arguments) {
 constexpr char kQuickstart[] = LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml";
 constexpr char kData[] = LEEWAY_SOURCE_DIR "/data";
 
+// What a command that ends with `code` writes to standard error.
+std::string Told(int code, const std::vector<const char*>& arguments) {
+  std::ostringstream told;
+  std::streambuf* const before = std::cerr.rdbuf(told.rdbuf());
+  const int got = Run(arguments);
+  std::cerr.rdbuf(before);
+  CHECK(got == code);
+  return told.str();
+}
+
 v1::TrainingJob Job() { return LoadJob(kQuickstart, {}).value(); }
 
 }  // namespace
@@ -40,6 +50,25 @@ TEST_CASE("Wrong arguments are exit code 2, help and version 0") {
   CHECK(Run({"train", "--help"}) == 0);
   CHECK(Run({"--version"}) == 0);
   CHECK(Run({"version"}) == 0);
+}
+
+TEST_CASE("A mistyped command is named with the one that was meant, and one that is missing") {
+  CHECK_THAT(Told(2, {"trian", "job.yaml"}),
+             Catch::StartsWith("leeway: unknown command 'trian'; did you mean 'train'?\n"));
+  CHECK_THAT(Told(2, {}), Catch::StartsWith("leeway: a command is missing; known are train, plan"));
+  CHECK_THAT(Told(2, {"doctor", "--peer", "foo"}),
+             Catch::StartsWith("leeway: --peer: foo: not an address to connect to"));
+}
+
+TEST_CASE("Where no job is, the texts of gRPC are not what is said") {
+  for (const char* nowhere : {"nowhere", "/etc/passwd", "127.0.0.1:0", ""}) {
+    const std::string wanted = std::string("leeway: ") + nowhere + " is no folder and no address";
+    CHECK_THAT(Told(2, {"status", nowhere}), Catch::StartsWith(wanted));
+    CHECK_THAT(Told(2, {"resize", nowhere, "--servers", "1"}), Catch::StartsWith(wanted));
+  }
+  CHECK(Told(1, {"status", "127.0.0.1:1"}) ==
+        "leeway: asking the coordinator at 127.0.0.1:1: nobody is reached there (Connection "
+        "refused)\n");
 }
 
 TEST_CASE("What a benchmark could not do or write is said before it measures") {
@@ -67,6 +96,32 @@ TEST_CASE("A plan of the shipped job works, and without its data fails clearly")
   CHECK(Run({"plan", kQuickstart, "--data", folder.path().c_str()}) == 1);
 }
 
+TEST_CASE("What the data show to be wrong is named by its place in the job and by its key") {
+  const std::string at = std::string("leeway: ") + kQuickstart + ":";
+  const auto plan = [](const char* set) {
+    return Told(2, {"plan", kQuickstart, "--data", kData, "--set", set});
+  };
+  CHECK(plan("data.train.files=optdigits") ==
+        std::string("leeway: --set data.train.files=optdigits: ") + kData +
+            "/optdigits: not a regular file\n");
+  CHECK(plan("data.train.label_column=100") ==
+        std::string("leeway: --set data.train.label_column=100: ") + kData +
+            "/optdigits/optdigits.tra:1: this line has 65 columns; there is no column 100 (the "
+            "first is 0, the last is -1)\n");
+  CHECK_THAT(plan("model.layers.7.dense.units=9"),
+             Catch::StartsWith(at + "30:29: data.train.files: ") &&
+                 Catch::Contains("optdigits.tra:13: column 64: label 9: "
+                                 "model.layers.7.dense.units is 9, which gives scores for the "
+                                 "classes 0 to 8"));
+  CHECK_THAT(plan("data.train.separator=;"), Catch::StartsWith("leeway: --set data.train.sep"));
+  CHECK_THAT(plan("data.train.shape=[4, 4, 1]"),
+             Catch::Contains("this line has 64 features, where 4x4x1 are 16"));
+  CHECK_THAT(plan("data.normalize.mean=[1, 2]"),
+             Catch::StartsWith("leeway: --set data.normalize.mean=[1, 2]: 2 numbers"));
+  CHECK_THAT(plan("data.test.label_column=2"), Catch::StartsWith(at));
+  CHECK_THAT(plan("data.test.label_column=2"), Catch::Contains(": data.test.files: "));
+}
+
 TEST_CASE("Folders without a run are errors of every command that wants one") {
   const TempFolder folder;
   for (const char* command : {"evaluate", "export", "status", "report"}) {
@@ -78,12 +133,8 @@ TEST_CASE("Folders without a run are errors of every command that wants one") {
 TEST_CASE("A run whose launcher was killed is told from one that answers") {
   const TempFolder folder;
   REQUIRE(WriteFileAtomically(folder / "coordinator", "127.0.0.1:1\n").ok());
-  std::ostringstream told;
-  std::streambuf* const before = std::cerr.rdbuf(told.rdbuf());
-  const int code = Run({"status", folder.path().c_str()});
-  std::cerr.rdbuf(before);
-  CHECK(code == 1);
-  CHECK_THAT(told.str(), Catch::Contains("train --resume --run-dir " + folder.path()));
+  CHECK_THAT(Told(1, {"status", folder.path().c_str()}),
+             Catch::Contains("train --resume --run-dir " + folder.path()));
 }
 
 TEST_CASE("Training without the job's data leaves no run folder behind") {

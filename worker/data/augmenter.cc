@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "common/job_key.h"
 #include "common/status.h"
 #include "worker/data/examples.h"
 
@@ -15,14 +16,16 @@ absl::StatusOr<Augmenter> Augmenter::Create(const v1::Augment& options, const Im
   const Augmenter augmenter(options, shape);
   if (augmenter.none()) return augmenter;
   if (shape.flat()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.augment: the examples are ", DescribeShape(shape),
-                     ", not images; remove it, or give the data a shape"));
+    return AtKey(absl::InvalidArgumentError(
+                     absl::StrCat("the examples are ", DescribeShape(shape),
+                                  ", not images; remove it, or give the data a shape")),
+                 "data.augment");
   }
   if (options.crop_padding() >= std::min(shape.height, shape.width)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.augment.crop_padding: ", options.crop_padding(),
-                     " is no less than the side of an image of ", DescribeShape(shape)));
+    return AtKey(absl::InvalidArgumentError(absl::StrCat(
+                     options.crop_padding(), " is no less than the side of an image of ",
+                     DescribeShape(shape))),
+                 "data.augment.crop_padding");
   }
   return augmenter;
 }

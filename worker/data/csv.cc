@@ -7,6 +7,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
+#include "common/job_key.h"
 #include "common/status.h"
 #include "worker/data/labels.h"
 #include "worker/data/limits.h"
@@ -24,8 +25,9 @@ class CsvParser {
 
   absl::StatusOr<Examples> Parse() {
     if (options_.separator().size() != 1) {
-      return absl::InvalidArgumentError(absl::StrCat("csv.separator: ", Quote(options_.separator()),
-                                                     " where one character belongs"));
+      return AtKey(absl::InvalidArgumentError(
+                       absl::StrCat(Quote(options_.separator()), " where one character belongs")),
+                   "separator");
     }
     // Once to count them, so that memory is taken once, and for no more than there is.
     size_t count = 0;
@@ -70,12 +72,15 @@ class CsvParser {
     const int64_t columns = static_cast<int64_t>(columns_);
     const int64_t label = options_.label_column();
     if (label >= columns || label < -columns) {
-      return Bad(absl::StrCat("label_column ", label, " of a line of ", columns, " columns"));
+      return AtKey(Bad(absl::StrCat("this line has ", columns, " columns; there is no column ",
+                                    label, " (the first is 0, the last is -1)")),
+                   "label_column");
     }
     label_column_ = static_cast<size_t>(label < 0 ? label + columns : label);
     if (columns_ < 2) {
-      return Bad(absl::StrCat("one column, the label; is ", Quote(options_.separator()),
-                              " the separator?"));
+      return AtKey(Bad(absl::StrCat("this line has one column, the label; is ",
+                                    Quote(options_.separator()), " the separator?")),
+                   "separator");
     }
     if (columns_ - 1 > kMaxElements)
       return Bad(absl::StrCat("more than ", kMaxElements, " features"));
@@ -86,7 +91,9 @@ class CsvParser {
     ASSIGN_OR_RETURN(
         shape_, MakeShape({options_.shape().data(), static_cast<size_t>(options_.shape_size())}));
     if (shape_.elements() == columns_ - 1) return absl::OkStatus();
-    return Bad(absl::StrCat(columns_ - 1, " features, but csv.shape is ", DescribeShape(shape_)));
+    return AtKey(Bad(absl::StrCat("this line has ", columns_ - 1, " features, where ",
+                                  DescribeShape(shape_), " are ", shape_.elements())),
+                 "shape");
   }
 
   absl::Status AddLine(absl::string_view line) {

@@ -12,7 +12,9 @@ LabelRule LabelRule::OfJob(const v1::TrainingJob& job) {
   const auto& layers = job.model().layers();
   const bool classes = rule.loss == v1::LOSS_SOFTMAX_CROSS_ENTROPY && !layers.empty() &&
                        layers.rbegin()->has_dense();
-  if (classes) rule.classes = layers.rbegin()->dense().units();
+  if (!classes) return rule;
+  rule.classes = layers.rbegin()->dense().units();
+  rule.layer = layers.size() - 1;
   return rule;
 }
 
@@ -26,8 +28,8 @@ absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule) {
         return refuse("softmax_cross_entropy takes class numbers 0, 1, 2, ...");
       }
       if (rule.classes > 0 && label >= rule.classes) {
-        return refuse(absl::StrCat("the model's last layer gives scores for the classes 0 to ",
-                                   rule.classes - 1));
+        return refuse(absl::StrCat("model.layers.", rule.layer, ".dense.units is ", rule.classes,
+                                   ", which gives scores for the classes 0 to ", rule.classes - 1));
       }
       break;
     case v1::LOSS_LOGISTIC:

@@ -18,6 +18,8 @@ struct LabelRule {
   v1::Loss loss;
   // How many classes the model tells apart; 0: not known.
   uint32_t classes;
+  // Index of the layer whose units these are; of no meaning where classes is 0.
+  int layer = 0;
 };
 
 // The label as the loss wants it. Softmax: a class number from 0, below rule.classes. Logistic: 0

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "common/job_key.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -18,10 +19,11 @@ absl::StatusOr<std::vector<double>> Spread(const char* name, std::span<const dou
     return std::vector<double>(given.begin(), given.end());
   }
   if (given.size() != shape.channels) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.normalize.", name, ": ", given.size(), " numbers for examples of ",
-                     DescribeShape(shape), "; give one, one a channel (", shape.channels,
-                     ") or one an element (", elements, ")"));
+    return AtKey(
+        absl::InvalidArgumentError(absl::StrCat(
+            given.size(), " numbers for examples of ", DescribeShape(shape),
+            "; give one, one a channel (", shape.channels, ") or one an element (", elements, ")")),
+        absl::StrCat("data.normalize.", name));
   }
   std::vector<double> all(elements);
   for (size_t i = 0; i < elements; ++i) all[i] = given[i % given.size()];
@@ -80,8 +82,9 @@ absl::StatusOr<Normalizer> Normalizer::Create(const v1::Normalize& options,
     normalizer.shift_.push_back(static_cast<float>(unit * m));
     normalizer.scale_.push_back(static_cast<float>(1 / (unit * s)));
     if (!(s > 0) || !std::isfinite(normalizer.shift_[i]) || !std::isfinite(normalizer.scale_[i])) {
-      return absl::InvalidArgumentError(absl::StrCat("data.normalize: mean ", m, " and std ", s,
-                                                     ": not finite, or std not above 0"));
+      return AtKey(absl::InvalidArgumentError(absl::StrCat("mean ", m, " and std ", s,
+                                                           ": not finite, or std not above 0")),
+                   "data.normalize");
     }
   }
   RETURN_IF_ERROR(normalizer.CheckFinite(examples));
@@ -94,9 +97,10 @@ absl::Status Normalizer::CheckFinite(const Examples& examples) const {
     Apply(in, out.data());
     for (size_t k = 0; k < elements_; ++k) {
       if (std::isfinite(out[k])) continue;
-      return absl::InvalidArgumentError(absl::StrCat("data.normalize: ", what, ", element ", k,
-                                                     " (", static_cast<double>(in[k]), ") becomes ",
-                                                     out[k], "; choose another mean and std"));
+      return AtKey(absl::InvalidArgumentError(
+                       absl::StrCat(what, ", element ", k, " (", static_cast<double>(in[k]),
+                                    ") becomes ", out[k], "; choose another mean and std")),
+                   "data.normalize");
     }
     return absl::OkStatus();
   };

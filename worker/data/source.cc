@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/job_key.h"
 #include "common/status.h"
 #include "worker/data/cifar10.h"
 #include "worker/data/csv.h"
@@ -36,11 +37,24 @@ std::string FileName(const v1::Source& source, size_t index) {
   return "data generator";
 }
 
+// The key of it, in the source's map; empty for what is no file.
+std::string FileKey(const v1::Source& source, size_t index) {
+  if (source.has_idx()) return "images";
+  return source.has_generator() ? "" : absl::StrCat("files.", index);
+}
+
+// The key of the job that holds `source`, which is one of the job's.
+std::string SourceKey(const v1::TrainingJob& job, const v1::Source& source) {
+  return &source == &job.data().test() ? "data.test" : "data.train";
+}
+
 absl::StatusOr<Examples> ReadIdx(const v1::Idx& idx, const std::string& data_dir,
                                  const LabelRule& rule) {
-  ASSIGN_OR_RETURN(DataFile images, OpenDataFile(data_dir, idx.images()));
-  ASSIGN_OR_RETURN(DataFile labels, OpenDataFile(data_dir, idx.labels()));
-  return ParseIdx(std::move(images), std::move(labels), rule);
+  absl::StatusOr<DataFile> images = OpenDataFile(data_dir, idx.images());
+  if (!images.ok()) return AtKey(images.status(), "images");
+  absl::StatusOr<DataFile> labels = OpenDataFile(data_dir, idx.labels());
+  if (!labels.ok()) return AtKey(labels.status(), "labels");
+  return ParseIdx(*std::move(images), *std::move(labels), rule);
 }
 
 absl::StatusOr<Examples> ReadOne(const v1::TrainingJob& job, const v1::Source& source,
@@ -52,6 +66,14 @@ absl::StatusOr<Examples> ReadOne(const v1::TrainingJob& job, const v1::Source& s
   if (source.has_cifar10()) return ParseCifar10(std::move(file), rule);
   if (source.has_csv()) return ParseCsv(std::move(file), source.csv(), rule);
   return ParseLibsvm(std::move(file), source.libsvm(), rule);
+}
+
+// `status` of file `index`, about the file's key if it is about no other.
+absl::Status AtFile(const v1::TrainingJob& job, const v1::Source& source, size_t index,
+                    absl::Status status) {
+  const std::string file = FileKey(source, index);
+  if (KeyOf(status).empty() && !file.empty()) status = AtKey(status, file);
+  return AtKey(status, SourceKey(job, source));
 }
 
 uint32_t CountClasses(const Examples& examples, v1::Loss loss) {
@@ -78,14 +100,16 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadFiles(const v1::TrainingJob& job,
   uint32_t classes = 0;
   for (size_t i = 0; i < FileCount(source); ++i) {
     if (!wants_file(i)) continue;
-    ASSIGN_OR_RETURN(Examples examples, ReadOne(job, source, data_dir, i));
-    classes = std::max(classes, CountClasses(examples, job.model().loss()));
-    Select(job, i, part, examples);
-    RETURN_IF_ERROR(all.Append(std::move(examples), FileName(source, i)));
+    absl::StatusOr<Examples> examples = ReadOne(job, source, data_dir, i);
+    if (!examples.ok()) return AtFile(job, source, i, examples.status());
+    classes = std::max(classes, CountClasses(*examples, job.model().loss()));
+    Select(job, i, part, *examples);
+    RETURN_IF_ERROR(AtFile(job, source, i, all.Append(*std::move(examples), FileName(source, i))));
   }
   if (part == Part::kHoldout && all.size() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("data.holdout: ", job.data().holdout(),
-                                                   " of the training examples is none; raise it"));
+    return AtKey(absl::InvalidArgumentError(absl::StrCat(
+                     job.data().holdout(), " of the training examples is none; raise it")),
+                 "data.holdout");
   }
   return Dataset::Create(std::move(all), classes, job.data().normalize());
 }
@@ -116,8 +140,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadSource(const v1::TrainingJob& job,
   try {
     return ReadFiles(job, source, data_dir, part, wants_file);
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        "data: the examples do not fit into the memory of this process");
+    return AtKey(
+        absl::ResourceExhaustedError("the examples do not fit into the memory of this process"),
+        SourceKey(job, source));
   }
 }
 
@@ -138,9 +163,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenTestDataOf(const v1::TrainingJob& j
   const auto words = [](const ImageShape& s) {
     return absl::StrCat(s.height, " x ", s.width, " x ", s.channels);
   };
-  return absl::InvalidArgumentError(absl::StrCat("data.test: its examples are ",
-                                                 words(test->shape()), ", those of data.train ",
-                                                 words(shape)));
+  return AtKey(absl::InvalidArgumentError(absl::StrCat("its examples are ", words(test->shape()),
+                                                       ", those of data.train ", words(shape))),
+               job.data().has_test() ? "data.test" : "data.holdout");
 }
 
 }  // namespace leeway

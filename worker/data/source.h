@@ -21,7 +21,8 @@ size_t FileCount(const v1::Source& source);
 enum class Part { kAll, kWithoutHoldout, kHoldout };
 
 // The wanted part of the files whose index `wants_file` accepts, in order; what it refuses is not
-// opened. The seed, the loss and the normalisation are the job's. Errors name file and place.
+// opened. The seed, the loss and the normalisation are the job's. Errors name the key
+// of `source`, which is data.train or data.test of `job`, the file, and the place in it.
 absl::StatusOr<std::unique_ptr<Dataset>> ReadSource(const v1::TrainingJob& job,
                                                     const v1::Source& source,
                                                     const std::string& data_dir, Part part,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/counted.h"
+#include "common/job_key.h"
 #include "common/status.h"
 #include "worker/data/partition.h"
 #include "worker/data/source.h"
@@ -25,19 +26,22 @@ absl::Status CheckJob(const v1::TrainingJob& job, uint32_t rank) {
     return absl::InvalidArgumentError(
         absl::StrCat("opening training data for rank ", rank, " of ", Counted(workers, "worker")));
   }
-  if (job.data().batch_size() == 0) return absl::InvalidArgumentError("data.batch_size: is 0");
+  if (job.data().batch_size() == 0) {
+    return AtKey(absl::InvalidArgumentError("is 0"), "data.batch_size");
+  }
   const v1::Partition& partition = job.data().partition();
   const size_t files = FileCount(job.data().train());
   if (partition.has_by_file() && files <= rank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.partition: by_file leaves rank ", rank, " without data: data.train has ",
-                     Counted(files, "file"), " for ", Counted(workers, "worker")));
+    return AtKey(absl::InvalidArgumentError(
+                     absl::StrCat("by_file leaves rank ", rank, " without data: data.train has ",
+                                  Counted(files, "file"), " for ", Counted(workers, "worker"))),
+                 "data.partition");
   }
   const bool by_class = partition.has_stratified() || partition.has_label_skew();
   if (by_class && job.model().loss() == v1::LOSS_SQUARED) {
-    return absl::InvalidArgumentError(
-        "data.partition: stratified and label_skew need classes, which a squared loss does not "
-        "have");
+    return AtKey(absl::InvalidArgumentError("stratified and label_skew need classes, which a "
+                                            "squared loss does not have"),
+                 "data.partition");
   }
   return absl::OkStatus();
 }

@@ -37,8 +37,9 @@ TEST_CASE("The label may be any column, counted from either end") {
   CHECK(Parse("7,1,2\n", "label_column: 0")->labels == std::vector<float>{7});
   CHECK(Floats(*Parse("7,1,2\n", "label_column: 0")) == std::vector<float>{1, 2});
   CHECK(Floats(*Parse("1,7,2\n", "label_column: -2")) == std::vector<float>{1, 2});
-  RequireBad("1,2,3\n", {"f.csv:1", "label_column 3", "3 columns"}, "label_column: 3");
-  RequireBad("1,2,3\n", {"f.csv:1", "label_column -4"}, "label_column: -4");
+  RequireBad("1,2,3\n", {"f.csv:1", "label_column: ", "no column 3", "3 columns"},
+             "label_column: 3");
+  RequireBad("1,2,3\n", {"f.csv:1", "label_column: ", "no column -4"}, "label_column: -4");
 }
 
 TEST_CASE("CSV options: separator, lines to skip, threshold of the label, shape") {
@@ -50,8 +51,8 @@ TEST_CASE("CSV options: separator, lines to skip, threshold of the label, shape"
   CHECK(Parse("\xef\xbb\xbf"
               "1,0\n")
             ->size() == 1);
-  RequireBad("1,2,0\n", {"csv.separator"}, "separator: '::'");
-  RequireBad("1,2,0\n", {"csv.separator"}, "separator: ''");
+  RequireBad("1,2,0\n", {"separator: "}, "separator: '::'");
+  RequireBad("1,2,0\n", {"separator: "}, "separator: ''");
   RequireBad("1,2,0\n", {"f.csv:1", "2 features", "8x8x1"}, "shape: [8, 8, 1]");
   RequireBad("1,2,0\n", {"shape"}, "shape: [65536, 65536, 65536]");
   RequireBad("1;2;0\n", {"f.csv:1", "separator"});

@@ -9,7 +9,7 @@ TEST_CASE("a class that the model has no score for is refused") {
   const LabelRule rule(v1::LOSS_SOFTMAX_CROSS_ENTROPY, 10);
   CHECK(CheckLabel(9, rule).value() == 9.0f);
   CHECK(CheckLabel(10, rule).status().message() ==
-        "label 10: the model's last layer gives scores for the classes 0 to 9");
+        "label 10: model.layers.0.dense.units is 10, which gives scores for the classes 0 to 9");
 }
 
 TEST_CASE("the number of classes is that of the last layer, where it is dense") {
@@ -18,6 +18,9 @@ TEST_CASE("the number of classes is that of the last layer, where it is dense") 
   CHECK(LabelRule::OfJob(job).classes == 0);
   job.mutable_model()->add_layers()->mutable_dense()->set_units(7);
   CHECK(LabelRule::OfJob(job).classes == 7);
+  job.mutable_model()->add_layers()->mutable_dense()->set_units(9);
+  CHECK(LabelRule::OfJob(job).classes == 9);
+  CHECK(LabelRule::OfJob(job).layer == 1);
   job.mutable_model()->add_layers()->mutable_relu();
   CHECK(LabelRule::OfJob(job).classes == 0);
   job.mutable_model()->set_loss(v1::LOSS_LOGISTIC);

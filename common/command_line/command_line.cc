@@ -1,0 +1,109 @@
+#include "common/command_line/command_line.h"
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "common/address.h"
+#include "common/exit_code.h"
+#include "common/printable.h"
+#include "common/suggestion.h"
+
+namespace leeway {
+namespace {
+
+CLI::Validator Checked(absl::Status (*check)(const std::string&)) {
+  return CLI::Validator([check](std::string& text) { return std::string(check(text).message()); },
+                        "HOST:PORT");
+}
+
+// The command that the arguments chose: `app` itself, or one below it.
+const CLI::App& ChosenCommand(const CLI::App& app) {
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  return *chosen;
+}
+
+std::vector<std::string> CommandsOf(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+std::string UnknownOption(const CLI::App& command, const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& each : option->get_lnames()) known.push_back("--" + each);
+  }
+  // Every letter is near every other.
+  const bool is_word = absl::StartsWith(name, "--");
+  return absl::StrCat("unknown option '", name, "'", is_word ? Suggestion(name, known) : "");
+}
+
+// What is wrong with `arguments`, which nothing has taken. What follows an unknown option may be
+// its value, and what follows an unknown command may be the command's.
+std::string ExplainUnknown(const CLI::App& command, const std::vector<std::string>& arguments) {
+  const std::string& first = arguments.front();
+  const std::vector<std::string> commands = CommandsOf(command);
+  if (!commands.empty() && !absl::StartsWith(first, "-")) {
+    return absl::StrCat("unknown command '", first, "'", Suggestion(first, commands));
+  }
+  for (const std::string& argument : arguments) {
+    if (absl::StartsWith(argument, "-")) return UnknownOption(command, argument);
+  }
+  return absl::StrCat("unexpected argument '", first, "'");
+}
+
+std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = ChosenCommand(app);
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  const bool wanting = code == CLI::ExitCodes::RequiredError;
+  if (code == CLI::ExitCodes::ExtrasError || wanting) {
+    const std::vector<std::string> unknown = app.remaining(true);
+    if (!unknown.empty()) return ExplainUnknown(command, unknown);
+  }
+  if (code == CLI::ExitCodes::ConversionError) {
+    return absl::StrReplaceAll(error.what(), {{"Could not convert", "not of the wanted kind"}});
+  }
+  const std::vector<std::string> commands = CommandsOf(command);
+  if (!wanting || commands.empty()) return error.what();
+  return absl::StrCat("a command is missing; known are ", absl::StrJoin(commands, ", "));
+}
+
+// "leeway bench transport".
+std::string FullName(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? command.get_name()
+                           : absl::StrCat(FullName(*parent), " ", command.get_name());
+}
+
+}  // namespace
+
+CLI::Validator AddressToReach() { return Checked(CheckAddressToReach); }
+
+CLI::Validator AddressToBind() {
+  return Checked([](const std::string& text) { return SplitAddress(text).status(); });
+}
+
+std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // --help and --version arrive here too, as no error.
+    if (error.get_exit_code() == 0) {
+      app.exit(error);
+      return kExitDone;
+    }
+    std::cerr << app.get_name() << ": " << Printable(Explain(app, error)) << "\n"
+              << "Run '" << FullName(ChosenCommand(app)) << " --help' for what it takes.\n";
+    return kExitUsage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace leeway
