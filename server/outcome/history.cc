@@ -10,9 +10,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/files/line_reader.h"
+#include "common/printable.h"
 #include "server/outcome/history_builder.h"
 
 namespace leeway {
@@ -157,6 +159,17 @@ void AddLine(const Json& json, HistoryBuilder& builder) {
   builder.AddTime(event, time);
 }
 
+// Why a line tells of nothing, in one line for a person, whatever bytes it has.
+std::string WhyOf(const std::exception& error) {
+  if (const auto* parse = dynamic_cast<const Json::parse_error*>(&error)) {
+    return absl::StrCat("no JSON from byte ", parse->byte, " on");
+  }
+  // nlohmann's begin with "[json.exception.type_error.302] ".
+  const absl::string_view what = error.what();
+  const size_t end = absl::StartsWith(what, "[") ? what.find("] ") : absl::string_view::npos;
+  return Printable(end == absl::string_view::npos ? what : what.substr(end + 2));
+}
+
 void AddLine(const LineReader::Line& line, HistoryBuilder& builder) {
   std::string why;
   if (line.too_long) {
@@ -165,12 +178,12 @@ void AddLine(const LineReader::Line& line, HistoryBuilder& builder) {
     try {
       return AddLine(Json::parse(line.text.begin(), line.text.end()), builder);
     } catch (const std::exception& error) {
-      why = error.what();
+      why = WhyOf(error);
     }
   }
   // Without its end of line it is the one that a crash cut short.
   if (line.complete && !why.empty()) {
-    builder.Skip(absl::StrCat("line ", line.number, ": ", why.substr(0, kTextBytesMax)));
+    builder.Skip(absl::StrCat("line ", line.number, ": ", why));
   }
 }
 
@@ -208,6 +221,7 @@ RunHistory ParseHistory(std::string_view text) {
 
 RunHistory ReadHistory(const std::string& metrics_file) {
   HistoryBuilder builder;
+  builder.SetFile(metrics_file);
   absl::StatusOr<LineReader> reader = LineReader::Open(metrics_file, kLineBytesMax);
   if (absl::IsNotFound(reader.status())) return builder.Finish();
   absl::Status status = reader.status();

@@ -88,6 +88,8 @@ struct RunHistory {
   // Wall seconds that were trained, over all starts of the job.
   double seconds = 0;
 
+  // The log's name, for warnings.
+  std::string file = "metrics.jsonl";
   // Lines that are none of a run's metrics, and which was the first and why ("line 7: ...").
   uint64_t lines_skipped = 0;
   std::string first_skipped;

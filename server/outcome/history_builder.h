@@ -52,6 +52,7 @@ class HistoryBuilder {
   // A job_finished.
   void End(std::string state, std::string message);
   void Skip(const std::string& line_and_why);
+  void SetFile(const std::string& name) { history_.file = name; }
   void BreakOff(const std::string& why) { history_.unreadable = why; }
 
   RunHistory Finish();

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <limits>
 #include <numeric>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "common/printable.h"
 
 namespace leeway {
 namespace {
@@ -19,10 +22,89 @@ Json Number(std::optional<double> value) {
   return value.has_value() && std::isfinite(*value) ? Json(*value) : Json();
 }
 
-template <typename T>
-std::optional<T> Optional(const Json& json, const char* key) {
-  if (!json.contains(key) || json.at(key).is_null()) return std::nullopt;
-  return json.at(key).get<T>();
+// What a summary holds that SummaryJson did not write.
+class NoSummary : public std::exception {
+ public:
+  explicit NoSummary(std::string why) : why_(std::move(why)) {}
+  const char* what() const noexcept override { return why_.c_str(); }
+
+ private:
+  std::string why_;
+};
+
+constexpr uint64_t kCountMax = uint64_t{1} << 60;
+
+uint64_t CountFrom(const Json& value, const char* key) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > kCountMax) {
+    throw NoSummary(absl::StrCat("'", key, "' is no count"));
+  }
+  return value.get<uint64_t>();
+}
+
+// A summary's keys are all there: a default in place of one that is lost would be taken for a
+// result.
+const Json& At(const Json& json, const char* key) {
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  if (!json.is_object() || found == json.end()) {
+    throw NoSummary(absl::StrCat("'", key, "' is missing"));
+  }
+  return *found;
+}
+
+uint64_t Count(const Json& json, const char* key) { return CountFrom(At(json, key), key); }
+
+uint32_t SmallCount(const Json& json, const char* key) {
+  const uint64_t count = Count(json, key);
+  if (count > UINT32_MAX) throw NoSummary(absl::StrCat("'", key, "' is no count"));
+  return static_cast<uint32_t>(count);
+}
+
+template <typename Integer>
+std::vector<Integer> Counts(const Json& json, const char* key) {
+  if (!At(json, key).is_array()) throw NoSummary(absl::StrCat("'", key, "' is no list"));
+  std::vector<Integer> counts;
+  for (const Json& value : At(json, key)) {
+    counts.push_back(static_cast<Integer>(CountFrom(value, key)));
+  }
+  return counts;
+}
+
+// Null: not known, or no number that JSON can say.
+std::optional<double> Real(const Json& json, const char* key, double low = 0,
+                           double high = std::numeric_limits<double>::max()) {
+  const Json& value = At(json, key);
+  if (value.is_null()) return std::nullopt;
+  if (!value.is_number()) throw NoSummary(absl::StrCat("'", key, "' is no number"));
+  const double number = value.get<double>();
+  if (number >= low && number <= high) return number;
+  throw NoSummary(absl::StrCat("'", key, "' is ", number, ", which it cannot be"));
+}
+
+std::string TextFrom(const Json& value, const char* key) {
+  if (value.is_string()) return value.get<std::string>();
+  throw NoSummary(absl::StrCat("'", key, "' is no text"));
+}
+
+std::string Text(const Json& json, const char* key) { return TextFrom(At(json, key), key); }
+
+std::string State(const Json& json) {
+  std::string state = Text(json, "state");
+  if (state == "finished" || state == "stopped" || state == "failed") return state;
+  throw NoSummary("'state' is not finished, stopped or failed");
+}
+
+std::vector<std::string> Texts(const Json& json, const char* key) {
+  if (!At(json, key).is_array()) throw NoSummary(absl::StrCat("'", key, "' is no list"));
+  std::vector<std::string> texts;
+  for (const Json& value : At(json, key)) texts.push_back(TextFrom(value, key));
+  return texts;
+}
+
+std::optional<bool> Flag(const Json& json, const char* key) {
+  const Json& value = At(json, key);
+  if (value.is_null()) return std::nullopt;
+  if (!value.is_boolean()) throw NoSummary(absl::StrCat("'", key, "' is not true or false"));
+  return value.get<bool>();
 }
 
 Json TimesJson(uint32_t rank, const StepTimes& times) {
@@ -37,7 +119,7 @@ Json TimesJson(uint32_t rank, const StepTimes& times) {
 }
 
 StepTimes TimesFrom(const Json& json) {
-  const auto seconds = [&](const char* key) { return Optional<double>(json, key).value_or(0); };
+  const auto seconds = [&](const char* key) { return Real(json, key).value_or(0); };
   return {.data = seconds("data_seconds"),
           .compute = seconds("compute_seconds"),
           .forward = seconds("forward_seconds"),
@@ -46,38 +128,41 @@ StepTimes TimesFrom(const Json& json) {
           .wait = seconds("wait_seconds")};
 }
 
+void TakeTest(const Json& json, RunSummary& summary) {
+  constexpr double kAny = std::numeric_limits<double>::lowest();
+  summary.test_loss = Real(json, "test_loss", kAny);
+  summary.test_accuracy = Real(json, "test_accuracy", 0, 1);
+  summary.learned = Flag(json, "learned");
+  if (json.contains("why_not_learned")) summary.why_not_learned = Text(json, "why_not_learned");
+  if (json.contains("test_mae")) summary.test_mae = Real(json, "test_mae");
+  if (json.contains("test_r2")) summary.test_r2 = Real(json, "test_r2", kAny);
+}
+
 RunSummary FromJson(const Json& json) {
   RunSummary summary;
-  summary.name = json.value("name", "");
-  summary.state = json.value("state", "");
-  summary.message = json.value("message", "");
-  summary.warnings = json.value("warnings", std::vector<std::string>{});
-  summary.servers = json.value("servers", 0u);
-  summary.workers = json.value("workers", 0u);
-  summary.parameters = json.value("parameters", uint64_t{0});
-  summary.clock = Optional<uint64_t>(json, "clock");
-  summary.steps = json.value("steps", uint64_t{0});
-  summary.worker_steps = json.value("worker_steps", std::vector<uint64_t>{});
-  summary.examples = json.value("examples", uint64_t{0});
-  summary.dropped_steps = json.value("dropped_steps", uint64_t{0});
-  summary.seconds = Optional<double>(json, "seconds").value_or(0);
-  summary.samples_per_second = Optional<double>(json, "samples_per_second").value_or(0);
-  summary.test_loss = Optional<double>(json, "test_loss");
-  summary.test_accuracy = Optional<double>(json, "test_accuracy");
-  summary.learned = Optional<bool>(json, "learned");
-  summary.why_not_learned = json.value("why_not_learned", "");
-  summary.test_mae = Optional<double>(json, "test_mae");
-  summary.test_r2 = Optional<double>(json, "test_r2");
-  summary.max_staleness = json.value("max_staleness", uint64_t{0});
-  summary.bytes_sent = json.value("bytes_sent", uint64_t{0});
-  summary.bytes_received = json.value("bytes_received", uint64_t{0});
-  summary.weights_sha256 = Optional<std::string>(json, "weights_sha256").value_or("");
-  summary.worker_restarts = json.value("worker_restarts", std::vector<uint32_t>{});
-  summary.server_restarts = json.value("server_restarts", std::vector<uint32_t>{});
-  if (json.contains("worker_times")) {
-    for (const Json& times : json.at("worker_times")) {
-      summary.worker_times[times.at("rank").get<uint32_t>()] = TimesFrom(times);
-    }
+  summary.state = State(json);
+  summary.name = Text(json, "name");
+  if (json.contains("message")) summary.message = Text(json, "message");
+  summary.warnings = Texts(json, "warnings");
+  summary.servers = SmallCount(json, "servers");
+  summary.workers = SmallCount(json, "workers");
+  summary.parameters = Count(json, "parameters");
+  if (!At(json, "clock").is_null()) summary.clock = Count(json, "clock");
+  summary.steps = Count(json, "steps");
+  summary.worker_steps = Counts<uint64_t>(json, "worker_steps");
+  summary.examples = Count(json, "examples");
+  summary.dropped_steps = Count(json, "dropped_steps");
+  summary.seconds = Real(json, "seconds").value_or(0);
+  summary.samples_per_second = Real(json, "samples_per_second").value_or(0);
+  TakeTest(json, summary);
+  summary.max_staleness = Count(json, "max_staleness");
+  summary.bytes_sent = Count(json, "bytes_sent");
+  summary.bytes_received = Count(json, "bytes_received");
+  if (!At(json, "weights_sha256").is_null()) summary.weights_sha256 = Text(json, "weights_sha256");
+  summary.worker_restarts = Counts<uint32_t>(json, "worker_restarts");
+  summary.server_restarts = Counts<uint32_t>(json, "server_restarts");
+  for (const Json& times : At(json, "worker_times")) {
+    summary.worker_times[SmallCount(times, "rank")] = TimesFrom(times);
   }
   return summary;
 }
@@ -107,7 +192,7 @@ void AddHistory(const RunHistory& history, RunSummary& summary) {
     summary.worker_times[step.rank] += step.times;
   }
   if (const std::string gaps = history.Gaps(); !gaps.empty()) {
-    summary.warnings.push_back("metrics.jsonl: " + gaps);
+    summary.warnings.push_back(absl::StrCat(history.file, ": ", gaps));
   }
   summary.dropped_steps = history.dropped_steps;
   summary.seconds = history.seconds;
@@ -168,14 +253,16 @@ std::string SummaryJson(const RunSummary& summary) {
 }
 
 absl::StatusOr<RunSummary> ParseSummary(const std::string& json, const std::string& file) {
+  const auto refuse = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, ": damaged, and not used: ", Printable(why)));
+  };
   try {
-    RunSummary summary = FromJson(Json::parse(json));
-    if (summary.state.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(file, ": no run's summary: no state"));
-    }
-    return summary;
-  } catch (const nlohmann::json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat(file, ": no run's summary: ", error.what()));
+    return FromJson(Json::parse(json));
+  } catch (const Json::parse_error& error) {
+    return refuse(absl::StrCat("no JSON from byte ", error.byte, " on"));
+  } catch (const std::exception& error) {
+    return refuse(error.what());
   }
 }
 

@@ -72,7 +72,8 @@ void SetSteps(std::vector<uint64_t> steps, const RunHistory& history, RunSummary
 void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary);
 
 std::string SummaryJson(const RunSummary& summary);
-// INVALID_ARGUMENT naming `file` if it is none.
+// INVALID_ARGUMENT naming `file` and what is wrong in it, if SummaryJson did not write it so: no
+// key may be missing, no value be one that it cannot have.
 absl::StatusOr<RunSummary> ParseSummary(const std::string& json, const std::string& file);
 
 }  // namespace leeway

@@ -12,6 +12,7 @@
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/restore.h"
+#include "server/outcome/run_files.h"
 
 namespace leeway {
 namespace {
@@ -32,13 +33,31 @@ absl::StatusOr<Choice> CheckpointAt(const std::string& run_dir, uint64_t clock) 
                                           absl::StrJoin(clocks, ", ")));
 }
 
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+// NOT_FOUND unless `path` is a folder in which a run has been, and what to give instead.
+absl::Status CheckRunFolder(const std::string& path) {
+  if (!Exists(path)) return absl::NotFoundError(absl::StrCat(path, ": there is no such folder"));
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) {
+    return absl::NotFoundError(absl::StrCat(
+        path, " is a file; models are read from checkpoints: give the run folder that it is in"));
+  }
+  for (const char* name : {kJobFile, kMetricsFile, kCheckpointsFolder}) {
+    if (Exists(absl::StrCat(path, "/", name))) return absl::OkStatus();
+  }
+  return absl::NotFoundError(
+      absl::StrCat(path, " is no folder of a run or a checkpoint: it has no ", kJobFile, ", no ",
+                   kCheckpointsFolder, " and no ", kManifestName));
+}
+
 // The checkpoint that is meant.
 absl::StatusOr<Choice> ChooseCheckpoint(const std::string& path, std::optional<uint64_t> clock) {
-  std::error_code error;
-  if (std::filesystem::exists(path + "/" + kManifestName, error)) return Choice{path, {}};
-  if (!std::filesystem::is_directory(path, error)) {
-    return absl::NotFoundError(absl::StrCat(path, " is no folder of a run or a checkpoint"));
-  }
+  if (Exists(absl::StrCat(path, "/", kManifestName))) return Choice{path, {}};
+  RETURN_IF_ERROR(CheckRunFolder(path));
   if (clock.has_value()) return CheckpointAt(path, *clock);
   ASSIGN_OR_RETURN(CheckpointSearch search, FindNewestCheckpoint(path));
   if (search.newest.has_value()) {

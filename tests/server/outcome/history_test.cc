@@ -97,6 +97,18 @@ TEST_CASE("A last line that was cut short is passed over, any other that is none
   CHECK(absl::StrContains(bad.Gaps(), "line 2: "));
 }
 
+TEST_CASE(
+    "What is wrong with a line is said with one line number, in bytes that harm no terminal") {
+  const TempFolder folder;
+  const std::string file = folder / "metrics.jsonl";
+  REQUIRE(WriteFileAtomically(file, "{\"event\":\"step\"}\n{\"\xff\x1b[2J\": 1}\n").ok());
+  const RunHistory history = ReadHistory(file);
+  CHECK(history.file == file);
+  CHECK(history.first_skipped == "line 2: no JSON from byte 3 on");
+  CHECK(ParseHistory("{\"event\": 7}\n").first_skipped ==
+        "line 1: type must be string, but is number");
+}
+
 // Every way in which a line can be bad costs that line, wherever it is, and nothing else.
 TEST_CASE("A bad line costs itself alone") {
   const std::vector<std::string> bad = {

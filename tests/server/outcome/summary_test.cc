@@ -35,6 +35,7 @@ TEST_CASE("Of a log without its beginning the rate is that of what it has") {
   text.insert(text.find(start) + start.size(), R"("clock":40,)");
   const RunSummary part = summary(ParseHistory(text));
   REQUIRE(part.warnings.size() == 1);
+  CHECK_THAT(part.warnings[0], Catch::StartsWith("metrics.jsonl: "));
   CHECK_THAT(part.warnings[0], Catch::Contains("it begins at clock 40"));
   CHECK(part.steps == 80);
   CHECK(part.examples == 2 * 960);
@@ -92,11 +93,48 @@ TEST_CASE("What is not known is null, and numbers that JSON cannot say too") {
 }
 
 TEST_CASE("What is no summary is an error that names the file") {
-  for (const char* text : {"", "[]", "{", "{}", R"({"state": 7})"}) {
+  for (const char* text : {"", "[]", "{", "{}", "null", R"({"state": 7})", "\xff"}) {
     const auto read = ParseSummary(text, "run/summary.json");
     REQUIRE_FALSE(read.ok());
-    CHECK(read.status().message().substr(0, 16) == "run/summary.json");
+    CHECK_THAT(std::string(read.status().message()),
+               Catch::StartsWith("run/summary.json: damaged, and not used: ") &&
+                   !Catch::Contains("json.exception") && !Catch::Contains("\xff"));
   }
+}
+
+TEST_CASE("A summary that lacks a key, or has a value that cannot be, is not half used") {
+  RunSummary summary;
+  summary.state = "finished";
+  summary.clock = 3;
+  AddHistory(SampleHistory(), summary);
+  const auto good = nlohmann::json::parse(SummaryJson(summary));
+  REQUIRE(ParseSummary(good.dump(), "summary.json").ok());
+  const auto error = [&](const nlohmann::json& json) {
+    return std::string(ParseSummary(json.dump(), "summary.json").status().message());
+  };
+  for (const auto& [key, value] : good.items()) {
+    if (key == "restarts") continue;
+    INFO(key);
+    auto without = good;
+    without.erase(key);
+    CHECK(error(without) == "summary.json: damaged, and not used: '" + key + "' is missing");
+    for (const nlohmann::json& absurd :
+         {nlohmann::json(-1), nlohmann::json({{"a", 1}}), nlohmann::json({-1}),
+          nlohmann::json({{{"rank", "x"}}}), nlohmann::json(1e300)}) {
+      // A loss may be anything, a number of seconds large.
+      if (absurd.is_number() && (key == "test_loss" || absurd > 0)) continue;
+      auto wrong = good;
+      wrong[key] = absurd;
+      CHECK_THAT(error(wrong), Catch::StartsWith("summary.json: damaged, and not used: '"));
+    }
+  }
+  auto wrong = good;
+  wrong["test_accuracy"] = 7;
+  CHECK(error(wrong) ==
+        "summary.json: damaged, and not used: 'test_accuracy' is 7, which it cannot be");
+  wrong = good;
+  wrong["state"] = "finishd";
+  CHECK_THAT(error(wrong), Catch::Contains("'state' is not finished, stopped or failed"));
 }
 
 }  // namespace leeway

@@ -75,6 +75,24 @@ TEST_CASE("An older model than the newest is told of, and refused where a checkp
   }
 }
 
+TEST_CASE("What is no run's folder is told from a run without a checkpoint") {
+  const TempFolder folder;
+  const auto told = [&](const std::string& path, std::optional<uint64_t> clock = std::nullopt) {
+    const auto model = LoadTrainedModel(path, clock);
+    CHECK(absl::IsNotFound(model.status()));
+    return std::string(model.status().message());
+  };
+  const std::string nothing = "is no folder of a run or a checkpoint: it has no job.yaml";
+  CHECK(told(folder / "none") == folder / "none" + ": there is no such folder");
+  CHECK_THAT(told(folder.path()), Catch::Contains(nothing));
+  CHECK_THAT(told(folder.path(), 5), Catch::Contains(nothing));
+  Overwrite(folder / "model.safetensors", "weights");
+  CHECK_THAT(told(folder / "model.safetensors"),
+             Catch::Contains("is a file; models are read from checkpoints: give the run folder"));
+  Overwrite(folder / "job.yaml", "");
+  CHECK_THAT(told(folder.path()), Catch::Contains("holds no complete checkpoint"));
+}
+
 TEST_CASE("A checkpoint in the making is not damaged") {
   const TempFolder run;
   WriteSample(run.path(), {.clock = 5});
