@@ -26,7 +26,7 @@ std::unique_ptr<Backend> TestBackend(uint32_t threads = 1);
 inline std::unique_ptr<Backend> TestBackend(uint32_t threads = 1) {
   v1::Workers workers;
   workers.set_threads(threads);
-  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(workers);
+  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeCpuBackend(workers);
   REQUIRE(backend.ok());
   return *std::move(backend);
 }
