@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "common/philox_block.h"
+
 namespace leeway {
 namespace {
 
@@ -18,15 +20,9 @@ constexpr double kTwoPi = 6.283185307179586;
 }  // namespace
 
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> c, std::array<uint32_t, 2> k) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * c[0];
-    const uint64_t b = uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(b),
-         static_cast<uint32_t>(a >> 32) ^ c[3] ^ k[1], static_cast<uint32_t>(a)};
-    k[0] += 0x9E3779B9;
-    k[1] += 0xBB67AE85;
-  }
-  return c;
+  uint32_t words[4] = {c[0], c[1], c[2], c[3]};
+  PhiloxRounds(words, k[0], k[1]);
+  return {words[0], words[1], words[2], words[3]};
 }
 
 RandomStream::RandomStream(uint64_t seed, RandomPurpose purpose,

@@ -14,6 +14,7 @@
 #include "common/counted.h"
 #include "config/compression.h"
 #include "config/contributors.h"
+#include "config/device.h"
 #include "config/shards.h"
 
 namespace leeway {
@@ -304,6 +305,13 @@ void CheckServers(const v1::TrainingJob& job, Faults& faults) {
   }
 }
 
+void CheckDevice(const v1::Workers& workers, Faults& faults) {
+  if (ParseDevice(workers.device()).has_value() || workers.device().empty()) return;
+  faults.push_back(
+      {"workers.device", absl::StrCat("must be auto, cpu or cuda:N with N from 0 to ",
+                                      kDeviceIndexMax, "; it is '", workers.device(), "'")});
+}
+
 void CheckEmulation(const v1::Workers& workers, Faults& faults) {
   for (int i = 0; i < workers.emulate().slow_size(); ++i) {
     const v1::Slowdown& slow = workers.emulate().slow(i);
@@ -341,6 +349,7 @@ std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job) {
   CheckUpdate(job.update(), "update", faults);
   CheckUpdate(job.exchange().delta().optimizer(), "exchange.optimizer", faults);
   CheckUpdate(job.exchange().elastic().optimizer(), "exchange.optimizer", faults);
+  CheckDevice(job.workers(), faults);
   return faults;
 }
 

@@ -2,6 +2,7 @@
 //   g = gradient + weight_decay x;  s += g^2;  x -= rate g / (sqrt(s) + epsilon)
 #include <cmath>
 
+#include "common/update/formula.h"
 #include "common/update/loop.h"
 #include "common/update/rules.h"
 #include "leeway/v1/job.pb.h"
@@ -38,6 +39,13 @@ class Adagrad : public UpdateRule {
       largest.See(y);
     }
     return largest.finite();
+  }
+
+  UpdateFormula formula(const UpdateStep& step) const override {
+    return {.kind = UpdateFormula::Kind::kAdagrad,
+            .rate = step.learning_rate,
+            .decay = weight_decay_,
+            .epsilon = epsilon_};
   }
 
  private:

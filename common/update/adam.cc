@@ -4,6 +4,7 @@
 // or, as in FedAdam (Reddi et al. 2021, algorithm 2), without bias correction and from another v:
 //   x -= rate m / (sqrt(v) + epsilon)
 #include "common/update/adam_moments.h"
+#include "common/update/formula.h"
 #include "common/update/loop.h"
 #include "common/update/rules.h"
 #include "leeway/v1/job.pb.h"
@@ -52,6 +53,14 @@ class Adam : public UpdateRule {
       largest.See(y);
     }
     return largest.finite();
+  }
+
+  UpdateFormula formula(const UpdateStep& given) const override {
+    UpdateStep step = given;
+    if (!corrects_) AdamFactors::PrepareUncorrected(step);
+    return {.kind = UpdateFormula::Kind::kAdam,
+            .decay = weight_decay_,
+            .adam = AdamFactors(beta1_, beta2_, epsilon_, step)};
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "common/host_device.h"
 #include "common/update/rule.h"
 
 namespace leeway {
@@ -10,6 +11,7 @@ namespace leeway {
 // The factors of one update. Bias correction is folded into two of them, computed in double:
 //   rate m^ / (sqrt(v^) + epsilon) = size m / (scale sqrt(v) + epsilon)
 struct AdamFactors {
+  AdamFactors() = default;
   AdamFactors(double beta1, double beta2, double epsilon, const UpdateStep& step)
       : beta1(static_cast<float>(beta1)),
         rest1(static_cast<float>(1 - beta1)),
@@ -28,14 +30,16 @@ struct AdamFactors {
     step.correction2 = 1 - std::pow(beta2, t);
   }
 
-  float First(float m, float g) const { return beta1 * m + rest1 * g; }
-  float Second(float v, float g) const { return beta2 * v + rest2 * g * g; }
-  float Move(float m, float v) const { return size * m / (scale * std::sqrt(v) + epsilon); }
+  LEEWAY_HOST_DEVICE float First(float m, float g) const { return beta1 * m + rest1 * g; }
+  LEEWAY_HOST_DEVICE float Second(float v, float g) const { return beta2 * v + rest2 * g * g; }
+  LEEWAY_HOST_DEVICE float Move(float m, float v) const {
+    return size * m / (scale * std::sqrt(v) + epsilon);
+  }
 
   // Without bias correction.
   static void PrepareUncorrected(UpdateStep& step) { step.correction1 = step.correction2 = 1; }
 
-  float beta1, rest1, beta2, rest2, epsilon, size, scale;
+  float beta1 = 0, rest1 = 0, beta2 = 0, rest2 = 0, epsilon = 0, size = 0, scale = 0;
 };
 
 }  // namespace leeway

@@ -1,6 +1,7 @@
 // AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2): Adam on the bare gradient,
 // weight decay apart from it: x = (1 - rate weight_decay) x - Adam's move
 #include "common/update/adam_moments.h"
+#include "common/update/formula.h"
 #include "common/update/loop.h"
 #include "common/update/rules.h"
 #include "leeway/v1/job.pb.h"
@@ -40,6 +41,12 @@ class AdamW : public UpdateRule {
       largest.See(y);
     }
     return largest.finite();
+  }
+
+  UpdateFormula formula(const UpdateStep& step) const override {
+    return {.kind = UpdateFormula::Kind::kAdamW,
+            .kept = static_cast<float>(1 - step.learning_rate * weight_decay_),
+            .adam = AdamFactors(beta1_, beta2_, epsilon_, step)};
   }
 
  private:

@@ -41,6 +41,8 @@ struct UpdateStep {
   double correction2 = 0;
 };
 
+struct UpdateFormula;
+
 // Immutable and thread-safe. Elementwise: the result for an element depends on nothing but that
 // element, so blocks and tiles may be cut anywhere (the same bits come out).
 class UpdateRule {
@@ -54,6 +56,9 @@ class UpdateRule {
   // False if some weight or slot that it wrote is not finite. A gradient that is not finite always
   // gives false: no rule makes a finite weight of it.
   virtual bool Apply(const UpdateStep& step, const UpdateTile& tile) const = 0;
+  // The same step as numbers, for devices that cannot call Apply (common/update/formula.h). Its
+  // kind is kNone where the rule has none.
+  virtual UpdateFormula formula(const UpdateStep& step) const;
 };
 
 // The rule that `update` names. Each rule is one file; make.cc is the one place that lists them.

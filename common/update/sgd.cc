@@ -2,6 +2,7 @@
 // Martens, Dahl, Hinton 2013), in the form that PyTorch made usual, where the learning rate is
 // outside the momentum:
 //   g = gradient + weight_decay x;  v = momentum v + g;  x -= rate (nesterov ? g + momentum v : v)
+#include "common/update/formula.h"
 #include "common/update/loop.h"
 #include "common/update/rules.h"
 #include "leeway/v1/job.pb.h"
@@ -26,6 +27,10 @@ class PlainSgd : public UpdateRule {
       largest.See(y);
     }
     return largest.finite();
+  }
+
+  UpdateFormula formula(const UpdateStep& step) const override {
+    return {.kind = UpdateFormula::Kind::kSgd, .rate = step.learning_rate, .decay = weight_decay_};
   }
 
  private:
@@ -59,6 +64,14 @@ class MomentumSgd : public UpdateRule {
       largest.See(y);
     }
     return largest.finite();
+  }
+
+  UpdateFormula formula(const UpdateStep& step) const override {
+    using Kind = UpdateFormula::Kind;
+    return {.kind = kNesterov ? Kind::kNesterov : Kind::kMomentum,
+            .rate = step.learning_rate,
+            .decay = weight_decay_,
+            .momentum = momentum_};
   }
 
  private:

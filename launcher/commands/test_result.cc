@@ -24,7 +24,7 @@ absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& j
                                                         std::span<const float> weights) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> data, OpenTestData(job, data_dir));
   if (data == nullptr) return std::nullopt;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(job.workers()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeCpuBackend(job.workers()));
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                    Model::Build(job.model(), data->shape(), data->classes(), *backend));
   if (model->schema().total() != weights.size()) {

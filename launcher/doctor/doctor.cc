@@ -257,6 +257,7 @@ absl::Status Diagnose(const DoctorOptions& options, std::optional<Diagnosis>& di
   options.progress("memory, updates and exchanges of this machine");
   ASSIGN_OR_RETURN(HostRates host, MeasureHost(options.seconds));
   diagnosis.emplace().host = std::move(host);
+  diagnosis->gpus = FindGpus(options.gpus);
   if (!options.peer.empty()) {
     options.progress("the network to the peer");
     ASSIGN_OR_RETURN(diagnosis->peer, PeerOf(options));

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "bench/base/bench_process.h"
 #include "launcher/doctor/compute_probe.h"
+#include "launcher/doctor/gpus.h"
 #include "launcher/doctor/host_rates.h"
 #include "launcher/doctor/peer.h"
 #include "launcher/doctor/rehearsal.h"
@@ -27,6 +28,7 @@ struct DoctorOptions {
   std::string data_dir;
   // Where leeway-server is.
   std::string program_folder;
+  DeviceSources gpus;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 
@@ -65,6 +67,7 @@ struct JobDiagnosis {
 
 struct Diagnosis {
   HostRates host;
+  GpuFindings gpus;
   std::optional<PeerRates> peer;
   std::optional<JobDiagnosis> job;
 };
@@ -74,7 +77,8 @@ struct Diagnosis {
 absl::Status Diagnose(const DoctorOptions& options, std::optional<Diagnosis>& diagnosis);
 
 std::string DiagnosisText(const Diagnosis& diagnosis);
-// {"host": {...}, "peer": {...}, "job": {"step_seconds", "rehearsed_clocks" (0: step_seconds is the
+// {"host": {...}, "gpus": (GpusJson), "peer": {...}, "job": {"step_seconds", "rehearsed_clocks" (0:
+// step_seconds is the
 //   estimate), "estimated_step_seconds", "compute_seconds", "compute_cpu_seconds",
 //   "exchange_seconds", "exchange_cpu_seconds", "stretch", "hidden_seconds", "examples_per_second",
 //   "workers", "workers_measured", "servers", "servers_measured", "servers_wanted",

@@ -79,14 +79,14 @@ std::string JobText(const JobDiagnosis& job, bool across) {
 }  // namespace
 
 std::string DiagnosisText(const Diagnosis& diagnosis) {
-  std::string text = HostRatesText(diagnosis.host);
+  std::string text = HostRatesText(diagnosis.host) + GpusText(diagnosis.gpus);
   if (diagnosis.peer.has_value()) text += PeerText(*diagnosis.peer);
   if (diagnosis.job.has_value()) text += JobText(*diagnosis.job, diagnosis.peer.has_value());
   return text;
 }
 
 Json DiagnosisJson(const Diagnosis& diagnosis) {
-  Json document = {{"host", HostRatesJson(diagnosis.host)}};
+  Json document = {{"host", HostRatesJson(diagnosis.host)}, {"gpus", GpusJson(diagnosis.gpus)}};
   if (const auto& peer = diagnosis.peer; peer.has_value()) {
     document["peer"] = PeerRatesJson(*peer);
   }

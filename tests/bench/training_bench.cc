@@ -217,7 +217,7 @@ void Print(const nlohmann::json& report) {
 absl::Status Run(const Options& options) {
   v1::Workers workers;
   workers.set_threads(options.threads);
-  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(workers);
+  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeCpuBackend(workers);
   if (!backend.ok()) return backend.status();
   std::vector<std::unique_ptr<Runner>> runners;
   for (Subject& subject : Subjects()) {

@@ -15,6 +15,21 @@ using testing::Sample;
 
 TEST_CASE("the sample job is good") { CHECK(ErrorOf(Sample()) == "no error"); }
 
+TEST_CASE("a worker's device has a name that there is") {
+  for (const char* device : {"auto", "cpu", "cuda:0", "'cuda:63'"}) {
+    CAPTURE(device);
+    CHECK(ErrorOf(Sample("stop:", "workers: {device: " + std::string(device) + "}\nstop:")) ==
+          "no error");
+  }
+  const std::string known = "must be auto, cpu or cuda:N with N from 0 to 63; it is ";
+  CheckAll({{"stop:", "workers: {device: gpu}\nstop:",
+             "job.yaml:15:19: workers.device: " + known + "'gpu'"},
+            {"stop:", "workers: {device: cuda:64}\nstop:",
+             "job.yaml:15:19: workers.device: " + known + "'cuda:64'"},
+            {"stop:", "workers: {device: ''}\nstop:",
+             "job.yaml:15:19: workers.device: must not be empty"}});
+}
+
 TEST_CASE("wrong, missing and contradicting keys are named with their place") {
   CheckAll({
       {"staleness", "stalenes",

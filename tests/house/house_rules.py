@@ -28,6 +28,9 @@ MAY_INCLUDE = {
     "worker/core": ["proto", "common"],
     "worker/data": ["proto", "common"],
     "worker/compute": ["proto", "common", "worker/data"],
+    # Nothing of protobuf: the module of a GPU is loaded into programs that have their own.
+    "worker/device/cuda": ["common", "worker/compute", "worker/data"],
+    "worker/device/cuda/module": ["common", "worker/compute", "worker/data", "worker/device"],
     "worker/layers": ["proto", "common", "worker/compute", "worker/data"],
     "bench": ["proto", "config", "common", "client", "server"],
     "launcher": ["proto", "config", "common", "client", "server", "worker", "bench"],
@@ -39,6 +42,11 @@ GRPC_IN = {
     "server/coordinator", "worker", "bench", "bench/base", "launcher/supervision",
 }
 GRPC = re.compile(r'#include [<"](grpc|grpcpp)/|#include ".*\.grpc\.pb\.h"')
+
+# CUDA appears in the module, and where kernels are launched.
+CUDA_IN = {"worker/device/cuda/module"}
+CUDA_FILES = {"worker/device/cuda/launch.h"}
+CUDA = re.compile(r'#include <(cuda|cublas|cudnn|nccl)|<<<')
 
 # A folder of this name holds pure state machines.
 PURE = "core"
@@ -105,6 +113,8 @@ def check_line(path, line):
     folder = path.rpartition("/")[0]
     if product and GRPC.search(line) and folder not in GRPC_IN:
         yield "gRPC belongs in the adaptors only"
+    if folder not in CUDA_IN and path not in CUDA_FILES and CUDA.search(line):
+        yield "CUDA belongs in the module only: all else is built without the toolkit"
     if product and folder.endswith("/" + PURE) and IMPURE.search(line):
         yield "a core is pure: no threads, clocks, randomness, I/O or floats"
     for pattern, why in BANNED:
@@ -191,6 +201,9 @@ def self_test():
         "common/a.cc": '#include "config/job.h"',
         "config/a.cc": '#include "worker/trainer.h"',
         "worker/layers/a.cc": '#include <grpcpp/grpcpp.h>',
+        "worker/device/a.cc": "#include <cuda_runtime_api.h>",
+        "worker/device/cuda/a.cc": '#include "leeway/v1/job.pb.h"',
+        "worker/device/cuda/kernels/a.h": "#pragma once\nRun<<<1, 2>>>(x);",
         "server/core/a.cc": "#include <thread>",
         "server/coordinator/core/a.cc": '#include "common/files/files.h"',
         "client/core/a.cc": "#include <grpcpp/grpcpp.h>",
@@ -202,7 +215,8 @@ def self_test():
         "server/b.cc": 'absl::StrCat("a job with ", shards, " shards");',
     }
     missed = [path for path, text in bad.items() if not list(check_text(path, text + "\n"))]
-    fine = {"server/shard/shard.cc": '#include "common/mutex.h"', "launcher/a.cc": '#include "worker/trainer.h"'}
+    fine = {"server/shard/shard.cc": '#include "common/mutex.h"', "launcher/a.cc": '#include "worker/trainer.h"',
+            "worker/device/cuda/module/a.cc": "#include <cuda_runtime_api.h>"}
     wrong = [path for path, text in fine.items() if list(check_text(path, text + "\n"))]
     ring = [("server/a/x.h", '#include "server/b/y.h"'), ("server/b/y.h", '#include "server/c/z.h"'),
             ("server/c/z.h", '#include "server/a/x.h"')]

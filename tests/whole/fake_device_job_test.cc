@@ -1,7 +1,11 @@
 // Whole jobs whose workers compute on a device with memory of its own, where work runs late and in
 // any order.
+#include <cmath>
+
+#include "common/retry_hint.h"
 #include "tests/whole/job_rig.h"
 #include "tests/worker/device/fake_device.h"
+#include "worker/device/make_backend.h"
 
 namespace leeway {
 namespace {
@@ -51,6 +55,55 @@ TEST_CASE("Sync jobs on devices have the bits that they have on CPUs") {
     CAPTURE(exchange, seed);
     REQUIRE(OnDevices(job, seed).sha256 == expected);
   }
+}
+
+// A module whose GPU is the host: what crosses its border is the real backend, and its kernels.
+absl::StatusOr<std::unique_ptr<Backend>> ThroughModule(const std::string& device) {
+  v1::Workers workers;
+  workers.set_device(device);
+  auto chosen = ChooseBackend(
+      workers, {.driver = "libc.so.6", .modules = {LEEWAY_FAKE_MODULES "/libfake_module_good.so"}});
+  if (!chosen.ok()) return chosen.status();
+  return std::move(chosen->backend);
+}
+
+TEST_CASE("A job trains through a module as it does on CPUs, and twice with the same bits") {
+  const std::string exchange = GENERATE(
+      as<std::string>(), "exchange={type: gradient}",
+      "exchange={type: delta, local_steps: 4, optimizer: {type: adam, learning_rate: 0.002}}");
+  std::vector<std::string> sets = {"stop.clocks=8", exchange};
+  if (exchange.find("delta") != std::string::npos) {
+    sets.emplace_back("update={type: sgd, learning_rate: 1}");
+  }
+  const v1::TrainingJob job = DigitsJob(sets);
+  JobRig cpu(job);
+  const std::vector<float> expected = MustTrain(cpu).weights;
+  const auto train = [&job] {
+    JobRig rig(job);
+    rig.make_backend = [](uint32_t) { return ThroughModule("cuda:0"); };
+    return MustTrain(rig);
+  };
+  const JobResult first = train();
+  REQUIRE(first.weights.size() == expected.size());
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    difference += std::pow(first.weights[i] - expected[i], 2);
+    size += std::pow(expected[i], 2);
+  }
+  CAPTURE(exchange);
+  CHECK(difference < 1e-6 * size);
+  CHECK(train().sha256 == first.sha256);
+}
+
+TEST_CASE("A worker that cannot have its device is started again only where that helps") {
+  // What is wrong before the registration ends a worker for good unless it is retryable.
+  const auto helps = [](const std::string& device) {
+    return IsRetryable(ThroughModule(device).status().code());
+  };
+  CHECK(helps("cuda:1"));        // Busy.
+  CHECK_FALSE(helps("cuda:2"));  // No memory left.
+  CHECK_FALSE(helps("cuda:3"));  // Too old.
+  CHECK_FALSE(helps("cuda:9"));  // Not there.
 }
 
 TEST_CASE("A worker whose device has failed is to be started anew") {

@@ -40,6 +40,14 @@ struct DeviceFree {
 // Device memory; must not outlive its backend.
 using DeviceMemory = std::unique_ptr<float[], DeviceFree>;
 
+struct HostUnpin {
+  Backend* backend = nullptr;
+  void operator()(float* host) const;
+};
+// Host memory that the device has pinned, for as long as this lives; null: it has not. Must outlive
+// neither the memory nor the backend.
+using PinnedMemory = std::unique_ptr<float, HostUnpin>;
+
 // Whether a matrix operand enters a product as it lies in memory or transposed.
 enum class Op { kAsIs, kTransposed };
 
@@ -122,6 +130,9 @@ class Backend {
   virtual absl::StatusOr<DeviceMemory> Allocate(size_t count) = 0;
   // True: host memory is device memory, and nobody need copy.
   virtual bool shares_host_memory() const = 0;
+  // Pins host memory where that lets copies of it run by themselves; without, they may block. Takes
+  // long: for what is copied again and again. The copies must be done when it is unpinned.
+  virtual PinnedMemory Pin(std::span<float> host) { return {}; }
 
   // ---- streams
   virtual void CopyToDevice(Stream stream, std::span<const float> host, float* device) = 0;
@@ -225,9 +236,12 @@ class Backend {
 
  protected:
   friend struct DeviceFree;
+  friend struct HostUnpin;
   virtual void Free(float* data) = 0;
+  virtual void Unpin(float* host) {}
 };
 
 inline void DeviceFree::operator()(float* data) const { backend->Free(data); }
+inline void HostUnpin::operator()(float* host) const { backend->Unpin(host); }
 
 }  // namespace leeway

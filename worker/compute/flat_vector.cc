@@ -11,6 +11,7 @@ absl::StatusOr<FlatVector> FlatVector::Twins(Backend& backend, FloatBuffer host)
   FlatVector vector(backend, host.size());
   vector.host_ = std::move(host);
   if (vector.shared()) return vector;
+  vector.pinned_ = backend.Pin(vector.host_.span());
   ASSIGN_OR_RETURN(vector.device_, backend.Allocate(vector.size_));
   return vector;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,6 +20,17 @@ namespace leeway {
 class FlatVector {
  public:
   FlatVector() = default;
+  FlatVector(FlatVector&&) = default;
+  FlatVector& operator=(FlatVector&& other) noexcept {
+    // Memory goes when it is no longer pinned.
+    pinned_.reset();
+    backend_ = other.backend_;
+    size_ = other.size_;
+    host_ = std::move(other.host_);
+    pinned_ = std::move(other.pinned_);
+    device_ = std::move(other.device_);
+    return *this;
+  }
   // What the device's twin holds is anything, until it is written. RESOURCE_EXHAUSTED where the
   // device has no room.
   static absl::StatusOr<FlatVector> Twins(Backend& backend, FloatBuffer host);
@@ -54,6 +66,7 @@ class FlatVector {
   Backend* backend_ = nullptr;
   size_t size_ = 0;
   FloatBuffer host_;
+  PinnedMemory pinned_;
   DeviceMemory device_;
 };
 

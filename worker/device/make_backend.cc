@@ -1,19 +1,76 @@
 #include "worker/device/make_backend.h"
 
+#include <utility>
+
+#include <dlfcn.h>
+#include <spdlog/spdlog.h>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "config/device.h"
 #include "worker/compute/eigen/eigen_backend.h"
 
 namespace leeway {
+namespace {
+
+// With the driver's library there, the module.
+absl::StatusOr<DeviceModule> LoadModule(const DeviceSources& sources) {
+  if (dlopen(sources.driver.c_str(), RTLD_LAZY | RTLD_LOCAL) == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no NVIDIA driver is installed on this machine (", sources.driver,
+                     "): install one, and see that nvidia-smi lists the GPU"));
+  }
+  return DeviceModule::Load(sources.modules);
+}
+
+absl::StatusOr<ChosenBackend> OpenGpu(uint32_t index, const DeviceSources& sources) {
+  ASSIGN_OR_RETURN(const DeviceModule module, LoadModule(sources));
+  ASSIGN_OR_RETURN(const std::vector<LeewayDeviceInfo> devices, module.List());
+  ChosenBackend chosen;
+  ASSIGN_OR_RETURN(chosen.backend, module.Open(index));
+  chosen.note = absl::StrCat("computing on cuda:", index,
+                             index < devices.size() ? absl::StrCat(", ", devices[index].name) : "");
+  return chosen;
+}
+
+absl::StatusOr<ChosenBackend> TakeCpu(const v1::Workers& workers, std::string note) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, MakeCpuBackend(workers));
+  return ChosenBackend{std::move(backend), std::move(note)};
+}
+
+}  // namespace
+
+absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers,
+                                            const DeviceSources& sources) {
+  const auto device = ParseDevice(workers.device());
+  if (!device.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("workers.device: there is no device '",
+                                                   workers.device(), "'; say auto, cpu or cuda:N"));
+  }
+  if (device->kind == DeviceChoice::Kind::kCpu) return TakeCpu(workers, "computing on the CPU");
+  auto chosen = OpenGpu(device->index, sources);
+  if (chosen.ok()) return chosen;
+  if (device->kind == DeviceChoice::Kind::kCuda) {
+    return Annotate(chosen.status(), absl::StrCat("workers.device: ", workers.device()));
+  }
+  return TakeCpu(workers, absl::StrCat("computing on the CPU (workers.device: auto): ",
+                                       chosen.status().message()));
+}
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers) {
-  switch (workers.device()) {
-    case v1::DEVICE_AUTO:
-    case v1::DEVICE_CPU:
-      return EigenBackend::Make(workers.threads());
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("workers.device: no backend for device ", workers.device()));
+  ASSIGN_OR_RETURN(ChosenBackend chosen, ChooseBackend(workers, {}));
+  spdlog::info("{}", chosen.note);
+  return std::move(chosen.backend);
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const v1::Workers& workers) {
+  return EigenBackend::Make(workers.threads());
+}
+
+absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(const DeviceSources& sources) {
+  ASSIGN_OR_RETURN(const DeviceModule module, LoadModule(sources));
+  return module.List();
 }
 
 }  // namespace leeway

@@ -2,15 +2,41 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/compute/backend.h"
+#include "worker/device/device_module.h"
 
 namespace leeway {
 
-// The backend for `workers.device` with `workers.threads`. RESOURCE_EXHAUSTED if threads cannot be
-// started.
+// Where GPUs come from.
+struct DeviceSources {
+  // The driver's library. Without it no module is loaded: most machines have none.
+  std::string driver = "libcuda.so.1";
+  std::vector<std::string> modules = ModulePlaces();
+};
+
+struct ChosenBackend {
+  std::unique_ptr<Backend> backend;
+  // One line for the log: what was chosen, and for `auto` on the CPU why.
+  std::string note;
+};
+
+// The backend for `workers.device`, with `workers.threads` on a CPU. RESOURCE_EXHAUSTED if threads
+// cannot be started. For cuda:N the errors of DeviceModule; `auto` takes the CPU instead.
+absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers,
+                                            const DeviceSources& sources);
+
+// What a worker computes on: ChooseBackend's, and the note is logged.
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers);
+
+// The CPU, whatever the workers have: for the launcher, whose machine may have no GPU.
+absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const v1::Workers& workers);
+
+// The GPUs of this machine, or why there are none. A process that asks must not fork afterwards.
+absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(const DeviceSources& sources);
 
 }  // namespace leeway

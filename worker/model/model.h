@@ -101,7 +101,10 @@ class Model {
   };
 
   Model(Backend& backend, std::unique_ptr<Loss> loss)
-      : backend_(backend), loss_(std::move(loss)), deliveries_(backend) {}
+      : backend_(backend), loss_(std::move(loss)), deliveries_(backend) {
+    page_pinned_ =
+        backend.Pin({reinterpret_cast<float*>(page_.get()), sizeof(LossPage) / sizeof(float)});
+  }
 
   absl::Status AddLayers(const v1::Model& config, ImageShape shape);
   absl::Status PlaceTensors();
@@ -163,7 +166,13 @@ class Model {
   // The device's, by layer and tensor.
   std::vector<std::vector<const float*>> weights_;
   std::vector<std::vector<float*>> contributions_;
-  LossSum sums_;
+  // On a page of its own, so that it can be pinned.
+  struct alignas(4096) LossPage {
+    LossSum sums;
+  };
+  std::unique_ptr<LossPage> page_ = std::make_unique<LossPage>();
+  LossSum& sums_ = page_->sums;
+  PinnedMemory page_pinned_;
   // Something is on its way that no kernel waits for yet.
   bool going_up_ = false;
   // Kernels were queued that no copy down waits for yet.

@@ -19,13 +19,18 @@
 
 namespace leeway::testing {
 
+#if defined(LEEWAY_OTHER_TEST_BACKEND)
+// The target brings its own.
+std::unique_ptr<Backend> TestBackend(uint32_t threads = 1);
+#else
 inline std::unique_ptr<Backend> TestBackend(uint32_t threads = 1) {
   v1::Workers workers;
   workers.set_threads(threads);
-  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(workers);
+  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeCpuBackend(workers);
   REQUIRE(backend.ok());
   return *std::move(backend);
 }
+#endif
 
 // From protobuf's text format, such as "layers { dense { units: 3 } } loss: LOSS_SQUARED".
 inline v1::Model ParseModel(const std::string& text) {

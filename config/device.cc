@@ -1,0 +1,21 @@
+#include "config/device.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace leeway {
+
+std::optional<DeviceChoice> ParseDevice(const std::string& text) {
+  if (text == "auto") return DeviceChoice{.kind = DeviceChoice::Kind::kAuto};
+  if (text == "cpu") return DeviceChoice{.kind = DeviceChoice::Kind::kCpu};
+  absl::string_view rest = text;
+  uint32_t index = 0;
+  if (!absl::ConsumePrefix(&rest, "cuda:") || !absl::SimpleAtoi(rest, &index)) return std::nullopt;
+  // One spelling a device: not "cuda:01" or "cuda: 1".
+  if (index > kDeviceIndexMax || rest != absl::StrCat(index)) return std::nullopt;
+  return DeviceChoice{.kind = DeviceChoice::Kind::kCuda, .index = index};
+}
+
+}  // namespace leeway

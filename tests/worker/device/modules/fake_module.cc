@@ -1,0 +1,73 @@
+// A module of devices for tests. What is wrong with it, if anything, is chosen when it is compiled:
+// FAKE_ABI and FAKE_BUILD are what it says of itself, FAKE_DEVICES how many devices it has. Without
+// devices it says what a machine without a driver says. Device 1 is busy, device 2 has no memory
+// left, device 3 is too old; opening device 4 gives nothing.
+#include <cstdio>
+
+#include "absl/status/status.h"
+#include "tests/worker/device/cuda/host_runtime.h"
+#include "worker/device/cuda/cuda_backend.h"
+#include "worker/device/module_abi.h"
+
+#if !defined(FAKE_ABI)
+#define FAKE_ABI leeway::kModuleAbi
+#endif
+#if !defined(FAKE_BUILD)
+#define FAKE_BUILD LEEWAY_MODULE_BUILD
+#endif
+
+namespace leeway {
+namespace {
+
+int Fail(absl::StatusCode code, const char* why, char* error, uint32_t error_bytes) {
+  std::snprintf(error, error_bytes, "%s", why);
+  return static_cast<int>(code);
+}
+
+[[maybe_unused]] int List(LeewayDeviceInfo* devices, uint32_t capacity, uint32_t* count,
+                          char* error, uint32_t error_bytes) {
+  *count = FAKE_DEVICES;
+  if (FAKE_DEVICES == 0) {
+    return Fail(absl::StatusCode::kFailedPrecondition, "no driver runs", error, error_bytes);
+  }
+  for (uint32_t i = 0; i < *count && i < capacity; ++i) {
+    devices[i] = {"A fake GPU", 9, 0, uint64_t{80} << 30, uint64_t{60} << 30};
+  }
+  return 0;
+}
+
+[[maybe_unused]] int Open(uint32_t index, void** backend, char* error, uint32_t error_bytes) {
+  switch (index) {
+    case 0: {
+      static testing::HostRuntimeCounts counts;
+      auto made = cuda::CudaBackend::Make(testing::MakeHostRuntime({}, counts), false);
+      if (made.ok()) *backend = static_cast<Backend*>(made->release());
+      return static_cast<int>(made.status().code());
+    }
+    case 1:
+      return Fail(absl::StatusCode::kUnavailable, "busy", error, error_bytes);
+    case 2:
+      return Fail(absl::StatusCode::kResourceExhausted, "no memory left", error, error_bytes);
+    case 3:
+      return Fail(absl::StatusCode::kUnimplemented, "too old", error, error_bytes);
+    case 4:
+      return 0;
+    default:
+      return Fail(absl::StatusCode::kOutOfRange, "no such device", error, error_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace leeway
+
+#if defined(FAKE_NO_ENTRY)
+extern "C" void leeway_nothing() {}
+#elif defined(FAKE_NO_TABLE)
+extern "C" const leeway::LeewayDeviceModule* leeway_device_module() { return nullptr; }
+#else
+extern "C" const leeway::LeewayDeviceModule* leeway_device_module() {
+  static const leeway::LeewayDeviceModule table = {FAKE_ABI, FAKE_BUILD, leeway::List,
+                                                   leeway::Open};
+  return &table;
+}
+#endif

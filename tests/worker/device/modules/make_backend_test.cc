@@ -1,0 +1,165 @@
+// What a job's workers.device becomes on machines with and without a driver, a module and devices,
+// by modules that are made for the test.
+#include "worker/device/make_backend.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "config/device.h"
+#include "tests/catch.h"
+#include "tests/skip.h"
+#include "tests/temp_folder.h"
+#include "tests/worker/device/says.h"
+
+namespace leeway {
+namespace {
+
+using absl::StatusCode;
+using testing::Says;
+
+v1::Workers WorkersOn(const std::string& device) {
+  v1::Workers workers;
+  workers.set_device(device);
+  return workers;
+}
+
+std::string Module(const std::string& name) {
+  return std::string(LEEWAY_FAKE_MODULES "/libfake_module_") + name + ".so";
+}
+
+// A machine with a driver, as far as its library tells, and this module.
+DeviceSources With(const std::string& module) {
+  return {.driver = "libc.so.6", .modules = {"/nowhere/libleeway-cuda.so", Module(module)}};
+}
+
+absl::Status OpeningOf(const std::string& device, const DeviceSources& sources) {
+  return ChooseBackend(WorkersOn(device), sources).status();
+}
+
+TEST_CASE("A device is auto, cpu or cuda:N, in one spelling") {
+  CHECK(ParseDevice("auto")->kind == DeviceChoice::Kind::kAuto);
+  CHECK(ParseDevice("cpu")->kind == DeviceChoice::Kind::kCpu);
+  CHECK(ParseDevice("cuda:0")->kind == DeviceChoice::Kind::kCuda);
+  CHECK(ParseDevice("cuda:63")->index == 63);
+  for (const char* text : {"", "gpu", "cuda", "cuda:", "cuda:-1", "cuda:+1", "cuda:01", "cuda: 1",
+                           "cuda:1 ", "cuda:64", "cuda:4294967296", "CPU", "Auto"}) {
+    CAPTURE(text);
+    CHECK_FALSE(ParseDevice(text).has_value());
+  }
+  CHECK(OpeningOf("gpu", With("good")).code() == StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("A machine without a driver is told so before any module is loaded") {
+  const DeviceSources sources{.driver = "libno-such-driver.so.1", .modules = {Module("good")}};
+  const absl::Status status = OpeningOf("cuda:0", sources);
+  CHECK(status.code() == StatusCode::kFailedPrecondition);
+  CHECK(Says(status, {"workers.device: cuda:0", "no NVIDIA driver is installed", "nvidia-smi"}));
+  CHECK(ListDevices(sources).status().code() == StatusCode::kFailedPrecondition);
+}
+
+TEST_CASE("A module that is missing, broken or another's is an error that says what to install") {
+  const TempFolder folder;
+  std::ofstream(folder / "text.so") << "no library at all\n";
+  struct Case {
+    std::string module;
+    StatusCode code;
+    std::vector<absl::string_view> says;
+  };
+  const std::vector<Case> cases = {
+      {"/nowhere/x.so", StatusCode::kNotFound, {"not installed", "/nowhere/x.so", "install"}},
+      {folder / "text.so", StatusCode::kFailedPrecondition, {"cannot be loaded", "text.so"}},
+      {Module("no_entry"), StatusCode::kFailedPrecondition, {"leeway_device_module", "no_entry"}},
+      {Module("no_table"), StatusCode::kFailedPrecondition, {"gives no functions"}},
+      {Module("other_abi"), StatusCode::kFailedPrecondition, {"version 999", "one package"}},
+      {Module("other_build"),
+       StatusCode::kFailedPrecondition,
+       {"0.0.0-other", LEEWAY_MODULE_BUILD, "one package"}}};
+  for (const Case& c : cases) {
+    CAPTURE(c.module);
+    const DeviceSources sources{.driver = "libc.so.6", .modules = {c.module}};
+    const absl::Status status = OpeningOf("cuda:0", sources);
+    INFO(status);
+    CHECK(status.code() == c.code);
+    for (const absl::string_view part : c.says) CHECK(Says(status, {part}));
+    CHECK(ListDevices(sources).status().code() == c.code);
+    // A job that leaves the choice computes all the same, and says why here.
+    const auto chosen = ChooseBackend(WorkersOn("auto"), sources);
+    REQUIRE(chosen.ok());
+    CHECK(chosen->backend->shares_host_memory());
+    for (const absl::string_view part : c.says) {
+      CHECK(absl::StrContains(chosen->note, part));
+    }
+    CHECK(absl::StartsWith(chosen->note, "computing on the CPU (workers.device: auto): "));
+    CHECK(std::count(chosen->note.begin(), chosen->note.end(), '\n') == 0);
+  }
+}
+
+TEST_CASE("What is wrong with the devices themselves comes through the module as it is") {
+  CHECK(OpeningOf("cuda:0", With("no_devices")).code() == StatusCode::kFailedPrecondition);
+  CHECK(Says(OpeningOf("cuda:0", With("no_devices")), {"no driver runs"}));
+  CHECK(OpeningOf("cuda:1", With("good")).code() == StatusCode::kUnavailable);
+  CHECK(OpeningOf("cuda:2", With("good")).code() == StatusCode::kResourceExhausted);
+  CHECK(OpeningOf("cuda:3", With("good")).code() == StatusCode::kUnimplemented);
+  CHECK(OpeningOf("cuda:4", With("good")).code() == StatusCode::kInternal);
+  CHECK(OpeningOf("cuda:5", With("good")).code() == StatusCode::kOutOfRange);
+  CHECK(Says(OpeningOf("cuda:5", With("good")), {"workers.device: cuda:5: no such device"}));
+}
+
+TEST_CASE("A device that is there is taken, by name and by auto, and the CPU on request") {
+  for (const char* device : {"cuda:0", "auto"}) {
+    const auto chosen = ChooseBackend(WorkersOn(device), With("good"));
+    REQUIRE(chosen.ok());
+    CHECK(chosen->note == "computing on cuda:0, A fake GPU");
+    float y[3] = {};
+    chosen->backend->Fill(3, 2.5f, y);
+    CHECK(y[2] == 2.5f);
+  }
+  const auto cpu = ChooseBackend(WorkersOn("cpu"), With("good"));
+  REQUIRE(cpu.ok());
+  CHECK(cpu->note == "computing on the CPU");
+  const auto devices = ListDevices(With("good"));
+  REQUIRE(devices.ok());
+  CHECK(devices->size() == 5);
+  CHECK(std::string((*devices)[4].name) == "A fake GPU");
+}
+
+TEST_CASE("LEEWAY_CUDA_MODULE names the module, and no other is looked for") {
+  REQUIRE(setenv("LEEWAY_CUDA_MODULE", "/somewhere/m.so", 1) == 0);
+  CHECK(ModulePlaces() == std::vector<std::string>{"/somewhere/m.so"});
+  REQUIRE(unsetenv("LEEWAY_CUDA_MODULE") == 0);
+  const std::vector<std::string> places = ModulePlaces();
+  REQUIRE(places.size() == 2);
+  CHECK(std::filesystem::path(places[0]).parent_path().filename() == "bin");
+  CHECK(absl::EndsWith(places[1], "/lib/leeway/libleeway-cuda.so"));
+}
+
+// ---- the real module, where it was built
+
+TEST_CASE("The module itself loads, and without a driver says so") {
+  const std::string module = LEEWAY_FAKE_MODULES "/libleeway-cuda.so";
+  if (!std::filesystem::exists(module)) SKIP("the GPU module was not built");
+  const auto loaded = DeviceModule::Load({module});
+  INFO(loaded.status());
+  REQUIRE(loaded.ok());
+  const auto devices = loaded->List();
+  if (devices.ok()) SKIP("this machine has a GPU");
+  CHECK(Says(devices.status(), {"NVIDIA driver"}));
+  CHECK(loaded->Open(0).status() == devices.status());
+}
+
+TEST_CASE("The module refuses an environment that takes digits from products") {
+  const std::string module = LEEWAY_FAKE_MODULES "/libleeway-cuda.so";
+  if (!std::filesystem::exists(module)) SKIP("the GPU module was not built");
+  const auto loaded = DeviceModule::Load({module});
+  REQUIRE(loaded.ok());
+  REQUIRE(setenv("NVIDIA_TF32_OVERRIDE", "1", 1) == 0);
+  CHECK(Says(loaded->Open(0).status(), {"NVIDIA_TF32_OVERRIDE=1", "unset it"}));
+  REQUIRE(unsetenv("NVIDIA_TF32_OVERRIDE") == 0);
+}
+
+}  // namespace
+}  // namespace leeway

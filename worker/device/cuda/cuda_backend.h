@@ -1,0 +1,114 @@
+// An NVIDIA GPU: cuBLAS for products, kernels of our own (kernels/) for the rest. One family of
+// kernels a file.
+//
+// nvcc compiles these files for the module; tests compile the same files with the host's compiler,
+// over a Runtime without a GPU.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "worker/compute/backend.h"
+#include "worker/device/cuda/queue.h"
+#include "worker/device/cuda/runtime.h"
+
+namespace leeway::cuda {
+
+// Results are the same bits in each run on the same model of GPU with the same libraries: sums are
+// taken in an order that the shapes alone give. Allocates when it is made, and in Allocate.
+class CudaBackend final : public Backend {
+ public:
+  // RESOURCE_EXHAUSTED where the device has no room for the partial sums.
+  static absl::StatusOr<std::unique_ptr<CudaBackend>> Make(std::unique_ptr<Runtime> runtime,
+                                                           bool blocking);
+  ~CudaBackend() override;
+
+  absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
+  bool shares_host_memory() const override { return false; }
+  PinnedMemory Pin(std::span<float> host) override;
+
+  void CopyToDevice(Stream stream, std::span<const float> host, float* device) override;
+  void CopyToHost(Stream stream, const float* device, std::span<float> host) override;
+  StreamEvent Record(Stream stream) override { return queue_.Record(stream); }
+  void Wait(Stream stream, StreamEvent event) override { queue_.Wait(stream, event); }
+  bool Done(StreamEvent event) override { return queue_.Done(event); }
+  absl::Status Await(StreamEvent event) override { return queue_.Await(event); }
+  absl::Status status() const override { return queue_.status(); }
+
+  void AddDifference(size_t count, float scale, const float* a, const float* b, const float* base,
+                     float* out) override;
+  // UNIMPLEMENTED for a rule without a formula.
+  void Update(const VectorUpdate& update, float* finite) override;
+
+  void Fill(size_t count, float value, float* y) override;
+  void Copy(size_t count, const float* x, float* y) override;
+  void Multiply(size_t count, const float* x, const float* y, float* z) override;
+  void FillRows(size_t rows, size_t columns, const float* row, float* y) override;
+  void AddRows(size_t rows, size_t columns, const float* row, float* y) override;
+  void SumRows(size_t rows, size_t columns, const float* x, float* sum) override;
+
+  void Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
+            bool accumulate, float* c) override;
+  size_t Conv2dScratch(const Conv2dShape& shape, size_t batch) const override;
+  void Conv2dForward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
+                     const float* bias, float* scratch, float* y) override;
+  void Conv2dBackward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
+                      const float* dy, float* scratch, float* dweight, float* dbias,
+                      float* dx) override;
+
+  void MaxPoolForward(const PoolShape& shape, size_t batch, const float* x, float* winners,
+                      float* y) override;
+  void MaxPoolBackward(const PoolShape& shape, size_t batch, const float* winners, const float* dy,
+                       float* dx) override;
+  void AvgPoolForward(const PoolShape& shape, size_t batch, const float* x, float* y) override;
+  void AvgPoolBackward(const PoolShape& shape, size_t batch, const float* dy, float* dx) override;
+
+  void ReluForward(size_t count, const float* x, float* y) override;
+  void ReluBackward(size_t count, const float* y, const float* dy, float* dx) override;
+  void GeluForward(size_t count, const float* x, float* y) override;
+  void GeluBackward(size_t count, const float* x, const float* dy, float* dx) override;
+  void TanhForward(size_t count, const float* x, float* y) override;
+  void TanhBackward(size_t count, const float* y, const float* dy, float* dx) override;
+  void DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x, float* mask,
+                      float* y) override;
+
+  void BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
+                        const float* x, float* saved, float* batch_mean, float* batch_var,
+                        float* y) override;
+  void BatchNormInference(const BatchNormOptions& options, const BatchNormWeights& weights,
+                          const float* x, float* y) override;
+  void BatchNormBackward(const BatchNormOptions& options, const float* gamma, const float* x,
+                         const float* saved, const float* dy, float* dgamma, float* dbeta,
+                         float* dx) override;
+
+  void SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores, const float* labels,
+                           LossSum* sum, float* dscores) override;
+  void Logistic(size_t batch, const float* scores, const float* labels, LossSum* sum,
+                float* dscores) override;
+  void Squared(size_t batch, const float* scores, const float* labels, LossSum* sum,
+               float* dscores) override;
+
+ protected:
+  void Free(float* data) override;
+  void Unpin(float* host) override;
+
+ private:
+  CudaBackend(std::unique_ptr<Runtime> runtime, bool blocking)
+      : queue_(std::move(runtime), blocking) {}
+
+  // The sums of term(row, column), handed to sink(column, sum).
+  template <typename Term, typename Sink>
+  void SumColumns(const char* what, size_t rows, size_t columns, const Term& term,
+                  const Sink& sink);
+  template <typename Loss>
+  void SumLosses(const char* what, size_t batch, const Loss& loss, LossSum* sum);
+
+  Queue queue_;
+  // Of sums in two passes; one kernel after the other has it.
+  void* partials_ = nullptr;
+};
+
+}  // namespace leeway::cuda

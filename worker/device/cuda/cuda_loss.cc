@@ -1,0 +1,50 @@
+// Losses: the examples one by one, then their sum in two passes.
+#include <algorithm>
+
+#include "worker/device/cuda/cuda_backend.h"
+#include "worker/device/cuda/kernels/loss.h"
+#include "worker/device/cuda/launch.h"
+#include "worker/device/cuda/sums.h"
+
+namespace leeway::cuda {
+namespace {
+
+// Losses that one thread adds up.
+constexpr size_t kGroup = 64;
+
+size_t Parts(size_t count, size_t each) { return (count + each - 1) / each; }
+
+}  // namespace
+
+template <typename Loss>
+void CudaBackend::SumLosses(const char* what, size_t batch, const Loss& loss, LossSum* sum) {
+  // Losses first, the groups' sums behind them.
+  const size_t room = kPartialsBytes / sizeof(LossSum) / 2;
+  auto* const losses = static_cast<LossSum*>(partials_);
+  LossSum* const groups = losses + room;
+  const size_t each = std::max<size_t>(1, Parts(batch, room));
+  const size_t count = Parts(batch, each);
+  Launch(queue_, what, count, ExampleLosses<Loss>{batch, each, loss, losses});
+  Launch(queue_, what, Parts(count, kGroup), LossGroups{count, kGroup, losses, groups});
+  const size_t left = Parts(count, kGroup);
+  Launch(queue_, what, 1, LossGroups{left, left, groups, sum});
+}
+
+void CudaBackend::SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores,
+                                      const float* labels, LossSum* sum, float* dscores) {
+  const float share = 1.0f / static_cast<float>(batch);
+  SumLosses("SoftmaxCrossEntropy", batch, CrossEntropyLoss{classes, share, scores, labels, dscores},
+            sum);
+}
+
+void CudaBackend::Logistic(size_t batch, const float* scores, const float* labels, LossSum* sum,
+                           float* dscores) {
+  SumLosses("Logistic", batch, LogisticLoss{batch, scores, labels, dscores}, sum);
+}
+
+void CudaBackend::Squared(size_t batch, const float* scores, const float* labels, LossSum* sum,
+                          float* dscores) {
+  SumLosses("Squared", batch, SquaredLoss{batch, scores, labels, dscores}, sum);
+}
+
+}  // namespace leeway::cuda

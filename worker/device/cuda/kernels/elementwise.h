@@ -1,0 +1,101 @@
+// Bodies of kernels on single elements: Fill, activations, sums of two vectors. A body is a
+// function of an index; launch.h runs it for all of them.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+
+#include "common/host_device.h"
+
+namespace leeway::cuda {
+
+// out[i] = function(in[i]...); out may be any of the inputs.
+template <typename Function>
+struct Map1 {
+  Function function;
+  const float* x;
+  float* out;
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const { out[i] = function(x[i]); }
+};
+template <typename Function>
+struct Map2 {
+  Function function;
+  const float* x;
+  const float* y;
+  float* out;
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const { out[i] = function(x[i], y[i]); }
+};
+
+struct Constant {
+  float value;
+  float* y;
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const { y[i] = value; }
+};
+
+// y's rows become `row`, or have it added.
+struct RowToAll {
+  size_t columns;
+  const float* row;
+  bool add;
+  float* y;
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const {
+    const float value = row[i % columns];
+    y[i] = add ? y[i] + value : value;
+  }
+};
+
+// Zeros in a matrix whose rows lie `stride` apart.
+struct ZeroRows {
+  size_t columns;
+  size_t stride;
+  float* y;
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const { y[i / columns * stride + i % columns] = 0; }
+};
+
+struct Difference {
+  float scale;
+  const float* a;
+  const float* b;
+  // Null: 0.
+  const float* base;
+  float* out;
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const {
+    const float difference = scale * (a[i] - b[i]);
+    out[i] = base == nullptr ? difference : base[i] + difference;
+  }
+};
+
+struct Product {
+  LEEWAY_HOST_DEVICE float operator()(float x, float y) const { return x * y; }
+};
+
+// NaN stays NaN.
+struct Relu {
+  LEEWAY_HOST_DEVICE float operator()(float x) const { return x < 0.0f ? 0.0f : x; }
+};
+struct ReluSlope {
+  LEEWAY_HOST_DEVICE float operator()(float y, float dy) const { return y > 0.0f ? dy : 0.0f; }
+};
+
+// The standard normal's distribution function.
+LEEWAY_HOST_DEVICE inline float NormalCdf(float x) {
+  constexpr float kSqrtHalf = 0.70710678118654752440f;
+  return 0.5f * (1.0f + erff(x * kSqrtHalf));
+}
+struct Gelu {
+  LEEWAY_HOST_DEVICE float operator()(float x) const { return x * NormalCdf(x); }
+};
+struct GeluSlope {
+  LEEWAY_HOST_DEVICE float operator()(float x, float dy) const {
+    constexpr float kInvSqrtTwoPi = 0.39894228040143267794f;
+    return dy * (NormalCdf(x) + x * kInvSqrtTwoPi * expf(-0.5f * x * x));
+  }
+};
+struct Tanh {
+  LEEWAY_HOST_DEVICE float operator()(float x) const { return tanhf(x); }
+};
+struct TanhSlope {
+  LEEWAY_HOST_DEVICE float operator()(float y, float dy) const { return dy * (1.0f - y * y); }
+};
+
+}  // namespace leeway::cuda

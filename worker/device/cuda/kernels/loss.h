@@ -1,0 +1,113 @@
+// Losses: a thread computes the loss of a few examples and their gradients, and the losses are then
+// summed in groups, in double and in the order of the examples.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/host_device.h"
+#include "worker/compute/backend.h"
+
+namespace leeway::cuda {
+
+// sums[i] = the loss of examples [i * each, (i + 1) * each).
+template <typename Loss>
+struct ExampleLosses {
+  size_t batch;
+  size_t each;
+  Loss loss;
+  LossSum* sums;
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const {
+    const size_t end = (i + 1) * each < batch ? (i + 1) * each : batch;
+    double total = 0;
+    uint64_t correct = 0;
+    for (size_t example = i * each; example < end; ++example) loss(example, total, correct);
+    sums[i].loss = total;
+    sums[i].correct = correct;
+  }
+};
+
+// out[i] = the sum of in[i * each] to in[(i + 1) * each - 1], which may lie where out lies if there
+// is one thread only.
+struct LossGroups {
+  size_t count;
+  size_t each;
+  const LossSum* in;
+  LossSum* out;
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const {
+    const size_t end = (i + 1) * each < count ? (i + 1) * each : count;
+    double total = 0;
+    uint64_t correct = 0;
+    for (size_t at = i * each; at < end; ++at) {
+      total += in[at].loss;
+      correct += in[at].correct;
+    }
+    out[i].loss = total;
+    out[i].correct = correct;
+  }
+};
+
+struct CrossEntropyLoss {
+  size_t classes;
+  float share;
+  const float* scores;
+  const float* labels;
+  // Null: not wanted.
+  float* dscores;
+
+  LEEWAY_HOST_DEVICE void operator()(size_t example, double& loss, uint64_t& correct) const {
+    const float* row = scores + example * classes;
+    const auto label = static_cast<size_t>(labels[example]);
+    size_t best = 0;
+    for (size_t c = 1; c < classes; ++c) best = row[best] < row[c] ? c : best;
+    double total = 0;
+    for (size_t c = 0; c < classes; ++c) total += expf(row[c] - row[best]);
+    loss += log(total) - (row[label] - row[best]);
+    correct += best == label ? 1 : 0;
+    if (dscores != nullptr) Slopes(row, row[best], total, label, dscores + example * classes);
+  }
+
+ private:
+  LEEWAY_HOST_DEVICE void Slopes(const float* row, float top, double total, size_t label,
+                                 float* slopes) const {
+    const auto factor = static_cast<float>(share / total);
+    for (size_t c = 0; c < classes; ++c) slopes[c] = expf(row[c] - top) * factor;
+    slopes[label] -= share;
+  }
+};
+
+struct LogisticLoss {
+  size_t batch;
+  const float* scores;
+  const float* labels;
+  float* dscores;
+
+  LEEWAY_HOST_DEVICE void operator()(size_t example, double& loss, uint64_t& correct) const {
+    const double score = scores[example];
+    const double label = labels[example] > 0 ? 1.0 : 0.0;
+    // log(1 + e^score) - label * score, without overflow.
+    const double tail = exp(-fabs(score));
+    loss += (score < 0.0 ? 0.0 : score) - label * score + log1p(tail);
+    correct += (score > 0) == (label > 0) ? 1 : 0;
+    if (dscores == nullptr) return;
+    const double probability = (score > 0 ? 1.0 : tail) / (1.0 + tail);
+    dscores[example] = static_cast<float>((probability - label) / static_cast<double>(batch));
+  }
+};
+
+struct SquaredLoss {
+  size_t batch;
+  const float* scores;
+  const float* labels;
+  float* dscores;
+
+  LEEWAY_HOST_DEVICE void operator()(size_t example, double& loss, uint64_t&) const {
+    const double error = static_cast<double>(scores[example]) - labels[example];
+    loss += 0.5 * error * error;
+    if (dscores == nullptr) return;
+    dscores[example] = static_cast<float>(error / static_cast<double>(batch));
+  }
+};
+
+}  // namespace leeway::cuda

@@ -1,0 +1,53 @@
+// An optimizer's step over a whole vector. Threads that write something that is not finite all
+// store the same 0 in the flag.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+
+#include "common/host_device.h"
+#include "common/update/formula.h"
+
+namespace leeway::cuda {
+
+LEEWAY_HOST_DEVICE inline bool IsFinite(float value) { return value - value == 0.0f; }
+
+struct UpdateTrained {
+  UpdateFormula formula;
+  size_t slot_count;
+  const float* gradient;
+  float* weights;
+  float* slots[2];
+  float* finite;
+
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const {
+    UpdateFormula::Element element;
+    element.weight = weights[i];
+    for (size_t slot = 0; slot < slot_count; ++slot) element.slots[slot] = slots[slot][i];
+    const UpdateFormula::Element after = formula.Apply(element, gradient[i]);
+    bool is_finite = IsFinite(after.weight);
+    weights[i] = after.weight;
+    for (size_t slot = 0; slot < slot_count; ++slot) {
+      slots[slot][i] = after.slots[slot];
+      is_finite = is_finite && IsFinite(after.slots[slot]);
+    }
+    if (!is_finite) *finite = 0.0f;
+  }
+};
+
+// Values that are averaged, not trained: they go `share` of the way, or are replaced.
+struct UpdateAveraged {
+  float share;
+  const float* contribution;
+  float* weights;
+  float* finite;
+
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const {
+    const float given = contribution[i];
+    const float value = share == 1.0f ? given : weights[i] + share * (given - weights[i]);
+    weights[i] = value;
+    if (!IsFinite(value)) *finite = 0.0f;
+  }
+};
+
+}  // namespace leeway::cuda

@@ -1,0 +1,34 @@
+// cuBLAS, found and loaded at run time: the module has no dependency on it that a package would
+// have to name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <cublas_v2.h>
+
+#include "absl/status/statusor.h"
+
+namespace leeway::cuda {
+
+// The functions that are used of it.
+struct Cublas {
+  decltype(&cublasCreate_v2) create = nullptr;
+  decltype(&cublasDestroy_v2) destroy = nullptr;
+  decltype(&cublasSetStream_v2) set_stream = nullptr;
+  decltype(&cublasSetWorkspace_v2) set_workspace = nullptr;
+  decltype(&cublasSetMathMode) set_math_mode = nullptr;
+  decltype(&cublasGemmEx_64) gemm = nullptr;
+  decltype(&cublasGetStatusString) describe = nullptr;
+};
+
+// Folders in which it is looked for after LEEWAY_CUDA_LIBRARIES, if that is set; "": where the
+// system looks.
+std::vector<std::string> CublasFolders();
+
+// Never unloaded. NOT_FOUND: it is in none of the folders; FAILED_PRECONDITION: it lacks a
+// function.
+absl::StatusOr<Cublas> LoadCublas(const std::vector<std::string>& folders);
+
+}  // namespace leeway::cuda

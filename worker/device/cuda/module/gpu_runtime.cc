@@ -1,0 +1,234 @@
+#include "worker/device/cuda/module/gpu_runtime.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "worker/device/cuda/device_check.h"
+
+namespace leeway::cuda {
+namespace {
+
+static_assert(kSuccess == cudaSuccess && kOutOfMemory == cudaErrorMemoryAllocation &&
+              kNotReady == cudaErrorNotReady);
+
+// cuBLAS's own choice for Hopper, of which it does not need all elsewhere. Of ours, so that it
+// allocates none in a step and sums in the same order in each.
+constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+
+// An error that is returned is also kept by CUDA for the next call that asks: it has been said.
+Code Said(cudaError_t code) {
+  if (code != cudaSuccess) (void)cudaGetLastError();
+  return code;
+}
+
+// CUDA's calls are for the calling thread's device: makes that this one.
+Code SelectDevice(int index) {
+  thread_local int current = -1;
+  if (current == index) return kSuccess;
+  const Code code = Said(cudaSetDevice(index));
+  current = code == kSuccess ? index : -1;
+  return code;
+}
+
+absl::StatusOr<int> CountDevices() {
+  int count = 0;
+  const Code code = Said(cudaGetDeviceCount(&count));
+  CudaVersions versions{.driver = 0, .runtime = CUDART_VERSION};
+  (void)Said(cudaDriverGetVersion(&versions.driver));
+  RETURN_IF_ERROR(CheckCount(code, code == kSuccess ? count : 0, versions,
+                             cudaGetErrorString(static_cast<cudaError_t>(code))));
+  return count;
+}
+
+absl::StatusOr<cudaDeviceProp> PropertiesOf(int index) {
+  cudaDeviceProp properties = {};
+  const Code code = Said(cudaGetDeviceProperties(&properties, index));
+  RETURN_IF_ERROR(OpenError(code, absl::StrCat("cuda:", index),
+                            cudaGetErrorString(static_cast<cudaError_t>(code))));
+  return properties;
+}
+
+absl::Status CheckPrecisionSettings() {
+  for (const char* name : {"CUBLAS_EMULATE_SINGLE_PRECISION", "NVIDIA_TF32_OVERRIDE"}) {
+    RETURN_IF_ERROR(CheckPrecisionSetting(name, std::getenv(name)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices() {
+  ASSIGN_OR_RETURN(const int count, CountDevices());
+  std::vector<LeewayDeviceInfo> devices;
+  for (int index = 0; index < count; ++index) {
+    ASSIGN_OR_RETURN(const cudaDeviceProp properties, PropertiesOf(index));
+    LeewayDeviceInfo& device = devices.emplace_back();
+    device = {};
+    std::snprintf(device.name, sizeof(device.name), "%.127s", properties.name);
+    device.capability_major = properties.major;
+    device.capability_minor = properties.minor;
+    device.memory_bytes = properties.totalGlobalMem;
+    size_t free = 0, total = 0;
+    // Makes a context, for which a busy device may have no room: then nothing is free.
+    if (SelectDevice(index) == kSuccess && Said(cudaMemGetInfo(&free, &total)) == kSuccess) {
+      device.free_bytes = free;
+    }
+  }
+  return devices;
+}
+
+absl::StatusOr<std::unique_ptr<GpuRuntime>> GpuRuntime::Open(uint32_t index) {
+  RETURN_IF_ERROR(CheckPrecisionSettings());
+  ASSIGN_OR_RETURN(const int count, CountDevices());
+  RETURN_IF_ERROR(CheckIndex(index, count));
+  ASSIGN_OR_RETURN(const cudaDeviceProp properties, PropertiesOf(static_cast<int>(index)));
+  std::string name = absl::StrCat("cuda:", index, ", ", properties.name, " (compute capability ",
+                                  properties.major, ".", properties.minor, ")");
+  RETURN_IF_ERROR(
+      CheckCapability(name, 10 * properties.major + properties.minor, LEEWAY_CUDA_OLDEST));
+  std::unique_ptr<GpuRuntime> runtime(new GpuRuntime(index, std::move(name)));
+  const Code code = runtime->Start();
+  RETURN_IF_ERROR(OpenError(code, runtime->device(), runtime->Describe(code)));
+  RETURN_IF_ERROR(runtime->StartCublas());
+  return runtime;
+}
+
+Code GpuRuntime::Start() {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  for (cudaStream_t& stream : streams_) {
+    // Never in step with the default stream.
+    const Code code = Said(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    if (code != kSuccess) return code;
+  }
+  return Allocate(kWorkspaceBytes, &workspace_);
+}
+
+absl::Status GpuRuntime::StartCublas() {
+  ASSIGN_OR_RETURN(cublas_, LoadCublas(CublasFolders()));
+  cublasStatus_t status = cublas_.create(&handle_);
+  if (status == CUBLAS_STATUS_SUCCESS) status = cublas_.set_stream(handle_, Of(Stream::kCompute));
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = cublas_.set_workspace(handle_, workspace_, kWorkspaceBytes);
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = cublas_.set_math_mode(handle_, CUBLAS_DEFAULT_MATH);
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
+  const std::string what =
+      absl::StrCat("starting cuBLAS on ", name_, ": ", cublas_.describe(status));
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) {
+    return absl::ResourceExhaustedError(absl::StrCat(what, ": free some of the device's memory"));
+  }
+  return absl::InternalError(what);
+}
+
+GpuRuntime::~GpuRuntime() {
+  (void)Enter();
+  if (handle_ != nullptr) (void)cublas_.destroy(handle_);
+  for (cudaStream_t stream : streams_) {
+    if (stream != nullptr) (void)Said(cudaStreamDestroy(stream));
+  }
+  if (workspace_ != nullptr) (void)Said(cudaFree(workspace_));
+}
+
+std::string GpuRuntime::Describe(Code code) const {
+  if (code >= kCublas) {
+    return absl::StrCat("cuBLAS: ",
+                        cublas_.describe == nullptr
+                            ? "not loaded"
+                            : cublas_.describe(static_cast<cublasStatus_t>(code - kCublas)));
+  }
+  const auto error = static_cast<cudaError_t>(code);
+  return absl::StrCat(cudaGetErrorName(error), " (", cudaGetErrorString(error), ")");
+}
+
+Code GpuRuntime::Enter() { return SelectDevice(static_cast<int>(index_)); }
+
+Code GpuRuntime::Allocate(size_t bytes, void** device) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  return Said(cudaMalloc(device, bytes));
+}
+
+Code GpuRuntime::Free(void* device) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  return Said(cudaFree(device));
+}
+
+Code GpuRuntime::MemoryLeft(size_t* free, size_t* total) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  return Said(cudaMemGetInfo(free, total));
+}
+
+Code GpuRuntime::Pin(void* host, size_t bytes) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  return Said(cudaHostRegister(host, bytes, cudaHostRegisterPortable));
+}
+
+Code GpuRuntime::Unpin(void* host) { return Said(cudaHostUnregister(host)); }
+
+Code GpuRuntime::CopyUp(Stream stream, const void* host, void* device, size_t bytes) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  return Said(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, Of(stream)));
+}
+
+Code GpuRuntime::CopyDown(Stream stream, const void* device, void* host, size_t bytes) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  return Said(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, Of(stream)));
+}
+
+Code GpuRuntime::CopyInside(const void* from, void* to, size_t bytes) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  return Said(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, Of(Stream::kCompute)));
+}
+
+Code GpuRuntime::MakeEvent(void** event) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  cudaEvent_t made = nullptr;
+  const Code code = Said(cudaEventCreateWithFlags(&made, cudaEventDisableTiming));
+  *event = made;
+  return code;
+}
+
+Code GpuRuntime::DestroyEvent(void* event) {
+  return Said(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
+}
+
+Code GpuRuntime::Record(void* event, Stream stream) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  return Said(cudaEventRecord(static_cast<cudaEvent_t>(event), Of(stream)));
+}
+
+Code GpuRuntime::Wait(Stream stream, void* event) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  return Said(cudaStreamWaitEvent(Of(stream), static_cast<cudaEvent_t>(event), 0));
+}
+
+Code GpuRuntime::Query(void* event) {
+  return Said(cudaEventQuery(static_cast<cudaEvent_t>(event)));
+}
+
+Code GpuRuntime::Await(void* event) {
+  return Said(cudaEventSynchronize(static_cast<cudaEvent_t>(event)));
+}
+
+Code GpuRuntime::AwaitAll() {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  return Said(cudaDeviceSynchronize());
+}
+
+Code GpuRuntime::Multiply(const BlasProduct& product) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  const float alpha = 1;
+  const auto op = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  // COMPUTE_32F: neither TF32 nor less.
+  const cublasStatus_t status = cublas_.gemm(
+      handle_, op(product.transpose_a), op(product.transpose_b), product.m, product.n, product.k,
+      &alpha, product.a, CUDA_R_32F, product.lda, product.b, CUDA_R_32F, product.ldb, &product.beta,
+      product.c, CUDA_R_32F, product.ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+  return status == CUBLAS_STATUS_SUCCESS ? kSuccess : kCublas + static_cast<Code>(status);
+}
+
+}  // namespace leeway::cuda

@@ -1,0 +1,178 @@
+#include "worker/device/cuda/queue.h"
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway::cuda {
+namespace {
+
+// Events of a stream from which on their state is looked at although nobody asks.
+constexpr size_t kPendingMany = 64;
+
+}  // namespace
+
+Queue::~Queue() {
+  // What is under way reads and writes memory that goes now.
+  (void)runtime_->AwaitAll();
+  for (Line& line : lines_) {
+    for (const Pending& pending : line.pending) (void)runtime_->DestroyEvent(pending.event);
+  }
+  for (void* event : free_events_) (void)runtime_->DestroyEvent(event);
+}
+
+bool Queue::Begin(Stream stream, const char* what) {
+  if (!status_.ok()) return false;
+  what_ = what;
+  log_.Queued(stream, what);
+  return true;
+}
+
+void Queue::End(Stream stream, Code code) {
+  if (code != kSuccess) {
+    // CUDA may report here what failed before.
+    const std::string suspects = log_.Suspects();
+    return FailBy(code, suspects == what_
+                            ? absl::StrCat("queueing ", what_)
+                            : absl::StrCat("queueing ", what_, ", or running ", suspects));
+  }
+  if (!blocking_) return;
+  if (const Code done = runtime_->AwaitAll(); done != kSuccess) {
+    return FailBy(done, absl::StrCat("running ", what_));
+  }
+  log_.Done(stream, log_.Mark(stream));
+}
+
+void Queue::CopyToDevice(Stream stream, std::span<const float> host, float* device) {
+  if (host.empty() || !Begin(stream, "CopyToDevice")) return;
+  End(stream, runtime_->CopyUp(stream, host.data(), device, host.size_bytes()));
+}
+
+void Queue::CopyToHost(Stream stream, const float* device, std::span<float> host) {
+  if (host.empty() || !Begin(stream, "CopyToHost")) return;
+  End(stream, runtime_->CopyDown(stream, device, host.data(), host.size_bytes()));
+}
+
+void Queue::CopyInside(size_t count, const float* from, float* to) {
+  if (count == 0 || !Begin(Stream::kCompute, "Copy")) return;
+  End(Stream::kCompute, runtime_->CopyInside(from, to, count * sizeof(float)));
+}
+
+void Queue::Multiply(const BlasProduct& product) {
+  if (!Begin(Stream::kCompute, "Gemm")) return;
+  End(Stream::kCompute, runtime_->Multiply(product));
+}
+
+bool Queue::BeginKernel(const char* what) {
+  if (!Begin(Stream::kCompute, what)) return false;
+  const Code code = runtime_->BeforeLaunch();
+  if (code != kSuccess) FailBy(code, absl::StrCat("queueing ", what));
+  return code == kSuccess;
+}
+
+void Queue::EndKernel() { End(Stream::kCompute, runtime_->AfterLaunch()); }
+
+void* Queue::TakeEvent() {
+  if (free_events_.empty()) {
+    void* event = nullptr;
+    const Code code = runtime_->MakeEvent(&event);
+    if (code != kSuccess) FailBy(code, "making an event");
+    return event;
+  }
+  void* const event = free_events_.back();
+  free_events_.pop_back();
+  return event;
+}
+
+StreamEvent Queue::Record(Stream stream) {
+  Line& line = Of(stream);
+  const StreamEvent made{4 * ++line.recorded + static_cast<uint64_t>(stream)};
+  if (!status_.ok()) return made;
+  Trim(stream);
+  void* const event = TakeEvent();
+  if (event == nullptr) return made;
+  // Known from now on, so that it is given back whatever happens.
+  line.pending.push_back({made.number, event, log_.Mark(stream)});
+  const Code code = runtime_->Record(event, stream);
+  if (code != kSuccess) FailBy(code, "recording an event");
+  return made;
+}
+
+Queue::Pending* Queue::Find(StreamEvent event) {
+  if (event.number == 0) return nullptr;
+  for (Pending& pending : Of(StreamOf(event)).pending) {
+    if (pending.number == event.number) return &pending;
+  }
+  return nullptr;
+}
+
+void Queue::Complete(StreamEvent event) {
+  const Stream stream = StreamOf(event);
+  Line& line = Of(stream);
+  while (!line.pending.empty() && line.pending.front().number <= event.number) {
+    const Pending& first = line.pending.front();
+    log_.Done(stream, first.mark);
+    // Streams that were told to wait for it wait for the record that was the latest then.
+    free_events_.push_back(first.event);
+    line.pending.pop_front();
+  }
+}
+
+void Queue::Trim(Stream stream) {
+  Line& line = Of(stream);
+  if (line.pending.size() < kPendingMany) return;
+  while (!line.pending.empty() && runtime_->Query(line.pending.front().event) == kSuccess) {
+    Complete({line.pending.front().number});
+  }
+}
+
+void Queue::Wait(Stream stream, StreamEvent event) {
+  // A stream is in order anyway.
+  if (!status_.ok() || StreamOf(event) == stream) return;
+  const Pending* const pending = Find(event);
+  if (pending == nullptr) return;
+  const Code code = runtime_->Wait(stream, pending->event);
+  if (code != kSuccess) FailBy(code, "letting a stream wait for an event");
+}
+
+bool Queue::Done(StreamEvent event) {
+  if (event.number == 0) return true;
+  if (!status_.ok()) return false;
+  const Pending* const pending = Find(event);
+  if (pending == nullptr) return true;
+  const Code code = runtime_->Query(pending->event);
+  if (code == kNotReady) return false;
+  if (code == kSuccess) {
+    Complete(event);
+    return true;
+  }
+  FailBy(code, absl::StrCat("running ", log_.Suspects()));
+  return false;
+}
+
+absl::Status Queue::Await(StreamEvent event) {
+  if (!status_.ok()) return status_;
+  const Pending* const pending = Find(event);
+  if (pending == nullptr) return status_;
+  const Code code = runtime_->Await(pending->event);
+  if (code == kSuccess) {
+    Complete(event);
+  } else {
+    FailBy(code, absl::StrCat("running ", log_.Suspects()));
+  }
+  return status_;
+}
+
+void Queue::Fail(absl::Status why) {
+  if (status_.ok()) status_ = std::move(why);
+}
+
+void Queue::FailBy(Code code, absl::string_view doing) {
+  Fail(absl::InternalError(
+      absl::StrCat(runtime_->device(), " failed while ", doing, ": ", runtime_->Describe(code),
+                   blocking_ ? "" : " (LEEWAY_CUDA_BLOCKING=1 finds the one that failed)")));
+}
+
+}  // namespace leeway::cuda

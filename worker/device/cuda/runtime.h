@@ -1,0 +1,75 @@
+// What CudaBackend wants of CUDA and cuBLAS, call by call. The module has the real ones
+// (module/gpu_runtime.h); tests have one that needs no GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "worker/compute/backend.h"
+
+namespace leeway::cuda {
+
+// CUDA's error number, or one of cuBLAS's from kCublas on.
+using Code = int;
+inline constexpr Code kSuccess = 0;
+inline constexpr Code kOutOfMemory = 2;
+inline constexpr Code kNotReady = 600;
+inline constexpr Code kCublas = 10000;
+
+// A product as BLAS has it: column-major, c [m x n] = op(a) [m x k] op(b) [k x n] + beta c.
+struct BlasProduct {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  const float* a = nullptr;
+  int64_t lda = 0;
+  const float* b = nullptr;
+  int64_t ldb = 0;
+  float beta = 0;
+  float* c = nullptr;
+  int64_t ldc = 0;
+};
+
+// Calls come from one thread at a time. None of them throws, and none keeps an error of its own.
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+
+  // "cuda:0, NVIDIA H200 (compute capability 9.0)".
+  virtual std::string device() const = 0;
+  virtual std::string Describe(Code code) const = 0;
+
+  virtual Code Allocate(size_t bytes, void** device) = 0;
+  virtual Code Free(void* device) = 0;
+  virtual Code MemoryLeft(size_t* free, size_t* total) = 0;
+  // Fixes host memory in place, so that copies of it go by themselves and at the link's rate.
+  virtual Code Pin(void* host, size_t bytes) = 0;
+  virtual Code Unpin(void* host) = 0;
+
+  virtual Code CopyUp(Stream stream, const void* host, void* device, size_t bytes) = 0;
+  virtual Code CopyDown(Stream stream, const void* device, void* host, size_t bytes) = 0;
+  virtual Code CopyInside(const void* from, void* to, size_t bytes) = 0;
+
+  virtual Code MakeEvent(void** event) = 0;
+  virtual Code DestroyEvent(void* event) = 0;
+  virtual Code Record(void* event, Stream stream) = 0;
+  virtual Code Wait(Stream stream, void* event) = 0;
+  // kNotReady: not yet done.
+  virtual Code Query(void* event) = 0;
+  virtual Code Await(void* event) = 0;
+  // Until all streams are empty.
+  virtual Code AwaitAll() = 0;
+
+  // In kCompute; fp32 throughout.
+  virtual Code Multiply(const BlasProduct& product) = 0;
+  // For Launch: makes the device this thread's, and tells how the launch went.
+  virtual Code BeforeLaunch() = 0;
+  virtual Code AfterLaunch() = 0;
+  // cudaStream_t.
+  virtual void* native(Stream stream) = 0;
+};
+
+}  // namespace leeway::cuda

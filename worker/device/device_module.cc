@@ -1,0 +1,99 @@
+#include "worker/device/device_module.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include <dlfcn.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+constexpr char kFile[] = "libleeway-cuda.so";
+constexpr uint32_t kDevicesMax = 64;
+constexpr size_t kErrorBytes = 1000;
+
+// What a module's function returned and left in `error`.
+absl::Status StatusOf(int code, const std::array<char, kErrorBytes>& error) {
+  if (code == 0) return absl::OkStatus();
+  const auto end = std::find(error.begin(), error.end(), '\0');
+  return absl::Status(static_cast<absl::StatusCode>(code),
+                      absl::string_view(error.data(), end - error.begin()));
+}
+
+absl::StatusOr<const LeewayDeviceModule*> TableOf(const std::string& path) {
+  const auto refuse = [&path](auto&&... why) {
+    return absl::FailedPreconditionError(absl::StrCat("the GPU module ", path, " ", why...));
+  };
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return refuse("cannot be loaded: ", dlerror());
+  void* const entry = dlsym(library, kModuleEntry);
+  if (entry == nullptr) {
+    return refuse("has no ", kModuleEntry, ": it is not a module of Leeway; install leeway's own");
+  }
+  const LeewayDeviceModule* const table = reinterpret_cast<ModuleEntry>(entry)();
+  if (table == nullptr) return refuse("gives no functions; install it again");
+  if (table->abi != kModuleAbi) {
+    return refuse("speaks version ", table->abi, " of the interface, this program version ",
+                  kModuleAbi, ": install both from one package");
+  }
+  if (absl::string_view(table->build) != LEEWAY_MODULE_BUILD) {
+    return refuse("is of build ", table->build, ", this program of build ", LEEWAY_MODULE_BUILD,
+                  ": install both from one package, or build them together");
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<std::string> ModulePlaces() {
+  if (const char* named = std::getenv("LEEWAY_CUDA_MODULE"); named != nullptr) return {named};
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path folder = program.parent_path();
+  return {folder / kFile, folder.parent_path() / "lib" / "leeway" / kFile};
+}
+
+absl::StatusOr<DeviceModule> DeviceModule::Load(const std::vector<std::string>& places) {
+  for (const std::string& place : places) {
+    std::error_code error;
+    if (!std::filesystem::exists(place, error)) continue;
+    ASSIGN_OR_RETURN(const LeewayDeviceModule* table, TableOf(place));
+    return DeviceModule(*table);
+  }
+  return absl::NotFoundError(
+      absl::StrCat("the GPU module is not installed (", absl::StrJoin(places, ", "),
+                   "): install the package that has it, or build with the CUDA toolkit"));
+}
+
+absl::StatusOr<std::vector<LeewayDeviceInfo>> DeviceModule::List() const {
+  std::vector<LeewayDeviceInfo> devices(kDevicesMax);
+  std::array<char, kErrorBytes> error{};
+  uint32_t count = 0;
+  RETURN_IF_ERROR(StatusOf(
+      table_->list(devices.data(), kDevicesMax, &count, error.data(), kErrorBytes), error));
+  devices.resize(std::min(count, kDevicesMax));
+  // A name is a text, whatever the module left there.
+  for (LeewayDeviceInfo& device : devices) device.name[sizeof(device.name) - 1] = '\0';
+  return devices;
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> DeviceModule::Open(uint32_t index) const {
+  std::array<char, kErrorBytes> error{};
+  void* backend = nullptr;
+  RETURN_IF_ERROR(StatusOf(table_->open(index, &backend, error.data(), kErrorBytes), error));
+  if (backend == nullptr) {
+    return absl::InternalError("the GPU module opened a device and gave nothing; install it again");
+  }
+  return std::unique_ptr<Backend>(static_cast<Backend*>(backend));
+}
+
+}  // namespace leeway

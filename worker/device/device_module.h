@@ -1,0 +1,38 @@
+// The module that computes on GPUs, loaded at run time: programs run without it, and without CUDA.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/compute/backend.h"
+#include "worker/device/module_abi.h"
+
+namespace leeway {
+
+// Where the module is looked for, in order: the file that LEEWAY_CUDA_MODULE names, and nowhere
+// else if that is set; beside the program; where the package has it.
+std::vector<std::string> ModulePlaces();
+
+// A loaded module. Cheap to copy.
+class DeviceModule {
+ public:
+  // The first of `places` that is there. NOT_FOUND: none is. FAILED_PRECONDITION: it cannot be
+  // loaded, or is not of this program's build.
+  static absl::StatusOr<DeviceModule> Load(const std::vector<std::string>& places);
+
+  // FAILED_PRECONDITION: no driver, or too old a one. NOT_FOUND: no device.
+  absl::StatusOr<std::vector<LeewayDeviceInfo>> List() const;
+  // As List, and: OUT_OF_RANGE: no device of that number. UNIMPLEMENTED: too old an architecture.
+  // UNAVAILABLE: busy. RESOURCE_EXHAUSTED: no memory.
+  absl::StatusOr<std::unique_ptr<Backend>> Open(uint32_t index) const;
+
+ private:
+  explicit DeviceModule(const LeewayDeviceModule& table) : table_(&table) {}
+
+  const LeewayDeviceModule* table_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,42 @@
+// What a module of devices and the program that loads it say to each other, in C. The program asks
+// for the table, compares version and build, and only then lets a C++ object (a Backend) cross: the
+// build names the headers that such an object is made of.
+//
+// The module never throws over this border, and is never unloaded.
+#pragma once
+
+#include <cstdint>
+
+namespace leeway {
+
+// Of this header.
+inline constexpr uint32_t kModuleAbi = 1;
+inline constexpr char kModuleEntry[] = "leeway_device_module";
+
+extern "C" {
+
+struct LeewayDeviceInfo {
+  char name[128];
+  int32_t capability_major;
+  int32_t capability_minor;
+  uint64_t memory_bytes;
+  uint64_t free_bytes;
+};
+
+// Both functions return an absl::StatusCode, and leave a text in `error` if it is not 0.
+struct LeewayDeviceModule {
+  // These two never move.
+  uint32_t abi;
+  const char* build;
+  // Up to `capacity` devices; *count: how many there are.
+  int (*list)(struct LeewayDeviceInfo* devices, uint32_t capacity, uint32_t* count, char* error,
+              uint32_t error_bytes);
+  // *backend: a leeway::Backend, which the caller deletes.
+  int (*open)(uint32_t index, void** backend, char* error, uint32_t error_bytes);
+};
+
+}  // extern "C"
+
+using ModuleEntry = const LeewayDeviceModule* (*)();
+
+}  // namespace leeway
