@@ -56,7 +56,9 @@ std::string ExchangeTable(const ExchangeBenchOptions& options,
       "; GB = 1e9 bytes, contributions and weights of all workers.\nRaw: the same "
       "bytes through bare sockets, without arithmetic. Bound: parameters x (2 + "
       "slots) x 1.15 + what is in flight;\nidle: the server before it had a model; workers': "
-      "what of the peak is mapped from their shared memory.\n",
+      "what of the peak is mapped from their shared memory. Share, ratio: medians of the rounds' "
+      "own, "
+      "not of the medians beside them.\n",
       table.ToString());
 }
 

@@ -43,8 +43,9 @@ std::string TransfersTable(const TransportBenchResult& result) {
       "Transfers, one worker, one server; GB = 1e9 bytes of floats, both directions added. "
       "Travels: "
       "what a codec\nleaves of them, headers included. Raw: two processes, one connection (tcp, "
-      "unix; for auto: tcp) or a ring in\nshared memory, doing the same work. Times are of a call "
-      "of half the blocks.\n",
+      "unix; for auto: tcp) or a ring in\nshared memory, doing the same work. Share, ratio: "
+      "medians of the rounds' own, not of the medians "
+      "beside them.\nTimes are of a call of half the blocks.\n",
       table.ToString());
 }
 

@@ -10,6 +10,7 @@ namespace leeway {
 std::optional<DeviceChoice> ParseDevice(const std::string& text) {
   if (text == "auto") return DeviceChoice{.kind = DeviceChoice::Kind::kAuto};
   if (text == "cpu") return DeviceChoice{.kind = DeviceChoice::Kind::kCpu};
+  if (text == "cuda") return DeviceChoice{.kind = DeviceChoice::Kind::kCuda};
   absl::string_view rest = text;
   uint32_t index = 0;
   if (!absl::ConsumePrefix(&rest, "cuda:") || !absl::SimpleAtoi(rest, &index)) return std::nullopt;

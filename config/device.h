@@ -8,16 +8,17 @@
 namespace leeway {
 
 struct DeviceChoice {
-  // kAuto: the first GPU, or the CPU where there is none.
+  // kAuto: as kCuda without a number, or the CPU where that GPU cannot be used.
   enum class Kind { kAuto, kCpu, kCuda };
   Kind kind = Kind::kAuto;
-  // Of kCuda: CUDA's number of the device, among those that CUDA_VISIBLE_DEVICES leaves.
-  uint32_t index = 0;
+  // Of kCuda: CUDA's number of the device, among those that CUDA_VISIBLE_DEVICES leaves. Absent:
+  // the workers take them in turn, by rank.
+  std::optional<uint32_t> index;
 };
 
 inline constexpr uint32_t kDeviceIndexMax = 63;
 
-// "auto", "cpu" or "cuda:N" with N up to kDeviceIndexMax; nothing for another text.
+// "auto", "cpu", "cuda" or "cuda:N" with N up to kDeviceIndexMax; nothing for another text.
 std::optional<DeviceChoice> ParseDevice(const std::string& text);
 
 }  // namespace leeway

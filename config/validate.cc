@@ -308,7 +308,7 @@ void CheckServers(const v1::TrainingJob& job, Faults& faults) {
 void CheckDevice(const v1::Workers& workers, Faults& faults) {
   if (ParseDevice(workers.device()).has_value() || workers.device().empty()) return;
   faults.push_back(
-      {"workers.device", absl::StrCat("must be auto, cpu or cuda:N with N from 0 to ",
+      {"workers.device", absl::StrCat("must be auto, cpu, cuda or cuda:N with N from 0 to ",
                                       kDeviceIndexMax, "; it is '", workers.device(), "'")});
 }
 

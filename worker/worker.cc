@@ -58,7 +58,7 @@ absl::StatusOr<Equipment> Equip(const v1::TrainingJob& job, const WorkerOptions&
                                 uint32_t rank) {
   Equipment equipment;
   ASSIGN_OR_RETURN(equipment.data, TrainingData::Open(job, options.data_dir, rank));
-  ASSIGN_OR_RETURN(equipment.backend, options.make_backend(job.workers()));
+  ASSIGN_OR_RETURN(equipment.backend, options.make_backend(job.workers(), rank));
   ASSIGN_OR_RETURN(equipment.model, Model::Build(job.model(), equipment.data->shape(),
                                                  equipment.data->classes(), *equipment.backend));
   // Before the worker joins: what is wrong with it is told at once.

@@ -31,9 +31,9 @@ struct WorkerOptions {
   uint64_t nonce = 0;
   // Null for gRPC.
   TransportFactory transport;
-  // What it computes on.
-  std::function<absl::StatusOr<std::unique_ptr<Backend>>(const v1::Workers&)> make_backend =
-      MakeBackend;
+  // What a rank computes on.
+  std::function<absl::StatusOr<std::unique_ptr<Backend>>(const v1::Workers&, uint32_t rank)>
+      make_backend = MakeBackend;
   // For workers.emulate.
   std::function<void(Duration)> sleep = [](Duration d) { std::this_thread::sleep_for(d); };
 };

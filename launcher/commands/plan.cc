@@ -11,6 +11,7 @@
 #include "bench/base/table.h"
 #include "common/blocks.h"
 #include "common/counted.h"
+#include "common/machine.h"
 #include "common/status.h"
 #include "config/job.h"
 #include "config/length.h"
@@ -99,8 +100,9 @@ uint64_t MemoryOf(const ServerShare& share, uint64_t slots) {
   return (share.elements + share.replicated) * (2 + slots) * sizeof(float) + share.replies;
 }
 
-absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout,
-                         const CodecPlan& codecs) {
+// Prints them, and gives the bytes of all servers together.
+absl::StatusOr<uint64_t> PrintShards(const v1::TrainingJob& job, const BlockLayout& layout,
+                                     const CodecPlan& codecs) {
   ASSIGN_OR_RETURN(const uint64_t slots, SlotsOf(job.update()));
   const bool replicated = job.servers().replicas() > 1;
   const std::vector<ServerShare> shares = SharesOf(job, layout, codecs);
@@ -127,7 +129,21 @@ absl::Status PrintShards(const v1::TrainingJob& job, const BlockLayout& layout,
   if (shares.size() > kShown) {
     std::cout << "  and " << shares.size() - kShown << " more like these\n";
   }
-  return absl::OkStatus();
+  uint64_t bytes = 0;
+  for (const ServerShare& share : shares) bytes += MemoryOf(share, slots);
+  return bytes;
+}
+
+// `leeway train` starts all of them here.
+void PrintMemory(uint64_t servers, uint64_t workers) {
+  const uint64_t all = servers + workers, machine = MachineMemoryBytes();
+  std::cout << "Memory: servers " << Bytes(servers) << ", workers " << Bytes(workers)
+            << ", besides activations; this machine has " << Bytes(machine) << "\n";
+  if (all <= machine) return;
+  std::cout << std::flush;
+  std::cerr << "leeway: the job needs " << Bytes(all) << " and this machine has " << Bytes(machine)
+            << ": put servers and workers on several machines, or make the model or the number of "
+               "workers smaller\n";
 }
 
 void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, const PlannedTraffic& traffic,
@@ -163,12 +179,14 @@ absl::Status ShowPlan(const JobOptions& options) {
       BlockLayout::ForModel(total, ShardsOf(job), job.servers().block_bytes());
   PrintModel(model->schema(), model->flops());
   ASSIGN_OR_RETURN(const CodecPlan codecs, PlannedCodecs(job, model->schema(), layout));
-  RETURN_IF_ERROR(PrintShards(job, layout, codecs));
+  ASSIGN_OR_RETURN(const uint64_t of_servers, PrintShards(job, layout, codecs));
   ASSIGN_OR_RETURN(const PlannedTraffic traffic, TrafficOf(job, model->schema(), layout));
   const v1::JobLength length = ComputeLength(job, checked.steps_per_epoch);
   ASSIGN_OR_RETURN(const uint64_t vectors, VectorsOfWorker(job.exchange(), length.steps_per_clock(),
                                                            codecs.compresses_contributions()));
-  PrintWorkers(job, vectors * total, traffic, length, checked.data->dataset().bytes());
+  const uint64_t data_bytes = checked.data->dataset().bytes();
+  PrintWorkers(job, vectors * total, traffic, length, data_bytes);
+  PrintMemory(of_servers, job.workers().count() * (vectors * total * sizeof(float) + data_bytes));
   return absl::OkStatus();
 }
 

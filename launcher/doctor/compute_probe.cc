@@ -28,7 +28,7 @@ class Probe {
     seed_ = job.metadata().seed();
     rank_ = rank;
     ASSIGN_OR_RETURN(data_, TrainingData::Open(job, data_dir, rank));
-    ASSIGN_OR_RETURN(backend_, MakeBackend(job.workers()));
+    ASSIGN_OR_RETURN(backend_, MakeBackend(job.workers(), rank));
     ASSIGN_OR_RETURN(model_,
                      Model::Build(job.model(), data_->shape(), data_->classes(), *backend_));
     weights_ = FloatBuffer(model_->schema().total());

@@ -140,8 +140,11 @@ absl::StatusOr<Reply> Ask(const std::string& address,
                        std::chrono::duration_cast<std::chrono::milliseconds>(timeout));
   Reply reply;
   const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
-  RETURN_IF_ERROR(
-      Annotate(ResultOf(status, context), absl::StrCat("asking the coordinator at ", address)));
+  const absl::Status result = ResultOf(status, context);
+  // What it answered is not to be taken for a fault of the network.
+  const bool refused = absl::IsInvalidArgument(result) || absl::IsFailedPrecondition(result);
+  RETURN_IF_ERROR(Annotate(
+      result, absl::StrCat(refused ? "refused by" : "asking", " the coordinator at ", address)));
   // What others have written is shown to a person.
   MakePrintable(reply);
   return reply;

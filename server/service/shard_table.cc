@@ -11,6 +11,12 @@
 #include "common/status.h"
 
 namespace leeway {
+namespace {
+
+// Further ahead than this no coordinator is: it counts the times that a job went back.
+constexpr uint64_t kGenerationsAhead = uint64_t{1} << 20;
+
+}  // namespace
 
 void ShardTable::Serve(Holdings holdings) {
   std::vector<std::shared_ptr<Shard>> before;
@@ -65,6 +71,11 @@ absl::Status ShardTable::CheckHeldLocked(uint64_t job, uint64_t generation) cons
                      "which is generation ", holdings_.generation, ": register again"));
   }
   if (generation == holdings_.generation) return absl::OkStatus();
+  if (generation - holdings_.generation > kGenerationsAhead) {
+    return absl::InvalidArgumentError(absl::StrCat("header.generation: ", generation,
+                                                   " cannot be: the job is at generation ",
+                                                   holdings_.generation));
+  }
   return absl::UnavailableError(
       absl::StrCat("the server is at generation ", holdings_.generation,
                    " and waits for the coordinator to bring it to generation ", generation));

@@ -16,12 +16,12 @@ using testing::Sample;
 TEST_CASE("the sample job is good") { CHECK(ErrorOf(Sample()) == "no error"); }
 
 TEST_CASE("a worker's device has a name that there is") {
-  for (const char* device : {"auto", "cpu", "cuda:0", "'cuda:63'"}) {
+  for (const char* device : {"auto", "cpu", "cuda", "cuda:0", "'cuda:63'"}) {
     CAPTURE(device);
     CHECK(ErrorOf(Sample("stop:", "workers: {device: " + std::string(device) + "}\nstop:")) ==
           "no error");
   }
-  const std::string known = "must be auto, cpu or cuda:N with N from 0 to 63; it is ";
+  const std::string known = "must be auto, cpu, cuda or cuda:N with N from 0 to 63; it is ";
   CheckAll({{"stop:", "workers: {device: gpu}\nstop:",
              "job.yaml:15:19: workers.device: " + known + "'gpu'"},
             {"stop:", "workers: {device: cuda:64}\nstop:",

@@ -96,6 +96,17 @@ TEST_CASE("A plan of the shipped job works, and without its data fails clearly")
   CHECK(Run({"plan", kQuickstart, "--data", folder.path().c_str()}) == 1);
 }
 
+TEST_CASE("A plan of more than this machine holds says so, and one that fits does not") {
+  const std::vector<const char*> small = {"plan", kQuickstart, "--data", kData};
+  CHECK(Told(0, small).empty());
+  std::vector<const char*> large = small;
+  large.insert(large.end(), {"--set", "workers.count=65000", "--set",
+                             "model.layers=[{flatten: {}}, {dense: {units: 400000}}, {relu: {}}, "
+                             "{dense: {units: 10}}]"});
+  CHECK_THAT(Told(0, large),
+             Catch::Contains("leeway: the job needs 14.2 TiB and this machine has "));
+}
+
 TEST_CASE("What the data show to be wrong is named by its place in the job and by its key") {
   const std::string at = std::string("leeway: ") + kQuickstart + ":";
   const auto plan = [](const char* set) {

@@ -62,15 +62,19 @@ absl::StatusOr<std::unique_ptr<Backend>> ThroughModule(const std::string& device
   v1::Workers workers;
   workers.set_device(device);
   auto chosen = ChooseBackend(
-      workers, {.driver = "libc.so.6", .modules = {LEEWAY_FAKE_MODULES "/libfake_module_good.so"}});
+      workers, 0,
+      {.driver = "libc.so.6", .modules = {LEEWAY_FAKE_MODULES "/libfake_module_good.so"}});
   if (!chosen.ok()) return chosen.status();
   return std::move(chosen->backend);
 }
 
 TEST_CASE("A job trains through a module as it does on CPUs, and twice with the same bits") {
-  const std::string exchange = GENERATE(
-      as<std::string>(), "exchange={type: gradient}",
-      "exchange={type: delta, local_steps: 4, optimizer: {type: adam, learning_rate: 0.002}}");
+  // The bias before a batch norm has no slope but rounding. Adam would make whole steps of that,
+  // and CPU and device round in another order: its epsilon is well above.
+  const std::string exchange =
+      GENERATE(as<std::string>(), "exchange={type: gradient}",
+               "exchange={type: delta, local_steps: 4, "
+               "optimizer: {type: adam, learning_rate: 0.002, epsilon: 0.001}}");
   std::vector<std::string> sets = {"stop.clocks=8", exchange};
   if (exchange.find("delta") != std::string::npos) {
     sets.emplace_back("update={type: sgd, learning_rate: 1}");

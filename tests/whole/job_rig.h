@@ -91,7 +91,9 @@ class JobRig {
         options.nonce = rank + 1;
         options.transport = transport;
         if (make_backend) {
-          options.make_backend = [this, rank](const v1::Workers&) { return make_backend(rank); };
+          options.make_backend = [this, rank](const v1::Workers&, uint32_t) {
+            return make_backend(rank);
+          };
         }
         result_.workers[rank] = RunWorker(options);
       });

@@ -1,5 +1,7 @@
 #include "worker/device/make_backend.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <dlfcn.h>
@@ -24,9 +26,12 @@ absl::StatusOr<DeviceModule> LoadModule(const DeviceSources& sources) {
   return DeviceModule::Load(sources.modules);
 }
 
-absl::StatusOr<ChosenBackend> OpenGpu(uint32_t index, const DeviceSources& sources) {
+absl::StatusOr<ChosenBackend> OpenGpu(std::optional<uint32_t> wanted, uint32_t rank,
+                                      const DeviceSources& sources) {
   ASSIGN_OR_RETURN(const DeviceModule module, LoadModule(sources));
   ASSIGN_OR_RETURN(const std::vector<LeewayDeviceInfo> devices, module.List());
+  const uint32_t count = std::max<uint32_t>(static_cast<uint32_t>(devices.size()), 1);
+  const uint32_t index = wanted.value_or(rank % count);
   ChosenBackend chosen;
   ASSIGN_OR_RETURN(chosen.backend, module.Open(index));
   chosen.note = absl::StrCat("computing on cuda:", index,
@@ -41,15 +46,16 @@ absl::StatusOr<ChosenBackend> TakeCpu(const v1::Workers& workers, std::string no
 
 }  // namespace
 
-absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers,
+absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t rank,
                                             const DeviceSources& sources) {
   const auto device = ParseDevice(workers.device());
   if (!device.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("workers.device: there is no device '",
-                                                   workers.device(), "'; say auto, cpu or cuda:N"));
+                                                   workers.device(),
+                                                   "'; say auto, cpu, cuda or cuda:N"));
   }
   if (device->kind == DeviceChoice::Kind::kCpu) return TakeCpu(workers, "computing on the CPU");
-  auto chosen = OpenGpu(device->index, sources);
+  auto chosen = OpenGpu(device->index, rank, sources);
   if (chosen.ok()) return chosen;
   if (device->kind == DeviceChoice::Kind::kCuda) {
     return Annotate(chosen.status(), absl::StrCat("workers.device: ", workers.device()));
@@ -58,8 +64,8 @@ absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers,
                                        chosen.status().message()));
 }
 
-absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers) {
-  ASSIGN_OR_RETURN(ChosenBackend chosen, ChooseBackend(workers, {}));
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers, uint32_t rank) {
+  ASSIGN_OR_RETURN(ChosenBackend chosen, ChooseBackend(workers, rank, {}));
   spdlog::info("{}", chosen.note);
   return std::move(chosen.backend);
 }

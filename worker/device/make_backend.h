@@ -25,13 +25,14 @@ struct ChosenBackend {
   std::string note;
 };
 
-// The backend for `workers.device`, with `workers.threads` on a CPU. RESOURCE_EXHAUSTED if threads
-// cannot be started. For cuda:N the errors of DeviceModule; `auto` takes the CPU instead.
-absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers,
+// The backend for `workers.device`, with `workers.threads` on a CPU. Without a number of its own
+// the worker takes GPU `rank` modulo how many there are. RESOURCE_EXHAUSTED if threads cannot be
+// started. For GPUs the errors of DeviceModule; `auto` takes the CPU instead.
+absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t rank,
                                             const DeviceSources& sources);
 
-// What a worker computes on: ChooseBackend's, and the note is logged.
-absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers);
+// What the worker of `rank` computes on: ChooseBackend's, and the note is logged.
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers, uint32_t rank);
 
 // The CPU, whatever the workers have: for the launcher, whose machine may have no GPU.
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const v1::Workers& workers);

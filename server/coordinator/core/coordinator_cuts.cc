@@ -19,8 +19,9 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
   const uint64_t clock = request.clock(), every = model_.cut_every();
   if (!model_.length() || clock == 0 || every == 0 || clock % every != 0 ||
       clock > LargestClock()) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no cut at clock ", clock,
-                                                   ": cuts are every ", Counted(every, "clock")));
+    const std::string when =
+        every == 0 ? "none are due" : absl::StrCat("cuts are every ", Counted(every, "clock"));
+    return absl::InvalidArgumentError(absl::StrCat("there is no cut at clock ", clock, ": ", when));
   }
   if (request.error().empty()) {
     RETURN_IF_ERROR(Annotate(CheckSavedShard(request.shard(), Limits()), who));

@@ -27,6 +27,17 @@ TEST_CASE(
   CHECK(absl::IsFailedPrecondition(service.CommitSet(SetOf(7, 2))));
 }
 
+TEST_CASE(
+    "a generation that no coordinator can have reached is nonsense, a later one is waited for") {
+  ParameterService service;
+  service.table().Serve({1, 2, {}, {}, nullptr});
+  CHECK(absl::IsUnavailable(service.table().CheckHeld(1, 3)));
+  const absl::Status absurd = service.table().CheckHeld(1, ~uint64_t{0});
+  CHECK(absl::IsInvalidArgument(absurd));
+  CHECK_THAT(std::string(absurd.message()),
+             Catch::Contains("header.generation: ") && Catch::Contains("is at generation 2"));
+}
+
 TEST_CASE("who asks for a block that another server has by now is sent on, not refused") {
   Served served(v1::CONSISTENCY_MODE_ASYNC);
   v1::ExchangeHeader header;

@@ -37,15 +37,17 @@ DeviceSources With(const std::string& module) {
 }
 
 absl::Status OpeningOf(const std::string& device, const DeviceSources& sources) {
-  return ChooseBackend(WorkersOn(device), sources).status();
+  return ChooseBackend(WorkersOn(device), 0, sources).status();
 }
 
-TEST_CASE("A device is auto, cpu or cuda:N, in one spelling") {
+TEST_CASE("A device is auto, cpu, cuda or cuda:N, in one spelling") {
   CHECK(ParseDevice("auto")->kind == DeviceChoice::Kind::kAuto);
   CHECK(ParseDevice("cpu")->kind == DeviceChoice::Kind::kCpu);
   CHECK(ParseDevice("cuda:0")->kind == DeviceChoice::Kind::kCuda);
+  CHECK(ParseDevice("cuda")->kind == DeviceChoice::Kind::kCuda);
+  CHECK_FALSE(ParseDevice("cuda")->index.has_value());
   CHECK(ParseDevice("cuda:63")->index == 63);
-  for (const char* text : {"", "gpu", "cuda", "cuda:", "cuda:-1", "cuda:+1", "cuda:01", "cuda: 1",
+  for (const char* text : {"", "gpu", "cuda:", "cuda:-1", "cuda:+1", "cuda:01", "cuda: 1",
                            "cuda:1 ", "cuda:64", "cuda:4294967296", "CPU", "Auto"}) {
     CAPTURE(text);
     CHECK_FALSE(ParseDevice(text).has_value());
@@ -87,7 +89,7 @@ TEST_CASE("A module that is missing, broken or another's is an error that says w
     for (const absl::string_view part : c.says) CHECK(Says(status, {part}));
     CHECK(ListDevices(sources).status().code() == c.code);
     // A job that leaves the choice computes all the same, and says why here.
-    const auto chosen = ChooseBackend(WorkersOn("auto"), sources);
+    const auto chosen = ChooseBackend(WorkersOn("auto"), 0, sources);
     REQUIRE(chosen.ok());
     CHECK(chosen->backend->shares_host_memory());
     for (const absl::string_view part : c.says) {
@@ -110,21 +112,40 @@ TEST_CASE("What is wrong with the devices themselves comes through the module as
 }
 
 TEST_CASE("A device that is there is taken, by name and by auto, and the CPU on request") {
-  for (const char* device : {"cuda:0", "auto"}) {
-    const auto chosen = ChooseBackend(WorkersOn(device), With("good"));
+  for (const char* device : {"cuda:0", "cuda", "auto"}) {
+    const auto chosen = ChooseBackend(WorkersOn(device), 0, With("good"));
     REQUIRE(chosen.ok());
     CHECK(chosen->note == "computing on cuda:0, A fake GPU");
     float y[3] = {};
     chosen->backend->Fill(3, 2.5f, y);
     CHECK(y[2] == 2.5f);
   }
-  const auto cpu = ChooseBackend(WorkersOn("cpu"), With("good"));
+  const auto cpu = ChooseBackend(WorkersOn("cpu"), 0, With("good"));
   REQUIRE(cpu.ok());
   CHECK(cpu->note == "computing on the CPU");
   const auto devices = ListDevices(With("good"));
   REQUIRE(devices.ok());
   CHECK(devices->size() == 5);
   CHECK(std::string((*devices)[4].name) == "A fake GPU");
+}
+
+TEST_CASE("Ranks take the GPUs in turn, and a number is the same for all") {
+  const auto opened = [](const std::string& device, uint32_t rank) {
+    return ChooseBackend(WorkersOn(device), rank, With("good")).status();
+  };
+  // What each of the five says tells them apart.
+  const std::vector<StatusCode> codes = {StatusCode::kOk, StatusCode::kUnavailable,
+                                         StatusCode::kResourceExhausted, StatusCode::kUnimplemented,
+                                         StatusCode::kInternal};
+  for (uint32_t rank = 0; rank < 12; ++rank) {
+    CAPTURE(rank);
+    CHECK(opened("cuda", rank).code() == codes[rank % 5]);
+    CHECK(opened("cuda:2", rank).code() == StatusCode::kResourceExhausted);
+  }
+  // By itself a worker goes on with the CPU where its own GPU cannot be used.
+  const auto busy = ChooseBackend(WorkersOn("auto"), 6, With("good"));
+  REQUIRE(busy.ok());
+  CHECK(busy->note == "computing on the CPU (workers.device: auto): busy");
 }
 
 TEST_CASE("LEEWAY_CUDA_MODULE names the module, and no other is looked for") {
