@@ -74,12 +74,13 @@ absl::StatusOr<DeviceModule> DeviceModule::Load(const std::vector<std::string>& 
                    "): install the package that has it, or build with the CUDA toolkit"));
 }
 
-absl::StatusOr<std::vector<LeewayDeviceInfo>> DeviceModule::List() const {
+absl::StatusOr<std::vector<LeewayDeviceInfo>> DeviceModule::List(Free free) const {
   std::vector<LeewayDeviceInfo> devices(kDevicesMax);
   std::array<char, kErrorBytes> error{};
   uint32_t count = 0;
-  RETURN_IF_ERROR(StatusOf(
-      table_->list(devices.data(), kDevicesMax, &count, error.data(), kErrorBytes), error));
+  RETURN_IF_ERROR(StatusOf(table_->list(devices.data(), kDevicesMax, free == Free::kMeasured,
+                                        &count, error.data(), kErrorBytes),
+                           error));
   devices.resize(std::min(count, kDevicesMax));
   // A name is a text, whatever the module left there.
   for (LeewayDeviceInfo& device : devices) device.name[sizeof(device.name) - 1] = '\0';

@@ -23,8 +23,11 @@ class DeviceModule {
   // loaded, or is not of this program's build.
   static absl::StatusOr<DeviceModule> Load(const std::vector<std::string>& places);
 
-  // FAILED_PRECONDITION: no driver, or too old a one. NOT_FOUND: no device.
-  absl::StatusOr<std::vector<LeewayDeviceInfo>> List() const;
+  enum class Free { kUnknown, kMeasured };
+
+  // FAILED_PRECONDITION: no driver, or too old a one. NOT_FOUND: no device. What is free is
+  // measured by contexts on all of them, which stay: not for a worker, which computes on one.
+  absl::StatusOr<std::vector<LeewayDeviceInfo>> List(Free free) const;
   // As List, and: OUT_OF_RANGE: no device of that number. UNIMPLEMENTED: too old an architecture.
   // UNAVAILABLE: busy. RESOURCE_EXHAUSTED: no memory.
   absl::StatusOr<std::unique_ptr<Backend>> Open(uint32_t index) const;

@@ -29,7 +29,8 @@ absl::StatusOr<DeviceModule> LoadModule(const DeviceSources& sources) {
 absl::StatusOr<ChosenBackend> OpenGpu(std::optional<uint32_t> wanted, uint32_t rank,
                                       const DeviceSources& sources) {
   ASSIGN_OR_RETURN(const DeviceModule module, LoadModule(sources));
-  ASSIGN_OR_RETURN(const std::vector<LeewayDeviceInfo> devices, module.List());
+  ASSIGN_OR_RETURN(const std::vector<LeewayDeviceInfo> devices,
+                   module.List(DeviceModule::Free::kUnknown));
   const uint32_t count = std::max<uint32_t>(static_cast<uint32_t>(devices.size()), 1);
   const uint32_t index = wanted.value_or(rank % count);
   ChosenBackend chosen;
@@ -76,7 +77,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const v1::Workers& worke
 
 absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(const DeviceSources& sources) {
   ASSIGN_OR_RETURN(const DeviceModule module, LoadModule(sources));
-  return module.List();
+  return module.List(DeviceModule::Free::kMeasured);
 }
 
 }  // namespace leeway

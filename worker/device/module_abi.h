@@ -28,9 +28,10 @@ struct LeewayDeviceModule {
   // These two never move.
   uint32_t abi;
   const char* build;
-  // Up to `capacity` devices; *count: how many there are.
-  int (*list)(struct LeewayDeviceInfo* devices, uint32_t capacity, uint32_t* count, char* error,
-              uint32_t error_bytes);
+  // Up to `capacity` devices; *count: how many there are. free_bytes is 0 unless `measure` is not:
+  // to ask for it takes memory of each device for as long as the process lives.
+  int (*list)(struct LeewayDeviceInfo* devices, uint32_t capacity, uint32_t measure,
+              uint32_t* count, char* error, uint32_t error_bytes);
   // *backend: a leeway::Backend, which the caller deletes.
   int (*open)(uint32_t index, void** backend, char* error, uint32_t error_bytes);
 };

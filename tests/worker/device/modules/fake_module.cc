@@ -24,14 +24,14 @@ int Fail(absl::StatusCode code, const char* why, char* error, uint32_t error_byt
   return static_cast<int>(code);
 }
 
-[[maybe_unused]] int List(LeewayDeviceInfo* devices, uint32_t capacity, uint32_t* count,
-                          char* error, uint32_t error_bytes) {
+[[maybe_unused]] int List(LeewayDeviceInfo* devices, uint32_t capacity, uint32_t measure,
+                          uint32_t* count, char* error, uint32_t error_bytes) {
   *count = FAKE_DEVICES;
   if (FAKE_DEVICES == 0) {
     return Fail(absl::StatusCode::kFailedPrecondition, "no driver runs", error, error_bytes);
   }
   for (uint32_t i = 0; i < *count && i < capacity; ++i) {
-    devices[i] = {"A fake GPU", 9, 0, uint64_t{80} << 30, uint64_t{60} << 30};
+    devices[i] = {"A fake GPU", 9, 0, uint64_t{80} << 30, measure != 0 ? uint64_t{60} << 30 : 0};
   }
   return 0;
 }

@@ -127,6 +127,10 @@ TEST_CASE("A device that is there is taken, by name and by auto, and the CPU on 
   REQUIRE(devices.ok());
   CHECK(devices->size() == 5);
   CHECK(std::string((*devices)[4].name) == "A fake GPU");
+  CHECK((*devices)[4].free_bytes == uint64_t{60} << 30);
+  const auto module = DeviceModule::Load({Module("good")});
+  REQUIRE(module.ok());
+  CHECK(module->List(DeviceModule::Free::kUnknown).value()[4].free_bytes == 0);
 }
 
 TEST_CASE("Ranks take the GPUs in turn, and a number is the same for all") {
@@ -166,7 +170,7 @@ TEST_CASE("The module itself loads, and without a driver says so") {
   const auto loaded = DeviceModule::Load({module});
   INFO(loaded.status());
   REQUIRE(loaded.ok());
-  const auto devices = loaded->List();
+  const auto devices = loaded->List(DeviceModule::Free::kMeasured);
   if (devices.ok()) SKIP("this machine has a GPU");
   CHECK(Says(devices.status(), {"NVIDIA driver"}));
   CHECK(loaded->Open(0).status() == devices.status());

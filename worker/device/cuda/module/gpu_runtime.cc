@@ -60,7 +60,7 @@ absl::Status CheckPrecisionSettings() {
 
 }  // namespace
 
-absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices() {
+absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(bool measure_free) {
   ASSIGN_OR_RETURN(const int count, CountDevices());
   std::vector<LeewayDeviceInfo> devices;
   for (int index = 0; index < count; ++index) {
@@ -71,6 +71,7 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices() {
     device.capability_major = properties.major;
     device.capability_minor = properties.minor;
     device.memory_bytes = properties.totalGlobalMem;
+    if (!measure_free) continue;
     size_t free = 0, total = 0;
     // Makes a context, for which a busy device may have no room: then nothing is free.
     if (SelectDevice(index) == kSuccess && Said(cudaMemGetInfo(&free, &total)) == kSuccess) {

@@ -19,7 +19,7 @@
 namespace leeway::cuda {
 
 // The devices of this machine. Errors: DeviceModule::List.
-absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices();
+absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(bool measure_free);
 
 class GpuRuntime final : public Runtime {
  public:

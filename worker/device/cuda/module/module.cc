@@ -30,10 +30,10 @@ int Answer(char* error, uint32_t error_bytes, Work work) noexcept {
   }
 }
 
-int List(LeewayDeviceInfo* devices, uint32_t capacity, uint32_t* count, char* error,
-         uint32_t error_bytes) {
+int List(LeewayDeviceInfo* devices, uint32_t capacity, uint32_t measure, uint32_t* count,
+         char* error, uint32_t error_bytes) {
   return Answer(error, error_bytes, [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<LeewayDeviceInfo> found, ListDevices());
+    ASSIGN_OR_RETURN(const std::vector<LeewayDeviceInfo> found, ListDevices(measure != 0));
     *count = static_cast<uint32_t>(found.size());
     std::copy_n(found.begin(), std::min<size_t>(found.size(), capacity), devices);
     return absl::OkStatus();
