@@ -94,14 +94,15 @@ absl::Status CheckFlags(const Flags& flags) {
   return absl::OkStatus();
 }
 
-// Takes SIGTERM and SIGINT from all threads for as long as it lives, and answers each by asking the
-// coordinator for an orderly stop.
+// Takes SIGTERM, SIGINT and SIGHUP from all threads for as long as it lives, and answers each by
+// asking the coordinator for an orderly stop.
 class StopOnSignal {
  public:
   StopOnSignal() {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGTERM);
     sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
   ~StopOnSignal() {

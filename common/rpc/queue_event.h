@@ -1,32 +1,23 @@
 // What a completion queue of gRPC's gives back, in servers and workers.
 #pragma once
 
-#include "absl/base/config.h"
-
-#ifdef ABSL_HAVE_THREAD_SANITIZER
-#include <sanitizer/tsan_interface.h>
-#endif
+#include "common/hand_over.h"
 
 namespace leeway {
 
 // An operation on a completion queue. The queue orders the thread that begins it before the thread
-// that takes it from there. The queue is in a library that is not instrumented, so this class tells
-// ThreadSanitizer.
+// that takes it from there.
 class QueueEvent {
  public:
   virtual ~QueueEvent() = default;
   // To begin the operation with; the event lives until it is run.
   void* Tag() {
-#ifdef ABSL_HAVE_THREAD_SANITIZER
-    __tsan_release(this);
-#endif
+    HandOver(this);
     return this;
   }
   // What a queue has given back, on the thread that took it. `ok` as gRPC says it.
   static void RunTag(void* tag, bool ok) {
-#ifdef ABSL_HAVE_THREAD_SANITIZER
-    __tsan_acquire(tag);
-#endif
+    TakeOver(tag);
     static_cast<QueueEvent*>(tag)->Run(ok);
   }
 

@@ -8,6 +8,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/hand_over.h"
 #include "common/status.h"
 #include "leeway/v1/parameter_server.pb.h"
 
@@ -47,14 +48,18 @@ void AppendTag(uint32_t field, std::string& out) {
 }
 
 // Owns one reference; gRPC drops it when the bytes have been sent.
-void DropOwner(void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
+void DropOwner(void* owner) {
+  TakeOver(owner);
+  delete static_cast<std::shared_ptr<const void>*>(owner);
+}
 void KeepNothing(void*) {}
 
 grpc::Slice SliceOf(std::span<const uint8_t> bytes, std::shared_ptr<const void> owner) {
   void* start = const_cast<uint8_t*>(bytes.data());
   if (owner == nullptr) return grpc::Slice(start, bytes.size(), KeepNothing, nullptr);
-  return grpc::Slice(start, bytes.size(), DropOwner,
-                     new std::shared_ptr<const void>(std::move(owner)));
+  auto* const kept = new std::shared_ptr<const void>(std::move(owner));
+  HandOver(kept);
+  return grpc::Slice(start, bytes.size(), DropOwner, kept);
 }
 
 std::span<const uint8_t> BytesOf(std::span<const float> values) {

@@ -110,13 +110,13 @@ def by_hand_finished():
 
 
 def by_hand_stopped():
-    """SIGTERM to any server stops the job; every process says that it was stopped."""
-    for index in (0, 1):
+    """A signal to any server stops the job; every process says that it was stopped."""
+    for index, number in ((0, signal.SIGTERM), (1, signal.SIGHUP), (0, signal.SIGINT)):
         with ByHand(kills.ENDLESS) as run:
             run.wait_for(lambda c: c.max_clock() >= 30, "training")
-            run.find("server", index).process.send_signal(signal.SIGTERM)
+            run.find("server", index).process.send_signal(number)
             ended = codes(run)
-            runs.check(set(ended.values()) == {runs.STOPPED}, f"SIGTERM to server {index}: {ended}")
+            runs.check(set(ended.values()) == {runs.STOPPED}, f"{number.name} to server {index}: {ended}")
             # The same command again: the job is over, and says how it ended.
             again = code_of(*run.find("server", 0).command)
             runs.check(again == runs.STOPPED, f"server 0 once more: exit code {again}")

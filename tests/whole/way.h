@@ -15,6 +15,7 @@
 #include <grpcpp/server_builder.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/hand_over.h"
 #include "common/mutex.h"
 #include "common/rpc/channel.h"
 
@@ -70,10 +71,12 @@ class Way::Passage final : public grpc::ServerGenericBidiReactor {
       : context_(context), stub_(std::move(channel)), fault_(fault), code_(code), onward_(*this) {
     if (fault_ == WayFault::kBefore) {
       onward_over_ = true;
+      HandOver(this);
       Finish({code_, "said on the way, before"});
       return;
     }
     client_.set_deadline(context->deadline());
+    HandOver(this);
     stub_.PrepareBidiStreamingCall(&client_, context->method(), grpc::StubOptions(), &onward_);
     // Its operations are begun from here, too, until the other side has nothing more to say.
     onward_.AddHold();
@@ -83,33 +86,46 @@ class Way::Passage final : public grpc::ServerGenericBidiReactor {
   }
 
   void OnReadDone(bool ok) override {
+    TakeOver(this);
     MutexLock lock(mutex_);
     if (!open_) return;
     if (ok) return onward_.StartWrite(&request_);
     onward_.StartWritesDone();
   }
   void OnWriteDone(bool ok) override {
+    TakeOver(this);
     if (ok) return onward_.StartRead(&answer_);
     client_.TryCancel();
     onward_.StartRead(&answer_);
   }
-  void OnCancel() override { client_.TryCancel(); }
-  void OnDone() override { Leave(server_over_); }
+  void OnCancel() override {
+    TakeOver(this);
+    client_.TryCancel();
+  }
+  void OnDone() override {
+    TakeOver(this);
+    Leave(server_over_);
+  }
 
  private:
   class Onward final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
    public:
     explicit Onward(Passage& passage) : passage_(passage) {}
     void OnReadDone(bool ok) override {
+      TakeOver(&passage_);
       if (ok) return passage_.StartWrite(&passage_.answer_);
       MutexLock lock(passage_.mutex_);
       passage_.open_ = false;
       RemoveHold();
     }
     void OnWriteDone(bool ok) override {
+      TakeOver(&passage_);
       if (ok) passage_.StartRead(&passage_.request_);
     }
-    void OnDone(const grpc::Status& status) override { passage_.End(status); }
+    void OnDone(const grpc::Status& status) override {
+      TakeOver(&passage_);
+      passage_.End(status);
+    }
 
    private:
     Passage& passage_;

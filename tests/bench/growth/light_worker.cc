@@ -31,12 +31,10 @@ gpr_timespec In(Duration delay) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(us, GPR_TIMESPAN));
 }
 
-class Later : public LightEvent {
+class Later : public QueueEvent {
  public:
   explicit Later(std::function<void()> what) : what_(std::move(what)) {}
-  void Set(grpc::CompletionQueue* queue, Duration delay) {
-    alarm_.Set(queue, In(delay), static_cast<LightEvent*>(this));
-  }
+  void Set(grpc::CompletionQueue* queue, Duration delay) { alarm_.Set(queue, In(delay), Tag()); }
   void Run(bool) override {
     what_();
     delete this;
@@ -55,14 +53,14 @@ void CallOn(grpc::CompletionQueue* queue, Duration delay, std::function<void()> 
 
 // A call that deletes itself once it is answered.
 template <typename Reply>
-class LightWorker::Unary : public LightEvent {
+class LightWorker::Unary : public QueueEvent {
  public:
   using Then = std::function<void(const absl::Status&, const Reply&)>;
   explicit Unary(Then then) : then_(std::move(then)) { context.set_deadline(In(kCallWithin)); }
 
   void Await(std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> reader) {
     reader_ = std::move(reader);
-    reader_->Finish(&reply_, &status_, static_cast<LightEvent*>(this));
+    reader_->Finish(&reply_, &status_, Tag());
   }
   void Run(bool) override {
     then_(ResultOf(status_, context), reply_);
@@ -112,15 +110,7 @@ class LightWorker::Link {
   }
 
  private:
-  class Event : public LightEvent {
-   public:
-    Event(Link* link, void (Link::*run)(bool)) : link_(link), run_(run) {}
-    void Run(bool ok) override { (link_->*run_)(ok); }
-
-   private:
-    Link* const link_;
-    void (Link::*const run_)(bool);
-  };
+  using Event = MemberEvent<Link>;
 
   void OnStarted(bool ok) {
     if (!ok) return Break();

@@ -11,18 +11,12 @@
 
 #include "common/blocks.h"
 #include "common/clock.h"
+#include "common/rpc/queue_event.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "tests/bench/growth/light_workers.h"
 
 namespace leeway {
-
-// What a completion queue gives back.
-class LightEvent {
- public:
-  virtual ~LightEvent() = default;
-  virtual void Run(bool ok) = 0;
-};
 
 // Calls `what` on the queue's thread after `delay`.
 void CallOn(grpc::CompletionQueue* queue, Duration delay, std::function<void()> what);

@@ -22,7 +22,7 @@ constexpr uint32_t kCoordinatorChannels = 8;
 void Loop(grpc::CompletionQueue* queue) {
   void* tag = nullptr;
   bool ok = false;
-  while (queue->Next(&tag, &ok)) static_cast<LightEvent*>(tag)->Run(ok);
+  while (queue->Next(&tag, &ok)) QueueEvent::RunTag(tag, ok);
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ char FirstByteFrom(const std::string& address) {
 
 std::unique_ptr<LocalListener> Greeting(const std::string& address, uint32_t user) {
   auto listener = LocalListener::Start(address, user, [](int socket) {
-    CHECK(write(socket, "x", 1) == 1);
+    // What does not arrive is missed there.
+    [[maybe_unused]] const ssize_t sent = write(socket, "x", 1);
     close(socket);
   });
   REQUIRE(listener.ok());

@@ -3,8 +3,10 @@
 // devices it says what a machine without a driver says. Device 1 is busy, device 2 has no memory
 // left, device 3 is too old; opening device 4 gives nothing.
 #include <cstdio>
+#include <deque>
 
 #include "absl/status/status.h"
+#include "common/mutex.h"
 #include "tests/worker/device/cuda/host_runtime.h"
 #include "worker/device/cuda/cuda_backend.h"
 #include "worker/device/module_abi.h"
@@ -39,7 +41,12 @@ int Fail(absl::StatusCode code, const char* why, char* error, uint32_t error_byt
 [[maybe_unused]] int Open(uint32_t index, void** backend, char* error, uint32_t error_bytes) {
   switch (index) {
     case 0: {
-      static testing::HostRuntimeCounts counts;
+      // Of each backend its own: workers of one process use them side by side.
+      static Mutex mutex;
+      static std::deque<testing::HostRuntimeCounts> all;
+      mutex.Lock();
+      testing::HostRuntimeCounts& counts = all.emplace_back();
+      mutex.Unlock();
       auto made = cuda::CudaBackend::Make(testing::MakeHostRuntime({}, counts), false);
       if (made.ok()) *backend = static_cast<Backend*>(made->release());
       return static_cast<int>(made.status().code());
