@@ -30,6 +30,15 @@ TEST_CASE("a worker's device has a name that there is") {
              "job.yaml:15:19: workers.device: must not be empty"}});
 }
 
+TEST_CASE("what a key holds reaches no terminal as it is, and is cut") {
+  const std::string escaped = ErrorOf(Sample("stop:", "\"\\e[2Jx\\a\\n\\x80\": 1\nstop:"));
+  CHECK_THAT(escaped, Catch::StartsWith("job.yaml:15:1: \\x1b[2Jx\\x07\\n\\xc2\\x80") &&
+                          Catch::Contains(": unknown key; known are "));
+  for (const char c : escaped) CHECK((c == '\n' || (c >= ' ' && c <= '~')));
+  const std::string endless = ErrorOf(Sample("stop:", std::string(100000, 'k') + ": 1\nstop:"));
+  CHECK(endless.size() < 3000);
+}
+
 TEST_CASE("wrong, missing and contradicting keys are named with their place") {
   CheckAll({
       {"staleness", "stalenes",

@@ -196,6 +196,18 @@ def lost_metrics():
     run.clean()
 
 
+def private_files():
+    """metadata.private keeps every file of a run from other users: the launcher's, the processes', the servers'."""
+    run = digits(["metadata.private=true"])
+    run.train()
+    found = [run.dir, *run.dir.rglob("*")]
+    runs.check({"model.safetensors", "report.html", "summary.json", "launcher.log", "server-0.log", "worker-1.log",
+                "MANIFEST.json", "metrics.jsonl", "coordinator.json"} <= {path.name for path in found}, f"{found}")
+    seen = [f"{path}: {path.stat().st_mode & 0o777:o}" for path in found if path.stat().st_mode & 0o077]
+    runs.check(not seen, f"others may use {seen}")
+    run.clean()
+
+
 REGRESSION = """
 apiVersion: leeway/v1
 kind: TrainingJob
@@ -258,7 +270,8 @@ def bench_quick():
 
 CASES = {"bench-quick": bench_quick, "checked-first": checked_first, "idle-workers": idle_workers,
          "lost-checkpoints": lost_checkpoints, "lost-metrics": lost_metrics, "nothing-to-do": nothing_to_do,
-         "only-run-folders": only_run_folders, "regression": regression, "stop-in-the-past": stop_in_the_past,
+         "only-run-folders": only_run_folders, "private-files": private_files, "regression": regression,
+         "stop-in-the-past": stop_in_the_past,
          "unequal-files": unequal_files, "used-again": used_again}
 
 if __name__ == "__main__":
