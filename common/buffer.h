@@ -1,4 +1,4 @@
-// Float buffers on cache-line boundaries.
+// Float buffers on cache-line boundaries, and large ones on pages of their own.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,11 @@ namespace leeway {
 class FloatBuffer {
  public:
   FloatBuffer() = default;
-  // On the heap, zeroed.
+  // On the heap, zeroed. From a page on it shares no page with others, so that it can be pinned.
   explicit FloatBuffer(size_t size) : size_(size) {
-    const size_t bytes = (size * sizeof(float) + kAlign - 1) / kAlign * kAlign;
-    data_.reset(static_cast<float*>(std::aligned_alloc(kAlign, bytes == 0 ? kAlign : bytes)),
+    const size_t align = size * sizeof(float) < kPage ? kAlign : kPage;
+    const size_t bytes = (size * sizeof(float) + align - 1) / align * align;
+    data_.reset(static_cast<float*>(std::aligned_alloc(align, bytes == 0 ? align : bytes)),
                 std::free);
     if (data_ == nullptr) throw std::bad_alloc();
     std::memset(data_.get(), 0, bytes);
@@ -43,6 +44,7 @@ class FloatBuffer {
 
  private:
   static constexpr size_t kAlign = 64;
+  static constexpr size_t kPage = 4096;
   std::shared_ptr<float> data_;
   size_t size_ = 0;
 };

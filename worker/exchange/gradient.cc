@@ -47,6 +47,8 @@ class GradientExchange : public Exchange, private TrainObserver {
         schedule_(Schedule::OverClocks(context.job.update(), context.length)),
         weights_(context.schema.total()),
         contribution_(context.client.MakeVector()),
+        weights_pinned_(context.backend.Pin(weights_.span())),
+        contribution_pinned_(context.backend.Pin(contribution_.span())),
         guards_(GuardsGradients(context.job.exchange())),
         final_(context.client.layout()),
         open_(context.client, context.now) {}
@@ -123,7 +125,10 @@ class GradientExchange : public Exchange, private TrainObserver {
   };
 
   absl::Status AddBatch(uint64_t step, ClockReport& report) {
-    if (!batch_.first && next_.size() == 0) next_ = FloatBuffer(contribution_.size());
+    if (!batch_.first && next_.size() == 0) {
+      next_ = FloatBuffer(contribution_.size());
+      next_pinned_ = context_.backend.Pin(next_.span());
+    }
     FloatBuffer& target = batch_.first ? contribution_ : next_;
     RETURN_IF_ERROR(
         RunStep(context_, batch_.clock, step, {weights_.span(), target.span()}, report, this)
@@ -219,6 +224,8 @@ class GradientExchange : public Exchange, private TrainObserver {
   FloatBuffer contribution_;
   // Of a second batch; empty until there is one.
   FloatBuffer next_;
+  // They go before what they pin.
+  PinnedMemory weights_pinned_, contribution_pinned_, next_pinned_;
 
   const bool guards_;
   // Of the step in progress.
