@@ -138,7 +138,7 @@ absl::StatusOr<uint64_t> PrintShards(const v1::TrainingJob& job, const BlockLayo
 void PrintMemory(uint64_t servers, uint64_t workers) {
   const uint64_t all = servers + workers, machine = MachineMemoryBytes();
   std::cout << "Memory: servers " << Bytes(servers) << ", workers " << Bytes(workers)
-            << ", besides activations; this machine has " << Bytes(machine) << "\n";
+            << "; this machine has " << Bytes(machine) << "\n";
   if (all <= machine) return;
   std::cout << std::flush;
   std::cerr << "leeway: the job needs " << Bytes(all) << " and this machine has " << Bytes(machine)
@@ -146,12 +146,26 @@ void PrintMemory(uint64_t servers, uint64_t workers) {
                "workers smaller\n";
 }
 
-void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, const PlannedTraffic& traffic,
-                  const v1::JobLength& length, uint64_t data_bytes) {
+// Of one worker and its model, besides `vectors` that the exchange keeps where the steps are taken.
+void PrintDevice(const v1::TrainingJob& job, const Model& model, uint64_t vectors) {
+  if (job.workers().device() == "cpu") return;
+  const MemoryPlan plan = model.PlanMemory(job.data().batch_size(), true);
+  const size_t most = plan.largest_layer();
+  const uint64_t own = plan.vectors + vectors * model.schema().total();
+  std::cout << "Device: " << Mebi(plan.total() - plan.vectors + own)
+            << " of a GPU's memory each: " << Mebi(plan.activations())
+            << " for the activations of a batch (" << model.layer_name(most) << ": "
+            << Mebi(plan.layers[most]) << "), " << Mebi(plan.batch) << " for its examples, "
+            << Mebi(own) << " for the model; besides what CUDA takes for itself, about 500 MiB\n";
+}
+
+void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, uint64_t activations,
+                  const PlannedTraffic& traffic, const v1::JobLength& length, uint64_t data_bytes) {
   const uint32_t workers = job.workers().count();
   const uint64_t steps = length.steps_per_clock();
   std::cout << "\nWorkers: " << workers << ", each with " << Mebi(kept_elements)
-            << " for the model and " << Bytes(data_bytes) << " for data, besides activations\n"
+            << " for the model, " << Bytes(activations) << " for a batch and " << Bytes(data_bytes)
+            << " for data\n"
             << "Exchange: " << Every(steps) << "; each worker sends " << Bytes(traffic.sent)
             << " and receives " << Bytes(traffic.received)
             << (steps > 1 ? absl::StrCat(", which is ", Bytes(traffic.sent / steps), " and ",
@@ -185,8 +199,13 @@ absl::Status ShowPlan(const JobOptions& options) {
   ASSIGN_OR_RETURN(const uint64_t vectors, VectorsOfWorker(job.exchange(), length.steps_per_clock(),
                                                            codecs.compresses_contributions()));
   const uint64_t data_bytes = checked.data->dataset().bytes();
-  PrintWorkers(job, vectors * total, traffic, length, data_bytes);
-  PrintMemory(of_servers, job.workers().count() * (vectors * total * sizeof(float) + data_bytes));
+  const uint64_t activations =
+      model->PlanMemory(job.data().batch_size(), false).total() * sizeof(float);
+  PrintWorkers(job, vectors * total, activations, traffic, length, data_bytes);
+  // A gradient exchange has its two on the host only, and the batch's plan has the device's.
+  PrintDevice(job, *model, job.exchange().has_gradient() ? 0 : vectors);
+  PrintMemory(of_servers,
+              job.workers().count() * (vectors * total * sizeof(float) + activations + data_bytes));
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/status.h"
 #include "worker/model/initializer.h"
 
@@ -13,6 +14,8 @@ namespace {
 
 // Examples that are evaluated at a time, which bounds the memory for large batches.
 constexpr size_t kEvaluateExamples = 256;
+
+double MebibytesOf(uint64_t floats) { return static_cast<double>(floats) * sizeof(float) / 0x1p20; }
 
 }  // namespace
 
@@ -45,8 +48,44 @@ absl::Status Model::Prepare(size_t examples) {
   if (workspace_ != nullptr && workspace_->capacity() >= examples) return absl::OkStatus();
   // The old one goes first: memory for one is enough.
   workspace_.reset();
-  ASSIGN_OR_RETURN(workspace_, Workspace::Make(layers_, examples, schema_.total(), backend_));
+  auto made = Workspace::Make(layers_, examples, schema_.total(), backend_);
+  if (absl::IsResourceExhausted(made.status())) return NoRoom(examples, made.status());
+  RETURN_IF_ERROR(made.status());
+  workspace_ = *std::move(made);
   return absl::OkStatus();
+}
+
+MemoryPlan Model::PlanMemory(size_t examples, bool own_memory) const {
+  return Workspace::Measure(layers_, examples, schema_.total(), own_memory, backend_);
+}
+
+size_t Model::LargestBatch(size_t below) {
+  size_t fits = 0;
+  while (fits + 1 < below) {
+    const size_t tried = fits + (below - fits) / 2;
+    const bool room = Workspace::Make(layers_, tried, schema_.total(), backend_).ok();
+    (room ? fits : below) = tried;
+  }
+  return fits;
+}
+
+absl::Status Model::NoRoom(size_t examples, const absl::Status& why) {
+  const bool own_memory = !backend_.shares_host_memory();
+  const MemoryPlan plan = PlanMemory(examples, own_memory);
+  const size_t most = plan.largest_layer();
+  std::string text = absl::StrFormat(
+      "a batch of %d examples needs %.1f MiB, of which layer %s needs %.1f MiB for its output and "
+      "what its backward pass reads: %s",
+      examples, MebibytesOf(plan.total()), names_[most], MebibytesOf(plan.layers[most]),
+      why.message());
+  // A CPU's memory is promised before it is there: to try what fits would take it.
+  if (own_memory) {
+    const size_t fits = LargestBatch(examples);
+    absl::StrAppend(&text, "; ",
+                    fits > 0 ? absl::StrCat("a batch of ", fits, " fits: set data.batch_size")
+                             : "not even one example fits: make the model smaller");
+  }
+  return absl::ResourceExhaustedError(text);
 }
 
 void Model::SetVectors(std::span<const float> weights, std::span<float> contribution, Home home) {

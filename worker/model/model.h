@@ -21,6 +21,7 @@
 #include "worker/layers/layer.h"
 #include "worker/model/deliveries.h"
 #include "worker/model/loss.h"
+#include "worker/model/memory_plan.h"
 #include "worker/model/regression_error.h"
 #include "worker/model/step_vectors.h"
 #include "worker/model/train_observer.h"
@@ -57,6 +58,17 @@ class Model {
   Backend& backend() const { return backend_; }
   const v1::ModelSchema& schema() const { return schema_; }
   const Flops& flops() const { return flops_; }
+
+  // Of layer `index`, as in the schema's names.
+  const std::string& layer_name(size_t index) const { return names_[index]; }
+
+  // What a batch of so many examples takes besides the caller's vectors. `own_memory`: on a device
+  // that has memory of its own, with its copies of weights and contribution; scratch is about this
+  // backend's.
+  MemoryPlan PlanMemory(size_t examples, bool own_memory) const;
+  // Makes room for batches of so many examples now and not at the first of them.
+  // RESOURCE_EXHAUSTED, naming the layer that takes most and the batch that fits.
+  absl::Status Reserve(size_t examples) { return Prepare(examples); }
 
   // Writes the first weights [schema().total]: a pure function of the seed.
   void Initialize(uint64_t seed, std::span<float> weights) const;
@@ -113,6 +125,10 @@ class Model {
 
   absl::Status Check(const Batch& batch, size_t weights) const;
   absl::Status Prepare(size_t examples);
+  // What `why`, that there is no room for a batch, is to be told with.
+  absl::Status NoRoom(size_t examples, const absl::Status& why);
+  // The largest batch for which the device has room; 0: none.
+  size_t LargestBatch(size_t below);
   // Points each layer at its weights and contributions: the host's, where the device shares them,
   // or their twins.
   void SetVectors(std::span<const float> weights, std::span<float> contribution, Home home);

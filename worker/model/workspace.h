@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "worker/compute/backend.h"
 #include "worker/layers/layer.h"
+#include "worker/model/memory_plan.h"
 
 namespace leeway {
 
@@ -24,6 +25,10 @@ struct LayerBuffers {
 
 class Workspace {
  public:
+  // What Make would allocate on a backend with memory of its own, or without. Scratch is what
+  // `backend` wants of it.
+  static MemoryPlan Measure(const std::vector<std::unique_ptr<Layer>>& layers, size_t capacity,
+                            size_t flat, bool own_memory, const Backend& backend);
   // `flat` floats hold the weights and the contribution where the device has memory of its own.
   // RESOURCE_EXHAUSTED beyond kMaxWorkspaceElements or what the device has.
   static absl::StatusOr<std::unique_ptr<Workspace>> Make(
@@ -44,8 +49,9 @@ class Workspace {
 
  private:
   explicit Workspace(size_t capacity) : capacity_(capacity) {}
-  void Plan(const std::vector<std::unique_ptr<Layer>>& layers, size_t flat, Backend& backend,
-            Arena& arena);
+  // Lays everything out in `arena`, and says what it takes.
+  MemoryPlan Plan(const std::vector<std::unique_ptr<Layer>>& layers, size_t flat, bool own_memory,
+                  const Backend& backend, Arena& arena);
 
   size_t capacity_;
   DeviceMemory memory_;
