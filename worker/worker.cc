@@ -20,6 +20,7 @@
 #include "worker/data/dataset.h"
 #include "worker/data/training_data.h"
 #include "worker/device/make_backend.h"
+#include "worker/device/rank_device.h"
 #include "worker/model/model.h"
 #include "worker/trainer.h"
 
@@ -54,14 +55,23 @@ absl::StatusOr<uint32_t> PresumedRank(const WorkerOptions& options, const v1::Tr
   return options.rank.value_or(0);
 }
 
-absl::StatusOr<Equipment> Equip(const v1::TrainingJob& job, const WorkerOptions& options,
+absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const WorkerOptions& options,
                                 uint32_t rank) {
+  const v1::TrainingJob& job = offer.job();
+  const int index = static_cast<int>(rank);
   Equipment equipment;
   ASSIGN_OR_RETURN(equipment.data, TrainingData::Open(job, options.data_dir, rank));
-  ASSIGN_OR_RETURN(equipment.backend, options.make_backend(job.workers(), rank));
+  ASSIGN_OR_RETURN(
+      equipment.backend,
+      OpenRankDevice(options.make_backend, job.workers(), rank,
+                     index < offer.devices_size() ? offer.devices(index) : std::string(),
+                     {options.start_within, options.sleep}));
   ASSIGN_OR_RETURN(equipment.model, Model::Build(job.model(), equipment.data->shape(),
                                                  equipment.data->classes(), *equipment.backend));
-  // Before the worker joins: what is wrong with it is told at once.
+  // Before the worker joins, so that a model that does not fit ends it at once.
+  if (!equipment.backend->shares_host_memory()) {
+    RETURN_IF_ERROR(equipment.model->Reserve(job.data().batch_size()));
+  }
   if (rank == 0) {
     ASSIGN_OR_RETURN(equipment.test,
                      OpenTestDataOf(job, options.data_dir, equipment.data->shape()));
@@ -90,6 +100,7 @@ v1::RegisterWorkerRequest Introduction(const WorkerOptions& options, const v1::T
   v1::RegisterWorkerRequest request;
   if (options.rank.has_value()) request.set_rank(*options.rank);
   *request.mutable_schema() = equipment.model->schema();
+  request.set_device(KindOf(*equipment.backend));
   request.set_steps_per_epoch(equipment.data->steps_per_epoch());
   if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
     request.set_batches_per_epoch(equipment.data->batches_per_epoch());
@@ -196,7 +207,7 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
   if (!offer.ok()) return Refused(offer.status());
   const auto rank = PresumedRank(options, offer->job());
   if (!rank.ok()) return Refused(rank.status());
-  auto equipment = Equip(offer->job(), options, *rank);
+  auto equipment = Equip(*offer, options, *rank);
   if (!equipment.ok()) return Refused(equipment.status());
 
   const auto link = HasAuto(offer->job().compression()) ? LinkOf(channel) : std::optional<double>();

@@ -14,6 +14,7 @@
 #include "client/transport.h"
 #include "common/clock.h"
 #include "worker/device/make_backend.h"
+#include "worker/device/rank_device.h"
 
 namespace leeway {
 
@@ -32,8 +33,7 @@ struct WorkerOptions {
   // Null for gRPC.
   TransportFactory transport;
   // What a rank computes on.
-  std::function<absl::StatusOr<std::unique_ptr<Backend>>(const v1::Workers&, uint32_t rank)>
-      make_backend = MakeBackend;
+  BackendMaker make_backend = MakeBackend;
   // For workers.emulate.
   std::function<void(Duration)> sleep = [](Duration d) { std::this_thread::sleep_for(d); };
 };

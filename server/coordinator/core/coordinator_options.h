@@ -29,6 +29,8 @@ struct CoordinatorOptions {
   std::optional<v1::Codec> auto_codec;
   // What it is to be chosen by, where it is not: when all are here who begin.
   std::optional<AutoBasis> auto_basis;
+  // By rank: what `auto` came to in workers.device, as far as the run's record says.
+  std::vector<std::string> devices;
   // What the coordinator before this one, whose process was killed, has left of the same job.
   std::optional<v1::CoordinatorRecord> before;
 

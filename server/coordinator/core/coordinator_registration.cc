@@ -31,6 +31,7 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::RegisterWorker(
     v1::RegisterWorkerReply reply;
     *reply.mutable_job() = options.job;
     reply.set_job_id(options.job_id);
+    reply.mutable_devices()->Assign(model_.devices().begin(), model_.devices().end());
     return reply;
   }
   RETURN_IF_ERROR(RefuseLate(request, now));
@@ -74,6 +75,7 @@ absl::Status CoordinatorCore::RefusedAtTheEnd() const {
 absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest& request,
                                                 const std::string& who, Time now) {
   RETURN_IF_ERROR(model_.CheckSteps(request, who));
+  RETURN_IF_ERROR(model_.CheckDevice(request, who));
   ASSIGN_OR_RETURN(const Membership::Claimed claimed,
                    workers_.Claim(request, record_.sealed(), now));
   const uint32_t rank = claimed.rank;

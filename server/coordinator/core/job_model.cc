@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/blocks.h"
 #include "common/counted.h"
+#include "common/printable.h"
 #include "common/status.h"
 #include "config/length.h"
 #include "config/shards.h"
@@ -25,6 +26,10 @@ BlockLayout LayoutOf(const v1::ModelSchema& schema, const JobFacts& facts) {
 
 JobModel::JobModel(CoordinatorOptions options)
     : facts_(std::move(options)), steps_per_epoch_(facts_.job().workers().count()) {
+  if (facts_.job().workers().device() == "auto") {
+    devices_ = facts_.options().devices;
+    devices_.resize(steps_per_epoch_.size());
+  }
   const auto& resumed = facts_.options().resumed;
   if (!resumed) return;
   schema_ = resumed->manifest.schema();
@@ -34,6 +39,11 @@ JobModel::JobModel(CoordinatorOptions options)
 absl::Status JobModel::Check(const v1::RegisterWorkerRequest& request,
                              const std::string& who) const {
   if (request.has_link()) RETURN_IF_ERROR(Annotate(LinkBook::Check(request.link()), who));
+  const std::string& device = request.device();
+  if (!device.empty() && device != "cpu" && device != "cuda") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(who, ": device '", Printable(device), "' is neither cpu nor cuda"));
+  }
   if (!request.has_schema()) return absl::OkStatus();
   RETURN_IF_ERROR(Annotate(ValidateSchema(request.schema()), who));
   if (schema_) RETURN_IF_ERROR(CompareSchemas(schema_owner_, *schema_, who, request.schema()));
@@ -55,9 +65,23 @@ absl::Status JobModel::CheckSteps(const v1::RegisterWorkerRequest& request,
                    length_->steps_per_epoch(), " at most: its data has changed"));
 }
 
+absl::Status JobModel::CheckDevice(const v1::RegisterWorkerRequest& request,
+                                   const std::string& who) const {
+  if (!request.has_rank() || request.rank() >= devices_.size()) return absl::OkStatus();
+  const std::string& began_on = devices_[request.rank()];
+  if (began_on.empty() || request.device().empty() || request.device() == began_on) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(who, " computes on ", request.device(), "; the rank began on ", began_on,
+                   " (workers.device: auto), and another device gives other bits: start it where "
+                   "it can have that"));
+}
+
 void JobModel::Take(const v1::RegisterWorkerRequest& request, const std::string& who,
                     uint32_t rank) {
   if (request.has_link()) facts_.TakeLink(rank, request.link());
+  if (rank < devices_.size() && devices_[rank].empty()) devices_[rank] = request.device();
   if (!request.has_schema()) return;
   steps_per_epoch_[rank] = request.steps_per_epoch();
   if (schema_) {

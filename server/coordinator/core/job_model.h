@@ -31,6 +31,8 @@ class JobModel {
   absl::Status Check(const v1::RegisterWorkerRequest& request, const std::string& who) const;
   // FAILED_PRECONDITION: the rank's data has grown since the length was fixed.
   absl::Status CheckSteps(const v1::RegisterWorkerRequest& request, const std::string& who) const;
+  // FAILED_PRECONDITION: with `workers.device: auto` the rank began on another device.
+  absl::Status CheckDevice(const v1::RegisterWorkerRequest& request, const std::string& who) const;
   void Take(const v1::RegisterWorkerRequest& request, const std::string& who, uint32_t rank);
   // The job's length is a sum of exchanges, and the rank makes none: it has no data.
   bool IsIdle(uint32_t rank) const;
@@ -45,6 +47,9 @@ class JobModel {
   // The length is this one from now on, and so is what follows from it.
   void Fix(const v1::JobLength& length);
 
+  // By rank: what `auto` came to in its first life; empty: not known yet. None at all where the job
+  // does not say `auto`.
+  const std::vector<std::string>& devices() const { return devices_; }
   // Absent until the first worker brings it, or the checkpoint does.
   const std::optional<v1::ModelSchema>& schema() const { return schema_; }
   // Absent until it is fixed, before the servers make their blocks.
@@ -66,6 +71,7 @@ class JobModel {
   std::string schema_owner_;
   // By rank: batches in a pass over its data; absent if it did not say.
   std::vector<std::optional<uint64_t>> steps_per_epoch_;
+  std::vector<std::string> devices_;
   std::optional<v1::JobLength> length_;
   uint64_t cut_every_ = 0;
   uint64_t block_elements_ = 0;

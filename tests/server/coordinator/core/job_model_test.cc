@@ -69,6 +69,49 @@ TEST_CASE("job model: in async mode an epoch is the mean pass, and who has no da
   CHECK(model.CheckSteps(again, "worker 0").ok());
 }
 
+v1::RegisterWorkerRequest OnDevice(uint32_t rank, const std::string& device) {
+  v1::RegisterWorkerRequest request = WorkerRequest(rank, 100 + rank);
+  request.set_device(device);
+  return request;
+}
+
+TEST_CASE("job model: with auto a rank stays on the device that its first life had") {
+  CoordinatorOptions options = TestOptions({.workers = 2});
+  options.job.mutable_workers()->set_device("auto");
+  options.devices = {"", "cpu"};
+  JobModel model(options);
+  CHECK(model.CheckDevice(OnDevice(0, "cuda"), "worker 0").ok());
+  model.Take(OnDevice(0, "cuda"), "worker 0", 0);
+  CHECK(model.devices() == std::vector<std::string>{"cuda", "cpu"});
+  CHECK(model.CheckDevice(OnDevice(0, "cuda"), "worker 0").ok());
+  // A foreign client does not say.
+  CHECK(model.CheckDevice(OnDevice(0, ""), "worker 0").ok());
+  for (const auto& [rank, other] : {std::pair(0u, "cpu"), {1u, "cuda"}}) {
+    const absl::Status refused = model.CheckDevice(OnDevice(rank, other), "worker");
+    CHECK(absl::IsFailedPrecondition(refused));
+    CHECK_THAT(std::string(refused.message()), Contains(std::string("computes on ") + other));
+  }
+}
+
+TEST_CASE("job model: what a job names needs no memory of it") {
+  for (const std::string device : {"cpu", "cuda", "cuda:1"}) {
+    CoordinatorOptions options = TestOptions({.workers = 1});
+    options.job.mutable_workers()->set_device(device);
+    JobModel model(options);
+    model.Take(OnDevice(0, "cuda"), "worker 0", 0);
+    CHECK(model.devices().empty());
+    CHECK(model.CheckDevice(OnDevice(0, "cpu"), "worker 0").ok());
+  }
+}
+
+TEST_CASE("job model: a device of no known kind is refused, escaped") {
+  const JobModel model(TestOptions({}));
+  const absl::Status refused = model.Check(OnDevice(0, "gpu\x1b[2J"), "worker 0");
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK_THAT(std::string(refused.message()), Contains("neither cpu nor cuda"));
+  CHECK_THAT(std::string(refused.message()), !Contains("\x1b"));
+}
+
 TEST_CASE("job facts: who is of another job or protocol is refused, and both are named") {
   const JobFacts facts(TestOptions({}));
   CHECK(facts.CheckJob(kJob).ok());

@@ -91,6 +91,37 @@ TEST_CASE("the record says what auto stands for, in every one of them") {
   CHECK_FALSE(RecordOf(Replicated()).has_auto_codec());
 }
 
+TEST_CASE("the record says what each rank computes on, and the next coordinator goes by it") {
+  CoordinatorOptions options = Replicated();
+  options.job.mutable_workers()->set_device("auto");
+  Scenario job(options);
+  for (uint32_t i = 0; i < job.servers; ++i) job.Server(i).IgnoreError();
+  for (const uint32_t rank : {0u, 1u}) {
+    v1::RegisterWorkerRequest request = WorkerRequest(rank, 100 + rank);
+    request.set_device(rank == 0 ? "cuda" : "cpu");
+    job.core.RegisterWorker(request, job.now).status().IgnoreError();
+  }
+  job.Carry();
+  const auto records = job.Take<WriteRecord>();
+  REQUIRE_FALSE(records.empty());
+  const v1::CoordinatorRecord& record = records.back().record;
+  REQUIRE(record.devices_size() == 2);
+  CHECK(record.devices(0) == "cuda");
+  CHECK(record.devices(1) == "cpu");
+
+  options.devices.assign(record.devices().begin(), record.devices().end());
+  Scenario next(options);
+  v1::RegisterWorkerRequest request = WorkerRequest(0, 300);
+  request.set_job_only(true);
+  const auto offer = next.core.RegisterWorker(request, next.now);
+  REQUIRE(offer.ok());
+  REQUIRE(offer->devices_size() == 2);
+  CHECK(offer->devices(0) == "cuda");
+  request.set_job_only(false);
+  request.set_device("cpu");
+  CHECK(absl::IsFailedPrecondition(next.core.RegisterWorker(request, next.now).status()));
+}
+
 // The lives that a coordinator of these options answers, newest last; each is a process of its own.
 // What is not on record when it dies was not durable.
 std::vector<uint64_t> LivesOf(const CoordinatorOptions& options, int lives,
