@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "worker/compute/eigen/eigen_backend.h"
@@ -26,68 +27,177 @@ absl::StatusOr<DeviceMemory> FakeDevice::Allocate(size_t count) {
 }
 
 void FakeDevice::Free(float* data) {
-  const auto problem = order_.Free(Writes(data, memory_->SizeOf(data) / sizeof(float)));
-  if (problem.has_value()) Fail(absl::InternalError(*problem));
+  CheckUnused(Writes(data, memory_->SizeOf(data) / sizeof(float)), "is freed");
   memory_->GiveBack(data);
 }
 
+PinnedMemory FakeDevice::Pin(std::span<float> host) {
+  if (Makes(Mistake::kLatePin)) {
+    to_pin_ = host;
+  } else {
+    NotePinned(host);
+  }
+  return PinnedMemory(host.data(), HostUnpin{this});
+}
+
+void FakeDevice::NotePinned(std::span<const float> host) {
+  CheckUnused(Writes(host.data(), host.size()), "is pinned");
+  pinned_[host.data()] = host.size_bytes();
+}
+
+void FakeDevice::Unpin(float* host) {
+  const auto found = pinned_.find(host);
+  if (found == pinned_.end()) return;
+  CheckUnused(Writes(host, found->second / sizeof(float)), "is unpinned");
+  pinned_.erase(found);
+}
+
+void FakeDevice::CheckUnused(const Access& memory, const char* done) {
+  const auto problem = order_.InUse(memory);
+  if (problem.has_value()) Fail(absl::InternalError(absl::StrCat("memory ", done, "; ", *problem)));
+}
+
+void FakeDevice::HostBegins(std::span<const float> memory, bool writes) {
+  const auto problem = order_.HostBegins({memory.data(), memory.size_bytes(), writes});
+  if (problem.has_value()) {
+    Fail(absl::InternalError(
+        absl::StrCat("the host begins to ", writes ? "write" : "read", "; ", *problem)));
+  }
+}
+
+void FakeDevice::HostEnds(std::span<const float> memory) { order_.HostEnds(memory.data()); }
+
+bool FakeDevice::Makes(Mistake mistake) const {
+  const uint64_t occasion = occasions_[static_cast<size_t>(mistake)]++;
+  return options_.mistake == mistake && options_.occasion.value_or(occasion) == occasion;
+}
+
 void FakeDevice::CopyToDevice(Stream stream, std::span<const float> host, float* device) {
-  bytes_up_ += host.size_bytes();
-  std::vector<float> before(host.begin(), host.end());
-  Queue(stream, "CopyToDevice", {Reads(host.data(), host.size()), Writes(device, host.size())},
-        [this, host, device, before = std::move(before)] {
-          if (std::memcmp(host.data(), before.data(), host.size_bytes()) != 0) {
-            Fail(absl::InternalError("the host changed what CopyToDevice had still to read"));
-          }
-          std::memcpy(memory_->Inside(device), host.data(), host.size_bytes());
-        });
+  if (Makes(Mistake::kWrongStream)) stream = Stream::kDown;
+  const bool partial = Makes(Mistake::kPartialTail);
+  QueueUp(stream, host, device, partial ? host.size() - 1 : host.size());
 }
 
 void FakeDevice::CopyToHost(Stream stream, const float* device, std::span<float> host) {
+  if (Makes(Mistake::kWrongStream)) stream = Stream::kUp;
+  if (Makes(Mistake::kPartialTail)) {
+    // As it would be found: nobody has written there.
+    Poison(&host.back(), sizeof(float));
+    host = host.first(host.size() - 1);
+  }
+  last_read_ = device;
+  last_read_event_ = 0;
+  if (Makes(Mistake::kFlagBeforeData)) {
+    late_[static_cast<size_t>(stream)] = [=, this] { QueueDown(stream, device, host); };
+    return;
+  }
+  QueueDown(stream, device, host);
+}
+
+void FakeDevice::QueueLate(Stream stream) {
+  const std::function<void()> late = std::exchange(late_[static_cast<size_t>(stream)], nullptr);
+  if (late) late();
+}
+
+void FakeDevice::QueueUp(Stream stream, std::span<const float> host, float* device, size_t count) {
+  bytes_up_ += host.size_bytes();
+  if (!IsPinned(host)) unpinned_bytes_ += host.size_bytes();
+  std::vector<float> before;
+  if (!options_.times.has_value()) before.assign(host.begin(), host.end());
+  Queue(stream, "CopyToDevice", {Reads(host.data(), host.size()), Writes(device, host.size())},
+        [this, host, device, count, before = std::move(before)] {
+          if (std::memcmp(host.data(), before.data(), before.size() * sizeof(float)) != 0) {
+            Fail(absl::InternalError("the host changed what CopyToDevice had still to read"));
+          }
+          // What was there before is nothing to go on with.
+          Poison(memory_->Inside(device), host.size_bytes());
+          std::memcpy(memory_->Inside(device), host.data(), count * sizeof(float));
+        });
+  AfterCopy(host);
+}
+
+void FakeDevice::QueueDown(Stream stream, const float* device, std::span<float> host) {
   bytes_down_ += host.size_bytes();
+  if (!IsPinned(host)) unpinned_bytes_ += host.size_bytes();
   Queue(stream, "CopyToHost", {Reads(device, host.size()), Writes(host.data(), host.size())},
         [this, device, host] {
           for (const float& value : host) {
+            if (options_.times.has_value()) break;
             if (FirstPoisoned(&value, 1) == 0) continue;
             Fail(absl::InternalError("the host wrote where CopyToHost had still to write"));
             break;
           }
           std::memcpy(host.data(), memory_->Inside(device), host.size_bytes());
         });
+  AfterCopy(host);
+}
+
+bool FakeDevice::IsPinned(std::span<const float> host) const {
+  auto after = pinned_.upper_bound(host.data());
+  if (after == pinned_.begin()) return false;
+  const auto& [begin, bytes] = *--after;
+  return host.data() + host.size() <= begin + bytes / sizeof(float);
+}
+
+void FakeDevice::AfterCopy(std::span<const float> host) {
+  const bool pins = to_pin_.data() != nullptr && host.data() >= to_pin_.data() &&
+                    host.data() < to_pin_.data() + to_pin_.size();
+  if (pins) NotePinned(std::exchange(to_pin_, {}));
+  if (!IsPinned(host) || !Makes(Mistake::kUnpinInFlight)) return;
+  Unpin(const_cast<float*>((--pinned_.upper_bound(host.data()))->first));
 }
 
 StreamEvent FakeDevice::Record(Stream stream) {
   const StreamEvent event = streams_.Record(stream);
   order_.Record(stream, event);
+  if (stream == Stream::kDown && last_read_event_ == 0) last_read_event_ = event.number;
+  QueueLate(stream);
+  before_[event.number] = std::exchange(recorded_[static_cast<size_t>(stream)], event);
+  if (Makes(Mistake::kEventReused)) return {};
   return event;
 }
 
 void FakeDevice::Wait(Stream stream, StreamEvent event) {
-  if (waits_++ == options_.forget_wait) return;
+  if (Makes(Mistake::kMissingEvent)) return;
+  if (Makes(Mistake::kWaitBeforeRecord)) event = before_[event.number];
   streams_.Wait(stream, event);
   order_.Wait(stream, event);
 }
 
 bool FakeDevice::Done(StreamEvent event) {
   streams_.Advance();
-  if (!status_.ok() || !streams_.IsDone(event)) return not_yet_++ == options_.forget_not_yet;
-  order_.HostSees(event);
+  if (!status().ok()) return false;
+  if (!streams_.IsDone(event)) return Makes(Mistake::kStaleCounter);
+  HostSees(event);
   return true;
 }
 
 absl::Status FakeDevice::Await(StreamEvent event) {
-  if (awaits_++ == options_.forget_await) {
+  if (Makes(Mistake::kEarlyHostRead)) {
     // The host would go on with memory that work which is under way still reads or writes.
     if (!streams_.IsDone(event)) Fail(absl::InternalError("the host does not wait for its device"));
-    return status_;
+    return status();
   }
   if (!streams_.RunUntil(event)) Fail(absl::InternalError("an event is awaited that never comes"));
-  if (status_.ok()) order_.HostSees(event);
+  if (status_.ok()) HostSees(event);
+  return status();
+}
+
+void FakeDevice::HostSees(StreamEvent event) {
+  order_.HostSees(event);
+  if (last_read_event_ != 0 && event.number >= last_read_event_) last_read_ = nullptr;
+}
+
+absl::Status FakeDevice::status() const {
+  if (!status_.ok() && options_.mistake == Mistake::kLostError) return absl::OkStatus();
   return status_;
 }
 
 void FakeDevice::Kernel(const char* what, std::vector<Access> accesses,
                         std::function<void()> compute) {
+  if (last_read_ != nullptr && Makes(Mistake::kSharedScratch)) {
+    accesses.push_back(Writes(last_read_));
+  }
   std::erase_if(accesses, [](const Access& access) { return access.data == nullptr; });
   Queue(Stream::kCompute, what, accesses, std::move(compute));
 }
@@ -96,6 +206,7 @@ void FakeDevice::Queue(Stream stream, const char* what, const std::vector<Access
                        std::function<void()> work) {
   const bool fails = queued_++ == options_.fail;
   if (!status_.ok()) return;
+  if (options_.times.has_value()) return streams_.Queue(stream, work, TimeOf(what, accesses));
   if (const auto problem = order_.Queue(stream, what, accesses)) {
     return Fail(absl::InternalError(*problem));
   }
@@ -114,6 +225,15 @@ void FakeDevice::Queue(Stream stream, const char* what, const std::vector<Access
     CheckBeforeRun(what, accesses);
     if (status_.ok()) work();
   });
+}
+
+Duration FakeDevice::TimeOf(const char* what, const std::vector<Access>& accesses) const {
+  uint64_t bytes = 0;
+  for (const Access& access : accesses) bytes += access.bytes;
+  const bool copies = absl::StartsWith(what, "CopyTo");
+  // A copy names its bytes twice.
+  return FromSeconds(copies ? static_cast<double>(bytes) / 2 / options_.times->bus_bytes_a_second
+                            : static_cast<double>(bytes) / options_.times->kernel_bytes_a_second);
 }
 
 void FakeDevice::CheckBeforeRun(const char* what, const std::vector<Access>& accesses) {

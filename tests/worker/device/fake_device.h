@@ -1,8 +1,10 @@
 // A device that is none: what a GPU would do wrong it does, too, and says so.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +22,43 @@ namespace leeway::testing {
 
 class FakeDevice;
 
+// What a program that drives a device can do wrong. The device makes the mistake in its place.
+enum class Mistake {
+  // A stream does not wait for an event.
+  kMissingEvent,
+  // It waits for what was recorded before, in place of what was recorded last.
+  kWaitBeforeRecord,
+  // An event stands for something that was over long ago.
+  kEventReused,
+  // The host takes what is not done for done.
+  kStaleCounter,
+  // An event is recorded before the copy that it is to tell of.
+  kFlagBeforeData,
+  // The host does not wait.
+  kEarlyHostRead,
+  // A kernel's scratch is memory that a copy still reads.
+  kSharedScratch,
+  // Memory is pinned while it is being copied.
+  kLatePin,
+  kUnpinInFlight,
+  // A copy up goes to the stream of copies down, or the other way round.
+  kWrongStream,
+  // Nobody is told of a failure.
+  kLostError,
+  // A copy leaves the last element out.
+  kPartialTail,
+  // What changes from step to step (dropout's counter, an optimizer's step) stays as it first was.
+  kFrozenStep,
+};
+inline constexpr size_t kMistakes = 13;
+
+// Work takes as long as its bytes: read and written by a kernel, carried over the bus by a copy.
+struct EmulatedTimes {
+  double kernel_bytes_a_second = 1e9;
+  double bus_bytes_a_second = 1e9;
+  FakeStreams::Clock clock;
+};
+
 struct FakeDeviceOptions {
   // Of the order in which streams run.
   uint64_t seed = 0;
@@ -29,13 +68,13 @@ struct FakeDeviceOptions {
   // How much of what may run runs before somebody waits for it: 0 for nothing, below 1 for nearly
   // all; nothing: drawn by the seed.
   std::optional<double> eagerness = std::nullopt;
-  // The so-manieth call, from 0, is forgotten: as if it were not in the code.
-  std::optional<uint64_t> forget_wait = std::nullopt;
-  // Of those of Done whose answer is no.
-  std::optional<uint64_t> forget_not_yet = std::nullopt;
-  std::optional<uint64_t> forget_await = std::nullopt;
+  // Made at the so-manieth occasion, from 0; without a number at each.
+  std::optional<Mistake> mistake = std::nullopt;
+  std::optional<uint64_t> occasion = std::nullopt;
   // The so-manieth piece of work, from 0, fails, and with it the device.
   std::optional<uint64_t> fail = std::nullopt;
+  // For measuring: without most of the checks.
+  std::optional<EmulatedTimes> times = std::nullopt;
   // Called when the device goes.
   std::function<void(const FakeDevice&)> on_end = nullptr;
 };
@@ -44,8 +83,8 @@ struct FakeDeviceOptions {
 // streams and events allow. It finds
 //   - work that is in no order with other work on the same memory, on every seed;
 //   - kernels that read what nobody has written, and memory of the host's among a kernel's;
-//   - copies whose host memory was touched before they were done;
-//   - memory that is freed while work on it is queued.
+//   - copies whose host memory was touched before they were done, or is in use (HostBegins);
+//   - memory that is freed, pinned or unpinned while work on it is queued.
 // The first of these is its status(), as an error of a GPU would be.
 class FakeDevice final : public Backend {
  public:
@@ -54,18 +93,24 @@ class FakeDevice final : public Backend {
     if (options_.on_end) options_.on_end(*this);
   }
 
-  // Calls so far.
-  uint64_t waits() const { return waits_; }
-  uint64_t not_yet() const { return not_yet_; }
-  uint64_t awaits() const { return awaits_; }
+  // How often the mistake could have been made so far.
+  uint64_t occasions(Mistake mistake) const { return occasions_[static_cast<size_t>(mistake)]; }
   // Pieces of work that were queued so far.
   uint64_t queued() const { return queued_; }
   // Bytes that were copied in either direction so far.
   uint64_t bytes_up() const { return bytes_up_; }
   uint64_t bytes_down() const { return bytes_down_; }
+  // Those of them that went from or to memory that was not pinned.
+  uint64_t unpinned_bytes() const { return unpinned_bytes_; }
+
+  // From now on until HostEnds, somebody on the host reads (or writes) there, such as a client that
+  // sends a contribution: no copy may write (or read) there.
+  void HostBegins(std::span<const float> memory, bool writes);
+  void HostEnds(std::span<const float> memory);
 
   absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
   bool shares_host_memory() const override { return false; }
+  PinnedMemory Pin(std::span<float> host) override;
 
   void CopyToDevice(Stream stream, std::span<const float> host, float* device) override;
   void CopyToHost(Stream stream, const float* device, std::span<float> host) override;
@@ -73,7 +118,7 @@ class FakeDevice final : public Backend {
   void Wait(Stream stream, StreamEvent event) override;
   bool Done(StreamEvent event) override;
   absl::Status Await(StreamEvent event) override;
-  absl::Status status() const override { return status_; }
+  absl::Status status() const override;
 
   void AddDifference(size_t count, float scale, const float* a, const float* b, const float* base,
                      float* out) override;
@@ -124,6 +169,7 @@ class FakeDevice final : public Backend {
 
  protected:
   void Free(float* data) override;
+  void Unpin(float* host) override;
 
  private:
   FakeDevice(const FakeDeviceOptions& options, std::unique_ptr<SplitMemory> memory,
@@ -131,7 +177,8 @@ class FakeDevice final : public Backend {
       : options_(options),
         memory_(std::move(memory)),
         cpu_(std::move(cpu)),
-        streams_(options.seed, options.eagerness) {}
+        streams_(options.seed, options.eagerness,
+                 options.times.has_value() ? std::optional(options.times->clock) : std::nullopt) {}
 
   template <typename T>
   static Access Reads(const T* data, size_t count = 1) {
@@ -149,6 +196,21 @@ class FakeDevice final : public Backend {
              std::function<void()> work);
   // The accesses' memory is the device's, and what is read there has been written.
   void CheckBeforeRun(const char* what, const std::vector<Access>& accesses);
+  // An occasion for it: it is to be made.
+  bool Makes(Mistake mistake) const;
+  Duration TimeOf(const char* what, const std::vector<Access>& accesses) const;
+  bool IsPinned(std::span<const float> host) const;
+  // Pins and unpins too late and too early, where that is the mistake.
+  void AfterCopy(std::span<const float> host);
+  // Of which `count` floats are copied.
+  void QueueUp(Stream stream, std::span<const float> host, float* device, size_t count);
+  void QueueDown(Stream stream, const float* device, std::span<float> host);
+  void NotePinned(std::span<const float> host);
+  // Of memory that is in use by queued work, if it is: `done` with it.
+  void CheckUnused(const Access& memory, const char* done);
+  // Queues what waits for the next event of its stream (kFlagBeforeData).
+  void QueueLate(Stream stream);
+  void HostSees(StreamEvent event);
   void Fail(absl::Status why);
 
   const FakeDeviceOptions options_;
@@ -157,12 +219,25 @@ class FakeDevice final : public Backend {
   FakeStreams streams_;
   HappensBefore order_;
   absl::Status status_;
-  uint64_t waits_ = 0;
-  uint64_t not_yet_ = 0;
-  uint64_t awaits_ = 0;
+  // Bytes, by address.
+  std::map<const float*, size_t> pinned_;
   uint64_t queued_ = 0;
   uint64_t bytes_up_ = 0;
   uint64_t bytes_down_ = 0;
+  uint64_t unpinned_bytes_ = 0;
+
+  // Of the mistakes.
+  mutable std::array<uint64_t, kMistakes> occasions_{};
+  // By stream: the newest event. And by event: the one before, of its stream.
+  std::array<StreamEvent, kStreams> recorded_{};
+  std::map<uint64_t, StreamEvent> before_;
+  std::array<std::function<void()>, kStreams> late_;
+  // What a copy down has last read, and the event that tells of it; null once the host has seen it.
+  const float* last_read_ = nullptr;
+  uint64_t last_read_event_ = 0;
+  std::span<float> to_pin_;
+  std::optional<uint64_t> first_draw_;
+  std::optional<UpdateStep> first_step_;
 };
 
 }  // namespace leeway::testing

@@ -1,6 +1,7 @@
 // That the fake device finds what it is there to find, each on every seed or on most.
 #include "tests/worker/device/fake_device.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/worker/model/support.h"
@@ -39,7 +40,7 @@ struct Rig {
 };
 
 // y = x, as it should be, but for what `at` leaves out or does.
-enum class Mistake {
+enum class Slip {
   kNone,
   kComputeWaitsForNoUpload,
   kDownloadWaitsForNoKernel,
@@ -53,32 +54,32 @@ enum class Mistake {
   kFreedWhileQueued,
 };
 
-absl::Status Run(Rig& rig, Mistake mistake) {
+absl::Status Run(Rig& rig, Slip slip) {
   FakeDevice& device = *rig.device;
   const auto compute_waits = [&](StreamEvent event) { device.Wait(Stream::kCompute, event); };
   const StreamEvent before = device.Record(Stream::kUp);
-  if (mistake != Mistake::kNothingWasWritten) {
+  if (slip != Slip::kNothingWasWritten) {
     device.CopyToDevice(Stream::kUp, rig.host, rig.x.get());
   }
-  if (mistake == Mistake::kHostWritesEarly) rig.host[7] = 5;
+  if (slip == Slip::kHostWritesEarly) rig.host[7] = 5;
   const StreamEvent up = device.Record(Stream::kUp);
-  if (mistake == Mistake::kWaitsForAnEarlierEvent) {
+  if (slip == Slip::kWaitsForAnEarlierEvent) {
     compute_waits(before);
-  } else if (mistake != Mistake::kComputeWaitsForNoUpload) {
+  } else if (slip != Slip::kComputeWaitsForNoUpload) {
     compute_waits(up);
   }
-  const bool host = mistake == Mistake::kHostMemoryInAKernel;
+  const bool host = slip == Slip::kHostMemoryInAKernel;
   device.Copy(kCount, host ? rig.host.data() : rig.x.get(), rig.y.get());
-  if (mistake == Mistake::kSecondUploadOverwrites) {
+  if (slip == Slip::kSecondUploadOverwrites) {
     device.CopyToDevice(Stream::kUp, rig.host, rig.x.get());
   }
-  if (mistake == Mistake::kFreedWhileQueued) rig.x.reset();
-  if (mistake != Mistake::kDownloadWaitsForNoKernel) {
+  if (slip == Slip::kFreedWhileQueued) rig.x.reset();
+  if (slip != Slip::kDownloadWaitsForNoKernel) {
     device.Wait(Stream::kDown, device.Record(Stream::kCompute));
   }
   device.CopyToHost(Stream::kDown, rig.y.get(), rig.back);
-  if (mistake == Mistake::kHostReusesTheTarget) rig.back[5] = 1;
-  if (mistake == Mistake::kHostReadsEarly) {
+  if (slip == Slip::kHostReusesTheTarget) rig.back[5] = 1;
+  if (slip == Slip::kHostReadsEarly) {
     // What it reads shows.
     if (FirstPoisoned(rig.back.data(), kCount) < kCount) return absl::InternalError("poison");
   }
@@ -88,7 +89,7 @@ absl::Status Run(Rig& rig, Mistake mistake) {
 TEST_CASE("What is right is right on every seed") {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Rig rig(seed);
-    REQUIRE(Run(rig, Mistake::kNone).ok());
+    REQUIRE(Run(rig, Slip::kNone).ok());
     CHECK(rig.back == rig.host);
     CHECK(rig.device->bytes_up() == kCount * sizeof(float));
     CHECK(rig.device->bytes_down() == kCount * sizeof(float));
@@ -96,26 +97,25 @@ TEST_CASE("What is right is right on every seed") {
 }
 
 TEST_CASE("A missing order between streams is found on every seed") {
-  const Mistake mistake =
-      GENERATE(Mistake::kComputeWaitsForNoUpload, Mistake::kDownloadWaitsForNoKernel,
-               Mistake::kWaitsForAnEarlierEvent, Mistake::kSecondUploadOverwrites);
+  const Slip slip = GENERATE(Slip::kComputeWaitsForNoUpload, Slip::kDownloadWaitsForNoKernel,
+                             Slip::kWaitsForAnEarlierEvent, Slip::kSecondUploadOverwrites);
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Rig rig(seed);
-    const absl::Status status = Run(rig, mistake);
-    CAPTURE(seed, static_cast<int>(mistake));
+    const absl::Status status = Run(rig, slip);
+    CAPTURE(seed, static_cast<int>(slip));
     REQUIRE(absl::IsInternal(status));
     CHECK_THAT(std::string(status.message()), Catch::Contains("nothing orders them"));
   }
 }
 
 TEST_CASE("What a kernel may not touch is found on every seed") {
-  const auto [mistake, text] =
-      GENERATE(std::pair(Mistake::kNothingWasWritten, "reads what nobody has written"),
-               std::pair(Mistake::kHostMemoryInAKernel, "reads what is not the device's"),
-               std::pair(Mistake::kFreedWhileQueued, "is freed"));
+  const auto [slip, text] =
+      GENERATE(std::pair(Slip::kNothingWasWritten, "reads what nobody has written"),
+               std::pair(Slip::kHostMemoryInAKernel, "reads what is not the device's"),
+               std::pair(Slip::kFreedWhileQueued, "is freed"));
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Rig rig(seed);
-    const absl::Status status = Run(rig, mistake);
+    const absl::Status status = Run(rig, slip);
     CAPTURE(seed, status);
     REQUIRE(absl::IsInternal(status));
     CHECK_THAT(std::string(status.message()), Catch::Contains(text));
@@ -123,15 +123,15 @@ TEST_CASE("What a kernel may not touch is found on every seed") {
 }
 
 TEST_CASE("A host that does not wait is found on every seed that lets it") {
-  const Mistake mistake =
-      GENERATE(Mistake::kHostReadsEarly, Mistake::kHostWritesEarly, Mistake::kHostReusesTheTarget);
+  const Slip slip =
+      GENERATE(Slip::kHostReadsEarly, Slip::kHostWritesEarly, Slip::kHostReusesTheTarget);
   size_t found = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Rig rig(seed);
-    const absl::Status status = Run(rig, mistake);
+    const absl::Status status = Run(rig, slip);
     found += absl::IsInternal(status);
     // Else the copy was done already, and what is there is right.
-    if (status.ok() && mistake == Mistake::kHostReadsEarly) CHECK(rig.back == rig.host);
+    if (status.ok() && slip == Slip::kHostReadsEarly) CHECK(rig.back == rig.host);
   }
   CHECK(found > kSeeds / 3);
 }
@@ -150,7 +150,7 @@ TEST_CASE("A device that has failed says what failed, and does nothing more") {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     for (const uint64_t at : {0, 1, 2}) {
       Rig rig(FakeDeviceOptions{.seed = seed, .fail = at});
-      const absl::Status status = Run(rig, Mistake::kNone);
+      const absl::Status status = Run(rig, Slip::kNone);
       CAPTURE(seed, at, status);
       REQUIRE(absl::IsInternal(status));
       const char* const what[] = {"CopyToDevice: ", "Copy: ", "CopyToHost: "};
@@ -158,6 +158,35 @@ TEST_CASE("A device that has failed says what failed, and does nothing more") {
       CHECK_FALSE(rig.device->Done(rig.device->Record(Stream::kCompute)));
     }
   }
+}
+
+TEST_CASE("With emulated times copies run while kernels do, and the host waits for their ends") {
+  // A clock that stands still but for waits. 400 bytes over the bus take 4 s; a kernel that reads
+  // and writes as many takes 8 s.
+  Time now{};
+  EmulatedTimes times{.kernel_bytes_a_second = 100, .bus_bytes_a_second = 100};
+  times.clock = {[&now] { return now; }, [&now](Time time) { now = std::max(now, time); }};
+  Rig rig(FakeDeviceOptions{.times = times});
+  FakeDevice& device = *rig.device;
+  device.CopyToDevice(Stream::kUp, rig.host, rig.x.get());
+  const StreamEvent up = device.Record(Stream::kUp);
+  // Beside the copy, not behind it.
+  device.Fill(kCount, 1, rig.y.get());
+  const StreamEvent filled = device.Record(Stream::kCompute);
+  CHECK_FALSE(device.Done(up));
+  REQUIRE(device.Await(up).ok());
+  CHECK(Seconds(now - Time{}) == Approx(4));
+  CHECK(device.Done(filled));
+  // Behind both; and a copy down behind it.
+  device.Wait(Stream::kCompute, up);
+  device.Copy(kCount, rig.x.get(), rig.y.get());
+  device.Wait(Stream::kDown, device.Record(Stream::kCompute));
+  device.CopyToHost(Stream::kDown, rig.y.get(), rig.back);
+  const StreamEvent down = device.Record(Stream::kDown);
+  CHECK_FALSE(device.Done(down));
+  REQUIRE(device.Await(down).ok());
+  CHECK(Seconds(now - Time{}) == Approx(4 + 8 + 4));
+  CHECK(rig.back == rig.host);
 }
 
 TEST_CASE("An event that nobody will ever reach is an error, not a wait") {

@@ -30,6 +30,10 @@ void FakeDevice::Update(const VectorUpdate& update, float* finite) {
   std::vector<Access> accesses = {Reads(update.contribution, count), Reads(update.weights, count),
                                   Writes(update.weights, count), Writes(finite)};
   VectorUpdate inside = update;
+  if (!first_step_.has_value()) first_step_ = update.step;
+  if (update.step.number != first_step_->number && Makes(Mistake::kFrozenStep)) {
+    inside.step = *first_step_;
+  }
   inside.contribution = memory_->Inside(update.contribution);
   inside.weights = memory_->Inside(update.weights);
   for (float*& slot : inside.slots) {
@@ -188,8 +192,11 @@ void FakeDevice::TanhBackward(size_t count, const float* y, const float* dy, flo
 
 void FakeDevice::DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x,
                                 float* mask, float* y) {
+  DropoutKey drawn = key;
+  if (!first_draw_.has_value()) first_draw_ = key.stream;
+  if (key.stream != *first_draw_ && Makes(Mistake::kFrozenStep)) drawn.stream = *first_draw_;
   Kernel("DropoutForward", {Reads(x, count), Writes(mask, count), Writes(y, count)}, [=, this] {
-    cpu_->DropoutForward(count, rate, key, memory_->Inside(x), memory_->Inside(mask),
+    cpu_->DropoutForward(count, rate, drawn, memory_->Inside(x), memory_->Inside(mask),
                          memory_->Inside(y));
   });
 }

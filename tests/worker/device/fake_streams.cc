@@ -13,11 +13,20 @@ double DrawEagerness(RandomStream& random) {
 
 }  // namespace
 
-FakeStreams::FakeStreams(uint64_t seed, std::optional<double> eagerness)
+FakeStreams::FakeStreams(uint64_t seed, std::optional<double> eagerness, std::optional<Clock> clock)
     : random_(seed, RandomPurpose::kGenerate),
-      eagerness_(eagerness.has_value() ? *eagerness : DrawEagerness(random_)) {}
+      eagerness_(eagerness.has_value() ? *eagerness : DrawEagerness(random_)),
+      clock_(std::move(clock)) {}
 
-void FakeStreams::Queue(Stream stream, std::function<void()> work) {
+void FakeStreams::Queue(Stream stream, std::function<void()> work, Duration takes) {
+  if (clock_.has_value()) {
+    // The host's order is one that streams and events allow. What it computes here counts as the
+    // device's time, which goes on meanwhile.
+    Time& free = free_[static_cast<size_t>(stream)];
+    free = std::max(free, clock_->now()) + takes;
+    work();
+    return;
+  }
   streams_[static_cast<size_t>(stream)].push_back({.work = std::move(work)});
   Advance();
 }
@@ -25,13 +34,25 @@ void FakeStreams::Queue(Stream stream, std::function<void()> work) {
 StreamEvent FakeStreams::Record(Stream stream) {
   const StreamEvent event{done_.size()};
   done_.push_back(false);
-  streams_[static_cast<size_t>(stream)].push_back({.records = event.number});
+  ends_.push_back(free_[static_cast<size_t>(stream)]);
+  if (!clock_.has_value())
+    streams_[static_cast<size_t>(stream)].push_back({.records = event.number});
   return event;
 }
 
 void FakeStreams::Wait(Stream stream, StreamEvent event) {
   if (event.number == 0) return;
+  if (clock_.has_value()) {
+    Time& free = free_[static_cast<size_t>(stream)];
+    free = std::max(free, ends_[event.number]);
+    return;
+  }
   streams_[static_cast<size_t>(stream)].push_back({.waits = event.number});
+}
+
+bool FakeStreams::IsDone(StreamEvent event) const {
+  if (event.number == 0 || done_[event.number]) return true;
+  return clock_.has_value() && clock_->now() >= ends_[event.number];
 }
 
 bool FakeStreams::MayRun(const std::deque<Item>& stream) const {
@@ -60,6 +81,7 @@ void FakeStreams::Advance() {
 }
 
 bool FakeStreams::RunUntil(StreamEvent event) {
+  if (clock_.has_value() && !IsDone(event)) clock_->wait_until(ends_[event.number]);
   while (!IsDone(event)) {
     if (!RunOne()) return false;
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/philox.h"
 #include "worker/compute/backend.h"
 
@@ -17,13 +18,20 @@ namespace leeway::testing {
 // function of the seed. Not thread-safe.
 class FakeStreams {
  public:
-  // `eagerness`: see below; nothing: the seed's.
-  FakeStreams(uint64_t seed, std::optional<double> eagerness);
+  // By which work takes the time that it is said to take.
+  struct Clock {
+    std::function<Time()> now;
+    // Returns at that time.
+    std::function<void(Time)> wait_until;
+  };
+  // `eagerness`: see below; nothing: the seed's. With a clock work takes its time, and nothing is
+  // drawn: for measuring, not for finding.
+  FakeStreams(uint64_t seed, std::optional<double> eagerness, std::optional<Clock> clock);
 
-  void Queue(Stream stream, std::function<void()> work);
+  void Queue(Stream stream, std::function<void()> work, Duration takes = {});
   StreamEvent Record(Stream stream);
   void Wait(Stream stream, StreamEvent event);
-  bool IsDone(StreamEvent event) const { return event.number == 0 || done_[event.number]; }
+  bool IsDone(StreamEvent event) const;
   // Some of what may run now runs, or nothing.
   void Advance();
   // Runs until the event is done. False if it never will be.
@@ -49,6 +57,11 @@ class FakeStreams {
   std::array<std::deque<Item>, kStreams> streams_;
   // By event, from 1.
   std::vector<bool> done_ = {true};
+
+  const std::optional<Clock> clock_;
+  // By stream: until when it is at work. And by event: when it is done.
+  std::array<Time, kStreams> free_{};
+  std::vector<Time> ends_ = {Time()};
 };
 
 }  // namespace leeway::testing

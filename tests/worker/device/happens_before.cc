@@ -49,6 +49,13 @@ std::optional<std::string> HappensBefore::Queue(Stream stream, const char* what,
         absl::StrCat(what, " (", NameOf(stream), ") ", Does(access), " what ", past->what, " (",
                      NameOf(past->stream), ") ", Does(past->access), ", and nothing orders them");
   }
+  for (const Access& access : accesses) {
+    for (const Access& use : host_uses_) {
+      if ((!use.writes && !access.writes) || !Overlap(use, access)) continue;
+      problem = absl::StrCat(what, " (", NameOf(stream), ") ", Does(access),
+                             " what the host still ", Does(use));
+    }
+  }
   ++clock[index];
   for (const Access& access : accesses) past_.push_back({stream, clock[index], what, access});
   return problem;
@@ -79,11 +86,20 @@ void HappensBefore::HostSees(StreamEvent event) {
   });
 }
 
-std::optional<std::string> HappensBefore::Free(const Access& memory) const {
-  const Past* const past = Conflict(host_, {memory.data, memory.bytes, true});
+std::optional<std::string> HappensBefore::InUse(const Access& memory) const {
+  const Past* const past = Conflict(host_, memory);
   if (past == nullptr) return std::nullopt;
-  return absl::StrCat("memory is freed that ", past->what, " (", NameOf(past->stream), ") ",
-                      Does(past->access), ", and nobody has waited for that");
+  return absl::StrCat(past->what, " (", NameOf(past->stream), ") ", Does(past->access),
+                      " it, and nobody has waited for that");
+}
+
+std::optional<std::string> HappensBefore::HostBegins(const Access& memory) {
+  host_uses_.push_back(memory);
+  return InUse(memory);
+}
+
+void HappensBefore::HostEnds(const void* data) {
+  std::erase_if(host_uses_, [data](const Access& use) { return use.data == data; });
 }
 
 }  // namespace leeway::testing

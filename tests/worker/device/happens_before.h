@@ -34,8 +34,12 @@ class HappensBefore {
   void Wait(Stream stream, StreamEvent event);
   // The host has seen that the event is done.
   void HostSees(StreamEvent event);
-  // The host takes the memory back; who may still be at work there.
-  std::optional<std::string> Free(const Access& memory) const;
+  // Who may still be at work in this memory in a way that a use of it by the host, now, conflicts
+  // with.
+  std::optional<std::string> InUse(const Access& memory) const;
+  // The host uses it from now on, until HostEnds; InUse.
+  std::optional<std::string> HostBegins(const Access& memory);
+  void HostEnds(const void* data);
 
  private:
   // How many pieces of each stream's work have certainly been done.
@@ -54,6 +58,8 @@ class HappensBefore {
   std::map<uint64_t, Clock> events_;
   // What the host has not seen done.
   std::vector<Past> past_;
+  // What the host itself is at.
+  std::vector<Access> host_uses_;
 };
 
 }  // namespace leeway::testing

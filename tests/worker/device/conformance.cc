@@ -1,0 +1,14 @@
+// The tests of models on the fake device: TestBackend is one, with another seed each time.
+#include "tests/worker/device/fake_device.h"
+#include "tests/worker/model/support.h"
+
+namespace leeway::testing {
+
+std::unique_ptr<Backend> TestBackend(uint32_t threads) {
+  static uint64_t seed = 0;
+  auto device = FakeDevice::Make({.seed = ++seed, .threads = threads});
+  REQUIRE(device.ok());
+  return *std::move(device);
+}
+
+}  // namespace leeway::testing
