@@ -46,8 +46,8 @@ MODES = {"sync": "consistency={mode: sync}", "bounded": "consistency={mode: boun
          "async": "consistency={mode: async}"}
 
 
-def job(sets, name="run"):
-    return runs.Run("quickstart.yaml", [*SETS, *sets], runs.data_with(DATA), name)
+def job(sets, name="run", programs=runs.BIN):
+    return runs.Run("quickstart.yaml", [*SETS, *sets], runs.data_with(DATA), name, programs=programs)
 
 
 def kill(run, role, number):
@@ -58,9 +58,9 @@ def kill(run, role, number):
     return {"role": role, "number": number, "clock": clock, "time": now}
 
 
-def in_trouble(sets):
+def in_trouble(sets, programs=runs.BIN):
     """A job without an end."""
-    return job([*sets, SLOWLY, ENDLESS]).start()
+    return job([*sets, SLOWLY, ENDLESS], programs=programs).start()
 
 
 def forward(run, clocks=60):
@@ -118,9 +118,9 @@ def strike(run, role, number):
         print(f"  {event['event']} at clock {event.get('clock', '-')}: {event['message']}", flush=True)
 
 
-def killed_once_each(sets, victims=(("server", 1), ("server", 0), ("worker", 1))):
+def killed_once_each(sets, victims=(("server", 1), ("server", 0), ("worker", 1)), programs=runs.BIN):
     """Each victim is killed when the run has come some clocks further, and it goes on."""
-    run = in_trouble(sets)
+    run = in_trouble(sets, programs)
     for role, number in victims:
         forward(run)
         strike(run, role, number)

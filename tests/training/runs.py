@@ -159,10 +159,11 @@ class RunFolder:
 
 
 class Run(RunFolder):
-    """One run of `leeway train`."""
+    """One run of `leeway train`, by the programs in a folder."""
 
-    def __init__(self, job, sets=(), data=None, name="run", parent=None):
+    def __init__(self, job, sets=(), data=None, name="run", parent=None, programs=BIN):
         super().__init__(name, parent)
+        self.programs = programs
         self.job = JOBS / job if isinstance(job, str) else job
         self.sets = list(sets)
         self.data = data
@@ -171,7 +172,7 @@ class Run(RunFolder):
         self.learns = True
 
     def command(self, resume=False, more=(), options=()):
-        command = [str(BIN / "leeway"), "train", str(self.job), "--run-dir", str(self.dir)]
+        command = [str(self.programs / "leeway"), "train", str(self.job), "--run-dir", str(self.dir)]
         for one in [*self.sets, *more]:
             command += ["--set", one]
         if self.data:
