@@ -256,6 +256,7 @@ void CoordinatorSession::TakeHeartbeatReply(const v1::HeartbeatReply& reply) {
   if (moved && listener_.on_servers) {
     listener_.on_servers(EndpointsOf(reply.servers(), reply.local_servers()));
   }
+  if (reply.has_group() && listener_.on_group) listener_.on_group(reply.group());
   if (changed && listener_.on_stop_at) listener_.on_stop_at(reply.stop_at());
 }
 

@@ -57,6 +57,8 @@ class CoordinatorSession {
     std::function<void(uint64_t stop_at)> on_stop_at;
     // Blocks are on other servers than before; by shard.
     std::function<void(const std::vector<ServerEndpoint>& servers)> on_servers = nullptr;
+    // The newest lives of the workers of this host, whose contributions this one sends.
+    std::function<void(const v1::HostGroup& group)> on_group = nullptr;
     // The coordinator has given up this life of the rank: stop. The last heartbeat; once.
     std::function<void(const absl::Status& why)> on_refused;
   };

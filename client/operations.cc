@@ -81,13 +81,12 @@ BlocksOperation::BlocksOperation(const SenderIdentity& identity, const BlockLayo
   header_.set_incarnation(identity.incarnation);
   header_.set_clock(exchange.clock);
   header_.set_examples(exchange.examples);
+  header_.set_combined(exchange.combined);
   if (codecs.keeps_residual()) EncodeContributions();
 }
 
 void BlocksOperation::EncodeContributions() {
-  const bool contributes =
-      exchange_.method == BlockMethod::kPush || exchange_.method == BlockMethod::kPushPull;
-  if (!contributes) return;
+  if (!exchange_.sends() || exchange_.method == BlockMethod::kInitialize) return;
   for (uint32_t call = 0; call < size(); ++call) {
     const uint32_t block = BlockOf(call);
     encoded_.push_back(codecs_.EncodeContribution(block, exchange_.clock, exchange_.examples,

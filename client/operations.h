@@ -36,10 +36,13 @@ struct BlockExchange {
   uint64_t examples = 0;
   // Of a pull: whatever is current.
   bool latest = false;
+  // Of a PushPull: the contribution is part of another worker's, and there is none here.
+  bool combined = false;
   std::span<const float> contribution = {};
   std::span<float> weights = {};
 
-  bool sends() const { return method != BlockMethod::kPull; }
+  // It has values.
+  bool sends() const { return method != BlockMethod::kPull && !combined; }
   bool receives() const { return method == BlockMethod::kPull || method == BlockMethod::kPushPull; }
 };
 

@@ -153,6 +153,15 @@ ParameterClient::Ticket ParameterClient::PushPull(uint64_t clock, uint64_t examp
   return PushPull(clock, examples, contribution, weights, AllBlocks());
 }
 
+ParameterClient::Ticket ParameterClient::PushPullCombined(uint64_t clock, std::span<float> weights,
+                                                          BlockRange blocks) {
+  return Start({.method = BlockMethod::kPushPull,
+                .blocks = blocks,
+                .clock = clock,
+                .combined = true,
+                .weights = weights});
+}
+
 ParameterClient::Ticket ParameterClient::Start(const BlockExchange& exchange) {
   Ticket ticket;
   const uint64_t end = uint64_t{exchange.blocks.first} + exchange.blocks.count;

@@ -179,6 +179,10 @@ class ParameterClient {
   Ticket PullLatest(std::span<float> weights);
   Ticket PushPull(uint64_t clock, uint64_t examples, std::span<const float> contribution,
                   std::span<float> weights);
+  // PushPull of a contribution that is part of the one that another worker of this host sends
+  // (workers.per_host: combine, client/host_group.h): it has no values here, and its residual stays
+  // as it is. Done when the other one is applied.
+  Ticket PushPullCombined(uint64_t clock, std::span<float> weights, BlockRange blocks);
 
   // The call's result, or its first error as soon as there is one. DEADLINE_EXCEEDED after
   // `deadline`, which ends the waiting only: the ticket may be waited for again.

@@ -99,16 +99,31 @@ absl::StatusOr<std::shared_ptr<SharedMapping>> SharedMapping::Map(const v1::Memo
 
 SharedMapping::~SharedMapping() { munmap(const_cast<std::byte*>(memory_), bytes_); }
 
+bool SharedMapping::Has(uint64_t offset, uint64_t bytes) const {
+  return offset >= kSharedPageBytes && offset <= bytes_ && bytes <= bytes_ - offset;
+}
+
 absl::StatusOr<std::span<const float>> SharedMapping::Floats(uint64_t offset,
                                                              uint64_t bytes) const {
-  if (offset < kSharedPageBytes || offset > bytes_ || bytes > bytes_ - offset ||
-      offset % sizeof(float) != 0 || bytes % sizeof(float) != 0) {
+  if (!Has(offset, bytes) || offset % sizeof(float) != 0 || bytes % sizeof(float) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(bytes, " bytes at ", offset, " are not floats of a shared memory of ", bytes_,
                      " bytes, whose first ", kSharedPageBytes, " are its header"));
   }
   return std::span<const float>(reinterpret_cast<const float*>(memory_ + offset),
                                 bytes / sizeof(float));
+}
+
+absl::StatusOr<std::span<const std::atomic<uint64_t>>> SharedMapping::Words(uint64_t offset,
+                                                                            uint64_t count) const {
+  using Word = std::atomic<uint64_t>;
+  const bool here = count <= bytes_ / sizeof(Word) && Has(offset, count * sizeof(Word));
+  if (!here || offset % sizeof(Word) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(count, " words at ", offset, " are not in a shared memory of ", bytes_,
+                     " bytes, whose first ", kSharedPageBytes, " are its header"));
+  }
+  return std::span<const Word>(reinterpret_cast<const Word*>(memory_ + offset), count);
 }
 
 bool SharedMapping::SessionStands(const SharedSession& session) const {

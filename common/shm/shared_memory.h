@@ -20,6 +20,7 @@
 // bytes before the number is checked.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -110,12 +111,19 @@ class SharedMapping {
   // multiples of 4 and the range is in the arena, after its first page.
   absl::StatusOr<std::span<const float>> Floats(uint64_t offset, uint64_t bytes) const;
 
+  // `count` words that the owner writes atomically; valid as long as the mapping. INVALID_ARGUMENT
+  // unless `offset` is a multiple of 8 and the words are in the arena, after its first page.
+  absl::StatusOr<std::span<const std::atomic<uint64_t>>> Words(uint64_t offset,
+                                                               uint64_t count) const;
+
   // True if everything copied before this call was copied while the session stood. False for a
   // number that cannot be a session.
   bool SessionStands(const SharedSession& session) const;
 
  private:
   SharedMapping(const std::byte* memory, uint64_t bytes) : memory_(memory), bytes_(bytes) {}
+  // The range is in the arena, after its first page.
+  bool Has(uint64_t offset, uint64_t bytes) const;
 
   const std::byte* const memory_;
   const uint64_t bytes_;

@@ -52,6 +52,30 @@ std::vector<float> Ramp(float start) {
 // Outlives every client.
 const std::vector<float> kContribution = Ramp(0);
 
+TEST_CASE("a combined contribution goes without values or examples, and reads the weights") {
+  auto model = MakeModel();
+  model->set_weights(Ramp(3));
+  auto client = OpenClient(testing::Reach(model));
+  std::vector<float> weights(kTotal);
+  REQUIRE(client->Wait(client->PushPullCombined(9, weights, {2, 5})).ok());
+  const auto requests = model->requests();
+  REQUIRE(requests.size() == 5);
+  for (const FakeRequest& request : requests) {
+    CHECK(request.method == "PushPull");
+    CHECK(request.header.combined());
+    CHECK(request.header.clock() == 9);
+    CHECK(request.header.rank() == 2);
+    CHECK(request.header.examples() == 0);
+    CHECK(request.payload.empty());
+  }
+  CHECK(weights[31] == 0);
+  CHECK(weights[32] == 35);
+  CHECK(client->traffic().sent < 5 * 64);
+  std::vector<float> few(3);
+  CHECK(absl::IsInvalidArgument(
+      client->Wait(client->PushPullCombined(9, few, client->AllBlocks())).status()));
+}
+
 TEST_CASE("Attach gives the smallest clock, and leaves out servers without blocks") {
   auto model = MakeModel();
   model->attach_clock = 17;

@@ -1,7 +1,6 @@
 #include "common/shm/shared_memory.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <set>
 #include <string>
@@ -175,6 +174,37 @@ TEST_CASE("ranges outside of the memory, in its header, or across floats are ref
     INFO(offset << " " << bytes);
     RequireRefused((*mapping)->Floats(offset, bytes).status(), absl::StatusCode::kInvalidArgument,
                    "are not floats");
+  }
+}
+
+TEST_CASE("words are those that the owner writes, within the memory and aligned") {
+  const auto arena = Arena(2 * kPage);
+  const auto memory = arena->Allocate(2 * kPage);
+  REQUIRE(memory.ok());
+  auto* words = reinterpret_cast<std::atomic<uint64_t>*>(memory->get());
+  words[0].store(7);
+  words[1].store(8);
+  const auto mapping = SharedMapping::Map(arena->Offer());
+  REQUIRE(mapping.ok());
+  const auto found = (*mapping)->Words(kPage, 2);
+  REQUIRE(found.ok());
+  CHECK((*found)[0].load() == 7);
+  words[1].store(9);
+  CHECK((*found)[1].load() == 9);
+  REQUIRE((*mapping)->Words(kPage, 2 * kPage / 8).ok());
+  const uint64_t end = arena->Offer().bytes(), many = uint64_t{1} << 61;
+  for (const auto& [offset, count] :
+       std::vector<std::pair<uint64_t, uint64_t>>{{0, 1},
+                                                  {kPage - 8, 2},
+                                                  {kPage + 4, 1},
+                                                  {end - 8, 2},
+                                                  {end + 8, 0},
+                                                  {kPage, many + 1},
+                                                  {kPage, ~uint64_t{0}},
+                                                  {~uint64_t{7}, 1}}) {
+    INFO(offset << " " << count);
+    RequireRefused((*mapping)->Words(offset, count).status(), absl::StatusCode::kInvalidArgument,
+                   "are not in a shared memory");
   }
 }
 
