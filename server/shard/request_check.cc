@@ -52,6 +52,9 @@ absl::Status RequestCheck::WrongNames(const v1::ExchangeHeader& header) const {
 absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header,
                                                 FloatPayload payload) const {
   if (!names(header)) return WrongNames(header);
+  if (header.combined()) {
+    return Wrong(header, "header.combined", "a block's first version has values of its own");
+  }
   if (header.examples() > kExamplesMax) {
     return Wrong(header, "header.examples",
                  absl::StrCat(header.examples(), " is no number of examples"));
@@ -69,6 +72,33 @@ absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header
   auto values = EncodedValues::Open(header.encoding(), payload.owner(), payload.pieces(), wanted);
   if (!values.ok()) return Wrong(header, "header.encoding", values.status().message());
   contribution.payload = FloatPayload(*std::move(values));
+  return contribution;
+}
+
+absl::StatusOr<Contribution> RequestCheck::OpenContribution(const v1::ExchangeHeader& header,
+                                                            FloatPayload payload) const {
+  if (!header.combined()) return Open(header, std::move(payload));
+  if (!names(header)) return WrongNames(header);
+  if (!combines_) {
+    return Wrong(header, "header.combined",
+                 "workers of this job hand in for themselves (workers.per_host is not combine)");
+  }
+  if (payload.bytes() > 0) {
+    return Wrong(header, "payload",
+                 absl::StrCat(payload.bytes(),
+                              " bytes; a combined contribution has none, for its "
+                              "values are in another worker's"));
+  }
+  if (header.examples() > 0) {
+    return Wrong(header, "header.examples",
+                 absl::StrCat(header.examples(),
+                              "; a combined contribution has none, for they are "
+                              "counted in another worker's"));
+  }
+  absl::StatusOr<Contribution> contribution(absl::in_place);
+  contribution->rank = header.rank();
+  contribution->clock = header.clock();
+  contribution->combined = true;
   return contribution;
 }
 

@@ -23,14 +23,17 @@ struct Contribution {
   uint64_t clock = 0;
   uint64_t examples = 0;
   FloatPayload payload;
+  // It is part of another one (workers.per_host: combine), and in no sum of its own.
+  bool combined = false;
 };
 
 // Thread-safe. Errors are INVALID_ARGUMENT and name the worker, the block and the clock.
 class RequestCheck {
  public:
-  // `store` outlives it.
-  RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema)
-      : store_(store), workers_(workers), schema_(std::move(schema)) {}
+  // `store` outlives it. `combines`: contributions may be part of another one.
+  RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema,
+               bool combines = false)
+      : store_(store), workers_(workers), combines_(combines), schema_(std::move(schema)) {}
 
   // The block is of this server, the rank of this job.
   bool names(const v1::ExchangeHeader& header) const {
@@ -41,6 +44,9 @@ class RequestCheck {
   // The contribution that came with `payload`: it names what is here and has the block's values,
   // the right number. Encoded ones are finite, too.
   absl::StatusOr<Contribution> Open(const v1::ExchangeHeader& header, FloatPayload payload) const;
+  // The same for a contribution, which may be part of another one; then it has no values.
+  absl::StatusOr<Contribution> OpenContribution(const v1::ExchangeHeader& header,
+                                                FloatPayload payload) const;
   // All values are finite: a pass over them.
   absl::Status Finite(uint32_t block, const Contribution& contribution) const;
   // All values were, but not those of `write`, the block after its update: they overflow.
@@ -52,6 +58,7 @@ class RequestCheck {
 
   const BlockStore& store_;
   const uint32_t workers_;
+  const bool combines_;
   // For the names of what is wrong.
   const v1::ModelSchema schema_;
 };

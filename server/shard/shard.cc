@@ -66,11 +66,13 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
              std::shared_ptr<const CodecPlan> codecs, CutListener* cuts)
     : sync_(options.job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC),
       elastic_(options.job.exchange().has_elastic()),
+      combines_(options.job.workers().per_host() == v1::PER_HOST_COMBINE),
       equal_weights_(options.job.exchange().delta().weighting() == v1::WEIGHTING_EQUAL),
       workers_(options.job.workers().count()),
       ends_by_sum_(options.length.total_clocks() > 0),
-      batch_examples_(std::max<double>(options.job.data().batch_size(), 1)),
-      nominal_examples_(batch_examples_ * std::max<uint64_t>(options.length.steps_per_clock(), 1)),
+      batches_{std::max<double>(options.job.data().batch_size(), 1),
+               std::max<uint64_t>(options.length.steps_per_clock(), 1), options.length.steps()},
+      nominal_examples_(batches_.batch_examples * static_cast<double>(batches_.steps_per_clock)),
       schedule_(elastic_
                     ? std::nullopt
                     : std::optional(Schedule::OverClocks(options.job.update(), options.length))),
@@ -85,7 +87,7 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
               .memory = options.memory,
               .slot_memory = options.job.servers().replicas() > 1 ? options.memory : nullptr}),
       encoder_(std::move(codecs), store_),
-      check_(store_, workers_, options.schema),
+      check_(store_, workers_, options.schema, combines_),
       admission_(layout.BlocksOn(options.server)) {
   const ConsistencyRules rules = RulesOf(options);
   for (uint32_t block = options.server; block < layout.blocks(); block += layout.servers()) {
@@ -147,7 +149,7 @@ void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& pay
 
 void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
                        Time now, Done done, Patience patience) {
-  auto opened = check_.Open(header, std::move(payload));
+  auto opened = check_.OpenContribution(header, std::move(payload));
   if (!opened.ok()) return done(opened.status());
   Slot& slot = SlotOf(header.block());
   const RequestId request = next_request_.fetch_add(1, std::memory_order_relaxed);

@@ -55,6 +55,7 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/shm/shared_memory.h"
+#include "common/update/clock_batches.h"
 #include "common/update/schedule.h"
 #include "common/wire/payload.h"
 #include "leeway/v1/coordinator.pb.h"
@@ -298,7 +299,10 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // for all workers together the mean clock, so that fast and slow workers are at the same point of
   // it.
   UpdateStep StepOf(const Slot& slot, const Update& update) const REQUIRES(slot.mutex);
+  // Of those that are not part of another one.
   ContributionWeights Weights(const std::vector<Contribution>& contributions) const;
+  // How many batches are behind it.
+  double BatchesOf(const Contribution& contribution) const;
   // Keeps back what the replica does not yet have, where the gate is shut.
   void HoldBack(Slot& slot, Answers& answers) REQUIRES(slot.mutex);
   // What may leave now.
@@ -323,13 +327,14 @@ class Shard : public std::enable_shared_from_this<Shard> {
 
   const bool sync_;
   const bool elastic_;
+  // A contribution may be the sum of several workers'.
+  const bool combines_;
   // Contributions that have any examples weigh the same.
   const bool equal_weights_;
   const uint32_t workers_;
   const bool ends_by_sum_;
-  // Examples of a batch, and behind a contribution of ordinary size, which weighs 1 when applied
-  // alone.
-  const double batch_examples_;
+  const ClockBatches batches_;
+  // Examples behind a contribution of ordinary size, which weighs 1 when applied alone.
   const double nominal_examples_;
   // Nothing for an elastic exchange, which has no learning rate.
   const std::optional<Schedule> schedule_;

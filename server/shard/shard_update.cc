@@ -36,8 +36,11 @@ UpdateStep Shard::StepOf(const Slot& slot, const Update& update) const {
 // W-th.
 ContributionWeights Shard::Weights(const std::vector<Contribution>& contributions) const {
   absl::InlinedVector<uint64_t, 8> sizes;
+  absl::InlinedVector<double, 8> batches;
   for (const Contribution& contribution : contributions) {
+    if (contribution.combined) continue;
     sizes.push_back(equal_weights_ ? contribution.examples > 0 : contribution.examples);
+    batches.push_back(BatchesOf(contribution));
   }
   const std::vector<float> shares = sync_ ? MeanCoefficients(sizes) : std::vector<float>();
   ContributionWeights weights;
@@ -46,14 +49,19 @@ ContributionWeights Shard::Weights(const std::vector<Contribution>& contribution
     const double alone = static_cast<double>(sizes[i]) / (equal_weights_ ? 1.0 : nominal_examples_);
     weight.trained = sync_ ? shares[i] : static_cast<float>(alone);
     weight.averaged = sync_ ? shares[i] : std::min(alone, 1.0) / workers_;
-    weight.batches = std::ceil(static_cast<double>(contributions[i].examples) / batch_examples_);
+    weight.batches = batches[i];
   }
   return weights;
 }
 
+double Shard::BatchesOf(const Contribution& contribution) const {
+  return combines_ ? batches_.OfSum(contribution.clock, contribution.examples)
+                   : batches_.Of(contribution.examples);
+}
+
 Shard::Outbox Shard::Run(Slot& slot, Running running) {
   const ContributionWeights weights = Weights(running.contributions);
-  // No example is behind it: nothing changes.
+  // No example is behind it, or everybody says that another has it: nothing changes.
   const bool skip =
       !elastic_ && std::all_of(weights.begin(), weights.end(),
                                [](const ContributionWeight& w) { return w.trained == 0.0f; });
@@ -66,7 +74,9 @@ Shard::Outbox Shard::Run(Slot& slot, Running running) {
     write = store_.Begin(slot.block);
     write.awaited = running.awaited;
     absl::InlinedVector<const FloatPayload*, 1> payloads;
-    for (const Contribution& each : running.contributions) payloads.push_back(&each.payload);
+    for (const Contribution& each : running.contributions) {
+      if (!each.combined) payloads.push_back(&each.payload);
+    }
     finite = store_.Run(slot.block, write, payloads, weights, running.step);
   }
   if (!finite) return Reject(slot, std::move(running), write);
