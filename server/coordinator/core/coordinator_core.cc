@@ -103,6 +103,7 @@ absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::Heartbea
   }
   v1::HeartbeatReply reply;
   if (request.epoch() != shards_.places().epoch() && OnRecord()) shards_.Fill(reply);
+  workers_.groups().Fill(request.rank(), reply);
   reply.set_stop_requested(life_.phase() >= Phase::kStopping);
   if (const auto stop_at = stop_.told()) reply.set_stop_at(*stop_at);
   return reply;

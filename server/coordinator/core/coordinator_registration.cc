@@ -76,12 +76,16 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
                                                 const std::string& who, Time now) {
   RETURN_IF_ERROR(model_.CheckSteps(request, who));
   RETURN_IF_ERROR(model_.CheckDevice(request, who));
+  std::optional<uint32_t> place = workers_.Holder(request);
+  if (request.has_rank()) place = request.rank();
+  RETURN_IF_ERROR(workers_.groups().Check(request, place, who));
   ASSIGN_OR_RETURN(const Membership::Claimed claimed,
                    workers_.Claim(request, record_.sealed(), now));
   const uint32_t rank = claimed.rank;
   leases_.Take(request);
   model_.Take(request, who, rank);
   fleet_.TakeNetwork(rank, request.network());
+  workers_.groups().Take(request, rank);
   if (!claimed.new_life) {
     SignOfLife(rank, now);
     return rank;
@@ -116,6 +120,7 @@ v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
   reply.set_rank(rank);
   reply.set_incarnation(place.incarnation);
   shards_.Fill(reply);
+  workers_.groups().Fill(rank, reply);
   *reply.mutable_schema() = *model_.schema();
   reply.set_block_elements(model_.block_elements());
   reply.set_resumed(cuts_.newest().has_value());

@@ -101,6 +101,7 @@ void CoordinatorCore::Begin(Time now) {
   const CoordinatorOptions& options = facts().options();
   life_.Begin(now);
   shards_.GoOnResizing();
+  workers_.groups().Form();
   workers_.Forgive(now);
   const uint64_t clock = options.resumed ? options.resumed->manifest.clock() : 0;
   const Membership& ranks = workers_.ranks();

@@ -22,6 +22,7 @@ std::optional<uint32_t> AskedRank(const v1::RegisterWorkerRequest& request) {
 Workers::Workers(const JobFacts& facts, Commands& commands)
     : commands_(commands),
       ranks_(facts.job().workers().count(), facts.options().incarnation_base, facts.lease()),
+      groups_(facts),
       live_(ranks_.size(), true),
       progress_(ranks_.size()) {}
 

@@ -1,6 +1,6 @@
-// The job's workers: who they are, how far they are, what the servers were told of them, and who of
-// them waits to hear that the job is over. Owns these; must be told of every sign of life, of who
-// leaves or is lost, and when the job goes back.
+// The job's workers: who they are, how far they are, which of them are on one host, what the
+// servers were told of them, and who of them waits to hear that the job is over. Owns these; must
+// be told of every sign of life, of who leaves or is lost, and when the job goes back.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "server/coordinator/core/commands.h"
+#include "server/coordinator/core/host_groups.h"
 #include "server/coordinator/core/job_facts.h"
 #include "server/coordinator/core/membership.h"
 #include "server/coordinator/core/run_progress.h"
@@ -25,6 +26,8 @@ class Workers {
   Workers(const JobFacts& facts, Commands& commands);
 
   const Membership& ranks() const { return ranks_; }
+  HostGroups& groups() { return groups_; }
+  const HostGroups& groups() const { return groups_; }
   // Nobody has held the rank yet, or it waits for a new life.
   size_t Missing() const;
 
@@ -70,6 +73,7 @@ class Workers {
  private:
   Commands& commands_;
   Membership ranks_;
+  HostGroups groups_;
   std::vector<bool> live_;
   RunProgress progress_;
   std::set<uint32_t> leavers_;

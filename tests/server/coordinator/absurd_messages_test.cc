@@ -206,7 +206,7 @@ TEST_CASE("what workers say when they register is checked whole") {
         return core.RegisterWorker(request, now).status();
       });
   // Another host, process or nonce is a new life of the rank; so is one of the other rank. Without
-  // a schema the worker takes the job's.
+  // a schema the worker takes the job's. Whoever maps its memory trusts nothing in the offer.
   CHECK(AllAllowed(let_in, {"host missing",
                             "host = ''",
                             "host = '../x",
@@ -226,6 +226,7 @@ TEST_CASE("what workers say when they register is checked whole") {
                             "link = 1000",
                             "build.version",
                             "network",
+                            "contributions",
                             "batches_per_epoch"}));
 }
 

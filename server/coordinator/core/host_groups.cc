@@ -1,0 +1,89 @@
+#include "server/coordinator/core/host_groups.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/counted.h"
+
+namespace leeway {
+
+HostGroups::HostGroups(const JobFacts& facts) {
+  if (facts.job().workers().per_host() != v1::PER_HOST_COMBINE) return;
+  places_.resize(facts.job().workers().count());
+}
+
+absl::Status HostGroups::Check(const v1::RegisterWorkerRequest& request,
+                               std::optional<uint32_t> rank, const std::string& who) const {
+  if (!any_combine_) return absl::OkStatus();
+  if (!rank) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        who,
+        " asks for any rank, but workers of this job combine their contributions on each host "
+        "(workers.per_host: combine): say which worker it replaces (--rank)"));
+  }
+  const size_t others = MembersOf(*rank).size();
+  if (others < 2) return absl::OkStatus();
+  const Place& place = places_[*rank];
+  const bool same_name = request.host() == place.host;
+  if (same_name && request.network() == place.network && request.has_contributions()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      who, " is on ", request.host(), same_name ? " in another network, or offers no memory" : "",
+      "; worker ", *rank, " began on ", place.host, ", where ", Counted(others - 1, "other worker"),
+      " would wait for it in shared memory (workers.per_host: combine): start it there, or resume "
+      "the job with workers.per_host: separate"));
+}
+
+void HostGroups::Take(const v1::RegisterWorkerRequest& request, uint32_t rank) {
+  if (rank >= places_.size()) return;
+  Place& place = places_[rank];
+  place = {request.host(), request.network(), std::nullopt};
+  if (request.has_contributions()) place.contributions = request.contributions();
+}
+
+void HostGroups::Form() {
+  groups_.clear();
+  group_of_.clear();
+  std::map<std::pair<std::string, std::string>, size_t> by_host;
+  for (uint32_t rank = 0; rank < places_.size(); ++rank) {
+    const Place& place = places_[rank];
+    size_t group = groups_.size();
+    // Where it does not say where it is, or leaves its contributions to nobody, it is alone.
+    if (!place.network.empty() && place.contributions) {
+      group = by_host.try_emplace({place.network, place.host}, group).first->second;
+    }
+    if (group == groups_.size()) groups_.emplace_back();
+    groups_[group].push_back(rank);
+    group_of_.push_back(group);
+    any_combine_ |= groups_[group].size() > 1;
+  }
+}
+
+std::span<const uint32_t> HostGroups::MembersOf(uint32_t rank) const {
+  if (rank >= group_of_.size()) return {};
+  return groups_[group_of_[rank]];
+}
+
+v1::HostGroup HostGroups::GroupOf(uint32_t rank) const {
+  v1::HostGroup group;
+  for (const uint32_t member : MembersOf(rank)) {
+    v1::HostGroupMember& each = *group.add_members();
+    each.set_rank(member);
+    const auto& contributions = places_[member].contributions;
+    if (contributions) *each.mutable_contributions() = *contributions;
+  }
+  return group;
+}
+
+void HostGroups::Fill(uint32_t rank, v1::RegisterWorkerReply& reply) const {
+  if (!MembersOf(rank).empty()) *reply.mutable_group() = GroupOf(rank);
+}
+
+void HostGroups::Fill(uint32_t rank, v1::HeartbeatReply& reply) const {
+  const auto members = MembersOf(rank);
+  if (members.size() > 1 && members.front() == rank) *reply.mutable_group() = GroupOf(rank);
+}
+
+}  // namespace leeway
