@@ -280,6 +280,40 @@ void CheckAssignment(const v1::TrainingJob& job, Faults& faults) {
   }
 }
 
+void CheckPerHost(const v1::TrainingJob& job, Faults& faults) {
+  if (job.workers().per_host() != v1::PER_HOST_COMBINE) return;
+  const auto fault = [&faults](absl::string_view why) {
+    faults.push_back({"workers.per_host",
+                      absl::StrCat("combine ", why, "; leave it out, or say per_host: separate")});
+  };
+  const v1::Exchange& exchange = job.exchange();
+  if (job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC) {
+    fault(
+        "goes with consistency.mode sync only: in other modes the workers of a host do not hand "
+        "in the same clock at the same time, so there is no sum to send");
+  } else if (job.consistency().backup_workers() > 0) {
+    fault(
+        "does not go with consistency.backup_workers: a clock that does without some workers "
+        "cannot take them out of their host's sum");
+  } else if (job.workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE) {
+    fault(
+        "does not go with workers.on_worker_loss: continue: a clock that does without a lost "
+        "worker cannot take it out of its host's sum");
+  } else if (exchange.has_elastic()) {
+    fault(
+        "goes with gradient and delta exchanges: with an elastic one the servers answer each "
+        "worker's own weights, which a sum does not have");
+  } else if (exchange.delta().spread()) {
+    fault(
+        "does not go with exchange.spread: a group of blocks leaves while local steps go on, and "
+        "would have to wait for the other workers of the host in between");
+  } else if (exchange.delta().weighting() == v1::WEIGHTING_EQUAL) {
+    fault(
+        "does not go with exchange.weighting: equal: the servers would weigh hosts equally, and "
+        "not workers");
+  }
+}
+
 void CheckServers(const v1::TrainingJob& job, Faults& faults) {
   const v1::Servers& servers = job.servers();
   if (servers.shards() > 0 && servers.shards() < servers.count()) {
@@ -359,6 +393,7 @@ std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
   CheckData(job, faults);
   CheckKnobs(job, faults);
   CheckBackupWorkers(job, faults);
+  CheckPerHost(job, faults);
   CheckAssignment(job, faults);
   CheckBadGradient(job, faults);
   CheckServers(job, faults);

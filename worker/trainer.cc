@@ -10,6 +10,7 @@
 #include "client/client_options.h"
 #include "common/buffer.h"
 #include "common/status.h"
+#include "common/update/averaging.h"
 #include "config/length.h"
 #include "worker/evaluate.h"
 
@@ -37,7 +38,7 @@ Trainer::Trainer(const TrainerContext& context)
       job_(context.registration.job()),
       evaluates_(context.registration.rank() == 0 && context.test != nullptr),
       evaluate_every_(EvaluateEvery(job_, context.registration.length())),
-      gate_([this] { client_->Cancel(); }),
+      gate_([this] { BreakOff(); }),
       saved_clock_(std::numeric_limits<uint64_t>::max()) {}
 
 // The heartbeats use the gate and the client.
@@ -79,6 +80,7 @@ absl::Status Trainer::Open() {
   steps_ =
       std::make_unique<LocalSteps>(job_, registration_.rank(), registration_.length(),
                                    context_.data, leases_.get(), context_.model, context_.sleep);
+  RETURN_IF_ERROR(OpenGroup());
   ASSIGN_OR_RETURN(exchange_, MakeExchange({.job = job_,
                                             .schema = registration_.schema(),
                                             .length = registration_.length(),
@@ -86,20 +88,57 @@ absl::Status Trainer::Open() {
                                             .client = *client_,
                                             .backend = context_.model.backend(),
                                             .steps = *steps_,
-                                            .listener = *this}));
-  context_.session.StartHeartbeats(
-      HeartbeatEvery(job_),
-      {.waiting =
-           [this] {
-             const std::string waiting = client_->Waiting();
-             return waiting.empty() && leases_ ? leases_->Waiting() : waiting;
-           },
-       .on_stop_at = [this](uint64_t clock) { gate_.StopAt(clock); },
-       .on_servers = [this](const auto& servers) { client_->MoveServers(servers); },
-       .on_refused = [this](const absl::Status& why) { gate_.Refuse(why); }});
+                                            .listener = *this,
+                                            .group = group_.get()}));
+  StartHeartbeats();
   // A life that begins while the job is stopping.
   if (registration_.has_stop_at()) gate_.StopAt(registration_.stop_at());
   return absl::OkStatus();
+}
+
+absl::Status Trainer::OpenGroup() {
+  if (context_.contributions == nullptr || !registration_.has_group()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(group_,
+                   HostGroup::Open({.rank = registration_.rank(),
+                                    .generation = registration_.generation(),
+                                    .members = registration_.group(),
+                                    .averaged = AveragedElementsOf(registration_.schema()),
+                                    .batches = {static_cast<double>(job_.data().batch_size()),
+                                                registration_.length().steps_per_clock(),
+                                                registration_.length().steps()},
+                                    .exchange_seconds = job_.limits().exchange_seconds()},
+                                   client_->layout(), *context_.contributions));
+  if (group_ == nullptr) {
+    spdlog::info("no other worker is known to be on this host: this one hands in for itself");
+    return absl::OkStatus();
+  }
+  spdlog::info("{} workers of this host combine their contributions; worker {} sends for all",
+               registration_.group().members_size(), registration_.group().members(0).rank());
+  return absl::OkStatus();
+}
+
+void Trainer::StartHeartbeats() {
+  context_.session.StartHeartbeats(
+      HeartbeatEvery(job_),
+      {.waiting = [this] { return Waiting(); },
+       .on_stop_at = [this](uint64_t clock) { gate_.StopAt(clock); },
+       .on_servers = [this](const auto& servers) { client_->MoveServers(servers); },
+       .on_group =
+           [this](const v1::HostGroup& group) {
+             if (group_ != nullptr) group_->TakeOffers(group);
+           },
+       .on_refused = [this](const absl::Status& why) { gate_.Refuse(why); }});
+}
+
+std::string Trainer::Waiting() const {
+  std::string waiting = group_ != nullptr ? group_->Waiting() : "";
+  if (waiting.empty()) waiting = client_->Waiting();
+  return waiting.empty() && leases_ ? leases_->Waiting() : waiting;
+}
+
+void Trainer::BreakOff() {
+  client_->Cancel();
+  if (group_ != nullptr) group_->Cancel();
 }
 
 absl::Status Trainer::Attach() {

@@ -7,7 +7,9 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "client/contribution_memory.h"
 #include "client/coordinator_session.h"
+#include "client/host_group.h"
 #include "client/parameter_client.h"
 #include "client/transport.h"
 #include "common/clock.h"
@@ -31,6 +33,8 @@ struct TrainerContext {
   // Null if there is nothing to evaluate on.
   const Dataset* test = nullptr;
   Model& model;
+  // Null if the worker hands in for itself (workers.per_host).
+  ContributionMemory* contributions = nullptr;
   // Null for gRPC.
   TransportFactory transport;
   // For workers.emulate.
@@ -60,6 +64,12 @@ class Trainer : private ExchangeListener {
 
  private:
   absl::Status Open();
+  absl::Status OpenGroup();
+  void StartHeartbeats();
+  // What the worker waits for, in words.
+  std::string Waiting() const;
+  // Ends what is in progress with others.
+  void BreakOff();
   absl::Status Attach();
   absl::Status BeginAt(const ParameterClient::Attachment& attachment);
   // Asks where to continue and begins there. Repeats this while the others overtake it meanwhile.
@@ -109,9 +119,11 @@ class Trainer : private ExchangeListener {
   const uint64_t evaluate_every_;
 
   // Constant after Open(). The client goes first: until then calls of a failed exchange may still
-  // use the exchange's vectors.
+  // use the exchange's vectors. The group refers to the client's layout.
   std::unique_ptr<LeasedBatches> leases_;
   std::unique_ptr<LocalSteps> steps_;
+  // Null if the worker hands in for itself.
+  std::unique_ptr<HostGroup> group_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<ParameterClient> client_;
 

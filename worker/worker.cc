@@ -1,5 +1,6 @@
 #include "worker/worker.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "client/contribution_memory.h"
 #include "client/coordinator_session.h"
 #include "client/link_probe.h"
 #include "common/codec/choose.h"
@@ -34,6 +36,8 @@ struct Equipment {
   std::unique_ptr<Dataset> test;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
+  // Null if the worker hands in for itself (workers.per_host).
+  std::unique_ptr<ContributionMemory> contributions;
 };
 
 // Whether a rank's share of the data, and with it how long an epoch is, depends on the rank.
@@ -55,6 +59,9 @@ absl::StatusOr<uint32_t> PresumedRank(const WorkerOptions& options, const v1::Tr
   return options.rank.value_or(0);
 }
 
+constexpr char kNoSharedMemory[] =
+    "workers.per_host: combine needs shared memory, workers.per_host: separate does not";
+
 absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const WorkerOptions& options,
                                 uint32_t rank) {
   const v1::TrainingJob& job = offer.job();
@@ -75,6 +82,11 @@ absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const Work
   if (rank == 0) {
     ASSIGN_OR_RETURN(equipment.test,
                      OpenTestDataOf(job, options.data_dir, equipment.data->shape()));
+  }
+  if (job.workers().per_host() == v1::PER_HOST_COMBINE) {
+    auto memory = ContributionMemory::Make(equipment.model->schema().total());
+    RETURN_IF_ERROR(Annotate(memory.status(), kNoSharedMemory));
+    equipment.contributions = *std::move(memory);
   }
   return equipment;
 }
@@ -108,6 +120,9 @@ v1::RegisterWorkerRequest Introduction(const WorkerOptions& options, const v1::T
     spdlog::warn("this worker has no examples at all: it will compute nothing");
   }
   if (link) request.set_link(*link);
+  if (equipment.contributions) {
+    *request.mutable_contributions() = equipment.contributions->Offer();
+  }
   return request;
 }
 
@@ -145,6 +160,7 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
                    .data = *equipment.data,
                    .test = equipment.test.get(),
                    .model = *equipment.model,
+                   .contributions = equipment.contributions.get(),
                    .transport = options.transport,
                    .sleep = options.sleep});
   const auto end = trainer.Run();
@@ -170,6 +186,26 @@ WorkerEnd Refused(const absl::Status& status) {
   if (absl::IsAborted(status)) return {WorkerExit::kReplaced, status};
   const bool passes = IsRetryable(status.code());
   return {passes ? WorkerExit::kRestart : WorkerExit::kPermanent, status};
+}
+
+// A coordinator that was started again has formed the groups anew. Servers may hold sums of the
+// group before, of clocks that are not complete: another group would count contributions twice.
+absl::Status CheckGroup(const v1::RegisterWorkerReply& before, const v1::RegisterWorkerReply& now) {
+  if (!before.has_group() || before.generation() != now.generation()) return absl::OkStatus();
+  const auto same = [](const v1::HostGroupMember& a, const v1::HostGroupMember& b) {
+    return a.rank() == b.rank();
+  };
+  const auto& old = before.group().members();
+  const auto& members = now.group().members();
+  if (std::equal(old.begin(), old.end(), members.begin(), members.end(), same)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "worker ", now.rank(), " combined its contributions with ", old.size() - 1,
+      " others of its host before the coordinator was started again, and with ",
+      std::max(members.size(), 1) - 1,
+      " now (workers.per_host: combine): a worker has moved to another host in the middle of a "
+      "clock; resume the job from its newest checkpoint"));
 }
 
 bool SameLife(const v1::RegisterWorkerReply& a, const v1::RegisterWorkerReply& b) {
@@ -226,6 +262,10 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
       return {WorkerExit::kPermanent, status};
     }
     equipped = registration->rank();
+    if (absl::Status status = CheckGroup(before, *registration); !status.ok()) {
+      session.Leave(v1::LEAVE_FAILED, 0, std::string(status.message())).IgnoreError();
+      return {WorkerExit::kPermanent, status};
+    }
     const WorkerEnd end = TrainAndLeave(options, *registration, session, *equipment);
     // The others have gone on without it, and what it kept does not go on at another clock.
     const bool overtaken = absl::IsAlreadyExists(end.status);

@@ -163,15 +163,19 @@ void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, uint64_t a
                   const PlannedTraffic& traffic, const v1::JobLength& length, uint64_t data_bytes) {
   const uint32_t workers = job.workers().count();
   const uint64_t steps = length.steps_per_clock();
+  // `leeway train` starts all of them on this host.
+  const bool combine = job.workers().per_host() == v1::PER_HOST_COMBINE;
   std::cout << "\nWorkers: " << workers << ", each with " << Mebi(kept_elements)
             << " for the model, " << Bytes(activations) << " for a batch and " << Bytes(data_bytes)
             << " for data\n"
-            << "Exchange: " << Every(steps) << "; each worker sends " << Bytes(traffic.sent)
-            << " and receives " << Bytes(traffic.received)
+            << "Exchange: " << Every(steps)
+            << (combine ? "; one worker of a host sends " : "; each worker sends ")
+            << Bytes(traffic.sent) << (combine ? " for all, and each receives " : " and receives ")
+            << Bytes(traffic.received)
             << (steps > 1 ? absl::StrCat(", which is ", Bytes(traffic.sent / steps), " and ",
                                          Bytes(traffic.received / steps), " a step")
                           : "")
-            << "; all workers together " << Bytes(traffic.sent * workers) << " and "
+            << "; all workers together " << Bytes(traffic.sent * (combine ? 1 : workers)) << " and "
             << Bytes(traffic.received * workers) << "\n"
             << (traffic.codecs.empty() ? "" : absl::StrCat("Compression: ", traffic.codecs, "\n"))
             << "Length: " << Counted(length.steps_per_epoch(), "step") << " an epoch, "

@@ -42,6 +42,8 @@ CLOCKS_TRAINED = 1200
 ELASTIC = "exchange={type: elastic, every: 4, alpha: 0.4}"
 DELTA = "exchange={type: delta, local_steps: 4, optimizer: {type: adam, learning_rate: 0.002}}"
 REPLICAS = "servers.replicas=2"
+# Worker 0 sends for all three.
+COMBINE = ["workers.per_host=combine", "workers.count=3"]
 MODES = {"sync": "consistency={mode: sync}", "bounded": "consistency={mode: bounded, staleness: 3}",
          "async": "consistency={mode: async}"}
 
@@ -108,7 +110,8 @@ def registrations(run, rank):
 
 
 def strike(run, role, number):
-    """Kills it, and waits until the coordinator has dealt with that."""
+    """Kills it, somewhere in a step, and waits until the coordinator has dealt with that."""
+    time.sleep(random.random() / 50)
     count = recoveries if role == "server" else lambda r: [None] * registrations(r, number)
     before = len(count(run))
     kill(run, role, number)
@@ -135,6 +138,15 @@ def killed_once_each(sets, victims=(("server", 1), ("server", 0), ("worker", 1))
 def same_bits(*sets):
     sets = [MODES["sync"], *sets]
     run = killed_once_each(sets)
+    check_bits(finished(run), sets)
+    run.clean()
+
+
+def combined(*sets):
+    """The worker that sends for its host and one of the others, at moments that differ from run to run, and servers."""
+    sets = [MODES["sync"], *COMBINE, *sets]
+    run = killed_once_each(sets, [("worker", 0), ("worker", 2), ("server", 1), ("worker", 0), ("worker", 1), ("server", 0),
+                                  ("worker", 0), ("worker", 2)])
     check_bits(finished(run), sets)
     run.clean()
 
@@ -237,6 +249,9 @@ CASES = {
     "sync-replicas-adam": lambda: same_bits("update={type: adam, learning_rate: 0.002}", REPLICAS, "servers.count=3"),
     "sync-replicas-elastic": lambda: same_bits(SGD, ELASTIC, REPLICAS),
     "sync-replicas-delta": lambda: same_bits("update={type: sgd, learning_rate: 1}", DELTA, REPLICAS),
+    "combine": lambda: combined(SGD),
+    "combine-delta": lambda: combined("update={type: sgd, learning_rate: 1}", DELTA),
+    "combine-replicas": lambda: combined(SGD, REPLICAS),
     "bounded-replicas": lambda: same_accuracy("bounded", SGD, REPLICAS),
     "async-replicas": lambda: same_accuracy("async", SGD, REPLICAS),
     "bounded": lambda: same_accuracy("bounded", SGD),

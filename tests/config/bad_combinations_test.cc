@@ -58,6 +58,47 @@ TEST_CASE("a block that travels holds what workers have only where they are sent
   CHECK(error("compression: {layers: [{names: dense_1, weights: {type: sign}}]}\n") == refused);
 }
 
+TEST_CASE("workers combine where a host's sum is what the servers want, and nowhere else") {
+  const auto combine = [](const std::string& rest) {
+    return "stop: {epochs: 2}\nworkers: {count: 2, per_host: combine" + rest + "}\n";
+  };
+  const std::string stop = "stop: {epochs: 2}\n";
+  const std::string sync = Sample("mode: bounded, staleness: 3", "mode: sync");
+  const auto error = [&](std::string yaml, const std::string& workers, const std::string& from = "",
+                         const std::string& to = "") {
+    yaml.replace(yaml.find(stop), stop.size(), workers);
+    if (!from.empty()) yaml.replace(yaml.find(from), from.size(), to);
+    return testing::ErrorOf(yaml);
+  };
+  const std::string delta = "type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 1}";
+  CHECK(error(sync, combine("")) == "no error");
+  CHECK(error(sync, combine(""), "type: gradient", delta) == "no error");
+  CHECK(error(Sample("", ""), "stop: {epochs: 2}\nworkers: {per_host: separate}\n") == "no error");
+  CHECK(error(Sample("", ""), combine("")) ==
+        "job.yaml:16:31: workers.per_host: combine goes with consistency.mode sync only: in other "
+        "modes the workers of a host do not hand in the same clock at the same time, so there is "
+        "no sum to send; leave it out, or say per_host: separate");
+  CHECK_THAT(error(sync, combine(""), "mode: sync", "mode: sync, backup_workers: 1"),
+             Catch::StartsWith("job.yaml:16:31: workers.per_host: combine does not go with "
+                               "consistency.backup_workers: "));
+  CHECK_THAT(error(sync, combine(", on_worker_loss: continue")),
+             Catch::StartsWith("job.yaml:16:31: workers.per_host: combine does not go with "
+                               "workers.on_worker_loss: continue: "));
+  CHECK_THAT(error(sync, combine(""), "type: gradient", delta + ", spread: true"),
+             Catch::StartsWith("job.yaml:16:31: workers.per_host: combine does not go with "
+                               "exchange.spread: "));
+  CHECK_THAT(error(sync, combine(""), "type: gradient", delta + ", weighting: equal"),
+             Catch::StartsWith("job.yaml:16:31: workers.per_host: combine does not go with "
+                               "exchange.weighting: equal: "));
+  std::string elastic = sync;
+  const std::string update = "update: {type: sgd, learning_rate: 0.1}\n";
+  elastic.replace(elastic.find(update), update.size(), "");
+  CHECK_THAT(error(elastic, combine(""), "type: gradient",
+                   "type: elastic, optimizer: {type: sgd, learning_rate: 1}"),
+             Catch::StartsWith("job.yaml:15:31: workers.per_host: combine goes with gradient and "
+                               "delta exchanges: "));
+}
+
 TEST_CASE("parts that do not go together are named with their place") {
   CheckAll({
       {"name: sample", "name: a/b",

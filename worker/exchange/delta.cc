@@ -45,6 +45,7 @@ class DeltaExchange : public Exchange {
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {
     auto& [start, local, contribution] = vectors_;
     ClockReport report;
+    BeginContribution(context_);
     context_.backend.Copy(start.size(), start.device().data(), local.device().data());
     for (uint64_t i = 0; i < span.steps && !report.none_left; ++i) {
       for (LocalAverage& average : averages_) {
@@ -101,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Exchange>> MakeDeltaExchange(const ExchangeContex
   ASSIGN_OR_RETURN(vectors.start, FlatVector::Twins(context.backend, FloatBuffer(total)));
   ASSIGN_OR_RETURN(vectors.local, FlatVector::OnDevice(context.backend, total));
   ASSIGN_OR_RETURN(vectors.contribution,
-                   FlatVector::Twins(context.backend, context.client.MakeVector()));
+                   FlatVector::Twins(context.backend, MakeContribution(context)));
   return std::make_unique<DeltaExchange>(context, std::move(training), std::move(vectors));
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/host_group.h"
 #include "client/parameter_client.h"
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
@@ -56,6 +57,8 @@ struct ExchangeContext {
   Backend& backend;
   StepRunner& steps;
   ExchangeListener& listener;
+  // The workers of this host that combine their contributions; null: this one hands in for itself.
+  HostGroup* group = nullptr;
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
 };
 

@@ -16,6 +16,10 @@
 // layer's next forward pass, when the block has been answered. So nothing is copied, and what is
 // computed does not depend on when answers come.
 //
+// With workers.per_host: combine, other workers of this host take part in steps 1 and 2
+// (worker/exchange/open_exchange.h): Run returns when this worker has handed in, or has sent the
+// sum of all.
+//
 // Where the job says what becomes of a gradient that is not finite or too long (gradient_guard.h),
 // nothing leaves in step 1: the whole of it is looked at when the backward pass is over, and then
 // all blocks leave.
@@ -46,12 +50,12 @@ class GradientExchange : public Exchange, private TrainObserver {
       : context_(context),
         schedule_(Schedule::OverClocks(context.job.update(), context.length)),
         weights_(context.schema.total()),
-        contribution_(context.client.MakeVector()),
+        contribution_(MakeContribution(context)),
         weights_pinned_(context.backend.Pin(weights_.span())),
         contribution_pinned_(context.backend.Pin(contribution_.span())),
         guards_(GuardsGradients(context.job.exchange())),
         final_(context.client.layout()),
-        open_(context.client, context.now) {}
+        open_(context.client, context.now, context.group) {}
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     return ReadWeights(context_.client, clock, weights_.span());
@@ -70,6 +74,7 @@ class GradientExchange : public Exchange, private TrainObserver {
       RETURN_IF_ERROR(AddBatch(span.first_step + i, report));
     }
     if (guards_) RETURN_IF_ERROR(SendGuarded(report));
+    RETURN_IF_ERROR(open_.SendRest());
     return report;
   }
 
@@ -150,6 +155,7 @@ class GradientExchange : public Exchange, private TrainObserver {
   absl::Status AfterForward(double loss_sum, uint64_t examples) override {
     RETURN_IF_ERROR(CheckLoss(context_, loss_sum));
     RETURN_IF_ERROR(Settle());
+    if (batch_.first) BeginContribution(context_);
     const uint64_t all = batch_.examples_before + examples;
     batch_.share =
         examples == 0

@@ -4,12 +4,13 @@
 #include <limits>
 #include <utility>
 
+#include "common/status.h"
 #include "worker/exchange/final_blocks.h"
 
 namespace leeway {
 
-OpenExchange::OpenExchange(ParameterClient& client, std::function<Time()> now)
-    : client_(client), now_(std::move(now)) {}
+OpenExchange::OpenExchange(ParameterClient& client, std::function<Time()> now, HostGroup* group)
+    : client_(client), now_(std::move(now)), group_(group) {}
 
 void OpenExchange::Begin(uint64_t clock, uint64_t examples) {
   under_way_ = true;
@@ -20,16 +21,73 @@ void OpenExchange::Begin(uint64_t clock, uint64_t examples) {
   report_ = {.clock = clock, .version = std::numeric_limits<uint64_t>::max()};
 }
 
-void OpenExchange::Send(BlockRange blocks, std::span<const float> contribution,
+void OpenExchange::Send(BlockRange blocks, std::span<float> contribution,
                         std::span<float> weights) {
   Send(blocks, examples_, contribution, weights);
 }
 
-void OpenExchange::Send(BlockRange blocks, uint64_t examples, std::span<const float> contribution,
+void OpenExchange::Send(BlockRange blocks, uint64_t examples, std::span<float> contribution,
                         std::span<float> weights) {
-  if (parts_.empty() && blocks_answered_ == 0) began_ = now_();
-  parts_.push_back(
-      {blocks, client_.PushPull(report_.clock, examples, contribution, weights, blocks)});
+  if (parts_.empty() && kept_.empty() && blocks_answered_ == 0) began_ = now_();
+  if (group_ == nullptr) {
+    parts_.push_back(
+        {blocks, client_.PushPull(report_.clock, examples, contribution, weights, blocks)});
+  } else if (group_->leads()) {
+    kept_.push_back({blocks, examples, contribution, weights});
+    SendComplete().IgnoreError();
+  } else {
+    group_->Publish(report_.clock, examples, blocks);
+    parts_.push_back({blocks, client_.PushPullCombined(report_.clock, weights, blocks)});
+  }
+}
+
+absl::Status OpenExchange::SendComplete() {
+  if (kept_.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(group_->Refresh());
+  for (Kept& kept : kept_) RETURN_IF_ERROR(SendComplete(kept));
+  std::erase_if(kept_, [](const Kept& kept) { return kept.blocks.count == 0; });
+  return absl::OkStatus();
+}
+
+absl::Status OpenExchange::SendComplete(Kept& kept) {
+  const uint64_t clock = report_.clock;
+  const uint32_t end = kept.blocks.first + kept.blocks.count;
+  // Neighbours that leave in the same way leave together.
+  HostGroup::Combined leaving;
+  uint32_t first = kept.blocks.first;
+  const auto leave = [&](uint32_t before) {
+    const BlockRange blocks{first, before - first};
+    if (blocks.count == 0) return;
+    parts_.push_back({blocks, leaving.outcome == HostGroup::Outcome::kPassed
+                                  ? client_.PushPullCombined(clock, kept.weights, blocks)
+                                  : client_.PushPull(clock, leaving.examples, kept.contribution,
+                                                     kept.weights, blocks)});
+    first = before;
+  };
+  absl::Status status;
+  uint32_t block = first;
+  for (; block < end; ++block) {
+    const auto combined =
+        group_->Combine(clock, block, kept.examples, kept.contribution, kept.weights);
+    status = combined.status();
+    if (!status.ok() || combined->outcome == HostGroup::Outcome::kMissing) break;
+    if (*combined != leaving) leave(block);
+    leaving = *combined;
+  }
+  leave(block);
+  kept.blocks = {block, end - block};
+  return status;
+}
+
+absl::Status OpenExchange::SendRest() {
+  const Time began = now_();
+  absl::Status status = SendComplete();
+  while (status.ok() && !kept_.empty()) {
+    status = group_->Pause(report_.clock, began);
+    if (status.ok()) status = SendComplete();
+  }
+  if (group_ != nullptr) waited_ += now_() - began;
+  return status;
 }
 
 void OpenExchange::Take(const Part& part, const ParameterClient::Result& result) {
@@ -76,6 +134,7 @@ absl::Status OpenExchange::WaitForAll() {
 }
 
 void OpenExchange::Poll() {
+  SendComplete().IgnoreError();
   // In the order of departure: whatever the order of the answers, all are taken once all have come.
   while (!parts_.empty()) {
     const auto result = client_.Wait(parts_.front().ticket, Time{});
@@ -89,6 +148,7 @@ void OpenExchange::Poll() {
 void OpenExchange::Abandon() {
   for (const Part& part : parts_) client_.Settle(part.ticket);
   parts_.clear();
+  kept_.clear();
   under_way_ = false;
 }
 

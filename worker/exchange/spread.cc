@@ -187,7 +187,7 @@ class SpreadExchange : public Exchange {
     const ElementRange range = plan_.Elements(group);
     MakeContribution(range);
     RETURN_IF_ERROR(vectors_.contribution.Down(range));
-    const std::span<const float> contribution = vectors_.contribution.host();
+    const std::span<float> contribution = vectors_.contribution.host();
     RETURN_IF_ERROR(
         Annotate(CheckFinite(context_.schema, alpha_ ? "the local weight" : "the change",
                              range.offset, contribution.subspan(range.offset, range.count)),

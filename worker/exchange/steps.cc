@@ -70,15 +70,25 @@ absl::StatusOr<uint64_t> ReadWeights(ParameterClient& client, uint64_t clock,
   return read.status();
 }
 
+FloatBuffer MakeContribution(const ExchangeContext& context) {
+  const bool publishes = context.group != nullptr && !context.group->leads();
+  return publishes ? context.group->Vector() : context.client.MakeVector();
+}
+
+void BeginContribution(const ExchangeContext& context) {
+  if (context.group != nullptr && !context.group->leads()) context.group->Withdraw();
+}
+
 absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_t examples,
-                         const char* what, std::span<const float> contribution,
+                         const char* what, std::span<float> contribution,
                          std::span<float> weights) {
   RETURN_IF_ERROR(
       Annotate(CheckFinite(context.schema, what, 0, contribution), Who(context, clock)));
   RETURN_IF_ERROR(context.listener.OnBegin(clock));
-  OpenExchange exchange(context.client, context.now);
+  OpenExchange exchange(context.client, context.now, context.group);
   exchange.Begin(clock, examples);
   exchange.Send(context.client.AllBlocks(), contribution, weights);
+  RETURN_IF_ERROR(exchange.SendRest());
   RETURN_IF_ERROR(exchange.WaitForAll());
   context.listener.OnComplete(exchange.End());
   return absl::OkStatus();

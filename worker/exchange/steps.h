@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/buffer.h"
 #include "worker/exchange/exchange.h"
 
 namespace leeway {
@@ -36,9 +37,13 @@ absl::Status CheckLoss(const ExchangeContext& context, double loss_sum);
 absl::Status CheckFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
                          std::span<const float> values);
 
+// A zeroed vector for contributions, in memory that whoever takes them up can read.
+FloatBuffer MakeContribution(const ExchangeContext& context);
+// The exchange of the clock before is complete, and the contribution is going to change.
+void BeginContribution(const ExchangeContext& context);
+
 // The exchange of a whole clock at once: checks `contribution`, which is `what`, and waits.
 absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_t examples,
-                         const char* what, std::span<const float> contribution,
-                         std::span<float> weights);
+                         const char* what, std::span<float> contribution, std::span<float> weights);
 
 }  // namespace leeway
