@@ -81,7 +81,7 @@ absl::StatusOr<StepResult> LocalSteps::Run(uint64_t step, const StepVectors& vec
   TimedObserver timed(observer, emulation_.active());
   ASSIGN_OR_RETURN(const double loss_sum,
                    model_.Train(batch_, vectors.weights, {seed_, step, rank_}, vectors.contribution,
-                                &timed, vectors.home));
+                                &timed, vectors.home, vectors.loss_scale));
   const Duration backward = timed.backward();
   const Duration computing = timed.forward() + backward;
   const Duration pause = emulation_.Pause(step, loading + computing);

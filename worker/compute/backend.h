@@ -155,6 +155,9 @@ class Backend {
   // An optimizer's step; *finite (device memory) is 1, or 0 where not everything that it wrote is
   // finite.
   virtual void Update(const VectorUpdate& update, float* finite) = 0;
+  // x *= factor. *finite (device memory), where not null, becomes 0 where a result is not finite,
+  // and is left as it is where all are.
+  virtual void Scale(size_t count, float factor, float* x, float* finite) = 0;
 
   // ---- elementwise and by row
   virtual void Fill(size_t count, float value, float* y) = 0;
@@ -168,7 +171,8 @@ class Backend {
   // sum [columns] = the sum of the rows of x.
   virtual void SumRows(size_t rows, size_t columns, const float* x, float* sum) = 0;
 
-  // ---- products
+  // ---- products. Factors are rounded to the precision with which the backend was made
+  // (precision.h), sums and results are not.
   // c [m x n] = op(a) [m x k] op(b) [k x n], added to c where `accumulate`.
   virtual void Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
                     bool accumulate, float* c) = 0;

@@ -87,10 +87,13 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> DeviceModule::List(Free free) cons
   return devices;
 }
 
-absl::StatusOr<std::unique_ptr<Backend>> DeviceModule::Open(uint32_t index) const {
+absl::StatusOr<std::unique_ptr<Backend>> DeviceModule::Open(uint32_t index,
+                                                            Precision precision) const {
   std::array<char, kErrorBytes> error{};
   void* backend = nullptr;
-  RETURN_IF_ERROR(StatusOf(table_->open(index, &backend, error.data(), kErrorBytes), error));
+  RETURN_IF_ERROR(StatusOf(
+      table_->open(index, static_cast<uint32_t>(precision), &backend, error.data(), kErrorBytes),
+      error));
   if (backend == nullptr) {
     return absl::InternalError("the GPU module opened a device and gave nothing; install it again");
   }

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "worker/compute/backend.h"
+#include "worker/compute/precision.h"
 #include "worker/device/module_abi.h"
 
 namespace leeway {
@@ -28,9 +29,9 @@ class DeviceModule {
   // FAILED_PRECONDITION: no driver, or too old a one. NOT_FOUND: no device. What is free is
   // measured by contexts on all of them, which stay: not for a worker, which computes on one.
   absl::StatusOr<std::vector<LeewayDeviceInfo>> List(Free free) const;
-  // As List, and: OUT_OF_RANGE: no device of that number. UNIMPLEMENTED: too old an architecture.
-  // UNAVAILABLE: busy. RESOURCE_EXHAUSTED: no memory.
-  absl::StatusOr<std::unique_ptr<Backend>> Open(uint32_t index) const;
+  // As List, and: OUT_OF_RANGE: no device of that number. UNIMPLEMENTED: too old an architecture,
+  // for the module or for the precision. UNAVAILABLE: busy. RESOURCE_EXHAUSTED: no memory.
+  absl::StatusOr<std::unique_ptr<Backend>> Open(uint32_t index, Precision precision) const;
 
  private:
   explicit DeviceModule(const LeewayDeviceModule& table) : table_(&table) {}

@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "config/device.h"
 #include "worker/compute/eigen/eigen_backend.h"
+#include "worker/device/job_precision.h"
 
 namespace leeway {
 namespace {
@@ -26,22 +27,30 @@ absl::StatusOr<DeviceModule> LoadModule(const DeviceSources& sources) {
   return DeviceModule::Load(sources.modules);
 }
 
-absl::StatusOr<ChosenBackend> OpenGpu(std::optional<uint32_t> wanted, uint32_t rank,
-                                      const DeviceSources& sources) {
+absl::StatusOr<ChosenBackend> OpenGpu(std::optional<uint32_t> wanted, Precision precision,
+                                      uint32_t rank, const DeviceSources& sources) {
   ASSIGN_OR_RETURN(const DeviceModule module, LoadModule(sources));
   ASSIGN_OR_RETURN(const std::vector<LeewayDeviceInfo> devices,
                    module.List(DeviceModule::Free::kUnknown));
   const uint32_t count = std::max<uint32_t>(static_cast<uint32_t>(devices.size()), 1);
   const uint32_t index = wanted.value_or(rank % count);
   ChosenBackend chosen;
-  ASSIGN_OR_RETURN(chosen.backend, module.Open(index));
+  ASSIGN_OR_RETURN(chosen.backend, module.Open(index, precision));
   chosen.note = absl::StrCat("computing on cuda:", index,
-                             index < devices.size() ? absl::StrCat(", ", devices[index].name) : "");
+                             index < devices.size() ? absl::StrCat(", ", devices[index].name) : "",
+                             precision == Precision::kFp32 ? "" : " in ",
+                             precision == Precision::kFp32 ? "" : PrecisionName(precision));
   return chosen;
 }
 
 absl::StatusOr<ChosenBackend> TakeCpu(const v1::Workers& workers, std::string note) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, MakeCpuBackend(workers));
+  const Precision precision = PrecisionOf(workers);
+  if (precision != Precision::kFp32) {
+    absl::StrAppend(&note, "; it rounds the factors of products to ", PrecisionName(precision),
+                    " as a GPU does, which takes longer than fp32: only for trying");
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                   EigenBackend::Make(workers.threads(), precision));
   return ChosenBackend{std::move(backend), std::move(note)};
 }
 
@@ -56,7 +65,7 @@ absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t
                                                    "'; say auto, cpu, cuda or cuda:N"));
   }
   if (device->kind == DeviceChoice::Kind::kCpu) return TakeCpu(workers, "computing on the CPU");
-  auto chosen = OpenGpu(device->index, rank, sources);
+  auto chosen = OpenGpu(device->index, PrecisionOf(workers), rank, sources);
   if (chosen.ok()) return chosen;
   if (device->kind == DeviceChoice::Kind::kCuda) {
     return Annotate(chosen.status(), absl::StrCat("workers.device: ", workers.device()));

@@ -25,16 +25,17 @@ struct ChosenBackend {
   std::string note;
 };
 
-// The backend for `workers.device`, with `workers.threads` on a CPU. Without a number of its own
-// the worker takes GPU `rank` modulo how many there are. RESOURCE_EXHAUSTED if threads cannot be
-// started. For GPUs the errors of DeviceModule; `auto` takes the CPU instead.
+// The backend for `workers.device` and `workers.precision`, with `workers.threads` on a CPU.
+// Without a number of its own the worker takes GPU `rank` modulo how many there are.
+// RESOURCE_EXHAUSTED if threads cannot be started. For GPUs the errors of DeviceModule; `auto`
+// takes the CPU instead.
 absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t rank,
                                             const DeviceSources& sources);
 
 // What the worker of `rank` computes on: ChooseBackend's, and the note is logged.
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers, uint32_t rank);
 
-// The CPU, whatever the workers have: for the launcher, whose machine may have no GPU.
+// The CPU in fp32, whatever the workers have: for the launcher, whose machine may have no GPU.
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const v1::Workers& workers);
 
 // The GPUs of this machine, or why there are none. A process that asks must not fork afterwards.

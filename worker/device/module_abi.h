@@ -10,7 +10,7 @@
 namespace leeway {
 
 // Of this header.
-inline constexpr uint32_t kModuleAbi = 1;
+inline constexpr uint32_t kModuleAbi = 2;
 inline constexpr char kModuleEntry[] = "leeway_device_module";
 
 extern "C" {
@@ -32,8 +32,9 @@ struct LeewayDeviceModule {
   // to ask for it takes memory of each device for as long as the process lives.
   int (*list)(struct LeewayDeviceInfo* devices, uint32_t capacity, uint32_t measure,
               uint32_t* count, char* error, uint32_t error_bytes);
-  // *backend: a leeway::Backend, which the caller deletes.
-  int (*open)(uint32_t index, void** backend, char* error, uint32_t error_bytes);
+  // `precision`: a leeway::Precision. *backend: a leeway::Backend, which the caller deletes.
+  int (*open)(uint32_t index, uint32_t precision, void** backend, char* error,
+              uint32_t error_bytes);
 };
 
 }  // extern "C"

@@ -94,6 +94,7 @@ void Model::SetVectors(std::span<const float> weights, std::span<float> contribu
   travels_ = home == Home::kHost && !backend_.shares_host_memory();
   const float* const read = travels_ ? workspace_->weights() : weights.data();
   float* const written = travels_ ? workspace_->contribution() : contribution.data();
+  contribution_ = written;
   weights_.resize(layers_.size());
   contributions_.resize(layers_.size());
   for (size_t i = 0; i < layers_.size(); ++i) {
@@ -155,7 +156,11 @@ StreamEvent Model::LossDown(size_t batch, const float* scores, const float* labe
   static_assert(sizeof(LossSum) % sizeof(float) == 0);
   LossSum* const sums = workspace_->sums();
   computing_ = true;
-  loss_->Compute(backend_, batch, layers_.back()->output().channels, scores, labels, sums, dscores);
+  const uint32_t units = layers_.back()->output().channels;
+  loss_->Compute(backend_, batch, units, scores, labels, sums, dscores);
+  if (dscores != nullptr && loss_scale_ != 1) {
+    backend_.Scale(batch * units, loss_scale_, dscores, nullptr);
+  }
   AwaitKernels();
   backend_.CopyToHost(Stream::kDown, reinterpret_cast<const float*>(sums),
                       {reinterpret_cast<float*>(&sums_), sizeof(sums_) / sizeof(float)});
@@ -219,6 +224,10 @@ absl::Status Model::Backward(const Examples& examples, const Draw& draw) {
                            buffers.output, dy, dx);
       if (panels_[i][p].trained.count == 0) continue;
       const std::span trained(&panels_[i][p].trained, 1);
+      if (loss_scale_ != 1) {
+        backend_.Scale(trained[0].count, 1 / loss_scale_, contribution_ + trained[0].offset,
+                       nullptr);
+      }
       RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(trained), trained));
     }
   }
@@ -254,7 +263,7 @@ absl::StatusOr<double> Model::TrainOnNothing(std::span<float> contribution, Home
 
 absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> weights,
                                     const Draw& draw, std::span<float> contribution,
-                                    TrainObserver* observer, Home home) {
+                                    TrainObserver* observer, Home home, float loss_scale) {
   RETURN_IF_ERROR(Check(batch, weights.size()));
   if (contribution.size() != schema_.total()) {
     return absl::InvalidArgumentError(absl::StrCat("a contribution has ", schema_.total(),
@@ -265,6 +274,7 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
   if (batch.size == 0) return TrainOnNothing(contribution, home, told);
   RETURN_IF_ERROR(Prepare(batch.size));
   SetVectors(weights, contribution, home);
+  loss_scale_ = loss_scale;
   const absl::Status ran = RunBatch(batch, draw, told);
   if (ran.ok()) return sums_.loss;
   // Copies that are still queued read and write what is the caller's.

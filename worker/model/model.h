@@ -79,7 +79,9 @@ class Model {
   // gradient that is not finite is returned as it is. INVALID_ARGUMENT for labels or sizes that do
   // not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as it was.
   //
-  // `home` says whose memory weights and contribution are (step_vectors.h).
+  // `home` says whose memory weights and contribution are, `loss_scale` what happens to the loss on
+  // the way (step_vectors.h): the contribution is the same but for what that rounds otherwise, or
+  // makes infinite.
   //
   // The observer is called layer by layer, and for large layers panel by panel (layer.h). A device
   // with memory of its own gets weights when the observer has let them be read, and the observer
@@ -88,7 +90,7 @@ class Model {
   // device's (Backend::status) names what failed.
   absl::StatusOr<double> Train(const Batch& batch, std::span<const float> weights, const Draw& draw,
                                std::span<float> contribution, TrainObserver* observer = nullptr,
-                               Home home = Home::kHost);
+                               Home home = Home::kHost, float loss_scale = 1);
 
   // Forward only, with running statistics and without dropout. Errors as for Train.
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, std::span<const float> weights);
@@ -141,7 +143,7 @@ class Model {
   void AwaitKernels();
   // Done when it has arrived on the host.
   StreamEvent ContributionDown(std::span<const ElementRange> elements);
-  // The loss of the batch, into `sums_`.
+  // The loss of the batch, into `sums_`; dscores with the loss scale.
   StreamEvent LossDown(size_t batch, const float* scores, const float* labels, float* dscores);
   // Waits until nothing is queued, whatever it comes to.
   void Drain();
@@ -179,6 +181,9 @@ class Model {
   bool travels_ = false;
   std::span<const float> host_weights_;
   std::span<float> host_contribution_;
+  // The device's.
+  float* contribution_ = nullptr;
+  float loss_scale_ = 1;
   // The device's, by layer and tensor.
   std::vector<std::vector<const float*>> weights_;
   std::vector<std::vector<float*>> contributions_;

@@ -1,4 +1,4 @@
-// The two flat vectors of a training step.
+// The two flat vectors of a training step, and how its loss is scaled.
 #pragma once
 
 #include <span>
@@ -15,6 +15,9 @@ struct StepVectors {
   // kHost: weights go up to a device and the contribution comes down, range by range. kDevice: they
   // are where they are used, and nothing travels.
   Home home = Home::kHost;
+  // A power of two. The backward pass computes the gradient of the loss times this, so that small
+  // gradients stay in the range of fp16, and the contribution is divided by it again.
+  float loss_scale = 1;
 };
 
 }  // namespace leeway

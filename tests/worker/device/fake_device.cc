@@ -12,7 +12,8 @@ namespace leeway::testing {
 
 absl::StatusOr<std::unique_ptr<FakeDevice>> FakeDevice::Make(const FakeDeviceOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<SplitMemory> memory, SplitMemory::Make(options.memory_bytes));
-  ASSIGN_OR_RETURN(std::unique_ptr<Backend> cpu, EigenBackend::Make(options.threads));
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> cpu,
+                   EigenBackend::Make(options.threads, options.precision));
   return std::unique_ptr<FakeDevice>(new FakeDevice(options, std::move(memory), std::move(cpu)));
 }
 

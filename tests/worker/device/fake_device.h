@@ -17,6 +17,7 @@
 #include "tests/worker/device/happens_before.h"
 #include "tests/worker/device/split_memory.h"
 #include "worker/compute/backend.h"
+#include "worker/compute/precision.h"
 
 namespace leeway::testing {
 
@@ -65,6 +66,7 @@ struct FakeDeviceOptions {
   size_t memory_bytes = size_t{64} << 20;
   // The CPU's that computes the kernels: its bits are the device's.
   uint32_t threads = 1;
+  Precision precision = Precision::kFp32;
   // How much of what may run runs before somebody waits for it: 0 for nothing, below 1 for nearly
   // all; nothing: drawn by the seed.
   std::optional<double> eagerness = std::nullopt;
@@ -123,6 +125,7 @@ class FakeDevice final : public Backend {
   void AddDifference(size_t count, float scale, const float* a, const float* b, const float* base,
                      float* out) override;
   void Update(const VectorUpdate& update, float* finite) override;
+  void Scale(size_t count, float factor, float* x, float* finite) override;
 
   void Fill(size_t count, float value, float* y) override;
   void Copy(size_t count, const float* x, float* y) override;

@@ -45,6 +45,12 @@ void FakeDevice::Update(const VectorUpdate& update, float* finite) {
          [=, this, inside = std::move(inside)] { cpu_->Update(inside, memory_->Inside(finite)); });
 }
 
+void FakeDevice::Scale(size_t count, float factor, float* x, float* finite) {
+  // The flag keeps what it has where all is finite.
+  Kernel("Scale", {Reads(x, count), Writes(x, count), Reads(finite), Writes(finite)},
+         [=, this] { cpu_->Scale(count, factor, memory_->Inside(x), memory_->Inside(finite)); });
+}
+
 void FakeDevice::Fill(size_t count, float value, float* y) {
   Kernel("Fill", {Writes(y, count)}, [=, this] { cpu_->Fill(count, value, memory_->Inside(y)); });
 }

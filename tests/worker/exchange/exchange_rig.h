@@ -53,7 +53,7 @@ class FakeSteps : public StepRunner {
 
   absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
                                  TrainObserver& observer) override {
-    const auto& [weights, contribution, home] = vectors;
+    const auto& [weights, contribution, home, loss_scale] = vectors;
     const ElementRange all[] = {{0, kTotal}};
     RETURN_IF_ERROR(observer.BeforeForward(all));
     seen[step] = {weights.begin(), weights.end()};

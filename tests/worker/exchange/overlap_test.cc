@@ -45,7 +45,7 @@ class LayeredSteps : public StepRunner {
 
   absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
                                  TrainObserver& observer) override {
-    const auto& [weights, contribution, home] = vectors;
+    const auto& [weights, contribution, home, loss_scale] = vectors;
     const ElementRange all[] = {{0, kTotal}};
     for (size_t i = 0; i < 3; ++i) {
       const ElementRange parts[] = {kLayers[i], kAveraged};

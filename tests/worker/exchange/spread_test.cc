@@ -27,7 +27,7 @@ class OneSteps : public StepRunner {
  public:
   absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
                                  TrainObserver& observer) override {
-    const auto& [weights, contribution, home] = vectors;
+    const auto& [weights, contribution, home, loss_scale] = vectors;
     seen[step] = {weights.begin(), weights.end()};
     for (float& value : contribution) value = 1;
     return StepResult{.loss_sum = 1, .examples = 2};

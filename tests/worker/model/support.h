@@ -11,6 +11,8 @@
 #include "common/philox.h"
 #include "leeway/v1/job.pb.h"
 #include "tests/catch.h"
+#include "worker/compute/eigen/eigen_backend.h"
+#include "worker/compute/precision.h"
 #include "worker/data/batch.h"
 #include "worker/device/make_backend.h"
 #include "worker/layers/layer.h"
@@ -21,12 +23,11 @@ namespace leeway::testing {
 
 #if defined(LEEWAY_OTHER_TEST_BACKEND)
 // The target brings its own.
-std::unique_ptr<Backend> TestBackend(uint32_t threads = 1);
+std::unique_ptr<Backend> TestBackend(uint32_t threads = 1, Precision precision = Precision::kFp32);
 #else
-inline std::unique_ptr<Backend> TestBackend(uint32_t threads = 1) {
-  v1::Workers workers;
-  workers.set_threads(threads);
-  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeCpuBackend(workers);
+inline std::unique_ptr<Backend> TestBackend(uint32_t threads = 1,
+                                            Precision precision = Precision::kFp32) {
+  absl::StatusOr<std::unique_ptr<Backend>> backend = EigenBackend::Make(threads, precision);
   REQUIRE(backend.ok());
   return *std::move(backend);
 }

@@ -6,6 +6,7 @@
 #include "worker/compute/eigen/eigen_backend.h"
 #include "worker/compute/eigen/gemm.h"
 #include "worker/compute/eigen/patches.h"
+#include "worker/compute/eigen/rounding.h"
 
 namespace leeway {
 namespace {
@@ -36,6 +37,14 @@ struct Chunks {
   size_t part_floats;
 };
 
+// What the products of the backward pass read: dy and the weight as factors.
+struct Factors {
+  Precision precision;
+  const float* x;
+  const float* weight;
+  const float* dy;
+};
+
 // Where one part of the backward pass writes.
 struct Gradients {
   float* patches;
@@ -44,8 +53,16 @@ struct Gradients {
   float* dx;
 };
 
+// Patches as a factor of a product.
+void GatherFactor(const Conv2dShape& shape, Precision precision, const float* x, size_t begin,
+                  size_t end, float* patches) {
+  GatherPatches(shape, x, begin, end, patches);
+  if (precision == Precision::kFp32) return;
+  RoundAll(precision, (end - begin) * shape.output().width * shape.patch(), patches, patches);
+}
+
 void BackwardPart(const Conv2dShape& shape, const Chunks& chunks, size_t begin, size_t end,
-                  const float* x, const float* weight, const float* dy, const Gradients& to) {
+                  const Factors& from, const float* dy, const Gradients& to) {
   const size_t filters = chunks.filters;
   const size_t elements = shape.input.elements();
   std::fill_n(to.dweight, chunks.patch * filters, 0.0f);
@@ -55,19 +72,20 @@ void BackwardPart(const Conv2dShape& shape, const Chunks& chunks, size_t begin, 
   for (size_t line = begin * chunks.out.height; line < last; line += chunks.lines) {
     const size_t line_end = std::min(last, line + chunks.lines);
     const size_t pixels = (line_end - line) * chunks.out.width;
-    const float* slope = dy + line * chunks.out.width * filters;
-    GatherPatches(shape, x, line, line_end, to.patches);
+    const float* factor = from.dy + line * chunks.out.width * filters;
+    GatherFactor(shape, from.precision, from.x, line, line_end, to.patches);
     GemmAdd({chunks.patch, filters, pixels}, {to.patches, chunks.patch, Op::kTransposed},
-            {slope, filters}, to.dweight, filters);
+            {factor, filters}, to.dweight, filters);
     if (to.dbias != nullptr) {
+      const float* slope = dy + line * chunks.out.width * filters;
       ColumnSums(
           pixels, 0, filters, [=](size_t r, size_t c) { return slope[r * filters + c]; },
           [&](size_t c, double sum) { to.dbias[c] += static_cast<float>(sum); });
     }
     if (to.dx == nullptr) continue;
     std::fill_n(to.patches, pixels * chunks.patch, 0.0f);
-    GemmAdd({pixels, chunks.patch, filters}, {slope, filters}, {weight, filters, Op::kTransposed},
-            to.patches, chunks.patch);
+    GemmAdd({pixels, chunks.patch, filters}, {factor, filters},
+            {from.weight, filters, Op::kTransposed}, to.patches, chunks.patch);
     ScatterPatches(shape, to.patches, line, line_end, to.dx);
   }
 }
@@ -81,6 +99,8 @@ size_t EigenBackend::Conv2dScratch(const Conv2dShape& shape, size_t batch) const
 void EigenBackend::Conv2dForward(const Conv2dShape& shape, size_t batch, const float* x,
                                  const float* weight, const float* bias, float* scratch, float* y) {
   const Chunks chunks(shape);
+  MatrixRef factor{weight, chunks.filters};
+  RoundFactor(Factor::kSecond, chunks.patch, chunks.filters, factor);
   pool_.For(batch, 1, [=, this, &shape, &chunks](size_t begin, size_t end, uint32_t part) {
     float* patches = scratch + part * chunks.part_floats;
     const size_t last = end * chunks.out.height;
@@ -93,9 +113,9 @@ void EigenBackend::Conv2dForward(const Conv2dShape& shape, size_t batch, const f
       } else {
         std::fill_n(target, pixels * chunks.filters, 0.0f);
       }
-      GatherPatches(shape, x, line, line_end, patches);
-      GemmAdd({pixels, chunks.filters, chunks.patch}, {patches, chunks.patch},
-              {weight, chunks.filters}, target, chunks.filters);
+      GatherFactor(shape, precision_, x, line, line_end, patches);
+      GemmAdd({pixels, chunks.filters, chunks.patch}, {patches, chunks.patch}, factor, target,
+              chunks.filters);
     }
   });
 }
@@ -104,6 +124,11 @@ void EigenBackend::Conv2dBackward(const Conv2dShape& shape, size_t batch, const 
                                   const float* weight, const float* dy, float* scratch,
                                   float* dweight, float* dbias, float* dx) {
   const Chunks chunks(shape);
+  MatrixRef slopes{dy, chunks.filters};
+  MatrixRef weights{weight, chunks.filters};
+  RoundFactor(Factor::kFirst, batch * chunks.out.height * chunks.out.width, chunks.filters, slopes);
+  RoundFactor(Factor::kSecond, chunks.patch, chunks.filters, weights);
+  const Factors from{precision_, x, weights.data, slopes.data};
   const auto gradients = [&](uint32_t part) {
     float* own = scratch + part * chunks.part_floats;
     float* own_dweight = own + chunks.patch_floats;
@@ -112,7 +137,7 @@ void EigenBackend::Conv2dBackward(const Conv2dShape& shape, size_t batch, const 
                      : Gradients{own, own_dweight, own_dbias, dx};
   };
   pool_.For(batch, 1, [&](size_t begin, size_t end, uint32_t part) {
-    BackwardPart(shape, chunks, begin, end, x, weight, dy, gradients(part));
+    BackwardPart(shape, chunks, begin, end, from, dy, gradients(part));
   });
   for (uint32_t part = 1; part < pool_.Parts(batch, 1); ++part) {
     const Gradients more = gradients(part);

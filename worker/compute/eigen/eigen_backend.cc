@@ -26,11 +26,15 @@ constexpr size_t kAlign = 64;
 
 }  // namespace
 
-EigenBackend::EigenBackend(uint32_t threads) : pool_(threads) { FixCacheSizes(); }
+EigenBackend::EigenBackend(uint32_t threads, Precision precision)
+    : pool_(threads), precision_(precision) {
+  FixCacheSizes();
+}
 
-absl::StatusOr<std::unique_ptr<EigenBackend>> EigenBackend::Make(uint32_t threads) {
+absl::StatusOr<std::unique_ptr<EigenBackend>> EigenBackend::Make(uint32_t threads,
+                                                                 Precision precision) {
   try {
-    return std::unique_ptr<EigenBackend>(new EigenBackend(threads));
+    return std::unique_ptr<EigenBackend>(new EigenBackend(threads, precision));
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(
         absl::StrCat("starting ", threads, " compute threads (workers.threads): ", error.what()));

@@ -2,21 +2,27 @@
 // kernels a file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/compute/backend.h"
 #include "worker/compute/eigen/thread_pool.h"
+#include "worker/compute/precision.h"
 
 namespace leeway {
+
+struct MatrixRef;
 
 // Results are the same on every machine that runs the same binary with as many threads.
 class EigenBackend final : public Backend {
  public:
   // RESOURCE_EXHAUSTED if the threads cannot be started.
-  static absl::StatusOr<std::unique_ptr<EigenBackend>> Make(uint32_t threads);
+  static absl::StatusOr<std::unique_ptr<EigenBackend>> Make(uint32_t threads,
+                                                            Precision precision = Precision::kFp32);
 
   absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
   bool shares_host_memory() const override { return true; }
@@ -33,6 +39,7 @@ class EigenBackend final : public Backend {
   void AddDifference(size_t count, float scale, const float* a, const float* b, const float* base,
                      float* out) override;
   void Update(const VectorUpdate& update, float* finite) override;
+  void Scale(size_t count, float factor, float* x, float* finite) override;
 
   void Fill(size_t count, float value, float* y) override;
   void Copy(size_t count, const float* x, float* y) override;
@@ -86,9 +93,17 @@ class EigenBackend final : public Backend {
   void Free(float* data) override;
 
  private:
-  explicit EigenBackend(uint32_t threads);
+  EigenBackend(uint32_t threads, Precision precision);
+
+  enum class Factor { kFirst, kSecond };
+  // Makes `matrix`, which is stored as [rows x columns], what a product takes of it: itself, or a
+  // rounded copy, which stays until the next of the same factor.
+  void RoundFactor(Factor factor, size_t rows, size_t columns, MatrixRef& matrix);
 
   ThreadPool pool_;
+  const Precision precision_;
+  // By factor; as large as the largest so far. Empty for fp32.
+  std::array<std::vector<float>, 2> rounded_;
 };
 
 }  // namespace leeway

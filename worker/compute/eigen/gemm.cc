@@ -123,8 +123,10 @@ void EigenBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b
   const size_t m = shape.m;
   const size_t n = shape.n;
   const size_t k = shape.k;
-  const MatrixRef left{a, StrideOr(shape.a_stride, op_a == Op::kAsIs ? k : m), op_a};
-  const MatrixRef right{b, StrideOr(shape.b_stride, op_b == Op::kAsIs ? n : k), op_b};
+  MatrixRef left{a, StrideOr(shape.a_stride, op_a == Op::kAsIs ? k : m), op_a};
+  MatrixRef right{b, StrideOr(shape.b_stride, op_b == Op::kAsIs ? n : k), op_b};
+  RoundFactor(Factor::kFirst, op_a == Op::kAsIs ? m : k, op_a == Op::kAsIs ? k : m, left);
+  RoundFactor(Factor::kSecond, op_b == Op::kAsIs ? k : n, op_b == Op::kAsIs ? n : k, right);
   const size_t c_stride = StrideOr(shape.c_stride, n);
   // A thread takes rows or columns, whichever are more; 2^18 multiplications are worth waking one.
   const bool by_row = m >= n;

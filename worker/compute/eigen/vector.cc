@@ -43,4 +43,12 @@ void EigenBackend::Update(const VectorUpdate& update, float* finite) {
                 : 0.0f;
 }
 
+void EigenBackend::Scale(size_t count, float factor, float* x, float* finite) {
+  if (factor != 1) {
+    MapElements(
+        0, count, x, [factor](float value) { return factor * value; }, x);
+  }
+  if (finite != nullptr && FloatPayload::Of({x, count}).FirstNonFinite() != count) *finite = 0;
+}
+
 }  // namespace leeway

@@ -7,9 +7,9 @@
 namespace leeway::cuda {
 
 // A row-major matrix is its transpose in column-major order, and (A B)' = B' A': the operands
-// change places, and each keeps its own transposition.
-inline BlasProduct ColumnMajor(const GemmShape& shape, Op op_a, const float* a, Op op_b,
-                               const float* b, bool accumulate, float* c) {
+// change places, and each keeps its own transposition. Strides count elements.
+inline BlasProduct ColumnMajor(const GemmShape& shape, Op op_a, const void* a, Op op_b,
+                               const void* b, bool accumulate, float* c) {
   const auto stride = [](size_t given, size_t packed) {
     return static_cast<int64_t>(given == 0 ? packed : given);
   };

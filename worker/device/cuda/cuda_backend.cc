@@ -25,11 +25,14 @@ absl::Status NoRoom(Runtime& runtime, Code code, size_t bytes) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Make(std::unique_ptr<Runtime> runtime,
-                                                               bool blocking) {
-  std::unique_ptr<CudaBackend> backend(new CudaBackend(std::move(runtime), blocking));
+                                                               bool blocking, Precision precision) {
+  std::unique_ptr<CudaBackend> backend(new CudaBackend(std::move(runtime), blocking, precision));
   Runtime& calls = backend->queue_.runtime();
-  const Code code = calls.Allocate(kPartialsBytes, &backend->partials_);
+  Code code = calls.Allocate(kPartialsBytes, &backend->partials_);
   if (code != kSuccess) return NoRoom(calls, code, kPartialsBytes);
+  const size_t bytes = FactorBytes(precision);
+  if (bytes > 0) code = calls.Allocate(bytes, &backend->factors_);
+  if (code != kSuccess) return NoRoom(calls, code, bytes);
   return backend;
 }
 
@@ -37,6 +40,7 @@ CudaBackend::~CudaBackend() {
   if (partials_ == nullptr) return;
   (void)queue_.runtime().AwaitAll();
   (void)queue_.runtime().Free(partials_);
+  if (factors_ != nullptr) (void)queue_.runtime().Free(factors_);
 }
 
 absl::StatusOr<DeviceMemory> CudaBackend::Allocate(size_t count) {

@@ -21,9 +21,10 @@ namespace leeway::cuda {
 // taken in an order that the shapes alone give. Allocates when it is made, and in Allocate.
 class CudaBackend final : public Backend {
  public:
-  // RESOURCE_EXHAUSTED where the device has no room for the partial sums.
+  // RESOURCE_EXHAUSTED where the device has no room for the partial sums, or for rounded factors.
   static absl::StatusOr<std::unique_ptr<CudaBackend>> Make(std::unique_ptr<Runtime> runtime,
-                                                           bool blocking);
+                                                           bool blocking,
+                                                           Precision precision = Precision::kFp32);
   ~CudaBackend() override;
 
   absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
@@ -42,6 +43,7 @@ class CudaBackend final : public Backend {
                      float* out) override;
   // UNIMPLEMENTED for a rule without a formula.
   void Update(const VectorUpdate& update, float* finite) override;
+  void Scale(size_t count, float factor, float* x, float* finite) override;
 
   void Fill(size_t count, float value, float* y) override;
   void Copy(size_t count, const float* x, float* y) override;
@@ -96,8 +98,17 @@ class CudaBackend final : public Backend {
   void Unpin(float* host) override;
 
  private:
-  CudaBackend(std::unique_ptr<Runtime> runtime, bool blocking)
-      : queue_(std::move(runtime), blocking) {}
+  CudaBackend(std::unique_ptr<Runtime> runtime, bool blocking, Precision precision)
+      : queue_(std::move(runtime), blocking), precision_(precision) {}
+
+  // A product in this backend's precision; k > 0.
+  void Product(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
+               bool accumulate, float* c);
+  void ProductOfCopies(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
+                       bool accumulate, float* c);
+  struct Operand;
+  // Copies [rows x columns] of it from (row, column) on; how far apart the copy's rows begin.
+  size_t CopyPart(const Operand& operand, size_t row, size_t column, size_t rows, size_t columns);
 
   // The sums of term(row, column), handed to sink(column, sum).
   template <typename Term, typename Sink>
@@ -107,8 +118,11 @@ class CudaBackend final : public Backend {
   void SumLosses(const char* what, size_t batch, const Loss& loss, LossSum* sum);
 
   Queue queue_;
+  const Precision precision_;
   // Of sums in two passes; one kernel after the other has it.
   void* partials_ = nullptr;
+  // Of FactorBytes(): copies of two factors; one product after the other has them.
+  void* factors_ = nullptr;
 };
 
 }  // namespace leeway::cuda

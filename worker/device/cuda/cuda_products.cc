@@ -2,7 +2,6 @@
 // 2006), as many examples at a time as scratch holds.
 #include <algorithm>
 
-#include "worker/device/cuda/column_major.h"
 #include "worker/device/cuda/cuda_backend.h"
 #include "worker/device/cuda/kernels/elementwise.h"
 #include "worker/device/cuda/kernels/patches.h"
@@ -26,7 +25,7 @@ void CudaBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b,
                        bool accumulate, float* c) {
   if (shape.m == 0 || shape.n == 0) return;
   if (shape.k > 0) {
-    queue_.Multiply(ColumnMajor(shape, op_a, a, op_b, b, accumulate, c));
+    Product(shape, op_a, a, op_b, b, accumulate, c);
   } else if (!accumulate) {
     const size_t stride = shape.c_stride == 0 ? shape.n : shape.c_stride;
     Launch(queue_, "Gemm", shape.m * shape.n, ZeroRows{shape.n, stride, c});

@@ -38,4 +38,8 @@ void CudaBackend::Update(const VectorUpdate& update, float* finite) {
   }
 }
 
+void CudaBackend::Scale(size_t count, float factor, float* x, float* finite) {
+  Launch(queue_, "Scale", count, ScaleAndCheck{factor, x, finite});
+}
+
 }  // namespace leeway::cuda

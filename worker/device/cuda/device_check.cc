@@ -61,6 +61,16 @@ absl::Status CheckCapability(absl::string_view device, int capability, int oldes
                    " and newer: use another device, or build it for this one"));
 }
 
+absl::Status CheckPrecision(absl::string_view device, int capability, Precision precision) {
+  constexpr int kAmpere = 80;
+  if (precision == Precision::kFp32 || precision == Precision::kFp16 || capability >= kAmpere) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError(absl::StrCat(
+      device, " has no ", PrecisionName(precision), ", which takes compute capability ",
+      CapabilityText(kAmpere), ": set workers.precision to fp16 or fp32, or use another device"));
+}
+
 absl::Status OpenError(Code code, absl::string_view device, absl::string_view description) {
   const std::string what = absl::StrCat("opening ", device, ": ", description);
   switch (code) {

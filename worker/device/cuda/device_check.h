@@ -30,6 +30,9 @@ absl::Status CheckIndex(uint32_t index, int count);
 // Versions as 10 * major + minor. UNIMPLEMENTED.
 absl::Status CheckCapability(absl::string_view device, int capability, int oldest);
 
+// TF32 and bf16 came with 8.0. UNIMPLEMENTED.
+absl::Status CheckPrecision(absl::string_view device, int capability, Precision precision);
+
 // Of the first use of a device. UNAVAILABLE: another process has it for itself; RESOURCE_EXHAUSTED:
 // no memory for a context; UNIMPLEMENTED: no kernels for its architecture; else INTERNAL.
 absl::Status OpenError(Code code, absl::string_view device, absl::string_view description);

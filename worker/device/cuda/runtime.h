@@ -7,6 +7,7 @@
 #include <string>
 
 #include "worker/compute/backend.h"
+#include "worker/compute/precision.h"
 
 namespace leeway::cuda {
 
@@ -17,16 +18,19 @@ inline constexpr Code kOutOfMemory = 2;
 inline constexpr Code kNotReady = 600;
 inline constexpr Code kCublas = 10000;
 
-// A product as BLAS has it: column-major, c [m x n] = op(a) [m x k] op(b) [k x n] + beta c.
+// A product as BLAS has it: column-major, c [m x n] = op(a) [m x k] op(b) [k x n] + beta c. Sums
+// and c are float32.
 struct BlasProduct {
+  // a and b are floats, which tf32 rounds; or 16-bit values of bf16 or fp16.
+  Precision precision = Precision::kFp32;
   bool transpose_a = false;
   bool transpose_b = false;
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  const float* a = nullptr;
+  const void* a = nullptr;
   int64_t lda = 0;
-  const float* b = nullptr;
+  const void* b = nullptr;
   int64_t ldb = 0;
   float beta = 0;
   float* c = nullptr;
@@ -63,7 +67,7 @@ class Runtime {
   // Until all streams are empty.
   virtual Code AwaitAll() = 0;
 
-  // In kCompute; fp32 throughout.
+  // In kCompute.
   virtual Code Multiply(const BlasProduct& product) = 0;
   // For Launch: makes the device this thread's, and tells how the launch went.
   virtual Code BeforeLaunch() = 0;

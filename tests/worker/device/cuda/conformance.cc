@@ -5,9 +5,9 @@
 
 namespace leeway::testing {
 
-std::unique_ptr<Backend> TestBackend(uint32_t) {
+std::unique_ptr<Backend> TestBackend(uint32_t, Precision precision) {
   static HostRuntimeCounts counts;
-  auto backend = cuda::CudaBackend::Make(MakeHostRuntime({}, counts), false);
+  auto backend = cuda::CudaBackend::Make(MakeHostRuntime({}, counts), false, precision);
   REQUIRE(backend.ok());
   return *std::move(backend);
 }

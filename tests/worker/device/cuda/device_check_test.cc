@@ -46,6 +46,17 @@ TEST_CASE("too old an architecture is refused, a newer one is not") {
   CHECK(Says(status, {"V100", "7.0", "7.5 and newer"}));
 }
 
+TEST_CASE("a precision that the architecture lacks is refused, with what it has") {
+  for (const Precision precision : {Precision::kTf32, Precision::kBf16}) {
+    CHECK(CheckPrecision("an A100", 80, precision).ok());
+    const absl::Status status = CheckPrecision("cuda:0, a T4", 75, precision);
+    CHECK(status.code() == StatusCode::kUnimplemented);
+    CHECK(Says(status, {"a T4", PrecisionName(precision), "8.0", "fp16"}));
+  }
+  CHECK(CheckPrecision("a T4", 75, Precision::kFp32).ok());
+  CHECK(CheckPrecision("a T4", 75, Precision::kFp16).ok());
+}
+
 TEST_CASE("a busy device may be free later, a full one needs somebody's help") {
   CHECK(OpenError(0, "d", "").ok());
   CHECK(OpenError(46, "d", "busy").code() == StatusCode::kUnavailable);

@@ -1,5 +1,6 @@
 #include "tests/worker/device/cuda/host_runtime.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -14,10 +15,35 @@ constexpr Code kRefused = 712;
 constexpr Code kLaunchFailed = 719;
 constexpr size_t kAlign = 256;
 
+// IEEE half precision, by its definition.
+double OfFp16(uint16_t half) {
+  const int exponent = half >> 10 & 31;
+  const int mantissa = half & 1023;
+  const double sign = half >> 15 != 0 ? -1 : 1;
+  if (exponent == 31) return mantissa == 0 ? sign * INFINITY : NAN;
+  if (exponent == 0) return sign * std::ldexp(mantissa, -24);
+  return sign * std::ldexp(1024 + mantissa, exponent - 25);
+}
+
+// Element i of a factor.
+double FactorAt(Precision precision, const void* x, int64_t i) {
+  switch (precision) {
+    case Precision::kFp32:
+      return static_cast<const float*>(x)[i];
+    case Precision::kTf32:
+      return RoundTf32(static_cast<const float*>(x)[i]);
+    case Precision::kBf16:
+      return FloatOfBits(uint32_t{static_cast<const uint16_t*>(x)[i]} << 16);
+    case Precision::kFp16:
+      return OfFp16(static_cast<const uint16_t*>(x)[i]);
+  }
+  return NAN;
+}
+
 // Column-major, in double.
 void BlasGemm(const BlasProduct& product) {
-  const auto at = [](const float* x, int64_t row, int64_t column, int64_t ld, bool transpose) {
-    return static_cast<double>(transpose ? x[column + row * ld] : x[row + column * ld]);
+  const auto at = [&](const void* x, int64_t row, int64_t column, int64_t ld, bool transpose) {
+    return FactorAt(product.precision, x, transpose ? column + row * ld : row + column * ld);
   };
   for (int64_t j = 0; j < product.n; ++j) {
     for (int64_t i = 0; i < product.m; ++i) {

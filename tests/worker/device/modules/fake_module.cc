@@ -38,7 +38,8 @@ int Fail(absl::StatusCode code, const char* why, char* error, uint32_t error_byt
   return 0;
 }
 
-[[maybe_unused]] int Open(uint32_t index, void** backend, char* error, uint32_t error_bytes) {
+[[maybe_unused]] int Open(uint32_t index, uint32_t precision, void** backend, char* error,
+                          uint32_t error_bytes) {
   switch (index) {
     case 0: {
       // Of each backend its own: workers of one process use them side by side.
@@ -47,7 +48,8 @@ int Fail(absl::StatusCode code, const char* why, char* error, uint32_t error_byt
       mutex.Lock();
       testing::HostRuntimeCounts& counts = all.emplace_back();
       mutex.Unlock();
-      auto made = cuda::CudaBackend::Make(testing::MakeHostRuntime({}, counts), false);
+      auto made = cuda::CudaBackend::Make(testing::MakeHostRuntime({}, counts), false,
+                                          static_cast<Precision>(precision));
       if (made.ok()) *backend = static_cast<Backend*>(made->release());
       return static_cast<int>(made.status().code());
     }

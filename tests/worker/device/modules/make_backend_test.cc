@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -131,6 +132,42 @@ TEST_CASE("A device that is there is taken, by name and by auto, and the CPU on 
   const auto module = DeviceModule::Load({Module("good")});
   REQUIRE(module.ok());
   CHECK(module->List(DeviceModule::Free::kUnknown).value()[4].free_bytes == 0);
+}
+
+TEST_CASE("A backend rounds as workers.precision says, wherever it computes") {
+  // 1 + 2^-9 is a float, a TF32 and a half, but no bfloat16; 1 + 2^-12 is a float alone.
+  const float a[] = {1 + 0x1p-9f, 1 + 0x1p-12f}, one[] = {1, 0};
+  const std::tuple<v1::Precision, float, float> precisions[] = {
+      {v1::PRECISION_FP32, 1 + 0x1p-9f, 1 + 0x1p-12f},
+      {v1::PRECISION_TF32, 1 + 0x1p-9f, 1},
+      {v1::PRECISION_BF16, 1, 1},
+      {v1::PRECISION_FP16, 1 + 0x1p-9f, 1}};
+  for (const char* device : {"cpu", "cuda:0"}) {
+    for (const auto& [precision, first, second] : precisions) {
+      v1::Workers workers = WorkersOn(device);
+      workers.set_precision(precision);
+      const auto chosen = ChooseBackend(workers, 0, With("good"));
+      REQUIRE(chosen.ok());
+      float c[2] = {};
+      chosen->backend->Gemm({2, 1, 1}, Op::kAsIs, a, Op::kAsIs, one, false, c);
+      CAPTURE(device, v1::Precision_Name(precision));
+      CHECK(c[0] == first);
+      CHECK(c[1] == second);
+      const bool says =
+          absl::StrContains(chosen->note, "16") || absl::StrContains(chosen->note, "32");
+      CHECK(says == (precision != v1::PRECISION_FP32));
+      const bool warns = absl::StrContains(chosen->note, "only for trying");
+      CHECK(warns == (std::string(device) == "cpu" && precision != v1::PRECISION_FP32));
+    }
+  }
+  // The launcher's evaluation is in fp32.
+  v1::Workers workers = WorkersOn("cpu");
+  workers.set_precision(v1::PRECISION_BF16);
+  const auto backend = MakeCpuBackend(workers);
+  REQUIRE(backend.ok());
+  float c[2] = {};
+  (*backend)->Gemm({2, 1, 1}, Op::kAsIs, a, Op::kAsIs, one, false, c);
+  CHECK(c[1] == 1 + 0x1p-12f);
 }
 
 TEST_CASE("Ranks take the GPUs in turn, and a number is the same for all") {

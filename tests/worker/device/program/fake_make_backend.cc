@@ -18,6 +18,7 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "tests/worker/device/fake_device.h"
+#include "worker/device/job_precision.h"
 #include "worker/device/make_backend.h"
 
 namespace leeway {
@@ -68,12 +69,13 @@ void Report(const testing::FakeDevice& device) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers&, uint32_t rank) {
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers, uint32_t rank) {
   ASSIGN_OR_RETURN(const std::optional<uint64_t> seed, NumberOf("LEEWAY_FAKE_SEED"));
   ASSIGN_OR_RETURN(const std::optional<uint64_t> mistake, NumberOf("LEEWAY_FAKE_MISTAKE"));
   testing::FakeDeviceOptions options{
       .seed = seed.has_value() ? 100 * *seed + rank : static_cast<uint64_t>(getpid()),
       .memory_bytes = kMemoryBytes,
+      .precision = PrecisionOf(workers),
       .on_end = Report};
   if (mistake.has_value()) options.mistake = static_cast<testing::Mistake>(*mistake);
   ASSIGN_OR_RETURN(options.times, TimesOf("LEEWAY_FAKE_TIMES"));

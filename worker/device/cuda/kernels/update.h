@@ -1,5 +1,5 @@
-// An optimizer's step over a whole vector. Threads that write something that is not finite all
-// store the same 0 in the flag.
+// Whole vectors: an optimizer's step, and a check. Threads that write something that is not finite
+// all store the same 0 in the flag.
 #pragma once
 
 #include <cmath>
@@ -32,6 +32,20 @@ struct UpdateTrained {
       is_finite = is_finite && IsFinite(after.slots[slot]);
     }
     if (!is_finite) *finite = 0.0f;
+  }
+};
+
+struct ScaleAndCheck {
+  float factor;
+  float* x;
+  // Null: nobody asks.
+  float* finite;
+
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const {
+    const float value = factor * x[i];
+    // A vector that is only looked at is not written.
+    if (factor != 1.0f) x[i] = value;
+    if (finite != nullptr && !IsFinite(value)) *finite = 0.0f;
   }
 };
 

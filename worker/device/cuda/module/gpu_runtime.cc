@@ -51,6 +51,11 @@ absl::StatusOr<cudaDeviceProp> PropertiesOf(int index) {
   return properties;
 }
 
+cudaDataType_t FactorType(Precision precision) {
+  if (precision == Precision::kBf16) return CUDA_R_16BF;
+  return precision == Precision::kFp16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
 absl::Status CheckPrecisionSettings() {
   for (const char* name : {"CUBLAS_EMULATE_SINGLE_PRECISION", "NVIDIA_TF32_OVERRIDE"}) {
     RETURN_IF_ERROR(CheckPrecisionSetting(name, std::getenv(name)));
@@ -81,7 +86,7 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(bool measure_free) {
   return devices;
 }
 
-absl::StatusOr<std::unique_ptr<GpuRuntime>> GpuRuntime::Open(uint32_t index) {
+absl::StatusOr<std::unique_ptr<GpuRuntime>> GpuRuntime::Open(uint32_t index, Precision precision) {
   RETURN_IF_ERROR(CheckPrecisionSettings());
   ASSIGN_OR_RETURN(const int count, CountDevices());
   RETURN_IF_ERROR(CheckIndex(index, count));
@@ -90,6 +95,7 @@ absl::StatusOr<std::unique_ptr<GpuRuntime>> GpuRuntime::Open(uint32_t index) {
                                   properties.major, ".", properties.minor, ")");
   RETURN_IF_ERROR(
       CheckCapability(name, 10 * properties.major + properties.minor, LEEWAY_CUDA_OLDEST));
+  RETURN_IF_ERROR(CheckPrecision(name, 10 * properties.major + properties.minor, precision));
   std::unique_ptr<GpuRuntime> runtime(new GpuRuntime(index, std::move(name)));
   const Code code = runtime->Start();
   RETURN_IF_ERROR(OpenError(code, runtime->device(), runtime->Describe(code)));
@@ -224,11 +230,14 @@ Code GpuRuntime::Multiply(const BlasProduct& product) {
   if (const Code code = Enter(); code != kSuccess) return code;
   const float alpha = 1;
   const auto op = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
-  // COMPUTE_32F: neither TF32 nor less.
-  const cublasStatus_t status = cublas_.gemm(
-      handle_, op(product.transpose_a), op(product.transpose_b), product.m, product.n, product.k,
-      &alpha, product.a, CUDA_R_32F, product.lda, product.b, CUDA_R_32F, product.ldb, &product.beta,
-      product.c, CUDA_R_32F, product.ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+  const cudaDataType_t type = FactorType(product.precision);
+  // COMPUTE_32F: sums are fp32, and float factors are neither TF32 nor less.
+  const cublasComputeType_t compute =
+      product.precision == Precision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  const cublasStatus_t status =
+      cublas_.gemm(handle_, op(product.transpose_a), op(product.transpose_b), product.m, product.n,
+                   product.k, &alpha, product.a, type, product.lda, product.b, type, product.ldb,
+                   &product.beta, product.c, CUDA_R_32F, product.ldc, compute, CUBLAS_GEMM_DEFAULT);
   return status == CUBLAS_STATUS_SUCCESS ? kSuccess : kCublas + static_cast<Code>(status);
 }
 

@@ -24,7 +24,7 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(bool measure_free);
 class GpuRuntime final : public Runtime {
  public:
   // Errors: DeviceModule::Open.
-  static absl::StatusOr<std::unique_ptr<GpuRuntime>> Open(uint32_t index);
+  static absl::StatusOr<std::unique_ptr<GpuRuntime>> Open(uint32_t index, Precision precision);
   ~GpuRuntime() override;
 
   std::string device() const override { return name_; }
