@@ -6,6 +6,7 @@
 #include "bench/base/format.h"
 #include "common/printable.h"
 #include "common/status.h"
+#include "worker/device/placement.h"
 
 namespace leeway {
 namespace {
@@ -16,15 +17,27 @@ absl::StatusOr<BenchService> List(const DeviceSources& sources) {
   ASSIGN_OR_RETURN(const std::vector<LeewayDeviceInfo> found, ListDevices(sources));
   Json devices = Json::array();
   for (const LeewayDeviceInfo& device : found) {
+    const DevicePlace place = PlaceOf(device.pci_bus_id);
     devices.push_back({{"device", absl::StrCat("cuda:", devices.size())},
                        {"name", Printable(device.name)},
                        {"compute_capability",
                         absl::StrCat(device.capability_major, ".", device.capability_minor)},
                        {"memory_bytes", device.memory_bytes},
-                       {"free_bytes", device.free_bytes}});
+                       {"free_bytes", device.free_bytes},
+                       {"pci_bus_id", Printable(device.pci_bus_id)},
+                       {"numa_node", place.numa_node},
+                       {"processors", ProcessorsText(place.processors)}});
   }
   return BenchService{.hello = {{"devices", devices}},
                       .handle = [](const Json&) { return Json(); }};
+}
+
+// Where it is in the machine, as far as that is known.
+std::string PlaceText(const Json& gpu) {
+  const std::string processors = gpu.value("processors", "");
+  const int node = gpu.value("numa_node", -1);
+  return absl::StrCat(node < 0 ? "" : absl::StrCat(", NUMA node ", node),
+                      processors.empty() ? "" : absl::StrCat(", near processors ", processors));
 }
 
 }  // namespace
@@ -44,7 +57,7 @@ std::string GpusText(const GpuFindings& gpus) {
     absl::StrAppend(&text, "GPU ", gpu.value("device", ""), ": ", gpu.value("name", ""),
                     ", compute capability ", gpu.value("compute_capability", ""), ", ",
                     Fixed(gpu.value("memory_bytes", 0.0) / kGiB, 1), " GiB of memory, ",
-                    Fixed(gpu.value("free_bytes", 0.0) / kGiB, 1), " free\n");
+                    Fixed(gpu.value("free_bytes", 0.0) / kGiB, 1), " free", PlaceText(gpu), "\n");
   }
   return text;
 }

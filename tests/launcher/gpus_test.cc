@@ -29,6 +29,15 @@ TEST_CASE("The doctor lists each GPU with its memory") {
   CHECK_FALSE(document.contains("none"));
 }
 
+TEST_CASE("The doctor says where a GPU is, as far as the machine tells") {
+  GpuFindings gpus;
+  gpus.devices = {{{"device", "cuda:0"}, {"numa_node", 1}, {"processors", "8-15"}},
+                  {{"device", "cuda:1"}, {"numa_node", -1}, {"processors", ""}}};
+  const std::string text = GpusText(gpus);
+  CHECK(absl::StrContains(text, " free, NUMA node 1, near processors 8-15\n"));
+  CHECK(absl::EndsWith(text, " free\n"));
+}
+
 TEST_CASE("Without a GPU the doctor says why, in one line") {
   const std::string module = GENERATE("no_devices", "other_abi", "nothing_there");
   Diagnosis diagnosis;

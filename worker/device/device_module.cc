@@ -21,12 +21,17 @@ constexpr char kFile[] = "libleeway-cuda.so";
 constexpr uint32_t kDevicesMax = 64;
 constexpr size_t kErrorBytes = 1000;
 
+// What a module left there.
+template <size_t kBytes>
+absl::string_view TextOf(const std::array<char, kBytes>& text) {
+  const auto end = std::find(text.begin(), text.end(), '\0');
+  return absl::string_view(text.data(), end - text.begin());
+}
+
 // What a module's function returned and left in `error`.
 absl::Status StatusOf(int code, const std::array<char, kErrorBytes>& error) {
   if (code == 0) return absl::OkStatus();
-  const auto end = std::find(error.begin(), error.end(), '\0');
-  return absl::Status(static_cast<absl::StatusCode>(code),
-                      absl::string_view(error.data(), end - error.begin()));
+  return absl::Status(static_cast<absl::StatusCode>(code), TextOf(error));
 }
 
 absl::StatusOr<const LeewayDeviceModule*> TableOf(const std::string& path) {
@@ -82,22 +87,25 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> DeviceModule::List(Free free) cons
                                         &count, error.data(), kErrorBytes),
                            error));
   devices.resize(std::min(count, kDevicesMax));
-  // A name is a text, whatever the module left there.
-  for (LeewayDeviceInfo& device : devices) device.name[sizeof(device.name) - 1] = '\0';
+  // These are texts, whatever the module left there.
+  for (LeewayDeviceInfo& device : devices) {
+    device.name[sizeof(device.name) - 1] = '\0';
+    device.pci_bus_id[sizeof(device.pci_bus_id) - 1] = '\0';
+  }
   return devices;
 }
 
-absl::StatusOr<std::unique_ptr<Backend>> DeviceModule::Open(uint32_t index,
-                                                            Precision precision) const {
-  std::array<char, kErrorBytes> error{};
+absl::StatusOr<OpenedDevice> DeviceModule::Open(uint32_t index, Precision precision) const {
+  std::array<char, kErrorBytes> text{};
   void* backend = nullptr;
   RETURN_IF_ERROR(StatusOf(
-      table_->open(index, static_cast<uint32_t>(precision), &backend, error.data(), kErrorBytes),
-      error));
+      table_->open(index, static_cast<uint32_t>(precision), &backend, text.data(), kErrorBytes),
+      text));
   if (backend == nullptr) {
     return absl::InternalError("the GPU module opened a device and gave nothing; install it again");
   }
-  return std::unique_ptr<Backend>(static_cast<Backend*>(backend));
+  return OpenedDevice{std::unique_ptr<Backend>(static_cast<Backend*>(backend)),
+                      std::string(TextOf(text))};
 }
 
 }  // namespace leeway

@@ -17,6 +17,12 @@ namespace leeway {
 // else if that is set; beside the program; where the package has it.
 std::vector<std::string> ModulePlaces();
 
+struct OpenedDevice {
+  std::unique_ptr<Backend> backend;
+  // For the log: what the module has to say of it; empty: nothing.
+  std::string remark;
+};
+
 // A loaded module. Cheap to copy.
 class DeviceModule {
  public:
@@ -31,7 +37,7 @@ class DeviceModule {
   absl::StatusOr<std::vector<LeewayDeviceInfo>> List(Free free) const;
   // As List, and: OUT_OF_RANGE: no device of that number. UNIMPLEMENTED: too old an architecture,
   // for the module or for the precision. UNAVAILABLE: busy. RESOURCE_EXHAUSTED: no memory.
-  absl::StatusOr<std::unique_ptr<Backend>> Open(uint32_t index, Precision precision) const;
+  absl::StatusOr<OpenedDevice> Open(uint32_t index, Precision precision) const;
 
  private:
   explicit DeviceModule(const LeewayDeviceModule& table) : table_(&table) {}

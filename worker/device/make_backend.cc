@@ -13,6 +13,7 @@
 #include "config/device.h"
 #include "worker/compute/eigen/eigen_backend.h"
 #include "worker/device/job_precision.h"
+#include "worker/device/placement.h"
 
 namespace leeway {
 namespace {
@@ -35,11 +36,14 @@ absl::StatusOr<ChosenBackend> OpenGpu(std::optional<uint32_t> wanted, Precision 
   const uint32_t count = std::max<uint32_t>(static_cast<uint32_t>(devices.size()), 1);
   const uint32_t index = wanted.value_or(rank % count);
   ChosenBackend chosen;
-  ASSIGN_OR_RETURN(chosen.backend, module.Open(index, precision));
+  ASSIGN_OR_RETURN(OpenedDevice opened, module.Open(index, precision));
+  chosen.backend = std::move(opened.backend);
   chosen.note = absl::StrCat("computing on cuda:", index,
                              index < devices.size() ? absl::StrCat(", ", devices[index].name) : "",
                              precision == Precision::kFp32 ? "" : " in ",
                              precision == Precision::kFp32 ? "" : PrecisionName(precision));
+  if (index < devices.size()) chosen.pci_bus_id = devices[index].pci_bus_id;
+  if (!opened.remark.empty()) absl::StrAppend(&chosen.note, "; ", opened.remark);
   return chosen;
 }
 
@@ -51,7 +55,7 @@ absl::StatusOr<ChosenBackend> TakeCpu(const v1::Workers& workers, std::string no
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                    EigenBackend::Make(workers.threads(), precision));
-  return ChosenBackend{std::move(backend), std::move(note)};
+  return ChosenBackend{std::move(backend), std::move(note), ""};
 }
 
 }  // namespace
@@ -77,6 +81,7 @@ absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers, uint32_t rank) {
   ASSIGN_OR_RETURN(ChosenBackend chosen, ChooseBackend(workers, rank, {}));
   spdlog::info("{}", chosen.note);
+  if (!chosen.pci_bus_id.empty()) spdlog::info("{}", PinNear(chosen.pci_bus_id));
   return std::move(chosen.backend);
 }
 

@@ -23,6 +23,8 @@ struct ChosenBackend {
   std::unique_ptr<Backend> backend;
   // One line for the log: what was chosen, and for `auto` on the CPU why.
   std::string note;
+  // Of a GPU, as far as it is known (LeewayDeviceInfo).
+  std::string pci_bus_id;
 };
 
 // The backend for `workers.device` and `workers.precision`, with `workers.threads` on a CPU.
@@ -32,7 +34,8 @@ struct ChosenBackend {
 absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t rank,
                                             const DeviceSources& sources);
 
-// What the worker of `rank` computes on: ChooseBackend's, and the note is logged.
+// What the worker of `rank` computes on: ChooseBackend's, and the note is logged. For a GPU this
+// process's threads move to the processors near it (placement.h).
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers, uint32_t rank);
 
 // The CPU in fp32, whatever the workers have: for the launcher, whose machine may have no GPU.

@@ -21,6 +21,8 @@ struct LeewayDeviceInfo {
   int32_t capability_minor;
   uint64_t memory_bytes;
   uint64_t free_bytes;
+  // As the kernel names it (0000:65:00.0), whatever CUDA_VISIBLE_DEVICES hides; empty: not known.
+  char pci_bus_id[32];
 };
 
 // Both functions return an absl::StatusCode, and leave a text in `error` if it is not 0.
@@ -32,9 +34,9 @@ struct LeewayDeviceModule {
   // to ask for it takes memory of each device for as long as the process lives.
   int (*list)(struct LeewayDeviceInfo* devices, uint32_t capacity, uint32_t measure,
               uint32_t* count, char* error, uint32_t error_bytes);
-  // `precision`: a leeway::Precision. *backend: a leeway::Backend, which the caller deletes.
-  int (*open)(uint32_t index, uint32_t precision, void** backend, char* error,
-              uint32_t error_bytes);
+  // `precision`: a leeway::Precision. *backend: a leeway::Backend, which the caller deletes. Where
+  // the answer is 0, `text` is a remark for the log, or empty.
+  int (*open)(uint32_t index, uint32_t precision, void** backend, char* text, uint32_t text_bytes);
 };
 
 }  // extern "C"

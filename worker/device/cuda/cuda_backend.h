@@ -114,6 +114,14 @@ class CudaBackend final : public Backend {
   template <typename Term, typename Sink>
   void SumColumns(const char* what, size_t rows, size_t columns, const Term& term,
                   const Sink& sink);
+  // Convolution by the runtime's library (cuda_convolution.cc). False: it does not take this one.
+  bool TakesConvolution(const Convolution& convolution);
+  bool ConvolveForward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
+                       const float* bias, float* scratch, float* y);
+  bool ConvolveData(const Conv2dShape& shape, size_t batch, const float* weight, const float* dy,
+                    float* scratch, float* dx);
+  bool ConvolveFilters(const Conv2dShape& shape, size_t batch, const float* x, const float* dy,
+                       float* scratch, float* dweight);
   template <typename Loss>
   void SumLosses(const char* what, size_t batch, const Loss& loss, LossSum* sum);
 

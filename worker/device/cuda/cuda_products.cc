@@ -1,5 +1,6 @@
 // Matrix products by cuBLAS, and convolution as products over patches (Chellapilla, Puri, Simard
-// 2006), as many examples at a time as scratch holds.
+// 2006), as many examples at a time as scratch holds, where no library takes it
+// (cuda_convolution.cc).
 #include <algorithm>
 
 #include "worker/device/cuda/cuda_backend.h"
@@ -34,11 +35,14 @@ void CudaBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b,
 
 size_t CudaBackend::Conv2dScratch(const Conv2dShape& shape, size_t batch) const {
   const PatchShape patches = PatchShape::Of(shape);
-  return ChunkExamples(patches, batch) * patches.pixels() * patches.patch;
+  // Of patches, or of filters in the library's layout.
+  return std::max(ChunkExamples(patches, batch) * patches.pixels() * patches.patch,
+                  patches.patch * shape.filters);
 }
 
 void CudaBackend::Conv2dForward(const Conv2dShape& shape, size_t batch, const float* x,
                                 const float* weight, const float* bias, float* scratch, float* y) {
+  if (ConvolveForward(shape, batch, x, weight, bias, scratch, y)) return;
   const PatchShape patches = PatchShape::Of(shape);
   const size_t most = ChunkExamples(patches, batch);
   for (size_t begin = 0; begin < batch; begin += most) {
@@ -57,17 +61,22 @@ void CudaBackend::Conv2dBackward(const Conv2dShape& shape, size_t batch, const f
                                  float* dweight, float* dbias, float* dx) {
   const PatchShape patches = PatchShape::Of(shape);
   const size_t filters = shape.filters;
+  const bool filters_done = ConvolveFilters(shape, batch, x, dy, scratch, dweight);
+  const bool data_done = dx == nullptr || ConvolveData(shape, batch, weight, dy, scratch, dx);
+  const size_t left = filters_done && data_done ? 0 : batch;
   const size_t most = ChunkExamples(patches, batch);
-  for (size_t begin = 0; begin < batch; begin += most) {
+  for (size_t begin = 0; begin < left; begin += most) {
     const size_t examples = std::min(most, batch - begin);
     const size_t pixels = examples * patches.pixels();
     const size_t first = begin * patches.elements();
     const float* const slope = dy + begin * patches.pixels() * filters;
-    Launch(queue_, "Conv2dBackward", pixels * patches.patch,
-           GatherPatches{patches, x + first, scratch});
-    Gemm({.m = patches.patch, .n = filters, .k = pixels}, Op::kTransposed, scratch, Op::kAsIs,
-         slope, begin > 0, dweight);
-    if (dx == nullptr) continue;
+    if (!filters_done) {
+      Launch(queue_, "Conv2dBackward", pixels * patches.patch,
+             GatherPatches{patches, x + first, scratch});
+      Gemm({.m = patches.patch, .n = filters, .k = pixels}, Op::kTransposed, scratch, Op::kAsIs,
+           slope, begin > 0, dweight);
+    }
+    if (data_done) continue;
     Gemm({.m = pixels, .n = patches.patch, .k = filters}, Op::kAsIs, slope, Op::kTransposed, weight,
          false, scratch);
     Launch(queue_, "Conv2dBackward", examples * patches.elements(),

@@ -65,6 +65,24 @@ void Queue::Multiply(const BlasProduct& product) {
   End(Stream::kCompute, runtime_->Multiply(product));
 }
 
+bool Queue::TakesConvolution(const Convolution& convolution) {
+  Convolver* const convolver = runtime_->convolver();
+  if (convolver == nullptr || !status_.ok()) return false;
+  bool takes = false;
+  const Code code = convolver->Prepare(convolution, &takes);
+  if (code != kSuccess) FailBy(code, "choosing how to convolve");
+  return takes && code == kSuccess;
+}
+
+bool Queue::Convolve(const char* what, const Convolution& convolution, const float* a,
+                     const float* b, float* out) {
+  if (!Begin(Stream::kCompute, what)) return true;
+  bool takes = true;
+  const Code code = runtime_->convolver()->Run(convolution, a, b, out, &takes);
+  if (takes) End(Stream::kCompute, code);
+  return takes;
+}
+
 bool Queue::BeginKernel(const char* what) {
   if (!Begin(Stream::kCompute, what)) return false;
   const Code code = runtime_->BeforeLaunch();
@@ -170,6 +188,11 @@ void Queue::Fail(absl::Status why) {
 }
 
 void Queue::FailBy(Code code, absl::string_view doing) {
+  if (runtime_->OutOfMemory(code)) {
+    return Fail(absl::ResourceExhaustedError(absl::StrCat(
+        runtime_->device(), " has no room left for ", doing, ": ", runtime_->Describe(code),
+        "; make data.batch_size smaller, or let fewer processes share the device")));
+  }
   Fail(absl::InternalError(
       absl::StrCat(runtime_->device(), " failed while ", doing, ": ", runtime_->Describe(code),
                    blocking_ ? "" : " (LEEWAY_CUDA_BLOCKING=1 finds the one that failed)")));

@@ -33,6 +33,11 @@ class Queue {
   void CopyToHost(Stream stream, const float* device, std::span<float> host);
   void CopyInside(size_t count, const float* from, float* to);
   void Multiply(const BlasProduct& product);
+  // Whether the runtime's convolver takes it.
+  bool TakesConvolution(const Convolution& convolution);
+  // False: it does not, after all, and nothing is queued.
+  bool Convolve(const char* what, const Convolution& convolution, const float* a, const float* b,
+                float* out);
   // Around a kernel's launch (launch.h). False: nothing must be launched.
   bool BeginKernel(const char* what);
   void EndKernel();

@@ -8,15 +8,17 @@
 
 #include "worker/compute/backend.h"
 #include "worker/compute/precision.h"
+#include "worker/device/cuda/convolver.h"
 
 namespace leeway::cuda {
 
-// CUDA's error number, or one of cuBLAS's from kCublas on.
+// CUDA's error number, or one of cuBLAS's from kCublas on, or one of cuDNN's from kCudnn on.
 using Code = int;
 inline constexpr Code kSuccess = 0;
 inline constexpr Code kOutOfMemory = 2;
 inline constexpr Code kNotReady = 600;
 inline constexpr Code kCublas = 10000;
+inline constexpr Code kCudnn = 20000;
 
 // A product as BLAS has it: column-major, c [m x n] = op(a) [m x k] op(b) [k x n] + beta c. Sums
 // and c are float32.
@@ -45,6 +47,8 @@ class Runtime {
   // "cuda:0, NVIDIA H200 (compute capability 9.0)".
   virtual std::string device() const = 0;
   virtual std::string Describe(Code code) const = 0;
+  // Whether the error is that memory ran out.
+  virtual bool OutOfMemory(Code code) const { return code == kOutOfMemory; }
 
   virtual Code Allocate(size_t bytes, void** device) = 0;
   virtual Code Free(void* device) = 0;
@@ -69,6 +73,8 @@ class Runtime {
 
   // In kCompute.
   virtual Code Multiply(const BlasProduct& product) = 0;
+  // Null: there is none, and convolutions are products of patches.
+  virtual Convolver* convolver() { return nullptr; }
   // For Launch: makes the device this thread's, and tells how the launch went.
   virtual Code BeforeLaunch() = 0;
   virtual Code AfterLaunch() = 0;

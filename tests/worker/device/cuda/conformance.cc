@@ -1,15 +1,32 @@
-// The backend of this target's tests of kernels, layers and models: CudaBackend over the host.
+// The backend of this target's tests of kernels, layers and models: CudaBackend over the host. By
+// the environment: LEEWAY_TEST_CONVOLVER, convolutions are a library's; LEEWAY_TEST_STAGED, each
+// kernel has its operands copied, as on a GPU (gpu/staged_backend.h).
+#include <cstdlib>
+
+#include "tests/worker/device/cuda/gpu/staged_backend.h"
 #include "tests/worker/device/cuda/host_runtime.h"
+#include "tests/worker/device/cuda/kernel_backend.h"
 #include "tests/worker/model/support.h"
 #include "worker/device/cuda/cuda_backend.h"
 
 namespace leeway::testing {
+namespace {
+
+// Of all backends of the program.
+HostRuntimeCounts counts;
+
+}  // namespace
+
+std::unique_ptr<Backend> KernelBackend(bool convolver, Precision precision) {
+  auto made =
+      cuda::CudaBackend::Make(MakeHostRuntime({.convolver = convolver}, counts), false, precision);
+  REQUIRE(made.ok());
+  if (std::getenv("LEEWAY_TEST_STAGED") == nullptr) return *std::move(made);
+  return MakeStagedBackend(*std::move(made));
+}
 
 std::unique_ptr<Backend> TestBackend(uint32_t, Precision precision) {
-  static HostRuntimeCounts counts;
-  auto backend = cuda::CudaBackend::Make(MakeHostRuntime({}, counts), false, precision);
-  REQUIRE(backend.ok());
-  return *std::move(backend);
+  return KernelBackend(std::getenv("LEEWAY_TEST_CONVOLVER") != nullptr, precision);
 }
 
 }  // namespace leeway::testing

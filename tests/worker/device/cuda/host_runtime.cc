@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/worker/device/cuda/host_convolver.h"
+
 namespace leeway::testing {
 namespace {
 
@@ -14,6 +16,7 @@ using cuda::kSuccess;
 constexpr Code kRefused = 712;
 constexpr Code kLaunchFailed = 719;
 constexpr size_t kAlign = 256;
+constexpr size_t kFromSystemBytes = size_t{64} << 20;
 
 // IEEE half precision, by its definition.
 double OfFp16(uint16_t half) {
@@ -71,7 +74,8 @@ class HostRuntime final : public cuda::Runtime {
     if (bytes > options_.memory_bytes) return cuda::kOutOfMemory;
     *device = std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
     if (*device == nullptr) return cuda::kOutOfMemory;
-    std::memset(*device, 0, bytes);
+    // Larger pieces come from the system, as zeros that take no memory until they are written.
+    if (bytes < kFromSystemBytes) std::memset(*device, 0, bytes);
     ++counts_.allocations;
     return kSuccess;
   }
@@ -130,10 +134,12 @@ class HostRuntime final : public cuda::Runtime {
     return counts_.launches++ == options_.fail_launch ? kLaunchFailed : kSuccess;
   }
   void* native(Stream) override { return nullptr; }
+  cuda::Convolver* convolver() override { return options_.convolver ? &convolver_ : nullptr; }
 
  private:
   const HostRuntimeOptions options_;
   HostRuntimeCounts& counts_;
+  HostConvolver convolver_{options_, counts_};
 };
 
 }  // namespace

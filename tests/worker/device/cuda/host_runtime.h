@@ -20,12 +20,18 @@ struct HostRuntimeOptions {
   uint64_t fail_product = UINT64_MAX;
   // Pinning is refused.
   bool refuse_pin = false;
+  // There is a library for convolutions (host_convolver.h).
+  bool convolver = false;
+  // It refuses these at once, or all when the first is to run.
+  std::set<cuda::ConvolutionPass> refused_passes = {};
+  bool refuse_first_run = false;
 };
 
 // What happened to a runtime, which its backend owns.
 struct HostRuntimeCounts {
   uint64_t launches = 0;
   uint64_t products = 0;
+  uint64_t convolutions = 0;
   uint64_t events = 0;
   int64_t allocations = 0;
   std::set<const void*> pinned;

@@ -5,10 +5,9 @@
 #include <limits>
 
 #include "common/update/rule.h"
-#include "tests/worker/device/cuda/host_runtime.h"
+#include "tests/worker/device/cuda/kernel_backend.h"
 #include "tests/worker/model/support.h"
 #include "worker/compute/eigen/eigen_backend.h"
-#include "worker/device/cuda/cuda_backend.h"
 
 namespace leeway::testing {
 namespace {
@@ -21,16 +20,13 @@ constexpr double kTolerance = 2e-6;
 constexpr int kShapes = 60;
 
 struct Two {
-  Two() {
+  explicit Two(bool convolver = false) {
     auto made = EigenBackend::Make(1);
     REQUIRE(made.ok());
     cpu = *std::move(made);
-    auto other = cuda::CudaBackend::Make(MakeHostRuntime({}, counts), false);
-    REQUIRE(other.ok());
-    gpu = *std::move(other);
+    gpu = KernelBackend(convolver);
   }
 
-  HostRuntimeCounts counts;
   std::unique_ptr<Backend> cpu;
   std::unique_ptr<Backend> gpu;
 };
@@ -96,7 +92,7 @@ TEST_CASE("sums over more columns than partial sums have room for are right") {
 }
 
 TEST_CASE("convolutions of the GPU's are the CPU's, forward and backward") {
-  Two two;
+  Two two(GENERATE(false, true));
   Draws draws(3);
   for (int round = 0; round < kShapes; ++round) {
     Conv2dShape shape;

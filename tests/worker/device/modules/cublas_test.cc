@@ -2,7 +2,6 @@
 // with the toolkit only; needs no GPU.
 #include "worker/device/cuda/module/cublas.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "tests/catch.h"
@@ -16,13 +15,6 @@ TEST_CASE("Without cuBLAS its loader says what to install, and where it looked")
   const auto cublas = LoadCublas({"/nowhere/at/all"});
   CHECK(cublas.status().code() == absl::StatusCode::kNotFound);
   CHECK(testing::Says(cublas.status(), {"/nowhere/at/all", "LEEWAY_CUDA_LIBRARIES"}));
-}
-
-TEST_CASE("The folder that LEEWAY_CUDA_LIBRARIES names comes first") {
-  REQUIRE(setenv("LEEWAY_CUDA_LIBRARIES", "/mine", 1) == 0);
-  CHECK(CublasFolders().front() == "/mine");
-  REQUIRE(unsetenv("LEEWAY_CUDA_LIBRARIES") == 0);
-  CHECK(CublasFolders().front() != "/mine");
 }
 
 TEST_CASE("The toolkit's cuBLAS has all that is used of it") {

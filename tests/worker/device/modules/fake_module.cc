@@ -33,13 +33,15 @@ int Fail(absl::StatusCode code, const char* why, char* error, uint32_t error_byt
     return Fail(absl::StatusCode::kFailedPrecondition, "no driver runs", error, error_bytes);
   }
   for (uint32_t i = 0; i < *count && i < capacity; ++i) {
-    devices[i] = {"A fake GPU", 9, 0, uint64_t{80} << 30, measure != 0 ? uint64_t{60} << 30 : 0};
+    // Of no machine.
+    devices[i] = {"A fake GPU",  9, 0, uint64_t{80} << 30, measure != 0 ? uint64_t{60} << 30 : 0,
+                  "ffff:ff:1f.7"};
   }
   return 0;
 }
 
-[[maybe_unused]] int Open(uint32_t index, uint32_t precision, void** backend, char* error,
-                          uint32_t error_bytes) {
+[[maybe_unused]] int Open(uint32_t index, uint32_t precision, void** backend, char* text,
+                          uint32_t text_bytes) {
   switch (index) {
     case 0: {
       // Of each backend its own: workers of one process use them side by side.
@@ -51,18 +53,19 @@ int Fail(absl::StatusCode code, const char* why, char* error, uint32_t error_byt
       auto made = cuda::CudaBackend::Make(testing::MakeHostRuntime({}, counts), false,
                                           static_cast<Precision>(precision));
       if (made.ok()) *backend = static_cast<Backend*>(made->release());
+      std::snprintf(text, text_bytes, "all by hand");
       return static_cast<int>(made.status().code());
     }
     case 1:
-      return Fail(absl::StatusCode::kUnavailable, "busy", error, error_bytes);
+      return Fail(absl::StatusCode::kUnavailable, "busy", text, text_bytes);
     case 2:
-      return Fail(absl::StatusCode::kResourceExhausted, "no memory left", error, error_bytes);
+      return Fail(absl::StatusCode::kResourceExhausted, "no memory left", text, text_bytes);
     case 3:
-      return Fail(absl::StatusCode::kUnimplemented, "too old", error, error_bytes);
+      return Fail(absl::StatusCode::kUnimplemented, "too old", text, text_bytes);
     case 4:
       return 0;
     default:
-      return Fail(absl::StatusCode::kOutOfRange, "no such device", error, error_bytes);
+      return Fail(absl::StatusCode::kOutOfRange, "no such device", text, text_bytes);
   }
 }
 

@@ -116,7 +116,8 @@ TEST_CASE("A device that is there is taken, by name and by auto, and the CPU on 
   for (const char* device : {"cuda:0", "cuda", "auto"}) {
     const auto chosen = ChooseBackend(WorkersOn(device), 0, With("good"));
     REQUIRE(chosen.ok());
-    CHECK(chosen->note == "computing on cuda:0, A fake GPU");
+    CHECK(chosen->note == "computing on cuda:0, A fake GPU; all by hand");
+    CHECK(chosen->pci_bus_id == "ffff:ff:1f.7");
     float y[3] = {};
     chosen->backend->Fill(3, 2.5f, y);
     CHECK(y[2] == 2.5f);
@@ -129,6 +130,7 @@ TEST_CASE("A device that is there is taken, by name and by auto, and the CPU on 
   CHECK(devices->size() == 5);
   CHECK(std::string((*devices)[4].name) == "A fake GPU");
   CHECK((*devices)[4].free_bytes == uint64_t{60} << 30);
+  CHECK(std::string((*devices)[4].pci_bus_id) == "ffff:ff:1f.7");
   const auto module = DeviceModule::Load({Module("good")});
   REQUIRE(module.ok());
   CHECK(module->List(DeviceModule::Free::kUnknown).value()[4].free_bytes == 0);

@@ -1,5 +1,4 @@
-// cuBLAS, found and loaded at run time: the module has no dependency on it that a package would
-// have to name.
+// cuBLAS, found and loaded at run time (libraries.h).
 #pragma once
 
 #include <memory>
@@ -22,10 +21,6 @@ struct Cublas {
   decltype(&cublasGemmEx_64) gemm = nullptr;
   decltype(&cublasGetStatusString) describe = nullptr;
 };
-
-// Folders in which it is looked for after LEEWAY_CUDA_LIBRARIES, if that is set; "": where the
-// system looks.
-std::vector<std::string> CublasFolders();
 
 // Never unloaded. NOT_FOUND: it is in none of the folders; FAILED_PRECONDITION: it lacks a
 // function.

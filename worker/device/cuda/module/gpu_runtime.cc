@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "worker/device/cuda/device_check.h"
+#include "worker/device/cuda/module/libraries.h"
+#include "worker/device/cuda/module/start_convolver.h"
 
 namespace leeway::cuda {
 namespace {
@@ -24,7 +26,9 @@ Code Said(cudaError_t code) {
   return code;
 }
 
-// CUDA's calls are for the calling thread's device: makes that this one.
+// CUDA's calls are for the calling thread's device: makes that this one. Each call does so first,
+// even one whose event knows its device: the first call of a thread makes a context on that
+// thread's device, which would else be cuda:0.
 Code SelectDevice(int index) {
   thread_local int current = -1;
   if (current == index) return kSuccess;
@@ -76,6 +80,11 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(bool measure_free) {
     device.capability_major = properties.major;
     device.capability_minor = properties.minor;
     device.memory_bytes = properties.totalGlobalMem;
+    // Only for where threads had best run: a device is as good without.
+    if (Said(cudaDeviceGetPCIBusId(device.pci_bus_id, sizeof(device.pci_bus_id), index)) !=
+        kSuccess) {
+      device.pci_bus_id[0] = '\0';
+    }
     if (!measure_free) continue;
     size_t free = 0, total = 0;
     // Makes a context, for which a busy device may have no room: then nothing is free.
@@ -100,6 +109,9 @@ absl::StatusOr<std::unique_ptr<GpuRuntime>> GpuRuntime::Open(uint32_t index, Pre
   const Code code = runtime->Start();
   RETURN_IF_ERROR(OpenError(code, runtime->device(), runtime->Describe(code)));
   RETURN_IF_ERROR(runtime->StartCublas());
+  ASSIGN_OR_RETURN(StartedConvolver started, StartConvolver(*runtime));
+  runtime->convolver_ = std::move(started.convolver);
+  runtime->remark_ = std::move(started.remark);
   return runtime;
 }
 
@@ -114,7 +126,7 @@ Code GpuRuntime::Start() {
 }
 
 absl::Status GpuRuntime::StartCublas() {
-  ASSIGN_OR_RETURN(cublas_, LoadCublas(CublasFolders()));
+  ASSIGN_OR_RETURN(cublas_, LoadCublas(LibraryFolders()));
   cublasStatus_t status = cublas_.create(&handle_);
   if (status == CUBLAS_STATUS_SUCCESS) status = cublas_.set_stream(handle_, Of(Stream::kCompute));
   if (status == CUBLAS_STATUS_SUCCESS) {
@@ -134,6 +146,7 @@ absl::Status GpuRuntime::StartCublas() {
 
 GpuRuntime::~GpuRuntime() {
   (void)Enter();
+  convolver_.reset();
   if (handle_ != nullptr) (void)cublas_.destroy(handle_);
   for (cudaStream_t stream : streams_) {
     if (stream != nullptr) (void)Said(cudaStreamDestroy(stream));
@@ -142,6 +155,7 @@ GpuRuntime::~GpuRuntime() {
 }
 
 std::string GpuRuntime::Describe(Code code) const {
+  if (code >= kCudnn) return convolver_ == nullptr ? "cuDNN" : convolver_->Describe(code);
   if (code >= kCublas) {
     return absl::StrCat("cuBLAS: ",
                         cublas_.describe == nullptr
@@ -150,6 +164,11 @@ std::string GpuRuntime::Describe(Code code) const {
   }
   const auto error = static_cast<cudaError_t>(code);
   return absl::StrCat(cudaGetErrorName(error), " (", cudaGetErrorString(error), ")");
+}
+
+bool GpuRuntime::OutOfMemory(Code code) const {
+  if (code >= kCudnn) return convolver_ != nullptr && convolver_->OutOfMemory(code);
+  return code == kOutOfMemory || code == kCublas + CUBLAS_STATUS_ALLOC_FAILED;
 }
 
 Code GpuRuntime::Enter() { return SelectDevice(static_cast<int>(index_)); }
@@ -174,7 +193,10 @@ Code GpuRuntime::Pin(void* host, size_t bytes) {
   return Said(cudaHostRegister(host, bytes, cudaHostRegisterPortable));
 }
 
-Code GpuRuntime::Unpin(void* host) { return Said(cudaHostUnregister(host)); }
+Code GpuRuntime::Unpin(void* host) {
+  if (const Code code = Enter(); code != kSuccess) return code;
+  return Said(cudaHostUnregister(host));
+}
 
 Code GpuRuntime::CopyUp(Stream stream, const void* host, void* device, size_t bytes) {
   if (const Code code = Enter(); code != kSuccess) return code;
@@ -200,6 +222,7 @@ Code GpuRuntime::MakeEvent(void** event) {
 }
 
 Code GpuRuntime::DestroyEvent(void* event) {
+  if (const Code code = Enter(); code != kSuccess) return code;
   return Said(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
 }
 
@@ -214,10 +237,12 @@ Code GpuRuntime::Wait(Stream stream, void* event) {
 }
 
 Code GpuRuntime::Query(void* event) {
+  if (const Code code = Enter(); code != kSuccess) return code;
   return Said(cudaEventQuery(static_cast<cudaEvent_t>(event)));
 }
 
 Code GpuRuntime::Await(void* event) {
+  if (const Code code = Enter(); code != kSuccess) return code;
   return Said(cudaEventSynchronize(static_cast<cudaEvent_t>(event)));
 }
 

@@ -29,6 +29,9 @@ class GpuRuntime final : public Runtime {
 
   std::string device() const override { return name_; }
   std::string Describe(Code code) const override;
+  bool OutOfMemory(Code code) const override;
+  // For the log: what convolutions are computed by.
+  const std::string& remark() const { return remark_; }
 
   Code Allocate(size_t bytes, void** device) override;
   Code Free(void* device) override;
@@ -49,6 +52,7 @@ class GpuRuntime final : public Runtime {
   Code AwaitAll() override;
 
   Code Multiply(const BlasProduct& product) override;
+  Convolver* convolver() override { return convolver_.get(); }
   Code BeforeLaunch() override { return Enter(); }
   Code AfterLaunch() override { return cudaGetLastError(); }
   void* native(Stream stream) override { return Of(stream); }
@@ -69,6 +73,8 @@ class GpuRuntime final : public Runtime {
   Cublas cublas_;
   cublasHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
+  std::unique_ptr<Convolver> convolver_;
+  std::string remark_;
 };
 
 }  // namespace leeway::cuda

@@ -40,15 +40,17 @@ int List(LeewayDeviceInfo* devices, uint32_t capacity, uint32_t measure, uint32_
   });
 }
 
-int Open(uint32_t index, uint32_t precision, void** backend, char* error, uint32_t error_bytes) {
-  return Answer(error, error_bytes, [&]() -> absl::Status {
+int Open(uint32_t index, uint32_t precision, void** backend, char* text, uint32_t text_bytes) {
+  return Answer(text, text_bytes, [&]() -> absl::Status {
     const char* const blocking = std::getenv("LEEWAY_CUDA_BLOCKING");
     const auto factors = static_cast<Precision>(precision);
-    ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, GpuRuntime::Open(index, factors));
+    ASSIGN_OR_RETURN(std::unique_ptr<GpuRuntime> runtime, GpuRuntime::Open(index, factors));
+    const std::string remark = runtime->remark();
     ASSIGN_OR_RETURN(
         std::unique_ptr<Backend> made,
         CudaBackend::Make(std::move(runtime),
                           blocking != nullptr && std::string_view(blocking) == "1", factors));
+    std::snprintf(text, text_bytes, "%s", remark.c_str());
     *backend = made.release();
     return absl::OkStatus();
   });
