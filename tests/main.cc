@@ -12,6 +12,8 @@ constexpr int kFailed = 1;
 constexpr int kSkipped = 4;
 
 size_t ended = 0, skipped = 0;
+// The case that runs has said so, once for each of its sections and generated values.
+bool skips = false;
 
 #if __has_include(<catch2/catch_all.hpp>)
 using Listener = Catch::EventListenerBase;
@@ -25,6 +27,8 @@ class Ends : public Listener {
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
     Listener::testCaseEnded(stats);
     ++ended;
+    if (skips) ++skipped;
+    skips = false;
   }
 };
 CATCH_REGISTER_LISTENER(Ends)
@@ -40,7 +44,7 @@ int ExitCode(int code) {
 }  // namespace
 
 void Skip(const char* file, int line, const std::string& why) {
-  ++skipped;
+  skips = true;
   std::cout << file << ":" << line << ": SKIPPED: " << why << std::endl;
   throw Catch::TestFailureException();
 }
