@@ -1,0 +1,245 @@
+// How fast a device computes each kernel and product, beside its own limits, measured in the same
+// run: copies within its memory for what moves bytes, a large product for what multiplies.
+//
+//   device_bench [--device cuda:0] [--seconds 0.3] [--small]
+//
+// On a CPU (--device cpu) it shows that the program runs; its limits are one thread's.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/base/format.h"
+#include "bench/base/table.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/compute/backend.h"
+#include "worker/device/make_backend.h"
+
+namespace leeway {
+namespace {
+
+constexpr int kSkipped = 77;
+
+struct Flags {
+  std::string device = "cuda:0";
+  double seconds = 0.3;
+  bool small = false;
+};
+
+// A kernel and what it has to do at least.
+struct Subject {
+  std::string name;
+  std::function<void()> run;
+  // Of device memory, read and written; 0: the work is products.
+  double bytes = 0;
+  double flops = 0;
+};
+
+class Bench {
+ public:
+  Bench(Backend& backend, double seconds) : backend_(backend), seconds_(seconds) {}
+
+  // Of one run, on average: they are queued one behind the other and awaited together.
+  double SecondsOf(const std::function<void()>& run) {
+    run();
+    Await();
+    double took = 0;
+    for (size_t count = 1; took < seconds_; count *= 2) {
+      const auto began = std::chrono::steady_clock::now();
+      for (size_t i = 0; i < count; ++i) run();
+      Await();
+      const std::chrono::duration<double> lasted = std::chrono::steady_clock::now() - began;
+      took = lasted.count();
+      if (took >= seconds_) return took / static_cast<double>(count);
+      if (!backend_.status().ok()) return 0;
+    }
+    return took;
+  }
+
+ private:
+  void Await() { (void)backend_.Await(backend_.Record(Stream::kCompute)); }
+
+  Backend& backend_;
+  const double seconds_;
+};
+
+// Device memory that all subjects share.
+struct Memory {
+  static constexpr size_t kVectors = 6;
+  size_t count;
+  std::vector<DeviceMemory> vectors;
+  float* operator[](size_t i) { return vectors[i].get(); }
+};
+
+absl::StatusOr<Memory> MakeMemory(Backend& backend, size_t count) {
+  Memory memory{count, {}};
+  for (size_t i = 0; i < Memory::kVectors; ++i) {
+    auto vector = backend.Allocate(count);
+    if (!vector.ok()) return vector.status();
+    backend.Fill(count, 0.5f, vector->get());
+    memory.vectors.push_back(*std::move(vector));
+  }
+  return memory;
+}
+
+// n: the elements of a vector.
+std::vector<Subject> Elementwise(Backend& b, Memory& m) {
+  const size_t n = m.count;
+  const double pass = static_cast<double>(n) * sizeof(float);
+  const size_t columns = 1024;
+  const size_t rows = n / columns;
+  return {
+      {"Fill", [&b, &m, n] { b.Fill(n, 0.5f, m[0]); }, pass},
+      {"Multiply", [&b, &m, n] { b.Multiply(n, m[0], m[1], m[2]); }, 3 * pass},
+      {"AddDifference", [&b, &m, n] { b.AddDifference(n, 0.1f, m[0], m[1], m[2], m[2]); },
+       4 * pass},
+      {"ReluForward", [&b, &m, n] { b.ReluForward(n, m[0], m[1]); }, 2 * pass},
+      {"ReluBackward", [&b, &m, n] { b.ReluBackward(n, m[0], m[1], m[2]); }, 3 * pass},
+      {"GeluForward", [&b, &m, n] { b.GeluForward(n, m[0], m[1]); }, 2 * pass},
+      {"GeluBackward", [&b, &m, n] { b.GeluBackward(n, m[0], m[1], m[2]); }, 3 * pass},
+      {"DropoutForward",
+       [&b, &m, n] {
+         b.DropoutForward(n, 0.3f, {1, 2}, m[0], m[1], m[2]);
+       },
+       3 * pass},
+      {"AddRows", [&b, &m, rows, columns] { b.AddRows(rows, columns, m[1], m[0]); }, 2 * pass},
+      {"SumRows", [&b, &m, rows, columns] { b.SumRows(rows, columns, m[0], m[1]); }, pass},
+  };
+}
+
+std::vector<Subject> Layers(Backend& b, Memory& m) {
+  const size_t columns = 64;
+  const size_t rows = m.count / columns;
+  const double pass = static_cast<double>(rows * columns) * sizeof(float);
+  const BatchNormOptions norm{rows, columns, 1e-5f};
+  const size_t classes = 1000;
+  const size_t batch = m.count / classes;
+  const PoolShape pool{{32, 32, 64}, 2, 2};
+  const size_t images = std::max<size_t>(m.count / pool.input.elements(), 1);
+  const double image = static_cast<double>(images * pool.input.elements()) * sizeof(float);
+  auto* const sum = reinterpret_cast<LossSum*>(m[5]);
+  return {
+      {"BatchNormForward",
+       [&b, &m, norm, columns] {
+         b.BatchNormForward(norm, {m[2], m[2], m[2], m[2]}, m[0], m[3], m[4], m[4] + columns, m[1]);
+       },
+       2 * pass},
+      {"BatchNormBackward",
+       [&b, &m, norm, columns] {
+         b.BatchNormBackward(norm, m[2], m[0], m[3], m[1], m[4], m[4] + columns, m[5]);
+       },
+       3 * pass},
+      {"MaxPoolForward",
+       [&b, &m, pool, images] { b.MaxPoolForward(pool, images, m[0], m[1], m[2]); }, 1.5 * image},
+      {"MaxPoolBackward",
+       [&b, &m, pool, images] { b.MaxPoolBackward(pool, images, m[1], m[2], m[3]); }, 1.5 * image},
+      {"SoftmaxCrossEntropy",
+       [&b, &m, sum, batch, classes] {
+         b.SoftmaxCrossEntropy(batch, classes, m[0], m[1], sum, m[2]);
+       },
+       2 * static_cast<double>(batch * classes) * sizeof(float)},
+  };
+}
+
+std::vector<Subject> Products(Backend& b, Memory& m, bool small) {
+  const size_t batch = small ? 16 : 512;
+  const size_t units = small ? 128 : 4096;
+  const double dense = 2.0 * static_cast<double>(batch) * static_cast<double>(units * units);
+  const Conv2dShape conv{{32, 32, small ? 8u : 64u}, small ? 8u : 64u, 3, 1, 1};
+  const size_t images = small ? 2 : 128;
+  const double each = 2.0 * static_cast<double>(images * conv.output().elements() * conv.patch());
+  const auto forward = [&b, &m, conv, images] {
+    b.Conv2dForward(conv, images, m[0], m[1], m[2], m[3], m[4]);
+  };
+  const auto backward = [&b, &m, conv, images] {
+    b.Conv2dBackward(conv, images, m[0], m[1], m[4], m[3], m[2], m[2] + (1 << 17), m[5]);
+  };
+  return {
+      {"Gemm y = x W",
+       [=, &b, &m] {
+         b.Gemm({batch, units, units}, Op::kAsIs, m[0], Op::kAsIs, m[1], false, m[2]);
+       },
+       0, dense},
+      {"Gemm dx = dy W'",
+       [=, &b, &m] {
+         b.Gemm({batch, units, units}, Op::kAsIs, m[0], Op::kTransposed, m[1], false, m[2]);
+       },
+       0, dense},
+      {"Gemm dW = x' dy",
+       [=, &b, &m] {
+         b.Gemm({units, units, batch}, Op::kTransposed, m[0], Op::kAsIs, m[2], false, m[1]);
+       },
+       0, dense},
+      {"Conv2dForward", forward, 0, each},
+      {"Conv2dBackward", backward, 0, 2 * each},
+  };
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
+// Beside the limits.
+void Measure(Bench& bench, const std::vector<Subject>& subjects, double bandwidth, double peak,
+             Table& table) {
+  for (const Subject& subject : subjects) {
+    const double seconds = bench.SecondsOf(subject.run);
+    const bool moves = subject.bytes > 0;
+    const double rate = (moves ? subject.bytes : subject.flops) / seconds;
+    const std::string giga = Fixed(rate / 1e9, 1);
+    table.Add({subject.name, Milliseconds(seconds, 3), moves ? giga : "", moves ? "" : giga,
+               Percent(rate / (moves ? bandwidth : peak))});
+  }
+}
+
+int Run(const Flags& flags) {
+  v1::Workers workers;
+  workers.set_device(flags.device);
+  auto chosen = ChooseBackend(workers, 0, {});
+  if (absl::IsFailedPrecondition(chosen.status()) || absl::IsNotFound(chosen.status())) {
+    std::printf("SKIPPED: %s\n", std::string(chosen.status().message()).c_str());
+    return kSkipped;
+  }
+  if (!chosen.ok()) return Fail(chosen.status());
+  Backend& backend = *chosen->backend;
+  // 256 MiB each.
+  auto memory = MakeMemory(backend, flags.small ? size_t{1} << 18 : size_t{1} << 26);
+  if (!memory.ok()) return Fail(memory.status());
+  Memory& m = *memory;
+  Bench bench(backend, flags.seconds);
+  const size_t side = flags.small ? 256 : 8192;
+  const double copied = 2.0 * static_cast<double>(m.count) * sizeof(float);
+  const double bandwidth = copied / bench.SecondsOf([&] { backend.Copy(m.count, m[0], m[1]); });
+  const double cube = static_cast<double>(side) * static_cast<double>(side * side);
+  const double peak = 2.0 * cube / bench.SecondsOf([&] {
+    backend.Gemm({side, side, side}, Op::kAsIs, m[0], Op::kAsIs, m[1], false, m[2]);
+  });
+  std::printf("%s\nLimits: %s GB/s of copies, %s GFLOP/s of products of %zu x %zu\n",
+              chosen->note.c_str(), Fixed(bandwidth / 1e9, 1).c_str(), Fixed(peak / 1e9, 1).c_str(),
+              side, side);
+  Table table({"kernel", "ms", "GB/s", "GFLOP/s", "of its limit"}, 1);
+  Measure(bench, Elementwise(backend, m), bandwidth, peak, table);
+  Measure(bench, Layers(backend, m), bandwidth, peak, table);
+  Measure(bench, Products(backend, m, flags.small), bandwidth, peak, table);
+  std::printf("%s", table.ToString().c_str());
+  return backend.status().ok() ? 0 : Fail(backend.status());
+}
+
+}  // namespace
+}  // namespace leeway
+
+int main(int argc, char** argv) {
+  CLI::App app("Kernels of a device beside its limits");
+  leeway::Flags flags;
+  app.add_option("--device", flags.device, "As workers.device")->capture_default_str();
+  app.add_option("--seconds", flags.seconds, "Of each measurement")->capture_default_str();
+  app.add_flag("--small", flags.small, "Small sizes, which say nothing of the device");
+  CLI11_PARSE(app, argc, argv);
+  return leeway::Run(flags);
+}
