@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+"""A thin bundle runs where it is unpacked: on a machine, made of a bare folder, that has glibc and nothing else, its
+`leeway train` trains the quickstart job.
+
+Usage: bundle_test.py BUILD_FOLDER"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIBRARIES = pathlib.Path("/lib/x86_64-linux-gnu")
+GLIBC = ["libc.so.6", "libm.so.6", "libmvec.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2",
+         "libutil.so.1", "libnss_files.so.2", "libnss_dns.so.2"]
+
+
+def skip(why):
+    print("SKIPPED:", why)
+    sys.exit(77)
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=280, check=False,
+                          **options)
+    if done.returncode:
+        sys.exit(f"FAILED: {' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-6000:]}")
+    return done.stdout
+
+
+def bare_machine(root):
+    for folder in ("lib/x86_64-linux-gnu", "lib64", "etc", "dev", "proc", "tmp", "opt"):
+        (root / folder).mkdir(parents=True)
+    shutil.copy("/lib64/ld-linux-x86-64.so.2", root / "lib64")
+    for name in GLIBC:
+        if (LIBRARIES / name).exists():
+            shutil.copy(LIBRARIES / name, root / "lib/x86_64-linux-gnu")
+    (root / "etc/hosts").write_text("127.0.0.1 localhost\n", encoding="utf-8")
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n", encoding="utf-8")
+
+
+# $1: the machine's root, $2...: the command.
+ENTER = """set -e
+root=$1; shift
+mount --bind /proc "$root/proc"
+mount --bind /dev "$root/dev"
+exec chroot "$root" "$@"
+"""
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    for tool in ("patchelf", "objdump", "unshare", "chroot"):
+        if shutil.which(tool) is None:
+            skip(f"{tool} is not installed")
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False).returncode:
+        skip("a root of its own for a process needs root")
+    with tempfile.TemporaryDirectory(prefix="leeway-bundle-") as scratch:
+        began = time.monotonic()
+        scratch = pathlib.Path(scratch)
+        archive = pathlib.Path(run(ROOT / "scripts/bundle", build, "thin", scratch).split()[-1])
+        print(f"{archive.name}: {archive.stat().st_size / 1e6:.0f} MB, made in {time.monotonic() - began:.0f} s")
+        root = scratch / "root"
+        bare_machine(root)
+        run("tar", "-xf", archive, "-C", root / "opt")
+        (unpacked,) = (root / "opt").iterdir()
+        home = pathlib.Path("/opt") / unpacked.name
+        print(run("unshare", "-m", "sh", "-c", ENTER, "sh", root, home / "bin/leeway", "train",
+                  home / "share/leeway/jobs/quickstart.yaml", "--run-dir", "/tmp/run", env={})[-400:])
+        if not (root / "tmp/run/model.safetensors").exists():
+            sys.exit("FAILED: the run left no model")
+
+
+if __name__ == "__main__":
+    main()
