@@ -91,6 +91,9 @@ class CoordinatorSession {
   // A stop was asked for: ask StopAt before the next exchange.
   bool stop_requested() const;
 
+  // OK when it is on record.
+  absl::Status ReportLossScale(const v1::LossScale& scale);
+
   // At which clock to stop, standing at `clock` between two exchanges.
   absl::StatusOr<uint64_t> StopAt(uint64_t clock);
 

@@ -14,6 +14,24 @@ constexpr size_t kChunkBytes = 1 << 20;
 
 }  // namespace
 
+absl::Status CoordinatorSession::ReportLossScale(const v1::LossScale& scale) {
+  v1::HeartbeatRequest request;
+  request.set_job(job_);
+  request.set_rank(rank_);
+  request.set_incarnation(incarnation_);
+  request.set_generation(generation_);
+  *request.add_loss_scales() = scale;
+  {
+    MutexLock lock(mutex_);
+    request.set_clock(clock_);
+    request.set_epoch(epoch_);
+  }
+  v1::HeartbeatReply reply;
+  return Call("reporting a loss scale", Patient(), [&](grpc::ClientContext& context) {
+    return stub_->Heartbeat(&context, request, &reply);
+  });
+}
+
 absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::string& state) {
   const auto attempt = [&](grpc::ClientContext& context) {
     v1::SaveWorkerStateReply reply;

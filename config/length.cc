@@ -135,7 +135,9 @@ bool IsSpread(const v1::Exchange& exchange) {
 bool KeepsWorkerState(const v1::TrainingJob& job) {
   if (job.exchange().has_elastic() || KeepsResidual(job.compression())) return true;
   if (IsSpread(job.exchange())) return true;
-  return job.exchange().has_delta() && HasSlots(job.exchange().delta().optimizer());
+  if (!job.exchange().has_delta()) return false;
+  return HasSlots(job.exchange().delta().optimizer()) ||
+         job.workers().precision() == v1::PRECISION_FP16;
 }
 
 }  // namespace leeway

@@ -51,8 +51,8 @@ absl::Status CheckStopAhead(const v1::Interval& was, const v1::TrainingJob& job,
 bool IsSpread(const v1::Exchange& exchange);
 
 // Whether a worker keeps something between clocks that a checkpoint must hold: the local weights of
-// an elastic or spread exchange, the optimizer slots of a delta exchange, the residual of
-// compressed contributions. `auto` is resolved.
+// an elastic or spread exchange, the optimizer slots of a delta exchange and in fp16 its
+// loss scale, the residual of compressed contributions. `auto` is resolved.
 bool KeepsWorkerState(const v1::TrainingJob& job);
 
 }  // namespace leeway

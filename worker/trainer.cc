@@ -9,6 +9,7 @@
 
 #include "client/client_options.h"
 #include "common/buffer.h"
+#include "common/counted.h"
 #include "common/status.h"
 #include "common/update/averaging.h"
 #include "config/length.h"
@@ -81,15 +82,7 @@ absl::Status Trainer::Open() {
       std::make_unique<LocalSteps>(job_, registration_.rank(), registration_.length(),
                                    context_.data, leases_.get(), context_.model, context_.sleep);
   RETURN_IF_ERROR(OpenGroup());
-  ASSIGN_OR_RETURN(exchange_, MakeExchange({.job = job_,
-                                            .schema = registration_.schema(),
-                                            .length = registration_.length(),
-                                            .rank = registration_.rank(),
-                                            .client = *client_,
-                                            .backend = context_.model.backend(),
-                                            .steps = *steps_,
-                                            .listener = *this,
-                                            .group = group_.get()}));
+  RETURN_IF_ERROR(OpenExchange());
   StartHeartbeats();
   // A life that begins while the job is stopping.
   if (registration_.has_stop_at()) gate_.StopAt(registration_.stop_at());
@@ -114,6 +107,25 @@ absl::Status Trainer::OpenGroup() {
   }
   spdlog::info("{} workers of this host combine their contributions; worker {} sends for all",
                registration_.group().members_size(), registration_.group().members(0).rank());
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::OpenExchange() {
+  ASSIGN_OR_RETURN(exchange_,
+                   MakeExchange({.job = job_,
+                                 .schema = registration_.schema(),
+                                 .length = registration_.length(),
+                                 .rank = registration_.rank(),
+                                 .client = *client_,
+                                 .backend = context_.model.backend(),
+                                 .steps = *steps_,
+                                 .listener = *this,
+                                 .group = group_.get(),
+                                 .loss_scales = {registration_.loss_scales().begin(),
+                                                 registration_.loss_scales().end()},
+                                 .report_loss_scale = [this](const v1::LossScale& scale) {
+                                   return context_.session.ReportLossScale(scale);
+                                 }}));
   return absl::OkStatus();
 }
 
@@ -344,9 +356,18 @@ void Trainer::Keep(const ClockSpan& span, const ClockReport& report) {
     metrics.set_train_loss(report.loss_sum / static_cast<double>(report.examples));
   }
   metrics.set_learning_rate(report.learning_rate);
-  metrics.set_skipped_contributions(report.left_out ? 1 : 0);
+  metrics.set_overflowed_steps(report.overflowed_steps);
+  metrics.set_loss_scale(report.loss_scale);
+  const bool skipped = report.left_out && report.overflowed_steps == 0;
+  metrics.set_skipped_contributions(skipped ? 1 : 0);
   metrics.set_clipped_contributions(report.clipped ? 1 : 0);
-  if (report.left_out) {
+  if (report.overflowed_steps > 0) {
+    spdlog::info("worker {}, clock {}: left out {} of fp16: {}", registration_.rank(), span.clock,
+                 Counted(report.overflowed_steps, "overflowed step"),
+                 report.why.empty() ? fmt::format("the loss scale is {} now", report.loss_scale)
+                                    : report.why);
+  }
+  if (skipped) {
     spdlog::warn("worker {}, clock {}: left out of the update (exchange.on_bad_gradient): {}",
                  registration_.rank(), span.clock, report.why);
   }

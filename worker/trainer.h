@@ -65,6 +65,7 @@ class Trainer : private ExchangeListener {
  private:
   absl::Status Open();
   absl::Status OpenGroup();
+  absl::Status OpenExchange();
   void StartHeartbeats();
   // What the worker waits for, in words.
   std::string Waiting() const;

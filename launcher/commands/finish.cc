@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/base/format.h"
+#include "common/counted.h"
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "common/status.h"
@@ -105,6 +106,11 @@ std::string Dropped(const RunSummary& summary) {
                       " of the steps dropped, ");
 }
 
+std::string Overflowed(const RunSummary& summary) {
+  if (summary.overflowed_steps == 0) return "";
+  return absl::StrCat(Counted(summary.overflowed_steps, "step"), " left out by fp16, ");
+}
+
 std::string Restarts(const RunSummary& summary) {
   const uint32_t all = summary.restarts();
   const uint32_t servers =
@@ -188,8 +194,8 @@ std::string DescribeOutcome(const RunSummary& summary, const std::string& run_di
       absl::StrCat(summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
                    summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds),
                    "  (", Thousands(static_cast<uint64_t>(summary.samples_per_second)),
-                   " samples/s, ", Dropped(summary), "staleness at most ", summary.max_staleness,
-                   ", ", Restarts(summary), ")\n");
+                   " samples/s, ", Dropped(summary), Overflowed(summary), "staleness at most ",
+                   summary.max_staleness, ", ", Restarts(summary), ")\n");
   if (summary.test_accuracy.has_value()) {
     absl::StrAppend(&text, "test accuracy ", Percent(*summary.test_accuracy), "  (loss ",
                     LossInWords(*summary.test_loss), ")\n");

@@ -72,6 +72,11 @@ std::string MetricsLine(const StepRecord& record, double time) {
   if (metrics.clipped_contributions() > 0) {
     line["clipped_contributions"] = metrics.clipped_contributions();
   }
+  // fp16.
+  if (metrics.loss_scale() > 0) {
+    line["overflowed_steps"] = metrics.overflowed_steps();
+    line["loss_scale"] = metrics.loss_scale();
+  }
   // Nothing of it counts: its loss is no point of a curve.
   if (metrics.steps() == 0 && metrics.dropped_steps() > 0) line["event"] = "dropped";
   return Dump(line);

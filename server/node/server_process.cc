@@ -186,7 +186,10 @@ absl::Status ServerProcess::StartCoordinator() {
     record.set_generation(options.core.generation);
     record.set_incarnations(options.core.incarnation_base);
     if (options.core.auto_codec) *record.mutable_auto_codec() = *options.core.auto_codec;
-    record.mutable_devices()->Assign(options.core.devices.begin(), options.core.devices.end());
+    record.mutable_devices()->Assign(options.core.ranks.devices.begin(),
+                                     options.core.ranks.devices.end());
+    record.mutable_loss_scales()->Assign(options.core.ranks.loss_scales.begin(),
+                                         options.core.ranks.loss_scales.end());
     RETURN_IF_ERROR(sink_->WriteRecord(record));
   }
   ASSIGN_OR_RETURN(host_, CoordinatorHost::Start(std::move(options), sink_.get()));
@@ -211,7 +214,10 @@ void ServerProcess::PrepareAutoCodec(CoordinatorOptions& options) const {
 absl::Status ServerProcess::TakeUpRun(CoordinatorOptions& options) {
   ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(options_.run_dir));
   if (record && record->has_auto_codec()) options.auto_codec = record->auto_codec();
-  if (record) options.devices.assign(record->devices().begin(), record->devices().end());
+  if (record) {
+    options.ranks.devices.assign(record->devices().begin(), record->devices().end());
+    options.ranks.loss_scales.assign(record->loss_scales().begin(), record->loss_scales().end());
+  }
   if (record && !options_.resume) return GoOnAfter(*record, options);
   if (!options_.resume) {
     RETURN_IF_ERROR(CheckFresh(options_.run_dir));

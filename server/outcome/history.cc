@@ -139,8 +139,10 @@ void AddLine(const Json& json, HistoryBuilder& builder) {
   const bool step = event == "step";
   if (step || event == "dropped") {
     const uint64_t dropped = Count(json, "dropped_steps");
+    const uint64_t overflowed = Count(json, "overflowed_steps");
     if (step) builder.AddStep(StepOf(json));
     builder.AddDropped(dropped);
+    builder.AddOverflowed(overflowed);
   } else if (event == "evaluation") {
     builder.AddEvaluation(EvaluationOf(json));
   } else {

@@ -74,6 +74,8 @@ struct RunHistory {
   std::vector<Step> steps;
   // Of all workers: computed too late to count.
   uint64_t dropped_steps = 0;
+  // Of all workers: left out because a gradient did not fit in fp16.
+  uint64_t overflowed_steps = 0;
   std::vector<Evaluation> evaluations;
   std::vector<Event> events;
   uint64_t events_left_out = 0;

@@ -40,6 +40,7 @@ class HistoryBuilder {
 
   void AddTime(const std::string& event, double time) { wall_.Add(event, time); }
   void AddDropped(uint64_t steps) { history_.dropped_steps += steps; }
+  void AddOverflowed(uint64_t steps) { history_.overflowed_steps += steps; }
   void AddStep(RunHistory::Step step);
   void AddEvaluation(const RunHistory::Evaluation& evaluation);
   void AddEvent(RunHistory::Event event);

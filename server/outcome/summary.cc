@@ -152,6 +152,8 @@ RunSummary FromJson(const Json& json) {
   summary.worker_steps = Counts<uint64_t>(json, "worker_steps");
   summary.examples = Count(json, "examples");
   summary.dropped_steps = Count(json, "dropped_steps");
+  // Absent in those of older versions.
+  if (json.contains("overflowed_steps")) summary.overflowed_steps = Count(json, "overflowed_steps");
   summary.seconds = Real(json, "seconds").value_or(0);
   summary.samples_per_second = Real(json, "samples_per_second").value_or(0);
   TakeTest(json, summary);
@@ -195,6 +197,7 @@ void AddHistory(const RunHistory& history, RunSummary& summary) {
     summary.warnings.push_back(absl::StrCat(history.file, ": ", gaps));
   }
   summary.dropped_steps = history.dropped_steps;
+  summary.overflowed_steps = history.overflowed_steps;
   summary.seconds = history.seconds;
   SetRate(summary);
 }
@@ -229,6 +232,7 @@ std::string SummaryJson(const RunSummary& summary) {
   json["worker_steps"] = summary.worker_steps;
   json["examples"] = summary.examples;
   json["dropped_steps"] = summary.dropped_steps;
+  json["overflowed_steps"] = summary.overflowed_steps;
   json["seconds"] = Number(summary.seconds);
   json["samples_per_second"] = Number(summary.samples_per_second);
   json["test_loss"] = Number(summary.test_loss);

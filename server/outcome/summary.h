@@ -32,6 +32,8 @@ struct RunSummary {
   // Steps that came too late to count, if a sync clock need not wait for everybody. Not included in
   // the other numbers.
   uint64_t dropped_steps = 0;
+  // Steps that were left out because a gradient did not fit in fp16. Included in the other numbers.
+  uint64_t overflowed_steps = 0;
   // Wall time of training.
   double seconds = 0;
   double samples_per_second = 0;
@@ -61,8 +63,9 @@ struct RunSummary {
   uint32_t restarts() const;
 };
 
-// Fills in what the metrics know: steps, examples, dropped_steps, seconds, samples_per_second,
-// max_staleness, bytes, worker_times. Adds a warning if they do not know everything.
+// Fills in what the metrics know: steps, examples, dropped_steps, overflowed_steps, seconds,
+// samples_per_second, max_staleness, bytes, worker_times. Adds a warning if they do not know
+// everything.
 void AddHistory(const RunHistory& history, RunSummary& summary);
 
 // Takes the steps from the clocks of a cut, instead of those that `history` has from heartbeats,

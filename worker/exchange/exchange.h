@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -59,6 +60,10 @@ struct ExchangeContext {
   ExchangeListener& listener;
   // The workers of this host that combine their contributions; null: this one hands in for itself.
   HostGroup* group = nullptr;
+  // Of a gradient exchange in fp16: what the rank's lives have reported of the loss scale, and how
+  // to report more: OK when it is on record. Null: nobody need know.
+  std::vector<v1::LossScale> loss_scales = {};
+  std::function<absl::Status(const v1::LossScale&)> report_loss_scale = nullptr;
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
 };
 
@@ -85,6 +90,10 @@ struct ClockReport {
   bool left_out = false;
   bool clipped = false;
   std::string why;
+  // In fp16: steps that were left out because a gradient did not fit, and what the loss is
+  // multiplied by from now on (0: not fp16). A gradient exchange has left out all of the clock.
+  uint64_t overflowed_steps = 0;
+  float loss_scale = 0;
   // As in StepResult.
   double data_seconds = 0;
   double compute_seconds = 0;

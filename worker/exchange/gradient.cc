@@ -22,10 +22,12 @@
 //
 // Where the job says what becomes of a gradient that is not finite or too long (gradient_guard.h),
 // nothing leaves in step 1: the whole of it is looked at when the backward pass is over, and then
-// all blocks leave.
+// all blocks leave. So it is in fp16 (gradient_scale.h), where any gradient may overflow, and then
+// the whole clock is left out.
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +38,7 @@
 #include "worker/exchange/exchanges.h"
 #include "worker/exchange/final_blocks.h"
 #include "worker/exchange/gradient_guard.h"
+#include "worker/exchange/gradient_scale.h"
 #include "worker/exchange/local_state.h"
 #include "worker/exchange/open_exchange.h"
 #include "worker/exchange/state_fit.h"
@@ -53,7 +56,8 @@ class GradientExchange : public Exchange, private TrainObserver {
         contribution_(MakeContribution(context)),
         weights_pinned_(context.backend.Pin(weights_.span())),
         contribution_pinned_(context.backend.Pin(contribution_.span())),
-        guards_(GuardsGradients(context.job.exchange())),
+        scale_(context_),
+        guards_(GuardsGradients(context.job.exchange()) || scale_.active()),
         final_(context.client.layout()),
         open_(context.client, context.now, context.group) {}
 
@@ -70,7 +74,8 @@ class GradientExchange : public Exchange, private TrainObserver {
       batch_ = {.clock = span.clock,
                 .first = i == 0,
                 .last = i + 1 == span.steps,
-                .examples_before = report.examples};
+                .examples_before = report.examples,
+                .loss_scale = scale_.At(span.clock)};
       RETURN_IF_ERROR(AddBatch(span.first_step + i, report));
     }
     if (guards_) RETURN_IF_ERROR(SendGuarded(report));
@@ -125,6 +130,7 @@ class GradientExchange : public Exchange, private TrainObserver {
     bool first = false;
     bool last = false;
     uint64_t examples_before = 0;
+    float loss_scale = 1;
     // Of the examples so far; known after its forward pass.
     float share = 0;
   };
@@ -135,9 +141,10 @@ class GradientExchange : public Exchange, private TrainObserver {
       next_pinned_ = context_.backend.Pin(next_.span());
     }
     FloatBuffer& target = batch_.first ? contribution_ : next_;
-    RETURN_IF_ERROR(
-        RunStep(context_, batch_.clock, step, {weights_.span(), target.span()}, report, this)
-            .status());
+    RETURN_IF_ERROR(RunStep(context_, batch_.clock, step,
+                            {weights_.span(), target.span(), Home::kHost, batch_.loss_scale},
+                            report, this)
+                        .status());
     if (!batch_.last) {
       AddShare({0, contribution_.size()});
     } else if (final_.missing() > 0) {
@@ -153,7 +160,7 @@ class GradientExchange : public Exchange, private TrainObserver {
   }
 
   absl::Status AfterForward(double loss_sum, uint64_t examples) override {
-    RETURN_IF_ERROR(CheckLoss(context_, loss_sum));
+    RETURN_IF_ERROR(CheckLoss(context_, loss_sum, batch_.loss_scale));
     RETURN_IF_ERROR(Settle());
     if (batch_.first) BeginContribution(context_);
     const uint64_t all = batch_.examples_before + examples;
@@ -182,13 +189,26 @@ class GradientExchange : public Exchange, private TrainObserver {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<GuardedGradient> Guard(ClockReport& report) {
+    ASSIGN_OR_RETURN(std::optional<std::string> overflow,
+                     scale_.Overflow(batch_.clock, contribution_.span(), report));
+    if (overflow.has_value()) return LeaveOut(contribution_.span(), *std::move(overflow));
+    auto guarded = GuardGradient(context_.job.exchange(), context_.schema, contribution_.span());
+    if (!guarded.ok()) {
+      // Or it is only too long.
+      const bool finite = NotFinite(context_.schema, "", 0, contribution_.span()).empty();
+      return finite ? guarded.status() : SuggestBf16(context_, guarded.status());
+    }
+    if (guarded->verdict != GuardedGradient::kLeftOut && !report.bad_loss.empty()) {
+      return LeaveOut(contribution_.span(), std::move(report.bad_loss));
+    }
+    return guarded;
+  }
+
   absl::Status SendGuarded(ClockReport& report) {
     AddShare({0, contribution_.size()});
-    auto guarded = GuardGradient(context_.job.exchange(), context_.schema, contribution_.span());
+    auto guarded = Guard(report);
     RETURN_IF_ERROR(Annotate(guarded.status(), Who(context_, batch_.clock)));
-    if (guarded->verdict != GuardedGradient::kLeftOut && !report.bad_loss.empty()) {
-      *guarded = LeaveOut(contribution_.span(), std::move(report.bad_loss));
-    }
     report.left_out = guarded->verdict == GuardedGradient::kLeftOut;
     report.clipped = guarded->verdict == GuardedGradient::kClipped;
     report.why = std::move(guarded->why);
@@ -233,11 +253,13 @@ class GradientExchange : public Exchange, private TrainObserver {
   // They go before what they pin.
   PinnedMemory weights_pinned_, contribution_pinned_, next_pinned_;
 
+  // In fp16.
+  GradientScale scale_;
   const bool guards_;
   // Of the step in progress.
   Batch batch_;
   FinalBlocks final_;
-  // With a guard: what would have left, in that order.
+  // With a guard or in fp16: what would have left, in that order.
   std::vector<BlockRange> kept_back_;
   // Of the latest clock.
   OpenExchange open_;

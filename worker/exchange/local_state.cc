@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/counted.h"
 #include "common/status.h"
 #include "common/wire/payload.h"
 #include "leeway/v1/worker_state.pb.h"
@@ -54,6 +55,16 @@ absl::StatusOr<StateNames> NamesIn(const v1::WorkerStateHeader& header) {
   return names;
 }
 
+absl::StatusOr<std::optional<StepLossScale>> LossScaleIn(const v1::WorkerStateHeader& header) {
+  if (!header.has_loss_scale_log2()) return std::nullopt;
+  if (header.loss_scale_log2() > kLossScaleMost || header.clean_steps() >= kLossScaleDoublesAfter) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a worker's state has a loss scale of 2^", header.loss_scale_log2(), " for ",
+                     Counted(header.clean_steps(), "step"), ", which no worker has"));
+  }
+  return StepLossScale{.log2 = header.loss_scale_log2(), .clean = header.clean_steps()};
+}
+
 // What lies behind the header is what it says, of a model of `elements`.
 absl::Status CheckSize(const v1::WorkerStateHeader& header, uint64_t vectors, uint64_t elements,
                        uint64_t bytes) {
@@ -93,6 +104,7 @@ absl::StatusOr<LocalState> ReadNamed(std::string_view bytes, size_t header_bytes
   RETURN_IF_ERROR(CheckSize(header, names.vectors(), elements, bytes.size()));
   LocalState state = LocalState::Zeros(std::move(names), elements, header.counts());
   state.updates = header.updates();
+  ASSIGN_OR_RETURN(state.loss_scale, LossScaleIn(header));
   for (FloatBuffer& vector : state.vectors) {
     Take(bytes, vector.span());
     if (FloatPayload::Of(vector.span()).FirstNonFinite() != vector.size()) {
@@ -115,6 +127,7 @@ LocalState LocalState::Zeros(StateNames names, size_t size, size_t counts) {
 
 void LocalState::CopyFrom(const LocalState& other) {
   updates = other.updates;
+  loss_scale = other.loss_scale;
   counts = other.counts;
   for (size_t i = 0; i < std::min(vectors.size(), other.vectors.size()); ++i) {
     std::memcpy(vectors[i].data(), other.vectors[i].data(), other.vectors[i].span().size_bytes());
@@ -130,6 +143,10 @@ std::string SerializeState(const LocalState& state) {
   *header.mutable_slots() = {state.names.slots.begin(), state.names.slots.end()};
   header.set_residual(state.names.residual);
   header.set_counts(state.counts.size());
+  if (state.loss_scale.has_value()) {
+    header.set_loss_scale_log2(state.loss_scale->log2);
+    header.set_clean_steps(state.loss_scale->clean);
+  }
   const std::string named = header.SerializeAsString();
 
   Prefix prefix{};

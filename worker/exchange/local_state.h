@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/buffer.h"
+#include "common/loss_scale.h"
 
 namespace leeway {
 
@@ -34,6 +35,8 @@ struct LocalState {
   std::vector<FloatBuffer> vectors;
   // Where an exchange is spread: by group of blocks, the examples since it was last sent.
   std::vector<uint64_t> counts;
+  // In fp16.
+  std::optional<StepLossScale> loss_scale = std::nullopt;
 
   // With vectors of `size` zeros.
   static LocalState Zeros(StateNames names, size_t size, size_t counts = 0);
@@ -47,7 +50,7 @@ struct LocalState {
 std::string SerializeState(const LocalState& state);
 // The state of a worker whose model has `elements`. Nothing: it was saved by an older build, whose
 // states have no names. INVALID_ARGUMENT for another model's, a newer version, another length,
-// names that are none, or values that are not finite.
+// names that are none, a loss scale that no worker has, or values that are not finite.
 absl::StatusOr<std::optional<LocalState>> ReadState(const std::string& bytes, uint64_t elements);
 
 }  // namespace leeway

@@ -1,5 +1,6 @@
 #include "worker/exchange/local_training.h"
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@ namespace leeway {
 LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own)
     : context_(context),
       optimizer_(std::make_unique<const LocalOptimizer>(std::move(optimizer))),
+      scales_(context.job.workers().precision() == v1::PRECISION_FP16),
       own_(own.vectors.size()) {
   const auto slots = optimizer_->slots();
   names_ = {std::move(own.exchange),
@@ -54,13 +56,40 @@ absl::StatusOr<StepResult> LocalTraining::Step(uint64_t clock, uint64_t step,
                                                std::span<const LocalAverage> averages,
                                                ClockReport& report) {
   report.learning_rate = optimizer_->LearningRate(step);
-  ASSIGN_OR_RETURN(const StepResult result,
-                   RunStep(context_, clock, step, {local, gradient, Home::kDevice}, report));
+  const double loss_sum = report.loss_sum;
+  const uint64_t examples = report.examples;
+  const float scale = scales_ ? state_.loss_scale.factor() : 1;
+  ASSIGN_OR_RETURN(StepResult result,
+                   RunStep(context_, clock, step, {local, gradient, Home::kDevice, scale}, report));
   if (result.examples == 0) return result;
+  ASSIGN_OR_RETURN(const bool overflowed, Overflowed(result.loss_sum, gradient, report));
+  if (overflowed) {
+    // It counts nowhere.
+    report.loss_sum = loss_sum;
+    report.examples = examples;
+    result.examples = 0;
+    return result;
+  }
   ASSIGN_OR_RETURN(const bool finite,
                    Apply(optimizer_->UpdateOf(step, ++state_.updates, gradient, averages, local)));
   if (finite) return result;
-  return Annotate(NotFinite(local, gradient), absl::StrCat(Who(context_, clock), ", step ", step));
+  return Annotate(SuggestBf16(context_, WhatIsNotFinite(local, gradient)),
+                  absl::StrCat(Who(context_, clock), ", step ", step));
+}
+
+absl::StatusOr<bool> LocalTraining::Overflowed(double loss_sum, std::span<float> gradient,
+                                               ClockReport& report) {
+  if (!scales_) return false;
+  ASSIGN_OR_RETURN(const bool fits, Fits(loss_sum, gradient));
+  const bool overflowed = !fits && state_.loss_scale.log2 > 0;
+  if (overflowed) {
+    state_.loss_scale.Halve();
+    ++report.overflowed_steps;
+  } else {
+    state_.loss_scale.Keep();
+  }
+  report.loss_scale = state_.loss_scale.factor();
+  return overflowed;
 }
 
 absl::StatusOr<bool> LocalTraining::Apply(VectorUpdate update) {
@@ -69,6 +98,18 @@ absl::StatusOr<bool> LocalTraining::Apply(VectorUpdate update) {
   }
   Backend& backend = context_.backend;
   backend.Update(update, finite_.get());
+  return IsFinite();
+}
+
+absl::StatusOr<bool> LocalTraining::Fits(double loss_sum, std::span<float> gradient) {
+  if (!std::isfinite(loss_sum)) return false;
+  context_.backend.Fill(1, 1.0f, finite_.get());
+  context_.backend.Scale(gradient.size(), 1.0f, gradient.data(), finite_.get());
+  return IsFinite();
+}
+
+absl::StatusOr<bool> LocalTraining::IsFinite() {
+  Backend& backend = context_.backend;
   float finite = 0;
   backend.CopyToHost(Stream::kCompute, finite_.get(), {&finite, 1});
   RETURN_IF_ERROR(backend.Await(backend.Record(Stream::kCompute)));
@@ -83,8 +124,8 @@ absl::Status LocalTraining::CheckVector(const char* what, std::span<const float>
   return CheckFinite(context_.schema, what, 0, values.span());
 }
 
-absl::Status LocalTraining::NotFinite(std::span<const float> local,
-                                      std::span<const float> gradient) const {
+absl::Status LocalTraining::WhatIsNotFinite(std::span<const float> local,
+                                            std::span<const float> gradient) const {
   RETURN_IF_ERROR(CheckVector("the gradient", gradient));
   RETURN_IF_ERROR(CheckVector("the local weight", local));
   const auto names = optimizer_->slots();
@@ -98,6 +139,7 @@ absl::Status LocalTraining::NotFinite(std::span<const float> local,
 void LocalTraining::Keep(uint64_t clock) {
   kept_.updates = state_.updates;
   kept_.counts = state_.counts;
+  kept_.loss_scale = state_.loss_scale;
   for (size_t i = 0; i < state_.vectors.size(); ++i) {
     context_.backend.Copy(state_.vectors[i].size(), state_.vectors[i].device().data(),
                           kept_.vectors[i].device().data());
@@ -108,6 +150,7 @@ void LocalTraining::Keep(uint64_t clock) {
 absl::StatusOr<std::string> LocalTraining::Save() const {
   LocalState state{
       .names = names_, .updates = kept_.updates, .vectors = {}, .counts = kept_.counts};
+  if (scales_) state.loss_scale = kept_.loss_scale;
   for (const FlatVector& vector : kept_.vectors) {
     ASSIGN_OR_RETURN(state.vectors.emplace_back(), vector.Copy());
   }
@@ -123,6 +166,7 @@ absl::Status LocalTraining::Load(const std::string& bytes) {
   ASSIGN_OR_RETURN(loaded_, TakeUpState(bytes, context_.schema.total(), state));
   state_.updates = kept_.updates = state.updates;
   state_.counts = kept_.counts = state.counts;
+  if (state.loss_scale) state_.loss_scale = kept_.loss_scale = *state.loss_scale;
   // Without the optimizer's own, its slots are as they are before its first step.
   const size_t known = state.updates == 0 ? own_ : state_.vectors.size();
   for (size_t i = 0; i < known; ++i) {

@@ -41,6 +41,8 @@ class LocalTraining {
   // errors, and
   // OUT_OF_RANGE, naming worker, clock, step and tensor, where the optimizer has made something
   // that is not finite: slots that are stay so, unseen, and no state that holds them can be read.
+  // In fp16 a step whose loss or gradient does not fit is left out, as if it had had no examples,
+  // and the loss scale is halved, as far as that is above 1.
   absl::StatusOr<StepResult> Step(uint64_t clock, uint64_t step, std::span<float> local,
                                   std::span<float> gradient, std::span<const LocalAverage> averages,
                                   ClockReport& report);
@@ -66,27 +68,36 @@ class LocalTraining {
     uint64_t updates = 0;
     std::vector<FlatVector> vectors;
     std::vector<uint64_t> counts;
+    StepLossScale loss_scale = {};
   };
   LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own);
 
   absl::StatusOr<FlatVector> MakeSlot(size_t slot) const;
+  // In fp16: the step is to be left out. Moves the loss scale on.
+  absl::StatusOr<bool> Overflowed(double loss_sum, std::span<float> gradient, ClockReport& report);
+  // The loss and the gradient, on the device, are finite.
+  absl::StatusOr<bool> Fits(double loss_sum, std::span<float> gradient);
+  // What the flag on the device says.
+  absl::StatusOr<bool> IsFinite();
   // Queues the optimizer's step; whether all that it wrote is finite.
   absl::StatusOr<bool> Apply(VectorUpdate update);
   // Of what a step has written: which is not finite.
-  absl::Status NotFinite(std::span<const float> local, std::span<const float> gradient) const;
+  absl::Status WhatIsNotFinite(std::span<const float> local, std::span<const float> gradient) const;
   absl::Status CheckVector(const char* what, std::span<const float> device) const;
 
   ExchangeContext context_;
   // Stays where it is: updates that are under way refer to it.
   std::unique_ptr<const LocalOptimizer> optimizer_;
   StateNames names_;
+  // The job is fp16, and the loss scaled.
+  bool scales_;
   size_t own_;
   // In use.
   State state_;
   // As it was when the last clock was complete, and beside it the residual.
   State kept_;
   FloatBuffer residual_;
-  // Of the update under way: on the device.
+  // Of the check or update under way: on the device.
   DeviceMemory finite_;
   bool loaded_ = false;
 };

@@ -44,6 +44,7 @@ class Fitting {
     FitSlots();
     FitResidual();
     FitCounts();
+    state_.loss_scale = read_.loss_scale;
     if (!notes_.empty()) {
       spdlog::warn("the saved state ({}) is not what this job keeps ({}): {}", was_,
                    Describe(state_), absl::StrJoin(notes_, "; "));

@@ -18,6 +18,7 @@ namespace leeway {
 //   - the optimizer's slots, of any exchange, and with them its number of updates: Adam's moments
 //     and their bias correction begin together;
 //   - the counts, with the exchange's own vectors. Those of other groups are each the largest.
+//   - the loss scale, of any exchange.
 // All else is zeros. One warning says what is lost, and what begins anew because of it.
 // True: the own vectors are those of the bytes. False: zeros, and the exchange is to begin as one
 // without a state does, at the servers' weights. ReadState's errors, and then nothing is changed.

@@ -25,10 +25,20 @@ double Batches(const ExchangeContext& context, uint64_t examples) {
   return static_cast<double>(examples) / std::max<double>(context.job.data().batch_size(), 1);
 }
 
-absl::Status CheckLoss(const ExchangeContext& context, double loss_sum) {
-  const bool refuses = context.job.exchange().on_bad_gradient() == v1::BAD_GRADIENT_REJECT;
+absl::Status SuggestBf16(const ExchangeContext& context, const absl::Status& status) {
+  if (status.ok() || context.job.workers().precision() != v1::PRECISION_FP16) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(),
+                                   "; or workers.precision bf16, which has the range of fp32: the "
+                                   "loss scale of fp16 has fallen to 1"));
+}
+
+absl::Status CheckLoss(const ExchangeContext& context, double loss_sum, float loss_scale) {
+  const bool refuses =
+      context.job.exchange().on_bad_gradient() == v1::BAD_GRADIENT_REJECT && loss_scale == 1;
   if (std::isfinite(loss_sum) || !refuses) return absl::OkStatus();
-  return absl::OutOfRangeError(absl::StrCat("the loss is ", loss_sum, kAdvice));
+  return SuggestBf16(context,
+                     absl::OutOfRangeError(absl::StrCat("the loss is ", loss_sum, kAdvice)));
 }
 
 absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t clock, uint64_t step,
@@ -36,7 +46,8 @@ absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t cloc
                                    TrainObserver* observer) {
   TrainObserver none;
   auto result = context.steps.Run(step, vectors, observer ? *observer : none);
-  const absl::Status status = result.ok() ? CheckLoss(context, result->loss_sum) : result.status();
+  const absl::Status status =
+      result.ok() ? CheckLoss(context, result->loss_sum, vectors.loss_scale) : result.status();
   RETURN_IF_ERROR(Annotate(status, absl::StrCat(Who(context, clock), ", step ", step)));
   if (std::isfinite(result->loss_sum)) {
     report.loss_sum += result->loss_sum;
@@ -53,12 +64,18 @@ absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t cloc
   return result;
 }
 
+std::string NotFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
+                      std::span<const float> values) {
+  const size_t bad = FloatPayload::Of(values).FirstNonFinite();
+  if (bad == values.size()) return "";
+  return absl::StrCat(what, " of ", ElementName(schema, first + bad), " is ", values[bad]);
+}
+
 absl::Status CheckFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
                          std::span<const float> values) {
-  const size_t bad = FloatPayload::Of(values).FirstNonFinite();
-  if (bad == values.size()) return absl::OkStatus();
-  return absl::OutOfRangeError(
-      absl::StrCat(what, " of ", ElementName(schema, first + bad), " is ", values[bad], kAdvice));
+  const std::string wrong = NotFinite(schema, what, first, values);
+  if (wrong.empty()) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat(wrong, kAdvice));
 }
 
 absl::StatusOr<uint64_t> ReadWeights(ParameterClient& client, uint64_t clock,

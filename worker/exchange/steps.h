@@ -17,20 +17,30 @@ double Batches(const ExchangeContext& context, uint64_t examples);
 // "worker 2, clock 17".
 std::string Who(const ExchangeContext& context, uint64_t clock);
 
+// `status`; in fp16 an error, that something is not finite, also says what else to try.
+absl::Status SuggestBf16(const ExchangeContext& context, const absl::Status& status);
+
 // Reads the weights as a worker starting `clock` may see them; their version. After ALREADY_EXISTS
 // nothing of it is under way that could still write there.
 absl::StatusOr<uint64_t> ReadWeights(ParameterClient& client, uint64_t clock,
                                      std::span<float> weights);
 
 // Runs a step and adds it to the report. OUT_OF_RANGE if the loss is not finite, unless the job
-// leaves bad gradients out: then the report says so, the step's examples do not count, and the
-// contribution that it is part of is to be left out, also where its gradient happens to be finite.
+// leaves bad gradients out, or the loss scale is above 1 and may be to blame: then the report says
+// so, the step's examples do not count, and the contribution that it is part of is to be left out,
+// also where its gradient happens to be finite.
 absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t clock, uint64_t step,
                                    const StepVectors& vectors, ClockReport& report,
                                    TrainObserver* observer = nullptr);
 
-// OUT_OF_RANGE if it is not finite and the job does not leave out what follows from it.
-absl::Status CheckLoss(const ExchangeContext& context, double loss_sum);
+// OUT_OF_RANGE if it is not finite, and neither the job nor the loss scale leaves out what follows
+// from it.
+absl::Status CheckLoss(const ExchangeContext& context, double loss_sum, float loss_scale = 1);
+
+// "the gradient of dense_0/weight[3] is inf": the first of `values`, which are `what` from element
+// `first` on, that is not finite; empty: all are.
+std::string NotFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
+                      std::span<const float> values);
 
 // OUT_OF_RANGE, naming the tensor, if some of `values`, which are `what` from element `first` on,
 // are not finite.

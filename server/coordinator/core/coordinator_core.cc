@@ -14,7 +14,7 @@ namespace leeway {
 CoordinatorCore::CoordinatorCore(CoordinatorOptions options, Time now)
     : model_(std::move(options)),
       life_(facts().options().generation, now),
-      record_(facts().options().incarnation_base),
+      record_(facts().options().incarnation_base, LossScales(facts().options())),
       stop_(commands_),
       workers_(facts(), commands_),
       fleet_(facts(), commands_),
@@ -91,16 +91,31 @@ void CoordinatorCore::CommitNextSet(Time now) {
   sets_.CommitNext(open, workers_.live(), life_.generation(), now);
 }
 
+absl::Status CoordinatorCore::RecordLossScales(const v1::HeartbeatRequest& request) {
+  LossScales& scales = record_.loss_scales();
+  // At the end nothing is recorded any more, and nobody goes on with it.
+  if (request.loss_scales().empty() || life_.phase() >= Phase::kShutdown) return absl::OkStatus();
+  if (!life_.began()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "worker ", request.rank(), " reports a loss scale of a job that has not begun"));
+  }
+  if (scales.Take(request)) WriteDown(v1::JOB_STARTING, false);
+  if (scales.OnRecord(request.rank())) return absl::OkStatus();
+  return absl::UnavailableError("waiting for coordinator.json to have this worker's loss scale");
+}
+
 absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::HeartbeatRequest& request,
                                                               Time now) {
   RETURN_IF_ERROR(CheckSender({request.job(), request.generation(), request.rank(),
                                request.incarnation(), request.clock()}));
   RETURN_IF_ERROR(CheckMetrics(request, LargestClock()));
+  RETURN_IF_ERROR(record_.loss_scales().Check(request, LargestClock()));
   workers_.Record(request, now);
   if (!workers_.ranks()[request.rank()].left()) {
     workers_.Report(request.rank(), request.clock());
     SignOfLife(request.rank(), now);
   }
+  RETURN_IF_ERROR(RecordLossScales(request));
   v1::HeartbeatReply reply;
   if (request.epoch() != shards_.places().epoch() && OnRecord()) shards_.Fill(reply);
   workers_.groups().Fill(request.rank(), reply);

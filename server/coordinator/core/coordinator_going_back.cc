@@ -20,6 +20,7 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
   stop_.Fill(outcome, record);
   if (options.auto_codec) *record.mutable_auto_codec() = *options.auto_codec;
   record.mutable_devices()->Assign(model_.devices().begin(), model_.devices().end());
+  record_.loss_scales().Fill(record);
   *record.mutable_placement() = shards_.places().proto();
   for (uint32_t i = 0; i < servers.size(); ++i) {
     record.add_server_nonces(fleet_.processes()[i].nonce);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/job.pb.h"
@@ -29,8 +30,13 @@ struct CoordinatorOptions {
   std::optional<v1::Codec> auto_codec;
   // What it is to be chosen by, where it is not: when all are here who begin.
   std::optional<AutoBasis> auto_basis;
-  // By rank: what `auto` came to in workers.device, as far as the run's record says.
-  std::vector<std::string> devices;
+  // By rank, as far as the run's record says: what `auto` came to in workers.device, and what the
+  // workers of an fp16 job have reported.
+  struct Ranks {
+    std::vector<std::string> devices;
+    std::vector<v1::LossScales> loss_scales;
+  };
+  Ranks ranks;
   // What the coordinator before this one, whose process was killed, has left of the same job.
   std::optional<v1::CoordinatorRecord> before;
 

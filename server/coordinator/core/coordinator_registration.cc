@@ -129,6 +129,7 @@ v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
   *reply.mutable_length() = *model_.length();
   reply.set_save_state(facts().keeps_state());
   reply.set_cut_every(model_.cut_every());
+  record_.loss_scales().Fill(rank, reply);
   // The asker's next life must know, or it could go on from where all have agreed to stop.
   if (const auto stop_at = stop_.told()) reply.set_stop_at(*stop_at);
   return reply;

@@ -27,7 +27,7 @@ BlockLayout LayoutOf(const v1::ModelSchema& schema, const JobFacts& facts) {
 JobModel::JobModel(CoordinatorOptions options)
     : facts_(std::move(options)), steps_per_epoch_(facts_.job().workers().count()) {
   if (facts_.job().workers().device() == "auto") {
-    devices_ = facts_.options().devices;
+    devices_ = facts_.options().ranks.devices;
     devices_.resize(steps_per_epoch_.size());
   }
   const auto& resumed = facts_.options().resumed;

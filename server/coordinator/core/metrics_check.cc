@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/loss_scale.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -63,6 +64,8 @@ absl::Status Check(const std::string& record, const v1::StepMetrics& metrics, ui
   numbers.Count("dropped_examples", metrics.dropped_examples(), kExamplesMax);
   numbers.Count("skipped_contributions", metrics.skipped_contributions(), kCountMax);
   numbers.Count("clipped_contributions", metrics.clipped_contributions(), kCountMax);
+  numbers.Count("overflowed_steps", metrics.overflowed_steps(), kCountMax);
+  numbers.Share("loss_scale", metrics.loss_scale(), LossScaleOf(kLossScaleMost));
   return numbers.status();
 }
 

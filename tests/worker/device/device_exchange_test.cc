@@ -1,5 +1,7 @@
 // Exchanges whose steps run on a device with memory of its own: what is sent and kept is the CPU's,
 // local steps move no vector, and every wait is needed.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -23,18 +25,20 @@ constexpr uint64_t kClocks = 3;
 // A model's steps, as a worker takes them.
 class ModelSteps : public StepRunner {
  public:
-  explicit ModelSteps(Model& model) : model_(model) {}
+  // The loss is multiplied by so much more.
+  ModelSteps(Model& model, float more_scale) : model_(model), more_scale_(more_scale) {}
   absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
                                  TrainObserver& observer) override {
     const Batch batch = RandomBatch(4, kInput.elements(), 3, step);
     const auto loss = model_.Train(batch, vectors.weights, {1, step, 0}, vectors.contribution,
-                                   &observer, vectors.home);
+                                   &observer, vectors.home, more_scale_ * vectors.loss_scale);
     if (!loss.ok()) return loss.status();
     return StepResult{.loss_sum = *loss, .examples = batch.size};
   }
 
  private:
   Model& model_;
+  const float more_scale_;
 };
 
 struct Variant {
@@ -42,6 +46,8 @@ struct Variant {
   bool elastic = false;
   bool spread = false;
   uint64_t local_steps = 3;
+  // Which overflows in the first steps.
+  bool fp16 = false;
 };
 
 v1::TrainingJob JobOf(const Variant& variant) {
@@ -65,6 +71,7 @@ v1::TrainingJob JobOf(const Variant& variant) {
   job.mutable_update()->mutable_sgd();
   job.mutable_update()->set_learning_rate(0.5);
   job.mutable_data()->set_batch_size(4);
+  if (variant.fp16) job.mutable_workers()->set_precision(v1::PRECISION_FP16);
   return job;
 }
 
@@ -73,12 +80,14 @@ class Nobody : public ExchangeListener {};
 struct Outcome {
   absl::Status status;
   double loss_sum = 0;
+  uint64_t overflowed = 0;
   std::vector<float> sent;
   std::string state;
 };
 
 bool Same(const Outcome& a, const Outcome& b) {
   return a.sent.size() == b.sent.size() && a.state == b.state && a.loss_sum == b.loss_sum &&
+         a.overflowed == b.overflowed &&
          std::memcmp(a.sent.data(), b.sent.data(), a.sent.size() * sizeof(float)) == 0;
 }
 
@@ -89,7 +98,7 @@ class Run {
       : variant_(variant),
         job_(JobOf(variant)),
         model_(BuildModel(kModel, kInput, 3, backend)),
-        steps_(*model_),
+        steps_(*model_, variant.fp16 ? 16 : 1),
         backend_(backend),
         servers_(std::make_shared<FakeModel>(*BlockLayout::FromWire(model_->schema().total(), 1, 8),
                                              variant.elastic, 0.25f)) {
@@ -130,7 +139,12 @@ class Run {
                               .client = *client_,
                               .backend = backend_,
                               .steps = steps_,
-                              .listener = listener_});
+                              .listener = listener_,
+                              .loss_scales = scales_,
+                              .report_loss_scale = [this](const v1::LossScale& scale) {
+                                scales_.push_back(scale);
+                                return absl::OkStatus();
+                              }});
     if (!made.ok()) return made.status();
     // A call that was broken off may still use its vectors.
     Exchange& exchange = *exchanges_.emplace_back(*std::move(made));
@@ -142,6 +156,7 @@ class Run {
                                      .first_step = clock * variant_.local_steps,
                                      .steps = variant_.local_steps}));
       outcome.loss_sum += report.loss_sum;
+      outcome.overflowed += report.overflowed_steps;
     }
     RETURN_IF_ERROR(exchange.Settle());
     ASSIGN_OR_RETURN(outcome.state, exchange.SaveState());
@@ -155,6 +170,7 @@ class Run {
   ModelSteps steps_;
   Backend& backend_;
   Nobody listener_;
+  std::vector<v1::LossScale> scales_;
   std::shared_ptr<FakeModel> servers_;
   std::vector<std::unique_ptr<Exchange>> exchanges_;
   std::unique_ptr<ParameterClient> client_;
@@ -186,6 +202,29 @@ TEST_CASE("What exchanges send and keep is the same on a device, whatever runs w
       const auto device = Device({.seed = seed, .memory_bytes = 1 << 20});
       const Outcome outcome = On(variant, *device);
       CAPTURE(variant.name, seed, outcome.status);
+      REQUIRE(outcome.status.ok());
+      REQUIRE(device->status().ok());
+      REQUIRE(Same(outcome, expected));
+    }
+  }
+}
+
+TEST_CASE("In fp16 what overflows on a device is left out, as on the CPU") {
+  for (Variant variant : kVariants) {
+    variant.fp16 = true;
+    const auto cpu = TestBackend(1, Precision::kFp16);
+    const Outcome expected = On(variant, *cpu);
+    CAPTURE(variant.name, expected.status, expected.overflowed);
+    REQUIRE(expected.status.ok());
+    CHECK(expected.overflowed > 0);
+    CHECK(expected.overflowed < (kClocks + 1) * variant.local_steps);
+    CHECK(std::all_of(expected.sent.begin(), expected.sent.end(),
+                      [](float value) { return std::isfinite(value); }));
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const auto device =
+          Device({.seed = seed, .memory_bytes = 1 << 20, .precision = Precision::kFp16});
+      const Outcome outcome = On(variant, *device);
+      CAPTURE(seed, outcome.status);
       REQUIRE(outcome.status.ok());
       REQUIRE(device->status().ok());
       REQUIRE(Same(outcome, expected));

@@ -48,6 +48,10 @@ class FakeSteps : public StepRunner {
   std::function<uint64_t(uint64_t)> examples = [](uint64_t) { return 2; };
   std::function<float(uint64_t)> statistic = [](uint64_t) { return 1.0f; };
   double loss = 3;
+  // Gradients are infinite where the loss is multiplied by more.
+  float scale_max = std::numeric_limits<float>::infinity();
+  // What the loss was multiplied by, step by step.
+  std::vector<float> scales;
   // From here on there are no batches.
   uint64_t left = std::numeric_limits<uint64_t>::max();
 
@@ -59,6 +63,8 @@ class FakeSteps : public StepRunner {
     seen[step] = {weights.begin(), weights.end()};
     const uint64_t n = examples(step);
     for (size_t i = 0; i < kTrained; ++i) contribution[i] = n > 0 ? gradient(step) : 0;
+    scales.push_back(loss_scale);
+    if (n > 0 && loss_scale > scale_max) contribution[kTrained - 1] = -INFINITY;
     contribution[kTrained] = n > 0 ? statistic(step) : 0;
     const double loss_sum = loss * static_cast<double>(n);
     RETURN_IF_ERROR(observer.AfterForward(loss_sum, n));
@@ -120,7 +126,13 @@ struct Rig {
                               .client = *client,
                               .backend = *backend,
                               .steps = steps,
-                              .listener = notes});
+                              .listener = notes,
+                              .loss_scales = loss_scales,
+                              .report_loss_scale = [this](const v1::LossScale& scale) {
+                                sent_before_reports.push_back(model->requests().size());
+                                reported.push_back(scale);
+                                return report_status;
+                              }});
     REQUIRE(made.ok());
     exchanges.push_back(*std::move(made));
     return exchanges.back().get();
@@ -132,6 +144,12 @@ struct Rig {
   std::unique_ptr<Backend> backend = *EigenBackend::Make(1);
   FakeSteps steps;
   Notes notes;
+  // What the coordinator knows of the loss scale, what was reported to it, after how many requests
+  // to servers, and its answer.
+  std::vector<v1::LossScale> loss_scales;
+  std::vector<v1::LossScale> reported;
+  std::vector<size_t> sent_before_reports;
+  absl::Status report_status;
   std::shared_ptr<FakeModel> model;
   std::vector<std::unique_ptr<Exchange>> exchanges;
   std::unique_ptr<ParameterClient> client;

@@ -65,6 +65,21 @@ TEST_CASE("a state is what was saved, by name") {
   CHECK(ReadState(nothing, kElements).ok());
 }
 
+TEST_CASE("a state has the loss scale of an fp16 job, and no other than a worker can have") {
+  CHECK_FALSE((*ReadState(SerializeState(Sample()), kElements))->loss_scale.has_value());
+  LocalState state = Sample();
+  for (const StepLossScale scale : {StepLossScale{0, 0}, StepLossScale{24, 1999}}) {
+    state.loss_scale = scale;
+    const auto read = ReadState(SerializeState(state), kElements);
+    REQUIRE(read.ok());
+    CHECK((*read)->loss_scale == scale);
+  }
+  for (const StepLossScale scale : {StepLossScale{25, 0}, StepLossScale{16, 2000}}) {
+    state.loss_scale = scale;
+    CHECK(Refused(SerializeState(state)));
+  }
+}
+
 TEST_CASE("states of older builds are known as such, newer ones and other files refused") {
   std::string bytes = SerializeState(Sample());
   for (const uint8_t version : {1, 2}) {
