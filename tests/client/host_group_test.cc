@@ -354,31 +354,44 @@ TEST_CASE("memory that is too small for the model is refused") {
 }
 
 TEST_CASE("a sum of values that change meanwhile is never used") {
+  // So long that a sum takes longer than to change the values.
+  constexpr uint64_t kMany = 1 << 20;
   Two two;
+  for (Worker* worker : {&two.leader, &two.other}) {
+    worker->layout = *BlockLayout::FromWire(kMany, 1, kMany);
+    worker->memory = *ContributionMemory::Make(kMany);
+  }
+  two.Open(1);
+  two.leader.vector = FloatBuffer(kMany);
   std::atomic<bool> ends{false};
+  std::atomic<size_t> combined{0};
   std::thread writer([&] {
-    for (uint64_t i = 0; !ends; ++i) {
+    for (uint64_t i = 1; !ends; ++i) {
       two.other.group->Withdraw();
-      for (float& each : two.other.vector.span()) each = static_cast<float>(i % 2);
-      two.other.group->Publish(0, 1, {0, 3});
+      two.other.Fill(static_cast<float>(i));
+      two.other.group->Publish(0, 1, {0, 1});
+      // Every other time the values stay until they are added up, or else change in the middle of
+      // it.
+      for (const size_t before = combined; i % 2 == 0 && !ends && combined == before;) {
+        std::this_thread::yield();
+      }
       // As if it had registered again.
       if (i % 3 == 0) two.other.memory->Begin(two.other.layout, 1).IgnoreError();
     }
   });
-  size_t mixed = 0, combined = 0;
-  for (int i = 0; combined < 2000 && i < 20'000'000; ++i) {
-    two.leader.Fill(0);
+  size_t mixed = 0;
+  const std::vector<float> weights(kMany);
+  while (combined < 100) {
     REQUIRE(two.leader.group->Refresh().ok());
-    const auto result =
-        two.leader.group->Combine(0, 0, 1, two.leader.vector.span(), two.leader.weights);
+    const auto result = two.leader.group->Combine(0, 0, 1, two.leader.vector.span(), weights);
     if (result->outcome != Outcome::kCombined) continue;
-    ++combined;
     const float first = two.leader.vector.data()[0];
-    for (size_t e = 0; e < kBlock; ++e) mixed += two.leader.vector.data()[e] != first;
+    for (const float value : two.leader.vector.span()) mixed += value != first;
+    two.leader.Fill(0);
+    ++combined;
   }
   ends = true;
   writer.join();
-  CHECK(combined > 0);
   CHECK(mixed == 0);
 }
 
