@@ -22,6 +22,7 @@
 #include "launcher/commands/finish.h"
 #include "launcher/commands/model_memory.h"
 #include "launcher/doctor/traffic.h"
+#include "worker/device/job_precision.h"
 #include "worker/model/model.h"
 
 namespace leeway {
@@ -152,11 +153,25 @@ void PrintDevice(const v1::TrainingJob& job, const Model& model, uint64_t vector
   const MemoryPlan plan = model.PlanMemory(job.data().batch_size(), true);
   const size_t most = plan.largest_layer();
   const uint64_t own = plan.vectors + vectors * model.schema().total();
-  std::cout << "Device: " << Mebi(plan.total() - plan.vectors + own)
+  const uint64_t factors = FactorBytes(PrecisionOf(job.workers())) / sizeof(float);
+  std::cout << "Device: " << Mebi(plan.total() - plan.vectors + own + factors)
             << " of a GPU's memory each: " << Mebi(plan.activations())
             << " for the activations of a batch (" << model.layer_name(most) << ": "
             << Mebi(plan.layers[most]) << "), " << Mebi(plan.batch) << " for its examples, "
-            << Mebi(own) << " for the model; besides what CUDA takes for itself, about 500 MiB\n";
+            << Mebi(own) << " for the model"
+            << (factors > 0 ? absl::StrCat(", ", Mebi(factors), " for rounded factors") : "")
+            << "; besides what CUDA takes for itself, about 500 MiB\n";
+}
+
+void PrintPrecision(const v1::TrainingJob& job) {
+  const Precision precision = PrecisionOf(job.workers());
+  if (precision == Precision::kFp32) return;
+  std::cout << "Precision: the factors of products are rounded to " << PrecisionName(precision)
+            << "; all else is fp32";
+  if (precision == Precision::kFp16 && job.exchange().has_gradient()) {
+    std::cout << "; the gradient leaves when the backward pass is over (fp16 may overflow)";
+  }
+  std::cout << "\n";
 }
 
 void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, uint64_t activations,
@@ -206,6 +221,7 @@ absl::Status ShowPlan(const JobOptions& options) {
   const uint64_t activations =
       model->PlanMemory(job.data().batch_size(), false).total() * sizeof(float);
   PrintWorkers(job, vectors * total, activations, traffic, length, data_bytes);
+  PrintPrecision(job);
   // A gradient exchange has its two on the host only, and the batch's plan has the device's.
   PrintDevice(job, *model, job.exchange().has_gradient() ? 0 : vectors);
   PrintMemory(of_servers,

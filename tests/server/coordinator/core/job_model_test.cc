@@ -78,7 +78,7 @@ v1::RegisterWorkerRequest OnDevice(uint32_t rank, const std::string& device) {
 TEST_CASE("job model: with auto a rank stays on the device that its first life had") {
   CoordinatorOptions options = TestOptions({.workers = 2});
   options.job.mutable_workers()->set_device("auto");
-  options.devices = {"", "cpu"};
+  options.ranks.devices = {"", "cpu"};
   JobModel model(options);
   CHECK(model.CheckDevice(OnDevice(0, "cuda"), "worker 0").ok());
   model.Take(OnDevice(0, "cuda"), "worker 0", 0);

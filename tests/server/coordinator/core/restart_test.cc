@@ -109,7 +109,7 @@ TEST_CASE("the record says what each rank computes on, and the next coordinator 
   CHECK(record.devices(0) == "cuda");
   CHECK(record.devices(1) == "cpu");
 
-  options.devices.assign(record.devices().begin(), record.devices().end());
+  options.ranks.devices.assign(record.devices().begin(), record.devices().end());
   Scenario next(options);
   v1::RegisterWorkerRequest request = WorkerRequest(0, 300);
   request.set_job_only(true);
