@@ -57,7 +57,7 @@ TEST_CASE("gradient in fp16: a clock that overflows is left out whole and halves
     CHECK(LastExamples(*rig.model) == (overflows ? 0 : 2 * accumulation));
     CHECK((LastPushed(*rig.model, 0) == std::vector<float>(4, 0.0f)) == overflows);
     if (overflows)
-      CHECK_THAT(report->why, Catch::Contains("the gradient of dense_0/bias[1] is -inf"));
+      CHECK_THAT(report->why, Catch::Contains("the gradient of dense_0/bias[1] is "));
   }
   CHECK(AllFinite(*rig.model));
   REQUIRE(rig.reported.size() == 2);
