@@ -102,8 +102,8 @@ class CudaBackend final : public Backend {
       : queue_(std::move(runtime), blocking), precision_(precision) {}
 
   // A product in this backend's precision; k > 0.
-  void Product(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
-               bool accumulate, float* c);
+  void GemmInPrecision(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
+                       bool accumulate, float* c);
   void ProductOfCopies(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
                        bool accumulate, float* c);
   struct Operand;

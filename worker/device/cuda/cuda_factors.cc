@@ -37,8 +37,8 @@ size_t CudaBackend::CopyPart(const Operand& operand, size_t row, size_t column, 
   return groups * kGroupHalves;
 }
 
-void CudaBackend::Product(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
-                          bool accumulate, float* c) {
+void CudaBackend::GemmInPrecision(const GemmShape& shape, Op op_a, const float* a, Op op_b,
+                                  const float* b, bool accumulate, float* c) {
   if (HasHalves(precision_)) return ProductOfCopies(shape, op_a, a, op_b, b, accumulate, c);
   BlasProduct product = ColumnMajor(shape, op_a, a, op_b, b, accumulate, c);
   product.precision = precision_;

@@ -26,7 +26,7 @@ void CudaBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b,
                        bool accumulate, float* c) {
   if (shape.m == 0 || shape.n == 0) return;
   if (shape.k > 0) {
-    Product(shape, op_a, a, op_b, b, accumulate, c);
+    GemmInPrecision(shape, op_a, a, op_b, b, accumulate, c);
   } else if (!accumulate) {
     const size_t stride = shape.c_stride == 0 ? shape.n : shape.c_stride;
     Launch(queue_, "Gemm", shape.m * shape.n, ZeroRows{shape.n, stride, c});
