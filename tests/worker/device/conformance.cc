@@ -4,9 +4,9 @@
 
 namespace leeway::testing {
 
-std::unique_ptr<Backend> TestBackend(uint32_t threads) {
+std::unique_ptr<Backend> TestBackend(uint32_t threads, Precision precision) {
   static uint64_t seed = 0;
-  auto device = FakeDevice::Make({.seed = ++seed, .threads = threads});
+  auto device = FakeDevice::Make({.seed = ++seed, .threads = threads, .precision = precision});
   REQUIRE(device.ok());
   return *std::move(device);
 }

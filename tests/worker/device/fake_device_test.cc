@@ -164,8 +164,10 @@ TEST_CASE("With emulated times copies run while kernels do, and the host waits f
   // A clock that stands still but for waits. 400 bytes over the bus take 4 s; a kernel that reads
   // and writes as many takes 8 s.
   Time now{};
-  EmulatedTimes times{.kernel_bytes_a_second = 100, .bus_bytes_a_second = 100};
-  times.clock = {[&now] { return now; }, [&now](Time time) { now = std::max(now, time); }};
+  const FakeStreams::Clock clock{[&now] { return now; },
+                                 [&now](Time time) { now = std::max(now, time); }};
+  const EmulatedTimes times{
+      .kernel_bytes_a_second = 100, .bus_bytes_a_second = 100, .clock = clock};
   Rig rig(FakeDeviceOptions{.times = times});
   FakeDevice& device = *rig.device;
   device.CopyToDevice(Stream::kUp, rig.host, rig.x.get());

@@ -212,7 +212,7 @@ TEST_CASE("The module itself loads, and without a driver says so") {
   const auto devices = loaded->List(DeviceModule::Free::kMeasured);
   if (devices.ok()) SKIP("this machine has a GPU");
   CHECK(Says(devices.status(), {"NVIDIA driver"}));
-  CHECK(loaded->Open(0).status() == devices.status());
+  CHECK(loaded->Open(0, Precision::kFp32).status() == devices.status());
 }
 
 TEST_CASE("The module refuses an environment that takes digits from products") {
@@ -221,7 +221,7 @@ TEST_CASE("The module refuses an environment that takes digits from products") {
   const auto loaded = DeviceModule::Load({module});
   REQUIRE(loaded.ok());
   REQUIRE(setenv("NVIDIA_TF32_OVERRIDE", "1", 1) == 0);
-  CHECK(Says(loaded->Open(0).status(), {"NVIDIA_TF32_OVERRIDE=1", "unset it"}));
+  CHECK(Says(loaded->Open(0, Precision::kFp32).status(), {"NVIDIA_TF32_OVERRIDE=1", "unset it"}));
   REQUIRE(unsetenv("NVIDIA_TF32_OVERRIDE") == 0);
 }
 
