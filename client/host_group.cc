@@ -40,10 +40,10 @@ absl::StatusOr<std::unique_ptr<HostGroup>> HostGroup::Open(const Options& option
                                                            ContributionMemory& memory) {
   const auto& members = options.members.members();
   if (members.empty()) return nullptr;
-  const auto rising = [](const auto& a, const auto& b) { return a.rank() < b.rank(); };
+  const auto falls = [](const auto& a, const auto& b) { return a.rank() >= b.rank(); };
   const bool here = std::any_of(members.begin(), members.end(),
                                 [&](const auto& each) { return each.rank() == options.rank; });
-  if (!here || !std::is_sorted(members.begin(), members.end(), rising)) {
+  if (!here || std::adjacent_find(members.begin(), members.end(), falls) != members.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the coordinator names workers of this host, by rising rank, and worker ",
                      options.rank, " has to be among them"));
@@ -165,10 +165,32 @@ absl::StatusOr<HostGroup::Combined> HostGroup::Combine(uint64_t clock, uint32_t 
   if (outcome != Outcome::kCombined) return Combined{outcome, 0};
   found_.front().examples = examples;
   if (!Sum(clock, block, contribution, weights)) return Combined();
-  // Only now, for until then the sum could still be void.
   const ElementRange range = layout_.Range(block);
+  if (FloatPayload::Of(sum_.span().first(range.count)).FirstNonFinite() != range.count) {
+    return NotFinite(clock, block, contribution);
+  }
+  // Only now, for until then the sum could still be void.
   std::memcpy(contribution.data() + range.offset, sum_.data(), range.count * sizeof(float));
   return Combined{Outcome::kCombined, ExamplesOfAll()};
+}
+
+absl::Status HostGroup::NotFinite(uint64_t clock, uint32_t block,
+                                  std::span<const float> contribution) const {
+  const ElementRange range = layout_.Range(block);
+  for (const Member& member : members_) {
+    const std::span<const float> all = member.rank == rank_ ? contribution : member.view->values();
+    const std::span<const float> values = all.subspan(range.offset, range.count);
+    const size_t bad = FloatPayload::Of(values).FirstNonFinite();
+    if (bad == values.size()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", rank_, ", block ", block, ", clock ", clock, ": value ", bad,
+                     " of the contribution of worker ", member.rank, " of this host is ",
+                     values[bad], "; it cannot be a part of the sum"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("worker ", rank_, ", block ", block, ", clock ", clock,
+                   ": the sum of this host's contributions overflows; training has diverged: try "
+                   "a smaller learning rate"));
 }
 
 uint64_t HostGroup::ExamplesOfAll() const {

@@ -149,6 +149,8 @@ class HostGroup {
   void Miss(uint32_t rank);
   // Of the block looked at.
   uint64_t ExamplesOfAll() const;
+  // Of a sum that is not: names the worker whose contribution makes it so.
+  absl::Status NotFinite(uint64_t clock, uint32_t block, std::span<const float> contribution) const;
   // Writes the block's sum to sum_; false if a contribution changed meanwhile.
   bool Sum(uint64_t clock, uint32_t block, std::span<const float> contribution,
            std::span<const float> weights);

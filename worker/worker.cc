@@ -65,14 +65,14 @@ constexpr char kNoSharedMemory[] =
 absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const WorkerOptions& options,
                                 uint32_t rank) {
   const v1::TrainingJob& job = offer.job();
+  // A worker that takes any rank does not know yet what that rank began on; the coordinator does.
   const int index = static_cast<int>(rank);
+  const bool known = options.rank.has_value() && index < offer.devices_size();
   Equipment equipment;
   ASSIGN_OR_RETURN(equipment.data, TrainingData::Open(job, options.data_dir, rank));
-  ASSIGN_OR_RETURN(
-      equipment.backend,
-      OpenRankDevice(options.make_backend, job.workers(), rank,
-                     index < offer.devices_size() ? offer.devices(index) : std::string(),
-                     {options.start_within, options.sleep}));
+  ASSIGN_OR_RETURN(equipment.backend, OpenRankDevice(options.make_backend, job.workers(), rank,
+                                                     known ? offer.devices(index) : std::string(),
+                                                     {options.start_within, options.sleep}));
   ASSIGN_OR_RETURN(equipment.model, Model::Build(job.model(), equipment.data->shape(),
                                                  equipment.data->classes(), *equipment.backend));
   // Before the worker joins, so that a model that does not fit ends it at once.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include "common/shm/shared_layout.h"
@@ -101,6 +102,7 @@ TEST_CASE("a group that a worker is not in, or that is out of order, is refused"
   };
   CHECK(absl::IsInvalidArgument(open(GroupOf({&two, &three}))));
   CHECK(absl::IsInvalidArgument(open(GroupOf({&two, &one}))));
+  CHECK(absl::IsInvalidArgument(open(GroupOf({&one, &one}))));
   CHECK(open(GroupOf({&one, &two})).ok());
 }
 
@@ -183,6 +185,29 @@ TEST_CASE("contributions of no examples weigh nothing") {
   CHECK(two.leader.vector.data()[0] == 1);
   CHECK(two.leader.Combine(0, 1, 0) == HostGroup::Combined{Outcome::kCombined, 0});
   CHECK(two.leader.vector.data()[kBlock] == 0);
+}
+
+TEST_CASE("a contribution that is not finite is refused, and its worker is named") {
+  const auto [value, examples] =
+      GENERATE(std::pair(std::numeric_limits<float>::quiet_NaN(), uint64_t{10}),
+               std::pair(std::numeric_limits<float>::infinity(), uint64_t{10}),
+               // What weighs nothing spoils the sum, too.
+               std::pair(std::numeric_limits<float>::quiet_NaN(), uint64_t{0}));
+  Two two;
+  two.leader.Fill(1);
+  two.other.Fill(2);
+  two.other.vector.data()[3] = value;
+  two.other.group->Publish(0, examples, {0, two.other.layout.blocks()});
+  REQUIRE(two.leader.group->Refresh().ok());
+  const absl::Status refused =
+      two.leader.group->Combine(0, 0, 10, two.leader.vector.span(), two.leader.weights).status();
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK_THAT(std::string(refused.message()),
+             Catch::Contains("value 3 of the contribution of worker 3 of this host"));
+  // The leader's own is as it was.
+  for (const float own : two.leader.vector.span()) CHECK(own == 1);
+  // Another block is not concerned.
+  CHECK(two.leader.Combine(0, 1, 10).outcome == Outcome::kCombined);
 }
 
 TEST_CASE("what is withdrawn, of another clock or of another generation is not added") {

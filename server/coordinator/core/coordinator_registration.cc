@@ -75,7 +75,10 @@ absl::Status CoordinatorCore::RefusedAtTheEnd() const {
 absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest& request,
                                                 const std::string& who, Time now) {
   RETURN_IF_ERROR(model_.CheckSteps(request, who));
-  RETURN_IF_ERROR(model_.CheckDevice(request, who));
+  // Claim says what is wrong with the others.
+  if (const auto rank = workers_.Place(request); rank.ok()) {
+    RETURN_IF_ERROR(model_.CheckDevice(request, *rank, who));
+  }
   std::optional<uint32_t> place = workers_.Holder(request);
   if (request.has_rank()) place = request.rank();
   RETURN_IF_ERROR(workers_.groups().Check(request, place, who));

@@ -65,17 +65,17 @@ absl::Status JobModel::CheckSteps(const v1::RegisterWorkerRequest& request,
                    length_->steps_per_epoch(), " at most: its data has changed"));
 }
 
-absl::Status JobModel::CheckDevice(const v1::RegisterWorkerRequest& request,
+absl::Status JobModel::CheckDevice(const v1::RegisterWorkerRequest& request, uint32_t rank,
                                    const std::string& who) const {
-  if (!request.has_rank() || request.rank() >= devices_.size()) return absl::OkStatus();
-  const std::string& began_on = devices_[request.rank()];
+  if (rank >= devices_.size()) return absl::OkStatus();
+  const std::string& began_on = devices_[rank];
   if (began_on.empty() || request.device().empty() || request.device() == began_on) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      absl::StrCat(who, " computes on ", request.device(), "; the rank began on ", began_on,
+      absl::StrCat(who, " computes on ", request.device(), "; rank ", rank, " began on ", began_on,
                    " (workers.device: auto), and another device gives other bits: start it where "
-                   "it can have that"));
+                   "it can have that, and say which worker it is (--rank)"));
 }
 
 void JobModel::Take(const v1::RegisterWorkerRequest& request, const std::string& who,

@@ -31,8 +31,10 @@ class JobModel {
   absl::Status Check(const v1::RegisterWorkerRequest& request, const std::string& who) const;
   // FAILED_PRECONDITION: the rank's data has grown since the length was fixed.
   absl::Status CheckSteps(const v1::RegisterWorkerRequest& request, const std::string& who) const;
-  // FAILED_PRECONDITION: with `workers.device: auto` the rank began on another device.
-  absl::Status CheckDevice(const v1::RegisterWorkerRequest& request, const std::string& who) const;
+  // FAILED_PRECONDITION: with `workers.device: auto` the rank, which the process asks for or is
+  // going to get, began on another device.
+  absl::Status CheckDevice(const v1::RegisterWorkerRequest& request, uint32_t rank,
+                           const std::string& who) const;
   void Take(const v1::RegisterWorkerRequest& request, const std::string& who, uint32_t rank);
   // The job's length is a sum of exchanges, and the rank makes none: it has no data.
   bool IsIdle(uint32_t rank) const;

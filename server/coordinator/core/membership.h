@@ -98,6 +98,9 @@ class Membership {
   const Rank& operator[](uint32_t rank) const { return ranks_[rank]; }
   // The rank that this process holds: the one it asks for, or any.
   std::optional<uint32_t> Holder(std::optional<uint32_t> asked, const Identity& who) const;
+  // The rank that Claim would give it. FAILED_PRECONDITION: all are taken. INVALID_ARGUMENT: the
+  // job has no such rank.
+  absl::StatusOr<uint32_t> Place(std::optional<uint32_t> asked, const Identity& who) const;
   // Ranks in one of the states, in order; the lowest ones if there are more than `at_most`.
   std::vector<uint32_t> In(std::initializer_list<RankState> states,
                            size_t at_most = SIZE_MAX) const;
@@ -109,7 +112,6 @@ class Membership {
  private:
   std::set<uint32_t>& Those(RankState state) { return by_state_[static_cast<size_t>(state)]; }
   void Set(uint32_t rank, RankState state, Time now);
-  absl::StatusOr<uint32_t> Place(std::optional<uint32_t> asked, const Identity& who) const;
   absl::StatusOr<uint32_t> FreePlace() const;
 
   const uint64_t incarnation_base_;

@@ -39,6 +39,10 @@ std::optional<uint32_t> Workers::Holder(const v1::RegisterWorkerRequest& request
   return ranks_.Holder(AskedRank(request), IdentityOf(request));
 }
 
+absl::StatusOr<uint32_t> Workers::Place(const v1::RegisterWorkerRequest& request) const {
+  return ranks_.Place(AskedRank(request), IdentityOf(request));
+}
+
 void Workers::Registered(const v1::RegisterWorkerRequest& request, uint32_t rank) {
   commands_.Emit({.name = "worker_registered",
                   .rank = rank,

@@ -36,6 +36,8 @@ class Workers {
                                             Time now);
   // The process that asks for a rank holds this one.
   std::optional<uint32_t> Holder(const v1::RegisterWorkerRequest& request) const;
+  // As Membership::Place.
+  absl::StatusOr<uint32_t> Place(const v1::RegisterWorkerRequest& request) const;
   // A new life of the rank begins.
   void Registered(const v1::RegisterWorkerRequest& request, uint32_t rank);
   // True: the rank was lost, and is back.

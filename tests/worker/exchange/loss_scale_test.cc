@@ -56,8 +56,7 @@ TEST_CASE("gradient in fp16: a clock that overflows is left out whole and halves
     CHECK(rig.steps.scales.back() == 65536 / std::min(1 << clock, 4));
     CHECK(LastExamples(*rig.model) == (overflows ? 0 : 2 * accumulation));
     CHECK((LastPushed(*rig.model, 0) == std::vector<float>(4, 0.0f)) == overflows);
-    if (overflows)
-      CHECK_THAT(report->why, Catch::Contains("the gradient of dense_0/bias[1] is "));
+    if (overflows) CHECK_THAT(report->why, Catch::Contains("the gradient of dense_0/bias[1] is "));
   }
   CHECK(AllFinite(*rig.model));
   REQUIRE(rig.reported.size() == 2);

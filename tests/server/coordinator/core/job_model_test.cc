@@ -80,14 +80,14 @@ TEST_CASE("job model: with auto a rank stays on the device that its first life h
   options.job.mutable_workers()->set_device("auto");
   options.ranks.devices = {"", "cpu"};
   JobModel model(options);
-  CHECK(model.CheckDevice(OnDevice(0, "cuda"), "worker 0").ok());
+  CHECK(model.CheckDevice(OnDevice(0, "cuda"), 0, "worker 0").ok());
   model.Take(OnDevice(0, "cuda"), "worker 0", 0);
   CHECK(model.devices() == std::vector<std::string>{"cuda", "cpu"});
-  CHECK(model.CheckDevice(OnDevice(0, "cuda"), "worker 0").ok());
+  CHECK(model.CheckDevice(OnDevice(0, "cuda"), 0, "worker 0").ok());
   // A foreign client does not say.
-  CHECK(model.CheckDevice(OnDevice(0, ""), "worker 0").ok());
+  CHECK(model.CheckDevice(OnDevice(0, ""), 0, "worker 0").ok());
   for (const auto& [rank, other] : {std::pair(0u, "cpu"), {1u, "cuda"}}) {
-    const absl::Status refused = model.CheckDevice(OnDevice(rank, other), "worker");
+    const absl::Status refused = model.CheckDevice(OnDevice(rank, other), rank, "worker");
     CHECK(absl::IsFailedPrecondition(refused));
     CHECK_THAT(std::string(refused.message()), Contains(std::string("computes on ") + other));
   }
@@ -100,7 +100,7 @@ TEST_CASE("job model: what a job names needs no memory of it") {
     JobModel model(options);
     model.Take(OnDevice(0, "cuda"), "worker 0", 0);
     CHECK(model.devices().empty());
-    CHECK(model.CheckDevice(OnDevice(0, "cpu"), "worker 0").ok());
+    CHECK(model.CheckDevice(OnDevice(0, "cpu"), 0, "worker 0").ok());
   }
 }
 

@@ -120,6 +120,9 @@ TEST_CASE("the record says what each rank computes on, and the next coordinator 
   request.set_job_only(false);
   request.set_device("cpu");
   CHECK(absl::IsFailedPrecondition(next.core.RegisterWorker(request, next.now).status()));
+  // So is a process that takes any rank, and would get this one.
+  request.clear_rank();
+  CHECK(absl::IsFailedPrecondition(next.core.RegisterWorker(request, next.now).status()));
 }
 
 // The lives that a coordinator of these options answers, newest last; each is a process of its own.
