@@ -117,7 +117,10 @@ TEST_CASE("A summary that lacks a key, or has a value that cannot be, is not hal
     INFO(key);
     auto without = good;
     without.erase(key);
-    CHECK(error(without) == "summary.json: damaged, and not used: '" + key + "' is missing");
+    // Absent in those of older versions.
+    const bool newer = key == "overflowed_steps";
+    CHECK(error(without) ==
+          (newer ? "" : "summary.json: damaged, and not used: '" + key + "' is missing"));
     for (const nlohmann::json& absurd :
          {nlohmann::json(-1), nlohmann::json({{"a", 1}}), nlohmann::json({-1}),
           nlohmann::json({{{"rank", "x"}}}), nlohmann::json(1e300)}) {
