@@ -1,0 +1,167 @@
+#include "config/combinations.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "config/contributors.h"
+#include "config/shards.h"
+
+namespace leeway {
+namespace {
+
+using Faults = std::vector<Fault>;
+
+void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
+  const v1::ElasticExchange& elastic = job.exchange().elastic();
+  if (!elastic.has_alpha()) faults.push_back({"exchange.alpha", "required key is missing"});
+  if (!elastic.has_optimizer()) {
+    faults.push_back({"exchange.optimizer",
+                      "required key is missing: the rule of the workers' own steps, such as {type: "
+                      "sgd, learning_rate: 0.05}, or an `update` in its place"});
+  } else if (job.has_update()) {
+    faults.push_back({"update",
+                      "an elastic exchange brings its own server rule, and its workers have "
+                      "exchange.optimizer: remove one of the two"});
+  }
+}
+
+void CheckKnobs(const v1::TrainingJob& job, Faults& faults) {
+  if (job.exchange().has_elastic()) {
+    CheckElastic(job, faults);
+  } else if (!job.has_update()) {
+    faults.push_back({"update",
+                      "required key is missing: the servers' rule, such as {type: sgd, "
+                      "learning_rate: 0.05}"});
+  }
+  if (job.consistency().mode() == v1::CONSISTENCY_MODE_BOUNDED &&
+      !job.consistency().has_staleness()) {
+    faults.push_back({"consistency.staleness",
+                      "required key is missing with mode bounded: how many clocks a worker may be "
+                      "ahead of the slowest, such as staleness: 3"});
+  }
+}
+
+void CheckBackupWorkers(const v1::TrainingJob& job, Faults& faults) {
+  const uint32_t backup = job.consistency().backup_workers();
+  if (backup == 0) return;
+  const std::string key = "consistency.backup_workers";
+  if (job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC) {
+    faults.push_back({key,
+                      "only a sync clock can do without its slowest workers; in bounded and "
+                      "async mode nobody waits for them"});
+  } else if (!job.exchange().has_gradient()) {
+    faults.push_back({key,
+                      "goes with a gradient exchange only: what is dropped of others would be "
+                      "a worker's own weights or many local steps"});
+  } else if (backup >= job.workers().count()) {
+    faults.push_back({key, absl::StrCat("must be less than workers.count (", job.workers().count(),
+                                        "): somebody has to count")});
+  }
+}
+
+void CheckBadGradient(const v1::TrainingJob& job, Faults& faults) {
+  const v1::Exchange& exchange = job.exchange();
+  const bool rejects = exchange.on_bad_gradient() == v1::BAD_GRADIENT_REJECT;
+  if (!exchange.has_gradient() && !rejects) {
+    faults.push_back(
+        {"exchange.on_bad_gradient",
+         "only a gradient can be left out or clipped: what a delta or elastic exchange "
+         "hands in comes of the worker's own weights, which would stay bad"});
+  }
+  if (!exchange.has_gradient() && exchange.has_max_norm()) {
+    faults.push_back({"exchange.max_norm", "goes with a gradient exchange only"});
+  }
+  if (exchange.on_bad_gradient() == v1::BAD_GRADIENT_CLIP && !exchange.has_max_norm()) {
+    faults.push_back({"exchange.max_norm",
+                      "required key is missing with on_bad_gradient clip: the norm that a longer "
+                      "gradient is scaled to, such as max_norm: 1"});
+  }
+}
+
+void CheckAssignment(const v1::TrainingJob& job, Faults& faults) {
+  if (job.data().assignment() != v1::ASSIGNMENT_LEASED) return;
+  const std::string key = "data.assignment";
+  if (!job.data().partition().has_iid()) {
+    faults.push_back({key,
+                      "leased data is everybody's: it needs the partition {type: iid}; with others "
+                      "a worker has data of its own, and maybe no other"});
+  } else if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC && !CommitsSets(job)) {
+    faults.push_back({key,
+                      "a sync job that waits for lost workers has each do its own batches again, "
+                      "with the same bits: leased goes with workers.on_worker_loss: continue, "
+                      "consistency.backup_workers, or mode bounded or async"});
+  }
+}
+
+void CheckPerHost(const v1::TrainingJob& job, Faults& faults) {
+  if (job.workers().per_host() != v1::PER_HOST_COMBINE) return;
+  const auto fault = [&faults](absl::string_view why) {
+    faults.push_back({"workers.per_host",
+                      absl::StrCat("combine ", why, "; leave it out, or say per_host: separate")});
+  };
+  const v1::Exchange& exchange = job.exchange();
+  if (job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC) {
+    fault(
+        "goes with consistency.mode sync only: in other modes the workers of a host do not hand "
+        "in the same clock at the same time, so there is no sum to send");
+  } else if (job.consistency().backup_workers() > 0) {
+    fault(
+        "does not go with consistency.backup_workers: a clock that does without some workers "
+        "cannot take them out of their host's sum");
+  } else if (job.workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE) {
+    fault(
+        "does not go with workers.on_worker_loss: continue: a clock that does without a lost "
+        "worker cannot take it out of its host's sum");
+  } else if (exchange.has_elastic()) {
+    fault(
+        "goes with gradient and delta exchanges: with an elastic one the servers answer each "
+        "worker's own weights, which a sum does not have");
+  } else if (exchange.delta().spread()) {
+    fault(
+        "does not go with exchange.spread: a group of blocks leaves while local steps go on, and "
+        "would have to wait for the other workers of the host in between");
+  } else if (exchange.delta().weighting() == v1::WEIGHTING_EQUAL) {
+    fault(
+        "does not go with exchange.weighting: equal: the servers would weigh hosts equally, and "
+        "not workers");
+  }
+}
+
+void CheckServers(const v1::TrainingJob& job, Faults& faults) {
+  const v1::Servers& servers = job.servers();
+  if (servers.shards() > 0 && servers.shards() < servers.count()) {
+    faults.push_back(
+        {"servers.shards", absl::StrCat("must be 0, or at least servers.count (", servers.count(),
+                                        "): a server has one part of the blocks, or more")});
+  }
+  if (servers.replicas() > servers.count()) {
+    faults.push_back(
+        {"servers.replicas", absl::StrCat("must be at most servers.count (", servers.count(),
+                                          "): each holder of a block is a server of its own")});
+  }
+  const uint64_t vectors = StateVectors(job);
+  const bool replicated = servers.replicas() > 1;
+  const bool travels = replicated || ShardsOf(job) > servers.count();
+  if (travels && vectors * servers.block_bytes() > kStateBytesMax) {
+    faults.push_back({"servers.block_bytes",
+                      absl::StrCat("must be at most ", kStateBytesMax / vectors, " with ",
+                                   replicated ? "servers.replicas: 2" : "servers.shards",
+                                   ", for all of a block's state goes to ",
+                                   replicated ? "its other holder" : "another server",
+                                   " in one message: ", vectors, " vectors of that size")});
+  }
+}
+
+}  // namespace
+
+void CheckCombinations(const v1::TrainingJob& job, std::vector<Fault>& faults) {
+  CheckKnobs(job, faults);
+  CheckBackupWorkers(job, faults);
+  CheckPerHost(job, faults);
+  CheckAssignment(job, faults);
+  CheckBadGradient(job, faults);
+  CheckServers(job, faults);
+}
+
+}  // namespace leeway
