@@ -13,6 +13,7 @@
 #include "common/counted.h"
 #include "common/machine.h"
 #include "common/status.h"
+#include "config/device.h"
 #include "config/job.h"
 #include "config/length.h"
 #include "config/shards.h"
@@ -180,9 +181,9 @@ void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, uint64_t a
   const uint64_t steps = length.steps_per_clock();
   // `leeway train` starts all of them on this host.
   const bool combine = job.workers().per_host() == v1::PER_HOST_COMBINE;
-  std::cout << "\nWorkers: " << workers << ", each with " << Mebi(kept_elements)
-            << " for the model, " << Bytes(activations) << " for a batch and " << Bytes(data_bytes)
-            << " for data\n"
+  std::cout << "\nWorkers: " << workers << ", each with " << Mebi(kept_elements) << " for the model"
+            << (activations > 0 ? absl::StrCat(", ", Bytes(activations), " for a batch") : "")
+            << " and " << Bytes(data_bytes) << " for data\n"
             << "Exchange: " << Every(steps)
             << (combine ? "; one worker of a host sends " : "; each worker sends ")
             << Bytes(traffic.sent) << (combine ? " for all, and each receives " : " and receives ")
@@ -218,8 +219,10 @@ absl::Status ShowPlan(const JobOptions& options) {
   ASSIGN_OR_RETURN(const uint64_t vectors, VectorsOfWorker(job.exchange(), length.steps_per_clock(),
                                                            codecs.compresses_contributions()));
   const uint64_t data_bytes = checked.data->dataset().bytes();
+  // On a GPU a batch is not in the host's memory.
+  const bool on_gpu = ParseDevice(job.workers().device())->kind == DeviceChoice::Kind::kCuda;
   const uint64_t activations =
-      model->PlanMemory(job.data().batch_size(), false).total() * sizeof(float);
+      on_gpu ? 0 : model->PlanMemory(job.data().batch_size(), false).total() * sizeof(float);
   PrintWorkers(job, vectors * total, activations, traffic, length, data_bytes);
   PrintPrecision(job);
   // A gradient exchange has its two on the host only, and the batch's plan has the device's.
