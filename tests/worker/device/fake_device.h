@@ -70,10 +70,10 @@ struct FakeDeviceOptions {
   // How much of what may run runs before somebody waits for it: 0 for nothing, below 1 for nearly
   // all; nothing: drawn by the seed.
   std::optional<double> eagerness = std::nullopt;
-  // Made at the so-manieth occasion, from 0; without a number at each.
+  // Made at this occasion, counted from 0, or at each if absent.
   std::optional<Mistake> mistake = std::nullopt;
   std::optional<uint64_t> occasion = std::nullopt;
-  // The so-manieth piece of work, from 0, fails, and with it the device.
+  // This piece of work, counted from 0, fails, and with it the device.
   std::optional<uint64_t> fail = std::nullopt;
   // For measuring: without most of the checks.
   std::optional<EmulatedTimes> times = std::nullopt;

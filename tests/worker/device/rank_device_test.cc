@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// A machine whose GPU can be used from the so-manieth time on that somebody asks.
+// A machine whose GPU cannot be used the first `gpu_from` times that somebody asks.
 struct Machine {
   int gpu_from = 0;
   std::vector<std::string> asked = {};
