@@ -18,8 +18,6 @@
 namespace leeway {
 namespace {
 
-// As the servers' (server/shard/request_check.cc).
-constexpr uint64_t kExamplesMax = uint64_t{1} << 48;
 // Between two looks: short beside a step, long beside what a look costs.
 constexpr Duration kPause = std::chrono::microseconds(200);
 constexpr Duration kMapAgainAfter = std::chrono::milliseconds(100);

@@ -9,7 +9,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "leeway/v1/job.pb.h"
+
 namespace leeway {
+
+// Whether a job's workers scale their loss.
+inline bool ScalesLoss(const v1::TrainingJob& job) {
+  return job.workers().precision() == v1::PRECISION_FP16;
+}
 
 // As exponents of two. At the least an overflow is no longer the scale's fault.
 inline constexpr uint32_t kLossScaleStart = 16;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/lossless.h"
+#include "common/loss_scale.h"
 
 namespace leeway {
 namespace {
@@ -136,8 +137,7 @@ bool KeepsWorkerState(const v1::TrainingJob& job) {
   if (job.exchange().has_elastic() || KeepsResidual(job.compression())) return true;
   if (IsSpread(job.exchange())) return true;
   if (!job.exchange().has_delta()) return false;
-  return HasSlots(job.exchange().delta().optimizer()) ||
-         job.workers().precision() == v1::PRECISION_FP16;
+  return HasSlots(job.exchange().delta().optimizer()) || ScalesLoss(job);
 }
 
 }  // namespace leeway

@@ -12,6 +12,9 @@
 
 namespace leeway {
 
+// Of one contribution. A larger count would not stay a whole number as a weight.
+inline constexpr uint64_t kExamplesMax = uint64_t{1} << 48;
+
 // n_i / sum n: how much each contribution weighs by its examples. All 0 if there are no examples at
 // all.
 std::vector<float> MeanCoefficients(std::span<const uint64_t> examples);

@@ -8,12 +8,10 @@
 #include "common/counted.h"
 #include "common/element_name.h"
 #include "common/status.h"
+#include "common/update/combine.h"
 
 namespace leeway {
 namespace {
-
-// Beyond it a count is no longer a whole number once it is a weight.
-constexpr uint64_t kExamplesMax = uint64_t{1} << 48;
 
 absl::Status Wrong(uint32_t rank, uint32_t block, uint64_t clock, absl::string_view what) {
   return absl::InvalidArgumentError(

@@ -38,10 +38,10 @@ absl::StatusOr<ChosenBackend> OpenGpu(std::optional<uint32_t> wanted, Precision 
   ChosenBackend chosen;
   ASSIGN_OR_RETURN(OpenedDevice opened, module.Open(index, precision));
   chosen.backend = std::move(opened.backend);
-  chosen.note = absl::StrCat("computing on cuda:", index,
-                             index < devices.size() ? absl::StrCat(", ", devices[index].name) : "",
-                             precision == Precision::kFp32 ? "" : " in ",
-                             precision == Precision::kFp32 ? "" : PrecisionName(precision));
+  chosen.note = absl::StrCat(
+      "computing on cuda:", index,
+      index < devices.size() ? absl::StrCat(", ", devices[index].name) : "",
+      precision == Precision::kFp32 ? "" : absl::StrCat(" in ", PrecisionName(precision)));
   if (index < devices.size()) chosen.pci_bus_id = devices[index].pci_bus_id;
   if (!opened.remark.empty()) absl::StrAppend(&chosen.note, "; ", opened.remark);
   return chosen;

@@ -9,7 +9,7 @@
 namespace leeway {
 
 GradientScale::GradientScale(const ExchangeContext& context)
-    : context_(context), active_(context.job.workers().precision() == v1::PRECISION_FP16) {
+    : context_(context), active_(ScalesLoss(context.job)) {
   for (const v1::LossScale& known : context.loss_scales) {
     history_.Add({known.clock(), std::min(known.log2(), kLossScaleMost)});
   }

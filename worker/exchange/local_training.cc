@@ -15,7 +15,7 @@ namespace leeway {
 LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own)
     : context_(context),
       optimizer_(std::make_unique<const LocalOptimizer>(std::move(optimizer))),
-      scales_(context.job.workers().precision() == v1::PRECISION_FP16),
+      scales_(ScalesLoss(context.job)),
       own_(own.vectors.size()) {
   const auto slots = optimizer_->slots();
   names_ = {std::move(own.exchange),

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/element_name.h"
+#include "common/loss_scale.h"
 #include "common/status.h"
 #include "common/wire/payload.h"
 #include "worker/exchange/open_exchange.h"
@@ -26,7 +27,7 @@ double Batches(const ExchangeContext& context, uint64_t examples) {
 }
 
 absl::Status SuggestBf16(const ExchangeContext& context, const absl::Status& status) {
-  if (status.ok() || context.job.workers().precision() != v1::PRECISION_FP16) return status;
+  if (status.ok() || !ScalesLoss(context.job)) return status;
   return absl::Status(status.code(),
                       absl::StrCat(status.message(),
                                    "; or workers.precision bf16, which has the range of fp32: the "
