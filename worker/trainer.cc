@@ -102,7 +102,7 @@ absl::Status Trainer::OpenGroup() {
                                     .exchange_seconds = job_.limits().exchange_seconds()},
                                    client_->layout(), *context_.contributions));
   if (group_ == nullptr) {
-    spdlog::info("no other worker is known to be on this host: this one hands in for itself");
+    spdlog::info("no other worker reaches this one's memory: it hands in for itself");
     return absl::OkStatus();
   }
   spdlog::info("{} workers of this host combine their contributions; worker {} sends for all",

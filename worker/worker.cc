@@ -122,6 +122,7 @@ v1::RegisterWorkerRequest Introduction(const WorkerOptions& options, const v1::T
   if (link) request.set_link(*link);
   if (equipment.contributions) {
     *request.mutable_contributions() = equipment.contributions->Offer();
+    request.set_memory_host(options.memory_host);
   }
   return request;
 }

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "client/transport.h"
 #include "common/clock.h"
+#include "common/rpc/host.h"
 #include "worker/device/make_backend.h"
 #include "worker/device/rank_device.h"
 
@@ -30,6 +31,8 @@ struct WorkerOptions {
   std::string host;
   uint32_t pid = 0;
   uint64_t nonce = 0;
+  // Workers of one job that have the same may combine their contributions.
+  std::string memory_host = HostIdentity();
   // Null for gRPC.
   TransportFactory transport;
   // What a rank computes on.

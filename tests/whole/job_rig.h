@@ -40,6 +40,9 @@ class JobRig {
   // What the worker of a rank computes on; null: as the job says.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(uint32_t rank)> make_backend;
 
+  // Which workers of a rank's host may combine their contributions; null: all.
+  std::function<std::string(uint32_t rank)> memory_host;
+
   // What every server listens on.
   std::string listen = ServerOptions().listen;
   // Where others reach a server; null: where it listens, which `on_listening` hears.
@@ -90,6 +93,7 @@ class JobRig {
         options.data_dir = std::string(LEEWAY_SOURCE_DIR) + "/data";
         options.nonce = rank + 1;
         options.transport = transport;
+        if (memory_host) options.memory_host = memory_host(rank);
         if (make_backend) {
           options.make_backend = [this, rank](const v1::Workers&, uint32_t) {
             return make_backend(rank);

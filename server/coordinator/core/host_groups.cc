@@ -1,12 +1,19 @@
 #include "server/coordinator/core/host_groups.h"
 
 #include <map>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 
 namespace leeway {
+namespace {
+
+// Empty: it leaves its contributions to nobody.
+std::string MemoryHostOf(const v1::RegisterWorkerRequest& request) {
+  return request.has_contributions() ? request.memory_host() : "";
+}
+
+}  // namespace
 
 HostGroups::HostGroups(const JobFacts& facts) {
   if (facts.job().workers().per_host() != v1::PER_HOST_COMBINE) return;
@@ -25,12 +32,11 @@ absl::Status HostGroups::Check(const v1::RegisterWorkerRequest& request,
   const size_t others = MembersOf(*rank).size();
   if (others < 2) return absl::OkStatus();
   const Place& place = places_[*rank];
-  const bool same_name = request.host() == place.host;
-  if (same_name && request.network() == place.network && request.has_contributions()) {
-    return absl::OkStatus();
-  }
+  if (MemoryHostOf(request) == place.memory_host) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      who, " is on ", request.host(), same_name ? " in another network, or offers no memory" : "",
+      who, " is on ", request.host(),
+      request.host() == place.host ? " in another container, of another user, or offers no memory"
+                                   : "",
       "; worker ", *rank, " began on ", place.host, ", where ", Counted(others - 1, "other worker"),
       " would wait for it in shared memory (workers.per_host: combine): start it there, or resume "
       "the job with workers.per_host: separate"));
@@ -39,20 +45,19 @@ absl::Status HostGroups::Check(const v1::RegisterWorkerRequest& request,
 void HostGroups::Take(const v1::RegisterWorkerRequest& request, uint32_t rank) {
   if (rank >= places_.size()) return;
   Place& place = places_[rank];
-  place = {request.host(), request.network(), std::nullopt};
-  if (request.has_contributions()) place.contributions = request.contributions();
+  place = {request.host(), MemoryHostOf(request), request.contributions()};
 }
 
 void HostGroups::Form() {
   groups_.clear();
   group_of_.clear();
-  std::map<std::pair<std::string, std::string>, size_t> by_host;
+  std::map<std::string, size_t> by_host;
   for (uint32_t rank = 0; rank < places_.size(); ++rank) {
     const Place& place = places_[rank];
     size_t group = groups_.size();
-    // Where it does not say where it is, or leaves its contributions to nobody, it is alone.
-    if (!place.network.empty() && place.contributions) {
-      group = by_host.try_emplace({place.network, place.host}, group).first->second;
+    // One that leaves its contributions to nobody is alone.
+    if (!place.memory_host.empty()) {
+      group = by_host.try_emplace(place.memory_host, group).first->second;
     }
     if (group == groups_.size()) groups_.emplace_back();
     groups_[group].push_back(rank);
@@ -71,8 +76,8 @@ v1::HostGroup HostGroups::GroupOf(uint32_t rank) const {
   for (const uint32_t member : MembersOf(rank)) {
     v1::HostGroupMember& each = *group.add_members();
     each.set_rank(member);
-    const auto& contributions = places_[member].contributions;
-    if (contributions) *each.mutable_contributions() = *contributions;
+    const Place& place = places_[member];
+    if (!place.memory_host.empty()) *each.mutable_contributions() = place.contributions;
   }
   return group;
 }

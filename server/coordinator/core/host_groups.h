@@ -1,7 +1,7 @@
-// Which workers are on one host, and where each has its contributions, for jobs whose workers
-// combine them (workers.per_host: combine; client/host_group.h). Owns this; must be told of each
-// registration, and when the job begins: from then on the groups stay as they are. In other jobs
-// there are no groups.
+// Which workers reach each other's memory, and where each has its contributions, for jobs whose
+// workers combine them (workers.per_host: combine; client/host_group.h). Owns this; must be told of
+// each registration, and when the job begins: from then on the groups stay as they are. In other
+// jobs there are no groups.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ class HostGroups {
  public:
   explicit HostGroups(const JobFacts& facts);
 
-  // FAILED_PRECONDITION: the others of the rank's group wait for it in the memory of their host,
-  // and the process is on another one. `rank`: the one that it asks for or holds, if any.
+  // FAILED_PRECONDITION: the others of the rank's group wait for it in memory, which the process
+  // does not share. `rank`: the one that it asks for or holds, if any.
   absl::Status Check(const v1::RegisterWorkerRequest& request, std::optional<uint32_t> rank,
                      const std::string& who) const;
   // The rank's newest life.
   void Take(const v1::RegisterWorkerRequest& request, uint32_t rank);
-  // Every rank has registered: those of one host are a group.
+  // Every rank has registered: those of one memory_host are a group.
   void Form();
 
   // The rank's group, for its newest life.
@@ -37,10 +37,11 @@ class HostGroups {
 
  private:
   struct Place {
+    // For messages.
     std::string host;
-    std::string network;
-    // Absent: it leaves its contributions to nobody.
-    std::optional<v1::MemoryOffer> contributions;
+    // Empty: it leaves its contributions to nobody.
+    std::string memory_host;
+    v1::MemoryOffer contributions;
   };
   // The members of the rank's group, rising; none before the groups are formed.
   std::span<const uint32_t> MembersOf(uint32_t rank) const;

@@ -14,7 +14,7 @@ using Entries = google::protobuf::RepeatedPtrField<v1::LossScale>;
 
 // Workers of other exchanges keep the scale themselves.
 bool ReportsLossScales(const v1::TrainingJob& job) {
-  return job.workers().precision() == v1::PRECISION_FP16 && job.exchange().has_gradient();
+  return ScalesLoss(job) && job.exchange().has_gradient();
 }
 
 // "" where they can be a rank's, of a job whose clocks go up to `largest`.

@@ -48,6 +48,7 @@ absl::Status CheckMessage(const v1::RegisterWorkerRequest& request) {
   RETURN_IF_ERROR(CheckPrintable("build.version", request.build().version()));
   RETURN_IF_ERROR(CheckPrintable("host", request.host()));
   RETURN_IF_ERROR(CheckPrintable("network", request.network()));
+  RETURN_IF_ERROR(CheckPrintable("memory_host", request.memory_host()));
   for (const v1::TensorSpec& tensor : request.schema().tensors()) {
     RETURN_IF_ERROR(CheckPrintable("schema.tensors.name", tensor.name()));
   }

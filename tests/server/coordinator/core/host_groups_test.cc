@@ -13,12 +13,12 @@ CoordinatorOptions Combining(uint32_t workers) {
   return options;
 }
 
-// A worker on a host; its memory is known by the process id.
+// A worker in a container of a host; its memory is known by the process id.
 v1::RegisterWorkerRequest On(const std::string& host, std::optional<uint32_t> rank, uint32_t pid,
-                             const std::string& network = "n") {
+                             const std::string& container = "n") {
   v1::RegisterWorkerRequest request = WorkerRequest(rank, pid);
   request.set_host(host);
-  request.set_network(network);
+  if (!container.empty()) request.set_memory_host(host + "/" + container);
   request.mutable_contributions()->set_pid(pid);
   return request;
 }
@@ -48,9 +48,9 @@ struct Groups {
   HostGroups groups;
 };
 
-TEST_CASE("host groups: workers of one host and network are a group, by rising rank") {
+TEST_CASE("host groups: workers that reach each other's memory are a group, by rising rank") {
   Groups all(Combining(6));
-  // Of two hosts in turn; one of another network; one that does not say where it is.
+  // Of two hosts in turn; one in another container; one whose memory nobody reaches.
   all.groups.Take(On("a", 4, 14), 4);
   all.groups.Take(On("a", 0, 10), 0);
   all.groups.Take(On("b", 1, 11), 1);
@@ -64,7 +64,7 @@ TEST_CASE("host groups: workers of one host and network are a group, by rising r
   CHECK(all.Reply(4) == a);
   CHECK(all.Reply(1) == Pids{{1, 11}});
   CHECK(all.Reply(3) == Pids{{3, 13}});
-  CHECK(all.Reply(5) == Pids{{5, 15}});
+  CHECK(all.Reply(5) == Pids{{5, 0}});
   CHECK(all.Reply(6).empty());
   // Only who sends for others needs to know of their new lives.
   CHECK(all.Heartbeat(0) == a);
@@ -111,7 +111,9 @@ TEST_CASE("host groups: a new life has to be where the others wait for it") {
         "worker 1 (process 20 on b) is on b; worker 1 began on a, where 1 other worker would wait "
         "for it in shared memory (workers.per_host: combine): start it there, or resume the job "
         "with workers.per_host: separate");
-  CHECK(absl::IsFailedPrecondition(three.groups.Check(On("a", 1, 20, "other"), 1, "who")));
+  CHECK_THAT(std::string(three.groups.Check(On("a", 1, 20, "other"), 1, "who").message()),
+             Catch::StartsWith("who is on a in another container, of another user, or offers no "
+                               "memory; worker 1 began on a"));
   v1::RegisterWorkerRequest without = On("a", 1, 20);
   without.clear_contributions();
   CHECK_THAT(std::string(three.groups.Check(without, 1, "who").message()),
