@@ -27,6 +27,9 @@ constexpr Duration kRefusedFor = std::chrono::seconds(5);
 constexpr char kRemedy[] =
     "; workers.per_host: separate does without shared memory (docs/guide.md)";
 
+// What a worker publishes is finite, and of examples that it has.
+constexpr char kDamaged[] = ", which no worker publishes: its memory is damaged; restart it";
+
 bool Same(const v1::MemoryOffer& a, const v1::MemoryOffer& b) {
   return a.nonce() == b.nonce() && a.pid() == b.pid() && a.fd() == b.fd() && a.bytes() == b.bytes();
 }
@@ -146,10 +149,9 @@ absl::StatusOr<HostGroup::Outcome> HostGroup::Look(uint64_t clock, uint32_t bloc
       outcome = Outcome::kMissing;
     }
     if (found.examples > kExamplesMax) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("worker ", rank_, ", block ", block, ", clock ", clock,
-                       ": the memory of worker ", member.rank, " of this host says ",
-                       found.examples, " examples, which is no number of examples"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "worker ", rank_, ", block ", block, ", clock ", clock, ": the memory of worker ",
+          member.rank, " of this host says ", found.examples, " examples", kDamaged));
     }
   }
   return outcome;
@@ -180,10 +182,10 @@ absl::Status HostGroup::NotFinite(uint64_t clock, uint32_t block,
     const std::span<const float> values = all.subspan(range.offset, range.count);
     const size_t bad = FloatPayload::Of(values).FirstNonFinite();
     if (bad == values.size()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("worker ", rank_, ", block ", block, ", clock ", clock, ": value ", bad,
-                     " of the contribution of worker ", member.rank, " of this host is ",
-                     values[bad], "; it cannot be a part of the sum"));
+    return absl::InvalidArgumentError(absl::StrCat("worker ", rank_, ", block ", block, ", clock ",
+                                                   clock, ": value ", bad,
+                                                   " of the contribution of worker ", member.rank,
+                                                   " of this host is ", values[bad], kDamaged));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("worker ", rank_, ", block ", block, ", clock ", clock,
