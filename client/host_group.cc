@@ -25,7 +25,7 @@ constexpr Duration kMapAgainAfter = std::chrono::milliseconds(100);
 // soon as there is one; whoever is refused for longer than this is alive.
 constexpr Duration kRefusedFor = std::chrono::seconds(5);
 constexpr char kRemedy[] =
-    "; workers.per_host: separate does without shared memory (docs/guide.md)";
+    "; workers.per_host: separate does without shared memory (docs/tuning.md)";
 
 // What a worker publishes is finite, and of examples that it has.
 constexpr char kDamaged[] = ", which no worker publishes: its memory is damaged; restart it";
