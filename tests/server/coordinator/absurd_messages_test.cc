@@ -226,6 +226,7 @@ TEST_CASE("what workers say when they register is checked whole") {
                             "link = 1000",
                             "build.version",
                             "network",
+                            "memory_host",
                             "contributions",
                             "batches_per_epoch"}));
 }
