@@ -15,6 +15,7 @@ set(LEEWAY_ARCH "x86-64-v3" CACHE STRING "Value of -march; 'native' for this mac
 set(LEEWAY_SANITIZE "" CACHE STRING "Sanitizers, such as address,undefined or thread")
 option(LEEWAY_WERROR "Warnings are errors" OFF)
 option(LEEWAY_PRECOMPILED "Precompile the headers that most files include (cmake/precompiled)" ON)
+option(LEEWAY_UNITY "Compile several files of a folder at once; OFF to compile only what you edit" OFF)
 
 # Contraction would make a vector loop and its remainder round differently, and with it a block's bits
 # depend on its length. errno would keep square roots from vectorising. Never -ffast-math: under it
@@ -62,12 +63,22 @@ function(leeway_use_precompiled target)
   endif()
 endfunction()
 
-# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y [PRECOMPILED grpc] [COLD]): a static library leeway_NAME; includes
-# are written from the repository's root. COLD: no time of a run is spent in it, and it is compiled with -O1, which
-# takes a quarter less time.
+# leeway_use_unity(TARGET APART...): its sources are compiled eight at a time, because the precompiled headers alone take
+# three seconds to load. APART: sources whose own names are those of others in the target; they are compiled alone.
+function(leeway_use_unity target)
+  if(LEEWAY_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
+# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y [PRECOMPILED grpc] [COLD] [APART a.cc]): a static library
+# leeway_NAME; includes are written from the repository's root. COLD: no time of a run is spent in it, and it is
+# compiled with -O1, which takes a quarter less time.
 function(leeway_library name)
-  cmake_parse_arguments(ARG "COLD" "PRECOMPILED" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "PRECOMPILED" "SOURCES;DEPENDS;APART" ${ARGN})
   add_library(leeway_${name} STATIC ${ARG_SOURCES})
+  leeway_use_unity(leeway_${name} ${ARG_APART})
   if(ARG_COLD)
     target_compile_options(leeway_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()

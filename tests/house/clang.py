@@ -52,8 +52,10 @@ def includes(entry):
 
 def options_of(root, entries):
     """What all files are analysed with, for a precompiled header is for one set of options."""
+    # Files that are compiled together are named by the one that includes them, in the build's folder.
     product = [e for e in entries if pathlib.Path(e["file"]).is_relative_to(root)
-               and pathlib.Path(e["file"]).relative_to(root).parts[0] in TOP]
+               and (pathlib.Path(e["file"]).relative_to(root).parts[0] in TOP
+                    or "Unity" in pathlib.Path(e["file"]).parts)]
     kept = {}
     for entry in product:
         words = includes(entry)

@@ -53,8 +53,9 @@ class Tree:
         if update or not self.root.exists():
             self.copy(repository)
         if not (self.build / "build.ninja").exists():
-            subprocess.run(["cmake", "--preset", "release", "-DBUILD_TESTING=ON"], cwd=self.root, check=True,
-                           stdout=subprocess.DEVNULL)
+            # A mutant is one file, compiled and linked by itself.
+            subprocess.run(["cmake", "--preset", "release", "-DBUILD_TESTING=ON", "-DLEEWAY_UNITY=OFF"], cwd=self.root,
+                           check=True, stdout=subprocess.DEVNULL)
         targets = sorted({"leeway_sim", *sum(UNITS.values(), [])})
         subprocess.run(["ninja", "-C", self.build, "-j2", *targets], check=True, stdout=subprocess.DEVNULL)
         self.compile_commands = {entry["file"]: entry for entry in
