@@ -1,13 +1,13 @@
 #include "config/compression.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/suggestion.h"
+#include "config/model/layer_tree.h"
 #include "config/schema.h"
-#include "config/validate.h"
 
 namespace leeway {
 namespace {
@@ -39,23 +39,30 @@ void CheckWeights(const v1::TrainingJob& job, const v1::Codec& codec, const std:
 
 // The kinds that have something to send.
 bool HasWeights(const v1::Layer& layer) {
-  return layer.has_dense() || layer.has_conv2d() || layer.has_batch_norm();
+  return layer.has_dense() || layer.has_conv2d() || layer.has_batch_norm() ||
+         layer.has_layer_norm() || layer.has_group_norm();
 }
 
 void CheckNames(const v1::TrainingJob& job, Faults& faults) {
-  const std::vector<std::string> layers = LayerNames(job.model());
+  if (CountLayers(job.model()) > kLayersMax) return;  // Said already.
+  std::map<std::string, const v1::Layer*> layers;
+  std::vector<std::string> names;
+  for (const PlacedLayer& placed : FlattenLayers(job.model())) {
+    layers.insert({placed.name, placed.layer});
+    names.push_back(placed.name);
+  }
   std::map<std::string, int> seen;
   for (int i = 0; i < job.compression().layers_size(); ++i) {
     const v1::LayerCompression& choice = job.compression().layers(i);
     for (int k = 0; k < choice.names_size(); ++k) {
       const std::string path = absl::StrCat("compression.layers.", i, ".names.", k);
       const std::string& name = choice.names(k);
-      const auto found = std::find(layers.begin(), layers.end(), name);
+      const auto found = layers.find(name);
       const auto [first, is_new] = seen.insert({name, i});
       if (found == layers.end()) {
         faults.push_back(
-            {path, absl::StrCat("the model has no layer '", name, "'", Suggestion(name, layers))});
-      } else if (!HasWeights(job.model().layers(static_cast<int>(found - layers.begin())))) {
+            {path, absl::StrCat("the model has no layer '", name, "'", Suggestion(name, names))});
+      } else if (!HasWeights(*found->second)) {
         faults.push_back({path, absl::StrCat("layer '", name, "' has no weights")});
       } else if (!is_new) {
         faults.push_back({path, absl::StrCat("layer '", name, "' is already named in ",

@@ -2,12 +2,14 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <google/protobuf/descriptor.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "config/decode.h"
+#include "config/model/models.h"
 #include "config/problems.h"
 #include "config/schema.h"
 #include "config/yaml_tree.h"
@@ -75,8 +77,26 @@ absl::Status WriteDefaults(Message& message) {
   return absl::OkStatus();
 }
 
-void ResolvePool(v1::Pool& pool) {
-  if (!pool.has_stride()) pool.set_stride(pool.size());
+// By reflection, as layers are within layers.
+void ResolvePools(Message& message) {
+  if (message.GetDescriptor() == v1::Pool::descriptor()) {
+    auto& pool = static_cast<v1::Pool&>(message);
+    if (!pool.has_stride()) pool.set_stride(pool.size());
+    return;
+  }
+  const Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> set;
+  reflection.ListFields(message, &set);
+  for (const FieldDescriptor* field : set) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (!field->is_repeated()) {
+      ResolvePools(*reflection.MutableMessage(&message, field));
+      continue;
+    }
+    for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+      ResolvePools(*reflection.MutableRepeatedMessage(&message, field, i));
+    }
+  }
 }
 
 void ResolveElastic(v1::TrainingJob& job) {
@@ -92,10 +112,10 @@ void ResolveElastic(v1::TrainingJob& job) {
 
 absl::Status ResolveJob(v1::TrainingJob& job) {
   RETURN_IF_ERROR(WriteDefaults(job));
-  for (v1::Layer& layer : *job.mutable_model()->mutable_layers()) {
-    if (layer.has_max_pool()) ResolvePool(*layer.mutable_max_pool());
-    if (layer.has_avg_pool()) ResolvePool(*layer.mutable_avg_pool());
-  }
+  ExpandNamedModels(*job.mutable_model());
+  // Those of the layers that were written out.
+  RETURN_IF_ERROR(WriteDefaults(*job.mutable_model()));
+  ResolvePools(*job.mutable_model());
   if (job.exchange().has_elastic()) ResolveElastic(job);
   if (job.consistency().mode() != v1::CONSISTENCY_MODE_BOUNDED) {
     job.mutable_consistency()->clear_staleness();

@@ -15,6 +15,7 @@
 #include "config/combinations.h"
 #include "config/compression.h"
 #include "config/device.h"
+#include "config/model/layer_tree.h"
 
 namespace leeway {
 namespace {
@@ -134,22 +135,40 @@ void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
 
 // ---- how parts go together; combinations.h has the knobs
 
+bool Trains(const v1::Layer& layer) { return layer.has_dense() || layer.has_conv2d(); }
+
+// Names of one list and of the lists within it; a layer without a name has one by its place.
+void CheckLayerNames(const LayerList& layers, const std::string& key, Faults& faults) {
+  for (int i = 0; i < layers.size(); ++i) {
+    const std::string path = absl::StrCat(key, ".", i);
+    if (layers[i].has_name() && !IsName(layers[i].name(), "-_")) {
+      faults.push_back({absl::StrCat(path, ".name"), "at most 100 letters, digits, '-' and '_'"});
+    }
+    for (const Branch& branch : BranchesOf(layers[i], "", path)) {
+      CheckLayerNames(*branch.layers, branch.key, faults);
+      // All times are alike.
+      if (layers[i].has_repeat()) break;
+    }
+  }
+}
+
 void CheckModel(const v1::Model& model, Faults& faults) {
-  const std::vector<std::string> names = LayerNames(model);
-  std::map<std::string, size_t> first;
+  if (CountLayers(model) > kLayersMax) {
+    faults.push_back({"model.layers", absl::StrCat("with the layers within layers there are more "
+                                                   "than ",
+                                                   kLayersMax)});
+    return;
+  }
+  CheckLayerNames(model.layers(), "model.layers", faults);
+  std::map<std::string, std::string> first;
   bool trains = false;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const v1::Layer& layer = model.layers(static_cast<int>(i));
-    const std::string path = absl::StrCat("model.layers.", i, layer.has_name() ? ".name" : "");
-    trains = trains || layer.has_dense() || layer.has_conv2d();
-    if (layer.has_name() && !IsName(names[i], "-_")) {
-      faults.push_back({path, "at most 100 letters, digits, '-' and '_'"});
-    }
-    const auto [found, is_new] = first.insert({names[i], i});
-    if (!is_new) {
-      faults.push_back({path, absl::StrCat("the name '", names[i], "' is already that of layer ",
-                                           found->second)});
-    }
+  for (const PlacedLayer& placed : FlattenLayers(model)) {
+    trains = trains || Trains(*placed.layer);
+    const auto [found, is_new] = first.insert({placed.name, placed.key});
+    if (is_new) continue;
+    faults.push_back(
+        {absl::StrCat(placed.key, placed.layer->has_name() ? ".name" : ""),
+         absl::StrCat("the name '", placed.name, "' is already that of ", found->second)});
   }
   if (!trains)
     faults.push_back({"model.layers", "nothing to train: needs a dense or conv2d layer"});
@@ -217,19 +236,6 @@ void CheckEmulation(const v1::Workers& workers, Faults& faults) {
 }
 
 }  // namespace
-
-std::vector<std::string> LayerNames(const v1::Model& model) {
-  std::vector<std::string> names;
-  for (int i = 0; i < model.layers_size(); ++i) {
-    const v1::Layer& layer = model.layers(i);
-    const auto* kind = layer.GetReflection()->GetOneofFieldDescriptor(
-        layer, v1::Layer::descriptor()->FindOneofByName("layer"));
-    names.push_back(layer.has_name()
-                        ? layer.name()
-                        : absl::StrCat(kind == nullptr ? "layer" : kind->name(), "_", i));
-  }
-  return names;
-}
 
 std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job) {
   Faults faults;

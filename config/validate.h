@@ -21,7 +21,4 @@ std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job);
 // Of how parts of the job go together; the job is resolved and has no faults of the first kind.
 std::vector<Fault> FindJobFaults(const v1::TrainingJob& job);
 
-// Names of the layers, in order: `name`, or KIND_INDEX with the index over all layers, from 0.
-std::vector<std::string> LayerNames(const v1::Model& model);
-
 }  // namespace leeway

@@ -157,7 +157,7 @@ void PrintDevice(const v1::TrainingJob& job, const Model& model, uint64_t vector
   const uint64_t factors = FactorBytes(PrecisionOf(job.workers())) / sizeof(float);
   std::cout << "Device: " << Mebi(plan.total() - plan.vectors + own + factors)
             << " of a GPU's memory each: " << Mebi(plan.activations())
-            << " for the activations of a batch (" << model.layer_name(most) << ": "
+            << " for the activations of a batch (" << model.graph().nodes[most].name << ": "
             << Mebi(plan.layers[most]) << "), " << Mebi(plan.batch) << " for its examples, "
             << Mebi(own) << " for the model"
             << (factors > 0 ? absl::StrCat(", ", Mebi(factors), " for rounded factors") : "")

@@ -188,7 +188,7 @@ TEST_CASE("parts that do not go together are named with their place") {
       {"    - flatten: {}\n    - dense: {units: 10}", "    - flatten: {}",
        "job.yaml:6:5: model.layers: nothing to train: needs a dense or conv2d layer"},
       {"- flatten: {}", "- {name: dense_1, flatten: {}}",
-       "job.yaml:7:7: model.layers.1: the name 'dense_1' is already that of layer 0"},
+       "job.yaml:7:7: model.layers.1: the name 'dense_1' is already that of model.layers.0"},
       {"- flatten: {}", "- {name: a b, flatten: {}}",
        "job.yaml:6:14: model.layers.0.name: at most 100 letters, digits, '-' and '_'"},
       {"stop:", "workers: {count: 2, emulate: {slow: [{ranks: 2, factor: 5}]}}\nstop:",

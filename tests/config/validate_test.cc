@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "config/job.h"
+#include "config/model/layer_tree.h"
 #include "tests/catch.h"
 #include "tests/config/sample_job.h"
 
@@ -30,9 +31,12 @@ TEST_CASE("a job over the wire is held to the rules of the file") {
 
   job = Good();
   job.mutable_model()->add_layers();
-  CHECK(ErrorOf(job) ==
-        "job: model.layers.2: needs one of dense, conv2d, max_pool, avg_pool, relu, gelu, tanh, "
-        "batch_norm, dropout, flatten");
+  CHECK(
+      ErrorOf(job) ==
+      "job: model.layers.2: needs one of dense, conv2d, max_pool, avg_pool, relu, gelu, tanh, "
+      "batch_norm, dropout, flatten, relu6, silu, global_avg_pool, pad_channels, "
+      "layer_norm, group_norm, sequence, residual, repeat, concat, mlp, lenet, resnet20, resnet18, "
+      "resnet50, mobilenet_v2");
 
   job = Good();
   job.mutable_exchange()->clear_type();
@@ -72,11 +76,76 @@ TEST_CASE("a worker for each file is a matter of counts") {
         "workers, 2 files in data.train.files");
 }
 
-TEST_CASE("layers without a name are called by kind and place") {
-  v1::TrainingJob job = Good();
-  CHECK(LayerNames(job.model()) == std::vector<std::string>{"flatten_0", "dense_1"});
-  job.mutable_model()->mutable_layers(1)->set_name("head");
-  CHECK(LayerNames(job.model()) == std::vector<std::string>{"flatten_0", "head"});
+// A job of these layers, as the lines of a file.
+absl::StatusOr<v1::TrainingJob> ParseLayers(const std::string& layers) {
+  return ParseJob(
+      "apiVersion: leeway/v1\nkind: TrainingJob\nmetadata: {name: trees}\nmodel:\n  layers:\n" +
+          layers +
+          "  loss: softmax_cross_entropy\n"
+          "data: {train: {type: generator, examples: 8, shape: [8, 8, 3]}, batch_size: 4}\n"
+          "exchange: {type: gradient}\nconsistency: {mode: sync}\n"
+          "update: {type: sgd, learning_rate: 0.1}\nstop: {clocks: 1}\n",
+      "job.yaml", {});
+}
+
+v1::TrainingJob WithLayers(const std::string& layers) {
+  const auto job = ParseLayers(layers);
+  INFO(job.status());
+  REQUIRE(job.ok());
+  return *job;
+}
+
+std::string LayersError(const std::string& layers) {
+  return std::string(ParseLayers(layers).status().message());
+}
+
+TEST_CASE("layers within layers are resolved, and read back as they are") {
+  const v1::TrainingJob job = WithLayers(
+      "  - residual: {layers: [{max_pool: {size: 3}}], shortcut: [{max_pool: {size: 3}}]}\n"
+      "  - repeat: {times: 2, layers: [{concat: {branches: [{layers: [{relu: {}}]}, {layers: "
+      "[{conv2d: {filters: 2, kernel: 1}}]}]}}]}\n"
+      "  - dense: {units: 2}\n");
+  CHECK(job.model().layers(0).residual().shortcut(0).max_pool().stride() == 3);
+  CHECK(job.model().layers(1).repeat().layers(0).concat().branches(1).layers(0).conv2d().bias());
+  const std::string yaml = ToYaml(job);
+  const auto again = ParseJob(yaml, "again.yaml", {});
+  INFO(yaml << again.status());
+  REQUIRE(again.ok());
+  CHECK(JobSha256(*again) == JobSha256(job));
+  CHECK(CountLayers(job.model()) == 12);
+}
+
+TEST_CASE("a model by name is written out in the resolved job") {
+  const v1::TrainingJob job = WithLayers("  - resnet20: {classes: 2}\n");
+  CHECK(job.model().layers(0).name() == "conv1");
+  CHECK(job.model().layers(0).conv2d().groups() == 1);
+  // The stride of a shortcut's pixels is its own, not its window's.
+  const v1::Residual& block = job.model().layers(4).sequence().layers(0).residual();
+  CHECK(block.shortcut(0).avg_pool().stride() == 2);
+  const auto again = ParseJob(ToYaml(job), "again.yaml", {});
+  INFO(again.status());
+  REQUIRE(again.ok());
+  CHECK(JobSha256(*again) == JobSha256(job));
+}
+
+TEST_CASE("mistakes in layers within layers have their place") {
+  CHECK(
+      LayersError("  - residual:\n      layers:\n      - dense: {unit: 3}\n  - dense: {units: 2}\n")
+          .find("job.yaml:8:17: model.layers.0.residual.layers.0.dense.unit: unknown key; did you "
+                "mean 'units'?") != std::string::npos);
+  CHECK(LayersError("  - residual: {layers: []}\n  - dense: {units: 2}\n")
+            .find("model.layers.0.residual.layers: required: a list of at least 1") !=
+        std::string::npos);
+  CHECK(LayersError("  - repeat: {times: 1000, layers: [{repeat: {times: 1000, layers: [{dense: "
+                    "{units: 2}}]}}]}\n")
+            .find("model.layers: with the layers within layers there are more than 10000") !=
+        std::string::npos);
+  CHECK(
+      LayersError("  - sequence: {layers: [{name: a, relu: {}}, {name: a, dense: {units: 2}}]}\n")
+          .find("model.layers.0.sequence.layers.1.name: the name 'sequence_0.a' is already that of "
+                "model.layers.0.sequence.layers.0") != std::string::npos);
+  CHECK(LayersError("  - resnet18: {stem: vgg}\n").find("unknown value 'vgg'") !=
+        std::string::npos);
 }
 
 }  // namespace

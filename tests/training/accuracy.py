@@ -82,6 +82,9 @@ CASES = {
     "heart-federated": lambda: reaches("heart-federated.yaml", None,
                                        "heart-disease/processed.cleveland.data"),
     "learns-nothing": lambda: learns_nothing("quickstart.yaml", DECAYED, "is not above chance", "optdigits/optdigits.tra"),
+    "mnist-lenet": lambda: reaches("mnist-lenet.yaml", None, MNIST),
+    "cifar10-resnet20": lambda: reaches("cifar10-resnet20.yaml", None,
+                                        "cifar10/data_batch_1.first4000.bin.gz"),
     "cifar10-cnn": lambda: reaches("cifar10-cnn.yaml", None,
                                    "cifar10/data_batch_1.first4000.bin.gz"),
 }

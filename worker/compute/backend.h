@@ -162,6 +162,8 @@ class Backend {
   // ---- elementwise and by row
   virtual void Fill(size_t count, float value, float* y) = 0;
   virtual void Copy(size_t count, const float* x, float* y) = 0;
+  // Those columns of y; its others stay.
+  virtual void CopyColumns(const ColumnCopy& shape, const float* x, float* y) = 0;
   // z = x * y; z may be x or y.
   virtual void Multiply(size_t count, const float* x, const float* y, float* z) = 0;
   // Every row of y [rows x columns] = row.
@@ -187,6 +189,15 @@ class Backend {
                               const float* weight, const float* dy, float* scratch, float* dweight,
                               float* dbias, float* dx) = 0;
 
+  // The convolution of each channel by itself, in float32: filters are as many as channels, weight
+  // [kernel * kernel x channels], bias [channels] or null.
+  virtual void DepthwiseForward(const Conv2dShape& shape, size_t batch, const float* x,
+                                const float* weight, const float* bias, float* y) = 0;
+  // dx may be null.
+  virtual void DepthwiseBackward(const Conv2dShape& shape, size_t batch, const float* x,
+                                 const float* weight, const float* dy, float* dweight,
+                                 float* dx) = 0;
+
   // ---- pooling
   // winners [batch x output]: which place of its window won, the first of equals; null: not wanted.
   virtual void MaxPoolForward(const PoolShape& shape, size_t batch, const float* x, float* winners,
@@ -206,6 +217,13 @@ class Backend {
   virtual void TanhForward(size_t count, const float* x, float* y) = 0;
   virtual void TanhBackward(size_t count, const float* y, const float* dy, float* dx) = 0;
 
+  // min(max(x, 0), 6).
+  virtual void Relu6Forward(size_t count, const float* x, float* y) = 0;
+  virtual void Relu6Backward(size_t count, const float* y, const float* dy, float* dx) = 0;
+  // x / (1 + exp(-x)).
+  virtual void SiluForward(size_t count, const float* x, float* y) = 0;
+  virtual void SiluBackward(size_t count, const float* x, const float* dy, float* dx) = 0;
+
   // Element i is dropped where word i % 4 of Philox4x32({i / 4, key.stream}, key.key) is below rate
   // * 2^32; else multiplied by 1 / (1 - rate). mask holds the factors. y may be x.
   virtual void DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x,
@@ -224,6 +242,17 @@ class Backend {
   // dx may be null, or dy.
   virtual void BatchNormBackward(const BatchNormOptions& options, const float* gamma,
                                  const float* x, const float* saved, const float* dy, float* dgamma,
+                                 float* dbeta, float* dx) = 0;
+
+  // ---- group normalisation (Wu and He 2018), of which layer normalisation (Ba, Kiros, Hinton
+  // 2016) is the case of one group and one pixel. x [batch x pixels x channels]; gamma and beta
+  // [channels], beta may be null. Leaves the means and then 1 / standard deviation, by the biased
+  // variance, in `saved`: [2 x shape.means()].
+  virtual void GroupNormForward(const GroupNormShape& shape, const float* gamma, const float* beta,
+                                const float* x, float* saved, float* y) = 0;
+  // scratch as large as `saved`. dbeta and dx may be null.
+  virtual void GroupNormBackward(const GroupNormShape& shape, const float* gamma, const float* x,
+                                 const float* saved, const float* dy, float* scratch, float* dgamma,
                                  float* dbeta, float* dx) = 0;
 
   // ---- losses. sum: device memory. dscores: gradient of the MEAN loss; null: not wanted. Labels

@@ -25,17 +25,54 @@ struct Conv2dShape {
   uint32_t Side(uint32_t side) const { return (side + 2 * padding - kernel) / stride + 1; }
 };
 
-// Square windows inside the image: pixels that fill no window are left out. Valid if size <= both
-// sides.
+// Windows inside the image and its border: pixels that fill no window are left out. Valid if the
+// window is not larger than the image with its border, and the border at most half a window.
 struct PoolShape {
   ImageShape input;
+  // Rows of a window.
   uint32_t size = 2;
   uint32_t stride = 2;
+  // Columns of a window; 0: as many as rows.
+  uint32_t width = 0;
+  // Pixels of the border on each side, which never win a maximum; 0 for means.
+  uint32_t padding = 0;
 
-  ImageShape output() const { return {Side(input.height), Side(input.width), input.channels}; }
+  uint32_t columns() const { return width == 0 ? size : width; }
+  // Pixels of a window.
+  size_t area() const { return size_t{size} * columns(); }
+  ImageShape output() const {
+    return {Side(input.height, size), Side(input.width, columns()), input.channels};
+  }
 
  private:
-  uint32_t Side(uint32_t side) const { return (side - size) / stride + 1; }
+  uint32_t Side(uint32_t side, uint32_t window) const {
+    return (side + 2 * padding - window) / stride + 1;
+  }
+};
+
+// Some columns of a matrix as columns of another: how many, and how far apart the rows of each
+// begin, in floats.
+struct ColumnCopy {
+  size_t rows = 0;
+  size_t columns = 0;
+  size_t from_stride = 0;
+  size_t to_stride = 0;
+};
+
+// Normalisation within each example: a mean and a variance for each of `groups` groups of channels.
+struct GroupNormShape {
+  size_t batch = 0;
+  size_t pixels = 1;
+  size_t channels = 0;
+  // Divides the channels.
+  size_t groups = 1;
+  float epsilon = 0;
+
+  size_t group_channels() const { return channels / groups; }
+  // Means of a batch.
+  size_t means() const { return batch * groups; }
+  // Values behind each of them.
+  size_t values() const { return pixels * group_channels(); }
 };
 
 }  // namespace leeway

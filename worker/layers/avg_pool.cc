@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "common/status.h"
+#include "worker/layers/checks.h"
 #include "worker/layers/pool.h"
 #include "worker/layers/registry.h"
 
@@ -30,7 +31,13 @@ class AvgPoolLayer final : public Layer {
 
 LayerOr MakeAvgPool(const v1::Layer& config, const ImageShape& input) {
   ASSIGN_OR_RETURN(const PoolShape shape, MakePoolShape(config.avg_pool(), input));
+  RETURN_IF_ERROR(CheckRange("padding", shape.padding, 0, 0));
   return std::make_unique<AvgPoolLayer>(shape);
+}
+
+LayerOr MakeGlobalAvgPool(const v1::Layer& config, const ImageShape& input) {
+  return std::make_unique<AvgPoolLayer>(
+      PoolShape{.input = input, .size = input.height, .stride = 1, .width = input.width});
 }
 
 }  // namespace leeway

@@ -17,10 +17,11 @@ class BatchNormLayer final : public Layer {
       : Layer(shape, shape),
         channels_(shape.channels),
         momentum_(config.momentum()),
-        epsilon_(static_cast<float>(config.epsilon())) {}
+        epsilon_(static_cast<float>(config.epsilon())),
+        scale_(static_cast<float>(config.scale())) {}
 
   std::vector<TensorPlan> tensors() const override {
-    return {{.name = "weight", .shape = {channels_}, .constant = 1},
+    return {{.name = "weight", .shape = {channels_}, .constant = scale_},
             {.name = "bias", .shape = {channels_}},
             {.name = "running_mean", .shape = {channels_}, .trained = false, .momentum = momentum_},
             {.name = "running_var",
@@ -58,6 +59,7 @@ class BatchNormLayer final : public Layer {
   const size_t channels_;
   const double momentum_;
   const float epsilon_;
+  const float scale_;
 };
 
 }  // namespace
@@ -67,6 +69,10 @@ LayerOr MakeBatchNorm(const v1::Layer& config, const ImageShape& input) {
   if (!(norm.momentum() > 0 && norm.momentum() <= 1 && norm.epsilon() > 0 && norm.epsilon() <= 1)) {
     return absl::InvalidArgumentError(absl::StrCat("momentum ", norm.momentum(), " and epsilon ",
                                                    norm.epsilon(), " must be in (0, 1]"));
+  }
+  if (!(norm.scale() >= 0 && norm.scale() <= 1000)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("scale ", norm.scale(), " must be from 0 to 1000"));
   }
   return std::make_unique<BatchNormLayer>(norm, input);
 }

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "worker/layers/checks.h"
+#include "worker/layers/grouped_conv2d.h"
 #include "worker/layers/limits.h"
 #include "worker/layers/registry.h"
 
@@ -70,6 +71,12 @@ LayerOr MakeConv2d(const v1::Layer& config, const ImageShape& input) {
         "kernel ", conv.kernel(), " is larger than the ", input.height, " x ", input.width,
         " input", border == 0 ? "" : absl::StrCat(" with its padding of ", conv.padding())));
   }
+  RETURN_IF_ERROR(CheckRange("groups", conv.groups(), 1, input.channels));
+  if (input.channels % conv.groups() != 0 || conv.filters() % conv.groups() != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("groups ", conv.groups(), " must divide the ",
+                                                   input.channels, " channels and the ",
+                                                   conv.filters(), " filters"));
+  }
   const Conv2dShape shape{input, conv.filters(), conv.kernel(), conv.stride(), conv.padding()};
   // Of everything here only the weights could overflow, by their three factors.
   if (shape.patch() > kMaxModelElements / conv.filters()) {
@@ -77,6 +84,7 @@ LayerOr MakeConv2d(const v1::Layer& config, const ImageShape& input) {
         "a weight of ", conv.kernel(), " x ", conv.kernel(), " x ", input.channels, " x ",
         conv.filters(), " is more than the ", kMaxModelElements, " elements of a model"));
   }
+  if (conv.groups() > 1) return MakeGroupedConv2d(conv, shape);
   return std::make_unique<Conv2dLayer>(conv, shape);
 }
 

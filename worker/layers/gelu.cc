@@ -21,7 +21,26 @@ class GeluLayer final : public Layer {
   }
 };
 
+// x / (1 + exp(-x)).
+class SiluLayer final : public Layer {
+ public:
+  explicit SiluLayer(const ImageShape& shape) : Layer(shape, shape) {}
+
+  void Forward(const Pass& pass, const float* x, float* y) const override {
+    pass.backend.SiluForward(pass.batch * input().elements(), x, y);
+  }
+
+  void Backward(const Pass& pass, const float* x, const float* y, float* dy,
+                float* dx) const override {
+    if (dx != nullptr) pass.backend.SiluBackward(pass.batch * input().elements(), x, dy, dx);
+  }
+};
+
 }  // namespace
+
+LayerOr MakeSilu(const v1::Layer& config, const ImageShape& input) {
+  return std::make_unique<SiluLayer>(input);
+}
 
 LayerOr MakeGelu(const v1::Layer& config, const ImageShape& input) {
   return std::make_unique<GeluLayer>(input);

@@ -107,7 +107,8 @@ class Layer {
   // it reads no other panel's weights, and writes no other panel's contributions. x [batch x input]
   // -> y [batch x output].
   virtual void Forward(const Pass& pass, const float* x, float* y) const = 0;
-  // dy -> dx; dx is null if it is not needed. dy may be overwritten.
+  // dy -> dx; dx is null if it is not needed. dy stays, unless dx is in its place, as it may be for
+  // a layer that works in place.
   virtual void Backward(const Pass& pass, const float* x, const float* y, float* dy,
                         float* dx) const = 0;
 

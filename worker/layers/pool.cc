@@ -11,12 +11,15 @@ absl::StatusOr<PoolShape> MakePoolShape(const v1::Pool& config, const ImageShape
   const uint32_t stride = config.has_stride() ? config.stride() : config.size();
   RETURN_IF_ERROR(CheckRange("size", config.size(), 1, 1024));
   RETURN_IF_ERROR(CheckRange("stride", stride, 1, 1024));
-  if (config.size() > input.height || config.size() > input.width) {
-    return absl::InvalidArgumentError(absl::StrCat("window size ", config.size(),
-                                                   " is larger than the ", input.height, " x ",
-                                                   input.width, " input"));
+  RETURN_IF_ERROR(CheckRange("padding", config.padding(), 0, config.size() / 2));
+  const uint32_t border = 2 * config.padding();
+  if (config.size() > input.height + border || config.size() > input.width + border) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "window size ", config.size(), " is larger than the ", input.height, " x ", input.width,
+        " input", border == 0 ? "" : absl::StrCat(" with its padding of ", config.padding())));
   }
-  return PoolShape{input, config.size(), stride};
+  return PoolShape{
+      .input = input, .size = config.size(), .stride = stride, .padding = config.padding()};
 }
 
 }  // namespace leeway

@@ -24,14 +24,15 @@ constexpr Registration kRegistry[] = {
     {v1::Layer::kBatchNorm, MakeBatchNorm},  //
     {v1::Layer::kDropout, MakeDropout},      //
     {v1::Layer::kFlatten, MakeFlatten},      //
+    {v1::Layer::kRelu6, MakeRelu6},          //
+    {v1::Layer::kSilu, MakeSilu},            //
+    {v1::Layer::kGlobalAvgPool, MakeGlobalAvgPool},
+    {v1::Layer::kPadChannels, MakePadChannels},
+    {v1::Layer::kLayerNorm, MakeLayerNorm},
+    {v1::Layer::kGroupNorm, MakeGroupNorm},
 };
 
 }  // namespace
-
-std::string LayerType(const v1::Layer& config) {
-  const auto* field = v1::Layer::descriptor()->FindFieldByNumber(config.layer_case());
-  return field == nullptr ? "" : field->name();
-}
 
 LayerOr MakeLayer(const v1::Layer& config, const ImageShape& input) {
   if (config.layer_case() == v1::Layer::LAYER_NOT_SET) {
@@ -40,8 +41,9 @@ LayerOr MakeLayer(const v1::Layer& config, const ImageShape& input) {
   for (const Registration& entry : kRegistry) {
     if (entry.type == config.layer_case()) return entry.make(config, input);
   }
+  const auto* type = v1::Layer::descriptor()->FindFieldByNumber(config.layer_case());
   return absl::UnimplementedError(
-      absl::StrCat("layer type ", LayerType(config), " is not in worker/layers/registry.cc"));
+      absl::StrCat("layer type ", type->name(), " is not in worker/layers/registry.cc"));
 }
 
 }  // namespace leeway

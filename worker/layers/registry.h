@@ -7,7 +7,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "leeway/v1/job.pb.h"
@@ -21,9 +20,6 @@ using LayerOr = absl::StatusOr<std::unique_ptr<Layer>>;
 // not fit: the message says what is wrong, the caller adds which layer it is.
 LayerOr MakeLayer(const v1::Layer& config, const ImageShape& input);
 
-// Its type as the YAML says it, such as conv2d; empty if none is set.
-std::string LayerType(const v1::Layer& config);
-
 // The factories, called by MakeLayer for the types that they are registered for.
 LayerOr MakeDense(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeConv2d(const v1::Layer& config, const ImageShape& input);
@@ -34,6 +30,12 @@ LayerOr MakeGelu(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeTanh(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeBatchNorm(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeDropout(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeRelu6(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeSilu(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeGlobalAvgPool(const v1::Layer& config, const ImageShape& input);
+LayerOr MakePadChannels(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeLayerNorm(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeGroupNorm(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeFlatten(const v1::Layer& config, const ImageShape& input);
 
 }  // namespace leeway

@@ -30,7 +30,7 @@ void Model::Initialize(uint64_t seed, std::span<float> weights) const {
 }
 
 absl::Status Model::Check(const Batch& batch, size_t weights) const {
-  const size_t elements = layers_.front()->input().elements();
+  const size_t elements = graph_.values.front().shape.elements();
   if (weights != schema_.total()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the model has ", schema_.total(), " weights, but was given ", weights));
@@ -41,14 +41,14 @@ absl::Status Model::Check(const Batch& batch, size_t weights) const {
                      batch.features.size(), " features and ", batch.labels.size(), " labels"));
   }
   return loss_->CheckLabels(std::span(batch.labels).first(batch.size),
-                            layers_.back()->output().channels);
+                            graph_.values.back().shape.channels);
 }
 
 absl::Status Model::Prepare(size_t examples) {
   if (workspace_ != nullptr && workspace_->capacity() >= examples) return absl::OkStatus();
   // The old one goes first: memory for one is enough.
   workspace_.reset();
-  auto made = Workspace::Make(layers_, examples, schema_.total(), backend_);
+  auto made = Workspace::Make(graph_, examples, schema_.total(), backend_);
   if (absl::IsResourceExhausted(made.status())) return NoRoom(examples, made.status());
   RETURN_IF_ERROR(made.status());
   workspace_ = *std::move(made);
@@ -56,14 +56,14 @@ absl::Status Model::Prepare(size_t examples) {
 }
 
 MemoryPlan Model::PlanMemory(size_t examples, bool own_memory) const {
-  return Workspace::Measure(layers_, examples, schema_.total(), own_memory, backend_);
+  return Workspace::Measure(graph_, examples, schema_.total(), own_memory, backend_);
 }
 
 size_t Model::LargestBatch(size_t below) {
   size_t fits = 0;
   while (fits + 1 < below) {
     const size_t tried = fits + (below - fits) / 2;
-    const bool room = Workspace::Make(layers_, tried, schema_.total(), backend_).ok();
+    const bool room = Workspace::Make(graph_, tried, schema_.total(), backend_).ok();
     (room ? fits : below) = tried;
   }
   return fits;
@@ -76,7 +76,7 @@ absl::Status Model::NoRoom(size_t examples, const absl::Status& why) {
   std::string text = absl::StrFormat(
       "a batch of %d examples needs %.1f MiB, of which layer %s needs %.1f MiB for its output and "
       "what its backward pass reads: %s",
-      examples, MebibytesOf(plan.total()), names_[most], MebibytesOf(plan.layers[most]),
+      examples, MebibytesOf(plan.total()), graph_.nodes[most].name, MebibytesOf(plan.layers[most]),
       why.message());
   // A CPU's memory is promised before it is there: to try what fits would take it.
   if (own_memory) {
@@ -95,9 +95,9 @@ void Model::SetVectors(std::span<const float> weights, std::span<float> contribu
   const float* const read = travels_ ? workspace_->weights() : weights.data();
   float* const written = travels_ ? workspace_->contribution() : contribution.data();
   contribution_ = written;
-  weights_.resize(layers_.size());
-  contributions_.resize(layers_.size());
-  for (size_t i = 0; i < layers_.size(); ++i) {
+  weights_.resize(tensors_.size());
+  contributions_.resize(tensors_.size());
+  for (size_t i = 0; i < tensors_.size(); ++i) {
     weights_[i].clear();
     contributions_[i].clear();
     for (const Placed& tensor : tensors_[i]) {
@@ -124,7 +124,7 @@ void Model::AwaitKernels() {
 }
 
 Model::Examples Model::ExamplesUp(const Batch& batch, size_t begin, size_t end) {
-  const size_t elements = layers_.front()->input().elements();
+  const size_t elements = graph_.values.front().shape.elements();
   const std::span features =
       std::span(batch.features).subspan(begin * elements, (end - begin) * elements);
   const std::span labels = std::span(batch.labels).subspan(begin, end - begin);
@@ -156,7 +156,7 @@ StreamEvent Model::LossDown(size_t batch, const float* scores, const float* labe
   static_assert(sizeof(LossSum) % sizeof(float) == 0);
   LossSum* const sums = workspace_->sums();
   computing_ = true;
-  const uint32_t units = layers_.back()->output().channels;
+  const uint32_t units = graph_.values.back().shape.channels;
   loss_->Compute(backend_, batch, units, scores, labels, sums, dscores);
   if (dscores != nullptr && loss_scale_ != 1) {
     backend_.Scale(batch * units, loss_scale_, dscores, nullptr);
@@ -173,29 +173,56 @@ void Model::Drain() {
   }
 }
 
-Pass Model::PassOf(size_t layer, size_t panel, size_t batch, bool training, const Draw& draw) {
+Pass Model::PassOf(size_t node, size_t panel, size_t batch, bool training, const Draw& draw) {
   return {.backend = backend_,
           .batch = batch,
           .training = training,
           .draw = draw,
-          .layer = static_cast<uint32_t>(layer),
+          .layer = static_cast<uint32_t>(node),
           .panel = panel,
-          .weights = weights_[layer],
+          .weights = weights_[node],
           .contributions =
-              training ? std::span<float* const>(contributions_[layer]) : std::span<float* const>(),
-          .saved = workspace_->layer(layer).saved,
+              training ? std::span<float* const>(contributions_[node]) : std::span<float* const>(),
+          .saved = workspace_->node(node).saved,
           .scratch = workspace_->scratch()};
 }
 
-const float* Model::InputOf(size_t layer, const Examples& examples) const {
-  const float* output = layer == 0 ? nullptr : workspace_->layer(layer - 1).output;
+const float* Model::ValueOf(size_t value, const Examples& examples) const {
+  const float* output = value == 0 ? nullptr : workspace_->node(value - 1).output;
   return output == nullptr ? examples.features : output;
+}
+
+void Model::ForwardJoin(size_t index, const Examples& examples) {
+  const Node& node = graph_.nodes[index];
+  const NodeBuffers& buffers = workspace_->node(index);
+  const ImageShape& shape = graph_.output(index).shape;
+  if (node.kind == Node::Kind::kAdd) {
+    const size_t count = examples.count * shape.elements();
+    if (!buffers.shares_input) {
+      backend_.Copy(count, ValueOf(node.inputs[0], examples), buffers.output);
+    }
+    return backend_.AddRows(1, count, ValueOf(node.inputs[1], examples), buffers.output);
+  }
+  const size_t rows = examples.count * shape.height * shape.width;
+  float* target = buffers.output;
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    const size_t channels = graph_.input(index, k).shape.channels;
+    backend_.CopyColumns({rows, channels, channels, shape.channels},
+                         ValueOf(node.inputs[k], examples), target);
+    target += channels;
+  }
 }
 
 absl::StatusOr<const float*> Model::Forward(const Examples& examples, bool training,
                                             const Draw& draw, TrainObserver& observer) {
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    if (layers_[i]->placement() == Placement::kView) continue;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    if (node.is_view()) continue;
+    if (node.layer == nullptr) {
+      AwaitUp();
+      ForwardJoin(i, examples);
+      continue;
+    }
     for (size_t p = 0; p < panels_[i].size(); ++p) {
       const Panel& panel = panels_[i][p];
       if (!panel.all.empty()) {
@@ -203,33 +230,71 @@ absl::StatusOr<const float*> Model::Forward(const Examples& examples, bool train
         if (training) WeightsUp(panel.all);
       }
       AwaitUp();
-      layers_[i]->Forward(PassOf(i, p, examples.count, training, draw), InputOf(i, examples),
-                          workspace_->layer(i).output);
+      node.layer->Forward(PassOf(i, p, examples.count, training, draw),
+                          ValueOf(node.inputs[0], examples), workspace_->node(i).output);
     }
   }
-  return InputOf(layers_.size(), examples);
+  return ValueOf(graph_.nodes.size(), examples);
+}
+
+absl::Status Model::BackwardLayer(const GradientStep& step, const Examples& examples,
+                                  const Draw& draw) {
+  const size_t i = step.node;
+  const Node& node = graph_.nodes[i];
+  float* const dy = workspace_->gradient(step.output);
+  const std::optional<GradientBuffer>& to = step.inputs[0].to;
+  float* const dx = to.has_value() ? workspace_->gradient(*to) : nullptr;
+  for (size_t p = 0; p < panels_[i].size(); ++p) {
+    computing_ = true;
+    node.layer->Backward(PassOf(i, p, examples.count, true, draw),
+                         ValueOf(node.inputs[0], examples), workspace_->node(i).output, dy, dx);
+    if (panels_[i][p].trained.count == 0) continue;
+    const std::span trained(&panels_[i][p].trained, 1);
+    if (loss_scale_ != 1) {
+      backend_.Scale(trained[0].count, 1 / loss_scale_, contribution_ + trained[0].offset, nullptr);
+    }
+    RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(trained), trained));
+  }
+  return absl::OkStatus();
+}
+
+void Model::BackwardJoin(const GradientStep& step, size_t which, size_t batch) {
+  if (graph_.nodes[step.node].kind != Node::Kind::kConcat) return;
+  const ImageShape& shape = graph_.output(step.node).shape;
+  size_t before = 0;
+  for (size_t k = 0; k < which; ++k) before += graph_.input(step.node, k).shape.channels;
+  const size_t channels = graph_.input(step.node, which).shape.channels;
+  backend_.CopyColumns({batch * shape.height * shape.width, channels, shape.channels, channels},
+                       workspace_->gradient(step.output) + before,
+                       workspace_->gradient(*step.inputs[which].to));
+}
+
+absl::Status Model::BackwardStep(const GradientStep& step, const Examples& examples,
+                                 const Draw& draw) {
+  const Node& node = graph_.nodes[step.node];
+  if (node.layer != nullptr && !node.is_view()) {
+    RETURN_IF_ERROR(BackwardLayer(step, examples, draw));
+  }
+  for (size_t k = 0; k < step.inputs.size(); ++k) {
+    const InputGradient& input = step.inputs[k];
+    if (!input.to.has_value()) continue;
+    const size_t count = examples.count * graph_.input(step.node, k).shape.elements();
+    float* const gradient = workspace_->gradient(*input.to);
+    computing_ = true;
+    if (node.layer == nullptr) BackwardJoin(step, k, examples.count);
+    if (input.copy_of.has_value()) {
+      backend_.Copy(count, workspace_->gradient(*input.copy_of), gradient);
+    }
+    if (input.add.has_value()) {
+      backend_.AddRows(1, count, workspace_->gradient(*input.add), gradient);
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Model::Backward(const Examples& examples, const Draw& draw) {
-  int current = 0;
-  for (size_t i = layers_.size(); i-- > first_trained_;) {
-    if (layers_[i]->placement() == Placement::kView) continue;
-    const LayerBuffers& buffers = workspace_->layer(i);
-    float* dy = workspace_->gradient(current);
-    if (!buffers.shares_input) current = 1 - current;
-    float* dx = i == first_trained_ ? nullptr : workspace_->gradient(current);
-    for (size_t p = 0; p < panels_[i].size(); ++p) {
-      computing_ = true;
-      layers_[i]->Backward(PassOf(i, p, examples.count, true, draw), InputOf(i, examples),
-                           buffers.output, dy, dx);
-      if (panels_[i][p].trained.count == 0) continue;
-      const std::span trained(&panels_[i][p].trained, 1);
-      if (loss_scale_ != 1) {
-        backend_.Scale(trained[0].count, 1 / loss_scale_, contribution_ + trained[0].offset,
-                       nullptr);
-      }
-      RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(trained), trained));
-    }
+  for (const GradientStep& step : workspace_->gradients().steps) {
+    RETURN_IF_ERROR(BackwardStep(step, examples, draw));
   }
   return absl::OkStatus();
 }
@@ -238,8 +303,8 @@ absl::Status Model::RunBatch(const Batch& batch, const Draw& draw, TrainObserver
   deliveries_.Begin(observer, sums_, batch.size);
   const Examples examples = ExamplesUp(batch, 0, batch.size);
   ASSIGN_OR_RETURN(const float* scores, Forward(examples, true, draw, observer));
-  RETURN_IF_ERROR(
-      deliveries_.AddLoss(LossDown(batch.size, scores, examples.labels, workspace_->gradient(0))));
+  RETURN_IF_ERROR(deliveries_.AddLoss(LossDown(
+      batch.size, scores, examples.labels, workspace_->gradient(workspace_->gradients().scores))));
   if (!averaged_.empty()) {
     RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(averaged_), averaged_));
   }

@@ -20,6 +20,7 @@
 #include "worker/data/shape.h"
 #include "worker/layers/layer.h"
 #include "worker/model/deliveries.h"
+#include "worker/model/graph.h"
 #include "worker/model/loss.h"
 #include "worker/model/memory_plan.h"
 #include "worker/model/regression_error.h"
@@ -49,8 +50,8 @@ class Model {
   };
 
   // The layers of `config` for examples of shape `input` with labels of `classes` classes (0:
-  // numbers). The backend must outlive the model. INVALID_ARGUMENT naming the layer that does not
-  // fit.
+  // numbers). The backend must outlive the model. INVALID_ARGUMENT at the key of the layer that
+  // does not fit (common/job_key.h).
   static absl::StatusOr<std::unique_ptr<Model>> Build(const v1::Model& config,
                                                       const ImageShape& input, uint32_t classes,
                                                       Backend& backend);
@@ -59,8 +60,8 @@ class Model {
   const v1::ModelSchema& schema() const { return schema_; }
   const Flops& flops() const { return flops_; }
 
-  // Of layer `index`, as in the schema's names.
-  const std::string& layer_name(size_t index) const { return names_[index]; }
+  // The layers, and the places where branches meet.
+  const Graph& graph() const { return graph_; }
 
   // What a batch of so many examples takes besides the caller's vectors. `own_memory`: on a device
   // that has memory of its own, with its copies of weights and contribution; scratch is about this
@@ -114,13 +115,12 @@ class Model {
     const float* labels = nullptr;
   };
 
-  Model(Backend& backend, std::unique_ptr<Loss> loss)
-      : backend_(backend), loss_(std::move(loss)), deliveries_(backend) {
+  Model(Backend& backend, std::unique_ptr<Loss> loss, Graph graph)
+      : backend_(backend), loss_(std::move(loss)), graph_(std::move(graph)), deliveries_(backend) {
     page_pinned_ =
         backend.Pin({reinterpret_cast<float*>(page_.get()), sizeof(LossPage) / sizeof(float)});
   }
 
-  absl::Status AddLayers(const v1::Model& config, ImageShape shape);
   absl::Status PlaceTensors();
   void PlacePanels();
   void CountFlops();
@@ -147,12 +147,18 @@ class Model {
   StreamEvent LossDown(size_t batch, const float* scores, const float* labels, float* dscores);
   // Waits until nothing is queued, whatever it comes to.
   void Drain();
-  Pass PassOf(size_t layer, size_t panel, size_t batch, bool training, const Draw& draw);
-  const float* InputOf(size_t layer, const Examples& examples) const;
+  Pass PassOf(size_t node, size_t panel, size_t batch, bool training, const Draw& draw);
+  const float* ValueOf(size_t value, const Examples& examples) const;
+  // Of nodes that are no layers.
+  void ForwardJoin(size_t node, const Examples& examples);
+  void BackwardJoin(const GradientStep& step, size_t which, size_t batch);
+  // By one input, of a layer or a join.
+  absl::Status BackwardLayer(const GradientStep& step, const Examples& examples, const Draw& draw);
+  absl::Status BackwardStep(const GradientStep& step, const Examples& examples, const Draw& draw);
   // The scores.
   absl::StatusOr<const float*> Forward(const Examples& examples, bool training, const Draw& draw,
                                        TrainObserver& observer);
-  // From the scores' gradient, in the workspace's gradient(0).
+  // From the scores' gradient, which the loss has left.
   absl::Status Backward(const Examples& examples, const Draw& draw);
   absl::Status RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer);
   // Examples [begin, end), added up.
@@ -163,15 +169,13 @@ class Model {
   // Constant after Build.
   Backend& backend_;
   const std::unique_ptr<Loss> loss_;
-  std::vector<std::unique_ptr<Layer>> layers_;
-  std::vector<std::string> names_;
-  // By layer.
+  const Graph graph_;
+  // By node.
   std::vector<std::vector<Placed>> tensors_;
-  // At least one a layer.
+  // At least one a node.
   std::vector<std::vector<Panel>> panels_;
   // Of all layers' averaged tensors.
   std::vector<ElementRange> averaged_;
-  size_t first_trained_ = 0;
   v1::ModelSchema schema_;
   Flops flops_;
 
@@ -184,7 +188,7 @@ class Model {
   // The device's.
   float* contribution_ = nullptr;
   float loss_scale_ = 1;
-  // The device's, by layer and tensor.
+  // The device's, by node and tensor.
   std::vector<std::vector<const float*>> weights_;
   std::vector<std::vector<float*>> contributions_;
   // On a page of its own, so that it can be pinned.

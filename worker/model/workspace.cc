@@ -28,58 +28,72 @@ class Arena {
   size_t used_ = 0;
 };
 
-MemoryPlan Workspace::Plan(const std::vector<std::unique_ptr<Layer>>& layers, size_t flat,
-                           bool own_memory, const Backend& backend, Arena& arena) {
-  MemoryPlan plan{.layers = std::vector<uint64_t>(layers.size())};
-  layers_.assign(layers.size(), {});
+void Workspace::PlanOutputs(const Graph& graph, const Backend& backend, Arena& arena,
+                            MemoryPlan& plan) {
+  // By value: where it lies, and whether writing over it would destroy what is read again.
+  struct Place {
+    float* at = nullptr;
+    bool needed = true;
+  };
+  std::vector<Place> places(1);
   size_t scratch = 0;
-  size_t largest = 0;
-  // Of the latest output: where it lies, and whether writing over it would destroy what is read
-  // again.
-  float* current = nullptr;
-  bool needed = true;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const Layer& layer = *layers[i];
-    LayerBuffers& buffers = layers_[i];
-    const Placement placement = layer.placement();
-    buffers.shares_input =
-        placement == Placement::kView || (placement == Placement::kInPlace && !needed);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    NodeBuffers& buffers = buffers_[i];
+    const Place& input = places[node.inputs[0]];
+    const bool needed = input.needed || graph.input(i).readers > 1;
+    buffers.shares_input = node.is_view() || (node.placement() == Placement::kInPlace && !needed);
+    Place output = {input.at, needed};
     if (!buffers.shares_input) {
-      current = arena.Take(capacity_ * layer.output().elements(), plan.layers[i]);
-      needed = false;
+      const size_t elements = graph.output(i).shape.elements();
+      output = {arena.Take(capacity_ * elements, plan.layers[i]), false};
     }
-    needed = needed || layer.reads_output();
-    buffers.output = current;
-    buffers.saved = arena.Take(layer.saved(capacity_), plan.layers[i]);
-    scratch = std::max(scratch, layer.scratch(backend, capacity_));
-    largest = std::max(largest, layer.output().elements());
+    if (node.layer != nullptr) {
+      output.needed = output.needed || node.layer->reads_output();
+      buffers.saved = arena.Take(node.layer->saved(capacity_), plan.layers[i]);
+      scratch = std::max(scratch, node.layer->scratch(backend, capacity_));
+    }
+    buffers.output = output.at;
+    places.push_back(output);
   }
   scratch_ = arena.Take(scratch, plan.scratch);
+}
+
+MemoryPlan Workspace::Plan(const Graph& graph, size_t flat, bool own_memory, const Backend& backend,
+                           Arena& arena) {
+  MemoryPlan plan{.layers = std::vector<uint64_t>(graph.nodes.size())};
+  buffers_.assign(graph.nodes.size(), {});
+  PlanOutputs(graph, backend, arena, plan);
   sums_ = reinterpret_cast<LossSum*>(arena.Take(sizeof(LossSum) / sizeof(float), plan.scratch));
-  for (float*& gradient : gradients_) gradient = arena.Take(capacity_ * largest, plan.gradients);
+  std::vector<bool> in_place;
+  for (const NodeBuffers& buffers : buffers_) in_place.push_back(buffers.shares_input);
+  plan_ = PlanGradients(graph, in_place);
+  gradients_.clear();
+  for (const size_t elements : plan_.buffers) {
+    gradients_.push_back(arena.Take(capacity_ * elements, plan.gradients));
+  }
   if (!own_memory) return plan;
-  features_ = arena.Take(capacity_ * layers.front()->input().elements(), plan.batch);
+  features_ = arena.Take(capacity_ * graph.values.front().shape.elements(), plan.batch);
   labels_ = arena.Take(capacity_, plan.batch);
   weights_ = arena.Take(flat, plan.vectors);
   contribution_ = arena.Take(flat, plan.vectors);
   return plan;
 }
 
-MemoryPlan Workspace::Measure(const std::vector<std::unique_ptr<Layer>>& layers, size_t capacity,
-                              size_t flat, bool own_memory, const Backend& backend) {
+MemoryPlan Workspace::Measure(const Graph& graph, size_t capacity, size_t flat, bool own_memory,
+                              const Backend& backend) {
   Arena nowhere(nullptr);
-  return Workspace(capacity).Plan(layers, flat, own_memory, backend, nowhere);
+  return Workspace(capacity).Plan(graph, flat, own_memory, backend, nowhere);
 }
 
-absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Make(
-    const std::vector<std::unique_ptr<Layer>>& layers, size_t capacity, size_t flat,
-    Backend& backend) {
+absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Make(const Graph& graph, size_t capacity,
+                                                           size_t flat, Backend& backend) {
   if (capacity > kMaxBatchExamples) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a batch of ", capacity, " examples is more than the limit of ", kMaxBatchExamples));
   }
   const bool own_memory = !backend.shares_host_memory();
-  const uint64_t floats = Measure(layers, capacity, flat, own_memory, backend).total();
+  const uint64_t floats = Measure(graph, capacity, flat, own_memory, backend).total();
   if (floats > kMaxWorkspaceElements) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a batch of ", capacity, " examples wants ", floats, " floats of activations, ",
@@ -88,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Make(
   std::unique_ptr<Workspace> workspace(new Workspace(capacity));
   ASSIGN_OR_RETURN(workspace->memory_, backend.Allocate(floats));
   Arena arena(workspace->memory_.get());
-  workspace->Plan(layers, flat, own_memory, backend, arena);
+  workspace->Plan(graph, flat, own_memory, backend, arena);
   return workspace;
 }
 

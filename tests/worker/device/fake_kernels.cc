@@ -60,6 +60,16 @@ void FakeDevice::Copy(size_t count, const float* x, float* y) {
          [=, this] { cpu_->Copy(count, memory_->Inside(x), memory_->Inside(y)); });
 }
 
+void FakeDevice::CopyColumns(const ColumnCopy& shape, const float* x, float* y) {
+  // Between the columns that it writes are others', which it leaves alone: each row is an access.
+  std::vector<Access> accesses = {Reads(x, Extent(shape.rows, shape.columns, shape.from_stride))};
+  for (size_t row = 0; row < shape.rows; ++row) {
+    accesses.push_back(Writes(y + row * shape.to_stride, shape.columns));
+  }
+  Kernel("CopyColumns", std::move(accesses),
+         [=, this] { cpu_->CopyColumns(shape, memory_->Inside(x), memory_->Inside(y)); });
+}
+
 void FakeDevice::Multiply(size_t count, const float* x, const float* y, float* z) {
   Kernel("Multiply", {Reads(x, count), Reads(y, count), Writes(z, count)}, [=, this] {
     cpu_->Multiply(count, memory_->Inside(x), memory_->Inside(y), memory_->Inside(z));
@@ -125,6 +135,33 @@ void FakeDevice::Conv2dBackward(const Conv2dShape& shape, size_t batch, const fl
                              memory_->Inside(dy), memory_->Inside(scratch),
                              memory_->Inside(dweight), memory_->Inside(dbias), memory_->Inside(dx));
       });
+}
+
+void FakeDevice::DepthwiseForward(const Conv2dShape& shape, size_t batch, const float* x,
+                                  const float* weight, const float* bias, float* y) {
+  const size_t taps = size_t{shape.kernel} * shape.kernel;
+  Kernel("DepthwiseForward",
+         {Reads(x, batch * shape.input.elements()), Reads(weight, taps * shape.filters),
+          Reads(bias, shape.filters), Writes(y, batch * shape.output().elements())},
+         [=, this] {
+           cpu_->DepthwiseForward(shape, batch, memory_->Inside(x), memory_->Inside(weight),
+                                  memory_->Inside(bias), memory_->Inside(y));
+         });
+}
+
+void FakeDevice::DepthwiseBackward(const Conv2dShape& shape, size_t batch, const float* x,
+                                   const float* weight, const float* dy, float* dweight,
+                                   float* dx) {
+  const size_t taps = size_t{shape.kernel} * shape.kernel;
+  Kernel("DepthwiseBackward",
+         {Reads(x, batch * shape.input.elements()), Reads(weight, taps * shape.filters),
+          Reads(dy, batch * shape.output().elements()), Writes(dweight, taps * shape.filters),
+          Writes(dx, batch * shape.input.elements())},
+         [=, this] {
+           cpu_->DepthwiseBackward(shape, batch, memory_->Inside(x), memory_->Inside(weight),
+                                   memory_->Inside(dy), memory_->Inside(dweight),
+                                   memory_->Inside(dx));
+         });
 }
 
 void FakeDevice::MaxPoolForward(const PoolShape& shape, size_t batch, const float* x,
@@ -196,6 +233,28 @@ void FakeDevice::TanhBackward(size_t count, const float* y, const float* dy, flo
   });
 }
 
+void FakeDevice::Relu6Forward(size_t count, const float* x, float* y) {
+  Kernel("Relu6Forward", {Reads(x, count), Writes(y, count)},
+         [=, this] { cpu_->Relu6Forward(count, memory_->Inside(x), memory_->Inside(y)); });
+}
+
+void FakeDevice::Relu6Backward(size_t count, const float* y, const float* dy, float* dx) {
+  Kernel("Relu6Backward", {Reads(y, count), Reads(dy, count), Writes(dx, count)}, [=, this] {
+    cpu_->Relu6Backward(count, memory_->Inside(y), memory_->Inside(dy), memory_->Inside(dx));
+  });
+}
+
+void FakeDevice::SiluForward(size_t count, const float* x, float* y) {
+  Kernel("SiluForward", {Reads(x, count), Writes(y, count)},
+         [=, this] { cpu_->SiluForward(count, memory_->Inside(x), memory_->Inside(y)); });
+}
+
+void FakeDevice::SiluBackward(size_t count, const float* x, const float* dy, float* dx) {
+  Kernel("SiluBackward", {Reads(x, count), Reads(dy, count), Writes(dx, count)}, [=, this] {
+    cpu_->SiluBackward(count, memory_->Inside(x), memory_->Inside(dy), memory_->Inside(dx));
+  });
+}
+
 void FakeDevice::DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x,
                                 float* mask, float* y) {
   DropoutKey drawn = key;
@@ -247,6 +306,34 @@ void FakeDevice::BatchNormBackward(const BatchNormOptions& options, const float*
                                    memory_->Inside(saved), memory_->Inside(dy),
                                    memory_->Inside(dgamma), memory_->Inside(dbeta),
                                    memory_->Inside(dx));
+         });
+}
+
+void FakeDevice::GroupNormForward(const GroupNormShape& shape, const float* gamma,
+                                  const float* beta, const float* x, float* saved, float* y) {
+  const size_t count = shape.batch * shape.pixels * shape.channels;
+  Kernel("GroupNormForward",
+         {Reads(gamma, shape.channels), Reads(beta, shape.channels), Reads(x, count),
+          Writes(saved, 2 * shape.means()), Writes(y, count)},
+         [=, this] {
+           cpu_->GroupNormForward(shape, memory_->Inside(gamma), memory_->Inside(beta),
+                                  memory_->Inside(x), memory_->Inside(saved), memory_->Inside(y));
+         });
+}
+
+void FakeDevice::GroupNormBackward(const GroupNormShape& shape, const float* gamma, const float* x,
+                                   const float* saved, const float* dy, float* scratch,
+                                   float* dgamma, float* dbeta, float* dx) {
+  const size_t count = shape.batch * shape.pixels * shape.channels;
+  Kernel("GroupNormBackward",
+         {Reads(gamma, shape.channels), Reads(x, count), Reads(saved, 2 * shape.means()),
+          Reads(dy, count), Writes(scratch, 2 * shape.means()), Writes(dgamma, shape.channels),
+          Writes(dbeta, shape.channels), Writes(dx, count)},
+         [=, this] {
+           cpu_->GroupNormBackward(shape, memory_->Inside(gamma), memory_->Inside(x),
+                                   memory_->Inside(saved), memory_->Inside(dy),
+                                   memory_->Inside(scratch), memory_->Inside(dgamma),
+                                   memory_->Inside(dbeta), memory_->Inside(dx));
          });
 }
 

@@ -111,6 +111,94 @@ TEST_CASE("convolution forward and backward are those of double precision") {
   CHECK(again == dweight);
 }
 
+TEST_CASE("depthwise convolution is each channel's convolution by itself") {
+  auto backend = TestBackend(GENERATE(1u, 3u));
+  const Conv2dShape shape =
+      GENERATE(Conv2dShape{{5, 6, 1}, 1, 3, 1, 1}, Conv2dShape{{5, 6, 9}, 9, 3, 2, 1},
+               Conv2dShape{{4, 4, 24}, 24, 3, 1, 0}, Conv2dShape{{3, 2, 49}, 49, 1, 1, 0},
+               Conv2dShape{{7, 8, 16}, 16, 5, 3, 2});
+  const size_t batch = 5;
+  const size_t channels = shape.filters;
+  const size_t taps = size_t{shape.kernel} * shape.kernel;
+  const Floats x = RandomValues(batch * shape.input.elements(), 1);
+  const Floats weight = RandomValues(taps * channels, 2);
+  const Floats bias = RandomValues(channels, 3);
+  Floats y(batch * shape.output().elements(), 7.0f);
+  const Floats dy = RandomValues(y.size(), 4);
+  Floats dweight(weight.size(), 7.0f), dx(x.size(), 7.0f);
+  Doubles expected(y.size()), expected_dweight(weight.size()), expected_dx(x.size());
+  for (size_t i = 0; i < y.size(); ++i) expected[i] = bias[i % channels];
+  ForEachTap(shape, batch, [&](size_t out, long in, size_t tap) {
+    for (size_t c = 0; in >= 0 && c < channels; ++c) {
+      const size_t at = static_cast<size_t>(in) * channels + c;
+      const size_t to = out * channels + c;
+      expected[to] += static_cast<double>(x[at]) * weight[tap * channels + c];
+      expected_dweight[tap * channels + c] += static_cast<double>(x[at]) * dy[to];
+      expected_dx[at] += static_cast<double>(dy[to]) * weight[tap * channels + c];
+    }
+  });
+  backend->DepthwiseForward(shape, batch, x.data(), weight.data(), bias.data(), y.data());
+  CHECK(RelativeError(y, expected) < kTolerance);
+  backend->DepthwiseBackward(shape, batch, x.data(), weight.data(), dy.data(), dweight.data(),
+                             dx.data());
+  CHECK(RelativeError(dweight, expected_dweight) < kTolerance);
+  CHECK(RelativeError(dx, expected_dx) < kTolerance);
+  Floats again(weight.size());
+  backend->DepthwiseBackward(shape, batch, x.data(), weight.data(), dy.data(), again.data(),
+                             nullptr);
+  CHECK(again == dweight);
+}
+
+TEST_CASE("group normalisation is by the mean and the variance of each group of each example") {
+  auto backend = TestBackend(GENERATE(1u, 3u));
+  const GroupNormShape shape = GENERATE(
+      GroupNormShape{.batch = 3, .pixels = 1, .channels = 33, .groups = 1, .epsilon = 1e-5f},
+      GroupNormShape{.batch = 2, .pixels = 20, .channels = 6, .groups = 3, .epsilon = 0.1f},
+      GroupNormShape{.batch = 1, .pixels = 7, .channels = 40, .groups = 2, .epsilon = 1e-3f},
+      GroupNormShape{.batch = 4, .pixels = 9, .channels = 5, .groups = 5, .epsilon = 1e-5f});
+  const size_t count = shape.batch * shape.pixels * shape.channels;
+  Floats x = RandomValues(count, 1, 2);
+  for (float& value : x) value += 3;
+  const Floats gamma = RandomValues(shape.channels, 2);
+  const Floats beta = RandomValues(shape.channels, 3);
+  const bool with_beta = GENERATE(true, false);
+  const auto mean_of = [&](size_t i) {
+    return i / shape.channels / shape.pixels * shape.groups +
+           i % shape.channels / shape.group_channels();
+  };
+  Doubles mean(shape.means()), variance(shape.means());
+  for (size_t i = 0; i < count; ++i) mean[mean_of(i)] += x[i] / double(shape.values());
+  for (size_t i = 0; i < count; ++i) {
+    variance[mean_of(i)] += std::pow(x[i] - mean[mean_of(i)], 2) / double(shape.values());
+  }
+  Doubles expected(count);
+  for (size_t i = 0; i < count; ++i) {
+    const double normal =
+        (x[i] - mean[mean_of(i)]) / std::sqrt(variance[mean_of(i)] + shape.epsilon);
+    expected[i] = normal * gamma[i % shape.channels] + (with_beta ? beta[i % shape.channels] : 0);
+  }
+  Floats saved(2 * shape.means()), y(count, 7.0f);
+  backend->GroupNormForward(shape, gamma.data(), with_beta ? beta.data() : nullptr, x.data(),
+                            saved.data(), y.data());
+  CHECK(RelativeError(y, expected) < kTolerance);
+}
+
+TEST_CASE("columns are copied, and those beside them stay") {
+  auto backend = TestBackend(GENERATE(1u, 3u));
+  const ColumnCopy shape = GENERATE(ColumnCopy{4, 3, 5, 7}, ColumnCopy{1, 1, 1, 9},
+                                    ColumnCopy{1000, 40, 64, 40}, ColumnCopy{6, 2, 2, 4});
+  const Floats x = RandomValues(shape.rows * shape.from_stride, 1);
+  Floats y(shape.rows * shape.to_stride, 7.0f);
+  Floats expected = y;
+  for (size_t row = 0; row < shape.rows; ++row) {
+    for (size_t column = 0; column < shape.columns; ++column) {
+      expected[row * shape.to_stride + column] = x[row * shape.from_stride + column];
+    }
+  }
+  backend->CopyColumns(shape, x.data(), y.data());
+  CHECK(y == expected);
+}
+
 TEST_CASE("max pooling takes the first largest of each window and sends the gradient there") {
   auto backend = TestBackend(GENERATE(1u, 3u));
   const PoolShape shape =
@@ -170,7 +258,8 @@ TEST_CASE("activations are those of double precision, also in place") {
   const Floats x = RandomValues(count, 1, 3);
   const Floats dy = RandomValues(count, 2);
   Doubles gelu(count), dgelu(count), tanh(count), dtanh(count);
-  Floats relu(count), drelu(count);
+  Doubles silu(count), dsilu(count);
+  Floats relu(count), drelu(count), relu6(count), drelu6(count);
   for (size_t i = 0; i < count; ++i) {
     const double v = x[i];
     const double phi = 0.5 * std::erfc(-v / std::sqrt(2.0));
@@ -180,6 +269,11 @@ TEST_CASE("activations are those of double precision, also in place") {
     dtanh[i] = dy[i] * (1 - tanh[i] * tanh[i]);
     relu[i] = std::max(x[i], 0.0f);
     drelu[i] = x[i] > 0 ? dy[i] : 0;
+    relu6[i] = std::min(relu[i], 6.0f);
+    drelu6[i] = x[i] > 0 && x[i] < 6 ? dy[i] : 0;
+    const double sigmoid = 1 / (1 + std::exp(-v));
+    silu[i] = v * sigmoid;
+    dsilu[i] = dy[i] * sigmoid * (1 + v * (1 - sigmoid));
   }
   Floats y = x, dx = dy;
   backend->GeluForward(count, x.data(), y.data());
@@ -192,6 +286,18 @@ TEST_CASE("activations are those of double precision, also in place") {
   backend->TanhBackward(count, y.data(), dx.data(), dx.data());
   CHECK(RelativeError(y, tanh) < kTolerance);
   CHECK(RelativeError(dx, dtanh) < 1e-5);
+
+  y = x, dx = dy;
+  backend->SiluForward(count, x.data(), y.data());
+  backend->SiluBackward(count, x.data(), dx.data(), dx.data());
+  CHECK(RelativeError(y, silu) < kTolerance);
+  CHECK(RelativeError(dx, dsilu) < kTolerance);
+
+  y = x, dx = dy;
+  backend->Relu6Forward(count, y.data(), y.data());
+  backend->Relu6Backward(count, y.data(), dx.data(), dx.data());
+  CHECK(y == relu6);
+  CHECK(dx == drelu6);
 
   y = x, dx = dy;
   backend->ReluForward(count, y.data(), y.data());
@@ -210,6 +316,10 @@ TEST_CASE("NaN stays NaN through activations and pooling") {
   backend->GeluForward(64, x.data(), y.data());
   CHECK(std::isnan(y[5]));
   backend->TanhForward(64, x.data(), y.data());
+  CHECK(std::isnan(y[5]));
+  backend->SiluForward(64, x.data(), y.data());
+  CHECK(std::isnan(y[5]));
+  backend->Relu6Forward(64, x.data(), y.data());
   CHECK(std::isnan(y[5]));
   backend->MaxPoolForward({{8, 8, 1}, 2, 2}, 1, x.data(), winners.data(), y.data());
   CHECK(std::isnan(y[2]));

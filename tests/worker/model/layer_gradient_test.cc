@@ -141,6 +141,18 @@ TEST_CASE("gradients of conv2d") {
   Check("conv2d { filters: 3 kernel: 1 }", {2, 3, 5}, 2);
 }
 
+TEST_CASE("gradients of conv2d in groups") {
+  // As many groups as channels, and as many filters: a depthwise convolution.
+  Check("conv2d { filters: 3 kernel: 3 groups: 3 padding: 1 }", {5, 6, 3}, 2);
+  Check("conv2d { filters: 17 kernel: 3 groups: 17 stride: 2 padding: 1 bias: false }", {6, 5, 17},
+        2);
+  Check("conv2d { filters: 9 kernel: 2 groups: 9 stride: 3 }", {7, 8, 9}, 1);
+  // Two filters a channel.
+  Check("conv2d { filters: 6 kernel: 3 groups: 3 padding: 1 }", {4, 5, 3}, 2);
+  Check("conv2d { filters: 4 kernel: 3 groups: 2 stride: 2 padding: 1 }", {5, 7, 6}, 3);
+  Check("conv2d { filters: 8 kernel: 1 groups: 4 bias: false }", {3, 2, 4}, 2);
+}
+
 TEST_CASE("gradients of max_pool") {
   const auto check = [](const std::string& config, const ImageShape& input) {
     CAPTURE(config);
@@ -156,6 +168,8 @@ TEST_CASE("gradients of max_pool") {
   check("max_pool { size: 2 }", {5, 5, 2});
   check("max_pool { size: 3 stride: 2 }", {7, 8, 17});
   check("max_pool { size: 2 stride: 3 }", {5, 6, 1});
+  check("max_pool { size: 3 stride: 2 padding: 1 }", {7, 8, 5});
+  check("max_pool { size: 2 padding: 1 }", {3, 1, 9});
 }
 
 TEST_CASE("gradients of avg_pool") {
@@ -163,6 +177,41 @@ TEST_CASE("gradients of avg_pool") {
   Check("avg_pool { size: 3 stride: 2 }", {7, 8, 17}, 2);
   Check("avg_pool { size: 2 stride: 3 }", {5, 6, 1}, 3);
 }
+
+TEST_CASE("gradients of global_avg_pool") {
+  Check("global_avg_pool {}", {4, 4, 17}, 2);
+  Check("global_avg_pool {}", {2, 5, 3}, 3);
+  Check("global_avg_pool {}", {1, 1, 4}, 2);
+}
+
+TEST_CASE("gradients of pad_channels") {
+  Check("pad_channels { before: 2 after: 3 }", {3, 2, 4}, 2);
+  Check("pad_channels { after: 1 }", {1, 1, 3}, 3);
+}
+
+TEST_CASE("gradients of layer_norm") {
+  Check("layer_norm {}", {1, 1, 21}, 3);
+  Check("layer_norm { epsilon: 0.01 bias: false }", {3, 2, 18}, 2);
+}
+
+TEST_CASE("gradients of group_norm") {
+  Check("group_norm { groups: 1 }", {3, 4, 4}, 2);
+  Check("group_norm { groups: 3 epsilon: 0.01 }", {2, 3, 6}, 3);
+  Check("group_norm { groups: 20 }", {5, 5, 20}, 1);
+}
+
+TEST_CASE("gradients of relu6") {
+  Probe probe("relu6 {}", {3, 5, 3}, 3, 1);
+  // On both sides of both kinks, and away from them.
+  for (float& value : probe.x) {
+    value = 3 + 4 * value;
+    if (std::abs(value) < 2 * kStep) value = 4 * kStep;
+    if (std::abs(value - 6) < 2 * kStep) value = 6 + 4 * kStep;
+  }
+  CheckGradients(probe);
+}
+
+TEST_CASE("gradients of silu") { Check("silu {}", {3, 5, 3}, 3); }
 
 TEST_CASE("gradients of relu") {
   Probe probe("relu {}", {3, 5, 3}, 3, 1);

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/model/layer_tree.h"
+#include "config/model/models.h"
 #include "tests/worker/model/support.h"
+#include "worker/model/graph.h"
 
 namespace leeway::testing {
 namespace {
@@ -61,30 +64,30 @@ TEST_CASE("a model that does not fit together is refused, naming the layer") {
   };
   const std::vector<Case> cases = {
       {"", "model.layers: there are none"},
-      {"layers {}", "model.layers[0]: no layer type is given"},
+      {"layers {}", "model.layers.0: no layer type is given"},
       {"layers { relu {} } layers { max_pool {} } layers { conv2d { filters: 2 kernel: 7 } }",
-       "model.layers[2] conv2d 'conv2d_2': kernel 7 is larger than the 4 x 4 input"},
+       "model.layers.2: conv2d 'conv2d_2': kernel 7 is larger than the 4 x 4 input"},
       {"layers { conv2d { filters: 2 kernel: 12 padding: 1 } }",
-       "model.layers[0] conv2d 'conv2d_0': kernel 12 is larger than the 8 x 8 input with its "
+       "model.layers.0: conv2d 'conv2d_0': kernel 12 is larger than the 8 x 8 input with its "
        "padding of 1"},
       {"layers { flatten {} } layers { conv2d { filters: 2 kernel: 3 } }",
-       "model.layers[1] conv2d 'conv2d_1': kernel 3 is larger than the 1 x 1 input"},
+       "model.layers.1: conv2d 'conv2d_1': kernel 3 is larger than the 1 x 1 input"},
       {"layers { name: \"p\" max_pool { size: 9 } }",
-       "model.layers[0] max_pool 'p': window size 9 is larger than the 8 x 8 input"},
+       "model.layers.0: max_pool 'p': window size 9 is larger than the 8 x 8 input"},
       {"layers { avg_pool { size: 0 } }", "size 0 is outside 1 to 1024"},
       {"layers { max_pool { stride: 0 } }", "stride 0 is outside 1 to 1024"},
       {"layers { conv2d { filters: 2 } }", "kernel 0 is outside 1 to 1024"},
       {"layers { conv2d { filters: 2 kernel: 3 padding: 4000000000 } }",
        "padding 4000000000 is outside 0 to 1024"},
-      {"layers { dense {} }", "model.layers[0] dense 'dense_0': units 0 is outside 1 to 10000000"},
+      {"layers { dense {} }", "model.layers.0: dense 'dense_0': units 0 is outside 1 to 10000000"},
       {"layers { dropout { rate: 1 } }", "dropout_0': rate 1 is not in [0, 1)"},
       {"layers { dropout { rate: nan } }", "dropout_0': rate nan is not in [0, 1)"},
       {"layers { batch_norm { momentum: 0 } }", "batch_norm_0': momentum 0 and epsilon 1e-05"},
       {"layers { name: \"a/b\" relu {} }", "relu 'a/b': a name has letters, digits"},
       {"layers { name: \"x\" relu {} } layers { name: \"x\" dense { units: 10 } }",
-       "model.layers[1] dense 'x': the name is that of model.layers[0]"},
+       "model.layers.1: the name 'x' is already that of model.layers.0"},
       {"layers { name: \"relu_1\" relu {} } layers { relu {} }",
-       "model.layers[1] relu 'relu_1': the name is that of model.layers[0]"},
+       "model.layers.1: the name 'relu_1' is already that of model.layers.0"},
       {"layers { dense { units: 8 } }",
        "model.loss: the last layer gives 8 scores, but the data has 10 classes"},
       {"layers { conv2d { filters: 10 kernel: 3 } }",
@@ -116,7 +119,7 @@ TEST_CASE("a model that does not fit together is refused, naming the layer") {
       {"layers { conv2d { filters: 60000 kernel: 1000 padding: 1000 stride: 1024 } }",
        "a weight of 1000 x 1000 x 3 x 60000 is more than the 4294967296 elements"},
       {"layers { dense { units: 10000000 } } layers { dense { units: 1000 } }",
-       "model.layers[1]: with dense_1/weight the model has"},
+       "model.layers.1: with dense_1/weight the model has"},
   };
   auto backend = TestBackend();
   for (const Case& one : cases) {
@@ -352,11 +355,13 @@ TEST_CASE("every layer type of the job's schema is registered") {
   const auto* layer = v1::Layer::descriptor()->FindOneofByName("layer");
   REQUIRE(layer != nullptr);
   for (int i = 0; i < layer->field_count(); ++i) {
-    v1::Layer config;
+    v1::Model model;
+    v1::Layer& config = *model.add_layers();
     config.GetReflection()->MutableMessage(&config, layer->field(i));
     CAPTURE(layer->field(i)->name());
     CHECK(LayerType(config) == layer->field(i)->name());
-    CHECK(MakeLayer(config, {8, 8, 1}).status().code() != absl::StatusCode::kUnimplemented);
+    ExpandNamedModels(model);
+    CHECK(MakeGraph(model, {8, 8, 1}).status().code() != absl::StatusCode::kUnimplemented);
   }
 }
 

@@ -17,6 +17,15 @@ void EigenBackend::Fill(size_t count, float value, float* y) { std::fill_n(y, co
 
 void EigenBackend::Copy(size_t count, const float* x, float* y) { std::copy_n(x, count, y); }
 
+void EigenBackend::CopyColumns(const ColumnCopy& shape, const float* x, float* y) {
+  const size_t grain = std::max<size_t>(1, kGrain / std::max<size_t>(1, shape.columns));
+  pool_.For(shape.rows, grain, [=, &shape](size_t begin, size_t end, uint32_t) {
+    for (size_t row = begin; row < end; ++row) {
+      std::copy_n(x + row * shape.from_stride, shape.columns, y + row * shape.to_stride);
+    }
+  });
+}
+
 void EigenBackend::Multiply(size_t count, const float* x, const float* y, float* z) {
   pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
     MapElements(
@@ -56,6 +65,30 @@ void EigenBackend::ReluBackward(size_t count, const float* y, const float* dy, f
   pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
     MapElements(
         begin, end, dx, [](float y, float dy) { return y > 0.0f ? dy : 0.0f; }, y, dy);
+  });
+}
+
+void EigenBackend::Relu6Forward(size_t count, const float* x, float* y) {
+  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
+    MapElements(
+        begin, end, y,
+        [](float x) {
+          const float above = x < 0.0f ? 0.0f : x;
+          return above > 6.0f ? 6.0f : above;
+        },
+        x);
+  });
+}
+
+void EigenBackend::Relu6Backward(size_t count, const float* y, const float* dy, float* dx) {
+  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
+    MapElements(
+        begin, end, dx,
+        [](float y, float dy) {
+          const float above = y > 0.0f ? dy : 0.0f;
+          return y < 6.0f ? above : 0.0f;
+        },
+        y, dy);
   });
 }
 

@@ -1,4 +1,4 @@
-// GELU and tanh by Eigen's vector functions.
+// GELU, SiLU and tanh by Eigen's vector functions.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -57,6 +57,8 @@ constexpr float kInvSqrtTwoPi = static_cast<float>(std::numbers::inv_sqrtpi / st
 // The standard normal's distribution function.
 Tile Phi(const Tile& x) { return 0.5f * (1.0f + (x * kSqrtHalf).erf()); }
 
+Tile Sigmoid(const Tile& x) { return 1.0f / (1.0f + (-x).exp()); }
+
 }  // namespace
 
 void EigenBackend::GeluForward(size_t count, const float* x, float* y) {
@@ -66,6 +68,17 @@ void EigenBackend::GeluForward(size_t count, const float* x, float* y) {
 void EigenBackend::GeluBackward(size_t count, const float* x, const float* dy, float* dx) {
   MapTiles(pool_, count, x, dy, dx, [](const Tile& x, const Tile& dy) -> Tile {
     return dy * (Phi(x) + x * kInvSqrtTwoPi * (-0.5f * x * x).exp());
+  });
+}
+
+void EigenBackend::SiluForward(size_t count, const float* x, float* y) {
+  MapTiles(pool_, count, x, y, [](const Tile& x) -> Tile { return x * Sigmoid(x); });
+}
+
+void EigenBackend::SiluBackward(size_t count, const float* x, const float* dy, float* dx) {
+  MapTiles(pool_, count, x, dy, dx, [](const Tile& x, const Tile& dy) -> Tile {
+    const Tile sigmoid = Sigmoid(x);
+    return dy * (sigmoid * (1.0f + x * (1.0f - sigmoid)));
   });
 }
 

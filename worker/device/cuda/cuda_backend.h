@@ -47,6 +47,7 @@ class CudaBackend final : public Backend {
 
   void Fill(size_t count, float value, float* y) override;
   void Copy(size_t count, const float* x, float* y) override;
+  void CopyColumns(const ColumnCopy& shape, const float* x, float* y) override;
   void Multiply(size_t count, const float* x, const float* y, float* z) override;
   void FillRows(size_t rows, size_t columns, const float* row, float* y) override;
   void AddRows(size_t rows, size_t columns, const float* row, float* y) override;
@@ -60,6 +61,10 @@ class CudaBackend final : public Backend {
   void Conv2dBackward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
                       const float* dy, float* scratch, float* dweight, float* dbias,
                       float* dx) override;
+  void DepthwiseForward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
+                        const float* bias, float* y) override;
+  void DepthwiseBackward(const Conv2dShape& shape, size_t batch, const float* x,
+                         const float* weight, const float* dy, float* dweight, float* dx) override;
 
   void MaxPoolForward(const PoolShape& shape, size_t batch, const float* x, float* winners,
                       float* y) override;
@@ -74,6 +79,10 @@ class CudaBackend final : public Backend {
   void GeluBackward(size_t count, const float* x, const float* dy, float* dx) override;
   void TanhForward(size_t count, const float* x, float* y) override;
   void TanhBackward(size_t count, const float* y, const float* dy, float* dx) override;
+  void Relu6Forward(size_t count, const float* x, float* y) override;
+  void Relu6Backward(size_t count, const float* y, const float* dy, float* dx) override;
+  void SiluForward(size_t count, const float* x, float* y) override;
+  void SiluBackward(size_t count, const float* x, const float* dy, float* dx) override;
   void DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x, float* mask,
                       float* y) override;
 
@@ -85,6 +94,11 @@ class CudaBackend final : public Backend {
   void BatchNormBackward(const BatchNormOptions& options, const float* gamma, const float* x,
                          const float* saved, const float* dy, float* dgamma, float* dbeta,
                          float* dx) override;
+  void GroupNormForward(const GroupNormShape& shape, const float* gamma, const float* beta,
+                        const float* x, float* saved, float* y) override;
+  void GroupNormBackward(const GroupNormShape& shape, const float* gamma, const float* x,
+                         const float* saved, const float* dy, float* scratch, float* dgamma,
+                         float* dbeta, float* dx) override;
 
   void SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores, const float* labels,
                            LossSum* sum, float* dscores) override;

@@ -15,6 +15,11 @@ void CudaBackend::Fill(size_t count, float value, float* y) {
 
 void CudaBackend::Copy(size_t count, const float* x, float* y) { queue_.CopyInside(count, x, y); }
 
+void CudaBackend::CopyColumns(const ColumnCopy& shape, const float* x, float* y) {
+  Launch(queue_, "CopyColumns", shape.rows * shape.columns,
+         CopiedColumns{shape.columns, shape.from_stride, shape.to_stride, x, y});
+}
+
 void CudaBackend::Multiply(size_t count, const float* x, const float* y, float* z) {
   Launch(queue_, "Multiply", count, Map2<Product>{{}, x, y, z});
 }
@@ -53,6 +58,22 @@ void CudaBackend::TanhForward(size_t count, const float* x, float* y) {
 
 void CudaBackend::TanhBackward(size_t count, const float* y, const float* dy, float* dx) {
   Launch(queue_, "TanhBackward", count, Map2<TanhSlope>{{}, y, dy, dx});
+}
+
+void CudaBackend::Relu6Forward(size_t count, const float* x, float* y) {
+  Launch(queue_, "Relu6Forward", count, Map1<Relu6>{{}, x, y});
+}
+
+void CudaBackend::Relu6Backward(size_t count, const float* y, const float* dy, float* dx) {
+  Launch(queue_, "Relu6Backward", count, Map2<Relu6Slope>{{}, y, dy, dx});
+}
+
+void CudaBackend::SiluForward(size_t count, const float* x, float* y) {
+  Launch(queue_, "SiluForward", count, Map1<Silu>{{}, x, y});
+}
+
+void CudaBackend::SiluBackward(size_t count, const float* x, const float* dy, float* dx) {
+  Launch(queue_, "SiluBackward", count, Map2<SiluSlope>{{}, x, dy, dx});
 }
 
 void CudaBackend::DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x,

@@ -6,7 +6,7 @@
 namespace leeway::cuda {
 namespace {
 
-float Share(const PoolShape& shape) { return 1.0f / static_cast<float>(shape.size * shape.size); }
+float Share(const PoolShape& shape) { return 1.0f / static_cast<float>(shape.area()); }
 
 }  // namespace
 

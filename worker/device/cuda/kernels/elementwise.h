@@ -52,6 +52,20 @@ struct ZeroRows {
   LEEWAY_HOST_DEVICE void operator()(size_t i) const { y[i / columns * stride + i % columns] = 0; }
 };
 
+// Some columns of a matrix as columns of another.
+struct CopiedColumns {
+  size_t columns;
+  size_t from_stride;
+  size_t to_stride;
+  const float* x;
+  float* y;
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const {
+    const size_t row = i / columns;
+    const size_t column = i % columns;
+    y[row * to_stride + column] = x[row * from_stride + column];
+  }
+};
+
 struct Difference {
   float scale;
   const float* a;
@@ -89,6 +103,27 @@ struct GeluSlope {
   LEEWAY_HOST_DEVICE float operator()(float x, float dy) const {
     constexpr float kInvSqrtTwoPi = 0.39894228040143267794f;
     return dy * (NormalCdf(x) + x * kInvSqrtTwoPi * expf(-0.5f * x * x));
+  }
+};
+struct Relu6 {
+  LEEWAY_HOST_DEVICE float operator()(float x) const {
+    const float above = x < 0.0f ? 0.0f : x;
+    return above > 6.0f ? 6.0f : above;
+  }
+};
+struct Relu6Slope {
+  LEEWAY_HOST_DEVICE float operator()(float y, float dy) const {
+    return y > 0.0f && y < 6.0f ? dy : 0.0f;
+  }
+};
+LEEWAY_HOST_DEVICE inline float Sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+struct Silu {
+  LEEWAY_HOST_DEVICE float operator()(float x) const { return x * Sigmoid(x); }
+};
+struct SiluSlope {
+  LEEWAY_HOST_DEVICE float operator()(float x, float dy) const {
+    const float sigmoid = Sigmoid(x);
+    return dy * (sigmoid * (1.0f + x * (1.0f - sigmoid)));
   }
 };
 struct Tanh {

@@ -18,6 +18,12 @@ struct PatchShape {
   }
   LEEWAY_HOST_DEVICE size_t elements() const { return size_t{height} * width * channels; }
   LEEWAY_HOST_DEVICE size_t pixels() const { return size_t{out_height} * out_width; }
+  // The output row or column whose window has `at` at place `tap`; beyond `count` if there is none.
+  LEEWAY_HOST_DEVICE uint32_t Window(uint32_t at, uint32_t tap, uint32_t count) const {
+    const uint32_t begin = at + padding - tap;
+    if (at + padding < tap || begin % stride != 0) return count;
+    return begin / stride;
+  }
 
   uint32_t height;
   uint32_t width;
@@ -61,13 +67,6 @@ struct CollectPatches {
   const float* patches;
   float* dx;
 
-  // The output row or column whose window has `at` at place `tap`; beyond `count` if there is none.
-  LEEWAY_HOST_DEVICE uint32_t Window(uint32_t at, uint32_t tap, uint32_t count) const {
-    const uint32_t begin = at + shape.padding - tap;
-    if (at + shape.padding < tap || begin % shape.stride != 0) return count;
-    return begin / shape.stride;
-  }
-
   LEEWAY_HOST_DEVICE void operator()(size_t i) const {
     const size_t example = i / shape.elements();
     const auto place = static_cast<uint32_t>(i - example * shape.elements());
@@ -77,10 +76,10 @@ struct CollectPatches {
     const size_t first_line = example * shape.pixels();
     float sum = 0;
     for (uint32_t tap_row = 0; tap_row < shape.kernel; ++tap_row) {
-      const uint32_t out_row = Window(row, tap_row, shape.out_height);
+      const uint32_t out_row = shape.Window(row, tap_row, shape.out_height);
       if (out_row >= shape.out_height) continue;
       for (uint32_t tap_column = 0; tap_column < shape.kernel; ++tap_column) {
-        const uint32_t out_column = Window(column, tap_column, shape.out_width);
+        const uint32_t out_column = shape.Window(column, tap_column, shape.out_width);
         if (out_column >= shape.out_width) continue;
         const size_t line = first_line + size_t{out_row} * shape.out_width + out_column;
         const uint32_t tap = tap_row * shape.kernel + tap_column;

@@ -14,31 +14,56 @@ namespace leeway::cuda {
 struct WindowShape {
   static WindowShape Of(const PoolShape& shape) {
     const ImageShape out = shape.output();
-    return {shape.input.height, shape.input.width, shape.input.channels, out.height,
-            out.width,          shape.size,        shape.stride};
+    return {shape.input.height, shape.input.width, shape.input.channels, out.height,   out.width,
+            shape.size,         shape.columns(),   shape.stride,         shape.padding};
   }
-  // Of output i: its window's first input.
-  LEEWAY_HOST_DEVICE size_t First(size_t i) const {
-    const size_t channel = i % channels;
-    const size_t pixel = i / channels;
-    const size_t column = pixel % out_width * stride;
-    const size_t line = pixel / out_width;
-    const size_t row = line % out_height * stride;
-    const size_t example = line / out_height;
-    return ((example * height + row) * width + column) * channels + channel;
-  }
-  // From the window's first input to that in `row` and `column` of it.
-  LEEWAY_HOST_DEVICE size_t Offset(uint32_t row, uint32_t column) const {
-    return (size_t{row} * width + column) * channels;
-  }
+  // Whether `at` is within [0, side). Below 0 it has wrapped around, and is beyond the side, too.
+  LEEWAY_HOST_DEVICE static bool Inside(uint32_t at, uint32_t side) { return at < side; }
 
   uint32_t height;
   uint32_t width;
   uint32_t channels;
   uint32_t out_height;
   uint32_t out_width;
-  uint32_t size;
+  uint32_t rows;
+  uint32_t columns;
   uint32_t stride;
+  uint32_t padding;
+};
+
+// visit(value, place) for the inputs of output i's window.
+template <typename Visit>
+LEEWAY_HOST_DEVICE void ForWindow(const WindowShape& shape, const float* x, size_t i,
+                                  Visit&& visit) {
+  const size_t channel = i % shape.channels;
+  const size_t pixel = i / shape.channels;
+  const size_t line = pixel / shape.out_width;
+  const auto column = static_cast<uint32_t>(pixel % shape.out_width) * shape.stride - shape.padding;
+  const auto row = static_cast<uint32_t>(line % shape.out_height) * shape.stride - shape.padding;
+  const float* const image =
+      x + line / shape.out_height * shape.height * shape.width * shape.channels + channel;
+  for (uint32_t r = 0; r < shape.rows; ++r) {
+    if (!WindowShape::Inside(row + r, shape.height)) continue;
+    for (uint32_t c = 0; c < shape.columns; ++c) {
+      if (!WindowShape::Inside(column + c, shape.width)) continue;
+      const size_t at = (size_t{row + r} * shape.width + (column + c)) * shape.channels;
+      visit(image[at], r * shape.columns + c);
+    }
+  }
+}
+
+// Of the values that it has seen.
+struct Highest {
+  float best = 0;
+  uint32_t winner = 0;
+  bool any = false;
+  LEEWAY_HOST_DEVICE void operator()(float value, uint32_t place) {
+    // A NaN wins and stays.
+    if (any && (value <= best || best != best)) return;
+    best = value;
+    winner = place;
+    any = true;
+  }
 };
 
 struct MaxPool {
@@ -49,21 +74,16 @@ struct MaxPool {
   float* y;
 
   LEEWAY_HOST_DEVICE void operator()(size_t i) const {
-    const float* window = x + shape.First(i);
-    float best = window[0];
-    uint32_t winner = 0;
-    for (uint32_t row = 0; row < shape.size; ++row) {
-      for (uint32_t column = 0; column < shape.size; ++column) {
-        const float value = window[shape.Offset(row, column)];
-        // A NaN wins and stays.
-        if (value <= best || best != best) continue;
-        best = value;
-        winner = row * shape.size + column;
-      }
-    }
-    y[i] = best;
-    if (winners != nullptr) winners[i] = static_cast<float>(winner);
+    Highest highest;
+    ForWindow(shape, x, i, highest);
+    y[i] = highest.best;
+    if (winners != nullptr) winners[i] = static_cast<float>(highest.winner);
   }
+};
+
+struct Total {
+  float sum = 0;
+  LEEWAY_HOST_DEVICE void operator()(float value, uint32_t) { sum += value; }
 };
 
 struct AvgPool {
@@ -73,14 +93,9 @@ struct AvgPool {
   float* y;
 
   LEEWAY_HOST_DEVICE void operator()(size_t i) const {
-    const float* window = x + shape.First(i);
-    float sum = 0;
-    for (uint32_t row = 0; row < shape.size; ++row) {
-      for (uint32_t column = 0; column < shape.size; ++column) {
-        sum += window[shape.Offset(row, column)];
-      }
-    }
-    y[i] = sum * share;
+    Total total;
+    ForWindow(shape, x, i, total);
+    y[i] = total.sum * share;
   }
 };
 
@@ -91,9 +106,9 @@ struct PoolSlopes {
   Slope slope;
   float* dx;
 
-  // The first window that reaches `at`, and the one after the last.
-  LEEWAY_HOST_DEVICE uint32_t Begin(uint32_t at) const {
-    return at < shape.size ? 0 : (at - shape.size) / shape.stride + 1;
+  // The first window that reaches `at`, counted from the border, and the one after the last.
+  LEEWAY_HOST_DEVICE uint32_t Begin(uint32_t at, uint32_t window) const {
+    return at < window ? 0 : (at - window) / shape.stride + 1;
   }
   LEEWAY_HOST_DEVICE uint32_t End(uint32_t at, uint32_t count) const {
     const uint32_t end = at / shape.stride + 1;
@@ -103,14 +118,14 @@ struct PoolSlopes {
   LEEWAY_HOST_DEVICE void operator()(size_t i) const {
     const size_t channel = i % shape.channels;
     const size_t pixel = i / shape.channels;
-    const auto column = static_cast<uint32_t>(pixel % shape.width);
-    const auto row = static_cast<uint32_t>(pixel / shape.width % shape.height);
+    const auto column = static_cast<uint32_t>(pixel % shape.width) + shape.padding;
+    const auto row = static_cast<uint32_t>(pixel / shape.width % shape.height) + shape.padding;
     const size_t example = pixel / shape.width / shape.height;
     float sum = 0;
-    for (uint32_t r = Begin(row); r < End(row, shape.out_height); ++r) {
-      for (uint32_t c = Begin(column); c < End(column, shape.out_width); ++c) {
+    for (uint32_t r = Begin(row, shape.rows); r < End(row, shape.out_height); ++r) {
+      for (uint32_t c = Begin(column, shape.columns); c < End(column, shape.out_width); ++c) {
         const size_t line = (example * shape.out_height + r) * shape.out_width + c;
-        const uint32_t place = (row - r * shape.stride) * shape.size + column - c * shape.stride;
+        const uint32_t place = (row - r * shape.stride) * shape.columns + column - c * shape.stride;
         sum += slope(line * shape.channels + channel, place);
       }
     }

@@ -126,6 +126,11 @@ class StagedBackend final : public Backend {
     Stage s(*device_);
     device_->Copy(count, s.In(x, count), s.Out(y, count));
   }
+  void CopyColumns(const ColumnCopy& shape, const float* x, float* y) override {
+    Stage s(*device_);
+    device_->CopyColumns(shape, s.In(x, Extent(shape.rows, shape.columns, shape.from_stride)),
+                         s.Out(y, Extent(shape.rows, shape.columns, shape.to_stride)));
+  }
   void Multiply(size_t count, const float* x, const float* y, float* z) override {
     Stage s(*device_);
     device_->Multiply(count, s.In(x, count), s.In(y, count), s.Out(z, count));
@@ -175,6 +180,24 @@ class StagedBackend final : public Backend {
                             s.Out(dbias, shape.filters), s.Out(dx, batch * shape.input.elements()));
   }
 
+  void DepthwiseForward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
+                        const float* bias, float* y) override {
+    Stage s(*device_);
+    device_->DepthwiseForward(shape, batch, s.In(x, batch * shape.input.elements()),
+                              s.In(weight, size_t{shape.kernel} * shape.kernel * shape.filters),
+                              s.In(bias, shape.filters),
+                              s.Out(y, batch * shape.output().elements()));
+  }
+  void DepthwiseBackward(const Conv2dShape& shape, size_t batch, const float* x,
+                         const float* weight, const float* dy, float* dweight, float* dx) override {
+    Stage s(*device_);
+    const size_t weights = size_t{shape.kernel} * shape.kernel * shape.filters;
+    const size_t inputs = batch * shape.input.elements();
+    device_->DepthwiseBackward(shape, batch, s.In(x, inputs), s.In(weight, weights),
+                               s.In(dy, batch * shape.output().elements()), s.Out(dweight, weights),
+                               s.Out(dx, inputs));
+  }
+
   void MaxPoolForward(const PoolShape& shape, size_t batch, const float* x, float* winners,
                       float* y) override {
     Stage s(*device_);
@@ -218,6 +241,18 @@ class StagedBackend final : public Backend {
   void TanhBackward(size_t count, const float* y, const float* dy, float* dx) override {
     Backward(&Backend::TanhBackward, count, y, dy, dx);
   }
+  void Relu6Forward(size_t count, const float* x, float* y) override {
+    Forward(&Backend::Relu6Forward, count, x, y);
+  }
+  void Relu6Backward(size_t count, const float* y, const float* dy, float* dx) override {
+    Backward(&Backend::Relu6Backward, count, y, dy, dx);
+  }
+  void SiluForward(size_t count, const float* x, float* y) override {
+    Forward(&Backend::SiluForward, count, x, y);
+  }
+  void SiluBackward(size_t count, const float* x, const float* dy, float* dx) override {
+    Backward(&Backend::SiluBackward, count, x, dy, dx);
+  }
   void DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x, float* mask,
                       float* y) override {
     Stage s(*device_);
@@ -248,6 +283,24 @@ class StagedBackend final : public Backend {
     device_->BatchNormBackward(options, s.In(gamma, columns), s.In(x, all),
                                s.In(saved, 2 * columns), s.In(dy, all), s.Out(dgamma, columns),
                                s.Out(dbeta, columns), s.Out(dx, all));
+  }
+
+  void GroupNormForward(const GroupNormShape& shape, const float* gamma, const float* beta,
+                        const float* x, float* saved, float* y) override {
+    Stage s(*device_);
+    const size_t all = shape.batch * shape.pixels * shape.channels;
+    device_->GroupNormForward(shape, s.In(gamma, shape.channels), s.In(beta, shape.channels),
+                              s.In(x, all), s.Out(saved, 2 * shape.means()), s.Out(y, all));
+  }
+  void GroupNormBackward(const GroupNormShape& shape, const float* gamma, const float* x,
+                         const float* saved, const float* dy, float* scratch, float* dgamma,
+                         float* dbeta, float* dx) override {
+    Stage s(*device_);
+    const size_t all = shape.batch * shape.pixels * shape.channels;
+    const size_t kept = 2 * shape.means();
+    device_->GroupNormBackward(shape, s.In(gamma, shape.channels), s.In(x, all), s.In(saved, kept),
+                               s.In(dy, all), s.Out(scratch, kept), s.Out(dgamma, shape.channels),
+                               s.Out(dbeta, shape.channels), s.Out(dx, all));
   }
 
   void SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores, const float* labels,

@@ -1,0 +1,236 @@
+#!/usr/bin/python3
+"""Models by name beside the same models in PyTorch: the same first weights, the same examples, twenty steps. Weights and
+running statistics must come out the same but for rounding: PyTorch computes them in float64, too, and Leeway may be
+about as far from that as PyTorch's float32 is, which ReLUs and batch norm make grow with the steps. Skipped aloud where
+PyTorch is not installed."""
+
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import numpy
+
+import runs
+
+STEPS = 20
+EXAMPLES = 16
+# Relative, of the whole model.
+TOLERANCE = 1e-4
+# Times PyTorch's own distance from float64; and what any order of additions may make.
+AS_FAR, ROUNDING = 5, 1e-6
+
+
+def torch_module():
+    try:
+        import torch
+    except ImportError:
+        print("SKIPPED: PyTorch is not installed (python3-torch)")
+        sys.exit(runs.SKIPPED)
+    torch.set_num_threads(1)
+    return torch
+
+
+class Torch:
+    """A model's tensors under Leeway's names, in PyTorch's layout, and layers that read them."""
+
+    def __init__(self, torch, tensors, dtype):
+        self.torch, self.functional = torch, torch.nn.functional
+        self.tensors = {}
+        for name, values in tensors.items():
+            tensor = torch.tensor(self.to_torch(values), dtype=dtype)
+            self.tensors[name] = tensor.requires_grad_("running" not in name)
+
+    @staticmethod
+    def to_torch(values):
+        """[kernel, kernel, in, out] -> [out, in, kernel, kernel]; [in, out] -> [out, in]."""
+        if values.ndim == 4:
+            values = values.transpose(3, 2, 0, 1)
+        elif values.ndim == 2:
+            values = values.T
+        return numpy.ascontiguousarray(values)
+
+    def result(self, name):
+        values = self.tensors[name].detach().numpy()
+        if values.ndim == 4:
+            return values.transpose(2, 3, 1, 0)
+        return values.T if values.ndim == 2 else values
+
+    def parameters(self):
+        return [tensor for tensor in self.tensors.values() if tensor.requires_grad]
+
+    def conv(self, name, x, stride=1, groups=1, padding=None):
+        weight = self.tensors[f"{name}/weight"]
+        padding = weight.shape[-1] // 2 if padding is None else padding
+        return self.functional.conv2d(x, weight, self.tensors.get(f"{name}/bias"), stride, padding, 1, groups)
+
+    def norm(self, name, x):
+        of = {last: self.tensors[f"{name}/{last}"] for last in ("running_mean", "running_var", "weight", "bias")}
+        return self.functional.batch_norm(x, *of.values(), training=True, momentum=0.1, eps=1e-5)
+
+    def dense(self, name, x):
+        return self.functional.linear(x, self.tensors[f"{name}/weight"], self.tensors[f"{name}/bias"])
+
+    def has(self, name):
+        return f"{name}/weight" in self.tensors
+
+
+def lenet(model, x):
+    pool, relu = model.functional.max_pool2d, model.torch.relu
+    x = pool(relu(model.conv("conv1", x, padding=2)), 2)
+    x = pool(relu(model.conv("conv2", x, padding=0)), 2)
+    # Leeway flattens row, column, channel.
+    x = x.permute(0, 2, 3, 1).flatten(1)
+    return model.dense("fc3", relu(model.dense("fc2", relu(model.dense("fc1", x)))))
+
+
+def resnet(model, x, blocks, widths):
+    relu = model.torch.relu
+    x = relu(model.norm("bn1", model.conv("conv1", x)))
+    for stage, (count, width) in enumerate(zip(blocks, widths)):
+        for index in range(count):
+            name = f"layer{stage + 1}.{index}"
+            stride = 2 if stage > 0 and index == 0 else 1
+            y = relu(model.norm(f"{name}.bn1", model.conv(f"{name}.conv1", x, stride)))
+            y = model.norm(f"{name}.bn2", model.conv(f"{name}.conv2", y))
+            if model.has(f"{name}.shortcut.0"):
+                x = model.norm(f"{name}.shortcut.1", model.conv(f"{name}.shortcut.0", x, stride))
+            elif stride == 2:
+                more = width - x.shape[1]
+                x = model.functional.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, more // 2, more - more // 2))
+            x = relu(x + y)
+    return model.dense("fc", x.mean((2, 3)))
+
+
+def mobilenet(model, x):
+    """From the names: a block has as many parts as tensors say."""
+    relu6 = model.functional.relu6
+    stages = [(1, 16, 1, 1), (6, 24, 2, 1), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+    x = relu6(model.norm("features.0.1", model.conv("features.0.0", x)))
+    at = 1
+    for expansion, width, count, first in stages:
+        for index in range(count):
+            name, stride = f"features.{at}.conv", first if index == 0 else 1
+            part, y = 0, x
+            if expansion > 1:
+                y = relu6(model.norm(f"{name}.0.1", model.conv(f"{name}.0.0", y)))
+                part = 1
+            y = relu6(model.norm(f"{name}.{part}.1", model.conv(f"{name}.{part}.0", y, stride, y.shape[1])))
+            y = model.norm(f"{name}.{part + 2}", model.conv(f"{name}.{part + 1}", y))
+            x = x + y if stride == 1 and x.shape[1] == width else y
+            at += 1
+    x = relu6(model.norm(f"features.{at}.1", model.conv(f"features.{at}.0", x)))
+    return model.dense("classifier.1", x.mean((2, 3)))
+
+
+MODELS = {
+    "lenet": ("lenet: {}", (28, 28, 1), lenet),
+    "resnet20-a": ("resnet20: {}", (32, 32, 3), lambda m, x: resnet(m, x, (3, 3, 3), (16, 32, 64))),
+    "resnet20-b": ("resnet20: {shortcut: b}", (32, 32, 3), lambda m, x: resnet(m, x, (3, 3, 3), (16, 32, 64))),
+    "resnet18": ("resnet18: {}", (32, 32, 3), lambda m, x: resnet(m, x, (2, 2, 2, 2), (64, 128, 256, 512))),
+    "mobilenet-v2": ("mobilenet_v2: {dropout: 0}", (32, 32, 3), mobilenet),
+}
+
+RULES = {
+    "sgd": ("type: sgd, momentum: 0.9, weight_decay: 0.0001, learning_rate: ", 0.01,
+            lambda torch, p, rate: torch.optim.SGD(p, rate, momentum=0.9, weight_decay=0.0001)),
+    "adam": ("type: adam, learning_rate: ", 0.0001, lambda torch, p, rate: torch.optim.Adam(p, rate)),
+    "adamw": ("type: adamw, weight_decay: 0.01, learning_rate: ", 0.0001,
+              lambda torch, p, rate: torch.optim.AdamW(p, rate, weight_decay=0.01)),
+}
+
+JOB = """apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {{name: torch, seed: 5}}
+model:
+  layers:
+    - {layer}
+  loss: softmax_cross_entropy
+data:
+  train: {{type: csv, files: examples.csv, shape: [{height}, {width}, {channels}]}}
+  batch_size: {batch}
+exchange: {{type: gradient}}
+consistency: {{mode: sync}}
+update: {{{rule}}}
+servers: {{count: 2}}
+workers: {{count: {workers}}}
+stop: {{clocks: {steps}}}
+"""
+
+
+def examples(folder, image):
+    """As numbers that a text holds exactly."""
+    draw = numpy.random.default_rng(7)
+    x = (draw.integers(-512, 512, (EXAMPLES, *image)) / 256).astype(numpy.float32)
+    labels = draw.integers(0, 10, EXAMPLES)
+    rows = [",".join(f"{v:.9g}" for v in row.ravel()) + f",{label}" for row, label in zip(x, labels)]
+    (folder / "examples.csv").write_text("\n".join(rows) + "\n")
+    return x, labels
+
+
+def read_model(path):
+    """{name: array} of a safetensors file."""
+    blob = path.read_bytes()
+    length = int.from_bytes(blob[:8], "little")
+    header = json.loads(blob[8:8 + length])
+    header.pop("__metadata__", None)
+    return {name: numpy.frombuffer(blob[8 + length:][slice(*tensor["data_offsets"])], "<f4").reshape(tensor["shape"]).copy()
+            for name, tensor in header.items()}
+
+
+def leeway(folder, layer, image, rule, steps, workers):
+    """The weights after so many steps of all examples."""
+    job = folder / f"torch-{steps}.yaml"
+    job.write_text(JOB.format(layer=layer, height=image[0], width=image[1], channels=image[2], rule=rule, steps=steps,
+                              batch=EXAMPLES // workers, workers=workers))
+    run = runs.Run(job, data=folder, name=f"run-{steps}", parent=folder)
+    run.start().wait(whole=False)
+    return read_model(run.dir / "model.safetensors")
+
+
+def distance(a, b):
+    """Relative, of all tensors together."""
+    apart = sum(float(numpy.square(a[name].astype("f8") - b[name]).sum()) for name in a)
+    return (apart / sum(float(numpy.square(values.astype("f8")).sum()) for values in b.values())) ** 0.5
+
+
+def train_in_torch(torch, forward, first, x, labels, optimizer_of, rate, dtype):
+    model = Torch(torch, first, dtype)
+    optimizer = optimizer_of(torch, model.parameters(), rate)
+    inputs = torch.tensor(numpy.ascontiguousarray(x.transpose(0, 3, 1, 2)), dtype=dtype)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(forward(model, inputs), torch.tensor(labels)).backward()
+        optimizer.step()
+    return {name: model.result(name) for name in first}
+
+
+def compare(name, rule_name, workers):
+    torch = torch_module()
+    layer, image, forward = MODELS[name]
+    rule, rate, optimizer_of = RULES[rule_name]
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-test-"))
+    x, labels = examples(folder, image)
+    # A rate at which no weight changes shows the first weights; running statistics begin at 0 and 1.
+    first = leeway(folder, layer, image, "type: sgd, learning_rate: 1e-30", 1, 1)
+    for tensor, values in first.items():
+        if "running" in tensor:
+            values[...] = 1 if tensor.endswith("var") else 0
+    ours = leeway(folder, layer, image, f"{rule}{rate}", STEPS, workers)
+    theirs, exact = (train_in_torch(torch, forward, first, x, labels, optimizer_of, rate, dtype)
+                     for dtype in (torch.float32, torch.float64))
+    moved, far, theirs_far = distance(exact, first), distance(ours, exact), distance(theirs, exact)
+    text = (f"{name}, {rule_name}, {workers} workers, {STEPS} steps, which moved the model by {moved:.1e} of its length: "
+            f"{distance(ours, theirs):.1e} from PyTorch; {far:.1e} from float64, PyTorch {theirs_far:.1e}")
+    # Where PyTorch's own float32 is further off than the tolerance, nothing is within it.
+    close = far <= TOLERANCE or theirs_far > TOLERANCE / AS_FAR
+    runs.check(moved > 10 * TOLERANCE and close and far <= AS_FAR * theirs_far + ROUNDING, text)
+    shutil.rmtree(folder)
+
+
+CASES = {f"{name}-{rule}": (lambda name=name, rule=rule: compare(name, rule, 1)) for name in MODELS for rule in RULES}
+CASES |= {f"lenet-{rule}-4": (lambda rule=rule: compare("lenet", rule, 4)) for rule in RULES}
+
+if __name__ == "__main__":
+    runs.main(CASES)

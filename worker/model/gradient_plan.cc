@@ -1,0 +1,103 @@
+#include "worker/model/gradient_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace leeway {
+namespace {
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const std::vector<bool>& in_place)
+      : graph_(graph), in_place_(in_place), of_value_(graph.values.size()) {}
+
+  GradientPlan Make() {
+    plan_.scores = Acquire(graph_.values.back().shape.elements());
+    of_value_.back() = plan_.scores;
+    for (size_t i = graph_.nodes.size(); i-- > 0;) {
+      if (graph_.output(i).trained) PlanStep(i);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  GradientBuffer Acquire(size_t elements) {
+    // The smallest that has room, or else the largest, which grows.
+    std::optional<GradientBuffer> best;
+    for (GradientBuffer b = 0; b < plan_.buffers.size(); ++b) {
+      if (users_[b] > 0) continue;
+      const bool room = plan_.buffers[b] >= elements;
+      const bool best_room = best.has_value() && plan_.buffers[*best] >= elements;
+      const bool better = !best.has_value() || (room && !best_room) ||
+                          (room == best_room && (plan_.buffers[b] < plan_.buffers[*best]) == room);
+      if (better) best = b;
+    }
+    if (!best.has_value()) {
+      best = plan_.buffers.size();
+      plan_.buffers.push_back(0);
+      users_.push_back(0);
+    }
+    plan_.buffers[*best] = std::max(plan_.buffers[*best], elements);
+    users_[*best] = 1;
+    return *best;
+  }
+
+  // The input's gradient is also what `to` holds now: adds what others have found.
+  void Join(size_t value, InputGradient& gradient) {
+    std::optional<GradientBuffer>& found = of_value_[value];
+    if (found.has_value()) {
+      gradient.add = found;
+      --users_[*found];
+    }
+    found = gradient.to;
+  }
+
+  void PlanStep(size_t index) {
+    const Node& node = graph_.nodes[index];
+    const GradientBuffer dy = *of_value_[index + 1];
+    GradientStep step{index, dy, {}};
+    // Inputs that take dy as their gradient, or whose layer may write over it.
+    const bool takes_over = node.kind == Node::Kind::kAdd || node.is_view() || in_place_[index];
+    // Each input reads it, one after the other.
+    users_[dy] += node.inputs.size() - 1;
+    for (const size_t value : node.inputs) {
+      InputGradient gradient;
+      if (graph_.values[value].trained) {
+        gradient =
+            takes_over ? TakeOver(node, value, dy) : InputGradient{.to = Acquire(Elements(value))};
+        Join(value, gradient);
+      }
+      step.inputs.push_back(gradient);
+      --users_[dy];
+    }
+    plan_.steps.push_back(std::move(step));
+  }
+
+  // dy itself, or a copy of it where it must not change, or must not stay.
+  InputGradient TakeOver(const Node& node, size_t value, GradientBuffer dy) {
+    const bool writes = node.kind == Node::Kind::kLayer && !node.is_view();
+    const bool joins = of_value_[value].has_value();
+    if (users_[dy] > 1 && writes) return {.to = Acquire(Elements(value))};
+    if (users_[dy] > 1 && joins) return {.to = Acquire(Elements(value)), .copy_of = dy};
+    ++users_[dy];
+    return {.to = dy};
+  }
+
+  size_t Elements(size_t value) const { return graph_.values[value].shape.elements(); }
+
+  const Graph& graph_;
+  const std::vector<bool>& in_place_;
+  GradientPlan plan_;
+  // By buffer: values whose gradient it is, and inputs of the step in progress.
+  std::vector<size_t> users_;
+  // By value: what has been found of its gradient.
+  std::vector<std::optional<GradientBuffer>> of_value_;
+};
+
+}  // namespace
+
+GradientPlan PlanGradients(const Graph& graph, const std::vector<bool>& in_place) {
+  return Planner(graph, in_place).Make();
+}
+
+}  // namespace leeway

@@ -1,0 +1,64 @@
+// A model's tree of layers as a graph in the order of its forward pass: nodes, each of which reads
+// values and makes one.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/data/shape.h"
+#include "worker/layers/layer.h"
+
+namespace leeway {
+
+// What one example has before or behind a node. Value 0 is the example itself, value i + 1
+// what node i makes.
+struct Value {
+  ImageShape shape;
+  // Nodes that read it; the scores have one more reader, the loss.
+  size_t readers = 0;
+  // Weights that are trained lie before it: so it needs a gradient.
+  bool trained = false;
+};
+
+struct Node {
+  enum class Kind {
+    // `layer`, of its one input.
+    kLayer,
+    // The sum of its two inputs, of which the second is the shortcut.
+    kAdd,
+    // Its inputs, channels behind channels.
+    kConcat,
+  };
+  Kind kind = Kind::kLayer;
+  // Of kLayer only.
+  std::unique_ptr<Layer> layer;
+  // Whole, as in the schema's names: residual_2.conv2d_0.
+  std::string name;
+  // Of the layer in the job: model.layers.2.residual.layers.0.
+  std::string key;
+  // Values.
+  std::vector<size_t> inputs;
+
+  Placement placement() const;
+  bool is_view() const { return placement() == Placement::kView; }
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+  // One more than there are nodes.
+  std::vector<Value> values;
+
+  const Value& input(size_t node, size_t which = 0) const {
+    return values[nodes[node].inputs[which]];
+  }
+  const Value& output(size_t node) const { return values[node + 1]; }
+};
+
+// For examples of shape `input`. INVALID_ARGUMENT with the key of the layer that does not fit.
+absl::StatusOr<Graph> MakeGraph(const v1::Model& config, const ImageShape& input);
+
+}  // namespace leeway
