@@ -15,7 +15,7 @@ set(LEEWAY_ARCH "x86-64-v3" CACHE STRING "Value of -march; 'native' for this mac
 set(LEEWAY_SANITIZE "" CACHE STRING "Sanitizers, such as address,undefined or thread")
 option(LEEWAY_WERROR "Warnings are errors" OFF)
 option(LEEWAY_PRECOMPILED "Precompile the headers that most files include (cmake/precompiled)" ON)
-option(LEEWAY_UNITY "Compile several files of a folder at once; OFF to compile only what you edit" OFF)
+option(LEEWAY_UNITY "Compile several files of a folder at once; OFF to compile only what you edit" ON)
 
 # Contraction would make a vector loop and its remainder round differently, and with it a block's bits
 # depend on its length. errno would keep square roots from vectorising. Never -ffast-math: under it
