@@ -149,11 +149,12 @@ class Model {
   void Drain();
   Pass PassOf(size_t node, size_t panel, size_t batch, bool training, const Draw& draw);
   const float* ValueOf(size_t value, const Examples& examples) const;
-  // Of nodes that are no layers.
+  // Of nodes where branches meet; backward, the gradient by one of the inputs.
   void ForwardJoin(size_t node, const Examples& examples);
   void BackwardJoin(const GradientStep& step, size_t which, size_t batch);
-  // By one input, of a layer or a join.
+  // Of a layer, panel by panel.
   absl::Status BackwardLayer(const GradientStep& step, const Examples& examples, const Draw& draw);
+  // Of any node; then adds up what its inputs' other readers have found.
   absl::Status BackwardStep(const GradientStep& step, const Examples& examples, const Draw& draw);
   // The scores.
   absl::StatusOr<const float*> Forward(const Examples& examples, bool training, const Draw& draw,
