@@ -64,7 +64,8 @@ function(leeway_use_precompiled target)
 endfunction()
 
 # leeway_use_unity(TARGET APART...): its sources are compiled eight at a time, because the precompiled headers alone take
-# three seconds to load. APART: sources whose own names are those of others in the target; they are compiled alone.
+# three seconds to load. APART: sources that are compiled alone, because their own names are those of others in the
+# target, or because g++ warns of a class in another file that has members of a file's own types.
 function(leeway_use_unity target)
   if(LEEWAY_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
