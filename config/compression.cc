@@ -2,8 +2,10 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/suggestion.h"
 #include "config/model/layer_tree.h"
@@ -43,27 +45,39 @@ bool HasWeights(const v1::Layer& layer) {
          layer.has_layer_norm() || layer.has_group_norm();
 }
 
-void CheckNames(const v1::TrainingJob& job, Faults& faults) {
-  if (CountLayers(job.model()) > kLayersMax) return;  // Said already.
-  std::map<std::string, const v1::Layer*> layers;
+// Why `name` is not one of the layers that have something to send; empty: it is.
+std::string WhyNotNamed(const std::vector<PlacedLayer>& layers, const std::string& name) {
   std::vector<std::string> names;
-  for (const PlacedLayer& placed : FlattenLayers(job.model())) {
-    layers.insert({placed.name, placed.layer});
+  std::string within;
+  bool computes = false;
+  for (const PlacedLayer& placed : layers) {
+    computes = computes || (placed.name == name && !HasBranches(*placed.layer));
+    if (!HasWeights(*placed.layer)) continue;
+    if (placed.name == name) return "";
+    if (within.empty() && absl::StartsWith(placed.name, absl::StrCat(name, "."))) {
+      within = placed.name;
+    }
     names.push_back(placed.name);
   }
+  if (!within.empty()) {
+    return absl::StrCat("'", name, "' has layers of its own: name those, such as ", within);
+  }
+  if (computes) return absl::StrCat("layer '", name, "' has no weights");
+  return absl::StrCat("the model has no layer '", name, "'", Suggestion(name, names));
+}
+
+void CheckNames(const v1::TrainingJob& job, Faults& faults) {
+  if (CountLayers(job.model()) > kLayersMax) return;  // Said already.
+  const std::vector<PlacedLayer> layers = FlattenLayers(job.model());
   std::map<std::string, int> seen;
   for (int i = 0; i < job.compression().layers_size(); ++i) {
     const v1::LayerCompression& choice = job.compression().layers(i);
     for (int k = 0; k < choice.names_size(); ++k) {
       const std::string path = absl::StrCat("compression.layers.", i, ".names.", k);
       const std::string& name = choice.names(k);
-      const auto found = layers.find(name);
       const auto [first, is_new] = seen.insert({name, i});
-      if (found == layers.end()) {
-        faults.push_back(
-            {path, absl::StrCat("the model has no layer '", name, "'", Suggestion(name, names))});
-      } else if (!HasWeights(*found->second)) {
-        faults.push_back({path, absl::StrCat("layer '", name, "' has no weights")});
+      if (std::string why = WhyNotNamed(layers, name); !why.empty()) {
+        faults.push_back({path, std::move(why)});
       } else if (!is_new) {
         faults.push_back({path, absl::StrCat("layer '", name, "' is already named in ",
                                              "compression.layers.", first->second)});

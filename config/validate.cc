@@ -137,38 +137,63 @@ void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
 
 bool Trains(const v1::Layer& layer) { return layer.has_dense() || layer.has_conv2d(); }
 
-// Names of one list and of the lists within it; a layer without a name has one by its place.
-void CheckLayerNames(const LayerList& layers, const std::string& key, Faults& faults) {
-  for (int i = 0; i < layers.size(); ++i) {
-    const std::string path = absl::StrCat(key, ".", i);
-    if (layers[i].has_name() && !IsName(layers[i].name(), "-_")) {
-      faults.push_back({absl::StrCat(path, ".name"), "at most 100 letters, digits, '-' and '_'"});
+// The names in one list of layers, and in the lists within it.
+class LayerNameCheck {
+ public:
+  explicit LayerNameCheck(Faults& faults) : faults_(faults) {}
+
+  void Check(const Branch& list, int depth) {
+    if (depth > kLayerDepthMax) {
+      faults_.push_back({list.key, absl::StrCat("more than ", kLayerDepthMax,
+                                                " layers are within each other: make it flatter")});
+      return;
     }
-    for (const Branch& branch : BranchesOf(layers[i], "", path)) {
-      CheckLayerNames(*branch.layers, branch.key, faults);
-      // All times are alike.
-      if (layers[i].has_repeat()) break;
+    std::map<std::string, std::string> first;
+    for (int i = 0; i < list.layers->size(); ++i) {
+      const v1::Layer& layer = (*list.layers)[i];
+      const std::string key = absl::StrCat(list.key, ".", i);
+      const std::string own_name = LayerName(layer, i);
+      const std::string name = absl::StrCat(list.name_prefix, own_name);
+      const std::string named_at = absl::StrCat(key, layer.has_name() ? ".name" : "");
+      if (layer.has_name() && !IsName(own_name, "-_")) {
+        faults_.push_back({named_at, "at most 100 letters, digits, '-' and '_'"});
+      }
+      const auto [found, is_new] = first.insert({name, key});
+      if (!is_new) AddTaken(named_at, name, found->second);
+      for (const Branch& branch : BranchesOf(layer, name, key)) {
+        Check(branch, depth + 1);
+        // All times are alike.
+        if (layer.has_repeat()) break;
+      }
     }
   }
-}
+
+  void AddTaken(const std::string& key, const std::string& name, const std::string& by) {
+    faults_.push_back({key, absl::StrCat("the name '", name, "' is already that of ", by)});
+  }
+
+ private:
+  Faults& faults_;
+};
 
 void CheckModel(const v1::Model& model, Faults& faults) {
+  const size_t before = faults.size();
   if (CountLayers(model) > kLayersMax) {
     faults.push_back({"model.layers", absl::StrCat("with the layers within layers there are more "
                                                    "than ",
-                                                   kLayersMax)});
+                                                   kLayersMax, ": let layers repeat less often")});
     return;
   }
-  CheckLayerNames(model.layers(), "model.layers", faults);
+  LayerNameCheck names(faults);
+  names.Check({"", "model.layers", &model.layers()}, 1);
+  if (faults.size() > before) return;
+  // A layer called shortcut has names like those of a residual's shortcut.
   std::map<std::string, std::string> first;
   bool trains = false;
   for (const PlacedLayer& placed : FlattenLayers(model)) {
     trains = trains || Trains(*placed.layer);
     const auto [found, is_new] = first.insert({placed.name, placed.key});
-    if (is_new) continue;
-    faults.push_back(
-        {absl::StrCat(placed.key, placed.layer->has_name() ? ".name" : ""),
-         absl::StrCat("the name '", placed.name, "' is already that of ", found->second)});
+    if (!is_new) names.AddTaken(placed.key, placed.name, found->second);
   }
   if (!trains)
     faults.push_back({"model.layers", "nothing to train: needs a dense or conv2d layer"});

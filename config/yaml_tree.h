@@ -17,7 +17,8 @@
 namespace leeway {
 
 constexpr size_t kYamlBytesMax = 1 << 20;
-constexpr size_t kYamlDepthMax = 32;
+// Room for kLayerDepthMax layers within layers (model/layer_tree.h), each of which takes three.
+constexpr size_t kYamlDepthMax = 64;
 
 struct YamlEntry;
 

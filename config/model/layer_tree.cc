@@ -24,19 +24,23 @@ void Flatten(const Branch& branch, std::vector<PlacedLayer>& out) {
 
 uint64_t Count(const LayerList& layers);
 
+uint64_t AtMost(uint64_t count) { return std::min(kLayersMax + 1, count); }
+
 uint64_t CountOne(const v1::Layer& layer) {
-  uint64_t count = 1;
-  for (const Branch& branch : BranchesOf(layer, "", "")) {
-    count = std::min(kLayersMax + 1, count + Count(*branch.layers));
-    // All times of a repeat are alike.
-    if (layer.has_repeat()) return std::min(kLayersMax + 1, count * layer.repeat().times());
+  if (!HasBranches(layer)) return 1;
+  // All times of a repeat are alike. Those of an empty list count, so that they are bounded, too.
+  if (layer.has_repeat()) {
+    return AtMost(std::max<uint64_t>(1, Count(layer.repeat().layers())) * layer.repeat().times());
   }
+  uint64_t count = layer.has_sequence() ? 0 : 1;
+  for (const Branch& branch : BranchesOf(layer, "", ""))
+    count = AtMost(count + Count(*branch.layers));
   return count;
 }
 
 uint64_t Count(const LayerList& layers) {
   uint64_t count = 0;
-  for (const v1::Layer& layer : layers) count = std::min(kLayersMax + 1, count + CountOne(layer));
+  for (const v1::Layer& layer : layers) count = AtMost(count + CountOne(layer));
   return count;
 }
 

@@ -47,7 +47,10 @@ struct PlacedLayer {
 std::vector<PlacedLayer> FlattenLayers(const v1::Model& model);
 
 constexpr uint64_t kLayersMax = 10'000;
-// How many FlattenLayers would give, at least 1 for each layer; kLayersMax + 1 for any more.
+// How many FlattenLayers would give; kLayersMax + 1 for any more.
 uint64_t CountLayers(const v1::Model& model);
+
+// How many layers may be within each other, so that the resolved job can be written and read.
+constexpr int kLayerDepthMax = 16;
 
 }  // namespace leeway

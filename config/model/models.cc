@@ -69,7 +69,8 @@ void ExpandIn(LayerList& layers) {
 
 void ExpandNamedModels(v1::Model& model) {
   LayerList layers;
-  if (model.layers_size() == 1 && Append(model.layers(0), layers)) {
+  const bool only = model.layers_size() == 1 && !model.layers(0).has_name();
+  if (only && Append(model.layers(0), layers)) {
     model.mutable_layers()->Swap(&layers);
     return;
   }

@@ -6,8 +6,9 @@
 
 namespace leeway {
 
-// Writes out every named model in `model`. One that is the model's only layer becomes its layers,
-// so that tensors are named as in other frameworks; any other becomes a sequence of its name.
+// Writes out every named model in `model`. One that is the model's only layer, and has no `name`,
+// becomes its layers, so that tensors are named as in other frameworks; any other becomes a
+// sequence of its name.
 void ExpandNamedModels(v1::Model& model);
 
 // The families, called by ExpandNamedModels. Each appends to `layers`.

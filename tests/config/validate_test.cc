@@ -112,7 +112,7 @@ TEST_CASE("layers within layers are resolved, and read back as they are") {
   INFO(yaml << again.status());
   REQUIRE(again.ok());
   CHECK(JobSha256(*again) == JobSha256(job));
-  CHECK(CountLayers(job.model()) == 12);
+  CHECK(CountLayers(job.model()) == 10);
 }
 
 TEST_CASE("a model by name is written out in the resolved job") {
@@ -144,6 +144,26 @@ TEST_CASE("mistakes in layers within layers have their place") {
       LayersError("  - sequence: {layers: [{name: a, relu: {}}, {name: a, dense: {units: 2}}]}\n")
           .find("model.layers.0.sequence.layers.1.name: the name 'sequence_0.a' is already that of "
                 "model.layers.0.sequence.layers.0") != std::string::npos);
+  // Containers, too.
+  CHECK(LayersError(
+            "  - {name: a, sequence: {layers: [{relu: {}}]}}\n  - {name: a, dense: {units: 2}}\n")
+            .find("model.layers.1.name: the name 'a' is already that of model.layers.0") !=
+        std::string::npos);
+  CHECK(LayersError("  - mlp: {hidden: 4}\n  - {name: mlp_0, dense: {units: 2}}\n")
+            .find("model.layers.1.name: the name 'mlp_0' is already that of model.layers.0") !=
+        std::string::npos);
+  // As deep as the resolved job can be read, and no deeper.
+  const auto nested = [](int depth) {
+    std::string text = "mlp: {hidden: 4, outputs: 2}";
+    for (int i = 0; i < depth; ++i) text = "sequence: {layers: [{" + text + "}]}";
+    return "  - {" + text + "}\n";
+  };
+  const auto deepest = ParseLayers(nested(14));
+  INFO(deepest.status());
+  REQUIRE(deepest.ok());
+  CHECK(ParseJob(ToYaml(*deepest), "again.yaml", {}).ok());
+  CHECK(LayersError(nested(15)).find("more than 16 layers are within each other") !=
+        std::string::npos);
   CHECK(LayersError("  - resnet18: {stem: vgg}\n").find("unknown value 'vgg'") !=
         std::string::npos);
 }

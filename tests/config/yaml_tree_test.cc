@@ -67,7 +67,7 @@ TEST_CASE("nesting is fine up to the limit") {
   const std::string most = std::string(kYamlDepthMax, '[') + std::string(kYamlDepthMax, ']');
   CHECK(ReadYaml(most, File()).ok());
   CHECK(ReadYaml("[" + most + "]", File()).status().message() ==
-        "job.yaml:1:33: nested deeper than 32 levels");
+        "job.yaml:1:65: nested deeper than 64 levels");
 }
 
 }  // namespace

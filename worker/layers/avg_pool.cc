@@ -1,7 +1,7 @@
 #include <memory>
 
+#include "absl/status/status.h"
 #include "common/status.h"
-#include "worker/layers/checks.h"
 #include "worker/layers/pool.h"
 #include "worker/layers/registry.h"
 
@@ -31,7 +31,9 @@ class AvgPoolLayer final : public Layer {
 
 LayerOr MakeAvgPool(const v1::Layer& config, const ImageShape& input) {
   ASSIGN_OR_RETURN(const PoolShape shape, MakePoolShape(config.avg_pool(), input));
-  RETURN_IF_ERROR(CheckRange("padding", shape.padding, 0, 0));
+  if (shape.padding > 0) {
+    return absl::InvalidArgumentError("an avg_pool takes no padding: leave it out");
+  }
   return std::make_unique<AvgPoolLayer>(shape);
 }
 

@@ -11,7 +11,11 @@ absl::StatusOr<PoolShape> MakePoolShape(const v1::Pool& config, const ImageShape
   const uint32_t stride = config.has_stride() ? config.stride() : config.size();
   RETURN_IF_ERROR(CheckRange("size", config.size(), 1, 1024));
   RETURN_IF_ERROR(CheckRange("stride", stride, 1, 1024));
-  RETURN_IF_ERROR(CheckRange("padding", config.padding(), 0, config.size() / 2));
+  if (config.padding() > config.size() / 2) {
+    return absl::InvalidArgumentError(absl::StrCat("padding ", config.padding(),
+                                                   " is more than half of the window's size of ",
+                                                   config.size()));
+  }
   const uint32_t border = 2 * config.padding();
   if (config.size() > input.height + border || config.size() > input.width + border) {
     return absl::InvalidArgumentError(absl::StrCat(

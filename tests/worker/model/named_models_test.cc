@@ -104,6 +104,13 @@ TEST_CASE("a model by name within others is a sequence of its name") {
   CHECK(nested.layers(0).repeat().layers(0).residual().layers(0).has_sequence());
 }
 
+TEST_CASE("a model by name keeps a name of its own") {
+  const v1::Model config = Named("name: \"bob\" mlp { hidden: 5 }");
+  REQUIRE(config.layers_size() == 1);
+  CHECK(config.layers(0).name() == "bob");
+  CHECK(config.layers(0).sequence().layers_size() == 3);
+}
+
 TEST_CASE("zero_init starts each block as its shortcut") {
   auto backend = TestBackend();
   const auto model = Model::Build(Named("resnet20 { zero_init: true }"), {32, 32, 3}, 10, *backend);
