@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "config/decode.h"
-#include "config/model/models.h"
+#include "config/model/named_models.h"
 #include "config/problems.h"
 #include "config/schema.h"
 #include "config/yaml_tree.h"

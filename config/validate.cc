@@ -137,10 +137,10 @@ void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
 
 bool Trains(const v1::Layer& layer) { return layer.has_dense() || layer.has_conv2d(); }
 
-// The names in one list of layers, and in the lists within it.
-class LayerNameCheck {
+// The names in one list of layers and in the lists within it, and how deep these are.
+class LayerListCheck {
  public:
-  explicit LayerNameCheck(Faults& faults) : faults_(faults) {}
+  explicit LayerListCheck(Faults& faults) : faults_(faults) {}
 
   void Check(const Branch& list, int depth) {
     if (depth > kLayerDepthMax) {
@@ -184,8 +184,8 @@ void CheckModel(const v1::Model& model, Faults& faults) {
                                                    kLayersMax, ": let layers repeat less often")});
     return;
   }
-  LayerNameCheck names(faults);
-  names.Check({"", "model.layers", &model.layers()}, 1);
+  LayerListCheck lists(faults);
+  lists.Check({"", "model.layers", &model.layers()}, 1);
   if (faults.size() > before) return;
   // A layer called shortcut has names like those of a residual's shortcut.
   std::map<std::string, std::string> first;
@@ -193,7 +193,7 @@ void CheckModel(const v1::Model& model, Faults& faults) {
   for (const PlacedLayer& placed : FlattenLayers(model)) {
     trains = trains || Trains(*placed.layer);
     const auto [found, is_new] = first.insert({placed.name, placed.key});
-    if (!is_new) names.AddTaken(placed.key, placed.name, found->second);
+    if (!is_new) lists.AddTaken(placed.key, placed.name, found->second);
   }
   if (!trains)
     faults.push_back({"model.layers", "nothing to train: needs a dense or conv2d layer"});

@@ -1,4 +1,4 @@
-#include "config/model/models.h"
+#include "config/model/named_models.h"
 #include "config/model/parts.h"
 
 namespace leeway {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "config/model/models.h"
+#include "config/model/named_models.h"
 #include "config/model/parts.h"
 
 namespace leeway {

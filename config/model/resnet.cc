@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "config/model/models.h"
+#include "config/model/named_models.h"
 #include "config/model/parts.h"
 
 namespace leeway {
@@ -51,7 +51,8 @@ std::vector<ConvPart> Convolutions(const BlockStyle& style, const Block& block) 
           {.filters = block.width * style.expansion(), .kernel = 1}};
 }
 
-// The ReLU behind the sum has no tensors, and so is beside the block and not in it.
+// The ReLU behind the sum stands beside the block, which so has torchvision's name: it has no
+// tensors that would need one.
 void AppendBlock(const BlockStyle& style, const Block& block, const std::string& name,
                  LayerList& blocks) {
   v1::Residual& residual = *AppendLayer(blocks, name).mutable_residual();

@@ -26,6 +26,15 @@ DATA = "optdigits/optdigits.tra"
 MNIST = "mnist/train-images-idx3-ubyte.gz"
 
 
+# Everything of a tree that has weights or running statistics, of branches that share what they read.
+TREE = ("model.layers=[{conv2d: {filters: 8, kernel: 3, padding: 1}}, {repeat: {times: 2, layers: [{residual: {layers: "
+        "[{conv2d: {filters: 8, kernel: 3, padding: 1, groups: 8}}, {batch_norm: {}}, {relu: {}}, "
+        "{dropout: {rate: 0.2}}], shortcut: [{conv2d: {filters: 8, kernel: 1, groups: 2}}, "
+        "{group_norm: {groups: 4}}]}}, {relu6: {}}]}}, "
+        "{concat: {branches: [{layers: [{max_pool: {}}]}, {layers: [{avg_pool: {}}, {layer_norm: {}}]}]}}, "
+        "{dense: {units: 10}}]")
+
+
 def digest(sets=(), name="run"):
     run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA), name)
     sha = run.train()["weights_sha256"]
@@ -33,11 +42,11 @@ def digest(sets=(), name="run"):
     return sha
 
 
-def servers():
-    first = digest()
+def servers(sets=()):
+    first = digest(sets)
     for other in (["servers.count=2"], ["servers.count=1"], ["servers.count=3"],
                   ["servers.count=3", "servers.block_bytes=256"]):
-        runs.check(digest(other) == first, f"{other}: the same bits as with two servers ({first[:16]})")
+        runs.check(digest([*sets, *other]) == first, f"{other}: the same bits as with two servers ({first[:16]})")
 
 
 def stopped(sets, clock=60):
@@ -155,10 +164,10 @@ def stopped_early():
         run.clean()
 
 
-def killed_worker():
-    data = runs.data_with(MNIST)
+def killed_worker(job="mnist-sync.yaml", sets=("update={type: sgd, learning_rate: 0.05, momentum: 0.9}",), data=MNIST):
+    data = runs.data_with(data)
     random.seed(7)
-    run = runs.Run("mnist-sync.yaml", ["update={type: sgd, learning_rate: 0.05, momentum: 0.9}"], data)
+    run = runs.Run(job, sets, data)
     run.start(more=[SLOWLY, ENDLESS])
     for _ in range(2):
         at = run.max_clock() + 40
@@ -172,7 +181,7 @@ def killed_worker():
     summary = run.wait(expect=runs.STOPPED)
     runs.check(summary["restarts"] == 2, "both were restarted")
     run.clean()
-    whole = runs.Run("mnist-sync.yaml", [*run.sets, f"stop={{clocks: {summary['clock']}}}"], data)
+    whole = runs.Run(job, [*run.sets, f"stop={{clocks: {summary['clock']}}}"], data)
     sha = whole.train()["weights_sha256"]
     runs.check(summary["weights_sha256"] == sha, f"the same bits as undisturbed ({sha[:16]})")
     whole.clean()
@@ -204,7 +213,9 @@ CASES = {"servers": servers, "resumed": lambda: [resumed(then=[f"servers.count={
          "resumed-top-k": lambda: resumed_compressed("{type: top_k, share: 0.05}", "{type: top_k, share: 0.1}"),
          "resumed-delta-top-k": lambda: resumed_compressed("{type: top_k, share: 0.05}", "{type: sign}", DELTA),
          "other-exchange": other_exchange, "finished-async": finished_async, "stopped-early": stopped_early,
-         "killed-worker": killed_worker, "batches": batches}
+         "killed-worker": killed_worker, "batches": batches,
+         "tree-servers": lambda: servers([TREE, "stop={epochs: 1}"]), "tree-resumed": lambda: resumed([TREE]),
+         "tree-killed-worker": lambda: killed_worker("quickstart.yaml", [*SETS, TREE], DATA)}
 
 if __name__ == "__main__":
     runs.main(CASES)

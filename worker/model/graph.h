@@ -14,13 +14,13 @@
 
 namespace leeway {
 
-// What one example has before or behind a node. Value 0 is the example itself, value i + 1
-// what node i makes.
+// What a node reads or makes, of one example. Value 0 is the example itself, value i + 1 the output
+// of node i.
 struct Value {
   ImageShape shape;
   // Nodes that read it; the scores have one more reader, the loss.
   size_t readers = 0;
-  // Weights that are trained lie before it: so it needs a gradient.
+  // It depends on weights that are trained, and so needs a gradient.
   bool trained = false;
 };
 

@@ -192,6 +192,8 @@ const float* Model::ValueOf(size_t value, const Examples& examples) const {
   return output == nullptr ? examples.features : output;
 }
 
+void Model::Add(size_t count, const float* x, float* y) { backend_.AddRows(1, count, x, y); }
+
 void Model::ForwardJoin(size_t index, const Examples& examples) {
   const Node& node = graph_.nodes[index];
   const NodeBuffers& buffers = workspace_->node(index);
@@ -201,7 +203,7 @@ void Model::ForwardJoin(size_t index, const Examples& examples) {
     if (!buffers.shares_input) {
       backend_.Copy(count, ValueOf(node.inputs[0], examples), buffers.output);
     }
-    return backend_.AddRows(1, count, ValueOf(node.inputs[1], examples), buffers.output);
+    return Add(count, ValueOf(node.inputs[1], examples), buffers.output);
   }
   const size_t rows = examples.count * shape.height * shape.width;
   float* target = buffers.output;
@@ -286,7 +288,7 @@ absl::Status Model::BackwardStep(const GradientStep& step, const Examples& examp
       backend_.Copy(count, workspace_->gradient(*input.copy_of), gradient);
     }
     if (input.add.has_value()) {
-      backend_.AddRows(1, count, workspace_->gradient(*input.add), gradient);
+      Add(count, workspace_->gradient(*input.add), gradient);
     }
   }
   return absl::OkStatus();

@@ -149,6 +149,8 @@ class Model {
   void Drain();
   Pass PassOf(size_t node, size_t panel, size_t batch, bool training, const Draw& draw);
   const float* ValueOf(size_t value, const Examples& examples) const;
+  // y += x, as one row.
+  void Add(size_t count, const float* x, float* y);
   // Of nodes where branches meet; backward, the gradient by one of the inputs.
   void ForwardJoin(size_t node, const Examples& examples);
   void BackwardJoin(const GradientStep& step, size_t which, size_t batch);

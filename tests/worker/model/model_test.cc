@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "config/model/layer_tree.h"
-#include "config/model/models.h"
+#include "config/model/named_models.h"
 #include "tests/worker/model/support.h"
 #include "worker/model/graph.h"
 

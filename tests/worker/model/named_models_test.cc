@@ -1,7 +1,8 @@
 // Models by name have the sizes of the papers' and of torchvision's.
+#include "config/model/named_models.h"
+
 #include <algorithm>
 
-#include "config/model/models.h"
 #include "tests/worker/model/support.h"
 
 namespace leeway::testing {
