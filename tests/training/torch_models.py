@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Models by name beside the same models in PyTorch: the same first weights, the same examples, twenty steps. Weights and
+"""Models by name beside the same models in PyTorch: the same first weights, the same examples, some steps. Weights and
 running statistics must come out the same but for rounding: PyTorch computes them in float64, too, and Leeway may be
 about as far from that as PyTorch's float32 is, which ReLUs and batch norm make grow with the steps. Skipped aloud where
 PyTorch is not installed."""
@@ -15,11 +15,15 @@ import numpy
 import runs
 
 STEPS = 20
+# After more steps of MobileNetV2, PyTorch's own float32 has little to do with its float64.
+STEPS_DEEP = 2
 EXAMPLES = 16
-# Relative, of the whole model.
+# Relative, of all weights together, and of all running statistics together.
 TOLERANCE = 1e-4
+# With batch norm over a few examples of noise, rounding grows until it says nothing at any larger rate.
+BATCH_NORM_RATE = 0.05
 # Times PyTorch's own distance from float64; and what any order of additions may make.
-AS_FAR, ROUNDING = 5, 1e-6
+AS_FAR, ROUNDING = 2, 1e-6
 
 
 def torch_module():
@@ -175,7 +179,8 @@ def read_model(path):
     length = int.from_bytes(blob[:8], "little")
     header = json.loads(blob[8:8 + length])
     header.pop("__metadata__", None)
-    return {name: numpy.frombuffer(blob[8 + length:][slice(*tensor["data_offsets"])], "<f4").reshape(tensor["shape"]).copy()
+    values = blob[8 + length:]
+    return {name: numpy.frombuffer(values[slice(*tensor["data_offsets"])], "<f4").reshape(tensor["shape"]).copy()
             for name, tensor in header.items()}
 
 
@@ -195,11 +200,11 @@ def distance(a, b):
     return (apart / sum(float(numpy.square(values.astype("f8")).sum()) for values in b.values())) ** 0.5
 
 
-def train_in_torch(torch, forward, first, x, labels, optimizer_of, rate, dtype):
+def train_in_torch(torch, forward, first, x, labels, optimizer_of, steps, dtype):
     model = Torch(torch, first, dtype)
-    optimizer = optimizer_of(torch, model.parameters(), rate)
+    optimizer = optimizer_of(model.parameters())
     inputs = torch.tensor(numpy.ascontiguousarray(x.transpose(0, 3, 1, 2)), dtype=dtype)
-    for _ in range(STEPS):
+    for _ in range(steps):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(forward(model, inputs), torch.tensor(labels)).backward()
         optimizer.step()
@@ -217,16 +222,25 @@ def compare(name, rule_name, workers):
     for tensor, values in first.items():
         if "running" in tensor:
             values[...] = 1 if tensor.endswith("var") else 0
-    ours = leeway(folder, layer, image, f"{rule}{rate}", STEPS, workers)
-    theirs, exact = (train_in_torch(torch, forward, first, x, labels, optimizer_of, rate, dtype)
-                     for dtype in (torch.float32, torch.float64))
-    moved, far, theirs_far = distance(exact, first), distance(ours, exact), distance(theirs, exact)
-    text = (f"{name}, {rule_name}, {workers} workers, {STEPS} steps, which moved the model by {moved:.1e} of its length: "
-            f"{distance(ours, theirs):.1e} from PyTorch; {far:.1e} from float64, PyTorch {theirs_far:.1e}")
-    # Where PyTorch's own float32 is further off than the tolerance, nothing is within it.
-    close = far <= TOLERANCE or theirs_far > TOLERANCE / AS_FAR
-    runs.check(moved > 10 * TOLERANCE and close and far <= AS_FAR * theirs_far + ROUNDING, text)
+    if any("running" in tensor for tensor in first):
+        rate *= BATCH_NORM_RATE
+    steps = STEPS_DEEP if name == "mobilenet-v2" else STEPS
+    ours = leeway(folder, layer, image, f"{rule}{rate}", steps, workers)
+    theirs, exact = (train_in_torch(torch, forward, first, x, labels, lambda p: optimizer_of(torch, p, rate),
+                                    steps, dtype) for dtype in (torch.float32, torch.float64))
+    for kind, names in (("weights", [t for t in first if "running" not in t]),
+                        ("statistics", [t for t in first if "running" in t])):
+        if names:
+            judge(f"{name}, {rule_name}, {workers} workers, {steps} steps, {kind}",
+                  *({tensor: model[tensor] for tensor in names} for model in (first, ours, theirs, exact)))
     shutil.rmtree(folder)
+
+
+def judge(what, first, ours, theirs, exact):
+    moved, far, theirs_far = distance(exact, first), distance(ours, exact), distance(theirs, exact)
+    text = (f"{what}, which training moved by {moved:.1e} of their length: {distance(ours, theirs):.1e} from PyTorch; "
+            f"{far:.1e} from float64, PyTorch {theirs_far:.1e}")
+    runs.check(far <= TOLERANCE and far <= moved / 10 and far <= AS_FAR * theirs_far + ROUNDING, text)
 
 
 CASES = {f"{name}-{rule}": (lambda name=name, rule=rule: compare(name, rule, 1)) for name in MODELS for rule in RULES}
