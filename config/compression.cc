@@ -39,12 +39,6 @@ void CheckWeights(const v1::TrainingJob& job, const v1::Codec& codec, const std:
   }
 }
 
-// The kinds that have something to send.
-bool HasWeights(const v1::Layer& layer) {
-  return layer.has_dense() || layer.has_conv2d() || layer.has_batch_norm() ||
-         layer.has_layer_norm() || layer.has_group_norm();
-}
-
 // Why `name` is not one of the layers that have something to send; empty: it is.
 std::string WhyNotNamed(const std::vector<PlacedLayer>& layers, const std::string& name) {
   std::vector<std::string> names;

@@ -135,8 +135,6 @@ void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
 
 // ---- how parts go together; combinations.h has the knobs
 
-bool Trains(const v1::Layer& layer) { return layer.has_dense() || layer.has_conv2d(); }
-
 // The names in one list of layers and in the lists within it, and how deep these are.
 class LayerListCheck {
  public:
@@ -191,12 +189,14 @@ void CheckModel(const v1::Model& model, Faults& faults) {
   std::map<std::string, std::string> first;
   bool trains = false;
   for (const PlacedLayer& placed : FlattenLayers(model)) {
-    trains = trains || Trains(*placed.layer);
+    trains = trains || HasWeights(*placed.layer);
     const auto [found, is_new] = first.insert({placed.name, placed.key});
     if (!is_new) lists.AddTaken(placed.key, placed.name, found->second);
   }
-  if (!trains)
-    faults.push_back({"model.layers", "nothing to train: needs a dense or conv2d layer"});
+  if (!trains) {
+    faults.push_back(
+        {"model.layers", "nothing to train: needs a layer with weights, such as dense or conv2d"});
+  }
 }
 
 bool HasImages(const v1::Source& source) {

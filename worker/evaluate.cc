@@ -21,7 +21,9 @@ absl::StatusOr<v1::EvaluationMetrics> Evaluate(Model& model, const Dataset& test
     test.CopyBatch(first, std::min(kBatch, test.size() - first), batch);
     ASSIGN_OR_RETURN(const Model::Evaluation part, model.Evaluate(batch, weights));
     sum.loss_sum += part.loss_sum;
+    sum.labels += part.labels;
     sum.correct += part.correct;
+    sum.in_top5 += part.in_top5;
     sum.examples += part.examples;
     sum.error.Add(part.error);
   }
@@ -29,8 +31,12 @@ absl::StatusOr<v1::EvaluationMetrics> Evaluate(Model& model, const Dataset& test
   const auto examples = static_cast<double>(std::max<uint64_t>(sum.examples, 1));
   metrics.set_examples(sum.examples);
   metrics.set_test_loss(sum.loss_sum / examples);
+  const auto labels = static_cast<double>(std::max<uint64_t>(sum.labels, 1));
   if (loss != v1::LOSS_SQUARED) {
-    metrics.set_test_accuracy(static_cast<double>(sum.correct) / examples);
+    metrics.set_test_accuracy(static_cast<double>(sum.correct) / labels);
+  }
+  if (model.tells_top5()) {
+    metrics.set_test_top5_accuracy(static_cast<double>(sum.in_top5) / labels);
   }
   if (const auto mae = sum.error.mae()) metrics.set_test_mae(*mae);
   if (const auto r2 = sum.error.r2()) metrics.set_test_r2(*r2);

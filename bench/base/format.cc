@@ -50,9 +50,17 @@ std::string LossInWords(double loss) {
   return absl::StrCat(LossText(loss), IsDiverged(loss) ? " (training has diverged)" : "");
 }
 
+std::string AccuracyInWords(double accuracy, std::optional<double> top5) {
+  return absl::StrCat(Percent(accuracy), top5.has_value() ? ", top five " + Percent(*top5) : "");
+}
+
 std::string RegressionInWords(std::optional<double> mae, std::optional<double> r2) {
   return absl::StrCat(mae.has_value() ? ", MAE " + LossText(*mae) : "",
                       r2.has_value() ? ", R² " + LossText(*r2) : "");
+}
+
+std::string PerplexityInWords(std::optional<double> perplexity) {
+  return perplexity.has_value() ? absl::StrFormat(", perplexity %.2f", *perplexity) : "";
 }
 
 std::string Clockwise(double seconds) {

@@ -20,8 +20,12 @@ std::string LossText(double loss);
 bool IsDiverged(double loss);
 // "0.0312", "1.234e+75 (training has diverged)".
 std::string LossInWords(double loss);
+// "65.40 %", "65.40 %, top five 96.10 %".
+std::string AccuracyInWords(double accuracy, std::optional<double> top5);
 // ", MAE 0.3120, R² 0.9750"; empty where there is neither.
 std::string RegressionInWords(std::optional<double> mae, std::optional<double> r2);
+// ", perplexity 6.23"; empty where there is none.
+std::string PerplexityInWords(std::optional<double> perplexity);
 // 0.00125 -> "1.25", without the unit.
 std::string Milliseconds(double seconds, int decimals);
 // "0:07", "12:34", "1:02:03". Seconds, rounded.

@@ -57,6 +57,24 @@ std::string LayerName(const v1::Layer& layer, int index) {
   return absl::StrCat(type.empty() ? "layer" : type, "_", index);
 }
 
+bool HasWeights(const v1::Layer& layer) {
+  switch (layer.layer_case()) {
+    case v1::Layer::kDense:
+    case v1::Layer::kConv2D:
+    case v1::Layer::kBatchNorm:
+    case v1::Layer::kLayerNorm:
+    case v1::Layer::kGroupNorm:
+    case v1::Layer::kEmbedding:
+    case v1::Layer::kPositionEmbedding:
+    case v1::Layer::kAttention:
+    case v1::Layer::kFactorInteraction:
+    case v1::Layer::kCustom:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool HasBranches(const v1::Layer& layer) {
   return layer.has_sequence() || layer.has_residual() || layer.has_repeat() || layer.has_concat();
 }

@@ -28,6 +28,8 @@ std::string LayerType(const v1::Layer& layer);
 std::string LayerName(const v1::Layer& layer, int index);
 
 // Whether it is made of others: sequence, residual, repeat, concat.
+// Whether the kind has tensors of its own.
+bool HasWeights(const v1::Layer& layer);
 bool HasBranches(const v1::Layer& layer);
 
 // The branches within a layer; none in a layer that computes. A repeat has one for each time, which

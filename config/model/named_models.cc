@@ -26,6 +26,18 @@ bool Append(const v1::Layer& layer, LayerList& layers) {
     case v1::Layer::kMobilenetV2:
       AppendMobilenetV2(layer.mobilenet_v2(), layers);
       return true;
+    case v1::Layer::kGpt:
+      AppendGpt(layer.gpt(), layers);
+      return true;
+    case v1::Layer::kLogistic:
+      AppendLogistic(layer.logistic(), layers);
+      return true;
+    case v1::Layer::kSoftmax:
+      AppendSoftmax(layer.softmax(), layers);
+      return true;
+    case v1::Layer::kFactorizationMachine:
+      AppendFactorizationMachine(layer.factorization_machine(), layers);
+      return true;
     default:
       return false;
   }

@@ -18,5 +18,9 @@ void AppendResnet20(const v1::Resnet20& resnet, LayerList& layers);
 void AppendResnet18(const v1::Resnet18& resnet, LayerList& layers);
 void AppendResnet50(const v1::Resnet50& resnet, LayerList& layers);
 void AppendMobilenetV2(const v1::MobilenetV2& mobilenet, LayerList& layers);
+void AppendGpt(const v1::Gpt& gpt, LayerList& layers);
+void AppendLogistic(const v1::Logistic& logistic, LayerList& layers);
+void AppendSoftmax(const v1::Softmax& softmax, LayerList& layers);
+void AppendFactorizationMachine(const v1::FactorizationMachine& machine, LayerList& layers);
 
 }  // namespace leeway

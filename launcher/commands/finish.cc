@@ -81,6 +81,8 @@ absl::Status AddTestResult(const FinishInput& input, const TrainedModel& model,
   if (result->has_value()) {
     summary.test_loss = (*result)->loss;
     summary.test_accuracy = (*result)->accuracy;
+    summary.test_top5_accuracy = (*result)->top5_accuracy;
+    summary.test_perplexity = (*result)->perplexity;
     summary.test_mae = (*result)->mae;
     summary.test_r2 = (*result)->r2;
     tested = {{(*result)->loss, (*result)->accuracy}, (*result)->constant, (*result)->examples};
@@ -197,8 +199,10 @@ std::string DescribeOutcome(const RunSummary& summary, const std::string& run_di
                    " samples/s, ", Dropped(summary), Overflowed(summary), "staleness at most ",
                    summary.max_staleness, ", ", Restarts(summary), ")\n");
   if (summary.test_accuracy.has_value()) {
-    absl::StrAppend(&text, "test accuracy ", Percent(*summary.test_accuracy), "  (loss ",
-                    LossInWords(*summary.test_loss), ")\n");
+    absl::StrAppend(&text, "test accuracy ",
+                    AccuracyInWords(*summary.test_accuracy, summary.test_top5_accuracy), "  (loss ",
+                    LossInWords(*summary.test_loss), PerplexityInWords(summary.test_perplexity),
+                    ")\n");
   } else if (summary.test_loss.has_value()) {
     absl::StrAppend(&text, "test loss ", LossInWords(*summary.test_loss),
                     RegressionInWords(summary.test_mae, summary.test_r2), "\n");

@@ -34,6 +34,8 @@ absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& j
   }
   double loss = 0;
   uint64_t correct = 0;
+  uint64_t in_top5 = 0;
+  uint64_t labels = 0;
   RegressionError error;
   Batch batch;
   for (size_t first = 0; first < data->size(); first += kEvaluationBatch) {
@@ -41,17 +43,25 @@ absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& j
     ASSIGN_OR_RETURN(const Model::Evaluation part, model->Evaluate(batch, weights));
     loss += part.loss_sum;
     correct += part.correct;
+    in_top5 += part.in_top5;
+    labels += part.labels;
     error.Add(part.error);
   }
   const auto examples = static_cast<double>(data->size());
   TestResult result{.loss = loss / examples,
                     .accuracy = {},
+                    .top5_accuracy = {},
+                    .perplexity = {},
                     .mae = error.mae(),
                     .r2 = error.r2(),
                     .examples = data->size(),
                     .constant = BestConstant(job.model().loss(), data->labels())};
-  if (job.model().loss() != v1::LOSS_SQUARED)
-    result.accuracy = static_cast<double>(correct) / examples;
+  const auto share = [&](uint64_t count) {
+    return static_cast<double>(count) / static_cast<double>(std::max<uint64_t>(labels, 1));
+  };
+  if (job.model().loss() != v1::LOSS_SQUARED) result.accuracy = share(correct);
+  if (model->graph().positions() > 1) result.perplexity = std::exp(result.loss);
+  if (model->tells_top5()) result.top5_accuracy = share(in_top5);
   return result;
 }
 
@@ -61,6 +71,10 @@ void AddResult(const TestResult& result, nlohmann::ordered_json& document) {
   };
   document["test_loss"] = number(result.loss);
   if (result.accuracy.has_value()) document["test_accuracy"] = number(*result.accuracy);
+  if (result.top5_accuracy.has_value()) {
+    document["test_top5_accuracy"] = number(*result.top5_accuracy);
+  }
+  if (result.perplexity.has_value()) document["test_perplexity"] = number(*result.perplexity);
   if (result.mae.has_value()) document["test_mae"] = number(*result.mae);
   if (result.r2.has_value()) document["test_r2"] = number(*result.r2);
   document["examples"] = result.examples;
@@ -69,8 +83,9 @@ void AddResult(const TestResult& result, nlohmann::ordered_json& document) {
 std::string Describe(const TestResult& result) {
   const std::string examples = Thousands(result.examples) + " examples";
   if (result.accuracy.has_value()) {
-    return absl::StrCat("test accuracy ", Percent(*result.accuracy), "  (loss ",
-                        LossInWords(result.loss), ", ", examples, ")");
+    return absl::StrCat("test accuracy ", AccuracyInWords(*result.accuracy, result.top5_accuracy),
+                        "  (loss ", LossInWords(result.loss), PerplexityInWords(result.perplexity),
+                        ", ", examples, ")");
   }
   return absl::StrCat("test loss ", LossInWords(result.loss),
                       RegressionInWords(result.mae, result.r2), "  (", examples, ")");

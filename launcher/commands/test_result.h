@@ -19,6 +19,10 @@ struct TestResult {
   double loss = 0;
   // Share of right classes; absent for a squared loss.
   std::optional<double> accuracy;
+  // Of more than ten classes: the label's is among the five with the highest scores.
+  std::optional<double> top5_accuracy;
+  // exp(loss), of models with a label at each position.
+  std::optional<double> perplexity;
   // Of a squared loss (worker/model/regression_error.h).
   std::optional<double> mae;
   std::optional<double> r2;

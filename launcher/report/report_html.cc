@@ -70,9 +70,15 @@ std::string Tiles(const RunSummary& summary) {
   if (summary.test_accuracy.has_value()) {
     html += Tile(Percent(*summary.test_accuracy), "test accuracy");
   }
+  if (summary.test_top5_accuracy.has_value()) {
+    html += Tile(Percent(*summary.test_top5_accuracy), "top-5 accuracy");
+  }
   if (summary.test_loss.has_value()) {
     html += Tile(LossText(*summary.test_loss),
                  IsDiverged(*summary.test_loss) ? "test loss: diverged" : "test loss");
+  }
+  if (summary.test_perplexity.has_value()) {
+    html += Tile(LossText(*summary.test_perplexity), "perplexity");
   }
   if (summary.test_mae.has_value()) {
     html += Tile(LossText(*summary.test_mae), "mean absolute error");

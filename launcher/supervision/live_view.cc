@@ -128,6 +128,9 @@ std::vector<std::string> Figures(const v1::JobStatus& status) {
     const v1::EvaluationMetrics& last = *status.evaluations().rbegin();
     figures.push_back(last.has_test_accuracy() ? "test accuracy " + Percent(last.test_accuracy())
                                                : "test loss " + LossInWords(last.test_loss()));
+    if (last.has_test_top5_accuracy()) {
+      figures.push_back("top five " + Percent(last.test_top5_accuracy()));
+    }
     if (last.has_test_mae()) figures.push_back("MAE " + LossText(last.test_mae()));
     if (last.has_test_r2()) figures.push_back("R² " + LossText(last.test_r2()));
   }

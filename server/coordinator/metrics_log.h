@@ -24,8 +24,9 @@
 //               one's).
 //   dropped     as step, with 0 steps: all that the worker has computed since was dropped; clock is
 //               where it continues
-//   evaluation  rank, clock, epoch, test_loss, test_accuracy (if labels are classes), test_mae and
-//               test_r2 (if they are numbers), examples
+//   evaluation  rank, clock, epoch, test_loss, test_accuracy (if labels are classes),
+//               test_top5_accuracy (if there are more than ten), test_mae and test_r2 (if they are
+//               numbers), examples
 //   codec_chosen             message: what `auto` compression stands for, and by what it was chosen
 //   job_started              clock (0, or the checkpoint's), message, workers, steps_per_clock,
 //                            sync

@@ -105,6 +105,9 @@ RunHistory::Evaluation EvaluationOf(const Json& json) {
   if (std::isfinite(Real(json, "test_accuracy"))) {
     evaluation.test_accuracy = RealIn(json, "test_accuracy", 0, 1);
   }
+  if (std::isfinite(Real(json, "test_top5_accuracy"))) {
+    evaluation.test_top5_accuracy = RealIn(json, "test_top5_accuracy", 0, 1);
+  }
   if (const double mae = Real(json, "test_mae"); std::isfinite(mae)) evaluation.test_mae = mae;
   if (const double r2 = Real(json, "test_r2"); std::isfinite(r2)) evaluation.test_r2 = r2;
   return evaluation;

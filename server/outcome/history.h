@@ -56,6 +56,7 @@ struct RunHistory {
     double epoch = 0;
     double test_loss = 0;
     std::optional<double> test_accuracy;
+    std::optional<double> test_top5_accuracy = {};
     // Mean absolute error and R2 of a regression.
     std::optional<double> test_mae = {};
     std::optional<double> test_r2 = {};

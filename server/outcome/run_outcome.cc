@@ -89,6 +89,7 @@ absl::Status WriteOutcome(const RunEnd& end) {
   if (!history.evaluations.empty()) {
     summary.test_loss = history.evaluations.back().test_loss;
     summary.test_accuracy = history.evaluations.back().test_accuracy;
+    summary.test_top5_accuracy = history.evaluations.back().test_top5_accuracy;
     summary.test_mae = history.evaluations.back().test_mae;
     summary.test_r2 = history.evaluations.back().test_r2;
   }

@@ -134,6 +134,12 @@ void TakeTest(const Json& json, RunSummary& summary) {
   summary.test_accuracy = Real(json, "test_accuracy", 0, 1);
   summary.learned = Flag(json, "learned");
   if (json.contains("why_not_learned")) summary.why_not_learned = Text(json, "why_not_learned");
+  if (json.contains("test_top5_accuracy")) {
+    summary.test_top5_accuracy = Real(json, "test_top5_accuracy", 0, 1);
+  }
+  if (json.contains("test_perplexity")) {
+    summary.test_perplexity = Real(json, "test_perplexity", 0);
+  }
   if (json.contains("test_mae")) summary.test_mae = Real(json, "test_mae");
   if (json.contains("test_r2")) summary.test_r2 = Real(json, "test_r2", kAny);
 }
@@ -239,6 +245,11 @@ std::string SummaryJson(const RunSummary& summary) {
   json["test_accuracy"] = Number(summary.test_accuracy);
   json["learned"] = summary.learned.has_value() ? Json(*summary.learned) : Json();
   if (!summary.why_not_learned.empty()) json["why_not_learned"] = summary.why_not_learned;
+  if (summary.test_top5_accuracy.has_value()) {
+    json["test_top5_accuracy"] = Number(summary.test_top5_accuracy);
+  }
+  if (summary.test_perplexity.has_value())
+    json["test_perplexity"] = Number(summary.test_perplexity);
   if (summary.test_mae.has_value()) json["test_mae"] = Number(summary.test_mae);
   if (summary.test_r2.has_value()) json["test_r2"] = Number(summary.test_r2);
   json["max_staleness"] = summary.max_staleness;

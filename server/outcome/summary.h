@@ -39,6 +39,10 @@ struct RunSummary {
   double samples_per_second = 0;
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
+  // Of more than ten classes: the label's is among the five with the highest scores.
+  std::optional<double> test_top5_accuracy;
+  // exp(test_loss), of models with a label at each position.
+  std::optional<double> test_perplexity;
   // Whether the model beats the best one that does not look at the input
   // (launcher/commands/learning.h). Nothing if it cannot be told. If false, why.
   std::optional<bool> learned;

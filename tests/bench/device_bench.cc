@@ -140,7 +140,7 @@ std::vector<Subject> Layers(Backend& b, Memory& m) {
        [&b, &m, pool, images] { b.MaxPoolBackward(pool, images, m[1], m[2], m[3]); }, 1.5 * image},
       {"SoftmaxCrossEntropy",
        [&b, &m, sum, batch, classes] {
-         b.SoftmaxCrossEntropy(batch, classes, m[0], m[1], sum, m[2]);
+         b.SoftmaxCrossEntropy({batch, classes}, m[0], m[1], sum, m[2]);
        },
        2 * static_cast<double>(batch * classes) * sizeof(float)},
   };

@@ -78,6 +78,8 @@ struct LossSum {
   double loss = 0;
   // Examples whose class was right.
   uint64_t correct = 0;
+  // Whose class was among the five with the highest scores.
+  uint64_t in_top5 = 0;
 };
 
 // Names the draws of one dropout layer in one step; see DropoutForward.
@@ -214,6 +216,9 @@ class Backend {
   // x Phi(x) with the exact Phi (the error function), Hendrycks and Gimpel 2016.
   virtual void GeluForward(size_t count, const float* x, float* y) = 0;
   virtual void GeluBackward(size_t count, const float* x, const float* dy, float* dx) = 0;
+  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the approximation of the same paper.
+  virtual void TanhGeluForward(size_t count, const float* x, float* y) = 0;
+  virtual void TanhGeluBackward(size_t count, const float* x, const float* dy, float* dx) = 0;
   virtual void TanhForward(size_t count, const float* x, float* y) = 0;
   virtual void TanhBackward(size_t count, const float* y, const float* dy, float* dx) = 0;
 
@@ -255,10 +260,39 @@ class Backend {
                                  const float* saved, const float* dy, float* scratch, float* dgamma,
                                  float* dbeta, float* dx) = 0;
 
+  // ---- tokens: whole numbers from 0 to the vocabulary - 1
+  // y [count x width] = the tokens' rows of weight [vocabulary x width].
+  virtual void EmbedForward(const EmbedShape& shape, const float* tokens, const float* weight,
+                            float* y) = 0;
+  // dweight = for each row the sum of its tokens' rows of dy, in their order; added to dweight
+  // where `accumulate`.
+  virtual void EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy,
+                             bool accumulate, float* dweight) = 0;
+
+  // ---- attention (Vaswani et al. 2017, equation 1), in parts
+  // Turns queries and keys within qkv by their positions (Su et al. 2021, equation 34, with pairs
+  // of channels half a head apart); or `back`.
+  virtual void Rotate(const AttentionShape& shape, size_t batch, bool back, float* qkv) = 0;
+  // p [batch x heads x positions x positions] = softmax(q k^T / sqrt(width)) of what is seen, else
+  // 0.
+  virtual void AttentionScores(const AttentionShape& shape, size_t batch, const float* qkv,
+                               float* p) = 0;
+  // y [batch x positions x channels] = p v.
+  virtual void AttentionMix(const AttentionShape& shape, size_t batch, const float* p,
+                            const float* qkv, float* y) = 0;
+  // dp, of which what is not seen is anything, and the values' part of dqkv.
+  virtual void AttentionMixBackward(const AttentionShape& shape, size_t batch, const float* p,
+                                    const float* qkv, const float* dy, float* dp, float* dqkv) = 0;
+  // The queries' and keys' parts of dqkv. Writes over dp.
+  virtual void AttentionScoresBackward(const AttentionShape& shape, size_t batch, const float* p,
+                                       const float* qkv, float* dp, float* dqkv) = 0;
+
   // ---- losses. sum: device memory. dscores: gradient of the MEAN loss; null: not wanted. Labels
   // are in range.
-  // scores [batch x classes]. Right: the highest score, the first of equals.
-  virtual void SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores,
+  // scores [rows x classes]. Right: the highest score, the first of equals. The label of class c is
+  // 1 - smoothing + smoothing / classes, the others' smoothing / classes (Szegedy et al. 2016,
+  // section 7).
+  virtual void SoftmaxCrossEntropy(const SoftmaxLossShape& shape, const float* scores,
                                    const float* labels, LossSum* sum, float* dscores) = 0;
   // scores [batch]; label 1, or 0 or -1 for the other class. Right: the score's sign.
   virtual void Logistic(size_t batch, const float* scores, const float* labels, LossSum* sum,

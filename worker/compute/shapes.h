@@ -1,6 +1,7 @@
 // Shapes of the two-dimensional kernels. Images are NHWC, row-major float32.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -73,6 +74,46 @@ struct GroupNormShape {
   size_t means() const { return batch * groups; }
   // Values behind each of them.
   size_t values() const { return pixels * group_channels(); }
+};
+
+// Rows of a table [vocabulary x width] by their numbers.
+struct EmbedShape {
+  // Numbers.
+  size_t count = 0;
+  size_t vocabulary = 0;
+  size_t width = 0;
+};
+
+// Multi-head self-attention. Each example has qkv [positions x 3 channels], a row of which is its
+// position's queries, keys and values, each head behind head.
+struct AttentionShape {
+  size_t positions = 0;
+  size_t heads = 1;
+  // Of one head.
+  size_t width = 0;
+  // A position sees none behind itself.
+  bool causal = true;
+
+  size_t channels() const { return heads * width; }
+  size_t qkv() const { return 3 * channels(); }
+  // Of one example: a square for each head.
+  size_t weights() const { return heads * positions * positions; }
+  // Columns that a position sees.
+  size_t seen(size_t position) const { return causal ? position + 1 : positions; }
+};
+
+// By how much a pair of channels of a head is turned at a position, in radians: Su et al. 2021
+// (arXiv:2104.09864), equation 15.
+inline double RotaryAngle(size_t position, size_t pair, size_t width) {
+  return static_cast<double>(position) *
+         std::pow(10000.0, -2.0 * static_cast<double>(pair) / static_cast<double>(width));
+}
+
+struct SoftmaxLossShape {
+  size_t rows = 0;
+  size_t classes = 0;
+  // The share of each label that is spread over all classes.
+  float smoothing = 0;
 };
 
 }  // namespace leeway

@@ -65,6 +65,9 @@ LayerOr MakeConv2d(const v1::Layer& config, const ImageShape& input) {
   RETURN_IF_ERROR(CheckRange("kernel", conv.kernel(), 1, 1024));
   RETURN_IF_ERROR(CheckRange("stride", conv.stride(), 1, 1024));
   RETURN_IF_ERROR(CheckRange("padding", conv.padding(), 0, 1024));
+  if (conv.initializer() == v1::INITIALIZER_NORMAL) {
+    return absl::InvalidArgumentError("initializer normal is that of dense: use he_normal");
+  }
   const uint64_t border = 2 * uint64_t{conv.padding()};
   if (conv.kernel() > input.height + border || conv.kernel() > input.width + border) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -21,24 +21,28 @@ size_t PanelRows(size_t inputs, size_t units) {
   return (inputs + panels - 1) / panels;
 }
 
-// y = x W + b, W [inputs x units]. A panel is some rows of W, the last one with b: y is the sum of
-// the panels' products, and each gives its own columns of dx.
+// y = x W + b, W [inputs x units], of an example or, `pointwise`, of each of its pixels. A panel is
+// some rows of W, the last one with b: y is the sum of the panels' products, and each gives its own
+// columns of dx.
 class DenseLayer final : public Layer {
  public:
   DenseLayer(const v1::Dense& config, const ImageShape& input)
-      : Layer(input, {1, 1, config.units()}),
-        inputs_(input.elements()),
+      : Layer(input, OutputOf(config, input)),
+        rows_(config.pointwise() ? size_t{input.height} * input.width : 1),
+        inputs_(input.elements() / rows_),
         units_(config.units()),
         panel_rows_(PanelRows(inputs_, units_)),
         bias_(config.bias()),
-        initializer_(config.initializer()) {}
+        initializer_(config.initializer()),
+        deviation_(config.deviation()) {}
 
   std::vector<TensorPlan> tensors() const override {
     std::vector<TensorPlan> plans = {{.name = "weight",
                                       .shape = {inputs_, units_},
                                       .initializer = initializer_,
                                       .fan_in = inputs_,
-                                      .fan_out = units_}};
+                                      .fan_out = units_,
+                                      .deviation = deviation_}};
     if (bias_) plans.push_back({.name = "bias", .shape = {units_}});
     return plans;
   }
@@ -50,19 +54,20 @@ class DenseLayer final : public Layer {
   }
 
   double flops() const override {
-    return 2.0 * static_cast<double>(inputs_) * static_cast<double>(units_);
+    return 2.0 * static_cast<double>(input().elements()) * static_cast<double>(units_);
   }
 
   void Forward(const Pass& pass, const float* x, float* y) const override {
     const Panel panel = PanelOf(pass);
     const bool whole = panel.rows == inputs_;
-    if (bias_ && whole) pass.backend.FillRows(pass.batch, units_, pass.weights[1], y);
-    pass.backend.Gemm({.m = pass.batch, .n = units_, .k = panel.rows, .a_stride = inputs_},
-                      Op::kAsIs, x + panel.row, Op::kAsIs, pass.weights[0] + panel.row * units_,
+    const size_t rows = pass.batch * rows_;
+    if (bias_ && whole) pass.backend.FillRows(rows, units_, pass.weights[1], y);
+    pass.backend.Gemm({.m = rows, .n = units_, .k = panel.rows, .a_stride = inputs_}, Op::kAsIs,
+                      x + panel.row, Op::kAsIs, pass.weights[0] + panel.row * units_,
                       whole ? bias_ : panel.row > 0, y);
     // The bias is the layer's last part to arrive.
     if (bias_ && !whole && panel.last) {
-      pass.backend.AddRows(pass.batch, units_, pass.weights[1], y);
+      pass.backend.AddRows(rows, units_, pass.weights[1], y);
     }
   }
 
@@ -70,17 +75,22 @@ class DenseLayer final : public Layer {
                 float* dx) const override {
     const Panel panel = PanelOf(pass);
     const size_t first = panel.row * units_;
-    pass.backend.Gemm({.m = panel.rows, .n = units_, .k = pass.batch, .a_stride = inputs_},
+    const size_t rows = pass.batch * rows_;
+    pass.backend.Gemm({.m = panel.rows, .n = units_, .k = rows, .a_stride = inputs_},
                       Op::kTransposed, x + panel.row, Op::kAsIs, dy, false,
                       pass.contributions[0] + first);
-    if (bias_ && panel.last) pass.backend.SumRows(pass.batch, units_, dy, pass.contributions[1]);
+    if (bias_ && panel.last) pass.backend.SumRows(rows, units_, dy, pass.contributions[1]);
     if (dx == nullptr) return;
-    pass.backend.Gemm({.m = pass.batch, .n = panel.rows, .k = units_, .c_stride = inputs_},
-                      Op::kAsIs, dy, Op::kTransposed, pass.weights[0] + first, false,
-                      dx + panel.row);
+    pass.backend.Gemm({.m = rows, .n = panel.rows, .k = units_, .c_stride = inputs_}, Op::kAsIs, dy,
+                      Op::kTransposed, pass.weights[0] + first, false, dx + panel.row);
   }
 
  private:
+  static ImageShape OutputOf(const v1::Dense& config, const ImageShape& input) {
+    if (!config.pointwise()) return {1, 1, config.units()};
+    return {input.height, input.width, config.units()};
+  }
+
   // Rows [row, row + rows) of W.
   struct Panel {
     size_t row = 0;
@@ -93,11 +103,14 @@ class DenseLayer final : public Layer {
     return {row, rows, row + rows == inputs_};
   }
 
+  // Of x, in one example.
+  const size_t rows_;
   const size_t inputs_;
   const size_t units_;
   const size_t panel_rows_;
   const bool bias_;
   const v1::Initializer initializer_;
+  const double deviation_;
 };
 
 }  // namespace

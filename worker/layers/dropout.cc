@@ -2,14 +2,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/philox.h"
+#include "worker/layers/draws.h"
 #include "worker/layers/registry.h"
 
 namespace leeway {
 namespace {
 
-// Srivastava et al. 2014, "Dropout", section 4, with the scaling in training. The mask is a pure
-// function of (seed, step, rank, layer), so a step that is computed again drops the same.
+// Srivastava et al. 2014, "Dropout", section 4, with the scaling in training.
 class DropoutLayer final : public Layer {
  public:
   DropoutLayer(const ImageShape& shape, float rate) : Layer(shape, shape), rate_(rate) {}
@@ -21,7 +20,7 @@ class DropoutLayer final : public Layer {
   void Forward(const Pass& pass, const float* x, float* y) const override {
     const size_t count = pass.batch * input().elements();
     if (pass.training) {
-      pass.backend.DropoutForward(count, rate_, Key(pass), x, pass.saved, y);
+      pass.backend.DropoutForward(count, rate_, DropoutKeyOf(pass), x, pass.saved, y);
     } else if (x != y) {
       pass.backend.Copy(count, x, y);
     }
@@ -33,13 +32,6 @@ class DropoutLayer final : public Layer {
   }
 
  private:
-  static DropoutKey Key(const Pass& pass) {
-    RandomStream stream(pass.draw.seed, RandomPurpose::kDropout,
-                        {pass.draw.step, pass.draw.rank, pass.layer});
-    const uint64_t key = stream.NextU64();
-    return {key, stream.NextU64()};
-  }
-
   const float rate_;
 };
 

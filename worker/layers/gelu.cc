@@ -5,20 +5,27 @@
 namespace leeway {
 namespace {
 
-// x Phi(x) with the exact Phi: Hendrycks and Gimpel 2016, "Gaussian error linear units",
-// equation 1.
+// x Phi(x): Hendrycks and Gimpel 2016, "Gaussian error linear units", equation 1, or its
+// approximation by tanh.
 class GeluLayer final : public Layer {
  public:
-  explicit GeluLayer(const ImageShape& shape) : Layer(shape, shape) {}
+  GeluLayer(const ImageShape& shape, bool tanh) : Layer(shape, shape), tanh_(tanh) {}
 
   void Forward(const Pass& pass, const float* x, float* y) const override {
-    pass.backend.GeluForward(pass.batch * input().elements(), x, y);
+    const size_t count = pass.batch * input().elements();
+    tanh_ ? pass.backend.TanhGeluForward(count, x, y) : pass.backend.GeluForward(count, x, y);
   }
 
   void Backward(const Pass& pass, const float* x, const float* y, float* dy,
                 float* dx) const override {
-    if (dx != nullptr) pass.backend.GeluBackward(pass.batch * input().elements(), x, dy, dx);
+    if (dx == nullptr) return;
+    const size_t count = pass.batch * input().elements();
+    tanh_ ? pass.backend.TanhGeluBackward(count, x, dy, dx)
+          : pass.backend.GeluBackward(count, x, dy, dx);
   }
+
+ private:
+  const bool tanh_;
 };
 
 // x / (1 + exp(-x)).
@@ -43,7 +50,7 @@ LayerOr MakeSilu(const v1::Layer& config, const ImageShape& input) {
 }
 
 LayerOr MakeGelu(const v1::Layer& config, const ImageShape& input) {
-  return std::make_unique<GeluLayer>(input);
+  return std::make_unique<GeluLayer>(input, config.gelu().tanh());
 }
 
 }  // namespace leeway

@@ -28,6 +28,8 @@ struct TensorPlan {
   std::optional<v1::Initializer> initializer = std::nullopt;
   uint64_t fan_in = 0;
   uint64_t fan_out = 0;
+  // Of INITIALIZER_NORMAL.
+  double deviation = 0;
   float constant = 0;
 
   uint64_t elements() const {
@@ -62,6 +64,9 @@ struct Pass {
   // from the servers.
   std::span<const float* const> weights;
   std::span<float* const> contributions;
+  // Another layer has left its part of the contributions there: Backward adds to it. For layers
+  // that can be tied only.
+  bool accumulate = false;
   // Layer::saved() floats that live from Forward to Backward, and Layer::scratch() that live within
   // either.
   float* saved = nullptr;
@@ -100,6 +105,10 @@ class Layer {
   virtual bool reads_output() const { return false; }
   virtual size_t saved(size_t batch) const { return 0; }
   virtual size_t scratch(const Backend& backend, size_t batch) const { return 0; }
+  // Its weights may be those of later layers, too; the first tensor's shape says which layers.
+  virtual bool can_be_tied() const { return false; }
+  // x holds whole numbers below this, which Model::Train checks; 0: any numbers.
+  virtual uint64_t tokens() const { return 0; }
   // Floating-point operations of one example's forward matrix products.
   virtual double flops() const { return 0; }
 

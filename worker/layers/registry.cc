@@ -30,6 +30,10 @@ constexpr Registration kRegistry[] = {
     {v1::Layer::kPadChannels, MakePadChannels},
     {v1::Layer::kLayerNorm, MakeLayerNorm},
     {v1::Layer::kGroupNorm, MakeGroupNorm},
+    {v1::Layer::kEmbedding, MakeEmbedding},
+    {v1::Layer::kPositionEmbedding, MakePositionEmbedding},
+    {v1::Layer::kAttention, MakeAttention},
+    {v1::Layer::kFactorInteraction, MakeFactorInteraction},
 };
 
 }  // namespace

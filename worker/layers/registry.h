@@ -36,6 +36,10 @@ LayerOr MakeGlobalAvgPool(const v1::Layer& config, const ImageShape& input);
 LayerOr MakePadChannels(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeLayerNorm(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeGroupNorm(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeEmbedding(const v1::Layer& config, const ImageShape& input);
+LayerOr MakePositionEmbedding(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeAttention(const v1::Layer& config, const ImageShape& input);
+LayerOr MakeFactorInteraction(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeFlatten(const v1::Layer& config, const ImageShape& input);
 
 }  // namespace leeway

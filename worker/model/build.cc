@@ -1,4 +1,5 @@
 // Model::Build: from the job's layers to shapes, tensors and their places in the flat vector.
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -19,11 +20,16 @@ std::vector<TensorPlan> TensorsOf(const Node& node) {
 
 absl::StatusOr<std::unique_ptr<Model>> Model::Build(const v1::Model& config,
                                                     const ImageShape& input, uint32_t classes,
-                                                    Backend& backend) {
+                                                    Backend& backend, size_t labels) {
   ASSIGN_OR_RETURN(Graph graph, MakeGraph(config, input));
-  std::unique_ptr<Model> model(new Model(backend, MakeLoss(config.loss()), std::move(graph)));
+  std::unique_ptr<Model> model(new Model(backend, MakeLoss(config), std::move(graph)));
   RETURN_IF_ERROR(
-      AtKey(model->loss_->CheckOutput(model->graph_.values.back().shape, classes), "model.loss"));
+      AtKey(model->loss_->CheckOutput(model->graph_.scores(), {classes, labels}), "model.loss"));
+  for (const Node& node : model->graph_.nodes) {
+    if (node.layer == nullptr || node.layer->tokens() == 0) continue;
+    const uint64_t tokens = node.layer->tokens();
+    model->tokens_ = model->tokens_ == 0 ? tokens : std::min(model->tokens_, tokens);
+  }
   RETURN_IF_ERROR(model->PlaceTensors());
   model->PlacePanels();
   model->CountFlops();

@@ -4,10 +4,10 @@
 
 namespace leeway {
 
-void Deliveries::Begin(TrainObserver& observer, const LossSum& loss, uint64_t examples) {
+void Deliveries::Begin(TrainObserver& observer, const LossSum& loss, const BatchSize& size) {
   observer_ = &observer;
   loss_ = &loss;
-  examples_ = examples;
+  size_ = size;
   items_.clear();
 }
 
@@ -43,7 +43,10 @@ absl::Status Deliveries::Finish() {
 absl::Status Deliveries::Tell(const Item& item) {
   // What a device that has failed has left in memory is nothing to tell of.
   RETURN_IF_ERROR(backend_.status());
-  if (item.elements.empty()) return observer_->AfterForward(loss_->loss, examples_);
+  if (item.elements.empty()) {
+    const double loss = loss_->loss / static_cast<double>(size_.labels_each);
+    return observer_->AfterForward(loss, size_.examples);
+  }
   return observer_->OnFinal(item.elements);
 }
 

@@ -12,6 +12,12 @@
 
 namespace leeway {
 
+struct BatchSize {
+  uint64_t examples = 0;
+  // Labels of an example, whose losses it has the mean of.
+  uint64_t labels_each = 1;
+};
+
 // Tells an observer in the order in which things were added, each when its event is done. On a CPU
 // that is at once. Not thread-safe.
 class Deliveries {
@@ -19,7 +25,7 @@ class Deliveries {
   explicit Deliveries(Backend& backend) : backend_(backend) {}
 
   // A new batch: nothing is left of the one before. Both outlive the batch.
-  void Begin(TrainObserver& observer, const LossSum& loss, uint64_t examples);
+  void Begin(TrainObserver& observer, const LossSum& loss, const BatchSize& size);
   // The loss is known, and the forward pass over, when the event is done.
   absl::Status AddLoss(StreamEvent known);
   // These elements of the contribution are; the ranges outlive the batch.
@@ -42,7 +48,7 @@ class Deliveries {
   Backend& backend_;
   TrainObserver* observer_ = nullptr;
   const LossSum* loss_ = nullptr;
-  uint64_t examples_ = 0;
+  BatchSize size_;
   std::deque<Item> items_;
 };
 

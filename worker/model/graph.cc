@@ -12,6 +12,7 @@
 #include "config/model/layer_tree.h"
 #include "worker/layers/limits.h"
 #include "worker/layers/registry.h"
+#include "worker/layers/tied_dense.h"
 
 namespace leeway {
 namespace {
@@ -95,16 +96,44 @@ class Builder {
 
   absl::StatusOr<size_t> AppendComputing(const v1::Layer& layer, const std::string& name,
                                          const std::string& key, size_t value) {
-    LayerOr made = MakeLayer(layer, graph_.values[value].shape);
+    Node node{.name = name, .key = key, .inputs = {value}};
+    const absl::Status made = Make(layer, value, node);
     if (!made.ok()) {
       const std::string type = LayerType(layer);
-      return AtKey(type.empty() ? made.status() : Annotate(made.status(), Described(type, name)),
-                   key);
+      return AtKey(type.empty() ? made : Annotate(made, Described(type, name)), key);
     }
-    const ImageShape shape = (*made)->output();
-    RETURN_IF_ERROR(
-        AtKey(Annotate(CheckShape(shape, "an output"), Described(LayerType(layer), name)), key));
-    return Push({.layer = *std::move(made), .name = name, .key = key, .inputs = {value}}, shape);
+    const ImageShape shape = node.layer->output();
+    return Push(std::move(node), shape);
+  }
+
+  absl::Status Make(const v1::Layer& layer, size_t value, Node& node) const {
+    const ImageShape& input = graph_.values[value].shape;
+    if (layer.has_tied_dense()) {
+      ASSIGN_OR_RETURN(node.tied_to, FindTied(layer.tied_dense().embedding(), node.name));
+      ASSIGN_OR_RETURN(node.layer, MakeTiedDense(*graph_.nodes[*node.tied_to].layer, input));
+    } else {
+      ASSIGN_OR_RETURN(node.layer, MakeLayer(layer, input));
+    }
+    if (node.layer->tokens() > 0 && value != 0) {
+      return absl::InvalidArgumentError(
+          "takes the data's tokens, so it must be the model's first layer");
+    }
+    return CheckShape(node.layer->output(), "an output");
+  }
+
+  // The layer called `wanted` in the list of layer `name`, or else in the lists around it.
+  absl::StatusOr<size_t> FindTied(const std::string& wanted, const std::string& name) const {
+    for (std::string prefix = name; !prefix.empty();) {
+      const size_t dot = prefix.rfind('.');
+      prefix = dot == std::string::npos ? "" : prefix.substr(0, dot);
+      const std::string whole = prefix.empty() ? wanted : absl::StrCat(prefix, ".", wanted);
+      for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+        const Node& node = graph_.nodes[i];
+        if (node.name == whole && node.layer != nullptr && node.layer->can_be_tied()) return i;
+      }
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("embedding: no embedding before it is named '", wanted, "'"));
   }
 
   absl::StatusOr<size_t> Push(Node node, const ImageShape& shape) {
@@ -126,8 +155,9 @@ class Builder {
     }
     if (node.layer != nullptr) {
       const std::vector<TensorPlan> tensors = node.layer->tensors();
-      made.trained = made.trained || std::any_of(tensors.begin(), tensors.end(),
-                                                 [](const TensorPlan& t) { return t.trained; });
+      made.trained = made.trained || node.tied_to.has_value() ||
+                     std::any_of(tensors.begin(), tensors.end(),
+                                 [](const TensorPlan& t) { return t.trained; });
     }
     graph_.nodes.push_back(std::move(node));
     graph_.values.push_back(made);
@@ -175,6 +205,21 @@ Placement Node::placement() const {
   return kind == Kind::kAdd ? Placement::kInPlace : Placement::kOwn;
 }
 
+namespace {
+
+// The backward pass goes from the last node to the first.
+void FindAccumulation(Graph& graph) {
+  std::vector<bool> written(graph.nodes.size());
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    Node& node = graph.nodes[i];
+    const size_t owner = node.tied_to.value_or(i);
+    node.accumulates = written[owner];
+    written[owner] = true;
+  }
+}
+
+}  // namespace
+
 absl::StatusOr<Graph> MakeGraph(const v1::Model& config, const ImageShape& input) {
   RETURN_IF_ERROR(AtKey(CheckShape(input, "the data's example"), "model"));
   if (config.layers().empty()) {
@@ -184,6 +229,7 @@ absl::StatusOr<Graph> MakeGraph(const v1::Model& config, const ImageShape& input
   ASSIGN_OR_RETURN(const size_t scores, builder.Append({"", "model.layers", &config.layers()}, 0));
   Graph graph = builder.Take();
   ++graph.values[scores].readers;
+  FindAccumulation(graph);
   return graph;
 }
 

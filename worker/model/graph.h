@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,10 @@ struct Node {
   std::string key;
   // Values.
   std::vector<size_t> inputs;
+  // The node whose tensors the layer takes, having none itself.
+  std::optional<size_t> tied_to = std::nullopt;
+  // In the backward pass, others have left their parts of the gradients of its tensors before it.
+  bool accumulates = false;
 
   Placement placement() const;
   bool is_view() const { return placement() == Placement::kView; }
@@ -56,6 +61,9 @@ struct Graph {
     return values[nodes[node].inputs[which]];
   }
   const Value& output(size_t node) const { return values[node + 1]; }
+  const ImageShape& scores() const { return values.back().shape; }
+  // Places of an example that have scores of their own.
+  size_t positions() const { return size_t{scores().height} * scores().width; }
 };
 
 // For examples of shape `input`. INVALID_ARGUMENT with the key of the layer that does not fit.

@@ -33,6 +33,8 @@ void InitializeTensor(const TensorPlan& plan, uint64_t seed, uint64_t index,
       return FillUniform(std::sqrt(6.0 / (fan_in + fan_out)), stream, values);
     case v1::INITIALIZER_LECUN_NORMAL:
       return FillNormal(1.0 / fan_in, stream, values);
+    case v1::INITIALIZER_NORMAL:
+      return FillNormal(plan.deviation * plan.deviation, stream, values);
     case v1::INITIALIZER_ZEROS:
       return;
   }

@@ -12,23 +12,30 @@
 
 namespace leeway {
 
+// What the labels are.
+struct LabelKind {
+  // 0: they are numbers, not classes.
+  uint32_t classes = 0;
+  // Of one example.
+  size_t each = 1;
+};
+
 // Immutable and thread-safe.
 class Loss {
  public:
   virtual ~Loss() = default;
-  // Whether the last layer's output fits, with labels of `classes` classes (0: they are numbers,
-  // not classes).
-  virtual absl::Status CheckOutput(const ImageShape& output, uint32_t classes) const = 0;
+  // Whether the last layer's output fits.
+  virtual absl::Status CheckOutput(const ImageShape& output, const LabelKind& labels) const = 0;
   // Whether every label is one that Compute takes. INVALID_ARGUMENT naming the first that is not.
   virtual absl::Status CheckLabels(std::span<const float> labels, uint32_t units) const = 0;
   // Scores are predicted numbers, one of an example.
   virtual bool is_regression() const { return false; }
-  // Queues the sums over the batch; dscores, where not null, is the gradient of the mean. All
-  // device memory.
-  virtual void Compute(Backend& backend, size_t batch, uint32_t units, const float* scores,
+  // Queues the sums over rows of scores [rows x units]; dscores, where not null, is the gradient of
+  // the mean. All device memory.
+  virtual void Compute(Backend& backend, size_t rows, uint32_t units, const float* scores,
                        const float* labels, LossSum* sum, float* dscores) const = 0;
 };
 
-std::unique_ptr<Loss> MakeLoss(v1::Loss loss);
+std::unique_ptr<Loss> MakeLoss(const v1::Model& model);
 
 }  // namespace leeway

@@ -1,6 +1,7 @@
 #include "worker/model/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -12,8 +13,16 @@
 namespace leeway {
 namespace {
 
-// Examples that are evaluated at a time, which bounds the memory for large batches.
+// What is evaluated at a time, which bounds the memory for large batches: examples, and floats of
+// the largest layer.
 constexpr size_t kEvaluateExamples = 256;
+constexpr size_t kEvaluateFloats = size_t{1} << 27;
+
+size_t EvaluatedAtATime(const Graph& graph) {
+  size_t largest = 1;
+  for (const Value& value : graph.values) largest = std::max(largest, value.shape.elements());
+  return std::clamp<size_t>(kEvaluateFloats / largest, 1, kEvaluateExamples);
+}
 
 double MebibytesOf(uint64_t floats) { return static_cast<double>(floats) * sizeof(float) / 0x1p20; }
 
@@ -35,13 +44,29 @@ absl::Status Model::Check(const Batch& batch, size_t weights) const {
     return absl::InvalidArgumentError(
         absl::StrCat("the model has ", schema_.total(), " weights, but was given ", weights));
   }
-  if (batch.features.size() < batch.size * elements || batch.labels.size() < batch.size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a batch of ", batch.size, " examples of ", elements, " features has ",
-                     batch.features.size(), " features and ", batch.labels.size(), " labels"));
+  const size_t labels = batch.size * graph_.positions();
+  if (batch.features.size() < batch.size * elements || batch.labels.size() < labels) {
+    const std::string each =
+        graph_.positions() == 1 ? "" : absl::StrCat(" and ", graph_.positions(), " labels");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a batch of ", batch.size, " examples of ", elements, " features", each, " has ",
+        batch.features.size(), " features and ", batch.labels.size(), " labels"));
   }
-  return loss_->CheckLabels(std::span(batch.labels).first(batch.size),
-                            graph_.values.back().shape.channels);
+  RETURN_IF_ERROR(CheckTokens(std::span(batch.features).first(batch.size * elements)));
+  return loss_->CheckLabels(std::span(batch.labels).first(labels), graph_.scores().channels);
+}
+
+absl::Status Model::CheckTokens(std::span<const float> features) const {
+  if (tokens_ == 0) return absl::OkStatus();
+  const size_t elements = graph_.values.front().shape.elements();
+  for (size_t i = 0; i < features.size(); ++i) {
+    const float token = features[i];
+    if (token >= 0 && token < static_cast<float>(tokens_) && token == std::floor(token)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "value ", i % elements, " of example ", i / elements, " of the batch is ", token,
+        ", not a token from 0 to ", tokens_ - 1, ": the embedding's vocabulary is ", tokens_));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Model::Prepare(size_t examples) {
@@ -100,7 +125,7 @@ void Model::SetVectors(std::span<const float> weights, std::span<float> contribu
   for (size_t i = 0; i < tensors_.size(); ++i) {
     weights_[i].clear();
     contributions_[i].clear();
-    for (const Placed& tensor : tensors_[i]) {
+    for (const Placed& tensor : tensors_[graph_.nodes[i].tied_to.value_or(i)]) {
       weights_[i].push_back(read + tensor.offset);
       if (!contribution.empty()) contributions_[i].push_back(written + tensor.offset);
     }
@@ -127,7 +152,8 @@ Model::Examples Model::ExamplesUp(const Batch& batch, size_t begin, size_t end) 
   const size_t elements = graph_.values.front().shape.elements();
   const std::span features =
       std::span(batch.features).subspan(begin * elements, (end - begin) * elements);
-  const std::span labels = std::span(batch.labels).subspan(begin, end - begin);
+  const size_t each = graph_.positions();
+  const std::span labels = std::span(batch.labels).subspan(begin * each, (end - begin) * each);
   if (backend_.shares_host_memory()) return {end - begin, features.data(), labels.data()};
   Up(features, workspace_->features());
   Up(labels, workspace_->labels());
@@ -156,10 +182,11 @@ StreamEvent Model::LossDown(size_t batch, const float* scores, const float* labe
   static_assert(sizeof(LossSum) % sizeof(float) == 0);
   LossSum* const sums = workspace_->sums();
   computing_ = true;
-  const uint32_t units = graph_.values.back().shape.channels;
-  loss_->Compute(backend_, batch, units, scores, labels, sums, dscores);
+  const uint32_t units = graph_.scores().channels;
+  const size_t rows = batch * graph_.positions();
+  loss_->Compute(backend_, rows, units, scores, labels, sums, dscores);
   if (dscores != nullptr && loss_scale_ != 1) {
-    backend_.Scale(batch * units, loss_scale_, dscores, nullptr);
+    backend_.Scale(rows * units, loss_scale_, dscores, nullptr);
   }
   AwaitKernels();
   backend_.CopyToHost(Stream::kDown, reinterpret_cast<const float*>(sums),
@@ -183,6 +210,7 @@ Pass Model::PassOf(size_t node, size_t panel, size_t batch, bool training, const
           .weights = weights_[node],
           .contributions =
               training ? std::span<float* const>(contributions_[node]) : std::span<float* const>(),
+          .accumulate = graph_.nodes[node].accumulates,
           .saved = workspace_->node(node).saved,
           .scratch = workspace_->scratch()};
 }
@@ -302,7 +330,7 @@ absl::Status Model::Backward(const Examples& examples, const Draw& draw) {
 }
 
 absl::Status Model::RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer) {
-  deliveries_.Begin(observer, sums_, batch.size);
+  deliveries_.Begin(observer, sums_, {.examples = batch.size, .labels_each = graph_.positions()});
   const Examples examples = ExamplesUp(batch, 0, batch.size);
   ASSIGN_OR_RETURN(const float* scores, Forward(examples, true, draw, observer));
   RETURN_IF_ERROR(deliveries_.AddLoss(LossDown(
@@ -343,7 +371,7 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
   SetVectors(weights, contribution, home);
   loss_scale_ = loss_scale;
   const absl::Status ran = RunBatch(batch, draw, told);
-  if (ran.ok()) return sums_.loss;
+  if (ran.ok()) return sums_.loss / static_cast<double>(graph_.positions());
   // Copies that are still queued read and write what is the caller's.
   Drain();
   return ran;
@@ -352,15 +380,16 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
 absl::StatusOr<Model::Evaluation> Model::Evaluate(const Batch& batch,
                                                   std::span<const float> weights) {
   RETURN_IF_ERROR(Check(batch, weights.size()));
-  Evaluation evaluation{.examples = batch.size};
+  Evaluation evaluation{.labels = batch.size * graph_.positions(), .examples = batch.size};
   if (batch.size == 0) return evaluation;
-  RETURN_IF_ERROR(Prepare(std::min(batch.size, kEvaluateExamples)));
+  const size_t at_a_time = EvaluatedAtATime(graph_);
+  RETURN_IF_ERROR(Prepare(std::min(batch.size, at_a_time)));
   SetVectors(weights, {}, Home::kHost);
   const ElementRange all[] = {{0, schema_.total()}};
   WeightsUp(all);
-  for (size_t begin = 0; begin < batch.size; begin += kEvaluateExamples) {
+  for (size_t begin = 0; begin < batch.size; begin += at_a_time) {
     RETURN_IF_ERROR(
-        EvaluatePart(batch, begin, std::min(batch.size, begin + kEvaluateExamples), evaluation));
+        EvaluatePart(batch, begin, std::min(batch.size, begin + at_a_time), evaluation));
   }
   return evaluation;
 }
@@ -374,8 +403,9 @@ absl::Status Model::EvaluatePart(const Batch& batch, size_t begin, size_t end,
   std::vector<float> predictions(loss_->is_regression() ? examples.count : 0);
   if (!predictions.empty()) backend_.CopyToHost(Stream::kDown, scores, predictions);
   RETURN_IF_ERROR(backend_.Await(backend_.Record(Stream::kDown)));
-  evaluation.loss_sum += sums_.loss;
+  evaluation.loss_sum += sums_.loss / static_cast<double>(graph_.positions());
   evaluation.correct += sums_.correct;
+  evaluation.in_top5 += sums_.in_top5;
   for (size_t i = 0; i < predictions.size(); ++i) {
     evaluation.error.Add(predictions[i], batch.labels[begin + i]);
   }

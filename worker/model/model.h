@@ -36,8 +36,12 @@ class Model {
   using Draw = leeway::Draw;
   struct Evaluation {
     double loss_sum = 0;
-    // Examples whose class was right; 0 for a squared loss.
+    // Labels: one an example, or one for each position.
+    uint64_t labels = 0;
+    // Of them, those whose class was right, and those whose class was among the five with the
+    // highest scores (softmax only); 0 for a squared loss.
     uint64_t correct = 0;
+    uint64_t in_top5 = 0;
     uint64_t examples = 0;
     // Of a squared loss.
     RegressionError error = {};
@@ -49,16 +53,20 @@ class Model {
     double backward = 0;
   };
 
-  // The layers of `config` for examples of shape `input` with labels of `classes` classes (0:
-  // numbers). The backend must outlive the model. INVALID_ARGUMENT at the key of the layer that
-  // does not fit (common/job_key.h).
+  // The layers of `config` for examples of shape `input` with `labels` labels each, of `classes`
+  // classes (0: numbers). With several labels the scores have as many positions. The backend must
+  // outlive the model. INVALID_ARGUMENT at the key of the layer that does not fit
+  // (common/job_key.h).
   static absl::StatusOr<std::unique_ptr<Model>> Build(const v1::Model& config,
                                                       const ImageShape& input, uint32_t classes,
-                                                      Backend& backend);
+                                                      Backend& backend, size_t labels = 1);
 
   Backend& backend() const { return backend_; }
   const v1::ModelSchema& schema() const { return schema_; }
   const Flops& flops() const { return flops_; }
+
+  // Enough classes for the five best of them to say something.
+  bool tells_top5() const { return graph_.scores().channels > 10; }
 
   // The layers, and the places where branches meet.
   const Graph& graph() const { return graph_; }
@@ -74,11 +82,12 @@ class Model {
   // Writes the first weights [schema().total]: a pure function of the seed.
   void Initialize(uint64_t seed, std::span<float> weights) const;
 
-  // Forward and backward over the batch: returns the sum of the examples' losses and writes the
-  // contribution [schema().total]. For trained elements that is the gradient of the batch's mean
-  // loss, for averaged ones the batch's own statistic. An empty batch gives 0 and zeros. A loss or
-  // gradient that is not finite is returned as it is. INVALID_ARGUMENT for labels or sizes that do
-  // not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as it was.
+  // Forward and backward over the batch: returns the sum of the examples' losses (each the mean
+  // over its labels) and writes the contribution [schema().total]. For trained elements that is the
+  // gradient of the batch's mean loss, for averaged ones the batch's own statistic. An empty batch
+  // gives 0 and zeros. A loss or gradient that is not finite is returned as it is. INVALID_ARGUMENT
+  // for labels or sizes that do not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as
+  // it was.
   //
   // `home` says whose memory weights and contribution are, `loss_scale` what happens to the loss on
   // the way (step_vectors.h): the contribution is the same but for what that rounds otherwise, or
@@ -126,6 +135,7 @@ class Model {
   void CountFlops();
 
   absl::Status Check(const Batch& batch, size_t weights) const;
+  absl::Status CheckTokens(std::span<const float> features) const;
   absl::Status Prepare(size_t examples);
   // What `why`, that there is no room for a batch, is to be told with.
   absl::Status NoRoom(size_t examples, const absl::Status& why);
@@ -177,6 +187,8 @@ class Model {
   std::vector<std::vector<Placed>> tensors_;
   // At least one a node.
   std::vector<std::vector<Panel>> panels_;
+  // Features are whole numbers below this; 0: any.
+  uint64_t tokens_ = 0;
   // Of all layers' averaged tensors.
   std::vector<ElementRange> averaged_;
   v1::ModelSchema schema_;

@@ -74,7 +74,7 @@ MemoryPlan Workspace::Plan(const Graph& graph, size_t flat, bool own_memory, con
   }
   if (!own_memory) return plan;
   features_ = arena.Take(capacity_ * graph.values.front().shape.elements(), plan.batch);
-  labels_ = arena.Take(capacity_, plan.batch);
+  labels_ = arena.Take(capacity_ * graph.positions(), plan.batch);
   weights_ = arena.Take(flat, plan.vectors);
   contribution_ = arena.Take(flat, plan.vectors);
   return plan;

@@ -143,6 +143,7 @@ inline bool Same(const Outcome& a, const Outcome& b) {
          std::memcmp(a.sent.data(), b.sent.data(), a.sent.size() * sizeof(float)) == 0 &&
          a.evaluation.loss_sum == b.evaluation.loss_sum &&
          a.evaluation.correct == b.evaluation.correct &&
+         a.evaluation.in_top5 == b.evaluation.in_top5 &&
          a.evaluation.error.mae() == b.evaluation.error.mae();
 }
 

@@ -156,6 +156,8 @@ class FakeDevice final : public Backend {
   void ReluBackward(size_t count, const float* y, const float* dy, float* dx) override;
   void GeluForward(size_t count, const float* x, float* y) override;
   void GeluBackward(size_t count, const float* x, const float* dy, float* dx) override;
+  void TanhGeluForward(size_t count, const float* x, float* y) override;
+  void TanhGeluBackward(size_t count, const float* x, const float* dy, float* dx) override;
   void TanhForward(size_t count, const float* x, float* y) override;
   void TanhBackward(size_t count, const float* y, const float* dy, float* dx) override;
   void Relu6Forward(size_t count, const float* x, float* y) override;
@@ -177,7 +179,21 @@ class FakeDevice final : public Backend {
   void GroupNormBackward(const GroupNormShape& shape, const float* gamma, const float* x,
                          const float* saved, const float* dy, float* scratch, float* dgamma,
                          float* dbeta, float* dx) override;
-  void SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores, const float* labels,
+  void EmbedForward(const EmbedShape& shape, const float* tokens, const float* weight,
+                    float* y) override;
+  void EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy, bool accumulate,
+                     float* dweight) override;
+  void Rotate(const AttentionShape& shape, size_t batch, bool back, float* qkv) override;
+  void AttentionScores(const AttentionShape& shape, size_t batch, const float* qkv,
+                       float* p) override;
+  void AttentionMix(const AttentionShape& shape, size_t batch, const float* p, const float* qkv,
+                    float* y) override;
+  void AttentionMixBackward(const AttentionShape& shape, size_t batch, const float* p,
+                            const float* qkv, const float* dy, float* dp, float* dqkv) override;
+  void AttentionScoresBackward(const AttentionShape& shape, size_t batch, const float* p,
+                               const float* qkv, float* dp, float* dqkv) override;
+
+  void SoftmaxCrossEntropy(const SoftmaxLossShape& shape, const float* scores, const float* labels,
                            LossSum* sum, float* dscores) override;
   void Logistic(size_t batch, const float* scores, const float* labels, LossSum* sum,
                 float* dscores) override;
@@ -208,6 +224,9 @@ class FakeDevice final : public Backend {
   BatchNormWeights Inside(const BatchNormWeights& weights) const;
 
   // Queues work of the compute stream on the device's memory.
+  // Of each row of qkv, `parts` of queries, keys and values from `part` on; the rest is others'.
+  static void WritesColumns(const AttentionShape& shape, size_t batch, size_t part, size_t parts,
+                            float* qkv, std::vector<Access>& accesses);
   void Kernel(const char* what, std::vector<Access> accesses, std::function<void()> compute);
   void Queue(Stream stream, const char* what, const std::vector<Access>& accesses,
              std::function<void()> work);

@@ -222,6 +222,17 @@ void FakeDevice::GeluBackward(size_t count, const float* x, const float* dy, flo
   });
 }
 
+void FakeDevice::TanhGeluForward(size_t count, const float* x, float* y) {
+  Kernel("TanhGeluForward", {Reads(x, count), Writes(y, count)},
+         [=, this] { cpu_->TanhGeluForward(count, memory_->Inside(x), memory_->Inside(y)); });
+}
+
+void FakeDevice::TanhGeluBackward(size_t count, const float* x, const float* dy, float* dx) {
+  Kernel("TanhGeluBackward", {Reads(x, count), Reads(dy, count), Writes(dx, count)}, [=, this] {
+    cpu_->TanhGeluBackward(count, memory_->Inside(x), memory_->Inside(dy), memory_->Inside(dx));
+  });
+}
+
 void FakeDevice::TanhForward(size_t count, const float* x, float* y) {
   Kernel("TanhForward", {Reads(x, count), Writes(y, count)},
          [=, this] { cpu_->TanhForward(count, memory_->Inside(x), memory_->Inside(y)); });
@@ -337,15 +348,100 @@ void FakeDevice::GroupNormBackward(const GroupNormShape& shape, const float* gam
          });
 }
 
-void FakeDevice::SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores,
-                                     const float* labels, LossSum* sum, float* dscores) {
-  Kernel("SoftmaxCrossEntropy",
-         {Reads(scores, batch * classes), Reads(labels, batch), Writes(sum),
-          Writes(dscores, batch * classes)},
+void FakeDevice::EmbedForward(const EmbedShape& shape, const float* tokens, const float* weight,
+                              float* y) {
+  Kernel("EmbedForward",
+         {Reads(tokens, shape.count), Reads(weight, shape.vocabulary * shape.width),
+          Writes(y, shape.count * shape.width)},
          [=, this] {
-           cpu_->SoftmaxCrossEntropy(batch, classes, memory_->Inside(scores),
-                                     memory_->Inside(labels), memory_->Inside(sum),
-                                     memory_->Inside(dscores));
+           cpu_->EmbedForward(shape, memory_->Inside(tokens), memory_->Inside(weight),
+                              memory_->Inside(y));
+         });
+}
+
+void FakeDevice::EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy,
+                               bool accumulate, float* dweight) {
+  const size_t table = shape.vocabulary * shape.width;
+  std::vector<Access> accesses = {Reads(tokens, shape.count), Reads(dy, shape.count * shape.width),
+                                  Writes(dweight, table)};
+  if (accumulate) accesses.push_back(Reads(dweight, table));
+  Kernel("EmbedBackward", std::move(accesses), [=, this] {
+    cpu_->EmbedBackward(shape, memory_->Inside(tokens), memory_->Inside(dy), accumulate,
+                        memory_->Inside(dweight));
+  });
+}
+
+void FakeDevice::WritesColumns(const AttentionShape& shape, size_t batch, size_t part, size_t parts,
+                               float* qkv, std::vector<Access>& accesses) {
+  for (size_t row = 0; row < batch * shape.positions; ++row) {
+    accesses.push_back(
+        Writes(qkv + row * shape.qkv() + part * shape.channels(), parts * shape.channels()));
+  }
+}
+
+void FakeDevice::Rotate(const AttentionShape& shape, size_t batch, bool back, float* qkv) {
+  std::vector<Access> accesses;
+  WritesColumns(shape, batch, 0, 2, qkv, accesses);
+  // Before it writes them, it reads them.
+  for (size_t row = 0; row < batch * shape.positions; ++row) {
+    accesses.push_back(Reads(qkv + row * shape.qkv(), 2 * shape.channels()));
+  }
+  Kernel("Rotate", std::move(accesses),
+         [=, this] { cpu_->Rotate(shape, batch, back, memory_->Inside(qkv)); });
+}
+
+void FakeDevice::AttentionScores(const AttentionShape& shape, size_t batch, const float* qkv,
+                                 float* p) {
+  Kernel(
+      "AttentionScores",
+      {Reads(qkv, batch * shape.positions * shape.qkv()), Writes(p, batch * shape.weights())},
+      [=, this] { cpu_->AttentionScores(shape, batch, memory_->Inside(qkv), memory_->Inside(p)); });
+}
+
+void FakeDevice::AttentionMix(const AttentionShape& shape, size_t batch, const float* p,
+                              const float* qkv, float* y) {
+  Kernel("AttentionMix",
+         {Reads(p, batch * shape.weights()), Reads(qkv, batch * shape.positions * shape.qkv()),
+          Writes(y, batch * shape.positions * shape.channels())},
+         [=, this] {
+           cpu_->AttentionMix(shape, batch, memory_->Inside(p), memory_->Inside(qkv),
+                              memory_->Inside(y));
+         });
+}
+
+void FakeDevice::AttentionMixBackward(const AttentionShape& shape, size_t batch, const float* p,
+                                      const float* qkv, const float* dy, float* dp, float* dqkv) {
+  std::vector<Access> accesses = {
+      Reads(p, batch * shape.weights()), Reads(qkv, batch * shape.positions * shape.qkv()),
+      Reads(dy, batch * shape.positions * shape.channels()), Writes(dp, batch * shape.weights())};
+  WritesColumns(shape, batch, 2, 1, dqkv, accesses);
+  Kernel("AttentionMixBackward", std::move(accesses), [=, this] {
+    cpu_->AttentionMixBackward(shape, batch, memory_->Inside(p), memory_->Inside(qkv),
+                               memory_->Inside(dy), memory_->Inside(dp), memory_->Inside(dqkv));
+  });
+}
+
+void FakeDevice::AttentionScoresBackward(const AttentionShape& shape, size_t batch, const float* p,
+                                         const float* qkv, float* dp, float* dqkv) {
+  const size_t weights = batch * shape.weights();
+  std::vector<Access> accesses = {Reads(p, weights),
+                                  Reads(qkv, batch * shape.positions * shape.qkv()),
+                                  Reads(dp, weights), Writes(dp, weights)};
+  WritesColumns(shape, batch, 0, 2, dqkv, accesses);
+  Kernel("AttentionScoresBackward", std::move(accesses), [=, this] {
+    cpu_->AttentionScoresBackward(shape, batch, memory_->Inside(p), memory_->Inside(qkv),
+                                  memory_->Inside(dp), memory_->Inside(dqkv));
+  });
+}
+
+void FakeDevice::SoftmaxCrossEntropy(const SoftmaxLossShape& shape, const float* scores,
+                                     const float* labels, LossSum* sum, float* dscores) {
+  const size_t count = shape.rows * shape.classes;
+  Kernel("SoftmaxCrossEntropy",
+         {Reads(scores, count), Reads(labels, shape.rows), Writes(sum), Writes(dscores, count)},
+         [=, this] {
+           cpu_->SoftmaxCrossEntropy(shape, memory_->Inside(scores), memory_->Inside(labels),
+                                     memory_->Inside(sum), memory_->Inside(dscores));
          });
 }
 

@@ -51,7 +51,7 @@ class Plain {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) Forward(i, draw);
     for (size_t v = 0; v < values_.size(); ++v) gradients_[v].assign(values_[v].size(), 0);
     LossSum sum;
-    backend_->SoftmaxCrossEntropy(batch_.size, graph_.values.back().shape.channels,
+    backend_->SoftmaxCrossEntropy({batch_.size, graph_.values.back().shape.channels},
                                   values_.back().data(), batch_.labels.data(), &sum,
                                   gradients_.back().data());
     for (size_t i = graph_.nodes.size(); i-- > 0;) Backward(i, draw);

@@ -229,6 +229,33 @@ TEST_CASE("gradients of batch_norm") {
   Check("batch_norm { epsilon: 0.01 }", {3, 4, 3}, 2);
 }
 
+TEST_CASE("gradients of gelu by tanh") { Check("gelu { tanh: true }", {3, 5, 3}, 3); }
+
+TEST_CASE("gradients of pointwise dense") {
+  Check("dense { units: 5 pointwise: true }", {3, 2, 4}, 3);
+  Check("dense { units: 21 pointwise: true bias: false }", {7, 1, 9}, 2);
+  Check("dense { units: 3 pointwise: true }", {1, 1, 6}, 4);
+}
+
+TEST_CASE("gradients of position_embedding") {
+  Check("position_embedding {}", {4, 1, 3}, 3);
+  Check("position_embedding {}", {2, 3, 5}, 1);
+}
+
+TEST_CASE("gradients of attention") {
+  Check("attention { heads: 1 }", {3, 1, 2}, 2);
+  Check("attention { heads: 2 bias: false }", {5, 1, 4}, 2);
+  Check("attention { heads: 3 causal: false }", {4, 1, 9}, 3);
+  Check("attention { heads: 2 rotary: true }", {6, 1, 8}, 2);
+  Check("attention { heads: 1 rotary: true causal: false bias: false }", {3, 2, 6}, 1);
+  Check("attention { heads: 2 dropout: 0.3 }", {5, 1, 4}, 3);
+}
+
+TEST_CASE("gradients of factor_interaction") {
+  Check("factor_interaction { factors: 3 }", {1, 1, 5}, 4);
+  Check("factor_interaction { factors: 1 }", {2, 2, 3}, 1);
+}
+
 TEST_CASE("gradients of dropout") { Check("dropout { rate: 0.4 }", {3, 5, 3}, 4); }
 
 TEST_CASE("gradients of flatten") { Check("flatten {}", {3, 2, 2}, 2); }

@@ -18,6 +18,8 @@ struct Size {
   int trained_tensors;
   // Millions of multiplications and additions in the forward products of one example.
   double mmacs;
+  // Labels of an example.
+  size_t labels = 1;
 };
 
 // Counted by hand from the papers and, for those that it has, by torchvision.
@@ -43,6 +45,21 @@ const Size kSizes[] = {
      34'112,
      158,
      301},
+    // Products of the weights as the literature has them, 50.9 million, and of the attention.
+    {"gpt { vocabulary: 65 bias: false }", {64, 1, 1}, 65, 805'248, 0, 36, 50.9 + 4.2, 64},
+    {"gpt { vocabulary: 65 }", {64, 1, 1}, 65, 809'856, 0, 52, 50.9 + 4.2, 64},
+    // GPT-2, the smallest.
+    {"gpt { vocabulary: 50257 layers: 12 width: 768 heads: 12 tanh_gelu: true }",
+     {1024, 1, 1},
+     50257,
+     124'439'808,
+     0,
+     148,
+     145'800,
+     1024},
+    {"logistic {}", {1, 1, 123}, 2, 124, 0, 2, 0.000123},
+    {"softmax { classes: 3 }", {1, 1, 4}, 3, 15, 0, 2, 0.000012},
+    {"factorization_machine { factors: 5 }", {1, 1, 10}, 2, 61, 0, 3, 0.00011},
 };
 
 v1::Model Named(const std::string& layer) {
@@ -60,7 +77,9 @@ TEST_CASE("models by name have the sizes of the papers'") {
   auto backend = TestBackend();
   for (const Size& size : kSizes) {
     CAPTURE(size.layer);
-    const auto model = Model::Build(Named(size.layer), size.input, size.classes, *backend);
+    v1::Model config = Named(size.layer);
+    if (size.classes == 2) config.set_loss(v1::LOSS_LOGISTIC);
+    const auto model = Model::Build(config, size.input, size.classes, *backend, size.labels);
     INFO(model.status());
     REQUIRE(model.ok());
     const v1::ModelSchema& schema = (*model)->schema();

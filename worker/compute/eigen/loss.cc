@@ -1,31 +1,57 @@
 // Losses: sums in double, in the order of the examples.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "worker/compute/eigen/eigen_backend.h"
+#include "worker/compute/eigen/softmax.h"
 
 namespace leeway {
 
-void EigenBackend::SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores,
+namespace {
+
+// Whether fewer than five scores come before the label's: are higher, or equal and before it.
+bool InTop5(size_t classes, const float* row, size_t label) {
+  size_t before = 0;
+  for (size_t c = 0; c < classes; ++c) {
+    before += row[c] > row[label] || (c < label && row[c] == row[label]);
+  }
+  return before < 5;
+}
+
+// One row: loss = log(total) + top - <target, row>, with `powers` = exp(row - top) and their total.
+double SmoothedLoss(const SoftmaxLossShape& shape, const float* row, size_t label, double total) {
+  const double top = *std::max_element(row, row + shape.classes);
+  double loss = std::log(total) - (1.0 - shape.smoothing) * (row[label] - top);
+  if (shape.smoothing == 0) return loss;
+  double sum = 0;
+  for (size_t c = 0; c < shape.classes; ++c) sum += row[c] - top;
+  return loss - shape.smoothing * sum / static_cast<double>(shape.classes);
+}
+
+}  // namespace
+
+void EigenBackend::SoftmaxCrossEntropy(const SoftmaxLossShape& shape, const float* scores,
                                        const float* labels, LossSum* sum, float* dscores) {
   LossSum result;
-  const float share = 1.0f / static_cast<float>(batch);
-  for (size_t i = 0; i < batch; ++i) {
+  const size_t classes = shape.classes;
+  const float share = 1.0f / static_cast<float>(shape.rows);
+  const float spread = share * shape.smoothing / static_cast<float>(classes);
+  std::vector<float> unwanted(dscores == nullptr ? classes : 0);
+  for (size_t i = 0; i < shape.rows; ++i) {
     const float* row = scores + i * classes;
     const auto label = static_cast<size_t>(labels[i]);
-    const size_t best = std::max_element(row, row + classes) - row;
-    double total = 0;
-    for (size_t c = 0; c < classes; ++c) {
-      const float power = std::exp(row[c] - row[best]);
-      if (dscores != nullptr) dscores[i * classes + c] = power;
-      total += power;
+    float* powers = dscores == nullptr ? unwanted.data() : dscores + i * classes;
+    const double total = ExpRow(classes, 1.0f, row, powers);
+    result.loss += SmoothedLoss(shape, row, label, total);
+    result.correct += static_cast<size_t>(std::max_element(row, row + classes) - row) == label;
+    if (dscores == nullptr) {
+      result.in_top5 += InTop5(classes, row, label);
+      continue;
     }
-    result.loss += std::log(total) - (row[label] - row[best]);
-    result.correct += best == label;
-    if (dscores == nullptr) continue;
     const auto factor = static_cast<float>(share / total);
-    for (size_t c = 0; c < classes; ++c) dscores[i * classes + c] *= factor;
-    dscores[i * classes + label] -= share;
+    for (size_t c = 0; c < classes; ++c) powers[c] = powers[c] * factor - spread;
+    powers[label] -= share - share * shape.smoothing;
   }
   *sum = result;
 }

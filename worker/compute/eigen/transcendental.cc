@@ -7,6 +7,7 @@
 #include <unsupported/Eigen/SpecialFunctions>
 
 #include "worker/compute/eigen/eigen_backend.h"
+#include "worker/compute/eigen/tiles.h"
 #include "worker/compute/eigen/vectors.h"
 
 namespace leeway {
@@ -14,27 +15,14 @@ namespace {
 
 constexpr size_t kGrain = 1 << 13;
 
-// Eigen computes the ends of an unaligned array by the scalar functions, which round otherwise than
-// the vector ones. So values go through aligned tiles, all of which are vectors whatever the
-// address.
-constexpr int kTile = 64;
-using Tile = Eigen::Array<float, kTile, 1>;
-
-Tile Read(const float* x, size_t count) {
-  Tile tile = Tile::Zero();
-  std::copy_n(x, count, tile.data());
-  return tile;
-}
-
 // y = function(x)
 template <typename Function>
 void MapTiles(ThreadPool& pool, size_t count, const float* x, float* y, Function function) {
   pool.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
-    for (size_t i = begin; i < end; i += kTile) {
-      const size_t size = std::min<size_t>(kTile, end - i);
-      const Tile result = function(Read(x + i, size));
+    ForTiles(begin, end, [=](size_t i, size_t size) {
+      const Tile result = function(ReadTile(x + i, size));
       std::copy_n(result.data(), size, y + i);
-    }
+    });
   });
 }
 
@@ -43,11 +31,10 @@ template <typename Function>
 void MapTiles(ThreadPool& pool, size_t count, const float* x, const float* y, float* z,
               Function function) {
   pool.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
-    for (size_t i = begin; i < end; i += kTile) {
-      const size_t size = std::min<size_t>(kTile, end - i);
-      const Tile result = function(Read(x + i, size), Read(y + i, size));
+    ForTiles(begin, end, [=](size_t i, size_t size) {
+      const Tile result = function(ReadTile(x + i, size), ReadTile(y + i, size));
       std::copy_n(result.data(), size, z + i);
-    }
+    });
   });
 }
 
@@ -56,6 +43,11 @@ constexpr float kInvSqrtTwoPi = static_cast<float>(std::numbers::inv_sqrtpi / st
 
 // The standard normal's distribution function.
 Tile Phi(const Tile& x) { return 0.5f * (1.0f + (x * kSqrtHalf).erf()); }
+
+// The argument of the tanh in GELU's approximation.
+constexpr float kSqrtTwoOverPi = static_cast<float>(std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
+constexpr float kCubic = 0.044715f;
+Tile TanhOf(const Tile& x) { return (kSqrtTwoOverPi * (x + kCubic * x * x * x)).tanh(); }
 
 Tile Sigmoid(const Tile& x) { return 1.0f / (1.0f + (-x).exp()); }
 
@@ -68,6 +60,18 @@ void EigenBackend::GeluForward(size_t count, const float* x, float* y) {
 void EigenBackend::GeluBackward(size_t count, const float* x, const float* dy, float* dx) {
   MapTiles(pool_, count, x, dy, dx, [](const Tile& x, const Tile& dy) -> Tile {
     return dy * (Phi(x) + x * kInvSqrtTwoPi * (-0.5f * x * x).exp());
+  });
+}
+
+void EigenBackend::TanhGeluForward(size_t count, const float* x, float* y) {
+  MapTiles(pool_, count, x, y, [](const Tile& x) -> Tile { return 0.5f * x * (1.0f + TanhOf(x)); });
+}
+
+void EigenBackend::TanhGeluBackward(size_t count, const float* x, const float* dy, float* dx) {
+  MapTiles(pool_, count, x, dy, dx, [](const Tile& x, const Tile& dy) -> Tile {
+    const Tile tanh = TanhOf(x);
+    const Tile inner = kSqrtTwoOverPi * (1.0f + 3.0f * kCubic * x * x);
+    return dy * 0.5f * (1.0f + tanh + x * (1.0f - tanh * tanh) * inner);
   });
 }
 

@@ -52,6 +52,14 @@ void CudaBackend::GeluBackward(size_t count, const float* x, const float* dy, fl
   Launch(queue_, "GeluBackward", count, Map2<GeluSlope>{{}, x, dy, dx});
 }
 
+void CudaBackend::TanhGeluForward(size_t count, const float* x, float* y) {
+  Launch(queue_, "TanhGeluForward", count, Map1<TanhGelu>{{}, x, y});
+}
+
+void CudaBackend::TanhGeluBackward(size_t count, const float* x, const float* dy, float* dx) {
+  Launch(queue_, "TanhGeluBackward", count, Map2<TanhGeluSlope>{{}, x, dy, dx});
+}
+
 void CudaBackend::TanhForward(size_t count, const float* x, float* y) {
   Launch(queue_, "TanhForward", count, Map1<Tanh>{{}, x, y});
 }

@@ -30,11 +30,11 @@ void CudaBackend::SumLosses(const char* what, size_t batch, const Loss& loss, Lo
   Launch(queue_, what, 1, LossGroups{left, left, groups, sum});
 }
 
-void CudaBackend::SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores,
+void CudaBackend::SoftmaxCrossEntropy(const SoftmaxLossShape& shape, const float* scores,
                                       const float* labels, LossSum* sum, float* dscores) {
-  const float share = 1.0f / static_cast<float>(batch);
-  SumLosses("SoftmaxCrossEntropy", batch, CrossEntropyLoss{classes, share, scores, labels, dscores},
-            sum);
+  const float share = 1.0f / static_cast<float>(shape.rows);
+  SumLosses("SoftmaxCrossEntropy", shape.rows,
+            CrossEntropyLoss{shape.classes, share, shape.smoothing, scores, labels, dscores}, sum);
 }
 
 void CudaBackend::Logistic(size_t batch, const float* scores, const float* labels, LossSum* sum,

@@ -105,6 +105,24 @@ struct GeluSlope {
     return dy * (NormalCdf(x) + x * kInvSqrtTwoPi * expf(-0.5f * x * x));
   }
 };
+// The argument of the tanh in GELU's approximation.
+LEEWAY_HOST_DEVICE inline float TanhGeluArgument(float x) {
+  constexpr float kSqrtTwoOverPi = 0.79788456080286535588f;
+  return kSqrtTwoOverPi * (x + 0.044715f * x * x * x);
+}
+struct TanhGelu {
+  LEEWAY_HOST_DEVICE float operator()(float x) const {
+    return 0.5f * x * (1.0f + tanhf(TanhGeluArgument(x)));
+  }
+};
+struct TanhGeluSlope {
+  LEEWAY_HOST_DEVICE float operator()(float x, float dy) const {
+    constexpr float kSqrtTwoOverPi = 0.79788456080286535588f;
+    const float tanh = tanhf(TanhGeluArgument(x));
+    const float inner = kSqrtTwoOverPi * (1.0f + 3.0f * 0.044715f * x * x);
+    return dy * 0.5f * (1.0f + tanh + x * (1.0f - tanh * tanh) * inner);
+  }
+};
 struct Relu6 {
   LEEWAY_HOST_DEVICE float operator()(float x) const {
     const float above = x < 0.0f ? 0.0f : x;

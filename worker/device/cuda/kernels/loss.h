@@ -20,11 +20,9 @@ struct ExampleLosses {
   LossSum* sums;
   LEEWAY_HOST_DEVICE void operator()(size_t i) const {
     const size_t end = (i + 1) * each < batch ? (i + 1) * each : batch;
-    double total = 0;
-    uint64_t correct = 0;
-    for (size_t example = i * each; example < end; ++example) loss(example, total, correct);
-    sums[i].loss = total;
-    sums[i].correct = correct;
+    LossSum sum;
+    for (size_t example = i * each; example < end; ++example) loss(example, sum);
+    sums[i] = sum;
   }
 };
 
@@ -37,34 +35,42 @@ struct LossGroups {
   LossSum* out;
   LEEWAY_HOST_DEVICE void operator()(size_t i) const {
     const size_t end = (i + 1) * each < count ? (i + 1) * each : count;
-    double total = 0;
-    uint64_t correct = 0;
+    LossSum sum;
     for (size_t at = i * each; at < end; ++at) {
-      total += in[at].loss;
-      correct += in[at].correct;
+      sum.loss += in[at].loss;
+      sum.correct += in[at].correct;
+      sum.in_top5 += in[at].in_top5;
     }
-    out[i].loss = total;
-    out[i].correct = correct;
+    out[i] = sum;
   }
 };
 
 struct CrossEntropyLoss {
   size_t classes;
   float share;
+  float smoothing;
   const float* scores;
   const float* labels;
   // Null: not wanted.
   float* dscores;
 
-  LEEWAY_HOST_DEVICE void operator()(size_t example, double& loss, uint64_t& correct) const {
+  LEEWAY_HOST_DEVICE void operator()(size_t example, LossSum& sum) const {
     const float* row = scores + example * classes;
     const auto label = static_cast<size_t>(labels[example]);
     size_t best = 0;
     for (size_t c = 1; c < classes; ++c) best = row[best] < row[c] ? c : best;
     double total = 0;
-    for (size_t c = 0; c < classes; ++c) total += expf(row[c] - row[best]);
-    loss += log(total) - (row[label] - row[best]);
-    correct += best == label ? 1 : 0;
+    double scores_above = 0;
+    size_t before = 0;
+    for (size_t c = 0; c < classes; ++c) {
+      total += expf(row[c] - row[best]);
+      scores_above += row[c] - row[best];
+      before += row[c] > row[label] || (c < label && row[c] == row[label]) ? 1 : 0;
+    }
+    sum.loss += log(total) - (1.0 - smoothing) * (row[label] - row[best]);
+    if (smoothing != 0) sum.loss -= smoothing * scores_above / static_cast<double>(classes);
+    sum.correct += best == label ? 1 : 0;
+    if (dscores == nullptr) sum.in_top5 += before < 5 ? 1 : 0;
     if (dscores != nullptr) Slopes(row, row[best], total, label, dscores + example * classes);
   }
 
@@ -72,8 +78,9 @@ struct CrossEntropyLoss {
   LEEWAY_HOST_DEVICE void Slopes(const float* row, float top, double total, size_t label,
                                  float* slopes) const {
     const auto factor = static_cast<float>(share / total);
-    for (size_t c = 0; c < classes; ++c) slopes[c] = expf(row[c] - top) * factor;
-    slopes[label] -= share;
+    const float spread = share * smoothing / static_cast<float>(classes);
+    for (size_t c = 0; c < classes; ++c) slopes[c] = expf(row[c] - top) * factor - spread;
+    slopes[label] -= share - share * smoothing;
   }
 };
 
@@ -83,13 +90,13 @@ struct LogisticLoss {
   const float* labels;
   float* dscores;
 
-  LEEWAY_HOST_DEVICE void operator()(size_t example, double& loss, uint64_t& correct) const {
+  LEEWAY_HOST_DEVICE void operator()(size_t example, LossSum& sum) const {
     const double score = scores[example];
     const double label = labels[example] > 0 ? 1.0 : 0.0;
     // log(1 + e^score) - label * score, without overflow.
     const double tail = exp(-fabs(score));
-    loss += (score < 0.0 ? 0.0 : score) - label * score + log1p(tail);
-    correct += (score > 0) == (label > 0) ? 1 : 0;
+    sum.loss += (score < 0.0 ? 0.0 : score) - label * score + log1p(tail);
+    sum.correct += (score > 0) == (label > 0) ? 1 : 0;
     if (dscores == nullptr) return;
     const double probability = (score > 0 ? 1.0 : tail) / (1.0 + tail);
     dscores[example] = static_cast<float>((probability - label) / static_cast<double>(batch));
@@ -102,9 +109,9 @@ struct SquaredLoss {
   const float* labels;
   float* dscores;
 
-  LEEWAY_HOST_DEVICE void operator()(size_t example, double& loss, uint64_t&) const {
+  LEEWAY_HOST_DEVICE void operator()(size_t example, LossSum& sum) const {
     const double error = static_cast<double>(scores[example]) - labels[example];
-    loss += 0.5 * error * error;
+    sum.loss += 0.5 * error * error;
     if (dscores == nullptr) return;
     dscores[example] = static_cast<float>(error / static_cast<double>(batch));
   }

@@ -74,6 +74,11 @@ size_t Extent(size_t rows, size_t columns, size_t stride) {
   return rows == 0 ? 0 : (rows - 1) * (stride == 0 ? columns : stride) + columns;
 }
 
+// Floats of a batch's queries, keys and values.
+size_t Qkv(const AttentionShape& shape, size_t batch) {
+  return batch * shape.positions * shape.qkv();
+}
+
 class StagedBackend final : public Backend {
  public:
   explicit StagedBackend(std::unique_ptr<Backend> device) : device_(std::move(device)) {}
@@ -235,6 +240,12 @@ class StagedBackend final : public Backend {
   void GeluBackward(size_t count, const float* x, const float* dy, float* dx) override {
     Backward(&Backend::GeluBackward, count, x, dy, dx);
   }
+  void TanhGeluForward(size_t count, const float* x, float* y) override {
+    Forward(&Backend::TanhGeluForward, count, x, y);
+  }
+  void TanhGeluBackward(size_t count, const float* x, const float* dy, float* dx) override {
+    Backward(&Backend::TanhGeluBackward, count, x, dy, dx);
+  }
   void TanhForward(size_t count, const float* x, float* y) override {
     Forward(&Backend::TanhForward, count, x, y);
   }
@@ -303,11 +314,57 @@ class StagedBackend final : public Backend {
                                s.Out(dbeta, shape.channels), s.Out(dx, all));
   }
 
-  void SoftmaxCrossEntropy(size_t batch, size_t classes, const float* scores, const float* labels,
+  void EmbedForward(const EmbedShape& shape, const float* tokens, const float* weight,
+                    float* y) override {
+    Stage s(*device_);
+    device_->EmbedForward(shape, s.In(tokens, shape.count),
+                          s.In(weight, shape.vocabulary * shape.width),
+                          s.Out(y, shape.count * shape.width));
+  }
+  void EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy, bool accumulate,
+                     float* dweight) override {
+    Stage s(*device_);
+    device_->EmbedBackward(shape, s.In(tokens, shape.count), s.In(dy, shape.count * shape.width),
+                           accumulate, s.Out(dweight, shape.vocabulary * shape.width));
+  }
+  void Rotate(const AttentionShape& shape, size_t batch, bool back, float* qkv) override {
+    Stage s(*device_);
+    device_->Rotate(shape, batch, back, s.Out(qkv, Qkv(shape, batch)));
+  }
+  void AttentionScores(const AttentionShape& shape, size_t batch, const float* qkv,
+                       float* p) override {
+    Stage s(*device_);
+    device_->AttentionScores(shape, batch, s.In(qkv, Qkv(shape, batch)),
+                             s.Out(p, batch * shape.weights()));
+  }
+  void AttentionMix(const AttentionShape& shape, size_t batch, const float* p, const float* qkv,
+                    float* y) override {
+    Stage s(*device_);
+    device_->AttentionMix(shape, batch, s.In(p, batch * shape.weights()),
+                          s.In(qkv, Qkv(shape, batch)), s.Out(y, Qkv(shape, batch) / 3));
+  }
+  void AttentionMixBackward(const AttentionShape& shape, size_t batch, const float* p,
+                            const float* qkv, const float* dy, float* dp, float* dqkv) override {
+    Stage s(*device_);
+    const size_t weights = batch * shape.weights();
+    device_->AttentionMixBackward(shape, batch, s.In(p, weights), s.In(qkv, Qkv(shape, batch)),
+                                  s.In(dy, Qkv(shape, batch) / 3), s.Out(dp, weights),
+                                  s.Out(dqkv, Qkv(shape, batch)));
+  }
+  void AttentionScoresBackward(const AttentionShape& shape, size_t batch, const float* p,
+                               const float* qkv, float* dp, float* dqkv) override {
+    Stage s(*device_);
+    const size_t weights = batch * shape.weights();
+    device_->AttentionScoresBackward(shape, batch, s.In(p, weights), s.In(qkv, Qkv(shape, batch)),
+                                     s.Out(dp, weights), s.Out(dqkv, Qkv(shape, batch)));
+  }
+
+  void SoftmaxCrossEntropy(const SoftmaxLossShape& shape, const float* scores, const float* labels,
                            LossSum* sum, float* dscores) override {
     Stage s(*device_);
-    device_->SoftmaxCrossEntropy(batch, classes, s.In(scores, batch * classes), s.In(labels, batch),
-                                 s.Out(sum), s.Out(dscores, batch * classes));
+    const size_t count = shape.rows * shape.classes;
+    device_->SoftmaxCrossEntropy(shape, s.In(scores, count), s.In(labels, shape.rows), s.Out(sum),
+                                 s.Out(dscores, count));
   }
   void Logistic(size_t batch, const float* scores, const float* labels, LossSum* sum,
                 float* dscores) override {

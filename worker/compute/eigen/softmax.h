@@ -1,0 +1,26 @@
+// Softmax of a row.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "worker/compute/eigen/tiles.h"
+
+namespace leeway {
+
+// y = exp(factor * (x - max x)), of `count` values, at least one; their sum in double. y may be x.
+// NaN makes the sum NaN.
+inline double ExpRow(size_t count, float factor, const float* x, float* y) {
+  const float top = *std::max_element(x, x + count);
+  double total = 0;
+  ForTiles(0, count, [&](size_t first, size_t size) {
+    const Tile powers = (factor * (ReadTile(x + first, size, top) - top)).exp();
+    std::copy_n(powers.data(), size, y + first);
+    double sum = 0;
+    for (size_t i = 0; i < size; ++i) sum += powers[static_cast<int>(i)];
+    total += sum;
+  });
+  return total;
+}
+
+}  // namespace leeway

@@ -1,0 +1,31 @@
+// Eigen's vector functions on values at any address. Eigen computes the ends of an unaligned array
+// by the scalar functions, which round otherwise than the vector ones. So values go through aligned
+// tiles, all of which are vectors whatever the address.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include <Eigen/Core>
+
+namespace leeway {
+
+inline constexpr size_t kTile = 64;
+using Tile = Eigen::Array<float, static_cast<int>(kTile), 1>;
+
+// The values, at most kTile, and `rest` behind them.
+inline Tile ReadTile(const float* x, size_t count, float rest = 0) {
+  Tile tile = Tile::Constant(rest);
+  std::copy_n(x, count, tile.data());
+  return tile;
+}
+
+// Calls body(first, size) for tiles that cover [begin, end).
+template <typename Body>
+void ForTiles(size_t begin, size_t end, Body body) {
+  for (size_t first = begin; first < end; first += kTile) {
+    body(first, std::min(kTile, end - first));
+  }
+}
+
+}  // namespace leeway

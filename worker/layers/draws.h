@@ -1,0 +1,18 @@
+// Which random draws are a layer's own.
+#pragma once
+
+#include "common/philox.h"
+#include "worker/layers/layer.h"
+
+namespace leeway {
+
+// Of dropout: a pure function of (seed, step, rank, layer), so a step that is computed again drops
+// the same.
+inline DropoutKey DropoutKeyOf(const Pass& pass) {
+  RandomStream stream(pass.draw.seed, RandomPurpose::kDropout,
+                      {pass.draw.step, pass.draw.rank, pass.layer});
+  const uint64_t key = stream.NextU64();
+  return {key, stream.NextU64()};
+}
+
+}  // namespace leeway
