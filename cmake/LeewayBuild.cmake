@@ -53,6 +53,8 @@ find_package(CLI11 CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
 # leeway_use_precompiled(TARGET NAME...): the precompiled headers of cmake/precompiled by the first name.

@@ -1,19 +1,16 @@
 #include "config/validate.h"
 
-#include <algorithm>
 #include <map>
 #include <string_view>
 
 #include <google/protobuf/descriptor.h>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "common/counted.h"
 #include "config/combinations.h"
 #include "config/compression.h"
+#include "config/data.h"
 #include "config/device.h"
 #include "config/model/layer_tree.h"
 
@@ -21,8 +18,6 @@ namespace leeway {
 namespace {
 
 constexpr size_t kNameMax = 100;
-// Elements of one example.
-constexpr uint64_t kExampleElementsMax = 100'000'000;
 
 using Faults = std::vector<Fault>;
 
@@ -44,76 +39,6 @@ void CheckName(const v1::Metadata& metadata, Faults& faults) {
   }
 }
 
-void CheckPath(const std::string& file, const std::string& path, Faults& faults) {
-  const std::vector<std::string> parts = absl::StrSplit(file, '/');
-  if (file.empty()) {
-    faults.push_back({path, "must not be empty"});
-  } else if (file[0] == '/') {
-    faults.push_back({path, absl::StrCat("must be relative to the data folder; it is ", file)});
-  } else if (std::find(parts.begin(), parts.end(), "..") != parts.end()) {
-    faults.push_back({path, absl::StrCat("must stay below the data folder; it is ", file)});
-  }
-}
-
-template <typename Strings>
-void CheckFiles(const Strings& files, const std::string& path, Faults& faults) {
-  for (int i = 0; i < files.size(); ++i) {
-    CheckPath(files[i], absl::StrCat(path, ".files.", i), faults);
-  }
-}
-
-template <typename Sizes>
-void CheckShape(const Sizes& shape, const std::string& path, Faults& faults) {
-  double elements = 1;
-  for (const uint32_t size : shape) elements *= size;
-  if (elements > kExampleElementsMax) {
-    faults.push_back({absl::StrCat(path, ".shape"),
-                      absl::StrCat("an example has at most ", kExampleElementsMax, " values")});
-  }
-}
-
-void CheckCsv(const v1::Csv& csv, const std::string& path, Faults& faults) {
-  CheckFiles(csv.files(), path, faults);
-  CheckShape(csv.shape(), path, faults);
-  const std::string& separator = csv.separator();
-  if (separator.size() != 1 || absl::ascii_isalnum(separator[0]) ||
-      absl::StrContains("+-.\r\n", separator)) {
-    faults.push_back({absl::StrCat(path, ".separator"),
-                      "must be one character that is in no number, such as ',' ';' or \"\\t\""});
-  }
-  if (csv.shape_size() != 0 && csv.shape_size() != 3) {
-    faults.push_back({absl::StrCat(path, ".shape"), "needs [height, width, channels]"});
-  }
-}
-
-void CheckSource(const v1::Source& source, const std::string& path, Faults& faults) {
-  switch (source.type_case()) {
-    case v1::Source::kIdx:
-      CheckPath(source.idx().images(), absl::StrCat(path, ".images"), faults);
-      CheckPath(source.idx().labels(), absl::StrCat(path, ".labels"), faults);
-      break;
-    case v1::Source::kCifar10:
-      CheckFiles(source.cifar10().files(), path, faults);
-      break;
-    case v1::Source::kLibsvm:
-      CheckFiles(source.libsvm().files(), path, faults);
-      break;
-    case v1::Source::kCsv:
-      CheckCsv(source.csv(), path, faults);
-      break;
-    case v1::Source::kGenerator: {
-      CheckShape(source.generator().shape(), path, faults);
-      if (source.generator().shape_size() == 2) {
-        faults.push_back(
-            {absl::StrCat(path, ".shape"), "needs [features] or [height, width, channels]"});
-      }
-      break;
-    }
-    case v1::Source::TYPE_NOT_SET:
-      break;
-  }
-}
-
 void CheckUpdate(const v1::Update& update, const std::string& path, Faults& faults) {
   if (update.sgd().nesterov() && update.sgd().momentum() == 0) {
     faults.push_back({absl::StrCat(path, ".nesterov"), "needs a momentum above 0"});
@@ -122,14 +47,6 @@ void CheckUpdate(const v1::Update& update, const std::string& path, Faults& faul
     faults.push_back({absl::StrCat(path, ".initial_v"),
                       "the bias correction takes v to start at 0: set bias_correction: false with "
                       "it, as in FedAdam's paper"});
-  }
-}
-
-void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
-  const int means = normalize.mean_size(), stds = normalize.std_size();
-  if (means > 1 && stds > 1 && means != stds) {
-    faults.push_back(
-        {"data.normalize.std", absl::StrCat("has ", stds, " values, and mean has ", means)});
   }
 }
 
@@ -199,48 +116,6 @@ void CheckModel(const v1::Model& model, Faults& faults) {
   }
 }
 
-bool HasImages(const v1::Source& source) {
-  return source.has_idx() || source.has_cifar10() || source.csv().shape_size() == 3 ||
-         source.generator().shape_size() == 3;
-}
-
-int FilesOf(const v1::Source& source) {
-  return source.cifar10().files_size() + source.csv().files_size() + source.libsvm().files_size();
-}
-
-void CheckByFile(const v1::TrainingJob& job, Faults& faults) {
-  if (!job.data().partition().has_by_file()) return;
-  const v1::Source& train = job.data().train();
-  const uint32_t workers = job.workers().count();
-  if (train.has_idx() || train.has_generator()) {
-    faults.push_back({"data.partition.type",
-                      "by_file needs a source with a list of files: cifar10, csv or libsvm"});
-  } else if (static_cast<uint32_t>(FilesOf(train)) < workers) {
-    faults.push_back(
-        {"data.partition.type",
-         absl::StrCat("by_file gives each worker a file of its own: ", Counted(workers, "worker"),
-                      ", ", Counted(FilesOf(train), "file"), " in data.train.files")});
-  }
-}
-
-void CheckData(const v1::TrainingJob& job, Faults& faults) {
-  const v1::Data& data = job.data();
-  if (data.has_test() && data.has_holdout()) {
-    faults.push_back({"data.holdout", "does not go with data.test; give one"});
-  }
-  const bool augments = data.augment().flip() || data.augment().crop_padding() > 0;
-  if (augments && !HasImages(data.train())) {
-    faults.push_back({"data.augment",
-                      "only images can be flipped and cropped; data.train holds none (a csv source "
-                      "needs a shape of [height, width, channels])"});
-  }
-  CheckByFile(job, faults);
-  if (job.evaluation().has_every() && !data.has_test() && !data.has_holdout()) {
-    faults.push_back(
-        {"evaluation.every", "nothing to evaluate on: give data.test or data.holdout"});
-  }
-}
-
 void CheckDevice(const v1::Workers& workers, Faults& faults) {
   if (ParseDevice(workers.device()).has_value() || workers.device().empty()) return;
   faults.push_back(
@@ -266,9 +141,7 @@ std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job) {
   Faults faults;
   CheckRules(job, "", faults);
   CheckName(job.metadata(), faults);
-  CheckSource(job.data().train(), "data.train", faults);
-  CheckSource(job.data().test(), "data.test", faults);
-  CheckNormalize(job.data().normalize(), faults);
+  CheckDataFields(job.data(), faults);
   CheckUpdate(job.update(), "update", faults);
   CheckUpdate(job.exchange().delta().optimizer(), "exchange.optimizer", faults);
   CheckUpdate(job.exchange().elastic().optimizer(), "exchange.optimizer", faults);

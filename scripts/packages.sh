@@ -7,7 +7,7 @@
 build_packages=(
   g++ cmake ninja-build pkg-config
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
-  libeigen3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev nlohmann-json3-dev zlib1g-dev libssl-dev
+  libeigen3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev nlohmann-json3-dev zlib1g-dev libssl-dev libre2-dev
 )
 # To test, besides. The clients in Python use the distribution's interpreter and its gRPC.
 # shellcheck disable=SC2034

@@ -18,7 +18,7 @@ absl::StatusOr<v1::EvaluationMetrics> Evaluate(Model& model, const Dataset& test
   Model::Evaluation sum;
   Batch batch;
   for (size_t first = 0; first < test.size(); first += kBatch) {
-    test.CopyBatch(first, std::min(kBatch, test.size() - first), batch);
+    RETURN_IF_ERROR(test.CopyBatch(first, std::min(kBatch, test.size() - first), batch));
     ASSIGN_OR_RETURN(const Model::Evaluation part, model.Evaluate(batch, weights));
     sum.loss_sum += part.loss_sum;
     sum.labels += part.labels;

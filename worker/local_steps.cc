@@ -61,14 +61,14 @@ LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobL
 
 absl::StatusOr<bool> LocalSteps::Load(uint64_t step) {
   if (source_ == nullptr) {
-    data_.Load(step, steps_per_epoch_, batch_);
+    RETURN_IF_ERROR(data_.Load(step, steps_per_epoch_, batch_));
     return true;
   }
   ASSIGN_OR_RETURN(const std::optional<uint64_t> number, source_->Next(step));
   if (number.has_value()) {
-    data_.LoadBatch(*number, batch_);
+    RETURN_IF_ERROR(data_.LoadBatch(*number, batch_));
   } else {
-    data_.LoadNothing(batch_);
+    RETURN_IF_ERROR(data_.LoadNothing(batch_));
   }
   return number.has_value();
 }

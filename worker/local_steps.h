@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
-#include "worker/data/training_data.h"
+#include "worker/data/sources/training_data.h"
 #include "worker/emulation.h"
 #include "worker/exchange/step_runner.h"
 #include "worker/leased_batches.h"

@@ -15,7 +15,7 @@
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "worker/data/dataset.h"
-#include "worker/data/training_data.h"
+#include "worker/data/sources/training_data.h"
 #include "worker/exchange/exchange.h"
 #include "worker/leased_batches.h"
 #include "worker/local_steps.h"

@@ -9,6 +9,7 @@
 #include "config/length.h"
 #include "launcher/commands/data_check.h"
 #include "worker/data/dataset.h"
+#include "worker/data/sources/test_data.h"
 #include "worker/device/make_backend.h"
 
 namespace leeway {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "config/job.h"
-#include "worker/data/training_data.h"
+#include "worker/data/sources/training_data.h"
 #include "worker/model/model.h"
 
 namespace leeway {

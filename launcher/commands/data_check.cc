@@ -22,8 +22,12 @@ std::vector<std::string> FilesOf(const v1::Source& source) {
       return list(source.csv().files());
     case v1::Source::kLibsvm:
       return list(source.libsvm().files());
-    case v1::Source::kGenerator:
-    case v1::Source::TYPE_NOT_SET:
+    case v1::Source::kText: {
+      std::vector<std::string> files = list(source.text().files());
+      if (source.text().has_vocabulary()) files.push_back(source.text().vocabulary());
+      return files;
+    }
+    default:
       break;
   }
   return {};

@@ -8,6 +8,7 @@
 #include "bench/base/format.h"
 #include "common/status.h"
 #include "worker/data/dataset.h"
+#include "worker/data/sources/test_data.h"
 #include "worker/device/make_backend.h"
 #include "worker/model/model.h"
 
@@ -39,7 +40,8 @@ absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& j
   RegressionError error;
   Batch batch;
   for (size_t first = 0; first < data->size(); first += kEvaluationBatch) {
-    data->CopyBatch(first, std::min(kEvaluationBatch, data->size() - first), batch);
+    RETURN_IF_ERROR(
+        data->CopyBatch(first, std::min(kEvaluationBatch, data->size() - first), batch));
     ASSIGN_OR_RETURN(const Model::Evaluation part, model->Evaluate(batch, weights));
     loss += part.loss_sum;
     correct += part.correct;

@@ -14,7 +14,7 @@
 #include "common/buffer.h"
 #include "common/status.h"
 #include "launcher/doctor/step_model.h"
-#include "worker/data/training_data.h"
+#include "worker/data/sources/training_data.h"
 #include "worker/device/make_backend.h"
 #include "worker/model/model.h"
 
@@ -43,7 +43,7 @@ class Probe {
     uint64_t steps = 0;
     Time now = began;
     while (now - began < lasting) {
-      data_->Load(step_, epoch, batch_);
+      RETURN_IF_ERROR(data_->Load(step_, epoch, batch_));
       const Model::Draw draw{.seed = seed_, .step = step_, .rank = rank_};
       RETURN_IF_ERROR(model_->Train(batch_, weights_.span(), draw, contribution_.span()).status());
       ++step_;

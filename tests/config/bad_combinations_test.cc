@@ -99,6 +99,42 @@ TEST_CASE("workers combine where a host's sum is what the servers want, and nowh
                                "delta exchanges: "));
 }
 
+TEST_CASE("what does not go with text is named with its place") {
+  const std::string source = "type: idx, images: a, labels: b";
+  const std::string text = "type: text, files: a, context: 8";
+  const std::string train = source + "}\n";
+  CheckAll({
+      {source, "type: text, files: /a, context: 8",
+       "job.yaml:10:30: data.train.files: must be relative to the data folder; it is /a"},
+      {source, text + ", unit: bytes, vocabulary: v",
+       "job.yaml:10:70: data.train.vocabulary: goes with unit characters or bpe: there are 256 "
+       "bytes"},
+      {source, text + ", vocabulary: ../v",
+       "job.yaml:10:57: data.train.vocabulary: must stay below the data folder; it is ../v"},
+      {source, text + ", unit: bpe",
+       "job.yaml:10:3: data.train.vocabulary: required key is missing with unit bpe: a folder with "
+       "vocab.json and merges.txt, or a tokenizer.json"},
+      {train, text + "}\n  normalize: {mean: 0, std: 1}\n",
+       "job.yaml:11:14: data.normalize: tokens are numbers of a vocabulary; remove it"},
+      {train, text + "}\n  augment: {flip: true}\n",
+       "job.yaml:11:12: data.augment: only images can be flipped and cropped; data.train holds "
+       "none (a csv source needs a shape of [height, width, channels])"},
+      {train, text + "}\n  partition: {type: stratified}\n",
+       "job.yaml:11:21: data.partition.type: needs one class an example; a text has the partitions "
+       "iid and by_file"},
+      {train, source + "}\n  test: {" + text + "}\n",
+       "job.yaml:11:16: data.test.type: data.train and data.test must both be text, or neither"},
+      {train, text + "}\n  test: {" + source + "}\n",
+       "job.yaml:11:16: data.test.type: data.train and data.test must both be text, or neither"},
+      {train, text + "}\n  test: {" + text + ", unit: bytes}\n",
+       "job.yaml:11:50: data.test.unit: must be that of data.train"},
+      {train, text + "}\n  test: {" + text + "0}\n",
+       "job.yaml:11:41: data.test.context: must be that of data.train, which is 8"},
+      {train, text + ", vocabulary: v}\n  test: {" + text + ", vocabulary: w}\n",
+       "job.yaml:11:56: data.test.vocabulary: must be that of data.train; it may be left out"},
+  });
+}
+
 TEST_CASE("parts that do not go together are named with their place") {
   CheckAll({
       {"name: sample", "name: a/b",
@@ -173,7 +209,7 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:10:49: data.train.shape: an example has at most 100000000 values"},
       {"batch_size: 32", "batch_size: 32\n  partition: {type: by_file}",
        "job.yaml:12:21: data.partition.type: by_file needs a source with a list of files: cifar10, "
-       "csv or libsvm"},
+       "csv, libsvm or text"},
       {"batch_size: 32",
        "batch_size: 32\n  holdout: 0.1\n  test: {type: idx, images: a, labels: b}",
        "job.yaml:12:12: data.holdout: does not go with data.test; give one"},

@@ -74,7 +74,7 @@ TEST_CASE("keys that a type needs or refuses are blamed on the override that cho
         "job.yaml:10:22: data.train.images: does not go with type 'libsvm', which "
         "LEEWAY__DATA__TRAIN__TYPE chose; it belongs to 'idx'\n"
         "job.yaml:10:33: data.train.labels: does not go with type 'libsvm', which "
-        "LEEWAY__DATA__TRAIN__TYPE chose; it belongs to 'idx'");
+        "LEEWAY__DATA__TRAIN__TYPE chose; it belongs to 'idx' and 'cifar100' and 'numpy'");
   CHECK(ErrorOf({{"consistency={}", "consistency.mode=bounded"}, {}}) ==
         "--set consistency.mode=bounded: consistency.staleness: required key is missing with mode "
         "bounded: how many clocks a worker may be ahead of the slowest, such as staleness: 3");

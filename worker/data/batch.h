@@ -11,7 +11,8 @@ struct Batch {
   size_t size = 0;
   // size x elements of the shape, normalised.
   std::vector<float> features;
-  // size; class numbers, or the target of a regression.
+  // size x the labels of an example, which are one, or one a position of a text: class numbers,
+  // tokens, or the target of a regression.
   std::vector<float> labels;
 };
 

@@ -21,6 +21,9 @@ namespace {
 
 // Of one read(2), which does not take more than 2 GiB.
 constexpr size_t kMaxRead = size_t{1} << 30;
+// Of a file that is unpacked; each later piece is as long as all before it.
+constexpr size_t kFirstPiece = 1 << 20;
+constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
 class Descriptor {
  public:
@@ -28,8 +31,8 @@ class Descriptor {
   ~Descriptor() {
     if (number_ >= 0) close(number_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
   int number() const { return number_; }
 
  private:
@@ -66,23 +69,32 @@ absl::Status OpenError(int error, const std::string& path, const std::string& da
       data_dir.empty() ? "." : data_dir, "', given by --data DIR or LEEWAY_DATA"));
 }
 
-// A regular file, which keeps its size.
+// An open regular file of the data folder.
+struct OpenFile {
+  Descriptor descriptor;
+  std::string path;
+  uint64_t size;
+};
+
+absl::StatusOr<OpenFile> Open(const std::string& data_dir, const std::string& name) {
+  RETURN_IF_ERROR(CheckName(name));
+  const std::string path = FullPath(data_dir, name);
+  // Not to wait for the writer of a pipe of that name.
+  Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor.number() < 0) return OpenError(errno, path, data_dir, name);
+  struct stat info;
+  if (fstat(descriptor.number(), &info) != 0) return absl::ErrnoToStatus(errno, path);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+  }
+  return OpenFile{std::move(descriptor), path, static_cast<uint64_t>(info.st_size)};
+}
+
+// A file, which keeps its size.
 class FileStream final : public ByteStream {
  public:
-  FileStream(int descriptor, std::string path) : file_(descriptor), path_(std::move(path)) {}
-
-  absl::Status CheckKind() {
-    struct stat info;
-    if (fstat(file_.number(), &info) != 0) return absl::ErrnoToStatus(errno, path_);
-    if (!S_ISREG(info.st_mode)) {
-      return absl::InvalidArgumentError(absl::StrCat(path_, ": not a regular file"));
-    }
-    size_ = static_cast<uint64_t>(info.st_size);
-    if (size_ <= kMaxFileBytes) return absl::OkStatus();
-    return absl::ResourceExhaustedError(absl::StrCat(path_, ": has ", size_,
-                                                     " bytes; a data file may have ", kMaxFileBytes,
-                                                     " (several files may be named)"));
-  }
+  explicit FileStream(OpenFile file)
+      : file_(std::move(file.descriptor)), path_(std::move(file.path)), size_(file.size) {}
 
   absl::StatusOr<size_t> Read(std::span<uint8_t> out) override {
     const size_t wanted = std::min<uint64_t>(out.size(), size_ - at_);
@@ -113,7 +125,7 @@ class FileStream final : public ByteStream {
 
   const Descriptor file_;
   const std::string path_;
-  uint64_t size_ = 0;
+  const uint64_t size_;
   uint64_t at_ = 0;
 };
 
@@ -122,28 +134,45 @@ absl::StatusOr<bool> IsGzip(ByteStream& stream) {
   uint8_t magic[2];
   ASSIGN_OR_RETURN(const size_t count, stream.Read(magic));
   RETURN_IF_ERROR(stream.Rewind());
-  return count == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+  return std::string_view(reinterpret_cast<const char*>(magic), count) == kGzipMagic;
+}
+
+absl::Status EmptyError(const std::string& path) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": the file is empty"));
 }
 
 absl::Status CheckNotEmpty(DataFile& file) {
   uint8_t first[1];
   ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(first));
-  if (count == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(file.path, ": the file is empty"));
-  }
+  if (count == 0) return EmptyError(file.path);
   return file.bytes->Rewind();
+}
+
+absl::StatusOr<std::string> ReadWhole(ByteStream& stream) {
+  std::string all;
+  while (true) {
+    const size_t old = all.size();
+    all.resize(old + std::max(old, kFirstPiece));
+    const std::span room(reinterpret_cast<uint8_t*>(all.data()) + old, all.size() - old);
+    ASSIGN_OR_RETURN(const size_t count, stream.Read(room));
+    if (count == room.size()) continue;
+    all.resize(old + count);
+    all.shrink_to_fit();
+    return all;
+  }
 }
 
 }  // namespace
 
 absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::string& name) {
-  RETURN_IF_ERROR(CheckName(name));
-  const std::string path = FullPath(data_dir, name);
-  // Not to wait for the writer of a pipe of that name.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return OpenError(errno, path, data_dir, name);
-  auto stream = std::make_unique<FileStream>(descriptor, path);
-  RETURN_IF_ERROR(stream->CheckKind());
+  ASSIGN_OR_RETURN(OpenFile opened, Open(data_dir, name));
+  const std::string path = opened.path;
+  if (opened.size > kMaxFileBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(path, ": has ", opened.size,
+                                                     " bytes; a data file may have ", kMaxFileBytes,
+                                                     " (several files may be named)"));
+  }
+  auto stream = std::make_unique<FileStream>(std::move(opened));
   ASSIGN_OR_RETURN(const bool packed, IsGzip(*stream));
   DataFile file{path, std::move(stream)};
   if (packed) {
@@ -151,6 +180,20 @@ absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::st
   }
   RETURN_IF_ERROR(CheckNotEmpty(file));
   return file;
+}
+
+absl::StatusOr<MappedFile> MapDataFile(const std::string& data_dir, const std::string& name) {
+  ASSIGN_OR_RETURN(OpenFile opened, Open(data_dir, name));
+  const std::string path = opened.path;
+  if (opened.size == 0) return EmptyError(path);
+  ASSIGN_OR_RETURN(FileContent content,
+                   FileContent::Map(opened.descriptor.number(), opened.size, path));
+  if (content.bytes().substr(0, kGzipMagic.size()) != kGzipMagic)
+    return MappedFile{path, std::move(content)};
+  GunzipStream stream(std::make_unique<FileStream>(std::move(opened)), path, kMaxFileBytes);
+  ASSIGN_OR_RETURN(std::string unpacked, ReadWhole(stream));
+  if (unpacked.empty()) return EmptyError(path);
+  return MappedFile{path, FileContent(std::move(unpacked))};
 }
 
 }  // namespace leeway

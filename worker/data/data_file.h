@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "worker/data/byte_stream.h"
+#include "worker/data/file_content.h"
 
 namespace leeway {
 
@@ -21,5 +22,16 @@ struct DataFile {
 // "..", NOT_FOUND saying what to fetch from where, DATA_LOSS for damaged gzip, RESOURCE_EXHAUSTED
 // beyond kMaxFileBytes.
 absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::string& name);
+
+// A file as memory.
+struct MappedFile {
+  // As errors name it.
+  std::string path;
+  FileContent content;
+};
+
+// The same file, mapped, of whatever size; what was packed by gzip is unpacked into memory.
+// Errors are those of OpenDataFile.
+absl::StatusOr<MappedFile> MapDataFile(const std::string& data_dir, const std::string& name);
 
 }  // namespace leeway

@@ -7,6 +7,9 @@
 
 namespace leeway {
 
+// Which part of the training source is wanted.
+enum class Part { kAll, kWithoutHoldout, kHoldout };
+
 // A flag for each of the `count` examples of file `index`: whether it is held out. share * count of
 // them, rounded, but never all; a pure function of the arguments, so that training and evaluation
 // agree.

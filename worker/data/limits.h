@@ -11,7 +11,13 @@ namespace leeway {
 inline constexpr uint64_t kMaxFileBytes = uint64_t{8} << 30;
 // A line of text, which is held while it is parsed: some 8 million numbers.
 inline constexpr size_t kMaxLineBytes = size_t{64} << 20;
+// A tokenizer's vocabulary, which is held while it is parsed; those in use have some megabytes.
+inline constexpr uint64_t kMaxVocabularyBytes = uint64_t{256} << 20;
+// A picture that is decoded, and its file.
+inline constexpr uint64_t kMaxPicturePixels = uint64_t{1} << 26;
+inline constexpr uint64_t kMaxPictureBytes = uint64_t{256} << 20;
 // All examples of a source as they are held (a libsvm line of three bytes becomes a dense row).
+// Files that are mapped do not count.
 inline constexpr uint64_t kMaxDatasetBytes = uint64_t{16} << 30;
 // Rows are numbered by uint32_t in permutations.
 inline constexpr uint64_t kMaxExamples = 0xffffffff;

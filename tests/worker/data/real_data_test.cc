@@ -5,7 +5,8 @@
 
 #include "tests/worker/data/data_test_util.h"
 #include "worker/data/dataset.h"
-#include "worker/data/training_data.h"
+#include "worker/data/sources/test_data.h"
+#include "worker/data/sources/training_data.h"
 
 namespace leeway {
 namespace {
@@ -40,7 +41,7 @@ TEST_CASE("MNIST has 60000 images of 28x28, one byte a pixel, labels 5, 0, 4, 1,
   // The published mean of the pixels.
   double sum = 0;
   Batch batch;
-  mnist->CopyBatch(0, 60000, batch);
+  REQUIRE(mnist->CopyBatch(0, 60000, batch).ok());
   for (float x : batch.features) sum += x;
   CHECK(std::abs(sum / (60000.0 * 784) - 0.1307) < 1e-4);
 }
@@ -54,11 +55,11 @@ TEST_CASE("CIFAR-10 starts with labels 6, 9, 9, 4, 1, 1") {
   CHECK(cifar->classes() == 10);
   CHECK(FirstLabels(*cifar, 6) == std::vector<float>{6, 9, 9, 4, 1, 1});
   // The first pixel of the frog, red, green and blue.
-  std::vector<float> frog(cifar->shape().elements());
-  cifar->CopyExample(0, frog.data());
-  CHECK(frog[0] == Approx(59 / 255.0));
-  CHECK(frog[1] == Approx(62 / 255.0));
-  CHECK(frog[2] == Approx(63 / 255.0));
+  Batch frog;
+  REQUIRE(cifar->CopyBatch(0, 1, frog).ok());
+  CHECK(frog.features[0] == Approx(59 / 255.0));
+  CHECK(frog.features[1] == Approx(62 / 255.0));
+  CHECK(frog.features[2] == Approx(63 / 255.0));
 }
 
 TEST_CASE("Optdigits has 3823 and 1797 images of 8x8") {
@@ -115,13 +116,13 @@ TEST_CASE("How long a batch of 128 takes to assemble", "[.benchmark]") {
     const auto training = *TrainingData::Open(job, data, 0);
     Batch batch;
     const uint64_t steps = training->steps_per_epoch();
-    for (uint64_t s = 0; s < steps; ++s) training->Load(s, steps, batch);
+    for (uint64_t s = 0; s < steps; ++s) REQUIRE(training->Load(s, steps, batch).ok());
     const auto start = std::chrono::steady_clock::now();
-    for (uint64_t s = 0; s < steps - 1; ++s) training->Load(s, steps, batch);
+    for (uint64_t s = 0; s < steps - 1; ++s) REQUIRE(training->Load(s, steps, batch).ok());
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
     std::cout << name << ": " << took.count() / static_cast<double>(steps - 1) << " us a batch\n";
     const auto cold = std::chrono::steady_clock::now();
-    training->Load(steps, steps, batch);
+    REQUIRE(training->Load(steps, steps, batch).ok());
     std::cout << name << ": "
               << std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - cold)
                      .count()

@@ -1,10 +1,11 @@
-#include "worker/data/training_data.h"
+#include "worker/data/sources/training_data.h"
 
 #include <algorithm>
 #include <numeric>
 #include <thread>
 
 #include "tests/worker/data/data_test_util.h"
+#include "worker/data/sources/test_data.h"
 
 namespace leeway {
 namespace {
@@ -52,7 +53,7 @@ struct Ranks {
     std::vector<int> examples;
     Batch batch;
     for (const auto& data : all) {
-      data->Load(step, steps, batch);
+      REQUIRE(data->Load(step, steps, batch).ok());
       examples.insert(examples.end(), batch.features.begin(), batch.features.end());
     }
     return examples;
@@ -122,7 +123,7 @@ TEST_CASE("At the tail of an epoch batches are smaller, then empty") {
   const std::vector<size_t> sizes[] = {{4, 4}, {4, 1}, {4, 0}};
   for (uint32_t r = 0; r < 3; ++r) {
     for (uint64_t step = 0; step < 4; ++step) {
-      short_tail.all[r]->Load(step, 2, batch);
+      REQUIRE(short_tail.all[r]->Load(step, 2, batch).ok());
       CHECK(batch.size == sizes[r][step % 2]);
       CHECK(batch.features.size() == batch.size);
       CHECK(batch.labels.size() == batch.size);
@@ -156,8 +157,8 @@ TEST_CASE("Leased batches: the same on every rank, and an epoch of them has ever
   for (uint64_t epoch = 0; epoch < 2; ++epoch) {
     std::vector<int> examples;
     for (uint64_t i = 0; i < 6; ++i) {
-      one->LoadBatch(6 * epoch + i, batch);
-      other->LoadBatch(6 * epoch + i, same);
+      REQUIRE(one->LoadBatch(6 * epoch + i, batch).ok());
+      REQUIRE(other->LoadBatch(6 * epoch + i, same).ok());
       CHECK(batch.features == same.features);
       examples.insert(examples.end(), batch.features.begin(), batch.features.end());
     }
@@ -167,7 +168,7 @@ TEST_CASE("Leased batches: the same on every rank, and an epoch of them has ever
     std::iota(all.begin(), all.end(), 0);
     CHECK(examples == all);
   }
-  one->LoadNothing(batch);
+  REQUIRE(one->LoadNothing(batch).ok());
   CHECK(batch.size == 0);
 }
 
@@ -202,7 +203,7 @@ TEST_CASE("With by_file a rank reads only its own files; the others may be absen
   std::vector<int> seen;
   Batch batch;
   for (uint64_t p = 0; p < 4; ++p) {
-    data->Load(p, 4, batch);
+    REQUIRE(data->Load(p, 4, batch).ok());
     seen.insert(seen.end(), batch.features.begin(), batch.features.end());
   }
   std::vector<int> expected = UpTo(10);
@@ -224,7 +225,7 @@ TEST_CASE("A held-out example is never trained on, and OpenTestData gives just t
     CHECK(test->size() == 25);
     CHECK(test->classes() == 3);
     Batch batch;
-    test->CopyBatch(0, test->size(), batch);
+    REQUIRE(test->CopyBatch(0, test->size(), batch).ok());
     std::vector<int> all(batch.features.begin(), batch.features.end());
     CHECK(std::count_if(all.begin(), all.end(), [](int i) { return i < 60; }) == 15);
     for (size_t i = 0; i < all.size(); ++i) CHECK(batch.labels[i] == all[i] % 3);
@@ -243,8 +244,8 @@ TEST_CASE("Files of the same size hold out different examples") {
   const auto test = *OpenTestData(job, folder.path());
   REQUIRE(test->size() == 20);
   Batch a, b;
-  test->CopyBatch(0, 10, a);
-  test->CopyBatch(10, 10, b);
+  REQUIRE(test->CopyBatch(0, 10, a).ok());
+  REQUIRE(test->CopyBatch(10, 10, b).ok());
   for (float& x : b.features) x -= 100;
   CHECK(a.features != b.features);
 }
@@ -275,15 +276,15 @@ TEST_CASE("Augmentation is of training batches only, drawn by step and rank") {
       workers { count: 2 })");
   Batch a, b, other_step;
   const auto data = Open(job, folder, 0);
-  data->Load(0, 1, a);
-  Open(job, folder, 0)->Load(0, 1, b);
-  data->Load(1, 1, other_step);
+  REQUIRE(data->Load(0, 1, a).ok());
+  REQUIRE(Open(job, folder, 0)->Load(0, 1, b).ok());
+  REQUIRE(data->Load(1, 1, other_step).ok());
   CHECK(a.features == b.features);
   CHECK(a.features != other_step.features);
   // A padded pixel is black: (0 - 0.2) / 0.1.
   for (float x : a.features) CHECK((std::abs(x) < 1e-6 || std::abs(x + 2) < 1e-6));
   const auto test = *OpenTestData(job, folder.path());
-  test->CopyBatch(0, 4, a);
+  REQUIRE(test->CopyBatch(0, 4, a).ok());
   for (float x : a.features) CHECK(std::abs(x) < 1e-6);
 }
 

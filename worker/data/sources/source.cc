@@ -1,4 +1,4 @@
-#include "worker/data/source.h"
+#include "worker/data/sources/source.h"
 
 #include <algorithm>
 #include <new>
@@ -14,6 +14,8 @@
 #include "worker/data/holdout.h"
 #include "worker/data/idx.h"
 #include "worker/data/libsvm.h"
+#include "worker/data/memory_dataset.h"
+#include "worker/data/text/read_text.h"
 
 namespace leeway {
 namespace {
@@ -30,8 +32,7 @@ std::string FileName(const v1::Source& source, size_t index) {
       return source.csv().files(i);
     case v1::Source::kLibsvm:
       return source.libsvm().files(i);
-    case v1::Source::kGenerator:
-    case v1::Source::TYPE_NOT_SET:
+    default:
       break;
   }
   return "data generator";
@@ -111,7 +112,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadFiles(const v1::TrainingJob& job,
                      job.data().holdout(), " of the training examples is none; raise it")),
                  "data.holdout");
   }
-  return Dataset::Create(std::move(all), classes, job.data().normalize());
+  return MemoryDataset::Create(std::move(all), classes, job.data().normalize());
 }
 
 }  // namespace
@@ -127,7 +128,9 @@ size_t FileCount(const v1::Source& source) {
       return static_cast<size_t>(source.csv().files_size());
     case v1::Source::kLibsvm:
       return static_cast<size_t>(source.libsvm().files_size());
-    case v1::Source::TYPE_NOT_SET:
+    case v1::Source::kText:
+      return static_cast<size_t>(source.text().files_size());
+    default:
       break;
   }
   return 0;
@@ -138,34 +141,15 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadSource(const v1::TrainingJob& job,
                                                     const std::string& data_dir, Part part,
                                                     const std::function<bool(size_t)>& wants_file) {
   try {
+    if (source.has_text()) {
+      return ReadText(job, source.text(), SourceKey(job, source), data_dir, part, wants_file);
+    }
     return ReadFiles(job, source, data_dir, part, wants_file);
   } catch (const std::bad_alloc&) {
     return AtKey(
         absl::ResourceExhaustedError("the examples do not fit into the memory of this process"),
         SourceKey(job, source));
   }
-}
-
-absl::StatusOr<std::unique_ptr<Dataset>> OpenTestData(const v1::TrainingJob& job,
-                                                      const std::string& data_dir) {
-  const auto every_file = [](size_t) { return true; };
-  const v1::Data& data = job.data();
-  if (data.has_test()) return ReadSource(job, data.test(), data_dir, Part::kAll, every_file);
-  if (!data.has_holdout()) return nullptr;
-  return ReadSource(job, data.train(), data_dir, Part::kHoldout, every_file);
-}
-
-absl::StatusOr<std::unique_ptr<Dataset>> OpenTestDataOf(const v1::TrainingJob& job,
-                                                        const std::string& data_dir,
-                                                        const ImageShape& shape) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Dataset> test, OpenTestData(job, data_dir));
-  if (test == nullptr || test->shape() == shape) return test;
-  const auto words = [](const ImageShape& s) {
-    return absl::StrCat(s.height, " x ", s.width, " x ", s.channels);
-  };
-  return AtKey(absl::InvalidArgumentError(absl::StrCat("its examples are ", words(test->shape()),
-                                                       ", those of data.train ", words(shape))),
-               job.data().has_test() ? "data.test" : "data.holdout");
 }
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-#include "worker/data/training_data.h"
+#include "worker/data/sources/training_data.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,7 +9,7 @@
 #include "common/job_key.h"
 #include "common/status.h"
 #include "worker/data/partition.h"
-#include "worker/data/source.h"
+#include "worker/data/sources/source.h"
 
 namespace leeway {
 namespace {
@@ -41,6 +41,11 @@ absl::Status CheckJob(const v1::TrainingJob& job, uint32_t rank) {
   if (by_class && job.model().loss() == v1::LOSS_SQUARED) {
     return AtKey(absl::InvalidArgumentError("stratified and label_skew need classes, which a "
                                             "squared loss does not have"),
+                 "data.partition");
+  }
+  if (by_class && job.data().train().has_text()) {
+    return AtKey(absl::InvalidArgumentError("stratified and label_skew need one class an example; "
+                                            "a text has iid and by_file"),
                  "data.partition");
   }
   return absl::OkStatus();
@@ -127,31 +132,31 @@ uint64_t TrainingData::steps_per_epoch() const {
   return StepsOf(batches_per_epoch(), deal_.offset, deal_.stride);
 }
 
-void TrainingData::Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const {
+absl::Status TrainingData::Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const {
   const RandomStream draws(seed_, RandomPurpose::kAugment, {step, rank_});
   const uint64_t position = steps_per_epoch == 0 ? 0 : step % steps_per_epoch;
   if (steps_per_epoch == 0 || position >= this->steps_per_epoch()) {
-    dataset_->CopyRows({}, augmenter_, draws, batch);
-    return;
+    return dataset_->CopyRows({}, augmenter_, draws, batch);
   }
   const auto order = order_.Of(step / steps_per_epoch);
   const uint64_t first = (deal_.offset + position * deal_.stride) * deal_.batch_size;
   const uint64_t count = std::min<uint64_t>(deal_.batch_size, order->size() - first);
-  dataset_->CopyRows(std::span(*order).subspan(first, count), augmenter_, draws, batch);
+  return dataset_->CopyRows(std::span(*order).subspan(first, count), augmenter_, draws, batch);
 }
 
-void TrainingData::LoadBatch(uint64_t number, Batch& batch) const {
+absl::Status TrainingData::LoadBatch(uint64_t number, Batch& batch) const {
   const uint64_t batches = batches_per_epoch();
   if (batches == 0) return LoadNothing(batch);
   const RandomStream draws(seed_, RandomPurpose::kAugment, {number});
   const auto order = order_.Of(number / batches);
   const uint64_t first = number % batches * deal_.batch_size;
   const uint64_t count = std::min<uint64_t>(deal_.batch_size, order->size() - first);
-  dataset_->CopyRows(std::span(*order).subspan(first, count), augmenter_, draws, batch);
+  return dataset_->CopyRows(std::span(*order).subspan(first, count), augmenter_, draws, batch);
 }
 
-void TrainingData::LoadNothing(Batch& batch) const {
-  dataset_->CopyRows({}, augmenter_, RandomStream(seed_, RandomPurpose::kAugment, {}), batch);
+absl::Status TrainingData::LoadNothing(Batch& batch) const {
+  return dataset_->CopyRows({}, augmenter_, RandomStream(seed_, RandomPurpose::kAugment, {}),
+                            batch);
 }
 
 }  // namespace leeway

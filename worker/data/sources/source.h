@@ -10,15 +10,13 @@
 #include "absl/status/statusor.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/data/dataset.h"
+#include "worker/data/holdout.h"
 
 namespace leeway {
 
 // How many files by_file can share out: IDX images with their labels count as one, the generator
 // too.
 size_t FileCount(const v1::Source& source);
-
-// Which part of the training source is wanted.
-enum class Part { kAll, kWithoutHoldout, kHoldout };
 
 // The wanted part of the files whose index `wants_file` accepts, in order; what it refuses is not
 // opened. The seed, the loss and the normalisation are the job's. Errors name the key

@@ -48,15 +48,15 @@ class TrainingData {
   const Dataset& dataset() const { return *dataset_; }
 
   // The batch of step `step` (from 0) of this rank, where every epoch has `steps_per_epoch` steps:
-  // at least its own number. 0: an empty batch.
-  void Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const;
+  // at least its own number. 0: an empty batch. Errors are those of files that are read only now.
+  absl::Status Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const;
 
   // Where data is leased, and all ranks share one permutation: batches in a pass over it, and batch
   // `number` of the endless row of epochs, the same on every rank.
   uint64_t batches_per_epoch() const;
-  void LoadBatch(uint64_t number, Batch& batch) const;
+  absl::Status LoadBatch(uint64_t number, Batch& batch) const;
   // An empty one.
-  void LoadNothing(Batch& batch) const;
+  absl::Status LoadNothing(Batch& batch) const;
 
  private:
   // Batch p of an epoch takes block offset + p * stride of batch_size places.

@@ -1,0 +1,208 @@
+#include "config/data.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/counted.h"
+
+namespace leeway {
+namespace {
+
+// Elements of one example.
+constexpr uint64_t kExampleElementsMax = 100'000'000;
+
+using Faults = std::vector<Fault>;
+
+// ---- single messages
+
+void CheckPath(const std::string& file, const std::string& path, Faults& faults) {
+  const std::vector<std::string> parts = absl::StrSplit(file, '/');
+  if (file.empty()) {
+    faults.push_back({path, "must not be empty"});
+  } else if (file[0] == '/') {
+    faults.push_back({path, absl::StrCat("must be relative to the data folder; it is ", file)});
+  } else if (std::find(parts.begin(), parts.end(), "..") != parts.end()) {
+    faults.push_back({path, absl::StrCat("must stay below the data folder; it is ", file)});
+  }
+}
+
+template <typename Strings>
+void CheckFiles(const Strings& files, const std::string& path, Faults& faults) {
+  for (int i = 0; i < files.size(); ++i) {
+    CheckPath(files[i], absl::StrCat(path, ".files.", i), faults);
+  }
+}
+
+template <typename Sizes>
+void CheckShape(const Sizes& shape, const std::string& path, Faults& faults) {
+  double elements = 1;
+  for (const uint32_t size : shape) elements *= size;
+  if (elements > kExampleElementsMax) {
+    faults.push_back({absl::StrCat(path, ".shape"),
+                      absl::StrCat("an example has at most ", kExampleElementsMax, " values")});
+  }
+}
+
+void CheckCsv(const v1::Csv& csv, const std::string& path, Faults& faults) {
+  CheckFiles(csv.files(), path, faults);
+  CheckShape(csv.shape(), path, faults);
+  const std::string& separator = csv.separator();
+  if (separator.size() != 1 || absl::ascii_isalnum(separator[0]) ||
+      absl::StrContains("+-.\r\n", separator)) {
+    faults.push_back({absl::StrCat(path, ".separator"),
+                      "must be one character that is in no number, such as ',' ';' or \"\\t\""});
+  }
+  if (csv.shape_size() != 0 && csv.shape_size() != 3) {
+    faults.push_back({absl::StrCat(path, ".shape"), "needs [height, width, channels]"});
+  }
+}
+
+void CheckText(const v1::Text& text, const std::string& path, Faults& faults) {
+  CheckFiles(text.files(), path, faults);
+  const std::string vocabulary = absl::StrCat(path, ".vocabulary");
+  if (text.has_vocabulary()) CheckPath(text.vocabulary(), vocabulary, faults);
+  if (text.has_vocabulary() && text.unit() == v1::TEXT_UNIT_BYTES) {
+    faults.push_back({vocabulary, "goes with unit characters or bpe: there are 256 bytes"});
+  }
+}
+
+void CheckSource(const v1::Source& source, const std::string& path, Faults& faults) {
+  switch (source.type_case()) {
+    case v1::Source::kIdx:
+      CheckPath(source.idx().images(), absl::StrCat(path, ".images"), faults);
+      CheckPath(source.idx().labels(), absl::StrCat(path, ".labels"), faults);
+      break;
+    case v1::Source::kCifar10:
+      CheckFiles(source.cifar10().files(), path, faults);
+      break;
+    case v1::Source::kLibsvm:
+      CheckFiles(source.libsvm().files(), path, faults);
+      break;
+    case v1::Source::kCsv:
+      CheckCsv(source.csv(), path, faults);
+      break;
+    case v1::Source::kGenerator: {
+      CheckShape(source.generator().shape(), path, faults);
+      if (source.generator().shape_size() == 2) {
+        faults.push_back(
+            {absl::StrCat(path, ".shape"), "needs [features] or [height, width, channels]"});
+      }
+      break;
+    }
+    case v1::Source::kText:
+      CheckText(source.text(), path, faults);
+      break;
+    default:
+      break;
+  }
+}
+
+void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
+  const int means = normalize.mean_size(), stds = normalize.std_size();
+  if (means > 1 && stds > 1 && means != stds) {
+    faults.push_back(
+        {"data.normalize.std", absl::StrCat("has ", stds, " values, and mean has ", means)});
+  }
+}
+
+// ---- how parts go together
+
+bool HasImages(const v1::Source& source) {
+  return source.has_idx() || source.has_cifar10() || source.csv().shape_size() == 3 ||
+         source.generator().shape_size() == 3;
+}
+
+int FilesOf(const v1::Source& source) {
+  return source.cifar10().files_size() + source.csv().files_size() + source.libsvm().files_size() +
+         source.text().files_size();
+}
+
+void CheckByFile(const v1::TrainingJob& job, Faults& faults) {
+  if (!job.data().partition().has_by_file()) return;
+  const v1::Source& train = job.data().train();
+  const uint32_t workers = job.workers().count();
+  if (train.has_idx() || train.has_generator()) {
+    faults.push_back({"data.partition.type",
+                      "by_file needs a source with a list of files: cifar10, csv, libsvm "
+                      "or text"});
+  } else if (static_cast<uint32_t>(FilesOf(train)) < workers) {
+    faults.push_back(
+        {"data.partition.type",
+         absl::StrCat("by_file gives each worker a file of its own: ", Counted(workers, "worker"),
+                      ", ", Counted(FilesOf(train), "file"), " in data.train.files")});
+  }
+}
+
+bool SameVocabulary(const v1::Text& train, const v1::Text& test) {
+  return !test.has_vocabulary() || test.vocabulary() == train.vocabulary();
+}
+
+// What a text has in common with the text that is trained on.
+void CheckTestText(const v1::Data& data, Faults& faults) {
+  const v1::Text &train = data.train().text(), &test = data.test().text();
+  if (data.train().has_text() != data.test().has_text()) {
+    faults.push_back({"data.test.type", "data.train and data.test must both be text, or neither"});
+  } else if (test.unit() != train.unit()) {
+    faults.push_back({"data.test.unit", "must be that of data.train"});
+  } else if (test.context() != train.context()) {
+    faults.push_back({"data.test.context",
+                      absl::StrCat("must be that of data.train, which is ", train.context())});
+  } else if (!SameVocabulary(train, test)) {
+    faults.push_back({"data.test.vocabulary", "must be that of data.train; it may be left out"});
+  }
+}
+
+void CheckText(const v1::TrainingJob& job, Faults& faults) {
+  const v1::Data& data = job.data();
+  if (data.has_test()) CheckTestText(data, faults);
+  if (!data.train().has_text()) return;
+  const v1::Text& text = data.train().text();
+  if (text.unit() == v1::TEXT_UNIT_BPE && !text.has_vocabulary()) {
+    faults.push_back({"data.train.vocabulary",
+                      "required key is missing with unit bpe: a folder with vocab.json and "
+                      "merges.txt, or a tokenizer.json"});
+  }
+  if (data.has_normalize()) {
+    faults.push_back({"data.normalize", "tokens are numbers of a vocabulary; remove it"});
+  }
+  if (job.model().loss() != v1::LOSS_SOFTMAX_CROSS_ENTROPY) {
+    faults.push_back({"model.loss", "a text has tokens as labels: set softmax_cross_entropy"});
+  }
+  if (data.partition().has_stratified() || data.partition().has_label_skew()) {
+    faults.push_back({"data.partition.type",
+                      "needs one class an example; a text has the partitions iid and by_file"});
+  }
+}
+
+}  // namespace
+
+void CheckDataFields(const v1::Data& data, Faults& faults) {
+  CheckSource(data.train(), "data.train", faults);
+  CheckSource(data.test(), "data.test", faults);
+  CheckNormalize(data.normalize(), faults);
+}
+
+void CheckData(const v1::TrainingJob& job, Faults& faults) {
+  const v1::Data& data = job.data();
+  if (data.has_test() && data.has_holdout()) {
+    faults.push_back({"data.holdout", "does not go with data.test; give one"});
+  }
+  const bool augments = data.augment().flip() || data.augment().crop_padding() > 0;
+  if (augments && !HasImages(data.train())) {
+    faults.push_back({"data.augment",
+                      "only images can be flipped and cropped; data.train holds none (a csv source "
+                      "needs a shape of [height, width, channels])"});
+  }
+  CheckByFile(job, faults);
+  CheckText(job, faults);
+  if (job.evaluation().has_every() && !data.has_test() && !data.has_holdout()) {
+    faults.push_back(
+        {"evaluation.every", "nothing to evaluate on: give data.test or data.holdout"});
+  }
+}
+
+}  // namespace leeway

@@ -1,0 +1,23 @@
+// What a model is evaluated on.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/data/dataset.h"
+#include "worker/data/shape.h"
+
+namespace leeway {
+
+// The job's `test` source, or the held-out part of all files of its
+// `train` source; null if it has neither. Never augmented. Errors name file and place.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenTestData(const v1::TrainingJob& job,
+                                                      const std::string& data_dir);
+// The same; INVALID_ARGUMENT unless its examples have this shape, that of the training data.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenTestDataOf(const v1::TrainingJob& job,
+                                                        const std::string& data_dir,
+                                                        const ImageShape& shape);
+
+}  // namespace leeway

@@ -1,0 +1,24 @@
+// Reads a job's text source.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/data/dataset.h"
+#include "worker/data/holdout.h"
+
+namespace leeway {
+
+// As ReadSource, for the source `text` at the key `key`, which is data.train or data.test. Of the
+// training source the windows are drawn, unless the held-out part is wanted. That part is the end
+// of each file: job.data.holdout of its tokens.
+absl::StatusOr<std::unique_ptr<Dataset>> ReadText(const v1::TrainingJob& job, const v1::Text& text,
+                                                  const std::string& key,
+                                                  const std::string& data_dir, Part part,
+                                                  const std::function<bool(size_t)>& wants_file);
+
+}  // namespace leeway
