@@ -74,8 +74,9 @@ absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const Work
   ASSIGN_OR_RETURN(equipment.backend, OpenRankDevice(options.make_backend, job.workers(), rank,
                                                      known ? offer.devices(index) : std::string(),
                                                      {options.start_within, options.sleep}));
-  ASSIGN_OR_RETURN(equipment.model, Model::Build(job.model(), equipment.data->shape(),
-                                                 equipment.data->classes(), *equipment.backend));
+  ASSIGN_OR_RETURN(equipment.model,
+                   Model::Build(job.model(), equipment.data->shape(), equipment.data->classes(),
+                                *equipment.backend, equipment.data->dataset().labels_each()));
   // Before the worker joins, so that a model that does not fit ends it at once.
   if (!equipment.backend->shares_host_memory()) {
     RETURN_IF_ERROR(equipment.model->Reserve(job.data().batch_size()));

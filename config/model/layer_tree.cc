@@ -68,7 +68,6 @@ bool HasWeights(const v1::Layer& layer) {
     case v1::Layer::kPositionEmbedding:
     case v1::Layer::kAttention:
     case v1::Layer::kFactorInteraction:
-    case v1::Layer::kCustom:
       return true;
     default:
       return false;

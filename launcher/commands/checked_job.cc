@@ -22,8 +22,9 @@ absl::StatusOr<CheckedJob> Check(const v1::TrainingJob& job, const std::string& 
   ASSIGN_OR_RETURN(checked.data, TrainingData::Open(job, data_dir, 0));
   RETURN_IF_ERROR(OpenTestDataOf(job, data_dir, checked.data->shape()).status());
   ASSIGN_OR_RETURN(checked.backend, MakeCpuBackend(job.workers()));
-  ASSIGN_OR_RETURN(checked.model, Model::Build(job.model(), checked.data->shape(),
-                                               checked.data->classes(), *checked.backend));
+  ASSIGN_OR_RETURN(checked.model,
+                   Model::Build(job.model(), checked.data->shape(), checked.data->classes(),
+                                *checked.backend, checked.data->dataset().labels_each()));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> steps,
                    TrainingData::StepsOfRanks(job, data_dir, *checked.data));
   checked.steps_per_epoch = StepsPerEpoch(job, steps);

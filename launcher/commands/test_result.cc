@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "bench/base/format.h"
@@ -26,8 +27,9 @@ absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& j
   ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> data, OpenTestData(job, data_dir));
   if (data == nullptr) return std::nullopt;
   ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeCpuBackend(job.workers()));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   Model::Build(job.model(), data->shape(), data->classes(), *backend));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Model> model,
+      Model::Build(job.model(), data->shape(), data->classes(), *backend, data->labels_each()));
   if (model->schema().total() != weights.size()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the job's model has ", model->schema().total(), " parameters, the checkpoint ",
@@ -36,7 +38,7 @@ absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& j
   double loss = 0;
   uint64_t correct = 0;
   uint64_t in_top5 = 0;
-  uint64_t labels = 0;
+  std::vector<float> labels;
   RegressionError error;
   Batch batch;
   for (size_t first = 0; first < data->size(); first += kEvaluationBatch) {
@@ -46,7 +48,7 @@ absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& j
     loss += part.loss_sum;
     correct += part.correct;
     in_top5 += part.in_top5;
-    labels += part.labels;
+    labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
     error.Add(part.error);
   }
   const auto examples = static_cast<double>(data->size());
@@ -57,9 +59,9 @@ absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& j
                     .mae = error.mae(),
                     .r2 = error.r2(),
                     .examples = data->size(),
-                    .constant = BestConstant(job.model().loss(), data->labels())};
+                    .constant = BestConstant(job.model().loss(), labels)};
   const auto share = [&](uint64_t count) {
-    return static_cast<double>(count) / static_cast<double>(std::max<uint64_t>(labels, 1));
+    return static_cast<double>(count) / static_cast<double>(std::max<size_t>(labels.size(), 1));
   };
   if (job.model().loss() != v1::LOSS_SQUARED) result.accuracy = share(correct);
   if (model->graph().positions() > 1) result.perplexity = std::exp(result.loss);

@@ -35,6 +35,12 @@ TREE = ("model.layers=[{conv2d: {filters: 8, kernel: 3, padding: 1}}, {repeat: {
         "{dense: {units: 10}}]")
 
 
+# A transformer of characters, whose text are the digits' rows.
+GPT = ["model.layers=[{gpt: {vocabulary: 12, layers: 2, width: 16, heads: 2, dropout: 0.1}}]",
+       f"data={{train: {{type: text, files: {DATA}, context: 16}}, holdout: 0.1, batch_size: 8}}",
+       "update={type: adamw, learning_rate: 0.001}"]
+
+
 def digest(sets=(), name="run"):
     run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA), name)
     sha = run.train()["weights_sha256"]
@@ -215,7 +221,9 @@ CASES = {"servers": servers, "resumed": lambda: [resumed(then=[f"servers.count={
          "other-exchange": other_exchange, "finished-async": finished_async, "stopped-early": stopped_early,
          "killed-worker": killed_worker, "batches": batches,
          "tree-servers": lambda: servers([TREE, "stop={epochs: 1}"]), "tree-resumed": lambda: resumed([TREE]),
-         "tree-killed-worker": lambda: killed_worker("quickstart.yaml", [*SETS, TREE], DATA)}
+         "tree-killed-worker": lambda: killed_worker("quickstart.yaml", [*SETS, TREE], DATA),
+         "gpt-servers": lambda: servers([*GPT, "stop={clocks: 100}"]), "gpt-resumed": lambda: resumed(GPT),
+         "gpt-killed-worker": lambda: killed_worker("quickstart.yaml", [*SETS, *GPT, "stop={clocks: 400}"], DATA)}
 
 if __name__ == "__main__":
     runs.main(CASES)

@@ -43,15 +43,20 @@ class Torch:
         self.torch, self.functional = torch, torch.nn.functional
         self.tensors = {}
         for name, values in tensors.items():
-            tensor = torch.tensor(self.to_torch(values), dtype=dtype)
+            tensor = torch.tensor(self.to_torch(name, values), dtype=dtype)
             self.tensors[name] = tensor.requires_grad_("running" not in name)
 
     @staticmethod
-    def to_torch(values):
+    def is_table(name):
+        """Embeddings are [rows, width] in both."""
+        return name in ("wte/weight", "wpe/weight")
+
+    @classmethod
+    def to_torch(cls, name, values):
         """[kernel, kernel, in, out] -> [out, in, kernel, kernel]; [in, out] -> [out, in]."""
         if values.ndim == 4:
             values = values.transpose(3, 2, 0, 1)
-        elif values.ndim == 2:
+        elif values.ndim == 2 and not cls.is_table(name):
             values = values.T
         return numpy.ascontiguousarray(values)
 
@@ -59,7 +64,7 @@ class Torch:
         values = self.tensors[name].detach().numpy()
         if values.ndim == 4:
             return values.transpose(2, 3, 1, 0)
-        return values.T if values.ndim == 2 else values
+        return values.T if values.ndim == 2 and not self.is_table(name) else values
 
     def parameters(self):
         return [tensor for tensor in self.tensors.values() if tensor.requires_grad]
@@ -73,8 +78,22 @@ class Torch:
         of = {last: self.tensors[f"{name}/{last}"] for last in ("running_mean", "running_var", "weight", "bias")}
         return self.functional.batch_norm(x, *of.values(), training=True, momentum=0.1, eps=1e-5)
 
-    def dense(self, name, x):
-        return self.functional.linear(x, self.tensors[f"{name}/weight"], self.tensors[f"{name}/bias"])
+    def dense(self, name, x, part=""):
+        return self.functional.linear(x, self.tensors[f"{name}/{part}weight"], self.tensors.get(f"{name}/{part}bias"))
+
+    def layer_norm(self, name, x):
+        weight, bias = (self.tensors[f"{name}/{last}"] for last in ("weight", "bias"))
+        return self.functional.layer_norm(x, weight.shape, weight, bias, 1e-5)
+
+    def attention(self, name, x, heads):
+        """Causal."""
+        examples, positions, channels = x.shape
+        parts = self.dense(name, x, "qkv_").view(examples, positions, 3, heads, channels // heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        scores = q @ k.transpose(-2, -1) / (channels // heads) ** 0.5
+        hidden = self.torch.ones(positions, positions, dtype=self.torch.bool).triu(1)
+        weights = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+        return self.dense(name, (weights @ v).transpose(1, 2).reshape(examples, positions, channels), "out_")
 
     def has(self, name):
         return f"{name}/weight" in self.tensors
@@ -128,12 +147,65 @@ def mobilenet(model, x):
     return model.dense("classifier.1", x.mean((2, 3)))
 
 
+def gpt(model, tokens, layers, heads):
+    x = model.functional.embedding(tokens, model.tensors["wte/weight"]) + model.tensors["wpe/weight"]
+    for i in range(layers):
+        part = f"h.{i}.attention"
+        x = x + model.attention(f"{part}.attn", model.layer_norm(f"{part}.ln_1", x), heads)
+        part = f"h.{i}.mlp"
+        y = model.functional.gelu(model.dense(f"{part}.c_fc", model.layer_norm(f"{part}.ln_2", x)))
+        x = x + model.dense(f"{part}.c_proj", y)
+    x = model.functional.linear(model.layer_norm("ln_f", x), model.tensors["wte/weight"])
+    # Scores of all positions, example behind example.
+    return x.flatten(0, 1)
+
+
+class Pictures:
+    """Examples of an image's shape, in a text that holds their values exactly."""
+
+    def __init__(self, *image):
+        self.image = image
+        self.source = f"{{type: csv, files: examples.csv, shape: [{', '.join(map(str, image))}]}}"
+
+    def write(self, folder):
+        draw = numpy.random.default_rng(7)
+        x = (draw.integers(-512, 512, (EXAMPLES, *self.image)) / 256).astype(numpy.float32)
+        labels = draw.integers(0, 10, EXAMPLES)
+        rows = [",".join(f"{v:.9g}" for v in row.ravel()) + f",{label}" for row, label in zip(x, labels)]
+        (folder / "examples.csv").write_text("\n".join(rows) + "\n")
+        return x, labels
+
+    @staticmethod
+    def inputs(torch, x, dtype):
+        return torch.tensor(numpy.ascontiguousarray(x.transpose(0, 3, 1, 2)), dtype=dtype)
+
+
+class Characters:
+    """Windows of a text, each of which is an example."""
+
+    def __init__(self, context, vocabulary):
+        self.context, self.vocabulary = context, vocabulary
+        self.source = f"{{type: text, files: examples.txt, context: {context}, random_start: false}}"
+
+    def write(self, folder):
+        text = numpy.random.default_rng(7).integers(0, self.vocabulary, EXAMPLES * self.context + 1)
+        text[:self.vocabulary] = numpy.arange(self.vocabulary)
+        (folder / "examples.txt").write_text("".join(chr(ord("A") + token) for token in text))
+        return text[:-1].reshape(EXAMPLES, self.context), text[1:]
+
+    @staticmethod
+    def inputs(torch, x, dtype):
+        return torch.tensor(x)
+
+
 MODELS = {
-    "lenet": ("lenet: {}", (28, 28, 1), lenet),
-    "resnet20-a": ("resnet20: {}", (32, 32, 3), lambda m, x: resnet(m, x, (3, 3, 3), (16, 32, 64))),
-    "resnet20-b": ("resnet20: {shortcut: b}", (32, 32, 3), lambda m, x: resnet(m, x, (3, 3, 3), (16, 32, 64))),
-    "resnet18": ("resnet18: {}", (32, 32, 3), lambda m, x: resnet(m, x, (2, 2, 2, 2), (64, 128, 256, 512))),
-    "mobilenet-v2": ("mobilenet_v2: {dropout: 0}", (32, 32, 3), mobilenet),
+    "lenet": ("lenet: {}", Pictures(28, 28, 1), lenet),
+    "resnet20-a": ("resnet20: {}", Pictures(32, 32, 3), lambda m, x: resnet(m, x, (3, 3, 3), (16, 32, 64))),
+    "resnet20-b": ("resnet20: {shortcut: b}", Pictures(32, 32, 3), lambda m, x: resnet(m, x, (3, 3, 3), (16, 32, 64))),
+    "resnet18": ("resnet18: {}", Pictures(32, 32, 3), lambda m, x: resnet(m, x, (2, 2, 2, 2), (64, 128, 256, 512))),
+    "mobilenet-v2": ("mobilenet_v2: {dropout: 0}", Pictures(32, 32, 3), mobilenet),
+    "gpt": ("gpt: {vocabulary: 30, layers: 4, width: 64, heads: 4}", Characters(24, 30),
+            lambda m, x: gpt(m, x, 4, 4)),
 }
 
 RULES = {
@@ -152,7 +224,7 @@ model:
     - {layer}
   loss: softmax_cross_entropy
 data:
-  train: {{type: csv, files: examples.csv, shape: [{height}, {width}, {channels}]}}
+  train: {source}
   batch_size: {batch}
 exchange: {{type: gradient}}
 consistency: {{mode: sync}}
@@ -161,16 +233,6 @@ servers: {{count: 2}}
 workers: {{count: {workers}}}
 stop: {{clocks: {steps}}}
 """
-
-
-def examples(folder, image):
-    """As numbers that a text holds exactly."""
-    draw = numpy.random.default_rng(7)
-    x = (draw.integers(-512, 512, (EXAMPLES, *image)) / 256).astype(numpy.float32)
-    labels = draw.integers(0, 10, EXAMPLES)
-    rows = [",".join(f"{v:.9g}" for v in row.ravel()) + f",{label}" for row, label in zip(x, labels)]
-    (folder / "examples.csv").write_text("\n".join(rows) + "\n")
-    return x, labels
 
 
 def read_model(path):
@@ -184,11 +246,11 @@ def read_model(path):
             for name, tensor in header.items()}
 
 
-def leeway(folder, layer, image, rule, steps, workers):
+def leeway(folder, layer, data, rule, steps, workers):
     """The weights after so many steps of all examples."""
     job = folder / f"torch-{steps}.yaml"
-    job.write_text(JOB.format(layer=layer, height=image[0], width=image[1], channels=image[2], rule=rule, steps=steps,
-                              batch=EXAMPLES // workers, workers=workers))
+    job.write_text(JOB.format(layer=layer, source=data.source, rule=rule, steps=steps, batch=EXAMPLES // workers,
+                              workers=workers))
     run = runs.Run(job, data=folder, name=f"run-{steps}", parent=folder)
     run.start().wait(whole=False)
     return read_model(run.dir / "model.safetensors")
@@ -200,10 +262,9 @@ def distance(a, b):
     return (apart / sum(float(numpy.square(values.astype("f8")).sum()) for values in b.values())) ** 0.5
 
 
-def train_in_torch(torch, forward, first, x, labels, optimizer_of, steps, dtype):
+def train_in_torch(torch, forward, first, inputs, labels, optimizer_of, steps, dtype):
     model = Torch(torch, first, dtype)
     optimizer = optimizer_of(model.parameters())
-    inputs = torch.tensor(numpy.ascontiguousarray(x.transpose(0, 3, 1, 2)), dtype=dtype)
     for _ in range(steps):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(forward(model, inputs), torch.tensor(labels)).backward()
@@ -213,21 +274,22 @@ def train_in_torch(torch, forward, first, x, labels, optimizer_of, steps, dtype)
 
 def compare(name, rule_name, workers):
     torch = torch_module()
-    layer, image, forward = MODELS[name]
+    layer, data, forward = MODELS[name]
     rule, rate, optimizer_of = RULES[rule_name]
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-test-"))
-    x, labels = examples(folder, image)
+    x, labels = data.write(folder)
     # A rate at which no weight changes shows the first weights; running statistics begin at 0 and 1.
-    first = leeway(folder, layer, image, "type: sgd, learning_rate: 1e-30", 1, 1)
+    first = leeway(folder, layer, data, "type: sgd, learning_rate: 1e-30", 1, 1)
     for tensor, values in first.items():
         if "running" in tensor:
             values[...] = 1 if tensor.endswith("var") else 0
     if any("running" in tensor for tensor in first):
         rate *= BATCH_NORM_RATE
     steps = STEPS_DEEP if name == "mobilenet-v2" else STEPS
-    ours = leeway(folder, layer, image, f"{rule}{rate}", steps, workers)
-    theirs, exact = (train_in_torch(torch, forward, first, x, labels, lambda p: optimizer_of(torch, p, rate),
-                                    steps, dtype) for dtype in (torch.float32, torch.float64))
+    ours = leeway(folder, layer, data, f"{rule}{rate}", steps, workers)
+    theirs, exact = (train_in_torch(torch, forward, first, data.inputs(torch, x, dtype), labels,
+                                    lambda p: optimizer_of(torch, p, rate), steps, dtype)
+                     for dtype in (torch.float32, torch.float64))
     for kind, names in (("weights", [t for t in first if "running" not in t]),
                         ("statistics", [t for t in first if "running" in t])):
         if names:
@@ -244,7 +306,8 @@ def judge(what, first, ours, theirs, exact):
 
 
 CASES = {f"{name}-{rule}": (lambda name=name, rule=rule: compare(name, rule, 1)) for name in MODELS for rule in RULES}
-CASES |= {f"lenet-{rule}-4": (lambda rule=rule: compare("lenet", rule, 4)) for rule in RULES}
+CASES |= {f"{name}-{rule}-4": (lambda name=name, rule=rule: compare(name, rule, 4))
+          for name in ("lenet", "gpt") for rule in RULES}
 
 if __name__ == "__main__":
     runs.main(CASES)

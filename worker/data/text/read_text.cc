@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadText(const v1::TrainingJob& job, co
     if (!tokens.ok()) return at_file(tokens.status());
     parts.push_back(Select(job, part, std::move(path), *std::move(tokens)));
   }
-  const bool drawn = key == "data.train" && part != Part::kHoldout;
+  const bool drawn = key == "data.train" && part != Part::kHoldout && text.random_start();
   auto dataset =
       TextDataset::Create(std::move(parts), text.context(), tokenizer->vocabulary(),
                           drawn ? TextDataset::Windows::kDrawn : TextDataset::Windows::kInPlace);

@@ -107,6 +107,20 @@ TEST_CASE("In training a window begins at a drawn place of its stretch, each of 
   CHECK(*begins.rbegin() == 19);
 }
 
+TEST_CASE("Without a drawn start, windows for training are those of a test") {
+  DataFolder folder;
+  folder.Write("f", Letters(25));
+  const auto data = OpenTrain(Job("context: 4 files: 'f' random_start: false"), folder);
+  REQUIRE(data->examples() == 6);
+  std::set<float> begins;
+  Batch batch;
+  for (uint64_t step = 0; step < 2; ++step) {
+    REQUIRE(data->Load(step, 2, batch).ok());
+    for (size_t i = 0; i < batch.size; ++i) begins.insert(batch.features[4 * i]);
+  }
+  CHECK(begins == std::set<float>{0, 4, 8, 12, 16, 20});
+}
+
 TEST_CASE("No window spans two files, and by_file gives a worker its own") {
   DataFolder folder;
   folder.Write("a", std::string(20, 'a'));
