@@ -49,6 +49,11 @@ absl::StatusOr<std::optional<uint64_t>> LeasedBatches::Next(uint64_t step) {
   return batch;
 }
 
+std::vector<uint64_t> LeasedBatches::Upcoming(size_t most) {
+  MutexLock lock(mutex_);
+  return stock_.First(most);
+}
+
 bool LeasedBatches::HasBatch() const {
   MutexLock lock(mutex_);
   return !stock_.empty();

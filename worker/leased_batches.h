@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,6 +25,8 @@ class BatchSource {
   // The batch for a step (TrainingData::LoadBatch). Nothing if there is none: then the step is
   // empty, and so are the later steps of its clock.
   virtual absl::StatusOr<std::optional<uint64_t>> Next(uint64_t step) = 0;
+  // What the next calls of Next() will probably give, at most `most`. Does not wait.
+  virtual std::vector<uint64_t> Upcoming(size_t most) = 0;
 };
 
 // Thread-safe.
@@ -45,6 +48,7 @@ class LeasedBatches : public BatchSource {
   // Waits only if the stock is empty, until the coordinator has answered, once a clock. Returns its
   // errors.
   absl::StatusOr<std::optional<uint64_t>> Next(uint64_t step) override EXCLUDES(mutex_);
+  std::vector<uint64_t> Upcoming(size_t most) override EXCLUDES(mutex_);
 
   // Contributions of clocks below `clock` count; with `dropped`, those of later ones do not.
   void Settle(uint64_t clock, bool dropped = false) EXCLUDES(mutex_);

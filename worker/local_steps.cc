@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "common/status.h"
 
@@ -55,18 +56,44 @@ LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobL
                                                  : length.steps_per_epoch()),
       data_(data),
       source_(source),
+      steps_(length.total_clocks() > 0 ? 0 : length.steps()),
+      prefetch_(job.data().prefetch()),
+      longest_wait_(FromSeconds(job.limits().exchange_seconds())),
       model_(model),
       emulation_(job, rank),
-      sleep_(std::move(sleep)) {}
+      sleep_(std::move(sleep)) {
+  const uint32_t threads = job.data().loader_threads();
+  if (threads == 0 || !data.worth_prefetching()) return;
+  prefetcher_ = std::make_unique<BatchPrefetcher>(
+      threads, [this](uint64_t key, Batch& batch) { return LoadKey(key, batch); });
+}
+
+absl::Status LocalSteps::LoadKey(uint64_t key, Batch& batch) const {
+  return source_ == nullptr ? data_.Load(key, steps_per_epoch_, batch)
+                            : data_.LoadBatch(key, batch);
+}
+
+absl::Status LocalSteps::Fetch(uint64_t key, std::span<const uint64_t> later) {
+  if (prefetcher_ == nullptr) return LoadKey(key, batch_);
+  std::vector<uint64_t> keys = {key};
+  keys.insert(keys.end(), later.begin(), later.end());
+  prefetcher_->Want(keys);
+  return prefetcher_->Take(key, longest_wait_, batch_);
+}
 
 absl::StatusOr<bool> LocalSteps::Load(uint64_t step) {
   if (source_ == nullptr) {
-    RETURN_IF_ERROR(data_.Load(step, steps_per_epoch_, batch_));
+    std::vector<uint64_t> later;
+    const uint64_t end = steps_ == 0 ? step + 1 + prefetch_ : steps_;
+    for (uint64_t next = step + 1; next < end && later.size() < prefetch_; ++next) {
+      later.push_back(next);
+    }
+    RETURN_IF_ERROR(Fetch(step, later));
     return true;
   }
   ASSIGN_OR_RETURN(const std::optional<uint64_t> number, source_->Next(step));
   if (number.has_value()) {
-    RETURN_IF_ERROR(data_.LoadBatch(*number, batch_));
+    RETURN_IF_ERROR(Fetch(*number, source_->Upcoming(prefetch_)));
   } else {
     RETURN_IF_ERROR(data_.LoadNothing(batch_));
   }

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
+#include "worker/batch_prefetcher.h"
 #include "worker/data/sources/training_data.h"
 #include "worker/emulation.h"
 #include "worker/exchange/step_runner.h"
@@ -31,6 +33,10 @@ class LocalSteps : public StepRunner {
  private:
   // False: there is no batch, nor one for the other steps of its clock.
   absl::StatusOr<bool> Load(uint64_t step);
+  // The batch of this key, which is a step, or the number of a leased batch. Those of `later` are
+  // loaded meanwhile.
+  absl::Status Fetch(uint64_t key, std::span<const uint64_t> later);
+  absl::Status LoadKey(uint64_t key, Batch& batch) const;
 
   const uint64_t seed_;
   const uint32_t rank_;
@@ -39,10 +45,16 @@ class LocalSteps : public StepRunner {
   const uint64_t steps_per_epoch_;
   const TrainingData& data_;
   BatchSource* const source_;
+  // Steps of the job; 0: not known.
+  const uint64_t steps_;
+  const uint32_t prefetch_;
+  const Duration longest_wait_;
   Model& model_;
   const Emulation emulation_;
   const std::function<void(Duration)> sleep_;
   Batch batch_;
+  // Null if this thread loads batches itself. Its threads use the members above.
+  std::unique_ptr<BatchPrefetcher> prefetcher_;
 };
 
 }  // namespace leeway

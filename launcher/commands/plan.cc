@@ -175,6 +175,13 @@ void PrintPrecision(const v1::TrainingJob& job) {
   std::cout << "\n";
 }
 
+// Batches that a worker loads ahead, and the one that it trains on.
+uint64_t BytesAhead(const v1::TrainingJob& job, const TrainingData& data) {
+  if (job.data().loader_threads() == 0 || !data.worth_prefetching()) return 0;
+  const uint64_t values = data.shape().elements() + data.dataset().labels_each();
+  return (job.data().prefetch() + uint64_t{1}) * job.data().batch_size() * values * sizeof(float);
+}
+
 void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, uint64_t activations,
                   const PlannedTraffic& traffic, const v1::JobLength& length, uint64_t data_bytes) {
   const uint32_t workers = job.workers().count();
@@ -218,7 +225,7 @@ absl::Status ShowPlan(const JobOptions& options) {
   const v1::JobLength length = ComputeLength(job, checked.steps_per_epoch);
   ASSIGN_OR_RETURN(const uint64_t vectors, VectorsOfWorker(job.exchange(), length.steps_per_clock(),
                                                            codecs.compresses_contributions()));
-  const uint64_t data_bytes = checked.data->dataset().bytes();
+  const uint64_t data_bytes = checked.data->dataset().bytes() + BytesAhead(job, *checked.data);
   // On a GPU a batch is not in the host's memory.
   const bool on_gpu = ParseDevice(job.workers().device())->kind == DeviceChoice::Kind::kCuda;
   const uint64_t activations =

@@ -32,6 +32,16 @@ void BatchStock::Settle(uint64_t clock, bool dropped) {
   taken_.clear();
 }
 
+std::vector<uint64_t> BatchStock::First(size_t most) const {
+  std::vector<uint64_t> batches;
+  for (const Interval& run : stock_.runs()) {
+    for (uint64_t batch = run.first; batch < run.end && batches.size() < most; ++batch) {
+      batches.push_back(batch);
+    }
+  }
+  return batches;
+}
+
 void BatchStock::RanDry() {
   if (!none_left_) want_ = std::min(2 * want_, kWantMax);
 }

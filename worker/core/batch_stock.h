@@ -37,6 +37,9 @@ class BatchStock {
   // There was no answer, so the same is reported again.
   void OnFailure();
 
+  // The lowest batches of the stock, at most `most`, which Take() gives next.
+  std::vector<uint64_t> First(size_t most) const;
+
   bool empty() const { return stock_.empty(); }
   // True if so few batches are left that it should ask for more.
   bool low() const { return 2 * stock_.size() < filled_; }

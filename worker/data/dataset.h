@@ -31,6 +31,8 @@ class Dataset {
   virtual uint32_t classes() const = 0;
   // What it takes of memory. Files that are mapped take none.
   virtual uint64_t bytes() const = 0;
+  // Whether files are read and decoded for each batch, so that loading one takes its time.
+  virtual bool decodes() const { return false; }
 
   // Examples [first, first + count), within size(). Errors are those of files that are read only
   // now.

@@ -12,12 +12,13 @@ EpochOrder::EpochOrder(uint64_t seed, std::optional<uint32_t> rank, Rows rows)
 std::shared_ptr<const EpochOrder::Rows> EpochOrder::Of(uint64_t epoch) const {
   {
     MutexLock lock(mutex_);
-    if (last_ != nullptr && epoch_ == epoch) return last_;
+    for (const Kept& kept : kept_) {
+      if (kept.order != nullptr && kept.epoch == epoch) return kept.order;
+    }
   }
   auto order = std::make_shared<const Rows>(Shuffled(epoch));
   MutexLock lock(mutex_);
-  epoch_ = epoch;
-  last_ = order;
+  kept_[1] = std::exchange(kept_[0], {epoch, order});
   return order;
 }
 

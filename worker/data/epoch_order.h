@@ -1,6 +1,7 @@
 // The order in which an epoch goes through the examples.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,8 +11,9 @@
 
 namespace leeway {
 
-// A permutation of `rows` for each epoch, a pure function of (seed, epoch, rank). The one asked for
-// last is kept, because an epoch's steps all want the same. Thread-safe; two threads that miss at
+// A permutation of `rows` for each epoch, a pure function of (seed, epoch, rank). The two asked for
+// last are kept, because an epoch's steps all want the same, and batches are loaded ahead into the
+// next. Thread-safe; two threads that miss at
 // once both compute, so no lock is held while shuffling.
 class EpochOrder {
  public:
@@ -31,8 +33,12 @@ class EpochOrder {
   const Rows rows_;
 
   mutable Mutex mutex_;
-  mutable uint64_t epoch_ GUARDED_BY(mutex_) = 0;
-  mutable std::shared_ptr<const Rows> last_ GUARDED_BY(mutex_);
+  struct Kept {
+    uint64_t epoch = 0;
+    std::shared_ptr<const Rows> order;
+  };
+  // The newer one first; null where there is none.
+  mutable std::array<Kept, 2> kept_ GUARDED_BY(mutex_);
 };
 
 }  // namespace leeway

@@ -28,6 +28,17 @@ v1::LeaseDataRequest Ask(BatchStock& stock, const std::vector<Interval>& held) {
   return request;
 }
 
+TEST_CASE("stock: the first batches are those that are taken next") {
+  BatchStock stock;
+  CHECK(stock.First(3).empty());
+  Ask(stock, {{4, 6}, {9, 12}});
+  CHECK(stock.First(0).empty());
+  CHECK(stock.First(4) == std::vector<uint64_t>{4, 5, 9, 10});
+  CHECK(stock.First(10) == std::vector<uint64_t>{4, 5, 9, 10, 11});
+  CHECK(stock.Take(0) == 4);
+  CHECK(stock.First(2) == std::vector<uint64_t>{5, 9});
+}
+
 TEST_CASE("stock: batches are taken in order, and reported once their clock is complete") {
   BatchStock stock;
   CHECK_FALSE(stock.Take(0));

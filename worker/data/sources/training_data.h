@@ -46,6 +46,10 @@ class TrainingData {
   // Batches of this rank in a pass over the data; 0 if it has none.
   uint64_t steps_per_epoch() const;
   const Dataset& dataset() const { return *dataset_; }
+  // Whether a batch takes so long to load that it is better loaded ahead, by another thread:
+  // pictures are decoded or augmented. Else it is copied out of memory in microseconds, and to wake
+  // a thread takes as long.
+  bool worth_prefetching() const { return dataset_->decodes() || !augmenter_.none(); }
 
   // The batch of step `step` (from 0) of this rank, where every epoch has `steps_per_epoch` steps:
   // at least its own number. 0: an empty batch. Errors are those of files that are read only now.
