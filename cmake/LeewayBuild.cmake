@@ -54,7 +54,10 @@ find_package(spdlog CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
+find_package(PNG REQUIRED)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
+pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
 # leeway_use_precompiled(TARGET NAME...): the precompiled headers of cmake/precompiled by the first name.

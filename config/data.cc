@@ -79,6 +79,16 @@ void CheckSource(const v1::Source& source, const std::string& path, Faults& faul
     case v1::Source::kCifar10:
       CheckFiles(source.cifar10().files(), path, faults);
       break;
+    case v1::Source::kCifar100:
+      CheckFiles(source.cifar100().files(), path, faults);
+      break;
+    case v1::Source::kNumpy:
+      CheckPath(source.numpy().features(), absl::StrCat(path, ".features"), faults);
+      CheckPath(source.numpy().labels(), absl::StrCat(path, ".labels"), faults);
+      break;
+    case v1::Source::kImageFolder:
+      CheckPath(source.image_folder().folder(), absl::StrCat(path, ".folder"), faults);
+      break;
     case v1::Source::kLibsvm:
       CheckFiles(source.libsvm().files(), path, faults);
       break;
@@ -111,29 +121,44 @@ void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
 
 // ---- how parts go together
 
+// Of NumPy arrays only the data can tell.
 bool HasImages(const v1::Source& source) {
-  return source.has_idx() || source.has_cifar10() || source.csv().shape_size() == 3 ||
+  return source.has_idx() || source.has_cifar10() || source.has_cifar100() ||
+         source.has_image_folder() || source.has_numpy() || source.csv().shape_size() == 3 ||
          source.generator().shape_size() == 3;
 }
 
 int FilesOf(const v1::Source& source) {
-  return source.cifar10().files_size() + source.csv().files_size() + source.libsvm().files_size() +
-         source.text().files_size();
+  return source.cifar10().files_size() + source.cifar100().files_size() +
+         source.csv().files_size() + source.libsvm().files_size() + source.text().files_size();
 }
 
 void CheckByFile(const v1::TrainingJob& job, Faults& faults) {
   if (!job.data().partition().has_by_file()) return;
   const v1::Source& train = job.data().train();
   const uint32_t workers = job.workers().count();
-  if (train.has_idx() || train.has_generator()) {
+  if (FilesOf(train) == 0) {
     faults.push_back({"data.partition.type",
-                      "by_file needs a source with a list of files: cifar10, csv, libsvm "
-                      "or text"});
+                      "by_file needs a source with a list of files: cifar10, "
+                      "cifar100, csv, libsvm or text"});
   } else if (static_cast<uint32_t>(FilesOf(train)) < workers) {
     faults.push_back(
         {"data.partition.type",
          absl::StrCat("by_file gives each worker a file of its own: ", Counted(workers, "worker"),
                       ", ", Counted(FilesOf(train), "file"), " in data.train.files")});
+  }
+}
+
+void CheckAugment(const v1::Data& data, Faults& faults) {
+  const v1::Augment& augment = data.augment();
+  const bool augments = augment.flip() || augment.crop_padding() > 0 || augment.cutout() > 0;
+  if (augments && !HasImages(data.train())) {
+    faults.push_back({"data.augment",
+                      "only images can be flipped and cropped; data.train holds none (a csv source "
+                      "needs a shape of [height, width, channels])"});
+  }
+  if (augment.mixup() > 0) {
+    faults.push_back({"data.augment.mixup", "must be 0: this version does not mix examples"});
   }
 }
 
@@ -191,12 +216,7 @@ void CheckData(const v1::TrainingJob& job, Faults& faults) {
   if (data.has_test() && data.has_holdout()) {
     faults.push_back({"data.holdout", "does not go with data.test; give one"});
   }
-  const bool augments = data.augment().flip() || data.augment().crop_padding() > 0;
-  if (augments && !HasImages(data.train())) {
-    faults.push_back({"data.augment",
-                      "only images can be flipped and cropped; data.train holds none (a csv source "
-                      "needs a shape of [height, width, channels])"});
-  }
+  CheckAugment(data, faults);
   CheckByFile(job, faults);
   CheckText(job, faults);
   if (job.evaluation().has_every() && !data.has_test() && !data.has_holdout()) {

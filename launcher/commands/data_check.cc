@@ -18,6 +18,12 @@ std::vector<std::string> FilesOf(const v1::Source& source) {
       return {source.idx().images(), source.idx().labels()};
     case v1::Source::kCifar10:
       return list(source.cifar10().files());
+    case v1::Source::kCifar100:
+      return list(source.cifar100().files());
+    case v1::Source::kNumpy:
+      return {source.numpy().features(), source.numpy().labels()};
+    case v1::Source::kImageFolder:
+      return {source.image_folder().folder()};
     case v1::Source::kCsv:
       return list(source.csv().files());
     case v1::Source::kLibsvm:

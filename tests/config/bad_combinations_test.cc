@@ -209,7 +209,7 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:10:49: data.train.shape: an example has at most 100000000 values"},
       {"batch_size: 32", "batch_size: 32\n  partition: {type: by_file}",
        "job.yaml:12:21: data.partition.type: by_file needs a source with a list of files: cifar10, "
-       "csv, libsvm or text"},
+       "cifar100, csv, libsvm or text"},
       {"batch_size: 32",
        "batch_size: 32\n  holdout: 0.1\n  test: {type: idx, images: a, labels: b}",
        "job.yaml:12:12: data.holdout: does not go with data.test; give one"},
@@ -219,6 +219,14 @@ TEST_CASE("parts that do not go together are named with their place") {
        "type: libsvm, files: a, features: 3}\n  augment: {flip: true}",
        "job.yaml:11:12: data.augment: only images can be flipped and cropped; data.train holds "
        "none (a csv source needs a shape of [height, width, channels])"},
+      {"batch_size: 32", "batch_size: 32\n  augment: {mixup: 0.2}",
+       "job.yaml:12:20: data.augment.mixup: must be 0: this version does not mix examples"},
+      {"type: idx, images: a, labels: b", "type: numpy, features: ../a, labels: b",
+       "job.yaml:10:34: data.train.features: must stay below the data folder; it is ../a"},
+      {"type: idx, images: a, labels: b", "type: image_folder, folder: /a, height: 8, width: 8",
+       "job.yaml:10:39: data.train.folder: must be relative to the data folder; it is /a"},
+      {"type: idx, images: a, labels: b", "type: cifar100, files: [a, /b]",
+       "job.yaml:10:38: data.train.files.1: must be relative to the data folder; it is /b"},
       {"batch_size: 32", "batch_size: 32\n  normalize: {mean: [1, 2], std: [1, 2, 3]}",
        "job.yaml:12:34: data.normalize.std: has 3 values, and mean has 2"},
       {"    - flatten: {}\n    - dense: {units: 10}", "    - flatten: {}",

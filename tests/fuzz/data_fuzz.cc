@@ -6,7 +6,7 @@
 
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/worker/data/memory_stream.h"
-#include "worker/data/cifar10.h"
+#include "worker/data/cifar.h"
 #include "worker/data/csv.h"
 #include "worker/data/gunzip.h"
 #include "worker/data/idx.h"
@@ -91,14 +91,17 @@ void Libsvm(FuzzInput& input) {
   if (options.features() > 0) PromiseExamples(examples, rule);
 }
 
-// Few bytes, repeated, are records of 3073.
+// Few bytes, repeated, are records of 3073 or 3074.
 void Cifar(FuzzInput& input) {
   const LabelRule rule = RuleOf(input);
-  const size_t wanted = input.Below(3) * size_t{3073} + input.Byte() % 2;
+  const bool hundred = (input.Byte() & 1) != 0;
+  const size_t wanted = input.Below(3) * size_t{hundred ? 3074u : 3073u} + input.Byte() % 2;
   const auto pattern = input.Rest();
   std::vector<uint8_t> bytes(pattern.empty() ? 0 : wanted);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = pattern[i % pattern.size()];
-  PromiseExamples(ParseCifar10(File("file.bin", bytes), rule), rule);
+  PromiseExamples(hundred ? ParseCifar100(File("file.bin", bytes), v1::CIFAR100_LABELS_FINE, rule)
+                          : ParseCifar10(File("file.bin", bytes), rule),
+                  rule);
 }
 
 void Gzip(FuzzInput& input) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "common/job_key.h"
 #include "common/status.h"
@@ -10,7 +11,10 @@
 namespace leeway {
 
 Augmenter::Augmenter(const v1::Augment& options, const ImageShape& shape)
-    : shape_(shape), flip_(options.flip()), padding_(options.crop_padding()) {}
+    : shape_(shape),
+      flip_(options.flip()),
+      padding_(options.crop_padding()),
+      cutout_(options.cutout()) {}
 
 absl::StatusOr<Augmenter> Augmenter::Create(const v1::Augment& options, const ImageShape& shape) {
   const Augmenter augmenter(options, shape);
@@ -28,6 +32,20 @@ absl::StatusOr<Augmenter> Augmenter::Create(const v1::Augment& options, const Im
                  "data.augment.crop_padding");
   }
   return augmenter;
+}
+
+template <typename T>
+void Augmenter::CutOut(RandomStream& draws, T* image) const {
+  const auto draw_range = [&](uint32_t side) {
+    const int64_t first = static_cast<int64_t>(draws.Below(side)) - cutout_ / 2;
+    return std::pair(std::max<int64_t>(first, 0), std::min<int64_t>(first + cutout_, side));
+  };
+  const auto [top, bottom] = draw_range(shape_.height);
+  const auto [left, right] = draw_range(shape_.width);
+  const int64_t channels = shape_.channels;
+  for (int64_t y = top; y < bottom; ++y) {
+    std::fill_n(image + (y * shape_.width + left) * channels, (right - left) * channels, T{0});
+  }
 }
 
 template <typename T>
@@ -58,6 +76,7 @@ void Augmenter::Apply(const T* image, RandomStream& draws, T* out) const {
       for (int64_t c = 0; c < channels; ++c) to[x * channels + c] = from[c - x * channels];
     }
   }
+  if (cutout_ > 0) CutOut(draws, out);
 }
 
 template void Augmenter::Apply(const uint8_t*, RandomStream&, uint8_t*) const;

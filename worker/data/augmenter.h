@@ -1,4 +1,4 @@
-// Random flip and crop of training images.
+// Random flip, crop and cutout of training images.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,22 @@ class Augmenter {
   static absl::StatusOr<Augmenter> Create(const v1::Augment& options, const ImageShape& shape);
 
   // Nothing to do.
-  bool none() const { return !flip_ && padding_ == 0; }
+  bool none() const { return !flip_ && padding_ == 0 && cutout_ == 0; }
   // One image to `out`; takes its draws from `draws`, for every image the same number of them in
-  // the same order: flip, row, column.
+  // the same order: flip, row, column, and the row and column around which a square is cut out
+  // (DeVries and Taylor 2017, arXiv:1708.04552).
   template <typename T>
   void Apply(const T* image, RandomStream& draws, T* out) const;
 
  private:
   Augmenter(const v1::Augment& options, const ImageShape& shape);
+  template <typename T>
+  void CutOut(RandomStream& draws, T* image) const;
 
   ImageShape shape_;
   bool flip_;
   uint32_t padding_;
+  uint32_t cutout_;
 };
 
 }  // namespace leeway

@@ -77,8 +77,7 @@ struct OpenFile {
 };
 
 absl::StatusOr<OpenFile> Open(const std::string& data_dir, const std::string& name) {
-  RETURN_IF_ERROR(CheckName(name));
-  const std::string path = FullPath(data_dir, name);
+  ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, name));
   // Not to wait for the writer of a pipe of that name.
   Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.number() < 0) return OpenError(errno, path, data_dir, name);
@@ -148,11 +147,17 @@ absl::Status CheckNotEmpty(DataFile& file) {
   return file.bytes->Rewind();
 }
 
-absl::StatusOr<std::string> ReadWhole(ByteStream& stream) {
+// `expected` bytes are likely.
+absl::StatusOr<std::string> ReadWhole(ByteStream& stream, size_t expected, uint64_t max_bytes,
+                                      const std::string& path) {
   std::string all;
   while (true) {
     const size_t old = all.size();
-    all.resize(old + std::max(old, kFirstPiece));
+    if (old > max_bytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(path, ": has more than the ", max_bytes, " bytes that it may have"));
+    }
+    all.resize(old + std::max(old, expected));
     const std::span room(reinterpret_cast<uint8_t*>(all.data()) + old, all.size() - old);
     ASSIGN_OR_RETURN(const size_t count, stream.Read(room));
     if (count == room.size()) continue;
@@ -163,6 +168,11 @@ absl::StatusOr<std::string> ReadWhole(ByteStream& stream) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> PathOfData(const std::string& data_dir, const std::string& name) {
+  RETURN_IF_ERROR(CheckName(name));
+  return FullPath(data_dir, name);
+}
 
 absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::string& name) {
   ASSIGN_OR_RETURN(OpenFile opened, Open(data_dir, name));
@@ -191,9 +201,21 @@ absl::StatusOr<MappedFile> MapDataFile(const std::string& data_dir, const std::s
   if (content.bytes().substr(0, kGzipMagic.size()) != kGzipMagic)
     return MappedFile{path, std::move(content)};
   GunzipStream stream(std::make_unique<FileStream>(std::move(opened)), path, kMaxFileBytes);
-  ASSIGN_OR_RETURN(std::string unpacked, ReadWhole(stream));
+  ASSIGN_OR_RETURN(std::string unpacked, ReadWhole(stream, kFirstPiece, kMaxFileBytes, path));
   if (unpacked.empty()) return EmptyError(path);
   return MappedFile{path, FileContent(std::move(unpacked))};
+}
+
+absl::StatusOr<MappedFile> ReadDataFile(const std::string& data_dir, const std::string& name,
+                                        uint64_t max_bytes) {
+  ASSIGN_OR_RETURN(OpenFile opened, Open(data_dir, name));
+  const std::string path = opened.path;
+  if (opened.size == 0) return EmptyError(path);
+  // One byte more, so that the end is met at once.
+  const size_t expected = std::min(opened.size, max_bytes) + 1;
+  FileStream stream(std::move(opened));
+  ASSIGN_OR_RETURN(std::string content, ReadWhole(stream, expected, max_bytes, path));
+  return MappedFile{path, FileContent(std::move(content))};
 }
 
 }  // namespace leeway

@@ -1,6 +1,7 @@
 // The files of the data folder.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,9 @@ struct DataFile {
 // beyond kMaxFileBytes.
 absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::string& name);
 
+// The path of `name` in the data folder. INVALID_ARGUMENT for a name that is absolute or has "..".
+absl::StatusOr<std::string> PathOfData(const std::string& data_dir, const std::string& name);
+
 // A file as memory.
 struct MappedFile {
   // As errors name it.
@@ -33,5 +37,8 @@ struct MappedFile {
 // The same file, mapped, of whatever size; what was packed by gzip is unpacked into memory.
 // Errors are those of OpenDataFile.
 absl::StatusOr<MappedFile> MapDataFile(const std::string& data_dir, const std::string& name);
+// The file as it is, read into memory. RESOURCE_EXHAUSTED beyond `max_bytes`.
+absl::StatusOr<MappedFile> ReadDataFile(const std::string& data_dir, const std::string& name,
+                                        uint64_t max_bytes);
 
 }  // namespace leeway

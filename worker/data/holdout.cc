@@ -4,7 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "common/job_key.h"
 #include "common/philox.h"
+#include "common/status.h"
 
 namespace leeway {
 
@@ -19,6 +21,12 @@ std::vector<bool> HeldOut(uint64_t seed, size_t index, size_t count, double shar
   order.resize(std::min(static_cast<size_t>(wanted), count - 1));
   for (uint32_t row : order) held[row] = true;
   return held;
+}
+
+absl::Status NothingHeldOut(double share) {
+  return AtKey(absl::InvalidArgumentError(
+                   absl::StrCat(share, " of the training examples is none; raise it")),
+               "data.holdout");
 }
 
 }  // namespace leeway

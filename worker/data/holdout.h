@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace leeway {
 
 // Which part of the training source is wanted.
@@ -14,5 +16,8 @@ enum class Part { kAll, kWithoutHoldout, kHoldout };
 // them, rounded, but never all; a pure function of the arguments, so that training and evaluation
 // agree.
 std::vector<bool> HeldOut(uint64_t seed, size_t index, size_t count, double share);
+
+// INVALID_ARGUMENT at data.holdout: the share is so small that no example is held out.
+absl::Status NothingHeldOut(double share);
 
 }  // namespace leeway

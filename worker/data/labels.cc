@@ -18,6 +18,11 @@ LabelRule LabelRule::OfJob(const v1::TrainingJob& job) {
   return rule;
 }
 
+uint32_t ClassesOf(v1::Loss loss, uint32_t labels) {
+  if (loss == v1::LOSS_SQUARED) return 0;
+  return loss == v1::LOSS_LOGISTIC ? 2 : labels;
+}
+
 absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule) {
   const auto refuse = [&](absl::string_view wanted) {
     return absl::InvalidArgumentError(absl::StrCat("label ", label, ": ", wanted));

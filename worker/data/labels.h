@@ -22,6 +22,9 @@ struct LabelRule {
   int layer = 0;
 };
 
+// What Dataset::classes tells, where the labels are below `labels`.
+uint32_t ClassesOf(v1::Loss loss, uint32_t labels);
+
 // The label as the loss wants it. Softmax: a class number from 0, below rule.classes. Logistic: 0
 // or 1, and -1 becomes 0. Squared: any finite number. INVALID_ARGUMENT otherwise, without a place:
 // "label 2.5: ...".

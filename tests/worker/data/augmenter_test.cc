@@ -49,6 +49,25 @@ TEST_CASE("A crop moves the image by up to the padding each way and fills with z
   }
 }
 
+TEST_CASE("Cutout sets a square around a drawn place to zero, cut off at the border") {
+  const Image image = {1, 2, 3, 4, 5, 6, 7, 8, 9};  // 3 x 3 x 1
+  const auto one = Results(Make("cutout: 1", {3, 3, 1}), image, 9000);
+  CHECK(one.size() == 9);
+  for (const auto& [result, count] : one) {
+    CHECK(std::count(result.begin(), result.end(), 0) == 1);
+    CHECK(std::abs(count - 1000) < 150);
+  }
+  const auto three = Results(Make("cutout: 3", {3, 3, 1}), image, 900);
+  CHECK(three.size() == 9);
+  CHECK(three.count({0, 0, 3, 0, 0, 6, 7, 8, 9}) == 1);
+  CHECK(three.count(Image(9, 0)) == 1);
+  CHECK(three.count({1, 0, 0, 4, 0, 0, 7, 0, 0}) == 1);
+  // All channels of a pixel go.
+  const auto channels = Results(Make("cutout: 1", {1, 2, 2}), {1, 2, 3, 4}, 100);
+  CHECK(channels.size() == 2);
+  CHECK(channels.count({0, 0, 3, 4}) == 1);
+}
+
 TEST_CASE("Flip and crop together give each combination") {
   const Image image = {1, 2, 3, 4, 5, 6, 7, 8, 9};  // 3 x 3 x 1
   const auto results = Results(Make("flip: true crop_padding: 1", {3, 3, 1}), image, 5000);

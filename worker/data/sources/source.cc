@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/job_key.h"
 #include "common/status.h"
-#include "worker/data/cifar10.h"
+#include "worker/data/cifar.h"
 #include "worker/data/csv.h"
 #include "worker/data/data_file.h"
 #include "worker/data/generator.h"
@@ -15,6 +15,8 @@
 #include "worker/data/idx.h"
 #include "worker/data/libsvm.h"
 #include "worker/data/memory_dataset.h"
+#include "worker/data/numpy/npy_files.h"
+#include "worker/data/pictures/read_pictures.h"
 #include "worker/data/text/read_text.h"
 
 namespace leeway {
@@ -28,6 +30,10 @@ std::string FileName(const v1::Source& source, size_t index) {
       return source.idx().images();
     case v1::Source::kCifar10:
       return source.cifar10().files(i);
+    case v1::Source::kCifar100:
+      return source.cifar100().files(i);
+    case v1::Source::kNumpy:
+      return source.numpy().features();
     case v1::Source::kCsv:
       return source.csv().files(i);
     case v1::Source::kLibsvm:
@@ -41,6 +47,7 @@ std::string FileName(const v1::Source& source, size_t index) {
 // The key of it, in the source's map; empty for what is no file.
 std::string FileKey(const v1::Source& source, size_t index) {
   if (source.has_idx()) return "images";
+  if (source.has_numpy()) return "features";
   return source.has_generator() ? "" : absl::StrCat("files.", index);
 }
 
@@ -62,9 +69,13 @@ absl::StatusOr<Examples> ReadOne(const v1::TrainingJob& job, const v1::Source& s
                                  const std::string& data_dir, size_t index) {
   const LabelRule rule = LabelRule::OfJob(job);
   if (source.has_idx()) return ReadIdx(source.idx(), data_dir, rule);
+  if (source.has_numpy()) return ReadNumpy(source.numpy(), data_dir, rule);
   if (source.has_generator()) return Generate(source.generator(), job.metadata().seed(), rule);
   ASSIGN_OR_RETURN(DataFile file, OpenDataFile(data_dir, FileName(source, index)));
   if (source.has_cifar10()) return ParseCifar10(std::move(file), rule);
+  if (source.has_cifar100()) {
+    return ParseCifar100(std::move(file), source.cifar100().labels(), rule);
+  }
   if (source.has_csv()) return ParseCsv(std::move(file), source.csv(), rule);
   return ParseLibsvm(std::move(file), source.libsvm(), rule);
 }
@@ -78,10 +89,8 @@ absl::Status AtFile(const v1::TrainingJob& job, const v1::Source& source, size_t
 }
 
 uint32_t CountClasses(const Examples& examples, v1::Loss loss) {
-  if (loss == v1::LOSS_SQUARED) return 0;
-  if (loss == v1::LOSS_LOGISTIC) return 2;
   const float largest = *std::max_element(examples.labels.begin(), examples.labels.end());
-  return static_cast<uint32_t>(largest) + 1;
+  return ClassesOf(loss, static_cast<uint32_t>(largest) + 1);
 }
 
 // Takes away what `part` does not want of file `index`.
@@ -108,9 +117,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadFiles(const v1::TrainingJob& job,
     RETURN_IF_ERROR(AtFile(job, source, i, all.Append(*std::move(examples), FileName(source, i))));
   }
   if (part == Part::kHoldout && all.size() == 0) {
-    return AtKey(absl::InvalidArgumentError(absl::StrCat(
-                     job.data().holdout(), " of the training examples is none; raise it")),
-                 "data.holdout");
+    return NothingHeldOut(job.data().holdout());
   }
   return MemoryDataset::Create(std::move(all), classes, job.data().normalize());
 }
@@ -121,9 +128,13 @@ size_t FileCount(const v1::Source& source) {
   switch (source.type_case()) {
     case v1::Source::kIdx:
     case v1::Source::kGenerator:
+    case v1::Source::kNumpy:
+    case v1::Source::kImageFolder:
       return 1;
     case v1::Source::kCifar10:
       return static_cast<size_t>(source.cifar10().files_size());
+    case v1::Source::kCifar100:
+      return static_cast<size_t>(source.cifar100().files_size());
     case v1::Source::kCsv:
       return static_cast<size_t>(source.csv().files_size());
     case v1::Source::kLibsvm:
@@ -143,6 +154,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadSource(const v1::TrainingJob& job,
   try {
     if (source.has_text()) {
       return ReadText(job, source.text(), SourceKey(job, source), data_dir, part, wants_file);
+    }
+    if (source.has_image_folder()) {
+      return ReadPictures(job, source.image_folder(), SourceKey(job, source), data_dir, part);
     }
     return ReadFiles(job, source, data_dir, part, wants_file);
   } catch (const std::bad_alloc&) {

@@ -1,4 +1,4 @@
-#include "worker/data/cifar10.h"
+#include "worker/data/cifar.h"
 
 #include "tests/worker/data/data_test_util.h"
 
@@ -47,6 +47,50 @@ TEST_CASE("A CIFAR-10 file that ends within a record, or has a label beyond 9, i
                {"f: byte 3073", "label 10"});
   RequireError(ParseCifar10(File("f", bytes), v1::LOSS_LOGISTIC), StatusCode::kInvalidArgument,
                {"f: byte 0", "label 3", "logistic"});
+}
+
+// Two records of CIFAR-100 whose byte says plane and pixel.
+Bytes TwoRecordsOf100() {
+  Bytes bytes;
+  for (const Bytes& labels : {Bytes{4, 30}, Bytes{19, 99}}) {
+    bytes.insert(bytes.end(), labels.begin(), labels.end());
+    for (size_t i = 0; i < 3072; ++i) {
+      bytes.push_back(static_cast<uint8_t>(i / 1024 * 64 + i % 1024 % 61));
+    }
+  }
+  return bytes;
+}
+
+TEST_CASE("CIFAR-100 records have a coarse and a fine label before the image") {
+  const auto read = [](v1::Cifar100Labels labels) {
+    auto examples = ParseCifar100(File("f", TwoRecordsOf100()), labels, kSoftmax);
+    INFO(examples.status().ToString());
+    REQUIRE(examples.ok());
+    return *std::move(examples);
+  };
+  const Examples fine = read(v1::CIFAR100_LABELS_FINE), coarse = read(v1::CIFAR100_LABELS_COARSE);
+  CHECK(fine.labels == std::vector<float>{30, 99});
+  CHECK(coarse.labels == std::vector<float>{4, 19});
+  CHECK(fine.shape == ImageShape{32, 32, 3});
+  CHECK(fine.values == coarse.values);
+  CHECK(fine.values == ParseCifar10(File("f", TwoRecords()), kSoftmax)->values);
+}
+
+TEST_CASE("A CIFAR-100 file that ends within a record, or has a label too large, is an error") {
+  const auto parse = [](const Bytes& bytes) {
+    return ParseCifar100(File("f", bytes), v1::CIFAR100_LABELS_FINE, kSoftmax);
+  };
+  const Bytes bytes = TwoRecordsOf100();
+  for (const size_t size : {size_t{1}, size_t{2}, kRecord, kRecord + 2, 2 * kRecord + 1}) {
+    RequireError(parse(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size))),
+                 StatusCode::kInvalidArgument, {"f: byte " + std::to_string(size), "3074"});
+  }
+  Bytes wrong = bytes;
+  wrong[kRecord + 1] = 20;
+  RequireError(parse(wrong), StatusCode::kInvalidArgument, {"byte 3074: label 20", "0 to 19"});
+  wrong = bytes;
+  wrong[1] = 100;
+  RequireError(parse(wrong), StatusCode::kInvalidArgument, {"byte 1: label 100", "0 to 99"});
 }
 
 }  // namespace

@@ -1,0 +1,124 @@
+#include "worker/data/pictures/picture.h"
+
+#include <cstdlib>
+
+#include "tests/worker/data/pictures/picture_files.h"
+
+namespace leeway {
+namespace {
+
+using absl::StatusCode;
+
+// Smooth, so that a JPEG keeps it.
+int Slope(uint32_t y, uint32_t x, uint32_t c) { return static_cast<int>(40 * c + 2 * y + 3 * x); }
+
+Picture Decode(const Bytes& bytes, uint32_t least = 1000) {
+  const auto picture = DecodePicture("f", View(bytes), least, least);
+  INFO(picture.status().ToString());
+  REQUIRE(picture.ok());
+  REQUIRE(picture->pixels.size() == size_t{3} * picture->height * picture->width);
+  return *picture;
+}
+
+void CheckNear(const Bytes& pixels, const Bytes& expected, int most) {
+  REQUIRE(pixels.size() == expected.size());
+  int largest = 0;
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    largest = std::max(largest, std::abs(pixels[i] - expected[i]));
+  }
+  CHECK(largest <= most);
+}
+
+TEST_CASE("A JPEG comes out as its pixels, plain or progressive, grey as three equal values") {
+  const Bytes colours = Pixels(21, 30, 3, Slope);
+  for (const int flags : {0, TJFLAG_PROGRESSIVE}) {
+    const Picture picture = Decode(Jpeg(21, 30, colours, TJPF_RGB, flags));
+    CHECK(picture.height == 21);
+    CHECK(picture.width == 30);
+    CheckNear(picture.pixels, colours, 4);
+  }
+  const auto grey = [](uint32_t y, uint32_t x, uint32_t) { return Slope(y, x, 0); };
+  const Picture picture = Decode(Jpeg(21, 30, Pixels(21, 30, 1, grey), TJPF_GRAY));
+  CheckNear(picture.pixels, Pixels(21, 30, 3, grey), 4);
+}
+
+TEST_CASE("A JPEG is decoded smaller as long as its sides are what is asked for") {
+  const Bytes bytes = Jpeg(64, 48, Pixels(64, 48, 3, [](auto, auto, auto) { return 90; }));
+  const auto sides = [&](uint32_t height, uint32_t width) {
+    const Picture picture = *DecodePicture("f", View(bytes), height, width);
+    CheckNear(picture.pixels, Bytes(picture.pixels.size(), 90), 2);
+    return std::pair(picture.height, picture.width);
+  };
+  CHECK(sides(33, 1) == std::pair(64u, 48u));
+  CHECK(sides(32, 24) == std::pair(32u, 24u));
+  CHECK(sides(32, 25) == std::pair(64u, 48u));
+  CHECK(sides(16, 12) == std::pair(16u, 12u));
+  CHECK(sides(1, 1) == std::pair(8u, 6u));
+}
+
+TEST_CASE("PNGs with a palette, alpha, 16 bits or grey come out as red, green and blue") {
+  const Bytes colours = Pixels(5, 7, 3, Slope);
+  CHECK(Decode(Png(5, 7, colours.data(), PNG_FORMAT_RGB)).pixels == colours);
+
+  const Bytes alpha = Pixels(5, 7, 4, [](uint32_t y, uint32_t x, uint32_t c) {
+    return c == 3 ? static_cast<int>(30 * y) : Slope(y, x, c);
+  });
+  CHECK(Decode(Png(5, 7, alpha.data(), PNG_FORMAT_RGBA)).pixels == colours);
+
+  const auto grey = [](uint32_t y, uint32_t x, uint32_t) { return Slope(y, x, 1); };
+  CHECK(Decode(Png(5, 7, Pixels(5, 7, 1, grey).data(), PNG_FORMAT_GRAY)).pixels ==
+        Pixels(5, 7, 3, grey));
+
+  const Bytes palette = {10, 20, 30, 200, 100, 50};
+  const Bytes indices = Pixels(
+      5, 7, 1, [](uint32_t y, uint32_t x, uint32_t) { return static_cast<int>((y + x) % 2); });
+  const Picture indexed =
+      Decode(Png(5, 7, indices.data(), PNG_FORMAT_RGB_COLORMAP, palette.data(), 2));
+  CHECK(indexed.pixels == Pixels(5, 7, 3, [&](uint32_t y, uint32_t x, uint32_t c) {
+          return palette[(y + x) % 2 * 3 + c];
+        }));
+}
+
+TEST_CASE("Pictures that are cut off anywhere, or are none, are errors that say what to do") {
+  const Bytes colours = Pixels(40, 40, 3, Slope);
+  for (const Bytes& whole :
+       {Jpeg(40, 40, colours), Jpeg(40, 40, colours, TJPF_RGB, TJFLAG_PROGRESSIVE),
+        Png(40, 40, colours.data(), PNG_FORMAT_RGB)}) {
+    // The last bytes of a file only say that it ends, or check what was read.
+    for (size_t size = 0; size + 20 < whole.size(); size += 1 + size / 9) {
+      INFO(size);
+      const Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+      RequireError(DecodePicture("cat/1.jpg", View(part), 40, 40), StatusCode::kInvalidArgument,
+                   {"cat/1.jpg: ", "move it out of the folder"});
+    }
+  }
+  RequireError(DecodePicture("f", "GIF89a..", 1, 1), StatusCode::kInvalidArgument,
+               {"f: neither a JPEG nor a PNG", "'GIF89a..'"});
+  Bytes damaged = Png(40, 40, colours.data(), PNG_FORMAT_RGB);
+  damaged[damaged.size() / 2] ^= 0x55;
+  RequireError(DecodePicture("f", View(damaged), 1, 1), StatusCode::kInvalidArgument,
+               {"damaged PNG"});
+  const Bytes cmyk = Jpeg(8, 8, Bytes(8 * 8 * 4, 7), TJPF_CMYK);
+  RequireError(DecodePicture("f", View(cmyk), 1, 1), StatusCode::kInvalidArgument,
+               {"f: a JPEG in CMYK"});
+}
+
+// A header that promises many pixels, and a few bytes.
+TEST_CASE("A picture of too many pixels is refused before memory is taken for it") {
+  Bytes png = Png(4, 4, Bytes(48).data(), PNG_FORMAT_RGB);
+  for (const size_t at : {16, 20}) png[at + 1] = 1;  // 65540 x 65540
+  const auto crc = static_cast<uint32_t>(crc32(0, &png[12], 17));
+  for (size_t i = 0; i < 4; ++i) png[29 + i] = static_cast<uint8_t>(crc >> (24 - 8 * i));
+  RequireError(DecodePicture("f", View(png), 1, 1), StatusCode::kResourceExhausted,
+               {"f: a picture of 65540 x 65540 pixels"});
+  Bytes jpeg = Jpeg(16, 16, Bytes(16 * 16 * 3));
+  const Bytes frame = {0xff, 0xc0};
+  const auto at = std::search(jpeg.begin(), jpeg.end(), frame.begin(), frame.end());
+  REQUIRE(at != jpeg.end());
+  std::fill_n(at + 5, 4, uint8_t{0xf0});  // 61680 x 61680
+  const auto huge = DecodePicture("f", View(jpeg), 1, 1);
+  RequireError(huge, StatusCode::kResourceExhausted, {"61680 x 61680"});
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,47 @@
+#include "worker/data/pictures/picture.h"
+
+#include <algorithm>
+
+#include "common/status.h"
+#include "worker/data/limits.h"
+#include "worker/data/pictures/jpeg.h"
+#include "worker/data/pictures/png.h"
+#include "worker/data/text.h"
+
+namespace leeway {
+namespace {
+
+constexpr std::string_view kJpeg = "\xff\xd8\xff";
+constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n";
+
+bool Begins(std::string_view content, std::string_view magic) {
+  return content.substr(0, magic.size()) == magic;
+}
+
+}  // namespace
+
+absl::Status CheckPictureSize(uint32_t height, uint32_t width) {
+  if (height == 0 || width == 0) return absl::InvalidArgumentError("a picture without pixels");
+  if (uint64_t{height} * width <= kMaxPicturePixels) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a picture of ", width, " x ", height, " pixels; it may have ",
+                   kMaxPicturePixels, ": make it smaller, or move it out of the folder"));
+}
+
+absl::StatusOr<Picture> DecodePicture(const std::string& path, std::string_view content,
+                                      uint32_t least_height, uint32_t least_width) {
+  if (Begins(content, kJpeg)) {
+    auto picture = DecodeJpeg(content, least_height, least_width);
+    return picture.ok() ? picture : Annotate(picture.status(), path);
+  }
+  if (Begins(content, kPng)) {
+    auto picture = DecodePng(content);
+    return picture.ok() ? picture : Annotate(picture.status(), path);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": neither a JPEG nor a PNG: it begins with ",
+                   Quote({content.data(), std::min<size_t>(content.size(), 8)}),
+                   "; convert it, or move it out of the folder"));
+}
+
+}  // namespace leeway

@@ -1,0 +1,54 @@
+// Pictures that are decoded when a batch is loaded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/data/dataset.h"
+#include "worker/data/normalizer.h"
+#include "worker/data/pictures/picture_index.h"
+
+namespace leeway {
+
+// Holds the names of the files only.
+class PictureDataset final : public Dataset {
+ public:
+  // Examples of `height` x `width` x 3: pictures scaled to cover that, of which the middle is cut
+  // out. `classes` as classes() tells. INVALID_ARGUMENT if there are none or `normalize` does not
+  // fit.
+  static absl::StatusOr<std::unique_ptr<PictureDataset>> Create(std::string data_dir,
+                                                                PictureIndex index, uint32_t height,
+                                                                uint32_t width, uint32_t classes,
+                                                                const v1::Normalize& normalize);
+
+  size_t size() const override { return index_.files.size(); }
+  const ImageShape& shape() const override { return shape_; }
+  std::span<const float> labels() const override { return index_.labels; }
+  uint32_t classes() const override { return classes_; }
+  uint64_t bytes() const override;
+  bool decodes() const override { return true; }
+
+  // Errors name the picture, what is wrong with it and what to do.
+  absl::Status CopyBatch(size_t first, size_t count, Batch& batch) const override;
+  absl::Status CopyRows(std::span<const uint32_t> rows, const Augmenter& augmenter,
+                        RandomStream draws, Batch& batch) const override;
+
+ private:
+  PictureDataset(std::string data_dir, PictureIndex index, const ImageShape& shape,
+                 uint32_t classes, Normalizer normalizer);
+  // Picture i, scaled and cropped, to out[shape().elements()].
+  absl::Status Decode(size_t i, uint8_t* out) const;
+
+  const std::string data_dir_;
+  const PictureIndex index_;
+  const ImageShape shape_;
+  const uint32_t classes_;
+  const Normalizer normalizer_;
+};
+
+}  // namespace leeway

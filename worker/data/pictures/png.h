@@ -1,0 +1,14 @@
+// PNGs, by libpng.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "worker/data/pictures/picture.h"
+
+namespace leeway {
+
+// As DecodePicture; errors have no path. Palettes and grey become RGB.
+absl::StatusOr<Picture> DecodePng(std::string_view content);
+
+}  // namespace leeway

@@ -1,0 +1,21 @@
+// Reads a job's folder of pictures.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "leeway/v1/job.pb.h"
+#include "worker/data/dataset.h"
+#include "worker/data/holdout.h"
+
+namespace leeway {
+
+// As ReadSource, for the source `pictures` at the key `key`, which is data.train or data.test.
+// Classes are those of the training folder, if data.train is one. No picture is opened.
+absl::StatusOr<std::unique_ptr<Dataset>> ReadPictures(const v1::TrainingJob& job,
+                                                      const v1::ImageFolder& pictures,
+                                                      const std::string& key,
+                                                      const std::string& data_dir, Part part);
+
+}  // namespace leeway
