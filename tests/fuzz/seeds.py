@@ -165,6 +165,19 @@ def data():
     save("data", "text", bytes([5]) + b"\xef\xbb\xbf1.5\r\n +2 \n1e400\n0x10\nnan\n\x01")
 
 
+def safetensors():
+    def tensor(name, dtype, shape, begin, end):
+        return f'"{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":[{begin},{end}]}}'
+
+    header = ('{"__metadata__":{"format":"pt"},' + tensor("a", "F32", [2, 3], 0, 24) + "," + tensor("b", "BF16", [2], 24, 28) +
+              "," + tensor("c", "F16", [], 28, 30) + "," + tensor("d", "F64", [1], 30, 38) + "}  ").encode()
+    values = floats(6) + bytes([0x80, 0x3f, 0, 0x40]) + bytes([0, 0x3c]) + struct.pack("<d", 0.1)
+    save("safetensors", "dtypes", bytes([0]) + short(len(header)) + header + values)
+    counter = ("{" + tensor("n", "I64", [], 0, 8) + "}").encode()
+    save("safetensors", "counter", bytes([0]) + short(len(counter)) + counter + bytes(8))
+    save("safetensors", "as-it-is", bytes([1]) + struct.pack("<Q", 2) + b"{}")
+
+
 def history():
     save("history", "run", (
         '{"time":1.0,"event":"job_started","workers":2,"resumed":false}\n'
@@ -219,5 +232,5 @@ def cores():
          leave(1, 3) + answer * 6)
 
 
-for make in (wire, codec, checkpoint, json_file, yaml, data, history, cores):
+for make in (wire, codec, checkpoint, json_file, yaml, data, safetensors, history, cores):
     make()
