@@ -1,16 +1,19 @@
 // Training throughput of one worker's arithmetic, beside the rate of Eigen's matrix product in the
 // same run.
 //
-//   training_bench [--rounds 15] [--threads 1] [--batch N] [--model NAME]... [--json]
+//   training_bench [--rounds 15] [--seconds 0.1] [--threads 1] [--batch N] [--update]
+//                  [--model NAME]... [--json]
 //
 // Rounds are interleaved (a product, then a few steps of each model), so that a machine that is
 // slower for a while is slower for all; medians of the rounds are printed. The share is of
 // matrix-product operations only: bias, activations, pooling and loss count as time, not as work.
+// With --update a step ends with that of SGD with momentum, as a worker's own step does.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +26,9 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/philox.h"
+#include "config/model/named_models.h"
 #include "worker/device/make_backend.h"
+#include "worker/exchange/local_optimizer.h"
 #include "worker/model/model.h"
 
 namespace leeway {
@@ -31,9 +36,13 @@ namespace {
 
 struct Options {
   int rounds = 15;
+  // Of each model in each round, at least.
+  double seconds = 0.1;
   uint32_t threads = 1;
   // 0: each model's own.
   size_t batch = 0;
+  bool update = false;
+  // None: the small ones.
   std::vector<std::string> models;
   bool json = false;
 };
@@ -43,6 +52,9 @@ struct Subject {
   std::string about;
   size_t batch = 0;
   v1::Model model;
+  ImageShape image = {28, 28, 1};
+  // Only where it is asked for.
+  bool is_large = false;
 };
 
 void AddDense(v1::Model& model, uint32_t units) {
@@ -81,12 +93,28 @@ v1::Model Cnn(uint32_t hidden) {
   return model;
 }
 
-// The last two are those of which PyTorch's figures are known.
+// One layer, a model by name.
+v1::Model Named(v1::Layer layer) {
+  v1::Model model;
+  model.set_loss(v1::LOSS_SOFTMAX_CROSS_ENTROPY);
+  *model.add_layers() = std::move(layer);
+  ExpandNamedModels(model);
+  return model;
+}
+
+// All but the first two are in PyTorch, too (peers/torch_steps.py).
 std::vector<Subject> Subjects() {
+  v1::Layer lenet, resnet20, mobilenet_v2;
+  lenet.mutable_lenet();
+  resnet20.mutable_resnet20();
+  mobilenet_v2.mutable_mobilenet_v2();
   return {{"mlp", "784-256-128-10", 128, Mlp(256, 128)},
           {"cnn", "28x28, 16 and 32 5x5 filters, 10", 128, Cnn(0)},
           {"mlp-512", "784-512-256-10", 128, Mlp(512, 256)},
-          {"cnn-128", "28x28, 16 and 32 5x5 filters, 128, 10", 64, Cnn(128)}};
+          {"cnn-128", "28x28, 16 and 32 5x5 filters, 128, 10", 64, Cnn(128)},
+          {"lenet", "LeNet-5, 28x28", 64, Named(lenet)},
+          {"resnet20", "ResNet-20, 32x32x3", 64, Named(resnet20), {32, 32, 3}, true},
+          {"mobilenet_v2", "MobileNetV2, 32x32x3", 64, Named(mobilenet_v2), {32, 32, 3}, true}};
 }
 
 // Seconds of one call: the mean over as many calls as fill `budget` seconds.
@@ -108,13 +136,27 @@ class Runner {
  public:
   static absl::StatusOr<std::unique_ptr<Runner>> Make(const Subject& subject, Backend& backend) {
     absl::StatusOr<std::unique_ptr<Model>> model =
-        Model::Build(subject.model, {28, 28, 1}, 10, backend);
+        Model::Build(subject.model, subject.image, 10, backend);
     if (!model.ok()) return model.status();
-    return std::unique_ptr<Runner>(new Runner(subject, *std::move(model)));
+    v1::Update sgd;
+    sgd.mutable_sgd()->set_momentum(0.9);
+    sgd.set_learning_rate(0.001);
+    auto optimizer = LocalOptimizer::Make(sgd, (*model)->schema(), {});
+    if (!optimizer.ok()) return optimizer.status();
+    return std::unique_ptr<Runner>(new Runner(subject, *std::move(model), *std::move(optimizer)));
   }
 
-  absl::Status Step() {
-    return model_->Train(batch_, weights_.span(), {.step = step_++}, contribution_.span()).status();
+  absl::Status Step(bool update) {
+    const absl::Status trained =
+        model_->Train(batch_, weights_.span(), {.step = step_++}, contribution_.span()).status();
+    if (!update || !trained.ok()) return trained;
+    VectorUpdate step =
+        optimizer_.UpdateOf(step_, step_, contribution_.span(), averages_, weights_.span());
+    for (FloatBuffer& slot : slots_) step.slots.push_back(slot.data());
+    float finite = 1;
+    model_->backend().Update(step, &finite);
+    if (finite == 1) return absl::OkStatus();
+    return absl::InternalError("training came to values that are not finite");
   }
 
   const Subject& subject() const { return subject_; }
@@ -126,14 +168,19 @@ class Runner {
   std::vector<double> shares;
 
  private:
-  Runner(const Subject& subject, std::unique_ptr<Model> model)
+  Runner(const Subject& subject, std::unique_ptr<Model> model, LocalOptimizer optimizer)
       : subject_(subject),
         model_(std::move(model)),
+        optimizer_(std::move(optimizer)),
+        averages_(LocalAverages(model_->schema(), std::numeric_limits<double>::infinity())),
         weights_(model_->schema().total()),
         contribution_(model_->schema().total()) {
     RandomStream random(1, RandomPurpose::kGenerate);
     batch_.size = subject_.batch;
-    batch_.features.resize(batch_.size * 28 * 28);
+    batch_.features.resize(batch_.size * subject_.image.elements());
+    for (size_t slot = 0; slot < optimizer_.slots().size(); ++slot) {
+      slots_.emplace_back(model_->schema().total());
+    }
     batch_.labels.resize(batch_.size);
     for (float& value : batch_.features) value = static_cast<float>(random.Uniform());
     for (float& label : batch_.labels) label = static_cast<float>(random.Below(10));
@@ -142,6 +189,9 @@ class Runner {
 
   Subject subject_;
   std::unique_ptr<Model> model_;
+  const LocalOptimizer optimizer_;
+  const std::vector<LocalAverage> averages_;
+  std::vector<FloatBuffer> slots_;
   Batch batch_;
   FloatBuffer weights_;
   FloatBuffer contribution_;
@@ -170,7 +220,8 @@ absl::Status Measure(const Options& options, std::vector<std::unique_ptr<Runner>
   for (int round = 0; round <= options.rounds && status.ok(); ++round) {
     for (auto& runner : runners) {
       const double before = product.Measure();
-      const double seconds = Time(0.1, [&] { status.Update(runner->Step()); });
+      const double seconds =
+          Time(options.seconds, [&] { status.Update(runner->Step(options.update)); });
       const double rate = (before + product.Measure()) / 2;
       if (round == 0) continue;
       product_rates.push_back(rate);
@@ -203,11 +254,11 @@ nlohmann::json Report(const Options& options, const std::vector<std::unique_ptr<
 void Print(const nlohmann::json& report) {
   std::printf("Eigen's product 128x784x512, one thread: %.1f GFLOP/s\n\n",
               report["eigen_gemm_gflops"].get<double>());
-  std::printf("%-8s %6s %10s %14s %9s %8s\n", "model", "batch", "samples/s", "MFLOP/sample",
+  std::printf("%-12s %6s %10s %14s %9s %8s\n", "model", "batch", "samples/s", "MFLOP/sample",
               "GFLOP/s", "share");
   for (const auto& model : report["models"]) {
     std::printf(
-        "%-8s %6d %10.0f %14.3f %9.1f %7.0f%%  %s\n", model["name"].get<std::string>().c_str(),
+        "%-12s %6d %10.0f %14.3f %9.1f %7.0f%%  %s\n", model["name"].get<std::string>().c_str(),
         model["batch"].get<int>(), model["samples_per_second"].get<double>(),
         model["flops_per_sample"].get<double>() / 1e6, model["gflops"].get<double>(),
         100 * model["share_of_gemm"].get<double>(), model["about"].get<std::string>().c_str());
@@ -222,7 +273,8 @@ absl::Status Run(const Options& options) {
   std::vector<std::unique_ptr<Runner>> runners;
   for (Subject& subject : Subjects()) {
     const auto& wanted = options.models;
-    if (!wanted.empty() && std::count(wanted.begin(), wanted.end(), subject.name) == 0) continue;
+    const bool named = std::count(wanted.begin(), wanted.end(), subject.name) > 0;
+    if (wanted.empty() ? subject.is_large : !named) continue;
     if (options.batch > 0) subject.batch = options.batch;
     absl::StatusOr<std::unique_ptr<Runner>> runner = Runner::Make(subject, **backend);
     if (!runner.ok()) return runner.status();
@@ -247,11 +299,15 @@ int main(int argc, char** argv) {
   leeway::Options options;
   CLI::App app("Training throughput of one worker's arithmetic");
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 10000));
+  app.add_option("--seconds", options.seconds, "Of each model in each round, at least")
+      ->check(CLI::Range(0.0, 600.0));
   app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
   app.add_option("--batch", options.batch, "Examples a step, for every model")
       ->check(CLI::Range(1, 1000000));
+  app.add_flag("--update", options.update, "SGD with momentum after each gradient");
   app.add_option("--model", options.models, "Which ones")
-      ->check(CLI::IsMember({"mlp", "cnn", "mlp-512", "cnn-128"}));
+      ->check(
+          CLI::IsMember({"mlp", "cnn", "mlp-512", "cnn-128", "lenet", "resnet20", "mobilenet_v2"}));
   app.add_flag("--json", options.json);
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = leeway::Run(options);
