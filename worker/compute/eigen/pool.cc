@@ -1,10 +1,9 @@
 // Pooling. Channels lie next to each other, so that every loop over them is a vector loop.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "worker/compute/eigen/eigen_backend.h"
-#include "worker/compute/eigen/vectors.h"
+#include "worker/compute/eigen/lanes.h"
 
 namespace leeway {
 namespace {
@@ -47,62 +46,65 @@ void ForEachWindow(const PoolShape& shape, size_t begin, size_t end, Visit visit
   }
 }
 
-// Calls visit(place, input index) for every pixel of a window.
-template <typename Visit>
+// Calls visit(place, input index) for every pixel of a window. kSide: all windows have so many rows
+// and columns, known to the compiler; 0: they have those of `window`.
+template <uint32_t kSide, typename Visit>
 void ForEachPixel(const PoolShape& shape, const Window& window, Visit visit) {
-  for (size_t row = window.row_begin; row < window.row_end; ++row) {
-    for (size_t column = window.column_begin; column < window.column_end; ++column) {
-      const size_t offset = (row * shape.input.width + column) * shape.input.channels;
-      visit(static_cast<float>(row * shape.columns() + column),
-            static_cast<size_t>(window.first + static_cast<int64_t>(offset)));
+  const size_t row_begin = kSide > 0 ? 0 : window.row_begin;
+  const size_t row_end = kSide > 0 ? kSide : window.row_end;
+  const size_t column_begin = kSide > 0 ? 0 : window.column_begin;
+  const size_t column_end = kSide > 0 ? kSide : window.column_end;
+  for (size_t row = row_begin; row < row_end; ++row) {
+    const size_t offset = (row * shape.input.width + column_begin) * shape.input.channels;
+    auto at = static_cast<size_t>(window.first + static_cast<int64_t>(offset));
+    for (size_t column = column_begin; column < column_end; ++column, at += shape.input.channels) {
+      visit(static_cast<float>(row * (kSide > 0 ? kSide : shape.columns()) + column), at);
     }
   }
+}
+
+// Calls run.template operator()<side>() with the side of the windows where it is a usual one.
+template <typename Run>
+void WithSide(const PoolShape& shape, Run run) {
+  const bool is_square = shape.padding == 0 && shape.size == shape.columns();
+  if (is_square && shape.size == 2) return run.template operator()<2>();
+  if (is_square && shape.size == 3) return run.template operator()<3>();
+  run.template operator()<0>();
 }
 
 size_t Grain(const PoolShape& shape) {
   return 1 + (1 << 15) / std::max<size_t>(1, shape.input.elements());
 }
 
-template <size_t kWidth>
+template <uint32_t kSide, size_t kWidth>
 void MaxOfWindow(const PoolShape& shape, const Window& window, const float* x, float* winners,
                  float* y) {
-  std::array<float, kWidth> best{};
-  std::array<float, kWidth> winner{};
-  bool first = true;
-  ForEachPixel(shape, window, [&](float place, size_t at) {
-    const float* pixel = x + at;
-    if (first) {
-      std::copy_n(pixel, kWidth, best.begin());
-      winner.fill(place);
-      first = false;
-      return;
-    }
-    for (size_t c = 0; c < kWidth; ++c) {
-      // A NaN wins and stays.
-      const bool stays = pixel[c] <= best[c] || best[c] != best[c];
-      winner[c] = stays ? winner[c] : place;
-      best[c] = stays ? best[c] : pixel[c];
-    }
+  const auto first =
+      static_cast<float>(kSide > 0 ? 0 : window.row_begin * shape.columns() + window.column_begin);
+  Lanes<kWidth> best{};
+  Lanes<kWidth> winner{};
+  ForEachPixel<kSide>(shape, window, [&](float place, size_t at) {
+    const Lanes<kWidth> pixel = LoadLanes<kWidth>(x + at);
+    const Lanes<kWidth> here = Lanes<kWidth>{} + place;
+    // A NaN wins and stays; the first place has nobody to beat.
+    const auto stays = (pixel <= best) | (best != best);
+    winner = place == first ? here : stays ? winner : here;
+    best = place == first ? pixel : stays ? best : pixel;
   });
-  std::copy_n(best.begin(), kWidth, y);
-  if (winners != nullptr) std::copy_n(winner.begin(), kWidth, winners);
+  StoreLanes(best, y);
+  if (winners != nullptr) StoreLanes(winner, winners);
 }
 
 // Hands a window's gradients out: to pixels that no other window has (kOverlap false), or that may
 // have some already.
-template <size_t kWidth, bool kOverlap>
+template <uint32_t kSide, size_t kWidth, bool kOverlap>
 void SpreadToWinners(const PoolShape& shape, const Window& window, const float* winners,
                      const float* dy, float* dx) {
-  std::array<float, kWidth> winner;
-  std::array<float, kWidth> slope;
-  std::copy_n(winners, kWidth, winner.begin());
-  std::copy_n(dy, kWidth, slope.begin());
-  ForEachPixel(shape, window, [&](float place, size_t at) {
-    float* pixel = dx + at;
-    for (size_t c = 0; c < kWidth; ++c) {
-      const float share = winner[c] == place ? slope[c] : 0.0f;
-      pixel[c] = kOverlap ? pixel[c] + share : share;
-    }
+  const Lanes<kWidth> winner = LoadLanes<kWidth>(winners);
+  const Lanes<kWidth> slope = LoadLanes<kWidth>(dy);
+  ForEachPixel<kSide>(shape, window, [&](float place, size_t at) {
+    const Lanes<kWidth> share = winner == place ? slope : Lanes<kWidth>{};
+    StoreLanes(kOverlap ? LoadLanes<kWidth>(dx + at) + share : share, dx + at);
   });
 }
 
@@ -117,11 +119,13 @@ bool Tiles(const PoolShape& shape) {
 
 void EigenBackend::MaxPoolForward(const PoolShape& shape, size_t batch, const float* x,
                                   float* winners, float* y) {
-  pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
-    ForEachWindow(shape, begin, end, [&](size_t out, const Window& window) {
-      ForChannelGroups(shape.input.channels, [&]<size_t kWidth>(size_t c) {
-        MaxOfWindow<kWidth>(shape, window, x + c, winners == nullptr ? nullptr : winners + out + c,
-                            y + out + c);
+  WithSide(shape, [&]<uint32_t kSide>() {
+    pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
+      ForEachWindow(shape, begin, end, [&](size_t out, const Window& window) {
+        ForLanes(shape.input.channels, [&]<size_t kWidth>(size_t c) {
+          MaxOfWindow<kSide, kWidth>(shape, window, x + c,
+                                     winners == nullptr ? nullptr : winners + out + c, y + out + c);
+        });
       });
     });
   });
@@ -130,16 +134,19 @@ void EigenBackend::MaxPoolForward(const PoolShape& shape, size_t batch, const fl
 void EigenBackend::MaxPoolBackward(const PoolShape& shape, size_t batch, const float* winners,
                                    const float* dy, float* dx) {
   const bool tiles = Tiles(shape);
-  pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
-    const size_t elements = shape.input.elements();
-    if (!tiles) std::fill_n(dx + begin * elements, (end - begin) * elements, 0.0f);
-    ForEachWindow(shape, begin, end, [&](size_t out, const Window& window) {
-      ForChannelGroups(shape.input.channels, [&]<size_t kWidth>(size_t c) {
-        if (tiles) {
-          SpreadToWinners<kWidth, false>(shape, window, winners + out + c, dy + out + c, dx + c);
-        } else {
-          SpreadToWinners<kWidth, true>(shape, window, winners + out + c, dy + out + c, dx + c);
-        }
+  WithSide(shape, [&]<uint32_t kSide>() {
+    pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
+      const size_t elements = shape.input.elements();
+      if (!tiles) std::fill_n(dx + begin * elements, (end - begin) * elements, 0.0f);
+      ForEachWindow(shape, begin, end, [&](size_t out, const Window& window) {
+        ForLanes(shape.input.channels, [&]<size_t kWidth>(size_t c) {
+          const float* const won = winners + out + c;
+          if (tiles) {
+            SpreadToWinners<kSide, kWidth, false>(shape, window, won, dy + out + c, dx + c);
+          } else {
+            SpreadToWinners<kSide, kWidth, true>(shape, window, won, dy + out + c, dx + c);
+          }
+        });
       });
     });
   });
@@ -149,12 +156,11 @@ void EigenBackend::AvgPoolForward(const PoolShape& shape, size_t batch, const fl
   pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
     const float share = 1.0f / static_cast<float>(shape.area());
     ForEachWindow(shape, begin, end, [&](size_t out, const Window& window) {
-      ForChannelGroups(shape.input.channels, [&]<size_t kWidth>(size_t c) {
-        std::array<float, kWidth> sum{};
-        ForEachPixel(shape, window, [&](float, size_t at) {
-          for (size_t i = 0; i < kWidth; ++i) sum[i] += x[at + c + i];
-        });
-        for (size_t i = 0; i < kWidth; ++i) y[out + c + i] = sum[i] * share;
+      ForLanes(shape.input.channels, [&]<size_t kWidth>(size_t c) {
+        Lanes<kWidth> sum{};
+        ForEachPixel<0>(shape, window,
+                        [&](float, size_t at) { sum += LoadLanes<kWidth>(x + at + c); });
+        StoreLanes(sum * share, y + out + c);
       });
     });
   });
@@ -167,11 +173,10 @@ void EigenBackend::AvgPoolBackward(const PoolShape& shape, size_t batch, const f
     const float share = 1.0f / static_cast<float>(shape.area());
     std::fill_n(dx + begin * elements, (end - begin) * elements, 0.0f);
     ForEachWindow(shape, begin, end, [&](size_t out, const Window& window) {
-      ForChannelGroups(shape.input.channels, [&]<size_t kWidth>(size_t c) {
-        std::array<float, kWidth> slope;
-        for (size_t i = 0; i < kWidth; ++i) slope[i] = dy[out + c + i] * share;
-        ForEachPixel(shape, window, [&](float, size_t at) {
-          for (size_t i = 0; i < kWidth; ++i) dx[at + c + i] += slope[i];
+      ForLanes(shape.input.channels, [&]<size_t kWidth>(size_t c) {
+        const Lanes<kWidth> slope = LoadLanes<kWidth>(dy + out + c) * share;
+        ForEachPixel<0>(shape, window, [&](float, size_t at) {
+          StoreLanes(LoadLanes<kWidth>(dx + at + c) + slope, dx + at + c);
         });
       });
     });
