@@ -15,6 +15,7 @@ set(LEEWAY_ARCH "x86-64-v3" CACHE STRING "Value of -march; 'native' for this mac
 set(LEEWAY_SANITIZE "" CACHE STRING "Sanitizers, such as address,undefined or thread")
 option(LEEWAY_WERROR "Warnings are errors" OFF)
 option(LEEWAY_PRECOMPILED "Precompile the headers that most files include (cmake/precompiled)" ON)
+option(LEEWAY_ONEDNN "Convolve on CPUs by oneDNN, where it is installed" ON)
 option(LEEWAY_UNITY "Compile several files of a folder at once; OFF to compile only what you edit" ON)
 
 # Contraction would make a vector loop and its remainder round differently, and with it a block's bits
@@ -59,6 +60,16 @@ pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
 pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+# Not by its own config, which wants OpenCL's headers, too. libgomp is the OpenMP of Debian's oneDNN.
+if(LEEWAY_ONEDNN)
+  find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
+  find_library(DNNL_LIBRARY dnnl)
+  if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
+    set(LEEWAY_DNNL ${DNNL_LIBRARY} gomp)
+  else()
+    message(STATUS "oneDNN is not installed (libdnnl-dev): convolutions on CPUs will be slower")
+  endif()
+endif()
 
 # leeway_use_precompiled(TARGET NAME...): the precompiled headers of cmake/precompiled by the first name.
 function(leeway_use_precompiled target)

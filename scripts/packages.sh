@@ -8,7 +8,7 @@ build_packages=(
   g++ cmake ninja-build pkg-config
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libeigen3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev nlohmann-json3-dev zlib1g-dev libssl-dev libre2-dev
-  libpng-dev libturbojpeg0-dev libzip-dev
+  libpng-dev libturbojpeg0-dev libzip-dev libdnnl-dev
 )
 # To test, besides. The clients in Python use the distribution's interpreter and its gRPC.
 # shellcheck disable=SC2034

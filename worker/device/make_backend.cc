@@ -53,8 +53,8 @@ absl::StatusOr<ChosenBackend> TakeCpu(const v1::Workers& workers, std::string no
     absl::StrAppend(&note, "; it rounds the factors of products to ", PrecisionName(precision),
                     " as a GPU does, which takes longer than fp32: only for trying");
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                   EigenBackend::Make(workers.threads(), precision));
+  ASSIGN_OR_RETURN(auto backend, EigenBackend::Make(workers.threads(), precision));
+  if (!backend->library().empty()) absl::StrAppend(&note, " by ", backend->library());
   return ChosenBackend{std::move(backend), std::move(note), ""};
 }
 

@@ -101,7 +101,8 @@ TEST_CASE("convolution forward and backward are those of double precision") {
   Floats dx(x.size(), 7.0f);
   backend->Conv2dBackward(shape, batch, x.data(), weight.data(), dy.data(), scratch.data(),
                           dweight.data(), with_bias ? dbias.data() : nullptr, dx.data());
-  CHECK(RelativeError(dweight, expected.weight) < kTolerance);
+  // oneDNN adds up all pixels in float.
+  CHECK(RelativeError(dweight, expected.weight) < 5e-6);
   CHECK(RelativeError(dx, expected.x) < kTolerance);
   // Sums of many terms of either sign.
   if (with_bias) CHECK(RelativeError(dbias, expected.bias) < 1e-5);

@@ -196,7 +196,8 @@ TEST_CASE("a convolution is that of its rounded factors, both ways; the bias is 
         kTolerance);
   const ConvGradients products =
       ReferenceConvBackward(shape, kBatch, x_factor, weight_factor, RoundedAll(precision, dy));
-  CHECK(RelativeError(dweight, products.weight) < kTolerance);
+  // oneDNN adds up all pixels in float.
+  CHECK(RelativeError(dweight, products.weight) < 5e-6);
   CHECK(RelativeError(dx, products.x) < kTolerance);
   CHECK(RelativeError(dbias, ReferenceConvBackward(shape, kBatch, x, weight, dy).bias) < 1e-5);
 }

@@ -4,34 +4,78 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <vector>
+
+#include "worker/compute/eigen/vectors.h"
+#include "worker/compute/thread_pool.h"
 
 namespace leeway {
 
-// Sums of kWidth columns over `rows` rows, where value(row, column) gives a term: in float within
-// kRowBlock rows, which vectorises, in double across them, which keeps the error of long sums
-// small. A column's sum does not depend on the width.
-template <size_t kWidth, typename Value, typename Sink>
-void ColumnSumsOfWidth(size_t rows, size_t first_column, Value value, Sink sink) {
-  constexpr size_t kRowBlock = 64;
-  std::array<double, kWidth> totals{};
-  for (size_t row = 0; row < rows;) {
-    const size_t end = std::min(rows, row + kRowBlock);
-    std::array<float, kWidth> block{};
-    for (; row < end; ++row) {
-      for (size_t i = 0; i < kWidth; ++i) block[i] += value(row, first_column + i);
+// Sums are in float within so many rows, which vectorises, and in double across them, which keeps
+// the error of long sums small. A block's rows stay in the cache while its columns are summed.
+inline constexpr size_t kRowBlock = 64;
+
+// Adds the sums of kWidth columns over the rows [begin, end) to totals [kSums x columns], where
+// value(row, column) gives a term of each of the kSums sums. A column's sum does not depend on the
+// width.
+template <size_t kWidth, size_t kSums, typename Value>
+void AddBlock(size_t begin, size_t end, size_t column, Value value, double* totals,
+              size_t columns) {
+  std::array<std::array<float, kWidth>, kSums> block{};
+  for (size_t row = begin; row < end; ++row) {
+    for (size_t i = 0; i < kWidth; ++i) {
+      const std::array<float, kSums> terms = value(row, column + i);
+      for (size_t sum = 0; sum < kSums; ++sum) block[sum][i] += terms[sum];
     }
-    for (size_t i = 0; i < kWidth; ++i) totals[i] += block[i];
   }
-  for (size_t i = 0; i < kWidth; ++i) sink(first_column + i, totals[i]);
+  for (size_t sum = 0; sum < kSums; ++sum) {
+    for (size_t i = 0; i < kWidth; ++i) totals[sum * columns + column + i] += block[sum][i];
+  }
 }
 
-// Calls sink(column, sum) for the columns [begin, end).
+// Of all columns over the blocks [begin, end) of the rows.
+template <size_t kSums, typename Value>
+void AddBlocks(size_t begin, size_t end, size_t rows, size_t columns, Value value, double* totals) {
+  for (size_t block = begin; block < end; ++block) {
+    const size_t first = block * kRowBlock;
+    const size_t last = std::min(rows, first + kRowBlock);
+    ForChannelGroups(columns, [&]<size_t kWidth>(size_t column) {
+      AddBlock<kWidth, kSums>(first, last, column, value, totals, columns);
+    });
+  }
+}
+
+// Calls sink(column, sums) for each column, after all terms were read. Threads have blocks of rows,
+// whose totals are added up in their order. `totals` is for reuse.
+template <size_t kSums, typename Value, typename Sink>
+void SumColumns(ThreadPool& pool, std::vector<double>& totals, size_t rows, size_t columns,
+                Value value, Sink sink) {
+  const size_t blocks = (rows + kRowBlock - 1) / kRowBlock;
+  const size_t grain = std::max<size_t>(1, (1 << 15) / (kRowBlock * std::max<size_t>(1, columns)));
+  const uint32_t parts = pool.Parts(blocks, grain);
+  const size_t part_totals = kSums * columns;
+  totals.assign(parts * part_totals, 0.0);
+  pool.For(blocks, grain, [&](size_t begin, size_t end, uint32_t part) {
+    AddBlocks<kSums>(begin, end, rows, columns, value, totals.data() + part * part_totals);
+  });
+  for (size_t column = 0; column < columns; ++column) {
+    std::array<double, kSums> sums{};
+    for (size_t sum = 0; sum < kSums; ++sum) {
+      for (uint32_t part = 0; part < parts; ++part) {
+        sums[sum] += totals[part * part_totals + sum * columns + column];
+      }
+    }
+    sink(column, sums);
+  }
+}
+
+// The same of one sum, by the calling thread alone: sink(column, sum).
 template <typename Value, typename Sink>
-void ColumnSums(size_t rows, size_t begin, size_t end, Value value, Sink sink) {
-  size_t column = begin;
-  for (; column + 32 <= end; column += 32) ColumnSumsOfWidth<32>(rows, column, value, sink);
-  for (; column + 8 <= end; column += 8) ColumnSumsOfWidth<8>(rows, column, value, sink);
-  for (; column < end; ++column) ColumnSumsOfWidth<1>(rows, column, value, sink);
+void ColumnSums(size_t rows, size_t columns, std::vector<double>& totals, Value value, Sink sink) {
+  totals.assign(columns, 0.0);
+  const auto terms = [&](size_t row, size_t column) { return std::array{value(row, column)}; };
+  AddBlocks<1>(0, (rows + kRowBlock - 1) / kRowBlock, rows, columns, terms, totals.data());
+  for (size_t column = 0; column < columns; ++column) sink(column, totals[column]);
 }
 
 }  // namespace leeway

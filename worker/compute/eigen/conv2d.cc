@@ -1,6 +1,7 @@
 // Convolution as matrix products over patches (Chellapilla, Puri, Simard 2006), in chunks that stay
 // in the cache.
 #include <algorithm>
+#include <vector>
 
 #include "worker/compute/eigen/columns.h"
 #include "worker/compute/eigen/eigen_backend.h"
@@ -37,6 +38,16 @@ struct Chunks {
   size_t part_floats;
 };
 
+// Whether a pixel's patch is the pixel, so that the convolution is one product. oneDNN's is up to
+// three times slower (docs/decisions/0006).
+bool IsProduct(const Conv2dShape& shape) {
+  return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
+}
+
+size_t OutputPixels(const Conv2dShape& shape, size_t batch) {
+  return batch * shape.output().height * shape.output().width;
+}
+
 // What the products of the backward pass read: dy and the weight as factors.
 struct Factors {
   Precision precision;
@@ -68,6 +79,7 @@ void BackwardPart(const Conv2dShape& shape, const Chunks& chunks, size_t begin, 
   std::fill_n(to.dweight, chunks.patch * filters, 0.0f);
   if (to.dbias != nullptr) std::fill_n(to.dbias, filters, 0.0f);
   if (to.dx != nullptr) std::fill_n(to.dx + begin * elements, (end - begin) * elements, 0.0f);
+  std::vector<double> totals;
   const size_t last = end * chunks.out.height;
   for (size_t line = begin * chunks.out.height; line < last; line += chunks.lines) {
     const size_t line_end = std::min(last, line + chunks.lines);
@@ -79,7 +91,7 @@ void BackwardPart(const Conv2dShape& shape, const Chunks& chunks, size_t begin, 
     if (to.dbias != nullptr) {
       const float* slope = dy + line * chunks.out.width * filters;
       ColumnSums(
-          pixels, 0, filters, [=](size_t r, size_t c) { return slope[r * filters + c]; },
+          pixels, filters, totals, [=](size_t r, size_t c) { return slope[r * filters + c]; },
           [&](size_t c, double sum) { to.dbias[c] += static_cast<float>(sum); });
     }
     if (to.dx == nullptr) continue;
@@ -98,6 +110,16 @@ size_t EigenBackend::Conv2dScratch(const Conv2dShape& shape, size_t batch) const
 
 void EigenBackend::Conv2dForward(const Conv2dShape& shape, size_t batch, const float* x,
                                  const float* weight, const float* bias, float* scratch, float* y) {
+  if (library_ != nullptr && IsProduct(shape)) {
+    const size_t pixels = OutputPixels(shape, batch);
+    if (bias != nullptr) FillRows(pixels, shape.filters, bias, y);
+    return Gemm({pixels, shape.filters, shape.patch()}, Op::kAsIs, x, Op::kAsIs, weight,
+                bias != nullptr, y);
+  }
+  // The library cannot round the factors.
+  if (precision_ == Precision::kFp32 && LibraryTakes({shape}, batch)) {
+    return library_->ConvolveForward({shape}, batch, x, weight, bias, y);
+  }
   const Chunks chunks(shape);
   MatrixRef factor{weight, chunks.filters};
   RoundFactor(Factor::kSecond, chunks.patch, chunks.filters, factor);
@@ -109,7 +131,8 @@ void EigenBackend::Conv2dForward(const Conv2dShape& shape, size_t batch, const f
       const size_t pixels = (line_end - line) * chunks.out.width;
       float* target = y + line * chunks.out.width * chunks.filters;
       if (bias != nullptr) {
-        FillRows(pixels, chunks.filters, bias, target);
+        for (size_t i = 0; i < pixels; ++i)
+          std::copy_n(bias, chunks.filters, target + i * chunks.filters);
       } else {
         std::fill_n(target, pixels * chunks.filters, 0.0f);
       }
@@ -123,6 +146,19 @@ void EigenBackend::Conv2dForward(const Conv2dShape& shape, size_t batch, const f
 void EigenBackend::Conv2dBackward(const Conv2dShape& shape, size_t batch, const float* x,
                                   const float* weight, const float* dy, float* scratch,
                                   float* dweight, float* dbias, float* dx) {
+  if (library_ != nullptr && IsProduct(shape)) {
+    const size_t pixels = OutputPixels(shape, batch);
+    Gemm({shape.patch(), shape.filters, pixels}, Op::kTransposed, x, Op::kAsIs, dy, false, dweight);
+    if (dbias != nullptr) SumRows(pixels, shape.filters, dy, dbias);
+    if (dx == nullptr) return;
+    return Gemm({pixels, shape.patch(), shape.filters}, Op::kAsIs, dy, Op::kTransposed, weight,
+                false, dx);
+  }
+  if (precision_ == Precision::kFp32 && LibraryTakes({shape}, batch)) {
+    library_->ConvolveBackward({shape}, batch, x, weight, dy, dweight, dx);
+    if (dbias != nullptr) SumRows(OutputPixels(shape, batch), shape.filters, dy, dbias);
+    return;
+  }
   const Chunks chunks(shape);
   MatrixRef slopes{dy, chunks.filters};
   MatrixRef weights{weight, chunks.filters};

@@ -84,6 +84,9 @@ void WeightSlopes(const Conv2dShape& shape, size_t batch, const float* x, const 
 
 void EigenBackend::DepthwiseForward(const Conv2dShape& shape, size_t batch, const float* x,
                                     const float* weight, const float* bias, float* y) {
+  if (const GroupedShape each{shape, shape.filters}; LibraryTakes(each, batch)) {
+    return library_->ConvolveForward(each, batch, x, weight, bias, y);
+  }
   pool_.For(batch, 1, [=, &shape](size_t begin, size_t end, uint32_t) {
     ForEachOutput(shape, begin, end, [&](size_t in, size_t out, size_t row, size_t column) {
       ForChannelGroups(shape.filters, [&]<size_t kWidth>(size_t c) {
@@ -103,6 +106,9 @@ void EigenBackend::DepthwiseForward(const Conv2dShape& shape, size_t batch, cons
 void EigenBackend::DepthwiseBackward(const Conv2dShape& shape, size_t batch, const float* x,
                                      const float* weight, const float* dy, float* dweight,
                                      float* dx) {
+  if (const GroupedShape each{shape, shape.filters}; LibraryTakes(each, batch)) {
+    return library_->ConvolveBackward(each, batch, x, weight, dy, dweight, dx);
+  }
   // A thread has channels of its own, so that the number of threads changes no sum.
   constexpr size_t kGroup = 16;
   const size_t groups = (shape.filters + kGroup - 1) / kGroup;

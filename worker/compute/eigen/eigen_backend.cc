@@ -27,7 +27,7 @@ constexpr size_t kAlign = 64;
 }  // namespace
 
 EigenBackend::EigenBackend(uint32_t threads, Precision precision)
-    : pool_(threads), precision_(precision) {
+    : pool_(threads), library_(MakeCpuLibrary(pool_)), precision_(precision) {
   FixCacheSizes();
 }
 

@@ -1,28 +1,34 @@
-// The CPU: Eigen's matrix products and vector functions, plain loops for the rest. One family of
-// kernels a file.
+// The CPU: products and convolutions by oneDNN, where Leeway is built with it, else by Eigen;
+// Eigen's vector functions; plain loops for the rest. One family of kernels a file.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/compute/backend.h"
-#include "worker/compute/eigen/thread_pool.h"
+#include "worker/compute/onednn/cpu_library.h"
 #include "worker/compute/precision.h"
+#include "worker/compute/thread_pool.h"
 
 namespace leeway {
 
 struct MatrixRef;
 
-// Results are the same on every machine that runs the same binary with as many threads.
+// Results are the same on every machine that runs the same binary with as many threads. With
+// oneDNN only if the machines' processors are of one model.
 class EigenBackend final : public Backend {
  public:
   // RESOURCE_EXHAUSTED if the threads cannot be started.
   static absl::StatusOr<std::unique_ptr<EigenBackend>> Make(uint32_t threads,
                                                             Precision precision = Precision::kFp32);
+
+  // For the log: the library that it uses; empty: none.
+  std::string library() const { return library_ == nullptr ? "" : library_->about(); }
 
   absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
   bool shares_host_memory() const override { return true; }
@@ -33,8 +39,10 @@ class EigenBackend final : public Backend {
   StreamEvent Record(Stream stream) override { return {}; }
   void Wait(Stream stream, StreamEvent event) override {}
   bool Done(StreamEvent event) override { return true; }
-  absl::Status Await(StreamEvent event) override { return absl::OkStatus(); }
-  absl::Status status() const override { return absl::OkStatus(); }
+  absl::Status Await(StreamEvent event) override { return status(); }
+  absl::Status status() const override {
+    return library_ == nullptr ? absl::OkStatus() : library_->status();
+  }
 
   void AddDifference(size_t count, float scale, const float* a, const float* b, const float* base,
                      float* out) override;
@@ -125,6 +133,13 @@ class EigenBackend final : public Backend {
  private:
   EigenBackend(uint32_t threads, Precision precision);
 
+  // Whether the library convolves, as it does where it has fast kernels.
+  bool LibraryTakes(const GroupedShape& shape, size_t batch) const {
+    return library_ != nullptr && library_->Takes(shape, batch);
+  }
+  // y = (x - mean) * (gamma * inverse) + beta, column by column.
+  void Normalize(const BatchNormOptions& options, const BatchNormWeights& weights,
+                 const float* mean, const float* inverse, const float* x, float* y);
   enum class Factor { kFirst, kSecond };
   // Makes `matrix`, which is stored as [rows x columns], what a product takes of it: itself, or a
   // rounded copy, which stays until the next of the same factor.
@@ -137,7 +152,13 @@ class EigenBackend final : public Backend {
   void HeadGemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b, float* c);
 
   ThreadPool pool_;
+  // Null: none.
+  const std::unique_ptr<CpuLibrary> library_;
   const Precision precision_;
+  // Of a kernel in progress, for each column: totals by part, and factors.
+  std::vector<double> column_totals_;
+  std::vector<float> column_floats_;
+  std::vector<float> inverses_;
   // By factor; as large as the largest so far. Empty for fp32.
   std::array<std::vector<float>, 2> rounded_;
 };

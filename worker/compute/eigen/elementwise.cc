@@ -13,9 +13,17 @@ constexpr size_t kGrain = 1 << 15;
 
 }  // namespace
 
-void EigenBackend::Fill(size_t count, float value, float* y) { std::fill_n(y, count, value); }
+void EigenBackend::Fill(size_t count, float value, float* y) {
+  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
+    std::fill_n(y + begin, end - begin, value);
+  });
+}
 
-void EigenBackend::Copy(size_t count, const float* x, float* y) { std::copy_n(x, count, y); }
+void EigenBackend::Copy(size_t count, const float* x, float* y) {
+  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
+    std::copy_n(x + begin, end - begin, y + begin);
+  });
+}
 
 void EigenBackend::CopyColumns(const ColumnCopy& shape, const float* x, float* y) {
   const size_t grain = std::max<size_t>(1, kGrain / std::max<size_t>(1, shape.columns));
@@ -34,24 +42,33 @@ void EigenBackend::Multiply(size_t count, const float* x, const float* y, float*
 }
 
 void EigenBackend::FillRows(size_t rows, size_t columns, const float* row, float* y) {
-  for (size_t i = 0; i < rows; ++i) std::copy_n(row, columns, y + i * columns);
+  const size_t grain = std::max<size_t>(1, kGrain / std::max<size_t>(1, columns));
+  pool_.For(rows, grain, [=](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) std::copy_n(row, columns, y + i * columns);
+  });
 }
 
 void EigenBackend::AddRows(size_t rows, size_t columns, const float* row, float* y) {
-  for (size_t i = 0; i < rows; ++i) {
-    float* target = y + i * columns;
-    MapElements(
-        0, columns, target, [](float x, float y) { return x + y; }, row, target);
+  const auto add = [](float x, float y) { return x + y; };
+  // One long row is a vector.
+  if (rows == 1) {
+    pool_.For(columns, kGrain,
+              [=](size_t begin, size_t end, uint32_t) { MapElements(begin, end, y, add, row, y); });
+    return;
   }
+  const size_t grain = std::max<size_t>(1, kGrain / std::max<size_t>(1, columns));
+  pool_.For(rows, grain, [=](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) {
+      MapElements(0, columns, y + i * columns, add, row, y + i * columns);
+    }
+  });
 }
 
 void EigenBackend::SumRows(size_t rows, size_t columns, const float* x, float* sum) {
-  const size_t grain = std::max<size_t>(32, kGrain / std::max<size_t>(1, rows));
-  pool_.For(columns, grain, [=](size_t begin, size_t end, uint32_t) {
-    ColumnSums(
-        rows, begin, end, [=](size_t r, size_t c) { return x[r * columns + c]; },
-        [=](size_t c, double total) { sum[c] = static_cast<float>(total); });
-  });
+  SumColumns<1>(
+      pool_, column_totals_, rows, columns,
+      [=](size_t r, size_t c) { return std::array{x[r * columns + c]}; },
+      [=](size_t c, const auto& sums) { sum[c] = static_cast<float>(sums[0]); });
 }
 
 void EigenBackend::ReluForward(size_t count, const float* x, float* y) {

@@ -18,6 +18,11 @@ using Map = Eigen::Map<Matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
 // is aligned: bits would depend on the address. (Its threshold is m + n + k < 20.)
 constexpr size_t kTiny = 20;
 
+// Neither tiny, nor of a matrix and a vector, for which loops of our own do.
+bool IsForBlocks(const GemmShape& shape) {
+  return shape.m > 1 && shape.n > 1 && shape.k > 0 && shape.m + shape.n + shape.k >= kTiny;
+}
+
 float At(const MatrixRef& x, size_t row, size_t column) {
   return x.op == Op::kAsIs ? x.data[row * x.stride + column] : x.data[column * x.stride + row];
 }
@@ -143,6 +148,13 @@ void EigenBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b
     } else {
       part.n = size;
       right_part.data += begin * (op_b == Op::kAsIs ? 1 : right.stride);
+    }
+    if (library_ != nullptr && IsForBlocks(part)) {
+      part.a_stride = left.stride;
+      part.b_stride = right.stride;
+      part.c_stride = c_stride;
+      library_->Multiply(part, op_a, left_part.data, op_b, right_part.data, accumulate, target);
+      return;
     }
     if (!accumulate) {
       for (size_t i = 0; i < part.m; ++i) std::fill_n(target + i * c_stride, part.n, 0.0f);

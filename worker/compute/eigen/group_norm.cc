@@ -89,19 +89,17 @@ void EigenBackend::GroupNormBackward(const GroupNormShape& shape, const float* g
   const float* const inverses = saved + shape.means();
   const size_t rows = shape.batch * shape.pixels;
   const size_t channels = shape.channels;
-  const size_t grain = std::max<size_t>(32, (1 << 14) / std::max<size_t>(1, rows));
-  pool_.For(channels, grain, [=, &shape](size_t begin, size_t end, uint32_t) {
-    const auto scaled = [=, &shape](size_t r, size_t c) {
-      const size_t m = r / shape.pixels * shape.groups + c / shape.group_channels();
-      return dy[r * channels + c] * ((x[r * channels + c] - means[m]) * inverses[m]);
-    };
-    ColumnSums(rows, begin, end, scaled,
-               [=](size_t c, double total) { dgamma[c] = static_cast<float>(total); });
-    if (dbeta == nullptr) return;
-    ColumnSums(
-        rows, begin, end, [=](size_t r, size_t c) { return dy[r * channels + c]; },
-        [=](size_t c, double total) { dbeta[c] = static_cast<float>(total); });
-  });
+  SumColumns<2>(
+      pool_, column_totals_, rows, channels,
+      [=, &shape](size_t r, size_t c) {
+        const size_t i = r * channels + c;
+        const size_t m = r / shape.pixels * shape.groups + c / shape.group_channels();
+        return std::array{dy[i], dy[i] * ((x[i] - means[m]) * inverses[m])};
+      },
+      [=](size_t c, const auto& sums) {
+        if (dbeta != nullptr) dbeta[c] = static_cast<float>(sums[0]);
+        dgamma[c] = static_cast<float>(sums[1]);
+      });
   if (dx == nullptr) return;
   const auto count = static_cast<double>(shape.values());
   pool_.For(shape.means(), Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {

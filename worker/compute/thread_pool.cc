@@ -1,4 +1,4 @@
-#include "worker/compute/eigen/thread_pool.h"
+#include "worker/compute/thread_pool.h"
 
 #include <algorithm>
 #include <system_error>
