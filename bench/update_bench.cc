@@ -43,6 +43,8 @@ std::unique_ptr<UpdateRule> RuleNamed(const std::string& name) {
     update.mutable_adam();
   } else if (name == "adamw") {
     update.mutable_adamw();
+  } else if (name == "lion") {
+    update.mutable_lion();
   } else {
     return nullptr;
   }
@@ -278,7 +280,7 @@ UpdateResult ResultOf(const Subject& subject, const Case& test) {
 
 const std::vector<std::string>& UpdateBenchRules() {
   static const auto& names = *new std::vector<std::string>{
-      "sgd", "momentum", "nesterov", "adagrad", "adam", "adamw", kElastic, kCheck};
+      "sgd", "momentum", "nesterov", "adagrad", "adam", "adamw", "lion", kElastic, kCheck};
   return names;
 }
 

@@ -29,7 +29,7 @@ uint64_t CeilSteps(double steps) {
 
 bool HasSlots(const v1::Update& update) {
   if (update.has_sgd()) return update.sgd().momentum() > 0;
-  return update.has_adagrad() || update.has_adam() || update.has_adamw();
+  return update.has_adagrad() || update.has_adam() || update.has_adamw() || update.has_lion();
 }
 
 // Some contributions are compressed.

@@ -29,7 +29,7 @@ uint64_t StateVectors(const v1::TrainingJob& job) {
   uint64_t vectors = 1;
   if (!job.exchange().has_elastic()) {
     if (update.has_adam() || update.has_adamw()) vectors += 2;
-    if (update.has_adagrad() || update.sgd().momentum() > 0) vectors += 1;
+    if (update.has_adagrad() || update.has_lion() || update.sgd().momentum() > 0) vectors += 1;
   }
   if (SendsChanges(job.compression())) vectors += 1;
   if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC) vectors += 1;

@@ -21,7 +21,7 @@ class Adagrad : public UpdateRule {
   float slot_start(size_t) const override { return initial_sum_; }
 
   bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
-    const float rate = step.learning_rate, epsilon = epsilon_, decay = weight_decay_;
+    const float rate = step.learning_rate, epsilon = epsilon_, decay = step.Decay(weight_decay_);
     const float* x = tile.weights_in;
     const float* gradient = tile.gradient;
     const float* s = tile.slots_in[0];
@@ -44,7 +44,7 @@ class Adagrad : public UpdateRule {
   UpdateFormula formula(const UpdateStep& step) const override {
     return {.kind = UpdateFormula::Kind::kAdagrad,
             .rate = step.learning_rate,
-            .decay = weight_decay_,
+            .decay = step.Decay(weight_decay_),
             .epsilon = epsilon_};
   }
 

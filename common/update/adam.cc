@@ -34,7 +34,7 @@ class Adam : public UpdateRule {
     UpdateStep step = given;
     if (!corrects_) AdamFactors::PrepareUncorrected(step);
     const AdamFactors factors(beta1_, beta2_, epsilon_, step);
-    const float decay = weight_decay_;
+    const float decay = step.Decay(weight_decay_);
     const float *x = tile.weights_in, *gradient = tile.gradient;
     const float *m = tile.slots_in[0], *v = tile.slots_in[1];
     float *x_out = tile.weights_out, *m_out = tile.slots_out[0], *v_out = tile.slots_out[1];
@@ -59,7 +59,7 @@ class Adam : public UpdateRule {
     UpdateStep step = given;
     if (!corrects_) AdamFactors::PrepareUncorrected(step);
     return {.kind = UpdateFormula::Kind::kAdam,
-            .decay = weight_decay_,
+            .decay = step.Decay(weight_decay_),
             .adam = AdamFactors(beta1_, beta2_, epsilon_, step)};
   }
 

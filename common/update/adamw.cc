@@ -23,7 +23,7 @@ class AdamW : public UpdateRule {
 
   bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
     const AdamFactors factors(beta1_, beta2_, epsilon_, step);
-    const auto kept = static_cast<float>(1 - step.learning_rate * weight_decay_);
+    const float kept = KeptShare(step, weight_decay_);
     const float *x = tile.weights_in, *gradient = tile.gradient;
     const float *m = tile.slots_in[0], *v = tile.slots_in[1];
     float *x_out = tile.weights_out, *m_out = tile.slots_out[0], *v_out = tile.slots_out[1];
@@ -45,7 +45,7 @@ class AdamW : public UpdateRule {
 
   UpdateFormula formula(const UpdateStep& step) const override {
     return {.kind = UpdateFormula::Kind::kAdamW,
-            .kept = static_cast<float>(1 - step.learning_rate * weight_decay_),
+            .kept = KeptShare(step, weight_decay_),
             .adam = AdamFactors(beta1_, beta2_, epsilon_, step)};
   }
 

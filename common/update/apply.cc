@@ -45,15 +45,22 @@ void Fetch(const UpdateTile& tile, size_t slots) {
   }
 }
 
-// Applies `rule`, which has the first `slots` of the slots, to elements [begin, end) of the block.
+// Some of a block's elements, and the step that `rule` takes on them; it has the first `slots` of
+// the slots.
+struct Stretch {
+  const UpdateRule& rule;
+  const UpdateStep& step;
+  size_t slots = 0;
+  size_t begin = 0;
+  size_t end = 0;
+};
+
 // False: not all that it wrote is finite.
-bool ApplyRange(const BlockUpdate& update, const UpdateRule& rule, size_t slots, Combiner& combiner,
-                size_t begin, size_t end) {
+bool ApplyRange(const BlockUpdate& update, const Stretch& stretch, Combiner& combiner) {
+  const auto& [rule, step, slots, begin, end] = stretch;
   TileWriter writer(update.weights_out, update.slots_out.first(slots), update.far);
   const size_t most = TileOf(update, writer.far());
   const float* slots_in[BlockUpdate::kMaxSlots];
-  UpdateStep step = update.step;
-  rule.Prepare(step);
   bool finite = true;
   for (size_t offset = begin, count, run = begin; offset < end; offset += count) {
     if (offset == run) run += combiner.Run(offset, end - offset);
@@ -79,6 +86,22 @@ const UpdateRule& ReplaceRule() {
   return rule;
 }
 
+// Part by part. False: not all that it wrote is finite.
+bool Train(const BlockUpdate& update, Combiner& combiner) {
+  UpdateStep step = update.step;
+  update.rule->Prepare(step);
+  const UpdatePart whole = {.end = update.trained};
+  const auto parts = update.parts.empty() ? std::span(&whole, 1) : update.parts;
+  bool finite = true;
+  size_t begin = 0;
+  for (const UpdatePart& part : parts) {
+    finite &= ApplyRange(
+        update, {*update.rule, step.In(part), update.slots_in.size(), begin, part.end}, combiner);
+    begin = part.end;
+  }
+  return finite;
+}
+
 // False: not all that it wrote is finite.
 bool Average(const BlockUpdate& update) {
   bool finite = true;
@@ -88,8 +111,9 @@ bool Average(const BlockUpdate& update) {
     Combiner combiner =
         replaces ? Combiner(update.contributions, move.shares)
                  : Combiner::Differences(update.contributions, move.shares, update.weights_in);
-    finite &=
-        ApplyRange(update, replaces ? ReplaceRule() : AverageRule(), 0, combiner, begin, move.end);
+    finite &= ApplyRange(
+        update, {replaces ? ReplaceRule() : AverageRule(), update.step, 0, begin, move.end},
+        combiner);
     begin = move.end;
   }
   return finite;
@@ -100,11 +124,10 @@ bool Average(const BlockUpdate& update) {
 bool ApplyUpdate(const BlockUpdate& update) {
   if (update.elastic) {
     Combiner combiner = Combiner::Differences(update.contributions, update.weights_in);
-    return ApplyRange(update, *update.rule, 0, combiner, 0, update.count);
+    return ApplyRange(update, {*update.rule, update.step, 0, 0, update.count}, combiner);
   }
   Combiner combiner(update.contributions, update.coefficients);
-  const bool trained =
-      ApplyRange(update, *update.rule, update.slots_in.size(), combiner, 0, update.trained);
+  const bool trained = Train(update, combiner);
   const bool averaged = Average(update);
   for (size_t slot = 0; slot < update.slots_in.size(); ++slot) {
     const float* in = update.slots_in[slot];

@@ -1,5 +1,5 @@
 // An update rule's step as numbers, so that a device which cannot call UpdateRule::Apply computes
-// the same bits. common/update/{sgd,adagrad,adam,adamw}.cc have the papers.
+// the same bits. common/update/{sgd,adagrad,adam,adamw,lion}.cc have the papers.
 #pragma once
 
 #include <cmath>
@@ -7,11 +7,12 @@
 
 #include "common/host_device.h"
 #include "common/update/adam_moments.h"
+#include "common/update/lion_moment.h"
 
 namespace leeway {
 
 struct UpdateFormula {
-  enum class Kind : uint8_t { kNone, kSgd, kMomentum, kNesterov, kAdagrad, kAdam, kAdamW };
+  enum class Kind : uint8_t { kNone, kSgd, kMomentum, kNesterov, kAdagrad, kAdam, kAdamW, kLion };
 
   // One element: its weight and slots before the step, then after it.
   struct Element {
@@ -32,6 +33,10 @@ struct UpdateFormula {
         return Adam(in, in.weight, gradient + decay * in.weight);
       case Kind::kAdamW:
         return Adam(in, kept * in.weight, gradient);
+      case Kind::kLion: {
+        const float weight = lion.Moved(kept * in.weight, in.slots[0], gradient);
+        return {weight, {lion.First(in.slots[0], gradient), 0}};
+      }
       case Kind::kNone:
         break;
     }
@@ -43,9 +48,10 @@ struct UpdateFormula {
   float decay = 0;
   float momentum = 0;
   float epsilon = 0;
-  // AdamW: what weight decay leaves of a weight.
+  // AdamW and Lion: what weight decay leaves of a weight.
   float kept = 1;
   AdamFactors adam = {};
+  LionFactors lion = {};
 
  private:
   LEEWAY_HOST_DEVICE Element Momentum(const Element& in, float g) const {

@@ -13,11 +13,14 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& upd
       return MakeAdamRule(update.adam());
     case v1::Update::kAdamw:
       return MakeAdamWRule(update.adamw());
+    case v1::Update::kLion:
+      return MakeLionRule(update.lion());
+    case v1::Update::kLamb:
     case v1::Update::TYPE_NOT_SET:
       break;
   }
   return absl::InvalidArgumentError(
-      "update: no type that this build knows; use sgd, adagrad, adam or adamw");
+      "update: no type that this build knows; use sgd, adagrad, adam, adamw or lion");
 }
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob& job) {

@@ -2,6 +2,7 @@
 // `update`. Workers with a delta or elastic exchange use the same code for their local optimizer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -30,7 +31,15 @@ struct UpdateTile {
   float* const* slots_out = nullptr;
 };
 
-// What is the same for all tiles of an update.
+// Elements from the end of the part before up to `end`, and what learning rate and weight decay are
+// multiplied by there (common/update/factors.h).
+struct UpdatePart {
+  size_t end = 0;
+  double rate = 1;
+  double decay = 1;
+};
+
+// What is the same for all tiles of an update, or of one part of it.
 struct UpdateStep {
   // Already multiplied by the schedule's factor.
   float learning_rate = 0;
@@ -39,7 +48,24 @@ struct UpdateStep {
   // Adam's bias corrections, 1 - beta^t; 0 if not yet computed.
   double correction1 = 0;
   double correction2 = 0;
+  // What the rule's weight decay is multiplied by.
+  double decay = 1;
+
+  // A rule's weight decay in this step.
+  float Decay(double weight_decay) const { return static_cast<float>(weight_decay * decay); }
+  // This step as it is in `part`.
+  UpdateStep In(const UpdatePart& part) const {
+    UpdateStep step = *this;
+    step.learning_rate = static_cast<float>(learning_rate * part.rate);
+    step.decay = decay * part.decay;
+    return step;
+  }
 };
+
+// What a decay that is apart from the gradient leaves of a weight.
+inline float KeptShare(const UpdateStep& step, double weight_decay) {
+  return static_cast<float>(1 - step.learning_rate * weight_decay * step.decay);
+}
 
 struct UpdateFormula;
 

@@ -11,6 +11,7 @@ namespace v1 {
 class Adagrad;
 class Adam;
 class AdamW;
+class Lion;
 class Sgd;
 }  // namespace v1
 
@@ -18,5 +19,6 @@ std::unique_ptr<UpdateRule> MakeSgdRule(const v1::Sgd& options);
 std::unique_ptr<UpdateRule> MakeAdagradRule(const v1::Adagrad& options);
 std::unique_ptr<UpdateRule> MakeAdamRule(const v1::Adam& options);
 std::unique_ptr<UpdateRule> MakeAdamWRule(const v1::AdamW& options);
+std::unique_ptr<UpdateRule> MakeLionRule(const v1::Lion& options);
 
 }  // namespace leeway

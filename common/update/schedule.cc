@@ -13,21 +13,43 @@ constexpr double kRounding = 1e-9;
 
 }  // namespace
 
-Schedule Schedule::OverClocks(const v1::Update& update, const v1::JobLength& length) {
+double RateScale(v1::RateScaling scaling, uint32_t workers) {
+  const double count = std::max<uint32_t>(workers, 1);
+  switch (scaling) {
+    case v1::RATE_SCALING_LINEAR:
+      return count;
+    case v1::RATE_SCALING_SQUARE_ROOT:
+      return std::sqrt(count);
+    case v1::RATE_SCALING_NONE:
+      break;
+  }
+  return 1;
+}
+
+Schedule Schedule::OverClocks(const v1::Update& update, const v1::JobLength& length,
+                              uint32_t workers) {
   const auto per_clock = static_cast<double>(std::max<uint64_t>(length.steps_per_clock(), 1));
-  return Schedule(update, {.per_clock = 1,
-                           .per_epoch = static_cast<double>(length.steps_per_epoch()) / per_clock,
-                           .whole_run = static_cast<double>(length.clocks())});
+  return Schedule(update,
+                  {.per_clock = 1,
+                   .per_epoch = static_cast<double>(length.steps_per_epoch()) / per_clock,
+                   .whole_run = static_cast<double>(length.clocks())},
+                  workers);
 }
 
-Schedule Schedule::OverSteps(const v1::Update& update, const v1::JobLength& length) {
-  return Schedule(update, {.per_clock = static_cast<double>(length.steps_per_clock()),
-                           .per_epoch = static_cast<double>(length.steps_per_epoch()),
-                           .whole_run = static_cast<double>(length.steps())});
+Schedule Schedule::OverSteps(const v1::Update& update, const v1::JobLength& length,
+                             uint32_t workers) {
+  return Schedule(update,
+                  {.per_clock = static_cast<double>(length.steps_per_clock()),
+                   .per_epoch = static_cast<double>(length.steps_per_epoch()),
+                   .whole_run = static_cast<double>(length.steps())},
+                  workers);
 }
 
-Schedule::Schedule(const v1::Update& update, const Units& units)
-    : base_(update.learning_rate()), type_(update.schedule().type_case()) {
+Schedule::Schedule(const v1::Update& update, const Units& units, uint32_t workers)
+    : scales_(update.scaling() != v1::RATE_SCALING_NONE),
+      scale_(RateScale(update.scaling(), workers)),
+      base_(update.learning_rate() * scale_),
+      type_(update.schedule().type_case()) {
   const auto in_units = [&units](const v1::Interval& interval) {
     const double time = interval.has_epochs()
                             ? interval.epochs() * units.per_epoch
@@ -61,10 +83,15 @@ double Schedule::Factor(double time) const {
   return 1;
 }
 
+double Schedule::WarmUp(double time) const {
+  if (warm_up_ == 0) return 1;
+  if (!scales_) return std::min((time + 1) / warm_up_, 1.0);
+  return 1 / scale_ + (1 - 1 / scale_) * std::min(time / warm_up_, 1.0);
+}
+
 float Schedule::LearningRate(uint64_t time) const {
   const auto now = static_cast<double>(time);
-  const double warm = warm_up_ > 0 ? std::min((now + 1) / warm_up_, 1.0) : 1.0;
-  return static_cast<float>(base_ * warm * Factor(now));
+  return static_cast<float>(base_ * WarmUp(now) * Factor(now));
 }
 
 }  // namespace leeway

@@ -8,20 +8,30 @@
 
 namespace leeway {
 
+// What the learning rate is multiplied by for so many workers (job.proto, RateScaling), at least 1.
+double RateScale(v1::RateScaling scaling, uint32_t workers);
+
 // The learning rate of an `update` as a function of time, counted in the clocks of contributions (a
-// server's rule) or in local steps (a worker's own optimizer). Immutable and thread-safe.
+// server's rule) or in local steps (a worker's own optimizer). `workers`: how many the job has.
+// Immutable and thread-safe.
 class Schedule {
  public:
-  static Schedule OverClocks(const v1::Update& update, const v1::JobLength& length);
-  static Schedule OverSteps(const v1::Update& update, const v1::JobLength& length);
+  static Schedule OverClocks(const v1::Update& update, const v1::JobLength& length,
+                             uint32_t workers);
+  static Schedule OverSteps(const v1::Update& update, const v1::JobLength& length,
+                            uint32_t workers);
 
   // `time` counts from 0.
   //   constant  base
   //   step      base factor^floor(time / every)
   //   cosine    base (final + (1 - final) (1 + cos(pi min(time / over, 1))) / 2), Loshchilov and
   //             Hutter 2017, equation 5
-  // With warm-up over n times min((time + 1) / n, 1): the first update moves by a n-th, not by
-  // nothing.
+  // where base is the update's rate times its scale (RateScale). With warm-up over n times
+  //   min((time + 1) / n, 1)                             without scaling: the first update moves by
+  //                                                      a n-th, not by nothing
+  //   1 / scale + (1 - 1 / scale) min(time / n, 1)       with: from the rate of one worker, which
+  //                                                      the first update has (Goyal et al. 2017,
+  //                                                      arXiv:1706.02677, section 2.2)
   float LearningRate(uint64_t time) const;
 
  private:
@@ -31,9 +41,12 @@ class Schedule {
     double per_epoch;
     double whole_run;
   };
-  Schedule(const v1::Update& update, const Units& units);
+  Schedule(const v1::Update& update, const Units& units, uint32_t workers);
   double Factor(double time) const;
+  double WarmUp(double time) const;
 
+  bool scales_;
+  double scale_;
   double base_;
   v1::Schedule::TypeCase type_;
   // The step's `every` or the cosine's `over`; positive.

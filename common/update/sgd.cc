@@ -15,7 +15,7 @@ class PlainSgd : public UpdateRule {
   explicit PlainSgd(float weight_decay) : weight_decay_(weight_decay) {}
 
   bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
-    const float rate = step.learning_rate, decay = weight_decay_;
+    const float rate = step.learning_rate, decay = step.Decay(weight_decay_);
     const float* x = tile.weights_in;
     const float* gradient = tile.gradient;
     float* x_out = tile.weights_out;
@@ -30,7 +30,9 @@ class PlainSgd : public UpdateRule {
   }
 
   UpdateFormula formula(const UpdateStep& step) const override {
-    return {.kind = UpdateFormula::Kind::kSgd, .rate = step.learning_rate, .decay = weight_decay_};
+    return {.kind = UpdateFormula::Kind::kSgd,
+            .rate = step.learning_rate,
+            .decay = step.Decay(weight_decay_)};
   }
 
  private:
@@ -46,7 +48,7 @@ class MomentumSgd : public UpdateRule {
   std::vector<std::string_view> slots() const override { return {"momentum"}; }
 
   bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
-    const float rate = step.learning_rate, momentum = momentum_, decay = weight_decay_;
+    const float rate = step.learning_rate, momentum = momentum_, decay = step.Decay(weight_decay_);
     const float* x = tile.weights_in;
     const float* gradient = tile.gradient;
     const float* v = tile.slots_in[0];
@@ -70,7 +72,7 @@ class MomentumSgd : public UpdateRule {
     using Kind = UpdateFormula::Kind;
     return {.kind = kNesterov ? Kind::kNesterov : Kind::kMomentum,
             .rate = step.learning_rate,
-            .decay = weight_decay_,
+            .decay = step.Decay(weight_decay_),
             .momentum = momentum_};
   }
 

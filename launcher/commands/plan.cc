@@ -13,6 +13,7 @@
 #include "common/counted.h"
 #include "common/machine.h"
 #include "common/status.h"
+#include "common/update/schedule.h"
 #include "config/device.h"
 #include "config/job.h"
 #include "config/length.h"
@@ -182,6 +183,27 @@ uint64_t BytesAhead(const v1::TrainingJob& job, const TrainingData& data) {
   return (job.data().prefetch() + uint64_t{1}) * job.data().batch_size() * values * sizeof(float);
 }
 
+// What of a learning rate the job file does not say itself.
+void PrintRate(const char* key, const v1::Update& update, uint32_t workers) {
+  if (update.scaling() == v1::RATE_SCALING_NONE) return;
+  const double scale = RateScale(update.scaling(), workers);
+  std::cout << "Learning rate: " << key << " " << update.learning_rate() << " is "
+            << update.learning_rate() * scale << " for " << Counted(workers, "worker");
+  if (update.schedule().has_warm_up()) {
+    std::cout << "; the warm-up rises to it from " << update.learning_rate();
+  }
+  std::cout << "\n";
+}
+
+void PrintRates(const v1::TrainingJob& job) {
+  const uint32_t workers = job.workers().count();
+  const v1::Exchange& exchange = job.exchange();
+  constexpr char kLocal[] = "exchange.optimizer.learning_rate";
+  PrintRate("update.learning_rate", job.update(), workers);
+  PrintRate(kLocal, exchange.delta().optimizer(), workers);
+  PrintRate(kLocal, exchange.elastic().optimizer(), workers);
+}
+
 void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, uint64_t activations,
                   const PlannedTraffic& traffic, const v1::JobLength& length, uint64_t data_bytes) {
   const uint32_t workers = job.workers().count();
@@ -232,6 +254,7 @@ absl::Status ShowPlan(const JobOptions& options) {
       on_gpu ? 0 : model->PlanMemory(job.data().batch_size(), false).total() * sizeof(float);
   PrintWorkers(job, vectors * total, activations, traffic, length, data_bytes);
   PrintPrecision(job);
+  PrintRates(job);
   // A gradient exchange has its two on the host only, and the batch's plan has the device's.
   PrintDevice(job, *model, job.exchange().has_gradient() ? 0 : vectors);
   PrintMemory(of_servers,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/status.h"
+#include "common/update/factors.h"
 #include "config/shards.h"
 
 namespace leeway {
@@ -73,15 +74,16 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
       batches_{std::max<double>(options.job.data().batch_size(), 1),
                std::max<uint64_t>(options.length.steps_per_clock(), 1), options.length.steps()},
       nominal_examples_(batches_.batch_examples * static_cast<double>(batches_.steps_per_clock)),
-      schedule_(elastic_
-                    ? std::nullopt
-                    : std::optional(Schedule::OverClocks(options.job.update(), options.length))),
+      schedule_(elastic_ ? std::nullopt
+                         : std::optional(Schedule::OverClocks(options.job.update(), options.length,
+                                                              options.job.workers().count()))),
       cuts_(cuts),
       memory_(options.memory),
       contributions_(options.contributions),
       store_(layout, options.server, std::move(rule),
              {.trained = options.schema.trained(),
               .averaged = AveragedElementsOf(options.schema),
+              .parts = UpdatePartsOf(options.schema, options.job.update()),
               .elastic = elastic_,
               .keep_previous = sync_,
               .memory = options.memory,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/update/apply.h"
+#include "common/update/factors.h"
 
 namespace leeway {
 namespace {
@@ -112,6 +113,7 @@ bool BlockStore::Run(uint32_t block, const BlockWrite& write,
   absl::InlinedVector<float, 1> coefficients;
   for (const ContributionWeight& weight : weights) coefficients.push_back(weight.trained);
   const AveragedMoves averaged(options_.averaged, range, weights);
+  const std::vector<UpdatePart> parts = PartsWithin(options_.parts, range);
   BlockUpdate update;
   update.rule = rule_.get();
   update.step = step;
@@ -119,6 +121,7 @@ bool BlockStore::Run(uint32_t block, const BlockWrite& write,
   update.coefficients = coefficients;
   update.trained = TrainedIn(range);
   update.averaged = averaged.moves;
+  update.parts = parts;
   update.elastic = options_.elastic;
   update.count = range.count;
   update.weights_in = write.weights_in.span().data();

@@ -68,6 +68,8 @@ class BlockStore {
     // How many leading elements of the model are trained, and how the rest is averaged.
     uint64_t trained = 0;
     std::vector<AveragedElements> averaged = {};
+    // How the step differs among the trained elements (common/update/factors.h).
+    std::vector<UpdatePart> parts = {};
     // The rule is the elastic centre's.
     bool elastic = false;
     // The version before the newest stays readable (sync).

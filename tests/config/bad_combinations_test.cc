@@ -39,6 +39,38 @@ TEST_CASE("what becomes of bad gradients goes together, and only where there are
         "no error");
 }
 
+TEST_CASE("factors and scaling are bounded, of servers' rules and workers' optimizers") {
+  const std::string sgd = "type: sgd, learning_rate: 0.1";
+  CheckAll({
+      {sgd, sgd + ", factors: {bias: {weight_decay: 0}}",
+       "job.yaml:14:51: update.factors.bias: unknown key; did you mean 'biases'?"},
+      {sgd, sgd + ", factors: {biases: {weight_decay: -1}}",
+       "job.yaml:14:74: update.factors.biases.weight_decay: must be at least 0; it is -1"},
+      {sgd, sgd + ", factors: {norms: {learning_rate: 1e9}}",
+       "job.yaml:14:74: update.factors.norms.learning_rate: must be at most 1000000; it is "
+       "1000000000"},
+      {sgd, sgd + ", scaling: cubic",
+       "job.yaml:14:50: update.scaling: unknown value 'cubic'; known are none, linear, "
+       "square_root"},
+      {sgd, "type: lion, learning_rate: 0.1, beta2: 1",
+       "job.yaml:14:49: update.beta2: must be below 1; it is 1"},
+      {sgd, "type: lamb, learning_rate: 0.1",
+       "job.yaml:14:16: update.type: lamb is not in this version: it needs the norm of each "
+       "tensor, of which a server may hold a part only; use adamw or lion"},
+      {"{type: gradient}",
+       "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 1, factors: "
+       "{embeddings: {weight_decay: x}}}}",
+       "job.yaml:12:119: exchange.optimizer.factors.embeddings.weight_decay: needs a decimal "
+       "number, "
+       "such as 0.5 or 1e-3; it is 'x'"},
+  });
+  // A rule that decays nothing takes the factor of a decay, too.
+  CHECK(ErrorOf(Sample(sgd, sgd + ", scaling: linear, factors: {biases: {weight_decay: 0}, norms: "
+                                  "{weight_decay: 0, learning_rate: 2}, embeddings: {}}")) ==
+        "no error");
+  CHECK(ErrorOf(Sample(sgd, "type: lion, learning_rate: 0.1, weight_decay: 0.1")) == "no error");
+}
+
 TEST_CASE("a block that travels holds what workers have only where they are sent changes") {
   const auto error = [](const std::string& compression) {
     return ErrorOf(

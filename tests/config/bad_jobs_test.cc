@@ -53,7 +53,7 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
        "initializer"},
       {"learning_rate: 0.1", "learning_rate: 0.1, beta1: 0.9",
        "job.yaml:14:41: update.beta1: does not go with type 'sgd'; it belongs to 'adam' and "
-       "'adamw'"},
+       "'adamw' and 'lion' and 'lamb'"},
       {"type: gradient", "type: gradient, accumulaton: 2",
        "job.yaml:12:28: exchange.accumulaton: unknown key; did you mean 'accumulation'?"},
       {"stop:", "update: {type: sgd, learning_rate: 1}\nstop:",
@@ -156,7 +156,8 @@ TEST_CASE("wrong types and values out of bounds are named with their place") {
        "'00.1'"},
       {"learning_rate: 0.1", "learning_rate: 0,1",
        "job.yaml:14:36: update.learning_rate: must be above 0; it is 0\njob.yaml:14:38: update.1: "
-       "unknown key; known are type, momentum, nesterov, weight_decay, learning_rate, schedule"},
+       "unknown key; known are type, momentum, nesterov, weight_decay, learning_rate, schedule, "
+       "factors, scaling"},
       {"learning_rate: 0.1", "learning_rate: 0.1, momentum: 1",
        "job.yaml:14:51: update.momentum: must be below 1; it is 1"},
       {"epochs: 2", "epochs: 1e-999", "job.yaml:15:16: stop.epochs: must be above 0; it is 0"},

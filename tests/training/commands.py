@@ -268,9 +268,26 @@ def bench_quick():
     runs.check("transport" in rest and took < 60, f"{len(rest.splitlines())} lines follow")
 
 
+def scaled_rates():
+    """`plan` says the rates that scaling makes, and the metrics have them."""
+    local = "{type: sgd, learning_rate: 0.01, scaling: square_root, schedule: {type: constant, warm_up: {clocks: 4}}}"
+    update = "update={type: sgd, learning_rate: 0.5, scaling: linear}"
+    sets = [f"exchange={{type: delta, local_steps: 2, optimizer: {local}}}", update, "workers.count=4"]
+    run = digits(sets)
+    plan = leeway("plan", run.job, "--data", run.data, *[a for one in [*SMALL, *sets] for a in ("--set", one)])
+    for line in ("Learning rate: update.learning_rate 0.5 is 2 for 4 workers\n",
+                 "Learning rate: exchange.optimizer.learning_rate 0.01 is 0.02 for 4 workers; the warm-up rises to it "
+                 "from 0.01\n"):
+        runs.check(line in plan.stdout, line.strip())
+    run.train()
+    rates = {event["learning_rate"] for event in run.events("step")}
+    runs.check(abs(max(rates) - 0.02) < 1e-6, f"steps were taken at {sorted(rates)}")
+    run.clean()
+
+
 CASES = {"bench-quick": bench_quick, "checked-first": checked_first, "idle-workers": idle_workers,
          "lost-checkpoints": lost_checkpoints, "lost-metrics": lost_metrics, "nothing-to-do": nothing_to_do,
-         "only-run-folders": only_run_folders, "private-files": private_files, "regression": regression,
+         "only-run-folders": only_run_folders, "private-files": private_files, "regression": regression, "scaled-rates": scaled_rates,
          "stop-in-the-past": stop_in_the_past,
          "unequal-files": unequal_files, "used-again": used_again}
 

@@ -133,6 +133,12 @@ def other_exchange():
     run.clean()
 
 
+LION = ("update={type: lion, learning_rate: 0.001, scaling: square_root, weight_decay: 0.1, "
+        "schedule: {type: constant, warm_up: {clocks: 40}}}")
+FACTORS = ("update={type: adamw, learning_rate: 0.002, weight_decay: 0.1, scaling: square_root, factors: "
+           "{biases: {weight_decay: 0, learning_rate: 2}, norms: {weight_decay: 0}}}")
+LOCAL_FACTORS = ("exchange={type: delta, local_steps: 5, optimizer: {type: lion, learning_rate: 0.001, weight_decay: "
+                 "0.1, factors: {biases: {learning_rate: 2}, norms: {weight_decay: 0}}}}")
 DELTA = ["exchange={type: delta, local_steps: 5, optimizer: {type: sgd, learning_rate: 0.05}}"]
 
 
@@ -218,6 +224,8 @@ CASES = {"servers": servers, "resumed": lambda: [resumed(then=[f"servers.count={
          "resumed-int8": lambda: resumed_compressed("{type: int8}", "{type: int8}"),
          "resumed-top-k": lambda: resumed_compressed("{type: top_k, share: 0.05}", "{type: top_k, share: 0.1}"),
          "resumed-delta-top-k": lambda: resumed_compressed("{type: top_k, share: 0.05}", "{type: sign}", DELTA),
+         "resumed-lion": lambda: resumed([LION]), "factors-servers": lambda: servers([FACTORS, "stop={epochs: 2}"]),
+         "resumed-factors": lambda: resumed_exchange(LOCAL_FACTORS, ["update={type: sgd, learning_rate: 1}"]),
          "other-exchange": other_exchange, "finished-async": finished_async, "stopped-early": stopped_early,
          "killed-worker": killed_worker, "batches": batches,
          "tree-servers": lambda: servers([TREE, "stop={epochs: 1}"]), "tree-resumed": lambda: resumed([TREE]),

@@ -69,6 +69,16 @@ class Torch:
     def parameters(self):
         return [tensor for tensor in self.tensors.values() if tensor.requires_grad]
 
+    def groups(self):
+        """The same, by the kinds that Leeway has factors for: weights, biases, norms."""
+        kinds = ([], [], [])
+        for name, tensor in self.tensors.items():
+            layer, last = name.rsplit("/", 1)
+            norm = f"{layer}/running_mean" in self.tensors
+            if tensor.requires_grad:
+                kinds[2 if norm else 1 if last == "bias" else 0].append(tensor)
+        return kinds
+
     def conv(self, name, x, stride=1, groups=1, padding=None):
         weight = self.tensors[f"{name}/weight"]
         padding = weight.shape[-1] // 2 if padding is None else padding
@@ -208,12 +218,49 @@ MODELS = {
             lambda m, x: gpt(m, x, 4, 4)),
 }
 
+def lion_class(torch):
+    """Algorithm 2 of arXiv:2302.06675; PyTorch has none."""
+
+    class Lion(torch.optim.Optimizer):
+        def __init__(self, params, lr, decay):
+            super().__init__(params, {"lr": lr, "weight_decay": decay})
+
+        @torch.no_grad()
+        def step(self, closure=None):
+            for group in self.param_groups:
+                rate, decay = group["lr"], group["weight_decay"]
+                for x in group["params"]:
+                    m = self.state[x].setdefault("m", torch.zeros_like(x))
+                    x.sub_(rate * (torch.sign(0.9 * m + 0.1 * x.grad) + decay * x))
+                    m.mul_(0.99).add_(x.grad, alpha=0.01)
+
+    return Lion
+
+
+FACTORS = "factors: {biases: {weight_decay: 0, learning_rate: 2}, norms: {weight_decay: 0}}, "
+
+
+def with_factors(model, rate):
+    """PyTorch's groups that are as FACTORS."""
+    weights, biases, norms = model.groups()
+    return [{"params": weights}, {"params": biases, "weight_decay": 0, "lr": 2 * rate},
+            {"params": norms, "weight_decay": 0}]
+
+
 RULES = {
     "sgd": ("type: sgd, momentum: 0.9, weight_decay: 0.0001, learning_rate: ", 0.01,
-            lambda torch, p, rate: torch.optim.SGD(p, rate, momentum=0.9, weight_decay=0.0001)),
-    "adam": ("type: adam, learning_rate: ", 0.0001, lambda torch, p, rate: torch.optim.Adam(p, rate)),
+            lambda torch, m, rate: torch.optim.SGD(m.parameters(), rate, momentum=0.9, weight_decay=0.0001)),
+    "adam": ("type: adam, learning_rate: ", 0.0001, lambda torch, m, rate: torch.optim.Adam(m.parameters(), rate)),
     "adamw": ("type: adamw, weight_decay: 0.01, learning_rate: ", 0.0001,
-              lambda torch, p, rate: torch.optim.AdamW(p, rate, weight_decay=0.01)),
+              lambda torch, m, rate: torch.optim.AdamW(m.parameters(), rate, weight_decay=0.01)),
+    # Decays that a few steps show.
+    "sgd-factors": (FACTORS + "type: sgd, momentum: 0.9, weight_decay: 0.1, learning_rate: ", 0.01,
+                    lambda torch, m, rate: torch.optim.SGD(with_factors(m, rate), rate, momentum=0.9,
+                                                           weight_decay=0.1)),
+    "adamw-factors": (FACTORS + "type: adamw, weight_decay: 10, learning_rate: ", 0.0001,
+                      lambda torch, m, rate: torch.optim.AdamW(with_factors(m, rate), rate, weight_decay=10)),
+    "lion": ("type: lion, weight_decay: 1, learning_rate: ", 0.0001,
+             lambda torch, m, rate: lion_class(torch)(m.parameters(), rate, 1)),
 }
 
 JOB = """apiVersion: leeway/v1
@@ -264,7 +311,7 @@ def distance(a, b):
 
 def train_in_torch(torch, forward, first, inputs, labels, optimizer_of, steps, dtype):
     model = Torch(torch, first, dtype)
-    optimizer = optimizer_of(model.parameters())
+    optimizer = optimizer_of(model)
     for _ in range(steps):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(forward(model, inputs), torch.tensor(labels)).backward()
@@ -288,7 +335,7 @@ def compare(name, rule_name, workers):
     steps = STEPS_DEEP if name == "mobilenet-v2" else STEPS
     ours = leeway(folder, layer, data, f"{rule}{rate}", steps, workers)
     theirs, exact = (train_in_torch(torch, forward, first, data.inputs(torch, x, dtype), labels,
-                                    lambda p: optimizer_of(torch, p, rate), steps, dtype)
+                                    lambda m: optimizer_of(torch, m, rate), steps, dtype)
                      for dtype in (torch.float32, torch.float64))
     for kind, names in (("weights", [t for t in first if "running" not in t]),
                         ("statistics", [t for t in first if "running" in t])):

@@ -116,6 +116,8 @@ struct VectorUpdate {
   size_t trained = 0;
   // All elements from `trained` on, in order.
   std::vector<Average> averages = {};
+  // Of the trained elements all, in order; none: one part, with the step as it is.
+  std::vector<UpdatePart> parts = {};
   const float* contribution = nullptr;
   float* weights = nullptr;
   // In the order of rule->slots().

@@ -87,9 +87,10 @@ class ElasticExchange : public Exchange {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Exchange>> MakeElasticExchange(const ExchangeContext& context) {
-  ASSIGN_OR_RETURN(LocalOptimizer optimizer,
-                   LocalOptimizer::Make(context.job.exchange().elastic().optimizer(),
-                                        context.schema, context.length));
+  ASSIGN_OR_RETURN(
+      LocalOptimizer optimizer,
+      LocalOptimizer::Make(context.job.exchange().elastic().optimizer(), context.schema,
+                           context.length, context.job.workers().count()));
   // The local weights are what is sent.
   LocalTraining::Own own{.exchange = "elastic", .names = {"weights"}};
   ASSIGN_OR_RETURN(own.vectors.emplace_back(),

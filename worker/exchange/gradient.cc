@@ -51,7 +51,8 @@ class GradientExchange : public Exchange, private TrainObserver {
  public:
   explicit GradientExchange(const ExchangeContext& context)
       : context_(context),
-        schedule_(Schedule::OverClocks(context.job.update(), context.length)),
+        schedule_(Schedule::OverClocks(context.job.update(), context.length,
+                                       context.job.workers().count())),
         weights_(context.schema.total()),
         contribution_(MakeContribution(context)),
         weights_pinned_(context.backend.Pin(weights_.span())),

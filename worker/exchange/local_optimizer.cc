@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "common/update/factors.h"
 
 namespace leeway {
 
@@ -17,13 +18,18 @@ std::vector<LocalAverage> LocalAverages(const v1::ModelSchema& schema, double ba
 
 absl::StatusOr<LocalOptimizer> LocalOptimizer::Make(const v1::Update& update,
                                                     const v1::ModelSchema& schema,
-                                                    const v1::JobLength& length) {
+                                                    const v1::JobLength& length, uint32_t workers) {
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, MakeUpdateRule(update));
-  return LocalOptimizer(std::move(rule), Schedule::OverSteps(update, length), schema.trained());
+  return LocalOptimizer(std::move(rule), Schedule::OverSteps(update, length, workers),
+                        schema.trained(), UpdatePartsOf(schema, update));
 }
 
-LocalOptimizer::LocalOptimizer(std::unique_ptr<UpdateRule> rule, Schedule schedule, size_t trained)
-    : rule_(std::move(rule)), schedule_(std::move(schedule)), trained_(trained) {}
+LocalOptimizer::LocalOptimizer(std::unique_ptr<UpdateRule> rule, Schedule schedule, size_t trained,
+                               std::vector<UpdatePart> parts)
+    : rule_(std::move(rule)),
+      schedule_(std::move(schedule)),
+      trained_(trained),
+      parts_(std::move(parts)) {}
 
 VectorUpdate LocalOptimizer::UpdateOf(uint64_t step, uint64_t number,
                                       std::span<const float> contribution,
@@ -33,6 +39,7 @@ VectorUpdate LocalOptimizer::UpdateOf(uint64_t step, uint64_t number,
                       .step = {LearningRate(step), number},
                       .count = weights.size(),
                       .trained = trained_,
+                      .parts = parts_,
                       .contribution = contribution.data(),
                       .weights = weights.data()};
   for (const LocalAverage& average : averages) {

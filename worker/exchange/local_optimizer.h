@@ -31,9 +31,10 @@ std::vector<LocalAverage> LocalAverages(const v1::ModelSchema& schema, double ba
 // Immutable; the slots are the caller's.
 class LocalOptimizer {
  public:
+  // One of `workers`, by whose number the rate may be scaled. MakeUpdateRule's error.
   static absl::StatusOr<LocalOptimizer> Make(const v1::Update& update,
                                              const v1::ModelSchema& schema,
-                                             const v1::JobLength& length);
+                                             const v1::JobLength& length, uint32_t workers);
 
   // Their names.
   std::vector<std::string_view> slots() const { return rule_->slots(); }
@@ -49,11 +50,13 @@ class LocalOptimizer {
                         std::span<const LocalAverage> averages, std::span<float> weights) const;
 
  private:
-  LocalOptimizer(std::unique_ptr<UpdateRule> rule, Schedule schedule, size_t trained);
+  LocalOptimizer(std::unique_ptr<UpdateRule> rule, Schedule schedule, size_t trained,
+                 std::vector<UpdatePart> parts);
 
   std::unique_ptr<UpdateRule> rule_;
   Schedule schedule_;
   size_t trained_;
+  std::vector<UpdatePart> parts_;
 };
 
 }  // namespace leeway

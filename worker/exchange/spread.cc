@@ -262,7 +262,7 @@ absl::StatusOr<std::unique_ptr<Exchange>> MakeSpreadExchange(const ExchangeConte
   ASSIGN_OR_RETURN(
       LocalOptimizer optimizer,
       LocalOptimizer::Make(elastic ? exchange.elastic().optimizer() : exchange.delta().optimizer(),
-                           context.schema, context.length));
+                           context.schema, context.length, context.job.workers().count()));
   std::optional<float> alpha;
   if (elastic) alpha = static_cast<float>(exchange.elastic().alpha());
   SpreadPlan plan(context.client.layout(), context.length.steps_per_clock());

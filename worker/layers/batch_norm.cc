@@ -21,11 +21,17 @@ class BatchNormLayer final : public Layer {
         scale_(static_cast<float>(config.scale())) {}
 
   std::vector<TensorPlan> tensors() const override {
-    return {{.name = "weight", .shape = {channels_}, .constant = scale_},
-            {.name = "bias", .shape = {channels_}},
-            {.name = "running_mean", .shape = {channels_}, .trained = false, .momentum = momentum_},
+    constexpr v1::TensorKind kKind = v1::TENSOR_KIND_NORM;
+    return {{.name = "weight", .shape = {channels_}, .kind = kKind, .constant = scale_},
+            {.name = "bias", .shape = {channels_}, .kind = kKind},
+            {.name = "running_mean",
+             .shape = {channels_},
+             .kind = kKind,
+             .trained = false,
+             .momentum = momentum_},
             {.name = "running_var",
              .shape = {channels_},
+             .kind = kKind,
              .trained = false,
              .momentum = momentum_,
              .constant = 1}};

@@ -28,7 +28,8 @@ class Conv2dLayer final : public Layer {
          .initializer = initializer_,
          .fan_in = area * shape_.input.channels,
          .fan_out = area * shape_.filters}};
-    if (bias_) plans.push_back({.name = "bias", .shape = {shape_.filters}});
+    if (bias_)
+      plans.push_back({.name = "bias", .shape = {shape_.filters}, .kind = v1::TENSOR_KIND_BIAS});
     return plans;
   }
 

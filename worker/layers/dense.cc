@@ -43,7 +43,7 @@ class DenseLayer final : public Layer {
                                       .fan_in = inputs_,
                                       .fan_out = units_,
                                       .deviation = deviation_}};
-    if (bias_) plans.push_back({.name = "bias", .shape = {units_}});
+    if (bias_) plans.push_back({.name = "bias", .shape = {units_}, .kind = v1::TENSOR_KIND_BIAS});
     return plans;
   }
 

@@ -19,8 +19,13 @@ class GroupNormLayer final : public Layer {
       : Layer(image, image), shape_(shape), bias_(bias) {}
 
   std::vector<TensorPlan> tensors() const override {
-    std::vector<TensorPlan> plans = {{.name = "weight", .shape = {shape_.channels}, .constant = 1}};
-    if (bias_) plans.push_back({.name = "bias", .shape = {shape_.channels}});
+    std::vector<TensorPlan> plans = {{.name = "weight",
+                                      .shape = {shape_.channels},
+                                      .kind = v1::TENSOR_KIND_NORM,
+                                      .constant = 1}};
+    if (bias_) {
+      plans.push_back({.name = "bias", .shape = {shape_.channels}, .kind = v1::TENSOR_KIND_NORM});
+    }
     return plans;
   }
 

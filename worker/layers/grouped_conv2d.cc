@@ -25,7 +25,8 @@ class GroupedLayer : public Layer {
          .initializer = initializer_,
          .fan_in = area * channels,
          .fan_out = area * shape_.filters / groups_}};
-    if (bias_) plans.push_back({.name = "bias", .shape = {shape_.filters}});
+    if (bias_)
+      plans.push_back({.name = "bias", .shape = {shape_.filters}, .kind = v1::TENSOR_KIND_BIAS});
     return plans;
   }
 

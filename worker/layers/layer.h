@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/compute/backend.h"
 #include "worker/data/shape.h"
@@ -19,6 +20,8 @@ struct TensorPlan {
   // "weight"; the schema says LAYER/weight.
   std::string name;
   std::vector<uint64_t> shape;
+  // Update rules may treat kinds differently.
+  v1::TensorKind kind = v1::TENSOR_KIND_WEIGHT;
   // False: averaged instead, over batches and workers (running statistics).
   bool trained = true;
   // For an averaged tensor: the share of the way to the batch's own value by which one batch moves

@@ -53,6 +53,7 @@ absl::Status Model::PlaceTensors() {
         spec->set_name(absl::StrCat(list[i].name, "/", tensor.plan.name));
         for (const uint64_t side : tensor.plan.shape) spec->add_shape(side);
         spec->set_offset(offset);
+        spec->set_kind(tensor.plan.kind);
         if (!trained) spec->set_momentum(tensor.plan.momentum);
         offset += tensor.plan.elements();
         if (offset > kMaxModelElements) {

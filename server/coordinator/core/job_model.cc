@@ -86,7 +86,7 @@ void JobModel::Take(const v1::RegisterWorkerRequest& request, const std::string&
   steps_per_epoch_[rank] = request.steps_per_epoch();
   if (schema_) {
     // That of a checkpoint, whose job may have had others.
-    if (!length_) TakeMomenta(request.schema(), *schema_);
+    if (!length_) TakeTraits(request.schema(), *schema_);
     return;
   }
   schema_ = request.schema();

@@ -63,6 +63,10 @@ absl::Status ValidateSchema(const v1::ModelSchema& schema) {
       return absl::InvalidArgumentError(
           absl::StrCat(where, " has a momentum of ", tensor.momentum(), "; it must be in (0, 1]"));
     }
+    if (!v1::TensorKind_IsValid(tensor.kind())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, " has the kind ", tensor.kind(), ", which this build does not know"));
+    }
     trained_seen |= end == schema.trained();
   }
   if (end == 0) return absl::InvalidArgumentError("the model's schema has no tensors");
@@ -95,8 +99,12 @@ absl::Status CompareSchemas(const std::string& expected_owner, const v1::ModelSc
   return absl::OkStatus();
 }
 
-void TakeMomenta(const v1::ModelSchema& from, v1::ModelSchema& to) {
+void TakeTraits(const v1::ModelSchema& from, v1::ModelSchema& to) {
   for (int i = 0; i < std::min(from.tensors_size(), to.tensors_size()); ++i) {
+    // A weight's is what a worker says that knows of no kinds.
+    if (from.tensors(i).kind() != v1::TENSOR_KIND_WEIGHT) {
+      to.mutable_tensors(i)->set_kind(from.tensors(i).kind());
+    }
     if (from.tensors(i).has_momentum()) {
       to.mutable_tensors(i)->set_momentum(from.tensors(i).momentum());
     }

@@ -2,6 +2,8 @@
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "common/philox.h"
@@ -135,6 +137,86 @@ TEST_CASE(
       REQUIRE(out.weights[i] == Approx(x).epsilon(1e-5).margin(1e-6));
       REQUIRE(out.momentum[i] ==
               Approx(i < kTrained ? velocity : in.momentum[i]).epsilon(1e-5).margin(1e-6));
+    }
+  }
+}
+
+std::unique_ptr<UpdateRule> Decaying(const std::string& name) {
+  v1::Update update;
+  if (name == "sgd") {
+    update.mutable_sgd()->set_momentum(0.9);
+    update.mutable_sgd()->set_weight_decay(0.1);
+  } else if (name == "adamw") {
+    update.mutable_adamw()->set_weight_decay(0.1);
+  } else {
+    update.mutable_lion()->set_weight_decay(0.1);
+  }
+  return *MakeUpdateRule(update);
+}
+
+// A block and all slots of a rule, of which `count` elements from `offset` on are updated.
+struct Stretch {
+  std::vector<float> weights;
+  std::vector<std::vector<float>> slots;
+
+  void Update(const UpdateRule& rule, const Contributions& c, size_t offset, size_t count,
+              const UpdateStep& step, std::span<const UpdatePart> parts, FarFromReaders far = {}) {
+    std::vector<FloatPayload> payloads;
+    for (const std::vector<float>& values : c.values) {
+      payloads.push_back(FloatPayload::Of({values.data() + offset, count}));
+    }
+    std::vector<const FloatPayload*> pointers;
+    for (const FloatPayload& payload : payloads) pointers.push_back(&payload);
+    std::vector<const float*> in;
+    std::vector<float*> out;
+    for (std::vector<float>& slot : slots) {
+      in.push_back(slot.data() + offset);
+      out.push_back(slot.data() + offset);
+    }
+    REQUIRE(ApplyUpdate({.rule = &rule,
+                         .step = step,
+                         .contributions = pointers,
+                         .coefficients = c.coefficients,
+                         .count = count,
+                         .trained = count,
+                         .parts = parts,
+                         .weights_in = weights.data() + offset,
+                         .weights_out = weights.data() + offset,
+                         .slots_in = in,
+                         .slots_out = out,
+                         .far = far}));
+  }
+  bool operator==(const Stretch& other) const = default;
+};
+
+TEST_CASE("parts of a block are updated as blocks of their own, each by its step") {
+  constexpr size_t kCount = 2600;
+  const std::vector<UpdatePart> parts = {{.end = 1, .rate = 0.5, .decay = 0},
+                                         {.end = 900},
+                                         {.end = 901, .rate = 0},
+                                         {.end = 1500, .rate = 3, .decay = 0.5},
+                                         {.end = kCount, .decay = 0}};
+  for (const char* name : {"sgd", "adamw", "lion"}) {
+    const auto rule = Decaying(name);
+    const size_t slots = rule->slots().size();
+    const Stretch start = {Draw(kCount, 100), std::vector(slots, std::vector<float>(kCount, 0.5f))};
+    const UpdateStep step = {.learning_rate = 0.1f, .number = 3};
+    for (size_t k : {1, 2, 5, 9}) {
+      const Contributions c(k, kCount, false);
+      Stretch apart = start;
+      size_t begin = 0;
+      for (const UpdatePart& part : parts) {
+        apart.Update(*rule, c, begin, part.end - begin, step.In(part), {});
+        begin = part.end;
+      }
+      for (const FarFromReaders far : {FarFromReaders{}, {true, false}, {true, true}}) {
+        CAPTURE(name, k, far.weights, far.slots);
+        Stretch together = start, alike = start;
+        together.Update(*rule, c, 0, kCount, step, parts, far);
+        CHECK(together == apart);
+        alike.Update(*rule, c, 0, kCount, step, {}, far);
+        CHECK_FALSE(alike == apart);
+      }
     }
   }
 }

@@ -18,7 +18,14 @@ constexpr float kRate = 0.05f;
 struct Element {
   double x, slot0 = 0, slot1 = 0;
 };
-using Reference = std::function<void(Element&, double gradient, double t)>;
+// One step of it; `rate` and `decay` are factors of a part (UpdatePart).
+struct Now {
+  double gradient = 0;
+  double t = 1;
+  double rate = 1;
+  double decay = 1;
+};
+using Reference = std::function<void(Element&, const Now& now)>;
 
 struct Case {
   std::string name;
@@ -35,28 +42,38 @@ v1::Update Sgd(double momentum, bool nesterov, double decay) {
 }
 
 Reference SgdReference(double momentum, bool nesterov, double decay) {
-  return [=](Element& e, double gradient, double) {
-    const double g = gradient + decay * e.x;
+  return [=](Element& e, const Now& now) {
+    const double g = now.gradient + now.decay * decay * e.x;
     e.slot0 = momentum * e.slot0 + g;
-    e.x -= kRate * (nesterov ? g + momentum * e.slot0 : e.slot0);
+    e.x -= now.rate * kRate * (nesterov ? g + momentum * e.slot0 : e.slot0);
   };
 }
 
 Reference AdagradReference(double epsilon, double decay) {
-  return [=](Element& e, double gradient, double) {
-    const double g = gradient + decay * e.x;
+  return [=](Element& e, const Now& now) {
+    const double g = now.gradient + now.decay * decay * e.x;
     e.slot0 += g * g;
-    e.x -= kRate * g / (std::sqrt(e.slot0) + epsilon);
+    e.x -= now.rate * kRate * g / (std::sqrt(e.slot0) + epsilon);
   };
 }
 
 Reference AdamReference(double b1, double b2, double epsilon, double l2, double decoupled) {
-  return [=](Element& e, double gradient, double t) {
-    const double g = gradient + l2 * e.x;
+  return [=](Element& e, const Now& now) {
+    const double g = now.gradient + now.decay * l2 * e.x;
     e.slot0 = b1 * e.slot0 + (1 - b1) * g;
     e.slot1 = b2 * e.slot1 + (1 - b2) * g * g;
-    const double m = e.slot0 / (1 - std::pow(b1, t)), v = e.slot1 / (1 - std::pow(b2, t));
-    e.x = e.x - kRate * decoupled * e.x - kRate * m / (std::sqrt(v) + epsilon);
+    const double m = e.slot0 / (1 - std::pow(b1, now.t)), v = e.slot1 / (1 - std::pow(b2, now.t));
+    const double rate = now.rate * kRate;
+    e.x = e.x - rate * now.decay * decoupled * e.x - rate * m / (std::sqrt(v) + epsilon);
+  };
+}
+
+Reference LionReference(double b1, double b2, double decay) {
+  return [=](Element& e, const Now& now) {
+    const double c = b1 * e.slot0 + (1 - b1) * now.gradient;
+    const double sign = c > 0 ? 1 : (c < 0 ? -1 : 0);
+    e.x -= now.rate * kRate * (sign + now.decay * decay * e.x);
+    e.slot0 = b2 * e.slot0 + (1 - b2) * now.gradient;
   };
 }
 
@@ -66,14 +83,17 @@ std::vector<Case> Cases() {
     cases.push_back({"sgd", Sgd(0, false, decay), SgdReference(0, false, decay)});
     cases.push_back({"momentum", Sgd(0.9, false, decay), SgdReference(0.9, false, decay)});
     cases.push_back({"nesterov", Sgd(0.9, true, decay), SgdReference(0.9, true, decay)});
-    v1::Update adagrad, adam, adamw;
+    v1::Update adagrad, adam, adamw, lion;
     adagrad.mutable_adagrad()->set_weight_decay(decay);
     adam.mutable_adam()->set_weight_decay(decay);
     adamw.mutable_adamw()->set_weight_decay(decay);
     adamw.mutable_adamw()->set_beta1(0.8);
+    lion.mutable_lion()->set_weight_decay(10 * decay);
+    lion.mutable_lion()->set_beta1(0.8);
     cases.push_back({"adagrad", adagrad, AdagradReference(1e-10, decay)});
     cases.push_back({"adam", adam, AdamReference(0.9, 0.999, 1e-8, decay, 0)});
     cases.push_back({"adamw", adamw, AdamReference(0.8, 0.999, 1e-8, 0, decay)});
+    cases.push_back({"lion", lion, LionReference(0.8, 0.99, 10 * decay)});
   }
   return cases;
 }
@@ -84,7 +104,9 @@ struct State {
       : rule(rule), x(std::move(start)), slots(rule.slots().size(), std::vector<float>(x.size())) {}
 
   // Into separate buffers filled with garbage beforehand, or in place.
-  void Step(const std::vector<float>& gradient, uint64_t number, size_t tile, bool in_place) {
+  void Step(const std::vector<float>& gradient, uint64_t number, size_t tile, bool in_place,
+            const UpdatePart& part = {}) {
+    const UpdateStep step = UpdateStep{kRate, number}.In(part);
     State next = *this;
     next.x.assign(x.size(), 777.0f);
     for (auto& slot : next.slots) slot.assign(x.size(), -777.0f);
@@ -96,12 +118,12 @@ struct State {
         slots_in.push_back(slots[s].data() + offset);
         slots_out.push_back(out.slots[s].data() + offset);
       }
-      rule.get().Apply({kRate, number}, {.count = std::min(tile, x.size() - offset),
-                                         .weights_in = x.data() + offset,
-                                         .weights_out = out.x.data() + offset,
-                                         .gradient = gradient.data() + offset,
-                                         .slots_in = slots_in.data(),
-                                         .slots_out = slots_out.data()});
+      rule.get().Apply(step, {.count = std::min(tile, x.size() - offset),
+                              .weights_in = x.data() + offset,
+                              .weights_out = out.x.data() + offset,
+                              .gradient = gradient.data() + offset,
+                              .slots_in = slots_in.data(),
+                              .slots_out = slots_out.data()});
     }
     if (!in_place) {
       x = next.x;
@@ -125,24 +147,58 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+// Eight steps of some elements beside their formula.
+void CheckFormula(const Case& c, bool in_place, const UpdatePart& part) {
+  const auto rule = MakeUpdateRule(c.update);
+  REQUIRE(rule.ok());
+  State state(**rule, Draw(101, 0));
+  std::vector<Element> elements;
+  for (float x : state.x) elements.push_back({x});
+  for (uint64_t t = 1; t <= 8; ++t) {
+    const std::vector<float> gradient = Draw(101, t);
+    state.Step(gradient, t, 1000, in_place, part);
+    for (size_t i = 0; i < elements.size(); ++i) {
+      c.reference(elements[i], {gradient[i], static_cast<double>(t), part.rate, part.decay});
+      REQUIRE(state.x[i] == Approx(elements[i].x).epsilon(2e-5).margin(2e-6));
+    }
+  }
+}
+
 TEST_CASE("every rule follows its paper's formula in double precision, in place or not") {
   for (const Case& c : Cases()) {
     for (bool in_place : {false, true}) {
       INFO(c.name << (in_place ? " in place" : ""));
-      const auto rule = MakeUpdateRule(c.update);
-      REQUIRE(rule.ok());
-      State state(**rule, Draw(101, 0));
-      std::vector<Element> elements;
-      for (float x : state.x) elements.push_back({x});
-      for (uint64_t t = 1; t <= 8; ++t) {
-        const std::vector<float> gradient = Draw(101, t);
-        state.Step(gradient, t, 1000, in_place);
-        for (size_t i = 0; i < elements.size(); ++i) {
-          c.reference(elements[i], gradient[i], static_cast<double>(t));
-          REQUIRE(state.x[i] == Approx(elements[i].x).epsilon(2e-5).margin(2e-6));
-        }
-      }
+      CheckFormula(c, in_place, {});
     }
+  }
+}
+
+TEST_CASE("a part's factors multiply the learning rate and the weight decay of every rule") {
+  for (const Case& c : Cases()) {
+    for (const UpdatePart& part : {UpdatePart{.rate = 0.5, .decay = 3},
+                                   {.rate = 1, .decay = 0},
+                                   {.rate = 2, .decay = 1},
+                                   {.rate = 0, .decay = 1}}) {
+      INFO(c.name << ", rate " << part.rate << ", decay " << part.decay);
+      CheckFormula(c, false, part);
+    }
+  }
+}
+
+TEST_CASE("a learning rate of 0 leaves the weights, and no factor changes a bit") {
+  for (const Case& c : Cases()) {
+    INFO(c.name);
+    const auto rule = MakeUpdateRule(c.update);
+    REQUIRE(rule.ok());
+    State frozen(**rule, Draw(101, 0)), plain = frozen, ones = frozen;
+    for (uint64_t t = 1; t <= 3; ++t) {
+      frozen.Step(Draw(101, t), t, 101, true, {.rate = 0});
+      plain.Step(Draw(101, t), t, 101, true);
+      ones.Step(Draw(101, t), t, 101, true, {.rate = 1, .decay = 1});
+    }
+    CHECK(SameBits(frozen.x, Draw(101, 0)));
+    CHECK_FALSE(SameBits(plain.x, frozen.x));
+    CHECK(SameBits(plain.x, ones.x));
   }
 }
 
@@ -200,6 +256,13 @@ TEST_CASE("rules give the values computed by hand") {
   CheckPath(adam, 0.01f, {0.3f, -0.3f}, {0.99, 0.990526316});
   adamw.mutable_adamw()->set_weight_decay(0.1);
   CheckPath(adamw, 0.01f, {0.3f}, {0.989});
+  // By the signs of c: 0.03 and -0.0073; then 0, 0.05 and 0.0005, where g itself is below 0.
+  v1::Update lion;
+  lion.mutable_lion()->set_weight_decay(0.1);
+  CheckPath(lion, 0.01f, {0.3f, -0.1f}, {0.989, 0.998011});
+  v1::Update still;
+  still.mutable_lion();
+  CheckPath(still, 0.01f, {0, 0.5f, -0.04f}, {1, 0.99, 0.98});
 }
 
 // After `steps` updates by gradients 1, -2, 3, ... over each of them.
@@ -256,6 +319,8 @@ TEST_CASE("rules name their slots, and an update without a type is refused") {
   REQUIRE((*MakeUpdateRule(update))->slots() == Names{"m", "v"});
   update.mutable_adagrad();
   REQUIRE((*MakeUpdateRule(update))->slots() == Names{"sum_of_squares"});
+  update.mutable_lion();
+  REQUIRE((*MakeUpdateRule(update))->slots() == Names{"m"});
 }
 
 TEST_CASE("averaged values gain their move and the elastic centre gains alpha of the difference") {

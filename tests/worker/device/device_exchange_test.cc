@@ -56,6 +56,9 @@ v1::TrainingJob JobOf(const Variant& variant) {
   optimizer.mutable_adam()->set_beta1(0.9);
   optimizer.mutable_adam()->set_beta2(0.999);
   optimizer.mutable_adam()->set_epsilon(1e-8);
+  optimizer.mutable_adam()->set_weight_decay(0.1);
+  optimizer.mutable_factors()->mutable_biases()->set_weight_decay(0);
+  optimizer.mutable_factors()->mutable_norms()->set_learning_rate(0.5);
   optimizer.set_learning_rate(0.01);
   v1::Exchange& exchange = *job.mutable_exchange();
   if (variant.name == "gradient") {

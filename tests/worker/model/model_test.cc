@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "config/model/layer_tree.h"
 #include "config/model/named_models.h"
@@ -34,13 +36,16 @@ TEST_CASE("the flat vector has trained tensors in layer order, then averaged one
     std::string name;
     std::vector<uint64_t> shape;
     uint64_t offset;
+    v1::TensorKind kind;
   };
+  const auto weight = v1::TENSOR_KIND_WEIGHT, bias = v1::TENSOR_KIND_BIAS,
+             norm = v1::TENSOR_KIND_NORM;
   const std::vector<Wanted> wanted = {
-      {"conv2d_0/weight", {3, 3, 1, 4}, 0},   {"conv2d_0/bias", {4}, 36},
-      {"batch_norm_1/weight", {4}, 40},       {"batch_norm_1/bias", {4}, 44},
-      {"hidden/weight", {36, 6}, 48},         {"hidden/bias", {6}, 264},
-      {"dense_7/weight", {6, 3}, 270},        {"batch_norm_1/running_mean", {4}, 288},
-      {"batch_norm_1/running_var", {4}, 292},
+      {"conv2d_0/weight", {3, 3, 1, 4}, 0, weight}, {"conv2d_0/bias", {4}, 36, bias},
+      {"batch_norm_1/weight", {4}, 40, norm},       {"batch_norm_1/bias", {4}, 44, norm},
+      {"hidden/weight", {36, 6}, 48, weight},       {"hidden/bias", {6}, 264, bias},
+      {"dense_7/weight", {6, 3}, 270, weight},      {"batch_norm_1/running_mean", {4}, 288, norm},
+      {"batch_norm_1/running_var", {4}, 292, norm},
   };
   const v1::ModelSchema& schema = model->schema();
   REQUIRE(schema.tensors_size() == static_cast<int>(wanted.size()));
@@ -49,9 +54,31 @@ TEST_CASE("the flat vector has trained tensors in layer order, then averaged one
     CHECK(tensor.name() == wanted[i].name);
     CHECK(std::vector<uint64_t>(tensor.shape().begin(), tensor.shape().end()) == wanted[i].shape);
     CHECK(tensor.offset() == wanted[i].offset);
+    CHECK(tensor.kind() == wanted[i].kind);
   }
   CHECK(schema.trained() == 288);
   CHECK(schema.total() == 296);
+}
+
+TEST_CASE("a tensor's kind is told by its layer, not by its name") {
+  auto backend = TestBackend();
+  auto model = BuildModel(R"(
+      layers { conv2d { filters: 4 kernel: 3 groups: 2 } } layers { group_norm { groups: 2 } }
+      layers { layer_norm {} } layers { layer_norm { bias: false } }
+      layers { conv2d { filters: 4 kernel: 1 groups: 4 } }
+      layers { dense { units: 3 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY)",
+                          {8, 8, 2}, 3, *backend);
+  std::map<v1::TensorKind, std::vector<std::string>> names;
+  for (const v1::TensorSpec& tensor : model->schema().tensors()) {
+    names[tensor.kind()].push_back(tensor.name());
+  }
+  using Names = std::vector<std::string>;
+  CHECK(names[v1::TENSOR_KIND_WEIGHT] ==
+        Names{"conv2d_0/weight", "conv2d_4/weight", "dense_5/weight"});
+  CHECK(names[v1::TENSOR_KIND_BIAS] == Names{"conv2d_0/bias", "conv2d_4/bias", "dense_5/bias"});
+  CHECK(names[v1::TENSOR_KIND_NORM] == Names{"group_norm_1/weight", "group_norm_1/bias",
+                                             "layer_norm_2/weight", "layer_norm_2/bias",
+                                             "layer_norm_3/weight"});
 }
 
 TEST_CASE("a model that does not fit together is refused, naming the layer") {

@@ -35,6 +35,7 @@ void EigenBackend::Update(const VectorUpdate& update, float* finite) {
                          .count = update.count,
                          .trained = update.trained,
                          .averaged = moves,
+                         .parts = update.parts,
                          .weights_in = update.weights,
                          .weights_out = update.weights,
                          .slots_in = slots,

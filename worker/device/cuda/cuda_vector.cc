@@ -1,4 +1,6 @@
 // Whole vectors of a model: exchanges' arithmetic and local optimizers.
+#include <span>
+
 #include "absl/status/status.h"
 #include "common/update/formula.h"
 #include "worker/device/cuda/cuda_backend.h"
@@ -7,6 +9,22 @@
 #include "worker/device/cuda/launch.h"
 
 namespace leeway::cuda {
+namespace {
+
+// The kernel of elements from `begin` on.
+UpdateTrained TrainedFrom(size_t begin, const VectorUpdate& update, const UpdateStep& step,
+                          float* finite) {
+  UpdateTrained body{.formula = update.rule->formula(step),
+                     .slot_count = update.slots.size(),
+                     .gradient = update.contribution + begin,
+                     .weights = update.weights + begin,
+                     .slots = {},
+                     .finite = finite};
+  for (size_t i = 0; i < body.slot_count; ++i) body.slots[i] = update.slots[i] + begin;
+  return body;
+}
+
+}  // namespace
 
 void CudaBackend::AddDifference(size_t count, float scale, const float* a, const float* b,
                                 const float* base, float* out) {
@@ -16,20 +34,19 @@ void CudaBackend::AddDifference(size_t count, float scale, const float* a, const
 void CudaBackend::Update(const VectorUpdate& update, float* finite) {
   UpdateStep step = update.step;
   update.rule->Prepare(step);
-  UpdateTrained body{.formula = update.rule->formula(step),
-                     .slot_count = update.slots.size(),
-                     .gradient = update.contribution,
-                     .weights = update.weights,
-                     .slots = {nullptr, nullptr},
-                     .finite = finite};
-  if (body.formula.kind == UpdateFormula::Kind::kNone || body.slot_count > 2) {
+  const bool has_formula = update.rule->formula(step).kind != UpdateFormula::Kind::kNone;
+  if (!has_formula || update.slots.size() > UpdateTrained::kMaxSlots) {
     return queue_.Fail(absl::UnimplementedError(
         "this local optimizer has no formula for a GPU: use workers.device: cpu"));
   }
-  for (size_t slot = 0; slot < body.slot_count; ++slot) body.slots[slot] = update.slots[slot];
   Fill(1, 1.0f, finite);
-  Launch(queue_, "Update", update.trained, body);
-  size_t begin = update.trained;
+  const UpdatePart whole = {.end = update.trained};
+  const auto parts = update.parts.empty() ? std::span(&whole, 1) : std::span(update.parts);
+  size_t begin = 0;
+  for (const UpdatePart& part : parts) {
+    Launch(queue_, "Update", part.end - begin, TrainedFrom(begin, update, step.In(part), finite));
+    begin = part.end;
+  }
   for (const VectorUpdate::Average& average : update.averages) {
     Launch(
         queue_, "Update", average.end - begin,

@@ -51,6 +51,10 @@ TEST_CASE("a sound schema is accepted, others are refused with what is wrong") {
     CHECK_THAT(Refusal([&](auto& schema) { schema.mutable_tensors(1)->set_momentum(momentum); }),
                Contains("'dense_0/bias' has a momentum of ") && Contains("in (0, 1]"));
   }
+  CHECK_THAT(Refusal([](auto& schema) {
+               schema.mutable_tensors(1)->set_kind(static_cast<v1::TensorKind>(99));
+             }),
+             Contains("'dense_0/bias' has the kind 99"));
 }
 
 TEST_CASE("a line of metrics.jsonl is one JSON object") {

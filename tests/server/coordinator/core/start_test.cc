@@ -113,7 +113,7 @@ TEST_CASE("a resumed job takes only the checkpoint's model") {
   CHECK_THAT(std::string(status.message()), Contains("the checkpoint /run/checkpoints/clock-20"));
 }
 
-TEST_CASE("a resumed job moves averaged values by its own momenta, not by the checkpoint's") {
+TEST_CASE("a resumed job has its own momenta and kinds of tensors, not the checkpoint's") {
   CoordinatorOptions options = TestOptions({});
   options.resumed.emplace();
   options.resumed->folder = "/run/checkpoints/clock-20";
@@ -125,12 +125,15 @@ TEST_CASE("a resumed job moves averaged values by its own momenta, not by the ch
   for (uint32_t i = 0; i < 2; ++i) {
     v1::RegisterWorkerRequest request = WorkerRequest(i, 100 + i);
     request.mutable_schema()->mutable_tensors(1)->set_momentum(0.5);
+    // The other one does not say.
+    if (i == 0) request.mutable_schema()->mutable_tensors(1)->set_kind(v1::TENSOR_KIND_BIAS);
     job.core.RegisterWorker(request, job.now).IgnoreError();
   }
   const auto commands = job.Take<ConfigureServer>();
   REQUIRE(commands.size() == 2);
   CHECK(commands[0].request.schema().tensors(1).momentum() == 0.5);
   CHECK_FALSE(commands[0].request.schema().tensors(0).has_momentum());
+  CHECK(commands[0].request.schema().tensors(1).kind() == v1::TENSOR_KIND_BIAS);
 }
 
 TEST_CASE("a worker without a schema adopts the others'") {

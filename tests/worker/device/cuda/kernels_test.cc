@@ -293,14 +293,17 @@ v1::Update ParseUpdate(const std::string& text) {
 
 TEST_CASE("an optimizer's steps have the CPU's bits, and averaged values go their share") {
   Two two;
-  const auto update =
-      GENERATE(as<std::string>(), "sgd {}", "sgd { weight_decay: 0.01 }", "sgd { momentum: 0.9 }",
-               "sgd { momentum: 0.9 nesterov: true weight_decay: 0.001 }",
-               "adagrad { weight_decay: 0.01 }", "adam {}", "adam { weight_decay: 0.01 }",
-               "adam { bias_correction: false initial_v: 0.01 }", "adamw { weight_decay: 0.1 }");
+  const auto update = GENERATE(
+      as<std::string>(), "sgd {}", "sgd { weight_decay: 0.01 }", "sgd { momentum: 0.9 }",
+      "sgd { momentum: 0.9 nesterov: true weight_decay: 0.001 }", "adagrad { weight_decay: 0.01 }",
+      "adam {}", "adam { weight_decay: 0.01 }", "adam { bias_correction: false initial_v: 0.01 }",
+      "adamw { weight_decay: 0.1 }", "lion {}", "lion { weight_decay: 0.1 }");
+  const bool in_parts = GENERATE(false, true);
   const auto rule = MakeUpdateRule(ParseUpdate(update));
   REQUIRE(rule.ok());
   const size_t count = 3000, trained = 2500;
+  const std::vector<UpdatePart> parts = {
+      {.end = 7, .rate = 0.5, .decay = 0}, {.end = 1000}, {.end = trained, .rate = 3, .decay = 2}};
   const size_t slots = (*rule)->slots().size();
   struct Vectors {
     Floats weights;
@@ -319,6 +322,7 @@ TEST_CASE("an optimizer's steps have the CPU's bits, and averaged values go thei
                         .count = count,
                         .trained = trained,
                         .averages = {{2700, 1.0f}, {count, 0.3f}},
+                        .parts = in_parts ? parts : std::vector<UpdatePart>(),
                         .contribution = contribution.data(),
                         .weights = vectors.weights.data()};
       for (Floats& slot : vectors.slots) work.slots.push_back(slot.data());
@@ -327,7 +331,7 @@ TEST_CASE("an optimizer's steps have the CPU's bits, and averaged values go thei
     return vectors;
   };
   const Vectors actual = run(*two.gpu), expected = run(*two.cpu);
-  CAPTURE(update);
+  CAPTURE(update, in_parts);
   CHECK(actual.weights == expected.weights);
   CHECK(actual.slots == expected.slots);
   CHECK(actual.finite == 1.0f);

@@ -13,11 +13,13 @@ namespace leeway::cuda {
 LEEWAY_HOST_DEVICE inline bool IsFinite(float value) { return value - value == 0.0f; }
 
 struct UpdateTrained {
+  static constexpr size_t kMaxSlots = 2;
+
   UpdateFormula formula;
   size_t slot_count;
   const float* gradient;
   float* weights;
-  float* slots[2];
+  float* slots[kMaxSlots];
   float* finite;
 
   LEEWAY_HOST_DEVICE void operator()(size_t i) const {

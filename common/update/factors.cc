@@ -1,0 +1,73 @@
+#include "common/update/factors.h"
+
+#include <algorithm>
+
+namespace leeway {
+namespace {
+
+uint64_t ElementsOf(const v1::TensorSpec& tensor) {
+  uint64_t elements = 1;
+  for (const uint64_t side : tensor.shape()) elements *= side;
+  return elements;
+}
+
+UpdatePart PartOf(const v1::Factors& factors) {
+  // Both are 1 where nothing is given.
+  return {.rate = factors.learning_rate(), .decay = factors.weight_decay()};
+}
+
+UpdatePart PartOf(v1::TensorKind kind, const v1::TensorFactors& factors) {
+  switch (kind) {
+    case v1::TENSOR_KIND_BIAS:
+      return PartOf(factors.biases());
+    case v1::TENSOR_KIND_NORM:
+      return PartOf(factors.norms());
+    case v1::TENSOR_KIND_EMBEDDING:
+      return PartOf(factors.embeddings());
+    default:
+      // Weights, and kinds that this build does not know.
+      return {};
+  }
+}
+
+void Append(std::vector<UpdatePart>& parts, UpdatePart part, size_t end) {
+  const size_t begin = parts.empty() ? 0 : parts.back().end;
+  if (end <= begin) return;
+  part.end = end;
+  if (!parts.empty() && parts.back().rate == part.rate && parts.back().decay == part.decay) {
+    parts.back().end = end;
+  } else {
+    parts.push_back(part);
+  }
+}
+
+}  // namespace
+
+std::vector<UpdatePart> UpdatePartsOf(const v1::ModelSchema& schema, const v1::Update& update) {
+  if (!update.has_factors()) return {};
+  std::vector<UpdatePart> parts;
+  for (const v1::TensorSpec& tensor : schema.tensors()) {
+    if (tensor.offset() >= schema.trained()) break;
+    const uint64_t end = std::min(tensor.offset() + ElementsOf(tensor), schema.trained());
+    Append(parts, PartOf(tensor.kind(), update.factors()), end);
+  }
+  // A vector need not be of tensors: a benchmark's is not.
+  Append(parts, {}, schema.trained());
+  const bool plain = parts.size() == 1 && parts[0].rate == 1 && parts[0].decay == 1;
+  return plain ? std::vector<UpdatePart>() : parts;
+}
+
+std::vector<UpdatePart> PartsWithin(const std::vector<UpdatePart>& all, const ElementRange& range) {
+  std::vector<UpdatePart> within;
+  auto part =
+      std::upper_bound(all.begin(), all.end(), range.offset,
+                       [](uint64_t offset, const UpdatePart& each) { return offset < each.end; });
+  for (; part != all.end(); ++part) {
+    within.push_back(*part);
+    within.back().end = std::min<size_t>(part->end, range.end()) - range.offset;
+    if (part->end >= range.end()) break;
+  }
+  return within;
+}
+
+}  // namespace leeway

@@ -1,0 +1,22 @@
+// Factors of learning rate and weight decay by kind of tensor (job.proto, TensorFactors): which
+// elements of the flat vector have which.
+#pragma once
+
+#include <vector>
+
+#include "common/blocks.h"
+#include "common/update/rule.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+// Of a model's trained elements, in order and without gaps from element 0; neighbours that have the
+// same factors are one part. Empty where all factors are 1: whoever updates then has one part.
+std::vector<UpdatePart> UpdatePartsOf(const v1::ModelSchema& schema, const v1::Update& update);
+
+// The parts of them that lie in `range`, their ends counted from its beginning. Empty where `all`
+// is, or nothing of `range` is trained.
+std::vector<UpdatePart> PartsWithin(const std::vector<UpdatePart>& all, const ElementRange& range);
+
+}  // namespace leeway
