@@ -203,8 +203,7 @@ void CoordinatorSession::BeatSoon() {
   changed_.NotifyAll();
 }
 
-v1::HeartbeatRequest CoordinatorSession::MakeHeartbeat(
-    std::vector<v1::EvaluationMetrics>& evaluations) {
+v1::HeartbeatRequest CoordinatorSession::Greeting() const {
   v1::HeartbeatRequest request;
   request.set_job(job_);
   request.set_rank(rank_);
@@ -212,6 +211,12 @@ v1::HeartbeatRequest CoordinatorSession::MakeHeartbeat(
   request.set_generation(generation_);
   request.set_clock(clock_);
   request.set_epoch(epoch_);
+  return request;
+}
+
+v1::HeartbeatRequest CoordinatorSession::MakeHeartbeat(
+    std::vector<v1::EvaluationMetrics>& evaluations) {
+  v1::HeartbeatRequest request = Greeting();
   for (v1::StepMetrics& record : steps_.Take()) *request.add_steps() = std::move(record);
   evaluations.swap(evaluations_);
   for (const v1::EvaluationMetrics& record : evaluations) *request.add_evaluations() = record;

@@ -88,6 +88,8 @@ class CoordinatorSession {
   void SetClock(uint64_t clock);
   void Report(const v1::StepMetrics& metrics);
   void Report(const v1::EvaluationMetrics& metrics);
+  // The same, and waits until the coordinator has it: it may ask for a stop because of it.
+  absl::Status ReportNow(const v1::EvaluationMetrics& metrics);
   // A stop was asked for: ask StopAt before the next exchange.
   bool stop_requested() const;
 
@@ -138,8 +140,13 @@ class CoordinatorSession {
   void HeartbeatLoop();
   // One heartbeat.
   absl::Status Beat();
+  // Who it is, and how far.
+  v1::HeartbeatRequest Greeting() const REQUIRES(mutex_);
   v1::HeartbeatRequest MakeHeartbeat(std::vector<v1::EvaluationMetrics>& evaluations)
       REQUIRES(mutex_);
+  // A heartbeat besides those at their times, for what must not wait or be lost.
+  absl::StatusOr<v1::HeartbeatReply> Tell(const std::string& what,
+                                          const v1::HeartbeatRequest& request);
   void TakeHeartbeatReply(const v1::HeartbeatReply& reply);
 
   // Constant after construction.

@@ -14,22 +14,36 @@ constexpr size_t kChunkBytes = 1 << 20;
 
 }  // namespace
 
+absl::StatusOr<v1::HeartbeatReply> CoordinatorSession::Tell(const std::string& what,
+                                                            const v1::HeartbeatRequest& request) {
+  v1::HeartbeatReply reply;
+  RETURN_IF_ERROR(Call(what, Patient(), [&](grpc::ClientContext& context) {
+    return stub_->Heartbeat(&context, request, &reply);
+  }));
+  return reply;
+}
+
 absl::Status CoordinatorSession::ReportLossScale(const v1::LossScale& scale) {
   v1::HeartbeatRequest request;
-  request.set_job(job_);
-  request.set_rank(rank_);
-  request.set_incarnation(incarnation_);
-  request.set_generation(generation_);
-  *request.add_loss_scales() = scale;
   {
     MutexLock lock(mutex_);
-    request.set_clock(clock_);
-    request.set_epoch(epoch_);
+    request = Greeting();
   }
-  v1::HeartbeatReply reply;
-  return Call("reporting a loss scale", Patient(), [&](grpc::ClientContext& context) {
-    return stub_->Heartbeat(&context, request, &reply);
-  });
+  *request.add_loss_scales() = scale;
+  return Tell("reporting a loss scale", request).status();
+}
+
+absl::Status CoordinatorSession::ReportNow(const v1::EvaluationMetrics& metrics) {
+  v1::HeartbeatRequest request;
+  {
+    MutexLock lock(mutex_);
+    request = Greeting();
+  }
+  *request.add_evaluations() = metrics;
+  ASSIGN_OR_RETURN(const v1::HeartbeatReply reply, Tell("reporting an evaluation", request));
+  MutexLock lock(mutex_);
+  stop_requested_ |= reply.stop_requested();
+  return absl::OkStatus();
 }
 
 absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::string& state) {

@@ -153,6 +153,24 @@ void CheckServers(const v1::TrainingJob& job, Faults& faults) {
   }
 }
 
+void CheckEvaluation(const v1::TrainingJob& job, Faults& faults) {
+  const v1::Evaluation& evaluation = job.evaluation();
+  if (evaluation.average_decay() > 0) {
+    faults.push_back({"evaluation.average_decay", "is not in this version; leave it out"});
+  }
+  if (!evaluation.has_early_stop()) return;
+  if (!evaluation.has_every()) {
+    faults.push_back({"evaluation.every",
+                      "required key is missing with early_stop, which goes by the evaluations: how "
+                      "often there is one, such as every: {epochs: 1}"});
+  }
+  if (evaluation.early_stop().metric() == v1::STOP_METRIC_TEST_ACCURACY &&
+      job.model().loss() == v1::LOSS_SQUARED) {
+    faults.push_back({"evaluation.early_stop.metric",
+                      "there is no accuracy with the loss squared: use metric: test_loss"});
+  }
+}
+
 }  // namespace
 
 void CheckCombinations(const v1::TrainingJob& job, std::vector<Fault>& faults) {
@@ -162,6 +180,7 @@ void CheckCombinations(const v1::TrainingJob& job, std::vector<Fault>& faults) {
   CheckAssignment(job, faults);
   CheckBadGradient(job, faults);
   CheckServers(job, faults);
+  CheckEvaluation(job, faults);
 }
 
 }  // namespace leeway

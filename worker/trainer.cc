@@ -57,7 +57,10 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
   // However it ended: what is not reported others, or this worker's next trainer, do once more.
   if (leases_) leases_->Flush();
   ASSIGN_OR_RETURN(const bool stopped, ran);
-  if (!stopped) RETURN_IF_ERROR(Evaluate());
+  if (!stopped && evaluates_) {
+    ASSIGN_OR_RETURN(const v1::EvaluationMetrics metrics, Evaluate());
+    context_.session.Report(metrics);
+  }
   RETURN_IF_ERROR(SaveState());
   return End{stopped ? v1::LEAVE_STOPPED : v1::LEAVE_FINISHED, completed_};
 }
@@ -168,12 +171,14 @@ absl::Status Trainer::Attach() {
   // What was loaded does not go on at another clock: it takes a new trainer to start afresh.
   if (absl::IsAlreadyExists(begun) && !has_state_) begun = Join().status();
   RETURN_IF_ERROR(begun);
-  if (evaluate_every_ > 0) evaluated_ = clock_ / evaluate_every_;
   gate_.Leave();
+  // The evaluation of this clock may be lost with the life before, and early_stop counts them.
+  const bool again = job_.evaluation().has_early_stop() && clock_ > 0;
+  if (evaluate_every_ > 0) evaluated_ = (clock_ - (again ? 1 : 0)) / evaluate_every_;
   spdlog::info("training from clock {} of {} (steps a clock: {}, an epoch: {})", clock_,
                registration_.length().clocks(), registration_.length().steps_per_clock(),
                registration_.length().steps_per_epoch());
-  return absl::OkStatus();
+  return again ? EvaluateWhenDue() : absl::OkStatus();
 }
 
 absl::Status Trainer::Initialize() {
@@ -445,11 +450,13 @@ absl::Status Trainer::EvaluateWhenDue() {
   if (clock_ / evaluate_every_ <= evaluated_) return absl::OkStatus();
   RETURN_IF_ERROR(exchange_->Settle());
   evaluated_ = clock_ / evaluate_every_;
-  return Evaluate();
+  ASSIGN_OR_RETURN(const v1::EvaluationMetrics metrics, Evaluate());
+  if (job_.evaluation().has_early_stop()) return context_.session.ReportNow(metrics);
+  context_.session.Report(metrics);
+  return absl::OkStatus();
 }
 
-absl::Status Trainer::Evaluate() {
-  if (!evaluates_) return absl::OkStatus();
+absl::StatusOr<v1::EvaluationMetrics> Trainer::Evaluate() {
   ASSIGN_OR_RETURN(
       v1::EvaluationMetrics metrics,
       leeway::Evaluate(context_.model, *context_.test, job_.model().loss(), exchange_->weights()));
@@ -459,8 +466,7 @@ absl::Status Trainer::Evaluate() {
                metrics.has_test_accuracy()
                    ? fmt::format(", test accuracy {:.2f} %", 100 * metrics.test_accuracy())
                    : "");
-  context_.session.Report(metrics);
-  return absl::OkStatus();
+  return metrics;
 }
 
 }  // namespace leeway

@@ -102,7 +102,7 @@ class Trainer : private ExchangeListener {
   absl::Status EvaluateWhenDue();
 
   absl::Status SaveState();
-  absl::Status Evaluate();
+  absl::StatusOr<v1::EvaluationMetrics> Evaluate();
   // Keeps the metrics of a clock until its exchange is complete.
   void Keep(const ClockSpan& span, const ClockReport& report);
   void ReportIfComplete();

@@ -63,6 +63,8 @@ void SetOutcome(const FinishInput& input, RunSummary& summary) {
   const v1::JobState end = input.end ? input.end->outcome() : v1::JOB_STARTING;
   if (end == v1::JOB_FINISHED) {
     summary.state = "finished";
+    // Why before its length.
+    summary.message = input.end->message();
   } else if (end == v1::JOB_FAILED) {
     summary.state = "failed";
     summary.message = input.end->message().empty() ? input.failure : input.end->message();
@@ -202,6 +204,9 @@ std::string DescribeOutcome(const RunSummary& summary, const std::string& run_di
                    "  (", Thousands(static_cast<uint64_t>(summary.samples_per_second)),
                    " samples/s, ", Dropped(summary), Overflowed(summary), "staleness at most ",
                    summary.max_staleness, ", ", Restarts(summary), ")\n");
+  if (summary.state == "finished" && !summary.message.empty()) {
+    absl::StrAppend(&text, summary.message, "\n");
+  }
   if (summary.test_accuracy.has_value()) {
     absl::StrAppend(&text, "test accuracy ",
                     AccuracyInWords(*summary.test_accuracy, summary.test_top5_accuracy), "  (loss ",

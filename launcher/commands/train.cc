@@ -60,6 +60,8 @@ struct Plan {
   bool resume = false;
   // The run has ended already, as it would again: there is nothing to train.
   bool finished = false;
+  // Why it has finished before its length; empty: it has not.
+  std::string ended_early;
   // Of the run so far, by rank, and by index.
   std::vector<uint32_t> worker_restarts;
   std::vector<uint32_t> server_restarts;
@@ -116,6 +118,7 @@ absl::Status PlanResume(const RunFolder& run, Plan& plan) {
     plan.server_restarts = summary->server_restarts;
   }
   plan.finished = plan.resume && history.state == "finished" && before == after;
+  if (plan.finished) plan.ended_early = history.message;
   return absl::OkStatus();
 }
 
@@ -205,6 +208,7 @@ absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
   if (plan.finished) {
     std::cout << "The run has finished already: nothing to train.\n";
     finish.end.emplace().set_outcome(v1::JOB_FINISHED);
+    finish.end->set_message(plan.ended_early);
   } else {
     ASSIGN_OR_RETURN(Ran ran, RunProcesses(plan, run, *signals));
     RETURN_IF_ERROR(Annotate(run.CheckThere(), "the job failed: nothing of the run is left"));

@@ -21,7 +21,7 @@ v1::TrainingJob EndlessJob(const v1::TrainingJob& job, uint32_t servers, uint32_
   endless.clear_stop();
   endless.mutable_stop()->set_clocks(kClocks);
   endless.mutable_checkpoint()->clear_every();
-  endless.mutable_evaluation()->clear_every();
+  endless.clear_evaluation();
   endless.mutable_servers()->set_count(servers);
   const uint32_t shards = job.servers().shards();
   if (shards > 0) endless.mutable_servers()->set_shards(std::max(shards, servers));

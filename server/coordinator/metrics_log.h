@@ -48,13 +48,16 @@
 //   worker_left              rank, incarnation, clock, state (finished, stopped, failed), message
 //   epoch_done               message (which epochs are complete), if data are leased
 //   stop_requested           message
+//   early_stop               clock (of the last evaluation), message (which one was the best)
 //   stop_fixed               rank (who asked first; absent where the coordinator says which
-//                            contributions count), clock (where all stop; sync mode)
+//                            contributions count, and after early_stop), clock (where all stop;
+//                            sync mode)
 //   job_failing              message: the job is brought to an end because of this
 //   checkpoint               clock: complete and durable
 //   checkpoint_failed        clock, message, server (whose part failed, if one's did)
 //   job_finished             state (finished, stopped, failed), message, clock (of the newest
-//                            checkpoint): the last line of a run
+//                            checkpoint): the last line of a run. A finished one has a message if
+//                            it ended before its length
 // A number that is not finite is null.
 #pragma once
 

@@ -30,6 +30,8 @@
 #include "server/coordinator/run_folder_sink.h"
 #include "server/node/job_network.h"
 #include "server/node/listening.h"
+#include "server/outcome/history.h"
+#include "server/outcome/run_files.h"
 #include "server/outcome/run_outcome.h"
 
 namespace leeway {
@@ -110,6 +112,24 @@ ServerEnd EndOf(v1::JobState outcome, const std::string& message) {
   return {kExitPermanent, absl::InternalError(absl::StrCat("the job failed: ", message))};
 }
 
+// Those that early_stop goes by. Where the log is damaged some may be missing, and the job then
+// goes on for longer.
+std::vector<v1::EvaluationMetrics> EvaluationsBefore(const std::string& run_dir) {
+  const RunHistory history = ReadWithAllEvaluations(absl::StrCat(run_dir, "/", kMetricsFile));
+  if (const std::string gaps = history.Gaps(); !gaps.empty()) {
+    spdlog::warn("{}: {}; early_stop goes by the evaluations that are left", history.file, gaps);
+  }
+  std::vector<v1::EvaluationMetrics> evaluations;
+  for (const RunHistory::Evaluation& each : history.evaluations) {
+    v1::EvaluationMetrics& metrics = evaluations.emplace_back();
+    metrics.set_clock(each.clock);
+    metrics.set_epoch(each.epoch);
+    metrics.set_test_loss(each.test_loss);
+    if (each.test_accuracy) metrics.set_test_accuracy(*each.test_accuracy);
+  }
+  return evaluations;
+}
+
 // What may be done about a job that has failed; empty if its record knows of nothing.
 std::string WayOn(const std::string& run_dir) {
   const auto record = ReadCoordinatorRecord(run_dir);
@@ -172,6 +192,9 @@ absl::Status ServerProcess::StartCoordinator() {
   options.core.network = NetworkIdentity();
   RETURN_IF_ERROR(TakeUpRun(options.core));
   if (ended_) return absl::OkStatus();
+  if (options_.job.evaluation().has_early_stop()) {
+    options.core.ranks.evaluations = EvaluationsBefore(options_.run_dir);
+  }
   RETURN_IF_ERROR(KeepJobFile(options_.run_dir, options_.job));
   PrepareAutoCodec(options.core);
   std::optional<v1::CheckpointManifest> newest;
@@ -343,12 +366,16 @@ ServerEnd ServerProcess::Run() {
 ServerEnd ServerProcess::EndJob(v1::JobState outcome, const std::string& message) const {
   if (options_.leaves_outcome) return EndOf(outcome, message);
   const bool stopped = outcome == v1::JOB_STOPPED, failed = outcome == v1::JOB_FAILED;
+  const auto record = ReadCoordinatorRecord(options_.run_dir);
+  // Why it has finished before its length.
+  const bool known = record.ok() && record->has_value() && !stopped && !failed;
+  const std::string early = known ? (*record)->message() : "";
   const absl::Status written = WriteOutcome({.job = options_.job,
                                              .run_dir = options_.run_dir,
                                              .state = stopped  ? "stopped"
                                                       : failed ? "failed"
                                                                : "finished",
-                                             .message = stopped || failed ? message : ""});
+                                             .message = stopped || failed ? message : early});
   if (failed) return EndOf(outcome, message + WayOn(options_.run_dir));
   if (written.ok()) return EndOf(outcome, message);
   // The same command tries again: the record says that the job is over.

@@ -151,7 +151,7 @@ void AddLine(const Json& json, HistoryBuilder& builder) {
   } else {
     RunHistory::Event told{.time = time, .name = event, .details = Details(json)};
     if (event == "job_started") builder.Start(json.contains("clock") ? Count(json, "clock") : 0);
-    if (event == "went_back") builder.Restart();
+    if (event == "went_back") builder.GoBack(Count(json, "clock"));
     if (event == "job_started" && json.contains("steps_per_clock")) {
       builder.SetShape(absl::StrCat(Count(json, "workers"), " ", Count(json, "steps_per_clock"),
                                     " ", json.value("sync", false)));
@@ -224,8 +224,9 @@ RunHistory ParseHistory(std::string_view text) {
   return builder.Finish();
 }
 
-RunHistory ReadHistory(const std::string& metrics_file) {
-  HistoryBuilder builder;
+namespace {
+
+RunHistory ReadInto(HistoryBuilder builder, const std::string& metrics_file) {
   builder.SetFile(metrics_file);
   absl::StatusOr<LineReader> reader = LineReader::Open(metrics_file, kLineBytesMax);
   if (absl::IsNotFound(reader.status())) return builder.Finish();
@@ -238,6 +239,17 @@ RunHistory ReadHistory(const std::string& metrics_file) {
   }
   if (!status.ok()) builder.BreakOff(std::string(status.message()));
   return builder.Finish();
+}
+
+}  // namespace
+
+RunHistory ReadHistory(const std::string& metrics_file) {
+  return ReadInto(HistoryBuilder(), metrics_file);
+}
+
+RunHistory ReadWithAllEvaluations(const std::string& metrics_file) {
+  return ReadInto(HistoryBuilder(HistoryBuilder::kStepsMax, std::numeric_limits<size_t>::max()),
+                  metrics_file);
 }
 
 std::string RunHistory::Gaps() const {

@@ -119,6 +119,8 @@ struct WorkerTotals {
 // over, and a file that is not there is an empty history.
 RunHistory ReadHistory(const std::string& metrics_file);
 RunHistory ParseHistory(std::string_view text);
+// The same, but no evaluation is thinned out: for those who count them.
+RunHistory ReadWithAllEvaluations(const std::string& metrics_file);
 
 // By rank.
 std::map<uint32_t, WorkerTotals> SumByWorker(const RunHistory& history);

@@ -147,11 +147,16 @@ void HistoryBuilder::AddEvaluation(const RunHistory::Evaluation& evaluation) {
   std::vector<RunHistory::Evaluation>& all = history_.evaluations;
   while (!all.empty() && all.back().clock >= evaluation.clock) all.pop_back();
   all.push_back(evaluation);
-  if (all.size() < kEvaluationsMax) return;
+  if (all.size() < evaluations_max_) return;
   // The newest one stays.
   size_t kept = 0;
   for (size_t i = all.size() % 2 == 0 ? 1 : 0; i < all.size(); i += 2) all[kept++] = all[i];
   all.resize(kept);
+}
+
+void HistoryBuilder::GoBack(uint64_t clock) {
+  Restart();
+  std::erase_if(history_.evaluations, [clock](const auto& each) { return each.clock > clock; });
 }
 
 void HistoryBuilder::AddEvent(RunHistory::Event event) {

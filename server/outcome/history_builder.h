@@ -36,7 +36,8 @@ class HistoryBuilder {
   static constexpr size_t kEvaluationsMax = 1 << 14;
   static constexpr size_t kEventsMax = 1 << 12;
 
-  explicit HistoryBuilder(size_t steps_max = kStepsMax) : merge_at_(steps_max) {}
+  explicit HistoryBuilder(size_t steps_max = kStepsMax, size_t evaluations_max = kEvaluationsMax)
+      : merge_at_(steps_max), evaluations_max_(evaluations_max) {}
 
   void AddTime(const std::string& event, double time) { wall_.Add(event, time); }
   void AddDropped(uint64_t steps) { history_.dropped_steps += steps; }
@@ -44,8 +45,10 @@ class HistoryBuilder {
   void AddStep(RunHistory::Step step);
   void AddEvaluation(const RunHistory::Evaluation& evaluation);
   void AddEvent(RunHistory::Event event);
-  // The job begins, or goes back.
+  // The job begins.
   void Restart();
+  // The job goes back: what was evaluated after that clock is no part of it any more.
+  void GoBack(uint64_t clock);
   // A start of the job, at a clock.
   void Start(uint64_t clock);
   // What a clock is, as this start of the job says.
@@ -73,6 +76,7 @@ class HistoryBuilder {
   std::map<uint32_t, Reached> reached_;
   // So many steps are merged in pairs.
   size_t merge_at_;
+  const size_t evaluations_max_;
 };
 
 }  // namespace leeway

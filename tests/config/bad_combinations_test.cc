@@ -39,6 +39,41 @@ TEST_CASE("what becomes of bad gradients goes together, and only where there are
         "no error");
 }
 
+TEST_CASE("an early stop needs evaluations, and a value that they have") {
+  const std::string stop = "stop: {epochs: 2}";
+  const std::string tested = "labels: b}\n  test: {type: idx, images: a, labels: b}\n";
+  const auto error = [&](const std::string& evaluation, const std::string& from = "",
+                         const std::string& to = "") {
+    std::string yaml = Sample(stop, stop + "\nevaluation: " + evaluation);
+    yaml.replace(yaml.find("labels: b}\n"), 11, tested);
+    if (!from.empty()) yaml.replace(yaml.find(from), from.size(), to);
+    return ErrorOf(yaml);
+  };
+  const std::string every = "{every: {epochs: 1}, early_stop: ";
+  CHECK(error(every + "{patience: 3}}") == "no error");
+  CHECK(error(every + "{patience: 3, metric: test_accuracy, min_change: 0.001}}") == "no error");
+  CHECK(error("{early_stop: {patience: 3}}") ==
+        "job.yaml:17:1: evaluation.every: required key is missing with early_stop, which goes by "
+        "the evaluations: how often there is one, such as every: {epochs: 1}");
+  CHECK(error(every + "{}}") ==
+        "job.yaml:17:34: evaluation.early_stop.patience: required key is missing");
+  CHECK(error(every + "{patience: 0}}") ==
+        "job.yaml:17:57: evaluation.early_stop.patience: must be at least 1; it is 0");
+  CHECK(error(every + "{patience: 1, min_change: -1}}") ==
+        "job.yaml:17:72: evaluation.early_stop.min_change: must be at least 0; it is -1");
+  CHECK(error(every + "{patience: 1, metric: loss}}") ==
+        "job.yaml:17:68: evaluation.early_stop.metric: unknown value 'loss'; known are test_loss, "
+        "test_accuracy");
+  CHECK(
+      error(every + "{patience: 3, metric: test_accuracy}}", "softmax_cross_entropy", "squared") ==
+      "job.yaml:17:68: evaluation.early_stop.metric: there is no accuracy with the loss squared: "
+      "use metric: test_loss");
+  CHECK(error(every + "{patience: 3}}", tested, "labels: b}\n") ==
+        "job.yaml:16:21: evaluation.every: nothing to evaluate on: give data.test or data.holdout");
+  CHECK(error("{average_decay: 0.99}") ==
+        "job.yaml:17:29: evaluation.average_decay: is not in this version; leave it out");
+}
+
 TEST_CASE("factors and scaling are bounded, of servers' rules and workers' optimizers") {
   const std::string sgd = "type: sgd, learning_rate: 0.1";
   CheckAll({

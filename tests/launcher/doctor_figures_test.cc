@@ -140,7 +140,8 @@ TEST_CASE("A job whose exchange alone is measured is a valid one, however few ta
                            {.sets = {"servers.count=4", "servers.replicas=2", "workers.count=4",
                                      "exchange={type: gradient}", "consistency={mode: sync}",
                                      "consistency.backup_workers=2", "data.assignment=leased",
-                                     "workers.on_worker_loss=continue"},
+                                     "workers.on_worker_loss=continue",
+                                     "evaluation={every: {epochs: 1}, early_stop: {patience: 3}}"},
                             .environment = {}});
   INFO(job.status().ToString());
   REQUIRE(job.ok());

@@ -10,12 +10,18 @@
 #include "server/coordinator/core/metrics_check.h"
 
 namespace leeway {
+namespace {
+
+// The rank that evaluates.
+constexpr uint32_t kEvaluator = 0;
+
+}  // namespace
 
 CoordinatorCore::CoordinatorCore(CoordinatorOptions options, Time now)
     : model_(std::move(options)),
       life_(facts().options().generation, now),
       record_(facts().options().incarnation_base, LossScales(facts().options())),
-      stop_(commands_),
+      stop_(commands_, EarlyStop(facts().job().evaluation(), facts().options().ranks.evaluations)),
       workers_(facts(), commands_),
       fleet_(facts(), commands_),
       shards_(facts(), fleet_, commands_),
@@ -110,12 +116,13 @@ absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::Heartbea
                                request.incarnation(), request.clock()}));
   RETURN_IF_ERROR(CheckMetrics(request, LargestClock()));
   RETURN_IF_ERROR(record_.loss_scales().Check(request, LargestClock()));
-  workers_.Record(request, now);
+  const std::vector<v1::EvaluationMetrics> evaluations = workers_.Record(request, now);
   if (!workers_.ranks()[request.rank()].left()) {
     workers_.Report(request.rank(), request.clock());
     SignOfLife(request.rank(), now);
   }
   RETURN_IF_ERROR(RecordLossScales(request));
+  if (request.rank() == kEvaluator) Take(evaluations, now);
   v1::HeartbeatReply reply;
   if (request.epoch() != shards_.places().epoch() && OnRecord()) shards_.Fill(reply);
   workers_.groups().Fill(request.rank(), reply);
@@ -160,6 +167,11 @@ absl::StatusOr<v1::LeaseDataReply> CoordinatorCore::LeaseData(const v1::LeaseDat
       request, static_cast<uint32_t>(ranks.Count(RankState::kRunning)), model_.cut_every() > 0);
   Advance(now);
   return reply;
+}
+
+void CoordinatorCore::Take(const std::vector<v1::EvaluationMetrics>& evaluations, Time now) {
+  for (const v1::EvaluationMetrics& each : evaluations) stop_.early_stop().Add(each);
+  if (!evaluations.empty()) EndEarlyIfDue(now);
 }
 
 // ---- where to stop, and leaving

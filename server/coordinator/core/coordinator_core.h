@@ -128,6 +128,8 @@ class CoordinatorCore {
   void SignOfLife(uint32_t rank, Time now);
   void TellLive(uint32_t rank, bool live, Time now);
   void CommitNextSet(Time now);
+  // New ones of the rank that evaluates.
+  void Take(const std::vector<v1::EvaluationMetrics>& evaluations, Time now);
   void Take(const ConfigureDone& done, Time now);
   void Take(const SaveDone& done, Time now);
   void Take(const RecordDone& done, Time now);
@@ -216,6 +218,8 @@ class CoordinatorCore {
   void AdvanceStopping(Time now);
   void AdvanceSaving(Time now);
   void BeginStopping(Time now);
+  // By the evaluations so far (early_stop.h).
+  void EndEarlyIfDue(Time now);
   void BeginSaving(Time now);
   void BeginShutdown(Time now);
   void Fail(const std::string& why, Time now);

@@ -18,6 +18,22 @@ void CoordinatorCore::StopJob(const std::string& reason, Time now) {
   if (life_.phase() != Phase::kGoingBack && (life_.began() || !begun)) BeginStopping(now);
 }
 
+// Where no clock is complete without everybody all stop one clock after the evaluation. The worker
+// that evaluates waits for the answer, and nobody has passed that clock without it: so the job ends
+// at the same clock however often it is run, and whoever is killed on the way.
+void CoordinatorCore::EndEarlyIfDue(Time now) {
+  if (life_.phase() != Phase::kRunning || stop_.requested()) return;
+  const std::optional<std::string> why = stop_.early_stop().Why();
+  if (!why) return;
+  stop_.EndEarly(*why);
+  if (facts().lockstep()) {
+    // A resumed run may be there already.
+    const uint64_t clock = std::max(stop_.early_stop().clock() + 1, LastClock());
+    stop_.FixAt(std::min(clock, model_.length()->clocks()), false);
+  }
+  BeginStopping(now);
+}
+
 void CoordinatorCore::Fail(const std::string& why, Time now) {
   if (life_.phase() >= Phase::kShutdown || stop_.failed()) return;
   // Without all servers nobody gets anywhere.

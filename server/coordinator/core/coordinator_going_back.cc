@@ -38,7 +38,7 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
 v1::CoordinatorRecord CoordinatorCore::RecordOfStop() const {
   if (life_.began() || rollout_.round() > 0) return Record(v1::JOB_STARTING);
   v1::CoordinatorRecord record = *facts().options().before;
-  record.set_stop_reason(stop_.reason());
+  record.set_stop_reason(stop_.recorded_reason());
   return record;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "leeway/v1/checkpoint.pb.h"
+#include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "server/coordinator/core/auto_choice.h"
 
@@ -30,11 +31,13 @@ struct CoordinatorOptions {
   std::optional<v1::Codec> auto_codec;
   // What it is to be chosen by, where it is not: when all are here who begin.
   std::optional<AutoBasis> auto_basis;
-  // By rank, as far as the run's record says: what `auto` came to in workers.device, and what the
-  // workers of an fp16 job have reported.
+  // By rank, as far as the run's record and log say: what `auto` came to in workers.device, and
+  // what the workers of an fp16 job have reported.
   struct Ranks {
     std::vector<std::string> devices;
     std::vector<v1::LossScales> loss_scales;
+    // Of the rank that evaluates, by rising clock: what the job's early_stop needs of them.
+    std::vector<v1::EvaluationMetrics> evaluations;
   };
   Ranks ranks;
   // What the coordinator before this one, whose process was killed, has left of the same job.

@@ -87,6 +87,7 @@ void CoordinatorCore::Configure(Time deadline, Time now) {
   if (const absl::Status restored = leases_.Restore(cuts_.newest().value_or(0)); !restored.ok()) {
     return Fail(std::string(restored.message()), now);
   }
+  stop_.early_stop().GoBack(cuts_.newest().value_or(0));
   RemoveIdle();
   shards_.Reset();
   const v1::ConfigureRequest request = Configuration(true);
@@ -126,6 +127,7 @@ void CoordinatorCore::Begin(Time now) {
   if (options.before && !options.before->stop_reason().empty()) {
     StopJob(options.before->stop_reason(), now);
   }
+  EndEarlyIfDue(now);
 }
 
 }  // namespace leeway

@@ -9,7 +9,8 @@
 
 namespace leeway {
 
-void RunProgress::Record(const v1::HeartbeatRequest& request, Time now, Commands& commands) {
+std::vector<v1::EvaluationMetrics> RunProgress::Record(const v1::HeartbeatRequest& request,
+                                                       Time now, Commands& commands) {
   RankProgress& progress = ranks_[request.rank()];
   progress.SetWaiting(Printable(request.waiting()));
   std::optional<v1::StepMetrics> fresh;
@@ -22,12 +23,15 @@ void RunProgress::Record(const v1::HeartbeatRequest& request, Time now, Commands
     }
   }
   if (fresh) commands.Push(StepRecord{request.rank(), *std::move(fresh)});
+  std::vector<v1::EvaluationMetrics> evaluated;
   for (const v1::EvaluationMetrics& metrics : request.evaluations()) {
     if (!progress.Record(metrics)) continue;
+    evaluated.push_back(metrics);
     if (evaluations_.size() == kEvaluationsKept) evaluations_.erase(evaluations_.begin());
     evaluations_.push_back(metrics);
     commands.Push(EvaluationRecord{request.rank(), metrics});
   }
+  return evaluated;
 }
 
 void RunProgress::GoBack(uint64_t clock, uint64_t cut) {

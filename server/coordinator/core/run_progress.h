@@ -21,8 +21,10 @@ class RunProgress {
 
   explicit RunProgress(uint32_t ranks) : ranks_(ranks) {}
 
-  // What is new goes into the log: one line of steps at most, however many clocks it tells of.
-  void Record(const v1::HeartbeatRequest& request, Time now, Commands& commands);
+  // What is new goes into the log: one line of steps at most, however many clocks it tells of. The
+  // evaluations that are new.
+  std::vector<v1::EvaluationMetrics> Record(const v1::HeartbeatRequest& request, Time now,
+                                            Commands& commands);
   // Every rank stands at `clock` again. Evaluations of after the cut at `cut` are forgotten.
   void GoBack(uint64_t clock, uint64_t cut);
   // A line for each rank, the evaluations, and the largest staleness.

@@ -13,6 +13,12 @@ void StopProtocol::Request(const std::string& reason) {
   commands_.Emit({.name = "stop_requested", .message = reason_});
 }
 
+void StopProtocol::EndEarly(const std::string& why) {
+  reason_ = why;
+  early_ = true;
+  commands_.Emit({.name = "early_stop", .clock = early_stop_.clock(), .message = reason_});
+}
+
 void StopProtocol::Fail(const std::string& why) {
   if (failed()) return;
   failure_ = why;
@@ -52,13 +58,14 @@ uint64_t StopProtocol::FixAt(uint64_t clock, bool complete) {
 v1::JobState StopProtocol::Outcome(bool complete, bool any_finished) const {
   if (failed()) return v1::JOB_FAILED;
   if (complete) return v1::JOB_FINISHED;
-  if (requested()) return v1::JOB_STOPPED;
+  if (requested()) return early_ ? v1::JOB_FINISHED : v1::JOB_STOPPED;
   // Nobody asked for a stop: some have finished, others were lost and never came back.
   return any_finished ? v1::JOB_FINISHED : v1::JOB_FAILED;
 }
 
 std::string StopProtocol::Ending() const {
   if (failed()) return absl::StrCat("the job has failed: ", failure_);
+  if (early_) return absl::StrCat("the job is over: ", reason_);
   if (requested()) return absl::StrCat("the job was stopped: ", reason_);
   return "the job is over";
 }
@@ -68,12 +75,16 @@ void StopProtocol::Fill(v1::JobState outcome, v1::CoordinatorRecord& record) con
   if (outcome == v1::JOB_FAILED) record.set_message(failure_);
   record.set_permanent(outcome == v1::JOB_FAILED && permanent_);
   if (outcome == v1::JOB_STOPPED) record.set_message(reason_);
-  record.set_stop_reason(reason_);
+  if (outcome == v1::JOB_FINISHED && early_) record.set_message(reason_);
+  record.set_stop_reason(recorded_reason());
 }
 
 Event StopProtocol::Finished() const {
   Event event{.name = "job_finished", .state = "failed", .message = failure_};
-  if (outcome_ == v1::JOB_FINISHED) event.state = "finished";
+  if (outcome_ == v1::JOB_FINISHED) {
+    event.state = "finished";
+    event.message = early_ ? reason_ : "";
+  }
   if (outcome_ == v1::JOB_STOPPED) {
     event.state = "stopped";
     event.message = reason_;

@@ -1,5 +1,6 @@
-// Why the job ends, and where: who asked for it, what failed, and the clock at which all stop. Owns
-// these; must be told of every reason, and who asks where to stop.
+// Why the job ends, and where: who asked for it, whether it no longer gets better, what failed, and
+// the clock at which all stop. Owns these; must be told of every reason, and who asks where to
+// stop.
 //
 // In sync mode the first asker, at clock c, fixes the stop for all at c + 1: nobody can have passed
 // that, for exchange c is not complete without the asker. With committed sets all stop at the first
@@ -9,11 +10,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "server/coordinator/core/commands.h"
+#include "server/coordinator/core/early_stop.h"
 #include "server/coordinator/core/membership.h"
 
 namespace leeway {
@@ -21,12 +24,18 @@ namespace leeway {
 // Pure; not thread-safe.
 class StopProtocol {
  public:
-  explicit StopProtocol(Commands& commands) : commands_(commands) {}
+  explicit StopProtocol(Commands& commands, EarlyStop early_stop = {})
+      : commands_(commands), early_stop_(std::move(early_stop)) {}
 
   // Somebody asks for the job's end; empty: for no reason that is known.
   void Request(const std::string& reason);
+  // The job ends as if somebody had asked for it, and has finished: for this reason of
+  // early_stop().
+  void EndEarly(const std::string& why);
   bool requested() const { return !reason_.empty(); }
-  const std::string& reason() const { return reason_; }
+  // As it is kept on record: that of an early end follows from the evaluations again.
+  std::string recorded_reason() const { return early_ ? "" : reason_; }
+  EarlyStop& early_stop() { return early_stop_; }
 
   // The job fails, with this, which is not empty. The first failure counts.
   void Fail(const std::string& why);
@@ -66,7 +75,10 @@ class StopProtocol {
 
  private:
   Commands& commands_;
+  EarlyStop early_stop_;
   std::string reason_;
+  // The reason is that of early_stop_.
+  bool early_ = false;
   // Not empty: the job fails, with this.
   std::string failure_;
   bool permanent_ = false;

@@ -60,9 +60,9 @@ class Workers {
   // A shard that has changed hands holds everybody up for everybody.
   void TellAgain();
 
-  // What a heartbeat says of how far the worker is.
-  void Record(const v1::HeartbeatRequest& request, Time now) {
-    progress_.Record(request, now, commands_);
+  // What a heartbeat says of how far the worker is. The evaluations that are new.
+  std::vector<v1::EvaluationMetrics> Record(const v1::HeartbeatRequest& request, Time now) {
+    return progress_.Record(request, now, commands_);
   }
   void Fill(Time now, v1::JobStatus& status) const;
 

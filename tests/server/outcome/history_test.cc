@@ -232,6 +232,33 @@ TEST_CASE("Events and evaluations of a long history are bounded, and the newest 
   CHECK(history.events.back().name == std::to_string(kMany));
 }
 
+TEST_CASE("Evaluations of after the clock that a job went back to are no part of it") {
+  const auto history = ParseHistory(R"({"event":"job_started","time":1,"clock":0}
+{"event":"evaluation","time":2,"clock":10,"test_loss":3}
+{"event":"evaluation","time":3,"clock":20,"test_loss":2}
+{"event":"evaluation","time":4,"clock":30,"test_loss":1}
+{"event":"went_back","time":5,"clock":20,"message":"server 1 was lost"}
+)");
+  REQUIRE(history.evaluations.size() == 2);
+  CHECK(history.evaluations[1].clock == 20);
+}
+
+TEST_CASE("Whoever counts evaluations is given each of them") {
+  const TempFolder folder;
+  std::string lines;
+  constexpr uint64_t kMany = HistoryBuilder::kEvaluationsMax + 10;
+  for (uint64_t i = 1; i <= kMany; ++i) {
+    absl::StrAppend(&lines, R"({"event":"evaluation","time":1,"clock":)", i,
+                    R"(,"test_loss":null})", "\n");
+  }
+  const std::string file = folder / "metrics.jsonl";
+  REQUIRE(WriteFileAtomically(file, lines).ok());
+  CHECK(ReadHistory(file).evaluations.size() < kMany);
+  const auto all = ReadWithAllEvaluations(file).evaluations;
+  REQUIRE(all.size() == kMany);
+  CHECK(std::isnan(all[7].test_loss));
+}
+
 TEST_CASE("A run without metrics is an empty history") {
   const TempFolder folder;
   const RunHistory history = ReadHistory(folder / "metrics.jsonl");

@@ -82,7 +82,7 @@ TEST_CASE("stop: the first failure counts, and comes before every other outcome"
   CHECK(stop.Outcome(false, true) == v1::JOB_FINISHED);
   CHECK(stop.Ending() == "the job is over");
   stop.Request("");
-  CHECK(stop.reason() == "somebody asked for it");
+  CHECK(stop.recorded_reason() == "somebody asked for it");
   CHECK(stop.Outcome(false, true) == v1::JOB_STOPPED);
   CHECK(stop.Outcome(true, true) == v1::JOB_FINISHED);
   CHECK(stop.Ending() == "the job was stopped: somebody asked for it");
@@ -92,6 +92,27 @@ TEST_CASE("stop: the first failure counts, and comes before every other outcome"
   CHECK(stop.Outcome(true, true) == v1::JOB_FAILED);
   CHECK(stop.Ending() == "the job has failed: first");
   CHECK(TakenEvents(commands) == Names{"stop_requested", "job_failing"});
+}
+
+TEST_CASE("stop: a job that ends early has finished, and says why, but nobody has asked for it") {
+  Commands commands;
+  StopProtocol stop(commands);
+  stop.EndEarly("no better");
+  CHECK(stop.requested());
+  CHECK(TakenEvents(commands) == Names{"early_stop"});
+  CHECK(stop.Outcome(false, false) == v1::JOB_FINISHED);
+  CHECK(stop.Ending() == "the job is over: no better");
+  v1::CoordinatorRecord record;
+  stop.Fill(v1::JOB_STARTING, record);
+  CHECK(record.message().empty());
+  CHECK(record.stop_reason().empty());
+  stop.Fill(v1::JOB_FINISHED, record);
+  CHECK(record.message() == "no better");
+  stop.Decide(v1::JOB_FINISHED);
+  CHECK(stop.Finished().state == "finished");
+  CHECK(stop.Finished().message == "no better");
+  stop.Fail("why");
+  CHECK(stop.Outcome(false, false) == v1::JOB_FAILED);
 }
 
 TEST_CASE("stop: a record says what belongs to its outcome") {
