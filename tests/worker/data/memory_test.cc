@@ -7,7 +7,7 @@
 #include "absl/base/config.h"
 #include "tests/skip.h"
 #include "tests/worker/data/data_test_util.h"
-#include "worker/data/cifar10.h"
+#include "worker/data/cifar.h"
 #include "worker/data/csv.h"
 #include "worker/data/idx.h"
 #include "worker/data/libsvm.h"
