@@ -155,9 +155,6 @@ void CheckServers(const v1::TrainingJob& job, Faults& faults) {
 
 void CheckEvaluation(const v1::TrainingJob& job, Faults& faults) {
   const v1::Evaluation& evaluation = job.evaluation();
-  if (evaluation.average_decay() > 0) {
-    faults.push_back({"evaluation.average_decay", "is not in this version; leave it out"});
-  }
   if (!evaluation.has_early_stop()) return;
   if (!evaluation.has_every()) {
     faults.push_back({"evaluation.every",

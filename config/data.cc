@@ -157,9 +157,6 @@ void CheckAugment(const v1::Data& data, Faults& faults) {
                       "only images can be flipped and cropped; data.train holds none (a csv source "
                       "needs a shape of [height, width, channels])"});
   }
-  if (augment.mixup() > 0) {
-    faults.push_back({"data.augment.mixup", "must be 0: this version does not mix examples"});
-  }
 }
 
 bool SameVocabulary(const v1::Text& train, const v1::Text& test) {

@@ -48,11 +48,6 @@ void CheckUpdate(const v1::Update& update, const std::string& path, Faults& faul
                       "the bias correction takes v to start at 0: set bias_correction: false with "
                       "it, as in FedAdam's paper"});
   }
-  if (update.has_lamb()) {
-    faults.push_back({absl::StrCat(path, ".type"),
-                      "lamb is not in this version: it needs the norm of each tensor, of which a "
-                      "server may hold a part only; use adamw or lion"});
-  }
 }
 
 // ---- how parts go together; combinations.h has the knobs

@@ -15,7 +15,6 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& upd
       return MakeAdamWRule(update.adamw());
     case v1::Update::kLion:
       return MakeLionRule(update.lion());
-    case v1::Update::kLamb:
     case v1::Update::TYPE_NOT_SET:
       break;
   }

@@ -36,8 +36,6 @@ std::string UpdateName(const v1::Update& update) {
       return "adamw";
     case v1::Update::kLion:
       return "lion";
-    case v1::Update::kLamb:
-      return "lamb";
     case v1::Update::TYPE_NOT_SET:
       break;
   }

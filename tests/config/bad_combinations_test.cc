@@ -70,8 +70,6 @@ TEST_CASE("an early stop needs evaluations, and a value that they have") {
       "use metric: test_loss");
   CHECK(error(every + "{patience: 3}}", tested, "labels: b}\n") ==
         "job.yaml:16:21: evaluation.every: nothing to evaluate on: give data.test or data.holdout");
-  CHECK(error("{average_decay: 0.99}") ==
-        "job.yaml:17:29: evaluation.average_decay: is not in this version; leave it out");
 }
 
 TEST_CASE("factors and scaling are bounded, of servers' rules and workers' optimizers") {
@@ -89,9 +87,6 @@ TEST_CASE("factors and scaling are bounded, of servers' rules and workers' optim
        "square_root"},
       {sgd, "type: lion, learning_rate: 0.1, beta2: 1",
        "job.yaml:14:49: update.beta2: must be below 1; it is 1"},
-      {sgd, "type: lamb, learning_rate: 0.1",
-       "job.yaml:14:16: update.type: lamb is not in this version: it needs the norm of each "
-       "tensor, of which a server may hold a part only; use adamw or lion"},
       {"{type: gradient}",
        "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 1, factors: "
        "{embeddings: {weight_decay: x}}}}",
@@ -286,8 +281,6 @@ TEST_CASE("parts that do not go together are named with their place") {
        "type: libsvm, files: a, features: 3}\n  augment: {flip: true}",
        "job.yaml:11:12: data.augment: only images can be flipped and cropped; data.train holds "
        "none (a csv source needs a shape of [height, width, channels])"},
-      {"batch_size: 32", "batch_size: 32\n  augment: {mixup: 0.2}",
-       "job.yaml:12:20: data.augment.mixup: must be 0: this version does not mix examples"},
       {"type: idx, images: a, labels: b", "type: numpy, features: ../a, labels: b",
        "job.yaml:10:34: data.train.features: must stay below the data folder; it is ../a"},
       {"type: idx, images: a, labels: b", "type: image_folder, folder: /a, height: 8, width: 8",

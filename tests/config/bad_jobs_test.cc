@@ -50,10 +50,10 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
        "job.yaml:3:26: metadata.sed: unknown key; did you mean 'seed'?"},
       {"units: 10", "units: 10, wonderful: 3",
        "job.yaml:7:26: model.layers.1.dense.wonderful: unknown key; known are units, bias, "
-       "initializer"},
+       "initializer, pointwise, deviation"},
       {"learning_rate: 0.1", "learning_rate: 0.1, beta1: 0.9",
        "job.yaml:14:41: update.beta1: does not go with type 'sgd'; it belongs to 'adam' and "
-       "'adamw' and 'lion' and 'lamb'"},
+       "'adamw' and 'lion'"},
       {"type: gradient", "type: gradient, accumulaton: 2",
        "job.yaml:12:28: exchange.accumulaton: unknown key; did you mean 'accumulation'?"},
       {"stop:", "update: {type: sgd, learning_rate: 1}\nstop:",

@@ -28,9 +28,9 @@ class AttentionLayer final : public Layer {
     const double projection =
         config_.has_projection_deviation() ? config_.projection_deviation() : deviation;
     std::vector<TensorPlan> plans = {Weight("qkv_weight", 3, deviation)};
-    if (config_.bias()) plans.push_back({.name = "qkv_bias", .shape = {shape_.qkv()}});
+    if (config_.bias()) plans.push_back(Bias("qkv_bias", shape_.qkv()));
     plans.push_back(Weight("out_weight", 1, projection));
-    if (config_.bias()) plans.push_back({.name = "out_bias", .shape = {shape_.channels()}});
+    if (config_.bias()) plans.push_back(Bias("out_bias", shape_.channels()));
     return plans;
   }
 
@@ -158,6 +158,10 @@ class AttentionLayer final : public Layer {
             .fan_in = channels,
             .fan_out = times * channels,
             .deviation = deviation};
+  }
+
+  static TensorPlan Bias(const char* name, uint64_t units) {
+    return {.name = name, .shape = {units}, .kind = v1::TENSOR_KIND_BIAS};
   }
 
   size_t Rows(size_t batch) const { return batch * shape_.positions; }

@@ -21,6 +21,7 @@ class EmbeddingLayer final : public Layer {
   std::vector<TensorPlan> tensors() const override {
     return {{.name = "weight",
              .shape = {vocabulary_, output().channels},
+             .kind = v1::TENSOR_KIND_EMBEDDING,
              .initializer = v1::INITIALIZER_NORMAL,
              .fan_in = vocabulary_,
              .fan_out = output().channels,
@@ -57,6 +58,7 @@ class PositionEmbeddingLayer final : public Layer {
     const uint64_t positions = uint64_t{input().height} * input().width;
     return {{.name = "weight",
              .shape = {positions, input().channels},
+             .kind = v1::TENSOR_KIND_EMBEDDING,
              .initializer = v1::INITIALIZER_NORMAL,
              .fan_in = positions,
              .fan_out = input().channels,
