@@ -54,8 +54,8 @@ absl::StatusOr<ChosenBackend> TakeCpu(const v1::Workers& workers, std::string no
                     " as a GPU does, which takes longer than fp32: only for trying");
   }
   ASSIGN_OR_RETURN(auto backend, EigenBackend::Make(workers.threads(), precision));
-  if (!backend->library().empty()) absl::StrAppend(&note, " by ", backend->library());
-  return ChosenBackend{std::move(backend), std::move(note), ""};
+  std::string library = backend->library();
+  return ChosenBackend{std::move(backend), std::move(note), "", std::move(library)};
 }
 
 }  // namespace
@@ -81,6 +81,7 @@ absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers, uint32_t rank) {
   ASSIGN_OR_RETURN(ChosenBackend chosen, ChooseBackend(workers, rank, {}));
   spdlog::info("{}", chosen.note);
+  if (!chosen.library.empty()) spdlog::info("products and convolutions by {}", chosen.library);
   if (!chosen.pci_bus_id.empty()) spdlog::info("{}", PinNear(chosen.pci_bus_id));
   return std::move(chosen.backend);
 }

@@ -25,6 +25,9 @@ struct ChosenBackend {
   std::string note;
   // Of a GPU, as far as it is known (LeewayDeviceInfo).
   std::string pci_bus_id;
+  // By which a CPU multiplies, with its version and the processor's instructions that it uses, on
+  // which bits depend. Empty: by none that chooses these.
+  std::string library;
 };
 
 // The backend for `workers.device` and `workers.precision`, with `workers.threads` on a CPU.

@@ -15,6 +15,7 @@
 #include "tests/skip.h"
 #include "tests/temp_folder.h"
 #include "tests/worker/device/says.h"
+#include "worker/compute/onednn/cpu_library.h"
 
 namespace leeway {
 namespace {
@@ -125,6 +126,12 @@ TEST_CASE("A device that is there is taken, by name and by auto, and the CPU on 
   const auto cpu = ChooseBackend(WorkersOn("cpu"), 0, With("good"));
   REQUIRE(cpu.ok());
   CHECK(cpu->note == "computing on the CPU");
+  ThreadPool pool(1);
+  const bool built_with = MakeCpuLibrary(pool) != nullptr;
+  CHECK(absl::StartsWith(cpu->library, built_with ? "oneDNN " : ""));
+  REQUIRE(setenv("LEEWAY_ONEDNN", "0", 1) == 0);
+  CHECK(ChooseBackend(WorkersOn("cpu"), 0, With("good"))->library.empty());
+  REQUIRE(unsetenv("LEEWAY_ONEDNN") == 0);
   const auto devices = ListDevices(With("good"));
   REQUIRE(devices.ok());
   CHECK(devices->size() == 5);
