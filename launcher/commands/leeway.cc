@@ -17,6 +17,7 @@ int RunLeeway(int argc, const char* const* argv) {
   app.get_formatter()->column_width(34);
   AddTrainCommand(app, exit_code);
   AddPlanCommand(app, exit_code);
+  AddDataCommand(app, exit_code);
   AddEvaluateCommand(app, exit_code);
   AddExportCommand(app, exit_code);
   AddStatusCommand(app, exit_code);

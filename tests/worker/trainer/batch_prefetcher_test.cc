@@ -12,7 +12,7 @@ namespace leeway {
 namespace {
 
 using Keys = std::vector<uint64_t>;
-constexpr Duration kLong = std::chrono::seconds(60);
+constexpr Duration kPatience = std::chrono::seconds(60);
 
 // The batch of a key is the key.
 absl::Status LoadNumber(uint64_t key, Batch& batch) {
@@ -54,12 +54,12 @@ TEST_CASE("Every batch is that of its key, with any number of threads") {
     Batch batch;
     for (uint64_t key = 0; key < 500; ++key) {
       prefetcher.Want(Keys{key, key + 1, key + 2, key + 3});
-      REQUIRE(prefetcher.Take(key, kLong, batch).ok());
+      REQUIRE(prefetcher.Take(key, kPatience, batch).ok());
       REQUIRE(batch.features == std::vector<float>{static_cast<float>(key)});
     }
     // Back, and to what was never wanted.
     for (const uint64_t key : {7u, 400u, 3u}) {
-      REQUIRE(prefetcher.Take(key, kLong, batch).ok());
+      REQUIRE(prefetcher.Take(key, kPatience, batch).ok());
       CHECK(batch.features[0] == static_cast<float>(key));
     }
   }
@@ -81,8 +81,8 @@ TEST_CASE("What is wanted is loaded before it is taken, and once") {
     while (loads.size() < 2) changed.Wait(mutex);
   }
   Batch batch;
-  REQUIRE(prefetcher.Take(3, kLong, batch).ok());
-  REQUIRE(prefetcher.Take(4, kLong, batch).ok());
+  REQUIRE(prefetcher.Take(3, kPatience, batch).ok());
+  REQUIRE(prefetcher.Take(4, kPatience, batch).ok());
   CHECK(batch.features[0] == 4);
   MutexLock lock(mutex);
   CHECK(loads == std::map<uint64_t, int>{{3, 1}, {4, 1}});
@@ -100,12 +100,12 @@ TEST_CASE("A worker loads what no thread has begun itself, and waits for what on
   gate.Await(1);
   Batch batch;
   // The only thread is busy with the first.
-  REQUIRE(prefetcher.Take(2, kLong, batch).ok());
+  REQUIRE(prefetcher.Take(2, kPatience, batch).ok());
   CHECK(batch.features[0] == 2);
   const absl::Status late = prefetcher.Take(1, std::chrono::milliseconds(1), batch);
   CHECK(late.code() == absl::StatusCode::kDeadlineExceeded);
   gate.Open();
-  REQUIRE(prefetcher.Take(1, kLong, batch).ok());
+  REQUIRE(prefetcher.Take(1, kPatience, batch).ok());
   CHECK(batch.features[0] == 1);
   CHECK(loaded == 2);
 }
@@ -122,7 +122,7 @@ TEST_CASE("What is no longer wanted is forgotten, also while it is loaded") {
   gate.Open();
   Batch batch;
   for (const uint64_t key : {8u, 9u, 1u}) {
-    REQUIRE(prefetcher.Take(key, kLong, batch).ok());
+    REQUIRE(prefetcher.Take(key, kPatience, batch).ok());
     CHECK(batch.features[0] == static_cast<float>(key));
   }
 }
@@ -135,9 +135,9 @@ TEST_CASE("Errors of a thread, and that it has no memory, are those of the batch
   });
   prefetcher.Want(Keys{1, 2, 3});
   Batch batch;
-  CHECK(prefetcher.Take(1, kLong, batch) == absl::InvalidArgumentError("cat/1.jpg: damaged"));
-  CHECK(prefetcher.Take(2, kLong, batch).code() == absl::StatusCode::kResourceExhausted);
-  CHECK(prefetcher.Take(3, kLong, batch).ok());
+  CHECK(prefetcher.Take(1, kPatience, batch) == absl::InvalidArgumentError("cat/1.jpg: damaged"));
+  CHECK(prefetcher.Take(2, kPatience, batch).code() == absl::StatusCode::kResourceExhausted);
+  CHECK(prefetcher.Take(3, kPatience, batch).ok());
 }
 
 }  // namespace

@@ -166,4 +166,19 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadSource(const v1::TrainingJob& job,
   }
 }
 
+absl::StatusOr<Examples> ReadExamples(const v1::TrainingJob& job, const v1::Source& source,
+                                      const std::string& data_dir) {
+  if (source.has_text() || source.has_image_folder()) {
+    return AtKey(absl::InvalidArgumentError("its examples are not held in memory"),
+                 SourceKey(job, source));
+  }
+  Examples all;
+  for (size_t i = 0; i < FileCount(source); ++i) {
+    absl::StatusOr<Examples> examples = ReadOne(job, source, data_dir, i);
+    if (!examples.ok()) return AtFile(job, source, i, examples.status());
+    RETURN_IF_ERROR(AtFile(job, source, i, all.Append(*std::move(examples), FileName(source, i))));
+  }
+  return all;
+}
+
 }  // namespace leeway

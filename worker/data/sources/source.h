@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/data/dataset.h"
+#include "worker/data/examples.h"
 #include "worker/data/holdout.h"
 
 namespace leeway {
@@ -25,5 +26,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadSource(const v1::TrainingJob& job,
                                                     const v1::Source& source,
                                                     const std::string& data_dir, Part part,
                                                     const std::function<bool(size_t)>& wants_file);
+
+// All examples of a source that is held in memory, as its files have them, with labels that the
+// job's loss takes. INVALID_ARGUMENT for a text or a folder of pictures; other errors as above.
+absl::StatusOr<Examples> ReadExamples(const v1::TrainingJob& job, const v1::Source& source,
+                                      const std::string& data_dir);
 
 }  // namespace leeway

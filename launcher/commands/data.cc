@@ -1,0 +1,69 @@
+// leeway data: what files of data hold, and the part of a job that reads them.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/status.h"
+#include "launcher/commands/command_support.h"
+#include "launcher/commands/commands.h"
+#include "launcher/inspect/inspect.h"
+
+namespace leeway {
+namespace {
+
+struct DataFlags {
+  std::vector<std::string> files;
+  std::string data;
+};
+
+// With --data names in it; else paths, and the data folder is where the first of them is.
+struct PlacedFiles {
+  std::string data_dir;
+  std::vector<std::string> names;
+};
+
+absl::StatusOr<PlacedFiles> Place(const DataFlags& flags) {
+  if (!flags.data.empty()) return PlacedFiles{flags.data, flags.files};
+  PlacedFiles placed;
+  std::error_code error;
+  for (const std::string& file : flags.files) {
+    std::filesystem::path path = std::filesystem::absolute(file, error).lexically_normal();
+    if (!path.has_filename()) path = path.parent_path();
+    if (placed.data_dir.empty()) placed.data_dir = path.parent_path().string();
+    placed.names.push_back(path.lexically_relative(placed.data_dir).string());
+    if (placed.names.back().substr(0, 2) != "..") continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, " is not in the folder of the first file, ", placed.data_dir,
+                     ": give the data folder with --data, and names in it"));
+  }
+  return placed;
+}
+
+absl::Status Inspect(const DataFlags& flags) {
+  ASSIGN_OR_RETURN(const PlacedFiles placed, Place(flags));
+  ASSIGN_OR_RETURN(const Inspection inspection, InspectData(placed.data_dir, placed.names));
+  std::cout << inspection.summary << "\n# The data folder is --data " << placed.data_dir << "\n"
+            << inspection.data;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddDataCommand(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<DataFlags>();
+  CLI::App* command = app.add_subcommand(
+      "data", "Say what files of data hold, and print the part of a job that reads them");
+  command
+      ->add_option("FILE", flags->files,
+                   "Files of one source, or a folder of pictures; with --data names in that folder")
+      ->required();
+  command->add_option("--data", flags->data, "The data folder; without: where the first FILE is")
+      ->type_name("DIR");
+  command->callback([flags, &exit_code] { exit_code = ShowResult(Inspect(*flags)); });
+}
+
+}  // namespace leeway

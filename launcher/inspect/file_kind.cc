@@ -1,0 +1,115 @@
+#include "launcher/inspect/file_kind.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "common/status.h"
+#include "launcher/inspect/table_guess.h"
+#include "worker/data/cifar.h"
+#include "worker/data/data_file.h"
+#include "worker/data/text.h"
+#include "worker/data/text/utf8.h"
+
+namespace leeway {
+namespace {
+
+// What is looked at of a text.
+constexpr size_t kHead = 64 << 10;
+
+absl::StatusOr<std::string> HeadOf(DataFile& file) {
+  std::string head(kHead, '\0');
+  ASSIGN_OR_RETURN(const size_t count,
+                   file.bytes->Read({reinterpret_cast<uint8_t*>(head.data()), head.size()}));
+  head.resize(count);
+  RETURN_IF_ERROR(file.bytes->Rewind());
+  return head;
+}
+
+// The last character may be cut off.
+bool IsText(std::string_view head) {
+  const size_t checked = head.size() < kHead ? head.size() : head.size() - 4;
+  for (size_t at = 0; at < checked;) {
+    const auto character = FirstCharacter(head.substr(at));
+    if (!character.has_value() || character->code == 0) return false;
+    at += character->bytes;
+  }
+  return true;
+}
+
+bool IsLibsvm(absl::string_view line) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(line, ' ', absl::SkipWhitespace());
+  if (parts.size() < 2 || !ParseNumber(parts[0]).ok()) return false;
+  return std::all_of(parts.begin() + 1, parts.end(), [](absl::string_view part) {
+    const std::pair<absl::string_view, absl::string_view> pair =
+        absl::StrSplit(part, absl::MaxSplits(':', 1));
+    return ParseNumber(pair.first).ok() && ParseNumber(pair.second).ok();
+  });
+}
+
+FileKind KindOfText(const std::string& head) {
+  const absl::string_view first = absl::string_view(head).substr(0, head.find('\n'));
+  if (IsLibsvm(first)) return FileKind::kLibsvm;
+  return GuessTable(head).has_value() ? FileKind::kCsv : FileKind::kText;
+}
+
+// Records of CIFAR have no mark; every record's label must be one.
+absl::StatusOr<FileKind> KindOfRecords(const std::string& data_dir, const std::string& name,
+                                       std::string_view head) {
+  ASSIGN_OR_RETURN(DataFile ten, OpenDataFile(data_dir, name));
+  if (ParseCifar10(std::move(ten), v1::LOSS_SQUARED).ok()) return FileKind::kCifar10;
+  ASSIGN_OR_RETURN(DataFile hundred, OpenDataFile(data_dir, name));
+  const auto parsed = ParseCifar100(std::move(hundred), v1::CIFAR100_LABELS_FINE, v1::LOSS_SQUARED);
+  if (parsed.ok()) return FileKind::kCifar100;
+  return absl::InvalidArgumentError(absl::StrCat(
+      name, ": no kind of data that jobs read; it begins with ", Quote({head.data(), 8})));
+}
+
+}  // namespace
+
+const char* NameOf(FileKind kind) {
+  switch (kind) {
+    case FileKind::kIdxImages:
+      return "IDX images";
+    case FileKind::kIdxLabels:
+      return "IDX labels";
+    case FileKind::kCifar10:
+      return "CIFAR-10 records";
+    case FileKind::kCifar100:
+      return "CIFAR-100 records";
+    case FileKind::kNpy:
+      return "a NumPy array";
+    case FileKind::kNpz:
+      return "NumPy arrays in an archive";
+    case FileKind::kLibsvm:
+      return "LIBSVM lines";
+    case FileKind::kCsv:
+      return "lines of separated numbers";
+    case FileKind::kText:
+      return "text";
+    case FileKind::kPictures:
+      return "a folder of pictures";
+  }
+  return "";
+}
+
+absl::StatusOr<FileKind> KindOfFile(const std::string& data_dir, const std::string& name) {
+  ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, name));
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return FileKind::kPictures;
+  ASSIGN_OR_RETURN(DataFile file, OpenDataFile(data_dir, name));
+  ASSIGN_OR_RETURN(const std::string head, HeadOf(file));
+  const std::string_view begin(head);
+  if (begin.substr(0, 6) == "\x93NUMPY") return FileKind::kNpy;
+  if (begin.substr(0, 4) == "PK\x03\x04") return FileKind::kNpz;
+  if (begin.size() >= 4 && begin.substr(0, 3) == std::string_view("\0\0\x08", 3)) {
+    return begin[3] == 1 ? FileKind::kIdxLabels : FileKind::kIdxImages;
+  }
+  if (IsText(begin)) return KindOfText(head);
+  return KindOfRecords(data_dir, name, begin);
+}
+
+}  // namespace leeway

@@ -1,0 +1,30 @@
+// What a file of data is, by its content.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace leeway {
+
+enum class FileKind {
+  kIdxImages,
+  kIdxLabels,
+  kCifar10,
+  kCifar100,
+  kNpy,
+  kNpz,
+  kLibsvm,
+  kCsv,
+  kText,
+  kPictures,
+};
+
+// "IDX images", "comma-separated numbers".
+const char* NameOf(FileKind kind);
+
+// Of `name`, a file or folder in the data folder. INVALID_ARGUMENT, saying what it begins with, for
+// what is nothing that a job reads; errors of reading it.
+absl::StatusOr<FileKind> KindOfFile(const std::string& data_dir, const std::string& name);
+
+}  // namespace leeway

@@ -1,0 +1,208 @@
+#include "launcher/inspect/guess_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/status.h"
+#include "launcher/inspect/table_guess.h"
+#include "worker/data/data_file.h"
+#include "worker/data/numpy/npy_header.h"
+#include "worker/data/numpy/zip_member.h"
+#include "worker/data/pictures/picture.h"
+#include "worker/data/pictures/picture_index.h"
+#include "worker/data/text.h"
+#include "worker/data/text/utf8.h"
+
+namespace leeway {
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr size_t kTableHead = 64 << 10;
+constexpr uint32_t kContext = 256;
+// Of pictures' sides: what models for large pictures take.
+constexpr uint32_t kSideMax = 224;
+constexpr size_t kMeasuredPictures = 50;
+constexpr uint64_t kPictureBytes = uint64_t{256} << 20;
+
+absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(what); }
+
+// Dimensions of an array; features have two or more, labels one.
+absl::StatusOr<size_t> DimensionsOf(absl::StatusOr<DataFile> file) {
+  RETURN_IF_ERROR(file.status());
+  ASSIGN_OR_RETURN(const NpyHeader header, ReadNpyHeader(*file));
+  return header.shape.size();
+}
+
+absl::Status SetNpy(const std::string& data_dir, const Names& names, v1::Numpy& numpy) {
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const size_t dimensions, DimensionsOf(OpenDataFile(data_dir, name)));
+    if (dimensions == 1) {
+      numpy.set_labels(name);
+    } else {
+      numpy.set_features(name);
+    }
+  }
+  if (names.size() == 2 && numpy.has_labels() && numpy.has_features()) return absl::OkStatus();
+  return Bad(absl::StrCat(absl::StrJoin(names, ", "),
+                          ": a source has two arrays: features of two dimensions or more, and "
+                          "labels of one; name both files"));
+}
+
+absl::Status SetNpz(const std::string& data_dir, const std::string& name, v1::Numpy& numpy) {
+  ASSIGN_OR_RETURN(const Names members, ZipNames(data_dir, name));
+  for (const std::string& member : members) {
+    if (!absl::EndsWith(member, ".npy")) continue;
+    ASSIGN_OR_RETURN(const size_t dimensions, DimensionsOf(OpenZipMember(data_dir, name, member)));
+    const std::string array = member.substr(0, member.size() - 4);
+    if (dimensions == 1 && !numpy.has_labels_array()) {
+      numpy.set_labels(name);
+      numpy.set_labels_array(array);
+    } else if (dimensions > 1 && !numpy.has_features_array()) {
+      numpy.set_features(name);
+      numpy.set_features_array(array);
+    }
+  }
+  if (numpy.has_features() && numpy.has_labels()) return absl::OkStatus();
+  return Bad(absl::StrCat(name,
+                          ": needs an array of two dimensions or more, the features, and one "
+                          "of one, the labels; it has ",
+                          absl::StrJoin(members, ", ")));
+}
+
+absl::Status SetIdx(const GuessedSource& guessed, const Names& names, v1::Idx& idx) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (guessed.kinds[i] == FileKind::kIdxLabels) {
+      idx.set_labels(names[i]);
+    } else {
+      idx.set_images(names[i]);
+    }
+  }
+  if (names.size() == 2 && idx.has_labels() && idx.has_images()) return absl::OkStatus();
+  return Bad(absl::StrCat(absl::StrJoin(names, ", "),
+                          ": IDX data are a file of images and a file of labels; name both"));
+}
+
+absl::Status SetCsv(const std::string& data_dir, const Names& names, v1::Csv& csv) {
+  ASSIGN_OR_RETURN(DataFile file, OpenDataFile(data_dir, names[0]));
+  std::string head(kTableHead, '\0');
+  ASSIGN_OR_RETURN(const size_t count,
+                   file.bytes->Read({reinterpret_cast<uint8_t*>(head.data()), head.size()}));
+  head.resize(count);
+  csv = GuessTable(head).value_or(v1::Csv());
+  for (const std::string& name : names) csv.add_files(name);
+  return absl::OkStatus();
+}
+
+// The largest index of the lines.
+absl::Status SetLibsvm(const std::string& data_dir, const Names& names, v1::Libsvm& libsvm) {
+  uint32_t largest = 1;
+  for (const std::string& name : names) {
+    libsvm.add_files(name);
+    ASSIGN_OR_RETURN(DataFile file, OpenDataFile(data_dir, name));
+    Lines lines(*file.bytes, file.path);
+    absl::string_view line;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, lines.Next(line));
+      if (!more) break;
+      for (const absl::string_view part : absl::StrSplit(line, ' ', absl::SkipWhitespace())) {
+        uint32_t index = 0;
+        const absl::string_view number = part.substr(0, part.find(':'));
+        const bool pair = number.size() < part.size() && absl::SimpleAtoi(number, &index);
+        if (pair) largest = std::max(largest, index);
+      }
+    }
+  }
+  libsvm.set_features(largest);
+  return absl::OkStatus();
+}
+
+absl::Status SetText(const std::string& data_dir, const Names& names, v1::Text& text) {
+  uint64_t shortest = ~uint64_t{0};
+  for (const std::string& name : names) {
+    text.add_files(name);
+    ASSIGN_OR_RETURN(const MappedFile file, MapDataFile(data_dir, name));
+    shortest = std::min<uint64_t>(shortest, file.content.bytes().size());
+    if (!CheckUtf8(file.path, file.content.bytes()).ok()) text.set_unit(v1::TEXT_UNIT_BYTES);
+  }
+  // So that a tenth, held out, has a window.
+  text.set_context(static_cast<uint32_t>(std::clamp<uint64_t>(shortest / 40, 1, kContext)));
+  return absl::OkStatus();
+}
+
+absl::Status SetPictures(const std::string& data_dir, const std::string& folder,
+                         v1::ImageFolder& pictures) {
+  ASSIGN_OR_RETURN(const Names classes, ClassFolders(data_dir, folder));
+  ASSIGN_OR_RETURN(const PictureIndex index,
+                   IndexPictures(data_dir, folder, classes, v1::LOSS_SQUARED));
+  uint32_t side = kSideMax;
+  const size_t every = std::max<size_t>(index.files.size() / kMeasuredPictures, 1);
+  for (size_t i = 0; i < index.files.size(); i += every) {
+    ASSIGN_OR_RETURN(const MappedFile file, ReadDataFile(data_dir, index.files[i], kPictureBytes));
+    ASSIGN_OR_RETURN(const Picture picture,
+                     DecodePicture(file.path, file.content.bytes(), kSideMax, kSideMax));
+    side = std::min({side, picture.height, picture.width});
+  }
+  pictures.set_folder(folder);
+  pictures.set_height(side);
+  pictures.set_width(side);
+  return absl::OkStatus();
+}
+
+absl::Status SetSource(const std::string& data_dir, const Names& names, GuessedSource& guessed) {
+  v1::Source& source = guessed.source;
+  switch (guessed.kinds[0]) {
+    case FileKind::kIdxImages:
+    case FileKind::kIdxLabels:
+      return SetIdx(guessed, names, *source.mutable_idx());
+    case FileKind::kNpy:
+      return SetNpy(data_dir, names, *source.mutable_numpy());
+    case FileKind::kNpz:
+      return SetNpz(data_dir, names[0], *source.mutable_numpy());
+    case FileKind::kCsv:
+      return SetCsv(data_dir, names, *source.mutable_csv());
+    case FileKind::kLibsvm:
+      return SetLibsvm(data_dir, names, *source.mutable_libsvm());
+    case FileKind::kText:
+      return SetText(data_dir, names, *source.mutable_text());
+    case FileKind::kPictures:
+      return SetPictures(data_dir, names[0], *source.mutable_image_folder());
+    case FileKind::kCifar10:
+      for (const std::string& name : names) source.mutable_cifar10()->add_files(name);
+      return absl::OkStatus();
+    case FileKind::kCifar100:
+      for (const std::string& name : names) source.mutable_cifar100()->add_files(name);
+      return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+bool GoTogether(FileKind a, FileKind b) {
+  const auto is_idx = [](FileKind kind) {
+    return kind == FileKind::kIdxImages || kind == FileKind::kIdxLabels;
+  };
+  if (is_idx(a) && is_idx(b)) return true;
+  return a == b && a != FileKind::kNpz && a != FileKind::kPictures;
+}
+
+}  // namespace
+
+absl::StatusOr<GuessedSource> GuessSource(const std::string& data_dir, const Names& names) {
+  GuessedSource guessed;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const FileKind kind, KindOfFile(data_dir, name));
+    if (!guessed.kinds.empty() && !GoTogether(guessed.kinds[0], kind)) {
+      return Bad(absl::StrCat(names[0], " is ", NameOf(guessed.kinds[0]), " and ", name, " is ",
+                              NameOf(kind), ": one source has files of one kind"));
+    }
+    guessed.kinds.push_back(kind);
+  }
+  RETURN_IF_ERROR(SetSource(data_dir, names, guessed));
+  return guessed;
+}
+
+}  // namespace leeway

@@ -1,0 +1,23 @@
+// What files of data hold, and the part of a job that reads them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace leeway {
+
+struct Inspection {
+  // For people, a few lines.
+  std::string summary;
+  // YAML: "data:" and what follows.
+  std::string data;
+};
+
+// Reads all of it; of pictures a sample. `names` are in the data folder and belong together
+// (GuessSource). Errors name the file and the place in it.
+absl::StatusOr<Inspection> InspectData(const std::string& data_dir,
+                                       const std::vector<std::string>& names);
+
+}  // namespace leeway
