@@ -14,6 +14,7 @@
 #include "common/update/averaging.h"
 #include "config/length.h"
 #include "worker/evaluate.h"
+#include "worker/formats/model_file.h"
 
 namespace leeway {
 namespace {
@@ -183,7 +184,12 @@ absl::Status Trainer::Attach() {
 
 absl::Status Trainer::Initialize() {
   FloatBuffer weights(registration_.schema().total());
-  context_.model.Initialize(job_.metadata().seed(), weights.span());
+  if (job_.model().has_initial()) {
+    ASSIGN_OR_RETURN(weights, ReadInitialWeights(job_.model(), context_.data_dir, context_.model));
+    spdlog::info("the weights start from {}", job_.model().initial());
+  } else {
+    context_.model.Initialize(job_.metadata().seed(), weights.span());
+  }
   return client_->Initialize(weights.span());
 }
 

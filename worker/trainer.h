@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "client/contribution_memory.h"
@@ -35,6 +36,8 @@ struct TrainerContext {
   Model& model;
   // Null if the worker hands in for itself (workers.per_host).
   ContributionMemory* contributions = nullptr;
+  // What model.initial is below.
+  std::string data_dir = {};
   // Null for gRPC.
   TransportFactory transport;
   // For workers.emulate.

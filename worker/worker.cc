@@ -164,6 +164,7 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
                    .test = equipment.test.get(),
                    .model = *equipment.model,
                    .contributions = equipment.contributions.get(),
+                   .data_dir = options.data_dir,
                    .transport = options.transport,
                    .sleep = options.sleep});
   const auto end = trainer.Run();

@@ -11,6 +11,7 @@
 #include "worker/data/dataset.h"
 #include "worker/data/sources/test_data.h"
 #include "worker/device/make_backend.h"
+#include "worker/formats/model_file.h"
 
 namespace leeway {
 
@@ -44,6 +45,12 @@ absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const JobPlaces&
   absl::StatusOr<CheckedJob> checked = Check(job, data_dir);
   if (!checked.ok()) return places.Place(checked.status());
   return checked;
+}
+
+absl::Status CheckInitial(const v1::TrainingJob& job, const JobPlaces& places,
+                          const std::string& data_dir, const Model& model) {
+  if (!job.model().has_initial()) return absl::OkStatus();
+  return places.Place(ReadInitialWeights(job.model(), data_dir, model).status());
 }
 
 std::string IdleWarning(const CheckedJob& checked) {

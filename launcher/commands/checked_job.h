@@ -30,6 +30,11 @@ struct CheckedJob {
 absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const JobPlaces& places,
                                     const std::string& data_dir);
 
+// That the weights which the job starts from, if it names any, are those of `model`, its model: the
+// whole file is read.
+absl::Status CheckInitial(const v1::TrainingJob& job, const JobPlaces& places,
+                          const std::string& data_dir, const Model& model);
+
 // "workers 2 and 3 have no examples at all: ..."; empty where all have some.
 std::string IdleWarning(const CheckedJob& checked);
 

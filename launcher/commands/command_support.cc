@@ -15,6 +15,7 @@
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "common/status.h"
+#include "launcher/commands/data_check.h"
 #include "launcher/commands/run_folder.h"
 
 namespace leeway {
@@ -72,7 +73,8 @@ absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobOptions& options) {
                        {.sets = options.sets, .environment = EnvironmentOverrides()});
 }
 
-absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file) {
+absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file,
+                                           const v1::TrainingJob& job) {
   if (!option.empty()) return GivenFolder(option, "--data");
   if (const char* variable = std::getenv("LEEWAY_DATA"); variable != nullptr && *variable != 0) {
     return GivenFolder(variable, "LEEWAY_DATA");
@@ -87,6 +89,7 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
   for (const std::string& candidate : candidates) {
     if (IsFolder(candidate)) return Absolute(candidate);
   }
+  if (!ReadsFiles(job)) return Absolute(".");
   return absl::NotFoundError(
       absl::StrCat("no data folder: give --data DIR or LEEWAY_DATA (looked at ",
                    absl::StrJoin(candidates, ", "), ")"));

@@ -26,9 +26,10 @@ void AddDataOption(CLI::App& command, std::string& data);
 absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobOptions& options);
 
 // The data folder as an absolute path: `option` (--data), else LEEWAY_DATA, else the first that is
-// there of ./data, data beside the job file or beside its folder, and the installed one. NOT_FOUND
-// says what was looked at.
-absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file);
+// there of ./data, data beside the job file or beside its folder, and the installed one. A job that
+// reads no files gets this folder where none of them is there. NOT_FOUND says what was looked at.
+absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file,
+                                           const v1::TrainingJob& job);
 
 // Where the coordinator is: `target` itself, HOST:PORT, or as the run folder `target` says for as
 // long as its job runs. NOT_FOUND: none runs there, or none that leeway train started.

@@ -50,6 +50,12 @@ std::vector<std::string> DataFileNames(const v1::TrainingJob& job) {
   return names;
 }
 
+bool ReadsFiles(const v1::TrainingJob& job) {
+  const auto reads = [](const v1::Source& source) { return !source.has_generator(); };
+  return reads(job.data().train()) || (job.data().has_test() && reads(job.data().test())) ||
+         job.model().has_initial() || job.model().plugins_size() > 0;
+}
+
 absl::Status CheckDataFiles(const v1::TrainingJob& job, const std::string& data_dir) {
   std::string missing;
   for (const std::string& name : DataFileNames(job)) {

@@ -45,7 +45,8 @@ absl::Status Examine(const DoctorFlags& flags) {
   if (!flags.job.job_file.empty()) {
     ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(flags.job));
     options.job = std::move(placed.job);
-    ASSIGN_OR_RETURN(options.data_dir, FindDataFolder(flags.job.data, flags.job.job_file));
+    ASSIGN_OR_RETURN(options.data_dir,
+                     FindDataFolder(flags.job.data, flags.job.job_file, *options.job));
     RETURN_IF_ERROR(CheckDataFiles(*options.job, options.data_dir));
   }
   std::optional<Diagnosis> diagnosis;

@@ -1,4 +1,5 @@
-// leeway evaluate: a checkpoint on the job's test data.
+// leeway evaluate: a checkpoint, or a model from elsewhere, on the job's test data.
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -8,6 +9,7 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/model_json.h"
 #include "launcher/commands/test_result.h"
+#include "server/outcome/run_files.h"
 #include "server/outcome/trained_model.h"
 
 namespace leeway {
@@ -15,36 +17,77 @@ namespace {
 
 struct EvaluateOptions {
   std::string path;
-  std::string data;
+  JobOptions job;
+  // Empty: the run's own.
+  std::string model;
   std::optional<uint64_t> clock;
   std::string json;
 };
 
-absl::Status Evaluate(const EvaluateOptions& options) {
-  RETURN_IF_ERROR(CheckWritable(options.json));
+absl::StatusOr<TestResult> TestOf(absl::StatusOr<std::optional<TestResult>> result) {
+  RETURN_IF_ERROR(result.status());
+  if (result->has_value()) return **result;
+  return absl::FailedPreconditionError("the job names no test data (data.test or data.holdout)");
+}
+
+absl::Status EvaluateRun(const EvaluateOptions& options) {
   ASSIGN_OR_RETURN(const TrainedModel model, LoadTrainedModel(options.path, options.clock));
   WarnOfOlderModel(model);
-  ASSIGN_OR_RETURN(const std::string data, FindDataFolder(options.data, ""));
-  ASSIGN_OR_RETURN(const std::optional<TestResult> result,
-                   EvaluateModel(model.manifest.job(), data, model.weights.span()));
-  if (!result.has_value()) {
-    return absl::FailedPreconditionError("the job names no test data (data.test or data.holdout)");
-  }
+  const v1::TrainingJob& job = model.manifest.job();
+  ASSIGN_OR_RETURN(const std::string data, FindDataFolder(options.job.data, "", job));
+  ASSIGN_OR_RETURN(const TestResult result, TestOf(EvaluateModel(job, data, model.weights.span())));
   std::cout << model.folder << " (clock " << Thousands(model.manifest.clock()) << ")\n"
-            << Describe(*result) << "\n";
+            << Describe(result) << "\n";
   auto document = ModelJson(model);
-  AddResult(*result, document);
+  AddResult(result, document);
   return WriteJson(options.json, document);
+}
+
+// The weights in a file, by the model and the data of a job or a run.
+absl::Status EvaluateFile(EvaluateOptions options) {
+  if (options.clock.has_value()) {
+    return absl::InvalidArgumentError("--checkpoint and --model each name weights: give one");
+  }
+  std::error_code error;
+  const bool run = std::filesystem::is_directory(options.path, error);
+  options.job.job_file = run ? options.path + "/" + kJobFile : options.path;
+  ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options.job));
+  const v1::TrainingJob& job = placed.job;
+  ASSIGN_OR_RETURN(const std::string data,
+                   FindDataFolder(options.job.data, options.job.job_file, job));
+  auto evaluated = TestOf(EvaluateModelFile(job, data, options.model));
+  if (!evaluated.ok()) return placed.places.Place(evaluated.status());
+  std::cout << options.model << "\n" << Describe(*evaluated) << "\n";
+  nlohmann::ordered_json document = {{"model", options.model}};
+  AddResult(*evaluated, document);
+  return WriteJson(options.json, document);
+}
+
+absl::Status Evaluate(const EvaluateOptions& options) {
+  RETURN_IF_ERROR(CheckWritable(options.json));
+  if (!options.model.empty()) return EvaluateFile(options);
+  if (!options.job.sets.empty()) {
+    return absl::InvalidArgumentError("--set changes a job file: give --model, too");
+  }
+  return EvaluateRun(options);
 }
 
 }  // namespace
 
 void AddEvaluateCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<EvaluateOptions>();
-  CLI::App* command =
-      app.add_subcommand("evaluate", "Evaluate a run's model, or a checkpoint's, on the test data");
-  command->add_option("PATH", options->path, "A run folder or a checkpoint's folder")->required();
-  AddDataOption(*command, options->data);
+  CLI::App* command = app.add_subcommand(
+      "evaluate", "Evaluate a run's model, a checkpoint's or a file's on the test data");
+  command
+      ->add_option("PATH", options->path,
+                   "A run folder or a checkpoint's folder; with --model a job file or a run folder")
+      ->required();
+  command
+      ->add_option("--model", options->model,
+                   "The weights, as safetensors: of Leeway, or with the names of PyTorch")
+      ->type_name("FILE");
+  AddSetOption(*command, options->job);
+  AddDataOption(*command, options->job.data);
   command
       ->add_option("--checkpoint", options->clock,
                    "Of a run: the checkpoint at this clock, not the newest")

@@ -227,12 +227,19 @@ void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, uint64_t a
             << LengthInWords(length) << "\n";
 }
 
+absl::StatusOr<CheckedJob> CheckAll(const PlacedJob& placed, const JobOptions& options) {
+  ASSIGN_OR_RETURN(const std::string data_dir,
+                   FindDataFolder(options.data, options.job_file, placed.job));
+  ASSIGN_OR_RETURN(CheckedJob checked, CheckJob(placed.job, placed.places, data_dir));
+  RETURN_IF_ERROR(CheckInitial(placed.job, placed.places, data_dir, *checked.model));
+  return checked;
+}
+
 absl::Status ShowPlan(const JobOptions& options) {
   ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options));
   const v1::TrainingJob& job = placed.job;
   std::cout << ToYaml(job) << "\n# " << DescribeAlgorithm(job) << "\n" << std::flush;
-  ASSIGN_OR_RETURN(const std::string data_dir, FindDataFolder(options.data, options.job_file));
-  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(job, placed.places, data_dir));
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckAll(placed, options));
   if (const std::string idle = IdleWarning(checked); !idle.empty()) {
     std::cerr << "leeway: " << idle << "\n";
   }

@@ -11,6 +11,7 @@
 #include "worker/data/dataset.h"
 #include "worker/data/sources/test_data.h"
 #include "worker/device/make_backend.h"
+#include "worker/formats/model_file.h"
 #include "worker/model/model.h"
 
 namespace leeway {
@@ -19,54 +20,80 @@ namespace {
 // Examples at once; bounds the memory of the activations.
 constexpr size_t kEvaluationBatch = 256;
 
-}  // namespace
+struct Test {
+  std::unique_ptr<Dataset> data;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Model> model;
+};
 
-absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& job,
-                                                        const std::string& data_dir,
-                                                        std::span<const float> weights) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> data, OpenTestData(job, data_dir));
-  if (data == nullptr) return std::nullopt;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeCpuBackend(job.workers()));
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Model> model,
-      Model::Build(job.model(), data->shape(), data->classes(), *backend, data->labels_each()));
-  if (model->schema().total() != weights.size()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the job's model has ", model->schema().total(), " parameters, the checkpoint ",
-        weights.size(), ": the test data have another shape than the training data"));
-  }
+// Without data if the job has none to test on.
+absl::StatusOr<Test> OpenTest(const v1::TrainingJob& job, const std::string& data_dir) {
+  Test test;
+  ASSIGN_OR_RETURN(test.data, OpenTestData(job, data_dir));
+  if (test.data == nullptr) return test;
+  ASSIGN_OR_RETURN(test.backend, MakeCpuBackend(job.workers()));
+  ASSIGN_OR_RETURN(test.model, Model::Build(job.model(), test.data->shape(), test.data->classes(),
+                                            *test.backend, test.data->labels_each()));
+  return test;
+}
+
+absl::StatusOr<TestResult> EvaluateOn(const v1::TrainingJob& job, const Test& test,
+                                      std::span<const float> weights) {
   double loss = 0;
   uint64_t correct = 0;
   uint64_t in_top5 = 0;
   std::vector<float> labels;
   RegressionError error;
   Batch batch;
-  for (size_t first = 0; first < data->size(); first += kEvaluationBatch) {
-    RETURN_IF_ERROR(
-        data->CopyBatch(first, std::min(kEvaluationBatch, data->size() - first), batch));
-    ASSIGN_OR_RETURN(const Model::Evaluation part, model->Evaluate(batch, weights));
+  for (size_t first = 0; first < test.data->size(); first += kEvaluationBatch) {
+    const size_t count = std::min(kEvaluationBatch, test.data->size() - first);
+    RETURN_IF_ERROR(test.data->CopyBatch(first, count, batch));
+    ASSIGN_OR_RETURN(const Model::Evaluation part, test.model->Evaluate(batch, weights));
     loss += part.loss_sum;
     correct += part.correct;
     in_top5 += part.in_top5;
     labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
     error.Add(part.error);
   }
-  const auto examples = static_cast<double>(data->size());
-  TestResult result{.loss = loss / examples,
+  TestResult result{.loss = loss / static_cast<double>(test.data->size()),
                     .accuracy = {},
                     .top5_accuracy = {},
                     .perplexity = {},
                     .mae = error.mae(),
                     .r2 = error.r2(),
-                    .examples = data->size(),
+                    .examples = test.data->size(),
                     .constant = BestConstant(job.model().loss(), labels)};
   const auto share = [&](uint64_t count) {
     return static_cast<double>(count) / static_cast<double>(std::max<size_t>(labels.size(), 1));
   };
   if (job.model().loss() != v1::LOSS_SQUARED) result.accuracy = share(correct);
-  if (model->graph().positions() > 1) result.perplexity = std::exp(result.loss);
-  if (model->tells_top5()) result.top5_accuracy = share(in_top5);
+  if (test.model->graph().positions() > 1) result.perplexity = std::exp(result.loss);
+  if (test.model->tells_top5()) result.top5_accuracy = share(in_top5);
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& job,
+                                                        const std::string& data_dir,
+                                                        std::span<const float> weights) {
+  ASSIGN_OR_RETURN(const Test test, OpenTest(job, data_dir));
+  if (test.data == nullptr) return std::nullopt;
+  if (test.model->schema().total() != weights.size()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the job's model has ", test.model->schema().total(), " parameters, the checkpoint ",
+        weights.size(), ": the test data have another shape than the training data"));
+  }
+  return EvaluateOn(job, test, weights);
+}
+
+absl::StatusOr<std::optional<TestResult>> EvaluateModelFile(const v1::TrainingJob& job,
+                                                            const std::string& data_dir,
+                                                            const std::string& path) {
+  ASSIGN_OR_RETURN(const Test test, OpenTest(job, data_dir));
+  if (test.data == nullptr) return std::nullopt;
+  ASSIGN_OR_RETURN(const FloatBuffer weights, ReadModelFile(path, job.model(), *test.model));
+  return EvaluateOn(job, test, weights.span());
 }
 
 void AddResult(const TestResult& result, nlohmann::ordered_json& document) {

@@ -35,6 +35,11 @@ absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& j
                                                         const std::string& data_dir,
                                                         std::span<const float> weights);
 
+// The same of the weights in a safetensors file (worker/formats/model_file.h) of the job's model.
+absl::StatusOr<std::optional<TestResult>> EvaluateModelFile(const v1::TrainingJob& job,
+                                                            const std::string& data_dir,
+                                                            const std::string& path);
+
 // Into what is written for scripts.
 void AddResult(const TestResult& result, nlohmann::ordered_json& document);
 

@@ -224,9 +224,14 @@ absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
   return Finish(plan, finish, failure);
 }
 
+bool HasCheckpoint(const std::string& run_dir) {
+  const auto clocks = CheckpointClocks(run_dir);
+  return clocks.ok() && !clocks->empty();
+}
+
 // All that would keep the job from running, as `leeway plan` finds it: nothing is started for a job
 // that cannot, and no folder is made.
-absl::Status CheckBeforeStart(Plan& plan, const JobPlaces& places) {
+absl::Status CheckBeforeStart(const TrainOptions& options, const JobPlaces& places, Plan& plan) {
   for (const char* name : {"leeway-server", "leeway-worker"}) {
     const std::string program = ProgramFolder() + "/" + name;
     if (access(program.c_str(), X_OK) == 0) continue;
@@ -238,7 +243,9 @@ absl::Status CheckBeforeStart(Plan& plan, const JobPlaces& places) {
   if (const std::string idle = IdleWarning(checked); !idle.empty()) {
     std::cerr << "leeway: " << idle << "\n";
   }
-  return absl::OkStatus();
+  // A run that goes on does not read the weights that it began with once more.
+  if (options.resume && HasCheckpoint(options.run_dir)) return absl::OkStatus();
+  return CheckInitial(plan.job, places, plan.data_dir, *checked.model);
 }
 
 // What a run without a checkpoint has left goes, aloud.
@@ -264,10 +271,10 @@ absl::StatusOr<int> Train(TrainOptions options) {
   Plan plan;
   ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(options.job));
   plan.job = std::move(placed.job);
-  ASSIGN_OR_RETURN(plan.data_dir, FindDataFolder(options.job.data, options.job.job_file));
+  ASSIGN_OR_RETURN(plan.data_dir, FindDataFolder(options.job.data, options.job.job_file, plan.job));
   plan.data_given = !options.job.data.empty();
   plan.restart_window = options.restart_window;
-  RETURN_IF_ERROR(CheckBeforeStart(plan, placed.places));
+  RETURN_IF_ERROR(CheckBeforeStart(options, placed.places, plan));
   // First: the folder may be new, and the servers and workers are this process's children.
   if (plan.job.metadata().private_()) KeepFilesPrivate();
   ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));

@@ -173,15 +173,24 @@ TEST_CASE("The data folder is --data, else LEEWAY_DATA, else beside the job's fo
   std::filesystem::current_path(folder.path());
   REQUIRE(MakeFolders(folder / "jobs").ok());
   REQUIRE(MakeFolders(folder / "data").ok());
-  CHECK(*FindDataFolder(folder.path(), "") == folder.path());
-  CHECK(absl::IsNotFound(FindDataFolder(folder / "none", "").status()));
+  CHECK(*FindDataFolder(folder.path(), "", Job()) == folder.path());
+  CHECK(absl::IsNotFound(FindDataFolder(folder / "none", "", Job()).status()));
   setenv("LEEWAY_DATA", (folder / "jobs").c_str(), 1);
-  CHECK(*FindDataFolder("", "") == folder / "jobs");
-  CHECK(*FindDataFolder(folder.path(), "") == folder.path());
+  CHECK(*FindDataFolder("", "", Job()) == folder / "jobs");
+  CHECK(*FindDataFolder(folder.path(), "", Job()) == folder.path());
   setenv("LEEWAY_DATA", (folder / "none").c_str(), 1);
-  CHECK(absl::IsNotFound(FindDataFolder("", "").status()));
+  CHECK(absl::IsNotFound(FindDataFolder("", "", Job()).status()));
   unsetenv("LEEWAY_DATA");
-  CHECK(*FindDataFolder("", folder / "jobs/job.yaml") == folder / "data");
+  REQUIRE(std::filesystem::remove(folder / "data"));
+  v1::TrainingJob generated = Job();
+  generated.mutable_data()->clear_test();
+  generated.mutable_data()->mutable_train()->mutable_generator()->set_examples(1);
+  CHECK(*FindDataFolder("", "", generated) == folder.path());
+  CHECK(absl::IsNotFound(FindDataFolder(folder / "none", "", generated).status()));
+  generated.mutable_model()->set_initial("w.safetensors");
+  CHECK(absl::IsNotFound(FindDataFolder("", "", generated).status()));
+  REQUIRE(MakeFolders(folder / "data").ok());
+  CHECK(*FindDataFolder("", folder / "jobs/job.yaml", Job()) == folder / "data");
   std::filesystem::current_path(before);
 }
 
