@@ -1,35 +1,74 @@
-// leeway export: a checkpoint's weights as safetensors.
+// leeway export: a checkpoint's weights as safetensors, or the model as other programs have it.
+#include <functional>
 #include <iostream>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "bench/base/format.h"
 #include "common/counted.h"
 #include "common/status.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/model_json.h"
+#include "launcher/commands/run_model.h"
 #include "server/outcome/trained_model.h"
+#include "worker/formats/model_file.h"
+#include "worker/onnx/onnx_model.h"
 
 namespace leeway {
 namespace {
 
+constexpr char kSafetensors[] = "safetensors";
+constexpr char kPytorch[] = "pytorch";
+constexpr char kOnnx[] = "onnx";
+
 struct ExportOptions {
   std::string path;
+  // Empty: as the format's files are called.
   std::string output;
+  std::string format = kSafetensors;
   std::optional<uint64_t> clock;
+  std::vector<uint32_t> shape;
+  std::string data;
   std::string json;
 };
 
+std::string OutputOf(const ExportOptions& options) {
+  if (!options.output.empty()) return options.output;
+  return options.format == kOnnx ? "model.onnx" : "model.safetensors";
+}
+
+// As PyTorch or ONNX have it, which depends on the shape of an example.
+absl::Status ExportConverted(const ExportOptions& options, const TrainedModel& trained,
+                             const std::string& output) {
+  const v1::TrainingJob& job = trained.manifest.job();
+  ASSIGN_OR_RETURN(const ImageShape shape, ExampleShape(job, options.shape, options.data));
+  ASSIGN_OR_RETURN(const BuiltModel built, BuildModel(job, shape, trained.weights.size()));
+  if (options.format == kPytorch) {
+    return WriteTorchFile(output, job.model(), *built.model, trained.weights.span(),
+                          ExportMetadata(trained, "pt"), WriteTo::kAnything);
+  }
+  ASSIGN_OR_RETURN(const onnx::ModelProto document,
+                   MakeOnnxModel(job.model(), *built.model, trained.weights.span(),
+                                 ExportMetadata(trained, "onnx")));
+  return WriteFileAtomically(output, document.SerializeAsString(), WriteTo::kAnything);
+}
+
 absl::Status Export(const ExportOptions& options) {
   RETURN_IF_ERROR(CheckWritable(options.json));
+  const std::string output = OutputOf(options);
   ASSIGN_OR_RETURN(const TrainedModel model, LoadTrainedModel(options.path, options.clock));
   WarnOfOlderModel(model);
-  RETURN_IF_ERROR(ExportModel(model, options.output, WriteTo::kAnything));
-  std::cout << options.output << ": " << Thousands(model.manifest.schema().total())
-            << " parameters in " << Counted(model.manifest.schema().tensors_size(), "tensor")
-            << ", from " << model.folder << "\n";
+  if (options.format == kSafetensors) {
+    RETURN_IF_ERROR(ExportModel(model, output, WriteTo::kAnything));
+  } else {
+    RETURN_IF_ERROR(ExportConverted(options, model, output));
+  }
+  std::cout << output << ": " << Thousands(model.manifest.schema().total()) << " parameters in "
+            << Counted(model.manifest.schema().tensors_size(), "tensor") << ", from "
+            << model.folder << "\n";
   auto document = ModelJson(model);
-  document["output"] = options.output;
+  document["output"] = output;
   return WriteJson(options.json, document);
 }
 
@@ -38,11 +77,26 @@ absl::Status Export(const ExportOptions& options) {
 void AddExportCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command =
-      app.add_subcommand("export", "Write a run's model, or a checkpoint's, as safetensors");
+      app.add_subcommand("export", "Write a run's model, or a checkpoint's, for other programs");
   command->add_option("PATH", options->path, "A run folder or a checkpoint's folder")->required();
-  command->add_option("-o,--output", options->output, "The file to write")
-      ->type_name("FILE")
-      ->default_val("model.safetensors");
+  command
+      ->add_option("-o,--output", options->output,
+                   "The file to write; default model.safetensors or model.onnx")
+      ->type_name("FILE");
+  command
+      ->add_option("--format", options->format,
+                   "safetensors: tensors as Leeway has them, which is the default; pytorch: "
+                   "safetensors with the names and layouts of PyTorch; onnx")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({kSafetensors, kPytorch, kOnnx}).description(""));
+  command
+      ->add_option("--shape", options->shape,
+                   "For pytorch and onnx, the shape of an example, as in --shape 32,32,3; default: "
+                   "as in the job's data")
+      ->type_name("H,W,C")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  AddDataOption(*command, options->data);
   command
       ->add_option("--checkpoint", options->clock,
                    "Of a run: the checkpoint at this clock, not the newest")

@@ -81,15 +81,19 @@ absl::StatusOr<TrainedModel> LoadTrainedModel(const std::string& path,
                       std::move(progress.clocks), std::move(choice.passed_over)};
 }
 
-absl::Status ExportModel(const TrainedModel& model, const std::string& path, WriteTo to) {
+std::map<std::string, std::string> ExportMetadata(const TrainedModel& model,
+                                                  const std::string& format) {
   const v1::CheckpointManifest& manifest = model.manifest;
-  return WriteSafetensors(path, manifest.schema(), model.weights.span(),
-                          {{"format", "leeway"},
-                           {"leeway_version", kVersion},
-                           {"job", manifest.job().metadata().name()},
-                           {"clock", std::to_string(manifest.clock())},
-                           {"weights_sha256", WeightsSha256(model.weights.span())}},
-                          to);
+  return {{"format", format},
+          {"leeway_version", kVersion},
+          {"job", manifest.job().metadata().name()},
+          {"clock", std::to_string(manifest.clock())},
+          {"weights_sha256", WeightsSha256(model.weights.span())}};
+}
+
+absl::Status ExportModel(const TrainedModel& model, const std::string& path, WriteTo to) {
+  return WriteSafetensors(path, model.manifest.schema(), model.weights.span(),
+                          ExportMetadata(model, "leeway"), to);
 }
 
 }  // namespace leeway

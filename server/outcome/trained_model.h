@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ struct TrainedModel {
 // verify, or the newest one that does. NOT_FOUND if there is none.
 absl::StatusOr<TrainedModel> LoadTrainedModel(const std::string& path,
                                               std::optional<uint64_t> clock = std::nullopt);
+
+// What a file of the model says of where it comes from; `format` names its own.
+std::map<std::string, std::string> ExportMetadata(const TrainedModel& model,
+                                                  const std::string& format);
 
 // Writes it as safetensors with the layers' names.
 absl::Status ExportModel(const TrainedModel& model, const std::string& path,
