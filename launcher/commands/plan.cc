@@ -23,6 +23,7 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/finish.h"
 #include "launcher/commands/model_memory.h"
+#include "launcher/commands/model_table.h"
 #include "launcher/doctor/traffic.h"
 #include "worker/device/job_precision.h"
 #include "worker/model/model.h"
@@ -235,6 +236,13 @@ absl::StatusOr<CheckedJob> CheckAll(const PlacedJob& placed, const JobOptions& o
   return checked;
 }
 
+absl::Status ShowModel(const JobOptions& options) {
+  ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options));
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckAll(placed, options));
+  std::cout << ModelTable(placed.job.model(), *checked.model, placed.job.data().batch_size());
+  return absl::OkStatus();
+}
+
 absl::Status ShowPlan(const JobOptions& options) {
   ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options));
   const v1::TrainingJob& job = placed.job;
@@ -273,13 +281,17 @@ absl::Status ShowPlan(const JobOptions& options) {
 
 void AddPlanCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<JobOptions>();
+  auto model = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
       "plan",
       "Print the resolved job, the model, where it would lie, memory and traffic; runs nothing");
   command->add_option("JOB", options->job_file, "The job file")->required();
   AddSetOption(*command, *options);
   AddDataOption(*command, options->data);
-  command->callback([options, &exit_code] { exit_code = ShowResult(ShowPlan(*options)); });
+  command->add_flag("--model", *model, "Print the model as a table instead, layer by layer");
+  command->callback([options, model, &exit_code] {
+    exit_code = ShowResult(*model ? ShowModel(*options) : ShowPlan(*options));
+  });
 }
 
 }  // namespace leeway

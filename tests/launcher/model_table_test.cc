@@ -1,0 +1,41 @@
+#include "launcher/commands/model_table.h"
+
+#include <google/protobuf/text_format.h>
+
+#include "tests/catch.h"
+#include "worker/device/make_backend.h"
+
+namespace leeway {
+namespace {
+
+TEST_CASE("A model's table has its layers in their order, with what each takes") {
+  v1::Model config;
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(
+      "layers { name: \"block\" residual { layers { conv2d { filters: 3 kernel: 3 padding: 1 } } } "
+      "} "
+      "layers { batch_norm {} } layers { relu {} } layers { dense { units: 10 } } "
+      "loss: LOSS_SOFTMAX_CROSS_ENTROPY",
+      &config));
+  const auto backend = MakeCpuBackend(v1::Workers());
+  REQUIRE(backend.ok());
+  const auto model = Model::Build(config, {8, 8, 3}, 10, **backend);
+  REQUIRE(model.ok());
+  // Counted by hand: a convolution of 3 x 3 x 3 x 3 weights and 3 biases, 2 x 81 x 64 operations,
+  // and 4 x 8 x 8 x 3 floats of a batch; the batch norm's running statistics are parameters, too.
+  const std::string table = ModelTable(config, **model, 4);
+  INFO(table);
+  const std::string wanted =
+      "  layer           kind        output     parameters  MFLOPs  activations\n"
+      "  block.conv2d_0  conv2d      8 x 8 x 3          84   0.010     3.00 KiB\n"
+      "  block           residual    8 x 8 x 3           -       -            -\n"
+      "  batch_norm_1    batch_norm  8 x 8 x 3          12       -     3.06 KiB\n"
+      "  relu_2          relu        8 x 8 x 3           -       -            -\n"
+      "  dense_3         dense       10              1,930   0.004        192 B\n"
+      "  all             5 layers                    2,026   0.014     6.25 KiB\n";
+  CHECK(table.substr(0, wanted.size()) == wanted);
+  CHECK_THAT(table, Catch::Contains("Parameters: 2,020 trained, 6 averaged; 7.91 KiB\n"));
+  CHECK_THAT(table, Catch::Contains("Memory of a batch of 4 examples: 6.25 KiB activations, "));
+}
+
+}  // namespace
+}  // namespace leeway
