@@ -99,7 +99,7 @@ def killed():
 
 def asynchronous():
     """Each worker stops where it is; the job has finished. By accuracy."""
-    run = job([early(3, 0.9, "test_accuracy"), SLOWLY], "async")
+    run = job([early(3, 0.9, "test_accuracy"), SLOWLY, "update={type: sgd, learning_rate: 0.01}"], "async")
     summary = run.train()
     runs.check(summary["state"] == "finished" and "test_accuracy" in summary["message"], summary["message"])
     run.clean()
