@@ -102,6 +102,10 @@ void CheckModel(const v1::Model& model, Faults& faults) {
   LayerListCheck lists(faults);
   lists.Check({"", "model.layers", &model.layers()}, 1);
   if (faults.size() > before) return;
+  if (model.label_smoothing() > 0 && model.loss() != v1::LOSS_SOFTMAX_CROSS_ENTROPY) {
+    faults.push_back({"model.label_smoothing",
+                      "spreads a label over classes: it goes with loss softmax_cross_entropy"});
+  }
   // A layer called shortcut has names like those of a residual's shortcut.
   std::map<std::string, std::string> first;
   bool trains = false;

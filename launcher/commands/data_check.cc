@@ -53,7 +53,7 @@ std::vector<std::string> DataFileNames(const v1::TrainingJob& job) {
 bool ReadsFiles(const v1::TrainingJob& job) {
   const auto reads = [](const v1::Source& source) { return !source.has_generator(); };
   return reads(job.data().train()) || (job.data().has_test() && reads(job.data().test())) ||
-         job.model().has_initial() || job.model().plugins_size() > 0;
+         job.model().has_initial();
 }
 
 absl::Status CheckDataFiles(const v1::TrainingJob& job, const std::string& data_dir) {

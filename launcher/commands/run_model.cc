@@ -4,7 +4,7 @@
 #include "common/status.h"
 #include "launcher/commands/command_support.h"
 #include "worker/data/examples.h"
-#include "worker/data/training_data.h"
+#include "worker/data/sources/training_data.h"
 #include "worker/device/make_backend.h"
 
 namespace leeway {

@@ -55,6 +55,11 @@ struct Subject {
   ImageShape image = {28, 28, 1};
   // Only where it is asked for.
   bool is_large = false;
+  // Of tokens, with a label for each; 0: examples are pictures of ten classes.
+  uint32_t vocabulary = 0;
+
+  uint32_t classes() const { return vocabulary > 0 ? vocabulary : 10; }
+  size_t labels() const { return vocabulary > 0 ? image.elements() : 1; }
 };
 
 void AddDense(v1::Model& model, uint32_t units) {
@@ -104,17 +109,20 @@ v1::Model Named(v1::Layer layer) {
 
 // All but the first two are in PyTorch, too (peers/torch_steps.py).
 std::vector<Subject> Subjects() {
-  v1::Layer lenet, resnet20, mobilenet_v2;
+  v1::Layer lenet, resnet20, mobilenet_v2, gpt;
+  gpt.mutable_gpt()->set_vocabulary(65);
   lenet.mutable_lenet();
   resnet20.mutable_resnet20();
   mobilenet_v2.mutable_mobilenet_v2();
-  return {{"mlp", "784-256-128-10", 128, Mlp(256, 128)},
-          {"cnn", "28x28, 16 and 32 5x5 filters, 10", 128, Cnn(0)},
-          {"mlp-512", "784-512-256-10", 128, Mlp(512, 256)},
-          {"cnn-128", "28x28, 16 and 32 5x5 filters, 128, 10", 64, Cnn(128)},
-          {"lenet", "LeNet-5, 28x28", 64, Named(lenet)},
-          {"resnet20", "ResNet-20, 32x32x3", 64, Named(resnet20), {32, 32, 3}, true},
-          {"mobilenet_v2", "MobileNetV2, 32x32x3", 64, Named(mobilenet_v2), {32, 32, 3}, true}};
+  return {
+      {"mlp", "784-256-128-10", 128, Mlp(256, 128)},
+      {"cnn", "28x28, 16 and 32 5x5 filters, 10", 128, Cnn(0)},
+      {"mlp-512", "784-512-256-10", 128, Mlp(512, 256)},
+      {"cnn-128", "28x28, 16 and 32 5x5 filters, 128, 10", 64, Cnn(128)},
+      {"lenet", "LeNet-5, 28x28", 64, Named(lenet)},
+      {"resnet20", "ResNet-20, 32x32x3", 64, Named(resnet20), {32, 32, 3}, true},
+      {"mobilenet_v2", "MobileNetV2, 32x32x3", 64, Named(mobilenet_v2), {32, 32, 3}, true},
+      {"gpt", "GPT, 4 layers of 128, 64 of 65 characters", 16, Named(gpt), {64, 1, 1}, true, 65}};
 }
 
 // Seconds of one call: the mean over as many calls as fill `budget` seconds.
@@ -136,7 +144,7 @@ class Runner {
  public:
   static absl::StatusOr<std::unique_ptr<Runner>> Make(const Subject& subject, Backend& backend) {
     absl::StatusOr<std::unique_ptr<Model>> model =
-        Model::Build(subject.model, subject.image, 10, backend);
+        Model::Build(subject.model, subject.image, subject.classes(), backend, subject.labels());
     if (!model.ok()) return model.status();
     v1::Update sgd;
     sgd.mutable_sgd()->set_momentum(0.9);
@@ -181,9 +189,12 @@ class Runner {
     for (size_t slot = 0; slot < optimizer_.slots().size(); ++slot) {
       slots_.emplace_back(model_->schema().total());
     }
-    batch_.labels.resize(batch_.size);
-    for (float& value : batch_.features) value = static_cast<float>(random.Uniform());
-    for (float& label : batch_.labels) label = static_cast<float>(random.Below(10));
+    batch_.labels.resize(batch_.size * subject_.labels());
+    const auto draw = [&] { return static_cast<float>(random.Below(subject_.classes())); };
+    for (float& value : batch_.features) {
+      value = subject_.vocabulary > 0 ? draw() : static_cast<float>(random.Uniform());
+    }
+    for (float& label : batch_.labels) label = draw();
     model_->Initialize(1, weights_.span());
   }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Training steps of one process beside PyTorch's: forward, backward, SGD with momentum, on a batch in memory.
 
-Usage: torch_speed.py --programs build/release/bin [--models lenet ...] [--batch 64] [--threads 1] [--rounds 5]
+Usage: torch_speed.py --programs build/release/bin [--models lenet ...] [--batch 64; of gpt a quarter] [--threads 1] [--rounds 5]
 
 Leeway and both of PyTorch's layouts take turns. Printed are medians of samples a second, and the median of the rounds'
 ratios to PyTorch's faster layout. PyTorch on the reference BLAS is refused.
@@ -19,7 +19,8 @@ from commands import PYTHON, run
 
 HERE = pathlib.Path(__file__).resolve().parent
 # PyTorch's name, and that of training_bench.
-MODELS = {"mlp": "mlp-512", "cnn": "cnn-128", "lenet": "lenet", "resnet20": "resnet20", "mobilenet_v2": "mobilenet_v2"}
+MODELS = {"mlp": "mlp-512", "cnn": "cnn-128", "lenet": "lenet", "resnet20": "resnet20", "mobilenet_v2": "mobilenet_v2",
+          "gpt": "gpt"}
 LAYOUTS = ("nchw", "nhwc")
 # PyTorch allocates its tensors anew in each step. Without these glibc gives their pages back to the system each time,
 # and where page faults are slow, as on virtual machines, little else is measured.
@@ -47,9 +48,14 @@ class Torch:
 
 
 def leeway(options, model):
-    out = run([options.programs / "training_bench", "--update", "--model", MODELS[model], "--batch", options.batch,
+    out = run([options.programs / "training_bench", "--update", "--model", MODELS[model], "--batch", batch_of(options, model),
                "--threads", options.threads, "--rounds", 1, "--seconds", options.seconds, "--json"])
     return json.loads(out)["models"][0]["samples_per_second"]
+
+
+def batch_of(options, model):
+    """Examples of gpt are 64 characters each."""
+    return options.batch // 4 if model == "gpt" else options.batch
 
 
 def measure(options, torch, model):
@@ -59,7 +65,7 @@ def measure(options, torch, model):
         order = list(rates)
         for name in order if turn % 2 else order[::-1]:
             rate = (leeway(options, model) if name == "leeway" else
-                    torch.rate(model, options.batch, name, options.seconds))
+                    torch.rate(model, batch_of(options, model), name, options.seconds))
             if turn > 0:
                 rates[name].append(rate)
     medians = {name: statistics.median(values) for name, values in rates.items()}

@@ -80,8 +80,41 @@ def mobilenet_v2():
     return nn.Sequential(*layers)
 
 
+class Block(nn.Module):
+    """GPT-2's, with layer norm before each part."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.before_attention, self.before_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        examples, positions, width = x.shape
+        parts = self.qkv(self.before_attention(x)).view(examples, positions, 3, self.heads, width // self.heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        hidden = torch.ones(positions, positions, dtype=torch.bool).triu(1)
+        scores = q @ k.transpose(-2, -1) * (width // self.heads) ** -0.5
+        weights = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(examples, positions, width))
+        return x + self.mlp(self.before_mlp(x))
+
+
+class Gpt(nn.Module):
+    def __init__(self, vocabulary=65, context=64, width=128, blocks=4, heads=4):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(blocks)))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x):
+        y = self.norm(self.blocks(self.tokens(x) + self.positions.weight))
+        return nn.functional.linear(y, self.tokens.weight).flatten(0, 1)
+
+
 MODELS = {"mlp": (mlp, (1, 28, 28)), "cnn": (cnn, (1, 28, 28)), "lenet": (lenet, (1, 28, 28)),
-          "resnet20": (resnet20, (3, 32, 32)), "mobilenet_v2": (mobilenet_v2, (3, 32, 32))}
+          "resnet20": (resnet20, (3, 32, 32)), "mobilenet_v2": (mobilenet_v2, (3, 32, 32)), "gpt": (Gpt, (64,))}
 LAYOUTS = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}
 
 
@@ -91,9 +124,14 @@ class Trained:
     def __init__(self, name, batch, layout):
         make, image = MODELS[name]
         self.batch = batch
-        self.model = make().to(memory_format=LAYOUTS[layout])
-        self.x = torch.randn(batch, *image).contiguous(memory_format=LAYOUTS[layout])
-        self.labels = torch.randint(0, 10, (batch,))
+        if len(image) == 1:
+            # Tokens have no layout.
+            self.model = make()
+            self.x, self.labels = torch.randint(0, 65, (batch, *image)), torch.randint(0, 65, (batch * image[0],))
+        else:
+            self.model = make().to(memory_format=LAYOUTS[layout])
+            self.x = torch.randn(batch, *image).contiguous(memory_format=LAYOUTS[layout])
+            self.labels = torch.randint(0, 10, (batch,))
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001, momentum=0.9)
         self.loss = nn.CrossEntropyLoss()
 
