@@ -149,7 +149,7 @@ class Runner {
     v1::Update sgd;
     sgd.mutable_sgd()->set_momentum(0.9);
     sgd.set_learning_rate(0.001);
-    auto optimizer = LocalOptimizer::Make(sgd, (*model)->schema(), {});
+    auto optimizer = LocalOptimizer::Make(sgd, (*model)->schema(), {}, 1);
     if (!optimizer.ok()) return optimizer.status();
     return std::unique_ptr<Runner>(new Runner(subject, *std::move(model), *std::move(optimizer)));
   }

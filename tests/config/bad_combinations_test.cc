@@ -290,7 +290,8 @@ TEST_CASE("parts that do not go together are named with their place") {
       {"batch_size: 32", "batch_size: 32\n  normalize: {mean: [1, 2], std: [1, 2, 3]}",
        "job.yaml:12:34: data.normalize.std: has 3 values, and mean has 2"},
       {"    - flatten: {}\n    - dense: {units: 10}", "    - flatten: {}",
-       "job.yaml:6:5: model.layers: nothing to train: needs a dense or conv2d layer"},
+       "job.yaml:6:5: model.layers: nothing to train: needs a layer with weights, such as dense or "
+       "conv2d"},
       {"- flatten: {}", "- {name: dense_1, flatten: {}}",
        "job.yaml:7:7: model.layers.1: the name 'dense_1' is already that of model.layers.0"},
       {"- flatten: {}", "- {name: a b, flatten: {}}",

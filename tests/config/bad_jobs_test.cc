@@ -73,11 +73,11 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
       {"- dense: {units: 10}", "- dense: {units: 10}\n      relu: {}",
        "job.yaml:8:7: model.layers.1.relu: does not go with 'dense' beside it; give one"},
       {"dense: {units: 10}", "name: empty",
-       "job.yaml:7:7: model.layers.1: needs one of dense, conv2d, max_pool, avg_pool, relu, gelu, "
-       "tanh, batch_norm, dropout, flatten, relu6, silu, global_avg_pool, pad_channels, "
-       "layer_norm, group_norm, sequence, residual, repeat, concat, mlp, lenet, resnet20, "
-       "resnet18, "
-       "resnet50, mobilenet_v2"},
+       "job.yaml:7:7: model.layers.1: needs one of dense, conv2d, max_pool, avg_pool, "
+       "relu, gelu, tanh, batch_norm, dropout, flatten, relu6, silu, global_avg_pool, "
+       "pad_channels, layer_norm, group_norm, embedding, position_embedding, attention, "
+       "tied_dense, factor_interaction, sequence, residual, repeat, concat, mlp, lenet, resnet20, "
+       "resnet18, resnet50, mobilenet_v2, gpt, logistic, softmax, factorization_machine"},
       {"epochs: 2", "epochs: 2, clocks: 5",
        "job.yaml:15:19: stop.clocks: does not go with 'epochs' beside it; give one"},
       {"epochs: 2", "", "job.yaml:15:7: stop: needs one of clocks, epochs"},

@@ -31,12 +31,12 @@ TEST_CASE("a job over the wire is held to the rules of the file") {
 
   job = Good();
   job.mutable_model()->add_layers();
-  CHECK(
-      ErrorOf(job) ==
-      "job: model.layers.2: needs one of dense, conv2d, max_pool, avg_pool, relu, gelu, tanh, "
-      "batch_norm, dropout, flatten, relu6, silu, global_avg_pool, pad_channels, "
-      "layer_norm, group_norm, sequence, residual, repeat, concat, mlp, lenet, resnet20, resnet18, "
-      "resnet50, mobilenet_v2");
+  CHECK(ErrorOf(job) ==
+        "job: model.layers.2: needs one of dense, conv2d, max_pool, avg_pool, "
+        "relu, gelu, tanh, batch_norm, dropout, flatten, relu6, silu, global_avg_pool, "
+        "pad_channels, layer_norm, group_norm, embedding, position_embedding, attention, "
+        "tied_dense, factor_interaction, sequence, residual, repeat, concat, mlp, lenet, resnet20, "
+        "resnet18, resnet50, mobilenet_v2, gpt, logistic, softmax, factorization_machine");
 
   job = Good();
   job.mutable_exchange()->clear_type();

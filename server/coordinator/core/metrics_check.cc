@@ -75,6 +75,9 @@ absl::Status Check(const std::string& record, const v1::EvaluationMetrics& metri
   numbers.Count("clock", metrics.clock(), clock);
   numbers.Share("epoch", metrics.epoch(), static_cast<double>(kCountMax));
   if (metrics.has_test_accuracy()) numbers.Share("test_accuracy", metrics.test_accuracy(), 1);
+  if (metrics.has_test_top5_accuracy()) {
+    numbers.Share("test_top5_accuracy", metrics.test_top5_accuracy(), 1);
+  }
   numbers.Count("examples", metrics.examples(), kExamplesMax);
   return numbers.status();
 }

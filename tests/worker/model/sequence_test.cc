@@ -37,11 +37,6 @@ std::unique_ptr<Model> Built(const std::string& text, Backend& backend) {
   return *std::move(model);
 }
 
-std::string Error(const std::string& text) {
-  auto backend = TestBackend();
-  return std::string(Build(text, *backend).status().message());
-}
-
 // Larger than they start, so that slopes are not lost in rounding.
 std::vector<float> LargeWeights(const Model& model) {
   std::vector<float> weights = RandomValues(model.schema().total(), 3, 0.4);
@@ -193,32 +188,36 @@ TEST_CASE("a label counts among the top five by its rank, the first of equals be
 }
 
 TEST_CASE("bad models of tokens are refused with what to do") {
+  auto backend = TestBackend();
+  const auto error = [&](const std::string& text) {
+    return std::string(Build(text, *backend).status().message());
+  };
   CHECK(
-      Error("layers { embedding { vocabulary: 7 width: 4 } } layers { dense { units: 7 } }") ==
+      error("layers { embedding { vocabulary: 7 width: 4 } } layers { dense { units: 7 } }") ==
       "model.loss: an example has 5 labels, one for each position, but the last layer gives 1 x 1 "
       "x 7: end the layers with tied_dense, or with dense and pointwise: true");
-  CHECK(Error("layers { embedding { vocabulary: 7 width: 6 } } "
+  CHECK(error("layers { embedding { vocabulary: 7 width: 6 } } "
               "layers { attention { heads: 4 } }") ==
         "model.layers.1: attention 'attention_1': heads 4 must divide the 6 channels");
   CHECK(
-      Error("layers { embedding { vocabulary: 7 width: 6 } } "
+      error("layers { embedding { vocabulary: 7 width: 6 } } "
             "layers { attention { heads: 2 rotary: true } }") ==
       "model.layers.1: attention 'attention_1': rotary turns pairs of channels, but a head has 3: "
       "change heads or the width");
-  CHECK(Error("layers { relu {} } layers { embedding { vocabulary: 7 width: 4 } }") ==
+  CHECK(error("layers { relu {} } layers { embedding { vocabulary: 7 width: 4 } }") ==
         "model.layers.1: embedding 'embedding_1': takes the data's tokens, so it must be the "
         "model's first layer");
   CHECK(
-      Error("layers { embedding { vocabulary: 7 width: 4 } } "
+      error("layers { embedding { vocabulary: 7 width: 4 } } "
             "layers { tied_dense { embedding: \"e\" } }") ==
       "model.layers.1: tied_dense 'tied_dense_1': embedding: no embedding before it is named 'e'");
   CHECK(
-      Error("layers { name: \"e\" embedding { vocabulary: 7 width: 4 } } "
+      error("layers { name: \"e\" embedding { vocabulary: 7 width: 4 } } "
             "layers { dense { units: 3 pointwise: true } } "
             "layers { tied_dense { embedding: \"e\" } }") ==
       "model.layers.2: tied_dense 'tied_dense_2': the input has 3 channels, but the embedding has "
       "rows of 4: put a pointwise dense layer of as many units before it");
-  CHECK(Error("layers { gpt { vocabulary: 5 layers: 1 width: 4 heads: 2 } }") ==
+  CHECK(error("layers { gpt { vocabulary: 5 layers: 1 width: 4 heads: 2 } }") ==
         "model.loss: the last layer gives 5 scores, but the data has 7 classes");
 }
 
