@@ -317,8 +317,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000000));
   app.add_flag("--update", options.update, "SGD with momentum after each gradient");
   app.add_option("--model", options.models, "Which ones")
-      ->check(
-          CLI::IsMember({"mlp", "cnn", "mlp-512", "cnn-128", "lenet", "resnet20", "mobilenet_v2"}));
+      ->check(CLI::IsMember(
+          {"mlp", "cnn", "mlp-512", "cnn-128", "lenet", "resnet20", "mobilenet_v2", "gpt"}));
   app.add_flag("--json", options.json);
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = leeway::Run(options);
