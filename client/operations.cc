@@ -122,7 +122,7 @@ TransportRequest BlocksOperation::Request(uint32_t call) const {
   request.header = header_;
   const uint32_t block = BlockOf(call);
   request.header.set_block(block);
-  request.latest = exchange_.latest;
+  request.reads = exchange_.reads;
   if (!encoded_.empty() && encoded_[call] != nullptr) {
     request.header.set_encoding(codecs_.contribution_encoding(block));
     request.payload = {reinterpret_cast<const uint8_t*>(encoded_[call]->data()),
@@ -149,7 +149,7 @@ absl::Status BlocksOperation::TakeReply(uint32_t call, const TransportReply& rep
     return absl::InvalidArgumentError(
         absl::StrCat("the server answered block ", version.block(), " instead of block ", block));
   }
-  RETURN_IF_ERROR(codecs_.Take(reply, exchange_.latest, WeightsOf(block)));
+  RETURN_IF_ERROR(codecs_.Take(reply, exchange_.reads, WeightsOf(block)));
   if (reply.still_stands && !reply.still_stands()) {
     codecs_.Forget(block);
     return absl::UnavailableError("the server gave up this connection while its answer was read");

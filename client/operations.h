@@ -34,8 +34,8 @@ struct BlockExchange {
   BlockRange blocks;
   uint64_t clock = 0;
   uint64_t examples = 0;
-  // Of a pull: whatever is current.
-  bool latest = false;
+  // Of a pull.
+  ReadKind reads = ReadKind::kAtClock;
   // Of a PushPull: the contribution is part of another worker's, and there is none here.
   bool combined = false;
   std::span<const float> contribution = {};

@@ -119,8 +119,17 @@ ParameterClient::Ticket ParameterClient::Pull(uint64_t clock, std::span<float> w
 }
 
 ParameterClient::Ticket ParameterClient::PullLatest(std::span<float> weights, BlockRange blocks) {
-  return Start(
-      {.method = BlockMethod::kPull, .blocks = blocks, .latest = true, .weights = weights});
+  return Start({.method = BlockMethod::kPull,
+                .blocks = blocks,
+                .reads = ReadKind::kLatest,
+                .weights = weights});
+}
+
+ParameterClient::Ticket ParameterClient::PullAverage(std::span<float> weights) {
+  return Start({.method = BlockMethod::kPull,
+                .blocks = AllBlocks(),
+                .reads = ReadKind::kAverage,
+                .weights = weights});
 }
 
 ParameterClient::Ticket ParameterClient::PushPull(uint64_t clock, uint64_t examples,

@@ -177,6 +177,8 @@ class ParameterClient {
   Ticket Push(uint64_t clock, uint64_t examples, std::span<const float> contribution);
   Ticket Pull(uint64_t clock, std::span<float> weights);
   Ticket PullLatest(std::span<float> weights);
+  // Reads the moving average of the weights (update.average), without waiting for anybody.
+  Ticket PullAverage(std::span<float> weights);
   Ticket PushPull(uint64_t clock, uint64_t examples, std::span<const float> contribution,
                   std::span<float> weights);
   // PushPull of a contribution that is part of the one that another worker of this host sends

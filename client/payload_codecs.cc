@@ -58,9 +58,12 @@ std::optional<uint64_t> PayloadCodecs::HeldAt(uint32_t block, const float* where
 void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
   v1::ExchangeHeader& header = request.header;
   const bool changes = TakesChanges(header.block());
+  // What lies there is no version of the weights.
+  if (request.reads == ReadKind::kAverage) return;
+  const bool latest = request.reads == ReadKind::kLatest;
   // Whatever is current is read as it is: the weights themselves.
-  if (request.latest && changes) return;
-  if (!request.latest) header.set_reply_encoding(weights_encoding(header.block()));
+  if (latest && changes) return;
+  if (!latest) header.set_reply_encoding(weights_encoding(header.block()));
   // A contribution makes another version than the one that is here.
   const bool adds = request.kind != TransportRequest::Kind::kPull;
   if (adds && !changes) return;
@@ -76,20 +79,29 @@ absl::Status PayloadCodecs::NotHere(uint64_t version) const {
   return absl::InvalidArgumentError(absl::StrCat(text, "which it is not"));
 }
 
-absl::Status PayloadCodecs::Take(const TransportReply& reply, bool latest,
+namespace {
+absl::Status TakeRaw(const FloatPayload& payload, std::span<float> target) {
+  if (payload.bytes() != target.size_bytes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the server answered ", payload.size(), " values instead of ", target.size()));
+  }
+  payload.CopyTo(target);
+  return absl::OkStatus();
+}
+}  // namespace
+
+absl::Status PayloadCodecs::Take(const TransportReply& reply, ReadKind reads,
                                  std::span<float> target) {
   const v1::VersionHeader& version = reply.version;
+  // What is known of the weights, in another vector, stays known.
+  if (reads == ReadKind::kAverage) return TakeRaw(reply.payload, target);
   const std::optional<uint64_t> held = HeldAt(version.block(), target.data());
   if (version.unchanged()) {
     return held == version.version() ? absl::OkStatus() : NotHere(version.version());
   }
   Forget(version.block());
   if (version.encoding() == v1::ENCODING_RAW) {
-    if (reply.payload.bytes() != target.size_bytes()) {
-      return absl::InvalidArgumentError(absl::StrCat("the server answered ", reply.payload.size(),
-                                                     " values instead of ", target.size()));
-    }
-    reply.payload.CopyTo(target);
+    RETURN_IF_ERROR(TakeRaw(reply.payload, target));
   } else {
     ASSIGN_OR_RETURN(const auto values,
                      EncodedValues::Open(version.encoding(), reply.payload.owner(),
@@ -106,7 +118,8 @@ absl::Status PayloadCodecs::Take(const TransportReply& reply, bool latest,
     }
   }
   // Changes do not refer to the weights themselves.
-  const bool remembers = Remembers(version.block()) && !(latest && TakesChanges(version.block()));
+  const bool remembers =
+      Remembers(version.block()) && !(reads == ReadKind::kLatest && TakesChanges(version.block()));
   if (!remembers) return absl::OkStatus();
   MutexLock lock(mutex_);
   held_[version.block()] = {target.data(), version.version()};

@@ -47,10 +47,10 @@ class PayloadCodecs {
   // version lies there, where that may spare the answer its payload or most of it.
   void Ask(const float* target, TransportRequest& request) const;
   // Writes an answer to `target`, the block's part of the vector: the values themselves, or changes
-  // that are added to what this client wrote there last. `latest`: as in the request.
+  // that are added to what this client wrote there last. `reads`: as in the request.
   // INVALID_ARGUMENT if it does not fit, and the block is void then; UNAVAILABLE if it would have,
   // and is to be asked for again.
-  absl::Status Take(const TransportReply& reply, bool latest, std::span<float> target);
+  absl::Status Take(const TransportReply& reply, ReadKind reads, std::span<float> target);
   // What lies in the block is no version that a server knows.
   void Forget(uint32_t block);
 

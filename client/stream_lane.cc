@@ -119,7 +119,8 @@ void StreamLane::Flush() {
       entry.set_id(id);
       entry.set_method(MethodOf(request.kind));
       *entry.mutable_header() = request.header;
-      entry.set_latest(request.latest);
+      entry.set_latest(request.reads != ReadKind::kAtClock);
+      entry.set_average(request.reads == ReadKind::kAverage);
       entry.set_wants_acceptance(!options_.local && request.sends());
       entry.set_waits_on(true);
       if (request.payload.empty()) continue;

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "common/buffer.h"
 #include "common/clock.h"
+#include "common/read_kind.h"
 #include "common/wire/payload.h"
 #include "leeway/v1/job.pb.h"
 #include "leeway/v1/parameter_server.pb.h"
@@ -29,8 +30,8 @@ struct TransportRequest {
   Kind kind = Kind::kPull;
   // Of an attachment: job, generation, rank and incarnation, and for the block the shard's number.
   v1::ExchangeHeader header;
-  // Of a pull: whatever is current.
-  bool latest = false;
+  // Of a pull.
+  ReadKind reads = ReadKind::kAtClock;
   // Encoded as header.encoding says; by default float32.
   std::span<const uint8_t> payload = {};
   // Keeps the payload's memory for as long as anything of it is on its way; null: the caller does

@@ -153,7 +153,25 @@ void CheckServers(const v1::TrainingJob& job, Faults& faults) {
   }
 }
 
+// The servers keep it, so local optimizers have none.
+void CheckAverage(const v1::TrainingJob& job, Faults& faults) {
+  const v1::Exchange& exchange = job.exchange();
+  if (exchange.delta().optimizer().has_average() || exchange.elastic().optimizer().has_average()) {
+    faults.push_back({"exchange.optimizer.average",
+                      exchange.has_elastic()
+                          ? "does not go with an elastic exchange, whose centre is an average of "
+                            "the workers' weights already: leave it out"
+                          : "is kept by the servers: put it into `update`"});
+  }
+  if (job.evaluation().weights() == v1::EVALUATED_WEIGHTS_AVERAGE && !job.update().has_average()) {
+    faults.push_back(
+        {"evaluation.weights",
+         "average goes with update.average, such as {decay: 0.999}, which is missing"});
+  }
+}
+
 void CheckEvaluation(const v1::TrainingJob& job, Faults& faults) {
+  CheckAverage(job, faults);
   const v1::Evaluation& evaluation = job.evaluation();
   if (!evaluation.has_early_stop()) return;
   if (!evaluation.has_every()) {

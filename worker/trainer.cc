@@ -463,9 +463,14 @@ absl::Status Trainer::EvaluateWhenDue() {
 }
 
 absl::StatusOr<v1::EvaluationMetrics> Trainer::Evaluate() {
-  ASSIGN_OR_RETURN(
-      v1::EvaluationMetrics metrics,
-      leeway::Evaluate(context_.model, *context_.test, job_.model().loss(), exchange_->weights()));
+  std::span<const float> weights = exchange_->weights();
+  if (job_.evaluation().weights() == v1::EVALUATED_WEIGHTS_AVERAGE) {
+    average_.resize(weights.size());
+    RETURN_IF_ERROR(client_->Wait(client_->PullAverage(average_)).status());
+    weights = average_;
+  }
+  ASSIGN_OR_RETURN(v1::EvaluationMetrics metrics,
+                   leeway::Evaluate(context_.model, *context_.test, job_.model().loss(), weights));
   metrics.set_clock(clock_);
   metrics.set_epoch(Epoch());
   spdlog::info("clock {}: test loss {:.6g}{}", clock_, metrics.test_loss(),

@@ -130,6 +130,8 @@ class Trainer : private ExchangeListener {
   std::unique_ptr<HostGroup> group_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<ParameterClient> client_;
+  // With evaluation.weights: average.
+  std::vector<float> average_;
 
   // Has its own synchronisation: the heartbeats' thread uses it, and through it the client.
   StopGate gate_;

@@ -102,6 +102,16 @@ bool Train(const BlockUpdate& update, Combiner& combiner) {
   return finite;
 }
 
+// Slots of elements that are not trained.
+void CarrySlotsOver(const BlockUpdate& update) {
+  const std::optional<size_t> average = update.rule->average_slot();
+  for (size_t slot = 0; slot < update.slots_in.size(); ++slot) {
+    const float* in = slot == average ? update.weights_out : update.slots_in[slot];
+    float* out = update.slots_out[slot];
+    if (in != out) std::copy(in + update.trained, in + update.count, out + update.trained);
+  }
+}
+
 // False: not all that it wrote is finite.
 bool Average(const BlockUpdate& update) {
   bool finite = true;
@@ -129,11 +139,7 @@ bool ApplyUpdate(const BlockUpdate& update) {
   Combiner combiner(update.contributions, update.coefficients);
   const bool trained = Train(update, combiner);
   const bool averaged = Average(update);
-  for (size_t slot = 0; slot < update.slots_in.size(); ++slot) {
-    const float* in = update.slots_in[slot];
-    float* out = update.slots_out[slot];
-    if (in != out) std::copy(in + update.trained, in + update.count, out + update.trained);
-  }
+  CarrySlotsOver(update);
   return trained && averaged;
 }
 

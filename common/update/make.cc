@@ -1,3 +1,6 @@
+#include <utility>
+
+#include "common/status.h"
 #include "common/update/rules.h"
 #include "leeway/v1/job.pb.h"
 
@@ -24,7 +27,10 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& upd
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob& job) {
   if (job.exchange().has_elastic()) return MakeElasticRule(job.exchange().elastic().alpha());
-  return MakeUpdateRule(job.update());
+  const v1::Update& update = job.update();
+  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, MakeUpdateRule(update));
+  if (!update.has_average()) return rule;
+  return MakeWeightAverageRule(std::move(rule), update.average());
 }
 
 }  // namespace leeway

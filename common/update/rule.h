@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -67,6 +68,9 @@ inline float KeptShare(const UpdateStep& step, double weight_decay) {
   return static_cast<float>(1 - step.learning_rate * weight_decay * step.decay);
 }
 
+// The name of UpdateRule::average_slot(), in checkpoints, too.
+inline constexpr std::string_view kAverageSlot = "average";
+
 struct UpdateFormula;
 
 // Immutable and thread-safe. Elementwise: the result for an element depends on nothing but that
@@ -77,6 +81,9 @@ class UpdateRule {
   // The names and initial values of the optimizer state that the rule keeps for each element.
   virtual std::vector<std::string_view> slots() const { return {}; }
   virtual float slot_start(size_t slot) const { return 0; }
+  // The slot that is a moving average of the weights. It starts as the weights do, and where they
+  // are averaged and not trained it is what they are.
+  virtual std::optional<size_t> average_slot() const { return std::nullopt; }
   // Computes what is the same for all tiles of the step. Apply works without it, but takes longer.
   virtual void Prepare(UpdateStep& step) const {}
   // False if some weight or slot that it wrote is not finite. A gradient that is not finite always
@@ -104,7 +111,8 @@ std::unique_ptr<UpdateRule> MakeReplaceRule();
 // common/update/apply.h: centre += alpha * gradient. No slots; ignores the learning rate.
 std::unique_ptr<UpdateRule> MakeElasticRule(double alpha);
 
-// The rule of a job's servers: the elastic rule, or the job's `update`.
+// The rule of a job's servers: the elastic rule, or the job's `update`, with the moving average of
+// the weights where it asks for one.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob& job);
 
 }  // namespace leeway

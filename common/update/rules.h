@@ -13,6 +13,7 @@ class Adam;
 class AdamW;
 class Lion;
 class Sgd;
+class WeightAverage;
 }  // namespace v1
 
 std::unique_ptr<UpdateRule> MakeSgdRule(const v1::Sgd& options);
@@ -20,5 +21,8 @@ std::unique_ptr<UpdateRule> MakeAdagradRule(const v1::Adagrad& options);
 std::unique_ptr<UpdateRule> MakeAdamRule(const v1::Adam& options);
 std::unique_ptr<UpdateRule> MakeAdamWRule(const v1::AdamW& options);
 std::unique_ptr<UpdateRule> MakeLionRule(const v1::Lion& options);
+// `rule`, and what becomes of the average.
+std::unique_ptr<UpdateRule> MakeWeightAverageRule(std::unique_ptr<UpdateRule> rule,
+                                                  const v1::WeightAverage& options);
 
 }  // namespace leeway

@@ -21,6 +21,7 @@ struct EvaluateOptions {
   // Empty: the run's own.
   std::string model;
   std::optional<uint64_t> clock;
+  bool average = false;
   std::string json;
 };
 
@@ -35,7 +36,11 @@ absl::Status EvaluateRun(const EvaluateOptions& options) {
   WarnOfOlderModel(model);
   const v1::TrainingJob& job = model.manifest.job();
   ASSIGN_OR_RETURN(const std::string data, FindDataFolder(options.job.data, "", job));
-  ASSIGN_OR_RETURN(const TestResult result, TestOf(EvaluateModel(job, data, model.weights.span())));
+  std::span<const float> weights = model.Evaluated();
+  if (options.average) {
+    ASSIGN_OR_RETURN(weights, model.Of(v1::EVALUATED_WEIGHTS_AVERAGE));
+  }
+  ASSIGN_OR_RETURN(const TestResult result, TestOf(EvaluateModel(job, data, weights)));
   std::cout << model.folder << " (clock " << Thousands(model.manifest.clock()) << ")\n"
             << Describe(result) << "\n";
   auto document = ModelJson(model);
@@ -47,6 +52,9 @@ absl::Status EvaluateRun(const EvaluateOptions& options) {
 absl::Status EvaluateFile(EvaluateOptions options) {
   if (options.clock.has_value()) {
     return absl::InvalidArgumentError("--checkpoint and --model each name weights: give one");
+  }
+  if (options.average) {
+    return absl::InvalidArgumentError("--average and --model each name weights: give one");
   }
   std::error_code error;
   const bool run = std::filesystem::is_directory(options.path, error);
@@ -92,6 +100,9 @@ void AddEvaluateCommand(CLI::App& app, int& exit_code) {
       ->add_option("--checkpoint", options->clock,
                    "Of a run: the checkpoint at this clock, not the newest")
       ->type_name("CLOCK");
+  command->add_flag("--average", options->average,
+                    "The moving average of the weights (update.average); default: the weights that "
+                    "the job's evaluation.weights names");
   AddJsonOption(*command, options->json);
   command->callback([options, &exit_code] { exit_code = ShowResult(Evaluate(*options)); });
 }

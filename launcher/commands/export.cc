@@ -30,6 +30,7 @@ struct ExportOptions {
   std::optional<uint64_t> clock;
   std::vector<uint32_t> shape;
   std::string data;
+  bool average = false;
   std::string json;
 };
 
@@ -40,17 +41,17 @@ std::string OutputOf(const ExportOptions& options) {
 
 // As PyTorch or ONNX have it, which depends on the shape of an example.
 absl::Status ExportConverted(const ExportOptions& options, const TrainedModel& trained,
-                             const std::string& output) {
+                             std::span<const float> weights, const std::string& output) {
   const v1::TrainingJob& job = trained.manifest.job();
   ASSIGN_OR_RETURN(const ImageShape shape, ExampleShape(job, options.shape, options.data));
   ASSIGN_OR_RETURN(const BuiltModel built, BuildModel(job, shape, trained.weights.size()));
   if (options.format == kPytorch) {
-    return WriteTorchFile(output, job.model(), *built.model, trained.weights.span(),
-                          ExportMetadata(trained, "pt"), WriteTo::kAnything);
+    return WriteTorchFile(output, job.model(), *built.model, weights,
+                          ExportMetadata(trained, weights, "pt"), WriteTo::kAnything);
   }
-  ASSIGN_OR_RETURN(const onnx::ModelProto document,
-                   MakeOnnxModel(job.model(), *built.model, trained.weights.span(),
-                                 ExportMetadata(trained, "onnx")));
+  ASSIGN_OR_RETURN(
+      const onnx::ModelProto document,
+      MakeOnnxModel(job.model(), *built.model, weights, ExportMetadata(trained, weights, "onnx")));
   return WriteFileAtomically(output, document.SerializeAsString(), WriteTo::kAnything);
 }
 
@@ -59,10 +60,12 @@ absl::Status Export(const ExportOptions& options) {
   const std::string output = OutputOf(options);
   ASSIGN_OR_RETURN(const TrainedModel model, LoadTrainedModel(options.path, options.clock));
   WarnOfOlderModel(model);
+  ASSIGN_OR_RETURN(const auto weights, model.Of(options.average ? v1::EVALUATED_WEIGHTS_AVERAGE
+                                                                : v1::EVALUATED_WEIGHTS_CURRENT));
   if (options.format == kSafetensors) {
-    RETURN_IF_ERROR(ExportModel(model, output, WriteTo::kAnything));
+    RETURN_IF_ERROR(ExportModel(model, weights, output, WriteTo::kAnything));
   } else {
-    RETURN_IF_ERROR(ExportConverted(options, model, output));
+    RETURN_IF_ERROR(ExportConverted(options, model, weights, output));
   }
   std::cout << output << ": " << Thousands(model.manifest.schema().total()) << " parameters in "
             << Counted(model.manifest.schema().tensors_size(), "tensor") << ", from "
@@ -101,6 +104,8 @@ void AddExportCommand(CLI::App& app, int& exit_code) {
       ->add_option("--checkpoint", options->clock,
                    "Of a run: the checkpoint at this clock, not the newest")
       ->type_name("CLOCK");
+  command->add_flag("--average", options->average,
+                    "The moving average of the weights (update.average)");
   AddJsonOption(*command, options->json);
   command->callback([options, &exit_code] { exit_code = ShowResult(Export(*options)); });
 }

@@ -79,7 +79,7 @@ void SetOutcome(const FinishInput& input, RunSummary& summary) {
 
 absl::Status AddTestResult(const FinishInput& input, const TrainedModel& model,
                            RunSummary& summary) {
-  const auto result = EvaluateModel(input.job, input.data_dir, model.weights.span());
+  const auto result = EvaluateModel(input.job, input.data_dir, model.Evaluated());
   RETURN_IF_ERROR(Annotate(result.status(), "evaluating the trained model"));
   std::optional<Tested> tested;
   if (result->has_value()) {
@@ -217,9 +217,10 @@ std::string DescribeOutcome(const RunSummary& summary, const std::string& run_di
   if (!summary.why_not_learned.empty()) {
     absl::StrAppend(&text, "WARNING: ", summary.why_not_learned, "\n");
   }
-  absl::StrAppend(&text, Place("model", run_dir, kModelFile), Place("report", run_dir, kReportFile),
-                  Place("curves", run_dir, kCurvesFile), Place("summary", run_dir, kSummaryFile),
-                  Place("metrics", run_dir, kMetricsFile),
+  absl::StrAppend(&text, Place("model", run_dir, kModelFile),
+                  Place("average", run_dir, kAverageModelFile),
+                  Place("report", run_dir, kReportFile), Place("curves", run_dir, kCurvesFile),
+                  Place("summary", run_dir, kSummaryFile), Place("metrics", run_dir, kMetricsFile),
                   Place("checkpoints", run_dir, "checkpoints"));
   if (summary.state != "finished" && summary.clock.has_value()) {
     absl::StrAppend(&text, "To go on: leeway train --resume --run-dir ", run_dir,

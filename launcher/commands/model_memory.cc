@@ -38,7 +38,7 @@ constexpr uint64_t kResiduals = 2;
 absl::StatusOr<uint64_t> SlotsOf(const v1::Update& update) {
   if (update.type_case() == v1::Update::TYPE_NOT_SET) return 0;
   ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, MakeUpdateRule(update));
-  return rule->slots().size();
+  return rule->slots().size() + (update.has_average() ? 1 : 0);
 }
 
 absl::StatusOr<uint64_t> VectorsOfWorker(const v1::Exchange& exchange, uint64_t steps_per_clock,

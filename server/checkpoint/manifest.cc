@@ -59,6 +59,8 @@ absl::Status CheckSlots(const v1::CheckpointManifest& manifest, const v1::Traini
   const std::vector<std::string> saved = SlotsOf(manifest.job());
   for (const std::string& slot : SlotsOf(job)) {
     if (std::find(saved.begin(), saved.end(), slot) != saved.end()) continue;
+    // It begins with the weights of the checkpoint.
+    if (slot == kAverageSlot) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("update: the checkpoint at clock ", manifest.clock(), " has no '", slot,
                      "', which the job's update rule goes on from; go on with the rule that it was "

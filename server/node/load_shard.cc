@@ -60,17 +60,22 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
   for (uint32_t block = store.server(); block < layout.blocks(); block += layout.servers()) {
     const ElementRange range = layout.Range(block);
     BlockValues values;
+    const auto has = [&reader](std::string_view key) {
+      return std::find(reader.keys().begin(), reader.keys().end(), key) != reader.keys().end();
+    };
     auto read = [&](std::string_view key, SharedFloats& target) {
       return reader.ReadRange(key, range, {target.mutable_data(), range.count});
     };
     values.weights = store.Allocate(block);
-    RETURN_IF_ERROR(read("weights", values.weights));
+    RETURN_IF_ERROR(read(kWeightsKey, values.weights));
     for (const std::string& name : store.slot_names()) {
       values.slots.push_back(store.AllocateSlot(block));
-      RETURN_IF_ERROR(Annotate(read(name, values.slots.back()),
+      // A run that goes on may keep an average for the first time.
+      const std::string key = name == kAverageSlot && !has(name) ? kWeightsKey : name;
+      RETURN_IF_ERROR(Annotate(read(key, values.slots.back()),
                                "the job's update rule does not fit the checkpoint"));
     }
-    if (std::find(reader.keys().begin(), reader.keys().end(), kShadowKey) != reader.keys().end()) {
+    if (has(kShadowKey)) {
       values.shadow = store.AllocateSlot(block);
       RETURN_IF_ERROR(read(kShadowKey, values.shadow));
     }

@@ -54,8 +54,14 @@ absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary
   summary.parameters = model->manifest.schema().total();
   summary.clock = model->manifest.clock();
   summary.weights_sha256 = WeightsSha256(model->weights.span());
-  RETURN_IF_ERROR(Annotate(ExportModel(*model, absl::StrCat(run_dir, "/", kModelFile)),
-                           "exporting the trained model"));
+  const auto write = [&](std::span<const float> weights, const char* file) {
+    return Annotate(ExportModel(*model, weights, absl::StrCat(run_dir, "/", file)),
+                    "exporting the trained model");
+  };
+  RETURN_IF_ERROR(write(model->weights.span(), kModelFile));
+  if (model->average.has_value()) {
+    RETURN_IF_ERROR(write(model->average->span(), kAverageModelFile));
+  }
   return model;
 }
 

@@ -9,6 +9,7 @@
 #include "common/files/sha256.h"
 #include "common/protocol.h"
 #include "common/status.h"
+#include "common/update/rule.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/restore.h"
@@ -74,26 +75,45 @@ absl::StatusOr<TrainedModel> LoadTrainedModel(const std::string& path,
                                               std::optional<uint64_t> clock) {
   ASSIGN_OR_RETURN(Choice choice, ChooseCheckpoint(path, clock));
   ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(choice.folder));
-  ASSIGN_OR_RETURN(FloatBuffer weights, reader.ReadAll("weights"));
+  ASSIGN_OR_RETURN(FloatBuffer weights, reader.ReadAll(kWeightsKey));
+  std::optional<FloatBuffer> average;
+  if (reader.manifest().job().update().has_average()) {
+    ASSIGN_OR_RETURN(average, reader.ReadAll(kAverageSlot));
+  }
   ASSIGN_OR_RETURN(RangeProgress progress,
                    reader.Progress({0, reader.manifest().schema().total()}));
-  return TrainedModel{std::move(choice.folder), reader.manifest(), std::move(weights),
+  return TrainedModel{std::move(choice.folder),   reader.manifest(),
+                      std::move(weights),         std::move(average),
                       std::move(progress.clocks), std::move(choice.passed_over)};
 }
 
+std::span<const float> TrainedModel::Evaluated() const {
+  const bool averaged = manifest.job().evaluation().weights() == v1::EVALUATED_WEIGHTS_AVERAGE;
+  return averaged && average.has_value() ? average->span() : weights.span();
+}
+
+absl::StatusOr<std::span<const float>> TrainedModel::Of(v1::EvaluatedWeights which) const {
+  if (which == v1::EVALUATED_WEIGHTS_CURRENT) return weights.span();
+  if (average.has_value()) return average->span();
+  return absl::FailedPreconditionError(
+      absl::StrCat(folder, " has no moving average of the weights: its job has no update.average"));
+}
+
 std::map<std::string, std::string> ExportMetadata(const TrainedModel& model,
+                                                  std::span<const float> weights,
                                                   const std::string& format) {
   const v1::CheckpointManifest& manifest = model.manifest;
   return {{"format", format},
           {"leeway_version", kVersion},
           {"job", manifest.job().metadata().name()},
           {"clock", std::to_string(manifest.clock())},
-          {"weights_sha256", WeightsSha256(model.weights.span())}};
+          {"weights_sha256", WeightsSha256(weights)}};
 }
 
-absl::Status ExportModel(const TrainedModel& model, const std::string& path, WriteTo to) {
-  return WriteSafetensors(path, model.manifest.schema(), model.weights.span(),
-                          ExportMetadata(model, "leeway"), to);
+absl::Status ExportModel(const TrainedModel& model, std::span<const float> weights,
+                         const std::string& path, WriteTo to) {
+  return WriteSafetensors(path, model.manifest.schema(), weights,
+                          ExportMetadata(model, weights, "leeway"), to);
 }
 
 }  // namespace leeway

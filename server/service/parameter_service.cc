@@ -197,7 +197,7 @@ void ParameterService::Pull(const grpc::ByteBuffer& request, const Shard::Done& 
     }
     const auto want = message.latest() ? ShardTable::Want::kLatest : ShardTable::Want::kAnswer;
     ASSIGN_OR_RETURN(const auto shard, table_.Admit(message.header(), want));
-    shard->Read(message.header(), message.latest(), std::chrono::steady_clock::now(),
+    shard->Read(message.header(), ReadKindOf(message), std::chrono::steady_clock::now(),
                 WhileLeased(done));
     return absl::OkStatus();
   };

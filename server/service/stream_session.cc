@@ -202,7 +202,8 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
     (*shard)->Contribute(request.header(), *std::move(payload), asked.wants_values, now,
                          std::move(done), std::move(patience));
   } else if (method == v1::EXCHANGE_METHOD_PULL) {
-    (*shard)->Read(request.header(), request.latest(), now, std::move(done), std::move(patience));
+    (*shard)->Read(request.header(), ReadKindOf(request), now, std::move(done),
+                   std::move(patience));
   } else if (method == v1::EXCHANGE_METHOD_INITIALIZE) {
     (*shard)->Initialize(request.header(), *payload, std::move(done));
   } else {

@@ -6,8 +6,8 @@
 
 namespace leeway {
 
-ReaderOptions ReaderOptions::Of(const v1::ExchangeHeader& header) {
-  ReaderOptions options;
+ReaderOptions ReaderOptions::Of(const v1::ExchangeHeader& header, ReadKind kind) {
+  ReaderOptions options{.kind = kind};
   if (header.has_have_version()) options.have = header.have_version();
   options.encoding = header.reply_encoding();
   return options;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "common/read_kind.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/store/reply_encoder.h"
 #include "server/store/shared_floats.h"
@@ -21,12 +22,13 @@ struct PayloadBytes {
 
 // What a reader has and understands, as its request says.
 struct ReaderOptions {
-  static ReaderOptions Of(const v1::ExchangeHeader& header);
+  static ReaderOptions Of(const v1::ExchangeHeader& header, ReadKind kind = ReadKind::kAtClock);
 
   // The version that it has in its memory.
   std::optional<uint64_t> have;
   // Beside RAW.
   v1::Encoding encoding = v1::ENCODING_RAW;
+  ReadKind kind = ReadKind::kAtClock;
 };
 
 struct BlockReading {

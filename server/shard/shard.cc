@@ -176,9 +176,13 @@ void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, b
   Finish(slot, std::move(outbox));
 }
 
-void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done,
+void Shard::Read(const v1::ExchangeHeader& header, ReadKind kind, Time now, Done done,
                  Patience patience) {
   if (!check_.names(header)) return done(check_.WrongNames(header));
+  if (kind == ReadKind::kAverage && !store_.keeps_average()) {
+    return done(absl::FailedPreconditionError(
+        "average: the job has no update.average, so there is no moving average of the weights"));
+  }
   Slot& slot = SlotOf(header.block());
   const RequestId request = next_request_.fetch_add(1, std::memory_order_relaxed);
   Outbox outbox;
@@ -187,11 +191,11 @@ void Shard::Read(const v1::ExchangeHeader& header, bool latest, Time now, Done d
     if (closed_) {
       outbox = Refuse(slot, std::move(done));
     } else {
-      slot.readers[request] = {std::move(done), ReaderOptions::Of(header), std::move(patience),
-                               true};
+      slot.readers[request] = {std::move(done), ReaderOptions::Of(header, kind),
+                               std::move(patience), true};
       const Sender sender{header.rank(), header.incarnation(), header.clock()};
-      outbox = Act(slot, latest ? slot.core.OnReadLatest(request, Ticks(now))
-                                : slot.core.OnRead(sender, request, Ticks(now)));
+      outbox = Act(slot, kind == ReadKind::kAtClock ? slot.core.OnRead(sender, request, Ticks(now))
+                                                    : slot.core.OnReadLatest(request, Ticks(now)));
     }
   }
   Finish(slot, std::move(outbox));
@@ -349,7 +353,9 @@ BlockReading Shard::ReadingOf(const Slot& slot, const Answer& answer, const Read
   reading.header.set_staleness(answer.staleness);
   reading.duplicate = answer.duplicate;
   if (!reader.wants_values) return reading;
-  if (reader.before) {
+  if (reader.options.kind == ReadKind::kAverage) {
+    reading.values = store_.CurrentAverage(slot.block);
+  } else if (reader.before) {
     reading.Give(reader.before, reader.sent_before, encoding, reader.options);
   } else if (reader.options.have == reading.header.version()) {
     reading.header.set_unchanged(true);

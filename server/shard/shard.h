@@ -169,7 +169,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   void Initialize(const v1::ExchangeHeader& header, const FloatPayload& payload, Done done);
   void Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
                   Time now, Done done, Patience patience = {});
-  void Read(const v1::ExchangeHeader& header, bool latest, Time now, Done done,
+  void Read(const v1::ExchangeHeader& header, ReadKind kind, Time now, Done done,
             Patience patience = {});
 
   // OK: the contribution must be let in however much the server holds (server/shard/admission.h);

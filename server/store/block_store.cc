@@ -68,7 +68,12 @@ void BlockStore::Set(uint32_t block, const FloatPayload& weights) {
   weights.CopyTo({values.weights.mutable_data(), Range(block).count});
   for (size_t slot = 0; slot < slot_names_.size(); ++slot) {
     values.slots.push_back(AllocateSlot(block));
-    std::fill_n(values.slots.back().mutable_data(), Range(block).count, rule_->slot_start(slot));
+    float* const start = values.slots.back().mutable_data();
+    if (slot == rule_->average_slot()) {
+      weights.CopyTo({start, Range(block).count});
+    } else {
+      std::fill_n(start, Range(block).count, rule_->slot_start(slot));
+    }
   }
   Set(block, std::move(values));
 }
@@ -91,6 +96,11 @@ BlockValues BlockStore::Current(uint32_t block) const {
 }
 
 SharedFloats BlockStore::CurrentWeights(uint32_t block) const { return At(block).current; }
+
+SharedFloats BlockStore::CurrentAverage(uint32_t block) const {
+  const Block& state = At(block);
+  return state.slots.empty() ? SharedFloats() : state.slots[*rule_->average_slot()];
+}
 
 SharedFloats BlockStore::PreviousWeights(uint32_t block) const { return At(block).previous; }
 

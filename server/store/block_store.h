@@ -104,6 +104,9 @@ class BlockStore {
   // References to what is there. Before the block has values: empty.
   BlockValues Current(uint32_t block) const;
   SharedFloats CurrentWeights(uint32_t block) const;
+  // The moving average of the weights; only where the rule keeps one.
+  bool keeps_average() const { return rule_->average_slot().has_value(); }
+  SharedFloats CurrentAverage(uint32_t block) const;
   // With keep_previous only; empty before the first update.
   SharedFloats PreviousWeights(uint32_t block) const;
 

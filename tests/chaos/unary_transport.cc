@@ -35,7 +35,8 @@ grpc::ByteBuffer Encode(const TransportRequest& request) {
   }
   v1::PullRequest message;
   *message.mutable_header() = request.header;
-  message.set_latest(request.latest);
+  message.set_latest(request.reads != ReadKind::kAtClock);
+  message.set_average(request.reads == ReadKind::kAverage);
   const grpc::Slice slice(message.SerializeAsString());
   return {&slice, 1};
 }

@@ -164,7 +164,7 @@ TEST_CASE("a client asks for changes since what its vector holds, and for all el
     have.push_back(request.header.has_have_version() ? std::optional(request.header.have_version())
                                                      : std::nullopt);
     CHECK(request.header.reply_encoding() ==
-          (request.latest ? v1::ENCODING_RAW : v1::ENCODING_TOP_K));
+          (request.reads == ReadKind::kLatest ? v1::ENCODING_RAW : v1::ENCODING_TOP_K));
   }
   // The fake's version is the clock and one.
   const std::vector<std::optional<uint64_t>> expected = {
@@ -173,10 +173,11 @@ TEST_CASE("a client asks for changes since what its vector holds, and for all el
 }
 
 std::optional<uint64_t> VersionNamed(const PayloadCodecs& codecs, const float* target,
-                                     TransportRequest::Kind kind, bool latest = false) {
+                                     TransportRequest::Kind kind,
+                                     ReadKind reads = ReadKind::kAtClock) {
   TransportRequest request;
   request.kind = kind;
-  request.latest = latest;
+  request.reads = reads;
   codecs.Ask(target, request);
   if (!request.header.has_have_version()) return std::nullopt;
   return request.header.have_version();
@@ -194,9 +195,9 @@ TEST_CASE("where weights stay, who reads names the version that it has, and keep
   TransportReply full;
   full.version.set_version(3);
   full.payload = FloatPayload::Of(weights);
-  const bool latest = GENERATE(false, true);
-  REQUIRE(codecs.Take(full, latest, target).ok());
-  for (bool again : {false, true}) {
+  const ReadKind reads = GENERATE(ReadKind::kAtClock, ReadKind::kLatest);
+  REQUIRE(codecs.Take(full, reads, target).ok());
+  for (const ReadKind again : {ReadKind::kAtClock, ReadKind::kLatest}) {
     CHECK(VersionNamed(codecs, target.data(), Kind::kPull, again) == held);
     CHECK(VersionNamed(codecs, other.data(), Kind::kPull, again) == std::nullopt);
   }
@@ -206,14 +207,33 @@ TEST_CASE("where weights stay, who reads names the version that it has, and keep
   TransportReply unchanged;
   unchanged.version.set_version(3);
   unchanged.version.set_unchanged(true);
-  CHECK(codecs.Take(unchanged, latest, target).ok() == stay);
+  CHECK(codecs.Take(unchanged, reads, target).ok() == stay);
   CHECK(target == weights);
   // Where another call has brought it elsewhere meanwhile, it is to be asked for again.
-  CHECK(absl::IsUnavailable(codecs.Take(unchanged, latest, other)) == stay);
+  CHECK(absl::IsUnavailable(codecs.Take(unchanged, reads, other)) == stay);
   // An answer that does not fit leaves nothing that could be named.
   full.payload = FloatPayload::Of(std::span(weights).first(3));
-  CHECK(absl::IsInvalidArgument(codecs.Take(full, latest, target)));
+  CHECK(absl::IsInvalidArgument(codecs.Take(full, reads, target)));
   CHECK(VersionNamed(codecs, target.data(), Kind::kPull) == std::nullopt);
+}
+
+TEST_CASE("a moving average is no version of the weights, and leaves known what is") {
+  using Kind = TransportRequest::Kind;
+  PayloadCodecs codecs(Layout(), nullptr, true);
+  const std::vector<float> weights(256, 1.0f), means(256, 2.0f);
+  std::vector<float> target(256), average(256);
+  TransportReply reply;
+  reply.version.set_version(3);
+  reply.payload = FloatPayload::Of(weights);
+  REQUIRE(codecs.Take(reply, ReadKind::kLatest, target).ok());
+  CHECK(VersionNamed(codecs, target.data(), Kind::kPull, ReadKind::kAverage) == std::nullopt);
+  reply.payload = FloatPayload::Of(means);
+  REQUIRE(codecs.Take(reply, ReadKind::kAverage, average).ok());
+  CHECK(average == means);
+  CHECK(VersionNamed(codecs, average.data(), Kind::kPull, ReadKind::kLatest) == std::nullopt);
+  CHECK(VersionNamed(codecs, target.data(), Kind::kPull, ReadKind::kLatest) == 3);
+  reply.payload = FloatPayload::Of(std::span(means).first(3));
+  CHECK(absl::IsInvalidArgument(codecs.Take(reply, ReadKind::kAverage, average)));
 }
 
 TEST_CASE("weights that are decoded are not named as a version, though they stay") {
@@ -226,7 +246,7 @@ TEST_CASE("weights that are decoded are not named as a version, though they stay
   TransportReply full;
   full.version.set_version(3);
   full.payload = FloatPayload::Of(weights);
-  REQUIRE(codecs.Take(full, false, target).ok());
+  REQUIRE(codecs.Take(full, ReadKind::kAtClock, target).ok());
   CHECK(VersionNamed(codecs, target.data(), TransportRequest::Kind::kPull) == std::nullopt);
 }
 
@@ -246,18 +266,18 @@ TEST_CASE("changes that do not fit what is there are an error") {
   change.version.set_encoding(v1::ENCODING_TOP_K);
   change.version.set_since_version(3);
   change.payload = FloatPayload(nullptr, {bytes});
-  CHECK(absl::IsInvalidArgument(codecs.Take(change, false, target)));
-  REQUIRE(codecs.Take(full, false, target).ok());
-  REQUIRE(codecs.Take(change, false, target).ok());
+  CHECK(absl::IsInvalidArgument(codecs.Take(change, ReadKind::kAtClock, target)));
+  REQUIRE(codecs.Take(full, ReadKind::kAtClock, target).ok());
+  REQUIRE(codecs.Take(change, ReadKind::kAtClock, target).ok());
   CHECK(target[0] == 3);
-  CHECK(absl::IsInvalidArgument(codecs.Take(change, false, target)));
+  CHECK(absl::IsInvalidArgument(codecs.Take(change, ReadKind::kAtClock, target)));
   TransportReply unchanged;
   unchanged.version.set_version(4);
   unchanged.version.set_unchanged(true);
-  CHECK(absl::IsInvalidArgument(codecs.Take(unchanged, false, target)));
+  CHECK(absl::IsInvalidArgument(codecs.Take(unchanged, ReadKind::kAtClock, target)));
   change.payload = FloatPayload(nullptr, {std::span(bytes).first(3)});
-  REQUIRE(codecs.Take(full, false, target).ok());
-  CHECK(absl::IsInvalidArgument(codecs.Take(change, false, target)));
+  REQUIRE(codecs.Take(full, ReadKind::kAtClock, target).ok());
+  CHECK(absl::IsInvalidArgument(codecs.Take(change, ReadKind::kAtClock, target)));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ struct FakeRequest {
   // "Push" and so on.
   std::string method;
   v1::ExchangeHeader header;
-  bool latest = false;
+  ReadKind reads = ReadKind::kAtClock;
   // Decoded.
   std::vector<float> values;
   // As it came.
@@ -103,7 +103,7 @@ class FakeModel {
     request.server = server;
     request.method = MethodName(sent.kind);
     request.header = sent.header;
-    request.latest = sent.latest;
+    request.reads = sent.reads;
     request.payload.assign(sent.payload.begin(), sent.payload.end());
     if (sent.payload.empty()) return request;
     request.values.resize(layout_.Range(sent.header.block()).count);

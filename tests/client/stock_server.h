@@ -96,7 +96,7 @@ class StockServer final : public v1::ParameterServer::Service {
     TransportRequest request;
     request.kind = kKinds[sent.method()];
     request.header = sent.header();
-    request.latest = sent.latest();
+    request.reads = ReadKindOf(sent);
     request.payload = {reinterpret_cast<const uint8_t*>(payload.data()), payload.size()};
     const auto [status, answer] = model_->Answer(index_, request);
     v1::StreamReply& reply = *replies.add_replies();

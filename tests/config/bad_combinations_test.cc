@@ -39,6 +39,25 @@ TEST_CASE("what becomes of bad gradients goes together, and only where there are
         "no error");
 }
 
+TEST_CASE("a moving average of the weights is kept by the servers, and evaluated if it is kept") {
+  const std::string missing =
+      "evaluation.weights: average goes with update.average, such as {decay: 0.999}, which is "
+      "missing";
+  const std::string stop = "stop: {epochs: 2}";
+  CHECK_THAT(ErrorOf(Sample(stop, stop + "\nevaluation: {weights: average}")),
+             Catch::Contains(missing));
+  CHECK(ErrorOf(Sample("{type: sgd,", "{average: {}, type: sgd,")) == "no error");
+  const std::string local = "optimizer: {type: sgd, learning_rate: 1, average: {decay: 0.9}}}";
+  CHECK_THAT(ErrorOf(Sample("{type: gradient}", "{type: delta, local_steps: 2, " + local)),
+             Catch::Contains("exchange.optimizer.average: is kept by the servers: put it into "
+                             "`update`"));
+  for (const char* decay : {"1", "-0.1", "2"}) {
+    CAPTURE(decay);
+    const std::string average = std::string("{average: {decay: ") + decay + "}, type: sgd,";
+    CHECK_THAT(ErrorOf(Sample("{type: sgd,", average)), Catch::Contains("update.average.decay"));
+  }
+}
+
 TEST_CASE("an early stop needs evaluations, and a value that they have") {
   const std::string stop = "stop: {epochs: 2}";
   const std::string tested = "labels: b}\n  test: {type: idx, images: a, labels: b}\n";

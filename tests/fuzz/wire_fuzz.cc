@@ -115,7 +115,7 @@ class Server {
                                   request.method() == v1::EXCHANGE_METHOD_PUSH_PULL, Time(),
                                   std::move(done));
       case v1::EXCHANGE_METHOD_PULL:
-        return shard_->Read(header, request.latest(), Time(), std::move(done));
+        return shard_->Read(header, ReadKindOf(request), Time(), std::move(done));
       case v1::EXCHANGE_METHOD_INITIALIZE:
         return shard_->Initialize(header, payload, std::move(done));
       default:

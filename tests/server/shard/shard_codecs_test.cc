@@ -80,12 +80,12 @@ class World {
     REQUIRE(answer.ok());
   }
   void Pull(uint64_t clock) {
-    shard->Read(Header(clock), false, Time{}, Take());
+    shard->Read(Header(clock), ReadKind::kAtClock, Time{}, Take());
     REQUIRE(answer.ok());
   }
   std::vector<float> Latest() {
     v1::ExchangeHeader header;
-    shard->Read(header, true, Time{}, Take());
+    shard->Read(header, ReadKind::kLatest, Time{}, Take());
     REQUIRE(answer.ok());
     return {answer->values.span().begin(), answer->values.span().end()};
   }

@@ -356,7 +356,7 @@ TEST_CASE("a shard goes on from what a replica holds, the version before include
   const auto read = [&](uint64_t clock) {
     Reply reply;
     header.set_clock(clock);
-    shard->Read(header, false, Time{}, reply.Done());
+    shard->Read(header, ReadKind::kAtClock, Time{}, reply.Done());
     REQUIRE(reply.answered());
     REQUIRE(reply.result->ok());
     return (*reply.result)->values.span()[0];
@@ -402,7 +402,7 @@ TEST_CASE("a shard that is given up answers nobody, not even what its replica do
   REQUIRE(push.answered());
   CHECK(absl::IsUnavailable(push.result->status()));
   CHECK_THAT(std::string(push.result->status().message()), Contains("block 0"));
-  world.shard->Read(world.Header(1, 0), true, Time{}, pull.Done());
+  world.shard->Read(world.Header(1, 0), ReadKind::kLatest, Time{}, pull.Done());
   REQUIRE(pull.answered());
   CHECK(absl::IsUnavailable(pull.result->status()));
   CHECK(absl::IsUnavailable(world.shard->Attach(1, 2).status()));

@@ -143,30 +143,63 @@ TEST_CASE("a reader that has the version already is told so, without values") {
   for (auto mode : {v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_ASYNC}) {
     World world(SgdOptions(mode, 1));
     world.Initialize(5);
-    const auto read = [&](uint64_t clock, std::optional<uint64_t> have, bool latest) {
+    const auto read = [&](uint64_t clock, std::optional<uint64_t> have, ReadKind kind) {
       v1::ExchangeHeader header = world.Header(0, clock, 0);
       if (have.has_value()) header.set_have_version(*have);
       Reply reply;
-      world.shard->Read(header, latest, world.now, reply.Done());
+      world.shard->Read(header, kind, world.now, reply.Done());
       return **reply.result;
     };
-    for (const bool latest : {false, true}) {
-      CHECK(read(0, 0, latest).header.unchanged());
-      CHECK_FALSE(read(0, 0, latest).has_payload());
-      CHECK_FALSE(read(0, std::nullopt, latest).header.unchanged());
+    for (const ReadKind kind : {ReadKind::kAtClock, ReadKind::kLatest}) {
+      CHECK(read(0, 0, kind).header.unchanged());
+      CHECK_FALSE(read(0, 0, kind).has_payload());
+      CHECK_FALSE(read(0, std::nullopt, kind).header.unchanged());
     }
     Reply pushed;
     world.PushPull(0, 0, 1.0f, pushed);
-    for (const bool latest : {false, true}) {
-      const BlockReading old = read(1, 0, latest);
+    for (const ReadKind kind : {ReadKind::kAtClock, ReadKind::kLatest}) {
+      const BlockReading old = read(1, 0, kind);
       CHECK_FALSE(old.header.unchanged());
       CHECK(old.values.span()[0] == 4);
-      const BlockReading same = read(1, 1, latest);
+      const BlockReading same = read(1, 1, kind);
       CHECK(same.header.unchanged());
       CHECK(same.header.version() == 1);
       CHECK_FALSE(same.has_payload());
     }
   }
+}
+
+TEST_CASE("the moving average of the weights is read beside them") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1);
+  options.job.mutable_update()->mutable_average()->set_decay(0.5);
+  World world(options);
+  const auto read = [&](ReadKind kind) {
+    v1::ExchangeHeader header = world.Header(0, 0, 0);
+    // The weights' version says nothing of the average.
+    header.set_have_version(2);
+    Reply reply;
+    world.shard->Read(header, kind, world.now, reply.Done());
+    REQUIRE(reply.answered());
+    return reply.first();
+  };
+  world.Initialize(5);
+  CHECK(read(ReadKind::kAverage) == 5);
+  const float averages[] = {4, 3.5f, 2.75f};
+  for (uint64_t clock = 0; clock < 3; ++clock) {
+    Reply pushed;
+    world.PushPull(0, clock, 1.0f, pushed);
+    CHECK(pushed.first() == 4.0f - static_cast<float>(clock));
+    CHECK(read(ReadKind::kAverage) == averages[clock]);
+  }
+}
+
+TEST_CASE("who reads an average that the job does not keep is told so") {
+  World world(SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1));
+  world.Initialize(5);
+  Reply reply;
+  world.shard->Read(world.Header(0, 0, 0), ReadKind::kAverage, world.now, reply.Done());
+  CHECK(reply.status().code() == absl::StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(reply.status().message()), Catch::Contains("update.average"));
 }
 
 TEST_CASE("clocks without any example change nothing, momentum included") {
@@ -237,7 +270,7 @@ std::vector<float> LargeBlockAfterUpdates(bool wants_values) {
     REQUIRE(reply.answered());
     REQUIRE(reply.status().ok());
   }
-  world.shard->Read(world.Header(0, 2, 0), true, world.now, read.Done());
+  world.shard->Read(world.Header(0, 2, 0), ReadKind::kLatest, world.now, read.Done());
   const auto weights = (*read.result)->values.span();
   return {weights.begin(), weights.end()};
 }
@@ -331,7 +364,7 @@ TEST_CASE("bad messages are refused by name and change nothing") {
   }
   Reply reply;
   v1::ExchangeHeader header = world.Header(0, 0, 0);
-  world.shard->Read(header, true, world.now, reply.Done());
+  world.shard->Read(header, ReadKind::kLatest, world.now, reply.Done());
   CHECK(reply.first() == 5);
   CHECK(world.shard->updates_applied() == 0);
 }

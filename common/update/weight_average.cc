@@ -1,0 +1,53 @@
+// A moving average of the weights beside any rule (job.proto, WeightAverage):
+//   average = decay average + (1 - decay) x
+// The first update starts it with its weights, as PyTorch's AveragedModel does.
+#include <algorithm>
+#include <utility>
+
+#include "common/update/loop.h"
+#include "common/update/rules.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+namespace {
+
+class WeightAverageRule : public UpdateRule {
+ public:
+  WeightAverageRule(std::unique_ptr<UpdateRule> rule, const v1::WeightAverage& options)
+      : rule_(std::move(rule)), decay_(static_cast<float>(options.decay())) {}
+
+  std::vector<std::string_view> slots() const override {
+    std::vector<std::string_view> slots = rule_->slots();
+    slots.push_back(kAverageSlot);
+    return slots;
+  }
+  float slot_start(size_t slot) const override { return rule_->slot_start(slot); }
+  std::optional<size_t> average_slot() const override { return rule_->slots().size(); }
+
+  void Prepare(UpdateStep& step) const override { rule_->Prepare(step); }
+
+  // The rule's own slots come first, so the tile is its tile, too.
+  bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
+    const size_t slot = rule_->slots().size();
+    const float decay = step.number == 1 ? 0 : decay_, rest = 1 - decay;
+    const bool finite = rule_->Apply(step, tile);
+    const float *x = tile.weights_out, *average = tile.slots_in[slot];
+    float* average_out = tile.slots_out[slot];
+    LEEWAY_INDEPENDENT_ITERATIONS
+    for (size_t i = 0; i < tile.count; ++i) average_out[i] = decay * average[i] + rest * x[i];
+    return finite;
+  }
+
+ private:
+  const std::unique_ptr<UpdateRule> rule_;
+  const float decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> MakeWeightAverageRule(std::unique_ptr<UpdateRule> rule,
+                                                  const v1::WeightAverage& options) {
+  return std::make_unique<WeightAverageRule>(std::move(rule), options);
+}
+
+}  // namespace leeway

@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+"""The moving average of the weights: what it is of, that it is evaluated and exported, and that nothing disturbs it."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+
+import runs
+
+DATA = "optdigits/optdigits.tra"
+DECAY = 0.8
+AVERAGE = f"update={{type: sgd, learning_rate: 0.05, momentum: 0.9, average: {{decay: {DECAY}}}}}"
+SETS = ["servers.count=2", "workers.count=3", AVERAGE]
+EVALUATED = "evaluation={every: {clocks: 20}, weights: average}"
+
+
+def job(sets, name="run", parent=None):
+    return runs.Run("quickstart.yaml", [*SETS, *sets], runs.data_with(DATA), name=name, parent=parent)
+
+
+def leeway(*arguments):
+    done = subprocess.run([str(runs.BIN / "leeway"), *map(str, arguments)], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def exported(run, clock, *more):
+    path = run.parent / "exported.safetensors"
+    code, said = leeway("export", run.dir, "--checkpoint", clock, "-o", path, *more)
+    runs.check(code == 0, said.strip())
+    return runs.read_safetensors(path)
+
+
+def formula():
+    """average = decay average + (1 - decay) weights, from the first update's weights on, over all tensors."""
+    clocks = 12
+    run = job([f"stop={{clocks: {clocks}}}", "checkpoint={every: {clocks: 1}, keep: 99}",
+               "workers.emulate={step_milliseconds: 100}"])
+    run.learns = False
+    run.train()
+    wanted = exported(run, 1)
+    for clock in range(2, clocks + 1):
+        weights = exported(run, clock)
+        wanted = {name: [DECAY * a + (1 - DECAY) * w for a, w in zip(wanted[name], weights[name])] for name in weights}
+        average = exported(run, clock, "--average")
+        apart = max(abs(a - w) for name in wanted for a, w in zip(average[name], wanted[name]))
+        runs.check(apart < 1e-6, f"clock {clock}: {apart:.1e} from the formula")
+    last = runs.read_safetensors(run.dir / "model-average.safetensors")
+    runs.check(last == exported(run, clocks, "--average"), "model-average.safetensors is the last of them")
+    runs.check(run.model() == exported(run, clocks), "and model.safetensors has the weights")
+    run.clean()
+
+
+def evaluated():
+    """Evaluations are of the average: in training, at the end, and by `leeway evaluate`."""
+    run = job([EVALUATED, "stop={clocks: 60}", "checkpoint={every: {clocks: 20}, keep: 99}"])
+    summary = run.train()
+    for event in run.events("evaluation"):
+        told = run.parent / "told.json"
+        code, said = leeway("evaluate", run.dir, "--checkpoint", event["clock"], "--data", run.data, "--json", told)
+        runs.check(code == 0, said.strip())
+        loss = json.loads(told.read_text())["test_loss"]
+        runs.check(abs(loss - event["test_loss"]) < 1e-5, f"clock {event['clock']}: a test loss of {loss:.6f}")
+    runs.check(abs(summary["test_loss"] - run.events("evaluation")[-1]["test_loss"]) < 1e-5, "the summary's is the last")
+    losses = {}
+    for file in "model.safetensors", "model-average.safetensors":
+        told = run.parent / "told.json"
+        code, said = leeway("evaluate", run.dir, "--model", run.dir / file, "--data", run.data, "--json", told)
+        runs.check(code == 0, said.strip())
+        losses[file] = json.loads(told.read_text())["test_loss"]
+    runs.check(abs(losses["model-average.safetensors"] - summary["test_loss"]) < 1e-5, "it is the average's")
+    runs.check(losses["model.safetensors"] != losses["model-average.safetensors"], "and not that of the weights")
+    run.clean()
+
+
+
+def resumed():
+    """The same bits after a resume on another number of servers."""
+    whole = job(["stop={clocks: 80}"])
+    whole.train()
+    run = job(["stop={clocks: 40}"])
+    run.learns = False
+    run.train()
+    run.learns = True
+    run.train(resume=True, more=["stop={clocks: 80}", "servers.count=3"])
+    runs.check(run.model() == whole.model(), "the same weights")
+    runs.check(runs.read_safetensors(run.dir / "model-average.safetensors") ==
+               runs.read_safetensors(whole.dir / "model-average.safetensors"), "and the same average")
+    for each in run, whole:
+        each.clean()
+
+
+def killed():
+    """A server is killed in the middle: its replica has the average, too."""
+    slowly = "workers.emulate={step_milliseconds: 3}"
+    run = job([EVALUATED, "servers.replicas=2", slowly, "stop={clocks: 100000}"])
+    run.start()
+    random.seed(11)
+    for _ in range(2):
+        at = run.max_clock() + 40
+        run.wait_for(lambda r, at=at: r.max_clock() >= at)
+        pid, _ = random.choice(run.children("leeway-server")[1:])
+        os.kill(pid, signal.SIGKILL)
+    at = run.max_clock() + 60
+    run.wait_for(lambda r: r.max_clock() >= at)
+    run.interrupt()
+    summary = run.wait(expect=runs.STOPPED)
+    runs.check(summary["restarts"] == 2, f"killed twice, stopped at clock {summary['clock']}")
+    whole = job([f"stop={{clocks: {summary['clock']}}}"])
+    whole.train()
+    runs.check(run.model() == whole.model(), "the same weights as undisturbed")
+    runs.check(runs.read_safetensors(run.dir / "model-average.safetensors") ==
+               runs.read_safetensors(whole.dir / "model-average.safetensors"), "and the same average")
+    for each in run, whole:
+        each.clean()
+
+
+def begun_later():
+    """A run that kept none goes on with one, which begins with the weights of that moment; and without it again."""
+    plain = "update={type: sgd, learning_rate: 0.05, momentum: 0.9}"
+    run = job([plain, "stop={clocks: 20}", "checkpoint={every: {clocks: 10}, keep: 99}"])
+    run.learns = False
+    run.train()
+    runs.check(not (run.dir / "model-average.safetensors").exists(), "no average is kept, none is written")
+    code, said = leeway("export", run.dir, "--average", "-o", run.parent / "none.safetensors")
+    runs.check(code != 0 and "update.average" in said, said.strip())
+    run.sets.remove(plain)
+    run.train(resume=True, more=["stop={clocks: 21}"])
+    before, after = exported(run, 20), exported(run, 21)
+    average = exported(run, 21, "--average")
+    apart = max(abs(DECAY * b + (1 - DECAY) * a - x) for name in average
+                for b, a, x in zip(before[name], after[name], average[name]))
+    runs.check(apart < 1e-6, f"after one update {apart:.1e} from the formula")
+    run.sets.append(plain)
+    run.train(resume=True, more=["stop={clocks: 30}"])
+    runs.check(run.summary()["state"] == "finished", "and goes on without one")
+    run.clean()
+
+
+if __name__ == "__main__":
+    runs.main({"formula": formula, "evaluated": evaluated, "resumed": resumed, "killed": killed,
+               "begun-later": begun_later})
