@@ -13,6 +13,11 @@ namespace {
 // Labels were checked when the model was trained.
 constexpr uint32_t kAnyClasses = 1;
 
+// A text has one at each position.
+size_t LabelsOfExample(const v1::Data& data) {
+  return data.train().has_text() ? data.train().text().context() : 1;
+}
+
 }  // namespace
 
 absl::StatusOr<ImageShape> ExampleShape(const v1::TrainingJob& job,
@@ -34,7 +39,8 @@ absl::StatusOr<BuiltModel> BuildModel(const v1::TrainingJob& job, const ImageSha
                                       uint64_t parameters) {
   BuiltModel built;
   ASSIGN_OR_RETURN(built.backend, MakeCpuBackend(job.workers()));
-  ASSIGN_OR_RETURN(built.model, Model::Build(job.model(), shape, kAnyClasses, *built.backend));
+  ASSIGN_OR_RETURN(built.model, Model::Build(job.model(), shape, kAnyClasses, *built.backend,
+                                             LabelsOfExample(job.data())));
   if (built.model->schema().total() == parameters) return built;
   return absl::FailedPreconditionError(
       absl::StrCat("for examples of ", DescribeShape(shape), " the job's model has ",

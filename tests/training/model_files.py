@@ -14,7 +14,6 @@ import numpy
 
 import runs
 
-EXAMPLES = 8
 # Of outputs that are about 1; both sides compute in float32.
 TOLERANCE = 1e-4
 
@@ -26,8 +25,8 @@ model:
     - {layer}
   loss: softmax_cross_entropy
 data:
-  train: {{type: csv, files: examples.csv, shape: [{height}, {width}, {channels}]}}
-  test: {{type: csv, files: examples.csv, shape: [{height}, {width}, {channels}]}}
+  train: {source}
+  test: {source}
   batch_size: {examples}
 exchange: {{type: gradient}}
 consistency: {{mode: sync}}
@@ -100,24 +99,18 @@ class World:
 
     def __init__(self, name):
         self.torch, torch_modules = modules()
-        layer, self.image, self.make = torch_modules.MODELS[name]
+        layer, self.examples, self.make = torch_modules.MODELS[name]
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-test-"))
         self.module = self.make().eval()
         randomize(self.torch, self.module)
         self.job = self.folder / "job.yaml"
-        self.job.write_text(JOB.format(layer=layer, height=self.image[0], width=self.image[1], channels=self.image[2],
-                                       examples=EXAMPLES))
-        draw = numpy.random.default_rng(7)
-        # Numbers that a text holds exactly.
-        images = (draw.integers(-512, 512, (EXAMPLES, *self.image)) / 256).astype(numpy.float32)
-        self.labels = draw.integers(0, 10, EXAMPLES)
-        rows = [",".join(f"{v:.9g}" for v in row.ravel()) + f",{label}" for row, label in zip(images, self.labels)]
-        (self.folder / "examples.csv").write_text("\n".join(rows) + "\n")
-        self.images = numpy.ascontiguousarray(images.transpose(0, 3, 1, 2))
+        x, labels = self.examples.write(self.folder)
+        self.job.write_text(JOB.format(layer=layer, source=self.examples.source, examples=len(x)))
+        self.inputs, self.labels = self.examples.inputs(self.torch, x, self.torch.float32), labels.ravel()
 
     def outputs(self, module):
         with self.torch.no_grad():
-            return module(self.torch.tensor(self.images)).numpy()
+            return module(self.inputs).numpy()
 
     def loss(self, module):
         scores = self.torch.tensor(self.outputs(module).astype("f8"))
@@ -243,16 +236,16 @@ def onnx_outputs(name):
     world = World(name)
     run = world.train(world.write("theirs.safetensors", world.module))
     path = world.folder / "model.onnx"
-    leeway("export", run.dir, "--format", "onnx", "-o", path, "--shape", ",".join(map(str, world.image)))
+    leeway("export", run.dir, "--format", "onnx", "-o", path, "--shape", ",".join(map(str, world.examples.image)))
     onnx.checker.check_model(onnx.load(str(path)), full_check=True)
     net = cv2.dnn.readNetFromONNX(str(path))
-    net.setInput(world.images)
+    net.setInput(world.inputs.numpy())
     world.check_outputs("ONNX", net.forward(), world.outputs(world.module))
     world.end()
 
 
 CASES = {f"torch-{name}": (lambda name=name: round_trip(name))
-         for name in ("lenet", "mlp", "resnet18", "mobilenet-v2", "mixed")}
+         for name in ("lenet", "mlp", "resnet18", "mobilenet-v2", "mixed", "gpt2")}
 CASES |= {f"onnx-{name}": (lambda name=name: onnx_outputs(name))
           for name in ("lenet", "mlp", "resnet18", "mobilenet-v2", "mixed")}
 CASES |= {"sequential": sequential, "resumed": resumed, "refused": refused}

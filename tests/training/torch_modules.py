@@ -4,6 +4,7 @@ in the distribution."""
 import torch
 from torch import nn
 from torch.nn import functional
+from torch_models import Characters, Pictures
 
 
 def conv(inputs, outputs, kernel, stride=1, groups=1):
@@ -114,6 +115,13 @@ class PixelNorm(nn.LayerNorm):
         return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
+class PixelLinear(nn.Linear):
+    """Of the channels of each pixel."""
+
+    def forward(self, x):
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
 class Mixed(nn.Module):
     """A tree of all kinds of layers, whose modules have the numbers of Leeway's lists."""
     LAYERS = """sequence:
@@ -126,6 +134,7 @@ class Mixed(nn.Module):
             layers: [{conv2d: {filters: 12, kernel: 1}}, {silu: {}}]
             shortcut: [{pad_channels: {before: 1, after: 3}}]
         - layer_norm: {}
+        - dense: {units: 12, pointwise: true}
         - concat:
             branches:
             - layers: [{avg_pool: {size: 2}}]
@@ -143,9 +152,9 @@ class Mixed(nn.Module):
         super().__init__()
         body = nn.Module()
         parts = {"0": nn.Conv2d(4, 8, 3, padding=1, groups=2), "2": nn.GroupNorm(4, 8),
-                 "4": nn.Sequential(nn.Conv2d(8, 12, 1)), "5": PixelNorm(12),
-                 "6": nn.ModuleDict({"1": nn.Sequential(nn.Conv2d(12, 4, 2, 2, bias=False))}),
-                 "9": nn.BatchNorm1d(144), "10": nn.Linear(144, 16), "11": nn.LayerNorm(16), "14": nn.Linear(16, 10)}
+                 "4": nn.Sequential(nn.Conv2d(8, 12, 1)), "5": PixelNorm(12), "6": PixelLinear(12, 12),
+                 "7": nn.ModuleDict({"1": nn.Sequential(nn.Conv2d(12, 4, 2, 2, bias=False))}),
+                 "10": nn.BatchNorm1d(144), "11": nn.Linear(144, 16), "12": nn.LayerNorm(16), "15": nn.Linear(16, 10)}
         for number, part in parts.items():
             body.add_module(number, part)
         self.add_module("0", body)
@@ -154,17 +163,70 @@ class Mixed(nn.Module):
         body = dict(getattr(self, "0").named_children())
         x = functional.max_pool2d(body["2"](functional.gelu(body["0"](x))), 3, 2, 1)
         x = functional.silu(body["4"](x)) + functional.pad(x, (0, 0, 0, 0, 1, 3))
-        x = body["5"](x)
-        x = torch.cat([functional.avg_pool2d(x, 2), torch.tanh(body["6"]["1"](x))], 1)
-        x = body["9"](functional.gelu(x, approximate="tanh").flatten(1))
-        return body["14"](functional.relu6(body["11"](body["10"](x))))
+        x = body["6"](body["5"](x))
+        x = torch.cat([functional.avg_pool2d(x, 2), torch.tanh(body["7"]["1"](x))], 1)
+        x = body["10"](functional.gelu(x, approximate="tanh").flatten(1))
+        return body["15"](functional.relu6(body["12"](body["11"](x))))
 
 
-# By name: the layer in the job, the shape of an image in Leeway, the module.
+class Conv1d(nn.Module):
+    """A linear layer as Hugging Face's GPT-2 has it: the weight is [inputs, outputs]."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.randn(inputs, outputs) * inputs ** -0.5), nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x):
+        return x @ self.weight + self.bias
+
+
+class Gpt2Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attn = nn.ModuleDict({"c_attn": Conv1d(width, 3 * width), "c_proj": Conv1d(width, width)})
+        self.mlp = nn.ModuleDict({"c_fc": Conv1d(width, 4 * width), "c_proj": Conv1d(4 * width, width)})
+
+    def attention(self, x):
+        texts, positions, width = x.shape
+        parts = self.attn["c_attn"](x).view(texts, positions, 3, self.heads, width // self.heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        scores = q @ k.transpose(-2, -1) / (width // self.heads) ** 0.5
+        scores = scores.masked_fill(torch.ones(positions, positions, dtype=torch.bool).triu(1), float("-inf"))
+        y = (scores.softmax(-1) @ v).transpose(1, 2).reshape(texts, positions, width)
+        return self.attn["c_proj"](y)
+
+    def forward(self, x):
+        x = x + self.attention(self.ln_1(x))
+        return x + self.mlp["c_proj"](functional.gelu(self.mlp["c_fc"](self.ln_2(x)), approximate="tanh"))
+
+
+class Gpt2(nn.Module):
+    """With the names and layouts of Hugging Face's GPT2Model, and scores by the embedding. Of all positions, text behind
+    text."""
+
+    def __init__(self, vocabulary=30, context=24, layers=2, width=32, heads=4):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        self.h = nn.ModuleList(Gpt2Block(width, heads) for _ in range(layers))
+        self.ln_f = nn.LayerNorm(width)
+        for table in self.wte, self.wpe:
+            nn.init.normal_(table.weight, std=0.2)
+
+    def forward(self, tokens):
+        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
+        for block in self.h:
+            x = block(x)
+        return functional.linear(self.ln_f(x), self.wte.weight).flatten(0, 1)
+
+
+# By name: the layer in the job, its examples, the module.
 MODELS = {
-    "lenet": ("lenet: {}", (28, 28, 1), LeNet),
-    "mlp": ("mlp: {hidden: 32}", (28, 28, 1), Mlp),
-    "resnet18": ("resnet18: {}", (32, 32, 3), ResNet18),
-    "mobilenet-v2": ("mobilenet_v2: {dropout: 0}", (32, 32, 3), MobileNetV2),
-    "mixed": (Mixed.LAYERS, (12, 12, 4), Mixed),
+    "lenet": ("lenet: {}", Pictures(28, 28, 1), LeNet),
+    "mlp": ("mlp: {hidden: 32}", Pictures(28, 28, 1), Mlp),
+    "resnet18": ("resnet18: {}", Pictures(32, 32, 3), ResNet18),
+    "mobilenet-v2": ("mobilenet_v2: {dropout: 0}", Pictures(32, 32, 3), MobileNetV2),
+    "mixed": (Mixed.LAYERS, Pictures(12, 12, 4), Mixed),
+    "gpt2": ("gpt: {vocabulary: 30, layers: 2, width: 32, heads: 4, tanh_gelu: true}", Characters(24, 30), Gpt2),
 }

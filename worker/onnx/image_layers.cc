@@ -46,7 +46,9 @@ OnnxValue AddPointwise(const OnnxLayer& layer) {
       layer.input.name,
       layer.weight("weight", {output.channels, layer.input.shape.channels, 1, 1})};
   Append(layer.weight("bias", {}), inputs);
-  return {layer.graph.Add(layer.name, "Conv", inputs), output, true};
+  // Without the shape of the kernel, which ONNX would infer, OpenCV does not read it.
+  return {layer.graph.Add(layer.name, "Conv", inputs, {IntsAttribute("kernel_shape", Twice(1))}),
+          output, true};
 }
 
 }  // namespace
