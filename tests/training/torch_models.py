@@ -4,6 +4,7 @@ running statistics must come out the same but for rounding: PyTorch computes the
 about as far from that as PyTorch's float32 is, which ReLUs and batch norm make grow with the steps. Skipped aloud where
 PyTorch is not installed."""
 
+import contextlib
 import json
 import pathlib
 import shutil
@@ -43,6 +44,7 @@ class Torch:
 
     def __init__(self, torch, tensors, dtype):
         self.torch, self.functional = torch, torch.nn.functional
+        self.training = True
         self.tensors = {}
         for name, values in tensors.items():
             tensor = torch.tensor(self.to_torch(name, values), dtype=dtype)
@@ -88,7 +90,14 @@ class Torch:
 
     def norm(self, name, x):
         of = {last: self.tensors[f"{name}/{last}"] for last in ("running_mean", "running_var", "weight", "bias")}
-        return self.functional.batch_norm(x, *of.values(), training=True, momentum=0.1, eps=1e-5)
+        return self.functional.batch_norm(x, *of.values(), training=self.training, momentum=0.1, eps=1e-5)
+
+    @contextlib.contextmanager
+    def evaluation(self):
+        """By the running statistics."""
+        self.training = False
+        yield
+        self.training = True
 
     def dense(self, name, x, part=""):
         return self.functional.linear(x, self.tensors[f"{name}/{part}weight"], self.tensors.get(f"{name}/{part}bias"))
