@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/rpc/brief_waits.h"
+#include "common/brief_waits.h"
 #include "common/status.h"
 #include "common/update/combine.h"
 #include "common/wire/payload.h"

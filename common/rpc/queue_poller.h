@@ -7,8 +7,8 @@
 
 #include <grpcpp/completion_queue.h>
 
+#include "common/brief_waits.h"
 #include "common/clock.h"
-#include "common/rpc/brief_waits.h"
 
 namespace leeway {
 

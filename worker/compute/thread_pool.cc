@@ -4,6 +4,21 @@
 #include <system_error>
 
 namespace leeway {
+namespace {
+
+Time Now() { return std::chrono::steady_clock::now(); }
+
+// Polls until `done`, while that promises to be soon.
+template <typename Done>
+void Poll(BriefWaits& waits, Time begun, const Done& done) {
+  for (Time last = begun; waits.expected() && last - begun < BriefWaits::kLook && !done();) {
+    const Time now = Now();
+    waits.Looked(last, now);
+    last = now;
+  }
+}
+
+}  // namespace
 
 ThreadPool::ThreadPool(uint32_t threads) : threads_(std::max(threads, 1u)) {
   try {
@@ -50,21 +65,38 @@ void ThreadPool::For(size_t count, size_t grain, Body body) {
     started_.NotifyAll();
   }
   RunPart(loop, 0);
-  MutexLock lock(mutex_);
-  while (running_ > 0) finished_.Wait(mutex_);
+  AwaitHelpers();
+}
+
+void ThreadPool::AwaitHelpers() {
+  const Time begun = Now();
+  Poll(waits_, begun, [this] { return running_ == 0; });
+  {
+    MutexLock lock(mutex_);
+    while (running_ > 0) finished_.Wait(mutex_);
+  }
+  waits_.Waited(begun, Now(), false);
+}
+
+bool ThreadPool::AwaitLoop(BriefWaits& waits, uint64_t& seen, Loop& loop) {
+  const Time begun = Now();
+  Poll(waits, begun, [&] { return loops_ != seen; });
+  {
+    MutexLock lock(mutex_);
+    while (loops_ == seen && !stopping_) started_.Wait(mutex_);
+    if (stopping_) return false;
+    seen = loops_;
+    loop = loop_;
+  }
+  waits.Waited(begun, Now(), false);
+  return true;
 }
 
 void ThreadPool::Help(uint32_t index) {
+  BriefWaits waits;
   uint64_t seen = 0;
-  while (true) {
-    Loop loop;
-    {
-      MutexLock lock(mutex_);
-      while (loops_ == seen && !stopping_) started_.Wait(mutex_);
-      if (stopping_) return;
-      seen = loops_;
-      loop = loop_;
-    }
+  Loop loop;
+  while (AwaitLoop(waits, seen, loop)) {
     if (index < loop.parts) RunPart(loop, index);
     MutexLock lock(mutex_);
     if (--running_ == 0) finished_.NotifyOne();
