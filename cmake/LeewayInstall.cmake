@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # The client and what it stands on.
-set(client_parts common files wire shm rpc codec update)
+set(client_parts common files wire shm rpc codec plugins update)
 set(client_targets leeway_proto leeway_client leeway_client_core)
 foreach(part IN LISTS client_parts)
   list(APPEND client_targets leeway_${part})
@@ -11,10 +11,13 @@ endforeach()
 set_target_properties(leeway_client PROPERTIES EXPORT_NAME client)
 install(TARGETS ${client_targets} EXPORT leeway ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/leeway)
 install(EXPORT leeway NAMESPACE leeway:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/leeway)
-foreach(folder client common)
+foreach(folder client common plugin)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leeway
     FILES_MATCHING PATTERN "*.h")
 endforeach()
+# What plugins are compiled with: #include "leeway/plugin.h".
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/plugin/leeway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/plugin/example DESTINATION share/leeway/plugin)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/generated/leeway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leeway
   FILES_MATCHING PATTERN "*.pb.h")
 write_basic_package_version_file(leeway-config-version.cmake COMPATIBILITY SameMinorVersion)

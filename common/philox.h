@@ -29,6 +29,7 @@ enum class RandomPurpose : uint32_t {
   kHoldout = 7,     // {file}
   kEmulate = 8,     // {step, rank}
   kRetry = 10,      // {rank, incarnation, call}: when to try again; no bearing on results
+  kMix = 11,        // {step, rank}
 };
 
 // A stream of draws named by (seed, purpose, key...). Cheap to make; copyable; no thread safety.

@@ -151,6 +151,12 @@ void CheckByFile(const v1::TrainingJob& job, Faults& faults) {
 
 void CheckAugment(const v1::Data& data, Faults& faults) {
   const v1::Augment& augment = data.augment();
+  if (augment.mixup() > 0 && data.batch_size() < 2) {
+    faults.push_back(
+        {"data.augment.mixup",
+         "mixes the examples of a batch with each other: needs a data.batch_size of at "
+         "least 2"});
+  }
   const bool augments = augment.flip() || augment.crop_padding() > 0 || augment.cutout() > 0;
   if (augments && !HasImages(data.train())) {
     faults.push_back({"data.augment",
@@ -190,6 +196,10 @@ void CheckText(const v1::TrainingJob& job, Faults& faults) {
   }
   if (data.has_normalize()) {
     faults.push_back({"data.normalize", "tokens are numbers of a vocabulary; remove it"});
+  }
+  if (data.augment().mixup() > 0) {
+    faults.push_back({"data.augment.mixup",
+                      "tokens are numbers of a vocabulary and cannot be mixed; remove it"});
   }
   if (job.model().loss() != v1::LOSS_SOFTMAX_CROSS_ENTROPY) {
     faults.push_back({"model.loss", "a text has tokens as labels: set softmax_cross_entropy"});

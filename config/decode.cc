@@ -67,6 +67,7 @@ std::string WantedMap(const google::protobuf::Descriptor& map, const std::string
 
 // What a field takes, for a message.
 std::string Wanted(const FieldDescriptor& field, const std::string& given = "") {
+  if (field.is_map()) return "a map of numbers by name, such as {beta: 0.9}";
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return "true or false";
@@ -221,10 +222,35 @@ class Decoder {
         return;
       }
     }
-    if (field.is_repeated()) {
+    if (field.is_map()) {
+      DecodeNumbers(entry.value, path, field, message);
+    } else if (field.is_repeated()) {
       DecodeList(entry.value, path, field, message);
     } else {
       DecodeValue(entry.value, path, field, message);
+    }
+  }
+
+  // Into a field of numbers by name.
+  void DecodeNumbers(const YamlNode& node, const std::string& path, const FieldDescriptor& field,
+                     Message& message) {
+    if (node.kind != YamlNode::Kind::kMap) {
+      problems_.Add(node.origin, path,
+                    absl::StrCat("needs ", Wanted(field), "; it is ", NameOf(node.kind)));
+      return;
+    }
+    std::map<std::string, Origin> seen;
+    for (const YamlEntry& entry : node.entries) {
+      const std::string key_path = JoinPath(path, entry.key);
+      const auto [first, is_new] = seen.insert({entry.key, entry.origin});
+      if (!is_new) {
+        problems_.Add(entry.origin, key_path, Duplicate(first->second));
+        continue;
+      }
+      Message& number = *message.GetReflection()->AddMessage(&message, &field);
+      const Descriptor& type = *number.GetDescriptor();
+      number.GetReflection()->SetString(&number, type.map_key(), entry.key);
+      DecodeValue(entry.value, key_path, *type.map_value(), number);
     }
   }
 

@@ -27,9 +27,11 @@ uint64_t CeilSteps(double steps) {
   return std::max<uint64_t>(1, static_cast<uint64_t>(std::max(whole, 0.0)));
 }
 
+// A plugin's may.
 bool HasSlots(const v1::Update& update) {
   if (update.has_sgd()) return update.sgd().momentum() > 0;
-  return update.has_adagrad() || update.has_adam() || update.has_adamw() || update.has_lion();
+  return update.has_adagrad() || update.has_adam() || update.has_adamw() || update.has_lion() ||
+         update.has_custom();
 }
 
 // Some contributions are compressed.

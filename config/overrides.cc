@@ -47,6 +47,11 @@ const FieldDescriptor* FieldAt(const Descriptor* type, const std::string& key) {
   return type == nullptr ? nullptr : FindAnyCase(*type, key);
 }
 
+// What the schema says of the keys within a field: nothing of those of a map.
+const Descriptor* MessageOf(const FieldDescriptor* field) {
+  return field == nullptr || field->is_map() ? nullptr : field->message_type();
+}
+
 // The keys of a variable in the case of the schema. Unknown ones stay, for the strict reading to
 // name.
 std::vector<std::string> CanonicalKeys(std::vector<std::string> keys) {
@@ -56,7 +61,7 @@ std::vector<std::string> CanonicalKeys(std::vector<std::string> keys) {
     if (absl::SimpleAtoi(key, &index)) continue;
     const FieldDescriptor* field = FieldAt(type, key);
     key = field == nullptr ? absl::AsciiStrToLower(key) : KeyOf(*field);
-    type = field == nullptr ? nullptr : field->message_type();
+    type = MessageOf(field);
   }
   return keys;
 }
@@ -99,7 +104,7 @@ class Setter {
     const bool is_last = walked_.size() + 1 == change_.keys.size();
     if (is_last) entry->origin = {change_.source, 0, 0};
     node_ = &entry->value;
-    type_ = field == nullptr ? nullptr : field->message_type();
+    type_ = MessageOf(field);
     return "";
   }
 

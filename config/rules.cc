@@ -30,6 +30,8 @@ class RuleCheck {
       CheckOneof(message, path, *type.oneof_decl(i));
     for (int i = 0; i < type.field_count(); ++i) {
       const FieldDescriptor& field = *type.field(i);
+      // The plugin says what its options may be.
+      if (field.is_map()) continue;
       if (field.is_repeated()) {
         CheckList(message, JoinPath(path, KeyOf(field)), field);
       } else {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plugin/leeway/plugin.h"
+
 namespace leeway {
 namespace {
 
@@ -29,6 +31,7 @@ uint64_t StateVectors(const v1::TrainingJob& job) {
   uint64_t vectors = 1;
   if (!job.exchange().has_elastic()) {
     if (update.has_adam() || update.has_adamw()) vectors += 2;
+    if (update.has_custom()) vectors += plugin::kSlotsMax;
     if (update.has_adagrad() || update.has_lion() || update.sgd().momentum() > 0) vectors += 1;
   }
   if (update.has_average()) vectors += 1;

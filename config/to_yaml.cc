@@ -1,4 +1,5 @@
 // A job as YAML: the inverse of config/decode.h.
+#include <map>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ class YamlWriter {
     for (const auto& [owner, field] : FieldsOf(message)) {
       if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
         ++count;
+      } else if (field->is_map()) {
+        count += owner->GetReflection()->FieldSize(*owner, field);
       } else if (field->is_repeated()) {
         return kValuesInLine + 1;
       } else {
@@ -75,11 +78,30 @@ class YamlWriter {
     }
     for (const auto& [owner, field] : FieldsOf(message)) {
       out_ << YAML::Key << KeyOf(*field) << YAML::Value;
-      if (field->is_repeated()) {
+      if (field->is_map()) {
+        WriteNumbers(*owner, *field);
+      } else if (field->is_repeated()) {
         WriteList(*owner, *field);
       } else {
         WriteValue(*owner, *field, -1);
       }
+    }
+    out_ << YAML::EndMap;
+  }
+
+  // By name, so that the same job is the same text.
+  void WriteNumbers(const Message& message, const FieldDescriptor& field) {
+    std::map<std::string, double> numbers;
+    for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {
+      const Message& number = message.GetReflection()->GetRepeatedMessage(message, &field, i);
+      const Reflection& reflection = *number.GetReflection();
+      const auto* type = number.GetDescriptor();
+      numbers[reflection.GetString(number, type->map_key())] =
+          reflection.GetDouble(number, type->map_value());
+    }
+    out_ << YAML::BeginMap;
+    for (const auto& [name, value] : numbers) {
+      out_ << YAML::Key << name << YAML::Value << FormatNumber(value);
     }
     out_ << YAML::EndMap;
   }

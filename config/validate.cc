@@ -13,6 +13,7 @@
 #include "config/data.h"
 #include "config/device.h"
 #include "config/model/layer_tree.h"
+#include "config/plugins.h"
 
 namespace leeway {
 namespace {
@@ -91,17 +92,18 @@ class LayerListCheck {
   Faults& faults_;
 };
 
-void CheckModel(const v1::Model& model, Faults& faults) {
+// False: nobody should go through the layers, which are too many or within each other too deep.
+bool CheckModel(const v1::Model& model, Faults& faults) {
   const size_t before = faults.size();
   if (CountLayers(model) > kLayersMax) {
     faults.push_back({"model.layers", absl::StrCat("with the layers within layers there are more "
                                                    "than ",
                                                    kLayersMax, ": let layers repeat less often")});
-    return;
+    return false;
   }
   LayerListCheck lists(faults);
   lists.Check({"", "model.layers", &model.layers()}, 1);
-  if (faults.size() > before) return;
+  if (faults.size() > before) return false;
   if (model.label_smoothing() > 0 && model.loss() != v1::LOSS_SOFTMAX_CROSS_ENTROPY) {
     faults.push_back({"model.label_smoothing",
                       "spreads a label over classes: it goes with loss softmax_cross_entropy"});
@@ -118,6 +120,7 @@ void CheckModel(const v1::Model& model, Faults& faults) {
     faults.push_back(
         {"model.layers", "nothing to train: needs a layer with weights, such as dense or conv2d"});
   }
+  return true;
 }
 
 void CheckDevice(const v1::Workers& workers, Faults& faults) {
@@ -155,7 +158,7 @@ std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job) {
 
 std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
   Faults faults;
-  CheckModel(job.model(), faults);
+  if (CheckModel(job.model(), faults)) CheckPlugins(job, faults);
   CheckData(job, faults);
   CheckCombinations(job, faults);
   CheckEmulation(job.workers(), faults);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -25,6 +26,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/patient_call.h"
 #include "common/status.h"
+#include "common/update/rule.h"
 #include "config/job.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "server/node/server_process.h"
@@ -163,7 +165,11 @@ absl::Status AnnounceReady(int descriptor, const std::string& address) {
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, StopOnSignal& signals) {
   if (flags.server.index == 0) {
-    ASSIGN_OR_RETURN(flags.server.job, LoadJob(flags.job, {flags.sets, EnvironmentOverrides()}));
+    ASSIGN_OR_RETURN(PlacedJob placed,
+                     LoadPlacedJob(flags.job, {flags.sets, EnvironmentOverrides()}));
+    // A rule may be a plugin's.
+    RETURN_IF_ERROR(placed.places.Place(MakeServerRule(placed.job).status()));
+    flags.server.job = std::move(placed.job);
   }
   flags.server.start_within = FromSeconds(flags.start_seconds);
   flags.server.pause = [&signals](Duration pause) { return signals.Sleep(pause); };

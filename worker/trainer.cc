@@ -10,6 +10,7 @@
 #include "client/client_options.h"
 #include "common/buffer.h"
 #include "common/counted.h"
+#include "common/plugins/label_loss.h"
 #include "common/status.h"
 #include "common/update/averaging.h"
 #include "config/length.h"
@@ -469,8 +470,9 @@ absl::StatusOr<v1::EvaluationMetrics> Trainer::Evaluate() {
     RETURN_IF_ERROR(client_->Wait(client_->PullAverage(average_)).status());
     weights = average_;
   }
-  ASSIGN_OR_RETURN(v1::EvaluationMetrics metrics,
-                   leeway::Evaluate(context_.model, *context_.test, job_.model().loss(), weights));
+  ASSIGN_OR_RETURN(
+      v1::EvaluationMetrics metrics,
+      leeway::Evaluate(context_.model, *context_.test, LabelLoss(job_.model()), weights));
   metrics.set_clock(clock_);
   metrics.set_epoch(Epoch());
   spdlog::info("clock {}: test loss {:.6g}{}", clock_, metrics.test_loss(),

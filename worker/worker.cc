@@ -76,7 +76,8 @@ absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const Work
                                                      {options.start_within, options.sleep}));
   ASSIGN_OR_RETURN(equipment.model,
                    Model::Build(job.model(), equipment.data->shape(), equipment.data->classes(),
-                                *equipment.backend, equipment.data->dataset().labels_each()));
+                                *equipment.backend, equipment.data->dataset().labels_each(),
+                                job.data().augment().mixup() > 0));
   // Before the worker joins, so that a model that does not fit ends it at once.
   if (!equipment.backend->shares_host_memory()) {
     RETURN_IF_ERROR(equipment.model->Reserve(job.data().batch_size()));

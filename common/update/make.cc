@@ -1,12 +1,29 @@
 #include <utility>
 
+#include "common/job_key.h"
 #include "common/status.h"
+#include "common/update/job_rule.h"
 #include "common/update/rules.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {
+namespace {
 
-absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& update) {
+// A job's rule at `key`. Only a job that has one of a plugin's needs the plugins.
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeJobRule(const v1::TrainingJob& job,
+                                                        const v1::Update& update,
+                                                        absl::string_view key) {
+  if (!update.has_custom()) return MakeUpdateRule(update);
+  ASSIGN_OR_RETURN(const Plugins plugins, Plugins::Load(job.model()));
+  auto rule = MakeUpdateRule(update, plugins);
+  if (!rule.ok()) return AtKey(rule.status(), key);
+  return rule;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& update,
+                                                           const Plugins& plugins) {
   switch (update.type_case()) {
     case v1::Update::kSgd:
       return MakeSgdRule(update.sgd());
@@ -18,19 +35,34 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& upd
       return MakeAdamWRule(update.adamw());
     case v1::Update::kLion:
       return MakeLionRule(update.lion());
+    case v1::Update::kCustom:
+      return MakeCustomRule(update.custom(), plugins);
     case v1::Update::TYPE_NOT_SET:
       break;
   }
   return absl::InvalidArgumentError(
-      "update: no type that this build knows; use sgd, adagrad, adam, adamw or lion");
+      "update: no type that this build knows; use sgd, adagrad, adam, adamw, lion or custom");
+}
+
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& update) {
+  return MakeUpdateRule(update, Plugins());
 }
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob& job) {
   if (job.exchange().has_elastic()) return MakeElasticRule(job.exchange().elastic().alpha());
   const v1::Update& update = job.update();
-  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, MakeUpdateRule(update));
+  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, MakeJobRule(job, update, "update"));
   if (!update.has_average()) return rule;
   return MakeWeightAverageRule(std::move(rule), update.average());
+}
+
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeLocalRule(const v1::TrainingJob& job) {
+  const v1::Exchange& exchange = job.exchange();
+  if (exchange.has_delta())
+    return MakeJobRule(job, exchange.delta().optimizer(), "exchange.optimizer");
+  if (exchange.has_elastic())
+    return MakeJobRule(job, exchange.elastic().optimizer(), "exchange.optimizer");
+  return nullptr;
 }
 
 }  // namespace leeway

@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "absl/status/statusor.h"
+#include "common/plugins/plugins.h"
 #include "common/update/rule.h"
 
 namespace leeway {
@@ -11,6 +13,7 @@ namespace v1 {
 class Adagrad;
 class Adam;
 class AdamW;
+class CustomRule;
 class Lion;
 class Sgd;
 class WeightAverage;
@@ -24,5 +27,8 @@ std::unique_ptr<UpdateRule> MakeLionRule(const v1::Lion& options);
 // `rule`, and what becomes of the average.
 std::unique_ptr<UpdateRule> MakeWeightAverageRule(std::unique_ptr<UpdateRule> rule,
                                                   const v1::WeightAverage& options);
+// Errors are at the key within `custom`.
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeCustomRule(const v1::CustomRule& custom,
+                                                           const Plugins& plugins);
 
 }  // namespace leeway

@@ -16,7 +16,7 @@ void Flatten(const Branch& branch, std::vector<PlacedLayer>& out) {
     const std::string key = absl::StrCat(branch.key, ".", i);
     const std::vector<Branch> branches = BranchesOf(layer, name, key);
     for (const Branch& within : branches) Flatten(within, out);
-    if (!HasBranches(layer) || layer.has_residual() || layer.has_concat()) {
+    if (!HasBranches(layer) || JoinsBranches(layer)) {
       out.push_back({name, key, &layer});
     }
   }
@@ -32,7 +32,7 @@ uint64_t CountOne(const v1::Layer& layer) {
   if (layer.has_repeat()) {
     return AtMost(std::max<uint64_t>(1, Count(layer.repeat().layers())) * layer.repeat().times());
   }
-  uint64_t count = layer.has_sequence() ? 0 : 1;
+  uint64_t count = JoinsBranches(layer) ? 1 : 0;
   for (const Branch& branch : BranchesOf(layer, "", ""))
     count = AtMost(count + Count(*branch.layers));
   return count;
@@ -68,6 +68,8 @@ bool HasWeights(const v1::Layer& layer) {
     case v1::Layer::kPositionEmbedding:
     case v1::Layer::kAttention:
     case v1::Layer::kFactorInteraction:
+    // It may.
+    case v1::Layer::kCustom:
       return true;
     default:
       return false;
@@ -75,8 +77,11 @@ bool HasWeights(const v1::Layer& layer) {
 }
 
 bool HasBranches(const v1::Layer& layer) {
-  return layer.has_sequence() || layer.has_residual() || layer.has_repeat() || layer.has_concat();
+  return layer.has_sequence() || layer.has_repeat() || layer.has_recompute() ||
+         JoinsBranches(layer);
 }
+
+bool JoinsBranches(const v1::Layer& layer) { return layer.has_residual() || layer.has_concat(); }
 
 std::vector<Branch> BranchesOf(const v1::Layer& layer, const std::string& name,
                                const std::string& key) {
@@ -84,6 +89,8 @@ std::vector<Branch> BranchesOf(const v1::Layer& layer, const std::string& name,
   switch (layer.layer_case()) {
     case v1::Layer::kSequence:
       return {{prefix, absl::StrCat(key, ".sequence.layers"), &layer.sequence().layers()}};
+    case v1::Layer::kRecompute:
+      return {{prefix, absl::StrCat(key, ".recompute.layers"), &layer.recompute().layers()}};
     case v1::Layer::kResidual:
       return {{prefix, absl::StrCat(key, ".residual.layers"), &layer.residual().layers()},
               {absl::StrCat(prefix, "shortcut."), absl::StrCat(key, ".residual.shortcut"),

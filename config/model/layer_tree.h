@@ -27,10 +27,12 @@ std::string LayerType(const v1::Layer& layer);
 // `name`, or TYPE_INDEX.
 std::string LayerName(const v1::Layer& layer, int index);
 
-// Whether it is made of others: sequence, residual, repeat, concat.
 // Whether the kind has tensors of its own.
 bool HasWeights(const v1::Layer& layer);
+// Whether it is made of others: sequence, residual, repeat, concat, recompute.
 bool HasBranches(const v1::Layer& layer);
+// Whether its branches all have its own input, and meet in one output: residual, concat.
+bool JoinsBranches(const v1::Layer& layer);
 
 // The branches within a layer; none in a layer that computes. A repeat has one for each time, which
 // follow each other as those of a sequence do; the branches of a residual and of a concat all have

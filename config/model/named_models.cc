@@ -49,6 +49,8 @@ void ExpandWithin(v1::Layer& layer) {
   switch (layer.layer_case()) {
     case v1::Layer::kSequence:
       return ExpandIn(*layer.mutable_sequence()->mutable_layers());
+    case v1::Layer::kRecompute:
+      return ExpandIn(*layer.mutable_recompute()->mutable_layers());
     case v1::Layer::kResidual:
       ExpandIn(*layer.mutable_residual()->mutable_layers());
       return ExpandIn(*layer.mutable_residual()->mutable_shortcut());

@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/job_key.h"
+#include "common/plugins/label_loss.h"
 #include "common/status.h"
+#include "common/update/job_rule.h"
 #include "config/length.h"
 #include "launcher/commands/data_check.h"
 #include "worker/data/dataset.h"
@@ -17,15 +19,29 @@ namespace leeway {
 
 namespace {
 
+// What a job with plugins shows only when these are open.
+absl::Status CheckPlugins(const v1::TrainingJob& job) {
+  RETURN_IF_ERROR(MakeServerRule(job).status());
+  RETURN_IF_ERROR(MakeLocalRule(job).status());
+  const bool by_accuracy = job.evaluation().has_early_stop() &&
+                           job.evaluation().early_stop().metric() == v1::STOP_METRIC_TEST_ACCURACY;
+  if (!by_accuracy || LabelLoss(job.model()) != v1::LOSS_SQUARED) return absl::OkStatus();
+  return AtKey(absl::InvalidArgumentError(
+                   "there is no accuracy with a loss of numbers: use metric: test_loss"),
+               "evaluation.early_stop.metric");
+}
+
 absl::StatusOr<CheckedJob> Check(const v1::TrainingJob& job, const std::string& data_dir) {
   RETURN_IF_ERROR(CheckDataFiles(job, data_dir));
   CheckedJob checked;
   ASSIGN_OR_RETURN(checked.data, TrainingData::Open(job, data_dir, 0));
   RETURN_IF_ERROR(OpenTestDataOf(job, data_dir, checked.data->shape()).status());
   ASSIGN_OR_RETURN(checked.backend, MakeCpuBackend(job.workers()));
-  ASSIGN_OR_RETURN(checked.model,
-                   Model::Build(job.model(), checked.data->shape(), checked.data->classes(),
-                                *checked.backend, checked.data->dataset().labels_each()));
+  ASSIGN_OR_RETURN(
+      checked.model,
+      Model::Build(job.model(), checked.data->shape(), checked.data->classes(), *checked.backend,
+                   checked.data->dataset().labels_each(), job.data().augment().mixup() > 0));
+  RETURN_IF_ERROR(CheckPlugins(job));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> steps,
                    TrainingData::StepsOfRanks(job, data_dir, *checked.data));
   checked.steps_per_epoch = StepsPerEpoch(job, steps);

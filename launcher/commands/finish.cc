@@ -36,6 +36,8 @@ std::string UpdateName(const v1::Update& update) {
       return "adamw";
     case v1::Update::kLion:
       return "lion";
+    case v1::Update::kCustom:
+      return update.custom().rule();
     case v1::Update::TYPE_NOT_SET:
       break;
   }
@@ -89,7 +91,9 @@ absl::Status AddTestResult(const FinishInput& input, const TrainedModel& model,
     summary.test_perplexity = (*result)->perplexity;
     summary.test_mae = (*result)->mae;
     summary.test_r2 = (*result)->r2;
-    tested = {{(*result)->loss, (*result)->accuracy}, (*result)->constant, (*result)->examples};
+    if (const auto& constant = (*result)->constant; constant.has_value()) {
+      tested = {{(*result)->loss, (*result)->accuracy}, *constant, (*result)->examples};
+    }
   }
   const Learning learning = JudgeLearning(tested, model.weights.span());
   summary.learned = learning.learned;

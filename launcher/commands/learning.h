@@ -29,7 +29,8 @@ struct Tested {
 };
 
 struct Learning {
-  // Nothing if it cannot be told: there are no test data, or all their labels are the same.
+  // Nothing if it cannot be told: there are no test data, all their labels are the same, or the
+  // loss is a plugin's.
   std::optional<bool> learned;
   // Where it is false: why, for a person.
   std::string why;

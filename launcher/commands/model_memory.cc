@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "common/status.h"
-#include "common/update/rule.h"
+#include "common/update/job_rule.h"
 #include "config/length.h"
 
 namespace leeway {
@@ -35,21 +35,21 @@ constexpr uint64_t kResiduals = 2;
 
 }  // namespace
 
-absl::StatusOr<uint64_t> SlotsOf(const v1::Update& update) {
-  if (update.type_case() == v1::Update::TYPE_NOT_SET) return 0;
-  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, MakeUpdateRule(update));
-  return rule->slots().size() + (update.has_average() ? 1 : 0);
+absl::StatusOr<uint64_t> ServerSlots(const v1::TrainingJob& job) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, MakeServerRule(job));
+  return rule->slots().size();
 }
 
-absl::StatusOr<uint64_t> VectorsOfWorker(const v1::Exchange& exchange, uint64_t steps_per_clock,
+absl::StatusOr<uint64_t> VectorsOfWorker(const v1::TrainingJob& job, uint64_t steps_per_clock,
                                          bool keeps_residual) {
+  const v1::Exchange& exchange = job.exchange();
   const uint64_t residuals = keeps_residual ? kResiduals : 0;
   if (!exchange.has_delta() && !exchange.has_elastic()) {
     return OfGradient(steps_per_clock) + residuals;
   }
   const bool delta = exchange.has_delta();
-  ASSIGN_OR_RETURN(const uint64_t slots,
-                   SlotsOf(delta ? exchange.delta().optimizer() : exchange.elastic().optimizer()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, MakeLocalRule(job));
+  const uint64_t slots = rule->slots().size();
   const Local local = delta ? OfDelta(IsSpread(exchange)) : OfElastic(IsSpread(exchange));
   // What is kept for the checkpoint has the residual in it.
   const uint64_t kept_residual = keeps_residual ? 1 : 0;

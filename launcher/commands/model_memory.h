@@ -10,13 +10,13 @@
 
 namespace leeway {
 
-// Optimizer state that `update` keeps for each element; 0 without a type.
-absl::StatusOr<uint64_t> SlotsOf(const v1::Update& update);
+// Optimizer state that the servers keep for each element. MakeServerRule's error.
+absl::StatusOr<uint64_t> ServerSlots(const v1::TrainingJob& job);
 
 // Vectors of the whole model that a worker has: those of its exchange (worker/exchange), with
 // local steps also its optimizer's slots, in use and as the last clock left them, and the residuals
 // of contributions that are compressed. `steps_per_clock`: of a clock, accumulated batches too.
-absl::StatusOr<uint64_t> VectorsOfWorker(const v1::Exchange& exchange, uint64_t steps_per_clock,
+absl::StatusOr<uint64_t> VectorsOfWorker(const v1::TrainingJob& job, uint64_t steps_per_clock,
                                          bool keeps_residual);
 
 // Bytes that compressed answers cost the server of a block of `elements` besides its weights and

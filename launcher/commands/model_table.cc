@@ -54,14 +54,16 @@ std::string ModelTable(const v1::Model& config, const Model& model, size_t batch
   const Model::Flops& flops = model.flops();
   table.Add({"all", Counted(graph.nodes.size(), "layer"), "", Thousands(schema.total()),
              Fixed(flops.forward / 1e6, 3), Bytes(kept * sizeof(float))});
-  return absl::StrCat(table.ToString(), "\nParameters: ", Thousands(schema.trained()), " trained, ",
-                      Thousands(schema.total() - schema.trained()), " averaged; ",
-                      Bytes(schema.total() * sizeof(float)),
-                      "\nMFLOPs of an example: ", Fixed(flops.forward / 1e6, 3), " forward, ",
-                      Fixed(flops.backward / 1e6, 3), " backward\nMemory of a batch of ",
-                      Counted(batch, "example"), ": ", Bytes(kept * sizeof(float)),
-                      " activations, ", Bytes(memory.gradients * sizeof(float)),
-                      " their gradients, ", Bytes(memory.scratch * sizeof(float)), " scratch\n");
+  return absl::StrCat(
+      table.ToString(), "\nParameters: ", Thousands(schema.trained()), " trained, ",
+      Thousands(schema.total() - schema.trained()), " averaged; ",
+      Bytes(schema.total() * sizeof(float)),
+      "\nMFLOPs of an example: ", Fixed(flops.forward / 1e6, 3), " forward, ",
+      Fixed(flops.backward / 1e6, 3), " backward\nMemory of a batch of ", Counted(batch, "example"),
+      ": ", Bytes(kept * sizeof(float)), " activations, ",
+      memory.recomputed == 0 ? "" : Bytes(memory.recomputed * sizeof(float)) + " for recompute, ",
+      Bytes(memory.gradients * sizeof(float)), " their gradients, ",
+      Bytes(memory.scratch * sizeof(float)), " scratch\n");
 }
 
 }  // namespace leeway

@@ -107,7 +107,7 @@ uint64_t MemoryOf(const ServerShare& share, uint64_t slots) {
 // Prints them, and gives the bytes of all servers together.
 absl::StatusOr<uint64_t> PrintShards(const v1::TrainingJob& job, const BlockLayout& layout,
                                      const CodecPlan& codecs) {
-  ASSIGN_OR_RETURN(const uint64_t slots, SlotsOf(job.update()));
+  ASSIGN_OR_RETURN(const uint64_t slots, ServerSlots(job));
   const bool replicated = job.servers().replicas() > 1;
   const std::vector<ServerShare> shares = SharesOf(job, layout, codecs);
   const std::string replies =
@@ -260,7 +260,7 @@ absl::Status ShowPlan(const JobOptions& options) {
   ASSIGN_OR_RETURN(const uint64_t of_servers, PrintShards(job, layout, codecs));
   ASSIGN_OR_RETURN(const PlannedTraffic traffic, TrafficOf(job, model->schema(), layout));
   const v1::JobLength length = ComputeLength(job, checked.steps_per_epoch);
-  ASSIGN_OR_RETURN(const uint64_t vectors, VectorsOfWorker(job.exchange(), length.steps_per_clock(),
+  ASSIGN_OR_RETURN(const uint64_t vectors, VectorsOfWorker(job, length.steps_per_clock(),
                                                            codecs.compresses_contributions()));
   const uint64_t data_bytes = checked.data->dataset().bytes() + BytesAhead(job, *checked.data);
   // On a GPU a batch is not in the host's memory.

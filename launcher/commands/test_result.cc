@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/base/format.h"
+#include "common/plugins/label_loss.h"
 #include "common/status.h"
 #include "worker/data/dataset.h"
 #include "worker/data/sources/test_data.h"
@@ -37,6 +38,12 @@ absl::StatusOr<Test> OpenTest(const v1::TrainingJob& job, const std::string& dat
   return test;
 }
 
+// Nobody knows the best constant of a plugin's loss.
+std::optional<Score> ConstantOf(v1::Loss loss, std::span<const float> labels) {
+  if (loss == v1::LOSS_CUSTOM) return std::nullopt;
+  return BestConstant(loss, labels);
+}
+
 absl::StatusOr<TestResult> EvaluateOn(const v1::TrainingJob& job, const Test& test,
                                       std::span<const float> weights) {
   double loss = 0;
@@ -62,11 +69,11 @@ absl::StatusOr<TestResult> EvaluateOn(const v1::TrainingJob& job, const Test& te
                     .mae = error.mae(),
                     .r2 = error.r2(),
                     .examples = test.data->size(),
-                    .constant = BestConstant(job.model().loss(), labels)};
+                    .constant = ConstantOf(job.model().loss(), labels)};
   const auto share = [&](uint64_t count) {
     return static_cast<double>(count) / static_cast<double>(std::max<size_t>(labels.size(), 1));
   };
-  if (job.model().loss() != v1::LOSS_SQUARED) result.accuracy = share(correct);
+  if (LabelLoss(job.model()) != v1::LOSS_SQUARED) result.accuracy = share(correct);
   if (test.model->graph().positions() > 1) result.perplexity = std::exp(result.loss);
   if (test.model->tells_top5()) result.top5_accuracy = share(in_top5);
   return result;

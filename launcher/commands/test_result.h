@@ -27,8 +27,8 @@ struct TestResult {
   std::optional<double> mae;
   std::optional<double> r2;
   uint64_t examples = 0;
-  // Of the best model that does not look at the input.
-  Score constant;
+  // Of the best model that does not look at the input; absent for a plugin's loss.
+  std::optional<Score> constant;
 };
 // On the job's test data; absent if the job has none.
 absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& job,

@@ -29,8 +29,9 @@ class Probe {
     rank_ = rank;
     ASSIGN_OR_RETURN(data_, TrainingData::Open(job, data_dir, rank));
     ASSIGN_OR_RETURN(backend_, MakeBackend(job.workers(), rank));
-    ASSIGN_OR_RETURN(model_, Model::Build(job.model(), data_->shape(), data_->classes(), *backend_,
-                                          data_->dataset().labels_each()));
+    ASSIGN_OR_RETURN(
+        model_, Model::Build(job.model(), data_->shape(), data_->classes(), *backend_,
+                             data_->dataset().labels_each(), job.data().augment().mixup() > 0));
     weights_ = FloatBuffer(model_->schema().total());
     contribution_ = FloatBuffer(model_->schema().total());
     model_->Initialize(seed_, weights_.span());

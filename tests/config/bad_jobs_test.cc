@@ -76,8 +76,9 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
        "job.yaml:7:7: model.layers.1: needs one of dense, conv2d, max_pool, avg_pool, "
        "relu, gelu, tanh, batch_norm, dropout, flatten, relu6, silu, global_avg_pool, "
        "pad_channels, layer_norm, group_norm, embedding, position_embedding, attention, "
-       "tied_dense, factor_interaction, sequence, residual, repeat, concat, mlp, lenet, resnet20, "
-       "resnet18, resnet50, mobilenet_v2, gpt, logistic, softmax, factorization_machine"},
+       "tied_dense, factor_interaction, custom, sequence, residual, repeat, concat, recompute, "
+       "mlp, lenet, resnet20, resnet18, resnet50, mobilenet_v2, gpt, logistic, softmax, "
+       "factorization_machine"},
       {"epochs: 2", "epochs: 2, clocks: 5",
        "job.yaml:15:19: stop.clocks: does not go with 'epochs' beside it; give one"},
       {"epochs: 2", "", "job.yaml:15:7: stop: needs one of clocks, epochs"},
@@ -87,7 +88,7 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
        "job.yaml:13:21: consistency.mode: unknown value 'syncc'; did you mean 'sync'?"},
       {"loss: softmax_cross_entropy", "loss: hinge",
        "job.yaml:8:9: model.loss: unknown value 'hinge'; known are softmax_cross_entropy, "
-       "logistic, squared"},
+       "logistic, squared, custom"},
       {"sample}", "sample}\n<<: {stop: 3}",
        "job.yaml:4:1: <<: unknown key; known are apiVersion, kind, metadata, model, data, "
        "exchange, consistency, update, servers, workers, stop, checkpoint, evaluation, limits, "

@@ -117,6 +117,9 @@ TEST_CASE("a worker keeps state for elastic exchanges and for delta exchanges wi
   CHECK(KeepsWorkerState(job));
   optimizer.mutable_lion();
   CHECK(KeepsWorkerState(job));
+  // A plugin's rule may have some.
+  optimizer.mutable_custom();
+  CHECK(KeepsWorkerState(job));
   job.mutable_exchange()->mutable_elastic();
   CHECK(KeepsWorkerState(job));
   job.mutable_exchange()->mutable_delta()->mutable_optimizer()->mutable_sgd();

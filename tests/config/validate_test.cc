@@ -35,8 +35,9 @@ TEST_CASE("a job over the wire is held to the rules of the file") {
         "job: model.layers.2: needs one of dense, conv2d, max_pool, avg_pool, "
         "relu, gelu, tanh, batch_norm, dropout, flatten, relu6, silu, global_avg_pool, "
         "pad_channels, layer_norm, group_norm, embedding, position_embedding, attention, "
-        "tied_dense, factor_interaction, sequence, residual, repeat, concat, mlp, lenet, resnet20, "
-        "resnet18, resnet50, mobilenet_v2, gpt, logistic, softmax, factorization_machine");
+        "tied_dense, factor_interaction, custom, sequence, residual, repeat, concat, recompute, "
+        "mlp, lenet, resnet20, resnet18, resnet50, mobilenet_v2, gpt, logistic, softmax, "
+        "factorization_machine");
 
   job = Good();
   job.mutable_exchange()->clear_type();
@@ -104,15 +105,17 @@ TEST_CASE("layers within layers are resolved, and read back as they are") {
       "  - residual: {layers: [{max_pool: {size: 3}}], shortcut: [{max_pool: {size: 3}}]}\n"
       "  - repeat: {times: 2, layers: [{concat: {branches: [{layers: [{relu: {}}]}, {layers: "
       "[{conv2d: {filters: 2, kernel: 1}}]}]}}]}\n"
+      "  - recompute: {layers: [{max_pool: {size: 3}}, {relu: {}}]}\n"
       "  - dense: {units: 2}\n");
   CHECK(job.model().layers(0).residual().shortcut(0).max_pool().stride() == 3);
+  CHECK(job.model().layers(2).recompute().layers(0).max_pool().stride() == 3);
   CHECK(job.model().layers(1).repeat().layers(0).concat().branches(1).layers(0).conv2d().bias());
   const std::string yaml = ToYaml(job);
   const auto again = ParseJob(yaml, "again.yaml", {});
   INFO(yaml << again.status());
   REQUIRE(again.ok());
   CHECK(JobSha256(*again) == JobSha256(job));
-  CHECK(CountLayers(job.model()) == 10);
+  CHECK(CountLayers(job.model()) == 12);
 }
 
 TEST_CASE("a model by name is written out in the resolved job") {

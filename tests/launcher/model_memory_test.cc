@@ -6,7 +6,9 @@ namespace leeway {
 namespace {
 
 uint64_t Vectors(const v1::Exchange& exchange, uint64_t steps, bool keeps_residual) {
-  const auto vectors = VectorsOfWorker(exchange, steps, keeps_residual);
+  v1::TrainingJob job;
+  *job.mutable_exchange() = exchange;
+  const auto vectors = VectorsOfWorker(job, steps, keeps_residual);
   REQUIRE(vectors.status() == absl::OkStatus());
   return *vectors;
 }

@@ -33,8 +33,32 @@ TEST_CASE("A model's table has its layers in their order, with what each takes")
       "  dense_3         dense       10              1,930   0.004        192 B\n"
       "  all             5 layers                    2,026   0.014     6.25 KiB\n";
   CHECK(table.substr(0, wanted.size()) == wanted);
+  CHECK_THAT(table, !Catch::Contains("for recompute"));
   CHECK_THAT(table, Catch::Contains("Parameters: 2,020 trained, 6 averaged; 7.91 KiB\n"));
   CHECK_THAT(table, Catch::Contains("Memory of a batch of 4 examples: 6.25 KiB activations, "));
+}
+
+TEST_CASE("A model's table says what layers that are computed again take together") {
+  v1::Model config;
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(
+      "layers { repeat { times: 2 layers { recompute { layers { dense { units: 16 } } layers { "
+      "gelu "
+      "{} } } } } } layers { dense { units: 10 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY",
+      &config));
+  const auto backend = MakeCpuBackend(v1::Workers());
+  REQUIRE(backend.ok());
+  const auto model = Model::Build(config, {1, 1, 16}, 10, **backend);
+  REQUIRE(model.ok());
+  // 16 floats of each of 16 examples: what gelu gives is kept twice, what it reads is there once.
+  const std::string table = ModelTable(config, **model, 16);
+  INFO(table);
+  CHECK_THAT(table,
+             Catch::Contains("  repeat_0.0.recompute_0.dense_0  dense   16             272   "
+                             "0.001            -\n"));
+  CHECK_THAT(table,
+             Catch::Contains("  repeat_0.0.recompute_0.gelu_1   gelu    16               -   "
+                             "    -     1.00 KiB\n"));
+  CHECK_THAT(table, Catch::Contains("activations, 1.00 KiB for recompute, "));
 }
 
 }  // namespace

@@ -69,6 +69,11 @@ MODELS = {
                             "at least 1"),
     "a repeat of no times": (pictures("{repeat: {times: 0, layers: [{relu: {}}]}}", DENSE),
                              "model.layers.0.repeat.times", "at least 1"),
+    "a recompute of nothing": (pictures("{recompute: {layers: []}}", DENSE), "model.layers.0.recompute.layers",
+                               "at least 1"),
+    "a recompute within another": (
+        pictures("{recompute: {layers: [{relu: {}}, {repeat: {times: 2, layers: [{recompute: {layers: [{relu: {}}]}}]}}]}}",
+                 DENSE), "model.layers.0.recompute.layers.1.repeat.layers.0", "within another one", "remove one of the two"),
     "more layers than there may be": (
         pictures("{repeat: {times: 1000, layers: [{repeat: {times: 1000, layers: [{relu: {}}]}}]}}", DENSE),
         "model.layers", "10000"),
@@ -127,6 +132,10 @@ MODELS = {
              "{tied_dense: {embedding: wte}}"), "model.layers.2", "3 channels", "rows of 4"),
     "text with a squared loss": ({**text("{embedding: {vocabulary: 9, width: 4}}", "{dense: {units: 1}}"),
                                   "loss": "squared"}, "softmax_cross_entropy"),
+    "text that is mixed": ({**text("{embedding: {vocabulary: 9, width: 4}}", HEAD), "data": "augment: {mixup: 0.2}"},
+                           "data.augment.mixup", "cannot be mixed"),
+    "a share that is drawn from nothing": ({**pictures(DENSE), "data": "augment: {mixup: -1}"}, "data.augment.mixup",
+                                           "at least 0"),
     "text that is normalised": ({**text("{embedding: {vocabulary: 9, width: 4}}", HEAD),
                                  "data": "normalize: {mean: 0, std: 1}"}, "data.normalize"),
 }

@@ -33,7 +33,7 @@ model:
 data:
   train: {{type: image_folder, folder: pictures, height: {size}, width: {size}}}
   normalize: {{mean: 0.5, std: 0.25}}
-  augment: {{flip: true, crop_padding: 2, cutout: 4}}
+  augment: {{flip: true, crop_padding: 2, cutout: 4, mixup: 0.4}}
   batch_size: {batch}
 exchange: {{type: gradient}}
 consistency: {{mode: sync}}

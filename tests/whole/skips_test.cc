@@ -37,7 +37,8 @@ class CountingTransport : public StreamTransport {
       : StreamTransport(options), reads_(reads) {}
   void Call(uint32_t server, const TransportRequest& request, Duration timeout,
             std::shared_ptr<TransportCall> call) override {
-    if (request.latest) call = std::make_shared<CountedRead>(reads_, std::move(call));
+    if (request.reads == ReadKind::kLatest)
+      call = std::make_shared<CountedRead>(reads_, std::move(call));
     StreamTransport::Call(server, request, timeout, std::move(call));
   }
 

@@ -14,6 +14,10 @@ struct Batch {
   // size x the labels of an example, which are one, or one a position of a text: class numbers,
   // tokens, or the target of a regression.
   std::vector<float> labels;
+  // Where examples are mixed (mixer.h): each is `share` of one with its label above, and 1 - share
+  // of one with its label here. Else empty.
+  std::vector<float> other_labels = {};
+  float share = 1;
 };
 
 }  // namespace leeway

@@ -6,6 +6,8 @@ void Dataset::Resize(size_t count, Batch& batch) const {
   batch.size = count;
   batch.features.resize(count * shape().elements());
   batch.labels.resize(count * labels_each());
+  batch.other_labels.clear();
+  batch.share = 1;
 }
 
 }  // namespace leeway

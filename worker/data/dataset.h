@@ -43,7 +43,7 @@ class Dataset {
                                 RandomStream draws, Batch& batch) const = 0;
 
  protected:
-  // Makes room for `count` examples.
+  // Makes room for `count` examples, none of them mixed.
   void Resize(size_t count, Batch& batch) const;
 };
 

@@ -2,13 +2,14 @@
 
 #include <cmath>
 
+#include "common/plugins/label_loss.h"
 #include "common/status.h"
 #include "worker/data/limits.h"
 
 namespace leeway {
 
 LabelRule LabelRule::OfJob(const v1::TrainingJob& job) {
-  LabelRule rule(job.model().loss());
+  LabelRule rule(LabelLoss(job.model()));
   const auto& layers = job.model().layers();
   const bool classes = rule.loss == v1::LOSS_SOFTMAX_CROSS_ENTROPY && !layers.empty() &&
                        layers.rbegin()->has_dense();
@@ -41,6 +42,8 @@ absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule) {
       if (label == -1) return 0.0f;
       if (label != 0 && label != 1) return refuse("logistic takes 0 and 1, or -1 and 1");
       break;
+    // LabelLoss gives no other.
+    case v1::LOSS_CUSTOM:
     case v1::LOSS_SQUARED:
       if (!std::isfinite(static_cast<float>(label))) return refuse("squared takes a finite float");
       break;

@@ -87,10 +87,8 @@ class ElasticExchange : public Exchange {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Exchange>> MakeElasticExchange(const ExchangeContext& context) {
-  ASSIGN_OR_RETURN(
-      LocalOptimizer optimizer,
-      LocalOptimizer::Make(context.job.exchange().elastic().optimizer(), context.schema,
-                           context.length, context.job.workers().count()));
+  ASSIGN_OR_RETURN(LocalOptimizer optimizer,
+                   LocalOptimizer::Of(context.job, context.schema, context.length));
   // The local weights are what is sent.
   LocalTraining::Own own{.exchange = "elastic", .names = {"weights"}};
   ASSIGN_OR_RETURN(own.vectors.emplace_back(),

@@ -35,6 +35,10 @@ class LocalOptimizer {
   static absl::StatusOr<LocalOptimizer> Make(const v1::Update& update,
                                              const v1::ModelSchema& schema,
                                              const v1::JobLength& length, uint32_t workers);
+  // That of a job's delta or elastic exchange. MakeLocalRule's error.
+  static absl::StatusOr<LocalOptimizer> Of(const v1::TrainingJob& job,
+                                           const v1::ModelSchema& schema,
+                                           const v1::JobLength& length);
 
   // Their names.
   std::vector<std::string_view> slots() const { return rule_->slots(); }

@@ -259,10 +259,8 @@ absl::StatusOr<LocalTraining::Own> OwnOf(const ExchangeContext& context, bool el
 absl::StatusOr<std::unique_ptr<Exchange>> MakeSpreadExchange(const ExchangeContext& context) {
   const v1::Exchange& exchange = context.job.exchange();
   const bool elastic = exchange.has_elastic();
-  ASSIGN_OR_RETURN(
-      LocalOptimizer optimizer,
-      LocalOptimizer::Make(elastic ? exchange.elastic().optimizer() : exchange.delta().optimizer(),
-                           context.schema, context.length, context.job.workers().count()));
+  ASSIGN_OR_RETURN(LocalOptimizer optimizer,
+                   LocalOptimizer::Of(context.job, context.schema, context.length));
   std::optional<float> alpha;
   if (elastic) alpha = static_cast<float>(exchange.elastic().alpha());
   SpreadPlan plan(context.client.layout(), context.length.steps_per_clock());

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/compute/backend.h"
@@ -74,6 +75,8 @@ struct Pass {
   // either.
   float* saved = nullptr;
   float* scratch = nullptr;
+  // Where a layer says why it could not compute; null: nobody asks.
+  absl::Status* failure = nullptr;
 };
 
 // Where a layer's output is stored.
@@ -112,6 +115,8 @@ class Layer {
   virtual bool can_be_tied() const { return false; }
   // x holds whole numbers below this, which Model::Train checks; 0: any numbers.
   virtual uint64_t tokens() const { return 0; }
+  // It computes in the host's memory.
+  virtual bool needs_host_memory() const { return false; }
   // Floating-point operations of one example's forward matrix products.
   virtual double flops() const { return 0; }
 

@@ -16,13 +16,31 @@ std::vector<TensorPlan> TensorsOf(const Node& node) {
   return node.layer == nullptr ? std::vector<TensorPlan>() : node.layer->tensors();
 }
 
+// What is a plugin's computes where host and device share their memory.
+absl::Status CheckMemory(const Graph& graph, const Loss& loss, const Backend& backend) {
+  if (backend.shares_host_memory()) return absl::OkStatus();
+  const auto refuse = [](absl::string_view what, absl::string_view key) {
+    return AtKey(absl::UnimplementedError(
+                     absl::StrCat(what, " of plugins compute on the CPU: set workers.device: cpu")),
+                 key);
+  };
+  for (const Node& node : graph.nodes) {
+    const bool on_host = node.layer != nullptr && node.layer->needs_host_memory();
+    if (on_host) return refuse(absl::StrCat("layer '", node.name, "': layers"), node.key);
+  }
+  return loss.needs_host_memory() ? refuse("losses", "model.custom_loss") : absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> Model::Build(const v1::Model& config,
                                                     const ImageShape& input, uint32_t classes,
-                                                    Backend& backend, size_t labels) {
-  ASSIGN_OR_RETURN(Graph graph, MakeGraph(config, input));
-  std::unique_ptr<Model> model(new Model(backend, MakeLoss(config), std::move(graph)));
+                                                    Backend& backend, size_t labels, bool mixed) {
+  ASSIGN_OR_RETURN(const Plugins plugins, Plugins::Load(config));
+  ASSIGN_OR_RETURN(Graph graph, MakeGraph(config, input, plugins));
+  ASSIGN_OR_RETURN(std::unique_ptr<Loss> loss, MakeLoss(config, plugins));
+  RETURN_IF_ERROR(CheckMemory(graph, *loss, backend));
+  std::unique_ptr<Model> model(new Model(backend, std::move(loss), std::move(graph), mixed));
   RETURN_IF_ERROR(
       AtKey(model->loss_->CheckOutput(model->graph_.scores(), {classes, labels}), "model.loss"));
   for (const Node& node : model->graph_.nodes) {

@@ -4,7 +4,7 @@
 
 namespace leeway {
 
-void Deliveries::Begin(TrainObserver& observer, const LossSum& loss, const BatchSize& size) {
+void Deliveries::Begin(TrainObserver& observer, const BatchLoss& loss, const BatchSize& size) {
   observer_ = &observer;
   loss_ = &loss;
   size_ = size;
@@ -44,7 +44,7 @@ absl::Status Deliveries::Tell(const Item& item) {
   // What a device that has failed has left in memory is nothing to tell of.
   RETURN_IF_ERROR(backend_.status());
   if (item.elements.empty()) {
-    const double loss = loss_->loss / static_cast<double>(size_.labels_each);
+    const double loss = loss_->total() / static_cast<double>(size_.labels_each);
     return observer_->AfterForward(loss, size_.examples);
   }
   return observer_->OnFinal(item.elements);

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "common/blocks.h"
 #include "worker/compute/backend.h"
+#include "worker/model/batch_loss.h"
 #include "worker/model/train_observer.h"
 
 namespace leeway {
@@ -25,7 +26,7 @@ class Deliveries {
   explicit Deliveries(Backend& backend) : backend_(backend) {}
 
   // A new batch: nothing is left of the one before. Both outlive the batch.
-  void Begin(TrainObserver& observer, const LossSum& loss, const BatchSize& size);
+  void Begin(TrainObserver& observer, const BatchLoss& loss, const BatchSize& size);
   // The loss is known, and the forward pass over, when the event is done.
   absl::Status AddLoss(StreamEvent known);
   // These elements of the contribution are; the ranges outlive the batch.
@@ -47,7 +48,7 @@ class Deliveries {
 
   Backend& backend_;
   TrainObserver* observer_ = nullptr;
-  const LossSum* loss_ = nullptr;
+  const BatchLoss* loss_ = nullptr;
   BatchSize size_;
   std::deque<Item> items_;
 };

@@ -10,6 +10,7 @@
 #include "common/job_key.h"
 #include "common/status.h"
 #include "config/model/layer_tree.h"
+#include "worker/layers/custom.h"
 #include "worker/layers/limits.h"
 #include "worker/layers/registry.h"
 #include "worker/layers/tied_dense.h"
@@ -47,9 +48,18 @@ std::string Described(const std::string& type, const std::string& name) {
   return absl::StrCat(type, " '", name, "'");
 }
 
+// The error of a layer, with its name. What it is about within the layer stays.
+absl::Status Named(const absl::Status& status, const std::string& layer) {
+  const std::string key = KeyOf(status);
+  if (key.empty()) return Annotate(status, layer);
+  return AtKey(Annotate(absl::Status(status.code(), MessageWithoutKey(status)), layer), key);
+}
+
 class Builder {
  public:
-  explicit Builder(const ImageShape& input) { graph_.values.push_back({input, 0, false}); }
+  Builder(const ImageShape& input, const Plugins& plugins) : plugins_(plugins) {
+    graph_.values.push_back({input, 0, false});
+  }
 
   // Appends the layers of a branch; the value that they make of `value`.
   absl::StatusOr<size_t> Append(const Branch& branch, size_t value) {
@@ -76,12 +86,34 @@ class Builder {
                        absl::StrCat(Described(LayerType(layer), name), ": has no layers")),
                    key);
     }
-    if (!layer.has_residual() && !layer.has_concat()) {
-      for (const Branch& branch : branches) {
-        ASSIGN_OR_RETURN(value, Append(branch, value));
-      }
-      return value;
+    if (layer.has_recompute()) return AppendSegment(branches.front(), name, key, value);
+    if (JoinsBranches(layer)) return AppendJoin(layer, name, key, branches, value);
+    for (const Branch& branch : branches) {
+      ASSIGN_OR_RETURN(value, Append(branch, value));
     }
+    return value;
+  }
+
+  absl::StatusOr<size_t> AppendSegment(const Branch& branch, const std::string& name,
+                                       const std::string& key, size_t value) {
+    if (segment_.has_value()) {
+      return AtKey(absl::InvalidArgumentError(absl::StrCat(
+                       Described("recompute", name),
+                       ": is within another one, which computes all of its layers again: remove "
+                       "one of the two")),
+                   key);
+    }
+    const size_t begin = graph_.nodes.size();
+    segment_ = graph_.segments.size();
+    ASSIGN_OR_RETURN(value, Append(branch, value));
+    segment_.reset();
+    graph_.segments.push_back({begin, graph_.nodes.size()});
+    return value;
+  }
+
+  absl::StatusOr<size_t> AppendJoin(const v1::Layer& layer, const std::string& name,
+                                    const std::string& key, const std::vector<Branch>& branches,
+                                    size_t value) {
     std::vector<size_t> outputs;
     for (const Branch& branch : branches) {
       ASSIGN_OR_RETURN(outputs.emplace_back(), Append(branch, value));
@@ -100,7 +132,7 @@ class Builder {
     const absl::Status made = Make(layer, value, node);
     if (!made.ok()) {
       const std::string type = LayerType(layer);
-      return AtKey(type.empty() ? made : Annotate(made, Described(type, name)), key);
+      return AtKey(type.empty() ? made : Named(made, Described(type, name)), key);
     }
     const ImageShape shape = node.layer->output();
     return Push(std::move(node), shape);
@@ -111,6 +143,10 @@ class Builder {
     if (layer.has_tied_dense()) {
       ASSIGN_OR_RETURN(node.tied_to, FindTied(layer.tied_dense().embedding(), node.name));
       ASSIGN_OR_RETURN(node.layer, MakeTiedDense(*graph_.nodes[*node.tied_to].layer, input));
+    } else if (layer.has_custom()) {
+      LayerOr made = MakeCustomLayer(layer.custom(), input, plugins_);
+      if (!made.ok()) return AtKey(made.status(), "custom");
+      node.layer = *std::move(made);
     } else {
       ASSIGN_OR_RETURN(node.layer, MakeLayer(layer, input));
     }
@@ -159,6 +195,7 @@ class Builder {
                      std::any_of(tensors.begin(), tensors.end(),
                                  [](const TensorPlan& t) { return t.trained; });
     }
+    node.segment = segment_;
     graph_.nodes.push_back(std::move(node));
     graph_.values.push_back(made);
     return graph_.values.size() - 1;
@@ -194,7 +231,10 @@ class Builder {
     return all;
   }
 
+  const Plugins plugins_;
   Graph graph_;
+  // The one that is being appended to.
+  std::optional<size_t> segment_;
   std::map<std::string, std::string> taken_;
 };
 
@@ -220,12 +260,13 @@ void FindAccumulation(Graph& graph) {
 
 }  // namespace
 
-absl::StatusOr<Graph> MakeGraph(const v1::Model& config, const ImageShape& input) {
+absl::StatusOr<Graph> MakeGraph(const v1::Model& config, const ImageShape& input,
+                                const Plugins& plugins) {
   RETURN_IF_ERROR(AtKey(CheckShape(input, "the data's example"), "model"));
   if (config.layers().empty()) {
     return AtKey(absl::InvalidArgumentError("there are none"), "model.layers");
   }
-  Builder builder(input);
+  Builder builder(input, plugins);
   ASSIGN_OR_RETURN(const size_t scores, builder.Append({"", "model.layers", &config.layers()}, 0));
   Graph graph = builder.Take();
   ++graph.values[scores].readers;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/plugins/plugins.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/data/shape.h"
 #include "worker/layers/layer.h"
@@ -47,15 +48,29 @@ struct Node {
   std::optional<size_t> tied_to = std::nullopt;
   // In the backward pass, others have left their parts of the gradients of its tensors before it.
   bool accumulates = false;
+  // Of Graph::segments, the one that it is in.
+  std::optional<size_t> segment = std::nullopt;
 
   Placement placement() const;
   bool is_view() const { return placement() == Placement::kView; }
+};
+
+// Nodes whose values are not kept for the backward pass, but computed again there. Only the last
+// node's output is read outside.
+struct Segment {
+  size_t begin = 0;
+  size_t end = 0;
+
+  // Whether a node in it that reads `value` reads what was made before.
+  bool enters(size_t value) const { return value <= begin; }
 };
 
 struct Graph {
   std::vector<Node> nodes;
   // One more than there are nodes.
   std::vector<Value> values;
+  // In the order of the forward pass.
+  std::vector<Segment> segments;
 
   const Value& input(size_t node, size_t which = 0) const {
     return values[nodes[node].inputs[which]];
@@ -67,6 +82,7 @@ struct Graph {
 };
 
 // For examples of shape `input`. INVALID_ARGUMENT with the key of the layer that does not fit.
-absl::StatusOr<Graph> MakeGraph(const v1::Model& config, const ImageShape& input);
+absl::StatusOr<Graph> MakeGraph(const v1::Model& config, const ImageShape& input,
+                                const Plugins& plugins = {});
 
 }  // namespace leeway

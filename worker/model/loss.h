@@ -6,6 +6,8 @@
 #include <span>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/plugins/plugins.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/compute/backend.h"
 #include "worker/data/shape.h"
@@ -30,12 +32,15 @@ class Loss {
   virtual absl::Status CheckLabels(std::span<const float> labels, uint32_t units) const = 0;
   // Scores are predicted numbers, one of an example.
   virtual bool is_regression() const { return false; }
+  // It computes in the host's memory.
+  virtual bool needs_host_memory() const { return false; }
   // Queues the sums over rows of scores [rows x units]; dscores, where not null, is the gradient of
-  // the mean. All device memory.
-  virtual void Compute(Backend& backend, size_t rows, uint32_t units, const float* scores,
-                       const float* labels, LossSum* sum, float* dscores) const = 0;
+  // the mean. All device memory. An error is of a plugin's loss.
+  virtual absl::Status Compute(Backend& backend, size_t rows, uint32_t units, const float* scores,
+                               const float* labels, LossSum* sum, float* dscores) const = 0;
 };
 
-std::unique_ptr<Loss> MakeLoss(const v1::Model& model);
+// The model's loss. Errors of a plugin's are at their key (common/job_key.h).
+absl::StatusOr<std::unique_ptr<Loss>> MakeLoss(const v1::Model& model, const Plugins& plugins);
 
 }  // namespace leeway

@@ -13,6 +13,8 @@ namespace leeway {
 struct MemoryPlan {
   // By layer: its output, and what it keeps for the backward pass.
   std::vector<uint64_t> layers;
+  // What layers within a recompute have instead: all of these take turns with it.
+  uint64_t recomputed = 0;
   // Of the activations.
   uint64_t gradients = 0;
   uint64_t scratch = 0;
@@ -21,7 +23,7 @@ struct MemoryPlan {
   uint64_t vectors = 0;
 
   uint64_t activations() const {
-    return std::accumulate(layers.begin(), layers.end(), uint64_t{0}) + gradients + scratch;
+    return std::accumulate(layers.begin(), layers.end(), recomputed) + gradients + scratch;
   }
   uint64_t total() const { return activations() + batch + vectors; }
   // Which layer takes most; the first of equals.

@@ -56,6 +56,18 @@ absl::Status Model::Check(const Batch& batch, size_t weights) const {
   return loss_->CheckLabels(std::span(batch.labels).first(labels), graph_.scores().channels);
 }
 
+absl::Status Model::CheckOtherLabels(const Batch& batch) const {
+  if (batch.other_labels.empty()) return absl::OkStatus();
+  const size_t labels = batch.size * graph_.positions();
+  if (!mixed_ || batch.other_labels.size() != labels || !(batch.share >= 0 && batch.share <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a batch of ", batch.size, " examples has ", batch.other_labels.size(),
+        " other labels with a share of ", 1 - batch.share, ", and the model was built for batches ",
+        mixed_ ? "that have one for each label" : "that have none"));
+  }
+  return loss_->CheckLabels(batch.other_labels, graph_.scores().channels);
+}
+
 absl::Status Model::CheckTokens(std::span<const float> features) const {
   if (tokens_ == 0) return absl::OkStatus();
   const size_t elements = graph_.values.front().shape.elements();
@@ -73,7 +85,7 @@ absl::Status Model::Prepare(size_t examples) {
   if (workspace_ != nullptr && workspace_->capacity() >= examples) return absl::OkStatus();
   // The old one goes first: memory for one is enough.
   workspace_.reset();
-  auto made = Workspace::Make(graph_, examples, schema_.total(), backend_);
+  auto made = Workspace::Make(graph_, examples, Needs(), backend_);
   if (absl::IsResourceExhausted(made.status())) return NoRoom(examples, made.status());
   RETURN_IF_ERROR(made.status());
   workspace_ = *std::move(made);
@@ -81,14 +93,14 @@ absl::Status Model::Prepare(size_t examples) {
 }
 
 MemoryPlan Model::PlanMemory(size_t examples, bool own_memory) const {
-  return Workspace::Measure(graph_, examples, schema_.total(), own_memory, backend_);
+  return Workspace::Measure(graph_, examples, Needs(), own_memory, backend_);
 }
 
 size_t Model::LargestBatch(size_t below) {
   size_t fits = 0;
   while (fits + 1 < below) {
     const size_t tried = fits + (below - fits) / 2;
-    const bool room = Workspace::Make(graph_, tried, schema_.total(), backend_).ok();
+    const bool room = Workspace::Make(graph_, tried, Needs(), backend_).ok();
     (room ? fits : below) = tried;
   }
   return fits;
@@ -114,6 +126,7 @@ absl::Status Model::NoRoom(size_t examples, const absl::Status& why) {
 }
 
 void Model::SetVectors(std::span<const float> weights, std::span<float> contribution, Home home) {
+  failure_ = absl::OkStatus();
   host_weights_ = weights;
   host_contribution_ = contribution;
   travels_ = home == Home::kHost && !backend_.shares_host_memory();
@@ -160,6 +173,15 @@ Model::Examples Model::ExamplesUp(const Batch& batch, size_t begin, size_t end) 
   return {end - begin, workspace_->features(), workspace_->labels()};
 }
 
+void Model::OtherLabelsUp(const Batch& batch, Examples& examples) {
+  if (batch.other_labels.empty()) return;
+  examples.share = batch.share;
+  examples.other_labels = batch.other_labels.data();
+  if (backend_.shares_host_memory()) return;
+  Up(batch.other_labels, workspace_->other_labels());
+  examples.other_labels = workspace_->other_labels();
+}
+
 void Model::WeightsUp(std::span<const ElementRange> elements) {
   if (!travels_) return;
   for (const ElementRange& range : elements) {
@@ -177,20 +199,34 @@ StreamEvent Model::ContributionDown(std::span<const ElementRange> elements) {
   return backend_.Record(Stream::kDown);
 }
 
-StreamEvent Model::LossDown(size_t batch, const float* scores, const float* labels,
-                            float* dscores) {
+absl::Status Model::MixLoss(const Examples& examples, const float* scores, float* dscores) {
+  const uint32_t units = graph_.scores().channels;
+  const size_t rows = examples.count * graph_.positions();
+  float* const other = workspace_->other_gradient();
+  RETURN_IF_ERROR(loss_->Compute(backend_, rows, units, scores, examples.other_labels,
+                                 workspace_->sums() + 1, other));
+  backend_.AddDifference(rows * units, examples.share, dscores, other, other, dscores);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StreamEvent> Model::LossDown(const Examples& examples, const float* scores,
+                                            float* dscores) {
   static_assert(sizeof(LossSum) % sizeof(float) == 0);
   LossSum* const sums = workspace_->sums();
   computing_ = true;
   const uint32_t units = graph_.scores().channels;
-  const size_t rows = batch * graph_.positions();
-  loss_->Compute(backend_, rows, units, scores, labels, sums, dscores);
+  const size_t rows = examples.count * graph_.positions();
+  RETURN_IF_ERROR(loss_->Compute(backend_, rows, units, scores, examples.labels, sums, dscores));
+  const bool mixed = examples.other_labels != nullptr;
+  if (mixed) RETURN_IF_ERROR(MixLoss(examples, scores, dscores));
   if (dscores != nullptr && loss_scale_ != 1) {
     backend_.Scale(rows * units, loss_scale_, dscores, nullptr);
   }
   AwaitKernels();
+  loss_sums_.share = examples.share;
+  const size_t count = (mixed ? 2 : 1) * sizeof(LossSum) / sizeof(float);
   backend_.CopyToHost(Stream::kDown, reinterpret_cast<const float*>(sums),
-                      {reinterpret_cast<float*>(&sums_), sizeof(sums_) / sizeof(float)});
+                      {reinterpret_cast<float*>(loss_sums_.sums.data()), count});
   return backend_.Record(Stream::kDown);
 }
 
@@ -200,141 +236,15 @@ void Model::Drain() {
   }
 }
 
-Pass Model::PassOf(size_t node, size_t panel, size_t batch, bool training, const Draw& draw) {
-  return {.backend = backend_,
-          .batch = batch,
-          .training = training,
-          .draw = draw,
-          .layer = static_cast<uint32_t>(node),
-          .panel = panel,
-          .weights = weights_[node],
-          .contributions =
-              training ? std::span<float* const>(contributions_[node]) : std::span<float* const>(),
-          .accumulate = graph_.nodes[node].accumulates,
-          .saved = workspace_->node(node).saved,
-          .scratch = workspace_->scratch()};
-}
-
-const float* Model::ValueOf(size_t value, const Examples& examples) const {
-  const float* output = value == 0 ? nullptr : workspace_->node(value - 1).output;
-  return output == nullptr ? examples.features : output;
-}
-
-void Model::Add(size_t count, const float* x, float* y) { backend_.AddRows(1, count, x, y); }
-
-void Model::ForwardJoin(size_t index, const Examples& examples) {
-  const Node& node = graph_.nodes[index];
-  const NodeBuffers& buffers = workspace_->node(index);
-  const ImageShape& shape = graph_.output(index).shape;
-  if (node.kind == Node::Kind::kAdd) {
-    const size_t count = examples.count * shape.elements();
-    if (!buffers.shares_input) {
-      backend_.Copy(count, ValueOf(node.inputs[0], examples), buffers.output);
-    }
-    return Add(count, ValueOf(node.inputs[1], examples), buffers.output);
-  }
-  const size_t rows = examples.count * shape.height * shape.width;
-  float* target = buffers.output;
-  for (size_t k = 0; k < node.inputs.size(); ++k) {
-    const size_t channels = graph_.input(index, k).shape.channels;
-    backend_.CopyColumns({rows, channels, channels, shape.channels},
-                         ValueOf(node.inputs[k], examples), target);
-    target += channels;
-  }
-}
-
-absl::StatusOr<const float*> Model::Forward(const Examples& examples, bool training,
-                                            const Draw& draw, TrainObserver& observer) {
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const Node& node = graph_.nodes[i];
-    if (node.is_view()) continue;
-    if (node.layer == nullptr) {
-      AwaitUp();
-      ForwardJoin(i, examples);
-      continue;
-    }
-    for (size_t p = 0; p < panels_[i].size(); ++p) {
-      const Panel& panel = panels_[i][p];
-      if (!panel.all.empty()) {
-        RETURN_IF_ERROR(observer.BeforeForward(panel.all));
-        if (training) WeightsUp(panel.all);
-      }
-      AwaitUp();
-      node.layer->Forward(PassOf(i, p, examples.count, training, draw),
-                          ValueOf(node.inputs[0], examples), workspace_->node(i).output);
-    }
-  }
-  return ValueOf(graph_.nodes.size(), examples);
-}
-
-absl::Status Model::BackwardLayer(const GradientStep& step, const Examples& examples,
-                                  const Draw& draw) {
-  const size_t i = step.node;
-  const Node& node = graph_.nodes[i];
-  float* const dy = workspace_->gradient(step.output);
-  const std::optional<GradientBuffer>& to = step.inputs[0].to;
-  float* const dx = to.has_value() ? workspace_->gradient(*to) : nullptr;
-  for (size_t p = 0; p < panels_[i].size(); ++p) {
-    computing_ = true;
-    node.layer->Backward(PassOf(i, p, examples.count, true, draw),
-                         ValueOf(node.inputs[0], examples), workspace_->node(i).output, dy, dx);
-    if (panels_[i][p].trained.count == 0) continue;
-    const std::span trained(&panels_[i][p].trained, 1);
-    if (loss_scale_ != 1) {
-      backend_.Scale(trained[0].count, 1 / loss_scale_, contribution_ + trained[0].offset, nullptr);
-    }
-    RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(trained), trained));
-  }
-  return absl::OkStatus();
-}
-
-void Model::BackwardJoin(const GradientStep& step, size_t which, size_t batch) {
-  if (graph_.nodes[step.node].kind != Node::Kind::kConcat) return;
-  const ImageShape& shape = graph_.output(step.node).shape;
-  size_t before = 0;
-  for (size_t k = 0; k < which; ++k) before += graph_.input(step.node, k).shape.channels;
-  const size_t channels = graph_.input(step.node, which).shape.channels;
-  backend_.CopyColumns({batch * shape.height * shape.width, channels, shape.channels, channels},
-                       workspace_->gradient(step.output) + before,
-                       workspace_->gradient(*step.inputs[which].to));
-}
-
-absl::Status Model::BackwardStep(const GradientStep& step, const Examples& examples,
-                                 const Draw& draw) {
-  const Node& node = graph_.nodes[step.node];
-  if (node.layer != nullptr && !node.is_view()) {
-    RETURN_IF_ERROR(BackwardLayer(step, examples, draw));
-  }
-  for (size_t k = 0; k < step.inputs.size(); ++k) {
-    const InputGradient& input = step.inputs[k];
-    if (!input.to.has_value()) continue;
-    const size_t count = examples.count * graph_.input(step.node, k).shape.elements();
-    float* const gradient = workspace_->gradient(*input.to);
-    computing_ = true;
-    if (node.layer == nullptr) BackwardJoin(step, k, examples.count);
-    if (input.copy_of.has_value()) {
-      backend_.Copy(count, workspace_->gradient(*input.copy_of), gradient);
-    }
-    if (input.add.has_value()) {
-      Add(count, workspace_->gradient(*input.add), gradient);
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Model::Backward(const Examples& examples, const Draw& draw) {
-  for (const GradientStep& step : workspace_->gradients().steps) {
-    RETURN_IF_ERROR(BackwardStep(step, examples, draw));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Model::RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer) {
-  deliveries_.Begin(observer, sums_, {.examples = batch.size, .labels_each = graph_.positions()});
-  const Examples examples = ExamplesUp(batch, 0, batch.size);
+  deliveries_.Begin(observer, loss_sums_,
+                    {.examples = batch.size, .labels_each = graph_.positions()});
+  Examples examples = ExamplesUp(batch, 0, batch.size);
+  OtherLabelsUp(batch, examples);
   ASSIGN_OR_RETURN(const float* scores, Forward(examples, true, draw, observer));
-  RETURN_IF_ERROR(deliveries_.AddLoss(LossDown(
-      batch.size, scores, examples.labels, workspace_->gradient(workspace_->gradients().scores))));
+  float* const dscores = workspace_->gradient(workspace_->gradients().scores);
+  ASSIGN_OR_RETURN(const StreamEvent loss, LossDown(examples, scores, dscores));
+  RETURN_IF_ERROR(deliveries_.AddLoss(loss));
   if (!averaged_.empty()) {
     RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(averaged_), averaged_));
   }
@@ -364,6 +274,7 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
     return absl::InvalidArgumentError(absl::StrCat("a contribution has ", schema_.total(),
                                                    " elements, not ", contribution.size()));
   }
+  RETURN_IF_ERROR(CheckOtherLabels(batch));
   TrainObserver none;
   TrainObserver& told = observer == nullptr ? none : *observer;
   if (batch.size == 0) return TrainOnNothing(contribution, home, told);
@@ -371,7 +282,7 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
   SetVectors(weights, contribution, home);
   loss_scale_ = loss_scale;
   const absl::Status ran = RunBatch(batch, draw, told);
-  if (ran.ok()) return sums_.loss / static_cast<double>(graph_.positions());
+  if (ran.ok()) return loss_sums_.total() / static_cast<double>(graph_.positions());
   // Copies that are still queued read and write what is the caller's.
   Drain();
   return ran;
@@ -399,13 +310,13 @@ absl::Status Model::EvaluatePart(const Batch& batch, size_t begin, size_t end,
   TrainObserver none;
   const Examples examples = ExamplesUp(batch, begin, end);
   ASSIGN_OR_RETURN(const float* scores, Forward(examples, false, {}, none));
-  LossDown(examples.count, scores, examples.labels, nullptr);
+  RETURN_IF_ERROR(LossDown(examples, scores, nullptr).status());
   std::vector<float> predictions(loss_->is_regression() ? examples.count : 0);
   if (!predictions.empty()) backend_.CopyToHost(Stream::kDown, scores, predictions);
   RETURN_IF_ERROR(backend_.Await(backend_.Record(Stream::kDown)));
-  evaluation.loss_sum += sums_.loss / static_cast<double>(graph_.positions());
-  evaluation.correct += sums_.correct;
-  evaluation.in_top5 += sums_.in_top5;
+  evaluation.loss_sum += loss_sums_.total() / static_cast<double>(graph_.positions());
+  evaluation.correct += loss_sums_.sums[0].correct;
+  evaluation.in_top5 += loss_sums_.sums[0].in_top5;
   for (size_t i = 0; i < predictions.size(); ++i) {
     evaluation.error.Add(predictions[i], batch.labels[begin + i]);
   }

@@ -19,6 +19,7 @@
 #include "worker/data/batch.h"
 #include "worker/data/shape.h"
 #include "worker/layers/layer.h"
+#include "worker/model/batch_loss.h"
 #include "worker/model/deliveries.h"
 #include "worker/model/graph.h"
 #include "worker/model/loss.h"
@@ -54,12 +55,13 @@ class Model {
   };
 
   // The layers of `config` for examples of shape `input` with `labels` labels each, of `classes`
-  // classes (0: numbers). With several labels the scores have as many positions. The backend must
-  // outlive the model. INVALID_ARGUMENT at the key of the layer that does not fit
-  // (common/job_key.h).
+  // classes (0: numbers). With several labels the scores have as many positions. `mixed`: batches
+  // to train on may have other labels, too (batch.h). The backend must outlive the model.
+  // INVALID_ARGUMENT at the key of the layer that does not fit (common/job_key.h).
   static absl::StatusOr<std::unique_ptr<Model>> Build(const v1::Model& config,
                                                       const ImageShape& input, uint32_t classes,
-                                                      Backend& backend, size_t labels = 1);
+                                                      Backend& backend, size_t labels = 1,
+                                                      bool mixed = false);
 
   Backend& backend() const { return backend_; }
   const v1::ModelSchema& schema() const { return schema_; }
@@ -122,10 +124,17 @@ class Model {
     size_t count = 0;
     const float* features = nullptr;
     const float* labels = nullptr;
+    // Of a batch that is mixed.
+    const float* other_labels = nullptr;
+    float share = 1;
   };
 
-  Model(Backend& backend, std::unique_ptr<Loss> loss, Graph graph)
-      : backend_(backend), loss_(std::move(loss)), graph_(std::move(graph)), deliveries_(backend) {
+  Model(Backend& backend, std::unique_ptr<Loss> loss, Graph graph, bool mixed)
+      : backend_(backend),
+        loss_(std::move(loss)),
+        graph_(std::move(graph)),
+        mixed_(mixed),
+        deliveries_(backend) {
     page_pinned_ =
         backend.Pin({reinterpret_cast<float*>(page_.get()), sizeof(LossPage) / sizeof(float)});
   }
@@ -135,7 +144,9 @@ class Model {
   void CountFlops();
 
   absl::Status Check(const Batch& batch, size_t weights) const;
+  absl::Status CheckOtherLabels(const Batch& batch) const;
   absl::Status CheckTokens(std::span<const float> features) const;
+  BatchNeeds Needs() const { return {schema_.total(), mixed_}; }
   absl::Status Prepare(size_t examples);
   // What `why`, that there is no room for a batch, is to be told with.
   absl::Status NoRoom(size_t examples, const absl::Status& why);
@@ -145,6 +156,8 @@ class Model {
   // or their twins.
   void SetVectors(std::span<const float> weights, std::span<float> contribution, Home home);
   Examples ExamplesUp(const Batch& batch, size_t begin, size_t end);
+  // The other labels and the share of a batch that is mixed.
+  void OtherLabelsUp(const Batch& batch, Examples& examples);
   // Copies `host`; kernels that are queued behind AwaitUp() read it at `device`.
   void Up(std::span<const float> host, float* device);
   void AwaitUp();
@@ -153,19 +166,30 @@ class Model {
   void AwaitKernels();
   // Done when it has arrived on the host.
   StreamEvent ContributionDown(std::span<const ElementRange> elements);
-  // The loss of the batch, into `sums_`; dscores with the loss scale.
-  StreamEvent LossDown(size_t batch, const float* scores, const float* labels, float* dscores);
+  // The loss of the batch, into `loss_sums_`; dscores with the loss scale.
+  absl::StatusOr<StreamEvent> LossDown(const Examples& examples, const float* scores,
+                                       float* dscores);
+  // The share of the labels' gradient, and the rest of that by the other labels.
+  absl::Status MixLoss(const Examples& examples, const float* scores, float* dscores);
   // Waits until nothing is queued, whatever it comes to.
   void Drain();
   Pass PassOf(size_t node, size_t panel, size_t batch, bool training, const Draw& draw);
   const float* ValueOf(size_t value, const Examples& examples) const;
   // y += x, as one row.
   void Add(size_t count, const float* x, float* y);
+  // Of a layer, one panel.
+  void ForwardNode(size_t node, const Pass& pass, const Examples& examples);
+  // Where nobody reads, for all of a node's contributions: those of averaged tensors have left.
+  std::span<float* const> Discarding(size_t node);
+  // Computes the values within the segment again: by the same weights, which have not left either.
+  absl::Status ForwardAgain(const Segment& segment, const Examples& examples, const Draw& draw);
   // Of nodes where branches meet; backward, the gradient by one of the inputs.
   void ForwardJoin(size_t node, const Examples& examples);
   void BackwardJoin(const GradientStep& step, size_t which, size_t batch);
   // Of a layer, panel by panel.
   absl::Status BackwardLayer(const GradientStep& step, const Examples& examples, const Draw& draw);
+  // What the layer of a node has failed of.
+  absl::Status FailureOf(size_t node) const;
   // Of any node; then adds up what its inputs' other readers have found.
   absl::Status BackwardStep(const GradientStep& step, const Examples& examples, const Draw& draw);
   // The scores.
@@ -183,6 +207,7 @@ class Model {
   Backend& backend_;
   const std::unique_ptr<Loss> loss_;
   const Graph graph_;
+  const bool mixed_;
   // By node.
   std::vector<std::vector<Placed>> tensors_;
   // At least one a node.
@@ -203,15 +228,19 @@ class Model {
   // The device's.
   float* contribution_ = nullptr;
   float loss_scale_ = 1;
+  // A layer's (Pass::failure).
+  absl::Status failure_;
   // The device's, by node and tensor.
   std::vector<std::vector<const float*>> weights_;
   std::vector<std::vector<float*>> contributions_;
+  // Of the node that is computed again.
+  std::vector<float*> discarding_;
   // On a page of its own, so that it can be pinned.
   struct alignas(4096) LossPage {
-    LossSum sums;
+    BatchLoss loss;
   };
   std::unique_ptr<LossPage> page_ = std::make_unique<LossPage>();
-  LossSum& sums_ = page_->sums;
+  BatchLoss& loss_sums_ = page_->loss;
   PinnedMemory page_pinned_;
   // Something is on its way that no kernel waits for yet.
   bool going_up_ = false;

@@ -25,17 +25,24 @@ struct NodeBuffers {
   float* saved = nullptr;
 };
 
+// What besides its graph decides what a model's batches take.
+struct BatchNeeds {
+  // Floats of the weights, and of the contribution.
+  size_t flat = 0;
+  // Batches have other labels, too.
+  bool mixed = false;
+};
+
 class Workspace {
  public:
   // What Make would allocate on a backend with memory of its own, or without. Scratch is what
   // `backend` wants of it.
-  static MemoryPlan Measure(const Graph& graph, size_t capacity, size_t flat, bool own_memory,
-                            const Backend& backend);
-  // `flat` floats hold the weights and the contribution where the device has memory of its own.
+  static MemoryPlan Measure(const Graph& graph, size_t capacity, const BatchNeeds& needs,
+                            bool own_memory, const Backend& backend);
   // RESOURCE_EXHAUSTED beyond kMaxWorkspaceElements or what the device has. The graph outlives
   // it.
   static absl::StatusOr<std::unique_ptr<Workspace>> Make(const Graph& graph, size_t capacity,
-                                                         size_t flat, Backend& backend);
+                                                         const BatchNeeds& needs, Backend& backend);
 
   size_t capacity() const { return capacity_; }
   const NodeBuffers& node(size_t index) const { return buffers_[index]; }
@@ -43,19 +50,25 @@ class Workspace {
   const GradientPlan& gradients() const { return plan_; }
   float* gradient(GradientBuffer buffer) const { return gradients_[buffer]; }
   float* scratch() const { return scratch_; }
+  // Room for the averaged tensors of a layer that is computed again, which nobody reads.
+  float* discarded() const { return discarded_; }
+  // As those of a BatchLoss.
   LossSum* sums() const { return sums_; }
+  // Of batches that are mixed only: the scores' gradient by the other labels.
+  float* other_gradient() const { return other_gradient_; }
   // Copies of what the host handed in; null where the device shares the host's memory.
   float* features() const { return features_; }
   float* labels() const { return labels_; }
+  float* other_labels() const { return other_labels_; }
   float* weights() const { return weights_; }
   float* contribution() const { return contribution_; }
 
  private:
   explicit Workspace(size_t capacity) : capacity_(capacity) {}
   // Lays everything out in `arena`, and says what it takes.
-  MemoryPlan Plan(const Graph& graph, size_t flat, bool own_memory, const Backend& backend,
-                  Arena& arena);
-  void PlanOutputs(const Graph& graph, const Backend& backend, Arena& arena, MemoryPlan& plan);
+  MemoryPlan Plan(const Graph& graph, const BatchNeeds& needs, bool own_memory,
+                  const Backend& backend, Arena& arena);
+  void PlanScratch(const Graph& graph, const Backend& backend, Arena& arena, MemoryPlan& plan);
 
   size_t capacity_;
   DeviceMemory memory_;
@@ -63,9 +76,12 @@ class Workspace {
   GradientPlan plan_;
   std::vector<float*> gradients_;
   float* scratch_ = nullptr;
+  float* discarded_ = nullptr;
   LossSum* sums_ = nullptr;
+  float* other_gradient_ = nullptr;
   float* features_ = nullptr;
   float* labels_ = nullptr;
+  float* other_labels_ = nullptr;
   float* weights_ = nullptr;
   float* contribution_ = nullptr;
 };

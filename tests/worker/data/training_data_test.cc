@@ -288,6 +288,41 @@ TEST_CASE("Augmentation is of training batches only, drawn by step and rank") {
   for (float x : a.features) CHECK(std::abs(x) < 1e-6);
 }
 
+TEST_CASE("Examples are mixed in training batches only, by step and rank") {
+  DataFolder folder;
+  folder.Write("a.csv", NumberedCsv(0, 60, 3));
+  v1::TrainingJob plain = Job(2, 8), job = plain;
+  plain.mutable_data()->set_holdout(0.2);
+  job.mutable_data()->set_holdout(0.2);
+  job.mutable_data()->mutable_augment()->set_mixup(1);
+  const auto data = Open(job, folder, 0), other_rank = Open(job, folder, 1);
+  Batch batch, again, unmixed, others;
+  for (uint64_t step = 0; step < 6; ++step) {
+    REQUIRE(data->Load(step, 3, batch).ok());
+    REQUIRE(Open(job, folder, 0)->Load(step, 3, again).ok());
+    REQUIRE(Open(plain, folder, 0)->Load(step, 3, unmixed).ok());
+    REQUIRE(other_rank->Load(step, 3, others).ok());
+    CHECK(batch.features == again.features);
+    CHECK(batch.other_labels == again.other_labels);
+    CHECK(batch.share == again.share);
+    CHECK(batch.share != others.share);
+    // The same examples, of which the mixed ones are made.
+    CHECK(batch.labels == unmixed.labels);
+    CHECK(batch.features != unmixed.features);
+    CHECK(unmixed.other_labels.empty());
+  }
+  REQUIRE(data->LoadBatch(4, batch).ok());
+  REQUIRE(other_rank->LoadBatch(4, others).ok());
+  CHECK(batch.features == others.features);
+  // What is read again without mixing has nothing left of it.
+  REQUIRE((*OpenTestData(job, folder.path()))->CopyBatch(0, 12, batch).ok());
+  CHECK(batch.other_labels.empty());
+  CHECK(batch.share == 1);
+  REQUIRE(data->Load(0, 3, batch).ok());
+  REQUIRE(data->LoadNothing(batch).ok());
+  CHECK(batch.other_labels.empty());
+}
+
 TEST_CASE("Jobs that cannot be served are errors that say why") {
   DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 10, 3));
@@ -301,7 +336,7 @@ TEST_CASE("Jobs that cannot be served are errors that say why") {
                {"by_file", "rank 1", "1 file for 3 workers"});
   v1::TrainingJob squared = Job(2, 4, "stratified {}");
   squared.mutable_model()->set_loss(v1::LOSS_SQUARED);
-  RequireError(open(squared), StatusCode::kInvalidArgument, {"data.partition", "squared"});
+  RequireError(open(squared), StatusCode::kInvalidArgument, {"data.partition", "loss of this job"});
   RequireError(open(Job(1, 4, "", {"a.csv", "wide.csv"})), StatusCode::kInvalidArgument,
                {"wide.csv", "3 features", "1 features"});
   RequireError(open(FromText("data { batch_size: 1 }")), StatusCode::kInvalidArgument,

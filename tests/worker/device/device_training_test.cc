@@ -24,6 +24,51 @@ TEST_CASE("A device's bits are the CPU's, whatever runs when", "[seeds]") {
   }
 }
 
+// Of three parts, each of which is computed again, or not.
+Job InParts(const std::string& kind) {
+  const std::string begin = "layers { " + kind + " { ";
+  return {.model =
+              begin +
+              "layers { conv2d { filters: 3 kernel: 3 padding: 1 } } layers { batch_norm {} } "
+              "layers { relu {} } } } " +
+              begin +
+              "layers { residual { layers { conv2d { filters: 3 kernel: 3 padding: 1 } } layers { "
+              "batch_norm {} } layers { dropout { rate: 0.3 } } } } } } " +
+              begin +
+              "layers { flatten {} } layers { dense { units: 6 } } layers { gelu {} } } } "
+              "layers { dense { units: 3 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY"};
+}
+
+TEST_CASE("What a device computes again has the bits of what a CPU keeps", "[seeds]") {
+  const Outcome expected = OnCpu(InParts("sequence"));
+  CHECK(Same(OnCpu(InParts("recompute")), expected));
+  for (uint64_t seed = 0; seed < Seeds(400); ++seed) {
+    const auto device = Device({.seed = seed});
+    const Outcome outcome = Train(InParts("recompute"), *device);
+    CAPTURE(seed, outcome.status);
+    REQUIRE(outcome.status.ok());
+    REQUIRE(Same(outcome, expected));
+  }
+}
+
+TEST_CASE("The last part is not computed again: its values are still there") {
+  const auto queued = [](const std::string& model) {
+    const auto device = Device({});
+    REQUIRE(Train({.model = model, .input = {1, 1, 8}, .steps = 1, .evaluates = false}, *device)
+                .status.ok());
+    return device->queued();
+  };
+  const std::string part = "layers { dense { units: 8 } } layers { gelu {} } ";
+  const std::string head = "layers { dense { units: 3 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY";
+  const std::string again = "layers { recompute { " + part + "} } ";
+  CHECK(queued(again + head) == queued(part + head));
+  const uint64_t twice = queued(again + again + head) - queued(part + part + head);
+  const uint64_t three_times =
+      queued(again + again + again + head) - queued(part + part + part + head);
+  CHECK(twice > 0);
+  CHECK(three_times == 2 * twice);
+}
+
 TEST_CASE("A large layer's panels leave one by one from a device, too") {
   const Job job{.model = "layers { dense { units: 4100 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY",
                 .input = {1, 1, 300},

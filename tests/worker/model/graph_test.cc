@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job_key.h"
+#include "tests/worker/model/random_tree.h"
 #include "tests/worker/model/support.h"
 #include "worker/model/train_observer.h"
 
@@ -145,71 +146,6 @@ class Plain {
   std::vector<float*> written_;
 };
 
-constexpr ImageShape kImage{4, 4, 3};
-
-// Trees that keep kImage's shape, drawn from a seed: every kind of layer with every kind of
-// neighbour, on either side of a branch.
-class RandomTree {
- public:
-  explicit RandomTree(uint64_t seed) : stream_(seed, RandomPurpose::kGenerate) {}
-
-  std::string Layers(int depth, size_t count) {
-    std::string text;
-    for (size_t i = 0; i < count; ++i) absl::StrAppend(&text, "layers { ", One(depth), " } ");
-    return text;
-  }
-
- private:
-  std::string One(int depth) {
-    const uint64_t kinds = depth > 0 ? 13 : 9;
-    switch (stream_.Below(kinds)) {
-      case 0:
-        return "relu {}";
-      case 1:
-        return "tanh {}";
-      case 2:
-        return "gelu {}";
-      case 3:
-        return "batch_norm {}";
-      case 4:
-        return "dropout { rate: 0.3 }";
-      case 5:
-        return "conv2d { filters: 3 kernel: 3 padding: 1 }";
-      case 6:
-        return "conv2d { filters: 3 kernel: 3 padding: 1 groups: 3 }";
-      case 7:
-        return "layer_norm {}";
-      case 8:
-        return "relu6 {}";
-      case 9:
-        return absl::StrCat("sequence { ", Layers(depth - 1, 1 + stream_.Below(3)), "}");
-      case 10:
-        return absl::StrCat("repeat { times: 2 ", Layers(depth - 1, 1 + stream_.Below(2)), "}");
-      case 11:
-        return Residual(depth - 1);
-      default:
-        return Concat(depth - 1);
-    }
-  }
-
-  std::string Residual(int depth) {
-    std::string text = absl::StrCat("residual { ", Layers(depth, 1 + stream_.Below(3)));
-    const uint64_t shortcut = stream_.Below(3);
-    for (uint64_t i = 0; i < shortcut; ++i)
-      absl::StrAppend(&text, "shortcut { ", One(depth), " } ");
-    return text + "}";
-  }
-
-  // Back to three channels.
-  std::string Concat(int depth) {
-    return absl::StrCat("sequence { layers { concat { branches { ", Layers(depth, 1),
-                        "} branches { ", Layers(depth, 2),
-                        "} } } layers { conv2d { filters: 3 kernel: 1 } } }");
-  }
-
-  RandomStream stream_;
-};
-
 TEST_CASE("a tree's gradients are those of each node by itself, whatever shares memory") {
   const uint64_t seed = GENERATE(range(uint64_t{0}, uint64_t{60}));
   RandomTree tree(seed);
@@ -217,17 +153,17 @@ TEST_CASE("a tree's gradients are those of each node by itself, whatever shares 
       tree.Layers(3, 3), "layers { conv2d { filters: 2 kernel: 3", " } } ", tree.Layers(0, 1),
       "layers { flatten {} } layers { dense { units: 3 } } ", "loss: LOSS_SOFTMAX_CROSS_ENTROPY");
   // Depthwise layers behind the second convolution would have groups that do not fit.
-  const bool fits = MakeGraph(ParseModel(text), kImage).ok();
+  const bool fits = MakeGraph(ParseModel(text), RandomTree::kImage).ok();
   if (!fits) return;
   CAPTURE(seed, text);
   auto backend = TestBackend();
-  auto model = BuildModel(text, kImage, 3, *backend);
-  const Batch batch = RandomBatch(4, kImage.elements(), 3, seed);
+  auto model = BuildModel(text, RandomTree::kImage, 3, *backend);
+  const Batch batch = RandomBatch(4, RandomTree::kImage.elements(), 3, seed);
   std::vector<float> weights = InitialWeights(*model, seed);
   const Draw draw{seed, 5, 1};
   std::vector<float> contribution(model->schema().total(), 7.0f);
   REQUIRE(model->Train(batch, weights, draw, contribution).ok());
-  std::vector<float> plain = Plain(ParseModel(text), kImage, batch, weights).Run(draw);
+  std::vector<float> plain = Plain(ParseModel(text), RandomTree::kImage, batch, weights).Run(draw);
   contribution.resize(model->schema().trained());
   plain.resize(model->schema().trained());
   CHECK(RelativeError(contribution, plain) < kOrderTolerance);
@@ -253,6 +189,10 @@ TEST_CASE("a tree's gradients are the slopes of its loss") {
       "} }",
       "layers { dense { units: 4 } } layers { residual { layers { flatten {} } shortcut { flatten "
       "{} } } } layers { gelu {} }",
+      // Computed again, from what others read as well.
+      "layers { dense { units: 4 } } layers { residual { layers { recompute { layers { tanh {} } "
+      "layers { dense { units: 4 } } layers { tanh {} } } } } } layers { repeat { times: 2 layers "
+      "{ recompute { layers { dense { units: 4 } } layers { gelu {} } } } } }",
       "layers { dense { units: 6 } } layers { repeat { times: 3 layers { residual { layers { "
       "layer_norm {} } layers { dense { units: 6 } } layers { gelu {} } } } } }");
   CAPTURE(layers);
@@ -338,6 +278,11 @@ TEST_CASE("a model's error has the key of the layer within layers") {
              "}") ==
       "model.layers.0.sequence.layers.1: the name 'sequence_0.x' is already that of "
       "model.layers.0.sequence.layers.0");
+  CHECK(Errors("layers { recompute { layers { residual { layers { recompute { layers { relu {} } } "
+               "} } } } }") ==
+        "model.layers.0.recompute.layers.0.residual.layers.0: recompute "
+        "'recompute_0.residual_0.recompute_0': is within another one, which computes all of its "
+        "layers again: remove one of the two");
   CHECK(Errors("layers { conv2d { filters: 4 kernel: 1 groups: 2 } }") ==
         "model.layers.0: conv2d 'conv2d_0': groups 2 must divide the 3 channels and the 4 filters");
   CHECK(Errors("layers { group_norm { groups: 2 } }") ==

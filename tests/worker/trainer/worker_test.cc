@@ -261,7 +261,7 @@ TEST_CASE(
                                           : absl::OkStatus();
   };
   rig.model->script = [&](const FakeRequest& request) {
-    if (!request.latest) return absl::OkStatus();
+    if (request.reads != ReadKind::kLatest) return absl::OkStatus();
     reads = true;
     return absl::UnavailableError("server 1 is away");
   };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/job_key.h"
+#include "common/plugins/label_loss.h"
 #include "common/status.h"
 #include "worker/data/holdout.h"
 #include "worker/data/labels.h"
@@ -54,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadPictures(const v1::TrainingJob& job
   if (part == Part::kHoldout && index->files.empty()) {
     return NothingHeldOut(job.data().holdout());
   }
-  const uint32_t count = ClassesOf(job.model().loss(), static_cast<uint32_t>(classes->size()));
+  const uint32_t count = ClassesOf(LabelLoss(job.model()), static_cast<uint32_t>(classes->size()));
   return PictureDataset::Create(data_dir, *std::move(index), pictures.height(), pictures.width(),
                                 count, job.data().normalize());
 }

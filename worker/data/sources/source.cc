@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job_key.h"
+#include "common/plugins/label_loss.h"
 #include "common/status.h"
 #include "worker/data/cifar.h"
 #include "worker/data/csv.h"
@@ -112,7 +113,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadFiles(const v1::TrainingJob& job,
     if (!wants_file(i)) continue;
     absl::StatusOr<Examples> examples = ReadOne(job, source, data_dir, i);
     if (!examples.ok()) return AtFile(job, source, i, examples.status());
-    classes = std::max(classes, CountClasses(*examples, job.model().loss()));
+    classes = std::max(classes, CountClasses(*examples, LabelLoss(job.model())));
     Select(job, i, part, *examples);
     RETURN_IF_ERROR(AtFile(job, source, i, all.Append(*std::move(examples), FileName(source, i))));
   }

@@ -7,6 +7,7 @@
 
 #include "common/counted.h"
 #include "common/job_key.h"
+#include "common/plugins/label_loss.h"
 #include "common/status.h"
 #include "worker/data/partition.h"
 #include "worker/data/sources/source.h"
@@ -38,9 +39,9 @@ absl::Status CheckJob(const v1::TrainingJob& job, uint32_t rank) {
                  "data.partition");
   }
   const bool by_class = partition.has_stratified() || partition.has_label_skew();
-  if (by_class && job.model().loss() == v1::LOSS_SQUARED) {
-    return AtKey(absl::InvalidArgumentError("stratified and label_skew need classes, which a "
-                                            "squared loss does not have"),
+  if (by_class && LabelLoss(job.model()) == v1::LOSS_SQUARED) {
+    return AtKey(absl::InvalidArgumentError("stratified and label_skew need classes, which the "
+                                            "loss of this job does not have"),
                  "data.partition");
   }
   if (by_class && job.data().train().has_text()) {
@@ -83,6 +84,7 @@ TrainingData::TrainingData(const v1::TrainingJob& job, uint32_t rank,
       rank_(rank),
       dataset_(std::move(dataset)),
       augmenter_(augmenter),
+      mixer_(job.data().augment()),
       order_(seed_, SharesOneOrder(job) ? std::nullopt : std::optional(rank), std::move(rows)),
       deal_(SharesOneOrder(job) ? Deal{job.data().batch_size(), job.workers().count(), rank}
                                 : Deal{job.data().batch_size(), 1, 0}) {}
@@ -132,26 +134,27 @@ uint64_t TrainingData::steps_per_epoch() const {
   return StepsOf(batches_per_epoch(), deal_.offset, deal_.stride);
 }
 
-absl::Status TrainingData::Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const {
-  const RandomStream draws(seed_, RandomPurpose::kAugment, {step, rank_});
-  const uint64_t position = steps_per_epoch == 0 ? 0 : step % steps_per_epoch;
-  if (steps_per_epoch == 0 || position >= this->steps_per_epoch()) {
-    return dataset_->CopyRows({}, augmenter_, draws, batch);
-  }
-  const auto order = order_.Of(step / steps_per_epoch);
-  const uint64_t first = (deal_.offset + position * deal_.stride) * deal_.batch_size;
+absl::Status TrainingData::CopyBatch(uint64_t epoch, uint64_t first,
+                                     std::initializer_list<uint64_t> keys, Batch& batch) const {
+  const auto order = order_.Of(epoch);
   const uint64_t count = std::min<uint64_t>(deal_.batch_size, order->size() - first);
-  return dataset_->CopyRows(std::span(*order).subspan(first, count), augmenter_, draws, batch);
+  RETURN_IF_ERROR(dataset_->CopyRows(std::span(*order).subspan(first, count), augmenter_,
+                                     RandomStream(seed_, RandomPurpose::kAugment, keys), batch));
+  mixer_.Apply(RandomStream(seed_, RandomPurpose::kMix, keys), batch);
+  return absl::OkStatus();
+}
+
+absl::Status TrainingData::Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const {
+  const uint64_t position = steps_per_epoch == 0 ? 0 : step % steps_per_epoch;
+  if (steps_per_epoch == 0 || position >= this->steps_per_epoch()) return LoadNothing(batch);
+  const uint64_t first = (deal_.offset + position * deal_.stride) * deal_.batch_size;
+  return CopyBatch(step / steps_per_epoch, first, {step, rank_}, batch);
 }
 
 absl::Status TrainingData::LoadBatch(uint64_t number, Batch& batch) const {
   const uint64_t batches = batches_per_epoch();
   if (batches == 0) return LoadNothing(batch);
-  const RandomStream draws(seed_, RandomPurpose::kAugment, {number});
-  const auto order = order_.Of(number / batches);
-  const uint64_t first = number % batches * deal_.batch_size;
-  const uint64_t count = std::min<uint64_t>(deal_.batch_size, order->size() - first);
-  return dataset_->CopyRows(std::span(*order).subspan(first, count), augmenter_, draws, batch);
+  return CopyBatch(number / batches, number % batches * deal_.batch_size, {number}, batch);
 }
 
 absl::Status TrainingData::LoadNothing(Batch& batch) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "worker/data/batch.h"
 #include "worker/data/dataset.h"
 #include "worker/data/epoch_order.h"
+#include "worker/data/mixer.h"
 #include "worker/data/shape.h"
 
 namespace leeway {
@@ -72,11 +74,15 @@ class TrainingData {
 
   TrainingData(const v1::TrainingJob& job, uint32_t rank, std::unique_ptr<Dataset> dataset,
                Augmenter augmenter, EpochOrder::Rows rows);
+  // A batch that begins at a place of an epoch's order; `keys` name its draws.
+  absl::Status CopyBatch(uint64_t epoch, uint64_t first, std::initializer_list<uint64_t> keys,
+                         Batch& batch) const;
 
   const uint64_t seed_;
   const uint32_t rank_;
   const std::unique_ptr<const Dataset> dataset_;
   const Augmenter augmenter_;
+  const Mixer mixer_;
   const EpochOrder order_;
   const Deal deal_;
 };

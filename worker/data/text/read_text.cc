@@ -27,6 +27,9 @@ FirstLayer FirstOf(const google::protobuf::RepeatedPtrField<v1::Layer>& layers, 
   absl::StrAppend(&key, ".0");
   if (layer.has_sequence()) return FirstOf(layer.sequence().layers(), key + ".sequence.layers");
   if (layer.has_repeat()) return FirstOf(layer.repeat().layers(), key + ".repeat.layers");
+  if (layer.has_recompute()) {
+    return FirstOf(layer.recompute().layers(), key + ".recompute.layers");
+  }
   return {&layer, key};
 }
 

@@ -1,0 +1,27 @@
+// What losses ask of scores and labels.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "worker/data/shape.h"
+#include "worker/model/loss.h"
+
+namespace leeway {
+
+// `loss` is for the messages: "loss squared". One label an example, and one row of scores; or one
+// score; or scores for each of an example's labels.
+absl::Status CheckFlat(const ImageShape& output, size_t labels, absl::string_view loss);
+absl::Status CheckOneScore(const ImageShape& output, size_t labels, absl::string_view loss);
+absl::Status CheckPositions(const ImageShape& output, const LabelKind& labels,
+                            absl::string_view loss);
+
+// INVALID_ARGUMENT: "label 2.5 of example 3 of the batch is not `wanted`".
+absl::Status BadLabel(float label, size_t index, absl::string_view wanted);
+// Classes from 0 to units - 1; finite numbers.
+absl::Status CheckClasses(std::span<const float> labels, uint32_t units);
+absl::Status CheckNumbers(std::span<const float> labels);
+
+}  // namespace leeway
