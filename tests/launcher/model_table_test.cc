@@ -53,10 +53,10 @@ TEST_CASE("A model's table says what layers that are computed again take togethe
   const std::string table = ModelTable(config, **model, 16);
   INFO(table);
   CHECK_THAT(table,
-             Catch::Contains("  repeat_0.0.recompute_0.dense_0  dense   16             272   "
+             Catch::Contains("  repeat_0.0.recompute_0.dense_0  dense     16             272   "
                              "0.001            -\n"));
   CHECK_THAT(table,
-             Catch::Contains("  repeat_0.0.recompute_0.gelu_1   gelu    16               -   "
+             Catch::Contains("  repeat_0.0.recompute_0.gelu_1   gelu      16               -   "
                              "    -     1.00 KiB\n"));
   CHECK_THAT(table, Catch::Contains("activations, 1.00 KiB for recompute, "));
 }
