@@ -1,6 +1,9 @@
 #include "server/outcome/run_outcome.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -42,6 +45,17 @@ void CorrectSteps(const v1::TrainingJob& job, const std::string& run_dir, const 
   if (steps.has_value()) SetSteps(*std::move(steps), history, summary);
 }
 
+// Beside each other: the weights, and their average. That of a run which keeps none any more goes.
+absl::Status WriteModelFiles(const TrainedModel& model, const std::string& run_dir) {
+  const std::string average = absl::StrCat(run_dir, "/", kAverageModelFile);
+  RETURN_IF_ERROR(ExportModel(model, model.weights.span(), absl::StrCat(run_dir, "/", kModelFile)));
+  if (model.average.has_value()) return ExportModel(model, model.average->span(), average);
+  std::error_code error;
+  std::filesystem::remove(average, error);
+  if (!error) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("removing '", average, "': ", error.message()));
+}
+
 }  // namespace
 
 absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary& summary) {
@@ -54,14 +68,7 @@ absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary
   summary.parameters = model->manifest.schema().total();
   summary.clock = model->manifest.clock();
   summary.weights_sha256 = WeightsSha256(model->weights.span());
-  const auto write = [&](std::span<const float> weights, const char* file) {
-    return Annotate(ExportModel(*model, weights, absl::StrCat(run_dir, "/", file)),
-                    "exporting the trained model");
-  };
-  RETURN_IF_ERROR(write(model->weights.span(), kModelFile));
-  if (model->average.has_value()) {
-    RETURN_IF_ERROR(write(model->average->span(), kAverageModelFile));
-  }
+  RETURN_IF_ERROR(Annotate(WriteModelFiles(*model, run_dir), "exporting the trained model"));
   return model;
 }
 

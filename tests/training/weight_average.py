@@ -11,6 +11,7 @@ import runs
 
 DATA = "optdigits/optdigits.tra"
 DECAY = 0.8
+AVERAGE_FILE = "model-average.safetensors"
 AVERAGE = f"update={{type: sgd, learning_rate: 0.05, momentum: 0.9, average: {{decay: {DECAY}}}}}"
 SETS = ["servers.count=2", "workers.count=3", AVERAGE]
 EVALUATED = "evaluation={every: {clocks: 20}, weights: average}"
@@ -43,11 +44,10 @@ def formula():
     for clock in range(2, clocks + 1):
         weights = exported(run, clock)
         wanted = {name: [DECAY * a + (1 - DECAY) * w for a, w in zip(wanted[name], weights[name])] for name in weights}
-        average = exported(run, clock, "--average")
-        apart = max(abs(a - w) for name in wanted for a, w in zip(average[name], wanted[name]))
+        given = exported(run, clock, "--average")
+        apart = max(abs(a - w) for name in wanted for a, w in zip(given[name], wanted[name]))
         runs.check(apart < 1e-6, f"clock {clock}: {apart:.1e} from the formula")
-    last = runs.read_safetensors(run.dir / "model-average.safetensors")
-    runs.check(last == exported(run, clocks, "--average"), "model-average.safetensors is the last of them")
+    runs.check(average(run) == exported(run, clocks, "--average"), "model-average.safetensors is the last of them")
     runs.check(run.model() == exported(run, clocks), "and model.safetensors has the weights")
     run.clean()
 
@@ -64,15 +64,27 @@ def evaluated():
         runs.check(abs(loss - event["test_loss"]) < 1e-5, f"clock {event['clock']}: a test loss of {loss:.6f}")
     runs.check(abs(summary["test_loss"] - run.events("evaluation")[-1]["test_loss"]) < 1e-5, "the summary's is the last")
     losses = {}
-    for file in "model.safetensors", "model-average.safetensors":
+    for file in "model.safetensors", AVERAGE_FILE:
         told = run.parent / "told.json"
         code, said = leeway("evaluate", run.dir, "--model", run.dir / file, "--data", run.data, "--json", told)
         runs.check(code == 0, said.strip())
         losses[file] = json.loads(told.read_text())["test_loss"]
-    runs.check(abs(losses["model-average.safetensors"] - summary["test_loss"]) < 1e-5, "it is the average's")
-    runs.check(losses["model.safetensors"] != losses["model-average.safetensors"], "and not that of the weights")
+    runs.check(abs(losses[AVERAGE_FILE] - summary["test_loss"]) < 1e-5, "it is the average's")
+    runs.check(losses["model.safetensors"] != losses[AVERAGE_FILE], "and not that of the weights")
     run.clean()
 
+
+
+def average(run):
+    return runs.read_safetensors(run.dir / AVERAGE_FILE)
+
+
+def same(run, whole):
+    """Both have come to the same, to the bit."""
+    runs.check(run.model() == whole.model(), "the same weights")
+    runs.check(average(run) == average(whole), "and the same average")
+    for each in run, whole:
+        each.clean()
 
 
 def resumed():
@@ -84,11 +96,7 @@ def resumed():
     run.train()
     run.learns = True
     run.train(resume=True, more=["stop={clocks: 80}", "servers.count=3"])
-    runs.check(run.model() == whole.model(), "the same weights")
-    runs.check(runs.read_safetensors(run.dir / "model-average.safetensors") ==
-               runs.read_safetensors(whole.dir / "model-average.safetensors"), "and the same average")
-    for each in run, whole:
-        each.clean()
+    same(run, whole)
 
 
 def killed():
@@ -109,11 +117,7 @@ def killed():
     runs.check(summary["restarts"] == 2, f"killed twice, stopped at clock {summary['clock']}")
     whole = job([f"stop={{clocks: {summary['clock']}}}"])
     whole.train()
-    runs.check(run.model() == whole.model(), "the same weights as undisturbed")
-    runs.check(runs.read_safetensors(run.dir / "model-average.safetensors") ==
-               runs.read_safetensors(whole.dir / "model-average.safetensors"), "and the same average")
-    for each in run, whole:
-        each.clean()
+    same(run, whole)
 
 
 def begun_later():
@@ -122,19 +126,20 @@ def begun_later():
     run = job([plain, "stop={clocks: 20}", "checkpoint={every: {clocks: 10}, keep: 99}"])
     run.learns = False
     run.train()
-    runs.check(not (run.dir / "model-average.safetensors").exists(), "no average is kept, none is written")
+    runs.check(not (run.dir / AVERAGE_FILE).exists(), "no average is kept, none is written")
     code, said = leeway("export", run.dir, "--average", "-o", run.parent / "none.safetensors")
     runs.check(code != 0 and "update.average" in said, said.strip())
     run.sets.remove(plain)
     run.train(resume=True, more=["stop={clocks: 21}"])
     before, after = exported(run, 20), exported(run, 21)
-    average = exported(run, 21, "--average")
-    apart = max(abs(DECAY * b + (1 - DECAY) * a - x) for name in average
-                for b, a, x in zip(before[name], after[name], average[name]))
+    given = exported(run, 21, "--average")
+    apart = max(abs(DECAY * b + (1 - DECAY) * a - x) for name in given
+                for b, a, x in zip(before[name], after[name], given[name]))
     runs.check(apart < 1e-6, f"after one update {apart:.1e} from the formula")
     run.sets.append(plain)
     run.train(resume=True, more=["stop={clocks: 30}"])
     runs.check(run.summary()["state"] == "finished", "and goes on without one")
+    runs.check(not (run.dir / AVERAGE_FILE).exists(), "whose file is not left behind")
     run.clean()
 
 
