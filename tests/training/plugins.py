@@ -67,6 +67,24 @@ def trains():
     example.clean()
 
 
+def documented():
+    """The first plugin of docs/plugins.md, compiled and named as it is written there."""
+    text = (runs.SOURCE / "docs/plugins.md").read_text()
+    code, layers = (re.search(rf"```{kind}\n(.*?)```", text, re.DOTALL)[1] for kind in ("cpp", "yaml"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-test-plugin-"))
+    (folder / "scale.cpp").write_text(code)
+    subprocess.run(["g++", "-std=c++20", "-O3", "-shared", "-fPIC", "scale.cpp", "-o", "libscale.so", "-I",
+                    EXAMPLE.parent], cwd=folder, check=True)
+    job = re.sub(r"^model:\n(  .*\n)+", lambda _: layers + "  loss: softmax_cross_entropy\n",
+                 (EXAMPLE / "job.yaml").read_text(), flags=re.MULTILINE)
+    (folder / "job.yaml").write_text(job.replace("./libscale.so", str(folder / "libscale.so")))
+    run = runs.Run(folder / "job.yaml", ["update={type: sgd, learning_rate: 0.05}", "stop={epochs: 2}"],
+                   runs.data_with(DATA))
+    runs.check(run.train()["test_accuracy"] > 0.8, "the documented plugin trains")
+    run.clean()
+    shutil.rmtree(folder)
+
+
 def exported(run):
     export = [str(runs.BIN / "leeway"), "export", str(run.dir), "--data", str(run.data)]
     done = subprocess.run([*export, "--output", str(run.parent / "a.safetensors")], capture_output=True, text=True,
@@ -151,7 +169,7 @@ def refused():
     example.clean()
 
 
-CASES = {"trains": trains, "resumed": lambda: same_bits(CONSTANT), "resumed-delta": lambda: same_bits(DELTA),
+CASES = {"trains": trains, "documented": documented, "resumed": lambda: same_bits(CONSTANT), "resumed-delta": lambda: same_bits(DELTA),
          "resumed-elastic": lambda: same_bits(ELASTIC), "replicas": replicas, "refused": refused}
 
 if __name__ == "__main__":
