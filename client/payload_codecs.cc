@@ -8,6 +8,19 @@
 #include "common/status.h"
 
 namespace leeway {
+namespace {
+
+// What comes as it is.
+absl::Status TakeRaw(const FloatPayload& payload, std::span<float> target) {
+  if (payload.bytes() != target.size_bytes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the server answered ", payload.size(), " values instead of ", target.size()));
+  }
+  payload.CopyTo(target);
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 PayloadCodecs::PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const CodecPlan> plan,
                              bool weights_stay)
@@ -78,17 +91,6 @@ absl::Status PayloadCodecs::NotHere(uint64_t version) const {
   if (weights_stay_) return absl::UnavailableError(absl::StrCat(text, "no more; asking again"));
   return absl::InvalidArgumentError(absl::StrCat(text, "which it is not"));
 }
-
-namespace {
-absl::Status TakeRaw(const FloatPayload& payload, std::span<float> target) {
-  if (payload.bytes() != target.size_bytes()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the server answered ", payload.size(), " values instead of ", target.size()));
-  }
-  payload.CopyTo(target);
-  return absl::OkStatus();
-}
-}  // namespace
 
 absl::Status PayloadCodecs::Take(const TransportReply& reply, ReadKind reads,
                                  std::span<float> target) {

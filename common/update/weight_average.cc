@@ -14,7 +14,9 @@ namespace {
 class WeightAverageRule : public UpdateRule {
  public:
   WeightAverageRule(std::unique_ptr<UpdateRule> rule, const v1::WeightAverage& options)
-      : rule_(std::move(rule)), decay_(static_cast<float>(options.decay())) {}
+      : rule_(std::move(rule)),
+        slot_(rule_->slots().size()),
+        decay_(static_cast<float>(options.decay())) {}
 
   std::vector<std::string_view> slots() const override {
     std::vector<std::string_view> slots = rule_->slots();
@@ -22,17 +24,16 @@ class WeightAverageRule : public UpdateRule {
     return slots;
   }
   float slot_start(size_t slot) const override { return rule_->slot_start(slot); }
-  std::optional<size_t> average_slot() const override { return rule_->slots().size(); }
+  std::optional<size_t> average_slot() const override { return slot_; }
 
   void Prepare(UpdateStep& step) const override { rule_->Prepare(step); }
 
   // The rule's own slots come first, so the tile is its tile, too.
   bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
-    const size_t slot = rule_->slots().size();
     const float decay = step.number == 1 ? 0 : decay_, rest = 1 - decay;
     const bool finite = rule_->Apply(step, tile);
-    const float *x = tile.weights_out, *average = tile.slots_in[slot];
-    float* average_out = tile.slots_out[slot];
+    const float *x = tile.weights_out, *average = tile.slots_in[slot_];
+    float* average_out = tile.slots_out[slot_];
     LEEWAY_INDEPENDENT_ITERATIONS
     for (size_t i = 0; i < tile.count; ++i) average_out[i] = decay * average[i] + rest * x[i];
     return finite;
@@ -40,6 +41,8 @@ class WeightAverageRule : public UpdateRule {
 
  private:
   const std::unique_ptr<UpdateRule> rule_;
+  // Behind the rule's own.
+  const size_t slot_;
   const float decay_;
 };
 

@@ -146,10 +146,11 @@ class Runner {
     absl::StatusOr<std::unique_ptr<Model>> model =
         Model::Build(subject.model, subject.image, subject.classes(), backend, subject.labels());
     if (!model.ok()) return model.status();
-    v1::Update sgd;
+    v1::TrainingJob job;
+    v1::Update& sgd = *job.mutable_exchange()->mutable_delta()->mutable_optimizer();
     sgd.mutable_sgd()->set_momentum(0.9);
     sgd.set_learning_rate(0.001);
-    auto optimizer = LocalOptimizer::Make(sgd, (*model)->schema(), {}, 1);
+    auto optimizer = LocalOptimizer::Make(job, (*model)->schema(), {});
     if (!optimizer.ok()) return optimizer.status();
     return std::unique_ptr<Runner>(new Runner(subject, *std::move(model), *std::move(optimizer)));
   }

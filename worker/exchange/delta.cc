@@ -93,7 +93,7 @@ class DeltaExchange : public Exchange {
 
 absl::StatusOr<std::unique_ptr<Exchange>> MakeDeltaExchange(const ExchangeContext& context) {
   ASSIGN_OR_RETURN(LocalOptimizer optimizer,
-                   LocalOptimizer::Of(context.job, context.schema, context.length));
+                   LocalOptimizer::Make(context.job, context.schema, context.length));
   ASSIGN_OR_RETURN(LocalTraining training,
                    LocalTraining::Make(context, std::move(optimizer), {.exchange = "delta"}));
   const size_t total = context.schema.total();

@@ -88,7 +88,7 @@ class ElasticExchange : public Exchange {
 
 absl::StatusOr<std::unique_ptr<Exchange>> MakeElasticExchange(const ExchangeContext& context) {
   ASSIGN_OR_RETURN(LocalOptimizer optimizer,
-                   LocalOptimizer::Of(context.job, context.schema, context.length));
+                   LocalOptimizer::Make(context.job, context.schema, context.length));
   // The local weights are what is sent.
   LocalTraining::Own own{.exchange = "elastic", .names = {"weights"}};
   ASSIGN_OR_RETURN(own.vectors.emplace_back(),

@@ -17,17 +17,9 @@ std::vector<LocalAverage> LocalAverages(const v1::ModelSchema& schema, double ba
   return averages;
 }
 
-absl::StatusOr<LocalOptimizer> LocalOptimizer::Make(const v1::Update& update,
+absl::StatusOr<LocalOptimizer> LocalOptimizer::Make(const v1::TrainingJob& job,
                                                     const v1::ModelSchema& schema,
-                                                    const v1::JobLength& length, uint32_t workers) {
-  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, MakeUpdateRule(update));
-  return LocalOptimizer(std::move(rule), Schedule::OverSteps(update, length, workers),
-                        schema.trained(), UpdatePartsOf(schema, update));
-}
-
-absl::StatusOr<LocalOptimizer> LocalOptimizer::Of(const v1::TrainingJob& job,
-                                                  const v1::ModelSchema& schema,
-                                                  const v1::JobLength& length) {
+                                                    const v1::JobLength& length) {
   const v1::Exchange& exchange = job.exchange();
   const v1::Update& update =
       exchange.has_elastic() ? exchange.elastic().optimizer() : exchange.delta().optimizer();

@@ -31,14 +31,10 @@ std::vector<LocalAverage> LocalAverages(const v1::ModelSchema& schema, double ba
 // Immutable; the slots are the caller's.
 class LocalOptimizer {
  public:
-  // One of `workers`, by whose number the rate may be scaled. MakeUpdateRule's error.
-  static absl::StatusOr<LocalOptimizer> Make(const v1::Update& update,
+  // That of the job's delta or elastic exchange. MakeLocalRule's error.
+  static absl::StatusOr<LocalOptimizer> Make(const v1::TrainingJob& job,
                                              const v1::ModelSchema& schema,
-                                             const v1::JobLength& length, uint32_t workers);
-  // That of a job's delta or elastic exchange. MakeLocalRule's error.
-  static absl::StatusOr<LocalOptimizer> Of(const v1::TrainingJob& job,
-                                           const v1::ModelSchema& schema,
-                                           const v1::JobLength& length);
+                                             const v1::JobLength& length);
 
   // Their names.
   std::vector<std::string_view> slots() const { return rule_->slots(); }

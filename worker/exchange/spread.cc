@@ -260,7 +260,7 @@ absl::StatusOr<std::unique_ptr<Exchange>> MakeSpreadExchange(const ExchangeConte
   const v1::Exchange& exchange = context.job.exchange();
   const bool elastic = exchange.has_elastic();
   ASSIGN_OR_RETURN(LocalOptimizer optimizer,
-                   LocalOptimizer::Of(context.job, context.schema, context.length));
+                   LocalOptimizer::Make(context.job, context.schema, context.length));
   std::optional<float> alpha;
   if (elastic) alpha = static_cast<float>(exchange.elastic().alpha());
   SpreadPlan plan(context.client.layout(), context.length.steps_per_clock());

@@ -9,26 +9,18 @@
 #include "common/job_key.h"
 #include "common/plugins/guarded.h"
 #include "common/status.h"
+#include "worker/compute/score_rank.h"
 #include "worker/model/label_checks.h"
 
 namespace leeway {
 namespace {
 
-// Scores that come before the label's: are higher, or equal and before it.
-size_t Before(size_t units, const float* row, size_t label) {
-  size_t before = 0;
-  for (size_t c = 0; c < units; ++c) {
-    before += row[c] > row[label] || (c < label && row[c] == row[label]);
-  }
-  return before;
-}
-
 void CountRight(const plugin::Scores& scores, LossSum& sum) {
   for (size_t i = 0; i < scores.rows; ++i) {
     const auto label = static_cast<size_t>(scores.labels[i]);
-    const size_t before = Before(scores.units, scores.scores + i * scores.units, label);
-    sum.correct += before == 0;
-    sum.in_top5 += before < 5;
+    const size_t rank = ScoreRank(scores.units, scores.scores + i * scores.units, label);
+    sum.correct += rank == 0;
+    sum.in_top5 += rank < 5;
   }
 }
 

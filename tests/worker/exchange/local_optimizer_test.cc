@@ -66,9 +66,16 @@ struct State {
 
 constexpr uint64_t kSteps = 5;
 
+absl::StatusOr<LocalOptimizer> OptimizerOf(const v1::Update& update) {
+  v1::TrainingJob job;
+  *job.mutable_exchange()->mutable_delta()->mutable_optimizer() = update;
+  job.mutable_workers()->set_count(kWorkers);
+  return LocalOptimizer::Make(job, Schema(), Length());
+}
+
 State Locally(const v1::Update& update) {
   const auto backend = *EigenBackend::Make(1);
-  const auto optimizer = LocalOptimizer::Make(update, Schema(), Length(), kWorkers);
+  const auto optimizer = OptimizerOf(update);
   REQUIRE(optimizer.ok());
   State state;
   state.slots.assign(optimizer->slots().size(), std::vector<float>(kTotal));
@@ -149,7 +156,7 @@ TEST_CASE("a local optimizer says the scaled rate of each step") {
   update.set_learning_rate(0.5);
   update.set_scaling(v1::RATE_SCALING_SQUARE_ROOT);
   update.mutable_schedule()->mutable_warm_up()->set_clocks(2);
-  const auto optimizer = LocalOptimizer::Make(update, Schema(), Length(), kWorkers);
+  const auto optimizer = OptimizerOf(update);
   REQUIRE(optimizer.ok());
   CHECK(optimizer->LearningRate(0) == 0.5f);
   CHECK(optimizer->LearningRate(1) == 0.75f);

@@ -5,19 +5,11 @@
 
 #include "worker/compute/eigen/eigen_backend.h"
 #include "worker/compute/eigen/softmax.h"
+#include "worker/compute/score_rank.h"
 
 namespace leeway {
 
 namespace {
-
-// Whether fewer than five scores come before the label's: are higher, or equal and before it.
-bool InTop5(size_t classes, const float* row, size_t label) {
-  size_t before = 0;
-  for (size_t c = 0; c < classes; ++c) {
-    before += row[c] > row[label] || (c < label && row[c] == row[label]);
-  }
-  return before < 5;
-}
 
 // One row: loss = log(total) + top - <target, row>, with `powers` = exp(row - top) and their total.
 double SmoothedLoss(const SoftmaxLossShape& shape, const float* row, size_t label, double total) {
@@ -46,7 +38,7 @@ void EigenBackend::SoftmaxCrossEntropy(const SoftmaxLossShape& shape, const floa
     result.loss += SmoothedLoss(shape, row, label, total);
     result.correct += static_cast<size_t>(std::max_element(row, row + classes) - row) == label;
     if (dscores == nullptr) {
-      result.in_top5 += InTop5(classes, row, label);
+      result.in_top5 += ScoreRank(classes, row, label) < 5;
       continue;
     }
     const auto factor = static_cast<float>(share / total);
