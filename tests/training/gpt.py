@@ -2,8 +2,6 @@
 """The transformer of config/jobs/shakespeare-gpt.yaml in every mode: 1,500 steps of two workers reach a loss of 2.0 nats
 a character or less on text that it has not seen, as PyTorch does."""
 
-import pathlib
-import re
 import tempfile
 
 import runs
@@ -33,17 +31,10 @@ MODES = {
 }
 
 
-def job_of(mode, folder):
-    """An elastic exchange brings its own server rule."""
-    job = (runs.JOBS / JOB).read_text()
-    path = pathlib.Path(folder) / JOB
-    path.write_text(re.sub(r"^update:\n(  .*\n)+", "", job, flags=re.MULTILINE) if mode == "elastic" else job)
-    return path
-
-
 def loss_of(mode):
     folder = tempfile.mkdtemp(prefix="leeway-test-")
-    run = runs.Run(job_of(mode, folder), MODES[mode], runs.data_with(TEXT), parent=folder)
+    job = runs.without_update(runs.JOBS / JOB, folder) if mode == "elastic" else JOB
+    run = runs.Run(job, MODES[mode], runs.data_with(TEXT), parent=folder)
     summary = run.train(timeout=1800)
     run.clean()
     print(f"{mode}: test loss {summary['test_loss']:.3f} nats, perplexity {summary['test_perplexity']:.2f}, "

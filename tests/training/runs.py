@@ -279,6 +279,13 @@ def read_safetensors(path):
     return tensors
 
 
+def without_update(job, folder):
+    """A copy for an elastic exchange, which brings its own server rule."""
+    copy = pathlib.Path(folder) / f"elastic-{job.name}"
+    copy.write_text(re.sub(r"^update:\n(  .*\n)+", "", job.read_text(), flags=re.MULTILINE))
+    return copy
+
+
 def file_digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
