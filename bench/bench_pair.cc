@@ -10,6 +10,7 @@
 #include "bench/raw/raw_ring.h"
 #include "bench/raw/raw_transfer.h"
 #include "common/identity.h"
+#include "common/rpc/transport_security.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -26,11 +27,23 @@ absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Start(
 }
 
 absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Leeway(Wire wire, const std::string& codec,
-                                                             const TransferPlan& plan) {
+                                                             const TransferPlan& plan,
+                                                             const KeyFolder* keys) {
   ASSIGN_OR_RETURN(const v1::TrainingJob job, MakeBenchJob(wire, codec));
+  // Each in a process of its own.
+  const auto be = [keys](v1::Role role) {
+    if (keys != nullptr) SetProcessSecurity(keys->SettingsFor(role));
+  };
   return Start(
-      "leeway", [&] { return LeewayServer(job, plan); },
-      [&](const Json& hello) { return LeewayClient(job, plan, AddressFrom(hello)); });
+      "leeway",
+      [&] {
+        be(v1::ROLE_SERVER);
+        return LeewayServer(job, plan);
+      },
+      [&](const Json& hello) {
+        be(v1::ROLE_WORKER);
+        return LeewayClient(job, plan, AddressFrom(hello));
+      });
 }
 
 absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Raw(Wire wire, const TransferPlan& plan) {

@@ -7,15 +7,17 @@
 #include "absl/status/statusor.h"
 #include "bench/base/bench_process.h"
 #include "bench/base/transfer.h"
+#include "common/security/key_folder.h"
 
 namespace leeway {
 
 // Not thread-safe.
 class BenchPair {
  public:
-  // Leeway's own path.
+  // Leeway's own path. `keys`: with mutual TLS.
   static absl::StatusOr<std::unique_ptr<BenchPair>> Leeway(Wire wire, const std::string& codec,
-                                                           const TransferPlan& plan);
+                                                           const TransferPlan& plan,
+                                                           const KeyFolder* keys = nullptr);
   // The same work on a bare socket (tcp, unix; for auto: tcp) or through a ring in shared memory.
   static absl::StatusOr<std::unique_ptr<BenchPair>> Raw(Wire wire, const TransferPlan& plan);
   // A bare unary gRPC call (bench/ping.h) over tcp or unix.

@@ -8,6 +8,7 @@
 #include "bench/base/statistics.h"
 #include "bench/bench_server.h"
 #include "bench/ping.h"
+#include "bench/raw/cipher_rate.h"
 #include "client/parameter_client.h"
 #include "common/status.h"
 
@@ -29,9 +30,10 @@ double TravelShare(const std::vector<TransferRound>& rounds, const TransferPlan&
 
 absl::StatusOr<TransferResult> MeasureTransfer(Wire wire, const std::string& codec,
                                                const TransferPlan& plan,
-                                               const RoundOptions& options) {
-  ASSIGN_OR_RETURN(const auto leeway, BenchPair::Leeway(wire, codec, plan));
-  ASSIGN_OR_RETURN(const auto raw, BenchPair::Raw(wire, plan));
+                                               const RoundOptions& options, const KeyFolder* keys) {
+  ASSIGN_OR_RETURN(const auto leeway, BenchPair::Leeway(wire, codec, plan, keys));
+  ASSIGN_OR_RETURN(const auto raw, keys == nullptr ? BenchPair::Raw(wire, plan)
+                                                   : BenchPair::Leeway(wire, codec, plan));
   ASSIGN_OR_RETURN(const auto rounds, RunInterleaved({leeway.get(), raw.get()}, options));
   TransferResult result;
   result.plan = plan;
@@ -104,7 +106,7 @@ absl::Status CheckCodecs(const TransportBenchOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status AddTransfers(const TransportBenchOptions& options, Wire wire,
+absl::Status AddTransfers(const TransportBenchOptions& options, Wire wire, const KeyFolder* keys,
                           std::vector<TransferResult>& results) {
   for (const TransferMethod method : options.methods) {
     for (const uint64_t size : options.sizes) {
@@ -112,7 +114,7 @@ absl::Status AddTransfers(const TransportBenchOptions& options, Wire wire,
         const std::string name = absl::StrCat(NameOf(method), " of ", size >> 10, " KiB over ",
                                               NameOf(wire), ", codec ", codec);
         options.progress(name);
-        auto measured = MeasureTransfer(wire, codec, PlanFor(method, size), options.rounds);
+        auto measured = MeasureTransfer(wire, codec, PlanFor(method, size), options.rounds, keys);
         if (!measured.ok()) return Annotate(measured.status(), name);
         options.measured(absl::StrCat(name, ": ", InWords(*measured)));
         results.push_back(*std::move(measured));
@@ -153,8 +155,16 @@ TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes) {
 
 absl::Status BenchTransport(const TransportBenchOptions& options, TransportBenchResult& result) {
   RETURN_IF_ERROR(CheckCodecs(options));
+  std::unique_ptr<KeyFolder> keys;
+  if (options.tls) {
+    ASSIGN_OR_RETURN(keys, KeyFolder::Make());
+    result.tls = true;
+    result.cipher_rate = CipherRate();
+  }
   for (const Wire wire : options.wires) {
-    if (options.transfers) RETURN_IF_ERROR(AddTransfers(options, wire, result.transfers));
+    if (options.transfers) {
+      RETURN_IF_ERROR(AddTransfers(options, wire, keys.get(), result.transfers));
+    }
     if (options.exchanges) RETURN_IF_ERROR(AddExchanges(options, wire, result.exchanges));
   }
   return absl::OkStatus();

@@ -25,6 +25,8 @@ struct TransportBenchOptions {
   // Whole transfers; small exchanges a second.
   bool transfers = true;
   bool exchanges = true;
+  // Over TCP with mutual TLS, beside Leeway's plain TCP instead of the raw limit.
+  bool tls = false;
   RoundOptions rounds;
   // Called before each measurement, with its name.
   std::function<void(const std::string&)> progress = [](const std::string&) {};
@@ -43,6 +45,7 @@ struct TransferResult {
   double travel_share = 0;
   TransferFigures leeway;
   // The same floats, not encoded.
+  // With `tls`: over plain TCP.
   TransferFigures raw;
   // Leeway / raw; medians of the ratios of neighbouring rounds.
   double share = 0;
@@ -66,6 +69,9 @@ struct ExchangeRateResult {
 };
 
 struct TransportBenchResult {
+  bool tls = false;
+  // Bytes a second that one processor encrypts (CipherRate); 0 without TLS.
+  double cipher_rate = 0;
   std::vector<TransferResult> transfers;
   std::vector<ExchangeRateResult> exchanges;
 };

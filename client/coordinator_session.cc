@@ -18,6 +18,7 @@ namespace {
 
 // Long enough for a large model's schema, short enough to say soon that nobody answers.
 constexpr Duration kRegisterAttempt = std::chrono::seconds(5);
+constexpr Duration kAtOnce = std::chrono::milliseconds(500);
 // A heartbeat that takes longer is as good as lost; the next one says the same.
 constexpr Duration kHeartbeatAttempt = std::chrono::seconds(5);
 // At least so long a worker tries to say or ask something, and as long as a coordinator that is
@@ -122,8 +123,17 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
     answered |= status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED;
     // One that has been there has said whom it waits for.
     if (answered) return status;
+    // What it waited for is known to who does not wait.
+    grpc::ClientContext at_once;
+    at_once.set_deadline(After(kAtOnce));
+    const grpc::Status why = stub_->RegisterWorker(&at_once, request, &reply);
+    answered = why.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED &&
+               why.error_code() != grpc::StatusCode::UNAVAILABLE;
+    if (answered) return why;
+    const bool known = why.error_code() == grpc::StatusCode::UNAVAILABLE;
     return grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                        "no answer yet; is server 0 running, and is this its address?");
+                        absl::StrCat("no answer yet; is server 0 running, and is this its address?",
+                                     known ? absl::StrCat(" (", why.error_message(), ")") : ""));
   }));
   return reply;
 }

@@ -75,6 +75,7 @@ absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
     v1::LoadWorkerStateRequest request;
     request.set_job(job_);
     request.set_rank(rank_);
+    request.set_incarnation(incarnation_);
     state = {};
     auto reader = stub_->LoadWorkerState(&context, request);
     v1::WorkerStateChunk chunk;

@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # The client and what it stands on.
-set(client_parts common files wire shm rpc codec plugins update)
+set(client_parts common files security wire shm rpc codec plugins update)
 set(client_targets leeway_proto leeway_client leeway_client_core)
 foreach(part IN LISTS client_parts)
   list(APPEND client_targets leeway_${part})

@@ -14,17 +14,21 @@
 
 #include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/command_line/command_line.h"
+#include "common/command_line/security_flags.h"
 #include "common/exit_code.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/protocol.h"
 #include "common/retry_hint.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/library_log.h"
 #include "common/rpc/patient_call.h"
+#include "common/rpc/transport_security.h"
 #include "common/status.h"
 #include "common/update/rule.h"
 #include "config/job.h"
@@ -44,6 +48,8 @@ struct Flags {
   std::vector<std::string> sets;
   int ready_fd = -1;
   double start_seconds = 120;
+  SecurityFlags security;
+  bool insecure = false;
   LogOptions log;
 };
 
@@ -76,6 +82,11 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--start-seconds", flags.start_seconds,
                  "How long to wait for a port that is taken, and to look for the coordinator")
       ->capture_default_str();
+  DeclareSecurity(app, flags.security, EndOfCalls::kAnswers);
+  app.add_flag("--insecure", flags.insecure,
+               "Listen where others reach it without asking for certificates")
+      ->envname("LEEWAY_INSECURE")
+      ->group("Security");
   app.add_option("--log-file", flags.log.file, "Append log lines there; default: standard error");
   app.add_flag("--verbose", flags.log.verbose, "Log more");
   app.set_version_flag("--version", std::string("leeway-server ") + kVersion);
@@ -171,6 +182,11 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, StopOnSignal&
     RETURN_IF_ERROR(placed.places.Place(MakeServerRule(placed.job).status()));
     flags.server.job = std::move(placed.job);
   }
+  ASSIGN_OR_RETURN(SecuritySettings security,
+                   SettingsOf(flags.security, flags.server.job.security(), EndOfCalls::kAnswers));
+  RETURN_IF_ERROR(CheckMayListen(flags.server.listen, security.tls, flags.insecure));
+  TakeLibraryLog(/*handshakes=*/security.tls != v1::TLS_MODE_NONE);
+  SetProcessSecurity(std::move(security));
   flags.server.start_within = FromSeconds(flags.start_seconds);
   flags.server.pause = [&signals](Duration pause) { return signals.Sleep(pause); };
   return ServerProcess::Start(flags.server);
@@ -202,8 +218,18 @@ int Run(Flags& flags) {
   return end.exit_code;
 }
 
+// Connections are files; the usual limit is for programs that wait with select(). Beyond it gRPC
+// stops to accept any (CVE-2023-4785).
+void AllowManyFiles() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int Main(int argc, char** argv) {
   TameMalloc();
+  AllowManyFiles();
   PrepareGrpc();
   Flags flags;
   CLI::App app("A server of a Leeway training job.", "leeway-server");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "worker/device/placement.h"
 
 namespace leeway {
 
@@ -101,6 +102,8 @@ absl::Status BatchPrefetcher::Take(uint64_t key, Duration limit, Batch& batch) {
 }
 
 void BatchPrefetcher::Run() {
+  // Beside what computes, not on its processors.
+  LetGo();
   while (true) {
     uint64_t key;
     Batch batch;

@@ -11,12 +11,15 @@
 #include <unistd.h>
 
 #include "common/command_line/command_line.h"
+#include "common/command_line/security_flags.h"
 #include "common/exit_code.h"
 #include "common/identity.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/protocol.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/transport_security.h"
+#include "common/status.h"
 #include "worker/worker.h"
 
 namespace leeway {
@@ -37,6 +40,7 @@ std::string HostName() {
 struct Flags {
   WorkerOptions worker;
   double start_seconds = 120;
+  SecurityFlags security;
   LogOptions log;
 };
 
@@ -51,10 +55,20 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.worker.data_dir, "Folder that the job's files are below")
       ->capture_default_str()
       ->envname("LEEWAY_DATA");
+  app.add_option_function<std::string>(
+         "--processors",
+         [&flags](const std::string& text) {
+           const auto processors = ParseProcessors(text);
+           if (!processors) throw CLI::ValidationError("--processors", "is no list like 0-3,8");
+           flags.worker.processors = *processors;
+         },
+         "Keep what computes to these processors, such as 0-3,8")
+      ->type_name("LIST");
   app.add_option("--start-seconds", flags.start_seconds, "How long to look for server 0")
       ->capture_default_str();
   app.add_option("--name", flags.worker.host, "What messages call this process's machine")
       ->capture_default_str();
+  DeclareSecurity(app, flags.security, EndOfCalls::kCalls);
   app.add_option("--log-file", flags.log.file, "Append log lines there; default: standard error");
   app.add_flag("--verbose", flags.log.verbose, "Log more");
   app.set_version_flag("--version", std::string("leeway-worker ") + kVersion);
@@ -82,6 +96,12 @@ int Report(const WorkerEnd& end) {
   return kExitTemporary;
 }
 
+absl::Status AdoptSecurity(const Flags& flags) {
+  ASSIGN_OR_RETURN(SecuritySettings security, SettingsOf(flags.security, {}, EndOfCalls::kCalls));
+  SetProcessSecurity(std::move(security));
+  return absl::OkStatus();
+}
+
 int Main(int argc, char** argv) {
   TameMalloc();
   PrepareGrpc();
@@ -92,7 +112,9 @@ int Main(int argc, char** argv) {
   if (const auto exit_code = ParseCommandLine(app, argc, argv)) return *exit_code;
   const auto& rank = flags.worker.rank;
   flags.log.role = rank.has_value() ? "worker " + std::to_string(*rank) : "worker";
-  if (const absl::Status status = SetUpLog(flags.log); !status.ok()) {
+  absl::Status status = SetUpLog(flags.log);
+  if (status.ok()) status = AdoptSecurity(flags);
+  if (!status.ok()) {
     std::fprintf(stderr, "leeway-worker: %s\n", std::string(status.message()).c_str());
     return kExitUsage;
   }

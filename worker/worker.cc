@@ -213,6 +213,13 @@ absl::Status CheckGroup(const v1::RegisterWorkerReply& before, const v1::Registe
       "clock; resume the job from its newest checkpoint"));
 }
 
+// What is started from then on: the threads that compute.
+void StayOn(const Processors& processors) {
+  if (!processors.empty() && !KeepTo(processors)) {
+    spdlog::warn("the system refuses to keep this worker to its processors");
+  }
+}
+
 bool SameLife(const v1::RegisterWorkerReply& a, const v1::RegisterWorkerReply& b) {
   return a.incarnation() == b.incarnation() && a.generation() == b.generation();
 }
@@ -248,6 +255,7 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
   if (!offer.ok()) return Refused(offer.status());
   const auto rank = PresumedRank(options, offer->job());
   if (!rank.ok()) return Refused(rank.status());
+  StayOn(options.processors);
   auto equipment = Equip(*offer, options, *rank);
   if (!equipment.ok()) return Refused(equipment.status());
 

@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/rpc/host.h"
 #include "worker/device/make_backend.h"
+#include "worker/device/placement.h"
 #include "worker/device/rank_device.h"
 
 namespace leeway {
@@ -27,6 +28,8 @@ struct WorkerOptions {
   // Absent: the next free rank. Only if a worker's data do not depend on its rank.
   std::optional<uint32_t> rank;
   std::string data_dir;
+  // What computes stays on these; empty: where the system puts it.
+  Processors processors;
   // The process's identity, for messages, and its random name, which tells a retry from a new life.
   std::string host;
   uint32_t pid = 0;

@@ -1,5 +1,6 @@
 #include "bench/base/process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -53,12 +54,19 @@ struct ChildPlan {
 };
 
 // This process's without what changes a job (LEEWAY__A__B): that is in the job that the child is
-// given already, where --set was stronger.
-std::vector<char*> ChildEnvironment() {
+// given already, where --set was stronger. `added`, NAME=VALUE, stand in the place of the same
+// names.
+std::vector<char*> ChildEnvironment(std::vector<std::string>& added) {
   std::vector<char*> kept;
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    if (!std::string_view(*variable).starts_with("LEEWAY__")) kept.push_back(*variable);
+    const std::string_view text(*variable);
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    const bool replaced = std::any_of(added.begin(), added.end(), [&](const std::string& each) {
+      return each.starts_with(name);
+    });
+    if (!replaced && !text.starts_with("LEEWAY__")) kept.push_back(*variable);
   }
+  for (std::string& each : added) kept.push_back(each.data());
   kept.push_back(nullptr);
   return kept;
 }
@@ -124,7 +132,10 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec)
     arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready_write.get())});
   }
   ChildPlan plan;
-  plan.environment = ChildEnvironment();
+  std::vector<std::string> added;
+  for (const auto& [name, value] : spec.environment)
+    added.push_back(absl::StrCat(name, "=", value));
+  plan.environment = ChildEnvironment(added);
   plan.input = input.get();
   plan.output = output.get();
   plan.ready = ready_write.get();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -30,6 +31,8 @@ struct ProcessSpec {
   std::string name;
   // The program's path, then its arguments.
   std::vector<std::string> arguments;
+  // Variables that it has in the place of this process's.
+  std::vector<std::pair<std::string, std::string>> environment;
   // Standard output and error are appended to it.
   std::string output_file;
   // Adds `--ready-fd N`: the child writes a line there when it listens.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/files/files.h"
 
 namespace leeway {
 
@@ -15,6 +16,14 @@ absl::Status KeepFolderPrivate(const std::string& folder) {
   if (chmod(folder.c_str(), S_IRWXU) == 0) return absl::OkStatus();
   return absl::ErrnoToStatus(
       errno, absl::StrCat("metadata.private: keeping ", folder, " from other users"));
+}
+
+absl::Status WritePrivateFile(const std::string& path, std::string_view content) {
+  const mode_t before = umask(S_IRWXG | S_IRWXO);
+  absl::Status status = MakeFolders(path.substr(0, path.rfind('/')));
+  if (status.ok()) status = WriteFileAtomically(path, content);
+  umask(before);
+  return status;
 }
 
 }  // namespace leeway

@@ -4,7 +4,6 @@
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/resource_quota.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
@@ -21,20 +20,14 @@ constexpr int kReconnectMsMin = 100;
 // What one attempt may take (gRPC calls it the least backoff): wide-area links and busy machines.
 constexpr int kConnectMsMax = 5'000;
 constexpr int kReconnectMsMax = 2'000;
+// From a connection to its first frame. Who is slower has no memory of the server's any more.
+constexpr int kHandshakeMsMax = 20'000;
 // Calls under way on one connection; a client keeps back what is more. A worker has a stream on
 // each and a few calls, one that pushes and pulls by calls alone as many as a server has blocks.
 constexpr int kCallsMax = 4096;
 // What a read takes memory for, unless it is known that a message lacks more. Such a piece may lie
 // across several messages, and stays for as long as one of them does.
 constexpr int kPieceBytesMax = 256 << 10;
-
-// TLS comes in with these two.
-std::shared_ptr<grpc::ChannelCredentials> ClientCredentials() {
-  return grpc::InsecureChannelCredentials();
-}
-std::shared_ptr<grpc::ServerCredentials> ServerCredentials() {
-  return grpc::InsecureServerCredentials();
-}
 
 }  // namespace
 
@@ -47,7 +40,8 @@ void PrepareGrpc() {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const TransportSecurity& security) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   arguments.SetMaxSendMessageSize(kMessageBytesMax);
@@ -61,7 +55,11 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
   // Servers are named by their own addresses; a proxy of the environment must not come between.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, ClientCredentials(), arguments);
+  auto credentials = security.ForChannel(address);
+  auto interceptors = security.ForCalls();
+  if (interceptors.empty()) return grpc::CreateCustomChannel(address, credentials, arguments);
+  return grpc::experimental::CreateCustomChannelWithInterceptors(address, credentials, arguments,
+                                                                 std::move(interceptors));
 }
 
 void PrepareServer(const ListenOptions& options, grpc::ServerBuilder& builder, int* port) {
@@ -79,7 +77,10 @@ void PrepareServer(const ListenOptions& options, grpc::ServerBuilder& builder, i
   grpc::ResourceQuota own("leeway");
   grpc::ResourceQuota& quota = options.quota != nullptr ? *options.quota : own;
   builder.SetResourceQuota(quota.Resize(options.memory_bytes));
-  builder.AddListeningPort(options.address, ServerCredentials(), port);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMsMax);
+  const TransportSecurity& security =
+      options.security != nullptr ? *options.security : ProcessSecurity();
+  builder.AddListeningPort(options.address, security.ForPort(options.address), port);
 }
 
 void AddLocalPort(const std::string& address, grpc::ServerBuilder& builder) {

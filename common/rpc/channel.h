@@ -11,6 +11,8 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_builder.h>
 
+#include "common/rpc/transport_security.h"
+
 namespace leeway {
 
 // The largest block (64 MiB) and its header, with room for a model's schema.
@@ -24,7 +26,8 @@ void PrepareGrpc();
 // A connection of its own to `address` (host:port or unix:path), not shared with other channels of
 // the process: several channels to one server are several connections. Connects lazily and
 // reconnects within two seconds; a peer that is silently gone is noticed in about 30 seconds.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const TransportSecurity& security = ProcessSecurity());
 
 // Of messages that have not arrived whole, or have not left: a dozen of the largest.
 inline constexpr size_t kArrivingBytes = size_t{1} << 30;
@@ -38,6 +41,8 @@ struct ListenOptions {
   size_t memory_bytes = kArrivingBytes;
   // Not null: the same, which may be made larger later. Outlives the builder.
   grpc::ResourceQuota* quota = nullptr;
+  // Null: the process's.
+  const TransportSecurity* security = nullptr;
 };
 
 // Gives `builder` the arguments and the port. After BuildAndStart, *port is the one bound, 0 if

@@ -86,6 +86,7 @@ struct TransportFlags {
   std::vector<std::string> codecs = {"none"};
   bool transfers_only = false;
   bool exchanges_only = false;
+  bool tls = false;
   bool quick = false;
 };
 
@@ -102,12 +103,14 @@ absl::Status RunTransport(TransportFlags flags) {
   RETURN_IF_ERROR(CheckWritable(flags.common.json));
   Json document = Document("transport", flags.common);
   TransportBenchOptions options;
+  if (flags.tls) flags.wires = {"tcp"};
   ASSIGN_OR_RETURN(options.wires, ParseEach(flags.wires, ParseWire));
   ASSIGN_OR_RETURN(options.methods, ParseEach(flags.methods, ParseMethod));
   ASSIGN_OR_RETURN(options.sizes, ParseEach(flags.sizes, ParseBlockBytes));
   options.codecs = flags.codecs;
   options.transfers = !flags.exchanges_only;
-  options.exchanges = !flags.transfers_only;
+  options.exchanges = !flags.transfers_only && !flags.tls;
+  options.tls = flags.tls;
   options.rounds = flags.common.rounds;
   options.progress = ShowProgress;
   // Minutes go by until the table is complete, also where nobody sees the progress.
@@ -143,6 +146,11 @@ void AddTransport(CLI::App& bench, int& exit_code) {
       ->excludes("--methods")
       ->excludes("--sizes")
       ->excludes("--codecs");
+  command
+      ->add_flag("--tls", flags->tls,
+                 "TCP with mutual TLS beside plain TCP, instead of each transport beside its limit")
+      ->excludes("--transports")
+      ->excludes("--exchanges-only");
   command
       ->add_flag("--quick", flags->quick,
                  "A first look within seconds: few rows, one short round of each")

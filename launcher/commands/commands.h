@@ -15,6 +15,7 @@ void AddStatusCommand(CLI::App& app, int& exit_code);
 void AddResizeCommand(CLI::App& app, int& exit_code);
 void AddReportCommand(CLI::App& app, int& exit_code);
 void AddBenchCommand(CLI::App& app, int& exit_code);
+void AddCertificatesCommand(CLI::App& app, int& exit_code);
 void AddDoctorCommand(CLI::App& app, int& exit_code);
 
 // Runs `leeway` with these arguments: what main does.

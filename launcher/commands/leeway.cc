@@ -25,6 +25,7 @@ int RunLeeway(int argc, const char* const* argv) {
   AddReportCommand(app, exit_code);
   AddBenchCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);
+  AddCertificatesCommand(app, exit_code);
   app.add_subcommand("version", "Print the version")->callback([&version] {
     std::cout << version << "\n";
   });

@@ -7,9 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "bench/base/format.h"
 #include "common/clock.h"
+#include "common/command_line/security_flags.h"
 #include "common/status.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/run_keys.h"
 #include "launcher/supervision/coordinator_client.h"
 #include "launcher/supervision/resize_watch.h"
 
@@ -21,6 +23,7 @@ constexpr Duration kPause = std::chrono::milliseconds(200);
 
 struct ResizeOptions {
   std::string target;
+  SecurityFlags security;
   uint32_t servers = 0;
   bool no_wait = false;
   double seconds = 120;
@@ -70,7 +73,7 @@ absl::Status Wait(const ResizeOptions& options, const std::string& address, uint
 
 absl::Status Resize(const ResizeOptions& options) {
   const Time begun = Now(), deadline = begun + FromSeconds(options.seconds);
-  ASSIGN_OR_RETURN(const std::string address, FindCoordinator(options.target));
+  ASSIGN_OR_RETURN(const std::string address, ReachCoordinator(options.target, options.security));
   ASSIGN_OR_RETURN(const uint32_t before, Ask(address, options.servers, deadline));
   std::cout << "servers: " << before << " -> " << options.servers << std::endl;
   if (options.no_wait) return absl::OkStatus();
@@ -96,6 +99,7 @@ void AddResizeCommand(CLI::App& app, int& exit_code) {
   command->add_option("--timeout", options->seconds, "How many seconds to wait")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  DeclareSecurity(*command, options->security, EndOfCalls::kCalls);
   command->callback([options, &exit_code] { exit_code = ShowResult(Resize(*options)); });
 }
 

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/command_line/security_flags.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/run_keys.h"
 #include "launcher/supervision/coordinator_client.h"
 #include "launcher/supervision/display.h"
 #include "launcher/supervision/live_view.h"
@@ -25,6 +27,7 @@ constexpr size_t kHeight = 100000;
 
 struct StatusOptions {
   std::string target;
+  SecurityFlags security;
   bool json = false;
 };
 
@@ -49,7 +52,7 @@ absl::Status Print(const v1::JobStatus& status, bool json) {
 }
 
 absl::Status ShowStatus(const StatusOptions& options) {
-  ASSIGN_OR_RETURN(const std::string address, FindCoordinator(options.target));
+  ASSIGN_OR_RETURN(const std::string address, ReachCoordinator(options.target, options.security));
   const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kTimeout);
   const bool by_folder = address != options.target;
   if (by_folder &&
@@ -71,6 +74,7 @@ void AddStatusCommand(CLI::App& app, int& exit_code) {
   command->add_option("JOB", options->target, "The coordinator's HOST:PORT, or the run folder")
       ->required();
   command->add_flag("--json", options->json, "As JSON: the coordinator's JobStatus message");
+  DeclareSecurity(*command, options->security, EndOfCalls::kCalls);
   command->callback([options, &exit_code] { exit_code = ShowResult(ShowStatus(*options)); });
 }
 

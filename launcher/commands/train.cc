@@ -17,9 +17,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "bench/base/process.h"
+#include "common/command_line/security_flags.h"
 #include "common/files/files.h"
 #include "common/files/private_files.h"
 #include "common/log.h"
+#include "common/machine.h"
+#include "common/rpc/transport_security.h"
 #include "common/status.h"
 #include "config/job.h"
 #include "config/length.h"
@@ -28,12 +31,14 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/finish.h"
 #include "launcher/commands/run_folder.h"
+#include "launcher/commands/run_keys.h"
 #include "launcher/supervision/display.h"
 #include "launcher/supervision/restart_policy.h"
 #include "launcher/supervision/supervisor.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "server/checkpoint/manifest.h"
+#include "worker/device/placement.h"
 
 namespace leeway {
 namespace {
@@ -45,6 +50,7 @@ struct TrainOptions {
   std::string run_dir;
   bool resume = false;
   double restart_window = Seconds(RestartPolicy::Options().window);
+  SecurityFlags security;
 };
 
 // What is decided before anything is started.
@@ -65,6 +71,7 @@ struct Plan {
   // Of the run so far, by rank, and by index.
   std::vector<uint32_t> worker_restarts;
   std::vector<uint32_t> server_restarts;
+  SecurityFlags security;
 };
 
 // Lines of `after` that `before` has not, and the other way round: what a person changed between
@@ -143,14 +150,31 @@ struct Ran {
   std::optional<v1::CoordinatorRecord> end;
 };
 
+// Nowhere if the system grants less processor time than there are processors.
+std::vector<std::string> PlacesOf(const v1::Workers& workers) {
+  const Processors allowed = AllowedProcessors();
+  std::vector<std::string> places;
+  if (MachineProcessors() < allowed.size()) return places;
+  for (const Processors& place : PlaceWorkers(workers.count(), workers.threads(), allowed)) {
+    places.push_back(ProcessorsText(place));
+  }
+  return places;
+}
+
 absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalSource& signals) {
   const Record before = ReadCoordinatorRecord(run.path());
   const auto end = [&] { return EndSince(before, ReadCoordinatorRecord(run.path())); };
+  ASSIGN_OR_RETURN(const std::unique_ptr<RunKeys> keys,
+                   RunKeys::Make(plan.security, plan.job.security(), run.path()));
+  SetProcessSecurity(keys->own());
   const bool terminal = OutputIsTerminal();
   const std::unique_ptr<RunObserver> display = MakeDisplay(terminal);
   Supervisor supervisor({.program_dir = ProgramFolder(),
                          .run_dir = run.path(),
                          .data_dir = plan.data_dir,
+                         .server_environment = keys->ForServers(),
+                         .worker_environment = keys->ForWorkers(),
+                         .worker_processors = PlacesOf(plan.job.workers()),
                          .resume = plan.resume,
                          .servers = plan.job.servers().count(),
                          .workers = plan.job.workers().count(),
@@ -274,6 +298,7 @@ absl::StatusOr<int> Train(TrainOptions options) {
   ASSIGN_OR_RETURN(plan.data_dir, FindDataFolder(options.job.data, options.job.job_file, plan.job));
   plan.data_given = !options.job.data.empty();
   plan.restart_window = options.restart_window;
+  plan.security = options.security;
   RETURN_IF_ERROR(CheckBeforeStart(options, placed.places, plan));
   // First: the folder may be new, and the servers and workers are this process's children.
   if (plan.job.metadata().private_()) KeepFilesPrivate();
@@ -309,6 +334,7 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
       ->type_name("SECONDS")
       ->check(NumberIn(1, 1e9))
       ->capture_default_str();
+  DeclareSecurity(*command, options->security, EndOfCalls::kCalls);
   command->callback([options, &exit_code] {
     const absl::StatusOr<int> result = Train(*options);
     exit_code = result.ok() ? *result : ShowResult(result.status());

@@ -73,6 +73,7 @@ absl::Status Supervisor::StartServer(Child& child) {
   ProcessSpec process{.name = absl::StrCat("server ", child.number),
                       .arguments = {spec_.program_dir + "/leeway-server", "--index",
                                     std::to_string(child.number), "--listen", listen},
+                      .environment = spec_.server_environment,
                       .output_file = LogFile(child),
                       .announces_ready = coordinator && first};
   auto& arguments = process.arguments;
@@ -90,13 +91,17 @@ absl::Status Supervisor::StartServer(Child& child) {
 }
 
 absl::Status Supervisor::StartWorker(Child& child) {
-  ASSIGN_OR_RETURN(
-      child.process,
-      Process::Start({.name = absl::StrCat("worker ", child.number),
-                      .arguments = {spec_.program_dir + "/leeway-worker", "--coordinator",
-                                    coordinator_address_, "--rank", std::to_string(child.number),
-                                    "--data", spec_.data_dir},
-                      .output_file = LogFile(child)}));
+  ProcessSpec process{
+      .name = absl::StrCat("worker ", child.number),
+      .arguments = {spec_.program_dir + "/leeway-worker", "--coordinator", coordinator_address_,
+                    "--rank", std::to_string(child.number), "--data", spec_.data_dir},
+      .environment = spec_.worker_environment,
+      .output_file = LogFile(child)};
+  if (child.number < spec_.worker_processors.size()) {
+    process.arguments.insert(process.arguments.end(),
+                             {"--processors", spec_.worker_processors[child.number]});
+  }
+  ASSIGN_OR_RETURN(child.process, Process::Start(process));
   return absl::OkStatus();
 }
 

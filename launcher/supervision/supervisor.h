@@ -23,12 +23,19 @@
 
 namespace leeway {
 
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
 struct SupervisorSpec {
   // Where leeway-server and leeway-worker are.
   std::string program_dir;
   // Holds job.yaml already; the processes' logs go to logs/ below it.
   std::string run_dir;
   std::string data_dir;
+  // What the processes prove who they are with.
+  Environment server_environment;
+  Environment worker_environment;
+  // By rank, for leeway-worker's --processors; empty: none are chosen.
+  std::vector<std::string> worker_processors;
   bool resume = false;
   // The number of servers at the start.
   uint32_t servers = 1;

@@ -30,8 +30,8 @@ absl::StatusOr<v1::ProbeLinkReply> Echo(const v1::ProbeLinkRequest& request) {
 // Of a peer that does not say it: of the coordinator's own, if it comes through loopback or a unix
 // socket; else of one that is called as its address is.
 template <typename Request>
-void SayNetwork(const grpc::ServerContext& context, Request& request) {
-  if (!request.network().empty()) return;
+absl::Status SayNetwork(const Caller&, const grpc::ServerContext& context, Request& request) {
+  if (!request.network().empty()) return absl::OkStatus();
   // ipv4:10.0.0.1:4711, ipv6:%5B::1%5D:4711, unix:...
   const std::vector<std::string> parts = absl::StrSplit(context.peer(), absl::MaxSplits(':', 1));
   std::string address = parts.size() == 2 ? parts[1] : "";
@@ -40,6 +40,7 @@ void SayNetwork(const grpc::ServerContext& context, Request& request) {
   const bool here =
       !absl::StartsWith(parts[0], "ip") || (split.ok() && ReachOf(*split) == Reach::kOwnHost);
   request.set_network(here || !split.ok() ? NetworkIdentity() : split->host);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -52,36 +53,39 @@ void CoordinatorService::Await(ServerQueue* queue) {
 
 void CoordinatorService::AwaitMembership(ServerQueue* queue) {
   ServeUnary<v1::RegisterServerRequest, v1::RegisterServerReply>(
-      queue, this, &CoordinatorService::RequestRegisterServer,
+      queue, this, "leeway.v1.Coordinator.RegisterServer",
+      &CoordinatorService::RequestRegisterServer,
       [this](const v1::RegisterServerRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.RegisterServer(request, now); }));
       },
       SayNetwork<v1::RegisterServerRequest>);
   ServeUnary<v1::RegisterWorkerRequest, v1::RegisterWorkerReply>(
-      queue, this, &CoordinatorService::RequestRegisterWorker,
+      queue, this, "leeway.v1.Coordinator.RegisterWorker",
+      &CoordinatorService::RequestRegisterWorker,
       [this](const v1::RegisterWorkerRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.RegisterWorker(request, now); }));
       },
       SayNetwork<v1::RegisterWorkerRequest>);
   ServeUnary<v1::ProbeLinkRequest, v1::ProbeLinkReply>(
-      queue, this, &CoordinatorService::RequestProbeLink,
+      queue, this, "leeway.v1.Coordinator.ProbeLink", &CoordinatorService::RequestProbeLink,
       [](const v1::ProbeLinkRequest& request, auto done) { done(Echo(request)); });
   ServeUnary<v1::HeartbeatRequest, v1::HeartbeatReply>(
-      queue, this, &CoordinatorService::RequestHeartbeat,
+      queue, this, "leeway.v1.Coordinator.Heartbeat", &CoordinatorService::RequestHeartbeat,
       [this](const v1::HeartbeatRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.Heartbeat(request, now); }));
       });
   ServeUnary<v1::ServerHeartbeatRequest, v1::ServerHeartbeatReply>(
-      queue, this, &CoordinatorService::RequestServerHeartbeat,
+      queue, this, "leeway.v1.Coordinator.ServerHeartbeat",
+      &CoordinatorService::RequestServerHeartbeat,
       [this](const v1::ServerHeartbeatRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.ServerHeartbeat(request, now); }));
       });
   ServeUnary<v1::LeaveRequest, v1::LeaveReply>(
-      queue, this, &CoordinatorService::RequestLeave,
+      queue, this, "leeway.v1.Coordinator.Leave", &CoordinatorService::RequestLeave,
       [this](const v1::LeaveRequest& request, auto done) {
         done(host_.Ask([&](CoordinatorCore& core, Time now) { return core.Leave(request, now); }));
       });
@@ -89,13 +93,14 @@ void CoordinatorService::AwaitMembership(ServerQueue* queue) {
 
 void CoordinatorService::AwaitCheckpoints(ServerQueue* queue) {
   ServeUnary<v1::ShardSavedRequest, v1::ShardSavedReply>(
-      queue, this, &CoordinatorService::RequestShardSaved,
+      queue, this, "leeway.v1.Coordinator.ShardSaved", &CoordinatorService::RequestShardSaved,
       [this](const v1::ShardSavedRequest& request, auto done) {
         done(Reply<v1::ShardSavedReply>(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.ShardSaved(request, now); })));
       });
   ServeUnary<v1::ContributionsHeldRequest, v1::ContributionsHeldReply>(
-      queue, this, &CoordinatorService::RequestContributionsHeld,
+      queue, this, "leeway.v1.Coordinator.ContributionsHeld",
+      &CoordinatorService::RequestContributionsHeld,
       [this](const v1::ContributionsHeldRequest& request, auto done) {
         done(Reply<v1::ContributionsHeldReply>(host_.Ask([&](CoordinatorCore& core, Time now) {
           return core.ContributionsHeld(request, now);
@@ -106,27 +111,27 @@ void CoordinatorService::AwaitCheckpoints(ServerQueue* queue) {
 
 void CoordinatorService::AwaitStatus(ServerQueue* queue) {
   ServeUnary<v1::LeaseDataRequest, v1::LeaseDataReply>(
-      queue, this, &CoordinatorService::RequestLeaseData,
+      queue, this, "leeway.v1.Coordinator.LeaseData", &CoordinatorService::RequestLeaseData,
       [this](const v1::LeaseDataRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.LeaseData(request, now); }));
       });
   ServeUnary<v1::StopAtRequest, v1::StopAtReply>(
-      queue, this, &CoordinatorService::RequestStopAt,
+      queue, this, "leeway.v1.Coordinator.StopAt", &CoordinatorService::RequestStopAt,
       [this](const v1::StopAtRequest& request, auto done) {
         done(host_.Ask([&](CoordinatorCore& core, Time now) { return core.StopAt(request, now); }));
       });
   ServeUnary<v1::GetJobStatusRequest, v1::JobStatus>(
-      queue, this, &CoordinatorService::RequestGetJobStatus,
+      queue, this, "leeway.v1.Coordinator.GetJobStatus", &CoordinatorService::RequestGetJobStatus,
       [this](const v1::GetJobStatusRequest&, auto done) { done(host_.Status()); });
   ServeUnary<v1::ResizeServersRequest, v1::ResizeServersReply>(
-      queue, this, &CoordinatorService::RequestResizeServers,
+      queue, this, "leeway.v1.Coordinator.ResizeServers", &CoordinatorService::RequestResizeServers,
       [this](const v1::ResizeServersRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.ResizeServers(request, now); }));
       });
   ServeUnary<v1::StopJobRequest, v1::StopJobReply>(
-      queue, this, &CoordinatorService::RequestStopJob,
+      queue, this, "leeway.v1.Coordinator.StopJob", &CoordinatorService::RequestStopJob,
       [this](const v1::StopJobRequest& request, auto done) {
         host_.StopJob(request.reason());
         done(v1::StopJobReply());

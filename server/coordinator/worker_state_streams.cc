@@ -46,6 +46,7 @@ class Receiver final : public QueueEvent {
     if (step_ == Step::kCalled) {
       Await(host_, service_, queue_);
       step_ = Step::kReading;
+      status = Admit();
     } else {
       status = ok ? Take() : End();
     }
@@ -53,6 +54,12 @@ class Receiver final : public QueueEvent {
     step_ = Step::kEnded;
     if (status.ok()) return reader_.Finish({}, grpc::Status::OK, Tag());
     reader_.FinishWithError(Refuse(status, context_), Tag());
+  }
+
+  absl::Status Admit() {
+    static const CalledMethod kMethod("leeway.v1.Coordinator.SaveWorkerState");
+    ASSIGN_OR_RETURN(caller_, queue_->Admit(context_, kMethod));
+    return absl::OkStatus();
   }
 
   absl::Status Take() {
@@ -71,6 +78,7 @@ class Receiver final : public QueueEvent {
     sender_ = {chunk_.job(), chunk_.generation(), chunk_.rank(), chunk_.incarnation(),
                chunk_.clock()};
     size_ = chunk_.size();
+    RETURN_IF_ERROR(CheckRank(caller_, sender_.rank));
     RETURN_IF_ERROR(
         host_.Ask([&](CoordinatorCore& core, Time) { return core.CheckWorkerState(sender_); }));
     ASSIGN_OR_RETURN(file_,
@@ -101,6 +109,7 @@ class Receiver final : public QueueEvent {
   grpc::ServerContext context_;
   grpc::ServerAsyncReader<v1::SaveWorkerStateReply, v1::WorkerStateChunk> reader_;
   Step step_ = Step::kCalled;
+  Caller caller_;
   v1::WorkerStateChunk chunk_;
   CoordinatorCore::Sender sender_;
   // What was announced, and what came.
@@ -147,8 +156,11 @@ class Sender final : public QueueEvent {
   }
 
   absl::Status Open(CoordinatorHost& host, const v1::LoadWorkerStateRequest& request) {
+    static const CalledMethod kMethod("leeway.v1.Coordinator.LoadWorkerState");
+    ASSIGN_OR_RETURN(const Caller caller, queue_->Admit(context_, kMethod));
+    RETURN_IF_ERROR(CheckRank(caller, request.rank()));
     RETURN_IF_ERROR(host.Ask([&](CoordinatorCore& core, Time) {
-      return core.CheckRank(request.job(), request.rank());
+      return core.CheckLife(request.job(), request.rank(), request.incarnation());
     }));
     ASSIGN_OR_RETURN(file_, host.sink().ReadWorkerState(request.rank()));
     chunk_.set_clock(file_->clock());

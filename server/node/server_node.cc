@@ -66,6 +66,9 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
   do {
     sent = boot_now_();
     reply = Register(kCallAtMost);
+    // What it waited for is known to who does not wait.
+    if (absl::IsDeadlineExceeded(reply.status()))
+      reply = Register(kShortCallAtMost, /*wait=*/false);
   } while (IsRetryable(reply.status().code()) && std::chrono::steady_clock::now() < deadline &&
            !IsOverAfter(kSoon));
   RETURN_IF_ERROR(Annotate(
@@ -86,7 +89,7 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::RegisterServerReply> ServerNode::Register(Duration limit) {
+absl::StatusOr<v1::RegisterServerReply> ServerNode::Register(Duration limit, bool wait) {
   v1::RegisterServerRequest request;
   *request.mutable_build() = ThisBuild();
   request.set_index(options_.index);
@@ -102,7 +105,7 @@ absl::StatusOr<v1::RegisterServerReply> ServerNode::Register(Duration limit) {
     if (held_generation_) request.set_held_generation(*held_generation_);
   }
   auto context = Within(limit);
-  context->set_wait_for_ready(true);
+  context->set_wait_for_ready(wait);
   v1::RegisterServerReply reply;
   const grpc::Status status = coordinator_->RegisterServer(context.get(), request, &reply);
   RETURN_IF_ERROR(ResultOf(status, *context));
@@ -378,7 +381,7 @@ void ServerNode::Await(ServerQueue* queue) {
   queue_ = queue;
   parameter_service_.Await(queue);
   ServeUnary<v1::ConfigureRequest, v1::ConfigureReply>(
-      queue, this, &ServerNode::RequestConfigure,
+      queue, this, "leeway.v1.ShardControl.Configure", &ServerNode::RequestConfigure,
       [this, queue](const v1::ConfigureRequest& request, auto done) {
         queue->Later([this, request, done = std::move(done)] {
           const absl::Status status = Configure(request);
@@ -387,22 +390,22 @@ void ServerNode::Await(ServerQueue* queue) {
         });
       });
   ServeUnary<v1::SetLiveRequest, v1::SetLiveReply>(
-      queue, this, &ServerNode::RequestSetLive,
+      queue, this, "leeway.v1.ShardControl.SetLive", &ServerNode::RequestSetLive,
       [this](const v1::SetLiveRequest& request, auto done) {
         done(Reply<v1::SetLiveReply>(SetLive(request)));
       });
   ServeUnary<v1::CommitSetRequest, v1::CommitSetReply>(
-      queue, this, &ServerNode::RequestCommitSet,
+      queue, this, "leeway.v1.ShardControl.CommitSet", &ServerNode::RequestCommitSet,
       [this, queue](const v1::CommitSetRequest& request, auto done) {
         done(Reply<v1::CommitSetReply>(parameter_service_.CommitSet(request, queue)));
       });
   ServeUnary<v1::SaveRequest, v1::SavedShard>(
-      queue, this, &ServerNode::RequestSave,
+      queue, this, "leeway.v1.ShardControl.Save", &ServerNode::RequestSave,
       [this, queue](const v1::SaveRequest& request, auto done) {
         queue->Later([this, request, done = std::move(done)] { done(Save(request)); });
       });
   ServeUnary<v1::ShutdownRequest, v1::ShutdownReply>(
-      queue, this, &ServerNode::RequestShutdown,
+      queue, this, "leeway.v1.ShardControl.Shutdown", &ServerNode::RequestShutdown,
       [this](const v1::ShutdownRequest& request, auto done) {
         done(Reply<v1::ShutdownReply>(Shutdown(request)));
       });

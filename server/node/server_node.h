@@ -65,7 +65,7 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   absl::StatusOr<v1::SavedShard> Save(const v1::SaveRequest& request);
   absl::Status Shutdown(const v1::ShutdownRequest& request);
   // One attempt.
-  absl::StatusOr<v1::RegisterServerReply> Register(Duration limit);
+  absl::StatusOr<v1::RegisterServerReply> Register(Duration limit, bool wait = true);
   // Registers with a coordinator that does not know this server, because it was restarted.
   absl::Status RegisterAgain();
   // Whether to accept a configuration, and how.

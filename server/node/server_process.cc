@@ -100,6 +100,9 @@ ServerEnd EndOf(const absl::Status& joined) {
       return {kExitUsage, joined};
     // Programs of two versions; or the job has failed.
     case absl::StatusCode::kFailedPrecondition:
+    // Another job's token or certificate.
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
       return {kExitPermanent, joined};
     default:
       return {kExitTemporary, joined};
@@ -291,7 +294,7 @@ absl::Status ServerProcess::Listen() {
   PrepareServer({.address = options_.listen, .quota = &quota_}, builder, &port);
   builder.RegisterService(&node_);
   builder.RegisterService(&node_.parameter_service());
-  queue_ = std::make_unique<ServerQueue>(builder);
+  queue_ = std::make_unique<ServerQueue>(builder, &doorkeeper_);
   const std::string host = HostIdentity();
   local_address_ = host.empty() ? "" : NewLocalAddress();
   if (host_ != nullptr) host_->Register(builder);

@@ -16,6 +16,7 @@
 #include "server/coordinator/coordinator_host.h"
 #include "server/node/server_node.h"
 #include "server/rpc/connection_guard.h"
+#include "server/rpc/doorkeeper.h"
 #include "server/rpc/server_queue.h"
 
 namespace grpc {
@@ -108,6 +109,7 @@ class ServerProcess {
   std::unique_ptr<CoordinatorHost> host_;
   ServerNode node_;
   grpc::ResourceQuota quota_{"leeway"};
+  Doorkeeper doorkeeper_{ProcessSecurity().settings()};
   std::unique_ptr<ServerQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<LocalListener> local_listener_;

@@ -52,8 +52,9 @@ class ServerQueue::Helper : public QueueEvent {
 
 uint32_t ServerQueue::ThreadsHere() { return std::clamp(MachineProcessors() / 2, 1u, kThreadsMax); }
 
-ServerQueue::ServerQueue(grpc::ServerBuilder& builder, uint32_t threads)
+ServerQueue::ServerQueue(grpc::ServerBuilder& builder, Doorkeeper* doorkeeper, uint32_t threads)
     : queue_(builder.AddCompletionQueue()),
+      doorkeeper_(doorkeeper),
       thread_count_(threads),
       later_thread_([this] { RunLater(); }) {}
 

@@ -14,7 +14,9 @@
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/server_builder.h>
 
+#include "absl/status/statusor.h"
 #include "common/mutex.h"
+#include "server/rpc/doorkeeper.h"
 
 namespace leeway {
 
@@ -34,8 +36,11 @@ class ServerQueue {
     ServerQueue* const queue_;
   };
 
+  // `doorkeeper` lets its calls in, and outlives it; null: everybody's.
+  explicit ServerQueue(grpc::ServerBuilder& builder, Doorkeeper* doorkeeper = nullptr)
+      : ServerQueue(builder, doorkeeper, ThreadsHere()) {}
   // `threads` take from it.
-  explicit ServerQueue(grpc::ServerBuilder& builder, uint32_t threads = ThreadsHere());
+  ServerQueue(grpc::ServerBuilder& builder, Doorkeeper* doorkeeper, uint32_t threads);
   // Call it after the gRPC server was shut down, which ends all calls, but before it is destroyed:
   // events in the queue still refer to it.
   ~ServerQueue();
@@ -44,6 +49,10 @@ class ServerQueue {
   void Start();
 
   grpc::ServerCompletionQueue* get() const { return queue_.get(); }
+  // Before a call is looked at any further. An error is its answer.
+  absl::StatusOr<Caller> Admit(const grpc::ServerContext& context, const CalledMethod& method) {
+    return doorkeeper_ == nullptr ? Caller() : doorkeeper_->Admit(context, method);
+  }
   // Runs `begin`, which accepts another call, unless the queue stops.
   void IfRunning(const std::function<void()>& begin);
   // On a thread that takes from the queue, `work` runs when nothing else is ready (QueuePoller). On
@@ -73,6 +82,7 @@ class ServerQueue {
   void RunLater();
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  Doorkeeper* const doorkeeper_;
   const uint32_t thread_count_;
   // Used only by the thread that starts and ends the queue.
   std::vector<std::thread> threads_;

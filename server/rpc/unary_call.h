@@ -14,9 +14,25 @@
 #include "absl/status/statusor.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
+#include "common/status.h"
 #include "server/rpc/server_queue.h"
 
 namespace leeway {
+
+// PERMISSION_DENIED if the request is another rank's than the caller may be. Who asks for any rank
+// asks for that one.
+template <typename Request>
+absl::Status HoldToRank(const Caller& caller, Request& request) {
+  if constexpr (requires { request.set_rank(0); }) {
+    if (!caller.rank) return absl::OkStatus();
+    if constexpr (requires { request.has_rank(); }) {
+      if (!request.has_rank()) request.set_rank(*caller.rank);
+    }
+    return CheckRank(caller, request.rank());
+  } else {
+    return absl::OkStatus();
+  }
+}
 
 template <typename Request, typename Reply>
 class UnaryCall : public QueueEvent {
@@ -28,12 +44,14 @@ class UnaryCall : public QueueEvent {
   using Awaiter =
       std::function<void(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Reply>*,
                          grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*)>;
-  // Puts into the request what the connection says of its peer; null for nothing.
-  using Complete = std::function<void(const grpc::ServerContext&, Request&)>;
+  // Holds the request against who calls, and puts into it what the connection says of its peer;
+  // null for nothing. An error is the call's answer.
+  using Check = std::function<absl::Status(const Caller&, const grpc::ServerContext&, Request&)>;
   struct Method {
-    Awaiter await;
-    Handler handle;
-    Complete complete = nullptr;
+    CalledMethod called;
+    Awaiter await = nullptr;
+    Handler handle = nullptr;
+    Check check = nullptr;
   };
 
   // Accepts calls of a method from now on, until the queue stops.
@@ -53,20 +71,29 @@ class UnaryCall : public QueueEvent {
     }
     taken_ = true;
     Serve(queue_, method_);
-    if (method_->complete) method_->complete(context_, request_);
+    if (const absl::Status status = Admit(); !status.ok()) return Answer(status);
     // The handler owns it: the answer may take long, and this call keeps nothing of it.
-    method_->handle(std::exchange(request_, Request()), [this](absl::StatusOr<Reply> reply) {
-      if (reply.ok()) {
-        writer_.Finish(*reply, grpc::Status::OK, Tag());
-      } else {
-        writer_.FinishWithError(Refuse(reply.status(), context_), Tag());
-      }
-    });
+    method_->handle(std::exchange(request_, Request()),
+                    [this](const absl::StatusOr<Reply>& reply) { Answer(reply); });
   }
 
  private:
   UnaryCall(ServerQueue* queue, std::shared_ptr<const Method> method)
       : queue_(queue), guest_(queue), method_(std::move(method)), writer_(&context_) {}
+
+  absl::Status Admit() {
+    ASSIGN_OR_RETURN(const Caller caller, queue_->Admit(context_, method_->called));
+    RETURN_IF_ERROR(HoldToRank(caller, request_));
+    return method_->check ? method_->check(caller, context_, request_) : absl::OkStatus();
+  }
+
+  void Answer(const absl::StatusOr<Reply>& reply) {
+    if (reply.ok()) {
+      writer_.Finish(*reply, grpc::Status::OK, Tag());
+    } else {
+      writer_.FinishWithError(Refuse(reply.status(), context_), Tag());
+    }
+  }
 
   ServerQueue* const queue_;
   const ServerQueue::Guest guest_;
@@ -84,18 +111,20 @@ absl::StatusOr<Message> Reply(const absl::Status& status) {
   return Message();
 }
 
-// Serves the method whose generated Request... function of `service` is given.
+// Serves a method, leeway.v1.Coordinator.StopJob, whose generated Request... function of `service`
+// is given.
 template <typename Request, typename Reply, typename Service, typename RequestFunction>
-void ServeUnary(ServerQueue* queue, Service* service, RequestFunction request_function,
+void ServeUnary(ServerQueue* queue, Service* service, const std::string& name,
+                RequestFunction request_function,
                 typename UnaryCall<Request, Reply>::Handler handler,
-                typename UnaryCall<Request, Reply>::Complete complete = nullptr) {
+                typename UnaryCall<Request, Reply>::Check check = nullptr) {
   using Call = UnaryCall<Request, Reply>;
-  auto method = std::make_shared<typename Call::Method>();
+  auto method = std::make_shared<typename Call::Method>(typename Call::Method{CalledMethod(name)});
   method->await = [service, request_function](auto... arguments) {
     (service->*request_function)(arguments...);
   };
   method->handle = std::move(handler);
-  method->complete = std::move(complete);
+  method->check = std::move(check);
   Call::Serve(queue, std::move(method));
 }
 

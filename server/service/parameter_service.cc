@@ -57,6 +57,30 @@ Shard::Done AnswerValues(AnswerCall answer) {
   };
 }
 
+absl::StatusOr<v1::PullRequest> ReadPull(const grpc::ByteBuffer& request) {
+  v1::PullRequest message;
+  grpc::ByteBuffer bytes(request);
+  if (!grpc::SerializationTraits<v1::PullRequest>::Deserialize(&bytes, &message).ok()) {
+    return absl::InvalidArgumentError("PullRequest: not a protobuf message");
+  }
+  return message;
+}
+
+absl::Status HoldPushToRank(const Caller& caller, const grpc::ServerContext&,
+                            grpc::ByteBuffer& request) {
+  if (!caller.rank) return absl::OkStatus();
+  v1::ExchangeHeader header;
+  RETURN_IF_ERROR(DecodePush(request, header).status());
+  return CheckRank(caller, header.rank());
+}
+
+absl::Status HoldPullToRank(const Caller& caller, const grpc::ServerContext&,
+                            grpc::ByteBuffer& request) {
+  if (!caller.rank) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const v1::PullRequest message, ReadPull(request));
+  return CheckRank(caller, message.header().rank());
+}
+
 }  // namespace
 
 void ParameterService::SetLive(uint32_t rank, bool live) {
@@ -112,26 +136,41 @@ Shard::Done ParameterService::WhileLeased(Shard::Done done) const {
 }
 
 void ParameterService::Await(ServerQueue* queue) {
-  using Bytes = grpc::ByteBuffer;
   ServeUnary<v1::AttachRequest, v1::AttachReply>(
-      queue, this, &ParameterService::RequestAttach,
+      queue, this, "leeway.v1.ParameterServer.Attach", &ParameterService::RequestAttach,
       [this](const v1::AttachRequest& request, auto done) { done(Attach(request)); });
-  ServeUnary<Bytes, Bytes>(queue, this, &ParameterService::RequestInitialize,
-                           [this](const Bytes& request, AnswerCall done) {
-                             Initialize(request, AnswerAcknowledged(std::move(done)));
-                           });
-  ServeUnary<Bytes, Bytes>(queue, this, &ParameterService::RequestPush,
-                           [this](const Bytes& request, AnswerCall done) {
-                             Contribute(request, false, AnswerAcknowledged(std::move(done)));
-                           });
-  ServeUnary<Bytes, Bytes>(queue, this, &ParameterService::RequestPushPull,
-                           [this](const Bytes& request, AnswerCall done) {
-                             Contribute(request, true, AnswerValues(std::move(done)));
-                           });
-  ServeUnary<Bytes, Bytes>(queue, this, &ParameterService::RequestPull,
-                           [this](const Bytes& request, AnswerCall done) {
-                             Pull(request, AnswerValues(std::move(done)));
-                           });
+  const auto serve = [&](const char* name, auto request_function, auto handler, auto check) {
+    ServeUnary<grpc::ByteBuffer, grpc::ByteBuffer>(
+        queue, this, absl::StrCat("leeway.v1.ParameterServer.", name), request_function,
+        [handler](const grpc::ByteBuffer& request, AnswerCall done) {
+          handler(request, std::move(done));
+        },
+        check);
+  };
+  serve(
+      "Initialize", &ParameterService::RequestInitialize,
+      [this](const auto& request, AnswerCall done) {
+        Initialize(request, AnswerAcknowledged(std::move(done)));
+      },
+      HoldPushToRank);
+  serve(
+      "Push", &ParameterService::RequestPush,
+      [this](const auto& request, AnswerCall done) {
+        Contribute(request, false, AnswerAcknowledged(std::move(done)));
+      },
+      HoldPushToRank);
+  serve(
+      "PushPull", &ParameterService::RequestPushPull,
+      [this](const auto& request, AnswerCall done) {
+        Contribute(request, true, AnswerValues(std::move(done)));
+      },
+      HoldPushToRank);
+  serve(
+      "Pull", &ParameterService::RequestPull,
+      [this](const auto& request, AnswerCall done) {
+        Pull(request, AnswerValues(std::move(done)));
+      },
+      HoldPullToRank);
   StreamSession::Await(this, queue);
 }
 
@@ -190,11 +229,7 @@ void ParameterService::Contribute(const grpc::ByteBuffer& request, bool wants_re
 
 void ParameterService::Pull(const grpc::ByteBuffer& request, const Shard::Done& done) {
   auto pull = [&]() -> absl::Status {
-    v1::PullRequest message;
-    grpc::ByteBuffer bytes(request);
-    if (!grpc::SerializationTraits<v1::PullRequest>::Deserialize(&bytes, &message).ok()) {
-      return absl::InvalidArgumentError("PullRequest: not a protobuf message");
-    }
+    ASSIGN_OR_RETURN(const v1::PullRequest message, ReadPull(request));
     const auto want = message.latest() ? ShardTable::Want::kLatest : ShardTable::Want::kAnswer;
     ASSIGN_OR_RETURN(const auto shard, table_.Admit(message.header(), want));
     shard->Read(message.header(), ReadKindOf(message), std::chrono::steady_clock::now(),

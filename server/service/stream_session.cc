@@ -76,6 +76,15 @@ void StreamSession::OnAccepted(bool ok) {
   if (!ok) return OnEnded(true);
   const auto self = shared_from_this();
   Await(service_, queue_);
+  static const CalledMethod kMethod("leeway.v1.ParameterServer.Exchange");
+  if (auto caller = queue_->Admit(context_, kMethod); caller.ok()) {
+    caller_ = *caller;
+  } else {
+    MutexLock lock(mutex_);
+    broken_ = true;
+    end_ = std::move(caller).status();
+    return EndWhenIdle();
+  }
   TuneLocalSockets(context_.peer(), /*sole=*/true);
   last_heard_ = std::chrono::steady_clock::now().time_since_epoch().count();
   streams_.Add(shared_from_this());
@@ -177,6 +186,7 @@ void StreamSession::LearnOwner() {
 absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& frame, Time now) {
   const v1::ExchangeMethod method = request.method();
   if (method == v1::EXCHANGE_METHOD_REPLICATE) return TakeReplica(request, frame);
+  RETURN_IF_ERROR(CheckRank(caller_, request.header().rank()));
   const Asked asked{request.id(), Reads(method)};
   const auto shard = table_.Admit(request.header(), WantOf(request), &admitted_);
   if (admitted_.sender != sender_) LearnOwner();

@@ -96,6 +96,9 @@ class StreamSession : public StreamList::Stream,
   // Itself, until the stream has ended.
   std::shared_ptr<StreamSession> self_;
 
+  // Constant once it was accepted.
+  Caller caller_;
+
   // Of the read's end, and there is but one read at a time.
   grpc::ByteBuffer received_;
   ShardTable::Admitted admitted_;

@@ -141,7 +141,8 @@ def wildcard():
     run = Cluster(ledger.job("sync"))
     server = [str(runs.BIN / "leeway-server"), "--job", str(run.parent / "job.yaml"), "--run-dir", str(run.dir)]
     for where in ("0.0.0.0:0", "[::]:0"):
-        refused([*server, "--listen", where], USAGE, where, "--advertise HOST:PORT")
+        refused([*server, "--listen", where], USAGE, where, "--tls mtls", "--insecure")
+        refused([*server, "--listen", where, "--insecure"], USAGE, where, "--advertise HOST:PORT")
     refused([*server, "--advertise", "0.0.0.0:7000"], USAGE, "--advertise 0.0.0.0:7000")
     refused([str(runs.BIN / "leeway-server"), "--index", "1", "--coordinator", free_address(), "--advertise", "[::]:1"],
             USAGE, "--advertise [::]:1")

@@ -146,7 +146,8 @@ def stood_still(*who):
 def by_hand(run, role, number, before=None):
     """As somebody at a terminal would, who follows the coordinator's message."""
     address = (run.dir / "coordinator").read_text(encoding="utf-8").strip()
-    command = [str(runs.BIN / f"leeway-{role}"), "--index" if role == "server" else "--rank", str(number)]
+    command = [str(runs.BIN / f"leeway-{role}"), "--index" if role == "server" else "--rank", str(number),
+               "--token-file", str(run.dir / "token")]
     if (role, number) == ("server", 0):
         command += ["--listen", address, "--job", str(run.dir / "job.yaml"), "--run-dir", str(run.dir)]
     else:

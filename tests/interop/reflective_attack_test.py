@@ -144,7 +144,10 @@ def fill(message, known):
 class Attack:
     def __init__(self, run, seed):
         self.draw = absurd.seeded(seed)
-        self.channels = [grpc.insecure_channel(run.address(i), options=[("grpc.max_send_message_length", -1)])
+        # Somebody who has the token.
+        bearer = servers.Bearer((run.dir / "token").read_text().strip())
+        self.channels = [grpc.intercept_channel(
+            grpc.insecure_channel(run.address(i), options=[("grpc.max_send_message_length", -1)]), bearer)
                          for i in range(2)]
         self.status_stub = control_grpc.CoordinatorStub(self.channels[0])
         self.once = set()

@@ -12,6 +12,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ["LEEWAY_BIN"])
 sys.path[:0] = [os.environ["LEEWAY_STUBS"], str(SOURCE / "tests/interop")]
 
+import grpc  # noqa: E402
 import numpy as np  # noqa: E402
 
 JOB = """
@@ -99,6 +100,24 @@ def job_with_one_worker(replicas=1, step=0):
             for process in job.processes.values():
                 process.kill()
         assert set(codes.values()) == {0}, codes
+
+
+class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor, grpc.StreamUnaryClientInterceptor,
+             grpc.StreamStreamClientInterceptor):
+    """Brings a job's token in each call."""
+
+    class Details(grpc.ClientCallDetails):
+        def __init__(self, details, metadata):
+            self.method, self.timeout, self.credentials = details.method, details.timeout, details.credentials
+            self.metadata, self.wait_for_ready, self.compression = metadata, None, None
+
+    def __init__(self, token):
+        self.metadata = [("authorization", f"Bearer {token}")]
+
+    def bring(self, continuation, details, request):
+        return continuation(self.Details(details, [*(details.metadata or []), *self.metadata]), request)
+
+    intercept_unary_unary = intercept_unary_stream = intercept_stream_unary = intercept_stream_stream = bring
 
 
 def digits(name):

@@ -87,6 +87,8 @@ CASES = {
                                         "cifar10/data_batch_1.first4000.bin.gz"),
     "cifar10-mobilenet-v2": lambda: reaches("cifar10-mobilenet-v2.yaml", None,
                                             "cifar10/data_batch_1.first4000.bin.gz"),
+    "cifar10-resnet18": lambda: reaches("cifar10-resnet18.yaml", None,
+                                        "cifar10/data_batch_1.first4000.bin.gz"),
     "shakespeare-gpt": lambda: reaches("shakespeare-gpt.yaml", None, "tinyshakespeare/input.txt"),
     "cifar10-cnn": lambda: reaches("cifar10-cnn.yaml", None,
                                    "cifar10/data_batch_1.first4000.bin.gz"),

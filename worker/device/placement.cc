@@ -65,6 +65,12 @@ int MoveThreads(const Processors& near) {
   return moved;
 }
 
+// What the process could use before KeepTo; written before there are other threads that read it.
+Processors& Before() {
+  static Processors before;
+  return before;
+}
+
 // Only what names a device may become a part of a path.
 bool IsPciBusId(absl::string_view id) {
   return !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
@@ -118,6 +124,29 @@ Processors Nearer(const Processors& near, const Processors& allowed) {
   std::set_intersection(near.begin(), near.end(), allowed.begin(), allowed.end(),
                         std::inserter(both, both.end()));
   return both.size() == allowed.size() ? Processors() : both;
+}
+
+Processors AllowedProcessors() { return AllowedOf(0); }
+
+std::vector<Processors> PlaceWorkers(uint32_t workers, uint32_t threads,
+                                     const Processors& allowed) {
+  const uint64_t wanted = uint64_t{workers} * threads;
+  if (wanted > allowed.size() || 2 * wanted <= allowed.size()) return {};
+  std::vector<Processors> places(workers);
+  auto next = allowed.begin();
+  for (Processors& place : places) {
+    while (place.size() < threads) place.insert(*next++);
+  }
+  return places;
+}
+
+bool KeepTo(const Processors& processors) {
+  if (Before().empty()) Before() = AllowedOf(0);
+  return Move(0, processors);
+}
+
+void LetGo() {
+  if (!Before().empty()) Move(0, Before());
 }
 
 std::string PinNear(const std::string& pci_bus_id, const std::string& root) {

@@ -1,11 +1,13 @@
-// Which processors are near a device, and this process's threads on them: copies and launches from
-// the other socket of a machine cross the link between sockets.
+// This process's threads on processors: on those near a device, because copies and launches from
+// the other socket of a machine cross the link between sockets; and on those that the launcher has
+// chosen for a worker.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -36,5 +38,20 @@ Processors Nearer(const Processors& near, const Processors& allowed);
 // device, each within what it may use now, unless LEEWAY_CUDA_PIN is 0. A line for the log: what
 // was done, or why nothing.
 std::string PinNear(const std::string& pci_bus_id, const std::string& root = "");
+
+// Those that this thread may use; empty where there are more than a cpu_set_t holds.
+Processors AllowedProcessors();
+
+// Processors for each of `workers` workers with `threads` that compute: its own, one for each
+// thread, where all fit on `allowed` but not with as many to spare. There the system, which moves
+// threads to where they were woken from, puts two workers on one processor while another is idle.
+// Empty: nobody is kept anywhere.
+std::vector<Processors> PlaceWorkers(uint32_t workers, uint32_t threads, const Processors& allowed);
+
+// Keeps this thread, and those that it will start, to these processors; those that give themselves
+// back (LetGo) excepted. False if the system refuses.
+bool KeepTo(const Processors& processors);
+// Lets this thread use all that the process could use before KeepTo.
+void LetGo();
 
 }  // namespace leeway

@@ -65,12 +65,9 @@ absl::Status CoordinatorCore::CheckWorkerState(const Sender& sender) const {
                    " hands in what it keeps between clocks; workers of this job keep ", "nothing"));
 }
 
-absl::Status CoordinatorCore::CheckRank(uint64_t job, uint32_t rank) const {
+absl::Status CoordinatorCore::CheckLife(uint64_t job, uint32_t rank, uint64_t incarnation) const {
   RETURN_IF_ERROR(facts().CheckJob(job));
-  const uint32_t workers = workers_.ranks().size();
-  if (rank < workers) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("rank ", rank, " of a job with ", Counted(workers, "worker")));
+  return workers_.ranks().Check(rank, incarnation);
 }
 
 MessageLimits CoordinatorCore::Limits() const {

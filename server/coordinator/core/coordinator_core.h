@@ -78,8 +78,8 @@ class CoordinatorCore {
   };
   absl::Status CheckWorkerState(const Sender& sender) const;
   absl::Status WorkerStateSaved(const Sender& sender, const v1::SavedShard& file, Time now);
-  // Is it a rank of this job? To be asked before its state is read.
-  absl::Status CheckRank(uint64_t job, uint32_t rank) const;
+  // Is it the newest life of a rank of this job? To be asked before its state is read.
+  absl::Status CheckLife(uint64_t job, uint32_t rank, uint64_t incarnation) const;
 
   // ---- from servers
   absl::StatusOr<v1::RegisterServerReply> RegisterServer(const v1::RegisterServerRequest& request,

@@ -89,6 +89,7 @@ TEST_CASE("a job goes through over gRPC: started, a worker replaced, saved, shut
   v1::LoadWorkerStateRequest request;
   request.set_job(kJob);
   request.set_rank(1);
+  request.set_incarnation(2);
   grpc::ClientContext context;
   auto reader = job.stub->LoadWorkerState(&context, request);
   v1::WorkerStateChunk chunk;

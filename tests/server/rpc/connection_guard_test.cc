@@ -30,7 +30,8 @@ struct Rig {
     queue = std::make_unique<ServerQueue>(builder);
     server = builder.BuildAndStart();
     ServeUnary<v1::AttachRequest, v1::AttachReply>(
-        queue.get(), &service, &v1::ParameterServer::AsyncService::RequestAttach,
+        queue.get(), &service, "leeway.v1.ParameterServer.Attach",
+        &v1::ParameterServer::AsyncService::RequestAttach,
         [](const v1::AttachRequest&, auto done) { done(v1::AttachReply()); });
     queue->Start();
   }

@@ -24,7 +24,7 @@ struct Rig {
     grpc::ServerBuilder builder;
     int port = 0;
     PrepareServer({.address = "127.0.0.1:0"}, builder, &port);
-    queue = std::make_unique<ServerQueue>(builder, threads);
+    queue = std::make_unique<ServerQueue>(builder, nullptr, threads);
     server = builder.BuildAndStart();
     REQUIRE(port != 0);
     queue->Start();

@@ -22,7 +22,8 @@ TEST_CASE("a request is its handler's: while the answer is waited for the call d
   std::vector<void*> awaited;
   Request* incoming = nullptr;
   Call::Done answer;
-  auto method = std::make_shared<Call::Method>();
+  auto method =
+      std::make_shared<Call::Method>(Call::Method{CalledMethod("leeway.v1.ParameterServer.Push")});
   method->await = [&](auto*, Request* request, auto*, auto*, auto*, void* tag) {
     awaited.push_back(tag);
     if (incoming == nullptr) incoming = request;

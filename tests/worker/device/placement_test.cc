@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <sched.h>
 
@@ -112,6 +113,38 @@ TEST_CASE("threads stay where they are if nothing is known, nothing is better, o
   CHECK(absl::StrContains(PinNear(kDevice, one.path()), "LEEWAY_CUDA_PIN is 0"));
   REQUIRE(unsetenv("LEEWAY_CUDA_PIN") == 0);
   CHECK(AllowedHere() == before);
+}
+
+TEST_CASE("workers that just fit have processors of their own, others none") {
+  const auto places = [](uint32_t workers, uint32_t threads, const Processors& allowed) {
+    return PlaceWorkers(workers, threads, allowed);
+  };
+  CHECK(places(2, 1, {0, 1}) == std::vector<Processors>{{0}, {1}});
+  CHECK(places(2, 2, {1, 2, 5, 7, 9}) == std::vector<Processors>{{1, 2}, {5, 7}});
+  CHECK(places(1, 1, {0, 1}).empty());
+  CHECK(places(3, 1, {0, 1}).empty());
+  CHECK(places(2, 1, {0, 1, 2, 3}).empty());
+  CHECK(places(3, 1, {0, 1, 2, 3}).size() == 3);
+  CHECK(places(2, 1, {}).empty());
+}
+
+TEST_CASE("a thread is kept to its processors until it lets go, and so are those it starts") {
+  const Processors allowed = AllowedProcessors();
+  REQUIRE_FALSE(allowed.empty());
+  const Processors one = {*allowed.rbegin()};
+  Processors kept, started, let_go;
+  std::thread([&] {
+    REQUIRE(KeepTo(one));
+    kept = AllowedProcessors();
+    std::thread([&] {
+      started = AllowedProcessors();
+      LetGo();
+      let_go = AllowedProcessors();
+    }).join();
+  }).join();
+  CHECK(kept == one);
+  CHECK(started == one);
+  CHECK(let_go == allowed);
 }
 
 }  // namespace

@@ -1,0 +1,11 @@
+// What the gRPC library says goes to the process's log.
+#pragma once
+
+namespace leeway {
+
+// From now on the library's errors are lines of the log, each text once: what strangers do at a
+// port must not fill a disk. `handshakes`: so are the reasons why connections were not accepted,
+// which the library thinks of as details.
+void TakeLibraryLog(bool handshakes);
+
+}  // namespace leeway

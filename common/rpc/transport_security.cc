@@ -1,0 +1,176 @@
+#include "common/rpc/transport_security.h"
+
+#include <functional>
+#include <utility>
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+namespace {
+
+namespace tls = grpc::experimental;
+
+// Certificates are rolled days before they expire.
+constexpr unsigned kLookAtFilesSeconds = 2;
+constexpr char kAuthorization[] = "authorization";
+
+bool IsUnixSocket(const std::string& address) { return absl::StartsWith(address, "unix"); }
+
+// Verifies a server's certificate beyond its signature.
+class ServerVerifier : public tls::ExternalCertificateVerifier {
+ public:
+  // `by_name`: a certificate without a role must have the name of the address.
+  explicit ServerVerifier(bool by_name) : by_name_(by_name) {}
+
+  bool Verify(tls::TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)> callback, grpc::Status* status) override {
+    std::vector<std::string> uris;
+    for (const grpc::string_ref& uri : request->uri_names()) {
+      uris.emplace_back(uri.data(), uri.size());
+    }
+    const auto peer = CallerOf(uris);
+    if (!peer && by_name_) return names_.Verify(request, std::move(callback), status);
+    if (!peer || peer->role != v1::ROLE_SERVER) {
+      *status = grpc::Status(
+          grpc::StatusCode::UNAUTHENTICATED,
+          absl::StrCat("the certificate at this address is not a server's but ",
+                       peer ? absl::StrCat("a ", RoleName(*peer->role), "'s") : "without a role"));
+    }
+    return true;
+  }
+  void Cancel(tls::TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const bool by_name_;
+  tls::HostNameCertificateVerifier names_;
+};
+
+std::shared_ptr<tls::CertificateProviderInterface> WatchFiles(const SecuritySettings& settings) {
+  if (settings.certificate.empty()) {
+    return std::make_shared<tls::FileWatcherCertificateProvider>(settings.ca, kLookAtFilesSeconds);
+  }
+  return std::make_shared<tls::FileWatcherCertificateProvider>(settings.key, settings.certificate,
+                                                               settings.ca, kLookAtFilesSeconds);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
+    const SecuritySettings& settings,
+    const std::shared_ptr<tls::CertificateProviderInterface>& provider) {
+  const bool mutual = settings.tls == v1::TLS_MODE_MTLS;
+  tls::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(provider);
+  options.watch_root_certs();
+  if (mutual) options.watch_identity_key_cert_pairs();
+  options.set_verify_server_certs(true);
+  // The verifier does it, where it counts.
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(
+      tls::ExternalCertificateVerifier::Create<ServerVerifier>(/*by_name=*/!mutual));
+  return tls::TlsCredentials(options);
+}
+
+std::shared_ptr<grpc::ServerCredentials> MakePortCredentials(
+    const SecuritySettings& settings,
+    const std::shared_ptr<tls::CertificateProviderInterface>& provider) {
+  tls::TlsServerCredentialsOptions options(provider);
+  options.watch_identity_key_cert_pairs();
+  options.watch_root_certs();
+  options.set_cert_request_type(settings.tls == v1::TLS_MODE_MTLS
+                                    ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                                    : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+  // The role is looked at with each call, which can be told why it is refused.
+  options.set_certificate_verifier(std::make_shared<tls::NoOpCertificateVerifier>());
+  return tls::TlsServerCredentials(options);
+}
+
+class TokenInterceptor : public grpc::experimental::Interceptor {
+ public:
+  explicit TokenInterceptor(const std::string* authorization) : authorization_(authorization) {}
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    using Point = grpc::experimental::InterceptionHookPoints;
+    if (methods->QueryInterceptionHookPoint(Point::PRE_SEND_INITIAL_METADATA)) {
+      methods->GetSendInitialMetadata()->emplace(kAuthorization, *authorization_);
+    }
+    methods->Proceed();
+  }
+
+ private:
+  const std::string* const authorization_;
+};
+
+class TokenInterceptors : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit TokenInterceptors(std::string authorization)
+      : authorization_(std::move(authorization)) {}
+  grpc::experimental::Interceptor* CreateClientInterceptor(
+      grpc::experimental::ClientRpcInfo*) override {
+    return new TokenInterceptor(&authorization_);
+  }
+
+ private:
+  const std::string authorization_;
+};
+
+// Never destroyed: channels may outlive main().
+const TransportSecurity*& OfProcess() {
+  static const TransportSecurity* security = new TransportSecurity();
+  return security;
+}
+
+}  // namespace
+
+TransportSecurity::TransportSecurity(SecuritySettings settings) : settings_(std::move(settings)) {
+  if (settings_.tls == v1::TLS_MODE_NONE) return;
+  const auto provider = WatchFiles(settings_);
+  channel_ = MakeChannelCredentials(settings_, provider);
+  if (!settings_.certificate.empty()) port_ = MakePortCredentials(settings_, provider);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> TransportSecurity::ForChannel(
+    const std::string& address) const {
+  if (channel_ == nullptr || IsUnixSocket(address)) return grpc::InsecureChannelCredentials();
+  return channel_;
+}
+
+std::shared_ptr<grpc::ServerCredentials> TransportSecurity::ForPort(
+    const std::string& address) const {
+  if (port_ == nullptr || IsUnixSocket(address)) return grpc::InsecureServerCredentials();
+  return port_;
+}
+
+TransportSecurity::Interceptors TransportSecurity::ForCalls() const {
+  Interceptors interceptors;
+  if (!settings_.token.empty()) {
+    interceptors.push_back(std::make_unique<TokenInterceptors>(settings_.token.Authorization()));
+  }
+  return interceptors;
+}
+
+void SetProcessSecurity(SecuritySettings settings) {
+  OfProcess() = new TransportSecurity(std::move(settings));
+}
+
+const TransportSecurity& ProcessSecurity() { return *OfProcess(); }
+
+CallerFacts FactsOf(const grpc::ServerContext& context) {
+  CallerFacts facts;
+  facts.local = !absl::StartsWith(context.peer(), "ipv");
+  const auto found = context.client_metadata().find(kAuthorization);
+  if (found != context.client_metadata().end()) {
+    facts.authorization = {found->second.data(), found->second.size()};
+  }
+  const auto proved = context.auth_context();
+  if (proved == nullptr) return facts;
+  for (const grpc::string_ref& uri : proved->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
+    facts.uris.emplace_back(uri.data(), uri.size());
+  }
+  return facts;
+}
+
+}  // namespace leeway

@@ -1,0 +1,58 @@
+#include "common/security/call_gate.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+std::string Names(const std::vector<v1::Role>& roles) {
+  return absl::StrJoin(roles, " or ",
+                       [](std::string* out, v1::Role role) { out->append(RoleName(role)); });
+}
+
+}  // namespace
+
+absl::StatusOr<Caller> CallGate::Admit(const CallerFacts& facts,
+                                       const std::vector<v1::Role>& callers,
+                                       absl::string_view method) const {
+  ASSIGN_OR_RETURN(const Caller caller, Identify(facts));
+  const bool may = !caller.role || std::count(callers.begin(), callers.end(), *caller.role) > 0;
+  if (may) return caller;
+  return absl::PermissionDeniedError(absl::StrCat(method, " is for the role ", Names(callers),
+                                                  "; the caller's is ", RoleName(*caller.role)));
+}
+
+absl::StatusOr<Caller> CallGate::Identify(const CallerFacts& facts) const {
+  const bool reads_status = options_.status_token.Matches(facts.authorization);
+  if (!reads_status && !options_.token.empty() && !options_.token.Matches(facts.authorization)) {
+    return absl::UnauthenticatedError(
+        facts.authorization.empty()
+            ? "the call brings no token: the job's is in LEEWAY_TOKEN or --token-file"
+            : "the call's token is not this job's");
+  }
+  Caller caller;
+  if (options_.certificates) {
+    const auto certified = facts.local ? Caller{.role = v1::ROLE_WORKER} : CallerOf(facts.uris);
+    if (!certified) {
+      return absl::UnauthenticatedError(
+          "the caller's certificate names no role: it needs one URI like "
+          "spiffe://leeway/leeway/worker (leeway certificates)");
+    }
+    caller = *certified;
+  }
+  // Whatever the certificate allows, that token allows no more.
+  if (reads_status) caller = {.role = v1::ROLE_STATUS};
+  return caller;
+}
+
+absl::Status CheckRank(const Caller& caller, uint32_t rank) {
+  if (!caller.rank || *caller.rank == rank) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("the caller's certificate is for rank ", *caller.rank, ", not ", rank));
+}
+
+}  // namespace leeway

@@ -1,0 +1,94 @@
+#include "common/security/certificate_files.h"
+
+#include <vector>
+
+#include <openssl/pem.h>
+#include <openssl/x509_vfy.h>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/files/files.h"
+#include "common/security/openssl.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint64_t kFileBytesMax = 1 << 20;
+
+using StorePtr = std::unique_ptr<X509_STORE, FreedBy<X509_STORE_free>>;
+using ContextPtr = std::unique_ptr<X509_STORE_CTX, FreedBy<X509_STORE_CTX_free>>;
+
+absl::Status Bad(const std::string& file, const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat(file, ": ", what));
+}
+
+absl::StatusOr<std::string> ReadPem(const std::string& file) {
+  auto text = ReadFile(file, kFileBytesMax);
+  if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
+  return text;
+}
+
+// At least one.
+absl::StatusOr<std::vector<CertificatePtr>> ReadCertificates(const std::string& file) {
+  ASSIGN_OR_RETURN(const std::string text, ReadPem(file));
+  const BioPtr bio = ReadingBio(text);
+  std::vector<CertificatePtr> found;
+  while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
+    found.emplace_back(next);
+  }
+  const std::string reason = OpensslError();
+  if (found.empty()) return Bad(file, absl::StrCat("holds no certificate in PEM (", reason, ")"));
+  return found;
+}
+
+// One that needs a passphrase is none: nobody is there to type it.
+int NoPassphrase(char*, int, int, void*) { return -1; }
+
+absl::StatusOr<KeyPtr> ReadKey(const std::string& file) {
+  ASSIGN_OR_RETURN(const std::string text, ReadPem(file));
+  const BioPtr bio = ReadingBio(text);
+  KeyPtr key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr));
+  if (key != nullptr) return key;
+  return Bad(file, absl::StrCat("holds no private key in PEM without a passphrase (",
+                                OpensslError(), ")"));
+}
+
+// Also says whether it is within its time.
+absl::Status CheckSigned(const std::string& ca, const std::string& certificate) {
+  ASSIGN_OR_RETURN(const auto roots, ReadCertificates(ca));
+  if (certificate.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto chain, ReadCertificates(certificate));
+  const StorePtr store(X509_STORE_new());
+  for (const CertificatePtr& root : roots) X509_STORE_add_cert(store.get(), root.get());
+  // Those between the certificate and the root, which it stays the owner of.
+  STACK_OF(X509)* between = sk_X509_new_null();
+  for (size_t i = 1; i < chain.size(); ++i) sk_X509_push(between, chain[i].get());
+  const ContextPtr context(X509_STORE_CTX_new());
+  X509_STORE_CTX_init(context.get(), store.get(), chain.front().get(), between);
+  const bool good = X509_verify_cert(context.get()) == 1;
+  const int error = X509_STORE_CTX_get_error(context.get());
+  sk_X509_free(between);
+  OpensslError();
+  if (good) return absl::OkStatus();
+  return Bad(certificate,
+             absl::StrCat("does not pass with ", ca, ": ", X509_verify_cert_error_string(error)));
+}
+
+absl::Status CheckKey(const std::string& certificate, const std::string& file) {
+  ASSIGN_OR_RETURN(const auto chain, ReadCertificates(certificate));
+  ASSIGN_OR_RETURN(const KeyPtr key, ReadKey(file));
+  const bool fits = X509_check_private_key(chain.front().get(), key.get()) == 1;
+  OpensslError();
+  return fits ? absl::OkStatus() : Bad(file, absl::StrCat("is not the key of ", certificate));
+}
+
+}  // namespace
+
+absl::Status CheckCertificateFiles(const std::string& ca, const std::string& certificate,
+                                   const std::string& key) {
+  RETURN_IF_ERROR(CheckSigned(ca, certificate));
+  return certificate.empty() ? absl::OkStatus() : CheckKey(certificate, key);
+}
+
+}  // namespace leeway

@@ -1,0 +1,31 @@
+// OpenSSL's objects as C++ has them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+
+namespace leeway {
+
+template <auto kFree>
+struct FreedBy {
+  template <typename T>
+  void operator()(T* object) const {
+    kFree(object);
+  }
+};
+
+using BioPtr = std::unique_ptr<BIO, FreedBy<BIO_free_all>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, FreedBy<EVP_PKEY_free>>;
+using CertificatePtr = std::unique_ptr<X509, FreedBy<X509_free>>;
+
+// What the last failed call said, and empties OpenSSL's list of errors.
+std::string OpensslError();
+
+// A view of `text`, which must live as long.
+BioPtr ReadingBio(const std::string& text);
+
+}  // namespace leeway

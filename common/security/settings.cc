@@ -1,0 +1,93 @@
+#include "common/security/settings.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/address.h"
+#include "common/security/certificate_authority.h"
+#include "common/security/certificate_files.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+std::string Either(const std::string& first, const std::string& second) {
+  return first.empty() ? second : first;
+}
+
+absl::StatusOr<Token> TokenOf(const std::string& text, const char* variable,
+                              const std::string& file) {
+  if (!file.empty()) return Token::ReadFrom(file);
+  if (!text.empty()) return Token::Parse(text, variable);
+  return Token();
+}
+
+absl::Status CheckGiven(const SecuritySettings& settings, EndOfCalls end) {
+  const bool proves = settings.tls == v1::TLS_MODE_MTLS || end == EndOfCalls::kAnswers;
+  const char* missing = nullptr;
+  if (settings.ca.empty()) missing = "--tls-ca FILE";
+  if (proves && settings.key.empty()) missing = "--tls-key FILE";
+  if (proves && settings.certificate.empty()) missing = "--tls-certificate FILE";
+  if (missing == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("TLS needs ", missing, " too (leeway certificates DIR makes the files)"));
+}
+
+}  // namespace
+
+absl::StatusOr<v1::TlsMode> TlsModeOf(const SecurityFlags& flags, const v1::Security& job) {
+  if (flags.tls.empty()) {
+    if (job.tls().has_mode()) return job.tls().mode();
+    const bool given = !flags.certificate.empty() || !flags.tls_dir.empty();
+    return given ? v1::TLS_MODE_MTLS : v1::TLS_MODE_NONE;
+  }
+  v1::TlsMode mode;
+  const std::string name = absl::StrCat("TLS_MODE_", absl::AsciiStrToUpper(flags.tls));
+  if (v1::TlsMode_Parse(name, &mode)) return mode;
+  return absl::InvalidArgumentError(absl::StrCat("--tls ", flags.tls, ": is none, tls or mtls"));
+}
+
+absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1::Security& job,
+                                            EndOfCalls end) {
+  SecuritySettings settings;
+  ASSIGN_OR_RETURN(settings.tls, TlsModeOf(flags, job));
+  // A token of the environment goes before the job's file.
+  const std::string job_file = flags.token.empty() ? job.token_file() : "";
+  ASSIGN_OR_RETURN(settings.token,
+                   TokenOf(flags.token, "LEEWAY_TOKEN", Either(flags.token_file, job_file)));
+  ASSIGN_OR_RETURN(settings.status_token,
+                   TokenOf(flags.status_token, "LEEWAY_STATUS_TOKEN", flags.status_token_file));
+  if (!settings.status_token.empty() && settings.token.empty() && end == EndOfCalls::kAnswers) {
+    return absl::InvalidArgumentError(
+        "a token for the status alone keeps nobody from the rest: give the job a token, too "
+        "(--token-file FILE)");
+  }
+  if (settings.tls == v1::TLS_MODE_NONE) return settings;
+  const auto choose = [&](const std::string& flag, const char* name, const std::string& in_job) {
+    const std::string in_folder = flags.tls_dir.empty() ? "" : flags.tls_dir + "/" + name;
+    return Either(flag, Either(in_folder, in_job));
+  };
+  settings.ca = choose(flags.ca, kCaFile, job.tls().ca());
+  settings.certificate = choose(flags.certificate, kCertificateFile, job.tls().certificate());
+  settings.key = choose(flags.key, kKeyFile, job.tls().key());
+  RETURN_IF_ERROR(CheckGiven(settings, end));
+  if (settings.tls == v1::TLS_MODE_TLS && end == EndOfCalls::kCalls) {
+    settings.certificate.clear();
+    settings.key.clear();
+  }
+  RETURN_IF_ERROR(CheckCertificateFiles(settings.ca, settings.certificate, settings.key));
+  return settings;
+}
+
+absl::Status CheckMayListen(const std::string& listen, v1::TlsMode tls, bool insecure) {
+  const auto address = SplitAddress(listen);
+  const bool here = address.ok() && ReachOf(*address) == Reach::kOwnHost;
+  if (here || insecure || tls == v1::TLS_MODE_MTLS) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--listen ", listen,
+      ": whoever reaches this address could take part in the job. Give "
+      "servers and workers certificates (--tls mtls; leeway certificates DIR makes them), or say "
+      "--insecure if the network lets in nobody else"));
+}
+
+}  // namespace leeway

@@ -1,0 +1,66 @@
+#include "common/security/token.h"
+
+#include <algorithm>
+
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <openssl/sha.h>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/files/files.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+constexpr size_t kBytesMin = 16;
+constexpr size_t kBytesMax = 4096;
+constexpr absl::string_view kScheme = "Bearer ";
+
+std::array<uint8_t, SHA256_DIGEST_LENGTH> DigestOf(absl::string_view text) {
+  std::array<uint8_t, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const uint8_t*>(text.data()), text.size(), digest.data());
+  return digest;
+}
+
+}  // namespace
+
+Token::Token(std::string text) : text_(std::move(text)), digest_(DigestOf(Authorization())) {}
+
+absl::StatusOr<Token> Token::Parse(absl::string_view text, absl::string_view source) {
+  const absl::string_view token = absl::StripAsciiWhitespace(text);
+  const bool visible = std::all_of(token.begin(), token.end(), absl::ascii_isgraph);
+  if (!visible || token.size() < kBytesMin || token.size() > kBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ": a token has ", kBytesMin, " to ", kBytesMax, " visible ASCII characters, this ",
+        visible ? absl::StrCat("one ", token.size()) : "one has others",
+        "; openssl rand -hex 32 makes one"));
+  }
+  return Token(std::string(token));
+}
+
+absl::StatusOr<Token> Token::ReadFrom(const std::string& file) {
+  const auto text = ReadFile(file, 2 * kBytesMax);
+  if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
+  return Parse(*text, file);
+}
+
+absl::StatusOr<Token> Token::Draw() {
+  std::array<uint8_t, 32> bytes;
+  if (RAND_bytes(bytes.data(), bytes.size()) != 1) {
+    return absl::UnavailableError("the system has no random numbers for a token");
+  }
+  return Token(absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
+}
+
+std::string Token::Authorization() const { return absl::StrCat(kScheme, text_); }
+
+bool Token::Matches(absl::string_view authorization) const {
+  const auto other = DigestOf(authorization);
+  return !empty() && CRYPTO_memcmp(other.data(), digest_.data(), digest_.size()) == 0;
+}
+
+}  // namespace leeway

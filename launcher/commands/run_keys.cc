@@ -1,0 +1,95 @@
+#include "launcher/commands/run_keys.h"
+
+#include <filesystem>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/files/private_files.h"
+#include "common/rpc/transport_security.h"
+#include "common/status.h"
+#include "launcher/commands/command_support.h"
+
+namespace leeway {
+namespace {
+
+std::string ModeName(v1::TlsMode mode) {
+  const std::string name = v1::TlsMode_Name(mode);
+  return absl::AsciiStrToLower(name.substr(name.rfind('_') + 1));
+}
+
+void FindRunKeys(const std::string& run_dir, SecurityFlags& flags) {
+  const std::string token = absl::StrCat(run_dir, "/", kTokenFile);
+  const std::string tls = absl::StrCat(run_dir, "/", kTlsLink);
+  std::error_code error;
+  const bool says_token = !flags.token.empty() || !flags.token_file.empty();
+  if (!says_token && std::filesystem::exists(token, error)) flags.token_file = token;
+  const bool says_tls = !flags.tls.empty() || !flags.tls_dir.empty() || !flags.certificate.empty();
+  if (!says_tls && std::filesystem::exists(tls, error)) {
+    flags.tls = "mtls";
+    flags.tls_dir = tls;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flags,
+                                                       const v1::Security& job,
+                                                       const std::string& run_dir) {
+  std::unique_ptr<RunKeys> keys(new RunKeys(run_dir));
+  // Of the files: the keys are made here.
+  SecurityFlags wanted = flags;
+  wanted.tls = "none";
+  v1::Security without_tls = job;
+  without_tls.clear_tls();
+  ASSIGN_OR_RETURN(keys->own_, SettingsOf(wanted, without_tls, EndOfCalls::kCalls));
+  if (keys->own_.token.empty()) {
+    ASSIGN_OR_RETURN(keys->own_.token, Token::Draw());
+  }
+  ASSIGN_OR_RETURN(keys->mode_, TlsModeOf(flags, job));
+  if (keys->mode_ != v1::TLS_MODE_NONE) {
+    ASSIGN_OR_RETURN(keys->folder_, KeyFolder::Make());
+    Token token = keys->own_.token;
+    keys->own_ = keys->folder_->SettingsFor(v1::ROLE_LAUNCHER);
+    keys->own_.token = std::move(token);
+  }
+  RETURN_IF_ERROR(keys->LeaveForCommands());
+  return keys;
+}
+
+RunKeys::~RunKeys() {
+  std::error_code error;
+  std::filesystem::remove(absl::StrCat(run_dir_, "/", kTokenFile), error);
+  std::filesystem::remove(absl::StrCat(run_dir_, "/", kTlsLink), error);
+}
+
+absl::Status RunKeys::LeaveForCommands() const {
+  RETURN_IF_ERROR(
+      WritePrivateFile(absl::StrCat(run_dir_, "/", kTokenFile), own_.token.text() + "\n"));
+  const std::string link = absl::StrCat(run_dir_, "/", kTlsLink);
+  std::error_code error;
+  std::filesystem::remove(link, error);
+  if (folder_ == nullptr) return absl::OkStatus();
+  std::filesystem::create_symlink(folder_->Of(v1::ROLE_LAUNCHER), link, error);
+  return error ? absl::UnavailableError(absl::StrCat(link, ": ", error.message()))
+               : absl::OkStatus();
+}
+
+Environment RunKeys::For(v1::Role role) const {
+  return {{"LEEWAY_TOKEN", own_.token.text()},
+          {"LEEWAY_TOKEN_FILE", ""},
+          {"LEEWAY_TLS", ModeName(mode_)},
+          {"LEEWAY_TLS_DIR", folder_ == nullptr ? "" : folder_->Of(role)},
+          {"LEEWAY_TLS_CA", ""},
+          {"LEEWAY_TLS_CERTIFICATE", ""},
+          {"LEEWAY_TLS_KEY", ""}};
+}
+
+absl::StatusOr<std::string> ReachCoordinator(const std::string& target, SecurityFlags flags) {
+  ASSIGN_OR_RETURN(std::string address, FindCoordinator(target));
+  if (address != target) FindRunKeys(target, flags);
+  ASSIGN_OR_RETURN(SecuritySettings security, SettingsOf(flags, {}, EndOfCalls::kCalls));
+  SetProcessSecurity(std::move(security));
+  return address;
+}
+
+}  // namespace leeway

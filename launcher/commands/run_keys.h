@@ -1,0 +1,52 @@
+// The secrets of a run that `leeway train` starts: nobody else on this machine can take part in it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/security/key_folder.h"
+#include "common/security/settings.h"
+#include "launcher/supervision/supervisor.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+// In the run folder while the job runs, for `leeway status` and `leeway resize`: the job's token,
+// and a link to the launcher's certificate.
+inline constexpr char kTokenFile[] = "token";
+inline constexpr char kTlsLink[] = "tls";
+
+// A token, drawn unless one is given, and if the job wants TLS a KeyFolder. They go with this
+// object. Whatever else the environment says of TLS and tokens is not for the run's processes.
+class RunKeys {
+ public:
+  // `flags`: of the launcher; its files are not used, its mode and its token are.
+  static absl::StatusOr<std::unique_ptr<RunKeys>> Make(const SecurityFlags& flags,
+                                                       const v1::Security& job,
+                                                       const std::string& run_dir);
+  ~RunKeys();
+  RunKeys(const RunKeys&) = delete;
+
+  // The launcher's own.
+  const SecuritySettings& own() const { return own_; }
+  Environment ForServers() const { return For(v1::ROLE_SERVER); }
+  Environment ForWorkers() const { return For(v1::ROLE_WORKER); }
+
+ private:
+  explicit RunKeys(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+  absl::Status LeaveForCommands() const;
+  Environment For(v1::Role role) const;
+
+  const std::string run_dir_;
+  v1::TlsMode mode_ = v1::TLS_MODE_NONE;
+  // Null without TLS.
+  std::unique_ptr<KeyFolder> folder_;
+  SecuritySettings own_;
+};
+
+// FindCoordinator, with what this process needs to be heard there: `flags`, and where they say
+// nothing and `target` is a run folder, what the run has left there.
+absl::StatusOr<std::string> ReachCoordinator(const std::string& target, SecurityFlags flags);
+
+}  // namespace leeway

@@ -1,0 +1,34 @@
+#include "server/rpc/doorkeeper.h"
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+namespace {
+
+// However many hosts and reasons there are.
+constexpr size_t kLinesMax = 1000;
+
+// ipv4:10.0.0.1:4711 without the port, which differs with each connection.
+std::string HostOf(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
+
+}  // namespace
+
+absl::StatusOr<Caller> Doorkeeper::Admit(const grpc::ServerContext& context,
+                                         const CalledMethod& method) {
+  absl::StatusOr<Caller> caller = gate_.Admit(FactsOf(context), method.callers, method.name);
+  if (!caller.ok()) Log(caller.status(), HostOf(context.peer()));
+  return caller;
+}
+
+void Doorkeeper::Log(const absl::Status& refusal, const std::string& host) {
+  const std::string line = absl::StrCat("refused a call from ", host, ": ", refusal.message());
+  {
+    MutexLock lock(mutex_);
+    if (logged_.size() >= kLinesMax || !logged_.insert(line).second) return;
+  }
+  spdlog::warn("{}", line);
+}
+
+}  // namespace leeway

@@ -1,0 +1,48 @@
+// Lets calls in, or refuses them and says so in the log.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <grpcpp/server_context.h>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "common/mutex.h"
+#include "common/rpc/transport_security.h"
+#include "common/security/call_gate.h"
+
+namespace leeway {
+
+// A method of the contract, and who may call it.
+struct CalledMethod {
+  // `name`: leeway.v1.Coordinator.StopJob.
+  explicit CalledMethod(const std::string& name) : name(name), callers(CallersOf(name)) {}
+
+  std::string name;
+  std::vector<v1::Role> callers;
+};
+
+// Thread-safe.
+class Doorkeeper {
+ public:
+  // As a server with these settings does.
+  explicit Doorkeeper(const SecuritySettings& settings)
+      : gate_({.certificates = settings.tls == v1::TLS_MODE_MTLS,
+               .token = settings.token,
+               .status_token = settings.status_token}) {}
+
+  // An error is what the caller is to be told (common/security/call_gate.h).
+  absl::StatusOr<Caller> Admit(const grpc::ServerContext& context, const CalledMethod& method)
+      EXCLUDES(mutex_);
+
+ private:
+  // Each reason once a host: nobody fills the disk by being refused.
+  void Log(const absl::Status& refusal, const std::string& host) EXCLUDES(mutex_);
+
+  const CallGate gate_;
+  Mutex mutex_;
+  absl::flat_hash_set<std::string> logged_ GUARDED_BY(mutex_);
+};
+
+}  // namespace leeway

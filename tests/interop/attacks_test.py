@@ -1,0 +1,391 @@
+#!/usr/bin/python3
+"""A job with mutual TLS, a token and certificates of one rank, on two servers, is attacked while it trains: by who has no
+certificate, or another authority's, or one that has expired, the wrong role, no token, another job's; by who is another
+rank, or another user of the machine; by plaintext, slow handshakes and thousands of connections. Each is refused with its
+reason, the servers' logs name each reason once, their memory stays within bounds, and the weights at the end are the bits
+of an undisturbed run.
+
+    attacks_test.py [--connections 10000]
+
+Environment as in stock_stubs_test.py."""
+
+import argparse
+import collections
+import contextlib
+import os
+import pathlib
+import re
+import resource
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import servers  # puts the stubs on the path
+import grpc
+
+from leeway.v1 import coordinator_pb2 as control
+from leeway.v1 import coordinator_pb2_grpc as control_grpc
+from leeway.v1 import options_pb2 as contract
+from leeway.v1 import parameter_server_pb2 as data
+
+JOB = """
+apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {name: attacked, seed: 3}
+model:
+  layers: [{flatten: {}}, {dense: {units: 32}}, {relu: {}}, {dense: {units: 10}}]
+  loss: softmax_cross_entropy
+data:
+  train: {type: csv, files: optdigits/optdigits.tra}
+  batch_size: 32
+  normalize: {mean: 0, std: 16}
+exchange: {type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 0.1, momentum: 0.9}}
+consistency: {mode: sync}
+update: {type: sgd, learning_rate: 1}
+servers: {count: 2, block_bytes: 1024}
+workers: {count: 2, emulate: {step_milliseconds: STEP}}
+stop: {epochs: 3000}
+checkpoint: {every: {clocks: 50}}
+limits: {lease_seconds: 20}
+"""
+STOPPED = 4  # common/exit_code.h
+FILES = {"Coordinator": control.DESCRIPTOR, "ShardControl": control.DESCRIPTOR, "ParameterServer": data.DESCRIPTOR}
+ROLES = {"server": 1, "worker": 2, "launcher": 3, "status": 4}
+HANDSHAKE_SECONDS = 20  # common/rpc/channel.cc
+MEMORY_MAX = 1400 << 20
+DENIED, UNAUTHENTICATED = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED
+NO_WAY = grpc.StatusCode.UNAVAILABLE
+
+refused = collections.Counter()
+
+
+def leeway(*arguments):
+    subprocess.run([str(servers.BIN / "leeway"), *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
+
+
+def expired(folder, keys):
+    """A worker's certificate of the job's authority, of yesterday."""
+    folder.mkdir()
+    subject = ["-subj", "/CN=leeway worker", "-addext", "subjectAltName=URI:spiffe://leeway/leeway/worker"]
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    run = lambda *words: subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+    run("req", *curve, "-keyout", folder / "tls.key", "-out", folder / "csr", *subject)
+    run("x509", "-req", "-in", folder / "csr", "-CA", keys / "ca.crt", "-CAkey", keys / "ca.key", "-CAcreateserial",
+        "-copy_extensions", "copy", "-days", "-1", "-out", folder / "tls.crt")
+    (folder / "ca.crt").write_bytes((keys / "ca.crt").read_bytes())
+
+
+class Job:
+    """By hand, as on a cluster."""
+
+    def __init__(self, folder, keys):
+        self.folder, self.keys, self.run_dir = folder, keys, folder / "run"
+        self.processes = {}
+        (folder / "job.yaml").write_text(JOB.replace("STEP", "100"))
+
+    def secrets(self, name):
+        return ["--tls-dir", str(self.keys / name), "--token-file", str(self.keys / "token")]
+
+    def start(self, *more, worker=()):
+        self.processes["server 0"], first = servers.start_server(
+            self.folder, 0, "--job", str(self.folder / "job.yaml"), "--run-dir", str(self.run_dir), *more,
+            *self.secrets("server"))
+        self.processes["server 1"], second = servers.start_server(
+            self.folder, 1, "--coordinator", first, *self.secrets("server"))
+        self.addresses = [first, second]
+        for rank in 0, 1:
+            self.processes[f"worker {rank}"] = subprocess.Popen(
+                [str(servers.BIN / "leeway-worker"), "--coordinator", first, "--rank", str(rank), "--data",
+                 str(servers.SOURCE / "data"), "--log-file", str(self.folder / f"worker-{rank}.log"),
+                 *self.secrets(f"worker-{rank}"), *worker])
+
+    def end(self, code):
+        codes = {name: process.wait(120) for name, process in self.processes.items()}
+        assert set(codes.values()) == {code}, codes
+
+    def stop(self):
+        self.processes["server 0"].send_signal(signal.SIGTERM)
+        self.end(STOPPED)
+
+    def memory(self):
+        """Of the servers: the most so far."""
+        return [int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{self.processes[f'server {i}'].pid}/status")
+                              .read_text()).group(1)) << 10 for i in (0, 1)]
+
+    def log(self, index):
+        return (self.folder / f"server-{index}.log").read_text(errors="replace")
+
+
+def credentials(folder, own=True):
+    read = lambda name: (folder / name).read_bytes()
+    return grpc.ssl_channel_credentials(read("ca.crt"), *((read("tls.key"), read("tls.crt")) if own else ()))
+
+
+def methods():
+    """(full name, descriptor, roles that may call it) of the whole contract."""
+    for service, file in FILES.items():
+        for method in file.services_by_name[service].methods:
+            yield f"/leeway.v1.{service}/{method.name}", method, set(method.GetOptions().Extensions[contract.callers])
+
+
+class Attacker:
+    def __init__(self, address, secret, token=None):
+        self.channel = grpc.secure_channel(address, secret) if secret else grpc.insecure_channel(address)
+        self.metadata = [("authorization", f"Bearer {token}")] if token else []
+
+    def call(self, path, method, request=b""):
+        way = f"{'stream' if method.client_streaming else 'unary'}_{'stream' if method.server_streaming else 'unary'}"
+        call = getattr(self.channel, way)(path)
+        try:
+            answer = call(iter([request]) if method.client_streaming else request, timeout=10, metadata=self.metadata)
+            if method.server_streaming:
+                for _ in answer:
+                    pass
+            return grpc.StatusCode.OK, ""
+        except grpc.RpcError as error:
+            return error.code(), error.details()
+
+    def expect(self, what, code, text, path, method, request=b""):
+        got, details = self.call(path, method, request)
+        assert (got, text in details) == (code, True), f"{what}: {got} {details}, not {code} {text}"
+        refused[what.split(":")[0]] += 1
+
+    def close(self):
+        self.channel.close()
+
+
+STATUS = next(m for m in methods() if m[1].name == "GetJobStatus")[:2]
+
+
+def strangers(job, token, folder):
+    """Who has no certificate of the job's authority."""
+    leeway("certificates", folder / "foreign")
+    expired(folder / "expired", job.keys)
+    mixed = folder / "mixed"
+    mixed.mkdir()
+    for name, source in ("ca.crt", job.keys), ("tls.crt", folder / "foreign/server"), ("tls.key", folder / "foreign/server"):
+        (mixed / name).write_bytes((source / name).read_bytes())
+    for index, address in enumerate(job.addresses):
+        for who, secret in (("no certificate", credentials(job.keys / "server", own=False)),
+                            ("another authority's certificate", credentials(mixed)),
+                            ("a certificate of yesterday", credentials(folder / "expired")),
+                            ("plaintext at a TLS port", None)):
+            attacker = Attacker(address, secret, token)
+            attacker.expect(f"{who}: server {index}", NO_WAY, "", *STATUS)
+            attacker.close()
+    # And the other way round: a server of another authority is no server.
+    attacker = Attacker(job.addresses[0], credentials(folder / "foreign/worker"), token)
+    attacker.expect("a server of another authority", NO_WAY, "", *STATUS)
+    attacker.close()
+
+
+def roles(job, token):
+    """Every method, by every role that may not call it; and by those that may, without the right token."""
+    for index, address in enumerate(job.addresses):
+        served = [m for m in methods() if index == 0 or "Coordinator" not in m[0]]
+        for role, number in ROLES.items():
+            secret = credentials(job.keys / role)
+            own, none, other = (Attacker(address, secret, t) for t in (token, None, "another-jobs-token-0123456789"))
+            for path, method, callers in served:
+                if number not in callers:
+                    own.expect(f"a wrong role: {role} {path}", DENIED, f"the caller's is {role}", path, method)
+                else:
+                    none.expect(f"no token: {role} {path}", UNAUTHENTICATED, "brings no token", path, method)
+                    other.expect(f"another job's token: {role} {path}", UNAUTHENTICATED, "is not this job's", path, method)
+            for attacker in own, none, other:
+                attacker.close()
+
+
+def ranks(job, token):
+    """The holder of rank 0's certificate is no other; nor does the shared one load another's state by its number."""
+    bound = Attacker(job.addresses[0], credentials(job.keys / "worker-0"), token)
+    shared = Attacker(job.addresses[0], credentials(job.keys / "worker"), token)
+    stub = control_grpc.CoordinatorStub(Attacker(job.addresses[0], credentials(job.keys / "launcher"), token).channel)
+    status = stub.GetJobStatus(control.GetJobStatusRequest(), metadata=bound.metadata)
+    life = status.workers[1].incarnation
+    known = dict(job=status.job_id, rank=1, generation=status.generation)
+    header = data.ExchangeHeader(incarnation=life, clock=1, **known)
+    frame = data.RequestFrame(requests=[data.StreamRequest(id=1, method=data.EXCHANGE_METHOD_PULL, header=header)])
+    build = control.Build(protocol=2, version="0")
+    requests = {
+        "RegisterWorker": control.RegisterWorkerRequest(rank=1, build=build),
+        "Heartbeat": control.HeartbeatRequest(incarnation=life, **known),
+        "StopAt": control.StopAtRequest(incarnation=life, **known),
+        "Leave": control.LeaveRequest(incarnation=life, **known),
+        "LeaseData": control.LeaseDataRequest(incarnation=life, **known),
+        "SaveWorkerState": control.WorkerStateChunk(incarnation=life, clock=1, **known),
+        "LoadWorkerState": control.LoadWorkerStateRequest(job=status.job_id, rank=1, incarnation=life),
+        "Attach": data.AttachRequest(incarnation=life, **known),
+        "Initialize": data.PushRequest(header=header), "Push": data.PushRequest(header=header),
+        "PushPull": data.PushRequest(header=header), "Pull": data.PullRequest(header=header), "Exchange": frame}
+    for path, method, callers in methods():
+        if callers & {ROLES["worker"]} and method.name not in ("ProbeLink", "GetJobStatus"):
+            bound.expect(f"another rank: {path}", DENIED, "is for rank 0, not 1", path, method,
+                         requests[method.name].SerializeToString())
+    load = next(m for m in methods() if m[1].name == "LoadWorkerState")[:2]
+    for incarnation in 0, life - 1, life + 1, 2**64 - 1:
+        request = control.LoadWorkerStateRequest(job=status.job_id, rank=1, incarnation=incarnation)
+        code, details = shared.call(*load, request.SerializeToString())
+        assert code in (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.ABORTED), (incarnation, code, details)
+        refused["another life's state"] += 1
+    blocks = data.RequestFrame(requests=[data.StreamRequest(
+        id=1, method=data.EXCHANGE_METHOD_REPLICATE, header=data.ExchangeHeader(job=status.job_id))])
+    exchange = next(m for m in methods() if m[1].name == "Exchange")[:2]
+    shared.expect("replicas by a worker", DENIED, "only servers replicate", *exchange, blocks.SerializeToString())
+    return status
+
+
+def servers_own(job, token, status):
+    """Who has a server's certificate, and absurd wishes."""
+    server = Attacker(job.addresses[1], credentials(job.keys / "server"), token)
+    configure = next(m for m in methods() if m[1].name == "Configure")[:2]
+    bad = {
+        "run folder elsewhere": control.ConfigureRequest(run_dir="/tmp/elsewhere"),
+        "block bomb": control.ConfigureRequest(run_dir=str(job.run_dir), block_elements=256),
+        "escape sequences": control.ConfigureRequest(run_dir="\x1b[2J\x1b]0;owned\x07"),
+    }
+    for what, request in bad.items():
+        request.job, request.generation = status.job_id, status.generation + 1
+        size = 2**40 if what == "block bomb" else 10
+        request.schema.tensors.add(name="w", shape=[size])
+        request.schema.total = request.schema.trained = size
+        code, details = server.call(*configure, request.SerializeToString())
+        wanted = grpc.StatusCode.INVALID_ARGUMENT if what == "block bomb" else DENIED
+        assert code == wanted, (what, code, details)
+        words = "makes the model larger" if what == "block bomb" else "run_dir"
+        assert words in details and "\x1b" not in details, repr(details)
+        refused[what] += 1
+    worker = Attacker(job.addresses[1], credentials(job.keys / "worker"), token)
+    attach = next(m for m in methods() if m[1].name == "Attach")[:2]
+    request = data.AttachRequest(job=status.job_id, generation=status.generation, rank=0, incarnation=2**64 - 1)
+    worker.expect("incarnation 2^64 - 1", NO_WAY, "incarnation", *attach, request.SerializeToString())
+
+
+def other_user(job):
+    """Another user at the servers' unix sockets sees them closed at once."""
+    if os.geteuid() != 0:
+        print("SKIPPED: only root can become another user")
+        return
+    pids = {job.processes[f"server {i}"].pid for i in (0, 1)}
+    inodes = set()
+    for pid in pids:
+        for file in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                inodes |= set(re.findall(r"socket:\[(\d+)\]", os.readlink(file)))
+    listening = [line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]]
+    names = [words[7] for words in listening if len(words) > 7 and words[6] in inodes and words[5] == "01"]
+    assert names, "the servers have no unix sockets"
+    os.seteuid(65534)
+    try:
+        for name in set(names):
+            with socket.socket(socket.AF_UNIX) as end:
+                end.settimeout(5)
+                end.connect("\0" + name[1:])
+                assert end.recv(1) == b"", "another user was let in"
+            refused["another user"] += 1
+    finally:
+        os.seteuid(0)
+
+
+def address_of(text):
+    host, port = text.rsplit(":", 1)
+    return host, int(port)
+
+
+def slow_handshakes(job):
+    """A byte of a handshake, and then nothing: the server hangs up by itself."""
+    ends = [socket.create_connection(address_of(a)) for a in job.addresses for _ in range(20)]
+    for end in ends:
+        end.send(b"\x16")
+        end.settimeout(HANDSHAKE_SECONDS + 15)
+    begun = time.monotonic()
+    for end in ends:
+        with contextlib.suppress(ConnectionError):
+            while end.recv(4096):
+                pass
+        refused["a slow handshake"] += 1
+        end.close()
+    assert time.monotonic() - begun < HANDSHAKE_SECONDS + 10, "slow handshakes are not given up"
+
+
+def crowd(job, count):
+    """Thousands of connections, half of which say nothing and half nonsense; meanwhile others are served."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    count = min(count, hard - 1000)
+    ends = []
+    for number in range(count):
+        with contextlib.suppress(OSError):
+            end = socket.create_connection(address_of(job.addresses[0]), timeout=5)
+            ends.append(end)
+            if number % 2:
+                end.send(b"GET / HTTP/1.1\r\n\r\n")
+    refused["connections"] += len(ends)
+    assert len(ends) == count, f"{len(ends)} of {count} connections"
+    leeway("status", job.addresses[0], *job.secrets("status"))
+    for end in ends:
+        end.close()
+
+
+def lines_once(job):
+    """Each reason is in the log, once for a host."""
+    text = job.log(0)
+    for reason in ("brings no token", "is not this job's", "the caller's is worker", "is for rank 0, not 1",
+                   "certificate verify failed", "peer did not return a certificate"):
+        assert reason in text, f"the log does not say: {reason}"
+    lines = collections.Counter(line.split(" ", 3)[-1] for line in text.splitlines() if "refused" in line or "grpc:" in line)
+    assert lines and max(lines.values()) == 1, lines.most_common(3)
+
+
+def digest(folder):
+    words = (folder / "summary.json").read_text()
+    return re.search(r'"weights_sha256": *"(\w+)"', words).group(1)
+
+
+def clock_of(job):
+    return int(re.search(r'"clock": *(\d+)', (job.run_dir / "summary.json").read_text()).group(1))
+
+
+def main(connections):
+    with tempfile.TemporaryDirectory(prefix="leeway-attacks-") as name:
+        folder = pathlib.Path(name)
+        keys = folder / "keys"
+        leeway("certificates", keys, "--ranks", "2")
+        token = (keys / "token").read_text().strip()
+        job = Job(folder, keys)
+        job.start()
+        try:
+            time.sleep(1)
+            strangers(job, token, folder)
+            status = ranks(job, token)
+            roles(job, token)
+            servers_own(job, token, status)
+            other_user(job)
+            slow_handshakes(job)
+            crowd(job, connections)
+            memory = job.memory()
+            job.stop()
+            lines_once(job)
+        except BaseException:
+            for log in sorted(folder.glob("*.log")):
+                print(f"--- {log.name}\n{log.read_text(errors='replace')[-3000:]}")
+            raise
+        finally:
+            for process in job.processes.values():
+                process.kill()
+        clock = clock_of(job)
+        attacked = digest(job.run_dir)
+        leeway("train", folder / "job.yaml", "--run-dir", folder / "quiet", "--data", servers.SOURCE / "data", "--set",
+               f"stop={{clocks: {clock}}}", "--set", "workers.emulate={}")
+        assert digest(folder / "quiet") == attacked, "the attacks have changed the weights"
+        assert max(memory) < MEMORY_MAX, memory
+        print(f"{clock} clocks, the bits of an undisturbed run; memory at most {max(memory) >> 20} MiB")
+        print("refused: " + ", ".join(f"{what} {count}" for what, count in refused.items()))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--connections", type=int, default=10000)
+    main(parser.parse_args().connections)
