@@ -64,10 +64,10 @@ class Receiver final : public QueueEvent {
 
   absl::Status Take() {
     if (!file_) RETURN_IF_ERROR(Open());
-    received_ += chunk_.data().size();
-    if (size_ > 0 && received_ > size_) {
+    bytes_.came += chunk_.data().size();
+    if (bytes_.announced > 0 && bytes_.came > bytes_.announced) {
       return absl::InvalidArgumentError(absl::StrCat("the state of worker ", sender_.rank, ": ",
-                                                     received_, " bytes, of ", size_,
+                                                     bytes_.came, " bytes, of ", bytes_.announced,
                                                      " announced"));
     }
     return Annotate(file_->Append(chunk_.data()),
@@ -77,7 +77,7 @@ class Receiver final : public QueueEvent {
   absl::Status Open() {
     sender_ = {chunk_.job(), chunk_.generation(), chunk_.rank(), chunk_.incarnation(),
                chunk_.clock()};
-    size_ = chunk_.size();
+    bytes_.announced = chunk_.size();
     RETURN_IF_ERROR(CheckRank(caller_, sender_.rank));
     RETURN_IF_ERROR(
         host_.Ask([&](CoordinatorCore& core, Time) { return core.CheckWorkerState(sender_); }));
@@ -90,9 +90,10 @@ class Receiver final : public QueueEvent {
   // No more chunks: the worker has sent all, or is gone.
   absl::Status End() {
     if (!file_) return absl::InvalidArgumentError("the state of a worker without any chunk");
-    if (size_ > 0 && received_ != size_) {
-      return absl::DataLossError(absl::StrCat("the state of worker ", sender_.rank, ": ", received_,
-                                              " of ", size_, " bytes arrived"));
+    if (bytes_.announced > 0 && bytes_.came != bytes_.announced) {
+      return absl::DataLossError(absl::StrCat("the state of worker ", sender_.rank, ": ",
+                                              bytes_.came, " of ", bytes_.announced,
+                                              " bytes arrived"));
     }
     ASSIGN_OR_RETURN(const v1::SavedShard saved, file_->Finish());
     return host_.Ask([&](CoordinatorCore& core, Time now) {
@@ -112,9 +113,11 @@ class Receiver final : public QueueEvent {
   Caller caller_;
   v1::WorkerStateChunk chunk_;
   CoordinatorCore::Sender sender_;
-  // What was announced, and what came.
-  uint64_t size_ = 0;
-  uint64_t received_ = 0;
+  // Bytes.
+  struct Size {
+    uint64_t announced = 0;
+    uint64_t came = 0;
+  } bytes_;
   std::unique_ptr<CheckpointSink::StateWriter> file_;
 };
 
