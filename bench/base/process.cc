@@ -133,8 +133,9 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec)
   }
   ChildPlan plan;
   std::vector<std::string> added;
-  for (const auto& [name, value] : spec.environment)
+  for (const auto& [name, value] : spec.environment) {
     added.push_back(absl::StrCat(name, "=", value));
+  }
   plan.environment = ChildEnvironment(added);
   plan.input = input.get();
   plan.output = output.get();

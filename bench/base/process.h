@@ -26,13 +26,16 @@ struct ExitStatus {
   std::string ToString() const;
 };
 
+// Variables and their values.
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
 struct ProcessSpec {
   // For messages: "worker 1".
   std::string name;
   // The program's path, then its arguments.
   std::vector<std::string> arguments;
   // Variables that it has in the place of this process's.
-  std::vector<std::pair<std::string, std::string>> environment;
+  Environment environment;
   // Standard output and error are appended to it.
   std::string output_file;
   // Adds `--ready-fd N`: the child writes a line there when it listens.

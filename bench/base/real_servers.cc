@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<RealServers>> RealServers::Start(const std::strin
                                                                 const std::string& yaml,
                                                                 uint32_t servers) {
   std::unique_ptr<RealServers> started(new RealServers);
-  ASSIGN_OR_RETURN(started->folder_, BenchFolder::Make());
+  ASSIGN_OR_RETURN(started->folder_, TemporaryFolder::Make("leeway-bench"));
   RETURN_IF_ERROR(WriteFileAtomically(started->folder() + "/job.yaml", yaml));
   for (uint32_t index = 0; index < servers; ++index) {
     RETURN_IF_ERROR(started->StartServer(program_folder, index));

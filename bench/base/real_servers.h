@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/base/bench_folder.h"
 #include "bench/base/process.h"
+#include "common/files/temporary_folder.h"
 
 namespace leeway {
 
@@ -41,7 +41,7 @@ class RealServers {
   RealServers() = default;
   absl::Status StartServer(const std::string& program_folder, uint32_t index);
 
-  std::unique_ptr<BenchFolder> folder_;
+  std::unique_ptr<TemporaryFolder> folder_;
   std::string coordinator_;
   // Let go of before the folder, and so killed: an orderly end would write a checkpoint that nobody
   // wants.

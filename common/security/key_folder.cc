@@ -1,12 +1,6 @@
 #include "common/security/key_folder.h"
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <system_error>
-
-#include <unistd.h>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/security/certificate_authority.h"
@@ -18,24 +12,11 @@ namespace {
 
 // No run takes as long.
 constexpr uint32_t kRunDays = 3650;
-constexpr char kMemoryFolder[] = "/dev/shm";
-
-absl::StatusOr<std::string> MakePrivateFolder() {
-  std::error_code error;
-  const bool memory = access(kMemoryFolder, W_OK) == 0;
-  const std::string parent =
-      memory ? kMemoryFolder : std::filesystem::temp_directory_path(error).string();
-  std::string path = absl::StrCat(parent, "/leeway-keys-XXXXXX");
-  if (mkdtemp(path.data()) != nullptr) return path;
-  return absl::UnavailableError(
-      absl::StrCat("making a folder for keys, ", path, ": ", std::strerror(errno)));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<KeyFolder>> KeyFolder::Make() {
-  ASSIGN_OR_RETURN(std::string path, MakePrivateFolder());
-  std::unique_ptr<KeyFolder> keys(new KeyFolder(std::move(path)));
+  ASSIGN_OR_RETURN(auto folder, TemporaryFolder::Make("leeway-keys", TemporaryIn::kMemory));
+  std::unique_ptr<KeyFolder> keys(new KeyFolder(std::move(folder)));
   ASSIGN_OR_RETURN(const CertificateAuthority authority, CertificateAuthority::Make(kRunDays));
   for (const v1::Role role : {v1::ROLE_SERVER, v1::ROLE_WORKER, v1::ROLE_LAUNCHER}) {
     ASSIGN_OR_RETURN(
@@ -47,12 +28,9 @@ absl::StatusOr<std::unique_ptr<KeyFolder>> KeyFolder::Make() {
   return keys;
 }
 
-KeyFolder::~KeyFolder() {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
+std::string KeyFolder::Of(v1::Role role) const {
+  return absl::StrCat(folder_->path(), "/", RoleName(role));
 }
-
-std::string KeyFolder::Of(v1::Role role) const { return absl::StrCat(path_, "/", RoleName(role)); }
 
 SecuritySettings KeyFolder::SettingsFor(v1::Role role) const {
   SecuritySettings settings;

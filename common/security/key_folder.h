@@ -5,19 +5,18 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/files/temporary_folder.h"
 #include "common/security/settings.h"
 #include "leeway/v1/options.pb.h"
 
 namespace leeway {
 
 // An authority, and a certificate for each role that takes part in a run. They lie in memory
-// (/dev/shm) where there is such a folder, else in the folder for temporary files, and go with this
-// object. The authority's key is nowhere.
+// where there is a folder for that, and go with this object, or when all who use them have died.
+// The authority's key is nowhere.
 class KeyFolder {
  public:
   static absl::StatusOr<std::unique_ptr<KeyFolder>> Make();
-  ~KeyFolder();
-  KeyFolder(const KeyFolder&) = delete;
 
   // Server, worker or launcher: a folder for --tls-dir.
   std::string Of(v1::Role role) const;
@@ -25,9 +24,9 @@ class KeyFolder {
   SecuritySettings SettingsFor(v1::Role role) const;
 
  private:
-  explicit KeyFolder(std::string path) : path_(std::move(path)) {}
+  explicit KeyFolder(std::unique_ptr<TemporaryFolder> folder) : folder_(std::move(folder)) {}
 
-  const std::string path_;
+  const std::unique_ptr<TemporaryFolder> folder_;
 };
 
 }  // namespace leeway

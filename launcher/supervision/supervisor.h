@@ -23,8 +23,6 @@
 
 namespace leeway {
 
-using Environment = std::vector<std::pair<std::string, std::string>>;
-
 struct SupervisorSpec {
   // Where leeway-server and leeway-worker are.
   std::string program_dir;

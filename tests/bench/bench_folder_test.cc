@@ -46,17 +46,5 @@ TEST_CASE("Of a benchmark that is killed neither processes nor a folder are left
   }
 }
 
-TEST_CASE("A benchmark's folder is gone with it") {
-  std::string path;
-  {
-    const auto folder = Take(BenchFolder::Make());
-    path = folder->path();
-    CHECK(std::filesystem::is_directory(path));
-  }
-  CHECK_FALSE(std::filesystem::exists(path));
-  // And nobody is left to wait for.
-  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
-}
-
 }  // namespace
 }  // namespace leeway

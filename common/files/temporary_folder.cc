@@ -1,4 +1,4 @@
-#include "bench/base/bench_folder.h"
+#include "common/files/temporary_folder.h"
 
 #include <cerrno>
 #include <csignal>
@@ -18,10 +18,17 @@
 namespace leeway {
 namespace {
 
-absl::StatusOr<std::string> MakeTemporary() {
+constexpr char kMemoryFolder[] = "/dev/shm";
+
+std::string ParentIn(TemporaryIn where) {
+  if (where == TemporaryIn::kMemory && access(kMemoryFolder, W_OK) == 0) return kMemoryFolder;
   std::error_code error;
   const auto temporary = std::filesystem::temp_directory_path(error);
-  std::string path = ((error ? "/tmp" : temporary) / "leeway-bench-XXXXXX").string();
+  return error ? "/tmp" : temporary.string();
+}
+
+absl::StatusOr<std::string> MakeTemporary(const std::string& name, TemporaryIn where) {
+  std::string path = absl::StrCat(ParentIn(where), "/", name, "-XXXXXX");
   if (mkdtemp(path.data()) != nullptr) return path;
   return absl::InternalError(absl::StrCat("making ", path, ": ", strerror(errno)));
 }
@@ -41,14 +48,15 @@ absl::StatusOr<std::string> MakeTemporary() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BenchFolder>> BenchFolder::Make() {
-  ASSIGN_OR_RETURN(std::string path, MakeTemporary());
-  std::unique_ptr<BenchFolder> folder(new BenchFolder(std::move(path)));
+absl::StatusOr<std::unique_ptr<TemporaryFolder>> TemporaryFolder::Make(const std::string& name,
+                                                                       TemporaryIn where) {
+  ASSIGN_OR_RETURN(std::string path, MakeTemporary(name, where));
+  std::unique_ptr<TemporaryFolder> folder(new TemporaryFolder(std::move(path)));
   RETURN_IF_ERROR(folder->StartKeeper());
   return folder;
 }
 
-absl::Status BenchFolder::StartKeeper() {
+absl::Status TemporaryFolder::StartKeeper() {
   int ends[2];
   // Not closed by exec: servers and workers hold on to it as forks do.
   if (pipe(ends) != 0) return absl::InternalError(absl::StrCat("pipe: ", strerror(errno)));
@@ -63,7 +71,7 @@ absl::Status BenchFolder::StartKeeper() {
   return absl::InternalError(absl::StrCat("keeping ", path_, ": fork: ", strerror(errno)));
 }
 
-BenchFolder::~BenchFolder() {
+TemporaryFolder::~TemporaryFolder() {
   RemoveTree(path_).IgnoreError();
   if (keeper_ > 0) {
     kill(keeper_, SIGKILL);
