@@ -13,7 +13,8 @@ namespace leeway {
 
 // What a connection and a call say of who calls.
 struct CallerFacts {
-  // Through the server's unix socket, which lets in the server's own user and root only.
+  // Through the server's unix socket, which lets in the server's own user and root only. They could
+  // read its key. The socket is for the data plane: what workers may call.
   bool local = false;
   // Of a verified certificate: its subject alternative names of the kind URI.
   std::vector<std::string> uris;

@@ -61,7 +61,7 @@ TEST_CASE("with certificates each role may what the contract says") {
         absl::StatusCode::kUnauthenticated);
 }
 
-TEST_CASE("through the unix socket come workers, which need the token as others do") {
+TEST_CASE("through the unix socket comes the data plane, which needs the token as others do") {
   const CallGate gate({.certificates = true, .token = kToken});
   const std::string right = kToken.Authorization();
   CHECK(Admitted(gate, {.local = true, .authorization = right}) ==
@@ -69,6 +69,9 @@ TEST_CASE("through the unix socket come workers, which need the token as others 
   CHECK(Admitted(gate, {.local = true, .authorization = right}, {v1::ROLE_WORKER}) ==
         absl::StatusCode::kOk);
   CHECK(Admitted(gate, {.local = true}, {v1::ROLE_WORKER}) == absl::StatusCode::kUnauthenticated);
+  // Servers of one host replicate through it.
+  const CallerFacts replicating{.local = true, .authorization = right};
+  CHECK_FALSE(gate.Admit(replicating, {v1::ROLE_WORKER, v1::ROLE_SERVER}, kMethod)->role);
 }
 
 TEST_CASE("a certificate of one rank is for that rank") {
