@@ -37,9 +37,10 @@ absl::Status CheckGiven(const SecuritySettings& settings, EndOfCalls end) {
 
 absl::StatusOr<v1::TlsMode> TlsModeOf(const SecurityFlags& flags, const v1::Security& job) {
   if (flags.tls.empty()) {
-    if (job.tls().has_mode()) return job.tls().mode();
+    // The resolved job says `none` where nothing was said.
     const bool given = !flags.certificate.empty() || !flags.tls_dir.empty();
-    return given ? v1::TLS_MODE_MTLS : v1::TLS_MODE_NONE;
+    const bool by_files = given && job.tls().mode() == v1::TLS_MODE_NONE;
+    return by_files ? v1::TLS_MODE_MTLS : job.tls().mode();
   }
   v1::TlsMode mode;
   const std::string name = absl::StrCat("TLS_MODE_", absl::AsciiStrToUpper(flags.tls));

@@ -12,17 +12,17 @@ namespace leeway {
 // As written: in flags, in the environment, in the job.
 struct SecurityFlags {
   // none, tls, mtls; empty: mtls if a certificate or a folder is given, else none.
-  std::string tls;
+  std::string tls = {};
   // Holds ca.crt, tls.crt and tls.key, which stand behind the three below.
-  std::string tls_dir;
-  std::string ca;
-  std::string certificate;
-  std::string key;
-  std::string token_file;
-  std::string status_token_file;
+  std::string tls_dir = {};
+  std::string ca = {};
+  std::string certificate = {};
+  std::string key = {};
+  std::string token_file = {};
+  std::string status_token_file = {};
   // The tokens themselves, which only the environment gives: a command line is for all to see.
-  std::string token;
-  std::string status_token;
+  std::string token = {};
+  std::string status_token = {};
 };
 
 // As it holds for this process.

@@ -48,6 +48,16 @@ TEST_CASE("a folder of certificates means mutual TLS, unless something else is s
   CHECK(Settings({})->tls == v1::TLS_MODE_NONE);
 }
 
+TEST_CASE("a job that says nothing of TLS does not take it from who gives certificates") {
+  const Files files;
+  v1::Security job;
+  job.mutable_tls()->set_mode(v1::TLS_MODE_NONE);
+  const SecurityFlags flags{.tls_dir = files.folder.path()};
+  CHECK(SettingsOf(flags, job, EndOfCalls::kAnswers)->tls == v1::TLS_MODE_MTLS);
+  job.mutable_tls()->set_mode(v1::TLS_MODE_TLS);
+  CHECK(SettingsOf(flags, job, EndOfCalls::kAnswers)->tls == v1::TLS_MODE_TLS);
+}
+
 TEST_CASE("flags go before the job, key by key") {
   const Files files;
   v1::Security job;
