@@ -6,36 +6,69 @@ namespace leeway {
 namespace {
 
 constexpr char kGroup[] = "Security";
+constexpr char kToken[] = "LEEWAY_TOKEN";
+constexpr char kStatusToken[] = "LEEWAY_STATUS_TOKEN";
+
+struct Option {
+  const char* name;
+  const char* variable;
+  std::string SecurityFlags::*value;
+  const char* help;
+};
+
+constexpr Option kMode = {"--tls", "LEEWAY_TLS", &SecurityFlags::tls,
+                          "none, tls (servers have certificates) or mtls (everybody has)"};
+constexpr Option kTokenFile = {
+    "--token-file", "LEEWAY_TOKEN_FILE", &SecurityFlags::token_file,
+    "File with the job's token, which every call brings; or the token itself in LEEWAY_TOKEN"};
+constexpr Option kStatusTokenFile = {
+    "--status-token-file", "LEEWAY_STATUS_TOKEN_FILE", &SecurityFlags::status_token_file,
+    "File with a token that may read the job's status only; or LEEWAY_STATUS_TOKEN"};
+constexpr Option kFiles[] = {
+    {"--tls-dir", "LEEWAY_TLS_DIR", &SecurityFlags::tls_dir,
+     "Folder with ca.crt, tls.crt and tls.key"},
+    {"--tls-ca", "LEEWAY_TLS_CA", &SecurityFlags::ca,
+     "Certificates that those of others must be signed by (PEM)"},
+    {"--tls-certificate", "LEEWAY_TLS_CERTIFICATE", &SecurityFlags::certificate,
+     "This process's certificate (PEM)"},
+    {"--tls-key", "LEEWAY_TLS_KEY", &SecurityFlags::key, "The certificate's private key (PEM)"}};
 
 std::string FromEnvironment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
+void Add(CLI::App& app, SecurityFlags& flags, const Option& option) {
+  app.add_option(option.name, flags.*option.value, option.help)
+      ->envname(option.variable)
+      ->group(kGroup);
+}
+
 }  // namespace
 
+void DeclareRunSecurity(CLI::App& app, SecurityFlags& flags) {
+  flags.token = FromEnvironment(kToken);
+  Add(app, flags, kMode);
+  Add(app, flags, kTokenFile);
+}
+
 void DeclareSecurity(CLI::App& app, SecurityFlags& flags, EndOfCalls end) {
-  flags.token = FromEnvironment("LEEWAY_TOKEN");
-  const auto add = [&](const char* name, std::string& value, const char* help,
-                       const char* variable) {
-    app.add_option(name, value, help)->envname(variable)->group(kGroup);
-  };
-  add("--tls", flags.tls, "none, tls (servers have certificates) or mtls (everybody has)",
-      "LEEWAY_TLS");
-  add("--tls-dir", flags.tls_dir, "Folder with ca.crt, tls.crt and tls.key", "LEEWAY_TLS_DIR");
-  add("--tls-ca", flags.ca, "Certificates that those of others must be signed by (PEM)",
-      "LEEWAY_TLS_CA");
-  add("--tls-certificate", flags.certificate, "This process's certificate (PEM)",
-      "LEEWAY_TLS_CERTIFICATE");
-  add("--tls-key", flags.key, "The certificate's private key (PEM)", "LEEWAY_TLS_KEY");
-  add("--token-file", flags.token_file,
-      "File with the job's token, which every call brings; or the token itself in LEEWAY_TOKEN",
-      "LEEWAY_TOKEN_FILE");
+  DeclareRunSecurity(app, flags);
+  for (const Option& option : kFiles) Add(app, flags, option);
   if (end == EndOfCalls::kCalls) return;
-  flags.status_token = FromEnvironment("LEEWAY_STATUS_TOKEN");
-  add("--status-token-file", flags.status_token_file,
-      "File with a token that may read the job's status only; or LEEWAY_STATUS_TOKEN",
-      "LEEWAY_STATUS_TOKEN_FILE");
+  flags.status_token = FromEnvironment(kStatusToken);
+  Add(app, flags, kStatusTokenFile);
+}
+
+std::vector<std::pair<std::string, std::string>> SecurityEnvironment(const SecurityFlags& flags) {
+  std::vector<std::pair<std::string, std::string>> variables = {
+      {kToken, flags.token},
+      {kMode.variable, flags.*kMode.value},
+      {kTokenFile.variable, flags.*kTokenFile.value}};
+  for (const Option& option : kFiles) {
+    variables.emplace_back(option.variable, flags.*option.value);
+  }
+  return variables;
 }
 
 }  // namespace leeway

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/command_line/security_flags.h"
 #include "common/files/private_files.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
@@ -36,12 +37,10 @@ absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flag
                                                        const v1::Security& job,
                                                        const std::string& run_dir) {
   std::unique_ptr<RunKeys> keys(new RunKeys(run_dir));
-  // Of the files: the keys are made here.
-  SecurityFlags wanted = flags;
-  wanted.tls = "none";
-  v1::Security without_tls = job;
-  without_tls.clear_tls();
-  ASSIGN_OR_RETURN(keys->own_, SettingsOf(wanted, without_tls, EndOfCalls::kCalls));
+  // Without TLS, whose files are made here.
+  SecurityFlags plain = flags;
+  plain.tls = "none";
+  ASSIGN_OR_RETURN(keys->own_, SettingsOf(plain, job, EndOfCalls::kCalls));
   if (keys->own_.token.empty()) {
     ASSIGN_OR_RETURN(keys->own_.token, Token::Draw());
   }
@@ -75,13 +74,9 @@ absl::Status RunKeys::LeaveForCommands() const {
 }
 
 Environment RunKeys::For(v1::Role role) const {
-  return {{"LEEWAY_TOKEN", own_.token.text()},
-          {"LEEWAY_TOKEN_FILE", ""},
-          {"LEEWAY_TLS", ModeName(mode_)},
-          {"LEEWAY_TLS_DIR", folder_ == nullptr ? "" : folder_->Of(role)},
-          {"LEEWAY_TLS_CA", ""},
-          {"LEEWAY_TLS_CERTIFICATE", ""},
-          {"LEEWAY_TLS_KEY", ""}};
+  return SecurityEnvironment({.tls = ModeName(mode_),
+                              .tls_dir = folder_ == nullptr ? "" : folder_->Of(role),
+                              .token = own_.token.text()});
 }
 
 absl::StatusOr<std::string> ReachCoordinator(const std::string& target, SecurityFlags flags) {

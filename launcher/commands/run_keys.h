@@ -21,7 +21,7 @@ inline constexpr char kTlsLink[] = "tls";
 // object. Whatever else the environment says of TLS and tokens is not for the run's processes.
 class RunKeys {
  public:
-  // `flags`: of the launcher; its files are not used, its mode and its token are.
+  // `flags`: of the launcher (DeclareRunSecurity).
   static absl::StatusOr<std::unique_ptr<RunKeys>> Make(const SecurityFlags& flags,
                                                        const v1::Security& job,
                                                        const std::string& run_dir);

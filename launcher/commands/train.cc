@@ -150,11 +150,12 @@ struct Ran {
   std::optional<v1::CoordinatorRecord> end;
 };
 
-// Nowhere if the system grants less processor time than there are processors.
+// Nowhere if the system grants less processor time than there are processors, or a GPU computes:
+// that has a place of its own (PinNear).
 std::vector<std::string> PlacesOf(const v1::Workers& workers) {
   const Processors allowed = AllowedProcessors();
   std::vector<std::string> places;
-  if (MachineProcessors() < allowed.size()) return places;
+  if (workers.device() != "cpu" || MachineProcessors() < allowed.size()) return places;
   for (const Processors& place : PlaceWorkers(workers.count(), workers.threads(), allowed)) {
     places.push_back(ProcessorsText(place));
   }
@@ -334,7 +335,7 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
       ->type_name("SECONDS")
       ->check(NumberIn(1, 1e9))
       ->capture_default_str();
-  DeclareSecurity(*command, options->security, EndOfCalls::kCalls);
+  DeclareRunSecurity(*command, options->security);
   command->callback([options, &exit_code] {
     const absl::StatusOr<int> result = Train(*options);
     exit_code = result.ok() ? *result : ShowResult(result.status());
