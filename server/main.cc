@@ -218,8 +218,8 @@ int Run(Flags& flags) {
   return end.exit_code;
 }
 
-// Connections are files; the usual limit is for programs that wait with select(). Beyond it gRPC
-// stops to accept any (CVE-2023-4785).
+// Connections are files; the usual limit is for programs that wait with select(). Once it is
+// reached gRPC accepts no connection any more (CVE-2023-4785).
 void AllowManyFiles() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;

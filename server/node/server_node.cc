@@ -67,8 +67,9 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
     sent = boot_now_();
     reply = Register(kCallAtMost);
     // What it waited for is known to who does not wait.
-    if (absl::IsDeadlineExceeded(reply.status()))
+    if (absl::IsDeadlineExceeded(reply.status())) {
       reply = Register(kShortCallAtMost, /*wait=*/false);
+    }
   } while (IsRetryable(reply.status().code()) && std::chrono::steady_clock::now() < deadline &&
            !IsOverAfter(kSoon));
   RETURN_IF_ERROR(Annotate(

@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+"""Jobs whose processes prove who they are, in trouble: killed, with new certificates, reached under other names."""
+
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+
+from cluster import Cluster  # puts the folder of runs.py on the path
+import runs
+
+DATA = "optdigits/optdigits.tra"
+LEEWAY = str(runs.BIN / "leeway")
+# A clock takes as long as it takes to kill somebody in the middle of the job.
+SLOW = ["stop={clocks: 200}", "workers.emulate={step_milliseconds: 15}"]
+KEYS = pathlib.Path("/dev/shm")
+
+
+def leeway(*arguments):
+    done = subprocess.run([LEEWAY, *map(str, arguments)], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def digest(sets, options=(), disturb=None):
+    run = runs.Run("quickstart.yaml", [*SLOW, *sets], runs.data_with(DATA)).start(options=options)
+    if disturb:
+        disturb(run)
+    found = run.wait()["weights_sha256"]
+    run.clean()
+    return found
+
+
+def kill_some(run):
+    """A server and a worker, each in the middle of the job."""
+    for at, role in (40, "server"), (90, "worker"), (140, "server"):
+        run.wait_for(lambda r, at=at: r.max_clock() >= at)
+        os.kill(run.process_of(role, random.choice((0, 1))), signal.SIGKILL)
+
+
+def killed(replicas):
+    """Servers and workers die under mutual TLS: the bits of a plain, undisturbed run."""
+    sets = ["servers={count: 3, replicas: 2}" if replicas else "servers.count=2", "checkpoint={every: {clocks: 30}}"]
+    plain = digest(sets)
+    for transport in "auto", "tcp":
+        secure = digest([*sets, f"transport.type={transport}"], ["--tls", "mtls"], kill_some)
+        runs.check(secure == plain, f"killed under mutual TLS over {transport}: the same bits")
+
+
+def keys_of_runs():
+    return set(KEYS.glob("leeway-keys-*"))
+
+
+def commands():
+    """`leeway status` finds the run's keys by its folder. Without them it is refused, by address; and a launcher that is
+    killed leaves no keys."""
+    before = keys_of_runs()
+    run = runs.Run("quickstart.yaml", SLOW, runs.data_with(DATA)).start(options=["--tls", "mtls"])
+    run.wait_for(lambda r: r.max_clock() >= 20)
+    runs.check((run.dir / "token").stat().st_mode & 0o777 == 0o600, "the token is its owner's")
+    code, said = leeway("status", run.dir)
+    runs.check(code == 0, f"by the run folder: {said.splitlines()[0]}")
+    address = (run.dir / "coordinator").read_text().strip()
+    runs.check(leeway("status", address)[0] != 0, "plain, by address: nobody answers")
+    code, said = leeway("status", address, "--tls-dir", run.dir / "tls")
+    runs.check(code != 0 and "brings no token" in said, said.strip())
+    token = run.parent / "another-token"
+    token.write_text("0123456789abcdef0123\n")
+    code, said = leeway("status", address, "--tls-dir", run.dir / "tls", "--token-file", token)
+    runs.check(code != 0 and "is not this job's" in said, said.strip())
+    mine = keys_of_runs() - before
+    run.kill()
+    until = time.monotonic() + 30
+    while mine & keys_of_runs() and time.monotonic() < until:
+        time.sleep(0.05)
+    runs.check(not mine & keys_of_runs(), "no keys are left behind")
+    run.clean()
+
+
+def certificates(folder):
+    code, said = leeway("certificates", folder)
+    if code:
+        raise runs.Failed(said)
+    return pathlib.Path(folder)
+
+
+def secure_cluster(job, keys):
+    data = runs.data_with(DATA)
+    token = ["--token-file", str(keys / "token")]
+    run = Cluster(job, servers=2, workers=2, worker=[
+        str(runs.BIN / "leeway-worker"), "--data", str(data), "--tls-dir", str(keys / "worker"), *token])
+    reached = run.reached
+    run.reached = lambda number: [*reached(number), "--tls-dir", str(keys / "server"), *token]
+    return run
+
+
+def serial(address, keys):
+    """Of the certificate that is shown at the address."""
+    context = ssl.create_default_context(cafile=keys / "worker/ca.crt")
+    context.check_hostname = False
+    context.load_cert_chain(keys / "worker/tls.crt", keys / "worker/tls.key")
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=10) as end, context.wrap_socket(end) as secured:
+        return secured.getpeercert()["serialNumber"]
+
+
+JOB = """
+apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {name: secure, seed: 5}
+model: {layers: [{flatten: {}}, {dense: {units: 10}}], loss: softmax_cross_entropy}
+data:
+  train: {type: csv, files: optdigits/optdigits.tra}
+  batch_size: 32
+  normalize: {mean: 0, std: 16}
+exchange: {type: gradient}
+consistency: {mode: sync}
+update: {type: sgd, learning_rate: 0.1}
+servers: {count: 2, replicas: 2, block_bytes: 1024}
+workers: {count: 2, emulate: {step_milliseconds: 20}}
+stop: {clocks: 1000}
+"""
+
+
+def rolled():
+    """New certificates, twice, while the job trains: servers that go on show the new one, and so do those that are
+    started again; nothing else restarts."""
+    with tempfile.TemporaryDirectory() as folder, secure_cluster(JOB, certificates(folder)) as run:
+        keys = pathlib.Path(folder)
+        run.wait_for(lambda r: r.max_clock() >= 50, "the job to train")
+        address = run.find("server", 0).command[run.find("server", 0).command.index("--listen") + 1]
+        for victim in ("worker", 1), ("server", 1):
+            before = serial(address, keys)
+            certificates(keys)
+            until = time.monotonic() + 30
+            while serial(address, keys) == before and time.monotonic() < until:
+                time.sleep(0.2)
+            runs.check(serial(address, keys) != before, "server 0 shows its new certificate")
+            run.kill(victim)
+            clock = run.max_clock()
+            run.wait_for(lambda r, at=clock + 50: r.max_clock() >= at, "the job to train on", 120)
+        run.finish()
+        lives = {str(program): program.lives for program in run.programs}
+        runs.check(lives == {"server 0": 1, "server 1": 2, "worker 0": 1, "worker 1": 2}, f"lives: {lives}")
+
+
+def named_certificate(keys, name):
+    """A server's, by somebody who knows nothing of roles: it has the host's name only."""
+    folder = keys / "named"
+    folder.mkdir()
+    make = lambda *words: subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+    make("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", folder / "tls.key", "-out",
+         folder / "csr", "-subj", "/CN=a server", "-addext", f"subjectAltName=DNS:{name}")
+    make("x509", "-req", "-in", folder / "csr", "-CA", keys / "ca.crt", "-CAkey", keys / "ca.key", "-CAcreateserial",
+         "-copy_extensions", "copy", "-days", "2", "-out", folder / "tls.crt")
+    (folder / "ca.crt").write_bytes((keys / "ca.crt").read_bytes())
+    return folder
+
+
+def by_name():
+    """In mode tls a server's certificate may have the name of its address in place of a role; another name is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        reach_by_name(certificates(folder))
+
+
+def reach_by_name(keys):
+    folder = named_certificate(keys, "localhost")
+    run = Cluster(JOB, servers=1, workers=0)
+    reached = run.reached
+    listen = reached(0)[1].replace("127.0.0.1", "localhost")
+    run.reached = lambda number: ["--listen", listen, "--tls", "tls", "--tls-dir", str(folder)]
+    with run:
+        port = listen.rsplit(":", 1)[1]
+        run.wait_for(lambda r: r.events("server_registered"), "server 0")
+        secret = ["--tls", "tls", "--tls-ca", keys / "ca.crt"]
+        code, said = leeway("status", f"localhost:{port}", *secret)
+        runs.check(code == 0, f"by its name: {said.splitlines()[0]}")
+        code, said = leeway("status", f"127.0.0.1:{port}", *secret)
+        runs.check(code != 0 and re.search("Hostname Verification Check failed|handshake", said), said.strip())
+
+
+CASES = {"killed": lambda: killed(False), "killed-replicas": lambda: killed(True), "commands": commands,
+         "rolled": rolled, "by-name": by_name}
+
+if __name__ == "__main__":
+    runs.main(CASES)
