@@ -34,8 +34,7 @@ class CallGate {
     Token status_token;
   };
 
-  // Everybody may do everything.
-  CallGate() = default;
+  // Without any of the options everybody may do everything.
   explicit CallGate(Options options) : options_(std::move(options)) {}
 
   // `callers`: the roles that may call `method` (CallersOf). UNAUTHENTICATED: who calls is not

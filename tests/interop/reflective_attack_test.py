@@ -144,11 +144,12 @@ def fill(message, known):
 class Attack:
     def __init__(self, run, seed):
         self.draw = absurd.seeded(seed)
-        # Somebody who has the token.
+        # Somebody who has the token, which is there before a server listens.
+        addresses = [run.address(i) for i in range(2)]
         bearer = servers.Bearer((run.dir / "token").read_text().strip())
         self.channels = [grpc.intercept_channel(
-            grpc.insecure_channel(run.address(i), options=[("grpc.max_send_message_length", -1)]), bearer)
-                         for i in range(2)]
+            grpc.insecure_channel(address, options=[("grpc.max_send_message_length", -1)]), bearer)
+                         for address in addresses]
         self.status_stub = control_grpc.CoordinatorStub(self.channels[0])
         self.once = set()
         self.sent = self.refused = self.let_in = 0

@@ -19,8 +19,8 @@ absl::StatusCode Admitted(const CallGate& gate, const CallerFacts& facts,
 }
 
 TEST_CASE("a job without a token and without certificates lets in everybody") {
-  CHECK(Admitted(CallGate(), {}) == absl::StatusCode::kOk);
-  CHECK(Admitted(CallGate(), {.authorization = "Bearer whatever"}) == absl::StatusCode::kOk);
+  CHECK(Admitted(CallGate({}), {}) == absl::StatusCode::kOk);
+  CHECK(Admitted(CallGate({}), {.authorization = "Bearer whatever"}) == absl::StatusCode::kOk);
 }
 
 TEST_CASE("a token must be the job's, whole and with its scheme") {
