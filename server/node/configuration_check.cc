@@ -163,7 +163,6 @@ absl::Status CheckConfiguration(const v1::ConfigureRequest& request, const Serve
   if (request.generation() > kGenerationMax) {
     return Wrong("generation: ", request.generation(), ", which no job reaches");
   }
-  RETURN_IF_ERROR(CheckPaths(request, facts));
   RETURN_IF_ERROR(CheckCodec(request));
   v1::TrainingJob job = facts.job;
   if (request.has_auto_codec()) ResolveAuto(request.auto_codec(), *job.mutable_compression());
@@ -172,7 +171,8 @@ absl::Status CheckConfiguration(const v1::ConfigureRequest& request, const Serve
   RETURN_IF_ERROR(CheckLength(request, job));
   const uint32_t shards = ShardsOf(job);
   RETURN_IF_ERROR(CheckAddresses(request, shards));
-  return CheckPlacement(request, shards);
+  RETURN_IF_ERROR(CheckPlacement(request, shards));
+  return CheckPaths(request, facts);
 }
 
 absl::Status CheckFollows(const v1::ConfigureRequest& held, const v1::ConfigureRequest& request) {

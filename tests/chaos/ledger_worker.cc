@@ -20,10 +20,12 @@
 #include "client/client_options.h"
 #include "client/coordinator_session.h"
 #include "client/parameter_client.h"
+#include "common/command_line/security_flags.h"
 #include "common/identity.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/transport_security.h"
 #include "common/status.h"
 #include "tests/chaos/ledger.h"
 #include "tests/chaos/unary_transport.h"
@@ -51,6 +53,7 @@ struct Flags {
   // the clock before once more.
   std::optional<uint64_t> forget_at;
   std::optional<uint64_t> repeat_at;
+  SecurityFlags security;
   LogOptions log;
 };
 
@@ -227,9 +230,12 @@ int Main(int argc, char** argv) {
   app.add_option("--forget-at", flags.forget_at, "A fault: send nothing at this clock");
   app.add_option("--repeat-at", flags.repeat_at, "A fault: send the clock before's again with it");
   app.add_option("--log-file", flags.log.file, "Append log lines there");
+  DeclareSecurity(app, flags.security, EndOfCalls::kCalls);
   CLI11_PARSE(app, argc, argv);
   flags.log.role = absl::StrCat("ledger worker ", flags.rank);
-  if (!SetUpLog(flags.log).ok()) return kUsage;
+  auto security = SettingsOf(flags.security, {}, EndOfCalls::kCalls);
+  if (!SetUpLog(flags.log).ok() || !security.ok()) return kUsage;
+  SetProcessSecurity(*std::move(security));
   const absl::Status status = Run(flags);
   if (status.ok()) return 0;
   spdlog::error("{}", status.ToString());

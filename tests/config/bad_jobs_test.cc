@@ -93,7 +93,7 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
        "job.yaml:4:1: <<: unknown key; known are apiVersion, kind, metadata, model, data, "
        "exchange, consistency, update, servers, workers, stop, checkpoint, evaluation, limits, "
        "transport, "
-       "compression"},
+       "compression, security"},
   });
 }
 
