@@ -117,10 +117,10 @@ class TokenInterceptors : public grpc::experimental::ClientInterceptorFactoryInt
   const std::string authorization_;
 };
 
-// Never destroyed: channels may outlive main().
-const TransportSecurity*& OfProcess() {
-  static const TransportSecurity* security = new TransportSecurity();
-  return security;
+// The last one is never destroyed: channels may be made until the process ends.
+std::unique_ptr<const TransportSecurity>& OfProcess() {
+  static auto* security = new std::unique_ptr<const TransportSecurity>(new TransportSecurity());
+  return *security;
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ TransportSecurity::Interceptors TransportSecurity::ForCalls() const {
 }
 
 void SetProcessSecurity(SecuritySettings settings) {
-  OfProcess() = new TransportSecurity(std::move(settings));
+  OfProcess() = std::make_unique<TransportSecurity>(std::move(settings));
 }
 
 const TransportSecurity& ProcessSecurity() { return *OfProcess(); }

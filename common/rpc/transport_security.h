@@ -43,7 +43,8 @@ class TransportSecurity {
   std::shared_ptr<grpc::ServerCredentials> port_;
 };
 
-// Once, at the start of a program, before its first channel. Without it: plaintext, no token.
+// At the start of a program, before its first channel, and when its keys go: while nothing makes a
+// channel or listens. Without it: plaintext, no token.
 void SetProcessSecurity(SecuritySettings settings);
 const TransportSecurity& ProcessSecurity();
 

@@ -56,6 +56,8 @@ absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flag
 }
 
 RunKeys::~RunKeys() {
+  // Whose files nobody is to look at any more.
+  SetProcessSecurity({});
   std::error_code error;
   std::filesystem::remove(absl::StrCat(run_dir_, "/", kTokenFile), error);
   std::filesystem::remove(absl::StrCat(run_dir_, "/", kTlsLink), error);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/rpc/transport_security.h"
 #include "common/security/key_folder.h"
 #include "common/security/settings.h"
 #include "launcher/supervision/supervisor.h"
@@ -28,8 +29,9 @@ class RunKeys {
   ~RunKeys();
   RunKeys(const RunKeys&) = delete;
 
-  // The launcher's own.
-  const SecuritySettings& own() const { return own_; }
+  // The process's from now on, until this object goes.
+  void Adopt() const { SetProcessSecurity(own_); }
+
   Environment ForServers() const { return For(v1::ROLE_SERVER); }
   Environment ForWorkers() const { return For(v1::ROLE_WORKER); }
 
@@ -42,6 +44,7 @@ class RunKeys {
   v1::TlsMode mode_ = v1::TLS_MODE_NONE;
   // Null without TLS.
   std::unique_ptr<KeyFolder> folder_;
+  // The launcher's.
   SecuritySettings own_;
 };
 

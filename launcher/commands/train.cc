@@ -22,7 +22,6 @@
 #include "common/files/private_files.h"
 #include "common/log.h"
 #include "common/machine.h"
-#include "common/rpc/transport_security.h"
 #include "common/status.h"
 #include "config/job.h"
 #include "config/length.h"
@@ -167,7 +166,7 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
   const auto end = [&] { return EndSince(before, ReadCoordinatorRecord(run.path())); };
   ASSIGN_OR_RETURN(const std::unique_ptr<RunKeys> keys,
                    RunKeys::Make(plan.security, plan.job.security(), run.path()));
-  SetProcessSecurity(keys->own());
+  keys->Adopt();
   const bool terminal = OutputIsTerminal();
   const std::unique_ptr<RunObserver> display = MakeDisplay(terminal);
   Supervisor supervisor({.program_dir = ProgramFolder(),

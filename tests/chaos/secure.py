@@ -32,6 +32,7 @@ def digest(sets, options=(), disturb=None):
     if disturb:
         disturb(run)
     found = run.wait()["weights_sha256"]
+    runs.check(not re.search("^E[0-9]{4} ", run.said(), re.MULTILINE), "gRPC has no say on the terminal")
     run.clean()
     return found
 
