@@ -128,6 +128,35 @@ void CheckPerHost(const v1::TrainingJob& job, Faults& faults) {
   }
 }
 
+void CheckServersRange(const v1::Servers& servers, Faults& faults) {
+  if (servers.max() == 0) {
+    if (servers.min() > 0) {
+      faults.push_back({"servers.min",
+                        "goes with servers.max: without it the number of servers only changes by "
+                        "`leeway resize`"});
+    }
+    return;
+  }
+  if (servers.max() < servers.count()) {
+    faults.push_back({"servers.max", absl::StrCat("must be 0, or at least servers.count (",
+                                                  servers.count(), ")")});
+  }
+  if (servers.shards() > 0 && servers.max() > servers.shards()) {
+    faults.push_back(
+        {"servers.max", absl::StrCat("must be at most servers.shards (", servers.shards(),
+                                     "): a server has one part of the blocks, or more")});
+  }
+  if (servers.min() > servers.count()) {
+    faults.push_back(
+        {"servers.min", absl::StrCat("must be at most servers.count (", servers.count(), ")")});
+  }
+  if (servers.min() > 0 && servers.min() < servers.replicas()) {
+    faults.push_back(
+        {"servers.min", absl::StrCat("must be at least servers.replicas (", servers.replicas(),
+                                     "): each holder of a block is a server of its own")});
+  }
+}
+
 void CheckServers(const v1::TrainingJob& job, Faults& faults) {
   const v1::Servers& servers = job.servers();
   if (servers.shards() > 0 && servers.shards() < servers.count()) {
@@ -140,6 +169,7 @@ void CheckServers(const v1::TrainingJob& job, Faults& faults) {
         {"servers.replicas", absl::StrCat("must be at most servers.count (", servers.count(),
                                           "): each holder of a block is a server of its own")});
   }
+  CheckServersRange(servers, faults);
   const uint64_t vectors = StateVectors(job);
   const bool replicated = servers.replicas() > 1;
   const bool travels = replicated || ShardsOf(job) > servers.count();

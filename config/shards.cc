@@ -23,7 +23,12 @@ bool SendsChanges(const v1::Compression& compression) {
 
 uint32_t ShardsOf(const v1::TrainingJob& job) {
   const v1::Servers& servers = job.servers();
-  return servers.shards() == 0 ? servers.count() : servers.shards();
+  return servers.shards() == 0 ? std::max(servers.count(), servers.max()) : servers.shards();
+}
+
+uint32_t ServersMin(const v1::TrainingJob& job) {
+  const v1::Servers& servers = job.servers();
+  return servers.min() == 0 ? servers.count() : servers.min();
 }
 
 uint64_t StateVectors(const v1::TrainingJob& job) {

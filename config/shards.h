@@ -9,6 +9,8 @@ namespace leeway {
 
 // servers.shards with its default: block i is in shard i mod this.
 uint32_t ShardsOf(const v1::TrainingJob& job);
+// servers.min with its default.
+uint32_t ServersMin(const v1::TrainingJob& job);
 
 // Of a message (common/rpc/channel.h), less what is said beside the values: a block goes to another
 // server with all of its state in one.

@@ -130,6 +130,12 @@ void CoordinatorService::AwaitStatus(ServerQueue* queue) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.ResizeServers(request, now); }));
       });
+  ServeUnary<v1::DrainServerRequest, v1::DrainServerReply>(
+      queue, this, "leeway.v1.Coordinator.DrainServer", &CoordinatorService::RequestDrainServer,
+      [this](const v1::DrainServerRequest& request, auto done) {
+        done(host_.Ask(
+            [&](CoordinatorCore& core, Time now) { return core.DrainServer(request, now); }));
+      });
   ServeUnary<v1::StopJobRequest, v1::StopJobReply>(
       queue, this, "leeway.v1.Coordinator.StopJob", &CoordinatorService::RequestStopJob,
       [this](const v1::StopJobRequest& request, auto done) {

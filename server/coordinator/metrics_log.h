@@ -36,6 +36,8 @@
 //   replicas_synced          every block has two holders again
 //   resizing                 message: the old and the requested number of servers
 //   resized                  message: the number of servers; every shard has reached its place
+//   server_draining          server: it is to leave, and others take over what it holds; message:
+//                            its address
 //   server_removed           server: it holds nothing any more, and ends
 //   record_failed            message: coordinator.json cannot be written; everything that follows
 //                            waits, except lines of this file

@@ -258,6 +258,22 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:15:45: servers.block_bytes: must be at most 37224448 with servers.shards, for all "
        "of "
        "a block's state goes to another server in one message: 2 vectors of that size"},
+      {"stop: {epochs: 2}\n", "servers: {count: 3, max: 2}\nstop: {epochs: 2}\n",
+       "job.yaml:15:26: servers.max: must be 0, or at least servers.count (3)"},
+      {"stop: {epochs: 2}\n", "servers: {count: 1, max: 4, shards: 2}\nstop: {epochs: 2}\n",
+       "job.yaml:15:26: servers.max: must be at most servers.shards (2): a server has one part of "
+       "the "
+       "blocks, or more"},
+      {"stop: {epochs: 2}\n", "servers: {count: 2, max: 4, min: 3}\nstop: {epochs: 2}\n",
+       "job.yaml:15:34: servers.min: must be at most servers.count (2)"},
+      {"stop: {epochs: 2}\n",
+       "servers: {count: 2, max: 4, min: 1, replicas: 2}\nstop: {epochs: 2}\n",
+       "job.yaml:15:34: servers.min: must be at least servers.replicas (2): each holder of a block "
+       "is "
+       "a server of its own"},
+      {"stop: {epochs: 2}\n", "servers: {count: 2, min: 1}\nstop: {epochs: 2}\n",
+       "job.yaml:15:26: servers.min: goes with servers.max: without it the number of servers only "
+       "changes by `leeway resize`"},
       {"update: {type: sgd, learning_rate: 0.1}\n", "",
        "job.yaml:1:1: update: required key is missing: the servers' rule, such as {type: sgd, "
        "learning_rate: 0.05}"},

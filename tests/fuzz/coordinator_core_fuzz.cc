@@ -15,10 +15,8 @@
 namespace leeway {
 namespace {
 
-constexpr size_t kInputsMax = 120;
-constexpr size_t kCommandsMax = 64;
-// Of leased data, in a pass.
-constexpr uint64_t kBatches = 8;
+constexpr size_t kInputsMax = 120, kCommandsMax = 64;
+constexpr uint64_t kBatches = 8;  // Of leased data, in a pass.
 
 JobShape ShapeOf(FuzzInput& input) {
   JobShape shape;
@@ -106,7 +104,7 @@ class World {
   }
 
   void Step() {
-    switch (input_.Below(15)) {
+    switch (input_.Below(16)) {
       case 0:
         return RegisterServer(Server(), input_.Below(3));
       case 1:
@@ -135,6 +133,8 @@ class World {
         return options_.job.servers().shards() > 0 ? Resize() : AnswerAny();
       case 13:
         return Held();
+      case 14:
+        return Drain();
       default:
         return AnswerAny();
     }
@@ -323,6 +323,13 @@ class World {
     }
   }
 
+  void Drain() {
+    v1::DrainServerRequest request;
+    request.set_job(kJob);
+    request.set_index(Server());
+    request.set_nonce(input_.Below(3));
+    PromiseCode(core_.DrainServer(request, now_).status());
+  }
   void Resize() {
     v1::ResizeServersRequest request;
     request.set_servers(input_.Below(8));

@@ -41,6 +41,8 @@ class SimControl {
   virtual void OnTick(Context& context) = 0;
   // The process is killed, and started again at once.
   virtual void Restart(Context& context) {}
+  // The server's process asks whether it may leave: others hold what it held.
+  virtual bool Drain(Context& context, uint32_t server, uint32_t boot) { return false; }
   // The job is to have the server, and runs.
   virtual bool Wants(Context& context, uint32_t server) const { return true; }
   // Whatever the job's end needs of it has happened.

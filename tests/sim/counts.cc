@@ -33,6 +33,7 @@ std::span<const Counts::Each> Counts::All() {
       {"other servers asked for", &Counts::resizes},
       {"other servers reached", &Counts::resized},
       {"servers ended in order", &Counts::servers_removed},
+      {"servers drained", &Counts::drained},
       {"sets committed", &Counts::sets},
       {"sets without somebody", &Counts::smaller_sets},
       {"sets told again", &Counts::sets_again},

@@ -49,6 +49,10 @@ void World::PlanFaults() {
     const uint32_t servers = least + context_.draws.NextU32() % (most - least + 1);
     Plan(when(), Kind::kResize, kCoordinator, servers);
   }
+  for (uint32_t i = 0; i < faults.drains; ++i) {
+    const uint32_t server = context_.draws.NextU32() % context_.shape.servers;
+    Plan(when(), Kind::kDrain, static_cast<NodeId>(kServer0 + server), 0);
+  }
   Plan(faults.heal_at, Kind::kHeal, 0);
 }
 
@@ -97,6 +101,8 @@ void World::Fate(const Message& event) {
       return Heal();
     case Kind::kKillServer:
       return KillServer(event.to - kServer0, static_cast<Micros>(event.clock));
+    case Kind::kDrain:
+      return Drain(event);
     case Kind::kStartServer:
       return StartServer(event.to - kServer0);
     case Kind::kKillCoordinator:
@@ -177,6 +183,22 @@ void World::Partition() {
 }
 
 // All but its checkpoints is lost.
+// It ends once it may, as a process does that got SIGTERM, or stays if that takes too long.
+void World::Drain(const Message& event) {
+  constexpr uint64_t kAsksMax = 40;
+  constexpr Micros kAskAgain = 100;
+  const uint32_t index = event.to - kServer0;
+  if (processes_[index].down || processes_[index].shut_down) return;
+  if (control_->Drain(context_, index, processes_[index].boot)) {
+    ++context_.counts.drained;
+    return KillServer(index, Between(1, 1500));
+  }
+  const uint64_t asked = event.clock + 1;
+  if (asked < kAsksMax) {
+    Plan(context_.now + kAskAgain, Kind::kDrain, event.to, static_cast<Micros>(asked));
+  }
+}
+
 void World::KillServer(uint32_t index, Micros comes_after) {
   ServerProcess& process = processes_[index];
   if (process.down || process.shut_down) return;

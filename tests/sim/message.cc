@@ -54,7 +54,8 @@ const char* KindName(Kind kind) {
                                            "KILL",
                                            "START SERVER",
                                            "KILL COORDINATOR",
-                                           "RESIZE"};
+                                           "RESIZE",
+                                           "DRAIN"};
   return kNames[static_cast<int>(kind)];
 }
 

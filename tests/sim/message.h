@@ -90,6 +90,8 @@ enum class Kind : uint8_t {
   kKillCoordinator,
   // Of so many servers as `clock` says.
   kResize,
+  // A server is to leave in order; `clock`: how often it has asked.
+  kDrain,
 };
 const char* KindName(Kind kind);
 

@@ -151,7 +151,10 @@ Faults DrawFaults(uint64_t seed, const Shape& shape) {
   if (faults.relay) faults.heal_at += 30'000;
   faults.belated = shape.replicas > 1 && !faults.relay && draws.NextU32() % 8 == 0;
   if (faults.belated) faults.heal_at += 40'000;
-  if (shape.resizes) faults.resizes = 1 + draws.NextU32() % 4;
+  if (shape.resizes) {
+    faults.resizes = 1 + draws.NextU32() % 4;
+    faults.drains = Some(draws, 3);
+  }
   return faults;
 }
 
@@ -174,7 +177,8 @@ std::string Describe(const Shape& shape, const Faults& faults) {
       faults.gone ? " gone" : "", faults.stop ? " stop" : "",
       faults.split > 0 ? absl::StrCat(" split every ", faults.split) : "",
       faults.relay ? " relay" : "", faults.belated ? " belated" : "",
-      faults.resizes > 0 ? absl::StrCat(" resizes ", faults.resizes) : "", "; heals at ",
+      faults.resizes > 0 ? absl::StrCat(" resizes ", faults.resizes) : "",
+      faults.drains > 0 ? absl::StrCat(" drains ", faults.drains) : "", "; heals at ",
       faults.heal_at, " us");
 }
 

@@ -75,6 +75,8 @@ struct Faults {
   bool belated = false;
   // How often another number of servers is asked for.
   uint32_t resizes = 0;
+  // With resizes: servers that are to leave in order, and come back.
+  uint32_t drains = 0;
   // Push and Pull in place of PushPull at every clock that this divides; 0: never.
   uint32_t split = 0;
   // When all of it ends.

@@ -79,6 +79,7 @@ TEST_CASE("no schedule with another number of servers breaks a promise") {
       CHECK(sum.pushes > 2000);
       CHECK(sum.resized > 500);
       CHECK(sum.servers_removed > 250);
+      CHECK(sum.drained > 150);
       CHECK(sum.take_overs > 500);
     }
   }

@@ -142,6 +142,16 @@ void WholeControl::Resize(Context& context, uint32_t servers, Time now) {
                   [&] { return resized.status().ToString(); });
 }
 
+bool WholeControl::Drain(Context& context, uint32_t server, uint32_t boot) {
+  v1::DrainServerRequest request;
+  request.set_job(kJob);
+  request.set_index(server);
+  request.set_nonce(boot + 1);
+  const auto reply = core_->DrainServer(request, context.LocalTime(kCoordinator));
+  Carry(context);
+  return reply.ok() && reply->released() && reply->message().empty();
+}
+
 bool WholeControl::Wants(Context& context, uint32_t server) const {
   const v1::JobStatus status = core_->Status(context.LocalTime(kCoordinator));
   return status.state() <= v1::JOB_RUNNING && server < status.servers_wanted();

@@ -21,6 +21,7 @@ class WholeControl : public SimControl {
   void OnMessage(Context& context, const Message& message) override;
   void OnTick(Context& context) override;
 
+  bool Drain(Context& context, uint32_t server, uint32_t boot) override;
   bool Wants(Context& context, uint32_t server) const override;
   bool over() const override { return core_->over(); }
   std::string Failure(Context& context) const override;

@@ -81,6 +81,7 @@ class World {
   void Pause(NodeId node, Micros lasts);
   void Partition();
   // 0: it comes back at a moment of the draw.
+  void Drain(const Message& event);
   void KillServer(uint32_t server, Micros comes_after = 0);
   void EndServer(uint32_t server);
   void StartServer(uint32_t server);

@@ -86,6 +86,8 @@ class CoordinatorCore {
                                                          Time now);
   absl::StatusOr<v1::ServerHeartbeatReply> ServerHeartbeat(
       const v1::ServerHeartbeatRequest& request, Time now);
+  // Repeated until the server is released; a new process of its index takes its shards up again.
+  absl::StatusOr<v1::DrainServerReply> DrainServer(const v1::DrainServerRequest& request, Time now);
   absl::Status ShardSaved(const v1::ShardSavedRequest& request, Time now);
   absl::Status ContributionsHeld(const v1::ContributionsHeldRequest& request, Time now);
 
@@ -187,11 +189,25 @@ class CoordinatorCore {
   void TakeMade(const ConfigureDone& done, Time now);
   void TakeSynced(const v1::ServerHeartbeatRequest& request, Time now);
   absl::Status CheckResize(uint32_t servers, Time now) const;
+  // So many are to be there, and the shards move to them.
+  void WantServers(uint32_t servers, Time now);
   // Moves shards to where they are to be, as far as is possible now, and lets servers go that hold
   // nothing any more.
   void Rebalance(Time now);
+  std::string WhyShardsMove() const;
   // Lets go of those that are not wanted and hold nothing (while the job is under way).
   void RemoveIdle();
+
+  // coordinator_drain.cc
+  // Why the server may leave with what it holds: nobody can take it. Empty: somebody can.
+  std::string CannotDrain(uint32_t server) const;
+  // Others hold what it held, wholly, and know it.
+  bool Released(uint32_t server) const;
+  // With servers.max: drained servers of the highest indices are not waited for any more.
+  void LetGoOfDrained(Time now);
+  // With servers.max: a server that comes after the last one is wanted from now on. False: it is
+  // not.
+  bool GrowFor(const v1::RegisterServerRequest& request, Time now);
 
   // coordinator_cuts.cc
   absl::Status AddShard(uint32_t shard, uint64_t clock, const absl::StatusOr<v1::SavedShard>& file,

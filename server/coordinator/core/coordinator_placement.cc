@@ -5,6 +5,7 @@
 #include "common/status.h"
 #include "config/shards.h"
 #include "server/coordinator/core/coordinator_core.h"
+#include "server/coordinator/core/phrases.h"
 #include "server/core/checkpoint_names.h"
 
 namespace leeway {
@@ -110,14 +111,19 @@ absl::StatusOr<v1::ResizeServersReply> CoordinatorCore::ResizeServers(
   v1::ResizeServersReply reply;
   reply.set_before(before);
   if (servers == before) return reply;
+  WantServers(servers, now);
+  return reply;
+}
+
+void CoordinatorCore::WantServers(uint32_t servers, Time now) {
   commands_.Emit({.name = "resizing",
-                  .message = absl::StrCat("from ", before, " to ", Counted(servers, "server"))});
+                  .message = absl::StrCat("from ", fleet_.table().wanted(), " to ",
+                                          Counted(servers, "server"))});
   fleet_.Want(servers);
   shards_.Resize(servers);
   // A coordinator started again goes on with it.
   WriteDown(v1::JOB_STARTING);
   Rebalance(now);
-  return reply;
 }
 
 absl::Status CoordinatorCore::CheckResize(uint32_t servers, Time now) const {
@@ -156,13 +162,21 @@ void CoordinatorCore::Rebalance(Time now) {
   const Placement::Moves moves = shards_.Rebalance();
   if (moves.any) {
     sets_.ForgetHeld(shards_.places(), epoch);
-    const std::string to =
-        absl::StrCat("shards move, to ", Counted(fleet_.table().wanted(), "server"));
-    Reassign(shards_.resizing() ? to : "shards go back to where they were", now, moves.owners);
+    Reassign(WhyShardsMove(), now, moves.owners);
   }
   if (rollout_.waits()) return;
   RemoveIdle();
   shards_.FinishResizing();
+}
+
+std::string CoordinatorCore::WhyShardsMove() const {
+  const ServerTable& servers = fleet_.table();
+  if (shards_.resizing()) {
+    return absl::StrCat("shards move, to ", Counted(servers.wanted(), "server"));
+  }
+  const std::string draining = ListOf("server", servers.Draining());
+  return draining.empty() ? "shards go back to where they were"
+                          : absl::StrCat("shards leave ", draining);
 }
 
 void CoordinatorCore::RemoveIdle() {

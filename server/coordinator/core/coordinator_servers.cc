@@ -54,6 +54,7 @@ absl::Status CoordinatorCore::TakeProcess(const v1::RegisterServerRequest& reque
   }
   if (!survives && life_.phase() > Phase::kGoingBack) return RefusedAtTheEnd();
   fleet_.Register(request, now);
+  shards_.Undrain(index);
   rollout_.Forget(index);
   rollout_.BreakOff();
   if (survives) {
@@ -81,6 +82,7 @@ absl::Status CoordinatorCore::CheckWanted(const v1::RegisterServerRequest& reque
     RemoveIdle();
     if (survives) Reassign(why, now);
   }
+  if (GrowFor(request, now)) return absl::OkStatus();
   if (before) {
     return absl::AlreadyExistsError(absl::StrCat("the job goes on without server ", index));
   }
@@ -112,10 +114,9 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
     RETURN_IF_ERROR(fleet_.Check(*claim, workers_.ranks()));
     RETURN_IF_ERROR(TakeProcess(*claim, now));
   }
-  fleet_.Confirm(index);
+  fleet_.TakeHeartbeat(index, request.load());
   Return(index, now);
   TakeSynced(request, now);
-  fleet_.TakeLoad(index, request.load());
   return ServerReply(request.wants_incarnations());
 }
 

@@ -59,9 +59,13 @@ std::string CoordinatorCore::StatusMessage(Time now) const {
   if (phase != Phase::kRunning && (stop_.failed() || stop_.requested())) return stop_.Ending();
   const std::vector<uint32_t> lost = workers_.ranks().In({RankState::kLost});
   if (lost.empty()) {
-    return And(And(And(shards_.ResizeMessage(), sets_.GraceMessage(workers_.live(), now)),
-                   leases_.LastBatchesMessage()),
-               LoadMessage(fleet_.table(), facts().job().limits().held_bytes()));
+    const std::vector<uint32_t> draining = fleet_.table().Draining();
+    const std::string leaving =
+        draining.empty() ? "" : absl::StrCat("shards leave ", ListOf("server", draining));
+    return And(
+        And(And(And(leaving, shards_.ResizeMessage()), sets_.GraceMessage(workers_.live(), now)),
+            leases_.LastBatchesMessage()),
+        LoadMessage(fleet_.table(), facts().job().limits().held_bytes()));
   }
   return absl::StrFormat("%s lost %.0f s ago", ListOf("worker", lost),
                          Seconds(now - workers_.ranks()[lost.front()].since));

@@ -37,9 +37,23 @@ void Placement::SetOwner(uint32_t shard, uint32_t server) {
   owner_since_[shard] = epoch();
 }
 
+std::optional<uint32_t> Placement::NextUndrained(uint32_t first) const {
+  for (uint32_t i = 0; i < servers_; ++i) {
+    const uint32_t server = (first + i) % servers_;
+    if (drained_.count(server) == 0) return server;
+  }
+  return std::nullopt;
+}
+
+uint32_t Placement::HomeOf(uint32_t shard) const {
+  return NextUndrained(shard % servers_).value_or(At(shard).owner());
+}
+
 std::optional<uint32_t> Placement::SecondOf(uint32_t shard) const {
   if (replicas_ < 2 || servers_ < 2) return std::nullopt;
-  return (HomeOf(shard) + 1) % servers_;
+  const uint32_t home = HomeOf(shard);
+  const std::optional<uint32_t> second = NextUndrained(home + 1);
+  return second == home ? std::nullopt : second;
 }
 
 void Placement::Reset(const std::vector<uint32_t>& servers) {
@@ -113,8 +127,9 @@ bool Placement::HandOver(uint32_t shard, const std::set<uint32_t>& here) {
   if (before == home || !ready) return false;
   SetOwner(shard, home);
   const std::optional<uint32_t> second = SecondOf(shard);
-  if (second) {
-    SetReplica(shard, here.count(*second) > 0 ? *second : before);
+  const bool second_here = second && here.count(*second) > 0;
+  if (second_here || (second && drained_.count(before) == 0)) {
+    SetReplica(shard, second_here ? *second : before);
   } else {
     ClearReplica(shard);
   }

@@ -11,6 +11,9 @@
 // shard at most: while a block is new to its replica, its answers wait behind all that its owner
 // sends there, so what stands still, and for how long, is one shard's sending. A shard that had
 // another replica has a single holder meanwhile.
+//
+// A server that is to leave is drained: it is nobody's home any more, so its shards move to those
+// that stay.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +34,11 @@ class Placement {
 
   // Shards are to be on servers 0 to `servers` - 1 from now on; nothing moves but by Rebalance.
   void Want(uint32_t servers) { servers_ = servers; }
+  // What is at home at this server is to be at the next one that is not drained; nothing moves but
+  // by Rebalance. Where all are drained, nothing is to move.
+  void Drain(uint32_t server) { drained_.insert(server); }
+  // It is home again.
+  void Undrain(uint32_t server) { drained_.erase(server); }
   // Dealt out to these servers, rising, in a new epoch, nothing synced.
   void Reset(const std::vector<uint32_t>& servers);
   // False, and nothing has changed: a shard would be lost.
@@ -62,16 +70,19 @@ class Placement {
   uint32_t ToMove() const;
   // Every shard has a replica that is synced.
   bool whole() const;
+  // Some replica is not synced.
+  bool Filling() const;
   const v1::Placement& proto() const { return places_; }
 
  private:
   v1::ShardPlace& At(uint32_t shard) { return *places_.mutable_shards(static_cast<int>(shard)); }
   const v1::ShardPlace& At(uint32_t shard) const { return places_.shards(static_cast<int>(shard)); }
-  uint32_t HomeOf(uint32_t shard) const { return shard % servers_; }
+  // The first server from `first` on, in a circle, that is not drained; nothing: all are.
+  std::optional<uint32_t> NextUndrained(uint32_t first) const;
+  uint32_t HomeOf(uint32_t shard) const;
   // Where its replica is to be once it is at home; nothing: nowhere.
   std::optional<uint32_t> SecondOf(uint32_t shard) const;
   bool Settled(uint32_t shard) const;
-  bool Filling() const;
   void SetReplica(uint32_t shard, uint32_t server);
   void ClearReplica(uint32_t shard);
   void SetOwner(uint32_t shard, uint32_t server);
@@ -81,6 +92,7 @@ class Placement {
 
   uint32_t servers_;
   uint32_t replicas_;
+  std::set<uint32_t> drained_;
   v1::Placement places_;
   std::vector<uint64_t> owner_since_;
 };

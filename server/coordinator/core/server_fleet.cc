@@ -59,6 +59,12 @@ bool ServerFleet::Seen(uint32_t index, Time now) {
   return true;
 }
 
+void ServerFleet::Drain(uint32_t index) {
+  table_.Drain(index);
+  commands_.Emit(
+      {.name = "server_draining", .server = index, .message = processes_[index].address});
+}
+
 void ServerFleet::Remove(uint32_t index) {
   table_.Remove(index);
   processes_.Forget(index);
@@ -93,7 +99,8 @@ void ServerFleet::Fill(v1::JobStatus& status) const {
     v1::ServerStatus& server = *status.add_servers();
     server.set_index(i);
     server.set_address(processes_[i].address);
-    server.set_state(ServerStateName(table_[i].state));
+    const bool leaves = table_[i].here() && table_[i].draining;
+    server.set_state(leaves ? "draining" : ServerStateName(table_[i].state));
     server.set_pid(processes_[i].pid);
     *server.mutable_load() = table_[i].load;
   }

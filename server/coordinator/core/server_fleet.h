@@ -40,14 +40,19 @@ class ServerFleet {
     return processes_.TakeClaim(index, nonce);
   }
   void Register(const v1::RegisterServerRequest& request, Time now);
-  void Confirm(uint32_t index) { processes_.Confirm(index); }
   // True: it had been lost and is back.
   bool Seen(uint32_t index, Time now);
-  void TakeLoad(uint32_t index, const v1::ServerLoad& load) { table_.TakeLoad(index, load); }
+  // A heartbeat of the process that has the index.
+  void TakeHeartbeat(uint32_t index, const v1::ServerLoad& load) {
+    processes_.Confirm(index);
+    table_.TakeLoad(index, load);
+  }
   void MarkReady(uint32_t index) { table_.MarkReady(index); }
   void MarkAllUnready() { table_.MarkAllUnready(); }
   void MarkShutDown(uint32_t index) { table_.MarkShutDown(index); }
 
+  // It is to leave in order.
+  void Drain(uint32_t index);
   // So many servers are wanted.
   void Want(uint32_t servers) { table_.Want(servers); }
   // It is not wanted, and holds nothing.

@@ -29,6 +29,7 @@ void ServerTable::Register(uint32_t index, Time now) {
   ServerEntry& entry = servers_[index];
   entry.state = ServerState::kRegistered;
   entry.expected = true;
+  entry.draining = false;
   entry.seen = now;
 }
 
@@ -89,6 +90,14 @@ std::vector<uint32_t> ServerTable::Absent() const {
     if (!servers_[i].here()) absent.push_back(i);
   }
   return absent;
+}
+
+std::vector<uint32_t> ServerTable::Draining() const {
+  std::vector<uint32_t> draining;
+  for (uint32_t i = 0; i < size(); ++i) {
+    if (servers_[i].here() && servers_[i].draining) draining.push_back(i);
+  }
+  return draining;
 }
 
 std::set<uint32_t> ServerTable::Here() const {

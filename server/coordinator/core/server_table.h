@@ -29,6 +29,8 @@ struct ServerEntry {
   bool expected = false;
   Time seen;
   bool shut_down = false;
+  // The process that is here, or was, is to leave in order.
+  bool draining = false;
   // By its last heartbeat.
   v1::ServerLoad load;
 
@@ -49,6 +51,7 @@ class ServerTable {
   void Expect(uint32_t index, bool here) { servers_[index].expected = here; }
   // A process has it from now on.
   void Register(uint32_t index, Time now);
+  void Drain(uint32_t index) { servers_[index].draining = true; }
   // Too many: what is heard of it from now on is no sign of life.
   void Remove(uint32_t index);
 
@@ -72,6 +75,8 @@ class ServerTable {
   std::vector<uint32_t> Unready() const;
   // Wanted, whether it has ever come or not, and not here.
   std::vector<uint32_t> Absent() const;
+  // To leave in order, and still here.
+  std::vector<uint32_t> Draining() const;
   std::set<uint32_t> Here() const;
   // Everything that was ever connected has shut down, or is lost.
   bool AllShutDown() const;

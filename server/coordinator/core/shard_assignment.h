@@ -38,6 +38,9 @@ class ShardAssignment {
   // Goes on with what the servers still hold of before this coordinator. False: they hold too
   // little, and nothing has changed.
   bool TakeUp();
+  // As Placement's.
+  void Drain(uint32_t server) { placement_.Drain(server); }
+  void Undrain(uint32_t server) { placement_.Undrain(server); }
   // True: some replica is synced now, and was not.
   bool TakeSynced(const v1::ServerHeartbeatRequest& request);
 
