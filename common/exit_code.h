@@ -19,4 +19,7 @@ inline constexpr int kExitStopped = 4;
 // Another process has this one's place in the job. Starting this one again would put that one out.
 inline constexpr int kExitReplaced = 5;
 
+// SIGTERM ended it, as a shell says it: the machine goes, or is drained. Start it again elsewhere.
+inline constexpr int kExitTerminated = 128 + 15;
+
 }  // namespace leeway

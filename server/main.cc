@@ -2,13 +2,11 @@
 //
 // Exit codes: common/exit_code.h.
 
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,7 +16,9 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/address.h"
 #include "common/command_line/command_line.h"
+#include "common/command_line/environment_place.h"
 #include "common/command_line/security_flags.h"
 #include "common/exit_code.h"
 #include "common/log.h"
@@ -26,24 +26,29 @@
 #include "common/protocol.h"
 #include "common/retry_hint.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/health_port.h"
 #include "common/rpc/library_log.h"
-#include "common/rpc/patient_call.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
 #include "common/update/rule.h"
 #include "config/job.h"
-#include "leeway/v1/coordinator.grpc.pb.h"
 #include "server/node/server_process.h"
+#include "server/node/signals.h"
 
 namespace leeway {
 namespace {
 
-// To ask the coordinator for a stop; one attempt is waited for at the end.
-constexpr Duration kAskAttempt = std::chrono::seconds(1);
-constexpr Duration kAskWithin = std::chrono::seconds(60);
+// Shorter than what Kubernetes waits before it kills (terminationGracePeriodSeconds).
+constexpr double kGraceSeconds = 25;
+// Of health checks: serving once the server holds its part of the model.
+constexpr char kServiceName[] = "leeway.v1.ParameterServer";
 
 struct Flags {
   ServerOptions server;
+  std::optional<uint32_t> index;
+  std::string listen;
+  std::string health;
+  double grace_seconds = kGraceSeconds;
   std::string job;
   std::vector<std::string> sets;
   int ready_fd = -1;
@@ -54,25 +59,25 @@ struct Flags {
 };
 
 void Declare(CLI::App& app, Flags& flags) {
-  app.add_option("--index", flags.server.index,
-                 "Number of this server, from 0; 0 hosts the coordinator")
-      ->capture_default_str();
-  app.add_option("--listen", flags.server.listen,
-                 "Address to bind, HOST:PORT; port 0: any free one")
+  app.add_option("--index", flags.index,
+                 "Number of this server, from 0; 0 hosts the coordinator. Default: LEEWAY_RANK or "
+                 "what an orchestrator says (docs/operations.md), or 0");
+  app.add_option("--listen", flags.listen,
+                 "Address to bind, HOST:PORT; port 0: any free one. Default: 127.0.0.1:0")
       ->check(AddressToBind())
-      ->capture_default_str();
+      ->envname("LEEWAY_LISTEN");
   app.add_option("--advertise", flags.server.advertise,
                  "Address at which others reach this server, if not the one bound; needed where "
                  "server 0 listens on 0.0.0.0 or [::]")
       ->check(AddressToBind());
   app.add_option("--coordinator", flags.server.coordinator,
-                 "Address of server 0 (servers 1 and up)")
+                 "Address of server 0 (servers 1 and up); or LEEWAY_COORDINATOR")
       ->check(AddressToReach());
-  app.add_option("--job", flags.job, "The job's YAML file (server 0)");
+  app.add_option("--job", flags.job, "The job's YAML file (server 0); or LEEWAY_JOB");
   app.add_option("--set", flags.sets,
                  "Change a value of the job, a.b=c; may be repeated (server 0)");
   app.add_option("--run-dir", flags.server.run_dir,
-                 "Folder for metrics and checkpoints (server 0)");
+                 "Folder for metrics and checkpoints (server 0); or LEEWAY_RUN_DIR");
   app.add_flag("--resume", flags.server.resume,
                "Go on from the run folder's newest checkpoint (server 0)");
   app.add_flag("--no-outcome", flags.server.leaves_outcome,
@@ -81,6 +86,15 @@ void Declare(CLI::App& app, Flags& flags) {
                  "Open file descriptor that gets a line with the address once it is served");
   app.add_option("--start-seconds", flags.start_seconds,
                  "How long to wait for a port that is taken, and to look for the coordinator")
+      ->capture_default_str();
+  app.add_option("--health", flags.health,
+                 "Address of a port that answers gRPC health checks, in plain text; default: none")
+      ->check(AddressToBind())
+      ->envname("LEEWAY_HEALTH");
+  app.add_option("--grace-seconds", flags.grace_seconds,
+                 "How long other servers may take over what this one holds after SIGTERM")
+      ->check(CLI::NonNegativeNumber)
+      ->envname("LEEWAY_GRACE_SECONDS")
       ->capture_default_str();
   DeclareSecurity(app, flags.security, EndOfCalls::kAnswers);
   app.add_flag("--insecure", flags.insecure,
@@ -107,62 +121,35 @@ absl::Status CheckFlags(const Flags& flags) {
   return absl::OkStatus();
 }
 
-// Takes SIGTERM, SIGINT and SIGHUP from all threads for as long as it lives, and answers each by
-// asking the coordinator for an orderly stop.
-class StopOnSignal {
- public:
-  StopOnSignal() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGTERM);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+// What the flags do not say, the environment may. One environment serves all servers of a job: what
+// is for others is not looked at.
+absl::Status CompleteFromEnvironment(Flags& flags) {
+  ServerOptions& server = flags.server;
+  EnvironmentPlace place{.coordinator = LookUpEnvironment("LEEWAY_COORDINATOR").value_or(""),
+                         .own_address = LookUpEnvironment("LEEWAY_ADVERTISE").value_or("")};
+  if (!flags.index) {
+    ASSIGN_OR_RETURN(place, PlaceFromEnvironment(PlaceRole::kServer));
+    flags.index = place.rank;
   }
-  ~StopOnSignal() {
-    if (!thread_.joinable()) return;
-    ending_ = true;
-    pthread_kill(thread_.native_handle(), SIGTERM);
-    thread_.join();
+  server.index = flags.index.value_or(0);
+  const auto complete = [](std::string& value, const std::string& other) {
+    if (value.empty()) value = other;
+  };
+  if (server.index == 0) {
+    complete(flags.job, LookUpEnvironment("LEEWAY_JOB").value_or(""));
+    complete(server.run_dir, LookUpEnvironment("LEEWAY_RUN_DIR").value_or(""));
+  } else {
+    complete(server.coordinator, place.coordinator);
   }
-
-  // Before Watch. False: one of them has come.
-  bool Sleep(Duration pause) {
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(pause);
-    const timespec limit{seconds.count(), std::chrono::nanoseconds(pause - seconds).count()};
-    return sigtimedwait(&signals_, nullptr, &limit) < 0;
-  }
-
-  void Watch(const std::string& coordinator) {
-    thread_ = std::thread([this, coordinator] {
-      const auto stub = v1::Coordinator::NewStub(MakeChannel(coordinator));
-      int signal = 0;
-      while (sigwait(&signals_, &signal) == 0 && !ending_) Ask(*stub, signal);
-    });
-  }
-
- private:
-  void Ask(v1::Coordinator::Stub& stub, int signal) {
-    spdlog::info("signal {}: asking for an orderly stop", strsignal(signal));
-    v1::StopJobRequest request;
-    request.set_reason(absl::StrCat("a server got signal ", strsignal(signal)));
-    const absl::Status status = CallPatiently({.attempt_max = kAskAttempt,
-                                               .total = kAskWithin,
-                                               .pause =
-                                                   [this](Duration pause) {
-                                                     std::this_thread::sleep_for(pause);
-                                                     return !ending_.load();
-                                                   }},
-                                              [&](grpc::ClientContext& context) {
-                                                v1::StopJobReply reply;
-                                                return stub.StopJob(&context, request, &reply);
-                                              });
-    if (!status.ok()) spdlog::error("asking for a stop: {}", std::string(status.message()));
-  }
-
-  sigset_t signals_;
-  std::atomic<bool> ending_{false};
-  std::thread thread_;
-};
+  if (!flags.listen.empty()) server.listen = flags.listen;
+  if (!server.advertise.empty() || place.own_address.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(Annotate(CheckAddressToReach(place.own_address), "this server's address"));
+  server.advertise = place.own_address;
+  // Others are told to come to that port.
+  ASSIGN_OR_RETURN(const HostPort known, SplitAddress(server.advertise));
+  if (flags.listen.empty()) server.listen = absl::StrCat("0.0.0.0:", known.port);
+  return absl::OkStatus();
+}
 
 absl::Status AnnounceReady(int descriptor, const std::string& address) {
   if (descriptor < 0) return absl::OkStatus();
@@ -174,7 +161,7 @@ absl::Status AnnounceReady(int descriptor, const std::string& address) {
                  : absl::UnavailableError("--ready-fd: the address could not be written");
 }
 
-absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, StopOnSignal& signals) {
+absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& signals) {
   if (flags.server.index == 0) {
     ASSIGN_OR_RETURN(PlacedJob placed,
                      LoadPlacedJob(flags.job, {flags.sets, EnvironmentOverrides()}));
@@ -198,9 +185,17 @@ bool MayPass(const absl::Status& status) {
   return IsRetryable(status.code()) || absl::IsResourceExhausted(status);
 }
 
-int Run(Flags& flags) {
-  StopOnSignal signals;
-  auto process = Start(flags, signals);
+absl::StatusOr<std::unique_ptr<HealthPort>> StartHealth(const Flags& flags) {
+  if (flags.health.empty()) return std::unique_ptr<HealthPort>();
+  ASSIGN_OR_RETURN(auto health, HealthPort::Start(flags.health));
+  health->Set(kServiceName, false);
+  return health;
+}
+
+// `signals`: the process's, before any other thread.
+int Run(Flags& flags, Signals& signals) {
+  auto health = StartHealth(flags);
+  auto process = health.ok() ? Start(flags, signals) : health.status();
   absl::Status status = process.status();
   if (status.ok()) status = AnnounceReady(flags.ready_fd, (*process)->address());
   if (!status.ok()) {
@@ -208,10 +203,16 @@ int Run(Flags& flags) {
     if (absl::IsAborted(status)) return kExitReplaced;
     return MayPass(status) ? kExitTemporary : kExitUsage;
   }
-  signals.Watch((*process)->coordinator());
+  if (*health != nullptr) {
+    (*process)->OnReadiness([&](bool ready) { (*health)->Set(kServiceName, ready); });
+  }
+  signals.Watch(**process, FromSeconds(flags.grace_seconds));
   const ServerEnd end = (*process)->Run();
+  signals.Unwatch();
   if (end.status.ok()) {
-    spdlog::info(end.exit_code == kExitStopped ? "stopped in order" : "done");
+    spdlog::info(end.exit_code == kExitStopped      ? "stopped in order"
+                 : end.exit_code == kExitTerminated ? "left"
+                                                    : "done");
   } else {
     spdlog::error("{}", std::string(end.status.message()));
   }
@@ -235,14 +236,16 @@ int Main(int argc, char** argv) {
   CLI::App app("A server of a Leeway training job.", "leeway-server");
   Declare(app, flags);
   if (const auto exit_code = ParseCommandLine(app, argc, argv)) return *exit_code;
+  absl::Status status = CompleteFromEnvironment(flags);
   flags.log.role = absl::StrCat("server ", flags.server.index);
-  absl::Status status = CheckFlags(flags);
+  if (status.ok()) status = CheckFlags(flags);
   if (status.ok()) status = SetUpLog(flags.log);
   if (!status.ok()) {
     std::fprintf(stderr, "leeway-server: %s\n", std::string(status.message()).c_str());
     return kExitUsage;
   }
-  return Run(flags);
+  Signals signals;
+  return Run(flags, signals);
 }
 
 }  // namespace

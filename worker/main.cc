@@ -4,13 +4,17 @@
 
 #include <csignal>
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "common/address.h"
 #include "common/command_line/command_line.h"
+#include "common/command_line/environment_place.h"
 #include "common/command_line/security_flags.h"
 #include "common/exit_code.h"
 #include "common/identity.h"
@@ -18,6 +22,7 @@
 #include "common/memory.h"
 #include "common/protocol.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/health_port.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
 #include "worker/worker.h"
@@ -39,6 +44,7 @@ std::string HostName() {
 
 struct Flags {
   WorkerOptions worker;
+  std::string health;
   double start_seconds = 120;
   SecurityFlags security;
   LogOptions log;
@@ -47,11 +53,12 @@ struct Flags {
 void Declare(CLI::App& app, Flags& flags) {
   flags.worker.data_dir = "data";
   flags.worker.host = HostName();
-  app.add_option("--coordinator", flags.worker.coordinator, "Address of server 0, HOST:PORT")
-      ->required()
+  app.add_option("--coordinator", flags.worker.coordinator,
+                 "Address of server 0, HOST:PORT; or LEEWAY_COORDINATOR")
       ->check(AddressToReach());
   app.add_option("--rank", flags.worker.rank,
-                 "Place among the workers, from 0; default: a free one");
+                 "Place among the workers, from 0. Default: LEEWAY_RANK or what an orchestrator "
+                 "says (docs/operations.md), or a free one");
   app.add_option("--data", flags.worker.data_dir, "Folder that the job's files are below")
       ->capture_default_str()
       ->envname("LEEWAY_DATA");
@@ -68,6 +75,10 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--name", flags.worker.host, "What messages call this process's machine")
       ->capture_default_str();
+  app.add_option("--health", flags.health,
+                 "Address of a port that answers gRPC health checks, in plain text; default: none")
+      ->check(AddressToBind())
+      ->envname("LEEWAY_HEALTH");
   DeclareSecurity(app, flags.security, EndOfCalls::kCalls);
   app.add_option("--log-file", flags.log.file, "Append log lines there; default: standard error");
   app.add_flag("--verbose", flags.log.verbose, "Log more");
@@ -96,6 +107,21 @@ int Report(const WorkerEnd& end) {
   return kExitTemporary;
 }
 
+// What the flags do not say, the environment may.
+absl::Status CompleteFromEnvironment(WorkerOptions& worker) {
+  EnvironmentPlace place{.coordinator = LookUpEnvironment("LEEWAY_COORDINATOR").value_or("")};
+  if (!worker.rank) {
+    ASSIGN_OR_RETURN(place, PlaceFromEnvironment(PlaceRole::kWorker));
+    worker.rank = place.rank;
+  }
+  if (!worker.coordinator.empty()) return absl::OkStatus();
+  if (place.coordinator.empty()) {
+    return absl::InvalidArgumentError("--coordinator HOST:PORT, server 0's address, is required");
+  }
+  worker.coordinator = place.coordinator;
+  return Annotate(CheckAddressToReach(worker.coordinator), "LEEWAY_COORDINATOR");
+}
+
 absl::Status AdoptSecurity(const Flags& flags) {
   ASSIGN_OR_RETURN(SecuritySettings security, SettingsOf(flags.security, {}, EndOfCalls::kCalls));
   SetProcessSecurity(std::move(security));
@@ -110,13 +136,23 @@ int Main(int argc, char** argv) {
   CLI::App app("A worker of a Leeway training job.", "leeway-worker");
   Declare(app, flags);
   if (const auto exit_code = ParseCommandLine(app, argc, argv)) return *exit_code;
+  absl::Status status = CompleteFromEnvironment(flags.worker);
   const auto& rank = flags.worker.rank;
   flags.log.role = rank.has_value() ? "worker " + std::to_string(*rank) : "worker";
-  absl::Status status = SetUpLog(flags.log);
+  if (status.ok()) status = SetUpLog(flags.log);
   if (status.ok()) status = AdoptSecurity(flags);
   if (!status.ok()) {
     std::fprintf(stderr, "leeway-worker: %s\n", std::string(status.message()).c_str());
     return kExitUsage;
+  }
+  std::unique_ptr<HealthPort> health;
+  if (!flags.health.empty()) {
+    auto started = HealthPort::Start(flags.health);
+    if (!started.ok()) {
+      spdlog::error("{}", std::string(started.status().message()));
+      return kExitTemporary;
+    }
+    health = *std::move(started);
   }
   flags.worker.start_within = FromSeconds(flags.start_seconds);
   flags.worker.pid = static_cast<uint32_t>(getpid());

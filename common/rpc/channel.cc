@@ -20,6 +20,8 @@ constexpr int kReconnectMsMin = 100;
 // What one attempt may take (gRPC calls it the least backoff): wide-area links and busy machines.
 constexpr int kConnectMsMax = 5'000;
 constexpr int kReconnectMsMax = 2'000;
+// A name is looked up again this soon: a pod that has moved keeps its name, at another address.
+constexpr int kResolveMsMin = 500;
 // From a connection to its first frame. Who is slower has no memory of the server's any more.
 constexpr int kHandshakeMsMax = 20'000;
 // Calls under way on one connection; a client keeps back what is more. A worker has a stream on
@@ -53,6 +55,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMsMin);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMsMax);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kResolveMsMin);
   // Servers are named by their own addresses; a proxy of the environment must not come between.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   auto credentials = security.ForChannel(address);

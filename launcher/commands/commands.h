@@ -13,6 +13,8 @@ void AddEvaluateCommand(CLI::App& app, int& exit_code);
 void AddExportCommand(CLI::App& app, int& exit_code);
 void AddStatusCommand(CLI::App& app, int& exit_code);
 void AddResizeCommand(CLI::App& app, int& exit_code);
+void AddStopCommand(CLI::App& app, int& exit_code);
+void AddHealthCommand(CLI::App& app, int& exit_code);
 void AddReportCommand(CLI::App& app, int& exit_code);
 void AddBenchCommand(CLI::App& app, int& exit_code);
 void AddCertificatesCommand(CLI::App& app, int& exit_code);

@@ -22,10 +22,12 @@ int RunLeeway(int argc, const char* const* argv) {
   AddExportCommand(app, exit_code);
   AddStatusCommand(app, exit_code);
   AddResizeCommand(app, exit_code);
+  AddStopCommand(app, exit_code);
   AddReportCommand(app, exit_code);
   AddBenchCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);
   AddCertificatesCommand(app, exit_code);
+  AddHealthCommand(app, exit_code);
   app.add_subcommand("version", "Print the version")->callback([&version] {
     std::cout << version << "\n";
   });

@@ -76,9 +76,15 @@ absl::Status RunKeys::LeaveForCommands() const {
 }
 
 Environment RunKeys::For(v1::Role role) const {
-  return SecurityEnvironment({.tls = ModeName(mode_),
-                              .tls_dir = folder_ == nullptr ? "" : folder_->Of(role),
-                              .token = own_.token.text()});
+  Environment environment =
+      SecurityEnvironment({.tls = ModeName(mode_),
+                           .tls_dir = folder_ == nullptr ? "" : folder_->Of(role),
+                           .token = own_.token.text()});
+  // Said of one process, not of all that it starts.
+  for (const char* name : {"LEEWAY_LISTEN", "LEEWAY_ADVERTISE", "LEEWAY_HEALTH"}) {
+    environment.emplace_back(name, "");
+  }
+  return environment;
 }
 
 absl::StatusOr<std::string> ReachCoordinator(const std::string& target, SecurityFlags flags) {

@@ -161,6 +161,12 @@ absl::StatusOr<uint32_t> RequestServers(const std::string& address, uint32_t ser
   return reply.before();
 }
 
+absl::Status RequestStop(const std::string& address, const std::string& reason, Duration timeout) {
+  v1::StopJobRequest request;
+  request.set_reason(reason);
+  return Ask(address, &v1::Coordinator::Stub::StopJob, request, timeout).status();
+}
+
 absl::StatusOr<v1::JobStatus> FetchJobStatus(const std::string& address, Duration timeout) {
   return Ask(address, &v1::Coordinator::Stub::GetJobStatus, v1::GetJobStatusRequest(), timeout);
 }

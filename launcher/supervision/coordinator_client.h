@@ -41,6 +41,8 @@ class CoordinatorClient {
 // Asks for another number of servers (Coordinator.ResizeServers); how many were asked for before.
 absl::StatusOr<uint32_t> RequestServers(const std::string& address, uint32_t servers,
                                         Duration timeout);
+// Asks for an orderly stop (Coordinator.StopJob).
+absl::Status RequestStop(const std::string& address, const std::string& reason, Duration timeout);
 // One status, waited for.
 absl::StatusOr<v1::JobStatus> FetchJobStatus(const std::string& address, Duration timeout);
 

@@ -154,6 +154,7 @@ ServerNode::Outcome ServerNode::WaitUntilOver() {
     const Time now = std::chrono::steady_clock::now();
     if (now >= next_tick) {
       parameter_service_.Tick();
+      TellReadiness();
       next_tick = now + kTick;
     }
     std::vector<Replica> replicas = FindReplicas();
@@ -172,7 +173,46 @@ ServerNode::Outcome ServerNode::WaitUntilOver() {
     if (status.ok()) heard = std::chrono::steady_clock::now();
     if (const auto outcome = OutcomeOf(status, heard)) return *outcome;
   }
-  return Outcome::kShutDown;
+  return OutcomeOfEnd();
+}
+
+absl::StatusOr<v1::DrainServerReply> ServerNode::AskToDrain(Duration limit) {
+  {
+    MutexLock lock(mutex_);
+    if (!joined_) return absl::FailedPreconditionError("the server has not joined the job yet");
+    leaves_ = true;
+  }
+  v1::DrainServerRequest request;
+  request.set_job(job_id_);
+  request.set_index(options_.index);
+  request.set_nonce(options_.nonce);
+  auto context = Within(limit);
+  v1::DrainServerReply reply;
+  RETURN_IF_ERROR(ResultOf(coordinator_->DrainServer(context.get(), request, &reply), *context));
+  return reply;
+}
+
+void ServerNode::Leave() {
+  {
+    MutexLock lock(mutex_);
+    leaves_ = over_ = true;
+  }
+  changed_.NotifyAll();
+}
+
+void ServerNode::TellReadiness() {
+  if (!tell_readiness_) return;
+  bool ready = false;
+  {
+    MutexLock lock(mutex_);
+    ready = held_generation_.has_value() && !leaves_;
+  }
+  if (std::exchange(told_ready_, ready) != ready) tell_readiness_(ready);
+}
+
+ServerNode::Outcome ServerNode::OutcomeOfEnd() {
+  MutexLock lock(mutex_);
+  return leaves_ && job_outcome_ == v1::JOB_STARTING ? Outcome::kDrained : Outcome::kShutDown;
 }
 
 v1::JobState ServerNode::job_outcome() {
@@ -180,10 +220,9 @@ v1::JobState ServerNode::job_outcome() {
   return job_outcome_;
 }
 
-std::optional<ServerNode::Outcome> ServerNode::OutcomeOf(const absl::Status& status,
-                                                         Time heard) const {
-  // Its job has ended while this server did not hear it.
-  if (absl::IsAlreadyExists(status)) return Outcome::kShutDown;
+std::optional<ServerNode::Outcome> ServerNode::OutcomeOf(const absl::Status& status, Time heard) {
+  // Its job has ended while this server did not hear it, or goes on without it.
+  if (absl::IsAlreadyExists(status)) return OutcomeOfEnd();
   if (absl::IsAborted(status)) {
     spdlog::error("{}", std::string(status.message()));
     return Outcome::kReplaced;

@@ -34,7 +34,8 @@ class ServerNode final : public v1::ShardControl::AsyncService {
     uint64_t nonce = 0;
     uint32_t pid = 0;
   };
-  enum class Outcome { kShutDown, kCoordinatorLost, kReplaced };
+  // kDrained: Leave() was called.
+  enum class Outcome { kShutDown, kCoordinatorLost, kReplaced, kDrained };
 
   // `boot_now`: the clock by which the server measures its lease.
   explicit ServerNode(std::function<BootTime()> boot_now = BootClock::now)
@@ -48,6 +49,14 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   // Keeps the lease until the coordinator says that the job is over, or has been gone for
   // limits.start_seconds. Registers again with a coordinator that has been restarted.
   Outcome WaitUntilOver();
+  // From another thread than WaitUntilOver's, which goes on meanwhile. One attempt to have others
+  // hold this server's shards (DrainServer). FAILED_PRECONDITION: it has not joined the job yet.
+  absl::StatusOr<v1::DrainServerReply> AskToDrain(Duration limit);
+  // Ends WaitUntilOver, or the next one. Thread-safe.
+  void Leave();
+  // `tell` hears in WaitUntilOver's thread whether the server holds its part of the model and is
+  // not leaving, whenever that changes. Before WaitUntilOver.
+  void OnReadiness(std::function<void(bool)> tell) { tell_readiness_ = std::move(tell); }
   // How the job ended, as the coordinator said with kShutDown; JOB_STARTING if it did not say, or
   // the job goes on without this server.
   v1::JobState job_outcome();
@@ -88,9 +97,12 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   // for it.
   void AskForIncarnations();
   bool AsksForIncarnations();
+  void TellReadiness();
+  // That of a server that was told to end.
+  Outcome OutcomeOfEnd();
   // How a heartbeat, or another registration, ends the waiting, if it does; `heard`: when the
   // coordinator last was.
-  std::optional<Outcome> OutcomeOf(const absl::Status& status, Time heard) const;
+  std::optional<Outcome> OutcomeOf(const absl::Status& status, Time heard);
   // Of a shard that is owned here.
   struct Replica {
     uint32_t shard = 0;
@@ -112,6 +124,9 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   std::unique_ptr<v1::Coordinator::Stub> coordinator_;
 
   ServerQueue* queue_ = nullptr;
+  std::function<void(bool)> tell_readiness_;
+  // What it has heard.
+  bool told_ready_ = false;
 
   // Configuring and saving take long; one at a time.
   Mutex configuring_;
@@ -126,6 +141,7 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   std::optional<uint64_t> held_epoch_ GUARDED_BY(mutex_);
   std::vector<HeldModel::Replicated> replicated_ GUARDED_BY(mutex_);
   bool over_ GUARDED_BY(mutex_) = false;
+  bool leaves_ GUARDED_BY(mutex_) = false;
   v1::JobState job_outcome_ GUARDED_BY(mutex_) = v1::JOB_STARTING;
   bool asks_incarnations_ GUARDED_BY(mutex_) = false;
   // When they were asked for last.

@@ -41,6 +41,9 @@ namespace {
 constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
 // To answer whose job it is.
 constexpr std::chrono::seconds kAskAtMost(1);
+// To be asked whether others hold what a server held; and how soon it asks again.
+constexpr std::chrono::seconds kDrainAttempt(2);
+constexpr std::chrono::milliseconds kDrainPause(20);
 
 // The run folder says what was run, also without a launcher.
 absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job) {
@@ -359,11 +362,33 @@ ServerEnd ServerProcess::Run() {
   if (outcome == ServerNode::Outcome::kCoordinatorLost) {
     return {kExitTemporary, absl::UnavailableError("the coordinator is gone")};
   }
+  if (outcome == ServerNode::Outcome::kDrained) return {kExitTerminated, absl::OkStatus()};
   if (outcome == ServerNode::Outcome::kReplaced) {
     return {kExitReplaced, absl::AbortedError("another process has this server's place")};
   }
   if (host_ == nullptr) return EndOf(node_.job_outcome(), "server 0 says why");
   return EndJob(host_->WaitUntilOver(), host_->Status().message());
+}
+
+bool ServerProcess::Drain(Duration within, const std::function<bool(Duration)>& pause) {
+  const Time until = std::chrono::steady_clock::now() + within;
+  std::string waits_for;
+  do {
+    const auto reply = node_.AskToDrain(kDrainAttempt);
+    if (reply.ok() && reply->released()) {
+      waits_for = reply->message();
+      break;
+    }
+    waits_for = reply.ok() ? reply->message() : std::string(reply.status().message());
+    if (absl::IsFailedPrecondition(reply.status()) || !pause(kDrainPause)) return false;
+  } while (std::chrono::steady_clock::now() < until);
+  if (waits_for.empty()) {
+    spdlog::info("other servers hold what this one held");
+  } else {
+    spdlog::warn("leaves with what it holds: {}", waits_for);
+  }
+  node_.Leave();
+  return true;
 }
 
 ServerEnd ServerProcess::EndJob(v1::JobState outcome, const std::string& message) const {

@@ -73,6 +73,14 @@ class ServerProcess {
   // summary, unless the options leave that to another process.
   ServerEnd Run();
 
+  // `tell` hears whether the server holds its part of the model, whenever that changes. Before Run.
+  void OnReadiness(std::function<void(bool)> tell) { node_.OnReadiness(std::move(tell)); }
+
+  // From another thread than Run's: has others hold this server's shards, for so long at most, and
+  // ends Run with kExitTerminated. `pause` waits between attempts. False, and nothing is ended: it
+  // says so, or the server has not joined the job yet.
+  bool Drain(Duration within, const std::function<bool(Duration)>& pause);
+
   // How many contributions it holds, and how many it has refused. Thread-safe.
   ByteBudget::Load load() { return node_.parameter_service().table().budget().load(); }
 

@@ -156,7 +156,7 @@ class Cluster(runs.RunFolder):
 
     def stop_in_order(self):
         """At which clock. Workers of a test's own do not know how."""
-        self.find("server", 0).process.send_signal(signal.SIGTERM)
+        self.find("server", 0).process.send_signal(signal.SIGINT)
         return self.finish(state="stopped")["clock"]
 
     def end(self):

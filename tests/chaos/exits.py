@@ -110,8 +110,8 @@ def by_hand_finished():
 
 
 def by_hand_stopped():
-    """A signal to any server stops the job; every process says that it was stopped."""
-    for index, number in ((0, signal.SIGTERM), (1, signal.SIGHUP), (0, signal.SIGINT)):
+    """A signal of a terminal to any server stops the job; every process says that it was stopped."""
+    for index, number in ((1, signal.SIGINT), (1, signal.SIGHUP), (0, signal.SIGINT)):
         with ByHand(kills.ENDLESS) as run:
             run.wait_for(lambda c: c.max_clock() >= 30, "training")
             run.find("server", index).process.send_signal(number)
@@ -120,6 +120,22 @@ def by_hand_stopped():
             # The same command again: the job is over, and says how it ended.
             again = code_of(*run.find("server", 0).command)
             runs.check(again == runs.STOPPED, f"server 0 once more: exit code {again}")
+
+
+def by_hand_asked():
+    """leeway stop, to whom the coordinator's address or the run folder is given."""
+    with ByHand(kills.ENDLESS) as run:
+        run.wait_for(lambda c: c.max_clock() >= 30, "training")
+        runs.check(code_of(LEEWAY, "stop", run.coordinator("leeway", 0)) == 0, "leeway stop has waited for the end")
+        ended = codes(run)
+        runs.check(set(ended.values()) == {runs.STOPPED}, f"every process says that it was stopped: {ended}")
+        runs.check(run.events("job_finished")[-1]["message"] == "leeway stop", "and the log who has asked")
+    folder = kills.in_trouble([kills.SGD])
+    kills.forward(folder)
+    runs.check(code_of(LEEWAY, "stop", folder.dir) == 0, "by the run folder of leeway train")
+    runs.check(folder.wait(expect=runs.STOPPED)["state"] == "stopped", "which says that it was stopped")
+    runs.check(code_of(LEEWAY, "stop", folder.dir) == 1, "nobody is there any more to be stopped")
+    folder.clean()
 
 
 def by_hand_failed():
@@ -142,7 +158,8 @@ def by_hand_replaced():
 
 CASES = {"signals": stopped_by_each_signal, "second-signal": signalled_twice, "dies-too-often": dies_too_often,
          "fails-for-good": fails_for_good, "usage": usage, "by-hand-finished": by_hand_finished,
-         "by-hand-stopped": by_hand_stopped, "by-hand-failed": by_hand_failed, "by-hand-replaced": by_hand_replaced}
+         "by-hand-stopped": by_hand_stopped, "by-hand-asked": by_hand_asked,
+         "by-hand-failed": by_hand_failed, "by-hand-replaced": by_hand_replaced}
 
 if __name__ == "__main__":
     runs.main(CASES)

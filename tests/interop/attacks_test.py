@@ -106,7 +106,7 @@ class Job:
         assert set(codes.values()) == {code}, codes
 
     def stop(self):
-        self.processes["server 0"].send_signal(signal.SIGTERM)
+        self.processes["server 0"].send_signal(signal.SIGINT)
         self.end(STOPPED)
 
     def memory(self):

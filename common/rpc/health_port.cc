@@ -1,0 +1,91 @@
+#include "common/rpc/health_port.h"
+
+#include <utility>
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/grpc_status.h"
+#include "common/status.h"
+#include "health/health.pb.h"
+
+namespace leeway {
+namespace {
+
+// Of a question; what strangers may make the port keep.
+constexpr int kQuestionBytesMax = 4096;
+constexpr size_t kMemoryBytesMax = 16 << 20;
+constexpr int kCallsMax = 16;
+constexpr int kThreadsMax = 4;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string& address) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.SetMaxReceiveMessageSize(kQuestionBytesMax);
+  builder.SetResourceQuota(
+      grpc::ResourceQuota("health").Resize(kMemoryBytesMax).SetMaxThreads(kThreadsMax));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsMax);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  std::unique_ptr<HealthPort> health(new HealthPort);
+  builder.RegisterCallbackGenericService(&health->nothing_else_);
+  // gRPC adds the service to the servers that are made while this is set: to none but this one.
+  grpc::EnableDefaultHealthCheckService(true);
+  health->server_ = builder.BuildAndStart();
+  grpc::EnableDefaultHealthCheckService(false);
+  if (health->server_ == nullptr || port == 0) {
+    return absl::UnavailableError(absl::StrCat("--health: cannot listen on ", address,
+                                               ": is the port taken, the address this machine's?"));
+  }
+  health->address_ = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+  return health;
+}
+
+HealthPort::~HealthPort() {
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+}
+
+void HealthPort::Set(const std::string& service, bool serving) {
+  server_->GetHealthCheckService()->SetServingStatus(service, serving);
+}
+
+absl::Status CheckHealth(const std::string& address, const std::string& service, Duration limit) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  grpc::TemplatedGenericStub<health::HealthCheckRequest, health::HealthCheckResponse> stub(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  health::HealthCheckRequest request;
+  request.set_service(service);
+  health::HealthCheckResponse response;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + limit);
+  grpc::CompletionQueue queue;
+  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
+  call->StartCall();
+  grpc::Status status;
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  // gRPC's own service answers: its refusals have no mark of Leeway's.
+  if (status.error_code() == grpc::StatusCode::NOT_FOUND) {
+    return absl::NotFoundError(absl::StrCat(address, " knows no service '", service, "'"));
+  }
+  RETURN_IF_ERROR(Annotate(ResultOf(status, context), address));
+  if (response.status() == health::HealthCheckResponse::SERVING) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(address, service.empty() ? "" : ", " + service, ": is not serving"));
+}
+
+}  // namespace leeway

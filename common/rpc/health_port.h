@@ -1,0 +1,45 @@
+// Health by gRPC's protocol, grpc.health.v1, for orchestrators: on a port of its own and in plain
+// text, because the probes of Kubernetes speak no TLS. The port answers nothing else.
+// https://github.com/grpc/grpc/blob/master/doc/health-checking.md
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+
+namespace grpc {
+class Server;
+}
+
+namespace leeway {
+
+class HealthPort {
+ public:
+  // `address`: HOST:PORT; port 0 stands for any. The process as a whole, service "", is serving
+  // from now on. UNAVAILABLE: it cannot listen there.
+  static absl::StatusOr<std::unique_ptr<HealthPort>> Start(const std::string& address);
+  // Closes the port.
+  ~HealthPort();
+
+  const std::string& address() const { return address_; }
+  // Thread-safe.
+  void Set(const std::string& service, bool serving);
+
+ private:
+  HealthPort() = default;
+
+  std::string address_;
+  // Refuses every other call. gRPC makes no server without a service of one's own.
+  grpc::CallbackGenericService nothing_else_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// Asks the port at `address`. OK: the service is serving. UNAVAILABLE: it is not, or nobody answers
+// within `limit`; NOT_FOUND: no such service.
+absl::Status CheckHealth(const std::string& address, const std::string& service, Duration limit);
+
+}  // namespace leeway

@@ -1,0 +1,93 @@
+// leeway stop: ends a running job in order, with a checkpoint.
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "bench/base/format.h"
+#include "common/clock.h"
+#include "common/command_line/security_flags.h"
+#include "common/status.h"
+#include "launcher/commands/command_support.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/run_keys.h"
+#include "launcher/supervision/coordinator_client.h"
+
+namespace leeway {
+namespace {
+
+constexpr Duration kCallAtMost = std::chrono::seconds(5);
+constexpr Duration kPause = std::chrono::milliseconds(200);
+
+struct StopOptions {
+  std::string target;
+  SecurityFlags security;
+  std::string reason = "leeway stop";
+  bool no_wait = false;
+  double seconds = 120;
+};
+
+Time Now() { return std::chrono::steady_clock::now(); }
+
+bool Silent(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+// Also while the coordinator is just coming back.
+absl::Status Ask(const std::string& address, const std::string& reason, Time deadline) {
+  while (true) {
+    const absl::Status status = RequestStop(address, reason, kCallAtMost);
+    if (!Silent(status) || Now() + kPause > deadline) return status;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+// Until the job has ended: it says so, or its coordinator, which ends with it, answers no more.
+absl::Status Wait(const std::string& address, Time deadline) {
+  std::string shown;
+  while (true) {
+    const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kCallAtMost);
+    if (Silent(status.status())) return absl::OkStatus();
+    RETURN_IF_ERROR(status.status());
+    if (status->state() == v1::JOB_FAILED) {
+      return absl::InternalError(absl::StrCat("the job failed: ", status->message()));
+    }
+    if (status->state() >= v1::JOB_FINISHED) return absl::OkStatus();
+    if (status->message() != shown) std::cout << status->message() << std::endl;
+    shown = status->message();
+    if (Now() + kPause > deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the job has not ended yet, and goes on ending (leeway status): ", shown));
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+absl::Status Stop(const StopOptions& options) {
+  const Time begun = Now(), deadline = begun + FromSeconds(options.seconds);
+  ASSIGN_OR_RETURN(const std::string address, ReachCoordinator(options.target, options.security));
+  RETURN_IF_ERROR(Ask(address, options.reason, deadline));
+  if (options.no_wait) return absl::OkStatus();
+  RETURN_IF_ERROR(Wait(address, deadline));
+  std::cout << "ended after " << Fixed(Seconds(Now() - begun), 1) << " s\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddStopCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<StopOptions>();
+  CLI::App* command = app.add_subcommand("stop", "End a running job in order, with a checkpoint");
+  command->add_option("JOB", options->target, "The coordinator's HOST:PORT, or the run folder")
+      ->required();
+  command->add_option("--reason", options->reason, "For the job's log")->capture_default_str();
+  command->add_flag("--no-wait", options->no_wait, "Return once the coordinator knows");
+  command->add_option("--timeout", options->seconds, "How many seconds to wait")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  DeclareSecurity(*command, options->security, EndOfCalls::kCalls);
+  command->callback([options, &exit_code] { exit_code = ShowResult(Stop(*options)); });
+}
+
+}  // namespace leeway
