@@ -60,6 +60,8 @@ pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
 pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(CURL 7.75 REQUIRED)
+find_package(pugixml CONFIG REQUIRED)
 # Not by its own config, which wants OpenCL's headers, too. libgomp is the OpenMP of Debian's oneDNN.
 if(LEEWAY_ONEDNN)
   find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

@@ -8,12 +8,12 @@ build_packages=(
   g++ cmake ninja-build pkg-config
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libeigen3-dev libyaml-cpp-dev libcli11-dev libspdlog-dev nlohmann-json3-dev zlib1g-dev libssl-dev libre2-dev
-  libpng-dev libturbojpeg0-dev libzip-dev libdnnl-dev
+  libpng-dev libturbojpeg0-dev libzip-dev libdnnl-dev libcurl4-openssl-dev libpugixml-dev
 )
 # To test, besides. The clients in Python use the distribution's interpreter and its gRPC.
 # shellcheck disable=SC2034
 test_packages=(
-  catch2 libbenchmark-dev clang clang-format universal-ctags git python3 python3-grpcio python3-protobuf python3-numpy python3-pil iproute2 nftables e2fsprogs openssl patchelf
+  catch2 libbenchmark-dev clang clang-format universal-ctags git python3 python3-grpcio python3-protobuf python3-numpy python3-pil iproute2 nftables e2fsprogs openssl patchelf nodejs npm
 )
 
 # missing_packages PACKAGE...: prints those that are not installed.

@@ -1,0 +1,126 @@
+#include "common/object_store/s3_errors.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/printable.h"
+
+namespace leeway {
+namespace {
+
+using absl::StatusCode;
+
+struct Meaning {
+  const char* name;
+  StatusCode code;
+  // What to do; empty: nothing in particular.
+  const char* advice;
+};
+
+constexpr char kKeys[] =
+    "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN or "
+    "AWS_PROFILE, and that they are this store's (AWS_ENDPOINT_URL)";
+constexpr char kPolicy[] = "give these credentials the permissions that docs/storage.md lists";
+constexpr char kRegion[] = "set AWS_REGION to the bucket's region";
+constexpr char kRoom[] = "make room in the store, or raise its quota";
+
+constexpr Meaning kByName[] = {
+    {"NoSuchKey", StatusCode::kNotFound, ""},
+    {"NoSuchBucket", StatusCode::kFailedPrecondition, "make the bucket, or name another one"},
+    {"InvalidBucketName", StatusCode::kFailedPrecondition, "name another bucket"},
+    {"NoSuchUpload", StatusCode::kAborted, ""},
+    {"AccessDenied", StatusCode::kPermissionDenied, kPolicy},
+    {"AllAccessDisabled", StatusCode::kPermissionDenied, kPolicy},
+    {"InvalidAccessKeyId", StatusCode::kUnauthenticated, kKeys},
+    {"SignatureDoesNotMatch", StatusCode::kUnauthenticated, kKeys},
+    {"InvalidToken", StatusCode::kUnauthenticated, kKeys},
+    {"ExpiredToken", StatusCode::kUnauthenticated, "the credentials have expired: renew them"},
+    {"TokenRefreshRequired", StatusCode::kUnauthenticated,
+     "the credentials have expired: renew them"},
+    {"RequestTimeTooSkewed", StatusCode::kUnauthenticated, "set this host's clock"},
+    {"AuthorizationHeaderMalformed", StatusCode::kFailedPrecondition, kRegion},
+    {"PermanentRedirect", StatusCode::kFailedPrecondition, kRegion},
+    {"InvalidRange", StatusCode::kOutOfRange, ""},
+    {"PreconditionFailed", StatusCode::kDataLoss, "the object was replaced while it was read"},
+    {"QuotaExceeded", StatusCode::kResourceExhausted, kRoom},
+    {"XMinioStorageFull", StatusCode::kResourceExhausted, kRoom},
+    {"XMinioAdminBucketQuotaExceeded", StatusCode::kResourceExhausted, kRoom},
+    {"EntityTooLarge", StatusCode::kResourceExhausted, "lower LEEWAY_S3_PART_BYTES"},
+    {"EntityTooSmall", StatusCode::kFailedPrecondition, "raise LEEWAY_S3_PART_BYTES"},
+    {"NotImplemented", StatusCode::kUnimplemented, ""},
+    {"MethodNotAllowed", StatusCode::kUnimplemented, ""},
+    // Under status 400, though they may pass.
+    {"RequestTimeout", StatusCode::kUnavailable, ""},
+    {"IncompleteBody", StatusCode::kUnavailable, ""},
+    {"BadDigest", StatusCode::kUnavailable, ""},
+    {"XAmzContentSHA256Mismatch", StatusCode::kUnavailable, ""},
+    {"OperationAborted", StatusCode::kUnavailable, ""},
+    {"InternalError", StatusCode::kUnavailable, ""},
+    {"SlowDown", StatusCode::kUnavailable, ""},
+};
+
+Meaning ByStatus(int status) {
+  switch (status) {
+    case 301:
+    case 307:
+      return {"", StatusCode::kFailedPrecondition, kRegion};
+    case 401:
+      return {"", StatusCode::kUnauthenticated, kKeys};
+    case 403:
+      return {"", StatusCode::kPermissionDenied, kPolicy};
+    case 404:
+      return {"", StatusCode::kNotFound, ""};
+    case 405:
+    case 501:
+      return {"", StatusCode::kUnimplemented, ""};
+    case 412:
+      return {"", StatusCode::kDataLoss, "the object was replaced while it was read"};
+    case 416:
+      return {"", StatusCode::kOutOfRange, ""};
+    case 507:
+      return {"", StatusCode::kResourceExhausted, kRoom};
+    case 408:
+    case 429:
+      return {"", StatusCode::kUnavailable, ""};
+    default:
+      // Also an error under status 200.
+      return {"",
+              status >= 500 || status < 300 ? StatusCode::kUnavailable
+                                            : StatusCode::kFailedPrecondition,
+              ""};
+  }
+}
+
+Meaning MeaningOf(int status, const std::string& name) {
+  const auto found = std::find_if(std::begin(kByName), std::end(kByName),
+                                  [&](const Meaning& each) { return each.name == name; });
+  return found != std::end(kByName) ? *found : ByStatus(status);
+}
+
+}  // namespace
+
+absl::Status StatusOfAnswer(const std::string& asked, const HttpAnswer& answer,
+                            const S3Error& error) {
+  const bool good = answer.status >= 200 && answer.status < 300;
+  if (good && error.code.empty()) return absl::OkStatus();
+  const Meaning meaning = MeaningOf(answer.status, error.code);
+  std::string text = absl::StrCat(asked, ": HTTP ", answer.status);
+  if (!error.code.empty()) absl::StrAppend(&text, ", ", error.code);
+  if (!error.message.empty()) absl::StrAppend(&text, " (", error.message, ")");
+  if (*meaning.advice != 0) absl::StrAppend(&text, "; ", meaning.advice);
+  const std::string region = error.region.empty()
+                                 ? Printable(answer.Header("x-amz-bucket-region"), kWordBytesMax)
+                                 : error.region;
+  if (meaning.advice == kRegion && !region.empty()) absl::StrAppend(&text, ", ", region);
+  return absl::Status(meaning.code, text);
+}
+
+std::optional<Duration> RetryAfter(const HttpAnswer& answer) {
+  uint32_t seconds = 0;
+  if (!absl::SimpleAtoi(answer.Header("retry-after"), &seconds)) return std::nullopt;
+  return std::chrono::seconds(seconds);
+}
+
+}  // namespace leeway

@@ -1,0 +1,40 @@
+// Where the store is and who asks, from the places that other S3 clients look at.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/object_store/http.h"
+
+namespace leeway {
+
+// Text of an environment variable; absent where it is not set or empty.
+using Getenv = std::function<std::optional<std::string>(const std::string& name)>;
+// The process's own environment.
+std::optional<std::string> ProcessEnvironment(const std::string& name);
+
+struct StoreSettings {
+  Credentials credentials;
+  std::string region;
+  // http://HOST:PORT; empty: Amazon's.
+  std::string endpoint;
+  // Empty: the system's.
+  std::string ca_file;
+  // Of one part of a large upload.
+  uint64_t part_bytes = 0;
+  // How long a failed request is sent again, in all; and after how long without a byte one fails.
+  Duration retry_total{};
+  Duration stall{};
+};
+
+// Credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; else the profile
+// AWS_PROFILE (default) of AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). Region: AWS_REGION,
+// AWS_DEFAULT_REGION, the profile's in AWS_CONFIG_FILE (~/.aws/config), us-east-1. Endpoint:
+// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL. Trusted certificates: AWS_CA_BUNDLE. (docs/storage.md has
+// the others.) INVALID_ARGUMENT, naming what was looked at, without credentials or with a value
+// that is none.
+absl::StatusOr<StoreSettings> FindStoreSettings(const Getenv& getenv);
+
+}  // namespace leeway

@@ -1,0 +1,42 @@
+// Files as objects of one bucket. A file is put in one request, or in parts if it is large: in
+// either case the object is there, whole, with the last request, or not at all.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "common/object_store/s3_client.h"
+#include "common/storage/storage.h"
+
+namespace leeway {
+
+class ObjectStorage final : public Storage {
+ public:
+  explicit ObjectStorage(std::unique_ptr<S3Client> client) : client_(std::move(client)) {}
+
+  absl::StatusOr<std::unique_ptr<StoredFile>> Open(const std::string& location) override;
+  absl::StatusOr<std::unique_ptr<StoredFileWriter>> Create(const std::string& location) override;
+  absl::StatusOr<uint64_t> SizeOf(const std::string& location) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
+  // There is nothing to make.
+  absl::Status MakeFolder(const std::string& folder) override;
+  absl::Status RemoveFile(const std::string& location) override;
+  absl::Status RemoveFolder(const std::string& folder) override;
+  absl::Status RemoveUnfinished(const std::string& folder) override;
+  absl::Status Prepare(const std::string& folder) override;
+
+ private:
+  // Within the bucket.
+  absl::StatusOr<std::string> KeyOf(const std::string& location) const;
+  // "FOLDER/", or "" for the bucket itself.
+  absl::StatusOr<std::string> PrefixOf(const std::string& folder) const;
+  absl::Status AbortBelow(const std::string& prefix);
+  absl::Status TryOut(const std::string& folder);
+
+  const std::unique_ptr<S3Client> client_;
+};
+
+// Of the process's own environment (FindStoreSettings). Asks nobody yet.
+absl::StatusOr<std::shared_ptr<Storage>> MakeObjectStorage(const std::string& bucket);
+
+}  // namespace leeway

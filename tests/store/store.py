@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""An object store to test with: s3rver, of npm, and before it a gate of ours that does what s3rver leaves out. The gate
+checks each signature and each checksum, hands a request on only when all of it is there, knows which uploads are
+unfinished, and puts faults in where a test asks for them.
+
+    tests/store/store.py FOLDER      serves the bucket "bucket" from a folder; prints the endpoint, ends with its input
+
+The access key and the secret are both S3RVER. Exits with 77 where node or npm is missing.
+"""
+
+import base64
+import dataclasses
+import fcntl
+import hashlib
+import hmac
+import http.client
+import http.server
+import os
+import pathlib
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+import xml.sax.saxutils
+
+HERE = pathlib.Path(__file__).resolve().parent
+SKIPPED = 77
+BUCKET = "bucket"
+KEY = SECRET = "S3RVER"
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
+
+
+class Missing(Exception):
+    """What keeps the store from starting on this machine."""
+
+
+def installed():
+    """The folder with s3rver, below the build folder. It is installed there once."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        raise Missing("node or npm is not installed (nodejs, npm)")
+    build = pathlib.Path(os.environ.get("LEEWAY_BIN", HERE.parents[1] / "build/release/bin")).parent
+    folder = build / "store"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / "installed").exists():
+            return folder
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(HERE / name, folder / name)
+        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=False, capture_output=True,
+                              text=True)
+        if done.returncode != 0:
+            raise Missing(f"npm cannot install s3rver: {done.stderr[-400:]}")
+        (folder / "installed").touch()
+    return folder
+
+
+@dataclasses.dataclass
+class Request:
+    """What a fault decides by. `number` counts from 0."""
+    number: int
+    method: str
+    key: str
+    query: dict
+
+    @property
+    def operation(self):
+        """As S3 calls it."""
+        if "uploadId" in self.query:
+            return {"PUT": "UploadPart", "POST": "CompleteMultipartUpload", "DELETE": "AbortMultipartUpload"}[self.method]
+        if "uploads" in self.query:
+            return "CreateMultipartUpload" if self.method == "POST" else "ListMultipartUploads"
+        if self.method == "GET" and not self.key:
+            return "ListObjectsV2"
+        return {"PUT": "PutObject", "GET": "GetObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}[self.method]
+
+
+# What a fault function returns: None, or one of these. A Status answers in the store's place. A Cut closes the
+# connection: in the middle of the body, before the store hears of the request, or after it has carried it out. A Slow
+# waits, and goes on.
+@dataclasses.dataclass
+class Status:
+    code: int
+    name: str
+
+
+@dataclasses.dataclass
+class Cut:
+    where: str  # body, before, after
+
+
+@dataclasses.dataclass
+class Slow:
+    seconds: float
+
+
+def encode(text):
+    return urllib.parse.quote(text, safe="-._~")
+
+
+def signature_of(handler, secret):
+    """The signature that the request must have, by the rules of AWS (version 4), from what arrived."""
+    fields = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^,]+), *SignedHeaders=([^,]+), *Signature=([0-9a-f]+)",
+                          handler.headers.get("Authorization", ""))
+    if fields is None:
+        return None, None
+    scope = fields.group(1).split("/", 1)[1]
+    path, _, query = handler.path.partition("?")
+    pairs = sorted((encode(urllib.parse.unquote(name)), encode(urllib.parse.unquote(value)))
+                   for name, _, value in (part.partition("=") for part in query.split("&") if part))
+    names = fields.group(2).split(";")
+    canonical = "\n".join([
+        handler.command, urllib.parse.quote(urllib.parse.unquote(path), safe="-._~/"),
+        "&".join(f"{name}={value}" for name, value in pairs),
+        *(f"{name}:{' '.join(handler.headers.get(name, '').split())}" for name in names), "", ";".join(names),
+        handler.headers["x-amz-content-sha256"]])
+    text = "\n".join(["AWS4-HMAC-SHA256", handler.headers["x-amz-date"], scope,
+                      hashlib.sha256(canonical.encode()).hexdigest()])
+    key = f"AWS4{secret}".encode()
+    for part in scope.split("/"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    return fields.group(3), hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+class Gate(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    store = None
+
+    def log_message(self, *_):
+        pass
+
+    def refuse(self, code, name):
+        body = b"" if self.command == "HEAD" else (
+            f'<?xml version="1.0"?><Error><Code>{name}</Code><Message>by the gate</Message></Error>').encode()
+        self.answer(code, {"Content-Type": "application/xml"}, body)
+
+    def answer(self, code, headers, body):
+        self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if "Content-Length" not in headers:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def cut(self):
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
+
+    def wrong(self, body):
+        """The name of what is wrong with the request; None if nothing is."""
+        given, wanted = signature_of(self, SECRET)
+        if given is None:
+            return "AccessDenied"
+        if given != wanted:
+            return "SignatureDoesNotMatch"
+        if hashlib.sha256(body).hexdigest() != self.headers["x-amz-content-sha256"]:
+            return "XAmzContentSHA256Mismatch"
+        md5 = self.headers.get("Content-MD5")
+        if md5 and md5 != base64.b64encode(hashlib.md5(body).digest()).decode():
+            return "BadDigest"
+        return None
+
+    def handle_request(self):
+        path, _, query = self.path.partition("?")
+        parts = urllib.parse.unquote(path).lstrip("/").split("/", 1)
+        request = self.store.count(self.command, parts[1] if len(parts) > 1 else "",
+                                   dict(urllib.parse.parse_qsl(query, keep_blank_values=True)))
+        fault = self.store.fault(request)
+        length = int(self.headers.get("Content-Length", 0))
+        if isinstance(fault, Cut) and fault.where == "body":
+            self.rfile.read(length // 2)
+            return self.cut()
+        body = self.rfile.read(length)
+        if isinstance(fault, Slow):
+            time.sleep(fault.seconds)
+        if isinstance(fault, Status):
+            return self.refuse(fault.code, fault.name)
+        if isinstance(fault, Cut) and fault.where == "before":
+            return self.cut()
+        if wrong := self.wrong(body):
+            return self.refuse(403 if wrong in ("AccessDenied", "SignatureDoesNotMatch") else 400, wrong)
+        code, headers, answer = self.carry_out(request, body)
+        if isinstance(fault, Cut):
+            return self.cut()
+        return self.answer(code, headers, answer)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_request
+
+    def carry_out(self, request, body):
+        """What s3rver does not know is answered here: uploads that are unfinished, and aborting them."""
+        store, upload = self.store, request.query.get("uploadId")
+        if request.operation == "ListMultipartUploads":
+            return 200, {}, store.uploads_text(request.query.get("prefix", ""))
+        with store.lock:
+            gone = upload is not None and upload not in store.uploads
+            if not gone and request.operation == "AbortMultipartUpload":
+                del store.uploads[upload]
+        if gone:
+            return 404, {}, b"<Error><Code>NoSuchUpload</Code></Error>"
+        if request.operation == "AbortMultipartUpload":
+            return 204, {}, b""
+        code, headers, answer = store.forward(self.command, self.path, dict(self.headers), body)
+        with store.lock:
+            if code == 200 and request.operation == "CreateMultipartUpload":
+                found = re.search(rb"<UploadId>(.*?)</UploadId>", answer)
+                store.uploads[found.group(1).decode()] = request.key
+            if code == 200 and request.operation == "CompleteMultipartUpload":
+                store.uploads.pop(upload, None)
+        return code, headers, answer
+
+
+class Store:
+    """A store in a folder. A context. `fault(request)` may be set to a function that says what happens to it."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.fault = lambda request: None
+        self.lock = threading.Lock()
+        self.requests = []
+        # {id: key}
+        self.uploads = {}
+        # One at a time for each key: s3rver writes over an object in its place.
+        self.keys = {}
+
+    def __enter__(self):
+        program = installed() / "node_modules/s3rver/bin/s3rver.js"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.process = subprocess.Popen(
+            ["node", "--no-deprecation", program, "-d", self.folder, "-a", "127.0.0.1", "-p", "0", "-s",
+             "--configure-bucket", BUCKET], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        for line in self.process.stdout:
+            if found := re.search(r"listening on (.*):(\d+)", line):
+                self.behind = ("127.0.0.1", int(found.group(2)))
+                break
+        else:
+            raise Missing("s3rver does not start")
+        handler = type("Handler", (Gate,), {"store": self})
+        self.gate = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.gate.daemon_threads = True
+        threading.Thread(target=self.gate.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.gate.shutdown()
+        self.gate.server_close()
+        self.process.kill()
+        self.process.wait()
+
+    @property
+    def endpoint(self):
+        return f"http://127.0.0.1:{self.gate.server_address[1]}"
+
+    @property
+    def behind_endpoint(self):
+        """Of s3rver itself, past the gate."""
+        return f"http://{self.behind[0]}:{self.behind[1]}"
+
+    def environment(self):
+        return {**ENVIRONMENT, "AWS_ENDPOINT_URL": self.endpoint}
+
+    def count(self, method, key, query):
+        with self.lock:
+            request = Request(len(self.requests), method, key, query)
+            self.requests.append(request)
+            return request
+
+    def forward(self, method, path, headers, body):
+        with self.lock:
+            key_lock = self.keys.setdefault(path.partition("?")[0], threading.Lock())
+        headers.pop("Expect", None)
+        with key_lock:
+            connection = http.client.HTTPConnection(*self.behind, timeout=120)
+            try:
+                connection.request(method, path, body=body, headers=headers)
+                answer = connection.getresponse()
+                data = answer.read()
+            finally:
+                connection.close()
+        kept = {name: value for name, value in answer.getheaders()
+                if name.lower() not in ("connection", "keep-alive", "transfer-encoding", "date")}
+        if method != "HEAD":
+            kept.pop("Content-Length", None)
+        return answer.status, kept, data
+
+    def uploads_text(self, prefix):
+        with self.lock:
+            found = [(key, upload) for upload, key in self.uploads.items() if key.startswith(prefix)]
+        uploads = "".join(f"<Upload><Key>{xml.sax.saxutils.escape(key)}</Key><UploadId>{upload}</UploadId></Upload>"
+                          for key, upload in sorted(found))
+        return (f"<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>{uploads}"
+                "</ListMultipartUploadsResult>").encode()
+
+    def keys_below(self, prefix=""):
+        """Of all objects, from s3rver's own folder."""
+        root, end = self.folder / BUCKET, "._S3rver_object"
+        found = [p.relative_to(root).as_posix()[:-len(end)] for p in root.rglob("*" + end)]
+        return sorted(key for key in found if key.startswith(prefix))
+
+
+def main():
+    try:
+        with Store(sys.argv[1]) as store:
+            print(store.endpoint, flush=True)
+            sys.stdin.read()
+    except Missing as why:
+        print(f"SKIPPED: {why}", flush=True)
+        return SKIPPED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
