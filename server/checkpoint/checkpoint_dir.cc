@@ -5,12 +5,14 @@
 #include <functional>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "common/files/files.h"
+#include "common/object_store/address.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "server/checkpoint/manifest.h"
 
@@ -39,6 +41,10 @@ bool LooksComplete(const std::string& folder, uint64_t clock) {
 
 absl::Status CheckInRunFolder(const std::string& run_dir, const std::string& folder) {
   namespace fs = std::filesystem;
+  // There are no links in an object store.
+  if (IsObjectLocation(run_dir) && absl::StartsWith(folder, run_dir + "/")) {
+    return NormalLocation(folder).status();
+  }
   std::error_code error;
   const fs::path root = fs::canonical(run_dir, error);
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("the run folder ", run_dir));
@@ -54,21 +60,16 @@ absl::Status CheckInRunFolder(const std::string& run_dir, const std::string& fol
 
 absl::StatusOr<std::vector<uint64_t>> CheckpointClocks(const std::string& run_dir) {
   const std::string folder = absl::StrCat(run_dir, "/", kCheckpointsFolder);
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, storage->List(folder));
   std::vector<uint64_t> clocks;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(folder, error);
-  if (error == std::errc::no_such_file_or_directory) return clocks;
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : names) {
     absl::string_view digits = name;
     uint64_t clock = 0;
     if (absl::ConsumePrefix(&digits, kCheckpointPrefix) && absl::SimpleAtoi(digits, &clock) &&
-        entry->path() == CheckpointFolder(run_dir, clock)) {
+        absl::StrCat(folder, "/", name) == CheckpointFolder(run_dir, clock)) {
       clocks.push_back(clock);
     }
-  }
-  if (error) {
-    return absl::ErrnoToStatus(error.value(), absl::StrCat("listing '", folder, "'"));
   }
   std::sort(clocks.begin(), clocks.end(), std::greater<>());
   return clocks;
@@ -85,6 +86,8 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
       break;
     }
     const absl::Status& why = manifest.status();
+    // Nothing is known of it: it may be whole.
+    if (absl::IsUnavailable(why)) return why;
     search.warnings.push_back(absl::StrCat("checkpoint '", folder, "' is passed over: ",
                                            absl::IsNotFound(why)
                                                ? "it was never finished (no MANIFEST.json)"
@@ -130,9 +133,10 @@ absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir,
 
 absl::Status RemoveCheckpoint(const std::string& run_dir, uint64_t clock) {
   const std::string folder = CheckpointFolder(run_dir, clock);
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
   // First of all: what makes it complete.
-  RETURN_IF_ERROR(RemoveTree(absl::StrCat(folder, "/", kManifestName)));
-  return RemoveTree(folder);
+  RETURN_IF_ERROR(storage->RemoveFile(absl::StrCat(folder, "/", kManifestName)));
+  return storage->RemoveFolder(folder);
 }
 
 }  // namespace leeway

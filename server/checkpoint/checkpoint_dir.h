@@ -1,4 +1,4 @@
-// The checkpoints of a run folder:
+// The checkpoints of a run folder, which is a folder or s3://BUCKET/PREFIX:
 //   checkpoints/clock-000000500/
 //     shard-0-of-2.lwck     by the servers
 //     worker-1-life-1-clock-500.lwck
@@ -37,7 +37,7 @@ struct CheckpointSearch {
 };
 
 // The newest checkpoint that verifies: the manifest, and size and SHA-256 of every file. An error
-// only if the folder cannot be listed.
+// only if the folder cannot be listed, or its storage does not answer (UNAVAILABLE).
 absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir);
 
 // Of all folders that are named as checkpoints, newest first.

@@ -6,9 +6,9 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/files/files.h"
 #include "common/files/sha256.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 
 namespace leeway {
 namespace {
@@ -40,12 +40,12 @@ absl::Status WriteJsonFile(const std::string& what, const std::string& path, uin
                                                      "': ", json.size() + kDigestLineBytes,
                                                      " bytes; it is read up to ", max_bytes));
   }
-  return WriteFileAtomically(path, absl::StrCat(json, DigestLine(json)));
+  return WriteStored(path, absl::StrCat(json, DigestLine(json)));
 }
 
 absl::Status ReadJsonFile(const std::string& what, const std::string& path, uint64_t max_bytes,
                           google::protobuf::Message& message) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, max_bytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadStored(path, max_bytes));
   const size_t end = text.size() - std::min(kDigestLineBytes, text.size());
   const std::string_view json(text.data(), end), line(text.data() + end, text.size() - end);
   if (line.substr(0, kDigestLabel.size()) != kDigestLabel) {

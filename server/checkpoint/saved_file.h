@@ -1,13 +1,14 @@
 // A file of a checkpoint as its manifest lists it: name, size, SHA-256.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/files/files.h"
 #include "common/files/sha256.h"
+#include "common/storage/storage.h"
 #include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {
@@ -22,10 +23,10 @@ class SavedFileWriter {
   absl::StatusOr<v1::SavedShard> Finish();
 
  private:
-  SavedFileWriter(std::string name, FileWriter file);
+  SavedFileWriter(std::string name, std::unique_ptr<StoredFileWriter> file);
 
   v1::SavedShard saved_;
-  FileWriter file_;
+  std::unique_ptr<StoredFileWriter> file_;
   Sha256 digest_;
 };
 

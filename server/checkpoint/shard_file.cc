@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/crc32.h"
+#include "common/files/files.h"
 #include "common/status.h"
 #include "server/checkpoint/encoding.h"
 #include "server/checkpoint/saved_file.h"
@@ -89,69 +90,71 @@ std::string PrefixOf(std::string_view header) {
 }
 
 // The header's bytes, once the prefix has vouched for their length and CRC.
-absl::StatusOr<std::string> ReadHeader(const FileReader& file) {
+absl::StatusOr<std::string> ReadHeader(const StoredFile& file) {
   if (file.size() < kPrefixBytes + kFooterBytes) {
-    return Damaged(file.path(), file.size(), "ends before a shard file can");
+    return Damaged(file.location(), file.size(), "ends before a shard file can");
   }
   uint8_t prefix[kPrefixBytes];
   RETURN_IF_ERROR(file.ReadAt(0, prefix));
   if (std::string_view(reinterpret_cast<char*>(prefix), kMagic.size()) != kMagic) {
-    return Damaged(file.path(), 0, "not a shard file of format 1");
+    return Damaged(file.location(), 0, "not a shard file of format 1");
   }
   if (Crc32({prefix, kPrefixBytes - 4}) != NumberAt<uint32_t>(prefix + kPrefixBytes - 4)) {
-    return Damaged(file.path(), 0, "checksum of the prefix is wrong");
+    return Damaged(file.location(), 0, "checksum of the prefix is wrong");
   }
   const auto length = NumberAt<uint64_t>(prefix + kMagic.size());
   if (length > kMaxHeaderBytes || length > file.size() - kPrefixBytes - kFooterBytes) {
-    return Damaged(file.path(), kMagic.size(), "header is longer than the file");
+    return Damaged(file.location(), kMagic.size(), "header is longer than the file");
   }
   std::string header(length, '\0');
   RETURN_IF_ERROR(
       file.ReadAt(kPrefixBytes, {reinterpret_cast<uint8_t*>(header.data()), header.size()}));
   if (Crc32(BytesOf(header)) != NumberAt<uint32_t>(prefix + kMagic.size() + 8)) {
-    return Damaged(file.path(), kPrefixBytes, "checksum of the header is wrong");
+    return Damaged(file.location(), kPrefixBytes, "checksum of the header is wrong");
   }
   return header;
 }
 
-absl::Status CheckFooter(const FileReader& file) {
+absl::Status CheckFooter(const StoredFile& file) {
   const uint64_t start = file.size() - kFooterBytes;
   uint8_t footer[kFooterBytes];
   RETURN_IF_ERROR(file.ReadAt(start, footer));
   if (NumberAt<uint64_t>(footer) != file.size()) {
-    return Damaged(file.path(), start, "length in the footer is not the file's");
+    return Damaged(file.location(), start, "length in the footer is not the file's");
   }
   if (std::string_view(reinterpret_cast<char*>(footer) + 8, kEndMagic.size()) != kEndMagic) {
-    return Damaged(file.path(), start + 8, "no footer");
+    return Damaged(file.location(), start + 8, "no footer");
   }
   return absl::OkStatus();
 }
 
 // The records must fill the file between header and footer, in order, and name sane ranges.
-absl::Status CheckRecords(const FileReader& file, const v1::ShardFileHeader& header,
+absl::Status CheckRecords(const StoredFile& file, const v1::ShardFileHeader& header,
                           uint64_t start) {
   const uint64_t end = file.size() - kFooterBytes;
   uint64_t position = start;
   for (const v1::BlockRecord& block : header.blocks()) {
     if (block.count() == 0 ||
         block.offset() > std::numeric_limits<uint64_t>::max() - block.count()) {
-      return Damaged(file.path(), kPrefixBytes, "a block has an impossible range");
+      return Damaged(file.location(), kPrefixBytes, "a block has an impossible range");
     }
     // Its count would stand for nothing: somebody would make room for it.
-    if (block.values().empty()) return Damaged(file.path(), kPrefixBytes, "a block has no values");
+    if (block.values().empty())
+      return Damaged(file.location(), kPrefixBytes, "a block has no values");
     std::set<std::string_view> keys;
     for (const v1::ValuesRecord& record : block.values()) {
       if (record.position() != position || block.count() > (end - position) / sizeof(float)) {
-        return Damaged(file.path(), record.position(), "values lie outside of their place");
+        return Damaged(file.location(), record.position(), "values lie outside of their place");
       }
       if (!keys.insert(record.key()).second) {
-        return Damaged(file.path(), kPrefixBytes, "a block has two values of one key");
+        return Damaged(file.location(), kPrefixBytes, "a block has two values of one key");
       }
       position += block.count() * sizeof(float);
     }
   }
-  return position == end ? absl::OkStatus()
-                         : Damaged(file.path(), position, "bytes that the header does not name");
+  return position == end
+             ? absl::OkStatus()
+             : Damaged(file.location(), position, "bytes that the header does not name");
 }
 
 }  // namespace
@@ -183,18 +186,18 @@ absl::StatusOr<v1::SavedShard> WriteShardFile(const std::string& path,
   return writer.Finish();
 }
 
-ShardFile::ShardFile(FileReader file, v1::ShardFileHeader header)
+ShardFile::ShardFile(std::unique_ptr<StoredFile> file, v1::ShardFileHeader header)
     : file_(std::move(file)), header_(std::move(header)) {}
 
 absl::StatusOr<ShardFile> ShardFile::Open(const std::string& path) {
-  ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path));
-  ASSIGN_OR_RETURN(const std::string bytes, ReadHeader(file));
-  RETURN_IF_ERROR(CheckFooter(file));
+  ASSIGN_OR_RETURN(std::unique_ptr<StoredFile> file, OpenStored(path));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadHeader(*file));
+  RETURN_IF_ERROR(CheckFooter(*file));
   v1::ShardFileHeader header;
   if (!header.ParseFromString(bytes)) {
     return Damaged(path, kPrefixBytes, "header does not parse");
   }
-  RETURN_IF_ERROR(CheckRecords(file, header, kPrefixBytes + bytes.size()));
+  RETURN_IF_ERROR(CheckRecords(*file, header, kPrefixBytes + bytes.size()));
   return ShardFile(std::move(file), std::move(header));
 }
 
@@ -203,7 +206,7 @@ absl::Status ShardFile::ReadValues(const v1::BlockRecord& block, std::string_vie
   for (const v1::ValuesRecord& record : block.values()) {
     if (record.key() != key) continue;
     const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(out.data()), out.size_bytes());
-    RETURN_IF_ERROR(file_.ReadAt(record.position(), bytes));
+    RETURN_IF_ERROR(file_->ReadAt(record.position(), bytes));
     if (Crc32(bytes) == record.crc32()) return absl::OkStatus();
     return Damaged(path(), record.position(),
                    absl::StrCat("checksum of ", record.key(), " of the block at element ",

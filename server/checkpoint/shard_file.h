@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,7 +27,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/blocks.h"
-#include "common/files/files.h"
+#include "common/storage/storage.h"
 #include "leeway/v1/checkpoint.pb.h"
 
 namespace leeway {
@@ -57,8 +58,9 @@ struct ShardContents {
   std::vector<BlockContents> blocks = {};
 };
 
-// Writes the file atomically (common/files/files.h) into an existing folder; durable when it
-// returns. Reads the values twice: for their checksums, which come before them, and to write them.
+// Writes the file whole or not at all (common/storage/storage.h) into an existing folder; durable
+// when it returns. Reads the values twice: for their checksums, which come before them, and to
+// write them.
 absl::StatusOr<v1::SavedShard> WriteShardFile(const std::string& path,
                                               const ShardContents& contents);
 
@@ -70,7 +72,7 @@ class ShardFile {
   static absl::StatusOr<ShardFile> Open(const std::string& path);
 
   const v1::ShardFileHeader& header() const { return header_; }
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return file_->location(); }
 
   // Reads the whole record of a block into `out`, of as many floats as the block has, and checks
   // it. NOT_FOUND if the block has no such key. On error what is in `out` is not to be used.
@@ -78,9 +80,9 @@ class ShardFile {
                           std::span<float> out) const;
 
  private:
-  ShardFile(FileReader file, v1::ShardFileHeader header);
+  ShardFile(std::unique_ptr<StoredFile> file, v1::ShardFileHeader header);
 
-  FileReader file_;
+  std::unique_ptr<StoredFile> file_;
   v1::ShardFileHeader header_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/crc32.h"
+#include "common/files/files.h"
 #include "common/status.h"
 #include "server/checkpoint/encoding.h"
 
@@ -25,17 +26,17 @@ bool HasMagic(const uint8_t* bytes, std::string_view magic) {
   return std::string_view(reinterpret_cast<const char*>(bytes), magic.size()) == magic;
 }
 
-absl::StatusOr<WorkerStateId> ReadPrefix(const FileReader& file) {
+absl::StatusOr<WorkerStateId> ReadPrefix(const StoredFile& file) {
   if (file.size() < kPrefixBytes + kFooterBytes) {
-    return Damaged(file.path(), file.size(), "ends before a worker state can");
+    return Damaged(file.location(), file.size(), "ends before a worker state can");
   }
   uint8_t prefix[kPrefixBytes];
   RETURN_IF_ERROR(file.ReadAt(0, prefix));
   if (!HasMagic(prefix, kMagic)) {
-    return Damaged(file.path(), 0, "not a worker state of format 1");
+    return Damaged(file.location(), 0, "not a worker state of format 1");
   }
   if (Crc32({prefix, kPrefixBytes - 4}) != NumberAt<uint32_t>(prefix + kPrefixBytes - 4)) {
-    return Damaged(file.path(), 0, "checksum of the prefix is wrong");
+    return Damaged(file.location(), 0, "checksum of the prefix is wrong");
   }
   return WorkerStateId{.job_id = NumberAt<uint64_t>(prefix + 8),
                        .clock = NumberAt<uint64_t>(prefix + 16),
@@ -43,14 +44,14 @@ absl::StatusOr<WorkerStateId> ReadPrefix(const FileReader& file) {
 }
 
 // The CRC of the data.
-absl::StatusOr<uint32_t> ReadFooter(const FileReader& file) {
+absl::StatusOr<uint32_t> ReadFooter(const StoredFile& file) {
   const uint64_t start = file.size() - kFooterBytes;
   uint8_t footer[kFooterBytes];
   RETURN_IF_ERROR(file.ReadAt(start, footer));
   if (NumberAt<uint64_t>(footer) != start - kPrefixBytes) {
-    return Damaged(file.path(), start, "length in the footer is not the data's");
+    return Damaged(file.location(), start, "length in the footer is not the data's");
   }
-  if (!HasMagic(footer + 12, kEndMagic)) return Damaged(file.path(), start + 12, "no footer");
+  if (!HasMagic(footer + 12, kEndMagic)) return Damaged(file.location(), start + 12, "no footer");
   return NumberAt<uint32_t>(footer + 8);
 }
 
@@ -91,10 +92,10 @@ absl::StatusOr<v1::SavedShard> WriteWorkerState(const std::string& path, const W
 }
 
 absl::StatusOr<WorkerStateReader> WorkerStateReader::Open(const std::string& path) {
-  ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path));
-  ASSIGN_OR_RETURN(const WorkerStateId id, ReadPrefix(file));
-  ASSIGN_OR_RETURN(const uint32_t crc, ReadFooter(file));
-  const uint64_t size = file.size() - kPrefixBytes - kFooterBytes;
+  ASSIGN_OR_RETURN(std::unique_ptr<StoredFile> file, OpenStored(path));
+  ASSIGN_OR_RETURN(const WorkerStateId id, ReadPrefix(*file));
+  ASSIGN_OR_RETURN(const uint32_t crc, ReadFooter(*file));
+  const uint64_t size = file->size() - kPrefixBytes - kFooterBytes;
   WorkerStateReader reader(std::move(file), id, size);
   RETURN_IF_ERROR(reader.CheckData(crc));
   return reader;
@@ -107,13 +108,13 @@ absl::Status WorkerStateReader::CheckData(uint32_t crc) const {
     found = Crc32(BytesOf(chunk), found);
   }
   return found == crc ? absl::OkStatus()
-                      : Damaged(file_.path(), kPrefixBytes, "checksum of the data is wrong");
+                      : Damaged(file_->location(), kPrefixBytes, "checksum of the data is wrong");
 }
 
 absl::StatusOr<std::string> WorkerStateReader::Read(uint64_t position, uint64_t max_bytes) const {
   std::string data(std::min(max_bytes, size_ - std::min(position, size_)), '\0');
-  RETURN_IF_ERROR(file_.ReadAt(kPrefixBytes + position,
-                               {reinterpret_cast<uint8_t*>(data.data()), data.size()}));
+  RETURN_IF_ERROR(file_->ReadAt(kPrefixBytes + position,
+                                {reinterpret_cast<uint8_t*>(data.data()), data.size()}));
   return data;
 }
 

@@ -11,12 +11,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/files/files.h"
+#include "common/storage/storage.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "server/checkpoint/saved_file.h"
 
@@ -64,11 +65,11 @@ class WorkerStateReader {
   absl::StatusOr<std::string> Read(uint64_t position, uint64_t max_bytes) const;
 
  private:
-  WorkerStateReader(FileReader file, const WorkerStateId& id, uint64_t size)
+  WorkerStateReader(std::unique_ptr<StoredFile> file, const WorkerStateId& id, uint64_t size)
       : file_(std::move(file)), id_(id), size_(size) {}
   absl::Status CheckData(uint32_t crc) const;
 
-  FileReader file_;
+  std::unique_ptr<StoredFile> file_;
   WorkerStateId id_;
   uint64_t size_;
 };

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/files/files.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "server/checkpoint/manifest.h"
@@ -15,8 +15,6 @@
 
 namespace leeway {
 namespace {
-
-constexpr uint64_t kCopyBytes = 1 << 20;
 
 class Writer final : public CheckpointSink::StateWriter {
  public:
@@ -58,7 +56,8 @@ absl::StatusOr<std::unique_ptr<CheckpointSink::StateWriter>> RunFolderSink::Writ
   FolderUse::Hold hold = folders_.Enter(clock);
   const std::string folder = CheckpointFolder(run_dir_, clock);
   RETURN_IF_ERROR(CheckInRunFolder(run_dir_, folder));
-  RETURN_IF_ERROR(MakeFolders(folder));
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
+  RETURN_IF_ERROR(storage->MakeFolder(folder));
   const std::string path =
       absl::StrCat(folder, "/", WorkerStateFileName(rank, incarnation, clock, generation));
   ASSIGN_OR_RETURN(WorkerStateWriter file, WorkerStateWriter::Create(path, {job_id_, clock, rank}));
@@ -91,17 +90,10 @@ absl::StatusOr<RunFolderSink::StateFile> RunFolderSink::FindWorkerState(uint32_t
 absl::Status RunFolderSink::AdoptWorkerState(uint64_t from_clock, const std::string& file,
                                              uint64_t to_clock) {
   const std::string folder = CheckpointFolder(run_dir_, to_clock);
-  RETURN_IF_ERROR(MakeFolders(folder));
-  ASSIGN_OR_RETURN(const FileReader source,
-                   FileReader::Open(CheckpointFolder(run_dir_, from_clock) + "/" + file));
-  ASSIGN_OR_RETURN(FileWriter target, FileWriter::Create(folder + "/" + file));
-  std::vector<uint8_t> bytes;
-  for (uint64_t position = 0; position < source.size(); position += bytes.size()) {
-    bytes.resize(std::min(kCopyBytes, source.size() - position));
-    RETURN_IF_ERROR(source.ReadAt(position, bytes));
-    RETURN_IF_ERROR(target.Append(std::span<const uint8_t>(bytes)));
-  }
-  return target.Finish();
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
+  RETURN_IF_ERROR(storage->MakeFolder(folder));
+  return CopyStored(absl::StrCat(CheckpointFolder(run_dir_, from_clock), "/", file),
+                    absl::StrCat(folder, "/", file));
 }
 
 absl::Status RunFolderSink::WriteManifest(const v1::CheckpointManifest& manifest) {

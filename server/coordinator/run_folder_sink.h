@@ -1,5 +1,5 @@
-// The coordinator's part of the checkpoints in a run folder, and its record (server/checkpoint has
-// the formats).
+// The coordinator's part of the checkpoints in a run folder, of any storage, and its record
+// (server/checkpoint has the formats).
 #pragma once
 
 #include <cstdint>

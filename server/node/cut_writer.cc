@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/files/files.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/shard_file.h"
 
@@ -94,7 +94,8 @@ absl::StatusOr<v1::SavedShard> CutWriter::Write(uint64_t cut, std::vector<HeldBl
   }
   const std::string folder = CheckpointFolder(options_.run_dir, cut);
   RETURN_IF_ERROR(CheckInRunFolder(options_.run_dir, folder));
-  RETURN_IF_ERROR(MakeFolders(folder));
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
+  RETURN_IF_ERROR(storage->MakeFolder(folder));
   ASSIGN_OR_RETURN(v1::SavedShard saved,
                    WriteShardFile(absl::StrCat(folder, "/",
                                                ShardFileName(options_.server, contents.servers,
