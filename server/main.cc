@@ -30,6 +30,7 @@
 #include "common/rpc/library_log.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "common/update/rule.h"
 #include "config/job.h"
 #include "server/node/server_process.h"
@@ -77,7 +78,8 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--set", flags.sets,
                  "Change a value of the job, a.b=c; may be repeated (server 0)");
   app.add_option("--run-dir", flags.server.run_dir,
-                 "Folder for metrics and checkpoints (server 0); or LEEWAY_RUN_DIR");
+                 "Folder for metrics and checkpoints, or s3://BUCKET/PREFIX (server 0); or "
+                 "LEEWAY_RUN_DIR");
   app.add_flag("--resume", flags.server.resume,
                "Go on from the run folder's newest checkpoint (server 0)");
   app.add_flag("--no-outcome", flags.server.leaves_outcome,
@@ -163,6 +165,7 @@ absl::Status AnnounceReady(int descriptor, const std::string& address) {
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& signals) {
   if (flags.server.index == 0) {
+    ASSIGN_OR_RETURN(flags.server.run_dir, NormalLocation(flags.server.run_dir));
     ASSIGN_OR_RETURN(PlacedJob placed,
                      LoadPlacedJob(flags.job, {flags.sets, EnvironmentOverrides()}));
     // A rule may be a plugin's.

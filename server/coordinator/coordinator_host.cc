@@ -58,15 +58,16 @@ bool AddLine(const Due& due, std::string& lines) {
 
 Event Unwritten(const std::string& run_dir, const absl::Status& status) {
   return {.name = "record_failed",
-          .message = absl::StrCat("coordinator.json cannot be written: free space in ", run_dir,
-                                  "; what is to follow from it waits: ", status.message())};
+          .message = absl::StrCat(
+              "coordinator.json cannot be written to ", run_dir,
+              " (is there space?); what is to follow from it waits: ", status.message())};
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CoordinatorHost>> CoordinatorHost::Start(
     CoordinatorHostOptions options, CheckpointSink* sink) {
-  ASSIGN_OR_RETURN(auto metrics, MetricsLog::Open(options.core.run_dir + "/metrics.jsonl"));
+  ASSIGN_OR_RETURN(auto metrics, MetricsLog::Open(options.core.run_dir));
   return std::unique_ptr<CoordinatorHost>(
       new CoordinatorHost(std::move(options), sink, std::move(metrics)));
 }
@@ -208,6 +209,7 @@ void CoordinatorHost::Do(std::vector<Due> due) {
     due_.KeepBack(std::move(kept));
   }
   if (!lines.empty()) files_.Append(std::move(lines));
+  files_.Tick(options_.now());
 }
 
 void CoordinatorHost::Do(Command command) {
@@ -237,6 +239,7 @@ bool CoordinatorHost::Write(const WriteRecord& command, std::string& lines) {
 
 void CoordinatorHost::Announce() {
   // After the last lines of metrics.jsonl.
+  files_.Keep();
   files_.Post([this] {
     MutexLock lock(mutex_);
     over_ = core_.state();

@@ -1,19 +1,12 @@
 #include "server/coordinator/metrics_log.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
-#include <vector>
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "absl/strings/str_cat.h"
-#include "common/files/files.h"
-#include "common/status.h"
+#include "common/object_store/address.h"
+#include "server/coordinator/metrics_file.h"
+#include "server/coordinator/metrics_segments.h"
 
 namespace leeway {
 namespace {
@@ -23,21 +16,6 @@ using Json = nlohmann::ordered_json;
 // Text from a peer may be any bytes: what is not UTF-8 is replaced.
 std::string Dump(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-constexpr uint64_t kChunkBytes = 64 << 10;
-
-// How much of the file is whole lines.
-absl::StatusOr<uint64_t> WholeLines(const std::string& path) {
-  ASSIGN_OR_RETURN(const FileReader file, FileReader::Open(path));
-  std::vector<uint8_t> chunk;
-  for (uint64_t end = file.size(); end > 0; end -= chunk.size()) {
-    chunk.resize(std::min(kChunkBytes, end));
-    RETURN_IF_ERROR(file.ReadAt(end - chunk.size(), chunk));
-    const auto last = std::find(chunk.rbegin(), chunk.rend(), '\n');
-    if (last != chunk.rend()) return end - static_cast<uint64_t>(last - chunk.rbegin());
-  }
-  return 0;
 }
 
 }  // namespace
@@ -111,50 +89,9 @@ std::string MetricsLine(const Event& event, double time) {
   return Dump(line);
 }
 
-absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  ASSIGN_OR_RETURN(OpenFolder folder,
-                   OpenFolder::Open(slash == std::string::npos ? "." : path.substr(0, slash + 1)));
-  std::unique_ptr<MetricsLog> log(new MetricsLog(path, std::move(folder)));
-  RETURN_IF_ERROR(log->OpenFile());
-  return log;
-}
-
-absl::Status MetricsLog::OpenFile() {
-  // O_NONBLOCK: a pipe in its place is refused below, not waited on.
-  file_.emplace(
-      open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
-  if (**file_ < 0) return Error("opening");
-  const auto whole = WholeLines(path_);
-  RETURN_IF_ERROR(Annotate(whole.status(), "opening the metrics"));
-  // Else the next line would continue a broken one.
-  return ftruncate(**file_, static_cast<off_t>(*whole)) == 0
-             ? absl::OkStatus()
-             : Error("dropping the broken last line of");
-}
-
-absl::Status MetricsLog::Error(const char* doing) const {
-  return absl::UnavailableError(absl::StrCat(doing, " ", path_, ": ", std::strerror(errno)));
-}
-
-absl::Status MetricsLog::Append(const std::string& lines) {
-  RETURN_IF_ERROR(folder_.CheckThere());
-  struct stat found;
-  if (fstat(**file_, &found) != 0 || found.st_nlink == 0) RETURN_IF_ERROR(OpenFile());
-  if (fstat(**file_, &found) != 0) return Error("looking at");
-  for (size_t done = 0; done < lines.size();) {
-    const ssize_t written = write(**file_, lines.data() + done, lines.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written >= 0) {
-      done += static_cast<size_t>(written);
-      continue;
-    }
-    const absl::Status status = Error("writing to");
-    // A full disk takes half a line; the next one must not continue it.
-    if (ftruncate(**file_, found.st_size) != 0) return Error("dropping half a line of");
-    return status;
-  }
-  return absl::OkStatus();
+absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(const std::string& run_dir) {
+  if (IsObjectLocation(run_dir)) return MetricsSegments::Open(run_dir + "/metrics");
+  return MetricsFile::Open(run_dir + "/metrics.jsonl");
 }
 
 }  // namespace leeway

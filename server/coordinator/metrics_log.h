@@ -1,5 +1,6 @@
 // metrics.jsonl: the events of a run, one JSON object a line, in the order in which the coordinator
-// learnt of them. A resumed run appends. Every line has
+// learnt of them. A resumed run appends. (In an object store: segments, docs/storage.md.) Every
+// line has
 //   event   what it is
 //   time    seconds since 1970, UTC
 // and by event:
@@ -64,14 +65,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/descriptor.h"
-#include "common/files/open_folder.h"
 #include "server/coordinator/core/command.h"
 
 namespace leeway {
@@ -84,24 +82,17 @@ std::string MetricsLine(const Event& event, double time);
 // Not thread-safe.
 class MetricsLog {
  public:
-  // Appends to `path`, a regular file, and makes it if it does not exist. Removes a last line that
-  // a crash cut short.
-  static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(const std::string& path);
+  // Of a run folder: RUN_DIR/metrics.jsonl, or in an object store the segments of RUN_DIR/metrics.
+  // Goes on behind what is there.
+  static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(const std::string& run_dir);
+  virtual ~MetricsLog() = default;
 
-  // `lines`: whole lines, with their ends. On return they are in the file, but perhaps not yet on
-  // the disk. After an error some of them may be, but none in part. NOT_FOUND once the folder was
-  // removed or moved. If only the file was removed, it is made anew.
-  absl::Status Append(const std::string& lines);
-
- private:
-  MetricsLog(std::string path, OpenFolder folder)
-      : path_(std::move(path)), folder_(std::move(folder)) {}
-  absl::Status OpenFile();
-  absl::Status Error(const char* doing) const;
-
-  const std::string path_;
-  const OpenFolder folder_;
-  std::optional<Descriptor> file_;
+  // `lines`: whole lines, with their ends. NOT_FOUND once the run folder was removed or moved.
+  virtual absl::Status Append(const std::string& lines) = 0;
+  // Called about once a second.
+  virtual absl::Status Tick() = 0;
+  // On return all lines so far are where others read them.
+  virtual absl::Status Keep() = 0;
 };
 
 }  // namespace leeway

@@ -10,6 +10,7 @@ namespace {
 
 // Metrics are dropped, rather than memory filled, when the disk is this many writes behind.
 constexpr size_t kWritesBehindMax = 10'000;
+constexpr std::chrono::seconds kTickEvery(1);
 
 }  // namespace
 
@@ -22,13 +23,24 @@ void RunFiles::Append(std::string lines) {
                  lines.size());
     return;
   }
-  Post([this, lines = std::move(lines)] {
-    const absl::Status status = metrics_->Append(lines);
-    if (status.ok()) return;
-    spdlog::warn("{}", status.ToString());
-    if (!absl::IsNotFound(status) || folder_gone_.exchange(true)) return;
-    core_.answer(RunFolderGone{std::string(status.message())});
-  });
+  Post([this, lines = std::move(lines)] { Told(metrics_->Append(lines)); });
+}
+
+void RunFiles::Told(const absl::Status& status) {
+  if (status.ok()) return;
+  spdlog::warn("{}", status.ToString());
+  if (!absl::IsNotFound(status) || folder_gone_.exchange(true)) return;
+  core_.answer(RunFolderGone{std::string(status.message())});
+}
+
+void RunFiles::Tick(Time now) {
+  if (now < next_tick_) return;
+  next_tick_ = now + kTickEvery;
+  Post([this] { Told(metrics_->Tick()); });
+}
+
+void RunFiles::Keep() {
+  Post([this] { Told(metrics_->Keep()); });
 }
 
 void RunFiles::Write(WriteManifest command) {
@@ -41,6 +53,8 @@ void RunFiles::WriteCheckpoint(const WriteManifest& command) {
   for (const AdoptState& state : command.adopt) {
     if (status.ok()) status = sink_->AdoptWorkerState(state.from_clock, state.file, clock);
   }
+  // Whoever goes on from the checkpoint finds what led to it.
+  Told(metrics_->Keep());
   if (status.ok()) status = sink_->WriteManifest(command.manifest);
   core_.answer(ManifestWritten{clock, status});
   if (!status.ok()) return;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/clock.h"
 #include "server/coordinator/checkpoint_sink.h"
 #include "server/coordinator/core/command.h"
 #include "server/coordinator/core/command_answer.h"
@@ -34,6 +35,10 @@ class RunFiles {
   // Whole lines for metrics.jsonl. Dropped, rather than kept without bound, where the disk is far
   // behind.
   void Append(std::string lines);
+  // At any time; about once a second it has an effect.
+  void Tick(Time now);
+  // The lines so far are where others read them when it has had its turn.
+  void Keep();
   void Write(WriteManifest command);
   // Called when all before it is done.
   void Post(std::function<void()> job) { thread_.Post(std::move(job)); }
@@ -42,12 +47,16 @@ class RunFiles {
 
  private:
   void WriteCheckpoint(const WriteManifest& command);
+  // How writing lines went.
+  void Told(const absl::Status& status);
 
   CheckpointSink* const sink_;
   // Used on its thread alone.
   const std::unique_ptr<MetricsLog> metrics_;
   const Core core_;
   std::atomic<bool> folder_gone_{false};
+  // Of the caller's thread.
+  Time next_tick_{};
   // First to go: it uses the others.
   SerialThread thread_;
 };

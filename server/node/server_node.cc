@@ -8,12 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/files/private_files.h"
+#include "common/object_store/address.h"
 #include "common/protocol.h"
 #include "common/retry_hint.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/patient_call.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/restore.h"
 #include "server/coordinator/core/schema.h"
@@ -45,6 +47,14 @@ std::unique_ptr<grpc::ClientContext> Within(Duration limit) {
   context->set_deadline(std::chrono::system_clock::now() +
                         std::chrono::duration_cast<std::chrono::microseconds>(limit));
   return context;
+}
+
+// A folder is made when the first file is written there. Of an object store this server's own
+// settings may be wrong.
+absl::Status CheckRunDir(const std::string& run_dir) {
+  if (!IsObjectLocation(run_dir)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(run_dir));
+  return storage->Prepare(run_dir);
 }
 
 }  // namespace
@@ -85,9 +95,12 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
   // From then on the coordinator counts, if it never hears of this server again.
   parameter_service_.table().SetLease(sent +
                                       FromSeconds(kLeaseShare * job_.limits().lease_seconds()));
-  MutexLock lock(mutex_);
-  joined_ = true;
-  return absl::OkStatus();
+  {
+    MutexLock lock(mutex_);
+    joined_ = true;
+  }
+  // Server 0 has tried it out before it made the job.
+  return options.index == 0 ? absl::OkStatus() : CheckRunDir(run_dir_);
 }
 
 absl::StatusOr<v1::RegisterServerReply> ServerNode::Register(Duration limit, bool wait) {

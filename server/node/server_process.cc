@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <grpcpp/server.h>
@@ -15,13 +13,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/choose.h"
 #include "common/exit_code.h"
-#include "common/files/files.h"
 #include "common/files/private_files.h"
 #include "common/identity.h"
+#include "common/object_store/address.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/host.h"
 #include "common/rpc/local_sockets.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "config/job.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "server/checkpoint/checkpoint_dir.h"
@@ -48,9 +47,9 @@ constexpr std::chrono::milliseconds kDrainPause(20);
 // The run folder says what was run, also without a launcher.
 absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job) {
   const std::string path = run_dir + "/job.yaml";
-  std::error_code error;
-  if (std::filesystem::exists(path, error)) return absl::OkStatus();
-  return WriteFileAtomically(path, ToYaml(job));
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(path));
+  const absl::Status there = storage->SizeOf(path).status();
+  return absl::IsNotFound(there) ? WriteStored(path, ToYaml(job)) : there;
 }
 
 absl::StatusOr<std::optional<CoordinatorOptions::Resumed>> NewestCheckpoint(
@@ -189,8 +188,13 @@ ServerProcess::~ServerProcess() {
 }
 
 absl::Status ServerProcess::StartCoordinator() {
-  RETURN_IF_ERROR(MakeFolders(options_.run_dir));
-  if (options_.job.metadata().private_()) RETURN_IF_ERROR(KeepFolderPrivate(options_.run_dir));
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(options_.run_dir));
+  RETURN_IF_ERROR(storage->Prepare(options_.run_dir));
+  // Who may read a bucket is its owner's to say.
+  const bool folder = !IsObjectLocation(options_.run_dir);
+  if (folder && options_.job.metadata().private_()) {
+    RETURN_IF_ERROR(KeepFolderPrivate(options_.run_dir));
+  }
   CoordinatorHostOptions options;
   options.core.job = options_.job;
   options.core.job_sha256 = JobSha256(options_.job);
@@ -207,8 +211,10 @@ absl::Status ServerProcess::StartCoordinator() {
   if (options.core.resumed) newest = options.core.resumed->manifest;
   sink_ = std::make_unique<RunFolderSink>(options_.run_dir, options.core.job_id,
                                           options_.job.checkpoint().keep(), std::move(newest));
-  // The record of a coordinator before this one stays until something is decided.
+  // The record of a coordinator before this one stays until something is decided, and so do the
+  // servers of its job, which may be writing.
   if (!options.core.before) {
+    RETURN_IF_ERROR(storage->RemoveUnfinished(options_.run_dir));
     v1::CoordinatorRecord record;
     record.set_job_id(options.core.job_id);
     record.set_job_sha256(options.core.job_sha256);

@@ -14,7 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/files/line_reader.h"
+#include "common/files/temporary_folder.h"
+#include "common/object_store/address.h"
 #include "common/printable.h"
+#include "common/status.h"
+#include "common/storage/segments.h"
 #include "server/outcome/history_builder.h"
 
 namespace leeway {
@@ -226,10 +230,8 @@ RunHistory ParseHistory(std::string_view text) {
 
 namespace {
 
-RunHistory ReadInto(HistoryBuilder builder, const std::string& metrics_file) {
-  builder.SetFile(metrics_file);
-  absl::StatusOr<LineReader> reader = LineReader::Open(metrics_file, kLineBytesMax);
-  if (absl::IsNotFound(reader.status())) return builder.Finish();
+absl::Status AddLines(const std::string& path, HistoryBuilder& builder) {
+  absl::StatusOr<LineReader> reader = LineReader::Open(path, kLineBytesMax);
   absl::Status status = reader.status();
   while (status.ok()) {
     const auto line = reader->Next();
@@ -237,7 +239,22 @@ RunHistory ReadInto(HistoryBuilder builder, const std::string& metrics_file) {
     if (!line.ok() || !line->has_value()) break;
     AddLine(**line, builder);
   }
-  if (!status.ok()) builder.BreakOff(std::string(status.message()));
+  return status;
+}
+
+// In an object store it lies in segments, in the folder of its name.
+absl::Status AddSegments(const std::string& metrics_file, HistoryBuilder& builder) {
+  ASSIGN_OR_RETURN(const auto folder, TemporaryFolder::Make("leeway-metrics"));
+  const std::string path = folder->path() + "/metrics.jsonl";
+  RETURN_IF_ERROR(JoinSegments(metrics_file.substr(0, metrics_file.rfind('.')), path));
+  return AddLines(path, builder);
+}
+
+RunHistory ReadInto(HistoryBuilder builder, const std::string& metrics_file) {
+  builder.SetFile(metrics_file);
+  const absl::Status status = IsObjectLocation(metrics_file) ? AddSegments(metrics_file, builder)
+                                                             : AddLines(metrics_file, builder);
+  if (!status.ok() && !absl::IsNotFound(status)) builder.BreakOff(std::string(status.message()));
   return builder.Finish();
 }
 

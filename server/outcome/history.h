@@ -116,7 +116,8 @@ struct WorkerTotals {
 
 // Reads a log of any size. It may be damaged: a line that tells of nothing is skipped and counted,
 // and where the file cannot be read the history ends. A last line that a crash cut short is passed
-// over, and a file that is not there is an empty history.
+// over, and a file that is not there is an empty history. In an object store the log lies in
+// segments (docs/storage.md): of s3://BUCKET/RUN/metrics.jsonl those in s3://BUCKET/RUN/metrics.
 RunHistory ReadHistory(const std::string& metrics_file);
 RunHistory ParseHistory(std::string_view text);
 // The same, but no evaluation is thinned out: for those who count them.

@@ -1,16 +1,16 @@
 #include "server/outcome/run_outcome.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/files/files.h"
 #include "common/files/sha256.h"
+#include "common/files/temporary_folder.h"
+#include "common/object_store/address.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "server/outcome/run_files.h"
 #include "server/outcome/steps.h"
@@ -45,15 +45,23 @@ void CorrectSteps(const v1::TrainingJob& job, const std::string& run_dir, const 
   if (steps.has_value()) SetSteps(*std::move(steps), history, summary);
 }
 
+// To any storage.
+absl::Status ExportTo(const TrainedModel& model, std::span<const float> weights,
+                      const std::string& location) {
+  if (!IsObjectLocation(location)) return ExportModel(model, weights, location);
+  ASSIGN_OR_RETURN(const auto folder, TemporaryFolder::Make("leeway-model"));
+  const std::string path = absl::StrCat(folder->path(), "/", kModelFile);
+  RETURN_IF_ERROR(ExportModel(model, weights, path));
+  return CopyStored(path, location);
+}
+
 // Beside each other: the weights, and their average. That of a run which keeps none any more goes.
 absl::Status WriteModelFiles(const TrainedModel& model, const std::string& run_dir) {
   const std::string average = absl::StrCat(run_dir, "/", kAverageModelFile);
-  RETURN_IF_ERROR(ExportModel(model, model.weights.span(), absl::StrCat(run_dir, "/", kModelFile)));
-  if (model.average.has_value()) return ExportModel(model, model.average->span(), average);
-  std::error_code error;
-  std::filesystem::remove(average, error);
-  if (!error) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("removing '", average, "': ", error.message()));
+  RETURN_IF_ERROR(ExportTo(model, model.weights.span(), absl::StrCat(run_dir, "/", kModelFile)));
+  if (model.average.has_value()) return ExportTo(model, model.average->span(), average);
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(average));
+  return storage->RemoveFile(average);
 }
 
 }  // namespace
@@ -88,7 +96,7 @@ void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHis
 }
 
 absl::Status WriteSummary(const std::string& run_dir, const RunSummary& summary) {
-  return WriteFileAtomically(absl::StrCat(run_dir, "/", kSummaryFile), SummaryJson(summary));
+  return WriteStored(absl::StrCat(run_dir, "/", kSummaryFile), SummaryJson(summary));
 }
 
 absl::Status WriteOutcome(const RunEnd& end) {

@@ -7,8 +7,10 @@
 #include "absl/strings/str_join.h"
 #include "common/files/safetensors.h"
 #include "common/files/sha256.h"
+#include "common/object_store/address.h"
 #include "common/protocol.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "common/update/rule.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/manifest.h"
@@ -23,27 +25,35 @@ struct Choice {
   std::vector<std::string> passed_over;
 };
 
+// A file or a folder.
+bool Exists(const std::string& path) {
+  std::error_code error;
+  if (!IsObjectLocation(path)) return std::filesystem::exists(path, error);
+  const absl::StatusOr<Storage*> storage = StorageOf(path);
+  if (!storage.ok()) return false;
+  if ((*storage)->SizeOf(path).ok()) return true;
+  const auto names = (*storage)->List(path);
+  return names.ok() && !names->empty();
+}
+
 absl::StatusOr<Choice> CheckpointAt(const std::string& run_dir, uint64_t clock) {
   const std::string folder = CheckpointFolder(run_dir, clock);
-  std::error_code error;
   // Whether it is whole is found out when it is opened.
-  if (std::filesystem::is_directory(folder, error)) return Choice{folder, {}};
+  if (Exists(folder)) return Choice{folder, {}};
   ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, CheckpointClocks(run_dir));
   return absl::NotFoundError(absl::StrCat(run_dir, " has no checkpoint at clock ", clock,
                                           clocks.empty() ? "" : "; there are ",
                                           absl::StrJoin(clocks, ", ")));
 }
 
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
 // NOT_FOUND unless `path` is a folder in which a run has been, and what to give instead.
 absl::Status CheckRunFolder(const std::string& path) {
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(path));
+  // Of an object store: whether it answers, and has the bucket.
+  if (IsObjectLocation(path)) RETURN_IF_ERROR(storage->List(path).status());
   if (!Exists(path)) return absl::NotFoundError(absl::StrCat(path, ": there is no such folder"));
   std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) {
+  if (!IsObjectLocation(path) && !std::filesystem::is_directory(path, error)) {
     return absl::NotFoundError(absl::StrCat(
         path, " is a file; models are read from checkpoints: give the run folder that it is in"));
   }
@@ -57,6 +67,7 @@ absl::Status CheckRunFolder(const std::string& path) {
 
 // The checkpoint that is meant.
 absl::StatusOr<Choice> ChooseCheckpoint(const std::string& path, std::optional<uint64_t> clock) {
+  RETURN_IF_ERROR(NormalLocation(path).status());
   if (Exists(absl::StrCat(path, "/", kManifestName))) return Choice{path, {}};
   RETURN_IF_ERROR(CheckRunFolder(path));
   if (clock.has_value()) return CheckpointAt(path, *clock);

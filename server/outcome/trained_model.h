@@ -33,8 +33,8 @@ struct TrainedModel {
   absl::StatusOr<std::span<const float>> Of(v1::EvaluatedWeights which) const;
 };
 
-// `path` is a checkpoint's folder or a run's; of a run, the checkpoint at `clock`, which must
-// verify, or the newest one that does. NOT_FOUND if there is none.
+// `path` is a checkpoint's folder or a run's, also s3://BUCKET/PREFIX; of a run, the checkpoint at
+// `clock`, which must verify, or the newest one that does. NOT_FOUND if there is none.
 absl::StatusOr<TrainedModel> LoadTrainedModel(const std::string& path,
                                               std::optional<uint64_t> clock = std::nullopt);
 

@@ -1,8 +1,7 @@
-#include "server/coordinator/metrics_log.h"
-
 #include <sys/stat.h>
 
 #include "common/files/files.h"
+#include "server/coordinator/metrics_file.h"
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
@@ -18,14 +17,14 @@ TEST_CASE("A broken last line goes, however long it is") {
     const TempFolder folder;
     const std::string path = folder / "metrics.jsonl";
     REQUIRE(WriteFileAtomically(path, "{}\n" + std::string(length, 'x')).ok());
-    auto log = MetricsLog::Open(path);
+    auto log = MetricsFile::Open(path);
     REQUIRE(log.ok());
     REQUIRE((*log)->Append("{1}\n{2}\n").ok());
     CHECK(Text(path) == "{}\n{1}\n{2}\n");
   }
   const TempFolder folder;
   REQUIRE(WriteFileAtomically(folder / "m", "no line at all").ok());
-  REQUIRE(MetricsLog::Open(folder / "m").ok());
+  REQUIRE(MetricsFile::Open(folder / "m").ok());
   CHECK(Text(folder / "m").empty());
 }
 
@@ -33,14 +32,14 @@ TEST_CASE("What is no regular file is refused, not waited on") {
   const TempFolder folder;
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   REQUIRE(MakeFolders(folder / "folder").ok());
-  for (const char* name : {"pipe", "folder"}) CHECK_FALSE(MetricsLog::Open(folder / name).ok());
+  for (const char* name : {"pipe", "folder"}) CHECK_FALSE(MetricsFile::Open(folder / name).ok());
 }
 
 TEST_CASE("A log that was removed is made anew; without its folder there is none") {
   const TempFolder folder;
   const std::string run = folder / "run", path = run + "/metrics.jsonl";
   REQUIRE(MakeFolders(run).ok());
-  auto log = MetricsLog::Open(path);
+  auto log = MetricsFile::Open(path);
   REQUIRE(log.ok());
   REQUIRE((*log)->Append("{1}\n").ok());
   REQUIRE(RemoveTree(path).ok());
