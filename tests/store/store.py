@@ -9,6 +9,7 @@ The access key and the secret are both S3RVER. Exits with 77 where node or npm i
 """
 
 import base64
+import ctypes
 import dataclasses
 import fcntl
 import hashlib
@@ -19,6 +20,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -30,6 +32,7 @@ import xml.sax.saxutils
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
+PR_SET_PDEATHSIG = 1
 BUCKET = "bucket"
 KEY = SECRET = "S3RVER"
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
@@ -97,6 +100,11 @@ class Cut:
 @dataclasses.dataclass
 class Slow:
     seconds: float
+
+
+def die_with_parent():
+    """In the child: however this process ends, it ends with it."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def encode(text):
@@ -234,8 +242,9 @@ class Store:
         program = installed() / "node_modules/s3rver/bin/s3rver.js"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.process = subprocess.Popen(
-            ["node", "--no-deprecation", program, "-d", self.folder, "-a", "127.0.0.1", "-p", "0", "-s",
-             "--configure-bucket", BUCKET], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+            ["node", "--no-deprecation", "--openssl-legacy-provider", program, "-d", self.folder, "-a", "127.0.0.1", "-p", "0", "-s",
+             "--configure-bucket", BUCKET], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+            preexec_fn=die_with_parent)
         for line in self.process.stdout:
             if found := re.search(r"listening on (.*):(\d+)", line):
                 self.behind = ("127.0.0.1", int(found.group(2)))
@@ -245,6 +254,8 @@ class Store:
         handler = type("Handler", (Gate,), {"store": self})
         self.gate = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.gate.daemon_threads = True
+        # Of clients that were killed.
+        self.gate.handle_error = lambda *_: None
         threading.Thread(target=self.gate.serve_forever, daemon=True).start()
         return self
 

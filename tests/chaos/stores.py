@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""Jobs whose run folder is in an object store (tests/store), by hand as on several machines, while requests of their
+checkpoints fail and processes are killed at them. A checkpoint is whole or absent, an older one stays intact, and the
+job ends with the bits of an undisturbed one in a folder.
+
+    tests/chaos/stores.py CASE                    as ctest runs them
+    tests/chaos/stores.py faults --runs 200       each fault at requests all over the job
+"""
+
+import argparse
+import functools
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from cluster import Cluster, runs
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "store"))
+from store import BUCKET, Cut, Missing, Slow, Status, Store  # noqa: E402
+
+LEEWAY = str(runs.BIN / "leeway")
+CLOCKS = 60
+# 140,000 parameters with momentum: a shard goes up in nine parts of 64 KiB.
+SETS = ["servers.count=2", "workers.count=2", "checkpoint={every: {clocks: 20}, keep: 2}",
+        "update={type: sgd, learning_rate: 0.02, momentum: 0.9}", "evaluation={}", f"stop={{clocks: {CLOCKS}}}",
+        "model.layers=[{flatten: {}}, {dense: {units: 1800}}, {relu: {}}, {dense: {units: 10}}]",
+        "limits.start_seconds=30", "workers.emulate={step_milliseconds: 20}"]
+# Of a request that fails: sent again for so long, and given up without a byte after so long.
+LIMITS = {"LEEWAY_S3_PART_BYTES": "65536", "LEEWAY_S3_RETRY_SECONDS": "20", "LEEWAY_S3_STALL_SECONDS": "2"}
+
+
+JOB = (runs.JOBS / "quickstart.yaml").read_text(encoding="utf-8")
+
+
+class StoreCluster(Cluster):
+    """A job whose run folder is s3://bucket/NAME."""
+
+    def __init__(self, store, name, resume=False, sets=()):
+        super().__init__(JOB)
+        self.store, self.name, self.resume, self.sets = store, name, resume, [*SETS, *sets]
+        self.location = f"s3://{BUCKET}/{name}"
+        data = runs.data_with("optdigits/optdigits.tra")
+        self.worker = [str(runs.BIN / "leeway-worker"), "--data", str(data)]
+
+    def server_command(self, number):
+        command = super().server_command(number)
+        if number > 0:
+            return command
+        command[command.index("--run-dir") + 1] = self.location
+        for one in self.sets:
+            command += ["--set", one]
+        return command + (["--resume"] if self.resume else [])
+
+    def begin(self, program):
+        super().begin(program)
+        # A later life goes on with what the first one began.
+        if (program.role, program.number) == ("server", 0) and "--resume" in program.command:
+            program.command.remove("--resume")
+
+    def object(self, name):
+        """What the store has; None if nothing."""
+        path = self.store.folder / BUCKET / self.name / f"{name}._S3rver_object"
+        return path.read_bytes() if path.exists() else None
+
+    def events(self, kind=None):
+        names = [key.removeprefix(self.name + "/") for key in self.store.keys_below(self.name + "/metrics/")]
+        lines = b"".join(self.object(name) or b"" for name in names).splitlines()
+        events = [json.loads(line) for line in lines]
+        return [e for e in events if kind is None or e["event"] == kind]
+
+    def summary(self):
+        return json.loads(self.object("summary.json"))
+
+    def manifests(self):
+        """The clocks that have one."""
+        keys = self.store.keys_below(f"{self.name}/checkpoints/")
+        return [int(found.group(1)) for key in keys if (found := re.search(r"clock-(\d+)/MANIFEST.json$", key))]
+
+    def finish(self, timeout=120, state="finished"):
+        self.wait_for(lambda c: False, "the end of the job", timeout)
+        summary = self.summary()
+        if summary["state"] != state or summary["warnings"]:
+            raise runs.Failed(f"the job is {summary['state']}, {summary['warnings']}\n{self.tail()}")
+        return summary
+
+    def kill_all(self):
+        for program in self.programs:
+            if program.alive:
+                program.killed = True
+                program.process.kill()
+
+    def check_manifests(self, least):
+        """With nobody running: each checkpoint with a manifest verifies, and the newest is at least `least`."""
+        clocks = self.manifests()
+        for clock in clocks:
+            done = leeway("export", self.location, "--checkpoint", clock, "-o", self.parent / "exported")
+            if done.returncode != 0:
+                raise runs.Failed(f"the checkpoint at {clock} has a manifest and is not whole: {done.stderr}")
+        if max(clocks, default=0) < least:
+            raise runs.Failed(f"there was a checkpoint at {least}; now there are {clocks}")
+
+
+def leeway(*arguments):
+    return subprocess.run([LEEWAY, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+
+
+def open_store():
+    """A store in a folder of its own; its settings are in the environment of what is started from now on."""
+    store = Store(pathlib.Path(tempfile.mkdtemp(prefix="leeway-store-")))
+    try:
+        store.__enter__()
+    except Missing as why:
+        print(f"SKIPPED: {why}")
+        sys.exit(runs.SKIPPED)
+    os.environ.update(store.environment() | LIMITS)
+    return store
+
+
+@functools.cache
+def undisturbed(clocks=CLOCKS):
+    """The weights' digest of the same job in a folder."""
+    run = runs.Run("quickstart.yaml", [*SETS, f"stop={{clocks: {clocks}}}"], runs.data_with("optdigits/optdigits.tra"))
+    run.learns = False
+    wanted = run.train()["weights_sha256"]
+    run.clean()
+    return wanted
+
+
+def by_hand():
+    """Servers without a shared folder: finished, evaluated, exported; stopped and resumed."""
+    store = open_store()
+    with StoreCluster(store, "by hand+1") as cluster:
+        summary = cluster.finish()
+        runs.check(summary["weights_sha256"] == undisturbed(), "the bits of a run in a folder")
+        kept = cluster.manifests()
+        runs.check(CLOCKS in kept and len(kept) == 2, f"checkpoints at {kept} are kept")
+        runs.check(not store.uploads, "no upload is unfinished")
+        kinds = {e["event"] for e in cluster.events()}
+        runs.check({"job_started", "step", "checkpoint", "job_finished"} <= kinds, "metrics are there")
+        data = ["--data", str(runs.data_with("optdigits/optdigits.tra"))]
+        told = leeway("evaluate", cluster.location, *data)
+        runs.check(told.returncode == 0 and "clock 60" in told.stdout, f"evaluated: {told.stdout.strip()} {told.stderr}")
+        told = leeway("export", cluster.location, "--checkpoint", kept[0], "-o", cluster.parent / "model")
+        runs.check(told.returncode == 0, f"exported: {told.stdout.strip()} {told.stderr}")
+        for key in ("model.safetensors", "job.yaml", "coordinator.json"):
+            runs.check(cluster.object(key) is not None, f"{key} is there")
+    with StoreCluster(store, "stopped", sets=["stop={epochs: 1000}"]) as cluster:
+        cluster.wait_for(lambda c: c.manifests(), "a checkpoint")
+        cluster.find("server", 0).process.send_signal(signal.SIGTERM)
+        stopped = cluster.finish(state="stopped")["clock"]
+    clocks = stopped + 20
+    with StoreCluster(store, "stopped", resume=True, sets=[f"stop={{clocks: {clocks}}}"]) as cluster:
+        summary = cluster.finish()
+        runs.check(summary["weights_sha256"] == undisturbed(clocks), f"stopped at {stopped}, resumed: the same bits")
+    store.__exit__()
+
+
+def server(store, settings, location=f"s3://{BUCKET}/refused"):
+    """The exit code of a server 0, and what it says."""
+    done = subprocess.run(
+        [str(runs.BIN / "leeway-server"), "--job", str(runs.JOBS / "quickstart.yaml"), "--run-dir", location,
+         "--start-seconds", "5"], capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, **store.environment(), "LEEWAY_S3_RETRY_SECONDS": "1", "HOME": "/nonexistent", **settings})
+    return done.returncode, done.stdout + done.stderr
+
+
+def refused():
+    """What is wrong with the settings is found at the start, with the code of a configuration that is wrong."""
+    store = open_store()
+    cases = [("a wrong secret", {"AWS_SECRET_ACCESS_KEY": "wrong-secret"}, "SignatureDoesNotMatch"),
+             ("no credentials", {"AWS_ACCESS_KEY_ID": ""}, "AWS_ACCESS_KEY_ID"),
+             ("a wrong endpoint", {"AWS_ENDPOINT_URL": "store:9000"}, "AWS_ENDPOINT_URL")]
+    for name, settings, word in cases:
+        code, text = server(store, settings)
+        runs.check(code == runs.USAGE and word in text and "wrong-secret" not in text, f"{name}: {code}: {text[-300:]}")
+    code, text = server(store, {}, "s3://none-such/run")
+    runs.check(code == runs.USAGE and "NoSuchBucket" in text and "none-such" in text, f"no bucket: {code}: {text[-300:]}")
+    code, text = server(store, {}, "s3://bucket/a//b")
+    runs.check(code == runs.USAGE, f"no location: {code}: {text[-300:]}")
+    store.fault = lambda request: Status(403, "AccessDenied") if request.operation == "PutObject" else None
+    code, text = server(store, {})
+    runs.check(code == runs.USAGE and "AccessDenied" in text and "docs/storage.md" in text, f"read only: {code}: {text[-300:]}")
+    store.fault = lambda request: Status(503, "SlowDown")
+    code, text = server(store, {})
+    runs.check(code == runs.TEMPORARY and "SlowDown" in text, f"overloaded: {code}: {text[-300:]}")
+    code, text = server(store, {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
+    runs.check(code == runs.TEMPORARY, f"nobody answers: {code}: {text[-300:]}")
+    store.__exit__()
+
+
+# Kinds of trouble: what happens to the request, how many requests it happens to, and who is killed at the first.
+KINDS = {
+    "all killed": (Cut("before"), 1, "all"),
+    "all killed after it": (Cut("after"), 1, "all"),
+    "server 0 killed": (Cut("before"), 1, 0),
+    "server 1 killed in the body": (Cut("body"), 1, 1),
+    "server 1 killed after it": (Cut("after"), 1, 1),
+    "500": (Status(500, "InternalError"), 2, None),
+    "503": (Status(503, "SlowDown"), 3, None),
+    "cut in the body": (Cut("body"), 2, None),
+    "answer lost": (Cut("after"), 1, None),
+    "slow": (Slow(1), 3, None),
+    "no answer in time": (Slow(4), 1, None),
+}
+
+
+class Trouble:
+    """One kind of trouble, from the n-th request on that changes something in the run or reads its checkpoints."""
+
+    def __init__(self, cluster, kind, at):
+        self.cluster, self.at = cluster, at
+        self.fault, self.times, self.victim = KINDS[kind]
+        self.seen, self.done, self.newest = 0, 0, 0
+        self.stopped = False
+        self.hit = ""
+
+    def __call__(self, request):
+        if not request.key.startswith(self.cluster.name + "/"):
+            return None
+        if request.method in ("GET", "HEAD") and "/checkpoints/" not in request.key:
+            return None
+        self.seen += 1
+        if self.seen <= self.at or self.done >= self.times:
+            return None
+        self.done += 1
+        if self.done == 1:
+            self.hit = f"{request.operation} {request.key.removeprefix(self.cluster.name + '/')}"
+            self.newest = max(self.cluster.manifests(), default=0)
+            if self.victim == "all":
+                self.cluster.kill_all()
+                self.stopped = True
+            elif self.victim is not None:
+                program = self.cluster.find("server", self.victim)
+                program.killed = True
+                program.process.kill()
+        return self.fault
+
+
+def count_requests(store):
+    """Of an undisturbed job."""
+    with StoreCluster(store, "counted") as cluster:
+        trouble = store.fault = Trouble(cluster, "slow", 1 << 30)
+        summary = cluster.finish()
+        runs.check(summary["weights_sha256"] == undisturbed(), f"undisturbed, {trouble.seen} requests")
+        return trouble.seen
+
+
+def disturbed(store, number, kind, at):
+    with StoreCluster(store, f"run-{number}") as cluster:
+        trouble = store.fault = Trouble(cluster, kind, at)
+        if KINDS[kind][2] == "all":
+            while not trouble.stopped and not cluster.over:
+                cluster.tend()
+                time.sleep(0.005)
+            for program in cluster.programs:
+                if program.killed:
+                    program.process.wait()
+            cluster.check_manifests(trouble.newest)
+        summary = cluster.finish()
+        # Those of cuts that are over go with their folders.
+        left = [key for key in store.uploads.values() if key.startswith(cluster.name + "/")]
+        gone = [key for key in left if int(re.search(r"clock-(\d+)", key).group(1)) not in cluster.manifests()]
+        if gone:
+            raise runs.Failed(f"uploads are left: {gone}")
+        cluster.check_manifests(CLOCKS)
+        runs.check(summary["weights_sha256"] == undisturbed(),
+                   f"{number}: {kind}, request {at}: {trouble.hit or 'never reached'}: the same bits")
+    for path in (store.folder / BUCKET / f"run-{number}").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    return bool(trouble.hit)
+
+
+def faults(count):
+    """Each kind in turn; requests spread evenly over the job."""
+    begun = time.monotonic()
+    store = open_store()
+    total = count_requests(store)
+    kinds = list(KINDS)
+    reached = sum(disturbed(store, i, kinds[i % len(kinds)], (i * 7919 + i // len(kinds)) * 13 % total) for i in range(count))
+    store.__exit__()
+    runs.check(reached >= count * 3 // 4, f"{count} runs, {reached} of them disturbed, in {time.monotonic() - begun:.0f} s")
+
+
+CASES = {"by-hand": by_hand, "refused": refused, "faults": lambda: faults(8)}
+
+
+def main():
+    if sys.argv[1:2] == ["faults"] and len(sys.argv) > 2:
+        parser = argparse.ArgumentParser()
+        parser.add_argument("case")
+        parser.add_argument("--runs", type=int, required=True)
+        count = parser.parse_args().runs
+        CASES["faults"] = lambda: faults(count)
+    runs.main(CASES)
+
+
+if __name__ == "__main__":
+    main()
