@@ -16,6 +16,7 @@
 #include "common/files/files.h"
 #include "common/status.h"
 #include "launcher/commands/data_check.h"
+#include "launcher/commands/run_copy.h"
 #include "launcher/commands/run_folder.h"
 
 namespace leeway {
@@ -96,6 +97,7 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
 }
 
 absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
+  RETURN_IF_ERROR(CheckIsFolder(target, "this command", "give server 0's HOST:PORT"));
   if (!IsFolder(target)) {
     if (CheckAddressToReach(target).ok()) return target;
     return absl::InvalidArgumentError(absl::StrCat(

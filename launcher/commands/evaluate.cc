@@ -88,7 +88,8 @@ void AddEvaluateCommand(CLI::App& app, int& exit_code) {
       "evaluate", "Evaluate a run's model, a checkpoint's or a file's on the test data");
   command
       ->add_option("PATH", options->path,
-                   "A run folder or a checkpoint's folder; with --model a job file or a run folder")
+                   "A run folder or a checkpoint's folder, also s3://BUCKET/PREFIX; with --model a "
+                   "job file or a run folder")
       ->required();
   command
       ->add_option("--model", options->model,

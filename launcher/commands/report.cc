@@ -2,11 +2,15 @@
 #include <iostream>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
+#include "common/object_store/address.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "config/job.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/finish.h"
+#include "launcher/commands/run_copy.h"
 #include "launcher/commands/run_folder.h"
 #include "server/outcome/run_outcome.h"
 
@@ -43,7 +47,21 @@ absl::Status Report(const std::string& run_dir) {
     summary.warnings.emplace_back(written.status().message());
   }
   for (const std::string& warning : summary.warnings) std::cerr << "leeway: " << warning << "\n";
-  RETURN_IF_ERROR(WriteReport(run_dir, job, history, summary));
+  return WriteReport(run_dir, job, history, summary);
+}
+
+absl::Status ReportOf(const std::string& given) {
+  ASSIGN_OR_RETURN(const std::string run_dir, NormalLocation(given));
+  if (!IsObjectLocation(run_dir)) {
+    RETURN_IF_ERROR(Report(run_dir));
+  } else {
+    ASSIGN_OR_RETURN(const auto copy, CopyForReport(run_dir));
+    RETURN_IF_ERROR(Report(copy->path()));
+    for (const char* name : {kReportFile, kCurvesFile}) {
+      RETURN_IF_ERROR(
+          CopyStored(absl::StrCat(copy->path(), "/", name), absl::StrCat(run_dir, "/", name)));
+    }
+  }
   std::cout << run_dir << "/" << kReportFile << "\n" << run_dir << "/" << kCurvesFile << "\n";
   return absl::OkStatus();
 }
@@ -53,8 +71,8 @@ absl::Status Report(const std::string& run_dir) {
 void AddReportCommand(CLI::App& app, int& exit_code) {
   auto run_dir = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("report", "Write a run's curves and report anew");
-  command->add_option("RUN_DIR", *run_dir, "The run folder")->required();
-  command->callback([run_dir, &exit_code] { exit_code = ShowResult(Report(*run_dir)); });
+  command->add_option("RUN_DIR", *run_dir, "The run folder, or s3://BUCKET/PREFIX")->required();
+  command->callback([run_dir, &exit_code] { exit_code = ShowResult(ReportOf(*run_dir)); });
 }
 
 }  // namespace leeway

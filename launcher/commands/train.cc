@@ -29,6 +29,7 @@
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/finish.h"
+#include "launcher/commands/run_copy.h"
 #include "launcher/commands/run_folder.h"
 #include "launcher/commands/run_keys.h"
 #include "launcher/supervision/display.h"
@@ -282,6 +283,8 @@ absl::Status BeginAnew(const RunFolder& run) {
 }
 
 absl::StatusOr<int> Train(TrainOptions options) {
+  RETURN_IF_ERROR(CheckIsFolder(options.run_dir, "leeway train --run-dir",
+                                "start servers and workers yourself (docs/storage.md)"));
   // Before any thread is there.
   ASSIGN_OR_RETURN(std::unique_ptr<SignalSource> signals, SignalSource::Create());
   if (options.resume && options.run_dir.empty()) {

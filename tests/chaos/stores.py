@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from cluster import Cluster, runs
@@ -94,6 +95,7 @@ class StoreCluster(Cluster):
             if program.alive:
                 program.killed = True
                 program.process.kill()
+                program.process.wait()
 
     def check_manifests(self, least):
         """With nobody running: each checkpoint with a manifest verifies, and the newest is at least `least`."""
@@ -148,7 +150,12 @@ def by_hand():
         runs.check(told.returncode == 0 and "clock 60" in told.stdout, f"evaluated: {told.stdout.strip()} {told.stderr}")
         told = leeway("export", cluster.location, "--checkpoint", kept[0], "-o", cluster.parent / "model")
         runs.check(told.returncode == 0, f"exported: {told.stdout.strip()} {told.stderr}")
-        for key in ("model.safetensors", "job.yaml", "coordinator.json"):
+        told = leeway("report", cluster.location)
+        runs.check(told.returncode == 0, f"reported: {told.stdout.strip()} {told.stderr}")
+        for command in (["train", str(runs.JOBS / "quickstart.yaml"), "--run-dir"], ["status"]):
+            told = leeway(*command, cluster.location)
+            runs.check(told.returncode == runs.USAGE, f"{command[0]}: {told.stderr.strip()}")
+        for key in ("model.safetensors", "job.yaml", "coordinator.json", "report.html", "curves.svg"):
             runs.check(cluster.object(key) is not None, f"{key} is there")
     with StoreCluster(store, "stopped", sets=["stop={epochs: 1000}"]) as cluster:
         cluster.wait_for(lambda c: c.manifests(), "a checkpoint")
@@ -217,7 +224,7 @@ class Trouble:
         self.cluster, self.at = cluster, at
         self.fault, self.times, self.victim = KINDS[kind]
         self.seen, self.done, self.newest = 0, 0, 0
-        self.stopped = False
+        self.reached, self.all_dead = threading.Event(), threading.Event()
         self.hit = ""
 
     def __call__(self, request):
@@ -233,8 +240,9 @@ class Trouble:
             self.hit = f"{request.operation} {request.key.removeprefix(self.cluster.name + '/')}"
             self.newest = max(self.cluster.manifests(), default=0)
             if self.victim == "all":
-                self.cluster.kill_all()
-                self.stopped = True
+                # By the main thread, which would start anew whom it finds dead.
+                self.reached.set()
+                self.all_dead.wait(30)
             elif self.victim is not None:
                 program = self.cluster.find("server", self.victim)
                 program.killed = True
@@ -255,12 +263,10 @@ def disturbed(store, number, kind, at):
     with StoreCluster(store, f"run-{number}") as cluster:
         trouble = store.fault = Trouble(cluster, kind, at)
         if KINDS[kind][2] == "all":
-            while not trouble.stopped and not cluster.over:
+            while not trouble.reached.wait(0.01) and not cluster.over:
                 cluster.tend()
-                time.sleep(0.005)
-            for program in cluster.programs:
-                if program.killed:
-                    program.process.wait()
+            cluster.kill_all()
+            trouble.all_dead.set()
             cluster.check_manifests(trouble.newest)
         summary = cluster.finish()
         # Those of cuts that are over go with their folders.
