@@ -47,6 +47,7 @@ struct ChildPlan {
   std::vector<char*> environment;
   int input = -1;
   int output = -1;
+  int error = -1;
   int ready = -1;
   // Where the child writes errno if exec fails; closed by a successful exec.
   int failure = -1;
@@ -82,12 +83,19 @@ std::vector<char*> ChildEnvironment(std::vector<std::string>& added) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(plan.input, STDIN_FILENO);
   dup2(plan.output, STDOUT_FILENO);
-  dup2(plan.output, STDERR_FILENO);
+  dup2(plan.error, STDERR_FILENO);
   if (plan.ready >= 0) fcntl(plan.ready, F_SETFD, 0);
   execve(plan.argv[0], plan.argv.data(), plan.environment.data());
   const int error = errno;
   [[maybe_unused]] const ssize_t written = write(plan.failure, &error, sizeof(error));
   _exit(127);
+}
+
+// What the child writes to, unless it is told otherwise; negative, with errno, if that fails.
+int OpenOutput(const ProcessSpec& spec) {
+  if (spec.output_file.empty()) return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  return open(spec.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK,
+              0644);
 }
 
 // Waits for the exec; its errno if it failed, else 0.
@@ -109,16 +117,18 @@ std::string ProgramFolder() {
 }
 
 std::string ExitStatus::ToString() const {
+  if (!words.empty()) return words;
   if (signaled) return absl::StrCat("signal ", code, " (", strsignal(code), ")");
   return absl::StrCat("exit code ", code);
 }
 
 absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec) {
-  Descriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (input.get() < 0) return SystemError(spec.name, "opening /dev/null");
-  Descriptor output(
-      open(spec.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
-  if (output.get() < 0) return SystemError(spec.name, spec.output_file.c_str());
+  // Duplicates are closed in the child, but for those that it is to have.
+  Descriptor input(spec.input >= 0 ? fcntl(spec.input, F_DUPFD_CLOEXEC, 3)
+                                   : open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (input.get() < 0) return SystemError(spec.name, "opening its standard input");
+  Descriptor error_output(OpenOutput(spec));
+  if (error_output.get() < 0) return SystemError(spec.name, spec.output_file.c_str());
   int pipes[4] = {-1, -1, -1, -1};
   if (pipe2(pipes, O_CLOEXEC) != 0) return SystemError(spec.name, "making a pipe");
   Descriptor failure_read(pipes[0]), failure_write(pipes[1]);
@@ -138,7 +148,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec)
   }
   plan.environment = ChildEnvironment(added);
   plan.input = input.get();
-  plan.output = output.get();
+  plan.output = spec.output >= 0 ? spec.output : error_output.get();
+  plan.error = error_output.get();
   plan.ready = ready_write.get();
   plan.failure = failure_write.get();
   plan.parent = getpid();

@@ -20,6 +20,8 @@ struct ExitStatus {
   // Died of signal `code`; otherwise `code` is the exit code.
   bool signaled = false;
   int code = 0;
+  // Says it better than the code does, for a person; empty: the code says it.
+  std::string words = {};
 
   bool ok() const { return !signaled && code == 0; }
   // "exit code 3", "signal 9 (Killed)".
@@ -33,20 +35,24 @@ struct ProcessSpec {
   // For messages: "worker 1".
   std::string name;
   // The program's path, then its arguments.
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments = {};
   // Variables that it has in the place of this process's.
-  Environment environment;
-  // Standard output and error are appended to it.
-  std::string output_file;
+  Environment environment = {};
+  // Standard output and error are appended to it; empty: they are this process's standard error.
+  std::string output_file = {};
+  // Descriptors that become its standard input, where it is to have one, and its standard output,
+  // where that is not for output_file.
+  int input = -1;
+  int output = -1;
   // Adds `--ready-fd N`: the child writes a line there when it listens.
   bool announces_ready = false;
 };
 
 // One child: in its own process group (so that Ctrl-C reaches only the launcher, which decides),
-// with default signals, no standard input, this environment but for overrides of the job
-// (LEEWAY__A__B, which whoever starts it has resolved), and killed by the kernel if the launcher
-// dies. Not thread-safe; Start must be called on a thread that lives as long as the program,
-// because the kernel ties the child to it.
+// with default signals, no standard input unless it is given one, this environment but for
+// overrides of the job (LEEWAY__A__B, which whoever starts it has resolved), and killed by the
+// kernel if the launcher dies. Not thread-safe; Start must be called on a thread that lives as long
+// as the program, because the kernel ties the child to it.
 class Process {
  public:
   static absl::StatusOr<std::unique_ptr<Process>> Start(const ProcessSpec& spec);

@@ -19,6 +19,7 @@ void AddReportCommand(CLI::App& app, int& exit_code);
 void AddBenchCommand(CLI::App& app, int& exit_code);
 void AddCertificatesCommand(CLI::App& app, int& exit_code);
 void AddDoctorCommand(CLI::App& app, int& exit_code);
+void AddRemoteCommand(CLI::App& app, int& exit_code);
 
 // Runs `leeway` with these arguments: what main does.
 int RunLeeway(int argc, const char* const* argv);

@@ -28,6 +28,7 @@ int RunLeeway(int argc, const char* const* argv) {
   AddDoctorCommand(app, exit_code);
   AddCertificatesCommand(app, exit_code);
   AddHealthCommand(app, exit_code);
+  AddRemoteCommand(app, exit_code);
   app.add_subcommand("version", "Print the version")->callback([&version] {
     std::cout << version << "\n";
   });

@@ -1,4 +1,4 @@
-// leeway train: a job from its file to its report, on this machine.
+// leeway train: a job from its file to its report, on this machine or on hosts reached by ssh.
 //   1. load the job, find the data, make (or take up) the run folder and write the resolved job
 //   there
 //   2. let the Supervisor start the processes and watch them to their end
@@ -32,7 +32,9 @@
 #include "launcher/commands/run_copy.h"
 #include "launcher/commands/run_folder.h"
 #include "launcher/commands/run_keys.h"
+#include "launcher/commands/train_hosts.h"
 #include "launcher/supervision/display.h"
+#include "launcher/supervision/local_hosts.h"
 #include "launcher/supervision/restart_policy.h"
 #include "launcher/supervision/supervisor.h"
 #include "server/checkpoint/checkpoint_dir.h"
@@ -51,6 +53,7 @@ struct TrainOptions {
   bool resume = false;
   double restart_window = Seconds(RestartPolicy::Options().window);
   SecurityFlags security;
+  HostFlags hosts;
 };
 
 // What is decided before anything is started.
@@ -72,6 +75,9 @@ struct Plan {
   std::vector<uint32_t> worker_restarts;
   std::vector<uint32_t> server_restarts;
   SecurityFlags security;
+  // Null: the processes run on this machine.
+  std::unique_ptr<SshHosts> hosts;
+  bool insecure = false;
 };
 
 // Lines of `after` that `before` has not, and the other way round: what a person changed between
@@ -170,12 +176,16 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
   keys->Adopt();
   const bool terminal = OutputIsTerminal();
   const std::unique_ptr<RunObserver> display = MakeDisplay(terminal);
-  Supervisor supervisor({.program_dir = ProgramFolder(),
-                         .run_dir = run.path(),
+  LocalHosts here(ProgramFolder());
+  if (plan.hosts != nullptr) {
+    RETURN_IF_ERROR(LeaveHosts(*plan.hosts, plan.job.servers().count(), run / kHostsFile));
+  }
+  Supervisor supervisor({.run_dir = run.path(),
                          .data_dir = plan.data_dir,
-                         .server_environment = keys->ForServers(),
+                         .server_environment = ServerEnvironment(*keys, plan.insecure),
                          .worker_environment = keys->ForWorkers(),
-                         .worker_processors = PlacesOf(plan.job.workers()),
+                         .worker_processors = plan.hosts == nullptr ? PlacesOf(plan.job.workers())
+                                                                    : std::vector<std::string>(),
                          .resume = plan.resume,
                          .servers = plan.job.servers().count(),
                          .workers = plan.job.workers().count(),
@@ -188,10 +198,12 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
                          .lease_seconds = plan.job.limits().lease_seconds(),
                          .status_every = StatusInterval(terminal),
                          .over_on_record = [&] { return end().has_value(); }},
-                        signals, *display);
+                        plan.hosts == nullptr ? static_cast<JobHosts&>(here) : *plan.hosts, signals,
+                        *display);
   absl::StatusOr<RunOutcome> outcome = supervisor.Run();
   std::error_code error;
   std::filesystem::remove(run / kCoordinatorFile, error);
+  std::filesystem::remove(run / kHostsFile, error);
   RETURN_IF_ERROR(outcome.status());
   return Ran{*std::move(outcome), end()};
 }
@@ -303,6 +315,8 @@ absl::StatusOr<int> Train(TrainOptions options) {
   plan.restart_window = options.restart_window;
   plan.security = options.security;
   RETURN_IF_ERROR(CheckBeforeStart(options, placed.places, plan));
+  ASSIGN_OR_RETURN(plan.hosts, ConnectHosts(options.hosts, plan.job, plan.security));
+  plan.insecure = options.hosts.insecure && plan.hosts != nullptr;
   // First: the folder may be new, and the servers and workers are this process's children.
   if (plan.job.metadata().private_()) KeepFilesPrivate();
   ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));
@@ -319,7 +333,8 @@ absl::StatusOr<int> Train(TrainOptions options) {
 
 void AddTrainCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* command = app.add_subcommand("train", "Train a job's model on this machine");
+  CLI::App* command =
+      app.add_subcommand("train", "Train a job's model, on this machine or on several");
   command->add_option("JOB", options->job.job_file,
                       "The job file; with --resume by default the run's own");
   AddSetOption(*command, options->job);
@@ -337,6 +352,7 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
       ->type_name("SECONDS")
       ->check(NumberIn(1, 1e9))
       ->capture_default_str();
+  AddHostOptions(*command, options->hosts);
   DeclareRunSecurity(*command, options->security);
   command->callback([options, &exit_code] {
     const absl::StatusOr<int> result = Train(*options);

@@ -31,8 +31,10 @@ Time Now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-Supervisor::Supervisor(SupervisorSpec spec, SignalSource& signals, RunObserver& observer)
+Supervisor::Supervisor(SupervisorSpec spec, JobHosts& hosts, SignalSource& signals,
+                       RunObserver& observer)
     : spec_(std::move(spec)),
+      hosts_(hosts),
       signals_(signals),
       observer_(observer),
       policy_(spec_.servers, spec_.workers, spec_.restarts),
@@ -62,21 +64,25 @@ std::string Supervisor::LogFile(const Child& child) const {
 
 absl::Status Supervisor::Start(Child& child) {
   child.restart_at.reset();
-  return child.server ? StartServer(child) : StartWorker(child);
+  Launch launch = child.server ? ServerLaunch(child.number) : WorkerLaunch(child.number);
+  launch.server = child.server;
+  launch.number = child.number;
+  launch.log_file = LogFile(child);
+  ASSIGN_OR_RETURN(child.process, hosts_.Start(launch));
+  WatchCoordinator();
+  return absl::OkStatus();
 }
 
-absl::Status Supervisor::StartServer(Child& child) {
+Launch Supervisor::ServerLaunch(uint32_t index) const {
   const bool first = coordinator_address_.empty();
-  const bool coordinator = child.number == 0;
+  const bool coordinator = index == 0;
   // Everybody knows server 0 by its address: its next life has the same one.
-  const std::string listen = coordinator && !first ? coordinator_address_ : "127.0.0.1:0";
-  ProcessSpec process{.name = absl::StrCat("server ", child.number),
-                      .arguments = {spec_.program_dir + "/leeway-server", "--index",
-                                    std::to_string(child.number), "--listen", listen},
-                      .environment = spec_.server_environment,
-                      .output_file = LogFile(child),
-                      .announces_ready = coordinator && first};
-  auto& arguments = process.arguments;
+  const std::string listen =
+      coordinator && !first ? coordinator_address_ : hosts_.ListenAddress(index);
+  Launch launch{.arguments = {"--index", std::to_string(index), "--listen", listen},
+                .environment = spec_.server_environment,
+                .announces_ready = coordinator && first};
+  auto& arguments = launch.arguments;
   if (coordinator) {
     arguments.insert(arguments.end(), {"--job", spec_.run_dir + "/job.yaml", "--run-dir",
                                        spec_.run_dir, "--no-outcome"});
@@ -85,33 +91,32 @@ absl::Status Supervisor::StartServer(Child& child) {
   } else {
     arguments.insert(arguments.end(), {"--coordinator", coordinator_address_});
   }
-  ASSIGN_OR_RETURN(child.process, Process::Start(process));
-  if (coordinator && !first) watchdog_.CoordinatorBegins(child.process->pid(), Now());
-  return absl::OkStatus();
+  return launch;
 }
 
-absl::Status Supervisor::StartWorker(Child& child) {
-  ProcessSpec process{
-      .name = absl::StrCat("worker ", child.number),
-      .arguments = {spec_.program_dir + "/leeway-worker", "--coordinator", coordinator_address_,
-                    "--rank", std::to_string(child.number), "--data", spec_.data_dir},
-      .environment = spec_.worker_environment,
-      .output_file = LogFile(child)};
-  if (child.number < spec_.worker_processors.size()) {
-    process.arguments.insert(process.arguments.end(),
-                             {"--processors", spec_.worker_processors[child.number]});
+Launch Supervisor::WorkerLaunch(uint32_t rank) const {
+  Launch launch{.arguments = {"--coordinator", coordinator_address_, "--rank", std::to_string(rank),
+                              "--data", spec_.data_dir},
+                .environment = spec_.worker_environment};
+  if (rank < spec_.worker_processors.size()) {
+    launch.arguments.insert(launch.arguments.end(),
+                            {"--processors", spec_.worker_processors[rank]});
   }
-  ASSIGN_OR_RETURN(child.process, Process::Start(process));
-  return absl::OkStatus();
+  return launch;
+}
+
+void Supervisor::WatchCoordinator() {
+  const JobProcess* process = children_[0].process.get();
+  if (coordinator_ == nullptr || process == nullptr || process->pid() == watched_) return;
+  watched_ = process->pid();
+  watchdog_.CoordinatorBegins(watched_, Now());
 }
 
 absl::Status Supervisor::StartTheRest(const std::string& coordinator) {
   coordinator_address_ = coordinator;
   RETURN_IF_ERROR(WriteFileAtomically(spec_.run_dir + "/coordinator", coordinator + "\n"));
   ASSIGN_OR_RETURN(coordinator_, CoordinatorClient::Connect(coordinator));
-  if (children_[0].process != nullptr) {
-    watchdog_.CoordinatorBegins(children_[0].process->pid(), Now());
-  }
+  WatchCoordinator();
   for (Child& child : children_) {
     if (child.process == nullptr && !child.restart_at) RETURN_IF_ERROR(Start(child));
   }
@@ -150,9 +155,7 @@ absl::Status Supervisor::Wait() {
   std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}};
   fds.push_back({coordinator_ == nullptr ? -1 : coordinator_->fd(), POLLIN, 0});
   for (const Child& child : children_) {
-    const Process* process = child.process.get();
-    fds.push_back({process == nullptr ? -1 : process->exit_fd(), POLLIN, 0});
-    fds.push_back({process == nullptr ? -1 : process->ready_fd(), POLLIN, 0});
+    fds.push_back({child.process == nullptr ? -1 : child.process->fd(), POLLIN, 0});
   }
   if (poll(fds.data(), fds.size(), PollMilliseconds(Now())) < 0 && errno != EINTR) {
     return absl::InternalError(absl::StrCat("poll: ", strerror(errno)));
@@ -160,8 +163,7 @@ absl::Status Supervisor::Wait() {
   while (const int signal = fds[0].revents != 0 ? signals_.Next() : 0) OnSignal(signal);
   if (fds[1].revents != 0) TakeStatus();
   for (size_t i = 0; i < children_.size(); ++i) {
-    if (fds[2 + 2 * i + 1].revents != 0) RETURN_IF_ERROR(OnReady(children_[i]));
-    if (fds[2 + 2 * i].revents != 0) RETURN_IF_ERROR(OnExit(children_[i]));
+    if (fds[2 + i].revents != 0) RETURN_IF_ERROR(OnNews(children_[i]));
   }
   return RunTimers(Now());
 }
@@ -279,25 +281,29 @@ void Supervisor::Kill(const std::vector<Watchdog::Hung>& hung) {
   }
 }
 
-absl::Status Supervisor::OnReady(Child& child) {
+absl::Status Supervisor::OnNews(Child& child) {
   if (child.process == nullptr) return absl::OkStatus();
-  bool complete = false;
-  absl::StatusOr<std::string> line = child.process->ReadReady(&complete);
-  // Without a line the child is about to end: its exit tells why.
-  if (!line.ok() || !complete || !outcome_.failure.empty() || job_over_) return absl::OkStatus();
-  return StartTheRest(*line);
+  ASSIGN_OR_RETURN(const JobProcess::News news, child.process->TakeNews());
+  WatchCoordinator();
+  if (news.ready.has_value()) RETURN_IF_ERROR(OnReady(*news.ready));
+  if (news.exit.has_value()) OnExit(child, *news.exit);
+  return absl::OkStatus();
 }
 
-absl::Status Supervisor::OnExit(Child& child) {
-  absl::StatusOr<ExitStatus> exit = child.process->Collect();
-  if (absl::IsUnavailable(exit.status())) return absl::OkStatus();
-  RETURN_IF_ERROR(exit.status());
-  child.process.reset();
-  if (&child == &children_[0]) watchdog_.CoordinatorEnds();
-  // Whatever it still did: the job's end does not come from it.
+absl::Status Supervisor::OnReady(const std::string& address) {
   if (!outcome_.failure.empty() || job_over_) return absl::OkStatus();
-  child.server ? OnServerExit(child, *exit) : OnWorkerExit(child, *exit);
-  return absl::OkStatus();
+  return StartTheRest(address);
+}
+
+void Supervisor::OnExit(Child& child, const ExitStatus& exit) {
+  child.process.reset();
+  if (&child == &children_[0]) {
+    watchdog_.CoordinatorEnds();
+    watched_ = 0;
+  }
+  // Whatever it still did: the job's end does not come from it.
+  if (!outcome_.failure.empty() || job_over_) return;
+  child.server ? OnServerExit(child, exit) : OnWorkerExit(child, exit);
 }
 
 void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {

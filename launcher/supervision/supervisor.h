@@ -1,7 +1,7 @@
-// Starts a job's processes on this machine, watches them, restarts those that crash, kills those
-// that hang, and stops them in order. If another process takes the place of one of them, by hand or
-// on another machine, the supervisor leaves the place to it. The job ends when its coordinator says
-// so. Servers requested while the job runs (leeway resize) are started when its status says so.
+// Starts a job's processes on its hosts, watches them, restarts those that crash, kills those that
+// hang, and stops them in order. If another process takes the place of one of them, started by hand
+// or elsewhere, the supervisor leaves the place to it. The job ends when its coordinator says so.
+// Servers requested while the job runs (leeway resize) are started when its status says so.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/base/process.h"
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "launcher/supervision/coordinator_client.h"
+#include "launcher/supervision/job_process.h"
 #include "launcher/supervision/live_view.h"
 #include "launcher/supervision/restart_policy.h"
 #include "launcher/supervision/signals.h"
@@ -24,8 +24,6 @@
 namespace leeway {
 
 struct SupervisorSpec {
-  // Where leeway-server and leeway-worker are.
-  std::string program_dir;
   // Holds job.yaml already; the processes' logs go to logs/ below it.
   std::string run_dir;
   std::string data_dir;
@@ -79,7 +77,7 @@ struct RunOutcome {
 // events; nothing is polled in turns.
 class Supervisor {
  public:
-  Supervisor(SupervisorSpec spec, SignalSource& signals, RunObserver& observer);
+  Supervisor(SupervisorSpec spec, JobHosts& hosts, SignalSource& signals, RunObserver& observer);
 
   // Runs the job to its end. Every child has ended when it returns. An error: the processes could
   // not be started.
@@ -89,7 +87,7 @@ class Supervisor {
   struct Child {
     bool server = false;
     uint32_t number = 0;
-    std::unique_ptr<Process> process;
+    std::unique_ptr<JobProcess> process;
     // It waits to be started again.
     std::optional<Time> restart_at;
     // Another process, not of this launcher, has its place.
@@ -97,8 +95,8 @@ class Supervisor {
   };
 
   absl::Status Start(Child& child);
-  absl::Status StartServer(Child& child);
-  absl::Status StartWorker(Child& child);
+  Launch ServerLaunch(uint32_t index) const;
+  Launch WorkerLaunch(uint32_t rank) const;
   absl::Status StartTheRest(const std::string& coordinator);
   std::string LogFile(const Child& child) const;
 
@@ -108,11 +106,14 @@ class Supervisor {
   int PollMilliseconds(Time now) const;
   absl::Status RunTimers(Time now);
   void OnSignal(int signal);
-  absl::Status OnReady(Child& child);
-  absl::Status OnExit(Child& child);
+  absl::Status OnNews(Child& child);
+  absl::Status OnReady(const std::string& address);
+  void OnExit(Child& child, const ExitStatus& exit);
   void OnWorkerExit(Child& child, const ExitStatus& exit);
   void OnServerExit(Child& child, const ExitStatus& exit);
   void TakeStatus();
+  // The watchdog looks at server 0 once it is known which process that is, and where it listens.
+  void WatchCoordinator();
   // Kills this launcher's processes that run and do not respond. Their exits do the rest.
   void Kill(const std::vector<Watchdog::Hung>& hung);
   // Server 0 has ended in order. The other processes get some time to end, too.
@@ -128,6 +129,7 @@ class Supervisor {
   void SignalAll(int signal);
 
   const SupervisorSpec spec_;
+  JobHosts& hosts_;
   SignalSource& signals_;
   RunObserver& observer_;
   RestartPolicy policy_;
@@ -136,6 +138,8 @@ class Supervisor {
   std::vector<Child> children_;
   std::unique_ptr<CoordinatorClient> coordinator_;
   std::string coordinator_address_;
+  // The life of server 0 that the watchdog looks at; 0: none.
+  pid_t watched_ = 0;
   RunOutcome outcome_;
   ViewContext view_;
   Time next_status_{};

@@ -6,6 +6,7 @@
 
 #include "common/exit_code.h"
 #include "common/files/files.h"
+#include "launcher/supervision/local_hosts.h"
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
@@ -26,7 +27,7 @@ void WriteServer(const TempFolder& folder, const std::string& script) {
 
 SupervisorSpec SpecOf(const TempFolder& folder) {
   SupervisorSpec spec;
-  spec.program_dir = spec.run_dir = folder.path();
+  spec.run_dir = folder.path();
   return spec;
 }
 
@@ -41,7 +42,8 @@ TEST_CASE("A server that does not listen is waited for without work, also when t
   NoObserver observer;
   SupervisorSpec spec = SpecOf(folder);
   spec.start_seconds = 0.1;
-  Supervisor supervisor(spec, **signals, observer);
+  LocalHosts hosts(folder.path());
+  Supervisor supervisor(spec, hosts, **signals, observer);
   const std::clock_t busy_before = std::clock();
   const Time began = std::chrono::steady_clock::now();
   const auto outcome = supervisor.Run();
@@ -61,7 +63,8 @@ TEST_CASE("A server 0 that dies before it listens is started again, as often as 
     NoObserver observer;
     SupervisorSpec spec = SpecOf(folder);
     spec.restarts.server = 2;
-    const auto outcome = Supervisor(spec, **signals, observer).Run();
+    LocalHosts hosts(folder.path());
+    const auto outcome = Supervisor(spec, hosts, **signals, observer).Run();
     REQUIRE(outcome.ok());
     CHECK_THAT(outcome->failure, Catch::StartsWith("server 0 crashed with") &&
                                      Catch::Contains("after 2 restarts") &&
@@ -81,7 +84,8 @@ TEST_CASE("A server 0 that refuses its job, or fails for good, is not started ag
     NoObserver observer;
     SupervisorSpec spec = SpecOf(folder);
     spec.restarts.server = 3;
-    const auto outcome = Supervisor(spec, **signals, observer).Run();
+    LocalHosts hosts(folder.path());
+    const auto outcome = Supervisor(spec, hosts, **signals, observer).Run();
     REQUIRE(outcome.ok());
     CHECK(outcome->exit_code == code);
     CHECK(outcome->server_restarts == std::vector<uint32_t>{0});

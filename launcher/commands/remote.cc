@@ -1,0 +1,18 @@
+// leeway remote: the other end of `leeway train --hosts`.
+#include <unistd.h>
+
+#include "launcher/commands/commands.h"
+#include "launcher/hosts/remote_end.h"
+
+namespace leeway {
+
+void AddRemoteCommand(CLI::App& app, int& exit_code) {
+  // In no list of commands: people do not type it.
+  app.add_subcommand("remote",
+                     "What `leeway train --hosts` runs on each host: one server or worker, which "
+                     "ends with the connection")
+      ->group("")
+      ->callback([&exit_code] { exit_code = RunRemoteEnd(STDIN_FILENO, STDOUT_FILENO); });
+}
+
+}  // namespace leeway

@@ -1,0 +1,91 @@
+#include "launcher/commands/train_hosts.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/files/files.h"
+#include "common/identity.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+constexpr char kInsecure[] = "LEEWAY_INSECURE";
+
+// As server 0 would say, but before anything is started.
+absl::Status Secure(const SshHosts& hosts, const v1::Security& job, bool insecure,
+                    SecurityFlags& security) {
+  if (!hosts.beyond_loopback()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const v1::TlsMode mode, TlsModeOf(security, job));
+  const bool said = !security.tls.empty() || mode != v1::TLS_MODE_NONE;
+  if (!said && !insecure) security.tls = "mtls";
+  if (!said || insecure || mode == v1::TLS_MODE_MTLS) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--hosts: whoever reaches these hosts could take part in the job. Leave --tls (and the job's "
+      "security.tls.mode) out, or say --tls mtls: each run then makes its own certificates. Say "
+      "--insecure if the network lets in nobody else");
+}
+
+}  // namespace
+
+void AddHostOptions(CLI::App& command, HostFlags& flags) {
+  constexpr char kGroup[] = "Several machines";
+  CLI::Option* hosts =
+      command
+          .add_option(
+              "--hosts", flags.hosts,
+              "Run the job's processes on these hosts by ssh, with so many workers on each; "
+              "NAME=ADDRESS:WORKERS where others reach the host at another address. All "
+              "hosts see the run folder and the data at the same paths")
+          ->type_name("NAME:WORKERS,...")
+          ->group(kGroup);
+  command.add_option("--ssh", flags.ssh, "The command that reaches a host")
+      ->type_name("COMMAND")
+      ->needs(hosts)
+      ->capture_default_str()
+      ->group(kGroup);
+  command
+      .add_option("--remote-bin", flags.remote_bin,
+                  "Folder with the programs on each host; default: the PATH there")
+      ->type_name("DIR")
+      ->needs(hosts)
+      ->group(kGroup);
+  command
+      .add_flag("--insecure", flags.insecure,
+                "With --hosts: without mutual TLS, in a network that lets in nobody else")
+      ->envname(kInsecure)
+      ->group(kGroup);
+}
+
+absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
+                                                       const v1::TrainingJob& job,
+                                                       SecurityFlags& security) {
+  if (flags.hosts.empty()) return nullptr;
+  ASSIGN_OR_RETURN(std::vector<JobHost> hosts, ParseHosts(flags.hosts, job.workers().count()));
+  ASSIGN_OR_RETURN(SshCommand ssh, MakeSshCommand(flags.ssh, flags.remote_bin));
+  ASSIGN_OR_RETURN(std::unique_ptr<SshHosts> connected,
+                   SshHosts::Connect(std::move(hosts), std::move(ssh)));
+  RETURN_IF_ERROR(Secure(*connected, job.security(), flags.insecure, security));
+  return connected;
+}
+
+absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const std::string& path) {
+  // No other run's file is the same.
+  std::string text = absl::StrFormat("run %016x\n", RandomIdentity());
+  for (size_t i = 0; i < hosts.hosts().size(); ++i) {
+    absl::StrAppend(&text, hosts.hosts()[i].name, " (", hosts.hosts()[i].address,
+                    "): ", ProcessesOf(hosts.hosts(), i, servers), "\n");
+  }
+  RETURN_IF_ERROR(WriteFileAtomically(path, text));
+  hosts.ShareFile(path, text);
+  return absl::OkStatus();
+}
+
+Environment ServerEnvironment(const RunKeys& keys, bool insecure) {
+  Environment environment = keys.ForServers();
+  if (insecure) environment.emplace_back(kInsecure, "1");
+  return environment;
+}
+
+}  // namespace leeway

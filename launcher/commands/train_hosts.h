@@ -1,0 +1,46 @@
+// `leeway train --hosts`: the options, and what they mean for the run's keys.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bench/base/process.h"
+#include "common/security/settings.h"
+#include "launcher/commands/run_keys.h"
+#include "launcher/hosts/ssh_hosts.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+// In the run folder while the job runs: which process is on which host. Also how hosts see that
+// they share the folder.
+inline constexpr char kHostsFile[] = "hosts";
+
+struct HostFlags {
+  std::string hosts;
+  // Without a terminal nobody can type a password. Who is silent for a minute is gone.
+  std::string ssh =
+      "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 "
+      "-o ServerAliveCountMax=4";
+  std::string remote_bin;
+  bool insecure = false;
+};
+void AddHostOptions(CLI::App& command, HostFlags& flags);
+
+// Null without --hosts. If others reach the hosts' servers, `security` becomes mutual TLS where
+// nothing is said of TLS; INVALID_ARGUMENT if something else is, without --insecure.
+absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
+                                                       const v1::TrainingJob& job,
+                                                       SecurityFlags& security);
+
+// Writes kHostsFile to `path`; hosts with servers must see it.
+absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const std::string& path);
+
+Environment ServerEnvironment(const RunKeys& keys, bool insecure);
+
+}  // namespace leeway

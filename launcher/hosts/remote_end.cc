@@ -1,0 +1,190 @@
+#include "launcher/hosts/remote_end.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "bench/base/process.h"
+#include "common/clock.h"
+#include "common/exit_code.h"
+#include "common/files/files.h"
+#include "common/files/private_files.h"
+#include "common/files/temporary_folder.h"
+#include "common/protocol.h"
+#include "common/status.h"
+#include "launcher/hosts/remote_messages.h"
+
+namespace leeway {
+namespace {
+
+// A file system of the network may show a new file some seconds late.
+constexpr Duration kShownWithin = std::chrono::seconds(5);
+constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+constexpr uint64_t kSharedBytesMax = 64 << 10;
+
+void Tell(int output, const RemoteNews& news) {
+  const std::string line = NewsLine(news);
+  // Nobody listens any more: the end of the input says so, too.
+  [[maybe_unused]] const ssize_t written = write(output, line.data(), line.size());
+}
+
+// sshd says in SSH_CONNECTION which addresses and ports its connection has: the client's two, and
+// then those here.
+std::string AddressHere() {
+  const char* connection = std::getenv("SSH_CONNECTION");
+  const std::vector<std::string> words =
+      absl::StrSplit(connection == nullptr ? "" : connection, ' ');
+  return words.size() == 4 ? words[2] : "";
+}
+
+RemoteHello Hello() {
+  RemoteHello hello{.version = kVersion, .address = AddressHere(), .missing_programs = {}};
+  for (const char* program : {"leeway-server", "leeway-worker"}) {
+    const std::string path = absl::StrCat(ProgramFolder(), "/", program);
+    if (access(path.c_str(), X_OK) != 0) hello.missing_programs.push_back(path);
+  }
+  return hello;
+}
+
+// The launcher's lines, as they come.
+class Commands {
+ public:
+  explicit Commands(int fd) : fd_(fd) {}
+
+  // Takes what is there, waiting for something. False: the launcher is gone.
+  bool Read() {
+    char bytes[4096];
+    const ssize_t got = read(fd_, bytes, sizeof(bytes));
+    if (got < 0) return errno == EINTR;
+    lines_.Append(bytes, got);
+    return got > 0 && !lines_.overflows();
+  }
+  std::optional<std::string> Next() { return lines_.Next(); }
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+  LineBuffer lines_;
+};
+
+absl::Status CheckShared(const RemoteRequest& request) {
+  const Time until = std::chrono::steady_clock::now() + kShownWithin;
+  while (!request.shared_file.empty()) {
+    const absl::StatusOr<std::string> content = ReadFile(request.shared_file, kSharedBytesMax);
+    if (content.ok() && *content == request.shared_content) break;
+    if (std::chrono::steady_clock::now() > until) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the launcher's file ", request.shared_file,
+          content.ok() ? " is another one here" : " is not here",
+          ": all hosts that have servers must see the run folder at this path (a shared file "
+          "system; --run-dir DIR names the folder)"));
+    }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  return absl::OkStatus();
+}
+
+struct Started {
+  // Null without keys. Goes after the process.
+  std::unique_ptr<TemporaryFolder> keys;
+  std::unique_ptr<Process> process;
+};
+
+absl::StatusOr<Started> Start(const RemoteRequest& request) {
+  if (request.version != kVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("this is Leeway ", kVersion,
+                                                      ", and the launcher is Leeway ",
+                                                      request.version, ": install the same"));
+  }
+  if (request.program != "leeway-server" && request.program != "leeway-worker") {
+    return absl::InvalidArgumentError("asked for no program of Leeway's");
+  }
+  RETURN_IF_ERROR(CheckShared(request));
+  umask(static_cast<mode_t>(request.file_mask));
+  // The paths that it is given are absolute; a job's plugin may look for files of its own.
+  [[maybe_unused]] const int moved = chdir(request.folder.c_str());
+  Started started;
+  ProcessSpec spec{.name = request.name,
+                   .arguments = {absl::StrCat(ProgramFolder(), "/", request.program)},
+                   .environment = request.environment,
+                   .announces_ready = request.announces_ready};
+  spec.arguments.insert(spec.arguments.end(), request.arguments.begin(), request.arguments.end());
+  if (!request.keys.empty()) {
+    ASSIGN_OR_RETURN(started.keys, TemporaryFolder::Make("leeway-keys", TemporaryIn::kMemory));
+    for (const auto& [name, content] : request.keys) {
+      // A name, and no path.
+      if (name.find('/') != std::string::npos) return absl::InvalidArgumentError("a key's path");
+      RETURN_IF_ERROR(WritePrivateFile(absl::StrCat(started.keys->path(), "/", name), content));
+    }
+    spec.environment.emplace_back("LEEWAY_TLS_DIR", started.keys->path());
+  }
+  ASSIGN_OR_RETURN(started.process, Process::Start(spec));
+  return started;
+}
+
+// Until the process has ended.
+absl::StatusOr<ExitStatus> Attend(Process& process, Commands& commands, int output) {
+  int input = commands.fd();
+  while (true) {
+    while (const std::optional<std::string> line = commands.Next()) {
+      if (const absl::StatusOr<int> signal = ParseSignal(*line); signal.ok()) {
+        process.Signal(*signal);
+      }
+    }
+    pollfd fds[] = {
+        {input, POLLIN, 0}, {process.exit_fd(), POLLIN, 0}, {process.ready_fd(), POLLIN, 0}};
+    if (poll(fds, 3, -1) < 0 && errno != EINTR) return absl::InternalError("poll");
+    if (fds[2].revents != 0) {
+      bool complete = false;
+      const absl::StatusOr<std::string> line = process.ReadReady(&complete);
+      if (line.ok() && complete) Tell(output, {.ready = *line});
+    }
+    if (fds[1].revents != 0) {
+      const absl::StatusOr<ExitStatus> exit = process.Collect();
+      if (!absl::IsUnavailable(exit.status())) return exit;
+    }
+    if (fds[0].revents != 0 && !commands.Read()) {
+      process.Signal(SIGKILL);
+      input = -1;
+    }
+  }
+}
+
+}  // namespace
+
+int RunRemoteEnd(int input, int output) {
+  signal(SIGPIPE, SIG_IGN);
+  Tell(output, {.hello = Hello()});
+  Commands commands(input);
+  std::optional<std::string> line;
+  while (!(line = commands.Next()).has_value()) {
+    if (!commands.Read()) return kExitTemporary;
+  }
+  const absl::StatusOr<RemoteRequest> request = ParseRequest(*line);
+  if (request.ok() && request->program.empty()) return kExitDone;
+  absl::StatusOr<Started> started = request.ok() ? Start(*request) : request.status();
+  if (!started.ok()) {
+    std::fprintf(stderr, "leeway remote: %s\n", std::string(started.status().message()).c_str());
+    Tell(output, {.exit = ExitStatus{.code = kExitUsage}});
+    return kExitUsage;
+  }
+  Tell(output, {.pid = started->process->pid()});
+  const absl::StatusOr<ExitStatus> exit = Attend(*started->process, commands, output);
+  if (!exit.ok()) return kExitTemporary;
+  Tell(output, {.exit = *exit});
+  return exit->signaled ? kExitTemporary : exit->code;
+}
+
+}  // namespace leeway
