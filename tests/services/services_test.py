@@ -1,0 +1,219 @@
+#!/usr/bin/python3
+"""deploy/compose, deploy/systemd and deploy/slurm, as far as one can look at them without the engine: what they say is
+what the programs take, and the script for Slurm runs to its end with something that stands for srun.
+
+    tests/services/services_test.py CASE          as ctest runs them
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "training"))
+import runs  # noqa: E402
+
+DEPLOY = runs.SOURCE / "deploy"
+
+
+def skip(why):
+    print("SKIPPED:", why)
+    sys.exit(runs.SKIPPED)
+
+
+def help_of(program, *words):
+    return subprocess.run([str(runs.BIN / program), *words, "--help"], capture_output=True, text=True, check=False).stdout
+
+
+def knows_places():
+    """Programs of before have neither a health port nor a place from the environment."""
+    return "--health" in help_of("leeway-server")
+
+
+def check_variables(names, *programs):
+    """Each variable is in the help of a program, or in the tables of docs/."""
+    known = "".join(help_of(program) for program in programs)
+    known += "".join((runs.SOURCE / "docs" / name).read_text(encoding="utf-8") for name in ("operations.md", "security.md"))
+    unknown = [name for name in names if name not in known]
+    runs.check(not unknown, f"the programs know {', '.join(names)}" + (f", but not {unknown}" if unknown else ""))
+
+
+# ---- compose
+
+SERVICE_KEYS = {"image", "read_only", "cap_drop", "security_opt", "networks", "secrets", "restart", "stop_grace_period",
+                "healthcheck", "command", "environment", "volumes", "deploy"}
+
+
+def compose():
+    """The keys of the compose specification; references that lead somewhere; commands and variables of the programs."""
+    try:
+        import yaml
+    except ImportError:
+        skip("python3-yaml is not installed")
+    text = (DEPLOY / "compose/docker-compose.yaml").read_text(encoding="utf-8")
+    document = yaml.safe_load(text)
+    runs.check({key for key in document if not key.startswith("x-")} == {"name", "services", "networks", "volumes",
+                                                                         "secrets"}, "the parts of a compose file")
+    services = document["services"]
+    runs.check(set(services) == {"server-0", "server-1", "worker"}, f"services {', '.join(services)}")
+    for name, service in services.items():
+        wrong = set(service) - SERVICE_KEYS
+        runs.check(not wrong, f"{name}: keys of a service {sorted(wrong)}")
+        runs.check(service["read_only"] and service["cap_drop"] == ["ALL"], f"{name}: a root that is not written to")
+        runs.check(all(network in document["networks"] for network in service["networks"]), f"{name}: its network")
+        runs.check(all(secret in document["secrets"] for secret in service["secrets"]), f"{name}: its secrets")
+        volumes = [volume.split(":")[0] for volume in service["volumes"] if not volume.startswith("${")]
+        runs.check(set(volumes) <= set(document["volumes"]), f"{name}: its volumes {volumes}")
+        coordinator = service["environment"].get("LEEWAY_COORDINATOR", "server-0:7000")
+        runs.check(coordinator == services["server-0"]["environment"]["LEEWAY_ADVERTISE"], f"{name}: finds server 0")
+        runs.check(service["healthcheck"]["test"] == ["CMD", "leeway", "health", service["environment"]["LEEWAY_HEALTH"]],
+                   f"{name}: asks the port that it opens")
+        runs.check((runs.BIN / service["command"][0]).exists(), f"{name}: runs {service['command'][0]}")
+    runs.check(re.search(r"grace: \d|stop_grace_period: (\d+)s", text).group(1) == "30", "30 s to stop")
+    if not knows_places():
+        skip("these programs have no --health: their variables were not looked at")
+    for name, service in services.items():
+        check_variables(sorted(service["environment"]), service["command"][0])
+
+
+# ---- systemd
+
+def systemd():
+    """systemd's own words on the units, and the exit codes and variables of the programs."""
+    if shutil.which("systemd-analyze") is None:
+        skip("systemd-analyze is not installed")
+    codes = (runs.SOURCE / "common/exit_code.h").read_text(encoding="utf-8")
+    value = lambda name: re.search(rf"kExit{name} = (\d+)", codes).group(1)
+    final = [value(name) for name in ("Usage", "Permanent", "Stopped", "Replaced")]
+    with tempfile.TemporaryDirectory() as folder:
+        for role in "server", "worker":
+            unit = pathlib.Path(folder) / f"leeway-{role}@0.service"
+            text = (DEPLOY / f"systemd/leeway-{role}@.service").read_text(encoding="utf-8")
+            unit.write_text(text.replace("/usr/bin/leeway-", f"{runs.BIN}/leeway-"), encoding="utf-8")
+            done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+            said = [line for line in done.stderr.splitlines() if unit.name in line]
+            runs.check(done.returncode == 0 and not said, f"{role}: systemd-analyze verify says nothing {said}")
+            done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=20", str(unit)],
+                                  capture_output=True, text=True, check=False)
+            last = (done.stdout.strip().splitlines() or ["?"])[-1]
+            runs.check(done.returncode == 0, f"{role}: {last}")
+            runs.check(re.search(r"^RestartPreventExitStatus=(.*)$", text, re.M).group(1).split() == final,
+                       f"{role}: {final} are not started again, as common/exit_code.h says")
+            start = re.search(r"^ExecStart=/usr/bin/(\S+) (--\S+) %i$", text, re.M)
+            runs.check(start.group(2) in help_of(start.group(1)), f"{role}: {start.group(0)}")
+    if not knows_places():
+        skip("these programs have no --health: the variables were not looked at")
+    example = (DEPLOY / "systemd/leeway.env.example").read_text(encoding="utf-8")
+    check_variables(re.findall(r"^(LEEWAY_\w+)=", example, re.M), "leeway-server", "leeway-worker")
+
+
+# ---- Slurm
+
+SRUN = """#!/usr/bin/python3
+import os, signal, subprocess, sys
+words = sys.argv[1:]
+tasks = 1
+while words[0].startswith("--"):
+    name, _, value = words.pop(0).partition("=")
+    if name == "--ntasks":
+        tasks = int(value)
+    elif name == "--job-name" and not value:
+        sys.exit("--job-name is empty")
+    elif name not in ("--overlap", "--distribution", "--kill-on-bad-exit", "--wait", "--label", "--job-name",
+                      "--nodes", "--nodelist"):
+        sys.exit("unknown option " + name)
+signal.signal(signal.SIGTERM, lambda *_: [os.killpg(task.pid, signal.SIGKILL) for task in started])
+started = [subprocess.Popen(words, env={**os.environ, "SLURM_PROCID": str(rank)}, start_new_session=True) for rank in range(tasks)]
+sys.exit(max(task.wait() % 256 for task in started))
+"""
+SCONTROL = """#!/bin/sh
+[ "$1 $2 $3" = "show hostnames node[1-2]" ] || exit 1
+printf '127.0.0.1\\nnode2\\n'
+"""
+
+
+class Slurm(runs.RunFolder):
+    """The script in an allocation of this machine."""
+
+    def __init__(self, **environment):
+        super().__init__()
+        tools = self.parent / "tools"
+        tools.mkdir()
+        for name, text in ("srun", SRUN), ("scontrol", SCONTROL):
+            (tools / name).write_text(text, encoding="utf-8")
+            (tools / name).chmod(0o755)
+        self.environment = {
+            **os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "LEEWAY_BIN": str(runs.BIN), "SLURM_JOB_ID": "4711",
+            "SLURM_JOB_NODELIST": "node[1-2]", "LEEWAY_JOB": str(self.parent / "job.yaml"),
+            "LEEWAY_RUN_DIR": str(self.dir), "LEEWAY_DATA": str(runs.data_with("optdigits/optdigits.tra")),
+            "LEEWAY_SERVERS": "2", "LEEWAY_WORKERS": "3", **environment}
+
+    def start(self, *more, **environment):
+        job = (runs.JOBS / "quickstart.yaml").read_text(encoding="utf-8")
+        for old, new in more:
+            job = job.replace(old, new)
+        (self.parent / "job.yaml").write_text(job, encoding="utf-8")
+        self.log = open(self.parent / "log", "a", encoding="utf-8")
+        self.process = subprocess.Popen(["bash", str(DEPLOY / "slurm/leeway.sbatch")], stdout=self.log,
+                                        stderr=subprocess.STDOUT, env={**self.environment, **environment},
+                                        cwd=self.parent, start_new_session=True)
+        return self
+
+    def said(self):
+        return (self.parent / "log").read_text(encoding="utf-8")[-4000:]
+
+    def wait(self, expect):
+        try:
+            code = self.process.wait(120)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            raise runs.Failed(f"no end\n{self.said()}") from None
+        if code != expect:
+            raise runs.Failed(f"status {code}, not {expect}\n{self.said()}")
+
+
+def slurm():
+    """It trains, with mutual TLS, to the same weights as `leeway train`; a worker that is killed is started again; at the
+    end of its time the job stops in order and is continued."""
+    if shutil.which("shellcheck"):
+        subprocess.run(["shellcheck", "-e", "SC2317,SC2329", str(DEPLOY / "slurm/leeway.sbatch")], check=True)
+    plain = runs.Run("quickstart.yaml", [], runs.data_with("optdigits/optdigits.tra"))
+    digest = plain.train()["weights_sha256"]
+    plain.clean()
+    job = Slurm().start()
+    job.wait(0)
+    runs.check(job.check_whole(report=False)["weights_sha256"] == digest, "the weights of leeway train")
+    runs.check((job.dir / "keys/token").stat().st_mode & 0o777 == 0o600, "its keys are its user's")
+    job.clean()
+    job = Slurm().start(("workers: {count: 3}", "workers: {count: 3, no_such_key: 1}"))
+    began = time.monotonic()
+    job.wait(runs.USAGE)
+    took = time.monotonic() - began
+    runs.check(took < 45, f"a job that server 0 refuses ends the allocation, after {took:.0f} s")
+    job.clean()
+    if "\n  stop " not in help_of("leeway"):
+        skip("this leeway has no stop: the end of the allocation was not looked at")
+    stopped(digest)
+
+
+def stopped(digest):
+    slow = ("workers: {count: 3}", "workers: {count: 3, emulate: {step_milliseconds: 30}}")
+    job = Slurm().start(slow)
+    deadline = time.monotonic() + 60
+    while job.max_clock() < 40 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    job.process.send_signal(signal.SIGTERM)
+    job.wait(runs.STOPPED)
+    runs.check(job.summary()["state"] == "stopped", f"stopped in order at clock {job.summary()['clock']}")
+    job.start(slow, LEEWAY_RESUME="1").wait(0)
+    runs.check(job.summary()["weights_sha256"] == digest, "continued, to the same weights")
+    job.clean()
+
+
+if __name__ == "__main__":
+    runs.main({"compose": compose, "systemd": systemd, "slurm": slurm})
