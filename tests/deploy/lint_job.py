@@ -1,0 +1,149 @@
+"""What must hold of the pods of a job together: ranks, addresses, numbers, what each can reach."""
+
+import collections
+import json
+
+import programs
+from environment import Missing, environment
+from lint_pods import GRPC_PORT
+from manifests import NAMESPACE, job_of, matches, of_kind, runs
+from workloads import host_names
+
+
+def rank_of(pod, values):
+    """As the programs find it."""
+    for name in ("LEEWAY_RANK", "JOB_COMPLETION_INDEX"):
+        if name in values:
+            return int(values[name])
+    if "TF_CONFIG" in values:
+        task = json.loads(values["TF_CONFIG"])["task"]
+        fits = task["type"] == "ps" if pod.component == "server" else task["type"] in ("worker", "chief")
+        if not fits:
+            raise Missing(f"a {pod.component} that TF_CONFIG calls {task['type']}")
+        return task["index"]
+    if "VC_TASK_INDEX" in values:
+        return int(values["VC_TASK_INDEX"])
+    raise Missing("nothing says its rank")
+
+
+def addresses(pod, rank, values):
+    """Coordinator, and what it advertises."""
+    config = json.loads(values.get("TF_CONFIG", '{"cluster": {}}'))["cluster"]
+    servers = config.get("ps", [])
+    coordinator = values.get("LEEWAY_COORDINATOR", servers[0] if servers else "")
+    own = values.get("LEEWAY_ADVERTISE", servers[rank] if rank < len(servers) else "")
+    return coordinator, own
+
+
+def find_pods(pods, objects):
+    """{(component, rank): [pods]}, and what is wrong with finding it out."""
+    found, wrong = collections.defaultdict(list), []
+    for pod in pods:
+        try:
+            values = environment(pod, pod.container, objects)
+            found[pod.component, rank_of(pod, values)].append((pod, values))
+        except (Missing, ValueError) as missing:
+            wrong.append(f"{pod.name}: {missing}")
+    return found, wrong
+
+
+def check_ranks(found, objects):
+    job = job_of(objects)
+    for component, key in ("server", "servers"), ("worker", "workers"):
+        wanted = job[key]["count"]
+        ranks = sorted(rank for name, rank in found for _ in found[name, rank] if name == component)
+        if ranks != list(range(wanted)):
+            yield f"{component}s have the ranks {ranks}; the job wants {wanted}"
+
+
+def check_addresses(found, objects):
+    names = {name: place for place, pods in found.items() for pod, _ in pods for name in host_names(pod, objects)}
+    counts = collections.Counter(name for pods in found.values() for pod, _ in pods
+                                 for name in host_names(pod, objects))
+    for (component, rank), pods in found.items():
+        for pod, values in pods:
+            coordinator, own = addresses(pod, rank, values)
+            wanted = [(coordinator, ("server", 0), "the coordinator")]
+            if component == "server":
+                wanted.append((own, ("server", rank), "itself"))
+            for address, place, what in wanted:
+                host, _, port = address.rpartition(":")
+                if names.get(host) != place or counts[host] != 1:
+                    yield f"{pod.name} calls {what} {address or 'nothing'}, a name of {names.get(host)}"
+                elif port != str(GRPC_PORT):
+                    yield f"{pod.name} calls {what} {address}, not port {GRPC_PORT}"
+
+
+def check_security_is_one(found):
+    modes = {bool(values.get("LEEWAY_TLS_DIR")) for pods in found.values() for _, values in pods}
+    if len(modes) > 1:
+        yield "some pods have certificates and some have none"
+    folders = {values.get("LEEWAY_RUN_DIR") for (c, _), pods in found.items() for _, values in pods if c == "server"}
+    if len(folders) > 1:
+        yield f"servers have the run folder at {folders}"
+
+
+def peers_match(peers, pod):
+    """Whether a pod of the namespace is one of a rule's; no list is everybody."""
+    if not peers:
+        return True
+    own = {"kubernetes.io/metadata.name": NAMESPACE}
+    return any(matches(peer.get("podSelector", {}).get("matchLabels"), pod.labels) and
+               ("namespaceSelector" not in peer or matches(peer["namespaceSelector"].get("matchLabels"), own))
+               for peer in peers)
+
+
+def rules_for(objects, pod, way):
+    """None where no policy isolates the pod this way; else the rules of all that do."""
+    policies = [p["spec"] for p in of_kind(objects, "NetworkPolicy")
+                if matches(p["spec"]["podSelector"].get("matchLabels"), pod.labels) and way in p["spec"]["policyTypes"]]
+    return [rule for p in policies for rule in p.get(way.lower()) or []] if policies else None
+
+
+def ports_allow(rule, port, protocol="TCP"):
+    ports = rule.get("ports")
+    return not ports or any(p.get("port", port) == port and p.get("protocol", "TCP") == protocol for p in ports)
+
+
+def reaches(objects, source, target, port):
+    egress, ingress = rules_for(objects, source, "Egress"), rules_for(objects, target, "Ingress")
+    return all(rules is None or any(ports_allow(rule, port) and peers_match(rule.get(key), other) for rule in rules)
+               for rules, key, other in ((egress, "to", target), (ingress, "from", source)))
+
+
+def check_reach(found, objects):
+    """Everybody reaches the servers and the names; the workers are reached by nobody, and servers not by strangers."""
+    pods = [pod for some in found.values() for pod, _ in some]
+    servers = [pod for pod in pods if pod.component == "server"]
+    for source in pods:
+        for target in servers:
+            if source is not target and not reaches(objects, source, target, GRPC_PORT):
+                yield f"policies do not let {source.name} reach {target.name}"
+        rules = rules_for(objects, source, "Egress") or []
+        for protocol in ("UDP", "TCP") if rules else ():
+            dns = [r for r in rules if ports_allow(r, 53, protocol)]
+            if not any("namespaceSelector" in peer for rule in dns for peer in rule.get("to", [])):
+                yield f"policies do not let {source.name} ask for names by {protocol}"
+        if source.component == "worker" and rules_for(objects, source, "Ingress") != []:
+            yield f"policies let others reach {source.name}"
+    for target in servers:
+        rules = rules_for(objects, target, "Ingress")
+        if rules is None or any(not rule.get("from") for rule in rules):
+            yield f"policies let strangers reach {target.name}"
+
+
+def check_job(pods, objects):
+    try:
+        job_of(objects)
+    except (runs.Failed, KeyError) as failure:
+        yield str(failure)
+        return
+    for config in of_kind(objects, "ConfigMap"):
+        if wrong := programs.wrong_job(config["data"].get("job.yaml", "")):
+            yield wrong
+    found, wrong = find_pods(pods, objects)
+    yield from wrong
+    yield from check_ranks(found, objects)
+    yield from check_addresses(found, objects)
+    yield from check_security_is_one(found)
+    yield from check_reach(found, objects)

@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+"""Mistakes that people make in manifests, seeded one at a time into sets that are in order: each must be found, by the
+lint or by a schema.
+
+    tests/deploy/mistakes.py
+"""
+
+import copy
+import pathlib
+import sys
+
+import lint
+import manifests
+import schemas
+from manifests import runs
+
+HERE = pathlib.Path(__file__).resolve().parent
+SETS = {"jobset": lambda: manifests.compose("jobset", ["tls", "data"]),
+        "statefulset": lambda: manifests.compose("statefulset", ["tls", "gpu"]),
+        "kubeflow": lambda: manifests.render(manifests.DEPLOY / "kubeflow"),
+        "volcano": lambda: manifests.render(manifests.DEPLOY / "volcano"),
+        "tfjob": lambda: manifests.render(manifests.DEPLOY / "tfjob")}
+# Where the pod of a role is, in each kind.
+ROLES = {("jobset", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
+         ("jobset", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
+         ("statefulset", "server"): "StatefulSet.spec.template.spec",
+         ("statefulset", "worker"): "Job.spec.template.spec",
+         ("kubeflow", "server"): "TrainingRuntime.spec.template.spec.replicatedJobs.0.template.spec.template.spec",
+         ("kubeflow", "worker"): "TrainingRuntime.spec.template.spec.replicatedJobs.1.template.spec.template.spec",
+         ("volcano", "server"): "Job.spec.tasks.0.template.spec",
+         ("volcano", "worker"): "Job.spec.tasks.1.template.spec",
+         ("tfjob", "server"): "TFJob.spec.tfReplicaSpecs.PS.template.spec",
+         ("tfjob", "worker"): "TFJob.spec.tfReplicaSpecs.Worker.template.spec"}
+
+
+def step(value, key):
+    """Into a list by its number, or by the name of an entry."""
+    if isinstance(value, list):
+        if key.isdigit():
+            return int(key)
+        return next(i for i, entry in enumerate(value) if entry.get("name") == key)
+    return key
+
+
+def place(objects, path):
+    """The owner and the key of a path: KIND.a.b, KIND:NAME.a.b, or server.a.b below its pod."""
+    head, *keys = path.split(".")
+    kind, _, name = head.partition(":")
+    value = next(o for o in objects if o["kind"] == kind and (not name or o["metadata"]["name"].startswith(name)))
+    keys = [key.replace("!", ".") for key in keys]
+    for key in keys[:-1]:
+        value = value[step(value, key)]
+    return value, step(value, keys[-1])
+
+
+def seed(objects, name, mistake):
+    head, _, rest = mistake["at"].partition(".")
+    owner, key = place(objects, f"{ROLES[name, head]}.{rest}" if (name, head) in ROLES else mistake["at"])
+    if "to" in mistake:
+        owner[key] = mistake["to"]
+    elif "replace" in mistake:
+        owner[key] = owner[key].replace(*mistake["replace"])
+    elif "merge" in mistake:
+        owner[key].update(mistake["merge"])
+    elif "rename" in mistake:
+        before, after = mistake["rename"]
+        owner[key][after] = owner[key].pop(before)
+    elif "move" in mistake:
+        owner.append(owner.pop(key))
+    else:
+        del owner[key]
+
+
+def seeded():
+    """{(set, title): objects}, of sets that are in order."""
+    clean = {name: make() for name, make in SETS.items()}
+    before = schemas.findings(clean)
+    for name, objects in clean.items():
+        if found := lint.findings(objects) + before[name]:
+            raise runs.Failed(f"{name} is not in order: {found}")
+    made = {}
+    known = manifests.load((HERE / "mistakes.yaml").read_text(encoding="utf-8"))[0]
+    for name, objects in clean.items():
+        for mistake in [*(known["both"] if name in ("jobset", "statefulset") else []), *known[name]]:
+            wrong = copy.deepcopy(objects)
+            seed(wrong, name, mistake)
+            if wrong == objects or (name, mistake["title"]) in made:
+                raise runs.Failed(f"{name}, {mistake['title']}: changes nothing, or is there twice")
+            made[name, mistake["title"]] = wrong
+    return made
+
+
+def lint_of(objects, schema):
+    """The lint expects what fits the schemas; what does not may be of any type."""
+    try:
+        return lint.findings(objects)
+    except (AttributeError, IndexError, KeyError, StopIteration, TypeError):
+        if not schema:
+            raise
+        return []
+
+
+def main():
+    made = seeded()
+    by_schema = schemas.findings({" / ".join(key): objects for key, objects in made.items()})
+    missed, counts = [], {"lint": 0, "schema": 0, "both": 0}
+    for key, objects in made.items():
+        schema = by_schema[" / ".join(key)]
+        found = lint_of(objects, schema)
+        counts["both" if found and schema else "lint" if found else "schema"] += 1 if found or schema else 0
+        if not found and not schema:
+            missed.append(" / ".join(key))
+        print(f"{' / '.join(key)}: {(found or schema or ['NOT FOUND'])[0]}")
+    print(f"{len(made)} mistakes, {counts['lint']} found by the lint alone, {counts['schema']} by a schema alone, "
+          f"{counts['both']} by both; missed: {missed}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except runs.Failed as failure:
+        print(f"FAILED: {failure}")
+        sys.exit(1)

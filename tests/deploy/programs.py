@@ -1,0 +1,57 @@
+"""What the programs know: flags and variables, by their own --help."""
+
+import functools
+import pathlib
+import re
+import subprocess
+import tempfile
+
+from manifests import runs
+
+# Of whoever started the process: a rank (docs/kubernetes.md).
+SCHEDULERS = {"TF_CONFIG", "JOB_COMPLETION_INDEX", "VC_TASK_INDEX", "RANK"}
+# Said beside a flag, or of every program.
+MORE = {"LEEWAY_TOKEN", "LEEWAY_STATUS_TOKEN"}
+# server 0 takes any key of the job from the environment.
+OVERRIDE = re.compile(r"LEEWAY__[A-Z0-9_]+")
+
+
+@functools.cache
+def help_of(program):
+    return subprocess.run([str(runs.BIN / program), "--help"], capture_output=True, text=True, check=True).stdout
+
+
+@functools.cache
+def flags(program):
+    return set(re.findall(r"^\s+(?:-\w,)?(--[a-z-]+)", help_of(program), re.MULTILINE))
+
+
+@functools.cache
+def variables(program):
+    return set(re.findall(r"\(Env:(\w+)\)", help_of(program))) | MORE
+
+
+def wrong_words(command, environment):
+    """What a container's program does not know."""
+    if not command or not command[0].startswith("/usr/bin/leeway"):
+        yield f"runs {command[:1]}, no program of the image"
+        return
+    program = command[0].rpartition("/")[2]
+    for word in command[1:]:
+        if word.startswith("--") and word.partition("=")[0] not in flags(program):
+            yield f"{program} has no flag {word.partition('=')[0]}"
+    known = variables(program)
+    for name in environment:
+        if name.startswith("LEEWAY_") and name not in known and not OVERRIDE.fullmatch(name):
+            yield f"{program} reads no variable {name}"
+
+
+@functools.cache
+def wrong_job(text):
+    """What `leeway plan` says against lines of a job file. Its data need not be here."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "job.yaml")
+        path.write_text(text, encoding="utf-8")
+        plan = [str(runs.BIN / "leeway"), "plan", str(path), "--data", str(runs.SOURCE / "data")]
+        done = subprocess.run(plan, capture_output=True, text=True, check=False)
+    return "; ".join(re.findall(r"job\.yaml:\d+.*", done.stderr)) if done.returncode else ""

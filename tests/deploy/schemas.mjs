@@ -1,0 +1,130 @@
+// Types, unknown fields and the schemas of extensions, of many sets of manifests in one process.
+//
+//   node schemas.mjs PACKAGES CRDS < sets.json
+//
+// sets.json is {name: [objects]}; the answer is {name: [sentences]} on standard output. PACKAGES is the folder whose
+// node_modules are used. CRDS is a folder of CustomResourceDefinitions.
+import fs from 'node:fs';
+import path from 'node:path';
+import {createRequire} from 'node:module';
+import {pathToFileURL} from 'node:url';
+
+const [packages, crds] = process.argv.slice(2);
+const require = createRequire(path.join(path.resolve(packages), 'package.json'));
+const Ajv = require('ajv');
+const yaml = require('js-yaml');
+// Not the package's index: that needs a newer node.
+const generated = path.join(path.resolve(packages), 'node_modules/@kubernetes/client-node/dist/gen/models/all.js');
+const client = await import(pathToFileURL(generated));
+
+// Kinds that have a schema nowhere here: the lint alone looks at them.
+const WITHOUT_SCHEMA = new Set(['kubeflow.org/v1 TFJob', 'monitoring.coreos.com/v1 PrometheusRule']);
+const PRIMITIVE = new Set(['string', 'number', 'boolean']);
+
+function modelOf(object) {
+  const [group, version] = object.apiVersion.includes('/') ? object.apiVersion.split('/') : ['', object.apiVersion];
+  try {
+    return require(['kubernetes-models', group, version].filter(Boolean).join('/'))[object.kind];
+  } catch {
+    return undefined;
+  }
+}
+
+// Types, enumerations, what is required.
+function wrongTypes(object) {
+  const Model = modelOf(object);
+  if (!Model) return null;
+  try {
+    new Model(object).validate();
+    return [];
+  } catch (error) {
+    return [String(error.message)];
+  }
+}
+
+// Fields that the API does not know, by the generated client's table of each type.
+function* unknownFields(value, type, at) {
+  if (value === null || value === undefined) return;
+  const list = type.match(/^Array<(.*)>$/);
+  const map = type.match(/^\{ \[key: string\]: (.*); \}$/);
+  if (list) {
+    if (!Array.isArray(value)) yield `${at} is not a list`;
+    else for (const [i, item] of value.entries()) yield* unknownFields(item, list[1], `${at}[${i}]`);
+  } else if (map) {
+    for (const [key, item] of Object.entries(value)) yield* unknownFields(item, map[1], `${at}.${key}`);
+  } else if (client[type]?.getAttributeTypeMap) {
+    const known = new Map(client[type].getAttributeTypeMap().map((a) => [a.baseName, a.type]));
+    if (typeof value !== 'object' || Array.isArray(value)) yield `${at} is not an object`;
+    else for (const [key, item] of Object.entries(value)) {
+      if (known.has(key)) yield* unknownFields(item, known.get(key), `${at}.${key}`);
+      else yield `${at}.${key} is an unknown field`;
+    }
+  } else if (PRIMITIVE.has(type) && typeof value !== type) {
+    yield `${at} is a ${typeof value}, not a ${type}`;
+  }
+}
+
+function typeName(object) {
+  const version = object.apiVersion.split('/').pop();
+  return version[0].toUpperCase() + version.slice(1) + object.kind;
+}
+
+// A schema of a CustomResourceDefinition as JSON Schema, in which a field that it does not name is a mistake.
+function strict(schema) {
+  if (Array.isArray(schema)) return schema.map(strict);
+  if (schema === null || typeof schema !== 'object') return schema;
+  const made = {};
+  for (const [key, value] of Object.entries(schema)) {
+    if (key.startsWith('x-kubernetes-') || ['description', 'default', 'format'].includes(key)) continue;
+    made[key] = ['properties', 'patternProperties'].includes(key)
+      ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, strict(inner)]))
+      : strict(value);
+  }
+  if (schema['x-kubernetes-int-or-string']) {
+    delete made.anyOf;
+    delete made.pattern;
+    made.type = ['integer', 'string'];
+  }
+  const closed = made.properties && made.additionalProperties === undefined;
+  if (closed && !schema['x-kubernetes-preserve-unknown-fields']) made.additionalProperties = false;
+  return made;
+}
+
+const validators = new Map();
+const ajv = new Ajv({allErrors: true, strict: false});
+for (const file of fs.readdirSync(crds).filter((name) => name.endsWith('.yaml'))) {
+  for (const crd of yaml.loadAll(fs.readFileSync(path.join(crds, file), 'utf8'))) {
+    if (crd?.kind !== 'CustomResourceDefinition') continue;
+    for (const version of crd.spec.versions) {
+      const schema = strict(version.schema.openAPIV3Schema);
+      schema.properties.metadata = {type: 'object'};
+      validators.set(`${crd.spec.group}/${version.name} ${crd.spec.names.kind}`, schema);
+    }
+  }
+}
+
+function wrongExtension(object, key) {
+  let validate = validators.get(key);
+  if (typeof validate !== 'function') {
+    validate = ajv.compile(validate);
+    validators.set(key, validate);
+  }
+  if (validate(object)) return [];
+  return validate.errors.map((e) => `${e.instancePath} ${e.message} ${JSON.stringify(e.params)}`);
+}
+
+function wrongWith(object) {
+  const key = `${object.apiVersion} ${object.kind}`;
+  if (validators.has(key)) return wrongExtension(object, key);
+  if (WITHOUT_SCHEMA.has(key)) return [];
+  const wrong = wrongTypes(object);
+  if (wrong === null || !client[typeName(object)]) return [`no schema of ${key}`];
+  return [...wrong, ...unknownFields(object, typeName(object), '')];
+}
+
+const sets = JSON.parse(fs.readFileSync(0, 'utf8'));
+const answer = {};
+for (const [name, objects] of Object.entries(sets)) {
+  answer[name] = objects.flatMap((o) => wrongWith(o).map((text) => `${o.kind} ${o.metadata?.name}: ${text}`));
+}
+process.stdout.write(JSON.stringify(answer));
