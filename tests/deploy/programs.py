@@ -8,10 +8,8 @@ import tempfile
 
 from manifests import runs
 
-# Of whoever started the process: a rank (docs/kubernetes.md).
-SCHEDULERS = {"TF_CONFIG", "JOB_COMPLETION_INDEX", "VC_TASK_INDEX", "RANK"}
-# Said beside a flag, or of every program.
-MORE = {"LEEWAY_TOKEN", "LEEWAY_STATUS_TOKEN"}
+# A pod's place, which both programs read; --help does not name each of them.
+PLACE = {"LEEWAY_RANK", "LEEWAY_COORDINATOR", "LEEWAY_ADVERTISE"}
 # server 0 takes any key of the job from the environment.
 OVERRIDE = re.compile(r"LEEWAY__[A-Z0-9_]+")
 
@@ -28,7 +26,7 @@ def flags(program):
 
 @functools.cache
 def variables(program):
-    return set(re.findall(r"\(Env:(\w+)\)", help_of(program))) | MORE
+    return set(re.findall(r"\bLEEWAY_[A-Z_]+\b", help_of(program))) | PLACE
 
 
 def wrong_words(command, environment):

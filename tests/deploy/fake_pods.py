@@ -1,0 +1,314 @@
+#!/usr/bin/python3
+"""The rendered manifests, run: each pod is a process in a network namespace of its own, with the names, volumes, probes
+and restarts of a cluster (fake_cluster.py). Jobs train to their end, undisturbed and in trouble, with the bits of
+`leeway train` on the same job file.
+
+    tests/deploy/fake_pods.py CASE                as ctest runs them; as root
+    tests/deploy/fake_pods.py seeds [--runs N] [--first SEED] [--job digits|mnist]    random trouble
+"""
+
+import argparse
+import base64
+import collections
+import functools
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "chaos"))
+
+import fake_cluster
+import manifests
+from fake_cluster import Cluster, draw
+from manifests import DEPLOY, SECRETS, compose, find, runs
+
+SIGTERMED, KILLED = 143, 137
+DATA = {"digits": "optdigits/optdigits.tra", "mnist": "mnist/train-images-idx3-ubyte.gz"}
+ACCURACY = {"digits": 0.95, "mnist": 0.98}
+
+
+class Keys:
+    """Certificates and a token, as Secrets."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="leeway-pods-keys-")
+        self.path = pathlib.Path(self.folder.name)
+        self.make()
+
+    def make(self):
+        subprocess.run([str(runs.BIN / "leeway"), "certificates", str(self.path)], check=True, capture_output=True)
+
+    def secrets(self):
+        """What the commands of docs/kubernetes.md make of the folder."""
+        for name, files in SECRETS.items():
+            role = name.removeprefix("leeway-").removesuffix("-tls")
+            at = self.path if role == "token" else self.path / role
+            data = {file: base64.b64encode((at / file).read_bytes()).decode() for file in files}
+            yield {"apiVersion": "v1", "kind": "Secret", "data": data,
+                   "metadata": {"name": name, "namespace": manifests.NAMESPACE}}
+
+    def roll(self, cluster):
+        """New certificates, in the Secrets and then in the pods' volumes."""
+        self.make()
+        for secret in self.secrets():
+            find(cluster.objects, "Secret", secret["metadata"]["name"])["data"] = secret["data"]
+        for pod in cluster.live():
+            pod.write_keys()
+        cluster.say("the certificates are new")
+
+
+def change_job(objects, change):
+    """Rewrites the job of the ConfigMap."""
+    for config in manifests.of_kind(objects, "ConfigMap"):
+        config["data"]["job.yaml"] = change(config["data"]["job.yaml"])
+    return objects
+
+
+def slow(milliseconds, epochs=None):
+    """A job that lasts long enough to be disturbed. The padding changes no bit."""
+    def change(text):
+        text = re.sub(r"workers: \{count: (\d+)\}",
+                      rf"workers: {{count: \1, emulate: {{step_milliseconds: {milliseconds}}}}}", text)
+        return re.sub(r"epochs: \d+}(?=\n)", f"epochs: {epochs}}}", text, count=1) if epochs else text
+    return change
+
+
+@functools.cache
+def trained_here(text, data):
+    """The digest of the weights that `leeway train` gets from the job file."""
+    with tempfile.TemporaryDirectory(prefix="leeway-pods-here-") as folder:
+        path = pathlib.Path(folder, "job.yaml")
+        path.write_text(re.sub(r", emulate: \{step_milliseconds: \d+\}", "", text), encoding="utf-8")
+        run = runs.Run(path, data=pathlib.Path(data), parent=folder)
+        return run.train()["weights_sha256"]
+
+
+def job_name(objects):
+    return "mnist" if "mnist" in manifests.job_of(objects)["metadata"]["name"] else "digits"
+
+
+def cluster_of(shape, job="digits", tls=True, change=None, keys=None):
+    components = ([] if job == "digits" else [job]) + ["data"] + (["tls"] if tls else [])
+    objects = change_job(compose(shape, components), change or (lambda text: text))
+    return Cluster(objects + list(keys.secrets() if keys else []), runs.data_with(DATA[job]))
+
+
+def check_end(cluster, allowed=(), timeout=240):
+    """The job has finished as it must: accuracy, bits, and no exit code but 0 and those allowed."""
+    summary = cluster.finish(timeout)
+    name = job_name(cluster.objects)
+    runs.check(summary["test_accuracy"] >= ACCURACY[name], f"test accuracy {summary['test_accuracy']:.4f}")
+    text = find(cluster.objects, "ConfigMap", next(c["metadata"]["name"] for c in manifests.of_kind(
+        cluster.objects, "ConfigMap")))["data"]["job.yaml"]
+    here = trained_here(text, str(cluster.data))
+    runs.check(summary["weights_sha256"] == here, f"the bits of leeway train: {here[:16]}")
+    codes = collections.Counter(code for pod in cluster.pods for code in pod.codes)
+    runs.check(not set(codes) - {0, *allowed}, f"exit codes {dict(codes)}")
+    runs.check(not cluster.failed_probes, f"probes that failed: {cluster.failed_probes}")
+    return summary
+
+
+def trains(shape, job="digits", tls=True):
+    with cluster_of(shape, job, tls, keys=Keys() if tls else None) as cluster:
+        check_end(cluster)
+
+
+# ---- trouble. Each takes a cluster that trains, and returns the exit codes that it causes.
+
+def train_on(cluster, clocks=40):
+    cluster.wait_for_clock(cluster.run.max_clock() + clocks)
+
+
+def is_whole(cluster):
+    """Every pod is ready again, and so is every block's second copy."""
+    return all(pod.ready for pod in cluster.live()) and cluster.run.events("replicas_synced")
+
+
+def kill(cluster):
+    pod = draw(cluster)
+    cluster.kill(pod)
+    cluster.wait_for(lambda: pod.ended or pod.restarts, f"the end of {pod}")
+    return {KILLED}
+
+
+def evict(cluster, component):
+    pod = draw(cluster, component)
+    before = pod.address
+    cluster.evict(pod)
+    cluster.wait_for(lambda: pod.ended, f"the end of {pod}", 40)
+    runs.check(pod.codes == [SIGTERMED], f"{pod} has ended with {pod.codes}")
+    again = lambda: [p for p in cluster.live() if p.pod.hostname == pod.pod.hostname and p.ready]
+    cluster.wait_for(again, f"{pod} to come back")
+    runs.check(again()[0].address != before, f"it is back at {again()[0].address}")
+    return {SIGTERMED}
+
+
+def evict_server(cluster):
+    return evict(cluster, "server")
+
+
+def evict_worker(cluster):
+    return evict(cluster, "worker")
+
+
+def roll_servers(cluster):
+    before = {pod.address for pod in cluster.live("server")}
+    cluster.servers.restart()
+    cluster.wait_for(lambda: not cluster.servers.rolling, "the rollout", 120)
+    runs.check(not before & {pod.address for pod in cluster.live("server")}, "every server has moved")
+    return {SIGTERMED}
+
+
+def scale(cluster):
+    """2 -> 4 -> 2. The new servers get shards, and the old ones get them back."""
+    for replicas in 4, 2:
+        cluster.servers.scale(replicas)
+        cluster.wait_for(lambda n=replicas: len(cluster.live("server")) == n and is_whole(cluster),
+                         f"{replicas} servers that hold their part", 120)
+        train_on(cluster)
+    return {SIGTERMED, 0}
+
+
+def roll_certificates(cluster):
+    from secure import serial  # pylint: disable=import-outside-toplevel
+    pod = cluster.live("server")[0]
+    shown = lambda: serial(f"{pod.address}:7100", cluster.keys.path)
+    before = shown()
+    cluster.keys.roll(cluster)
+    cluster.wait_for(lambda: shown() != before, "server 0 to show its new certificate", 30)
+    return set()
+
+
+TROUBLES = {"kill": kill, "evict-server": evict_server, "evict-worker": evict_worker}
+STATEFUL = {"roll-servers": roll_servers, "scale": scale}
+
+
+def disturbed(shape, troubles, job="digits", change=slow(15)):
+    keys = Keys()
+    with cluster_of(shape, job, change=change, keys=keys) as cluster:
+        cluster.keys = keys
+        cluster.wait_for_clock(60)
+        allowed = set()
+        for trouble in troubles:
+            allowed |= trouble(cluster)
+            train_on(cluster)
+        runs.check(not all(c.done for c in cluster.finite), "the job has outlived it")
+        check_end(cluster, allowed)
+
+
+# ---- ends that are not success
+
+def ended(cluster, timeout=60):
+    """Why the workload has failed, and the exit codes of its pods."""
+    try:
+        cluster.finish(timeout)
+    except runs.Failed as failure:
+        failed = [c.failed for c in cluster.controllers if getattr(c, "failed", None)]
+        if not failed:
+            raise
+        until = time.monotonic() + 40
+        while any(not pod.ended for pod in cluster.pods) and time.monotonic() < until:
+            for pod in cluster.pods:
+                pod.tick()
+            time.sleep(0.02)
+        cluster.say(str(failure))
+        return failed[0], {str(pod): pod.codes for pod in cluster.pods}
+    raise runs.Failed("the job has finished")
+
+
+def misconfigured():
+    """A job that cannot be right ends the JobSet at once: no pod of its first place is tried twice."""
+    wrong = lambda text: text.replace("learning_rate: 0.015", "learning_rate: -1")
+    with cluster_of("jobset", tls=False, change=wrong) as cluster:
+        why, codes = ended(cluster)
+        runs.check("exited with 2" in why, why)
+        runs.check(cluster.lives("server", 0) == 1, f"exit codes {codes}")
+
+
+def stopped():
+    """`leeway stop` ends all pods in order, and no controller begins them again."""
+    with cluster_of("jobset", tls=False, change=slow(15)) as cluster:
+        cluster.wait_for_clock(60)
+        code, said = cluster.leeway("server", "stop", "leeway-server-0-0.leeway:7100")
+        runs.check(code == 0, f"leeway stop: {said.strip()}")
+        why, codes = ended(cluster)
+        runs.check("exited with 4" in why, why)
+        runs.check(len(codes) == 5 and all(4 in c or SIGTERMED in c for c in codes.values()), f"exit codes {codes}")
+        runs.check(cluster.run.events("job_finished")[-1]["state"] == "stopped", "there is a checkpoint to go on from")
+
+
+def watched():
+    """`leeway status` in a pod, and the health of each, as docs/kubernetes.md says."""
+    with cluster_of("statefulset", tls=True, change=slow(15), keys=Keys()) as cluster:
+        cluster.wait_for_clock(60)
+        code, said = cluster.leeway("worker", "status", "leeway-server-0.leeway-server:7100")
+        runs.check(code == 0 and "3 workers" in said, said.strip().splitlines()[0])
+        for address in "leeway-server-1.leeway-server:7101", "leeway-worker-2.leeway-worker:7101":
+            code, said = cluster.leeway("server", "health", address)
+            runs.check(code == 0, f"{address}: {said.strip()}")
+        check_end(cluster)
+
+
+def late_names():
+    """The cluster's DNS knows nobody for some seconds: pods wait, and do not end."""
+    with cluster_of("jobset", tls=False) as cluster:
+        cluster.names_after = time.monotonic() + 8
+        cluster.finish(60)
+        runs.check(not any(set(pod.codes) - {0} for pod in cluster.pods), "no pod ended before")
+        took = time.monotonic() - cluster.began
+        runs.check(took < 45, f"the job took {took:.1f} s")
+
+
+def seeds(options):
+    """Random trouble, of random shapes: one line for each run."""
+    failures = 0
+    for seed in range(options.first, options.first + options.runs):
+        random.seed(seed)
+        shape = random.choice(("jobset", "statefulset"))
+        known = [*TROUBLES.items(), *(STATEFUL.items() if shape == "statefulset" else ()),
+                 ("roll-certificates", roll_certificates)]
+        drawn = random.choices(known, k=random.randint(2, 4))
+        print(f"seed {seed}: {shape}, {', '.join(name for name, _ in drawn)}", flush=True)
+        began = time.monotonic()
+        try:
+            disturbed(shape, [trouble for _, trouble in drawn], options.job, slow(15 if options.job == "digits" else 1))
+            print(f"seed {seed}: passed in {time.monotonic() - began:.1f} s", flush=True)
+        except runs.Failed as failure:
+            failures += 1
+            print(f"seed {seed}: FAILED: {failure}", flush=True)
+    print(f"{options.runs} runs, {failures} failed")
+    return 1 if failures else 0
+
+
+CASES = {f"trains-{shape}": lambda shape=shape: trains(shape) for shape in manifests.SHAPES}
+CASES |= {f"mnist-{shape}": lambda shape=shape: trains(shape, "mnist") for shape in ("jobset", "statefulset")}
+CASES |= {f"{shape}-{name}": lambda shape=shape, trouble=trouble: disturbed(shape, [trouble])
+          for shape in ("jobset", "statefulset")
+          for name, trouble in [*TROUBLES.items(), ("roll-certificates", roll_certificates)]}
+CASES |= {name: lambda trouble=trouble: disturbed("statefulset", [trouble]) for name, trouble in STATEFUL.items()}
+CASES |= {"misconfigured": misconfigured, "stopped": stopped, "watched": watched, "late-names": late_names}
+
+
+def main():
+    fake_cluster.enter_node()
+    try:
+        if sys.argv[1] != "seeds":
+            CASES[sys.argv[1]]()
+            return 0
+        parser = argparse.ArgumentParser()
+        parser.add_argument("seeds")
+        parser.add_argument("--runs", type=int, default=30)
+        parser.add_argument("--first", type=int, default=1)
+        parser.add_argument("--job", choices=DATA, default="digits")
+        return seeds(parser.parse_args())
+    except runs.Failed as failure:
+        print(f"FAILED: {failure}")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+"""The commands of docs/kubernetes.md, as far as they go without a cluster. Those of the five minutes run, in fake pods;
+the others must name what the manifests and `leeway certificates` make.
+
+    tests/deploy/page.py
+"""
+
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import fake_cluster
+import lint
+import manifests
+import workloads
+from manifests import SECRETS, runs
+
+PAGE = runs.SOURCE / "docs/kubernetes.md"
+MINUTES = "## Five minutes to a running job"
+
+
+def commands(text):
+    """The lines of the page's blocks of shell, whole."""
+    blocks = re.findall(r"^ *```(\w*)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
+    lines = "\n".join(block for kind, block in blocks if not kind).replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True) for line in lines if line.strip()]
+
+
+def words_of(command):
+    """Without `kubectl` and its namespace."""
+    words = command[1:]
+    return words[2:] if words[:1] == ["-n"] else words
+
+
+class Page:
+    """Does what kubectl would do with one set of objects."""
+
+    def __init__(self):
+        self.cluster = None
+
+    def apply(self, folder):
+        objects = manifests.render(runs.SOURCE / folder)
+        runs.check(not lint.findings(objects), f"{folder} is in order")
+        self.cluster = fake_cluster.Cluster(objects)
+
+    def wait(self, condition, target):
+        kind, _, name = target.partition("/")
+        found = [o for o in self.cluster.objects if o["kind"].lower() == kind and o["metadata"]["name"] == name]
+        runs.check(condition == "--for=condition=Completed" and len(found) == 1, f"waits for {target}")
+        summary = self.cluster.finish(240)
+        runs.check(summary["test_accuracy"] > 0.95, f"test accuracy {summary['test_accuracy']:.4f}")
+        runs.check(all(pod.codes == [0] for pod in self.cluster.pods), "all pods have ended with 0")
+
+    def logs(self, target):
+        name = target.removeprefix("job/")
+        pod = next(p for p in self.cluster.pods if p.pod.labels.get("batch.kubernetes.io/job-name") == name)
+        runs.check(pod.said().rstrip().endswith("done"), f"the log of {pod} ends with `done`")
+
+    def run(self, command):
+        words = words_of(command)
+        print("$", shlex.join(command), flush=True)
+        if words[:2] == ["apply", "-k"]:
+            self.apply(words[2])
+        elif words[0] == "wait":
+            self.wait(words[1], words[2])
+        elif words[0] == "logs":
+            self.logs(words[1])
+        else:
+            raise runs.Failed("a command that this test does not know")
+
+
+def five_minutes(text):
+    section = text.split(MINUTES)[1].split("\n## ")[0]
+    found = commands(section)
+    runs.check(len(found) == 3, f"{len(found)} commands")
+    page = Page()
+    try:
+        for command in found:
+            page.run(command)
+    except BaseException:
+        if page.cluster:
+            page.cluster.__exit__(runs.Failed)
+        raise
+    page.cluster.__exit__(None)
+
+
+def check_secrets(found):
+    """What the page puts into Secrets is what the pods mount."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([str(runs.BIN / "leeway"), "certificates", f"{folder}/keys"], check=True, capture_output=True)
+        made = {}
+        for command in found:
+            words = words_of(command)
+            if words[:2] != ["create", "secret"]:
+                continue
+            source = pathlib.Path(folder, next(w for w in words if w.startswith("--from-file=")).partition("=")[2])
+            made[words[3]] = {f.name for f in source.iterdir()} if source.is_dir() else {source.name}
+            runs.check(source.exists(), f"{words[3]} from {source.name}")
+    wanted = {name: set(files) for name, files in SECRETS.items()}
+    runs.check(made == wanted, f"the Secrets are {sorted(made)}")
+
+
+def check_names(found):
+    """Workloads and addresses that commands name."""
+    targets, addresses = set(), set()
+    for shape in ("jobset", "statefulset"):
+        objects = manifests.render(manifests.DEPLOY / shape)
+        for group in workloads.groups(objects):
+            targets.add(f"{group.kind.lower()}/{group.name}")
+            for index in range(group.count):
+                addresses.update(f"{name}:7100" for name in workloads.host_names(group.pod(index), objects))
+    for command in found:
+        words = words_of(command)
+        if command[0] == "kubectl" and words[0] in ("exec", "scale", "rollout"):
+            target = next(word for word in words if "/" in word)
+            runs.check(target in targets, f"{words[0]} of {target}")
+        for word in words:
+            if re.fullmatch(r"[\w.-]+:7100", word):
+                runs.check(word in addresses, f"{word} is a server")
+
+
+def main():
+    text = PAGE.read_text(encoding="utf-8")
+    fake_cluster.enter_node()
+    check_secrets(commands(text))
+    check_names(commands(text))
+    five_minutes(text)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except runs.Failed as failure:
+        print(f"FAILED: {failure}")
+        sys.exit(1)
