@@ -13,8 +13,10 @@ build_packages=(
 # To test, besides. The clients in Python use the distribution's interpreter and its gRPC.
 # shellcheck disable=SC2034
 test_packages=(
-  catch2 libbenchmark-dev clang clang-format universal-ctags git python3 python3-grpcio python3-yaml python3-protobuf python3-numpy python3-pil iproute2 nftables e2fsprogs openssl patchelf nodejs npm
+  catch2 libbenchmark-dev clang clang-format universal-ctags git python3 python3-grpcio python3-yaml python3-protobuf python3-numpy python3-pil iproute2 nftables e2fsprogs openssl patchelf
 )
+# Other packagings of Node.js bring npm with them, and do not go together with the distribution's.
+command -v npm >/dev/null || test_packages+=(nodejs npm)
 
 # missing_packages PACKAGE...: prints those that are not installed.
 missing_packages() {

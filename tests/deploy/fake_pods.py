@@ -114,7 +114,15 @@ def check_end(cluster, allowed=(), timeout=240):
 
 def trains(shape, job="digits", tls=True):
     with cluster_of(shape, job, tls, keys=Keys() if tls else None) as cluster:
-        check_end(cluster)
+        summary = check_end(cluster)
+        if shape != "statefulset":
+            return
+        # Its servers are started again for ever, and change nothing.
+        until = time.monotonic() + 8
+        cluster.wait_for(lambda: time.monotonic() > until, "some restarts", 20)
+        codes = {str(pod): pod.codes for pod in cluster.live("server")}
+        runs.check(not {code for some in codes.values() for code in some} - {0}, f"servers that restart: {codes}")
+        runs.check(cluster.run.check_whole(report=False) == summary, "the result is as it was")
 
 
 # ---- trouble. Each takes a cluster that trains, and returns the exit codes that it causes.
@@ -170,6 +178,8 @@ def scale(cluster):
         cluster.wait_for(lambda n=replicas: len(cluster.live("server")) == n and is_whole(cluster),
                          f"{replicas} servers that hold their part", 120)
         train_on(cluster)
+        _, said = cluster.leeway("worker", "status", "leeway-server-0.leeway-server:7100")
+        runs.check(f"{replicas} servers" in said, said.strip().splitlines()[0])
     return {SIGTERMED, 0}
 
 
