@@ -39,18 +39,21 @@ class Dns:
         self.table = {}
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((address, 53))
-        threading.Thread(target=self.serve, daemon=True).start()
+        # The port is free again only when nobody waits at the socket.
+        self.socket.settimeout(0.2)
+        self.closing = False
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
 
     def serve(self):
-        while True:
+        while not self.closing:
             try:
                 query, sender = self.socket.recvfrom(4096)
-            except OSError:
-                return
-            try:
                 self.socket.sendto(answer(query, self.table), sender)
             except (IndexError, UnicodeDecodeError, struct.error, OSError):
                 continue
 
     def close(self):
+        self.closing = True
+        self.thread.join()
         self.socket.close()

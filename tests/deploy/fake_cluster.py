@@ -58,13 +58,15 @@ class Cluster:
     is removed if all went well."""
 
     prefix = f"leeway-{os.getpid()}-pod-"
+    # Addresses that this process has given away.
+    made = 0
 
     def __init__(self, objects, data=None):
         self.objects, self.pods, self.began = objects, [], time.monotonic()
         # Servers drop their user: they must be able to come here.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-pods-"))
         self.folder.chmod(0o755)
-        self.made, self.failed_probes = 0, []
+        self.failed_probes = []
         self.data, self.keys = data, None
         # The DNS of a cluster hears of pods a while after they begin.
         self.names_after = 0.0
@@ -101,8 +103,8 @@ class Cluster:
     # ---- what pods ask for
 
     def next_address(self):
-        self.made += 1
-        return f"10.77.{1 + self.made // 250}.{1 + self.made % 250}"
+        Cluster.made += 1
+        return f"10.77.{1 + Cluster.made // 250}.{1 + Cluster.made % 250}"
 
     def claim(self, name):
         """The folder of a PersistentVolumeClaim, which the group of the pods can write."""
