@@ -35,8 +35,8 @@ class Pod:
 
 @dataclasses.dataclass
 class Group:
-    """Pods of one template: of a Job, a StatefulSet, a task or a replica type. A Job draws a new end of the name for each
-    life of a pod; the others keep the name."""
+    """Pods of one template: of a Job, a StatefulSet, a task or a replica type. A Job draws a new end of the name for
+    each life of a pod; the others keep the name."""
     kind: str
     name: str
     count: int
