@@ -4,7 +4,7 @@ and restarts of a cluster (fake_cluster.py). Jobs train to their end, undisturbe
 `leeway train` on the same job file.
 
     tests/deploy/fake_pods.py CASE                as ctest runs them; as root
-    tests/deploy/fake_pods.py seeds [--runs N] [--first SEED] [--job quickstart|mnist]    random trouble
+    tests/deploy/fake_pods.py seeds [--runs N] [--first SEED] [--job digits|mnist]    random trouble
 """
 
 import argparse
@@ -27,8 +27,8 @@ from fake_cluster import Cluster, draw
 from manifests import DEPLOY, SECRETS, compose, find, runs
 
 SIGTERMED, KILLED = 143, 137
-DATA = {"quickstart": "optdigits/optdigits.tra", "mnist": "mnist/train-images-idx3-ubyte.gz"}
-ACCURACY = {"quickstart": 0.95, "mnist": 0.98}
+DATA = {"digits": "optdigits/optdigits.tra", "mnist": "mnist/train-images-idx3-ubyte.gz"}
+ACCURACY = {"digits": 0.95, "mnist": 0.98}
 
 
 class Keys:
@@ -88,11 +88,11 @@ def trained_here(text, data):
 
 
 def job_name(objects):
-    return "mnist" if "mnist" in manifests.job_of(objects)["metadata"]["name"] else "quickstart"
+    return "mnist" if "mnist" in manifests.job_of(objects)["metadata"]["name"] else "digits"
 
 
-def cluster_of(shape, job="quickstart", tls=True, change=None, keys=None):
-    components = ([] if job == "quickstart" else [job]) + ["data"] + (["tls"] if tls else [])
+def cluster_of(shape, job="digits", tls=True, change=None, keys=None):
+    components = ([] if job == "digits" else [job]) + ["data"] + (["tls"] if tls else [])
     objects = change_job(compose(shape, components), change or (lambda text: text))
     return Cluster(objects + list(keys.secrets() if keys else []), runs.data_with(DATA[job]))
 
@@ -112,7 +112,7 @@ def check_end(cluster, allowed=(), timeout=240):
     return summary
 
 
-def trains(shape, job="quickstart", tls=True):
+def trains(shape, job="digits", tls=True):
     with cluster_of(shape, job, tls, keys=Keys() if tls else None) as cluster:
         summary = check_end(cluster)
         if shape != "statefulset":
@@ -197,7 +197,7 @@ TROUBLES = {"kill": kill, "evict-server": evict_server, "evict-worker": evict_wo
 STATEFUL = {"roll-servers": roll_servers, "scale": scale}
 
 
-def disturbed(shape, troubles, job="quickstart", change=slow(15)):
+def disturbed(shape, troubles, job="digits", change=slow(15)):
     keys = Keys()
     with cluster_of(shape, job, change=change, keys=keys) as cluster:
         cluster.keys = keys
@@ -285,7 +285,7 @@ def seeds(options):
         print(f"seed {seed}: {shape}, {', '.join(name for name, _ in drawn)}", flush=True)
         began = time.monotonic()
         try:
-            disturbed(shape, [trouble for _, trouble in drawn], options.job, slow(15 if options.job == "quickstart" else 1))
+            disturbed(shape, [trouble for _, trouble in drawn], options.job, slow(15 if options.job == "digits" else 1))
             print(f"seed {seed}: passed in {time.monotonic() - began:.1f} s", flush=True)
         except runs.Failed as failure:
             failures += 1
@@ -313,7 +313,7 @@ def main():
         parser.add_argument("seeds")
         parser.add_argument("--runs", type=int, default=30)
         parser.add_argument("--first", type=int, default=1)
-        parser.add_argument("--job", choices=DATA, default="quickstart")
+        parser.add_argument("--job", choices=DATA, default="digits")
         return seeds(parser.parse_args())
     except runs.Failed as failure:
         print(f"FAILED: {failure}")
