@@ -14,6 +14,7 @@ import functools
 import pathlib
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -304,6 +305,8 @@ CASES |= {"misconfigured": misconfigured, "stopped": stopped, "watched": watched
 
 
 def main():
+    # What is left is ended then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(SIGTERMED))
     fake_cluster.enter_node()
     try:
         if sys.argv[1] != "seeds":
