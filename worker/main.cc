@@ -129,9 +129,10 @@ absl::Status AdoptSecurity(const Flags& flags) {
 }
 
 int Main(int argc, char** argv) {
+  // First: a process 1 that gets the signal before does not hear it.
+  std::signal(SIGTERM, OnTerminate);
   TameMalloc();
   PrepareGrpc();
-  std::signal(SIGTERM, OnTerminate);
   Flags flags;
   CLI::App app("A worker of a Leeway training job.", "leeway-worker");
   Declare(app, flags);
