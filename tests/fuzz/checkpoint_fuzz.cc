@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/crc32.h"
+#include "common/files/files.h"
 #include "server/checkpoint/encoding.h"
 #include "server/checkpoint/json_file.h"
 #include "server/checkpoint/manifest.h"

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "common/files/files.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/shard_file.h"
 #include "tests/catch.h"
