@@ -201,7 +201,8 @@ absl::Status ServerProcess::StartCoordinator() {
   options.core.run_dir = options_.run_dir;
   options.core.network = NetworkIdentity();
   RETURN_IF_ERROR(TakeUpRun(options.core));
-  if (ended_) return absl::OkStatus();
+  // Server 0 may have been killed while it wrote the model.
+  if (ended_) return storage->RemoveUnfinished(options_.run_dir);
   if (options_.job.evaluation().has_early_stop()) {
     options.core.ranks.evaluations = EvaluationsBefore(options_.run_dir);
   }

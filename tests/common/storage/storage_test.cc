@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/files/files.h"
+#include "common/storage/object_storage.h"
 #include "tests/catch.h"
+#include "tests/common/object_store/fake_transport.h"
 #include "tests/common/storage/memory_storage.h"
 #include "tests/common/storage/test_store.h"
 #include "tests/temp_folder.h"
@@ -171,6 +173,26 @@ TEST_CASE("uploads that nobody finished are removed") {
   CHECK(absl::IsAborted(writer->Finish()));
   delete writer;
   CHECK((*other)->Finish().ok());
+}
+
+TEST_CASE("an upload that is given up is aborted") {
+  Scripted script;
+  S3ClientOptions options{.bucket = "bucket", .endpoint = *ParseEndpoint("http://store")};
+  options.settings.part_bytes = 10;
+  ObjectStorage storage(std::make_unique<S3Client>(
+      options, std::make_unique<FakeTransport>(&script), script.Clock()));
+  script.Answer(200,
+                "<InitiateMultipartUploadResult><UploadId>7</UploadId>"
+                "</InitiateMultipartUploadResult>");
+  script.Answer(200, "", {{"etag", "e"}});
+  {
+    auto writer = storage.Create("s3://bucket/key");
+    REQUIRE((*writer)->Append(BytesOf(Content(15))).ok());
+    REQUIRE(script.requests.size() == 2);
+  }
+  REQUIRE(script.requests.size() == 3);
+  CHECK(script.requests.back().method == "DELETE");
+  CHECK(script.requests.back().url == "http://store/bucket/key?uploadId=7");
 }
 
 TEST_CASE("a location that is none is refused") {
