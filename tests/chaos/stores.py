@@ -164,7 +164,7 @@ def by_hand():
             runs.check(cluster.object(key) is not None, f"{key} is there")
     with StoreCluster(store, "stopped", sets=["stop={epochs: 1000}"]) as cluster:
         cluster.wait_for(lambda c: c.manifests(), "a checkpoint")
-        cluster.find("server", 0).process.send_signal(signal.SIGTERM)
+        cluster.find("server", 0).process.send_signal(signal.SIGINT)
         stopped = cluster.finish(state="stopped")["clock"]
     clocks = stopped + 20
     with StoreCluster(store, "stopped", resume=True, sets=[f"stop={{clocks: {clocks}}}"]) as cluster:
