@@ -19,7 +19,7 @@ namespace {
 // For a job that fails to end by itself.
 constexpr Duration kOrderlyGrace = std::chrono::seconds(20);
 // From the polite signal to SIGKILL, after a failure.
-constexpr Duration kTermGrace = std::chrono::seconds(5);
+constexpr Duration kEndGrace = std::chrono::seconds(5);
 // For workers that still run when the servers have ended.
 constexpr Duration kWorkerGrace = std::chrono::seconds(15);
 // The same after Ctrl-C, where somebody waits: who is still here has missed the stop.
@@ -141,7 +141,7 @@ int Supervisor::PollMilliseconds(Time now) const {
     // Once it has passed there is nothing more to do at it.
     due = std::min(due, start_deadline_);
   }
-  if (term_at_.has_value()) due = std::min(due, *term_at_);
+  if (end_at_.has_value()) due = std::min(due, *end_at_);
   if (kill_at_.has_value()) due = std::min(due, *kill_at_);
   for (const Child& child : children_) {
     if (child.restart_at.has_value()) due = std::min(due, *child.restart_at);
@@ -169,10 +169,10 @@ absl::Status Supervisor::Wait() {
 }
 
 absl::Status Supervisor::RunTimers(Time now) {
-  if (term_at_.has_value() && now >= *term_at_) {
-    SignalAll(SIGTERM);
-    term_at_.reset();
-    kill_at_ = now + kTermGrace;
+  if (end_at_.has_value() && now >= *end_at_) {
+    EndAll();
+    end_at_.reset();
+    kill_at_ = now + kEndGrace;
   }
   if (kill_at_.has_value() && now >= *kill_at_) {
     SignalAll(SIGKILL);
@@ -365,7 +365,7 @@ void Supervisor::Fail(const std::string& reason, const std::string& details, Dur
   outcome_.failure = reason + details;
   observer_.OnEvent(reason);
   for (Child& child : children_) child.restart_at.reset();
-  term_at_ = Now() + patience;
+  end_at_ = Now() + patience;
 }
 
 void Supervisor::FailAfter(const Child& child, const ExitStatus& exit, const std::string& reason,
@@ -373,6 +373,12 @@ void Supervisor::FailAfter(const Child& child, const ExitStatus& exit, const std
   const bool lasting = !exit.signaled && (exit.code == kExitUsage || exit.code == kExitPermanent);
   outcome_.exit_code = lasting ? exit.code : kExitTemporary;
   Fail(reason, LogTail(LogFile(child), kLogLines), patience);
+}
+
+void Supervisor::EndAll() {
+  for (Child& child : children_) {
+    if (child.process != nullptr) child.process->Signal(child.server ? SIGINT : SIGTERM);
+  }
 }
 
 void Supervisor::SignalAll(int signal) {

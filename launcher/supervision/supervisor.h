@@ -127,6 +127,8 @@ class Supervisor {
   void FailAfter(const Child& child, const ExitStatus& exit, const std::string& reason,
                  Duration patience);
   void SignalAll(int signal);
+  // The whole job is to end. SIGTERM to a server would mean that one of them only.
+  void EndAll();
 
   const SupervisorSpec spec_;
   JobHosts& hosts_;
@@ -148,7 +150,7 @@ class Supervisor {
   // Server 0 has ended in order.
   bool job_over_ = false;
   // When the time for processes that still run is over.
-  std::optional<Time> term_at_;
+  std::optional<Time> end_at_;
   std::optional<Time> kill_at_;
   Time start_deadline_{};
 };

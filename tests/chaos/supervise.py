@@ -68,6 +68,9 @@ def crash_loop():
         runs.check(len(lives) == 4, f"{role} {number} lived {len(lives)} times in {took:.1f} s")
         runs.check(f"{role} {number} crashed with signal 9 (Killed) after 3 restarts" in told and
                    f"logs/{role}-{number}.log" in told, "named with its end and its log")
+        if (role, number) != ("server", 0):
+            runs.check(run.events("stop_requested") and not run.events("server_draining"),
+                       "the job is asked to end, and no server to leave it")
         run.clean()
 
 

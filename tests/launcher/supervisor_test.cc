@@ -36,7 +36,7 @@ SupervisorSpec SpecOf(const TempFolder& folder) {
 TEST_CASE("A server that does not listen is waited for without work, also when that is over") {
   const TempFolder folder;
   // Takes its time to end.
-  WriteServer(folder, "trap 'kill $!; sleep 0.5; exit 1' TERM\nsleep 1000 &\nwait\n");
+  WriteServer(folder, "trap 'kill $!; sleep 0.5; exit 1' INT\nsleep 1000 &\nwait\n");
   auto signals = SignalSource::Create();
   REQUIRE(signals.ok());
   NoObserver observer;
