@@ -20,6 +20,7 @@
 #include "common/command_line/command_line.h"
 #include "common/command_line/environment_place.h"
 #include "common/command_line/security_flags.h"
+#include "common/environment.h"
 #include "common/exit_code.h"
 #include "common/log.h"
 #include "common/memory.h"
@@ -69,7 +70,7 @@ void Declare(CLI::App& app, Flags& flags) {
       ->envname("LEEWAY_LISTEN");
   app.add_option("--advertise", flags.server.advertise,
                  "Address at which others reach this server, if not the one bound; needed where "
-                 "server 0 listens on 0.0.0.0 or [::]")
+                 "server 0 listens on 0.0.0.0 or [::]; or LEEWAY_ADVERTISE")
       ->check(AddressToBind());
   app.add_option("--coordinator", flags.server.coordinator,
                  "Address of server 0 (servers 1 and up); or LEEWAY_COORDINATOR")
@@ -127,11 +128,11 @@ absl::Status CheckFlags(const Flags& flags) {
 // is for others is not looked at.
 absl::Status CompleteFromEnvironment(Flags& flags) {
   ServerOptions& server = flags.server;
-  EnvironmentPlace place{.coordinator = LookUpEnvironment("LEEWAY_COORDINATOR").value_or(""),
-                         .own_address = LookUpEnvironment("LEEWAY_ADVERTISE").value_or("")};
-  if (!flags.index) {
+  EnvironmentPlace place{.own_address = LookUpEnvironment("LEEWAY_ADVERTISE").value_or("")};
+  const bool placed = flags.index && (*flags.index == 0 || !server.coordinator.empty());
+  if (!placed) {
     ASSIGN_OR_RETURN(place, PlaceFromEnvironment(PlaceRole::kServer));
-    flags.index = place.rank;
+    if (!flags.index) flags.index = place.rank;
   }
   server.index = flags.index.value_or(0);
   const auto complete = [](std::string& value, const std::string& other) {

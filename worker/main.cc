@@ -34,7 +34,7 @@ namespace {
 // job: who wants that asks the coordinator. The worker goes at once, as if killed, which loses
 // nothing that its next life does not do again; the handler only exists because the kernel ignores
 // the signal for a process 1, as in a container, that has none.
-void OnTerminate(int) { _exit(128 + SIGTERM); }
+void OnTerminate(int) { _exit(kExitTerminated); }
 
 std::string HostName() {
   char name[256] = "";
@@ -109,17 +109,12 @@ int Report(const WorkerEnd& end) {
 
 // What the flags do not say, the environment may.
 absl::Status CompleteFromEnvironment(WorkerOptions& worker) {
-  EnvironmentPlace place{.coordinator = LookUpEnvironment("LEEWAY_COORDINATOR").value_or("")};
-  if (!worker.rank) {
-    ASSIGN_OR_RETURN(place, PlaceFromEnvironment(PlaceRole::kWorker));
-    worker.rank = place.rank;
-  }
+  if (worker.rank && !worker.coordinator.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const EnvironmentPlace place, PlaceFromEnvironment(PlaceRole::kWorker));
+  if (!worker.rank) worker.rank = place.rank;
+  if (worker.coordinator.empty()) worker.coordinator = place.coordinator;
   if (!worker.coordinator.empty()) return absl::OkStatus();
-  if (place.coordinator.empty()) {
-    return absl::InvalidArgumentError("--coordinator HOST:PORT, server 0's address, is required");
-  }
-  worker.coordinator = place.coordinator;
-  return Annotate(CheckAddressToReach(worker.coordinator), "LEEWAY_COORDINATOR");
+  return absl::InvalidArgumentError("--coordinator HOST:PORT, server 0's address, is required");
 }
 
 absl::Status AdoptSecurity(const Flags& flags) {

@@ -1,7 +1,5 @@
 #include "common/command_line/environment_place.h"
 
-#include <cstdlib>
-
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
@@ -32,8 +30,9 @@ class Reader {
     if (const std::string role = Text("LEEWAY_ROLE"); !role.empty()) {
       RETURN_IF_ERROR(CheckRole("LEEWAY_ROLE", role, "server", "worker"));
     }
-    EnvironmentPlace place{.coordinator = Text("LEEWAY_COORDINATOR"),
-                           .own_address = Text("LEEWAY_ADVERTISE")};
+    EnvironmentPlace place;
+    ASSIGN_OR_RETURN(place.coordinator, Address("LEEWAY_COORDINATOR"));
+    ASSIGN_OR_RETURN(place.own_address, Address("LEEWAY_ADVERTISE"));
     ASSIGN_OR_RETURN(place.rank, Number("LEEWAY_RANK"));
     return place;
   }
@@ -80,7 +79,11 @@ class Reader {
     RETURN_IF_ERROR(CheckRole("DMLC_ROLE", scheduler ? "server" : role, "server", "worker"));
     EnvironmentPlace place;
     const std::string host = Text("DMLC_PS_ROOT_URI"), port = Text("DMLC_PS_ROOT_PORT");
-    if (!host.empty() && !port.empty()) place.coordinator = absl::StrCat(host, ":", port);
+    if (!host.empty() && !port.empty()) {
+      place.coordinator = absl::StrCat(host, ":", port);
+      RETURN_IF_ERROR(
+          Annotate(CheckAddressToReach(place.coordinator), "DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT"));
+    }
     if (scheduler) {
       place.rank = 0;
       place.own_address = place.coordinator;
@@ -95,6 +98,12 @@ class Reader {
 
  private:
   std::string Text(const std::string& name) const { return look_up_(name).value_or(""); }
+
+  absl::StatusOr<std::string> Address(const std::string& name) const {
+    const std::string address = Text(name);
+    if (!address.empty()) RETURN_IF_ERROR(Annotate(CheckAddressToReach(address), name));
+    return address;
+  }
 
   absl::StatusOr<std::optional<uint32_t>> Number(const std::string& name) const {
     const std::string text = Text(name);
@@ -145,11 +154,6 @@ class Reader {
 };
 
 }  // namespace
-
-std::optional<std::string> LookUpEnvironment(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
 
 absl::StatusOr<EnvironmentPlace> PlaceFromEnvironment(PlaceRole program,
                                                       const EnvironmentLookup& look_up) {

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/environment.h"
 
 namespace leeway {
 
@@ -20,11 +20,7 @@ struct EnvironmentPlace {
 
 enum class PlaceRole { kServer, kWorker };
 
-// The value of a variable of the environment; nothing if it is not set.
-using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
-std::optional<std::string> LookUpEnvironment(const std::string& name);
-
-// Each fact is taken from the first of these that says it; an empty variable says nothing.
+// Each fact is taken from the first of these that says it.
 //
 //   LEEWAY_RANK, LEEWAY_COORDINATOR, LEEWAY_ADVERTISE; LEEWAY_ROLE (server, worker)
 //   JOB_COMPLETION_INDEX            Kubernetes, Indexed Job

@@ -1,6 +1,6 @@
 #include "common/command_line/security_flags.h"
 
-#include <cstdlib>
+#include "common/environment.h"
 
 namespace leeway {
 namespace {
@@ -33,11 +33,6 @@ constexpr Option kFiles[] = {
      "This process's certificate (PEM)"},
     {"--tls-key", "LEEWAY_TLS_KEY", &SecurityFlags::key, "The certificate's private key (PEM)"}};
 
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 void Add(CLI::App& app, SecurityFlags& flags, const Option& option) {
   app.add_option(option.name, flags.*option.value, option.help)
       ->envname(option.variable)
@@ -47,7 +42,7 @@ void Add(CLI::App& app, SecurityFlags& flags, const Option& option) {
 }  // namespace
 
 void DeclareRunSecurity(CLI::App& app, SecurityFlags& flags) {
-  flags.token = FromEnvironment(kToken);
+  flags.token = LookUpEnvironment(kToken).value_or("");
   Add(app, flags, kMode);
   Add(app, flags, kTokenFile);
 }
@@ -56,7 +51,7 @@ void DeclareSecurity(CLI::App& app, SecurityFlags& flags, EndOfCalls end) {
   DeclareRunSecurity(app, flags);
   for (const Option& option : kFiles) Add(app, flags, option);
   if (end == EndOfCalls::kCalls) return;
-  flags.status_token = FromEnvironment(kStatusToken);
+  flags.status_token = LookUpEnvironment(kStatusToken).value_or("");
   Add(app, flags, kStatusTokenFile);
 }
 

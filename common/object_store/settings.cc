@@ -1,6 +1,5 @@
 #include "common/object_store/settings.h"
 
-#include <cstdlib>
 #include <map>
 
 #include "absl/strings/ascii.h"
@@ -42,9 +41,9 @@ Section SectionOf(const std::string& text, absl::string_view name) {
   return section;
 }
 
-std::string PathOf(const Getenv& getenv, const char* variable, const char* name) {
-  if (auto path = getenv(variable)) return *path;
-  return absl::StrCat(getenv("HOME").value_or(""), "/.aws/", name);
+std::string PathOf(const EnvironmentLookup& look_up, const char* variable, const char* name) {
+  if (auto path = look_up(variable)) return *path;
+  return absl::StrCat(look_up("HOME").value_or(""), "/.aws/", name);
 }
 
 // Nothing where there is no such file.
@@ -55,10 +54,11 @@ absl::StatusOr<Section> ProfileIn(const std::string& path, absl::string_view sec
   return SectionOf(*text, section);
 }
 
-absl::StatusOr<Credentials> FindCredentials(const Getenv& getenv, const std::string& profile) {
-  const auto id = getenv("AWS_ACCESS_KEY_ID"), secret = getenv("AWS_SECRET_ACCESS_KEY");
-  if (id && secret) return Credentials{*id, *secret, getenv("AWS_SESSION_TOKEN").value_or("")};
-  const std::string path = PathOf(getenv, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
+absl::StatusOr<Credentials> FindCredentials(const EnvironmentLookup& look_up,
+                                            const std::string& profile) {
+  const auto id = look_up("AWS_ACCESS_KEY_ID"), secret = look_up("AWS_SECRET_ACCESS_KEY");
+  if (id && secret) return Credentials{*id, *secret, look_up("AWS_SESSION_TOKEN").value_or("")};
+  const std::string path = PathOf(look_up, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
   ASSIGN_OR_RETURN(Section found, ProfileIn(path, profile));
   Credentials credentials{found["aws_access_key_id"], found["aws_secret_access_key"],
                           found["aws_session_token"]};
@@ -70,18 +70,19 @@ absl::StatusOr<Credentials> FindCredentials(const Getenv& getenv, const std::str
       profile, "] (AWS_PROFILE) of ", path));
 }
 
-absl::StatusOr<std::string> FindRegion(const Getenv& getenv, const std::string& profile) {
+absl::StatusOr<std::string> FindRegion(const EnvironmentLookup& look_up,
+                                       const std::string& profile) {
   for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
-    if (auto region = getenv(name)) return *region;
+    if (auto region = look_up(name)) return *region;
   }
   const std::string section = profile == "default" ? profile : "profile " + profile;
-  ASSIGN_OR_RETURN(Section found, ProfileIn(PathOf(getenv, "AWS_CONFIG_FILE", "config"), section));
+  ASSIGN_OR_RETURN(Section found, ProfileIn(PathOf(look_up, "AWS_CONFIG_FILE", "config"), section));
   return found["region"].empty() ? "us-east-1" : found["region"];
 }
 
-absl::StatusOr<uint64_t> NumberIn(const Getenv& getenv, const char* name, uint64_t otherwise,
-                                  uint64_t min, uint64_t max) {
-  const auto text = getenv(name);
+absl::StatusOr<uint64_t> NumberIn(const EnvironmentLookup& look_up, const char* name,
+                                  uint64_t otherwise, uint64_t min, uint64_t max) {
+  const auto text = look_up(name);
   if (!text) return otherwise;
   uint64_t number = 0;
   if (absl::SimpleAtoi(*text, &number) && number >= min && number <= max) return number;
@@ -99,27 +100,21 @@ bool IsRegion(const std::string& text) {
 
 }  // namespace
 
-std::optional<std::string> ProcessEnvironment(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr || *value == 0) return std::nullopt;
-  return value;
-}
-
-absl::StatusOr<StoreSettings> FindStoreSettings(const Getenv& getenv) {
-  const std::string profile = getenv("AWS_PROFILE").value_or("default");
+absl::StatusOr<StoreSettings> FindStoreSettings(const EnvironmentLookup& look_up) {
+  const std::string profile = look_up("AWS_PROFILE").value_or("default");
   StoreSettings settings;
-  ASSIGN_OR_RETURN(settings.credentials, FindCredentials(getenv, profile));
-  ASSIGN_OR_RETURN(settings.region, FindRegion(getenv, profile));
+  ASSIGN_OR_RETURN(settings.credentials, FindCredentials(look_up, profile));
+  ASSIGN_OR_RETURN(settings.region, FindRegion(look_up, profile));
   if (!IsRegion(settings.region)) {
     return absl::InvalidArgumentError("AWS_REGION: a name such as eu-central-1 is wanted");
   }
   settings.endpoint =
-      getenv("AWS_ENDPOINT_URL_S3").value_or(getenv("AWS_ENDPOINT_URL").value_or(""));
-  settings.ca_file = getenv("AWS_CA_BUNDLE").value_or("");
-  ASSIGN_OR_RETURN(settings.part_bytes, NumberIn(getenv, "LEEWAY_S3_PART_BYTES", kPartBytes,
+      look_up("AWS_ENDPOINT_URL_S3").value_or(look_up("AWS_ENDPOINT_URL").value_or(""));
+  settings.ca_file = look_up("AWS_CA_BUNDLE").value_or("");
+  ASSIGN_OR_RETURN(settings.part_bytes, NumberIn(look_up, "LEEWAY_S3_PART_BYTES", kPartBytes,
                                                  kPartBytesMin, kPartBytesMax));
-  ASSIGN_OR_RETURN(const uint64_t total, NumberIn(getenv, "LEEWAY_S3_RETRY_SECONDS", 60, 1, 3600));
-  ASSIGN_OR_RETURN(const uint64_t stall, NumberIn(getenv, "LEEWAY_S3_STALL_SECONDS", 15, 1, 600));
+  ASSIGN_OR_RETURN(const uint64_t total, NumberIn(look_up, "LEEWAY_S3_RETRY_SECONDS", 60, 1, 3600));
+  ASSIGN_OR_RETURN(const uint64_t stall, NumberIn(look_up, "LEEWAY_S3_STALL_SECONDS", 15, 1, 600));
   settings.retry_total = std::chrono::seconds(total);
   settings.stall = std::chrono::seconds(stall);
   return settings;

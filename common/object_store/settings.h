@@ -1,19 +1,13 @@
 // Where the store is and who asks, from the places that other S3 clients look at.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/environment.h"
 #include "common/object_store/http.h"
 
 namespace leeway {
-
-// Text of an environment variable; absent where it is not set or empty.
-using Getenv = std::function<std::optional<std::string>(const std::string& name)>;
-// The process's own environment.
-std::optional<std::string> ProcessEnvironment(const std::string& name);
 
 struct StoreSettings {
   Credentials credentials;
@@ -35,6 +29,6 @@ struct StoreSettings {
 // AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL. Trusted certificates: AWS_CA_BUNDLE. (docs/storage.md has
 // the others.) INVALID_ARGUMENT, naming what was looked at, without credentials or with a value
 // that is none.
-absl::StatusOr<StoreSettings> FindStoreSettings(const Getenv& getenv);
+absl::StatusOr<StoreSettings> FindStoreSettings(const EnvironmentLookup& look_up);
 
 }  // namespace leeway

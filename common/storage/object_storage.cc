@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
+#include "common/environment.h"
 #include "common/files/files.h"
 #include "common/identity.h"
 #include "common/object_store/curl_transport.h"
@@ -131,9 +132,9 @@ absl::Status ObjectStorage::Prepare(const std::string& folder) {
 
 absl::StatusOr<std::shared_ptr<Storage>> MakeObjectStorage(const std::string& bucket) {
   S3ClientOptions options{.bucket = bucket};
-  ASSIGN_OR_RETURN(options.settings, FindStoreSettings(ProcessEnvironment));
+  ASSIGN_OR_RETURN(options.settings, FindStoreSettings(LookUpEnvironment));
   options.renew = []() -> absl::StatusOr<Credentials> {
-    ASSIGN_OR_RETURN(StoreSettings found, FindStoreSettings(ProcessEnvironment));
+    ASSIGN_OR_RETURN(StoreSettings found, FindStoreSettings(LookUpEnvironment));
     return std::move(found.credentials);
   };
   options.endpoint = AmazonEndpoint(options.settings.region, bucket);

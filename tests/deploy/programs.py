@@ -8,8 +8,6 @@ import tempfile
 
 from manifests import runs
 
-# A pod's place, which both programs read; --help does not name each of them.
-PLACE = {"LEEWAY_RANK", "LEEWAY_COORDINATOR", "LEEWAY_ADVERTISE"}
 # server 0 takes any key of the job from the environment.
 OVERRIDE = re.compile(r"LEEWAY__[A-Z0-9_]+")
 
@@ -26,7 +24,7 @@ def flags(program):
 
 @functools.cache
 def variables(program):
-    return set(re.findall(r"\bLEEWAY_[A-Z_]+\b", help_of(program))) | PLACE
+    return set(re.findall(r"\bLEEWAY_[A-Z_]+\b", help_of(program)))
 
 
 def wrong_words(command, environment):
