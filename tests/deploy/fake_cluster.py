@@ -39,8 +39,10 @@ def enter_node():
     if ctypes.CDLL(None).unshare(0x40000000) != 0:
         skip("no network namespace of its own")
     try:
-        kubelet.ip(["link set lo up", "link add bridge type bridge", f"addr add {NODE}/16 dev bridge",
-                    "link set bridge up"])
+        # With an address of its own: else it has that of some pod, and another one when that pod goes, and for some
+        # seconds nobody finds the node's DNS.
+        kubelet.ip(["link set lo up", "link add bridge address 02:00:00:00:00:01 type bridge",
+                    f"addr add {NODE}/16 dev bridge", "link set bridge up"])
     except OSError as error:
         skip(error)
 
