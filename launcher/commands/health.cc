@@ -14,7 +14,8 @@ namespace {
 struct HealthOptions {
   std::string address;
   std::string service;
-  double seconds = 5;
+  // A question to the DNS that is lost is sent again after five seconds.
+  double seconds = 10;
 };
 
 absl::Status ShowHealth(const HealthOptions& options) {

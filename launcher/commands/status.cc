@@ -20,7 +20,8 @@
 namespace leeway {
 namespace {
 
-constexpr Duration kTimeout = std::chrono::seconds(5);
+// A question to the DNS that is lost is sent again after five seconds.
+constexpr Duration kTimeout = std::chrono::seconds(10);
 // No terminal's: whoever reads it cuts lines as they like.
 constexpr size_t kWidth = 500;
 constexpr size_t kHeight = 100000;
