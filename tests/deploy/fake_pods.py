@@ -244,7 +244,7 @@ def stopped():
     """`leeway stop` ends all pods in order, and no controller begins them again."""
     with cluster_of("jobset", tls=False, change=slow(15)) as cluster:
         cluster.wait_for_clock(60)
-        code, said = cluster.leeway("server", "stop", "leeway-server-0-0.leeway:7100")
+        code, said = cluster.leeway("server", "stop", "leeway-server-0-0.leeway:7100", "--no-wait")
         runs.check(code == 0, f"leeway stop: {said.strip()}")
         why, codes = ended(cluster)
         runs.check("exited with 4" in why, why)
@@ -308,20 +308,16 @@ def main():
     # What is left is ended then, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(SIGTERMED))
     fake_cluster.enter_node()
-    try:
-        if sys.argv[1] != "seeds":
-            CASES[sys.argv[1]]()
-            return 0
-        parser = argparse.ArgumentParser()
-        parser.add_argument("seeds")
-        parser.add_argument("--runs", type=int, default=30)
-        parser.add_argument("--first", type=int, default=1)
-        parser.add_argument("--job", choices=DATA, default="digits")
-        return seeds(parser.parse_args())
-    except runs.Failed as failure:
-        print(f"FAILED: {failure}")
-        return 1
+    if sys.argv[1] != "seeds":
+        CASES[sys.argv[1]]()
+        return 0
+    parser = argparse.ArgumentParser()
+    parser.add_argument("seeds")
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--job", choices=DATA, default="digits")
+    return seeds(parser.parse_args())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    runs.ends_with(main)

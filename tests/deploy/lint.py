@@ -34,13 +34,8 @@ def findings(objects):
 def main():
     rendered = {folder: manifests.render(folder) for folder in sys.argv[1:]} or manifests.everything()
     wrong = [f"{name}: {text}" for name, objects in rendered.items() for text in findings(objects)]
-    print("\n".join(wrong) if wrong else f"{len(rendered)} kustomizations are in order")
-    return 1 if wrong else 0
+    return manifests.verdict(wrong, f"{len(rendered)} kustomizations are in order")
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except runs.Failed as failure:
-        print(f"FAILED: {failure}")
-        sys.exit(1)
+    runs.ends_with(main)

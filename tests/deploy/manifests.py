@@ -106,3 +106,9 @@ def job_of(objects):
 def matches(selector, labels):
     """matchLabels only, which is all that the manifests use."""
     return all(labels.get(key) == value for key, value in (selector or {}).items())
+
+
+def verdict(wrong, good):
+    """Prints what is wrong, or that all is good; the exit code."""
+    print("\n".join(wrong) or good)
+    return 1 if wrong else 0

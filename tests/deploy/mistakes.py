@@ -7,7 +7,6 @@ lint or by a schema.
 
 import copy
 import pathlib
-import sys
 
 import lint
 import manifests
@@ -117,8 +116,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except runs.Failed as failure:
-        print(f"FAILED: {failure}")
-        sys.exit(1)
+    runs.ends_with(main)

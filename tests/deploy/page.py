@@ -9,7 +9,6 @@ import pathlib
 import re
 import shlex
 import subprocess
-import sys
 import tempfile
 
 import fake_cluster
@@ -132,8 +131,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except runs.Failed as failure:
-        print(f"FAILED: {failure}")
-        sys.exit(1)
+    runs.ends_with(main)

@@ -60,13 +60,8 @@ def findings(sets):
 def main():
     found = findings(manifests.everything())
     wrong = [f"{name}: {text}" for name, texts in found.items() for text in texts]
-    print("\n".join(wrong) if wrong else f"{len(found)} kustomizations fit their schemas")
-    return 1 if wrong else 0
+    return manifests.verdict(wrong, f"{len(found)} kustomizations fit their schemas")
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except runs.Failed as failure:
-        print(f"FAILED: {failure}")
-        sys.exit(1)
+    runs.ends_with(main)

@@ -308,12 +308,20 @@ def shows(compare, attempts=3):
             print(f"not in attempt {attempt + 1}: {failure}", flush=True)
 
 
+def ends_with(test):
+    """Ends the program with what `test()` returns, an exit code or nothing; what it finds is printed."""
+    try:
+        sys.exit(test())
+    except Failed as failure:
+        print(f"FAILED: {failure}")
+        sys.exit(1)
+
+
 def main(cases):
     """Runs the case named on the command line."""
     name = sys.argv[1]
     own_network.enter()
-    try:
+
+    def test():
         cases[name]()
-    except Failed as failure:
-        print(f"FAILED: {failure}")
-        sys.exit(1)
+    ends_with(test)
