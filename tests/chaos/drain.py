@@ -13,7 +13,6 @@ import argparse
 import os
 import random
 import signal
-import sys
 import time
 
 import kills
@@ -192,7 +191,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except runs.Failed as failure:
-        sys.exit(f"FAILED: {failure}")
+    runs.ends_with(main)
