@@ -30,8 +30,8 @@ class TimedObserver : public TrainObserver {
     resumed_ = Now();
     return status;
   }
-  absl::Status OnFinal(std::span<const ElementRange> elements) override {
-    return hold_ ? absl::OkStatus() : observer_.OnFinal(elements);
+  absl::Status OnFinal(std::span<const ElementRange> elements, bool known_finite) override {
+    return hold_ ? absl::OkStatus() : observer_.OnFinal(elements, known_finite);
   }
 
   Duration forward() const { return forward_; }
@@ -63,7 +63,9 @@ LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobL
       emulation_(job, rank),
       sleep_(std::move(sleep)) {
   const uint32_t threads = job.data().loader_threads();
-  if (threads == 0 || !data.worth_prefetching()) return;
+  // Beside a device this thread has better to do than to copy batches.
+  const bool worth = data.worth_prefetching() || !model.backend().shares_host_memory();
+  if (threads == 0 || !worth) return;
   prefetcher_ = std::make_unique<BatchPrefetcher>(
       threads, [this](uint64_t key, Batch& batch) { return LoadKey(key, batch); });
 }
@@ -115,7 +117,7 @@ absl::StatusOr<StepResult> LocalSteps::Run(uint64_t step, const StepVectors& vec
   if (pause > Duration::zero()) sleep_(pause);
   if (emulation_.active()) {
     const ElementRange all[] = {{0, vectors.contribution.size()}};
-    RETURN_IF_ERROR(observer.OnFinal(all));
+    RETURN_IF_ERROR(observer.OnFinal(all, false));
   }
   return StepResult{.loss_sum = loss_sum,
                     .examples = batch_.size,

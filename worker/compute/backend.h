@@ -134,6 +134,10 @@ class Backend {
   virtual absl::StatusOr<DeviceMemory> Allocate(size_t count) = 0;
   // True: host memory is device memory, and nobody need copy.
   virtual bool shares_host_memory() const = 0;
+  // Whether a large layer's product is computed panel by panel (layer.h), so that the first panel's
+  // results leave while the others are computed. False: only copies are cut, because the product as
+  // a whole takes less time than its parts.
+  virtual bool cuts_products() const { return true; }
   // Pins host memory where that lets copies of it run by themselves; without, they may block. Takes
   // long: for what is copied again and again. The copies must be done when it is unpinned.
   virtual PinnedMemory Pin(std::span<float> host) { return {}; }

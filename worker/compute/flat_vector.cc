@@ -41,6 +41,20 @@ absl::Status FlatVector::Down(const ElementRange& elements) {
   return backend_->Await(backend_->Record(Stream::kCompute));
 }
 
+StreamEvent FlatVector::StartUp(const ElementRange& elements) {
+  if (shared()) return {};
+  backend_->CopyToDevice(Stream::kUp, host().subspan(elements.offset, elements.count),
+                         Device() + elements.offset);
+  return backend_->Record(Stream::kUp);
+}
+
+StreamEvent FlatVector::StartDown(const ElementRange& elements) {
+  if (shared()) return {};
+  backend_->CopyToHost(Stream::kDown, Device() + elements.offset,
+                       host().subspan(elements.offset, elements.count));
+  return backend_->Record(Stream::kDown);
+}
+
 absl::StatusOr<FloatBuffer> FlatVector::Copy() const {
   if (shared()) {
     // This outlives what is made of it at once.

@@ -52,6 +52,11 @@ class FlatVector {
   absl::Status Down(const ElementRange& elements);
   absl::Status Down() { return Down({0, size_}); }
 
+  // Up and Down without the wait: what is done when the event is. The caller has waited for all
+  // kernels that use the vector, and lets others wait for the event.
+  StreamEvent StartUp(const ElementRange& elements);
+  StreamEvent StartDown(const ElementRange& elements);
+
   // What the device has, in memory of its own or, where the host shares the device's, in this;
   // waits. The device's error.
   absl::StatusOr<FloatBuffer> Copy() const;

@@ -56,10 +56,9 @@ class DeltaExchange : public Exchange {
                                 contribution.device(), averages_, report)
                           .status());
     }
-    RETURN_IF_ERROR(MakeContribution());
-    RETURN_IF_ERROR(ExchangeAll(context_, span.clock, report.examples, "the change",
-                                contribution.host(), start.host()));
-    RETURN_IF_ERROR(start.Up());
+    ASSIGN_OR_RETURN(const bool known_finite, MakeContribution());
+    RETURN_IF_ERROR(ExchangeAll(context_, span.clock, report.examples, "the change", known_finite,
+                                contribution, start));
     training_.Keep(span.clock + 1);
     return report;
   }
@@ -73,14 +72,15 @@ class DeltaExchange : public Exchange {
   absl::Status LoadState(const std::string& bytes) override { return training_.Load(bytes); }
 
  private:
-  absl::Status MakeContribution() {
+  // On the device; whether it is known to be finite.
+  absl::StatusOr<bool> MakeContribution() {
     auto& [start, local, contribution] = vectors_;
     const size_t trained = context_.schema.trained();
     context_.backend.AddDifference(trained, 1, start.device().data(), local.device().data(),
                                    nullptr, contribution.device().data());
     context_.backend.Copy(local.size() - trained, local.device().data() + trained,
                           contribution.device().data() + trained);
-    return contribution.Down();
+    return training_.KnownFinite(contribution.device());
   }
 
   const ExchangeContext context_;

@@ -55,10 +55,9 @@ class ElasticExchange : public Exchange {
                                 vectors_.gradient.device(), averages_, report)
                           .status());
     }
-    RETURN_IF_ERROR(local().Down());
+    ASSIGN_OR_RETURN(const bool known_finite, training_.KnownFinite(local().device()));
     RETURN_IF_ERROR(ExchangeAll(context_, span.clock, report.examples, "the local weight",
-                                local().host(), centre.host()));
-    RETURN_IF_ERROR(centre.Up());
+                                known_finite, local(), centre));
     float* const x = local().device().data();
     context_.backend.AddDifference(centre.size(), -alpha_, x, centre.device().data(), x, x);
     training_.Keep(span.clock + 1);

@@ -25,6 +25,7 @@
 // all blocks leave. So it is in fp16 (gradient_scale.h), where any gradient may overflow, and then
 // the whole clock is left out.
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -172,14 +173,17 @@ class GradientExchange : public Exchange, private TrainObserver {
     if (!batch_.last) return absl::OkStatus();
     RETURN_IF_ERROR(context_.listener.OnBegin(batch_.clock));
     final_.Reset();
+    unknown_.assign(context_.client.layout().blocks(), false);
     kept_back_.clear();
     open_.Begin(batch_.clock, all);
     return absl::OkStatus();
   }
 
-  absl::Status OnFinal(std::span<const ElementRange> elements) override {
+  absl::Status OnFinal(std::span<const ElementRange> elements, bool known_finite) override {
     if (!batch_.last) return absl::OkStatus();
     open_.Poll();
+    // Of several batches it is their mean that leaves, at which nobody has looked.
+    if (!known_finite || !batch_.first) NoteUnknown(elements);
     for (const BlockRange& blocks : final_.Add(elements)) {
       if (guards_) {
         kept_back_.push_back(blocks);
@@ -188,6 +192,13 @@ class GradientExchange : public Exchange, private TrainObserver {
       }
     }
     return absl::OkStatus();
+  }
+
+  void NoteUnknown(std::span<const ElementRange> elements) {
+    for (const ElementRange& range : elements) {
+      const BlockRange blocks = BlocksOf(context_.client.layout(), range);
+      std::fill_n(unknown_.begin() + blocks.first, blocks.count, true);
+    }
   }
 
   absl::StatusOr<GuardedGradient> Guard(ClockReport& report) {
@@ -228,8 +239,11 @@ class GradientExchange : public Exchange, private TrainObserver {
     const uint64_t first = layout.Range(blocks.first).offset;
     const ElementRange range{first, layout.Range(blocks.first + blocks.count - 1).end() - first};
     AddShare(range);
-    RETURN_IF_ERROR(CheckFinite(context_.schema, "the gradient", range.offset,
-                                contribution_.span().subspan(range.offset, range.count)));
+    const auto unknown = unknown_.begin() + blocks.first;
+    if (std::find(unknown, unknown + blocks.count, true) != unknown + blocks.count) {
+      RETURN_IF_ERROR(CheckFinite(context_.schema, "the gradient", range.offset,
+                                  contribution_.span().subspan(range.offset, range.count)));
+    }
     open_.Send(blocks, contribution_.span(), weights_.span());
     return absl::OkStatus();
   }
@@ -260,6 +274,8 @@ class GradientExchange : public Exchange, private TrainObserver {
   // Of the step in progress.
   Batch batch_;
   FinalBlocks final_;
+  // By block: a part of it may not be finite, for all that is known.
+  std::vector<bool> unknown_;
   // With a guard or in fp16: what would have left, in that order.
   std::vector<BlockRange> kept_back_;
   // Of the latest clock.

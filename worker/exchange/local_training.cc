@@ -11,6 +11,11 @@
 #include "worker/exchange/steps.h"
 
 namespace leeway {
+namespace {
+
+constexpr size_t kPageFloats = 4096 / sizeof(float);
+
+}  // namespace
 
 LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own)
     : context_(context),
@@ -30,7 +35,7 @@ LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer opti
 absl::StatusOr<LocalTraining> LocalTraining::Make(const ExchangeContext& context,
                                                   LocalOptimizer optimizer, Own own) {
   LocalTraining training(context, std::move(optimizer), std::move(own));
-  ASSIGN_OR_RETURN(training.finite_, context.backend.Allocate(1));
+  ASSIGN_OR_RETURN(training.finite_, FlatVector::Twins(context.backend, FloatBuffer(kPageFloats)));
   for (size_t i = 0; i < training.own_; ++i) {
     ASSIGN_OR_RETURN(training.kept_.vectors.emplace_back(),
                      FlatVector::OnDevice(context.backend, context.schema.total()));
@@ -97,23 +102,29 @@ absl::StatusOr<bool> LocalTraining::Apply(VectorUpdate update) {
     update.slots.push_back(slot.device().data());
   }
   Backend& backend = context_.backend;
-  backend.Update(update, finite_.get());
+  backend.Update(update, finite_.device().data());
   return IsFinite();
 }
 
 absl::StatusOr<bool> LocalTraining::Fits(double loss_sum, std::span<float> gradient) {
   if (!std::isfinite(loss_sum)) return false;
-  context_.backend.Fill(1, 1.0f, finite_.get());
-  context_.backend.Scale(gradient.size(), 1.0f, gradient.data(), finite_.get());
+  return AllFinite(gradient);
+}
+
+absl::StatusOr<bool> LocalTraining::KnownFinite(std::span<float> device) {
+  if (context_.backend.shares_host_memory()) return false;
+  return AllFinite(device);
+}
+
+absl::StatusOr<bool> LocalTraining::AllFinite(std::span<float> vector) {
+  context_.backend.Fill(1, 1.0f, finite_.device().data());
+  context_.backend.Scale(vector.size(), 1.0f, vector.data(), finite_.device().data());
   return IsFinite();
 }
 
 absl::StatusOr<bool> LocalTraining::IsFinite() {
-  Backend& backend = context_.backend;
-  float finite = 0;
-  backend.CopyToHost(Stream::kCompute, finite_.get(), {&finite, 1});
-  RETURN_IF_ERROR(backend.Await(backend.Record(Stream::kCompute)));
-  return finite != 0;
+  RETURN_IF_ERROR(finite_.Down({0, 1}));
+  return finite_.host()[0] != 0;
 }
 
 absl::Status LocalTraining::CheckVector(const char* what, std::span<const float> device) const {

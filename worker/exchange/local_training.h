@@ -47,6 +47,10 @@ class LocalTraining {
                                   std::span<float> gradient, std::span<const LocalAverage> averages,
                                   ClockReport& report);
 
+  // Whether all numbers of a vector that is the device's, with memory of its own, are finite. False
+  // where that is the host's, too: let the host look.
+  absl::StatusOr<bool> KnownFinite(std::span<float> device);
+
   FlatVector& own(size_t index) { return state_.vectors[index]; }
   const FlatVector& own(size_t index) const { return state_.vectors[index]; }
   std::vector<uint64_t>& counts() { return state_.counts; }
@@ -77,6 +81,7 @@ class LocalTraining {
   absl::StatusOr<bool> Overflowed(double loss_sum, std::span<float> gradient, ClockReport& report);
   // The loss and the gradient, on the device, are finite.
   absl::StatusOr<bool> Fits(double loss_sum, std::span<float> gradient);
+  absl::StatusOr<bool> AllFinite(std::span<float> vector);
   // What the flag on the device says.
   absl::StatusOr<bool> IsFinite();
   // Queues the optimizer's step; whether all that it wrote is finite.
@@ -97,8 +102,8 @@ class LocalTraining {
   // As it was when the last clock was complete, and beside it the residual.
   State kept_;
   FloatBuffer residual_;
-  // Of the check or update under way: on the device.
-  DeviceMemory finite_;
+  // Its first element is of the check or update under way; as long as a page, to be pinned.
+  FlatVector finite_;
   bool loaded_ = false;
 };
 

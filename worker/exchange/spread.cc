@@ -186,12 +186,17 @@ class SpreadExchange : public Exchange {
   absl::Status Send(uint64_t clock, uint64_t group, OpenExchange& exchange) {
     const ElementRange range = plan_.Elements(group);
     MakeContribution(range);
+    ASSIGN_OR_RETURN(
+        const bool known_finite,
+        training_.KnownFinite(vectors_.contribution.device().subspan(range.offset, range.count)));
     RETURN_IF_ERROR(vectors_.contribution.Down(range));
     const std::span<float> contribution = vectors_.contribution.host();
-    RETURN_IF_ERROR(
-        Annotate(CheckFinite(context_.schema, alpha_ ? "the local weight" : "the change",
-                             range.offset, contribution.subspan(range.offset, range.count)),
-                 Who(context_, clock)));
+    if (!known_finite) {
+      RETURN_IF_ERROR(
+          Annotate(CheckFinite(context_.schema, alpha_ ? "the local weight" : "the change",
+                               range.offset, contribution.subspan(range.offset, range.count)),
+                   Who(context_, clock)));
+    }
     if (group == 0) {
       RETURN_IF_ERROR(context_.listener.OnBegin(clock));
       exchange.Begin(clock);

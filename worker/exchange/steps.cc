@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/element_name.h"
@@ -15,6 +16,47 @@ namespace leeway {
 namespace {
 
 constexpr char kAdvice[] = "; training has diverged: try a smaller learning rate, or warm-up";
+
+// What crosses the bus in one copy, and when that is done.
+struct BusPart {
+  BlockRange blocks;
+  ElementRange elements;
+  StreamEvent copied = {};
+};
+
+// Large enough for the bus's full rate, and small beside a model that takes long to cross it. One
+// where there is no bus.
+std::vector<BusPart> BusParts(const ExchangeContext& context) {
+  constexpr uint64_t kPartFloats = uint64_t{1} << 20;
+  const BlockLayout& layout = context.client.layout();
+  const uint32_t all = layout.blocks();
+  const auto each = context.backend.shares_host_memory()
+                        ? all
+                        : static_cast<uint32_t>(std::max<uint64_t>(
+                              kPartFloats / std::max<uint64_t>(layout.block_elements(), 1), 1));
+  std::vector<BusPart> parts;
+  for (uint32_t first = 0; first < all; first += each) {
+    const uint32_t count = std::min(each, all - first);
+    const uint64_t begin = layout.Range(first).offset;
+    parts.push_back({{first, count}, {begin, layout.Range(first + count - 1).end() - begin}});
+  }
+  return parts;
+}
+
+// Each part leaves when it has come down, and goes up when it has been answered.
+absl::Status ExchangeParts(Backend& backend, OpenExchange& exchange, std::vector<BusPart>& parts,
+                           FlatVector& contribution, FlatVector& weights) {
+  for (const BusPart& part : parts) {
+    RETURN_IF_ERROR(backend.Await(part.copied));
+    exchange.Send(part.blocks, contribution.host(), weights.host());
+  }
+  RETURN_IF_ERROR(exchange.SendRest());
+  for (BusPart& part : parts) {
+    RETURN_IF_ERROR(exchange.WaitFor({&part.elements, 1}));
+    part.copied = weights.StartUp(part.elements);
+  }
+  return exchange.WaitForAll();
+}
 
 }  // namespace
 
@@ -98,18 +140,25 @@ void BeginContribution(const ExchangeContext& context) {
 }
 
 absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_t examples,
-                         const char* what, std::span<float> contribution,
-                         std::span<float> weights) {
-  RETURN_IF_ERROR(
-      Annotate(CheckFinite(context.schema, what, 0, contribution), Who(context, clock)));
-  RETURN_IF_ERROR(context.listener.OnBegin(clock));
+                         const char* what, bool known_finite, FlatVector& contribution,
+                         FlatVector& weights) {
+  if (!known_finite) {
+    RETURN_IF_ERROR(contribution.Down());
+    RETURN_IF_ERROR(
+        Annotate(CheckFinite(context.schema, what, 0, contribution.host()), Who(context, clock)));
+  }
+  std::vector<BusPart> parts = BusParts(context);
+  for (BusPart& part : parts) part.copied = contribution.StartDown(part.elements);
   OpenExchange exchange(context.client, context.now, context.group);
-  exchange.Begin(clock, examples);
-  exchange.Send(context.client.AllBlocks(), contribution, weights);
-  RETURN_IF_ERROR(exchange.SendRest());
-  RETURN_IF_ERROR(exchange.WaitForAll());
-  context.listener.OnComplete(exchange.End());
-  return absl::OkStatus();
+  absl::Status status = context.listener.OnBegin(clock);
+  if (status.ok()) {
+    exchange.Begin(clock, examples);
+    status = ExchangeParts(context.backend, exchange, parts, contribution, weights);
+  }
+  // However it ends, nothing is left on the bus.
+  for (const BusPart& part : parts) status.Update(context.backend.Await(part.copied));
+  if (status.ok()) context.listener.OnComplete(exchange.End());
+  return status;
 }
 
 }  // namespace leeway

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/buffer.h"
+#include "worker/compute/flat_vector.h"
 #include "worker/exchange/exchange.h"
 
 namespace leeway {
@@ -52,8 +53,11 @@ FloatBuffer MakeContribution(const ExchangeContext& context);
 // The exchange of the clock before is complete, and the contribution is going to change.
 void BeginContribution(const ExchangeContext& context);
 
-// The exchange of a whole clock at once: checks `contribution`, which is `what`, and waits.
+// The exchange of a whole clock at once, from the device's twin of `contribution`, which is `what`,
+// to that of `weights`. Checks it, unless it is known to be finite, and waits. Over a bus it goes
+// in parts, so that some are on the bus while others are with the servers.
 absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_t examples,
-                         const char* what, std::span<float> contribution, std::span<float> weights);
+                         const char* what, bool known_finite, FlatVector& contribution,
+                         FlatVector& weights);
 
 }  // namespace leeway

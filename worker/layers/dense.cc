@@ -98,6 +98,7 @@ class DenseLayer final : public Layer {
     bool last = false;
   };
   Panel PanelOf(const Pass& pass) const {
+    if (pass.panel == Pass::kWhole) return {0, inputs_, true};
     const size_t row = pass.panel * panel_rows_;
     const size_t rows = std::min(panel_rows_, inputs_ - row);
     return {row, rows, row + rows == inputs_};

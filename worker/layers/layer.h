@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,6 +53,9 @@ struct Draw {
 
 // One batch on its way through one layer. Pointers are device memory.
 struct Pass {
+  // In place of a panel: all of them at once.
+  static constexpr size_t kWhole = std::numeric_limits<size_t>::max();
+
   Backend& backend;
   // Examples, at least 1.
   size_t batch = 0;
@@ -120,9 +124,9 @@ class Layer {
   // Floating-point operations of one example's forward matrix products.
   virtual double flops() const { return 0; }
 
-  // Both are called once for each panel, in ascending order. Each call touches its own panel only:
-  // it reads no other panel's weights, and writes no other panel's contributions. x [batch x input]
-  // -> y [batch x output].
+  // Both are called once for each panel, in ascending order, or once for the whole layer. Each call
+  // touches its own panel only: it reads no other panel's weights, and writes no other panel's
+  // contributions. x [batch x input] -> y [batch x output].
   virtual void Forward(const Pass& pass, const float* x, float* y) const = 0;
   // dy -> dx; dx is null if it is not needed. dy stays, unless dx is in its place, as it may be for
   // a layer that works in place.

@@ -92,6 +92,7 @@ absl::Status Model::PlaceTensors() {
 
 void Model::PlacePanels() {
   panels_.resize(graph_.nodes.size());
+  size_t panels = 0;
   uint64_t offset = 0;
   for (size_t i = 0; i < panels_.size(); ++i) {
     uint64_t trained = 0;
@@ -112,8 +113,15 @@ void Model::PlacePanels() {
       if (tensor.plan.trained) continue;
       panels_[i].front().all.push_back({tensor.offset, tensor.plan.elements()});
     }
+    trained_.push_back({offset, trained});
     offset += trained;
+    first_panels_.push_back(panels);
+    panels += panels_[i].size();
   }
+  if (backend_.shares_host_memory()) return;
+  // A page of its own, so that it can be pinned.
+  finite_ = FloatBuffer(std::max<size_t>(panels, 4096 / sizeof(float)));
+  finite_pinned_ = backend_.Pin(finite_.span());
 }
 
 void Model::CountFlops() {

@@ -13,8 +13,9 @@ void Deliveries::Begin(TrainObserver& observer, const BatchLoss& loss, const Bat
 
 absl::Status Deliveries::AddLoss(StreamEvent known) { return Add({known, {}}); }
 
-absl::Status Deliveries::AddFinal(StreamEvent arrived, std::span<const ElementRange> elements) {
-  return Add({arrived, elements});
+absl::Status Deliveries::AddFinal(StreamEvent arrived, std::span<const ElementRange> elements,
+                                  const float* finite) {
+  return Add({arrived, elements, finite});
 }
 
 absl::Status Deliveries::Add(const Item& item) {
@@ -47,7 +48,11 @@ absl::Status Deliveries::Tell(const Item& item) {
     const double loss = loss_->total() / static_cast<double>(size_.labels_each);
     return observer_->AfterForward(loss, size_.examples);
   }
-  return observer_->OnFinal(item.elements);
+  if (item.finite == nullptr) return observer_->OnFinal(item.elements, false);
+  if (*item.finite != 0 && *item.finite != 1) {
+    return absl::InternalError("whether a gradient is finite has not come back with it");
+  }
+  return observer_->OnFinal(item.elements, *item.finite == 1);
 }
 
 }  // namespace leeway

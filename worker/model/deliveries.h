@@ -19,6 +19,9 @@ struct BatchSize {
   uint64_t labels_each = 1;
 };
 
+// In place of a device's answer, 0 or 1, that is still to come.
+inline constexpr float kNoAnswer = -1;
+
 // Tells an observer in the order in which things were added, each when its event is done. On a CPU
 // that is at once. Not thread-safe.
 class Deliveries {
@@ -29,8 +32,10 @@ class Deliveries {
   void Begin(TrainObserver& observer, const BatchLoss& loss, const BatchSize& size);
   // The loss is known, and the forward pass over, when the event is done.
   absl::Status AddLoss(StreamEvent known);
-  // These elements of the contribution are; the ranges outlive the batch.
-  absl::Status AddFinal(StreamEvent arrived, std::span<const ElementRange> elements);
+  // These elements of the contribution are; the ranges outlive the batch. `finite`, where not null,
+  // has arrived with them: whether all of them are, 1 or 0.
+  absl::Status AddFinal(StreamEvent arrived, std::span<const ElementRange> elements,
+                        const float* finite = nullptr);
 
   // Tells what can be told now. The observer's error, or the device's.
   absl::Status Poll();
@@ -42,6 +47,7 @@ class Deliveries {
     StreamEvent event;
     // None: it is the loss.
     std::span<const ElementRange> elements;
+    const float* finite = nullptr;
   };
   absl::Status Add(const Item& item);
   absl::Status Tell(const Item& item);

@@ -239,6 +239,7 @@ void Model::Drain() {
 absl::Status Model::RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer) {
   deliveries_.Begin(observer, loss_sums_,
                     {.examples = batch.size, .labels_each = graph_.positions()});
+  if (travels_) backend_.Fill(panels(), 1, workspace_->finite());
   Examples examples = ExamplesUp(batch, 0, batch.size);
   OtherLabelsUp(batch, examples);
   ASSIGN_OR_RETURN(const float* scores, Forward(examples, true, draw, observer));
@@ -262,7 +263,7 @@ absl::StatusOr<double> Model::TrainOnNothing(std::span<float> contribution, Home
     std::fill(contribution.begin(), contribution.end(), 0.0f);
   }
   RETURN_IF_ERROR(observer.AfterForward(0, 0));
-  RETURN_IF_ERROR(observer.OnFinal(all));
+  RETURN_IF_ERROR(observer.OnFinal(all, home == Home::kHost));
   return 0.0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/blocks.h"
+#include "common/buffer.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/compute/backend.h"
@@ -134,6 +135,7 @@ class Model {
         loss_(std::move(loss)),
         graph_(std::move(graph)),
         mixed_(mixed),
+        cuts_products_(backend.cuts_products()),
         deliveries_(backend) {
     page_pinned_ =
         backend.Pin({reinterpret_cast<float*>(page_.get()), sizeof(LossPage) / sizeof(float)});
@@ -146,7 +148,8 @@ class Model {
   absl::Status Check(const Batch& batch, size_t weights) const;
   absl::Status CheckOtherLabels(const Batch& batch) const;
   absl::Status CheckTokens(std::span<const float> features) const;
-  BatchNeeds Needs() const { return {schema_.total(), mixed_}; }
+  size_t panels() const { return first_panels_.back() + panels_.back().size(); }
+  BatchNeeds Needs() const { return {schema_.total(), panels(), mixed_}; }
   absl::Status Prepare(size_t examples);
   // What `why`, that there is no room for a batch, is to be told with.
   absl::Status NoRoom(size_t examples, const absl::Status& why);
@@ -186,6 +189,9 @@ class Model {
   // Of nodes where branches meet; backward, the gradient by one of the inputs.
   void ForwardJoin(size_t node, const Examples& examples);
   void BackwardJoin(const GradientStep& step, size_t which, size_t batch);
+  // Takes the loss scale out of these trained elements' contribution. Where they travel, also looks
+  // whether all are finite: where the answer arrives, before they do. Else null.
+  const float* LookOver(const ElementRange& elements, size_t cell);
   // Of a layer, panel by panel.
   absl::Status BackwardLayer(const GradientStep& step, const Examples& examples, const Draw& draw);
   // What the layer of a node has failed of.
@@ -212,6 +218,10 @@ class Model {
   std::vector<std::vector<Placed>> tensors_;
   // At least one a node.
   std::vector<std::vector<Panel>> panels_;
+  // By node: how many panels the nodes before it have, and its trained elements.
+  std::vector<size_t> first_panels_;
+  std::vector<ElementRange> trained_;
+  const bool cuts_products_;
   // Features are whole numbers below this; 0: any.
   uint64_t tokens_ = 0;
   // Of all layers' averaged tensors.
@@ -242,6 +252,9 @@ class Model {
   std::unique_ptr<LossPage> page_ = std::make_unique<LossPage>();
   BatchLoss& loss_sums_ = page_->loss;
   PinnedMemory page_pinned_;
+  // By panel: whether its contribution is finite. Empty where contributions do not travel.
+  FloatBuffer finite_;
+  PinnedMemory finite_pinned_;
   // Something is on its way that no kernel waits for yet.
   bool going_up_ = false;
   // Kernels were queued that no copy down waits for yet.

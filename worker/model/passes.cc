@@ -69,8 +69,11 @@ absl::StatusOr<const float*> Model::Forward(const Examples& examples, bool train
         RETURN_IF_ERROR(observer.BeforeForward(panel.all));
         if (training) WeightsUp(panel.all);
       }
+      const bool last = p + 1 == panels_[i].size();
+      if (!cuts_products_ && !last) continue;
       AwaitUp();
-      ForwardNode(i, PassOf(i, p, examples.count, training, draw), examples);
+      const size_t computed = cuts_products_ ? p : Pass::kWhole;
+      ForwardNode(i, PassOf(i, computed, examples.count, training, draw), examples);
       RETURN_IF_ERROR(FailureOf(i));
     }
   }
@@ -92,14 +95,30 @@ absl::Status Model::ForwardAgain(const Segment& segment, const Examples& example
   computing_ = true;
   for (size_t i = segment.begin; i < segment.end; ++i) {
     if (graph_.nodes[i].is_view()) continue;
-    for (size_t p = 0; p < panels_[i].size(); ++p) {
-      Pass pass = PassOf(i, p, examples.count, true, draw);
+    for (size_t p = 0; p < (cuts_products_ ? panels_[i].size() : 1); ++p) {
+      Pass pass = PassOf(i, cuts_products_ ? p : Pass::kWhole, examples.count, true, draw);
       pass.contributions = Discarding(i);
       ForwardNode(i, pass, examples);
       RETURN_IF_ERROR(FailureOf(i));
     }
   }
   return absl::OkStatus();
+}
+
+const float* Model::LookOver(const ElementRange& elements, size_t cell) {
+  const float factor = 1 / loss_scale_;
+  float* const contribution = contribution_ + elements.offset;
+  if (!travels_) {
+    if (factor != 1) backend_.Scale(elements.count, factor, contribution, nullptr);
+    return nullptr;
+  }
+  float* const finite = workspace_->finite() + cell;
+  backend_.Scale(elements.count, factor, contribution, finite);
+  AwaitKernels();
+  const std::span answer = finite_.span().subspan(cell, 1);
+  answer[0] = kNoAnswer;
+  backend_.CopyToHost(Stream::kDown, finite, answer);
+  return answer.data();
 }
 
 absl::Status Model::BackwardLayer(const GradientStep& step, const Examples& examples,
@@ -109,17 +128,20 @@ absl::Status Model::BackwardLayer(const GradientStep& step, const Examples& exam
   float* const dy = workspace_->gradient(step.output);
   const std::optional<GradientBuffer>& to = step.inputs[0].to;
   float* const dx = to.has_value() ? workspace_->gradient(*to) : nullptr;
+  const float* finite = nullptr;
   for (size_t p = 0; p < panels_[i].size(); ++p) {
-    computing_ = true;
-    node.layer->Backward(PassOf(i, p, examples.count, true, draw),
-                         ValueOf(node.inputs[0], examples), workspace_->node(i).output, dy, dx);
-    RETURN_IF_ERROR(FailureOf(i));
-    if (panels_[i][p].trained.count == 0) continue;
-    const std::span trained(&panels_[i][p].trained, 1);
-    if (loss_scale_ != 1) {
-      backend_.Scale(trained[0].count, 1 / loss_scale_, contribution_ + trained[0].offset, nullptr);
+    const ElementRange& trained = panels_[i][p].trained;
+    if (cuts_products_ || p == 0) {
+      computing_ = true;
+      const size_t computed = cuts_products_ ? p : Pass::kWhole;
+      node.layer->Backward(PassOf(i, computed, examples.count, true, draw),
+                           ValueOf(node.inputs[0], examples), workspace_->node(i).output, dy, dx);
+      RETURN_IF_ERROR(FailureOf(i));
+      if (trained.count == 0) continue;
+      finite = LookOver(cuts_products_ ? trained : trained_[i], first_panels_[i] + p);
     }
-    RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(trained), trained));
+    const std::span elements(&trained, 1);
+    RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(elements), elements, finite));
   }
   return absl::OkStatus();
 }

@@ -28,8 +28,11 @@ class TrainObserver {
   // Sum of the losses over `examples`, which are 0 where the worker has no batch.
   virtual absl::Status AfterForward(double loss_sum, uint64_t examples) { return absl::OkStatus(); }
   // The contribution of these elements is final, and the batch no longer reads their weights. Over
-  // the batch, every element is named once.
-  virtual absl::Status OnFinal(std::span<const ElementRange> elements) { return absl::OkStatus(); }
+  // the batch, every element is named once. `known_finite`: the device has looked at all of them;
+  // otherwise nobody has, or one is not finite.
+  virtual absl::Status OnFinal(std::span<const ElementRange> elements, bool known_finite) {
+    return absl::OkStatus();
+  }
 };
 
 }  // namespace leeway

@@ -29,6 +29,8 @@ struct NodeBuffers {
 struct BatchNeeds {
   // Floats of the weights, and of the contribution.
   size_t flat = 0;
+  // Parts of the contribution of which is told whether they are finite.
+  size_t panels = 0;
   // Batches have other labels, too.
   bool mixed = false;
 };
@@ -56,6 +58,8 @@ class Workspace {
   LossSum* sums() const { return sums_; }
   // Of batches that are mixed only: the scores' gradient by the other labels.
   float* other_gradient() const { return other_gradient_; }
+  // By panel: whether its contribution is finite; null as below.
+  float* finite() const { return finite_; }
   // Copies of what the host handed in; null where the device shares the host's memory.
   float* features() const { return features_; }
   float* labels() const { return labels_; }
@@ -79,6 +83,7 @@ class Workspace {
   float* discarded_ = nullptr;
   LossSum* sums_ = nullptr;
   float* other_gradient_ = nullptr;
+  float* finite_ = nullptr;
   float* features_ = nullptr;
   float* labels_ = nullptr;
   float* other_labels_ = nullptr;

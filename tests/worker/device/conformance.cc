@@ -11,4 +11,6 @@ std::unique_ptr<Backend> TestBackend(uint32_t threads, Precision precision) {
   return *std::move(device);
 }
 
+bool MayKeepDigits(Precision) { return false; }
+
 }  // namespace leeway::testing

@@ -69,7 +69,7 @@ class Exchanging : public TrainObserver {
     loss = loss_sum;
     return examples > 0 && fail ? absl::UnavailableError("the servers") : absl::OkStatus();
   }
-  absl::Status OnFinal(std::span<const ElementRange> elements) override {
+  absl::Status OnFinal(std::span<const ElementRange> elements, bool) override {
     notes.push_back('f');
     Copy(elements, contribution_, sent);
     if (device_ != nullptr) HostBegins(elements);

@@ -85,6 +85,57 @@ TEST_CASE("A large layer's panels leave one by one from a device, too") {
   }
 }
 
+TEST_CASE("A device that computes a large layer at once sends it in panels all the same") {
+  const Job job{.model =
+                    "layers { dense { units: 4100 } } layers { relu {} } "
+                    "layers { dense { units: 3 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY",
+                .input = {1, 1, 300},
+                .classes = 3,
+                .batch = 3};
+  const Outcome in_panels = OnCpu(job);
+  std::vector<float> sent;
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    const auto cutting = Device({.seed = seed});
+    REQUIRE(Train(job, *cutting).status.ok());
+    const auto device = Device({.seed = seed, .cuts_products = false});
+    const Outcome outcome = Train(job, *device);
+    REQUIRE(outcome.status.ok());
+    CHECK(outcome.notes == in_panels.notes);
+    CHECK(device->queued() < cutting->queued());
+    CHECK(RelativeError(outcome.sent, in_panels.sent) < 1e-6);
+    if (sent.empty()) sent = outcome.sent;
+    CHECK(outcome.sent == sent);
+  }
+}
+
+TEST_CASE("A device says of each part of a contribution whether it is finite") {
+  // Of two layers of one weight each: the last one's gradient is infinite, or none is.
+  const std::string model =
+      "layers { dense { units: 1 bias: false } } "
+      "layers { dense { units: 1 bias: false } } loss: LOSS_SQUARED";
+  class Listening : public TrainObserver {
+   public:
+    absl::Status OnFinal(std::span<const ElementRange> elements, bool known_finite) override {
+      (elements.front().offset == 0 ? first : last) = known_finite;
+      return absl::OkStatus();
+    }
+    std::optional<bool> first, last;
+  };
+  for (const float feature : {1.0f, 1e30f}) {
+    const auto device = Device({});
+    const auto built = BuildModel(model, {1, 1, 1}, 0, *device);
+    const std::vector<float> weights = {1e30f, 1e-30f};
+    std::vector<float> contribution(2);
+    Listening listening;
+    const Batch batch{1, {feature}, {0}};
+    REQUIRE(built->Train(batch, weights, {}, contribution, &listening).ok());
+    CAPTURE(feature, contribution);
+    CHECK(listening.first == std::isfinite(contribution[0]));
+    CHECK(listening.last == std::isfinite(contribution[1]));
+    CHECK(listening.last == (feature == 1));
+  }
+}
+
 TEST_CASE("Whatever work fails, the step names it, and tells the observer of nothing more") {
   const Job job{.steps = 1};
   const Outcome expected = OnCpu(job);

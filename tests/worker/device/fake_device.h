@@ -67,6 +67,8 @@ struct FakeDeviceOptions {
   // The CPU's that computes the kernels: its bits are the device's.
   uint32_t threads = 1;
   Precision precision = Precision::kFp32;
+  // As the CPU does, whose bits differ from those of whole products.
+  bool cuts_products = true;
   // How much of what may run runs before somebody waits for it: 0 for nothing, below 1 for nearly
   // all; nothing: drawn by the seed.
   std::optional<double> eagerness = std::nullopt;
@@ -112,6 +114,7 @@ class FakeDevice final : public Backend {
 
   absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
   bool shares_host_memory() const override { return false; }
+  bool cuts_products() const override { return options_.cuts_products; }
   PinnedMemory Pin(std::span<float> host) override;
 
   void CopyToDevice(Stream stream, std::span<const float> host, float* device) override;

@@ -68,7 +68,7 @@ class FakeSteps : public StepRunner {
     contribution[kTrained] = n > 0 ? statistic(step) : 0;
     const double loss_sum = loss * static_cast<double>(n);
     RETURN_IF_ERROR(observer.AfterForward(loss_sum, n));
-    RETURN_IF_ERROR(observer.OnFinal(all));
+    RETURN_IF_ERROR(observer.OnFinal(all, false));
     return StepResult{loss_sum, n, 0.25, 0.5, 0.125, 0.375, step >= left};
   }
 

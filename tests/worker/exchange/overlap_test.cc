@@ -55,14 +55,14 @@ class LayeredSteps : public StepRunner {
     }
     Write(step, kAveraged, contribution);
     RETURN_IF_ERROR(observer.AfterForward(1, examples(step)));
-    if (!at_once) RETURN_IF_ERROR(observer.OnFinal({&kAveraged, 1}));
+    if (!at_once) RETURN_IF_ERROR(observer.OnFinal({&kAveraged, 1}, false));
     for (size_t i = 3; i-- > 0;) {
       Write(step, kLayers[i], contribution);
       if (i == 0 && forgets_the_last) break;
-      if (!at_once) RETURN_IF_ERROR(observer.OnFinal({&kLayers[i], 1}));
+      if (!at_once) RETURN_IF_ERROR(observer.OnFinal({&kLayers[i], 1}, false));
       at(step, "backward " + std::to_string(i));
     }
-    if (at_once) RETURN_IF_ERROR(observer.OnFinal(all));
+    if (at_once) RETURN_IF_ERROR(observer.OnFinal(all, false));
     return StepResult{.loss_sum = 1, .examples = examples(step)};
   }
 

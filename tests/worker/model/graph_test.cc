@@ -313,7 +313,7 @@ TEST_CASE("a value with two readers is not written over") {
 TEST_CASE("a tree's tensors are final in the reverse order of its nodes") {
   class Order : public TrainObserver {
    public:
-    absl::Status OnFinal(std::span<const ElementRange> elements) override {
+    absl::Status OnFinal(std::span<const ElementRange> elements, bool) override {
       for (const ElementRange& range : elements) offsets.push_back(range.offset);
       return absl::OkStatus();
     }

@@ -33,7 +33,7 @@ class Notes : public TrainObserver {
     loss = loss_sum;
     return Note("after forward of " + std::to_string(examples));
   }
-  absl::Status OnFinal(std::span<const ElementRange> elements) override {
+  absl::Status OnFinal(std::span<const ElementRange> elements, bool) override {
     if (on_final) on_final(elements);
     return Note("final" + Text(elements));
   }

@@ -104,7 +104,7 @@ class Lending : public TrainObserver {
     }
     return absl::OkStatus();
   }
-  absl::Status OnFinal(std::span<const ElementRange> elements) override {
+  absl::Status OnFinal(std::span<const ElementRange> elements, bool) override {
     for (const ElementRange& range : elements) {
       finals.push_back(range);
       for (uint64_t i = range.offset; i < range.end(); ++i) {

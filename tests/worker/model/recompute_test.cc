@@ -19,7 +19,7 @@ class Leaving : public TrainObserver {
   Leaving(std::vector<float>& weights, std::vector<float>& contribution)
       : sent(contribution.size()), weights_(weights), contribution_(contribution) {}
 
-  absl::Status OnFinal(std::span<const ElementRange> elements) override {
+  absl::Status OnFinal(std::span<const ElementRange> elements, bool) override {
     for (const ElementRange& range : elements) {
       std::copy_n(contribution_.begin() + range.offset, range.count, sent.begin() + range.offset);
       std::fill_n(contribution_.begin() + range.offset, range.count, kGone);

@@ -87,7 +87,7 @@ TEST_CASE("gradients of models of tokens are the slopes of their loss") {
 TEST_CASE("a tied weight leaves after its last use") {
   class Order : public TrainObserver {
    public:
-    absl::Status OnFinal(std::span<const ElementRange> elements) override {
+    absl::Status OnFinal(std::span<const ElementRange> elements, bool) override {
       for (const ElementRange& range : elements) offsets.push_back(range.offset);
       return absl::OkStatus();
     }

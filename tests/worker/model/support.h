@@ -24,7 +24,11 @@ namespace leeway::testing {
 #if defined(LEEWAY_OTHER_TEST_BACKEND)
 // The target brings its own.
 std::unique_ptr<Backend> TestBackend(uint32_t threads = 1, Precision precision = Precision::kFp32);
+// Factors in this precision may keep digits: where TF32 is allowed, cuBLAS computes some shapes in
+// fp32 all the same.
+bool MayKeepDigits(Precision precision);
 #else
+inline bool MayKeepDigits(Precision) { return false; }
 inline std::unique_ptr<Backend> TestBackend(uint32_t threads = 1,
                                             Precision precision = Precision::kFp32) {
   absl::StatusOr<std::unique_ptr<Backend>> backend = EigenBackend::Make(threads, precision);

@@ -29,6 +29,7 @@ class CudaBackend final : public Backend {
 
   absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
   bool shares_host_memory() const override { return false; }
+  bool cuts_products() const override { return false; }
   PinnedMemory Pin(std::span<float> host) override;
 
   void CopyToDevice(Stream stream, std::span<const float> host, float* device) override;

@@ -20,6 +20,11 @@ size_t ChunkExamples(const PatchShape& shape, size_t batch) {
   return std::min(batch, std::max<size_t>(1, kChunkFloats / std::max<size_t>(1, each)));
 }
 
+// Its patches are the images themselves: one product, of all pixels.
+bool IsProduct(const Conv2dShape& shape) {
+  return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
+}
+
 }  // namespace
 
 void CudaBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
@@ -36,6 +41,7 @@ void CudaBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b,
 size_t CudaBackend::Conv2dScratch(const Conv2dShape& shape, size_t batch) const {
   const PatchShape patches = PatchShape::Of(shape);
   // Of patches, or of filters in the library's layout.
+  if (IsProduct(shape)) return patches.patch * shape.filters;
   return std::max(ChunkExamples(patches, batch) * patches.pixels() * patches.patch,
                   patches.patch * shape.filters);
 }
@@ -44,6 +50,12 @@ void CudaBackend::Conv2dForward(const Conv2dShape& shape, size_t batch, const fl
                                 const float* weight, const float* bias, float* scratch, float* y) {
   if (ConvolveForward(shape, batch, x, weight, bias, scratch, y)) return;
   const PatchShape patches = PatchShape::Of(shape);
+  if (IsProduct(shape)) {
+    const size_t pixels = batch * patches.pixels();
+    if (bias != nullptr) FillRows(pixels, shape.filters, bias, y);
+    return Gemm({.m = pixels, .n = shape.filters, .k = patches.patch}, Op::kAsIs, x, Op::kAsIs,
+                weight, bias != nullptr, y);
+  }
   const size_t most = ChunkExamples(patches, batch);
   for (size_t begin = 0; begin < batch; begin += most) {
     const size_t pixels = std::min(most, batch - begin) * patches.pixels();
@@ -61,8 +73,21 @@ void CudaBackend::Conv2dBackward(const Conv2dShape& shape, size_t batch, const f
                                  float* dweight, float* dbias, float* dx) {
   const PatchShape patches = PatchShape::Of(shape);
   const size_t filters = shape.filters;
+  if (dbias != nullptr) SumRows(batch * patches.pixels(), filters, dy, dbias);
   const bool filters_done = ConvolveFilters(shape, batch, x, dy, scratch, dweight);
   const bool data_done = dx == nullptr || ConvolveData(shape, batch, weight, dy, scratch, dx);
+  if (IsProduct(shape)) {
+    const size_t pixels = batch * patches.pixels();
+    if (!filters_done) {
+      Gemm({.m = patches.patch, .n = filters, .k = pixels}, Op::kTransposed, x, Op::kAsIs, dy,
+           false, dweight);
+    }
+    if (!data_done) {
+      Gemm({.m = pixels, .n = patches.patch, .k = filters}, Op::kAsIs, dy, Op::kTransposed, weight,
+           false, dx);
+    }
+    return;
+  }
   const size_t left = filters_done && data_done ? 0 : batch;
   const size_t most = ChunkExamples(patches, batch);
   for (size_t begin = 0; begin < left; begin += most) {
@@ -82,7 +107,6 @@ void CudaBackend::Conv2dBackward(const Conv2dShape& shape, size_t batch, const f
     Launch(queue_, "Conv2dBackward", examples * patches.elements(),
            CollectPatches{patches, scratch, dx + first});
   }
-  if (dbias != nullptr) SumRows(batch * patches.pixels(), filters, dy, dbias);
 }
 
 }  // namespace leeway::cuda

@@ -29,4 +29,6 @@ std::unique_ptr<Backend> TestBackend(uint32_t, Precision precision) {
   return KernelBackend(std::getenv("LEEWAY_TEST_CONVOLVER") != nullptr, precision);
 }
 
+bool MayKeepDigits(Precision) { return false; }
+
 }  // namespace leeway::testing

@@ -14,6 +14,7 @@
 #include "tests/worker/device/cuda/host_runtime.h"
 #include "tests/worker/device/modules/fake_cudnn.h"
 #include "tests/worker/device/says.h"
+#include "worker/device/cuda/module/convolution_choice.h"
 #include "worker/device/cuda/module/cudnn_convolver.h"
 #include "worker/device/cuda/module/libraries.h"
 #include "worker/device/cuda/module/start_convolver.h"
@@ -32,7 +33,7 @@ const Convolution kAny{ConvolutionPass::kForward, {{7, 6, 3}, 4, 3, 2, 1}, 2};
 struct Rig {
   explicit Rig(size_t memory = size_t{1} << 40)
       : runtime(MakeHostRuntime({.memory_bytes = memory}, counts)),
-        convolver(*CudnnConvolver::Make(MakeFakeCudnn(fake), *runtime)) {}
+        convolver(*CudnnConvolver::Make(MakeFakeCudnn(fake), *runtime, true)) {}
 
   bool Takes(const Convolution& convolution) {
     bool takes = false;
@@ -150,6 +151,31 @@ TEST_CASE("the first offer that is deterministic, in fp32 and small enough is ta
   CHECK(rig.counts.allocations == 1);
 }
 
+TEST_CASE("by itself cuDNN is offered what it is likely to be faster with") {
+  FakeCudnn fake;
+  HostRuntimeCounts counts;
+  const auto runtime = MakeHostRuntime({}, counts);
+  const auto convolver = *CudnnConvolver::Make(MakeFakeCudnn(fake), *runtime);
+  const auto takes = [&](ConvolutionPass pass, const Conv2dShape& shape, size_t batch) {
+    bool taken = false;
+    REQUIRE(convolver->Prepare({pass, shape, batch}, &taken) == kSuccess);
+    CHECK(taken == IsFasterByLibrary({pass, shape, batch}));
+    return taken;
+  };
+  const Conv2dShape first{{28, 28, 1}, 16, 5, 1, 0}, wide{{32, 32, 64}, 64, 3, 1, 1};
+  const Conv2dShape deep{{4, 4, 512}, 512, 3, 1, 1}, pointwise{{32, 32, 64}, 64, 1, 1, 0};
+  CHECK(takes(ConvolutionPass::kForward, first, 512));
+  CHECK_FALSE(takes(ConvolutionPass::kForward, first, 16));
+  CHECK_FALSE(takes(ConvolutionPass::kData, first, 512));
+  CHECK_FALSE(takes(ConvolutionPass::kFilters, first, 512));
+  for (const ConvolutionPass pass :
+       {ConvolutionPass::kForward, ConvolutionPass::kData, ConvolutionPass::kFilters}) {
+    CHECK(takes(pass, wide, 128));
+    CHECK_FALSE(takes(pass, deep, 128));
+    CHECK_FALSE(takes(pass, pointwise, 512));
+  }
+}
+
 TEST_CASE("a convolution that cuDNN does not have is not taken, whenever it says so") {
   Rig rig;
   SECTION("no offer may be used") { rig.fake.offers = {{.algorithm = 6}}; }
@@ -201,7 +227,7 @@ TEST_CASE("everything that was made of cuDNN's is destroyed, and the workspace i
   HostRuntimeCounts counts;
   const auto runtime = MakeHostRuntime({}, counts);
   {
-    auto convolver = *CudnnConvolver::Make(MakeFakeCudnn(fake), *runtime);
+    auto convolver = *CudnnConvolver::Make(MakeFakeCudnn(fake), *runtime, true);
     fake.offers = {{.algorithm = 1, .workspace = 5}};
     bool takes = false;
     REQUIRE(convolver->Prepare(kAny, &takes) == kSuccess);

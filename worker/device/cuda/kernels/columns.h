@@ -42,6 +42,8 @@ LEEWAY_HOST_DEVICE double ChunkSum(const ColumnCut& cut, const Term& term, size_
   for (size_t row = first; row < last;) {
     const size_t end = row + ColumnCut::kBlock < last ? row + ColumnCut::kBlock : last;
     float block = 0;
+    // Several terms are on their way from memory while they are added up one by one.
+    LEEWAY_UNROLL(8)
     for (; row < end; ++row) block += term(row, column);
     total += block;
   }

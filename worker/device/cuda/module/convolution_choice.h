@@ -1,4 +1,4 @@
-// Which of cuDNN's algorithms a convolution may use.
+// Which convolutions are cuDNN's, and which of its algorithms they may use.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,26 @@ inline bool MayUse(ConvolutionPass pass, const AlgorithmOffer& offer) {
     case ConvolutionPass::kData:
     case ConvolutionPass::kFilters:
       return offer.algorithm == 1;
+  }
+  return false;
+}
+
+// Whether cuDNN's deterministic fp32 algorithms are likely to be faster than products of patches.
+// By sizes alone, and so the same in each run: the borders lie between what was measured on an H200
+// (docs/lab/gpu.md).
+inline bool IsFasterByLibrary(const Convolution& convolution) {
+  const Conv2dShape& shape = convolution.shape;
+  // A product as it is, without patches.
+  if (shape.kernel == 1) return false;
+  const ImageShape out = shape.output();
+  const size_t rows = convolution.batch * out.height * out.width;
+  switch (convolution.pass) {
+    case ConvolutionPass::kForward:
+      return rows >= 16384;
+    case ConvolutionPass::kData:
+      return rows >= 16384 && shape.input.channels >= 32;
+    case ConvolutionPass::kFilters:
+      return rows >= 131072 && shape.input.channels >= 64;
   }
   return false;
 }

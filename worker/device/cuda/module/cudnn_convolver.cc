@@ -68,8 +68,9 @@ cudnnStatus_t Choose(ConvolutionPass pass, const Ask& ask, const Size& size, Pla
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudnnConvolver>> CudnnConvolver::Make(const Cudnn& cudnn,
-                                                                     Runtime& runtime) {
-  std::unique_ptr<CudnnConvolver> made(new CudnnConvolver(cudnn, runtime));
+                                                                     Runtime& runtime,
+                                                                     bool always) {
+  std::unique_ptr<CudnnConvolver> made(new CudnnConvolver(cudnn, runtime, always));
   const Code entered = runtime.BeforeLaunch();
   if (entered != kSuccess) return absl::InternalError(runtime.Describe(entered));
   cudnnStatus_t status = cudnn.create(&made->handle_);
@@ -129,7 +130,7 @@ int CudnnConvolver::Prepare(const Convolution& convolution, bool* takes) {
   *takes = false;
   const auto [at, made] = plans_.try_emplace(KeyOf(convolution));
   Plan& plan = at->second;
-  if (made && Fits(convolution)) {
+  if (made && Fits(convolution) && (always_ || IsFasterByLibrary(convolution))) {
     if (const Code code = runtime_.BeforeLaunch(); code != kSuccess) return code;
     const cudnnStatus_t status = Draw(convolution, plan);
     if (Refuses(status)) {

@@ -22,9 +22,10 @@ class CudnnConvolver final : public Convolver {
   // What cuDNN may use beside tensors, allocated with the first convolution that wants some.
   static constexpr size_t kWorkspaceBytes = size_t{256} << 20;
 
-  // `runtime` outlives it. RESOURCE_EXHAUSTED: no room on the device; FAILED_PRECONDITION: cuDNN
-  // does not start.
-  static absl::StatusOr<std::unique_ptr<CudnnConvolver>> Make(const Cudnn& cudnn, Runtime& runtime);
+  // `runtime` outlives it. `always`: takes all that cuDNN can compute, also what is slower by it.
+  // RESOURCE_EXHAUSTED: no room on the device; FAILED_PRECONDITION: cuDNN does not start.
+  static absl::StatusOr<std::unique_ptr<CudnnConvolver>> Make(const Cudnn& cudnn, Runtime& runtime,
+                                                              bool always = false);
   ~CudnnConvolver() override;
 
   // "cuDNN 9.19.0".
@@ -47,7 +48,8 @@ class CudnnConvolver final : public Convolver {
   };
   using Key = std::array<uint64_t, 9>;
 
-  CudnnConvolver(const Cudnn& cudnn, Runtime& runtime) : cudnn_(cudnn), runtime_(runtime) {}
+  CudnnConvolver(const Cudnn& cudnn, Runtime& runtime, bool always)
+      : cudnn_(cudnn), runtime_(runtime), always_(always) {}
 
   static Key KeyOf(const Convolution& convolution);
   // Makes the plan's descriptors and chooses its algorithm.
@@ -61,6 +63,7 @@ class CudnnConvolver final : public Convolver {
 
   const Cudnn cudnn_;
   Runtime& runtime_;
+  const bool always_;
   cudnnHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
   std::map<Key, Plan> plans_;

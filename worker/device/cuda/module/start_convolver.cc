@@ -20,12 +20,14 @@ StartedConvolver Without(absl::string_view why) {
 
 absl::StatusOr<StartedConvolver> StartConvolver(Runtime& runtime) {
   const char* const wanted = std::getenv("LEEWAY_CUDA_CUDNN");
-  if (wanted != nullptr && absl::string_view(wanted) == "0") {
+  const absl::string_view use = wanted == nullptr ? "" : wanted;
+  if (use == "0") {
     return Without("LEEWAY_CUDA_CUDNN is 0");
   }
   const absl::StatusOr<Cudnn> cudnn = LoadCudnn(LibraryFolders());
   if (!cudnn.ok()) return Without(cudnn.status().message());
-  absl::StatusOr<std::unique_ptr<CudnnConvolver>> made = CudnnConvolver::Make(*cudnn, runtime);
+  absl::StatusOr<std::unique_ptr<CudnnConvolver>> made =
+      CudnnConvolver::Make(*cudnn, runtime, use == "1");
   if (absl::IsResourceExhausted(made.status())) return made.status();
   if (!made.ok()) return Without(made.status().message());
   std::string remark = absl::StrCat("convolution by ", (*made)->name());

@@ -17,8 +17,9 @@ struct StartedConvolver {
   std::string remark;
 };
 
-// LEEWAY_CUDA_CUDNN=0 turns cuDNN off. `runtime` outlives the convolver. RESOURCE_EXHAUSTED: the
-// device has no room for cuDNN; anything else that keeps cuDNN from working is a remark.
+// LEEWAY_CUDA_CUDNN: 0 turns cuDNN off, 1 has it compute all that it can. `runtime` outlives the
+// convolver. RESOURCE_EXHAUSTED: the device has no room for cuDNN; anything else that keeps cuDNN
+// from working is a remark.
 absl::StatusOr<StartedConvolver> StartConvolver(Runtime& runtime);
 
 }  // namespace leeway::cuda

@@ -38,4 +38,6 @@ std::unique_ptr<Backend> TestBackend(uint32_t, Precision precision) {
   return MakeStagedBackend(OpenGpu(precision));
 }
 
+bool MayKeepDigits(Precision precision) { return precision == Precision::kTf32; }
+
 }  // namespace leeway::testing

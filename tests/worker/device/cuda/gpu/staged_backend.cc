@@ -92,6 +92,7 @@ class StagedBackend final : public Backend {
     return DeviceMemory(static_cast<float*>(data), DeviceFree{this});
   }
   bool shares_host_memory() const override { return false; }
+  bool cuts_products() const override { return device_->cuts_products(); }
   void CopyToDevice(Stream, std::span<const float> host, float* device) override {
     std::copy(host.begin(), host.end(), device);
   }
