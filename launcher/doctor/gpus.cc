@@ -6,6 +6,7 @@
 #include "bench/base/format.h"
 #include "common/printable.h"
 #include "common/status.h"
+#include "worker/device/link_rates.h"
 #include "worker/device/placement.h"
 
 namespace leeway {
@@ -13,10 +14,28 @@ namespace {
 
 constexpr double kGiB = 1 << 30;
 
+// Zeros where it does not open or fails: the list is about the others, too, and a job says why.
+LinkRates LinkOf(size_t number, const DeviceSources& sources) {
+  v1::Workers workers;
+  workers.set_device(absl::StrCat("cuda:", number));
+  const auto chosen = ChooseBackend(workers, 0, sources);
+  if (!chosen.ok()) return {};
+  return MeasureLinkRates(*chosen->backend).value_or(LinkRates());
+}
+
+std::string LinkText(const Json& gpu) {
+  const double up = gpu.value("bytes_per_second_up", 0.0);
+  const double down = gpu.value("bytes_per_second_down", 0.0);
+  if (up == 0 || down == 0) return "";
+  return absl::StrCat(", copies ", Fixed(up / 1e9, 1), " GB/s up and ", Fixed(down / 1e9, 1),
+                      " GB/s down");
+}
+
 absl::StatusOr<BenchService> List(const DeviceSources& sources) {
   ASSIGN_OR_RETURN(const std::vector<LeewayDeviceInfo> found, ListDevices(sources));
   Json devices = Json::array();
   for (const LeewayDeviceInfo& device : found) {
+    const LinkRates link = LinkOf(devices.size(), sources);
     const DevicePlace place = PlaceOf(device.pci_bus_id);
     devices.push_back({{"device", absl::StrCat("cuda:", devices.size())},
                        {"name", Printable(device.name)},
@@ -26,7 +45,9 @@ absl::StatusOr<BenchService> List(const DeviceSources& sources) {
                        {"free_bytes", device.free_bytes},
                        {"pci_bus_id", Printable(device.pci_bus_id)},
                        {"numa_node", place.numa_node},
-                       {"processors", ProcessorsText(place.processors)}});
+                       {"processors", ProcessorsText(place.processors)},
+                       {"bytes_per_second_up", link.up},
+                       {"bytes_per_second_down", link.down}});
   }
   return BenchService{.hello = {{"devices", devices}},
                       .handle = [](const Json&) { return Json(); }};
@@ -57,7 +78,8 @@ std::string GpusText(const GpuFindings& gpus) {
     absl::StrAppend(&text, "GPU ", gpu.value("device", ""), ": ", gpu.value("name", ""),
                     ", compute capability ", gpu.value("compute_capability", ""), ", ",
                     Fixed(gpu.value("memory_bytes", 0.0) / kGiB, 1), " GiB of memory, ",
-                    Fixed(gpu.value("free_bytes", 0.0) / kGiB, 1), " free", PlaceText(gpu), "\n");
+                    Fixed(gpu.value("free_bytes", 0.0) / kGiB, 1), " free", LinkText(gpu),
+                    PlaceText(gpu), "\n");
   }
   return text;
 }

@@ -10,7 +10,8 @@ namespace leeway {
 
 struct GpuFindings {
   // [{"device": "cuda:0", "name", "compute_capability", "memory_bytes", "free_bytes",
-  //   "pci_bus_id", "numa_node" (-1: not known), "processors" (near it; "": not known)}]
+  //   "pci_bus_id", "numa_node" (-1: not known), "processors" (near it; "": not known),
+  //   "bytes_per_second_up", "bytes_per_second_down" (copies of pinned memory; 0: not known)}]
   Json devices = Json::array();
   // Why there are none; empty: there are some.
   std::string none;

@@ -8,16 +8,20 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "bench/base/format.h"
 #include "bench/base/table.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/compute/backend.h"
+#include "worker/device/link_rates.h"
 #include "worker/device/make_backend.h"
 
 namespace leeway {
@@ -25,8 +29,14 @@ namespace {
 
 constexpr int kSkipped = 77;
 
+const std::map<std::string, v1::Precision> kPrecisions = {{"fp32", v1::PRECISION_FP32},
+                                                          {"tf32", v1::PRECISION_TF32},
+                                                          {"bf16", v1::PRECISION_BF16},
+                                                          {"fp16", v1::PRECISION_FP16}};
+
 struct Flags {
   std::string device = "cuda:0";
+  v1::Precision precision = v1::PRECISION_FP32;
   double seconds = 0.3;
   bool small = false;
 };
@@ -94,6 +104,7 @@ std::vector<Subject> Elementwise(Backend& b, Memory& m) {
   const size_t columns = 1024;
   const size_t rows = n / columns;
   return {
+      {"Fill 1 element", [&b, &m] { b.Fill(1, 0.5f, m[0]); }, sizeof(float)},
       {"Fill", [&b, &m, n] { b.Fill(n, 0.5f, m[0]); }, pass},
       {"Multiply", [&b, &m, n] { b.Multiply(n, m[0], m[1], m[2]); }, 3 * pass},
       {"AddDifference", [&b, &m, n] { b.AddDifference(n, 0.1f, m[0], m[1], m[2], m[2]); },
@@ -150,15 +161,6 @@ std::vector<Subject> Products(Backend& b, Memory& m, bool small) {
   const size_t batch = small ? 16 : 512;
   const size_t units = small ? 128 : 4096;
   const double dense = 2.0 * static_cast<double>(batch) * static_cast<double>(units * units);
-  const Conv2dShape conv{{32, 32, small ? 8u : 64u}, small ? 8u : 64u, 3, 1, 1};
-  const size_t images = small ? 2 : 128;
-  const double each = 2.0 * static_cast<double>(images * conv.output().elements() * conv.patch());
-  const auto forward = [&b, &m, conv, images] {
-    b.Conv2dForward(conv, images, m[0], m[1], m[2], m[3], m[4]);
-  };
-  const auto backward = [&b, &m, conv, images] {
-    b.Conv2dBackward(conv, images, m[0], m[1], m[4], m[3], m[2], m[2] + (1 << 17), m[5]);
-  };
   return {
       {"Gemm y = x W",
        [=, &b, &m] {
@@ -175,9 +177,41 @@ std::vector<Subject> Products(Backend& b, Memory& m, bool small) {
          b.Gemm({units, units, batch}, Op::kTransposed, m[0], Op::kAsIs, m[2], false, m[1]);
        },
        0, dense},
-      {"Conv2dForward", forward, 0, each},
-      {"Conv2dBackward", backward, 0, 2 * each},
   };
+}
+
+// One of each kind: of LeNet's relatives on MNIST, of ResNets on CIFAR-10, and a pointwise one.
+std::vector<Subject> Convolutions(Backend& b, Memory& m, bool small) {
+  const std::vector<std::pair<Conv2dShape, size_t>> kinds = {
+      {{{28, 28, 1}, 16, 5, 1, 0}, 512},  {{{12, 12, 16}, 32, 5, 1, 0}, 512},
+      {{{32, 32, 3}, 16, 3, 1, 1}, 128},  {{{32, 32, 16}, 16, 3, 1, 1}, 128},
+      {{{16, 16, 32}, 32, 3, 1, 1}, 128}, {{{8, 8, 64}, 64, 3, 1, 1}, 128},
+      {{{32, 32, 64}, 64, 3, 1, 1}, 128}, {{{16, 16, 128}, 128, 3, 1, 1}, 128},
+      {{{4, 4, 512}, 512, 3, 1, 1}, 128}, {{{16, 16, 96}, 24, 1, 1, 0}, 128}};
+  std::vector<Subject> subjects;
+  for (auto [shape, batch] : kinds) {
+    const size_t images = small ? 2 : batch;
+    if (small) {
+      shape.input.channels = std::min(shape.input.channels, 8u);
+      shape.filters = std::min(shape.filters, 8u);
+    }
+    const double each =
+        2.0 * static_cast<double>(images * shape.output().elements() * shape.patch());
+    const std::string name =
+        absl::StrCat(shape.input.height, "x", shape.input.width, "x", shape.input.channels, ", ",
+                     shape.filters, " of ", shape.kernel, "x", shape.kernel);
+    const auto backward = [&b, &m, shape = shape, images](float* dx) {
+      b.Conv2dBackward(shape, images, m[0], m[1], m[4], m[3], m[2], nullptr, dx);
+    };
+    subjects.push_back({name + ", y",
+                        [&b, &m, shape = shape, images] {
+                          b.Conv2dForward(shape, images, m[0], m[1], nullptr, m[3], m[4]);
+                        },
+                        0, each});
+    subjects.push_back({name + ", dW", [backward] { backward(nullptr); }, 0, each});
+    subjects.push_back({name + ", dW, dx", [backward, &m] { backward(m[5]); }, 0, 2 * each});
+  }
+  return subjects;
 }
 
 int Fail(const absl::Status& status) {
@@ -201,6 +235,7 @@ void Measure(Bench& bench, const std::vector<Subject>& subjects, double bandwidt
 int Run(const Flags& flags) {
   v1::Workers workers;
   workers.set_device(flags.device);
+  workers.set_precision(flags.precision);
   auto chosen = ChooseBackend(workers, 0, {});
   if (absl::IsFailedPrecondition(chosen.status()) || absl::IsNotFound(chosen.status())) {
     std::printf("SKIPPED: %s\n", std::string(chosen.status().message()).c_str());
@@ -220,13 +255,19 @@ int Run(const Flags& flags) {
   const double peak = 2.0 * cube / bench.SecondsOf([&] {
     backend.Gemm({side, side, side}, Op::kAsIs, m[0], Op::kAsIs, m[1], false, m[2]);
   });
-  std::printf("%s\nLimits: %s GB/s of copies, %s GFLOP/s of products of %zu x %zu\n",
-              chosen->note.c_str(), Fixed(bandwidth / 1e9, 1).c_str(), Fixed(peak / 1e9, 1).c_str(),
-              side, side);
+  std::printf("%s\n", chosen->note.c_str());
+  if (const auto link = MeasureLinkRates(backend); link.ok()) {
+    std::printf("Link: %s GB/s up, %s down, %s both ways at once\n",
+                Fixed(link->up / 1e9, 1).c_str(), Fixed(link->down / 1e9, 1).c_str(),
+                Fixed(link->both / 1e9, 1).c_str());
+  }
+  std::printf("Limits: %s GB/s of copies, %s GFLOP/s of products of %zu x %zu\n",
+              Fixed(bandwidth / 1e9, 1).c_str(), Fixed(peak / 1e9, 1).c_str(), side, side);
   Table table({"kernel", "ms", "GB/s", "GFLOP/s", "of its limit"}, 1);
   Measure(bench, Elementwise(backend, m), bandwidth, peak, table);
   Measure(bench, Layers(backend, m), bandwidth, peak, table);
   Measure(bench, Products(backend, m, flags.small), bandwidth, peak, table);
+  Measure(bench, Convolutions(backend, m, flags.small), bandwidth, peak, table);
   std::printf("%s", table.ToString().c_str());
   return backend.status().ok() ? 0 : Fail(backend.status());
 }
@@ -238,6 +279,8 @@ int main(int argc, char** argv) {
   CLI::App app("Kernels of a device beside its limits");
   leeway::Flags flags;
   app.add_option("--device", flags.device, "As workers.device")->capture_default_str();
+  app.add_option("--precision", flags.precision, "As workers.precision")
+      ->transform(CLI::CheckedTransformer(leeway::kPrecisions));
   app.add_option("--seconds", flags.seconds, "Of each measurement")->capture_default_str();
   app.add_flag("--small", flags.small, "Small sizes, which say nothing of the device");
   CLI11_PARSE(app, argc, argv);

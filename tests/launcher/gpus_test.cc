@@ -33,8 +33,12 @@ TEST_CASE("The doctor says where a GPU is, as far as the machine tells") {
   GpuFindings gpus;
   gpus.devices = {{{"device", "cuda:0"}, {"numa_node", 1}, {"processors", "8-15"}},
                   {{"device", "cuda:1"}, {"numa_node", -1}, {"processors", ""}}};
+  gpus.devices[0]["bytes_per_second_up"] = 25.04e9;
+  gpus.devices[0]["bytes_per_second_down"] = 26e9;
   const std::string text = GpusText(gpus);
-  CHECK(absl::StrContains(text, " free, NUMA node 1, near processors 8-15\n"));
+  CHECK(absl::StrContains(text,
+                          " free, copies 25.0 GB/s up and 26.0 GB/s down, NUMA node 1, near "
+                          "processors 8-15\n"));
   CHECK(absl::EndsWith(text, " free\n"));
 }
 

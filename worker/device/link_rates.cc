@@ -1,0 +1,63 @@
+#include "worker/device/link_rates.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/buffer.h"
+#include "common/clock.h"
+#include "common/status.h"
+#include "worker/compute/flat_vector.h"
+
+namespace leeway {
+namespace {
+
+// Copies are queued by each, in the streams' own order, and awaited together.
+class Link {
+ public:
+  Link(Backend& backend, FlatVector up, FlatVector down)
+      : backend_(backend), up_(std::move(up)), down_(std::move(down)) {}
+
+  // Bytes a second.
+  absl::StatusOr<double> Rate(bool up, bool down) {
+    double best = 0;
+    for (int round = 0; round < 4; ++round) {
+      const Time began = std::chrono::steady_clock::now();
+      if (up) backend_.CopyToDevice(Stream::kUp, up_.host(), up_.device().data());
+      if (down) backend_.CopyToHost(Stream::kDown, down_.device().data(), down_.host());
+      RETURN_IF_ERROR(backend_.Await(backend_.Record(Stream::kUp)));
+      RETURN_IF_ERROR(backend_.Await(backend_.Record(Stream::kDown)));
+      const double seconds = Seconds(std::chrono::steady_clock::now() - began);
+      const size_t floats = (up ? up_.size() : 0) + (down ? down_.size() : 0);
+      if (round > 0) best = std::max(best, static_cast<double>(floats * sizeof(float)) / seconds);
+    }
+    return best;
+  }
+
+ private:
+  Backend& backend_;
+  FlatVector up_;
+  FlatVector down_;
+};
+
+}  // namespace
+
+absl::StatusOr<LinkRates> MeasureLinkRates(Backend& backend, size_t bytes) {
+  if (backend.shares_host_memory()) {
+    return absl::UnimplementedError("the device works in the host's memory");
+  }
+  const size_t floats = bytes / sizeof(float);
+  ASSIGN_OR_RETURN(FlatVector up, FlatVector::Twins(backend, FloatBuffer(floats)));
+  ASSIGN_OR_RETURN(FlatVector down, FlatVector::Twins(backend, FloatBuffer(floats)));
+  backend.Fill(floats, 0, down.device().data());
+  RETURN_IF_ERROR(backend.Await(backend.Record(Stream::kCompute)));
+  Link link(backend, std::move(up), std::move(down));
+  LinkRates rates;
+  ASSIGN_OR_RETURN(rates.up, link.Rate(true, false));
+  ASSIGN_OR_RETURN(rates.down, link.Rate(false, true));
+  ASSIGN_OR_RETURN(rates.both, link.Rate(true, true));
+  return rates;
+}
+
+}  // namespace leeway
