@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "bench/base/format.h"
 #include "bench/base/table.h"
+#include "client/parameter_client.h"
 #include "common/blocks.h"
 #include "common/counted.h"
 #include "common/machine.h"
@@ -22,9 +23,11 @@
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/finish.h"
+#include "launcher/commands/kubernetes_sizes.h"
 #include "launcher/commands/model_memory.h"
 #include "launcher/commands/model_table.h"
 #include "launcher/doctor/traffic.h"
+#include "worker/data/sources/test_data.h"
 #include "worker/device/job_precision.h"
 #include "worker/model/model.h"
 
@@ -177,11 +180,42 @@ void PrintPrecision(const v1::TrainingJob& job) {
   std::cout << "\n";
 }
 
+bool OnGpu(const v1::TrainingJob& job) {
+  return ParseDevice(job.workers().device())->kind == DeviceChoice::Kind::kCuda;
+}
+
 // Batches that a worker loads ahead, and the one that it trains on.
 uint64_t BytesAhead(const v1::TrainingJob& job, const TrainingData& data) {
-  if (job.data().loader_threads() == 0 || !data.worth_prefetching()) return 0;
+  const bool worth = data.worth_prefetching() || OnGpu(job);
+  if (job.data().loader_threads() == 0 || !worth) return 0;
   const uint64_t values = data.shape().elements() + data.dataset().labels_each();
   return (job.data().prefetch() + uint64_t{1}) * job.data().batch_size() * values * sizeof(float);
+}
+
+// Of the host's memory, in bytes.
+struct WorkerNeeds {
+  // Vectors of the model's size, and what they take.
+  uint64_t vectors = 0;
+  uint64_t model = 0;
+  // Of a batch; on a GPU they are not in this memory.
+  uint64_t activations = 0;
+  uint64_t data = 0;
+
+  uint64_t all() const { return model + activations + data; }
+};
+
+// With batches of so many examples.
+absl::StatusOr<WorkerNeeds> NeedsOfWorker(const v1::TrainingJob& job, const CheckedJob& checked,
+                                          const CodecPlan& codecs, size_t examples) {
+  WorkerNeeds needs;
+  const uint64_t steps = ComputeLength(job, checked.steps_per_epoch).steps_per_clock();
+  ASSIGN_OR_RETURN(needs.vectors, VectorsOfWorker(job, steps, codecs.compresses_contributions()));
+  needs.model = needs.vectors * checked.model->schema().total() * sizeof(float);
+  needs.data = checked.data->dataset().bytes() + BytesAhead(job, *checked.data);
+  if (!OnGpu(job)) {
+    needs.activations = checked.model->PlanMemory(examples, false).total() * sizeof(float);
+  }
+  return needs;
 }
 
 // What of a learning rate the job file does not say itself.
@@ -205,15 +239,16 @@ void PrintRates(const v1::TrainingJob& job) {
   PrintRate(kLocal, exchange.elastic().optimizer(), workers);
 }
 
-void PrintWorkers(const v1::TrainingJob& job, uint64_t kept_elements, uint64_t activations,
-                  const PlannedTraffic& traffic, const v1::JobLength& length, uint64_t data_bytes) {
+void PrintWorkers(const v1::TrainingJob& job, const WorkerNeeds& needs,
+                  const PlannedTraffic& traffic, const v1::JobLength& length) {
   const uint32_t workers = job.workers().count();
   const uint64_t steps = length.steps_per_clock();
   // `leeway train` starts all of them on this host.
   const bool combine = job.workers().per_host() == v1::PER_HOST_COMBINE;
-  std::cout << "\nWorkers: " << workers << ", each with " << Mebi(kept_elements) << " for the model"
-            << (activations > 0 ? absl::StrCat(", ", Bytes(activations), " for a batch") : "")
-            << " and " << Bytes(data_bytes) << " for data\n"
+  const std::string batch =
+      needs.activations > 0 ? absl::StrCat(", ", Bytes(needs.activations), " for a batch") : "";
+  std::cout << "\nWorkers: " << workers << ", each with " << Bytes(needs.model) << " for the model"
+            << batch << " and " << Bytes(needs.data) << " for data\n"
             << "Exchange: " << Every(steps)
             << (combine ? "; one worker of a host sends " : "; each worker sends ")
             << Bytes(traffic.sent) << (combine ? " for all, and each receives " : " and receives ")
@@ -260,20 +295,64 @@ absl::Status ShowPlan(const JobOptions& options) {
   ASSIGN_OR_RETURN(const uint64_t of_servers, PrintShards(job, layout, codecs));
   ASSIGN_OR_RETURN(const PlannedTraffic traffic, TrafficOf(job, model->schema(), layout));
   const v1::JobLength length = ComputeLength(job, checked.steps_per_epoch);
-  ASSIGN_OR_RETURN(const uint64_t vectors, VectorsOfWorker(job, length.steps_per_clock(),
-                                                           codecs.compresses_contributions()));
-  const uint64_t data_bytes = checked.data->dataset().bytes() + BytesAhead(job, *checked.data);
-  // On a GPU a batch is not in the host's memory.
-  const bool on_gpu = ParseDevice(job.workers().device())->kind == DeviceChoice::Kind::kCuda;
-  const uint64_t activations =
-      on_gpu ? 0 : model->PlanMemory(job.data().batch_size(), false).total() * sizeof(float);
-  PrintWorkers(job, vectors * total, activations, traffic, length, data_bytes);
+  ASSIGN_OR_RETURN(const WorkerNeeds needs,
+                   NeedsOfWorker(job, checked, codecs, job.data().batch_size()));
+  PrintWorkers(job, needs, traffic, length);
   PrintPrecision(job);
   PrintRates(job);
   // A gradient exchange has its two on the host only, and the batch's plan has the device's.
-  PrintDevice(job, *model, job.exchange().has_gradient() ? 0 : vectors);
-  PrintMemory(of_servers,
-              job.workers().count() * (vectors * total * sizeof(float) + activations + data_bytes));
+  PrintDevice(job, *model, job.exchange().has_gradient() ? 0 : needs.vectors);
+  PrintMemory(of_servers, job.workers().count() * needs.all());
+  return absl::OkStatus();
+}
+
+// The largest of them, with the contributions that wait there for the other workers', when one has
+// left or as many as may: the others have its shards.
+absl::StatusOr<uint64_t> NeedsOfServer(const v1::TrainingJob& job, const BlockLayout& layout,
+                                       const CodecPlan& codecs) {
+  // What a worker sends before it is answered; twice that where the link is long.
+  const uint64_t block = layout.block_elements() * sizeof(float);
+  const uint64_t window = 2 * WindowFor(block) * block;
+  const uint32_t others = std::max(job.servers().count(), 2u) - 1;
+  v1::TrainingJob fewest = job;
+  fewest.mutable_servers()->set_count(std::max(std::min(others, ServersMin(job)), 1u));
+  ASSIGN_OR_RETURN(const uint64_t slots, ServerSlots(job));
+  uint64_t most = 0;
+  for (const ServerShare& share : SharesOf(fewest, layout, codecs)) {
+    const uint64_t waiting = std::min(share.elements * sizeof(float), window);
+    most = std::max(most, MemoryOf(share, slots) + job.workers().count() * waiting);
+  }
+  return most;
+}
+
+// The largest: worker 0, which evaluates. `auto` may find a GPU, or none.
+absl::StatusOr<uint64_t> NeedsOfAnyWorker(const v1::TrainingJob& job, const CheckedJob& checked,
+                                          const CodecPlan& codecs, const std::string& data_dir) {
+  ASSIGN_OR_RETURN(const auto test, OpenTestData(job, data_dir));
+  const size_t evaluated = test == nullptr ? 0 : checked.model->evaluated_at_a_time();
+  ASSIGN_OR_RETURN(
+      const WorkerNeeds needs,
+      NeedsOfWorker(job, checked, codecs, std::max<size_t>(job.data().batch_size(), evaluated)));
+  return needs.all() + (test == nullptr ? 0 : test->bytes());
+}
+
+absl::Status ShowKubernetes(const JobOptions& options) {
+  ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options));
+  const v1::TrainingJob& job = placed.job;
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckAll(placed, options));
+  const v1::ModelSchema& schema = checked.model->schema();
+  const BlockLayout layout =
+      BlockLayout::ForModel(schema.total(), ShardsOf(job), job.servers().block_bytes());
+  ASSIGN_OR_RETURN(const CodecPlan codecs, PlannedCodecs(job, schema, layout));
+  ASSIGN_OR_RETURN(const uint64_t server, NeedsOfServer(job, layout, codecs));
+  ASSIGN_OR_RETURN(const std::string data_dir, FindDataFolder(options.data, options.job_file, job));
+  ASSIGN_OR_RETURN(const uint64_t worker, NeedsOfAnyWorker(job, checked, codecs, data_dir));
+  std::cout << KubernetesSizes({.servers = job.servers().count(),
+                                .workers = job.workers().count(),
+                                .server_bytes = server,
+                                .worker_bytes = worker,
+                                .worker_threads = job.workers().threads(),
+                                .on_gpu = job.workers().device() != "cpu"});
   return absl::OkStatus();
 }
 
@@ -282,15 +361,23 @@ absl::Status ShowPlan(const JobOptions& options) {
 void AddPlanCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<JobOptions>();
   auto model = std::make_shared<bool>(false);
+  auto kubernetes = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
       "plan",
       "Print the resolved job, the model, where it would lie, memory and traffic; runs nothing");
   command->add_option("JOB", options->job_file, "The job file")->required();
   AddSetOption(*command, *options);
   AddDataOption(*command, options->data);
-  command->add_flag("--model", *model, "Print the model as a table instead, layer by layer");
-  command->callback([options, model, &exit_code] {
-    exit_code = ShowResult(*model ? ShowModel(*options) : ShowPlan(*options));
+  CLI::Option* table =
+      command->add_flag("--model", *model, "Print the model as a table instead, layer by layer");
+  command
+      ->add_flag("--kubernetes", *kubernetes,
+                 "Print a component for kustomize instead: numbers of pods and their resources")
+      ->excludes(table);
+  command->callback([options, model, kubernetes, &exit_code] {
+    exit_code = ShowResult(*model        ? ShowModel(*options)
+                           : *kubernetes ? ShowKubernetes(*options)
+                                         : ShowPlan(*options));
   });
 }
 

@@ -27,6 +27,12 @@ struct HostRates {
   // Leeway's push_pull, both directions added, between two processes of this machine, by block
   // size.
   std::vector<BlockRate> exchange;
+  // One processor, AES-256-GCM (bench/raw/cipher_rate.h).
+  double cipher_gigabytes_per_second = 0;
+  // Leeway's push_pull over TCP in blocks of 1 MiB, both directions added, without and with mutual
+  // TLS. All three are 0 where that could not be measured.
+  double tcp_gigabytes_per_second = 0;
+  double tls_gigabytes_per_second = 0;
   // Of one 4 KiB exchange.
   double round_trip_seconds = 0;
 };

@@ -26,8 +26,10 @@ class Link {
       const Time began = std::chrono::steady_clock::now();
       if (up) backend_.CopyToDevice(Stream::kUp, up_.host(), up_.device().data());
       if (down) backend_.CopyToHost(Stream::kDown, down_.device().data(), down_.host());
-      RETURN_IF_ERROR(backend_.Await(backend_.Record(Stream::kUp)));
-      RETURN_IF_ERROR(backend_.Await(backend_.Record(Stream::kDown)));
+      // Both, whatever becomes of one: they read and write what is to go.
+      absl::Status status = backend_.Await(backend_.Record(Stream::kUp));
+      status.Update(backend_.Await(backend_.Record(Stream::kDown)));
+      RETURN_IF_ERROR(status);
       const double seconds = Seconds(std::chrono::steady_clock::now() - began);
       const size_t floats = (up ? up_.size() : 0) + (down ? down_.size() : 0);
       if (round > 0) best = std::max(best, static_cast<double>(floats * sizeof(float)) / seconds);

@@ -18,12 +18,6 @@ namespace {
 constexpr size_t kEvaluateExamples = 256;
 constexpr size_t kEvaluateFloats = size_t{1} << 27;
 
-size_t EvaluatedAtATime(const Graph& graph) {
-  size_t largest = 1;
-  for (const Value& value : graph.values) largest = std::max(largest, value.shape.elements());
-  return std::clamp<size_t>(kEvaluateFloats / largest, 1, kEvaluateExamples);
-}
-
 double MebibytesOf(uint64_t floats) { return static_cast<double>(floats) * sizeof(float) / 0x1p20; }
 
 }  // namespace
@@ -289,12 +283,18 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
   return ran;
 }
 
+size_t Model::evaluated_at_a_time() const {
+  size_t largest = 1;
+  for (const Value& value : graph_.values) largest = std::max(largest, value.shape.elements());
+  return std::clamp<size_t>(kEvaluateFloats / largest, 1, kEvaluateExamples);
+}
+
 absl::StatusOr<Model::Evaluation> Model::Evaluate(const Batch& batch,
                                                   std::span<const float> weights) {
   RETURN_IF_ERROR(Check(batch, weights.size()));
   Evaluation evaluation{.labels = batch.size * graph_.positions(), .examples = batch.size};
   if (batch.size == 0) return evaluation;
-  const size_t at_a_time = EvaluatedAtATime(graph_);
+  const size_t at_a_time = evaluated_at_a_time();
   RETURN_IF_ERROR(Prepare(std::min(batch.size, at_a_time)));
   SetVectors(weights, {}, Home::kHost);
   const ElementRange all[] = {{0, schema_.total()}};

@@ -105,6 +105,8 @@ class Model {
                                std::span<float> contribution, TrainObserver* observer = nullptr,
                                Home home = Home::kHost, float loss_scale = 1);
 
+  // Examples of a batch that Evaluate computes at once: more are cut.
+  size_t evaluated_at_a_time() const;
   // Forward only, with running statistics and without dropout. Errors as for Train.
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, std::span<const float> weights);
 

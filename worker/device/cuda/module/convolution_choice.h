@@ -38,7 +38,7 @@ inline bool MayUse(ConvolutionPass pass, const AlgorithmOffer& offer) {
 // (docs/lab/gpu.md).
 inline bool IsFasterByLibrary(const Convolution& convolution) {
   const Conv2dShape& shape = convolution.shape;
-  // A product as it is, without patches.
+  // No more patches than pixels, and none at all with stride 1.
   if (shape.kernel == 1) return false;
   const ImageShape out = shape.output();
   const size_t rows = convolution.batch * out.height * out.width;
