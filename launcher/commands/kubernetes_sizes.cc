@@ -7,15 +7,15 @@ namespace leeway {
 namespace {
 
 constexpr uint64_t kMebi = uint64_t{1} << 20;
-// A process of either kind without a model.
-constexpr uint64_t kProcess = 96 * kMebi;
+// A process of either kind without a model, generously: a limit that is too low kills.
+constexpr uint64_t kProcess = 160 * kMebi;
 // CUDA's libraries and what they keep on the host.
 constexpr uint64_t kCuda = 2048 * kMebi;
 // Half a processor, as the manifests have it: a server takes what is free.
 constexpr absl::string_view kServerProcessors = "500m";
 
 // "640Mi".
-std::string Memory(uint64_t bytes) {
+std::string LimitFor(uint64_t bytes) {
   constexpr uint64_t kStep = 64 * kMebi;
   const uint64_t wanted = bytes + bytes / 4;
   return absl::StrCat((wanted + kStep - 1) / kStep * kStep / kMebi, "Mi");
@@ -75,7 +75,7 @@ void AddStatefulSet(std::string& text, const Pods& pods) {
 void AddTrainer(std::string& text, const Pods& pods) {
   const std::string servers = "/spec/template/spec/replicatedJobs/0/template/spec";
   const std::string workers = "/spec/template/spec/replicatedJobs/1/template/spec";
-  Target(text, "group: trainer.kubeflow.org, kind: (Cluster)?TrainingRuntime")
+  Target(text, "group: trainer.kubeflow.org, kind: \"(Cluster)?TrainingRuntime\"")
       .Replace("/spec/mlPolicy/numNodes", pods.workers)
       .Replace(servers + "/completions", pods.servers)
       .Replace(servers + "/parallelism", pods.servers)
@@ -110,8 +110,9 @@ std::string KubernetesSizes(const PodSizes& sizes) {
   const Pods pods{
       .servers = absl::StrCat(sizes.servers),
       .workers = absl::StrCat(sizes.workers),
-      .server_memory = Memory(sizes.server_bytes + kProcess),
-      .worker_memory = Memory(sizes.worker_bytes + kProcess + (sizes.on_gpu ? kCuda : uint64_t{0})),
+      .server_memory = LimitFor(sizes.server_bytes + kProcess),
+      .worker_memory =
+          LimitFor(sizes.worker_bytes + kProcess + (sizes.on_gpu ? kCuda : uint64_t{0})),
       .threads = absl::StrCat(sizes.worker_threads),
   };
   std::string text =

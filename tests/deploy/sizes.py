@@ -25,6 +25,8 @@ model:
 data:
   train: {type: generator, examples: 20000, shape: [784], classes: 10}
   batch_size: 64
+exchange: {type: gradient}
+consistency: {mode: sync}
 update: {type: adam, learning_rate: 0.001}
 servers: {count: 3, replicas: 2}
 workers: {count: 5, threads: 4}
@@ -79,7 +81,7 @@ def check_shape(folder, shape):
     runs.check(set(memory) == {"server", "worker"}, f"{shape}: each kind of pod has one size {memory}")
     # 1.6 M parameters; each of 2 servers has them all when the third has left, in two versions with two slots.
     server, worker = mebibytes(memory["server"][0]), mebibytes(memory["worker"][0])
-    runs.check(128 <= server <= 512 and 192 <= worker <= 640, f"{shape}: {server} and {worker} MiB are about what it takes")
+    runs.check(192 <= server <= 512 and 256 <= worker <= 640, f"{shape}: {server} and {worker} MiB are about right")
     runs.check(all(request == limit for request, limit, _ in memory.values()), f"{shape}: limits are what is requested")
     runs.check(memory["worker"][2] == "4", f"{shape}: a worker has a processor for each thread")
     return memory
