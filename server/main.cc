@@ -233,6 +233,8 @@ void AllowManyFiles() {
 }
 
 int Main(int argc, char** argv) {
+  // First: a process 1 that gets SIGTERM before, as in a container, does not hear it.
+  Signals signals;
   TameMalloc();
   AllowManyFiles();
   PrepareGrpc();
@@ -248,7 +250,6 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "leeway-server: %s\n", std::string(status.message()).c_str());
     return kExitUsage;
   }
-  Signals signals;
   return Run(flags, signals);
 }
 

@@ -147,6 +147,8 @@ def kill(cluster):
 def evict(cluster, component):
     pod = draw(cluster, component)
     before = pod.address
+    # A process 1 that is still being loaded hears no SIGTERM: it would end by SIGKILL when its grace is over.
+    cluster.wait_for(lambda: pod.ready, f"{pod} to be ready")
     cluster.evict(pod)
     cluster.wait_for(lambda: pod.ended, f"the end of {pod}", 40)
     runs.check(pod.codes == [SIGTERMED], f"{pod} has ended with {pod.codes}")
