@@ -14,10 +14,14 @@ namespace leeway {
 // Floats aligned to 64 bytes. Movable, not copyable; empty once moved from.
 class FloatBuffer {
  public:
+  // Of a page.
+  static constexpr size_t kPageFloats = 4096 / sizeof(float);
+
   FloatBuffer() = default;
-  // On the heap, zeroed. From a page on it shares no page with others, so that it can be pinned.
+  // On the heap, zeroed. From kPageFloats on it shares no page with others, so that it can be
+  // pinned.
   explicit FloatBuffer(size_t size) : size_(size) {
-    const size_t align = size * sizeof(float) < kPage ? kAlign : kPage;
+    const size_t align = size < kPageFloats ? kAlign : kPageFloats * sizeof(float);
     const size_t bytes = (size * sizeof(float) + align - 1) / align * align;
     data_.reset(static_cast<float*>(std::aligned_alloc(align, bytes == 0 ? align : bytes)),
                 std::free);
@@ -44,7 +48,6 @@ class FloatBuffer {
 
  private:
   static constexpr size_t kAlign = 64;
-  static constexpr size_t kPage = 4096;
   std::shared_ptr<float> data_;
   size_t size_ = 0;
 };

@@ -63,9 +63,7 @@ LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobL
       emulation_(job, rank),
       sleep_(std::move(sleep)) {
   const uint32_t threads = job.data().loader_threads();
-  // Beside a device this thread has better to do than to copy batches.
-  const bool worth = data.worth_prefetching() || !model.backend().shares_host_memory();
-  if (threads == 0 || !worth) return;
+  if (threads == 0 || !data.worth_prefetching(!model.backend().shares_host_memory())) return;
   prefetcher_ = std::make_unique<BatchPrefetcher>(
       threads, [this](uint64_t key, Batch& batch) { return LoadKey(key, batch); });
 }

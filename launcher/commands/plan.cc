@@ -186,8 +186,7 @@ bool OnGpu(const v1::TrainingJob& job) {
 
 // Batches that a worker loads ahead, and the one that it trains on.
 uint64_t BytesAhead(const v1::TrainingJob& job, const TrainingData& data) {
-  const bool worth = data.worth_prefetching() || OnGpu(job);
-  if (job.data().loader_threads() == 0 || !worth) return 0;
+  if (job.data().loader_threads() == 0 || !data.worth_prefetching(OnGpu(job))) return 0;
   const uint64_t values = data.shape().elements() + data.dataset().labels_each();
   return (job.data().prefetch() + uint64_t{1}) * job.data().batch_size() * values * sizeof(float);
 }
@@ -325,7 +324,7 @@ absl::StatusOr<uint64_t> NeedsOfServer(const v1::TrainingJob& job, const BlockLa
   return most;
 }
 
-// The largest: worker 0, which evaluates. `auto` may find a GPU, or none.
+// The largest: worker 0, which evaluates.
 absl::StatusOr<uint64_t> NeedsOfAnyWorker(const v1::TrainingJob& job, const CheckedJob& checked,
                                           const CodecPlan& codecs, const std::string& data_dir) {
   ASSIGN_OR_RETURN(const auto test, OpenTestData(job, data_dir));

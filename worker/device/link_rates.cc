@@ -13,7 +13,6 @@
 namespace leeway {
 namespace {
 
-// Copies are queued by each, in the streams' own order, and awaited together.
 class Link {
  public:
   Link(Backend& backend, FlatVector up, FlatVector down)
@@ -24,11 +23,11 @@ class Link {
     double best = 0;
     for (int round = 0; round < 4; ++round) {
       const Time began = std::chrono::steady_clock::now();
-      if (up) backend_.CopyToDevice(Stream::kUp, up_.host(), up_.device().data());
-      if (down) backend_.CopyToHost(Stream::kDown, down_.device().data(), down_.host());
+      const StreamEvent sent = up ? up_.StartUp({0, up_.size()}) : StreamEvent();
+      const StreamEvent read = down ? down_.StartDown({0, down_.size()}) : StreamEvent();
       // Both, whatever becomes of one: they read and write what is to go.
-      absl::Status status = backend_.Await(backend_.Record(Stream::kUp));
-      status.Update(backend_.Await(backend_.Record(Stream::kDown)));
+      absl::Status status = backend_.Await(sent);
+      status.Update(backend_.Await(read));
       RETURN_IF_ERROR(status);
       const double seconds = Seconds(std::chrono::steady_clock::now() - began);
       const size_t floats = (up ? up_.size() : 0) + (down ? down_.size() : 0);

@@ -60,6 +60,9 @@ struct ExchangeContext {
   ExchangeListener& listener;
   // The workers of this host that combine their contributions; null: this one hands in for itself.
   HostGroup* group = nullptr;
+  // Elements of a whole vector that cross a device's bus at a time: enough for the bus's full rate,
+  // and few beside a model that takes long to cross it.
+  uint64_t bus_part = uint64_t{1} << 20;
   // Of a gradient exchange in fp16: what the rank's lives have reported of the loss scale, and how
   // to report more: OK when it is on record. Null: nobody need know.
   std::vector<v1::LossScale> loss_scales = {};

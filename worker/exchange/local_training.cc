@@ -11,12 +11,6 @@
 #include "worker/exchange/steps.h"
 
 namespace leeway {
-namespace {
-
-constexpr size_t kPageFloats = 4096 / sizeof(float);
-
-}  // namespace
-
 LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own)
     : context_(context),
       optimizer_(std::make_unique<const LocalOptimizer>(std::move(optimizer))),
@@ -35,7 +29,8 @@ LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer opti
 absl::StatusOr<LocalTraining> LocalTraining::Make(const ExchangeContext& context,
                                                   LocalOptimizer optimizer, Own own) {
   LocalTraining training(context, std::move(optimizer), std::move(own));
-  ASSIGN_OR_RETURN(training.finite_, FlatVector::Twins(context.backend, FloatBuffer(kPageFloats)));
+  ASSIGN_OR_RETURN(training.finite_,
+                   FlatVector::Twins(context.backend, FloatBuffer(FloatBuffer::kPageFloats)));
   for (size_t i = 0; i < training.own_; ++i) {
     ASSIGN_OR_RETURN(training.kept_.vectors.emplace_back(),
                      FlatVector::OnDevice(context.backend, context.schema.total()));

@@ -24,16 +24,15 @@ struct BusPart {
   StreamEvent copied = {};
 };
 
-// Large enough for the bus's full rate, and small beside a model that takes long to cross it. One
-// where there is no bus.
+// Whole blocks, at least one a part. One part where there is no bus.
 std::vector<BusPart> BusParts(const ExchangeContext& context) {
-  constexpr uint64_t kPartFloats = uint64_t{1} << 20;
   const BlockLayout& layout = context.client.layout();
   const uint32_t all = layout.blocks();
-  const auto each = context.backend.shares_host_memory()
-                        ? all
-                        : static_cast<uint32_t>(std::max<uint64_t>(
-                              kPartFloats / std::max<uint64_t>(layout.block_elements(), 1), 1));
+  const auto each =
+      context.backend.shares_host_memory()
+          ? all
+          : static_cast<uint32_t>(std::max<uint64_t>(
+                context.bus_part / std::max<uint64_t>(layout.block_elements(), 1), 1));
   std::vector<BusPart> parts;
   for (uint32_t first = 0; first < all; first += each) {
     const uint32_t count = std::min(each, all - first);

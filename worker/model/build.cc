@@ -106,6 +106,7 @@ void Model::PlacePanels() {
     for (const uint64_t end : ends) {
       Panel& panel = panels_[i].emplace_back();
       panel.trained = {offset + begin, end - begin};
+      panel.number = panels++;
       if (panel.trained.count > 0) panel.all.push_back(panel.trained);
       begin = end;
     }
@@ -113,14 +114,11 @@ void Model::PlacePanels() {
       if (tensor.plan.trained) continue;
       panels_[i].front().all.push_back({tensor.offset, tensor.plan.elements()});
     }
-    trained_.push_back({offset, trained});
     offset += trained;
-    first_panels_.push_back(panels);
-    panels += panels_[i].size();
   }
   if (backend_.shares_host_memory()) return;
   // A page of its own, so that it can be pinned.
-  finite_ = FloatBuffer(std::max<size_t>(panels, 4096 / sizeof(float)));
+  finite_ = FloatBuffer(std::max(panels, FloatBuffer::kPageFloats));
   finite_pinned_ = backend_.Pin(finite_.span());
 }
 

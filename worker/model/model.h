@@ -121,6 +121,8 @@ class Model {
     // With the layer's averaged tensors; none where it has no tensors.
     std::vector<ElementRange> all;
     ElementRange trained;
+    // Of all the model's panels.
+    size_t number = 0;
   };
   // Examples on the device.
   struct Examples {
@@ -150,7 +152,7 @@ class Model {
   absl::Status Check(const Batch& batch, size_t weights) const;
   absl::Status CheckOtherLabels(const Batch& batch) const;
   absl::Status CheckTokens(std::span<const float> features) const;
-  size_t panels() const { return first_panels_.back() + panels_.back().size(); }
+  size_t panels() const { return panels_.back().back().number + 1; }
   BatchNeeds Needs() const { return {schema_.total(), panels(), mixed_}; }
   absl::Status Prepare(size_t examples);
   // What `why`, that there is no room for a batch, is to be told with.
@@ -191,8 +193,13 @@ class Model {
   // Of nodes where branches meet; backward, the gradient by one of the inputs.
   void ForwardJoin(size_t node, const Examples& examples);
   void BackwardJoin(const GradientStep& step, size_t which, size_t batch);
-  // Takes the loss scale out of these trained elements' contribution. Where they travel, also looks
-  // whether all are finite: where the answer arrives, before they do. Else null.
+  // A layer is computed panel by panel or at once: how often, and Pass::panel each time.
+  size_t Products(size_t node) const { return cuts_products_ ? panels_[node].size() : 1; }
+  size_t PanelOf(size_t product) const { return cuts_products_ ? product : Pass::kWhole; }
+  // The trained elements that one product gives.
+  ElementRange TrainedBy(size_t node, size_t product) const;
+  // Takes the loss scale out of these trained elements' contribution. Where they travel, also
+  // checks whether all are finite: where the answer arrives, before they do. Else null.
   const float* LookOver(const ElementRange& elements, size_t cell);
   // Of a layer, panel by panel.
   absl::Status BackwardLayer(const GradientStep& step, const Examples& examples, const Draw& draw);
@@ -220,9 +227,7 @@ class Model {
   std::vector<std::vector<Placed>> tensors_;
   // At least one a node.
   std::vector<std::vector<Panel>> panels_;
-  // By node: how many panels the nodes before it have, and its trained elements.
-  std::vector<size_t> first_panels_;
-  std::vector<ElementRange> trained_;
+  // As the backend has it: how layers are computed, while all copies are panel by panel.
   const bool cuts_products_;
   // Features are whole numbers below this; 0: any.
   uint64_t tokens_ = 0;

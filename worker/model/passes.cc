@@ -69,11 +69,10 @@ absl::StatusOr<const float*> Model::Forward(const Examples& examples, bool train
         RETURN_IF_ERROR(observer.BeforeForward(panel.all));
         if (training) WeightsUp(panel.all);
       }
-      const bool last = p + 1 == panels_[i].size();
-      if (!cuts_products_ && !last) continue;
+      const bool has_all = cuts_products_ || p + 1 == panels_[i].size();
+      if (!has_all) continue;
       AwaitUp();
-      const size_t computed = cuts_products_ ? p : Pass::kWhole;
-      ForwardNode(i, PassOf(i, computed, examples.count, training, draw), examples);
+      ForwardNode(i, PassOf(i, PanelOf(p), examples.count, training, draw), examples);
       RETURN_IF_ERROR(FailureOf(i));
     }
   }
@@ -95,14 +94,21 @@ absl::Status Model::ForwardAgain(const Segment& segment, const Examples& example
   computing_ = true;
   for (size_t i = segment.begin; i < segment.end; ++i) {
     if (graph_.nodes[i].is_view()) continue;
-    for (size_t p = 0; p < (cuts_products_ ? panels_[i].size() : 1); ++p) {
-      Pass pass = PassOf(i, cuts_products_ ? p : Pass::kWhole, examples.count, true, draw);
+    for (size_t p = 0; p < Products(i); ++p) {
+      Pass pass = PassOf(i, PanelOf(p), examples.count, true, draw);
       pass.contributions = Discarding(i);
       ForwardNode(i, pass, examples);
       RETURN_IF_ERROR(FailureOf(i));
     }
   }
   return absl::OkStatus();
+}
+
+ElementRange Model::TrainedBy(size_t node, size_t product) const {
+  const std::vector<Panel>& panels = panels_[node];
+  if (cuts_products_) return panels[product].trained;
+  const uint64_t first = panels.front().trained.offset;
+  return {first, panels.back().trained.end() - first};
 }
 
 const float* Model::LookOver(const ElementRange& elements, size_t cell) {
@@ -128,20 +134,20 @@ absl::Status Model::BackwardLayer(const GradientStep& step, const Examples& exam
   float* const dy = workspace_->gradient(step.output);
   const std::optional<GradientBuffer>& to = step.inputs[0].to;
   float* const dx = to.has_value() ? workspace_->gradient(*to) : nullptr;
-  const float* finite = nullptr;
-  for (size_t p = 0; p < panels_[i].size(); ++p) {
-    const ElementRange& trained = panels_[i][p].trained;
-    if (cuts_products_ || p == 0) {
-      computing_ = true;
-      const size_t computed = cuts_products_ ? p : Pass::kWhole;
-      node.layer->Backward(PassOf(i, computed, examples.count, true, draw),
-                           ValueOf(node.inputs[0], examples), workspace_->node(i).output, dy, dx);
-      RETURN_IF_ERROR(FailureOf(i));
-      if (trained.count == 0) continue;
-      finite = LookOver(cuts_products_ ? trained : trained_[i], first_panels_[i] + p);
+  for (size_t product = 0; product < Products(i); ++product) {
+    computing_ = true;
+    node.layer->Backward(PassOf(i, PanelOf(product), examples.count, true, draw),
+                         ValueOf(node.inputs[0], examples), workspace_->node(i).output, dy, dx);
+    RETURN_IF_ERROR(FailureOf(i));
+    const ElementRange trained = TrainedBy(i, product);
+    if (trained.count == 0) continue;
+    const std::span panels(panels_[i]);
+    const auto given = cuts_products_ ? panels.subspan(product, 1) : panels;
+    const float* const finite = LookOver(trained, given.front().number);
+    for (const Panel& panel : given) {
+      const std::span elements(&panel.trained, 1);
+      RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(elements), elements, finite));
     }
-    const std::span elements(&trained, 1);
-    RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(elements), elements, finite));
   }
   return absl::OkStatus();
 }

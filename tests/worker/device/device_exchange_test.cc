@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -13,6 +14,7 @@
 #include "tests/worker/device/seeds.h"
 #include "tests/worker/model/support.h"
 #include "worker/exchange/exchange.h"
+#include "worker/exchange/spread_plan.h"
 
 namespace leeway::testing {
 namespace {
@@ -22,6 +24,8 @@ constexpr char kModel[] = R"(
     layers { dense { units: 3 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY)";
 constexpr ImageShape kInput = {1, 1, 5};
 constexpr uint64_t kClocks = 3;
+// Of a block: the model has seven.
+constexpr uint64_t kBlockElements = 8;
 
 // A model's steps, as a worker takes them.
 class ModelSteps : public StepRunner {
@@ -49,6 +53,9 @@ struct Variant {
   uint64_t local_steps = 3;
   // Which overflows in the first steps.
   bool fp16 = false;
+  // The loss is multiplied by so much more.
+  float more_scale = 1;
+  const char* model = kModel;
 };
 
 v1::TrainingJob JobOf(const Variant& variant) {
@@ -101,11 +108,10 @@ class Run {
   Run(const Variant& variant, Backend& backend)
       : variant_(variant),
         job_(JobOf(variant)),
-        model_(BuildModel(kModel, kInput, 3, backend)),
-        steps_(*model_, variant.fp16 ? 16 : 1),
+        model_(BuildModel(variant.model, kInput, 3, backend)),
+        steps_(*model_, variant.fp16 ? 16 : variant.more_scale),
         backend_(backend),
-        servers_(std::make_shared<FakeModel>(*BlockLayout::FromWire(model_->schema().total(), 1, 8),
-                                             variant.elastic, 0.25f)) {
+        servers_(std::make_shared<FakeModel>(layout(), variant.elastic, 0.25f)) {
     servers_->set_weights(InitialWeights(*model_, 5));
     length_.set_steps_per_epoch(100);
     length_.set_steps(100);
@@ -114,7 +120,7 @@ class Run {
     ParameterClientOptions options;
     options.servers = {"a:1"};
     options.total = model_->schema().total();
-    options.block_elements = 8;
+    options.block_elements = kBlockElements;
     client_ = *ParameterClient::Open(options, Reach(servers_));
   }
 
@@ -134,6 +140,9 @@ class Run {
   }
 
   size_t bytes() const { return model_->schema().total() * sizeof(float); }
+  BlockLayout layout() const {
+    return *BlockLayout::FromWire(model_->schema().total(), 1, kBlockElements);
+  }
 
  private:
   absl::Status Clocks(uint64_t begin, uint64_t end, Outcome& outcome) {
@@ -144,6 +153,7 @@ class Run {
                               .backend = backend_,
                               .steps = steps_,
                               .listener = listener_,
+                              .bus_part = 2 * kBlockElements,
                               .loss_scales = scales_,
                               .report_loss_scale = [this](const v1::LossScale& scale) {
                                 scales_.push_back(scale);
@@ -236,6 +246,30 @@ TEST_CASE("In fp16 what overflows on a device is left out, as on the CPU") {
   }
 }
 
+TEST_CASE("A gradient that is not finite ends the clock on a device as on the CPU") {
+  for (Variant variant : kVariants) {
+    // Without averaged values, which the host checks, and with them all that leaves together. The
+    // loss itself stays finite.
+    variant.model =
+        "layers { dense { units: 4 } } layers { relu {} } layers { dense { units: 3 } } "
+        "loss: LOSS_SOFTMAX_CROSS_ENTROPY";
+    variant.more_scale = std::numeric_limits<float>::infinity();
+    const auto cpu = TestBackend();
+    const Outcome expected = On(variant, *cpu);
+    CAPTURE(variant.name, expected.status);
+    REQUIRE(absl::IsOutOfRange(expected.status));
+    CHECK(absl::StrContains(expected.status.message(), "the gradient of "));
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const auto device = Device({.seed = seed, .memory_bytes = 1 << 20});
+      const Outcome outcome = On(variant, *device);
+      CAPTURE(seed, outcome.status);
+      CHECK(outcome.status == expected.status);
+      CHECK(outcome.sent.empty());
+      CHECK(device->status().ok());
+    }
+  }
+}
+
 TEST_CASE("A local step moves a batch and its loss over the bus, and no vector") {
   const auto bytes = [](const Variant& variant) {
     const auto device = Device({.memory_bytes = 1 << 20});
@@ -253,12 +287,16 @@ TEST_CASE("A local step moves a batch and its loss over the bus, and no vector")
     // Four examples of five features and a label.
     CHECK(more_up - up == steps * 4 * 6 * sizeof(float));
     // And whether the optimizer's step was finite.
-    const uint64_t told = more_down - down - steps * (sizeof(LossSum) + sizeof(float));
-    // A vector that leaves in parts, step by step, leaves in more of them: of each the same is
-    // told.
-    const bool in_parts = absl::StartsWith(variant.name, "spread");
-    CHECK(told % sizeof(float) == 0);
-    CHECK(told <= (in_parts ? steps * sizeof(float) : 0));
+    uint64_t told = steps * (sizeof(LossSum) + sizeof(float));
+    // And of each group of blocks that leaves, of which a longer clock has more.
+    if (variant.spread) {
+      const BlockLayout layout = Run(variant, *TestBackend()).layout();
+      const uint64_t groups = SpreadPlan(layout, longer.local_steps).groups() -
+                              SpreadPlan(layout, variant.local_steps).groups();
+      CHECK(groups > 0);
+      told += (kClocks + 1) * groups * sizeof(float);
+    }
+    CHECK(more_down - down == told);
   }
 }
 

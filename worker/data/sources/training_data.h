@@ -50,8 +50,10 @@ class TrainingData {
   const Dataset& dataset() const { return *dataset_; }
   // Whether a batch takes so long to load that it is better loaded ahead, by another thread:
   // pictures are decoded or augmented. Else it is copied out of memory in microseconds, and to wake
-  // a thread takes as long.
-  bool worth_prefetching() const { return dataset_->decodes() || !augmenter_.none(); }
+  // a thread takes as long; but `on_device`, where this thread has a device to keep busy meanwhile.
+  bool worth_prefetching(bool on_device) const {
+    return on_device || dataset_->decodes() || !augmenter_.none();
+  }
 
   // The batch of step `step` (from 0) of this rank, where every epoch has `steps_per_epoch` steps:
   // at least its own number. 0: an empty batch. Errors are those of files that are read only now.

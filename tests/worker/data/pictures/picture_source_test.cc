@@ -68,7 +68,7 @@ TEST_CASE("Pictures are normalised and augmented as other images are") {
   const auto data = TrainingData::Open(job, folder.path(), 0);
   INFO(data.status().ToString());
   REQUIRE(data.ok());
-  CHECK((*data)->worth_prefetching());
+  CHECK((*data)->worth_prefetching(false));
   std::set<float> seen;
   Batch batch, again;
   for (uint64_t step = 0; step < 20; ++step) {
