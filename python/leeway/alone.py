@@ -1,0 +1,141 @@
+"""Training without a job: one process, no servers. The numpy interface has SGD here, and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from typing import Mapping, Optional, Union
+
+import numpy as np
+
+from .errors import InvalidArgument
+from .session import FINISHED, Info, Report, Tensor, offsets_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Alone:
+    """What stands in for the job where there is none."""
+
+    clocks: int = 100
+    batch_size: int = 64
+    seed: int = 0
+
+
+def _servers_of_tensorflow(text: str) -> bool:
+    try:
+        return bool(json.loads(text)["cluster"]["ps"])
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def has_coordinator(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment names a coordinator (docs/operations.md, Places from the environment). A place of a
+    worker without one is refused: the script would train alone beside others."""
+    if environment.get("LEEWAY_COORDINATOR") or _servers_of_tensorflow(environment.get("TF_CONFIG", "")):
+        return True
+    if environment.get("DMLC_ROLE") and environment.get("DMLC_PS_ROOT_URI") and environment.get("DMLC_PS_ROOT_PORT"):
+        return True
+    if environment.get("LEEWAY_RANK"):
+        raise InvalidArgument("LEEWAY_RANK is set and LEEWAY_COORDINATOR is not: set it to HOST:PORT of server 0")
+    if environment.get("WORLD_SIZE", "1") not in ("", "1"):
+        raise InvalidArgument(f"WORLD_SIZE is {environment['WORLD_SIZE']} and LEEWAY_COORDINATOR is not set: the "
+                              "processes would train apart. Set it to HOST:PORT of server 0")
+    return False
+
+
+def say_so(what: str) -> None:
+    print(f"leeway: no coordinator in the environment (LEEWAY_COORDINATOR): this process trains alone, {what}",
+          file=sys.stderr, flush=True)
+
+
+def _rule(update: Union[None, str, Mapping]) -> dict:
+    """Numbers of {type: sgd}, or an error that says what is not there."""
+    if not isinstance(update, Mapping):
+        raise InvalidArgument("update: training alone needs it as a mapping, such as "
+                              "{\"type\": \"sgd\", \"learning_rate\": 0.1}")
+    known = {"type": "sgd", "learning_rate": None, "momentum": 0.0, "nesterov": False, "weight_decay": 0.0}
+    for key in update:
+        if key not in known:
+            raise InvalidArgument(f"update: training alone does not know {key!r}; it knows {', '.join(known)}")
+    rule = {**known, **update}
+    if rule["type"] != "sgd":
+        raise InvalidArgument(f"update: training alone has sgd only, not {rule['type']!r}. Start a job for it: "
+                              "leeway train job.yaml -- python3 SCRIPT")
+    if rule["learning_rate"] is None:
+        raise InvalidArgument("update: it has no learning_rate")
+    return rule
+
+
+class AloneSession:
+    """A Session that applies SGD where a job has servers."""
+
+    def __init__(self, schema: Mapping[str, Tensor], initial: Optional[np.ndarray],
+                 update: Union[None, str, Mapping], alone: Alone) -> None:
+        self._schema, self._places = schema, offsets_of(schema)
+        self._rule = _rule(update)
+        total = sum(tensor.size for tensor in schema.values())
+        self._weights = np.zeros(total, np.float32) if initial is None else np.array(initial, np.float32)
+        self._contribution = np.zeros(total, np.float32)
+        self._momentum = np.zeros(total, np.float32)
+        self._clock: Optional[int] = None
+        trained = sum(t.size for t in schema.values() if not t.averaged)
+        self.info = Info(rank=0, workers=1, exchange="gradient", total=total, trained=trained, clocks=alone.clocks,
+                         steps_per_clock=1, steps_per_epoch=0, seed=alone.seed, batch_size=alone.batch_size,
+                         examples=0, evaluate_every=0, has_update=False)
+
+    def weights(self) -> np.ndarray:
+        return self._weights
+
+    def contribution(self) -> np.ndarray:
+        return self._contribution
+
+    def begin(self) -> Union[int, str]:
+        following = 0 if self._clock is None else self._clock + 1
+        if following >= self.info.clocks:
+            return FINISHED
+        self._clock = following
+        return following
+
+    def wait(self, first: int, count: int) -> None: ...
+    def examples(self, count: int) -> None: ...
+    def final(self, first: int, count: int) -> None: ...
+    def settle(self) -> None: ...
+    def evaluated(self, loss: float, accuracy: Optional[float], examples: int) -> None: ...
+    def save_state(self, state: bytes) -> None: ...
+    def free(self) -> None: ...
+
+    def end(self, report: Report) -> None:
+        if report.examples == 0:
+            return
+        for name, tensor in self._schema.items():
+            first, count = self._places[name]
+            part = slice(first, first + count)
+            if tensor.averaged:
+                self._weights[part] += np.float32(tensor.momentum) * (self._contribution[part] - self._weights[part])
+            else:
+                self._step(part, tensor)
+
+    def _step(self, part: slice, tensor: Tensor) -> None:
+        x, g, v = self._weights[part], self._contribution[part], self._momentum[part]
+        rate = np.float32(self._rule["learning_rate"] * tensor.learning_rate_factor)
+        decay = np.float32(self._rule["weight_decay"] * tensor.weight_decay_factor)
+        if decay:
+            g = g + decay * x
+        if self._rule["momentum"]:
+            v *= np.float32(self._rule["momentum"])
+            v += g
+            g = g + np.float32(self._rule["momentum"]) * v if self._rule["nesterov"] else v
+        x -= rate * g
+
+    def state_wanted(self) -> bool:
+        return False
+
+    def load_state(self) -> Optional[bytes]:
+        return None
+
+    def leave(self, reason: str) -> bool:
+        return True
+
+    def fail(self, message: str, seconds: float) -> None: ...

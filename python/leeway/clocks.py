@@ -1,0 +1,89 @@
+"""The clocks of one worker: begin, end, evaluations, states, and the end in order."""
+
+from __future__ import annotations
+
+from typing import Callable, Mapping, Optional
+
+from . import ending
+from .alone import AloneSession
+from .errors import InvalidArgument
+from .session import FINISHED, Report, Session
+
+
+class Clocks:
+    """Drives a Session. One thread uses it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.info = session.info
+        #: The clock that is open or, between two clocks, the one that was last.
+        self.clock = -1
+        #: Of the clock that is open.
+        self.report = Report()
+        self.is_open = False
+        #: None while the job runs, then "finished", "stopped" or "failed".
+        self.ended: Optional[str] = None
+        #: Evaluates the weights, on rank 0.
+        self.evaluate: Optional[Callable[[], Mapping[str, float]]] = None
+        #: The worker's state for a checkpoint.
+        self.state: Callable[[], bytes] = bytes
+        self._evaluated = -1
+        ending.install(self)
+
+    def begin(self) -> bool:
+        """Opens the next clock, unless one is open. False: the job is over, and the worker has left."""
+        while not self.is_open and self.ended is None:
+            self._between()
+            begun = self.session.begin()
+            if isinstance(begun, str):
+                self._finish(begun)
+            else:
+                self.clock, self.is_open, self.report = begun, True, Report()
+        return self.is_open
+
+    def end(self) -> None:
+        self.session.end(self.report)
+        self.is_open = False
+
+    def fail(self, message: str, seconds: float = ending.FAREWELL_SECONDS) -> None:
+        """Tells the job that this worker cannot go on, and neither could its next life."""
+        if self.ended is not None:
+            return
+        self.ended = "failed"
+        self.session.fail(message, seconds)
+
+    def unfinished(self) -> str:
+        """What is wrong with ending now."""
+        if self.ended is not None or isinstance(self.session, AloneSession):
+            return ""
+        return (f"rank {self.info.rank} ends at clock {max(self.clock, 0)}, before the job does. The others take it "
+                "for lost, until it is started again")
+
+    def _between(self) -> None:
+        if self.session.state_wanted():
+            self.session.save_state(self.state())
+        every = self.info.evaluate_every
+        if every and self.clock >= 0 and (self.clock + 1) % every == 0:
+            self._evaluate()
+
+    def _evaluate(self) -> None:
+        if self.evaluate is None or self.info.rank != 0 or self._evaluated == self.clock:
+            return
+        self.session.settle()
+        self._evaluated = self.clock
+        found = self.evaluate()
+        if not isinstance(found, Mapping) or "loss" not in found:
+            raise InvalidArgument(f"rank 0: evaluate() gave {found!r}; it gives a mapping with loss and, if there is "
+                                  "one, accuracy")
+        self.evaluated(found["loss"], found.get("accuracy"), found.get("examples", 0))
+
+    def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:
+        self.session.evaluated(float(loss), None if accuracy is None else float(accuracy), int(examples))
+
+    def _finish(self, reason: str) -> None:
+        if reason == FINISHED:
+            self._evaluate()
+        if self.session.state_wanted():
+            self.session.save_state(self.state())
+        if self.session.leave(reason):
+            self.ended = reason

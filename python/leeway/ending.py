@@ -1,0 +1,64 @@
+"""How a process ends: by the exit codes of common/exit_code.h, and never in a hang.
+
+A permanent error that nobody catches tells the job, and ends the process by EXIT_PERMANENT, so that the launcher does
+not start it again in vain. Any other exception ends it as any Python program; the launcher starts it again."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import weakref
+from typing import Protocol
+
+from .errors import EXIT_PERMANENT, EXIT_TEMPORARY, Error
+from .session import free_all
+
+#: How long a worker that fails may take to say so.
+FAREWELL_SECONDS = 5.0
+
+
+class Ending(Protocol):
+    def fail(self, message: str, seconds: float) -> None: ...
+    def unfinished(self) -> str: ...
+
+
+_jobs: "weakref.WeakSet[Ending]" = weakref.WeakSet()
+_installed = False
+
+
+def _tell_all(message: str) -> None:
+    for job in list(_jobs):
+        try:
+            job.fail(message, FAREWELL_SECONDS)
+        except Exception as error:  # The process ends anyway, by the first error.
+            print(f"leeway: the job was not told: {error}", file=sys.stderr)
+
+
+def _at_exit() -> None:
+    for job in list(_jobs):
+        left_over = job.unfinished()
+        if left_over:
+            print(f"leeway: {left_over}", file=sys.stderr)
+    free_all()
+
+
+def install(job: Ending) -> None:
+    """From now on the process ends as it should for this job."""
+    global _installed
+    _jobs.add(job)
+    if _installed:
+        return
+    _installed = True
+    atexit.register(_at_exit)
+    previous = sys.excepthook
+
+    def hook(kind, error, trace):
+        previous(kind, error, trace)
+        if not isinstance(error, Error) or hasattr(sys, "ps1"):
+            return
+        if error.exit_code == EXIT_PERMANENT:
+            _tell_all(f"{kind.__name__}: {error}")
+        if error.exit_code != EXIT_TEMPORARY:
+            raise SystemExit(error.exit_code)
+
+    sys.excepthook = hook

@@ -1,0 +1,104 @@
+"""What can go wrong: one class for each code of leeway/client.h. Every text says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+# common/exit_code.h
+EXIT_TEMPORARY = 1
+EXIT_PERMANENT = 3
+EXIT_REPLACED = 5
+
+
+class Error(Exception):
+    """The base of all errors of this package."""
+
+    #: What a process that ends by this error gives as its exit status. The launcher starts a process with
+    #: EXIT_TEMPORARY again.
+    exit_code = EXIT_TEMPORARY
+
+
+class InvalidArgument(Error, ValueError):
+    """An argument, the job or another worker's model is wrong, and stays wrong."""
+
+    exit_code = EXIT_PERMANENT
+
+
+class DeadlineExceeded(Error, TimeoutError):
+    """The wait was longer than the job's limit. The text says who was missing."""
+
+    exit_code = EXIT_PERMANENT
+
+
+class Unavailable(Error, ConnectionError):
+    """Nobody answers. Another life of this worker may succeed."""
+
+
+class Replaced(Error):
+    """A newer life of this rank exists, so this process must end."""
+
+    exit_code = EXIT_REPLACED
+
+
+class FailedPrecondition(Error):
+    """This worker stands elsewhere than the servers want it. Another life may succeed."""
+
+
+class NotFinite(Error, ArithmeticError):
+    """A value is NaN or infinite. The text names the tensor."""
+
+    exit_code = EXIT_PERMANENT
+
+
+class NotFound(Error, LookupError):
+    """What was asked for does not exist."""
+
+
+class Misuse(Error, RuntimeError):
+    """The call does not belong here. The text says what does."""
+
+    exit_code = EXIT_PERMANENT
+
+
+class ForkedError(Error, RuntimeError):
+    """The call was made in a process that was forked from the one that joined."""
+
+    exit_code = EXIT_PERMANENT
+
+
+class NoMemory(Error, MemoryError):
+    """The library could not get the memory that it needs."""
+
+
+class InternalError(Error):
+    """A fault of Leeway's own."""
+
+
+class LibraryNotFound(Error, ImportError):
+    """libleeway-client.so cannot be loaded."""
+
+    exit_code = EXIT_PERMANENT
+
+
+class Finished(Error):
+    """The job is over, and the script asks for another step."""
+
+    exit_code = 0
+
+
+#: By leeway_code.
+BY_CODE: dict[int, type[Error]] = {
+    4: InvalidArgument,
+    10: InvalidArgument,
+    11: DeadlineExceeded,
+    12: Unavailable,
+    13: Replaced,
+    14: FailedPrecondition,
+    15: NotFinite,
+    16: NotFound,
+    17: Misuse,
+    18: ForkedError,
+    19: NoMemory,
+    20: InternalError,
+}
+
+FORKED = ("this process was forked from the one that joined the job, and cannot take part in it. Start processes by "
+          "multiprocessing_context=\"forkserver\" (or \"spawn\"), or do not use the job in them")

@@ -1,0 +1,230 @@
+"""A worker with numpy arrays: clock by clock, or in batches."""
+
+from __future__ import annotations
+
+import json
+import os
+import types
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from . import safetensors
+from .alone import Alone, AloneSession, has_coordinator, say_so
+from .batches import BatchOrder
+from .clocks import Clocks
+from .errors import EXIT_PERMANENT, Error, InvalidArgument, Misuse
+from .session import LibrarySession, Session, Tensor, check_schema, offsets_of
+
+Evaluate = Callable[[Any], Mapping[str, float]]
+
+
+class Job:
+    """What leeway.join gives. One thread uses it.
+
+    `for clock, weights in job` runs until the job's end; each round calls push_pull once."""
+
+    def __init__(self, session: Session, schema: Mapping[str, Tensor], evaluate: Optional[Evaluate] = None) -> None:
+        self._clocks, self._schema, self._places = Clocks(session), schema, offsets_of(schema)
+        self._session, self.info = session, session.info
+        self._trains_locally = self.info.exchange != "gradient"
+        flat = session.weights()
+        self._flat = flat if self._trains_locally else flat.view()
+        self._flat.flags.writeable = self._trains_locally
+        #: Arrays by name, views of one vector. They hold the weights of the clock that is open, or of the job's end.
+        #: Only a worker that trains by itself (delta, elastic) may write there.
+        self.weights: Mapping[str, np.ndarray] = types.MappingProxyType(self._views(self._flat))
+        self._rows: Optional[int] = None
+        if evaluate is not None:
+            self._clocks.evaluate = lambda: evaluate(self.weights)
+
+    def _views(self, flat: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: flat[first:first + count].reshape(self._schema[name].shape)
+                for name, (first, count) in self._places.items()}
+
+    @property
+    def rank(self) -> int:
+        return self.info.rank
+
+    @property
+    def workers(self) -> int:
+        return self.info.workers
+
+    @property
+    def clock(self) -> int:
+        return self._clocks.clock
+
+    @property
+    def ended(self) -> Optional[str]:
+        """None while the job runs, then "finished" or "stopped"."""
+        return self._clocks.ended
+
+    def begin(self) -> bool:
+        """Opens the next clock and waits for its weights. False: the job is over."""
+        if self._clocks.is_open:
+            return True
+        if not self._clocks.begin():
+            return False
+        self._session.wait(0, self.info.total)
+        return True
+
+    def __iter__(self) -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
+        while self.begin():
+            steps = self._clocks.report.steps
+            yield self.clock, self.weights
+            if self._clocks.is_open and self._clocks.report.steps == steps:
+                raise Misuse(f"rank {self.rank}: clock {self.clock} has no push_pull: call it once in each round of "
+                             "the loop")
+
+    def push_pull(self, gradients: Union[None, np.ndarray, Mapping[str, Any]] = None, examples: Optional[int] = None,
+                  loss: Optional[float] = None) -> None:
+        """Hands in the mean gradients of the clock, by name or as one flat array, and ends it. Of an averaged tensor,
+        it is the worker's own value, which is left out if it has not changed. A worker that trains by itself gives no
+        gradients: it has changed `weights`, and this counts the step. `loss` is the mean over `examples`."""
+        if not self._clocks.is_open:
+            raise Misuse(f"rank {self.rank}: push_pull without a clock: it belongs into `for clock, weights in job`")
+        report = self._clocks.report
+        count = examples if examples is not None else self._rows
+        count = self.info.batch_size if count is None else int(count)
+        if self._trains_locally:
+            if gradients is not None:
+                raise Misuse(f"rank {self.rank}: the exchange is {self.info.exchange}: the worker changes `weights` "
+                             "itself and hands in no gradients")
+        else:
+            self._fill(gradients)
+        report.steps += 1
+        report.examples += count
+        report.loss_sum += 0.0 if loss is None else float(loss) * count
+        self._rows = None
+        if not self._trains_locally or report.steps >= self.info.steps_per_clock:
+            self._clocks.end()
+
+    def _fill(self, gradients: Union[None, np.ndarray, Mapping[str, Any]]) -> None:
+        contribution = self._session.contribution()
+        if isinstance(gradients, np.ndarray):
+            if gradients.shape != contribution.shape:
+                raise InvalidArgument(f"rank {self.rank}: a flat gradient of the shape {gradients.shape}, not "
+                                      f"{contribution.shape}")
+            contribution[:] = gradients
+            return
+        if not isinstance(gradients, Mapping):
+            raise InvalidArgument(f"rank {self.rank}: gradients: a mapping of names to arrays, not "
+                                  f"{type(gradients).__name__}")
+        for name in gradients:
+            if name not in self._schema:
+                raise InvalidArgument(f"rank {self.rank}: a gradient for {name!r}; the schema has "
+                                      f"{', '.join(self._schema)}")
+        for name, place in self._views(contribution).items():
+            self._fill_one(name, place, gradients.get(name))
+
+    def _fill_one(self, name: str, place: np.ndarray, given: Any) -> None:
+        if given is None:
+            if not self._schema[name].averaged:
+                raise InvalidArgument(f"rank {self.rank}, clock {self.clock}: no gradient for {name!r}: give zeros if "
+                                      "there is none")
+            place[...] = self.weights[name]
+            return
+        array = np.asarray(given)
+        if array.shape != place.shape:
+            raise InvalidArgument(f"rank {self.rank}: {name} has a gradient of the shape {array.shape}; its own is "
+                                  f"{place.shape}")
+        place[...] = array
+
+    def batches(self, data: Union[np.ndarray, Sequence[np.ndarray]], shuffle: bool = True) -> Iterator[Any]:
+        """This worker's batches until the job's end: of an array, or of a tuple of arrays that have as many rows.
+        They are a function of (seed, clock, rank)."""
+        arrays = (data,) if isinstance(data, np.ndarray) else tuple(np.asarray(array) for array in data)
+        if len({len(array) for array in arrays}) != 1:
+            raise InvalidArgument(f"rank {self.rank}: the arrays have {[len(array) for array in arrays]} rows")
+        order = BatchOrder(self.info, len(arrays[0]), shuffle)
+        for _ in self:
+            rows = self._rows_of_round(order)
+            if len(rows):
+                self._rows = len(rows)
+                yield arrays[0][rows] if isinstance(data, np.ndarray) else tuple(array[rows] for array in arrays)
+            else:
+                self._skip()
+
+    def _rows_of_round(self, order: BatchOrder) -> np.ndarray:
+        """Of a gradient exchange with `accumulation`, all batches of the clock as one."""
+        first = self.clock * self.info.steps_per_clock + self._clocks.report.steps
+        if self._trains_locally:
+            return order.rows(first)
+        return np.concatenate([order.rows(first + step) for step in range(self.info.steps_per_clock)])
+
+    def _skip(self) -> None:
+        """The epoch has no batch left for this rank."""
+        if self._trains_locally:
+            self.push_pull(examples=0)
+            return
+        self._session.contribution()[:self.info.trained] = 0
+        self._session.contribution()[self.info.trained:] = self._flat[self.info.trained:]
+        self._clocks.report.steps += 1
+        self._clocks.end()
+
+    def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:
+        """Rank 0 hands in what an evaluation has shown. The share of right answers is in 0..1."""
+        self._clocks.evaluated(loss, accuracy, examples)
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the weights as a safetensors file, on rank 0 only."""
+        if self.rank == 0:
+            safetensors.save(path, self.weights, {"format": "leeway"})
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, Error) and error.exit_code == EXIT_PERMANENT:
+            self._clocks.fail(f"{kind.__name__}: {error}")
+
+
+def flat_initial(schema: Mapping[str, Tensor], initial: Any) -> np.ndarray:
+    """The first weights as one vector: of a mapping, a flat array, a function of a name and a shape, or zeros."""
+    total = sum(tensor.size for tensor in schema.values())
+    if initial is None:
+        return np.zeros(total, np.float32)
+    if isinstance(initial, np.ndarray):
+        if initial.shape != (total,):
+            raise InvalidArgument(f"initial: an array of the shape {initial.shape}; the schema has {total} elements")
+        return np.ascontiguousarray(initial, np.float32)
+    if not callable(initial) and not isinstance(initial, Mapping):
+        raise InvalidArgument("initial: a mapping of names to arrays, a flat array, or a function of name and shape, "
+                              f"not {type(initial).__name__}")
+    flat = np.empty(total, np.float32)
+    for name, (first, count) in offsets_of(schema).items():
+        if isinstance(initial, Mapping) and name not in initial:
+            raise InvalidArgument(f"initial: it has nothing for {name!r}")
+        value = np.asarray(initial(name, schema[name].shape) if callable(initial) else initial[name], np.float32)
+        if value.shape != schema[name].shape:
+            raise InvalidArgument(f"initial: {name} has the shape {value.shape}; the schema says {schema[name].shape}")
+        flat[first:first + count] = value.ravel()
+    return flat
+
+
+def update_text(update: Union[None, str, Mapping]) -> Optional[str]:
+    """As YAML; JSON is YAML."""
+    return update if update is None or isinstance(update, str) else json.dumps(dict(update))
+
+
+def join(schema: Mapping[str, Any], initial: Any = None, *, update: Union[None, str, Mapping] = None,
+         coordinator: Optional[str] = None, rank: Optional[int] = None, evaluate: Optional[Evaluate] = None,
+         alone: Optional[Alone] = None, start_seconds: float = 0.0) -> Job:
+    """Takes part in a job as a worker, and returns when all others are there.
+
+    schema: names and shapes, or leeway.Tensor; all float32. Every worker gives the same.
+    initial: the first weights (a mapping, a flat array, or a function of name and shape). The servers take those of one
+        worker, and all begin with them.
+    update: the servers' rule for a job that has none, as the job file would say it.
+    coordinator, rank: by default from the environment. Without a coordinator the script trains alone, as `alone` says.
+    evaluate: rank 0 calls it with the weights, as often as the job says and at the end; it gives a mapping with loss and
+        accuracy."""
+    tensors = check_schema(schema)
+    flat = flat_initial(tensors, initial)
+    if coordinator is None and not has_coordinator():
+        alone = alone or Alone()
+        session: Session = AloneSession(tensors, flat, update, alone)
+        say_so(f"{alone.clocks} clocks with batches of {alone.batch_size}")
+    else:
+        session = LibrarySession(tensors, flat, update_text(update), coordinator, rank, start_seconds)
+    return Job(session, tensors, evaluate)

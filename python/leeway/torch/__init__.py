@@ -1,0 +1,117 @@
+"""A PyTorch script as a worker of a Leeway job, by three lines: docs/python.md.
+
+    import leeway.torch as leeway
+    job = leeway.join(model, optimizer)
+    batches = job.batches(loader)
+
+zero_grad(), backward() and step() stay as they are. Without a job the script trains alone, as if the lines were absent."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Callable, Mapping, Optional, Union
+
+import numpy as np
+import torch
+from torch import nn
+
+from .. import safetensors
+from ..alone import Alone, has_coordinator, say_so
+from ..errors import (DeadlineExceeded, Error, FailedPrecondition, Finished, ForkedError, InternalError, InvalidArgument,
+                      LibraryNotFound, Misuse, NoMemory, NotFinite, NotFound, Replaced, Unavailable)
+from ..job import update_text
+from ..session import LibrarySession
+from .alone import AloneJob
+from .job import TorchJob, note
+from .layout import Layout, plan
+from .optimizers import Translation, Untranslatable, check_kind, translate
+
+__all__ = ["Alone", "AloneJob", "DeadlineExceeded", "Error", "FailedPrecondition", "Finished", "ForkedError",
+           "InternalError", "InvalidArgument", "LibraryNotFound", "Misuse", "NoMemory", "NotFinite", "NotFound",
+           "Replaced", "TorchJob", "Unavailable", "join", "load", "safetensors"]
+
+_joined: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
+
+
+def load(path: Any) -> dict[str, torch.Tensor]:
+    """The tensors of a safetensors file, for load_state_dict."""
+    return {name: torch.from_numpy(array) for name, array in safetensors.load(path).items()}
+
+
+def first_weights(layout: Layout) -> np.ndarray:
+    """The model's own, as one vector."""
+    flat = np.empty(sum(place.count for place in layout.places.values()), np.float32)
+    for name, tensor in {**layout.parameters, **layout.buffers}.items():
+        place = layout.places[name]
+        flat[place.first:place.first + place.count] = tensor.detach().to(torch.float32).reshape(-1).numpy()
+    return flat
+
+
+def _check_unjoined(model: nn.Module) -> None:
+    if model in _joined:
+        raise Misuse("leeway.torch.join: this model has joined already, with another optimizer or as another worker: one "
+                     "optimizer, with param groups, and one join a model")
+
+
+def _open(layout: Layout, translation: Optional[Translation], refusal: Optional[Untranslatable], coordinator: Optional[str],
+          rank: Optional[int], start_seconds: float) -> LibrarySession:
+    try:
+        session = LibrarySession(layout.schema, first_weights(layout),
+                                 update_text(translation.update) if translation else None, coordinator, rank,
+                                 start_seconds)
+    except InvalidArgument as error:
+        if refusal is None:
+            raise
+        raise InvalidArgument(f"{refusal}. ({error})") from error
+    return session
+
+
+def join(model: nn.Module, optimizer: torch.optim.Optimizer, *,
+         evaluate: Optional[Callable[[nn.Module], Mapping[str, float]]] = None, overlap: bool = True,
+         coordinator: Optional[str] = None, rank: Optional[int] = None, alone: Optional[Alone] = None,
+         start_seconds: float = 0.0) -> Union[TorchJob, AloneJob]:
+    """Takes part in a job as a worker, and returns when all others are there. The parameters then are the servers'.
+
+    evaluate: rank 0 calls it with the model, in eval mode and without gradients, as often as the job says and at the end;
+        it gives a mapping with loss and, if there is one, accuracy.
+    overlap: blocks may leave during backward(), and layers wait for their own weights only. False: everything leaves at
+        step().
+    coordinator, rank: by default from the environment. Without a coordinator the script trains alone."""
+    check_kind(optimizer)
+    _check_unjoined(model)
+    if coordinator is None and not has_coordinator():
+        say_so("as plain PyTorch")
+        return AloneJob(model, evaluate, alone or Alone())
+    translation, refusal = None, None
+    try:
+        translation = translate(optimizer)
+    except Untranslatable as error:
+        refusal = error
+    layout = plan(model, optimizer, translation.factors if translation else None)
+    session = _open(layout, translation, refusal, coordinator, rank, start_seconds)
+    try:
+        if session.info.exchange == "gradient":
+            _check_for_gradients(optimizer, refusal)
+        job = TorchJob(model, optimizer, session, layout, overlap=overlap, evaluate=evaluate)
+    except Error as error:
+        session.fail(f"{type(error).__name__}: {error}", 5.0)
+        raise
+    _joined.add(model)
+    return job
+
+
+def _has_stepped(slots: Mapping[str, Any]) -> bool:
+    """Of one parameter. Adagrad makes its slots before any step."""
+    if slots.get("step") is not None:
+        return float(slots["step"]) > 0
+    return any(value is not None for value in slots.values())
+
+
+def _check_for_gradients(optimizer: torch.optim.Optimizer, refusal: Optional[Untranslatable]) -> None:
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise refusal or InvalidArgument("LBFGS does not go with a gradient exchange")
+    if any(map(_has_stepped, optimizer.state.values())):
+        raise InvalidArgument(f"the optimizer {type(optimizer).__name__} has a state already, and the servers begin without "
+                              "one: resume the job itself (leeway train --resume), or train with `exchange: {type: delta}`")
+    if refusal is not None:
+        note(f"the job's update is the servers' rule; {type(optimizer).__name__} does not step ({refusal})")

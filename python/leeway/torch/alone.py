@@ -1,0 +1,104 @@
+"""A torch script where there is no job: plain torch, bit for bit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, default_collate
+
+from ..alone import Alone
+from ..batches import BatchOrder
+from ..errors import InvalidArgument
+from ..session import Info
+from .job import save_model
+from .loop import _Tensors
+
+
+class AloneJob:
+    """Has what TorchJob has, and changes nothing: model, optimizer and loader do what they do."""
+
+    def __init__(self, model: nn.Module, evaluate: Optional[Callable[[nn.Module], Mapping[str, float]]],
+                 alone: Alone) -> None:
+        self._model, self._evaluate, self._alone = model, evaluate, alone
+        self.info = Info(rank=0, workers=1, exchange="gradient", total=0, trained=0, clocks=0, steps_per_clock=1,
+                         steps_per_epoch=0, seed=alone.seed, batch_size=alone.batch_size, examples=0, evaluate_every=0,
+                         has_update=False)
+        self.rank, self.workers = 0, 1
+        #: Batches given so far, less one.
+        self.clock = -1
+        self.epoch = 0
+        self.last_batch = True
+        self.ended: Optional[str] = None
+
+    def batches(self, dataset: Any, collate: Optional[Callable[[list], Any]] = None, shuffle: bool = True,
+                epochs: int = 1) -> Iterable[Any]:
+        """A DataLoader as it is: each iteration is one pass. Of other datasets, `epochs` passes in batches of
+        Alone.batch_size, by numbers drawn from Alone.seed."""
+        if isinstance(dataset, DataLoader):
+            return _Counted(self, dataset)
+        return self._passes(dataset, collate, shuffle, epochs)
+
+    def _passes(self, dataset: Any, collate: Optional[Callable[[list], Any]], shuffle: bool, epochs: int) -> Iterator[Any]:
+        if isinstance(dataset, (tuple, list)) and dataset and all(hasattr(part, "shape") for part in dataset):
+            dataset = _Tensors(dataset, collate)
+        if not hasattr(dataset, "__len__"):
+            raise InvalidArgument(f"job.batches: {type(dataset).__name__} has no length")
+        order = BatchOrder(self.info, len(dataset), shuffle)
+        for step in range(epochs * order.steps_per_epoch):
+            self.clock, self.epoch = self.clock + 1, order.epoch_of(step)
+            rows = order.rows(step)
+            if isinstance(dataset, _Tensors):
+                yield dataset.take(rows)
+            else:
+                yield (collate or default_collate)([dataset[int(row)] for row in rows])
+        self._finish()
+
+    def over(self, loader: Iterable[Any]) -> Iterable[Any]:
+        """The loader's batches, once."""
+        return _Counted(self, loader)
+
+    def _finish(self) -> None:
+        if self._evaluate is None:
+            return
+        training = [module for module in self._model.modules() if module.training]
+        self._model.eval()
+        with torch.no_grad():
+            found = self._evaluate(self._model)
+        for module in training:
+            module.training = True
+        print("evaluation: " + ", ".join(f"{name} {value:.4f}" for name, value in found.items()), flush=True)
+
+    def loss(self, value: Any) -> None:
+        """Nobody asks for it here."""
+
+    def skip(self) -> None:
+        """Nothing counts batches here."""
+
+    def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:
+        """Nobody asks for it here."""
+
+    @contextlib.contextmanager
+    def no_send(self) -> Iterator[None]:
+        yield
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        save_model(path, self._model)
+
+
+class _Counted:
+    def __init__(self, job: AloneJob, loader: Iterable[Any]) -> None:
+        self._job, self._loader = job, loader
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self._loader:
+            self._job.clock += 1
+            yield batch
+        self._job.epoch += 1
+        self._job._finish()

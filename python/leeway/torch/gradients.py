@@ -1,0 +1,140 @@
+"""Gradients on their way into the contribution: a hook on each finished gradient copies it, and its block leaves.
+
+What is handed in at step() is each parameter's `.grad` as step() finds it, however many backward() calls made it. A block
+may leave before that only if nothing changes the gradient afterwards. So the first step holds all blocks back, and
+counts: how often each gradient is finished, and whether something (a clip, say) touches it after that. From then on a
+block leaves with the last count. If that proves wrong later, it is a typed error, never a wrong sum."""
+
+from __future__ import annotations
+
+from typing import Callable, Optional
+
+import torch
+from torch import nn
+
+from ..errors import Misuse
+from .layout import Layout, Place
+
+
+class _Gradient:
+    """Of one trained parameter."""
+
+    __slots__ = ("place", "parameter", "fired", "expected", "stamp", "gone")
+
+    def __init__(self, place: Place, parameter: nn.Parameter) -> None:
+        self.place, self.parameter = place, parameter
+        #: How often it was finished in this clock, and how often it is before it leaves; 0: it does not leave early.
+        self.fired, self.expected = 0, 0
+        #: What tells a gradient that was changed or replaced since it was finished.
+        self.stamp = (0, -1)
+        self.gone = False
+
+    def is_changed(self) -> bool:
+        grad = self.parameter.grad
+        return grad is None or grad.layout != torch.strided or (grad.data_ptr(), grad._version) != self.stamp
+
+
+class Gradients:
+    """`contribution` gives the clock's memory, as a tensor; `opening` is called before a gradient is taken, `final` when
+    a range is complete. Hooks run on the thread of autograd, one at a time on a CPU."""
+
+    def __init__(self, layout: Layout, early: bool, contribution: Callable[[], torch.Tensor],
+                 opening: Callable[[str], None], final: Callable[[int, int], None]) -> None:
+        self._contribution, self._opening, self._final = contribution, opening, final
+        self._gradients = [_Gradient(layout.places[name], p) for name, p in layout.trained.items()]
+        self._early = early
+        self._learning = True
+        #: Set within no_send().
+        self.held = False
+        self._views: dict[int, list[torch.Tensor]] = {}
+        self._handles: list = []
+        # Autograd forgets an accumulator that nobody holds, and its hooks with it.
+        self._accumulators: list = []
+        for gradient in self._gradients:
+            self._hook(gradient)
+
+    def _hook(self, gradient: _Gradient) -> None:
+        parameter = gradient.parameter
+        if hasattr(parameter, "register_post_accumulate_grad_hook"):
+            self._handles.append(parameter.register_post_accumulate_grad_hook(lambda _: self._finished(gradient)))
+            return
+        accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        self._accumulators.append(accumulator)
+        self._handles.append(accumulator.register_hook(lambda *_: self._finished(gradient)))
+
+    def _finished(self, gradient: _Gradient) -> None:
+        if gradient.gone:
+            raise Misuse(
+                f"parameter {gradient.place.name}: its gradient had left when another backward() added to it: until now "
+                f"{gradient.expected} backward() made a step(). Put all but the last backward() of a step into `with "
+                "job.no_send():`, or join with overlap=False")
+        self._opening(gradient.place.name)
+        gradient.fired += 1
+        grad = gradient.parameter.grad
+        if grad.layout == torch.strided:
+            gradient.stamp = (grad.data_ptr(), grad._version)
+        if self._learning:
+            self._copy(gradient, self._memory()[gradient.place.first], grad)
+        elif gradient.fired == gradient.expected and not self.held:
+            self._copy(gradient, self._memory()[gradient.place.first], grad)
+            gradient.gone = True
+            self._final(gradient.place.first, gradient.place.count)
+
+    def _memory(self) -> dict[int, torch.Tensor]:
+        """Views of the contribution by the place's first element; it alternates between few addresses."""
+        flat = self._contribution()
+        address = flat.data_ptr()
+        views = self._views.get(address)
+        if views is None:
+            views = self._views[address] = {
+                g.place.first: flat[g.place.first:g.place.first + g.place.count].view(g.place.shape)
+                for g in self._gradients}
+        return views
+
+    @staticmethod
+    def _copy(gradient: _Gradient, view: torch.Tensor, grad: Optional[torch.Tensor]) -> None:
+        with torch.no_grad():
+            if grad is None:
+                view.zero_()
+            else:
+                view.copy_(grad.to_dense() if grad.layout != torch.strided else grad)
+
+    def collect(self) -> None:
+        """At step(): everything that has not left goes into the contribution as it is."""
+        if not any(gradient.fired for gradient in self._gradients):
+            raise Misuse("step() without backward(): no parameter has a new gradient")
+        memory = self._memory()
+        for gradient in self._gradients:
+            if gradient.gone:
+                if gradient.is_changed():
+                    raise Misuse(
+                        f"parameter {gradient.place.name}: its gradient was changed after it had left, and not in the "
+                        "first step: join with overlap=False to change gradients between backward() and step()")
+                continue
+            view, grad = memory[gradient.place.first], gradient.parameter.grad
+            if self._learning and self._early and gradient.fired:
+                # Values are compared because a change of `.grad.data` leaves no other trace.
+                same = not gradient.is_changed() and torch.equal(view, grad)
+                gradient.expected = gradient.fired if same else 0
+            self._copy(gradient, view, grad)
+        self._learning = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Of the clock that is over."""
+        for gradient in self._gradients:
+            gradient.fired, gradient.gone = 0, False
+
+    def zero(self) -> None:
+        """A contribution of nothing."""
+        for view in self._memory().values():
+            view.zero_()
+        self.forget()
+
+    @property
+    def learning(self) -> bool:
+        return self._learning
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()

@@ -1,0 +1,303 @@
+"""A torch model as a worker: what leeway.torch.join gives inside a job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import types
+from typing import Any, Callable, Iterator, Mapping, Optional, Union
+
+import numpy as np
+import torch
+from torch import nn
+
+from .. import safetensors
+from ..clocks import Clocks
+from ..errors import Finished, InvalidArgument, Misuse
+from ..session import Info, Session
+from . import state
+from .gate import Gate
+from .gradients import Gradients
+from .layout import Layout
+from .loop import Loop
+from .optimizers import Watched
+
+Evaluate = Callable[[nn.Module], Mapping[str, float]]
+
+
+class TorchJob(Loop):
+    """Parameters are views of the weights vector. One thread uses it."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, session: Session, layout: Layout, *,
+                 overlap: bool = True, evaluate: Optional[Evaluate] = None) -> None:
+        self._model, self._optimizer, self._session, self._layout = model, optimizer, session, layout
+        self._clocks = Clocks(session)
+        self._weights = torch.from_numpy(session.weights())
+        self._local = session.info.exchange != "gradient"
+        self._overlap, self._examples_told = overlap, False
+        self._watched = Watched(optimizer)
+        self._early_uses: set[str] = set()
+        self._take_parameters()
+        self._integers = {name: buffer for name, buffer in model.named_buffers()
+                          if name not in layout.buffers and not buffer.is_floating_point()}
+        self._gate = Gate(model, layout, self._weights, self._ready, session.wait)
+        self._gradients = None if self._local else Gradients(layout, overlap, self._contribution, self._opening,
+                                                             self._final)
+        self._own_step = optimizer.step
+        optimizer.step = types.MethodType(self._make_step(), optimizer)  # Schedulers ask for a bound method.
+        if evaluate is not None:
+            self._clocks.evaluate = lambda: self._evaluate(evaluate)
+        self._clocks.state = self._state
+        self._load_state()
+        super().__init__()
+
+    # ---- what it is
+
+    @property
+    def info(self) -> Info:
+        return self._session.info
+
+    @property
+    def rank(self) -> int:
+        return self.info.rank
+
+    @property
+    def workers(self) -> int:
+        return self.info.workers
+
+    @property
+    def clock(self) -> int:
+        """The clock that is open, or the one that was last; -1 before the first."""
+        return self._clocks.clock
+
+    @property
+    def ended(self) -> Optional[str]:
+        """None while the job runs, then "finished" or "stopped"."""
+        return self._clocks.ended
+
+    # ---- parameters and buffers
+
+    def _view(self, name: str) -> torch.Tensor:
+        place = self._layout.places[name]
+        return self._weights[place.first:place.first + place.count].view(place.shape)
+
+    def _take_parameters(self) -> None:
+        """Once: every parameter becomes a view, which begins with the servers' weights. Frozen ones stay the model's own,
+        and are handed in as they are."""
+        self._session.settle()
+        with torch.no_grad():
+            for name, parameter in self._layout.trained.items():
+                parameter.data = self._view(name)
+            for name, tensor in {**self._layout.frozen, **self._layout.buffers}.items():
+                tensor.copy_(self._view(name))
+
+    def _check_parameters(self) -> None:
+        base = self._weights.data_ptr()
+        for name, parameter in self._layout.trained.items():
+            if parameter.data_ptr() != base + 4 * self._layout.places[name].first or parameter.dtype != torch.float32:
+                raise Misuse(f"rank {self.rank}, parameter {name}: it is no longer where join put it (it is "
+                             f"{parameter.dtype} on {parameter.device}): model.to(), .half() and new tensors in place of "
+                             "parameters go before join")
+        for name, parameter in self._layout.frozen.items():
+            if parameter.grad is not None and parameter.requires_grad:
+                raise Misuse(f"rank {self.rank}, parameter {name}: it was frozen at join and has a gradient now: unfreeze "
+                             "parameters, and give them to the optimizer, before join")
+
+    def _hand_in_averaged(self, vector: torch.Tensor) -> None:
+        with torch.no_grad():
+            for name, tensor in {**self._layout.frozen, **self._layout.buffers}.items():
+                place = self._layout.places[name]
+                vector[place.first:place.first + place.count].view(place.shape).copy_(tensor)
+
+    # ---- a clock
+
+    def _begin(self) -> bool:
+        """Opens a clock, unless one is open. False: the job is over, and the model has its final weights."""
+        if self._clocks.is_open:
+            return True
+        if not self._clocks.begin():
+            self._gate.refresh()
+            return False
+        self._examples_told = False
+        self._taken = self._given = 0
+        self._gate.new_round()
+        if not self._overlap or self._gradients is None or self._gradients.learning:
+            self._session.wait(0, self.info.total)
+        return True
+
+    def _ready(self, training: bool) -> None:
+        """Before a module's forward: opens a clock for a training step; otherwise the weights settle."""
+        if self._clocks.is_open:
+            return
+        if training:
+            if not self._begin():
+                raise Finished(f"the job is over ({self.ended}): leave the loop. `for batch in job.batches(dataset)` and "
+                               "`job.over(loader)` do so by themselves")
+        elif self._clocks.ended is None:
+            self._session.settle()
+            self._gate.refresh()
+
+    def _contribution(self) -> torch.Tensor:
+        array = self._session.contribution()
+        if array is not getattr(self, "_last_array", None):
+            self._last_array, self._last_tensor = array, torch.from_numpy(array)
+        return self._last_tensor
+
+    def _opening(self, name: str) -> None:
+        """Before a gradient is taken."""
+        if not self._clocks.is_open:
+            self._ready(True)
+        if not self._gate.has_arrived(name):
+            self._early_uses.add(name)
+            if self._overlap and not self._gradients.learning:
+                raise Misuse(f"rank {self.rank}, parameter {name}: the forward pass used it without calling its module, "
+                             "and did not so in the first step: join with overlap=False")
+
+    def _final(self, first: int, count: int) -> None:
+        self._tell_examples()
+        self._session.final(first, count)
+
+    def _tell_examples(self) -> None:
+        if not self._examples_told and self._taken:
+            self._session.examples(self._taken)
+        self._examples_told = True
+
+    @contextlib.contextmanager
+    def no_send(self) -> Iterator[None]:
+        """Within it, backward() adds to gradients, and no block leaves: for all but the last backward() of a step."""
+        if self._gradients is None:
+            yield
+            return
+        self._gradients.held, before = True, self._gradients.held
+        try:
+            yield
+        finally:
+            self._gradients.held = before
+
+    # ---- step()
+
+    def _make_step(self) -> Callable[..., Any]:
+        job = self
+
+        def step(optimizer: torch.optim.Optimizer, closure: Optional[Callable[[], Any]] = None) -> Any:
+            return job._step_locally(closure) if job._local else job._step_remotely(closure)
+
+        step._with_counter = True  # type: ignore[attr-defined]  # Schedulers count steps of their own.
+        return step
+
+    def _step_remotely(self, closure: Optional[Callable[[], Any]]) -> Any:
+        """Sends what has not left. The servers update."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        change = self._watched.change()
+        if change:
+            raise InvalidArgument(f"rank {self.rank}: the optimizer has changed since join: {change}. In a gradient "
+                                  "exchange the servers update: give the job `update: {schedule: ...}` in place of a "
+                                  "scheduler, or train with `exchange: {type: delta}`")
+        self._check_parameters()
+        if not self._clocks.is_open:
+            self._ready(True)
+        self._gradients.collect()
+        if self._early_uses:
+            self._gate.adopt(self._early_uses)
+            self._early_uses = set()
+        self._gate.arrive_all()
+        self._hand_in_averaged(self._contribution())
+        self._tell_examples()
+        self._count(loss)
+        self._clocks.report.steps = max(1, self._given)
+        self._end_clock()
+        return loss
+
+    def _step_locally(self, closure: Optional[Callable[[], Any]]) -> Any:
+        """The optimizer's own step, on the weights vector. The last one of a clock ends it."""
+        if not self._clocks.is_open:
+            self._ready(True)
+        self._gate.arrive_all()
+        self._check_parameters()
+        loss = self._own_step() if closure is None else self._own_step(closure)
+        self._count(loss)
+        self._end_if_due()
+        return loss
+
+    def _end_if_due(self) -> None:
+        if self._clocks.report.steps >= self.info.steps_per_clock:
+            self._hand_in_averaged(self._weights)
+            self._end_clock()
+
+    def _end_clock(self) -> None:
+        self._clocks.end()
+        self._gate.close()
+
+    def _count(self, loss: Any) -> None:
+        report, count = self._clocks.report, self._taken or self.info.batch_size
+        loss = self._loss if self._loss is not None else loss
+        report.steps += 1
+        report.examples += count
+        report.loss_sum += 0.0 if loss is None else float(loss) * count
+        report.learning_rate = float(self._optimizer.param_groups[0]["lr"])
+        self._taken, self._loss = 0, None
+
+    def skip(self) -> None:
+        """Counts this batch as a step that moves nothing, in place of backward() and step()."""
+        if not self._begin():
+            return
+        self._gate.arrive_all()
+        self._clocks.report.steps += 1
+        self._taken = 0
+        if self._local:
+            self._end_if_due()
+            return
+        self._gradients.zero()
+        self._hand_in_averaged(self._contribution())
+        self._end_clock()
+
+    # ---- between clocks
+
+    def _evaluate(self, evaluate: Evaluate) -> Mapping[str, float]:
+        self._gate.refresh()
+        training = [module for module in self._model.modules() if module.training]
+        self._model.eval()
+        try:
+            with torch.no_grad():
+                return evaluate(self._model)
+        finally:
+            for module in training:
+                module.training = True
+
+    def _state(self) -> bytes:
+        if not self._local and not self._integers:
+            return b""
+        names = {id(parameter): name for name, parameter in self._layout.trained.items()}
+        return state.save(self._optimizer if self._local else None, names, self._integers)
+
+    def _load_state(self) -> None:
+        saved = self._session.load_state()
+        if saved:
+            state.load(saved, self._optimizer if self._local else None, self._layout.trained, self._integers)
+
+    def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:
+        """Rank 0 hands in what an evaluation has shown, between two steps. Accuracy is the share of right answers."""
+        self._clocks.evaluated(loss, accuracy, examples)
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes model.state_dict() as a safetensors file, on rank 0 only. Between two steps, or at the end."""
+        if self.rank != 0:
+            return
+        if self._clocks.is_open:
+            self._gate.arrive_all()
+        else:
+            self._ready(False)
+        save_model(path, self._model)
+
+
+def save_model(path: Union[str, "os.PathLike[str]"], model: nn.Module) -> None:
+    tensors = {name: np.array(value.detach().cpu().numpy()) for name, value in model.state_dict().items()}
+    safetensors.save(path, tensors, {"format": "pt"})
+
+
+def note(text: str) -> None:
+    print(f"leeway: {text}", file=sys.stderr, flush=True)

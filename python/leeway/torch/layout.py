@@ -1,0 +1,131 @@
+"""A torch model as a schema: which tensors the servers hold, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Iterator, Mapping, Optional
+
+import torch
+from torch import nn
+
+from ..errors import InvalidArgument
+from ..session import Tensor, offsets_of
+
+NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
+EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
+#: Wrappers that move or hide parameters, by the names of their classes.
+REFUSED = {
+    "DataParallel": "start a worker for each device instead: workers.count",
+    "DistributedDataParallel": "give the module itself: the exchange takes the place of all-reduce",
+    "FullyShardedDataParallel": "give the module itself: the servers hold the model in parts already",
+    "OptimizedModule": "give the module itself, and compile it after join",
+    "ScriptModule": "give the module itself: hooks do not run in scripted ones",
+    "RecursiveScriptModule": "give the module itself: hooks do not run in scripted ones",
+}
+
+
+@dataclasses.dataclass
+class Place:
+    """Where a parameter or buffer lies in the vector of weights."""
+
+    name: str
+    first: int
+    count: int
+    shape: tuple[int, ...]
+
+
+@dataclasses.dataclass
+class Layout:
+    schema: dict[str, Tensor]
+    #: Trained ones, and those that are frozen, by name.
+    trained: dict[str, nn.Parameter]
+    frozen: dict[str, nn.Parameter]
+    #: Running statistics and other floating-point buffers: the servers average them.
+    buffers: dict[str, torch.Tensor]
+    places: dict[str, Place]
+
+    @property
+    def parameters(self) -> dict[str, nn.Parameter]:
+        return {**self.trained, **self.frozen}
+
+
+def _refuse(text: str) -> None:
+    raise InvalidArgument(f"leeway.torch.join: {text}")
+
+
+def check_model(model: nn.Module) -> None:
+    if not isinstance(model, nn.Module):
+        _refuse(f"the model is a {type(model).__name__}; it is a torch.nn.Module")
+    for name, module in model.named_modules():
+        remedy = REFUSED.get(type(module).__name__)
+        if remedy:
+            _refuse(f"{name or 'the model'} is a {type(module).__name__}: {remedy}")
+    for name, parameter in model.named_parameters():
+        if isinstance(parameter, nn.parameter.UninitializedParameter):
+            _refuse(f"parameter {name} has no shape yet (a lazy module): run one batch through the model before join")
+        if parameter.dtype != torch.float32:
+            _refuse(f"parameter {name} is {parameter.dtype}; Leeway trains float32: model.float() before join, and "
+                    "torch.autocast for the arithmetic")
+        if parameter.device.type != "cpu":
+            _refuse(f"parameter {name} is on {parameter.device}; leeway.torch trains on the CPU: model.cpu() before join")
+        if parameter.layout != torch.strided or parameter.numel() == 0:
+            _refuse(f"parameter {name} has the layout {parameter.layout} and {parameter.numel()} elements; it is dense, "
+                    "and has some")
+
+
+def _kinds(model: nn.Module) -> dict[int, str]:
+    """By the parameter's id: what factors of the job's update go by."""
+    kinds: dict[int, str] = {}
+    for module in model.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is None or id(parameter) in kinds:
+                continue
+            if isinstance(module, NORMS):
+                kinds[id(parameter)] = "norm"
+            elif isinstance(module, EMBEDDINGS):
+                kinds[id(parameter)] = "embedding"
+            else:
+                kinds[id(parameter)] = "bias" if "bias" in name else "weight"
+    return kinds
+
+
+def _persistent_buffers(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    seen = set()
+    for prefix, module in model.named_modules():
+        for name, buffer in module._buffers.items():
+            if buffer is None or id(buffer) in seen or name in module._non_persistent_buffers_set:
+                continue
+            seen.add(id(buffer))
+            if buffer.is_floating_point() and buffer.numel():
+                yield f"{prefix}.{name}" if prefix else name, buffer
+
+
+def plan(model: nn.Module, optimizer: torch.optim.Optimizer,
+         factors: Optional[Mapping[int, tuple[float, float]]] = None) -> Layout:
+    """The layout, in the order of named_parameters(). `factors`: of learning rate and weight decay, by the parameter's
+    id. A parameter that the optimizer does not have, or that needs no gradient, is averaged: it keeps its value."""
+    check_model(model)
+    named = dict(model.named_parameters())
+    known = {id(parameter) for parameter in named.values()}
+    optimized = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    for number, group in enumerate(optimizer.param_groups):
+        for place, parameter in enumerate(group["params"]):
+            if id(parameter) not in known:
+                _refuse(f"parameter {place} of the optimizer's group {number}, of the shape {tuple(parameter.shape)}, is "
+                        "not the model's: make the optimizer of model.parameters()")
+    trained = {n: p for n, p in named.items() if p.requires_grad and id(p) in optimized}
+    frozen = {n: p for n, p in named.items() if n not in trained}
+    buffers = dict(_persistent_buffers(model))
+    if not trained:
+        _refuse("no parameter is trained: each is frozen, or the optimizer does not have it")
+    kinds = _kinds(model)
+    schema = {}
+    for name, parameter in trained.items():
+        rate, decay = (factors or {}).get(id(parameter), (1.0, 1.0))
+        schema[name] = Tensor(tuple(parameter.shape), kinds[id(parameter)], learning_rate_factor=rate,
+                              weight_decay_factor=decay)
+    for name, value in {**frozen, **buffers}.items():
+        schema[name] = Tensor(tuple(value.shape), kinds.get(id(value), "norm"), averaged=True)
+    places = {name: Place(name, first, count, schema[name].shape)
+              for name, (first, count) in offsets_of(schema).items()}
+    return Layout(schema, trained, frozen, buffers, places)

@@ -1,0 +1,127 @@
+"""A torch optimizer as the job's `update`, for gradient exchanges, where the servers update.
+
+The formulas are the same on both sides (docs/algorithms.md, Update rules). What has none there is refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Callable, Optional
+
+import torch
+
+from ..errors import InvalidArgument
+
+ELSEWHERE = "with `exchange: {type: delta}` or elastic any torch optimizer runs, in the worker"
+
+
+class Untranslatable(InvalidArgument):
+    """The servers have no such rule."""
+
+
+@dataclasses.dataclass
+class Translation:
+    update: dict[str, Any]
+    #: Factors of learning rate and weight decay, by the parameter's id.
+    factors: dict[int, tuple[float, float]]
+
+
+def _sgd(group: dict) -> dict[str, Any]:
+    if group["dampening"]:
+        raise Untranslatable(f"SGD with dampening {group['dampening']} has no counterpart on the servers: use "
+                             f"dampening=0, or {ELSEWHERE}")
+    if not group["momentum"]:
+        return {"type": "sgd"}
+    return {"type": "sgd", "momentum": float(group["momentum"]), "nesterov": bool(group["nesterov"])}
+
+
+def _adagrad(group: dict) -> dict[str, Any]:
+    if group["lr_decay"]:
+        raise Untranslatable(f"Adagrad with lr_decay {group['lr_decay']} has no counterpart on the servers: use the "
+                             f"job's update.schedule, or {ELSEWHERE}")
+    return {"type": "adagrad", "epsilon": float(group["eps"]),
+            "initial_sum": float(group.get("initial_accumulator_value", 0))}
+
+
+def _adam(group: dict) -> dict[str, Any]:
+    if group["amsgrad"]:
+        raise Untranslatable(f"amsgrad has no counterpart on the servers: use amsgrad=False, or {ELSEWHERE}")
+    return {"type": "adam", "beta1": float(group["betas"][0]), "beta2": float(group["betas"][1]),
+            "epsilon": float(group["eps"])}
+
+
+def _adamw(group: dict) -> dict[str, Any]:
+    return {**_adam(group), "type": "adamw"}
+
+
+RULES: dict[type, Callable[[dict], dict[str, Any]]] = {
+    torch.optim.SGD: _sgd,
+    torch.optim.Adagrad: _adagrad,
+    torch.optim.Adam: _adam,
+    torch.optim.AdamW: _adamw,
+}
+
+
+def _name(optimizer: torch.optim.Optimizer) -> str:
+    return f"{type(optimizer).__module__}.{type(optimizer).__qualname__}"
+
+
+def check_kind(optimizer: Any) -> None:
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise InvalidArgument(f"leeway.torch.join: the optimizer is a {type(optimizer).__name__}; it is one "
+                              "torch.optim.Optimizer. For several optimizers make one, with param groups")
+
+
+def translate(optimizer: torch.optim.Optimizer) -> Translation:
+    """Raises Untranslatable, with what would do."""
+    groups = optimizer.param_groups
+    rule = RULES.get(type(optimizer))
+    if rule is None:
+        raise Untranslatable(f"the servers have no rule for {_name(optimizer)}: they have "
+                             f"{', '.join(kind.__name__ for kind in RULES)} of torch.optim. Give the job an `update` and "
+                             f"train with one of those, or {ELSEWHERE}")
+    if any(group.get("maximize") for group in groups):
+        raise Untranslatable(f"maximize has no counterpart on the servers: negate the loss, or {ELSEWHERE}")
+    updates = [rule(group) for group in groups]
+    for number, update in enumerate(updates):
+        differ = [key for key in update if update.get(key) != updates[0].get(key)]
+        if differ or update.keys() != updates[0].keys():
+            raise Untranslatable(f"param group {number} differs from group 0 in {', '.join(differ) or 'momentum'}: the "
+                                 f"servers' rule differs by group in lr and weight_decay only. Or {ELSEWHERE}")
+    rate = max(float(group["lr"]) for group in groups)
+    decay = max(float(group["weight_decay"]) for group in groups)
+    if rate <= 0:
+        raise Untranslatable(f"the learning rate of {_name(optimizer)} is {rate}: it is above 0 in one group at least")
+    update = {**updates[0], "learning_rate": rate, "weight_decay": decay}
+    return Translation(update, _factors(groups, rate, decay))
+
+
+def _factors(groups: list[dict], rate: float, decay: float) -> dict[int, tuple[float, float]]:
+    return {id(parameter): (float(group["lr"]) / rate, float(group["weight_decay"]) / decay if decay else 1.0)
+            for group in groups for parameter in group["params"]}
+
+
+class Watched:
+    """The optimizer's numbers as they were at join. In a gradient exchange the servers have them, and a later change in
+    the worker would go unheard."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self._optimizer = optimizer
+        self._first = self._numbers()
+
+    def _numbers(self) -> list[tuple]:
+        return [(group["lr"], group.get("weight_decay"), group.get("momentum"), group.get("betas"), len(group["params"]))
+                for group in self._optimizer.param_groups]
+
+    def change(self) -> Optional[str]:
+        """What has changed, in words."""
+        now = self._numbers()
+        if now == self._first:
+            return None
+        if len(now) != len(self._first):
+            return f"it has {len(now)} param groups, and had {len(self._first)}"
+        names = ("lr", "weight_decay", "momentum", "betas", "number of parameters")
+        for number, (old, new) in enumerate(zip(self._first, now)):
+            for name, before, after in zip(names, old, new):
+                if before != after:
+                    return f"{name} of param group {number} is {after}, and was {before}"
+        return None

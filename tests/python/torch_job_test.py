@@ -1,0 +1,375 @@
+#!/usr/bin/python3
+"""The hooks of leeway.torch against plain torch, over a session without servers that is stricter than they are."""
+
+import contextlib
+import sys
+import unittest
+from unittest import mock
+
+try:
+    import torch
+except ImportError:
+    print("SKIPPED: torch is not installed (python3-torch)")
+    sys.exit(77)
+
+from torch import nn
+
+import leeway.torch as leeway
+from fake_session import FakeSession
+
+torch.set_num_threads(1)
+
+
+def mlp(seed=1):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 3))
+
+
+def data(count=40, seed=2):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(count, 6, generator=generator), torch.randint(0, 3, (count,), generator=generator)
+
+
+@contextlib.contextmanager
+def faked(**options):
+    """leeway.torch.join over a FakeSession."""
+    def make(schema, initial, update, coordinator, rank, start_seconds):
+        return FakeSession(schema, initial, update, **options)
+    with mock.patch("leeway.torch.LibrarySession", make):
+        yield
+
+
+def join(model, optimizer, session=None, **options):
+    with faked(**(session or {})):
+        return leeway.join(model, optimizer, coordinator="fake:1", **options)
+
+
+def loss_of(model, x, y):
+    return nn.functional.cross_entropy(model(x), y)
+
+
+def plain(model, optimizer, batches):
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss_of(model, x, y).backward()
+        optimizer.step()
+
+
+def close(one, other, tolerance=1e-5):
+    for (name, a), b in zip(one.state_dict().items(), other.state_dict().values()):
+        scale = max(1e-3, float(b.abs().max()))
+        assert torch.allclose(a.float(), b.float(), rtol=tolerance, atol=tolerance * scale), (name, a, b)
+
+
+class Steps(unittest.TestCase):
+    def check(self, make=mlp, options=None, loop=None, reference=None, clocks=10, shape=None):
+        """Trains twice, as a worker and by plain torch, on the same batches."""
+        options = options or {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}
+        x, y = data(4 * clocks)
+        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, len(x), 4)]
+        if shape:
+            batches = [(a.view(4, *shape), b) for a, b in batches]
+        alone, worker = make(), make()
+        optimizer = torch.optim.SGD(alone.parameters(), **options)
+        (reference or plain)(alone, optimizer, batches)
+        optimizer = torch.optim.SGD(worker.parameters(), **options)
+        job = join(worker, optimizer, {"clocks": clocks})
+        (loop or plain)(worker, optimizer, job.over(batches))
+        self.assertEqual(job.ended, "finished")
+        close(worker, alone)
+        return job
+
+    def test_equals_torch(self):
+        job = self.check()
+        finals = [entry for entry in job._session.log if entry[0] == "final"]
+        self.assertEqual(len(finals), 9 * 6, "blocks leave early in all clocks but the first")
+
+    def test_layers_wait_for_themselves(self):
+        job = self.check()
+        log = job._session.log
+        second = log[log.index(("begin", 1)):log.index(("begin", 2))]
+        self.assertEqual([e for e in second if e[0] == "wait"], [("wait", 0, 35), ("wait", 35, 30), ("wait", 65, 18)])
+
+    def test_zero_grad_keeps_tensors(self):
+        def loop(model, optimizer, batches):
+            for x, y in batches:
+                optimizer.zero_grad(set_to_none=False)
+                loss_of(model, x, y).backward()
+                optimizer.step()
+        self.check(loop=loop)
+
+    def test_zero_grad_after_step(self):
+        def loop(model, optimizer, batches):
+            for x, y in batches:
+                loss_of(model, x, y).backward()
+                optimizer.step()
+                model.zero_grad(set_to_none=True)
+        self.check(loop=loop)
+
+    def test_clipping(self):
+        def loop(model, optimizer, batches):
+            for x, y in batches:
+                optimizer.zero_grad()
+                loss_of(model, x, y).backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+                optimizer.step()
+        job = self.check(loop=loop, reference=loop)
+        self.assertFalse([entry for entry in job._session.log if entry[0] == "final"])
+
+    def test_a_change_that_leaves_no_version(self):
+        def loop(model, optimizer, batches):
+            for x, y in batches:
+                optimizer.zero_grad()
+                loss_of(model, x, y).backward()
+                for parameter in model.parameters():
+                    parameter.grad.data.mul_(0.5)
+                optimizer.step()
+        self.check(loop=loop, reference=loop)
+
+    def test_replaced_gradients(self):
+        def loop(model, optimizer, batches):
+            for x, y in batches:
+                optimizer.zero_grad()
+                loss_of(model, x, y).backward()
+                for parameter in model.parameters():
+                    parameter.grad = parameter.grad / 3
+                optimizer.step()
+        self.check(loop=loop, reference=loop)
+
+    def test_a_late_clip_is_an_error(self):
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        job = join(model, optimizer)
+        x, y = data(8)
+        with self.assertRaisesRegex(leeway.Misuse, "parameter 0.weight.*overlap=False"):
+            for step in range(3):
+                optimizer.zero_grad()
+                loss_of(model, x, y).backward()
+                if step == 2:
+                    nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+                optimizer.step()
+        self.assertEqual(job.clock, 2)
+
+    def test_accumulation(self):
+        def loop(model, optimizer, batches):
+            batches = list(batches)
+            for place in range(0, len(batches), 2):
+                optimizer.zero_grad()
+                for x, y in batches[place:place + 2]:
+                    (loss_of(model, x, y) / 2).backward()
+                optimizer.step()
+
+        def worker(model, optimizer, batches):
+            for number, (x, y) in enumerate(batches):
+                if number % 2 == 0:
+                    optimizer.zero_grad()
+                (loss_of(model, x, y) / 2).backward()
+                if number % 2:
+                    optimizer.step()
+        x, y = data(80)
+        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 80, 4)]
+        alone, other = mlp(), mlp()
+        loop(alone, torch.optim.SGD(alone.parameters(), lr=0.1, momentum=0.9), batches)
+        optimizer = torch.optim.SGD(other.parameters(), lr=0.1, momentum=0.9)
+        job = join(other, optimizer, {"clocks": 10})
+        worker(other, optimizer, job.over(batches))
+        close(other, alone)
+        self.assertIn(("end", 1, 8), job._session.log)
+        self.assertEqual(len([e for e in job._session.log if e[0] == "final"]), 9 * 6)
+
+    def test_more_backward_than_before(self):
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        job = join(model, optimizer)
+        x, y = data(8)
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss_of(model, x, y).backward()
+            optimizer.step()
+        optimizer.zero_grad()
+        loss_of(model, x, y).backward()
+        with self.assertRaisesRegex(leeway.Misuse, "no_send"):
+            loss_of(model, x, y).backward()
+
+    def test_no_send(self):
+        model, alone = mlp(), mlp()
+        optimizer, own = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, alone))
+        job = join(model, optimizer)
+        x, y = data(8)
+        for step in range(3):
+            for one, its in ((model, optimizer), (alone, own)):
+                its.zero_grad()
+                if step == 2:
+                    with job.no_send():
+                        loss_of(one, x, y).backward()
+                loss_of(one, x, y).backward()
+                its.step()
+        job._ready(False)
+        close(model, alone)
+
+    def test_fewer_backward_than_before(self):
+        """The last accumulation of an epoch."""
+        model, alone = mlp(), mlp()
+        optimizer, own = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, alone))
+        job = join(model, optimizer)
+        x, y = data(8)
+        for count in (3, 3, 1, 3):
+            for one, its in ((model, optimizer), (alone, own)):
+                its.zero_grad()
+                for _ in range(count):
+                    loss_of(one, x, y).backward()
+                its.step()
+        job._ready(False)
+        close(model, alone)
+
+    def test_step_without_backward(self):
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        join(model, optimizer)
+        with self.assertRaisesRegex(leeway.Misuse, "without backward"):
+            optimizer.step()
+
+    def test_unused_parameters(self):
+        class Twice(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.used, self.unused = nn.Linear(6, 3), nn.Linear(6, 3)
+
+            def forward(self, x):
+                return self.used(x)
+
+        def make():
+            torch.manual_seed(3)
+            return Twice()
+        self.check(make, {"lr": 0.1, "momentum": 0.9})
+
+    def test_parameters_that_a_parent_reads(self):
+        class Parent(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.hidden, self.out = nn.Linear(6, 5), nn.Linear(5, 3)
+
+            def forward(self, x):
+                return nn.functional.linear(self.hidden(x), self.out.weight, self.out.bias)
+
+        def make():
+            torch.manual_seed(3)
+            return Parent()
+        self.check(make)
+
+    def test_attention(self):
+        class Attends(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.attention, self.out = nn.MultiheadAttention(6, 2, batch_first=True), nn.Linear(6, 3)
+
+            def forward(self, x):
+                return self.out(self.attention(x, x, x)[0].mean(1))
+
+        def make():
+            torch.manual_seed(3)
+            return Attends()
+        self.check(make, shape=(1, 6))
+
+    def test_tied_weights(self):
+        class Tied(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.one, self.two, self.out = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 3)
+                self.two.weight = self.one.weight
+
+            def forward(self, x):
+                return self.out(self.two(self.one(x)))
+
+        def make():
+            torch.manual_seed(3)
+            return Tied()
+        job = self.check(make)
+        self.assertNotIn("two.weight", job._layout.schema)
+
+    def test_weight_norm_and_parametrizations(self):
+        def make():
+            torch.manual_seed(3)
+            return nn.Sequential(nn.utils.weight_norm(nn.Linear(6, 5)), nn.utils.parametrizations.orthogonal(nn.Linear(5, 5)),
+                                 nn.Linear(5, 3))
+        self.check(make, {"lr": 0.1})
+
+    def test_channels_last(self):
+        def make():
+            torch.manual_seed(3)
+            model = nn.Sequential(nn.Conv2d(6, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4, 3))
+            return model.to(memory_format=torch.channels_last)
+        self.check(make, shape=(6, 1, 1))
+
+    def test_batch_norm(self):
+        def make():
+            torch.manual_seed(3)
+            return nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
+        job = self.check(make)
+        self.assertIn("1.running_mean", job._layout.schema)
+        self.assertNotIn("1.num_batches_tracked", job._layout.schema)
+
+    def test_frozen_parameters(self):
+        def make():
+            model = mlp()
+            model[0].weight.requires_grad_(False)
+            return model
+        job = self.check(make)
+        self.assertTrue(job._layout.schema["0.weight"].averaged)
+
+    def test_sparse_embedding(self):
+        class Bag(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table, self.out = nn.Embedding(7, 4, sparse=True), nn.Linear(4, 3)
+
+            def forward(self, x):
+                return self.out(self.table((x.abs() * 3).long().clamp(max=6)).mean(1))
+
+        def make():
+            torch.manual_seed(3)
+            return Bag()
+        self.check(make, {"lr": 0.1})
+
+    def test_closure(self):
+        def loop(model, optimizer, batches):
+            for x, y in batches:
+                def closure():
+                    optimizer.zero_grad()
+                    loss = loss_of(model, x, y)
+                    loss.backward()
+                    return loss
+                optimizer.step(closure)
+        self.check(loop=loop, reference=loop)
+
+    def test_groups(self):
+        def groups(model):
+            return [{"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": 0.1},
+                    {"params": [p for p in model.parameters() if p.ndim < 2], "lr": 0.02}]
+        x, y = data(40)
+        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 40, 4)]
+        alone, worker = mlp(), mlp()
+        plain(alone, torch.optim.SGD(groups(alone), lr=0.1), batches)
+        optimizer = torch.optim.SGD(groups(worker), lr=0.1)
+        job = join(worker, optimizer, {"clocks": 10})
+        plain(worker, optimizer, job.over(batches))
+        close(worker, alone)
+
+    def test_without_overlap(self):
+        model, alone = mlp(), mlp()
+        optimizer, own = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, alone))
+        job = join(model, optimizer, overlap=False)
+        x, y = data(8)
+        for count in (1, 1, 3, 2):
+            for one, its in ((model, optimizer), (alone, own)):
+                its.zero_grad()
+                for _ in range(count):
+                    loss_of(one, x, y).backward()
+                its.step()
+        self.assertFalse([entry for entry in job._session.log if entry[0] == "final"])
+        job._ready(False)
+        close(model, alone)
+
+
+if __name__ == "__main__":
+    unittest.main()
