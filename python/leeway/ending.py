@@ -10,7 +10,7 @@ import sys
 import weakref
 from typing import Protocol
 
-from .errors import EXIT_PERMANENT, EXIT_TEMPORARY, Error
+from .errors import EXIT_PERMANENT, EXIT_TEMPORARY, Error, Finished
 from .session import free_all
 
 #: How long a worker that fails may take to say so.
@@ -53,6 +53,9 @@ def install(job: Ending) -> None:
     previous = sys.excepthook
 
     def hook(kind, error, trace):
+        if isinstance(error, Finished):
+            print(f"leeway: {error}", file=sys.stderr)
+            raise SystemExit(error.exit_code)
         previous(kind, error, trace)
         if not isinstance(error, Error) or hasattr(sys, "ps1"):
             return

@@ -15,7 +15,9 @@ class FakeSession(AloneSession):
     def __init__(self, schema, initial, update, clocks=10, exchange="gradient", steps_per_clock=1, batch_size=4,
                  examples=0, evaluate_every=0, workers=1, rank=0, state=None):
         update = json.loads(update) if isinstance(update, str) else update
-        super().__init__(schema, initial, update or {"type": "sgd", "learning_rate": 1}, Alone(clocks, batch_size))
+        if not update or exchange != "gradient":
+            update = {"type": "sgd", "learning_rate": 1}
+        super().__init__(schema, initial, update, Alone(clocks, batch_size))
         self.info = Info(**{**vars(self.info), "exchange": exchange, "steps_per_clock": steps_per_clock,
                             "examples": examples, "evaluate_every": evaluate_every, "workers": workers, "rank": rank})
         self.true = self._weights

@@ -317,6 +317,14 @@ class Steps(unittest.TestCase):
         job = self.check(make)
         self.assertTrue(job._layout.schema["0.weight"].averaged)
 
+    def test_parameters_that_the_optimizer_does_not_have(self):
+        model, alone = mlp(), mlp()
+        optimizer, own = (torch.optim.SGD(m[2:].parameters(), lr=0.1) for m in (model, alone))
+        job = join(model, optimizer, {"clocks": 5})
+        plain(model, optimizer, job.over([data(4)]))
+        plain(alone, own, [data(4)] * 5)
+        close(model, alone)
+
     def test_sparse_embedding(self):
         class Bag(nn.Module):
             def __init__(self):

@@ -73,7 +73,7 @@ def join(model: nn.Module, optimizer: torch.optim.Optimizer, *,
     """Takes part in a job as a worker, and returns when all others are there. The parameters then are the servers'.
 
     evaluate: rank 0 calls it with the model, in eval mode and without gradients, as often as the job says and at the end;
-        it gives a mapping with loss and, if there is one, accuracy.
+        it gives a mapping with loss and, if there is one, accuracy. Not called without a job.
     overlap: blocks may leave during backward(), and layers wait for their own weights only. False: everything leaves at
         step().
     coordinator, rank: by default from the environment. Without a coordinator the script trains alone."""
@@ -81,7 +81,7 @@ def join(model: nn.Module, optimizer: torch.optim.Optimizer, *,
     _check_unjoined(model)
     if coordinator is None and not has_coordinator():
         say_so("as plain PyTorch")
-        return AloneJob(model, evaluate, alone or Alone())
+        return AloneJob(model, alone or Alone())
     translation, refusal = None, None
     try:
         translation = translate(optimizer)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
-import torch
 from torch import nn
 from torch.utils.data import DataLoader, default_collate
 
@@ -21,9 +20,8 @@ from .loop import _Tensors
 class AloneJob:
     """Has what TorchJob has, and changes nothing: model, optimizer and loader do what they do."""
 
-    def __init__(self, model: nn.Module, evaluate: Optional[Callable[[nn.Module], Mapping[str, float]]],
-                 alone: Alone) -> None:
-        self._model, self._evaluate, self._alone = model, evaluate, alone
+    def __init__(self, model: nn.Module, alone: Alone) -> None:
+        self._model = model
         self.info = Info(rank=0, workers=1, exchange="gradient", total=0, trained=0, clocks=0, steps_per_clock=1,
                          steps_per_epoch=0, seed=alone.seed, batch_size=alone.batch_size, examples=0, evaluate_every=0,
                          has_update=False)
@@ -55,22 +53,10 @@ class AloneJob:
                 yield dataset.take(rows)
             else:
                 yield (collate or default_collate)([dataset[int(row)] for row in rows])
-        self._finish()
 
     def over(self, loader: Iterable[Any]) -> Iterable[Any]:
         """The loader's batches, once."""
         return _Counted(self, loader)
-
-    def _finish(self) -> None:
-        if self._evaluate is None:
-            return
-        training = [module for module in self._model.modules() if module.training]
-        self._model.eval()
-        with torch.no_grad():
-            found = self._evaluate(self._model)
-        for module in training:
-            module.training = True
-        print("evaluation: " + ", ".join(f"{name} {value:.4f}" for name, value in found.items()), flush=True)
 
     def loss(self, value: Any) -> None:
         """Nobody asks for it here."""
@@ -101,4 +87,3 @@ class _Counted:
             self._job.clock += 1
             yield batch
         self._job.epoch += 1
-        self._job._finish()

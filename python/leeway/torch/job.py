@@ -38,6 +38,8 @@ class TorchJob(Loop):
         self._overlap, self._examples_told = overlap, False
         self._watched = Watched(optimizer)
         self._early_uses: set[str] = set()
+        self._addresses: dict[str, int] = {}
+        self._still = {name: p for name, p in layout.frozen.items() if not p.requires_grad}
         self._take_parameters()
         self._integers = {name: buffer for name, buffer in model.named_buffers()
                           if name not in layout.buffers and not buffer.is_floating_point()}
@@ -89,19 +91,20 @@ class TorchJob(Loop):
         with torch.no_grad():
             for name, parameter in self._layout.trained.items():
                 parameter.data = self._view(name)
+                self._addresses[name] = parameter.data_ptr()
             for name, tensor in {**self._layout.frozen, **self._layout.buffers}.items():
                 tensor.copy_(self._view(name))
 
     def _check_parameters(self) -> None:
-        base = self._weights.data_ptr()
+        """As a clock begins."""
         for name, parameter in self._layout.trained.items():
-            if parameter.data_ptr() != base + 4 * self._layout.places[name].first or parameter.dtype != torch.float32:
+            if parameter.data_ptr() != self._addresses[name] or parameter.dtype != torch.float32:
                 raise Misuse(f"rank {self.rank}, parameter {name}: it is no longer where join put it (it is "
                              f"{parameter.dtype} on {parameter.device}): model.to(), .half() and new tensors in place of "
                              "parameters go before join")
-        for name, parameter in self._layout.frozen.items():
-            if parameter.grad is not None and parameter.requires_grad:
-                raise Misuse(f"rank {self.rank}, parameter {name}: it was frozen at join and has a gradient now: unfreeze "
+        for name, parameter in self._still.items():
+            if parameter.requires_grad:
+                raise Misuse(f"rank {self.rank}, parameter {name}: it was frozen at join and needs gradients now: unfreeze "
                              "parameters, and give them to the optimizer, before join")
 
     def _hand_in_averaged(self, vector: torch.Tensor) -> None:
@@ -116,6 +119,7 @@ class TorchJob(Loop):
         """Opens a clock, unless one is open. False: the job is over, and the model has its final weights."""
         if self._clocks.is_open:
             return True
+        self._check_parameters()
         if not self._clocks.begin():
             self._gate.refresh()
             return False
@@ -183,7 +187,6 @@ class TorchJob(Loop):
         def step(optimizer: torch.optim.Optimizer, closure: Optional[Callable[[], Any]] = None) -> Any:
             return job._step_locally(closure) if job._local else job._step_remotely(closure)
 
-        step._with_counter = True  # type: ignore[attr-defined]  # Schedulers count steps of their own.
         return step
 
     def _step_remotely(self, closure: Optional[Callable[[], Any]]) -> Any:
@@ -197,7 +200,6 @@ class TorchJob(Loop):
             raise InvalidArgument(f"rank {self.rank}: the optimizer has changed since join: {change}. In a gradient "
                                   "exchange the servers update: give the job `update: {schedule: ...}` in place of a "
                                   "scheduler, or train with `exchange: {type: delta}`")
-        self._check_parameters()
         if not self._clocks.is_open:
             self._ready(True)
         self._gradients.collect()
@@ -217,7 +219,6 @@ class TorchJob(Loop):
         if not self._clocks.is_open:
             self._ready(True)
         self._gate.arrive_all()
-        self._check_parameters()
         loss = self._own_step() if closure is None else self._own_step(closure)
         self._count(loss)
         self._end_if_due()

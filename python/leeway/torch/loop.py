@@ -175,6 +175,10 @@ class Loop:
         def __init__(self, job: "Loop", order: BatchOrder, source: _Source) -> None:
             self._job, self._order, self._source = job, order, source
 
+        def __len__(self) -> int:
+            """Steps of one pass over the data."""
+            return self._order.steps_per_epoch
+
         def __iter__(self) -> Iterator[Any]:
             job, order = self._job, self._order
             while job._open():

@@ -1,0 +1,47 @@
+"""A small network learns MNIST's digits, in PyTorch.
+
+    python3 torch_mnist.py --data FOLDER     which holds mnist/train-images-idx3-ubyte.gz and the other three files"""
+
+import argparse
+import gzip
+import os
+import pathlib
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def read(folder, part):
+    """Images in 0..1 and labels. An IDX file is a header of 4 bytes for itself and for each side, then bytes."""
+    def values(name, header):
+        return np.frombuffer(gzip.decompress((folder / "mnist" / name).read_bytes()), np.uint8, offset=header)
+    images = values(f"{part}-images-idx3-ubyte.gz", 16).reshape(-1, 1, 28, 28) / np.float32(255)
+    return torch.from_numpy(images), torch.from_numpy(values(f"{part}-labels-idx1-ubyte.gz", 8).astype(np.int64))
+
+
+def evaluate(model):
+    with torch.no_grad():
+        scores = model(test[0])
+    right = (scores.argmax(1) == test[1]).float().mean()
+    return {"loss": nn.functional.cross_entropy(scores, test[1]).item(), "accuracy": right.item()}
+
+
+options = argparse.ArgumentParser()
+options.add_argument("--data", type=pathlib.Path, default=os.environ.get("LEEWAY_DATA", "data"))
+options.add_argument("--epochs", type=int, default=2)
+options = options.parse_args()
+torch.manual_seed(1)
+torch.set_num_threads(1)
+train, test = (read(pathlib.Path(options.data), part) for part in ("train", "t10k"))
+loader = DataLoader(TensorDataset(*train), batch_size=64, shuffle=True)
+model = nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+for epoch in range(options.epochs):
+    for images, labels in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+print("test accuracy {accuracy:.4f}, loss {loss:.4f}".format(**evaluate(model)))

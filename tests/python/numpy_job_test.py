@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+"""leeway with numpy arrays, without servers; and how a process ends by an error."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+import numpy as np
+
+import leeway
+from leeway import _library
+from leeway.alone import has_coordinator
+from fake_session import FakeSession
+
+PACKAGE = pathlib.Path(leeway.__file__).resolve().parents[1]
+SCHEMA = {"w": (2, 3), "b": 3}
+
+
+def join(schema=None, initial=None, session=None, **options):
+    def make(tensors, flat, update, coordinator, rank, start_seconds):
+        return FakeSession(tensors, flat, update, **(session or {}))
+    with mock.patch("leeway.job.LibrarySession", make):
+        return leeway.join(schema or SCHEMA, initial, coordinator="fake:1", **options)
+
+
+def ones():
+    return {"w": np.ones((2, 3)), "b": np.ones(3)}
+
+
+class Clocks(unittest.TestCase):
+    def test_a_loop(self):
+        job = join(session={"clocks": 3}, update={"type": "sgd", "learning_rate": 0.5})
+        clocks = []
+        for clock, weights in job:
+            self.assertEqual(weights["w"][0, 0], -0.5 * clock)
+            clocks.append(clock)
+            job.push_pull(ones(), examples=4, loss=2.0)
+        self.assertEqual((clocks, job.ended), ([0, 1, 2], "finished"))
+        self.assertEqual(job.weights["b"].tolist(), [-1.5] * 3)
+        self.assertEqual([(c, list(w)) for c, w in job], [])
+
+    def test_initial(self):
+        for initial in ({"w": np.arange(6).reshape(2, 3), "b": [7, 8, 9]}, np.arange(9, dtype=np.float32) + (np.arange(9) > 5),
+                        lambda name, shape: np.arange(6).reshape(2, 3) if name == "w" else np.array([7, 8, 9])):
+            job = join(initial=initial)
+            self.assertEqual(job.weights["w"].tolist(), [[0, 1, 2], [3, 4, 5]])
+            self.assertEqual(job.weights["b"].tolist(), [7, 8, 9])
+
+    def test_averaged_tensors_come_last(self):
+        job = join({"mean": leeway.Tensor((2,), averaged=True), "w": 3}, {"mean": [1, 1], "w": [0, 0, 0]},
+                   {"clocks": 2}, update={"type": "sgd", "learning_rate": 1})
+        self.assertEqual(list(job.weights), ["w", "mean"])
+        for clock, weights in job:
+            job.push_pull({"w": np.ones(3)} if clock else {"w": np.ones(3), "mean": [5, 6]}, examples=1)
+        self.assertEqual(job.weights["mean"].tolist(), [5, 6])
+        self.assertEqual(job.weights["w"].tolist(), [-2] * 3)
+
+    def test_a_worker_that_trains_by_itself(self):
+        job = join(session={"exchange": "delta", "steps_per_clock": 3, "clocks": 2})
+        for _, weights in job:
+            weights["b"][...] += 1
+            job.push_pull(examples=2)
+        self.assertEqual(job.weights["b"].tolist(), [6] * 3)
+        self.assertEqual([e for e in job._session.log if e[0] == "end"], [("end", 3, 6)] * 2)
+
+    def test_batches(self):
+        x = np.arange(10)
+        for exchange, steps, per_batch in (("gradient", 1, 4), ("gradient", 2, 8), ("delta", 2, 4)):
+            job = join(session={"exchange": exchange, "steps_per_clock": steps, "clocks": 3})
+            seen = []
+            for some, twice in job.batches((x, 2 * x)):
+                self.assertEqual(twice.tolist(), (2 * some).tolist())
+                self.assertLessEqual(len(some), per_batch)
+                seen.append(len(some))
+                job.push_pull(None if exchange == "delta" else ones())
+            self.assertEqual(sum(e[2] for e in job._session.log if e[0] == "end"), sum(seen))
+
+    def test_evaluations(self):
+        seen = []
+        job = join(session={"clocks": 4, "evaluate_every": 2},
+                   evaluate=lambda weights: seen.append(weights["b"][0]) or {"loss": 1.0, "accuracy": 0.25})
+        for _ in job:
+            job.push_pull(ones(), examples=1)
+        self.assertEqual(job._session.evaluations, [(1, 1.0, 0.25, 0), (3, 1.0, 0.25, 0)])
+        self.assertEqual(seen, [-2, -4])
+
+    def test_save(self):
+        job = join(initial=np.arange(9, dtype=np.float32))
+        with tempfile.TemporaryDirectory() as folder:
+            job.save(f"{folder}/x")
+            self.assertEqual(leeway.safetensors.load(f"{folder}/x")["b"].tolist(), [6, 7, 8])
+
+
+class Misuse(unittest.TestCase):
+    def refused(self, kind, text, call):
+        with self.assertRaisesRegex(kind, text):
+            call()
+
+    def test_schemas(self):
+        for text, schema in {"not empty": {}, "mapping": [1], "'': |is no name": {"": 3}, "every side": {"x": (3, 0)},
+                             "kind": {"x": leeway.Tensor((3,), kind="matrix")}}.items():
+            if text == "kind":
+                from leeway.session import check_schema, native_tensors
+                self.refused(leeway.InvalidArgument, "x: kind is 'matrix'", lambda: native_tensors(check_schema(schema)))
+            else:
+                self.refused(leeway.InvalidArgument, text, lambda: leeway.join(schema, coordinator="x"))
+
+    def test_initials(self):
+        for text, initial in {"nothing for 'b'": {"w": np.zeros((2, 3))}, "the schema has 9": np.zeros(8),
+                              r"b has the shape \(2,\)": {"w": np.zeros((2, 3)), "b": [1, 2]}, "not int": 7}.items():
+            self.refused(leeway.InvalidArgument, text, lambda: join(initial=initial))
+
+    def test_gradients(self):
+        for text, gradients in {"no gradient for 'b'": {"w": np.ones((2, 3))}, "for 'c'": {**ones(), "c": 1},
+                                r"w has a gradient of the shape \(3, 2\)": {**ones(), "w": np.ones((3, 2))},
+                                r"\(8,\), not \(9,\)": np.zeros(8), "not list": [1]}.items():
+            job = join()
+            next(iter(job))
+            self.refused(leeway.InvalidArgument, text, lambda: job.push_pull(gradients))
+
+    def test_order(self):
+        job = join()
+        self.refused(leeway.Misuse, "without a clock", lambda: job.push_pull(ones()))
+        self.refused(leeway.Misuse, "clock 0 has no push_pull", lambda: list(job))
+        job = join(session={"exchange": "delta"})
+        next(iter(job))
+        self.refused(leeway.Misuse, "changes `weights` itself", lambda: job.push_pull(ones()))
+        with self.assertRaises(ValueError):
+            join().weights["w"][0, 0] = 1
+
+    def test_alone(self):
+        for text, update in {"as a mapping": None, "sgd only, not 'adam'": {"type": "adam", "learning_rate": 1},
+                             "'beta1'": {"type": "sgd", "beta1": 1}, "no learning_rate": {"type": "sgd"}}.items():
+            self.refused(leeway.InvalidArgument, text, lambda: leeway.join(SCHEMA, update=update))
+
+    def test_places(self):
+        self.assertTrue(has_coordinator({"LEEWAY_COORDINATOR": "a:1"}))
+        self.assertTrue(has_coordinator({"TF_CONFIG": json.dumps({"cluster": {"ps": ["a:1"]}})}))
+        self.assertTrue(has_coordinator({"DMLC_ROLE": "worker", "DMLC_PS_ROOT_URI": "a", "DMLC_PS_ROOT_PORT": "1"}))
+        for nothing in ({}, {"TF_CONFIG": "{"}, {"TF_CONFIG": "[]"}, {"WORLD_SIZE": "1"}):
+            self.assertFalse(has_coordinator(nothing))
+
+    def test_the_library_is_looked_for(self):
+        with mock.patch.dict(os.environ, {"LEEWAY_LIBRARY": "/nowhere/x.so"}), \
+                mock.patch.object(_library, "NAME", "libnowhere.so"), mock.patch.object(_library, "_loaded", None):
+            self.refused(leeway.LibraryNotFound, "/nowhere/x.so, .*LEEWAY_LIBRARY", _library.load)
+        with tempfile.NamedTemporaryFile(suffix=".so") as empty, mock.patch.object(_library, "_loaded", None), \
+                mock.patch.dict(os.environ, {"LEEWAY_LIBRARY": empty.name}):
+            self.refused(leeway.LibraryNotFound, "cannot be loaded", _library.load)
+
+    def test_no_names(self):
+        self.refused(leeway.InvalidArgument, "nothing|no name", lambda: join({"": 1}))
+
+
+class Ends(unittest.TestCase):
+    def ends(self, script, code, said="^"):
+        begin = ("import sys, numpy as np, leeway\nfrom unittest import mock\nfrom fake_session import FakeSession\n"
+                 "job = leeway.Job(FakeSession({'w': leeway.Tensor((2,))}, None, None), {'w': leeway.Tensor((2,))})\n")
+        done = subprocess.run([sys.executable, "-c", begin + script], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "PYTHONPATH": f"{PACKAGE}:{pathlib.Path(__file__).parent}"})
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertRegex(done.stderr, said)
+        return done.stderr
+
+    def test_codes(self):
+        self.ends("pass", 0)
+        self.ends("raise ValueError('mine')", 1, "ValueError: mine")
+        self.ends("raise leeway.Unavailable('x')", 1, "Unavailable: x")
+        self.ends("raise leeway.FailedPrecondition('x')", 1)
+        self.ends("raise leeway.Replaced('x')", 5, "Replaced: x")
+        self.ends("raise leeway.NotFinite('x')", 3, "NotFinite: x")
+        self.assertNotIn("Traceback", self.ends("raise leeway.Finished('it is over')", 0, "leeway: it is over"))
+        self.ends("raise SystemExit(7)", 7)
+
+    def test_the_job_is_told(self):
+        tell = "job._session.fail = lambda message, seconds: print('told', message, file=sys.stderr)\n"
+        self.ends(tell + "raise leeway.NotFinite('x')", 3, "told NotFinite: x")
+        self.assertNotIn("told", self.ends(tell + "raise ValueError('x')", 1))
+        self.assertNotIn("told", self.ends(tell + "job._clocks.ended = 'finished'\nraise leeway.NotFinite('x')", 3))
+        self.ends(tell + "try:\n  with job: raise leeway.NotFinite('x')\nexcept leeway.Error: pass", 0, "told NotFinite: x")
+
+    def test_a_hook_of_the_script_stays(self):
+        said = self.ends("sys.excepthook = lambda *a: print('mine', file=sys.stderr)\nleeway.ending._installed = False\n"
+                         "leeway.ending.install(job._clocks)\nraise leeway.NotFinite('x')", 3, "mine")
+        self.assertNotIn("Traceback", said)
+
+    def test_interrupts(self):
+        script = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(5)"
+        self.ends(script, -signal.SIGINT, "KeyboardInterrupt")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,240 @@
+#!/usr/bin/python3
+"""Delta and elastic exchanges, batches, evaluations, states and files of leeway.torch, without servers."""
+
+import sys
+import tempfile
+import unittest
+
+try:
+    import torch
+except ImportError:
+    print("SKIPPED: torch is not installed (python3-torch)")
+    sys.exit(77)
+
+import numpy as np
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import leeway.torch as leeway
+from leeway.batches import BatchOrder
+from leeway.session import Info
+from torch_job_test import close, data, join, loss_of, mlp, plain
+
+torch.set_num_threads(1)
+
+
+def with_norm():
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
+
+
+def info(**more):
+    return Info(**{**dict(rank=0, workers=1, exchange="gradient", total=0, trained=0, clocks=0, steps_per_clock=1,
+                          steps_per_epoch=0, seed=7, batch_size=4, examples=0, evaluate_every=0, has_update=False), **more})
+
+
+class Local(unittest.TestCase):
+    def test_any_optimizer_steps_in_the_worker(self):
+        for make in (torch.optim.AdamW, torch.optim.RMSprop, lambda p, lr: torch.optim.Adam(p, lr=lr, amsgrad=True)):
+            alone, worker = with_norm(), with_norm()
+            x, y = data(48)
+            batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 48, 4)]
+            plain(alone, make(alone.parameters(), lr=0.01), batches)
+            optimizer = make(worker.parameters(), lr=0.01)
+            job = join(worker, optimizer, {"exchange": "delta", "steps_per_clock": 4, "clocks": 3})
+            plain(worker, optimizer, job.over(batches))
+            self.assertEqual(job.ended, "finished")
+            self.assertEqual([e for e in job._session.log if e[0] == "end"], [("end", 4, 16)] * 3)
+            close(worker, alone, 0)
+
+    def test_lbfgs_and_a_scheduler(self):
+        alone, worker = mlp(), mlp()
+        x, y = data(8)
+
+        def train(model, optimizer, rounds):
+            scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.9)
+            for _ in rounds:
+                def closure():
+                    optimizer.zero_grad()
+                    loss = loss_of(model, x, y)
+                    loss.backward()
+                    return loss
+                optimizer.step(closure)
+                scheduler.step()
+        train(alone, torch.optim.LBFGS(alone.parameters(), lr=0.5), range(6))
+        optimizer = torch.optim.LBFGS(worker.parameters(), lr=0.5)
+        job = join(worker, optimizer, {"exchange": "elastic", "steps_per_clock": 2, "clocks": 3})
+        train(worker, optimizer, job.over([(x, y)]))
+        close(worker, alone, 0)
+
+    def test_state_goes_round(self):
+        def train(model, optimizer, batches):
+            plain(model, optimizer, batches)
+        x, y = data(48)
+        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 48, 4)]
+        for make in (lambda p: torch.optim.AdamW(p, lr=0.01), lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+                     lambda p: torch.optim.Adagrad(p, lr=0.1)):
+            whole, first, second = with_norm(), with_norm(), with_norm()
+            train(whole, make(whole.parameters()), batches)
+            options = {"exchange": "delta", "steps_per_clock": 4, "state": b""}
+            optimizer = make(first.parameters())
+            job = join(first, optimizer, {**options, "clocks": 2})
+            train(first, optimizer, job.over(batches[:8]))
+            saved = job._session.saved[-1]
+            self.assertNotIn(b"pickle", saved)
+            second.load_state_dict({n: v for n, v in first.state_dict().items() if "tracked" not in n}, strict=False)
+            optimizer = make(second.parameters())
+            job = join(second, optimizer, {**options, "clocks": 1, "state": saved})
+            train(second, optimizer, job.over(batches[8:]))
+            close(second, whole, 0)
+            self.assertEqual(int(second[1].num_batches_tracked), 12)
+
+    def test_the_state_of_another_optimizer(self):
+        model = mlp()
+        optimizer = torch.optim.AdamW(model.parameters())
+        options = {"exchange": "delta", "steps_per_clock": 1, "clocks": 1, "state": b""}
+        job = join(model, optimizer, options)
+        plain(model, optimizer, job.over([data(4)]))
+        saved = job._session.saved[-1]
+        other = mlp()
+        with self.assertRaisesRegex(leeway.InvalidArgument, "'AdamW', and this is SGD"):
+            join(other, torch.optim.SGD(other.parameters(), lr=0.1), {**options, "state": saved})
+
+
+class Batches(unittest.TestCase):
+    def test_an_epoch_is_dealt_out(self):
+        for workers, examples in ((1, 40), (3, 41), (4, 13)):
+            orders = [BatchOrder(info(rank=rank, workers=workers), examples) for rank in range(workers)]
+            steps = orders[0].steps_per_epoch
+            for epoch in range(2):
+                rows = np.concatenate([order.rows(epoch * steps + s) for s in range(steps) for order in orders])
+                self.assertEqual(sorted(rows), list(range(examples)))
+                self.assertEqual(rows.tolist(), orders[0].permutation(epoch).tolist())
+        self.assertNotEqual(orders[0].permutation(0).tolist(), orders[0].permutation(1).tolist())
+
+    def rows(self, dataset, clocks=8, session=None, **options):
+        """Which examples each batch had: the first feature is the example's number."""
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
+        job = join(model, optimizer, {"clocks": clocks, **(session or {})})
+        seen = []
+        for x, y in job.batches(dataset, **options):
+            seen.append(x[:, 0].int().tolist())
+            optimizer.zero_grad()
+            loss_of(model, x, y).backward()
+            optimizer.step()
+        self.assertEqual(job.ended, "finished")
+        self.assertEqual(list(job.batches(dataset, **options)), [])
+        return seen, job
+
+    def numbered(self, count):
+        x, y = data(count)
+        x[:, 0] = torch.arange(count)
+        return x, y
+
+    def test_all_kinds_of_datasets_give_the_same(self):
+        x, y = self.numbered(14)
+        first, _ = self.rows((x, y))
+        self.assertEqual(sorted(sum(first[:4], [])), list(range(14)))
+        self.assertEqual(self.rows((x.numpy(), y.numpy()))[0], first)
+        self.assertEqual(self.rows(TensorDataset(x, y))[0], first)
+        self.assertEqual(self.rows(DataLoader(TensorDataset(x, y), batch_size=4, shuffle=True))[0], first)
+        self.assertEqual(self.rows(DataLoader(TensorDataset(x, y), batch_size=4, shuffle=True, num_workers=2))[0], first)
+        in_order, _ = self.rows(DataLoader(TensorDataset(x, y)))
+        self.assertEqual(in_order[:2], [[0, 1, 2, 3], [4, 5, 6, 7]])
+
+    def test_a_rank_without_a_batch(self):
+        x, y = self.numbered(10)
+        seen, job = self.rows((x, y), session={"workers": 2, "rank": 1})
+        self.assertEqual([len(rows) for rows in seen], [4, 4, 4, 4])
+        ends = [entry for entry in job._session.log if entry[0] == "end"]
+        self.assertEqual(ends, [("end", 1, 4), ("end", 1, 0)] * 4)
+
+    def test_accumulation(self):
+        x, y = self.numbered(16)
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
+        job = join(model, optimizer, {"clocks": 4, "steps_per_clock": 2})
+        seen = []
+        for a, b in job.batches((x, y)):
+            seen.append(a[:, 0].int().tolist())
+            (loss_of(model, a, b) / 2).backward()
+            if job.last_batch:
+                optimizer.step()
+                optimizer.zero_grad()
+        self.assertEqual(len(seen), 8)
+        self.assertEqual(sorted(sum(seen[4:], [])), list(range(16)))
+        self.assertEqual([e for e in job._session.log if e[0] == "end"], [("end", 2, 8)] * 4)
+
+    def test_skip(self):
+        x, y = self.numbered(16)
+        for exchange in ({"exchange": "gradient"}, {"exchange": "delta", "steps_per_clock": 2}):
+            model = mlp()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            job = join(model, optimizer, {"clocks": 2, **exchange})
+            before = [p.detach().clone() for p in model.parameters()]
+            for a, b in job.batches((x, y)):
+                job.skip()
+            self.assertEqual(job.ended, "finished")
+            for one, other in zip(before, model.parameters()):
+                self.assertTrue(torch.equal(one, other))
+
+    def test_random_numbers_are_the_steps(self):
+        def draws(rank):
+            model = mlp()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            job = join(model, optimizer, {"clocks": 3, "workers": 2, "rank": rank})
+            drawn = []
+            for x, y in job.batches(data(40)):
+                drawn.append(float(torch.rand(1)))
+                loss_of(model, x, y).backward()
+                optimizer.step()
+            return drawn
+        self.assertEqual(draws(0), draws(0))
+        self.assertEqual(len({*draws(0), *draws(1)}), 6)
+
+    def test_alone(self):
+        x, y = self.numbered(10)
+        model = mlp()
+        job = leeway.join(model, torch.optim.SGD(model.parameters(), lr=0.1), alone=leeway.Alone(batch_size=4))
+        seen = [a[:, 0].int().tolist() for a, _ in job.batches((x, y), epochs=2)]
+        self.assertEqual([len(rows) for rows in seen], [4, 4, 2] * 2)
+        self.assertEqual(sorted(sum(seen[:3], [])), list(range(10)))
+
+
+class Evaluations(unittest.TestCase):
+    def test_when_due_and_at_the_end(self):
+        model = with_norm()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        x, y = data(40)
+        modes = []
+
+        def evaluate(evaluated):
+            modes.append((evaluated.training, torch.is_grad_enabled()))
+            return {"loss": float(loss_of(evaluated, x, y)), "accuracy": 0.5, "examples": 40}
+        job = join(model, optimizer, {"clocks": 5, "evaluate_every": 2}, evaluate=evaluate)
+        plain(model, optimizer, job.over([(x[:4], y[:4])]))
+        self.assertEqual([entry[0] for entry in job._session.evaluations], [1, 3, 4])
+        self.assertEqual(modes, [(False, False)] * 3)
+        self.assertTrue(all(module.training for module in model.modules()))
+        losses = [entry[1] for entry in job._session.evaluations]
+        self.assertEqual(len(set(losses)), 3)
+        model.eval()
+        with torch.no_grad():
+            self.assertAlmostEqual(float(loss_of(model, x, y)), losses[-1], places=5)
+
+    def test_save(self):
+        model = with_norm()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        job = join(model, optimizer)
+        plain(model, optimizer, [data(4)])
+        with tempfile.TemporaryDirectory() as folder:
+            job.save(f"{folder}/m.safetensors")
+            other = with_norm()
+            other.load_state_dict(leeway.load(f"{folder}/m.safetensors"))
+        close(other, model, 0)
+        self.assertTrue(all(torch.isfinite(v).all() for v in other.state_dict().values()))
+
+
+if __name__ == "__main__":
+    unittest.main()
