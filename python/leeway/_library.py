@@ -57,6 +57,7 @@ ARGUMENTS: dict[str, list] = {
     "leeway_join": [POINTER(JoinOptions), POINTER(c_void_p)],
     "leeway_joined": [c_void_p, c_double],
     "leeway_info_of": [c_void_p, POINTER(Info)],
+    "leeway_tensor_of": [c_void_p, c_size_t, POINTER(Tensor)],
     "leeway_weights": [c_void_p],
     "leeway_contribution": [c_void_p],
     "leeway_begin": [c_void_p, c_double, POINTER(c_uint64)],

@@ -207,23 +207,27 @@ def update_text(update: Union[None, str, Mapping]) -> Optional[str]:
     return update if update is None or isinstance(update, str) else json.dumps(dict(update))
 
 
-def join(schema: Mapping[str, Any], initial: Any = None, *, update: Union[None, str, Mapping] = None,
+def join(schema: Optional[Mapping[str, Any]] = None, initial: Any = None, *, update: Union[None, str, Mapping] = None,
          coordinator: Optional[str] = None, rank: Optional[int] = None, evaluate: Optional[Evaluate] = None,
          alone: Optional[Alone] = None, start_seconds: float = 0.0) -> Job:
     """Takes part in a job as a worker, and returns when all others are there.
 
-    schema: names and shapes, or leeway.Tensor; all float32. Every worker gives the same.
+    schema: names and shapes, or leeway.Tensor; all float32. Every worker gives the same. None: those of the job's layers.
     initial: the first weights (a mapping, a flat array, or a function of name and shape). The servers take those of one
         worker, and all begin with them.
     update: the servers' rule for a job that has none, as the job file would say it.
     coordinator, rank: by default from the environment. Without a coordinator the script trains alone, as `alone` says.
     evaluate: rank 0 calls it with the weights, as often as the job says and at the end; it gives a mapping with loss and
         accuracy."""
+    alone_now = coordinator is None and not has_coordinator()
+    if schema is None and not alone_now:
+        session: Session = LibrarySession({}, None, None, coordinator, rank, start_seconds)
+        return Job(session, session.schema(), evaluate)
     tensors = check_schema(schema)
     flat = flat_initial(tensors, initial)
-    if coordinator is None and not has_coordinator():
+    if alone_now:
         alone = alone or Alone()
-        session: Session = AloneSession(tensors, flat, update, alone)
+        session = AloneSession(tensors, flat, update, alone)
         say_so(f"{alone.clocks} clocks with batches of {alone.batch_size}")
     else:
         session = LibrarySession(tensors, flat, update_text(update), coordinator, rank, start_seconds)

@@ -210,6 +210,20 @@ class LibrarySession:
         numbers = {name: getattr(info, name) for name, _ in native.Info._fields_ if name != "size"}
         return Info(**{**numbers, "exchange": EXCHANGES[info.exchange], "has_update": bool(info.has_update)})
 
+    def schema(self) -> dict[str, Tensor]:
+        """The tensors that the job has, in the order of the vector."""
+        found: dict[str, Tensor] = {}
+        tensor = native.Tensor()
+        names = {number: name for name, number in KINDS.items()}
+        while True:
+            code = self._library.leeway_tensor_of(self._handle, len(found), ctypes.byref(tensor))
+            if code == native.NOT_FOUND:
+                return found
+            self._check(code)
+            found[tensor.name.decode()] = Tensor(tuple(tensor.shape[:tensor.dimensions]), names[tensor.kind],
+                                                 bool(tensor.averaged), tensor.momentum or 1.0,
+                                                 tensor.learning_rate_factor, tensor.weight_decay_factor)
+
     def _array(self, address: Optional[int]) -> np.ndarray:
         if not address:
             self._guard()

@@ -13,6 +13,10 @@ import time
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("LEEWAY_BIN", SOURCE / "build/release/bin"))
 SHARED = SOURCE.parent / "shared/data"
+# The clone's package, unless the environment names another one.
+PACKAGE = os.environ.setdefault("PYTHONPATH", str(SOURCE / "python"))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path[:0] = PACKAGE.split(":")
 SKIPPED = 77
 JOB = """apiVersion: leeway/v1
 kind: TrainingJob
@@ -89,7 +93,7 @@ class Job:
 
     def start_worker(self, rank, script, *arguments, **environment):
         """`script` is Python's text, or a path."""
-        run = ["-c", script] if "\n" in script else [script]
+        run = ["-c", script] if "\n" in str(script) else [str(script)]
         output = open(self.folder / f"worker-{rank}.txt", "a", encoding="utf-8")
         self.outputs[rank] = pathlib.Path(output.name)
         self.workers[rank] = subprocess.Popen(

@@ -65,7 +65,213 @@ def groups():
     equals_torch("groups", 1e-5)
 
 
-CASES = {case.__name__.replace("_", "-"): case for case in (sync, momentum, adam, adamw, groups)}
+
+def digits_yaml(**options):
+    return job_yaml(batch_size=64, examples=3823, **options)
+
+
+def seen_of(folder):
+    """What each rank read at each clock; all that read the same clock read the same."""
+    by_clock = {}
+    for path in pathlib.Path(folder).glob("seen-*.txt"):
+        for line in path.read_text().splitlines():
+            clock, digest = line.split()
+            by_clock.setdefault(int(clock), set()).add(digest)
+    return by_clock
+
+
+def numpy():
+    with tempfile.TemporaryDirectory() as folder, job_of(digits_yaml(stop="{clocks: 400}")) as job:
+        for rank in range(2):
+            job.start_worker(rank, HERE / "numpy_worker.py", SOURCE / "data", folder)
+        job.wait()
+        accuracy = float(re.search(r"ended finished accuracy (\S+)", job.said(0)).group(1))
+        check(accuracy > 0.93, f"two numpy workers: test accuracy {accuracy:.4f}")
+        seen = seen_of(folder)
+        check(len(seen) == 400 and all(len(digests) == 1 for digests in seen.values()), "both read the same bits at 400 clocks")
+
+
+LAYERS = """apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {name: digits, seed: 3}
+model: {layers: [{flatten: {}}, {dense: {units: 10, initializer: zeros}}], loss: softmax_cross_entropy}
+data:
+  train: {type: csv, files: optdigits/optdigits.tra}
+  test: {type: csv, files: optdigits/optdigits.tes}
+  batch_size: 64
+  normalize: {mean: 0, std: 16}
+exchange: {type: gradient}
+consistency: {mode: sync}
+update: {type: sgd, learning_rate: 0.5}
+servers: {count: 2, block_bytes: 1024}
+workers: {count: 3, emulate: {step_milliseconds: 4}}
+stop: {clocks: 400}
+checkpoint: {every: {clocks: 50}}
+"""
+
+
+def accuracy_of(folder, names):
+    import numpy as np
+    from leeway import safetensors
+    weights = safetensors.load(folder / "model.safetensors") if folder.is_dir() else safetensors.load(folder)
+    rows = np.loadtxt(SOURCE / "data/optdigits/optdigits.tes", delimiter=",", dtype=np.float32)
+    scores = rows[:, :-1] / 16 @ weights[names[0]] + weights[names[1]]
+    return float((scores.argmax(axis=1) == rows[:, -1]).mean())
+
+
+def beside_cpp():
+    """A numpy worker beside two C++ workers, and a server is killed meanwhile."""
+    names = ("dense_1/weight", "dense_1/bias")
+    accuracies = []
+    for mixed in (False, True):
+        with tempfile.TemporaryDirectory() as folder, job_of(LAYERS) as job:
+            for rank in (1, 2) if mixed else range(3):
+                job.start_cpp_worker(rank, SOURCE / "data")
+            if mixed:
+                job.start_worker(0, HERE / "numpy_worker.py", SOURCE / "data", folder, "named")
+                job.wait_until(lambda: len(seen_of(folder)) > 120, "clock 120")
+                job.servers[1].kill()
+                job.servers[1].wait()
+                job.start_server(1)
+            job.wait()
+            accuracies.append(accuracy_of(job.run_dir, names))
+            if mixed:
+                seen = seen_of(folder)
+                check(len(seen) == 400, "the numpy worker has seen 400 clocks")
+                check(all(len(digests) == 1 for digests in seen.values()), "and the same bits at clocks that it saw twice")
+                check(accuracy_of(pathlib.Path(folder) / "saved.safetensors", names) == accuracies[-1],
+                      "what it saved is the job's model")
+    check(abs(accuracies[0] - accuracies[1]) <= 0.005, f"test accuracy {accuracies[1]:.4f}, of C++ workers {accuracies[0]:.4f}")
+
+
+def job_of_norm(exchange="{type: gradient}", clocks=60, checkpoint=10, update="", **options):
+    return job_yaml(exchange=exchange, stop=f"{{clocks: {clocks}}}",
+                    more=f"checkpoint: {{every: {{clocks: {checkpoint}}}}}\n{update}", **options)
+
+
+def undisturbed(yaml, model, optimizer):
+    with tempfile.TemporaryDirectory() as folder, job_of(yaml) as job:
+        for rank in range(2):
+            job.start_worker(rank, WORKER, model, optimizer, folder)
+        job.wait()
+        return digests(job)
+
+
+def clock_of(job, rank):
+    found = re.findall(r"^clock (\d+)", job.said(rank), re.M)
+    return int(found[-1]) if found else -1
+
+
+def killed(job, folder, model, optimizer, draws):
+    """kill -9 of a random worker at a random clock, and its next life."""
+    victim, clock = draws.randrange(2), draws.randrange(2, 50)
+    for rank in range(2):
+        job.start_worker(rank, WORKER, model, optimizer, folder, SLOW_SECONDS="0.01")
+    job.wait_until(lambda: clock_of(job, victim) >= clock, f"clock {clock}")
+    job.workers[victim].kill()
+    job.workers[victim].wait()
+    print(f"rank {victim} was killed at clock {clock_of(job, victim)}", flush=True)
+    job.start_worker(victim, WORKER, model, optimizer, folder)
+
+
+def killed_worker(runs=3):
+    need_torch()
+    yaml = job_of_norm()
+    expected = undisturbed(yaml, "norm", "momentum")
+    check(len(expected) == 1, "both ranks of an undisturbed run have the same bits")
+    draws = random.Random(time.time_ns())
+    for _ in range(int(sys.argv[2]) if len(sys.argv) > 2 else runs):
+        with tempfile.TemporaryDirectory() as folder, job_of(yaml) as job:
+            killed(job, folder, "norm", "momentum", draws)
+            job.wait()
+            check(digests(job) == expected, "the final weights are the same bits")
+
+
+def killed_server():
+    need_torch()
+    yaml = job_of_norm()
+    expected = undisturbed(yaml, "mlp", "adam")
+    with tempfile.TemporaryDirectory() as folder, job_of(yaml) as job:
+        for rank in range(2):
+            job.start_worker(rank, WORKER, "mlp", "adam", folder, SLOW_SECONDS="0.01")
+        job.wait_until(lambda: clock_of(job, 0) >= 25, "clock 25")
+        job.servers[1].kill()
+        job.servers[1].wait()
+        job.start_server(1)
+        job.wait()
+        check(digests(job) == expected, "the job went back to its checkpoint, and the final weights are the same bits")
+
+
+LOCAL = {"delta": ("{type: delta, local_steps: 5}", "update: {type: sgd, learning_rate: 0.7, momentum: 0.5, nesterov: true}"),
+         "elastic": ("{type: elastic, every: 5, alpha: 0.3}", "")}
+
+
+def learns(exchange, update, optimizer, mode="sync"):
+    """Loss on the training data, of untrained weights and at the end."""
+    import torch
+    import torch_worker
+    with tempfile.TemporaryDirectory() as folder, job_of(
+            job_of_norm(exchange, 40, 100, update, consistency=f"{{mode: {mode}}}")) as job:
+        for rank in range(2):
+            job.start_worker(rank, WORKER, "norm", optimizer, folder)
+        job.wait()
+        from leeway.torch import load
+        model = torch_worker.make_model("norm").eval()
+        x, y = torch_worker.data()
+        before = float(torch.nn.functional.cross_entropy(model(x), y))
+        model.load_state_dict(load(job.run_dir / "model.safetensors"), strict=False)
+        after = float(torch.nn.functional.cross_entropy(model(x), y))
+        check(after < before / 3, f"{exchange}, {mode}, {optimizer}: the loss went from {before:.3f} to {after:.3f}")
+
+
+def delta():
+    need_torch()
+    exchange, update = LOCAL["delta"]
+    learns(exchange, update, "adamw")
+    learns(exchange, "update: {type: sgd, learning_rate: 1}", "groups")
+    learns(exchange, "update: {type: sgd, learning_rate: 0.5}", "adamw", "async")
+
+
+def elastic():
+    need_torch()
+    exchange, update = LOCAL["elastic"]
+    learns(exchange, update, "adamw")
+    learns(exchange, update, "nesterov", "async")
+
+
+def resumed():
+    """Stopped in the middle by SIGINT to server 0, and resumed: AdamW's state comes back from the checkpoint."""
+    need_torch()
+    for kind in ("gradient", "delta"):
+        exchange, update = LOCAL.get(kind, ("{type: gradient}", ""))
+        yaml = job_of_norm(exchange, 30, 5, update)
+        expected = undisturbed(yaml, "norm", "adamw")
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            with job_of(yaml, folder=folder / "job") as job:
+                for rank in range(2):
+                    job.start_worker(rank, WORKER, "norm", "adamw", folder, SLOW_SECONDS="0.01")
+                job.wait_until(lambda: clock_of(job, 0) >= 8, "clock 8")
+                job.servers[0].send_signal(signal.SIGINT)
+                for rank in range(2):
+                    check(job.workers[rank].wait(60) == 0, f"rank {rank} was stopped in order")
+                    check("ended stopped" in job.said(rank), "and its loop ended")
+                    job.outputs[rank].unlink()
+                for server in job.servers.values():
+                    server.wait(60)
+            with job_of(yaml, folder=folder / "job", start=False) as job:
+                job.start_server(0, "--resume")
+                job.start_server(1)
+                for rank in range(2):
+                    job.start_worker(rank, WORKER, "norm", "adamw", folder)
+                job.wait()
+                check(clock_of(job, 0) == 29 and "clock 0\n" not in job.said(0), "it went on where it was stopped")
+                check(digests(job) == expected, f"{kind}: the final weights are those of a run in one go")
+
+
+CASES = {case.__name__.replace("_", "-"): case
+         for case in (sync, momentum, adam, adamw, groups, numpy, beside_cpp, killed_server, killed_worker, delta, elastic,
+                      resumed)}
 
 if __name__ == "__main__":
     main(CASES)

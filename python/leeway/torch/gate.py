@@ -79,7 +79,8 @@ class Gate:
     def _arrive(self, entry: _Module) -> None:
         for first, count in entry.ranges:
             self._wait(first, count)
-        self._copy_buffers(entry)
+        if entry.buffers:
+            self._copy_buffers(entry)
         entry.round = self.round
 
     def _copy_buffers(self, entry: _Module) -> None:
@@ -110,7 +111,10 @@ class Gate:
 
     def has_arrived(self, name: str) -> bool:
         """Whether the parameter was waited for in this round."""
-        return name in self._strays.names or any(entry.round == self.round for entry in self._of_parameter[name])
+        for entry in self._of_parameter[name]:
+            if entry.round == self.round:
+                return True
+        return name in self._strays.names
 
     def adopt(self, names: set[str]) -> None:
         """From now on these are waited for when a clock begins."""

@@ -46,7 +46,8 @@ class Gradients:
         self._learning = True
         #: Set within no_send().
         self.held = False
-        self._views: dict[int, list[torch.Tensor]] = {}
+        self._views: dict[int, dict[int, torch.Tensor]] = {}
+        self._current: Optional[dict[int, torch.Tensor]] = None
         self._handles: list = []
         # Autograd forgets an accumulator that nobody holds, and its hooks with it.
         self._accumulators: list = []
@@ -74,14 +75,16 @@ class Gradients:
         if grad.layout == torch.strided:
             gradient.stamp = (grad.data_ptr(), grad._version)
         if self._learning:
-            self._copy(gradient, self._memory()[gradient.place.first], grad)
+            self._copy(self._memory()[gradient.place.first], grad)
         elif gradient.fired == gradient.expected and not self.held:
-            self._copy(gradient, self._memory()[gradient.place.first], grad)
+            self._copy(self._memory()[gradient.place.first], grad)
             gradient.gone = True
             self._final(gradient.place.first, gradient.place.count)
 
     def _memory(self) -> dict[int, torch.Tensor]:
-        """Views of the contribution by the place's first element; it alternates between few addresses."""
+        """Views of the clock's contribution by the place's first element; it alternates between few addresses."""
+        if self._current is not None:
+            return self._current
         flat = self._contribution()
         address = flat.data_ptr()
         views = self._views.get(address)
@@ -89,15 +92,17 @@ class Gradients:
             views = self._views[address] = {
                 g.place.first: flat[g.place.first:g.place.first + g.place.count].view(g.place.shape)
                 for g in self._gradients}
+        self._current = views
         return views
 
     @staticmethod
-    def _copy(gradient: _Gradient, view: torch.Tensor, grad: Optional[torch.Tensor]) -> None:
-        with torch.no_grad():
-            if grad is None:
-                view.zero_()
-            else:
-                view.copy_(grad.to_dense() if grad.layout != torch.strided else grad)
+    def _copy(view: torch.Tensor, grad: Optional[torch.Tensor]) -> None:
+        if grad is None:
+            view.zero_()
+            return
+        if grad.requires_grad:
+            grad = grad.detach()  # Made with create_graph.
+        view.copy_(grad if grad.layout == torch.strided else grad.to_dense())
 
     def collect(self) -> None:
         """At step(): everything that has not left goes into the contribution as it is."""
@@ -116,12 +121,13 @@ class Gradients:
                 # Values are compared because a change of `.grad.data` leaves no other trace.
                 same = not gradient.is_changed() and torch.equal(view, grad)
                 gradient.expected = gradient.fired if same else 0
-            self._copy(gradient, view, grad)
+            self._copy(view, grad)
         self._learning = False
         self.forget()
 
     def forget(self) -> None:
         """Of the clock that is over."""
+        self._current = None
         for gradient in self._gradients:
             gradient.fired, gradient.gone = 0, False
 

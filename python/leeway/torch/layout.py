@@ -18,7 +18,7 @@ REFUSED = {
     "DataParallel": "start a worker for each device instead: workers.count",
     "DistributedDataParallel": "give the module itself: the exchange takes the place of all-reduce",
     "FullyShardedDataParallel": "give the module itself: the servers hold the model in parts already",
-    "OptimizedModule": "give the module itself, and compile it after join",
+    "OptimizedModule": "give the module itself: hooks do not run in compiled ones",
     "ScriptModule": "give the module itself: hooks do not run in scripted ones",
     "RecursiveScriptModule": "give the module itself: hooks do not run in scripted ones",
 }
