@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "config/contributors.h"
+#include "config/external.h"
 #include "config/shards.h"
 
 namespace leeway {
@@ -15,6 +16,7 @@ using Faults = std::vector<Fault>;
 void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
   const v1::ElasticExchange& elastic = job.exchange().elastic();
   if (!elastic.has_alpha()) faults.push_back({"exchange.alpha", "required key is missing"});
+  if (IsExternal(job)) return;
   if (!elastic.has_optimizer()) {
     faults.push_back({"exchange.optimizer",
                       "required key is missing: the rule of the workers' own steps, such as {type: "
@@ -29,7 +31,7 @@ void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
 void CheckKnobs(const v1::TrainingJob& job, Faults& faults) {
   if (job.exchange().has_elastic()) {
     CheckElastic(job, faults);
-  } else if (!job.has_update()) {
+  } else if (!job.has_update() && !BringsUpdate(job)) {
     faults.push_back({"update",
                       "required key is missing: the servers' rule, such as {type: sgd, "
                       "learning_rate: 0.05}"});

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/suggestion.h"
+#include "config/external.h"
 #include "config/model/layer_tree.h"
 #include "config/schema.h"
 
@@ -61,6 +62,8 @@ std::string WhyNotNamed(const std::vector<PlacedLayer>& layers, const std::strin
 }
 
 void CheckNames(const v1::TrainingJob& job, Faults& faults) {
+  // Its tensors are not known yet.
+  if (IsExternal(job)) return;
   if (CountLayers(job.model()) > kLayersMax) return;  // Said already.
   const std::vector<PlacedLayer> layers = FlattenLayers(job.model());
   std::map<std::string, int> seen;

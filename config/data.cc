@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/counted.h"
+#include "config/external.h"
 
 namespace leeway {
 namespace {
@@ -219,6 +220,7 @@ void CheckDataFields(const v1::Data& data, Faults& faults) {
 }
 
 void CheckData(const v1::TrainingJob& job, Faults& faults) {
+  if (IsExternal(job)) return;
   const v1::Data& data = job.data();
   if (data.has_test() && data.has_holdout()) {
     faults.push_back({"data.holdout", "does not go with data.test; give one"});

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/lossless.h"
 #include "common/loss_scale.h"
+#include "config/external.h"
 
 namespace leeway {
 namespace {
@@ -71,6 +72,15 @@ uint64_t StepsPerEpoch(const v1::TrainingJob& job, std::span<const uint64_t> ste
   uint64_t sum = 0;
   for (const uint64_t steps : steps_of_workers) sum += std::min(steps, kStepsMax);
   return (sum + steps_of_workers.size() - 1) / steps_of_workers.size();
+}
+
+uint64_t ExternalStepsPerEpoch(const v1::TrainingJob& job) {
+  const auto batches_of = [](uint64_t count, uint64_t size) {
+    return count == 0 ? 0 : (count - 1) / size + 1;
+  };
+  const uint64_t batches =
+      batches_of(job.data().examples(), std::max<uint64_t>(1, job.data().batch_size()));
+  return batches_of(batches, std::max<uint64_t>(1, job.workers().count()));
 }
 
 v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch) {
@@ -139,6 +149,8 @@ bool KeepsWorkerState(const v1::TrainingJob& job) {
   if (job.exchange().has_elastic() || KeepsResidual(job.compression())) return true;
   if (IsSpread(job.exchange())) return true;
   if (!job.exchange().has_delta()) return false;
+  // Of the program's own optimizer nothing is known.
+  if (IsExternal(job)) return true;
   return HasSlots(job.exchange().delta().optimizer()) || ScalesLoss(job);
 }
 

@@ -25,6 +25,11 @@ uint64_t StepsPerClock(const v1::TrainingJob& job);
 // the largest number; in async mode the mean, rounded up. 0: nobody has any.
 uint64_t StepsPerEpoch(const v1::TrainingJob& job, std::span<const uint64_t> steps_of_workers);
 
+// Of an external job: the batches that every worker registers, ceil(ceil(examples / batch_size) /
+// workers). It is what the longest of Leeway's own workers has of an iid partition of as many
+// examples.
+uint64_t ExternalStepsPerEpoch(const v1::TrainingJob& job);
+
 // `steps_per_epoch` is StepsPerEpoch(); 0 counts as 1. A number of steps that does not
 // fit is limited to the largest possible one.
 v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch);

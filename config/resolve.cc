@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "config/decode.h"
+#include "config/external.h"
 #include "config/model/named_models.h"
 #include "config/problems.h"
 #include "config/schema.h"
@@ -108,7 +109,29 @@ void ResolveElastic(v1::TrainingJob& job) {
   if (!elastic.has_alpha()) elastic.set_alpha(0.9 / job.workers().count());
 }
 
+// Keys that nothing stands behind, and types that go without saying: a job is the same text, and
+// has the same digest, as before there were external ones.
+void ClearIdle(v1::TrainingJob& job) {
+  v1::Model& model = *job.mutable_model();
+  v1::Data& data = *job.mutable_data();
+  if (!IsExternal(job)) {
+    model.clear_type();
+    data.clear_type();
+    return;
+  }
+  model.clear_label_smoothing();
+  data.clear_partition();
+  data.clear_assignment();
+  data.clear_loader_threads();
+  data.clear_prefetch();
+  job.mutable_workers()->clear_device();
+  job.mutable_workers()->clear_precision();
+  job.mutable_workers()->clear_per_host();
+}
+
 }  // namespace
+
+absl::Status ResolveUpdate(v1::Update& update) { return WriteDefaults(update); }
 
 absl::Status ResolveJob(v1::TrainingJob& job) {
   RETURN_IF_ERROR(WriteDefaults(job));
@@ -120,6 +143,7 @@ absl::Status ResolveJob(v1::TrainingJob& job) {
   if (job.consistency().mode() != v1::CONSISTENCY_MODE_BOUNDED) {
     job.mutable_consistency()->clear_staleness();
   }
+  ClearIdle(job);
   return absl::OkStatus();
 }
 

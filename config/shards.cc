@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/external.h"
 #include "plugin/leeway/plugin.h"
 
 namespace leeway {
@@ -35,7 +36,8 @@ uint64_t StateVectors(const v1::TrainingJob& job) {
   const v1::Update& update = job.update();
   uint64_t vectors = 1;
   if (!job.exchange().has_elastic()) {
-    if (update.has_adam() || update.has_adamw()) vectors += 2;
+    // A rule that a worker brings may be any of these.
+    if (update.has_adam() || update.has_adamw() || BringsUpdate(job)) vectors += 2;
     if (update.has_custom()) vectors += plugin::kSlotsMax;
     if (update.has_adagrad() || update.has_lion() || update.sgd().momentum() > 0) vectors += 1;
   }

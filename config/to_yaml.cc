@@ -8,6 +8,7 @@
 #include <yaml-cpp/emittermanip.h>
 
 #include "absl/strings/str_cat.h"
+#include "config/external.h"
 #include "config/job.h"
 #include "config/scalar.h"
 #include "config/schema.h"
@@ -25,6 +26,9 @@ constexpr int kValuesInLine = 7;
 
 class YamlWriter {
  public:
+  // `in_line`: all of it in one line.
+  explicit YamlWriter(bool in_line = false) : in_line_(in_line) {}
+
   std::string Write(const Message& job) {
     WriteMap(job);
     return absl::StrCat(out_.c_str(), "\n");
@@ -68,7 +72,7 @@ class YamlWriter {
 
   void WriteMap(const Message& message) {
     const bool is_layer = message.GetDescriptor() == v1::Layer::descriptor();
-    if (!is_layer && ValuesIn(message) <= kValuesInLine) out_ << YAML::Flow;
+    if (in_line_ || (!is_layer && ValuesIn(message) <= kValuesInLine)) out_ << YAML::Flow;
     out_ << YAML::BeginMap;
     const Reflection& reflection = *message.GetReflection();
     if (const auto* type = TypeOf(*message.GetDescriptor()); type != nullptr) {
@@ -148,11 +152,50 @@ class YamlWriter {
   // The emitter puts quotes around what needs them.
   void Put(const std::string& text) { out_ << text; }
 
+  const bool in_line_;
   YAML::Emitter out_;
 };
+
+bool IsDefault(const Message& message, const FieldDescriptor& field) {
+  const Reflection& reflection = *message.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection.GetBool(message, &field) == field.default_value_bool();
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.GetDouble(message, &field) == field.default_value_double();
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return reflection.GetEnum(message, &field) == field.default_value_enum();
+    default:
+      return false;
+  }
+}
+
+// Removes what the schema would write there anyway.
+void DropDefaults(Message& message) {
+  const Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> set;
+  reflection.ListFields(message, &set);
+  for (const FieldDescriptor* field : set) {
+    if (field->is_repeated()) continue;
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      DropDefaults(*reflection.MutableMessage(&message, field));
+    } else if (field->has_default_value() && IsDefault(message, *field)) {
+      reflection.ClearField(&message, field);
+    }
+  }
+}
 
 }  // namespace
 
 std::string ToYaml(const v1::TrainingJob& job) { return YamlWriter().Write(job); }
+
+std::string UpdateYaml(const v1::Update& update) {
+  v1::Update shown = update;
+  DropDefaults(shown);
+  if (shown.schedule().has_constant() && !shown.schedule().has_warm_up()) shown.clear_schedule();
+  std::string yaml = YamlWriter(true).Write(shown);
+  yaml.pop_back();
+  return yaml;
+}
 
 }  // namespace leeway

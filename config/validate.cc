@@ -12,6 +12,7 @@
 #include "config/compression.h"
 #include "config/data.h"
 #include "config/device.h"
+#include "config/external.h"
 #include "config/model/layer_tree.h"
 #include "config/plugins.h"
 
@@ -148,6 +149,7 @@ std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job) {
   Faults faults;
   CheckRules(job, "", faults);
   CheckName(job.metadata(), faults);
+  CheckExternal(job, faults);
   CheckDataFields(job.data(), faults);
   CheckUpdate(job.update(), "update", faults);
   CheckUpdate(job.exchange().delta().optimizer(), "exchange.optimizer", faults);
@@ -158,11 +160,18 @@ std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job) {
 
 std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
   Faults faults;
-  if (CheckModel(job.model(), faults)) CheckPlugins(job, faults);
+  if (IsExternal(job) || CheckModel(job.model(), faults)) CheckPlugins(job, faults);
   CheckData(job, faults);
   CheckCombinations(job, faults);
   CheckEmulation(job.workers(), faults);
   CheckCompression(job, faults);
+  return faults;
+}
+
+std::vector<Fault> FindUpdateFaults(const v1::Update& update) {
+  Faults faults;
+  CheckRules(update, "update", faults);
+  CheckUpdate(update, "update", faults);
   return faults;
 }
 

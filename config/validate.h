@@ -20,5 +20,7 @@ absl::Status ValidateJob(const v1::TrainingJob& job);
 std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job);
 // Of how parts of the job go together; the job is resolved and has no faults of the first kind.
 std::vector<Fault> FindJobFaults(const v1::TrainingJob& job);
+// Of a rule alone, as `update`.
+std::vector<Fault> FindUpdateFaults(const v1::Update& update);
 
 }  // namespace leeway

@@ -1,0 +1,304 @@
+// Jobs whose workers are programs of the user's own.
+#include "config/external.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "config/decode.h"
+#include "config/job.h"
+#include "config/length.h"
+#include "config/shards.h"
+#include "config/validate.h"
+#include "tests/catch.h"
+#include "tests/config/bad_job.h"
+#include "tests/config/sample_job.h"
+
+namespace leeway {
+namespace {
+
+using testing::ErrorOf;
+
+// Line numbers matter.
+const char* const kExternal =
+    "apiVersion: leeway/v1\n"                                    // 1
+    "kind: TrainingJob\n"                                        // 2
+    "metadata: {name: sample}\n"                                 // 3
+    "model: {type: external}\n"                                  // 4
+    "data: {type: external, batch_size: 64, examples: 60000}\n"  // 5
+    "exchange: {type: gradient}\n"                               // 6
+    "consistency: {mode: sync}\n"                                // 7
+    "stop: {epochs: 2}\n"                                        // 8
+    "workers: {count: 3}\n";                                     // 9
+
+std::string External(const std::string& from = "", const std::string& to = "") {
+  std::string job = kExternal;
+  return job.replace(job.find(from), from.size(), to);
+}
+
+v1::TrainingJob Parsed(const std::string& yaml) { return ParseJob(yaml, "job.yaml", {}).value(); }
+
+struct Edit {
+  std::string from;
+  std::string to;
+  // What the message has after "job.yaml:".
+  std::string error;
+};
+
+void CheckEdits(const std::vector<Edit>& edits) {
+  for (const Edit& edit : edits) {
+    INFO("edit: " << edit.from << " -> " << edit.to);
+    CHECK(ErrorOf(External(edit.from, edit.to)) == "job.yaml:" + edit.error);
+  }
+}
+
+TEST_CASE("an external job needs no layers, files, loss or rule, and invents none") {
+  const v1::TrainingJob job = Parsed(External());
+  CHECK(IsExternal(job));
+  CHECK(BringsUpdate(job));
+  CHECK(ValidateJob(job).ToString() == "OK");
+  const std::string yaml = ToYaml(job);
+  CHECK_THAT(yaml, Catch::Contains("model: {type: external}\n"));
+  CHECK_THAT(yaml, Catch::Contains("data: {batch_size: 64, type: external, examples: 60000}\n"));
+  for (const char* key : {"layers", "train", "update", "device", "partition", "prefetch"}) {
+    CAPTURE(key);
+    CHECK_THAT(yaml, !Catch::Contains(key));
+  }
+  CHECK(ToYaml(Parsed(yaml)) == yaml);
+  CHECK(JobSha256(Parsed(yaml)) == JobSha256(job));
+}
+
+TEST_CASE("exchanges of external jobs have the servers' rule where they need one") {
+  const std::string gradient = "{type: gradient}\n";
+  const std::string update = "update: {type: sgd, learning_rate: 1}\n";
+  CHECK_FALSE(BringsUpdate(Parsed(External(gradient, gradient + update))));
+  const std::string delta = "{type: delta, local_steps: 5}\n";
+  CHECK(ErrorOf(External(gradient, delta + update)) == "no error");
+  CHECK(KeepsWorkerState(Parsed(External(gradient, delta + update))));
+  CHECK_FALSE(KeepsWorkerState(Parsed(External())));
+  const std::string elastic = "{type: elastic, every: 5}\n";
+  const v1::TrainingJob averaged = Parsed(External(gradient, elastic));
+  CHECK_FALSE(averaged.has_update());
+  CHECK_FALSE(averaged.exchange().elastic().has_optimizer());
+  CHECK_FALSE(BringsUpdate(averaged));
+  const std::string own = "optimizer: {type: sgd, learning_rate: 1}}\n";
+  CheckEdits({
+      {gradient, delta,
+       "1:1: update: required key is missing: the servers' rule, such as {type: "
+       "sgd, learning_rate: 0.05}"},
+      {gradient, "{type: delta, local_steps: 5, " + own + update,
+       "6:52: exchange.optimizer: the program brings the optimizer of its own steps; remove it"},
+      {gradient, "{type: elastic, every: 5, " + own,
+       "6:48: exchange.optimizer: the program brings the optimizer of its own steps; remove it"},
+      {gradient, "{type: delta, local_steps: 5, spread: true}\n" + update,
+       "6:49: exchange.spread: an external program hands in all blocks at the end of its local "
+       "steps; remove it"},
+      {gradient, elastic + update,
+       "7:9: update: an elastic exchange brings its own server rule, and the program the optimizer "
+       "of its own steps; remove it"},
+      {gradient, gradient + "update: {type: sgd, learning_rate: 0}\n",
+       "7:36: update.learning_rate: must be above 0; it is 0"},
+  });
+}
+
+TEST_CASE("model and data are both external, or neither is") {
+  CheckEdits({
+      {"data: {type: external, batch_size: 64, examples: 60000}",
+       "data: {train: {type: idx, images: a, labels: b}, batch_size: 64}",
+       "5:1: data.type: must be external with model.type external: the program that trains reads "
+       "its own examples, such as data: {type: external, batch_size: 64, examples: 60000}"},
+      {"model: {type: external}", "model: {layers: [{dense: {units: 1}}], loss: squared}",
+       "5:14: data.type: external goes with model.type external only: Leeway's workers read files"},
+      {", examples: 60000", "",
+       "5:1: data.examples: required key is missing with type external: the training examples in a "
+       "pass of all workers together, such as examples: 60000"},
+      {"examples: 60000", "examples: 0", "5:50: data.examples: must be at least 1; it is 0"},
+      {"model: {type: external}", "model: {type: extern}",
+       "4:15: model.type: unknown value 'extern'; did you mean 'external'?\njob.yaml:5:14: "
+       "data.type: "
+       "external goes with model.type external only: Leeway's workers read files"},
+  });
+}
+
+TEST_CASE("what would do nothing in an external job is refused with its place") {
+  const std::string model = "model: {type: external}", data = "type: external, batch_size: 64";
+  const std::string workers = "workers: {count: 3}";
+  const auto in_model = [&](const std::string& key) { return "model: {type: external, " + key; };
+  const auto in_data = [&](const std::string& key) { return data + ", " + key; };
+  const auto in_workers = [](const std::string& key) { return "workers: {count: 3, " + key + "}"; };
+  const std::string reads = ": the program reads its own examples; remove it";
+  const std::string loss = ": the program computes its own loss; remove it";
+  CheckEdits({
+      {model, in_model("layers: [{dense: {units: 1}}]}"),
+       "4:33: model.layers: an external model is the program's own; remove it"},
+      {model, in_model("loss: squared}"), "4:31: model.loss" + loss},
+      {model, in_model("label_smoothing: 0.1}"), "4:42: model.label_smoothing" + loss},
+      {model, in_model("custom_loss: {name: x}}"), "4:38: model.custom_loss" + loss},
+      {model, in_model("initial: x.safetensors}"),
+       "4:34: model.initial: the training starts from the program's own weights, which may load "
+       "the file; remove it"},
+      {model, in_model("plugins: ./x.so}"),
+       "4:34: model.plugins: an external model has no layers, so only a plugin's update rule goes "
+       "with it; remove it"},
+      {data, in_data("train: {type: idx, images: a, labels: b}"), "5:47: data.train" + reads},
+      {data, in_data("test: {type: idx, images: a, labels: b}"), "5:46: data.test" + reads},
+      {data, in_data("holdout: 0.1"), "5:49: data.holdout" + reads},
+      {data, in_data("partition: {type: stratified}"), "5:51: data.partition" + reads},
+      {data, in_data("normalize: {mean: 0, std: 1}"), "5:51: data.normalize" + reads},
+      {data, in_data("augment: {flip: true}"), "5:49: data.augment" + reads},
+      {data, in_data("loader_threads: 4"), "5:56: data.loader_threads" + reads},
+      {data, in_data("prefetch: 4"), "5:50: data.prefetch" + reads},
+      {data, in_data("assignment: leased"),
+       "5:52: data.assignment: the examples of external programs are not leased yet; their batches "
+       "follow from seed, clock and rank; remove it"},
+      {workers, in_workers("device: cuda"),
+       "9:29: workers.device: an external program chooses its own device; remove it"},
+      {workers, in_workers("precision: bf16"),
+       "9:32: workers.precision: an external program chooses its own precision; remove it"},
+      {workers, in_workers("emulate: {step_milliseconds: 5}"),
+       "9:30: workers.emulate: only Leeway's workers can pretend to be slow; remove it"},
+      {workers, in_workers("per_host: combine"),
+       "9:31: workers.per_host: external programs each send their own contribution; remove it"},
+      {workers,
+       workers + "\nevaluation: {weights: average}\nupdate: {type: sgd, learning_rate: 1, "
+                 "average: {}}",
+       "10:23: evaluation.weights: an external program evaluates the weights that it trains; "
+       "remove it"},
+  });
+  // What is said is what is so anyway.
+  CHECK(
+      ErrorOf(External(data, in_data("partition: {type: iid}, loader_threads: 1, prefetch: 2"))) ==
+      "no error");
+  CHECK(ErrorOf(External(workers, in_workers("device: cpu, precision: fp32, threads: 2"))) ==
+        "no error");
+}
+
+TEST_CASE("an external job may evaluate, stop early and have a plugin's rule") {
+  const std::string stop = "stop: {epochs: 2}\n";
+  CHECK(ErrorOf(External(stop, stop + "evaluation: {every: {epochs: 1}, early_stop: {metric: "
+                                      "test_accuracy, patience: 2}}\n")) == "no error");
+  std::string plugin = External("type: external}", "type: external, plugins: ./x.so}");
+  CHECK(ErrorOf(plugin + "update: {type: custom, rule: x, learning_rate: 1}\n") == "no error");
+  CHECK_THAT(ErrorOf(External() + "update: {type: custom, rule: x, learning_rate: 1}\n"),
+             Catch::Contains("is a plugin's: name the plugin"));
+  // Its layers are not known: the servers look for them when they make their blocks.
+  CHECK(ErrorOf(External() + "compression: {layers: [{names: fc1.weight, contributions: {type: "
+                             "int8}}]}\n") == "no error");
+}
+
+TEST_CASE("other jobs lack what they always lacked, in the same words") {
+  using testing::Sample;
+  testing::CheckAll({
+      {"  loss: softmax_cross_entropy\n", "", "job.yaml:4:1: model.loss: required key is missing"},
+      {"  layers:\n    - flatten: {}\n    - dense: {units: 10}\n", "",
+       "job.yaml:4:1: model.layers: required: a list of at least 1"},
+      {"  train: {type: idx, images: a, labels: b}\n", "",
+       "job.yaml:9:1: data.train: required key is missing"},
+      {"{type: gradient}", "{type: delta, local_steps: 2}",
+       "job.yaml:12:1: exchange.optimizer: required key is missing"},
+      {"batch_size: 32", "batch_size: 32\n  examples: 3",
+       "job.yaml:12:13: data.examples: goes with data.type external: of files Leeway counts the "
+       "examples itself"},
+  });
+  // Nor do they say of which type they are.
+  const v1::TrainingJob job = Parsed(Sample("layers:", "type: layers\n  layers:"));
+  CHECK(ToYaml(job) == ToYaml(Parsed(Sample())));
+  CHECK(CheckHasLayers(job, "leeway-worker").ok());
+  CHECK(CheckHasLayers(Parsed(External()), "leeway-worker").message() ==
+        "model.type: the job's model is external: only its own program can compute it, and not "
+        "leeway-worker");
+}
+
+TEST_CASE("a pass over external examples has as many steps as one over a file's") {
+  const auto steps = [](const char* data, uint32_t workers) {
+    v1::TrainingJob job = Parsed(External("batch_size: 64, examples: 60000", data));
+    job.mutable_workers()->set_count(workers);
+    return ExternalStepsPerEpoch(job);
+  };
+  CHECK(steps("batch_size: 64, examples: 60000", 1) == 938);
+  CHECK(steps("batch_size: 64, examples: 60000", 3) == 313);
+  CHECK(steps("batch_size: 64, examples: 64", 3) == 1);
+  CHECK(steps("batch_size: 64, examples: 385", 3) == 3);
+  CHECK(steps("batch_size: 64, examples: 1000000000000000", 1) == 15625000000000);
+}
+
+TEST_CASE("a rule that a worker brings may have any slots, which a block's message must hold") {
+  CHECK(StateVectors(Parsed(External())) == 4);
+  CHECK(StateVectors(Parsed(External() + "update: {type: sgd, learning_rate: 1}\n")) == 2);
+}
+
+// ---- rules
+
+v1::Update Rule(const std::string& yaml) {
+  const absl::StatusOr<v1::Update> update = ParseUpdate(yaml);
+  INFO(yaml);
+  REQUIRE(update.status().ToString() == "OK");
+  return *update;
+}
+
+v1::Update Resolved(const std::string& yaml) { return ResolveBroughtUpdate(Rule(yaml)).value(); }
+
+TEST_CASE("a rule is read and written as a job's update is") {
+  for (const char* yaml :
+       {"{type: sgd, learning_rate: 0.1}", "{type: sgd, momentum: 0.9, learning_rate: 0.1}",
+        "{type: adamw, beta1: 0.8, weight_decay: 0.1, learning_rate: 0.001, schedule: {type: step, "
+        "every: {epochs: 1}, factor: 0.5}, factors: {biases: {weight_decay: 0}}, scaling: linear, "
+        "average: {decay: 0.9}}"}) {
+    CHECK(UpdateYaml(Rule(yaml)) == yaml);
+    // Defaults are not worth a word.
+    CHECK(UpdateYaml(Resolved(yaml)) == yaml);
+  }
+  const auto error = [](const char* yaml) {
+    return std::string(ParseUpdate(yaml).status().message());
+  };
+  CHECK(error("{type: sgd}") == "update.learning_rate: required key is missing");
+  CHECK(error("{type: sgd, learning_rate: -1}") ==
+        "update.learning_rate: must be above 0; it is -1");
+  CHECK(
+      error("{learning_rate: 1}") ==
+      "update:1:1: type: required key is missing; one of sgd, adagrad, adam, adamw, lion, custom");
+  CHECK(error("{type: sgd, nesterov: true, learning_rate: 1}") ==
+        "update.nesterov: needs a momentum above 0");
+  CHECK(error("[sgd]") == "update: not a map of keys, such as {type: sgd, learning_rate: 0.1}");
+  CHECK(error("") == "update: not a map of keys, such as {type: sgd, learning_rate: 0.1}");
+  CHECK(error("{type: sgd, momentun: 1, learning_rate: 1}") ==
+        "update:1:13: momentun: unknown key; did you mean 'momentum'?");
+  CHECK_FALSE(ParseUpdate("{type: sgd").ok());
+}
+
+TEST_CASE("what a registration brings is held to the rules, and has every default") {
+  CHECK(Resolved("{type: adam, learning_rate: 1}").adam().has_beta2());
+  v1::Update update = Rule("{type: sgd, learning_rate: 1}");
+  update.set_learning_rate(std::numeric_limits<double>::infinity());
+  CHECK(ResolveBroughtUpdate(update).status().message() ==
+        "update.learning_rate: must be a finite number");
+  CHECK(ResolveBroughtUpdate(v1::Update()).status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(
+      ResolveBroughtUpdate(Rule("{type: custom, rule: x, learning_rate: 1}")).status().message() ==
+      "update: a plugin's rule belongs into the job, with model.plugins");
+}
+
+TEST_CASE("a rule is meant by whoever says it, with or without what optimizers do not know") {
+  const char* const plain = "{type: sgd, momentum: 0.9, learning_rate: 0.1}";
+  const v1::Update rule = Resolved(
+      "{type: sgd, momentum: 0.9, learning_rate: 0.1, schedule: {type: cosine}, factors: {norms: "
+      "{weight_decay: 0}}, scaling: linear, average: {}}");
+  CHECK(MeansRule(Rule(plain), rule));
+  CHECK(MeansRule(Rule(plain), Resolved(plain)));
+  CHECK(MeansRule(Resolved(plain), Resolved(plain)));
+  CHECK(MeansRule(rule, rule));
+  for (const char* other :
+       {"{type: sgd, momentum: 0.9, learning_rate: 0.2}", "{type: sgd, learning_rate: 0.1}",
+        "{type: sgd, momentum: 0.9, nesterov: true, learning_rate: 0.1}",
+        "{type: adam, learning_rate: 0.1}",
+        "{type: sgd, momentum: 0.9, learning_rate: 0.1, schedule: {type: step, every: {epochs: 1}, "
+        "factor: 0.5}}",
+        "{type: sgd, momentum: 0.9, learning_rate: 0.1, scaling: square_root}",
+        "{type: sgd, momentum: 0.9, learning_rate: 0.1, factors: {norms: {weight_decay: 1}}}"}) {
+    CAPTURE(other);
+    CHECK_FALSE(MeansRule(Rule(other), rule));
+  }
+}
+
+}  // namespace
+}  // namespace leeway
