@@ -256,6 +256,12 @@ bool CallQueue::WaitUntil(const Ticket& ticket, bool (Run::*done)() const, Time 
   return true;
 }
 
+bool CallQueue::IsOver(const Ticket& ticket) const {
+  if (ticket.run_ == nullptr) return true;
+  MutexLock lock(mutex_);
+  return ticket.run_->over();
+}
+
 absl::Status CallQueue::Wait(const Ticket& ticket, Time deadline) {
   if (ticket.run_ == nullptr) return absl::InvalidArgumentError("waiting for an empty ticket");
   const bool over = WaitUntil(ticket, &Run::over, deadline);

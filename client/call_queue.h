@@ -85,6 +85,8 @@ class CallQueue {
   // if neither by `deadline`: the operation goes on, and may be waited for again. CANCELLED after
   // Cancel().
   absl::Status Wait(const Ticket& ticket, Time deadline);
+  // Wait() would not wait.
+  bool IsOver(const Ticket& ticket) const EXCLUDES(mutex_);
 
   // Returns when no call of the operation is under way any more, however it ended: the memory that
   // they refer to is the caller's again. Calls that were not yet begun when one failed never are.

@@ -204,6 +204,10 @@ void ParameterClient::SetResidual(std::span<const float> residual) {
 
 void ParameterClient::Settle(const Ticket& ticket) { queue_.Settle(ticket.calls_); }
 
+bool ParameterClient::IsOver(const Ticket& ticket) const {
+  return !ticket.refused_.ok() || queue_.IsOver(ticket.calls_);
+}
+
 absl::StatusOr<ParameterClient::Result> ParameterClient::Wait(const Ticket& ticket, Time deadline) {
   RETURN_IF_ERROR(ticket.refused_);
   RETURN_IF_ERROR(queue_.Wait(ticket.calls_, deadline));

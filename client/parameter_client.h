@@ -189,6 +189,8 @@ class ParameterClient {
   // The call's result, or its first error as soon as there is one. DEADLINE_EXCEEDED after
   // `deadline`, which ends the waiting only: the ticket may be waited for again.
   absl::StatusOr<Result> Wait(const Ticket& ticket, Time deadline = Time::max());
+  // Wait() would not wait: DEADLINE_EXCEEDED is the call's own.
+  bool IsOver(const Ticket& ticket) const;
 
   // After an error: returns when nothing of the call is under way any more.
   void Settle(const Ticket& ticket);

@@ -9,6 +9,8 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# The client's libraries become a part of libleeway-client.so.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 # x86-64-v3 (AVX2, FMA) is three times plain x86-64 in matrix products; `native` is a choice.
 set(LEEWAY_ARCH "x86-64-v3" CACHE STRING "Value of -march; 'native' for this machine only")
@@ -22,7 +24,7 @@ option(LEEWAY_UNITY "Compile several files of a folder at once; OFF to compile o
 # depend on its length. errno would keep square roots from vectorising. Never -ffast-math: under it
 # isfinite(NaN) is true. -pthread for all, as precompiled headers are for all.
 add_compile_options(-pthread -march=${LEEWAY_ARCH} -mtune=generic -ffp-contract=off -fno-math-errno
-                    -fno-trapping-math -Wall -Wextra -Wno-unused-parameter)
+                    -fno-trapping-math -fno-semantic-interposition -Wall -Wextra -Wno-unused-parameter)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Werror=thread-safety -Wno-deprecated-declarations -Wno-overloaded-virtual)
 endif()

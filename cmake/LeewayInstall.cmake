@@ -1,17 +1,19 @@
-# What is installed beside the programs: the client for other programs to embed, as leeway::client, and the .deb.
+# What is installed beside the programs: the client for other programs to embed, as leeway::client and, with a worker's
+# whole part in a job, leeway::job; and the .deb.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # The client and what it stands on.
-set(client_parts common files security wire shm rpc codec plugins update)
-set(client_targets leeway_proto leeway_client leeway_client_core)
+set(client_parts common files security wire shm rpc codec plugins update command_line config)
+set(client_targets leeway_proto leeway_client leeway_client_core leeway_client_exchange leeway_participant leeway_job)
 foreach(part IN LISTS client_parts)
   list(APPEND client_targets leeway_${part})
 endforeach()
 set_target_properties(leeway_client PROPERTIES EXPORT_NAME client)
+set_target_properties(leeway_job PROPERTIES EXPORT_NAME job)
 install(TARGETS ${client_targets} EXPORT leeway ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/leeway)
 install(EXPORT leeway NAMESPACE leeway:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/leeway)
-foreach(folder client common plugin)
+foreach(folder client common config plugin)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leeway
     FILES_MATCHING PATTERN "*.h")
 endforeach()

@@ -1,7 +1,5 @@
 #include "common/command_line/security_flags.h"
 
-#include "common/environment.h"
-
 namespace leeway {
 namespace {
 
@@ -53,6 +51,18 @@ void DeclareSecurity(CLI::App& app, SecurityFlags& flags, EndOfCalls end) {
   if (end == EndOfCalls::kCalls) return;
   flags.status_token = LookUpEnvironment(kStatusToken).value_or("");
   Add(app, flags, kStatusTokenFile);
+}
+
+SecurityFlags SecurityFlagsFromEnvironment(const EnvironmentLookup& look_up) {
+  SecurityFlags flags;
+  flags.token = look_up(kToken).value_or("");
+  const auto take = [&](const Option& option) {
+    flags.*option.value = look_up(option.variable).value_or("");
+  };
+  take(kMode);
+  take(kTokenFile);
+  for (const Option& option : kFiles) take(option);
+  return flags;
 }
 
 std::vector<std::pair<std::string, std::string>> SecurityEnvironment(const SecurityFlags& flags) {

@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "absl/status/status.h"
+#include "common/environment.h"
 #include "common/security/settings.h"
 
 namespace leeway {
@@ -17,6 +17,9 @@ namespace leeway {
 void DeclareSecurity(CLI::App& app, SecurityFlags& flags, EndOfCalls end);
 // For who makes the keys of a run by itself: --tls and the token only.
 void DeclareRunSecurity(CLI::App& app, SecurityFlags& flags);
+
+// The same from the environment alone: for what has no command line of its own, and makes calls.
+SecurityFlags SecurityFlagsFromEnvironment(const EnvironmentLookup& look_up = LookUpEnvironment);
 
 // The variables by which a program that it is the environment of has `flags`, and no others: those
 // without a value are there, and empty.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/raw/raw_socket.h"
+#include "client/exchange/gradient_guard.h"
 #include "common/blocks.h"
 #include "common/clock.h"
 #include "common/codec/choose.h"
@@ -14,7 +15,6 @@
 #include "config/shards.h"
 #include "launcher/doctor/job_exchange.h"
 #include "launcher/doctor/traffic.h"
-#include "worker/exchange/gradient_guard.h"
 
 namespace leeway {
 namespace {

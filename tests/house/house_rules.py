@@ -40,7 +40,7 @@ MAY_INCLUDE = {
 
 # gRPC appears in these folders only; what lies below one of them is another folder.
 GRPC_IN = {
-    "common/rpc", "common/wire", "client", "server", "server/rpc", "server/service", "server/replica", "server/node",
+    "common/rpc", "common/wire", "client", "client/library", "server", "server/rpc", "server/service", "server/replica", "server/node",
     "server/coordinator", "worker", "bench", "bench/base", "launcher/supervision",
 }
 GRPC = re.compile(r'#include [<"](grpc|grpcpp)/|#include ".*\.grpc\.pb\.h"')

@@ -11,6 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/exchange/clock_exchange.h"
+#include "client/exchange/clock_span.h"
 #include "client/host_group.h"
 #include "client/parameter_client.h"
 #include "common/clock.h"
@@ -20,32 +22,6 @@
 #include "worker/exchange/step_runner.h"
 
 namespace leeway {
-
-// What one exchange has measured.
-struct ExchangeReport {
-  uint64_t clock = 0;
-  // The largest staleness of all blocks.
-  uint64_t staleness = 0;
-  // The smallest number of contributions that were applied to any block, as its answer said.
-  uint64_t version = 0;
-  // The time from the first block's departure to the last block's answer, as far as the worker has
-  // noticed it, and the part of it that the worker waited.
-  double exchange_seconds = 0;
-  double wait_seconds = 0;
-};
-
-// Hears where one exchange ends and the next begins. Exchanges never overlap, although the steps of
-// a clock begin before the previous clock's exchange has ended. Called on the thread that runs the
-// exchange.
-class ExchangeListener {
- public:
-  virtual ~ExchangeListener() = default;
-  // All exchanges before `clock` are complete, and nothing of this one has been sent. If this
-  // returns an error, the exchange does not begin, and Run returns the error.
-  virtual absl::Status OnBegin(uint64_t clock) { return absl::OkStatus(); }
-  // Every block has been answered.
-  virtual void OnComplete(const ExchangeReport& report) {}
-};
 
 // What an exchange works with. References outlive it.
 struct ExchangeContext {
@@ -68,13 +44,6 @@ struct ExchangeContext {
   std::vector<v1::LossScale> loss_scales = {};
   std::function<absl::Status(const v1::LossScale&)> report_loss_scale = nullptr;
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
-};
-
-// The worker's steps that belong to one clock.
-struct ClockSpan {
-  uint64_t clock = 0;
-  uint64_t first_step = 0;
-  uint64_t steps = 0;
 };
 
 // What the steps of one clock have measured.
@@ -104,15 +73,10 @@ struct ClockReport {
   double backward_seconds = 0;
 };
 
-// The exchange of one worker. Not thread-safe.
-class Exchange {
+// The exchange of one worker that computes its steps by itself. What it keeps between clocks has
+// the form of local_state.h, and LoadState takes it up as state_fit.h says.
+class Exchange : public ClockExchange {
  public:
-  virtual ~Exchange() = default;
-
-  // Prepares to run `clock`: reads the weights as a worker that starts it may see them. Returns
-  // their version (as in ExchangeReport). Call it after LoadState, if there is a state to load.
-  virtual absl::StatusOr<uint64_t> Begin(uint64_t clock) = 0;
-
   // Computes the steps of one clock, waiting for the weights that they need, and hands the
   // contribution to the client. The exchange may still be in progress then. OUT_OF_RANGE, naming
   // worker, clock and tensor, for a loss or values that are not finite, unless the job leaves them
@@ -121,30 +85,8 @@ class Exchange {
   // be called, and the state is that before the clock.
   virtual absl::StatusOr<ClockReport> Run(const ClockSpan& span) = 0;
 
-  // Waits until nothing is in progress. Returns the client's errors. Call it before anything but
-  // Run.
-  virtual absl::Status Settle() { return absl::OkStatus(); }
-
-  // Call it after ALREADY_EXISTS from Run or Settle: the clock was completed without this worker.
-  // Gives up the exchange in progress; then Begin prepares for another clock. False if this
-  // exchange cannot do that: make a new one.
-  virtual bool Abandon() { return false; }
-  // The abandoned contribution of `clock` was dropped, so what it had taken of the residual returns
-  // to the residual. Call it before the next Run.
-  virtual void Drop(uint64_t clock) {}
-
   // The weights of the servers, as last read. These are evaluated.
   virtual std::span<const float> weights() const = 0;
-  // Reads the current weights of the servers, without waiting for anybody. Only SaveState may be
-  // called after it.
-  virtual absl::Status ReadLatest() = 0;
-
-  // What the worker keeps between clocks, as bytes (local_state.h); empty if it keeps nothing. The
-  // device's error.
-  virtual absl::StatusOr<std::string> SaveState() const { return std::string(); }
-  // Takes from the saved state what this job keeps, and warns of what is lost (state_fit.h).
-  // INVALID_ARGUMENT if the bytes are not a state of such a model.
-  virtual absl::Status LoadState(const std::string& bytes) { return absl::OkStatus(); }
 };
 
 absl::StatusOr<std::unique_ptr<Exchange>> MakeExchange(const ExchangeContext& context);

@@ -17,7 +17,7 @@
 // computed does not depend on when answers come.
 //
 // With workers.per_host: combine, other workers of this host take part in steps 1 and 2
-// (worker/exchange/open_exchange.h): Run returns when this worker has handed in, or has sent the
+// (client/exchange/open_exchange.h): Run returns when this worker has handed in, or has sent the
 // sum of all.
 //
 // Where the job says what becomes of a gradient that is not finite or too long (gradient_guard.h),
@@ -33,15 +33,15 @@
 #include <utility>
 #include <vector>
 
+#include "client/exchange/final_blocks.h"
+#include "client/exchange/gradient_guard.h"
+#include "client/exchange/open_exchange.h"
 #include "common/buffer.h"
 #include "common/status.h"
 #include "common/update/schedule.h"
 #include "worker/exchange/exchanges.h"
-#include "worker/exchange/final_blocks.h"
-#include "worker/exchange/gradient_guard.h"
 #include "worker/exchange/gradient_scale.h"
 #include "worker/exchange/local_state.h"
-#include "worker/exchange/open_exchange.h"
 #include "worker/exchange/state_fit.h"
 #include "worker/exchange/steps.h"
 

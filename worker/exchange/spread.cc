@@ -31,12 +31,12 @@
 #include <utility>
 #include <vector>
 
+#include "client/exchange/open_exchange.h"
 #include "common/buffer.h"
 #include "common/status.h"
 #include "worker/compute/flat_vector.h"
 #include "worker/exchange/exchanges.h"
 #include "worker/exchange/local_training.h"
-#include "worker/exchange/open_exchange.h"
 #include "worker/exchange/spread_plan.h"
 #include "worker/exchange/steps.h"
 

@@ -6,16 +6,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/element_name.h"
+#include "client/exchange/open_exchange.h"
 #include "common/loss_scale.h"
 #include "common/status.h"
-#include "common/wire/payload.h"
-#include "worker/exchange/open_exchange.h"
 
 namespace leeway {
 namespace {
-
-constexpr char kAdvice[] = "; training has diverged: try a smaller learning rate, or warm-up";
 
 // What crosses the bus in one copy, and when that is done.
 struct BusPart {
@@ -79,8 +75,8 @@ absl::Status CheckLoss(const ExchangeContext& context, double loss_sum, float lo
   const bool refuses =
       context.job.exchange().on_bad_gradient() == v1::BAD_GRADIENT_REJECT && loss_scale == 1;
   if (std::isfinite(loss_sum) || !refuses) return absl::OkStatus();
-  return SuggestBf16(context,
-                     absl::OutOfRangeError(absl::StrCat("the loss is ", loss_sum, kAdvice)));
+  return SuggestBf16(
+      context, absl::OutOfRangeError(absl::StrCat("the loss is ", loss_sum, kDivergedAdvice)));
 }
 
 absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t clock, uint64_t step,
@@ -104,20 +100,6 @@ absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t cloc
   report.forward_seconds += result->forward_seconds;
   report.backward_seconds += result->backward_seconds;
   return result;
-}
-
-std::string NotFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
-                      std::span<const float> values) {
-  const size_t bad = FloatPayload::Of(values).FirstNonFinite();
-  if (bad == values.size()) return "";
-  return absl::StrCat(what, " of ", ElementName(schema, first + bad), " is ", values[bad]);
-}
-
-absl::Status CheckFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
-                         std::span<const float> values) {
-  const std::string wrong = NotFinite(schema, what, first, values);
-  if (wrong.empty()) return absl::OkStatus();
-  return absl::OutOfRangeError(absl::StrCat(wrong, kAdvice));
 }
 
 absl::StatusOr<uint64_t> ReadWeights(ParameterClient& client, uint64_t clock,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/exchange/finite.h"
 #include "common/buffer.h"
 #include "worker/compute/flat_vector.h"
 #include "worker/exchange/exchange.h"
@@ -37,16 +38,6 @@ absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t cloc
 // OUT_OF_RANGE if it is not finite, and neither the job nor the loss scale leaves out what follows
 // from it.
 absl::Status CheckLoss(const ExchangeContext& context, double loss_sum, float loss_scale = 1);
-
-// "the gradient of dense_0/weight[3] is inf": the first of `values`, which are `what` from element
-// `first` on, that is not finite; empty: all are.
-std::string NotFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
-                      std::span<const float> values);
-
-// OUT_OF_RANGE, naming the tensor, if some of `values`, which are `what` from element `first` on,
-// are not finite.
-absl::Status CheckFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
-                         std::span<const float> values);
 
 // A zeroed vector for contributions, in memory that whoever takes them up can read.
 FloatBuffer MakeContribution(const ExchangeContext& context);

@@ -10,10 +10,11 @@
 namespace leeway::testing {
 namespace {
 
-absl::StatusOr<onnx::ModelProto> Onnx(const std::string& layers, const ImageShape& input) {
+absl::StatusOr<onnx::ModelProto> Onnx(const std::string& layers, const ImageShape& input,
+                                      size_t labels = 1) {
   const v1::Model config = ParseModel(layers + " loss: LOSS_SOFTMAX_CROSS_ENTROPY");
   const auto backend = TestBackend();
-  const auto model = Model::Build(config, input, 1, *backend);
+  const auto model = Model::Build(config, input, 1, *backend, labels);
   INFO(model.status());
   REQUIRE(model.ok());
   return MakeOnnxModel(config, **model, RandomValues((*model)->schema().total(), 1),
@@ -59,6 +60,60 @@ TEST_CASE("names of values are each there once, also where layers are called as 
   for (const auto& tensor : document->graph().initializer()) names.push_back(tensor.name());
   std::sort(names.begin(), names.end());
   CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+}
+
+std::vector<int64_t> Dimensions(const onnx::ValueInfoProto& value) {
+  std::vector<int64_t> sides;
+  for (const auto& side : value.type().tensor_type().shape().dim()) {
+    sides.push_back(side.dim_param() == "N" ? -1 : side.dim_value());
+  }
+  return sides;
+}
+
+constexpr char kText[] =
+    "layers { name: \"words\" embedding { vocabulary: 11 width: 8 } } "
+    "layers { name: \"first\" attention { heads: 2 rotary: true causal: true } } "
+    "layers { name: \"second\" attention { heads: 2 rotary: true causal: true } } "
+    "layers { tied_dense { embedding: \"words\" } }";
+
+TEST_CASE("a model of text takes tokens and has scores of each position") {
+  const auto document = Onnx(kText, {5, 1, 1}, 5);
+  INFO(document.status());
+  REQUIRE(document.ok());
+  const onnx::GraphProto& graph = document->graph();
+  CHECK(Dimensions(graph.input(0)) == std::vector<int64_t>{-1, 5});
+  CHECK(graph.input(0).type().tensor_type().elem_type() == onnx::TensorProto::INT64);
+  CHECK(Dimensions(graph.output(0)) == std::vector<int64_t>{-1, 5, 11});
+  CHECK(graph.output(0).type().tensor_type().elem_type() == onnx::TensorProto::FLOAT);
+}
+
+TEST_CASE(
+    "what layers share is there once: a tied weight, the mask, the tables of rotary positions") {
+  const auto document = Onnx(kText, {5, 1, 1}, 5);
+  REQUIRE(document.ok());
+  Texts names;
+  size_t of_words = 0;
+  for (const auto& tensor : document->graph().initializer()) {
+    names.push_back(tensor.name());
+    if (tensor.dims_size() == 2 && tensor.dims(0) == 11) ++of_words;
+  }
+  CHECK(of_words == 1);
+  for (const char* name : {"words.weight", "causal_mask_5", "rotary_sines_5x4",
+                           "rotary_cosines_5x4", "rotary_halves_4"}) {
+    CAPTURE(name);
+    CHECK(std::count(names.begin(), names.end(), name) == 1);
+  }
+}
+
+TEST_CASE("tokens that something else than an embedding takes are refused") {
+  const auto document = Onnx(
+      "layers { name: \"both\" concat { branches { layers { embedding { vocabulary: 11 width: 8 } "
+      "} } "
+      "branches { layers { name: \"raw\" relu {} } } } } layers { dense { units: 3 pointwise: true "
+      "} }",
+      {5, 1, 1}, 5);
+  CHECK(absl::IsUnimplemented(document.status()));
+  CHECK_THAT(std::string(document.status().message()), Catch::Contains("raw"));
 }
 
 TEST_CASE("a layer that features of a flattened image cannot go into is named") {

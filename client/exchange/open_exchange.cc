@@ -1,11 +1,11 @@
-#include "worker/exchange/open_exchange.h"
+#include "client/exchange/open_exchange.h"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "client/exchange/final_blocks.h"
 #include "common/status.h"
-#include "worker/exchange/final_blocks.h"
 
 namespace leeway {
 
@@ -99,39 +99,52 @@ void OpenExchange::Take(const Part& part, const ParameterClient::Result& result)
 
 bool OpenExchange::answered() const { return blocks_answered_ == client_.layout().blocks(); }
 
-absl::Status OpenExchange::WaitWhere(const std::function<bool(const Part&)>& wanted) {
-  if (parts_.empty()) return absl::OkStatus();
+absl::StatusOr<bool> OpenExchange::WaitWhere(const std::function<bool(const Part&)>& wanted,
+                                             Time deadline) {
+  if (parts_.empty()) return true;
   const Time began = now_();
   absl::Status status;
+  bool late = false;
   for (auto part = parts_.begin(); part != parts_.end();) {
     if (!wanted(*part)) {
       ++part;
       continue;
     }
-    const auto result = client_.Wait(part->ticket);
-    status = result.status();
-    if (!result.ok()) break;
+    const auto result = client_.Wait(part->ticket, deadline);
+    if (!result.ok()) {
+      late = absl::IsDeadlineExceeded(result.status()) && !client_.IsOver(part->ticket);
+      if (!late) status = result.status();
+      break;
+    }
     Take(*part, *result);
     part = parts_.erase(part);
   }
   // The last answer ends both the exchange and this wait for it.
   waited_ += (answered() ? ended_ : now_()) - began;
-  return status;
+  RETURN_IF_ERROR(status);
+  return !late;
 }
 
-absl::Status OpenExchange::WaitFor(std::span<const ElementRange> elements) {
-  return WaitWhere([&](const Part& part) {
+absl::StatusOr<bool> OpenExchange::WaitFor(std::span<const ElementRange> elements, Time deadline) {
+  const auto touches = [&](const Part& part) {
     return std::any_of(elements.begin(), elements.end(), [&](const ElementRange& range) {
       const BlockRange blocks = BlocksOf(client_.layout(), range);
       return blocks.first < part.blocks.first + part.blocks.count &&
              part.blocks.first < blocks.first + blocks.count;
     });
-  });
+  };
+  return WaitWhere(touches, deadline);
 }
 
-absl::Status OpenExchange::WaitForAll() {
-  return WaitWhere([](const Part&) { return true; });
+absl::StatusOr<bool> OpenExchange::WaitForAll(Time deadline) {
+  return WaitWhere([](const Part&) { return true; }, deadline);
 }
+
+absl::Status OpenExchange::WaitFor(std::span<const ElementRange> elements) {
+  return WaitFor(elements, Time::max()).status();
+}
+
+absl::Status OpenExchange::WaitForAll() { return WaitForAll(Time::max()).status(); }
 
 void OpenExchange::Poll() {
   SendComplete().IgnoreError();

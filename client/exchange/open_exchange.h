@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/block_range.h"
+#include "client/exchange/clock_exchange.h"
 #include "client/host_group.h"
 #include "client/parameter_client.h"
 #include "common/blocks.h"
 #include "common/clock.h"
-#include "worker/exchange/exchange.h"
 
 namespace leeway {
 
@@ -43,6 +44,9 @@ class OpenExchange {
   // client's errors.
   absl::Status WaitFor(std::span<const ElementRange> elements);
   absl::Status WaitForAll();
+  // The same, no longer than until the deadline: false if they are not answered by then.
+  absl::StatusOr<bool> WaitFor(std::span<const ElementRange> elements, Time deadline);
+  absl::StatusOr<bool> WaitForAll(Time deadline);
   // Takes note of answers that have come meanwhile. Only by it is the end of an exchange that
   // nobody had to wait for known.
   void Poll();
@@ -73,8 +77,8 @@ class OpenExchange {
   absl::Status SendComplete(Kept& kept);
   // What every other worker of the group has published by now. Its error stays, for SendRest.
   absl::Status SendComplete();
-  // Waits for those of which `wanted`.
-  absl::Status WaitWhere(const std::function<bool(const Part&)>& wanted);
+  // Waits for those of which `wanted`. False if the deadline came first.
+  absl::StatusOr<bool> WaitWhere(const std::function<bool(const Part&)>& wanted, Time deadline);
   // Of a part that was answered.
   void Take(const Part& part, const ParameterClient::Result& result);
   // Every block has its answer.

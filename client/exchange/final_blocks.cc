@@ -1,4 +1,4 @@
-#include "worker/exchange/final_blocks.h"
+#include "client/exchange/final_blocks.h"
 
 #include <algorithm>
 

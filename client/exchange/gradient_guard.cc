@@ -1,4 +1,4 @@
-#include "worker/exchange/gradient_guard.h"
+#include "client/exchange/gradient_guard.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "worker/exchange/steps.h"
+#include "client/exchange/finite.h"
 
 namespace leeway {
 namespace {

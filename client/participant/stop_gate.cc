@@ -1,4 +1,4 @@
-#include "worker/stop_gate.h"
+#include "client/participant/stop_gate.h"
 
 #include <utility>
 

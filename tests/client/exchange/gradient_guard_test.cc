@@ -1,5 +1,5 @@
 // What becomes of a gradient that is not finite, or too long.
-#include "worker/exchange/gradient_guard.h"
+#include "client/exchange/gradient_guard.h"
 
 #include <cmath>
 #include <limits>

@@ -1,0 +1,198 @@
+// Mean gradients of somebody else's steps (worker/exchange/gradient.cc is that of Leeway's own). A
+// block leaves when all of it is final; the next clock's steps wait for the answers that they need.
+// With a guard (gradient_guard.h) nothing leaves before End.
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "client/exchange/final_blocks.h"
+#include "client/exchange/finite.h"
+#include "client/exchange/gradient_guard.h"
+#include "client/exchange/open_exchange.h"
+#include "client/exchange/running_values.h"
+#include "client/exchange/step_exchanges.h"
+#include "common/buffer.h"
+#include "common/interval_set.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+class GradientSteps : public StepExchange {
+ public:
+  explicit GradientSteps(const StepExchangeContext& context)
+      : StepExchange(context),
+        job_(context.registration.job()),
+        running_(context.registration),
+        guards_(GuardsGradients(job_.exchange())),
+        contribution_(context.client.MakeVector()),
+        final_(context.client.layout()),
+        open_(context.client, [] { return std::chrono::steady_clock::now(); }) {}
+
+  std::span<float> contribution() override { return contribution_.span(); }
+
+  absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
+    const ParameterClient::Ticket ticket = context().client.Pull(clock, context().weights);
+    const auto read = context().client.Wait(ticket);
+    if (read.ok()) return read->version;
+    if (absl::IsAlreadyExists(read.status())) context().client.Settle(ticket);
+    return read.status();
+  }
+
+  void StartClock(uint64_t clock) override {
+    step_ = {.clock = clock, .examples = job_.data().batch_size()};
+    final_.Reset();
+    told_ = {};
+  }
+
+  absl::StatusOr<bool> Wait(ElementRange elements, Time deadline) override {
+    open_.Poll();
+    return open_.WaitFor({&elements, 1}, deadline);
+  }
+
+  void SetExamples(uint64_t examples) override { step_.examples = examples; }
+
+  absl::Status Final(ElementRange elements) override {
+    if (elements.count == 0) return absl::OkStatus();
+    if (const uint64_t before = told_.size();
+        told_.Add({elements.offset, elements.end()}), told_.size() < before + elements.count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("elements ", elements.offset, " to ", elements.end(),
+                       " of the contribution: some of them were final before"));
+    }
+    const std::vector<BlockRange> complete = final_.Add({&elements, 1});
+    if (guards_) return absl::OkStatus();
+    open_.Poll();
+    for (const BlockRange& blocks : complete) RETURN_IF_ERROR(Send(blocks));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> End(uint64_t examples, Time deadline) override {
+    ASSIGN_OR_RETURN(const bool settled, OpenUntil(deadline));
+    if (!settled) return false;
+    if (guards_) return SendGuarded(examples);
+    RETURN_IF_ERROR(FinishRest());
+    return true;
+  }
+
+  absl::StatusOr<bool> SettleUntil(Time deadline) override {
+    if (!open_.under_way()) return true;
+    ASSIGN_OR_RETURN(const bool answered, open_.WaitForAll(deadline));
+    if (answered) context().listener.OnComplete(open_.End());
+    return answered;
+  }
+
+  bool Abandon() override {
+    open_.Abandon();
+    return true;
+  }
+  void Drop(uint64_t clock) override {
+    if (context().client.keeps_residual()) context().client.UndoResidual(clock);
+  }
+
+  absl::Status ReadLatest() override {
+    return context().client.Wait(context().client.PullLatest(context().weights)).status();
+  }
+
+  uint64_t residual_clock() const override {
+    return open_.under_way() ? open_.clock() : StepExchange::residual_clock();
+  }
+
+  bool left_out() const override { return step_.left_out; }
+  bool clipped() const override { return step_.clipped; }
+
+ private:
+  struct Step {
+    uint64_t clock = 0;
+    uint64_t examples = 0;
+    bool open = false;
+    bool left_out = false;
+    bool clipped = false;
+  };
+
+  const v1::ModelSchema& schema() const { return context().registration.schema(); }
+
+  // The exchange before is complete, and this clock's begins.
+  absl::StatusOr<bool> OpenUntil(Time deadline) {
+    if (step_.open) return true;
+    ASSIGN_OR_RETURN(const bool settled, SettleUntil(deadline));
+    if (!settled) return false;
+    RETURN_IF_ERROR(context().listener.OnBegin(step_.clock));
+    open_.Begin(step_.clock, step_.examples);
+    step_.open = true;
+    return true;
+  }
+
+  ElementRange ElementsOf(const BlockRange& blocks) const {
+    const BlockLayout& layout = context().client.layout();
+    const uint64_t first = layout.Range(blocks.first).offset;
+    return {first, layout.Range(blocks.first + blocks.count - 1).end() - first};
+  }
+
+  absl::Status Send(const BlockRange& blocks) {
+    RETURN_IF_ERROR(OpenUntil(Time::max()).status());
+    const ElementRange range = ElementsOf(blocks);
+    RETURN_IF_ERROR(CheckFinite(schema(), "the gradient", range.offset,
+                                contribution_.span().subspan(range.offset, range.count)));
+    running_.MakeMeans(range, step_.examples, context().weights, contribution_.span());
+    open_.Send(blocks, contribution_.span(), context().weights);
+    return absl::OkStatus();
+  }
+
+  // What was not said to be final.
+  absl::Status FinishRest() {
+    const std::vector<Interval> said = told_.Remove({0, contribution_.size()});
+    std::vector<ElementRange> rest;
+    uint64_t from = 0;
+    for (const Interval& interval : said) {
+      if (interval.first > from) rest.push_back({from, interval.first - from});
+      from = interval.end;
+    }
+    if (from < contribution_.size()) rest.push_back({from, contribution_.size() - from});
+    for (const BlockRange& blocks : final_.Add(rest)) RETURN_IF_ERROR(Send(blocks));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> SendGuarded(uint64_t examples) {
+    const std::span<float> values = contribution_.span();
+    ASSIGN_OR_RETURN(const GuardedGradient guarded,
+                     GuardGradient(job_.exchange(), schema(), values));
+    step_.left_out = guarded.verdict == GuardedGradient::kLeftOut;
+    step_.clipped = guarded.verdict == GuardedGradient::kClipped;
+    if (step_.left_out) {
+      spdlog::warn("clock {}: left out of the update (exchange.on_bad_gradient): {}", step_.clock,
+                   guarded.why);
+    } else {
+      running_.MakeMeans({0, values.size()}, examples, context().weights, values);
+    }
+    open_.Send(context().client.AllBlocks(), step_.left_out ? 0 : examples, values,
+               context().weights);
+    return true;
+  }
+
+  const v1::TrainingJob& job_;
+  const RunningValues running_;
+  const bool guards_;
+  FloatBuffer contribution_;
+  Step step_;
+  FinalBlocks final_;
+  // What was said to be final.
+  IntervalSet told_;
+  OpenExchange open_;
+};
+
+}  // namespace
+
+std::unique_ptr<StepExchange> MakeGradientSteps(const StepExchangeContext& context) {
+  return std::make_unique<GradientSteps>(context);
+}
+
+}  // namespace leeway

@@ -1,0 +1,43 @@
+#include "client/exchange/step_exchange.h"
+
+#include <algorithm>
+
+#include "client/exchange/kept_state.h"
+#include "client/exchange/step_exchanges.h"
+#include "common/status.h"
+
+namespace leeway {
+
+absl::StatusOr<std::string> StepExchange::SaveState() const {
+  KeptState state{.bytes = kept_};
+  const std::span<const float> weights = context_.weights;
+  if (keeps_weights()) state.weights.assign(weights.begin(), weights.end());
+  if (context_.client.keeps_residual()) {
+    state.residual.resize(weights.size());
+    context_.client.ReadResidual(residual_clock(), state.residual);
+  }
+  return SerializeKept(state);
+}
+
+absl::Status StepExchange::LoadState(const std::string& bytes) {
+  ASSIGN_OR_RETURN(KeptState state, ReadKept(bytes, context_.weights.size()));
+  loaded_weights_ = keeps_weights() && !state.weights.empty();
+  if (loaded_weights_)
+    std::copy(state.weights.begin(), state.weights.end(), context_.weights.begin());
+  if (context_.client.keeps_residual() && !state.residual.empty()) {
+    context_.client.SetResidual(state.residual);
+  }
+  loaded_ = std::move(state.bytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<StepExchange>> MakeStepExchange(const StepExchangeContext& context) {
+  const v1::Exchange& exchange = context.registration.job().exchange();
+  if (exchange.delta().spread() || exchange.elastic().spread()) {
+    return absl::UnimplementedError(
+        "spread: true is for Leeway's own workers: remove it from the job's exchange");
+  }
+  return exchange.has_gradient() ? MakeGradientSteps(context) : MakeWeightSteps(context);
+}
+
+}  // namespace leeway

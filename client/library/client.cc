@@ -1,0 +1,422 @@
+// client.h in C++: Job, with codes for its errors.
+
+#include "client/library/client.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "client/library/job.h"
+#include "common/exit_code.h"
+#include "common/protocol.h"
+#include "common/status.h"
+
+namespace {
+
+using leeway::ClockMeasures;
+using leeway::Job;
+using leeway::JobEvaluation;
+using leeway::JobFactsOfWorker;
+using leeway::JobOptions;
+using leeway::JobTensor;
+using leeway::Time;
+
+thread_local std::string last_error;
+
+// How often this process is a fork of one that had loaded the library.
+std::atomic<uint64_t> forks = 0;
+const int watches_forks = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+
+leeway_code Fail(leeway_code code, std::string text) {
+  last_error = std::move(text);
+  return code;
+}
+
+leeway_code CodeOf(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+      return LEEWAY_OK;
+    case absl::StatusCode::kInvalidArgument:
+      return LEEWAY_INVALID_ARGUMENT;
+    case absl::StatusCode::kDeadlineExceeded:
+      return LEEWAY_DEADLINE_EXCEEDED;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kCancelled:
+      return LEEWAY_UNAVAILABLE;
+    case absl::StatusCode::kAborted:
+      return LEEWAY_REPLACED;
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAlreadyExists:
+      return LEEWAY_FAILED_PRECONDITION;
+    case absl::StatusCode::kOutOfRange:
+      return LEEWAY_NOT_FINITE;
+    case absl::StatusCode::kNotFound:
+      return LEEWAY_NOT_FOUND;
+    case absl::StatusCode::kUnimplemented:
+      return LEEWAY_MISUSE;
+    case absl::StatusCode::kResourceExhausted:
+      return LEEWAY_NO_MEMORY;
+    default:
+      return LEEWAY_INTERNAL;
+  }
+}
+
+leeway_code CodeOf(const absl::Status& status) {
+  if (status.ok()) return LEEWAY_OK;
+  return Fail(CodeOf(status.code()), std::string(status.message()));
+}
+
+leeway_code CodeOf(const absl::StatusOr<bool>& done) {
+  if (!done.ok()) return CodeOf(done.status());
+  return *done ? LEEWAY_OK : LEEWAY_AGAIN;
+}
+
+Time DeadlineOf(double timeout) {
+  // Years are for ever, and do not fit.
+  if (!(timeout >= 0) || timeout > 1e8) return Time::max();
+  return std::chrono::steady_clock::now() + leeway::FromSeconds(timeout);
+}
+
+}  // namespace
+
+struct leeway_job {
+  std::unique_ptr<Job> job;
+  uint64_t forks_before = forks;
+  bool joined = false;
+  // What leeway_load_state has given out, and leeway_tensor_of.
+  std::string loaded;
+  std::vector<JobTensor> tensors;
+};
+
+namespace {
+
+leeway_code Forked() {
+  return Fail(LEEWAY_FORKED,
+              "this process was forked from the one that has joined the job, and connections do "
+              "not outlive that: start other processes before joining, or by spawn or forkserver");
+}
+
+// Runs `work` for a job that may be used here; nothing of C++ leaves it.
+template <typename Work>
+leeway_code Guarded(leeway_job* job, bool joined, Work work) {
+  if (job == nullptr) return Fail(LEEWAY_MISUSE, "the job is null");
+  if (job->forks_before != forks) return Forked();
+  if (joined && !job->joined) {
+    return Fail(LEEWAY_MISUSE, "the worker has not joined yet: leeway_joined goes before");
+  }
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return Fail(LEEWAY_NO_MEMORY, "there is no memory");
+  } catch (const std::exception& error) {
+    return Fail(LEEWAY_INTERNAL, error.what());
+  }
+}
+
+leeway_code NullArgument(const char* name) {
+  return Fail(LEEWAY_MISUSE, absl::StrCat(name, " is null"));
+}
+
+leeway_code CheckSize(const char* name, size_t size, size_t own) {
+  if (size == own) return LEEWAY_OK;
+  return Fail(LEEWAY_MISUSE,
+              absl::StrCat(name, ".size is ", size, ", not ", own,
+                           ": the program was compiled with another version of client.h"));
+}
+
+absl::StatusOr<std::vector<JobTensor>> TensorsFrom(const leeway_join_options& options) {
+  std::vector<JobTensor> tensors;
+  if (options.tensor_count > 0 && options.tensors == nullptr) {
+    return absl::InvalidArgumentError("tensors is null");
+  }
+  for (size_t i = 0; i < options.tensor_count; ++i) {
+    const leeway_tensor& from = options.tensors[i];
+    if (from.name == nullptr || (from.dimensions > 0 && from.shape == nullptr)) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", i, " has no name or no shape"));
+    }
+    JobTensor& tensor = tensors.emplace_back();
+    tensor.name = from.name;
+    tensor.shape.assign(from.shape, from.shape + from.dimensions);
+    if (from.kind < LEEWAY_WEIGHT || from.kind > LEEWAY_EMBEDDING) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has no kind"));
+    }
+    tensor.role = static_cast<leeway::TensorRole>(from.kind);
+    tensor.averaged = from.averaged != 0;
+    if (tensor.averaged) tensor.momentum = from.momentum;
+    tensor.learning_rate_factor = from.learning_rate_factor;
+    tensor.weight_decay_factor = from.weight_decay_factor;
+  }
+  return tensors;
+}
+
+absl::StatusOr<JobOptions> OptionsFrom(const leeway_join_options& from) {
+  JobOptions options;
+  if (from.coordinator != nullptr) options.coordinator = from.coordinator;
+  if (from.rank >= 0) {
+    if (from.rank > UINT32_MAX) return absl::InvalidArgumentError("rank is too large");
+    options.rank = static_cast<uint32_t>(from.rank);
+  }
+  ASSIGN_OR_RETURN(options.tensors, TensorsFrom(from));
+  uint64_t total = 0;
+  for (const JobTensor& tensor : options.tensors) total += tensor.elements();
+  if (from.initial != nullptr) options.initial.assign(from.initial, from.initial + total);
+  if (from.update != nullptr) options.update = from.update;
+  if (from.start_seconds > 0) options.start_seconds = from.start_seconds;
+  return options;
+}
+
+void Fill(const JobFactsOfWorker& facts, leeway_info& info) {
+  info.rank = facts.rank;
+  info.workers = facts.workers;
+  info.exchange = static_cast<leeway_exchange>(facts.exchange);
+  info.total = facts.total;
+  info.trained = facts.trained;
+  info.clocks = facts.clocks;
+  info.steps_per_clock = facts.steps_per_clock;
+  info.steps_per_epoch = facts.steps_per_epoch;
+  info.seed = facts.seed;
+  info.batch_size = facts.batch_size;
+  info.examples = facts.examples;
+  info.evaluate_every = facts.evaluate_every;
+  info.has_update = facts.has_update ? 1 : 0;
+}
+
+leeway_code CodeOf(Job::Next next) {
+  switch (next) {
+    case Job::Next::kClock:
+      return LEEWAY_OK;
+    case Job::Next::kFinished:
+      return LEEWAY_FINISHED;
+    case Job::Next::kStopped:
+      return LEEWAY_STOPPED;
+    case Job::Next::kNotYet:
+      break;
+  }
+  return LEEWAY_AGAIN;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* leeway_version(void) { return leeway::kVersion; }
+
+const char* leeway_error(void) { return last_error.c_str(); }
+
+int leeway_exit_code(leeway_code code) {
+  switch (code) {
+    case LEEWAY_OK:
+    case LEEWAY_FINISHED:
+      return leeway::kExitDone;
+    case LEEWAY_STOPPED:
+      return leeway::kExitStopped;
+    case LEEWAY_REPLACED:
+      return leeway::kExitReplaced;
+    case LEEWAY_FAILED:
+    case LEEWAY_INVALID_ARGUMENT:
+    case LEEWAY_DEADLINE_EXCEEDED:
+    case LEEWAY_NOT_FINITE:
+    case LEEWAY_NOT_FOUND:
+    case LEEWAY_MISUSE:
+    case LEEWAY_FORKED:
+    case LEEWAY_NO_MEMORY:
+      return leeway::kExitPermanent;
+    default:
+      return leeway::kExitTemporary;
+  }
+}
+
+leeway_code leeway_join(const leeway_join_options* options, leeway_job** job) {
+  if (options == nullptr || job == nullptr) return NullArgument("options or job");
+  *job = nullptr;
+  if (const leeway_code code = CheckSize("options", options->size, sizeof(*options)); code != 0) {
+    return code;
+  }
+  auto joining = std::make_unique<leeway_job>();
+  const leeway_code code = Guarded(joining.get(), false, [&] {
+    auto made = OptionsFrom(*options);
+    if (!made.ok()) return CodeOf(made.status());
+    auto joined = Job::Join(*std::move(made));
+    if (!joined.ok()) return CodeOf(joined.status());
+    joining->job = *std::move(joined);
+    return LEEWAY_OK;
+  });
+  if (code == LEEWAY_OK) *job = joining.release();
+  return code;
+}
+
+leeway_code leeway_joined(leeway_job* job, double timeout) {
+  return Guarded(job, false, [&] {
+    const leeway_code code = CodeOf(job->job->Joined(DeadlineOf(timeout)));
+    if (code == LEEWAY_OK) job->joined = true;
+    return code;
+  });
+}
+
+leeway_code leeway_info_of(leeway_job* job, leeway_info* info) {
+  return Guarded(job, true, [&] {
+    if (info == nullptr) return NullArgument("info");
+    const leeway_code code = CheckSize("info", info->size, sizeof(*info));
+    if (code == LEEWAY_OK) Fill(job->job->facts(), *info);
+    return code;
+  });
+}
+
+leeway_code leeway_tensor_of(leeway_job* job, size_t index, leeway_tensor* tensor) {
+  return Guarded(job, true, [&] {
+    if (tensor == nullptr) return NullArgument("tensor");
+    if (job->tensors.empty()) job->tensors = job->job->tensors();
+    if (index >= job->tensors.size()) return Fail(LEEWAY_NOT_FOUND, "there is no such tensor");
+    const JobTensor& from = job->tensors[index];
+    *tensor = {from.name.c_str(),
+               from.shape.data(),
+               static_cast<uint32_t>(from.shape.size()),
+               static_cast<leeway_tensor_kind>(from.role),
+               from.averaged ? 1 : 0,
+               from.momentum,
+               from.learning_rate_factor,
+               from.weight_decay_factor};
+    return LEEWAY_OK;
+  });
+}
+
+float* leeway_weights(leeway_job* job) {
+  float* weights = nullptr;
+  Guarded(job, true, [&] {
+    weights = job->job->weights().data();
+    return LEEWAY_OK;
+  });
+  return weights;
+}
+
+float* leeway_contribution(leeway_job* job) {
+  float* contribution = nullptr;
+  Guarded(job, true, [&] {
+    contribution = job->job->contribution().data();
+    return LEEWAY_OK;
+  });
+  return contribution;
+}
+
+leeway_code leeway_begin(leeway_job* job, double timeout, uint64_t* clock) {
+  return Guarded(job, true, [&] {
+    const auto next = job->job->Begin(DeadlineOf(timeout));
+    if (!next.ok()) return CodeOf(next.status());
+    if (clock != nullptr && *next != Job::Next::kNotYet) *clock = job->job->clock();
+    return CodeOf(*next);
+  });
+}
+
+leeway_code leeway_wait(leeway_job* job, uint64_t first, uint64_t count, double timeout) {
+  return Guarded(job, true,
+                 [&] { return CodeOf(job->job->Wait(first, count, DeadlineOf(timeout))); });
+}
+
+leeway_code leeway_examples(leeway_job* job, uint64_t examples) {
+  return Guarded(job, true, [&] { return CodeOf(job->job->SetExamples(examples)); });
+}
+
+leeway_code leeway_final(leeway_job* job, uint64_t first, uint64_t count) {
+  return Guarded(job, true, [&] { return CodeOf(job->job->Final(first, count)); });
+}
+
+leeway_code leeway_end(leeway_job* job, const leeway_report* report, double timeout) {
+  return Guarded(job, true, [&] {
+    if (report == nullptr) return NullArgument("report");
+    if (const leeway_code code = CheckSize("report", report->size, sizeof(*report)); code != 0) {
+      return code;
+    }
+    const ClockMeasures measures = {report->steps,           report->examples,
+                                    report->loss_sum,        report->learning_rate,
+                                    report->data_seconds,    report->forward_seconds,
+                                    report->backward_seconds};
+    return CodeOf(job->job->End(measures, DeadlineOf(timeout)));
+  });
+}
+
+leeway_code leeway_settle(leeway_job* job, double timeout) {
+  return Guarded(job, true, [&] { return CodeOf(job->job->Settle(DeadlineOf(timeout))); });
+}
+
+leeway_code leeway_evaluated(leeway_job* job, const leeway_evaluation* evaluation) {
+  return Guarded(job, true, [&] {
+    if (evaluation == nullptr) return NullArgument("evaluation");
+    const leeway_code code = CheckSize("evaluation", evaluation->size, sizeof(*evaluation));
+    if (code != LEEWAY_OK) return code;
+    JobEvaluation shown{.loss = evaluation->loss, .examples = evaluation->examples};
+    if (evaluation->accuracy >= 0) shown.accuracy = evaluation->accuracy;
+    return CodeOf(job->job->Evaluated(shown));
+  });
+}
+
+leeway_code leeway_state_wanted(leeway_job* job, int* wanted) {
+  return Guarded(job, true, [&] {
+    if (wanted == nullptr) return NullArgument("wanted");
+    const auto is = job->job->StateWanted();
+    *wanted = is.ok() && *is ? 1 : 0;
+    return CodeOf(is.status());
+  });
+}
+
+leeway_code leeway_save_state(leeway_job* job, const void* bytes, size_t count) {
+  return Guarded(job, true, [&] {
+    if (bytes == nullptr && count > 0) return NullArgument("bytes");
+    return CodeOf(job->job->SaveState(std::string(static_cast<const char*>(bytes), count)));
+  });
+}
+
+leeway_code leeway_load_state(leeway_job* job, const void** bytes, size_t* count) {
+  return Guarded(job, true, [&] {
+    if (bytes == nullptr || count == nullptr) return NullArgument("bytes or count");
+    auto state = job->job->LoadState();
+    if (!state.ok()) return CodeOf(state.status());
+    job->loaded = *std::move(state);
+    *bytes = job->loaded.data();
+    *count = job->loaded.size();
+    return LEEWAY_OK;
+  });
+}
+
+void leeway_waiting(leeway_job* job, char* text, size_t size) {
+  if (text == nullptr || size == 0) return;
+  text[0] = 0;
+  Guarded(job, false, [&] {
+    const std::string waiting = job->job->Waiting();
+    const size_t count = std::min(waiting.size(), size - 1);
+    std::memcpy(text, waiting.data(), count);
+    text[count] = 0;
+    return LEEWAY_OK;
+  });
+}
+
+leeway_code leeway_leave(leeway_job* job, leeway_code reason, const char* message, double timeout) {
+  return Guarded(job, false, [&] {
+    if (reason != LEEWAY_FINISHED && reason != LEEWAY_STOPPED && reason != LEEWAY_FAILED) {
+      return Fail(LEEWAY_MISUSE, "the reason is none of LEEWAY_FINISHED, _STOPPED and _FAILED");
+    }
+    const Job::Reason why = reason == LEEWAY_FINISHED  ? Job::Reason::kFinished
+                            : reason == LEEWAY_STOPPED ? Job::Reason::kStopped
+                                                       : Job::Reason::kFailed;
+    return CodeOf(job->job->Leave(why, message != nullptr ? message : "", DeadlineOf(timeout)));
+  });
+}
+
+void leeway_free(leeway_job* job) {
+  // Its threads stayed in the process that it was forked from.
+  if (job == nullptr || job->forks_before != forks) return;
+  delete job;
+}
+
+}  // extern "C"

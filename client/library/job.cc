@@ -1,0 +1,416 @@
+#include "client/library/job.h"
+
+#include <functional>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "client/library/registrar.h"
+#include "client/library/schema.h"
+#include "client/library/slow_call.h"
+#include "common/blocks.h"
+#include "common/buffer.h"
+#include "common/counted.h"
+#include "common/status.h"
+#include "config/length.h"
+
+namespace leeway {
+namespace {
+
+JobFactsOfWorker FactsFrom(const v1::RegisterWorkerReply& reply) {
+  const v1::TrainingJob& job = reply.job();
+  const v1::Exchange& exchange = job.exchange();
+  JobFactsOfWorker facts;
+  facts.rank = reply.rank();
+  facts.workers = job.workers().count();
+  facts.exchange = exchange.has_delta()     ? JobExchange::kDelta
+                   : exchange.has_elastic() ? JobExchange::kElastic
+                                            : JobExchange::kGradient;
+  facts.total = reply.schema().total();
+  facts.trained = reply.schema().trained();
+  facts.clocks = reply.length().total_clocks() > 0 ? 0 : reply.length().clocks();
+  facts.steps_per_clock = reply.length().steps_per_clock();
+  facts.steps_per_epoch = reply.length().steps_per_epoch();
+  facts.seed = job.metadata().seed();
+  facts.batch_size = job.data().batch_size();
+  facts.examples = job.data().examples();
+  if (job.evaluation().has_every()) {
+    facts.evaluate_every = IntervalClocks(job.evaluation().every(), reply.length());
+  }
+  facts.has_update = job.has_update();
+  return facts;
+}
+
+v1::StepMetrics MetricsOf(const ClockMeasures& measures, const StepExchange& exchange) {
+  v1::StepMetrics metrics;
+  metrics.set_steps(measures.steps);
+  metrics.set_examples(measures.examples);
+  if (measures.examples > 0) {
+    metrics.set_train_loss(measures.loss_sum / static_cast<double>(measures.examples));
+  }
+  metrics.set_learning_rate(measures.learning_rate);
+  metrics.set_data_seconds(measures.data_seconds);
+  metrics.set_forward_seconds(measures.forward_seconds);
+  metrics.set_backward_seconds(measures.backward_seconds);
+  metrics.set_compute_seconds(measures.forward_seconds + measures.backward_seconds);
+  metrics.set_skipped_contributions(exchange.left_out() ? 1 : 0);
+  metrics.set_clipped_contributions(exchange.clipped() ? 1 : 0);
+  return metrics;
+}
+
+v1::LeaveReason ReasonOf(Job::Reason reason) {
+  switch (reason) {
+    case Job::Reason::kFinished:
+      return v1::LEAVE_FINISHED;
+    case Job::Reason::kStopped:
+      return v1::LEAVE_STOPPED;
+    case Job::Reason::kFailed:
+      break;
+  }
+  return v1::LEAVE_FAILED;
+}
+
+// The worker is to go on elsewhere: others went on without it, or the job has gone back.
+bool IsMoved(const absl::Status& status) {
+  return absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
+}
+
+}  // namespace
+
+// Between two calls of the program's thread the background's (slow_) has the registration, where it
+// is pending; else the program's has it.
+class Job::Impl {
+ public:
+  explicit Impl(std::unique_ptr<Registrar> registrar) : registrar_(std::move(registrar)) {
+    Connect();
+  }
+  ~Impl() {
+    registrar_->Cancel();
+    if (slow_.pending()) slow_.Await(Time::max()).IgnoreError();
+  }
+
+  const JobFactsOfWorker& facts() const { return facts_; }
+  const v1::ModelSchema& schema() const { return life_->reply.schema(); }
+  std::span<float> weights() { return weights_.span(); }
+  std::span<float> contribution() {
+    return phase_ == Phase::kRunning ? life_->exchange->contribution() : std::span<float>();
+  }
+  uint64_t clock() const { return takes_part() ? life_->participant->clock() : 0; }
+  std::string Waiting() const { return registrar_->Waiting(); }
+
+  absl::StatusOr<bool> Joined(Time deadline) { return AwaitSlow(deadline); }
+
+  absl::StatusOr<Next> Begin(Time deadline) {
+    RETURN_IF_ERROR(Expect(Phase::kBetween, "Begin"));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool ready, AwaitSlow(deadline));
+      if (!ready) return Next::kNotYet;
+      absl::StatusOr<std::optional<Next>> next;
+      if (detour_.ok()) {
+        next = TryBegin(deadline);
+      } else {
+        next = Recover();
+      }
+      if (!next.ok()) {
+        RETURN_IF_ERROR(TakeDetour(next.status()));
+      } else if (next->has_value()) {
+        return **next;
+      }
+    }
+  }
+
+  absl::StatusOr<bool> Wait(ElementRange elements, Time deadline) {
+    RETURN_IF_ERROR(Expect(Phase::kRunning, "Wait"));
+    RETURN_IF_ERROR(CheckRange(elements));
+    return InClock([&] { return life_->exchange->Wait(elements, deadline); });
+  }
+
+  absl::Status SetExamples(uint64_t examples) {
+    RETURN_IF_ERROR(Expect(Phase::kRunning, "SetExamples"));
+    if (examples == 0) return absl::InvalidArgumentError("a contribution of no examples");
+    life_->exchange->SetExamples(examples);
+    return absl::OkStatus();
+  }
+
+  absl::Status Final(ElementRange elements) {
+    RETURN_IF_ERROR(Expect(Phase::kRunning, "Final"));
+    RETURN_IF_ERROR(CheckRange(elements));
+    return InClock([&]() -> absl::StatusOr<bool> {
+             RETURN_IF_ERROR(life_->exchange->Final(elements));
+             return true;
+           })
+        .status();
+  }
+
+  absl::StatusOr<bool> End(const ClockMeasures& measures, Time deadline) {
+    RETURN_IF_ERROR(Expect(Phase::kRunning, "End"));
+    ASSIGN_OR_RETURN(const bool ended,
+                     InClock([&] { return life_->exchange->End(measures.examples, deadline); }));
+    if (!ended) return false;
+    // A clock that the others completed meanwhile counts for nothing.
+    if (detour_.ok()) life_->participant->Advance(MetricsOf(measures, *life_->exchange));
+    phase_ = Phase::kBetween;
+    state_.clear();
+    return true;
+  }
+
+  absl::StatusOr<bool> Settle(Time deadline) {
+    RETURN_IF_ERROR(Expect(Phase::kBetween, "Settle"));
+    ASSIGN_OR_RETURN(const bool ready, AwaitSlow(deadline));
+    if (!ready) return false;
+    if (!takes_part()) return true;
+    return InClock([&] { return life_->exchange->SettleUntil(deadline); });
+  }
+
+  absl::Status Evaluated(const JobEvaluation& evaluation) {
+    RETURN_IF_ERROR(Expect(Phase::kBetween, "Evaluated"));
+    if (!takes_part()) return absl::OkStatus();
+    if (facts_.rank != 0) return absl::InvalidArgumentError("rank 0 evaluates, and no other");
+    v1::EvaluationMetrics metrics;
+    metrics.set_clock(life_->participant->clock());
+    metrics.set_epoch(life_->participant->Epoch());
+    metrics.set_test_loss(evaluation.loss);
+    if (evaluation.accuracy) metrics.set_test_accuracy(*evaluation.accuracy);
+    metrics.set_examples(evaluation.examples);
+    if (life_->reply.job().evaluation().has_early_stop()) return life_->session.ReportNow(metrics);
+    life_->session.Report(metrics);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> StateWanted() {
+    RETURN_IF_ERROR(Expect(Phase::kBetween, "StateWanted"));
+    if (!takes_part() || !detour_.ok() || !life_->reply.save_state()) return false;
+    const Participant& participant = *life_->participant;
+    return CutIsDue() || participant.MadeAll() || !participant.IsOpen();
+  }
+
+  absl::Status SaveState(std::string bytes) {
+    RETURN_IF_ERROR(Expect(Phase::kBetween, "SaveState"));
+    state_ = std::move(bytes);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> LoadState() {
+    if (phase_ == Phase::kJoining || slow_.pending()) return Expect(Phase::kBetween, "LoadState");
+    auto loaded = takes_part() ? life_->exchange->TakeLoaded() : std::optional<std::string>();
+    if (!loaded) return absl::NotFoundError("the job was not resumed with a state of this worker");
+    return *std::move(loaded);
+  }
+
+  absl::StatusOr<bool> Leave(Reason reason, const std::string& message, Time deadline) {
+    if (phase_ == Phase::kLeft) return true;
+    if (phase_ != Phase::kLeaving) {
+      const auto ready = AwaitSlow(deadline);
+      if (ready.ok() && !*ready) return false;
+      if (life_ == nullptr || !takes_part()) return LeaveAlone(reason);
+      phase_ = Phase::kLeaving;
+      slow_.Start([this, reason, message] { return SayLeave(reason, message); });
+    }
+    return FinishLeaving(deadline);
+  }
+
+ private:
+  enum class Phase { kJoining, kBetween, kRunning, kLeaving, kLeft };
+
+  // The job is not over for this worker.
+  bool takes_part() const { return life_ != nullptr && life_->participant != nullptr; }
+
+  absl::Status Expect(Phase phase, const char* what) const {
+    if (phase_ == phase) return absl::OkStatus();
+    static constexpr const char* kWhere[] = {"while it joins", "between two clocks",
+                                             "while a clock runs", "while it leaves",
+                                             "after it has left"};
+    return absl::UnimplementedError(absl::StrCat(what, " belongs ", kWhere[static_cast<int>(phase)],
+                                                 "; this is ", kWhere[static_cast<int>(phase_)]));
+  }
+
+  absl::Status CheckRange(const ElementRange& elements) const {
+    if (elements.count <= weights_.size() && elements.offset <= weights_.size() - elements.count) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(Counted(elements.count, "element"), " from ",
+                                                   elements.offset, " on: the model has ",
+                                                   weights_.size()));
+  }
+
+  absl::StatusOr<bool> AwaitSlow(Time deadline) {
+    if (!slow_.pending()) {
+      RETURN_IF_ERROR(failed_);
+      return true;
+    }
+    const auto done = slow_.Await(deadline);
+    if (!done.ok()) {
+      if (phase_ != Phase::kJoining) RETURN_IF_ERROR(TakeDetour(done.status()));
+      if (phase_ == Phase::kJoining) return failed_ = done.status();
+      return true;
+    }
+    if (*done && life_ != nullptr) facts_ = FactsFrom(life_->reply);
+    if (*done && phase_ == Phase::kJoining) phase_ = Phase::kBetween;
+    if (*done) asked_at_ = clock();
+    return done;
+  }
+
+  // In the background: a new registration.
+  void Connect() {
+    slow_.Start([this] {
+      registrar_->Forget();
+      life_.reset();
+      auto registered = registrar_->Register(weights_);
+      if (registered.ok()) life_ = *std::move(registered);
+      // It has tried again by itself as long as that made sense.
+      const absl::Status status = registered.status();
+      return IsMoved(status) ? absl::UnavailableError(status.message()) : status;
+    });
+  }
+
+  // What others or a stop have made of the clock is for the next Begin to mend: until then nothing
+  // is computed that counts. Other errors are returned, and are final.
+  absl::Status TakeDetour(const absl::Status& status) {
+    if (absl::IsCancelled(status) && takes_part()) {
+      RETURN_IF_ERROR(life_->participant->UnlessStopped([&] { return status; }).status());
+    } else if (!IsMoved(status)) {
+      return failed_ = status;
+    }
+    detour_ = status;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> InClock(const std::function<absl::StatusOr<bool>()>& work) {
+    if (!detour_.ok()) return true;
+    auto result = work();
+    if (result.ok()) return result;
+    RETURN_IF_ERROR(TakeDetour(result.status()));
+    return true;
+  }
+
+  // The same registration at another clock where that is enough, else a new one. Nothing: it goes
+  // on when that is done.
+  std::optional<Next> Recover() {
+    const absl::Status why = std::exchange(detour_, absl::OkStatus());
+    if (absl::IsCancelled(why)) return Next::kStopped;
+    finished_ = false;
+    if (absl::IsFailedPrecondition(why)) {
+      spdlog::warn("{}", std::string(why.message()));
+      Connect();
+    } else {
+      slow_.Start([this, why] { return life_->participant->Rejoin(why); });
+    }
+    return std::nullopt;
+  }
+
+  // Nothing: something goes on in the background first.
+  absl::StatusOr<std::optional<Next>> TryBegin(Time deadline) {
+    if (!takes_part() || finished_) return Next::kFinished;
+    Participant& participant = *life_->participant;
+    const bool asks = CutIsDue() || life_->session.stop_requested();
+    if (asks || participant.MadeAll() || participant.NearlyMadeAll() || !participant.IsOpen()) {
+      ASSIGN_OR_RETURN(const bool settled, life_->exchange->SettleUntil(deadline));
+      if (!settled) return Next::kNotYet;
+    }
+    if (asks && asked_at_ != participant.clock()) {
+      slow_.Start([this] { return SaveAndAsk(); });
+      return std::nullopt;
+    }
+    if (participant.MadeAll()) {
+      slow_.Start([this] {
+        finished_ = true;
+        return life_->exchange->ReadLatest();
+      });
+      return std::nullopt;
+    }
+    if (!participant.IsOpen()) return Next::kStopped;
+    life_->exchange->StartClock(participant.clock());
+    phase_ = Phase::kRunning;
+    return Next::kClock;
+  }
+
+  bool CutIsDue() const {
+    return life_->participant->AtCut() && asked_at_ != life_->participant->clock();
+  }
+
+  absl::Status SaveAndAsk() {
+    life_->exchange->Keep(state_);
+    RETURN_IF_ERROR(life_->participant->SaveAtCut());
+    return life_->participant->AskWhereToStop();
+  }
+
+  absl::Status SayLeave(Reason reason, const std::string& message) {
+    Participant& participant = *life_->participant;
+    life_->exchange->Keep(state_);
+    if (reason != Reason::kFailed) RETURN_IF_ERROR(participant.SaveState());
+    return life_->session.Leave(ReasonOf(reason), participant.completed(), message);
+  }
+
+  // Where there is nobody to tell, or a life before this one has told all.
+  absl::StatusOr<bool> LeaveAlone(Reason reason) {
+    phase_ = Phase::kLeft;
+    if (life_ == nullptr || !life_->reply.has_left_at() || reason == Reason::kFailed) return true;
+    RETURN_IF_ERROR(life_->session.Leave(v1::LEAVE_STOPPED, life_->reply.left_at(), ""));
+    return true;
+  }
+
+  absl::StatusOr<bool> FinishLeaving(Time deadline) {
+    auto done = slow_.Await(deadline);
+    if (done.ok()) {
+      if (*done) phase_ = Phase::kLeft;
+      return done;
+    }
+    phase_ = Phase::kBetween;
+    detour_ = IsMoved(done.status()) ? done.status() : absl::OkStatus();
+    return done;
+  }
+
+  const std::unique_ptr<Registrar> registrar_;
+  FloatBuffer weights_;
+  std::unique_ptr<Registration> life_;
+  JobFactsOfWorker facts_;
+  Phase phase_ = Phase::kJoining;
+  // Why the clock counts for nothing; and why the worker cannot go on.
+  absl::Status detour_, failed_;
+  // All clocks are done, and the newest weights are read.
+  bool finished_ = false;
+  // At which clock it began or was begun again, or the state was handed in and it was asked where
+  // to stop: at the same one that is not done again.
+  std::optional<uint64_t> asked_at_;
+  // Of the program.
+  std::string state_;
+  SlowCall slow_;
+};
+
+Job::Job(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Job::~Job() = default;
+
+absl::StatusOr<std::unique_ptr<Job>> Job::Join(JobOptions options) {
+  ASSIGN_OR_RETURN(auto registrar, Registrar::Make(std::move(options)));
+  return std::unique_ptr<Job>(new Job(std::make_unique<Impl>(std::move(registrar))));
+}
+
+absl::StatusOr<bool> Job::Joined(Time deadline) { return impl_->Joined(deadline); }
+const JobFactsOfWorker& Job::facts() const { return impl_->facts(); }
+std::vector<JobTensor> Job::tensors() const { return TensorsOf(impl_->schema()); }
+std::span<float> Job::weights() { return impl_->weights(); }
+std::span<float> Job::contribution() { return impl_->contribution(); }
+absl::StatusOr<Job::Next> Job::Begin(Time deadline) { return impl_->Begin(deadline); }
+uint64_t Job::clock() const { return impl_->clock(); }
+absl::StatusOr<bool> Job::Wait(uint64_t first, uint64_t count, Time deadline) {
+  return impl_->Wait({first, count}, deadline);
+}
+absl::Status Job::SetExamples(uint64_t examples) { return impl_->SetExamples(examples); }
+absl::Status Job::Final(uint64_t first, uint64_t count) { return impl_->Final({first, count}); }
+absl::StatusOr<bool> Job::End(const ClockMeasures& measures, Time deadline) {
+  return impl_->End(measures, deadline);
+}
+absl::StatusOr<bool> Job::Settle(Time deadline) { return impl_->Settle(deadline); }
+absl::Status Job::Evaluated(const JobEvaluation& evaluation) {
+  return impl_->Evaluated(evaluation);
+}
+absl::StatusOr<bool> Job::StateWanted() { return impl_->StateWanted(); }
+absl::Status Job::SaveState(std::string bytes) { return impl_->SaveState(std::move(bytes)); }
+absl::StatusOr<std::string> Job::LoadState() { return impl_->LoadState(); }
+std::string Job::Waiting() const { return impl_->Waiting(); }
+absl::StatusOr<bool> Job::Leave(Reason reason, const std::string& message, Time deadline) {
+  return impl_->Leave(reason, message, deadline);
+}
+
+}  // namespace leeway

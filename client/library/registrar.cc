@@ -1,0 +1,226 @@
+#include "client/library/registrar.h"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "client/library/schema.h"
+#include "common/command_line/environment_place.h"
+#include "common/command_line/security_flags.h"
+#include "common/counted.h"
+#include "common/identity.h"
+#include "common/log.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/host.h"
+#include "common/rpc/transport_security.h"
+#include "common/status.h"
+#include "config/external.h"
+#include "config/length.h"
+
+namespace leeway {
+namespace {
+
+// Looks so often whether it was cancelled.
+constexpr Duration kLookAfter = std::chrono::milliseconds(50);
+
+std::string HostName() {
+  char name[256] = "";
+  if (gethostname(name, sizeof(name) - 1) != 0) return "unknown";
+  return name;
+}
+
+// Of the process, whose identity is one: the log, the keys and gRPC's settings.
+absl::Status PrepareProcess() {
+  static std::once_flag once;
+  static absl::Status* const result = new absl::Status;
+  std::call_once(once, [] {
+    PrepareGrpc();
+    *result = SetUpLog({.role = "worker", .file = ""});
+    if (!result->ok()) return;
+    auto security = SettingsOf(SecurityFlagsFromEnvironment(), {}, EndOfCalls::kCalls);
+    *result = security.status();
+    if (security.ok()) SetProcessSecurity(*std::move(security));
+  });
+  return *result;
+}
+
+absl::Status CompleteFromEnvironment(JobOptions& options) {
+  if (options.rank && !options.coordinator.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const EnvironmentPlace place, PlaceFromEnvironment(PlaceRole::kWorker));
+  if (!options.rank) options.rank = place.rank;
+  if (options.coordinator.empty()) options.coordinator = place.coordinator;
+  if (!options.coordinator.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "no coordinator: LEEWAY_COORDINATOR=HOST:PORT, the address of server 0, is missing; `leeway "
+      "train JOB -- COMMAND` sets it");
+}
+
+bool SameLife(const v1::RegisterWorkerReply& reply, uint64_t incarnation, uint64_t generation) {
+  return reply.incarnation() == incarnation && reply.generation() == generation;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Registrar>> Registrar::Make(JobOptions options) {
+  RETURN_IF_ERROR(PrepareProcess());
+  RETURN_IF_ERROR(CompleteFromEnvironment(options));
+  ASSIGN_OR_RETURN(v1::ModelSchema schema, SchemaOf(options.tensors));
+  std::optional<v1::Update> update;
+  if (!options.update.empty()) {
+    ASSIGN_OR_RETURN(update, ParseUpdate(options.update));
+  }
+  if (!options.tensors.empty() && options.initial.size() != schema.total()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the initial weights are ", Counted(options.initial.size(), "value"),
+                     ", the tensors have ", Counted(schema.total(), "element")));
+  }
+  auto registrar = std::unique_ptr<Registrar>(new Registrar(std::move(options), RandomIdentity()));
+  registrar->schema_ = std::move(schema);
+  registrar->update_ = std::move(update);
+  registrar->channel_ = MakeChannel(registrar->options_.coordinator);
+  return registrar;
+}
+
+CoordinatorSession::Options Registrar::Process() {
+  return {.address = options_.coordinator,
+          .host = HostName(),
+          .network = NetworkIdentity(),
+          .pid = static_cast<uint32_t>(getpid()),
+          .nonce = nonce_,
+          .sleep =
+              [this](Duration time) {
+                for (; time > Duration::zero() && !cancelled_; time -= kLookAfter) {
+                  std::this_thread::sleep_for(std::min(time, kLookAfter));
+                }
+              },
+          // Who was cancelled has waited long enough.
+          .now =
+              [this] {
+                const Time now = std::chrono::steady_clock::now();
+                return cancelled_ ? now + std::chrono::hours(24 * 365) : now;
+              }};
+}
+
+absl::Status Registrar::FetchJob() {
+  CoordinatorSession session(channel_, Process());
+  ASSIGN_OR_RETURN(const v1::RegisterWorkerReply offer,
+                   session.FetchJob(options_.rank, FromSeconds(options_.start_seconds)));
+  start_limit_ = offer.job().limits().start_seconds();
+  v1::RegisterWorkerRequest request;
+  if (options_.rank) request.set_rank(*options_.rank);
+  request.set_device("cpu");
+  if (IsExternal(offer.job())) {
+    if (options_.tensors.empty()) {
+      return absl::InvalidArgumentError(
+          "the job's model is external: the worker has to say which tensors it has");
+    }
+    *request.mutable_schema() = schema_;
+    request.set_steps_per_epoch(ExternalStepsPerEpoch(offer.job()));
+    if (update_) *request.mutable_update() = *update_;
+  }
+  request_ = std::move(request);
+  return absl::OkStatus();
+}
+
+absl::Status Registrar::CheckSchema(const v1::ModelSchema& schema) const {
+  if (options_.tensors.empty() || schema.total() == schema_.total()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the job's model has ", schema.total(),
+                                                 " elements, this worker's ", schema_.total()));
+}
+
+absl::StatusOr<std::unique_ptr<Registration>> Registrar::RegisterOnce() {
+  auto registration = std::make_unique<Registration>(channel_, Process());
+  ASSIGN_OR_RETURN(registration->reply,
+                   registration->session.Register(*request_, FromSeconds(start_limit_)));
+  request_->set_rank(registration->reply.rank());
+  SetLogRole(absl::StrCat("worker ", registration->reply.rank()));
+  RETURN_IF_ERROR(CheckSchema(registration->reply.schema()));
+  return registration;
+}
+
+absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
+  if (weights.size() == 0) weights = FloatBuffer(registration.reply.schema().total());
+  registration.participant = std::make_unique<Participant>(
+      ParticipantContext{.registration = registration.reply, .session = registration.session});
+  Participant& participant = *registration.participant;
+  RETURN_IF_ERROR(participant.Open());
+  {
+    MutexLock lock(mutex_);
+    newest_ = &participant;
+    if (cancelled_) participant.client().Cancel();
+  }
+  ASSIGN_OR_RETURN(registration.exchange, MakeStepExchange({.registration = registration.reply,
+                                                            .client = participant.client(),
+                                                            .listener = participant,
+                                                            .weights = weights.span()}));
+  participant.Start(*registration.exchange, {.initial = [this]() -> absl::StatusOr<FloatBuffer> {
+    if (options_.initial.empty()) {
+      return absl::InvalidArgumentError(
+          "the servers have no weights yet, and this worker brings none");
+    }
+    FloatBuffer initial(options_.initial.size());
+    std::copy(options_.initial.begin(), options_.initial.end(), initial.data());
+    return initial;
+  }});
+  return participant.UnlessStopped([&] { return participant.Attach(); }).status();
+}
+
+std::string Registrar::Waiting() const {
+  MutexLock lock(mutex_);
+  return newest_ != nullptr ? newest_->Waiting() : "the others, to join";
+}
+
+void Registrar::Cancel() {
+  cancelled_ = true;
+  MutexLock lock(mutex_);
+  if (newest_ != nullptr) newest_->client().Cancel();
+}
+
+void Registrar::Forget() {
+  MutexLock lock(mutex_);
+  newest_ = nullptr;
+}
+
+std::unique_ptr<Registration> Registrar::JobIsOver(FloatBuffer& weights) {
+  auto registration = std::make_unique<Registration>(channel_, Process());
+  *registration->reply.mutable_schema() = schema_;
+  if (weights.size() == 0) weights = FloatBuffer(schema_.total());
+  return registration;
+}
+
+absl::StatusOr<std::unique_ptr<Registration>> Registrar::Register(FloatBuffer& weights) {
+  const absl::Status fetched = request_ ? absl::OkStatus() : FetchJob();
+  if (absl::IsAlreadyExists(fetched)) return JobIsOver(weights);
+  RETURN_IF_ERROR(fetched);
+  while (true) {
+    auto registered = RegisterOnce();
+    if (absl::IsAlreadyExists(registered.status())) return JobIsOver(weights);
+    ASSIGN_OR_RETURN(auto registration, std::move(registered));
+    const v1::RegisterWorkerReply& reply = registration->reply;
+    const bool same = SameLife(reply, incarnation_, generation_);
+    incarnation_ = reply.incarnation();
+    generation_ = reply.generation();
+    if (reply.has_left_at()) {
+      spdlog::info("a life before this one has done all there was to do");
+      if (weights.size() == 0) weights = FloatBuffer(reply.schema().total());
+      return registration;
+    }
+    const absl::Status opened = Open(*registration, weights);
+    if (opened.ok()) return registration;
+    // The others have gone on without it; or the job has gone back to a checkpoint. The same
+    // refusal again is something else.
+    const bool again =
+        absl::IsAlreadyExists(opened) || (absl::IsFailedPrecondition(opened) && !same);
+    Forget();
+    if (!again) return opened;
+    spdlog::warn("{}", std::string(opened.message()));
+  }
+}
+
+}  // namespace leeway

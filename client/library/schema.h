@@ -1,0 +1,18 @@
+// A program's tensors as the coordinator knows them.
+#pragma once
+
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "client/library/job.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// One behind the other. INVALID_ARGUMENT, naming the tensor: no name or one that is there twice, no
+// elements, a trained one behind an averaged one, a momentum or factor that is none.
+absl::StatusOr<v1::ModelSchema> SchemaOf(std::span<const JobTensor> tensors);
+// The inverse.
+std::vector<JobTensor> TensorsOf(const v1::ModelSchema& schema);
+
+}  // namespace leeway

@@ -1,0 +1,314 @@
+#include "client/participant/participant.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "client/client_options.h"
+#include "common/clock.h"
+#include "common/status.h"
+#include "common/update/averaging.h"
+
+namespace leeway {
+namespace {
+
+// A lease outlives three lost heartbeats; the live view wants a few a second.
+Duration HeartbeatEvery(const v1::TrainingJob& job) {
+  return FromSeconds(std::min(job.limits().lease_seconds() / 4, 0.5));
+}
+
+}  // namespace
+
+Participant::Participant(const ParticipantContext& context)
+    : context_(context), gate_([this] { BreakOff(); }) {}
+
+// The heartbeats use the gate and the client.
+Participant::~Participant() { context_.session.EndHeartbeats(); }
+
+absl::Status Participant::Open() {
+  const v1::TrainingJob& job = context_.registration.job();
+  ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(context_.registration));
+  options.on_unreached = [this] { context_.session.BeatSoon(); };
+  // Elastic answers are older than the version that they name, and a spread worker's saved state is
+  // loaded into the vector.
+  options.weights_stay = !job.exchange().has_elastic() && !job.exchange().delta().spread();
+  ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, context_.transport));
+  return OpenGroup();
+}
+
+absl::Status Participant::OpenGroup() {
+  const v1::RegisterWorkerReply& registration = context_.registration;
+  if (context_.contributions == nullptr || !registration.has_group()) return absl::OkStatus();
+  const v1::TrainingJob& job = registration.job();
+  ASSIGN_OR_RETURN(group_,
+                   HostGroup::Open({.rank = registration.rank(),
+                                    .generation = registration.generation(),
+                                    .members = registration.group(),
+                                    .averaged = AveragedElementsOf(registration.schema()),
+                                    .batches = {static_cast<double>(job.data().batch_size()),
+                                                registration.length().steps_per_clock(),
+                                                registration.length().steps()},
+                                    .exchange_seconds = job.limits().exchange_seconds()},
+                                   client_->layout(), *context_.contributions));
+  if (group_ == nullptr) {
+    spdlog::info("no other worker reaches this one's memory: it hands in for itself");
+    return absl::OkStatus();
+  }
+  spdlog::info("{} workers of this host combine their contributions; worker {} sends for all",
+               registration.group().members_size(), registration.group().members(0).rank());
+  return absl::OkStatus();
+}
+
+void Participant::Start(ClockExchange& exchange, Learner learner) {
+  exchange_ = &exchange;
+  learner_ = std::move(learner);
+  context_.session.StartHeartbeats(
+      HeartbeatEvery(context_.registration.job()),
+      {.waiting = [this] { return Waiting(); },
+       .on_stop_at = [this](uint64_t clock) { gate_.StopAt(clock); },
+       .on_servers = [this](const auto& servers) { client_->MoveServers(servers); },
+       .on_group =
+           [this](const v1::HostGroup& group) {
+             if (group_ != nullptr) group_->TakeOffers(group);
+           },
+       .on_refused = [this](const absl::Status& why) { gate_.Refuse(why); }});
+  // A life that begins while the job is stopping.
+  if (context_.registration.has_stop_at()) gate_.StopAt(context_.registration.stop_at());
+}
+
+std::string Participant::Waiting() const {
+  std::string waiting = group_ != nullptr ? group_->Waiting() : "";
+  if (waiting.empty()) waiting = client_->Waiting();
+  return waiting.empty() && learner_.waiting ? learner_.waiting() : waiting;
+}
+
+void Participant::BreakOff() {
+  client_->Cancel();
+  if (group_ != nullptr) group_->Cancel();
+}
+
+absl::Status Participant::Attach() {
+  const v1::RegisterWorkerReply& registration = context_.registration;
+  RETURN_IF_ERROR(OnBegin(clock_));
+  ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, client_->Attach());
+  // All ranks compute the same weights; one is enough to hand them in, and the others' first read
+  // waits for it. Where nobody waits for a lost one, it may be any.
+  const bool any = registration.job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
+  if (attachment.needs_initialize && (registration.rank() == 0 || any)) {
+    RETURN_IF_ERROR(Initialize());
+  }
+  clock_ = attachment.clock;
+  RETURN_IF_ERROR(LoadState());
+  absl::Status begun = BeginAt(attachment);
+  // What was loaded does not go on at another clock: it takes a new participant to start afresh.
+  if (absl::IsAlreadyExists(begun) && !has_state_) begun = Join().status();
+  RETURN_IF_ERROR(begun);
+  gate_.Leave();
+  spdlog::info("training from clock {} of {} (steps a clock: {}, an epoch: {})", clock_,
+               registration.length().clocks(), registration.length().steps_per_clock(),
+               registration.length().steps_per_epoch());
+  return absl::OkStatus();
+}
+
+absl::Status Participant::Initialize() {
+  ASSIGN_OR_RETURN(const FloatBuffer weights, learner_.initial());
+  return client_->Initialize(weights.span());
+}
+
+absl::Status Participant::BeginAt(const ParameterClient::Attachment& attachment) {
+  clock_ = completed_ = attachment.clock;
+  knows_clock_ = true;
+  context_.session.SetClock(clock_);
+  // A life before this one may have handed in more than all agreed to stop at.
+  RETURN_IF_ERROR(OnBegin(clock_));
+  ASSIGN_OR_RETURN(progress_.version, exchange_->Begin(clock_));
+  has_state_ = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ParameterClient::Attachment> Participant::Join() {
+  while (true) {
+    ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, client_->Attach());
+    const absl::Status begun = BeginAt(attachment);
+    if (begun.ok()) return attachment;
+    if (!absl::IsAlreadyExists(begun)) return begun;
+  }
+}
+
+absl::Status Participant::Rejoin(const absl::Status& why) {
+  if (!exchange_->Abandon()) return why;
+  gate_.Leave();
+  RETURN_IF_ERROR(OnBegin(clock_));
+  ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, Join());
+  gate_.Leave();
+  Settled(attachment.counted, true);
+  spdlog::debug("{}; goes on at clock {}", std::string(why.message()), clock_);
+  if (!progress_.kept.has_value()) return absl::OkStatus();
+  const bool counts = attachment.counted >= progress_.kept->clock();
+  if (!counts) exchange_->Drop(progress_.kept->clock() - 1);
+  ReportBrokenOff(counts);
+  return absl::OkStatus();
+}
+
+void Participant::Settled(uint64_t clock, bool dropped) const {
+  if (learner_.on_settled) learner_.on_settled(clock, dropped);
+}
+
+absl::Status Participant::LoadState() {
+  const v1::RegisterWorkerReply& registration = context_.registration;
+  if (!registration.resumed() || !registration.save_state()) return absl::OkStatus();
+  const auto state = context_.session.LoadWorkerState();
+  if (absl::IsNotFound(state.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(state.status());
+  // A life that was stopped before it began had nothing.
+  if (state->bytes.empty()) return absl::OkStatus();
+  // A life that ended after the resumption has gone beyond the checkpoint; what it kept is lost.
+  if (state->clock != clock_) {
+    spdlog::warn("the saved state is of clock {}, this worker goes on at clock {}: starting afresh",
+                 state->clock, clock_);
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(exchange_->LoadState(state->bytes));
+  has_state_ = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Participant::UnlessStopped(const std::function<absl::Status()>& work) {
+  const absl::Status status = work();
+  if (absl::IsCancelled(status)) {
+    RETURN_IF_ERROR(gate_.refused());
+    return false;
+  }
+  RETURN_IF_ERROR(status);
+  return true;
+}
+
+absl::Status Participant::OnBegin(uint64_t clock) {
+  if (gate_.Enter(clock)) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("stopped before the exchange of clock ", clock));
+}
+
+void Participant::OnComplete(const ExchangeReport& report) {
+  gate_.Leave();
+  completed_ = report.clock + 1;
+  Settled(completed_, false);
+  progress_.version_step = report.version - std::min(progress_.version, report.version);
+  progress_.version = report.version;
+  progress_.last = report;
+  context_.session.SetClock(completed_);
+  ReportIfComplete();
+}
+
+absl::Status Participant::AskWhereToStop() {
+  if (asked_where_to_stop_ || !context_.session.stop_requested()) return absl::OkStatus();
+  RETURN_IF_ERROR(exchange_->Settle());
+  ASSIGN_OR_RETURN(const uint64_t stop_at, context_.session.StopAt(clock_));
+  asked_where_to_stop_ = true;
+  spdlog::info("stopping at clock {}", stop_at);
+  gate_.StopAt(stop_at);
+  return absl::OkStatus();
+}
+
+bool Participant::MadeAll() const {
+  const v1::JobLength& length = context_.registration.length();
+  if (length.total_clocks() > 0) return progress_.version >= length.total_clocks();
+  return clock_ >= length.clocks();
+}
+
+bool Participant::NearlyMadeAll() const {
+  const uint64_t total = context_.registration.length().total_clocks();
+  return total > 0 && progress_.version + 2 * progress_.version_step >= total;
+}
+
+ClockSpan Participant::NextSpan() const {
+  const v1::JobLength& length = context_.registration.length();
+  ClockSpan span;
+  span.clock = clock_;
+  span.first_step = clock_ * length.steps_per_clock();
+  span.steps = length.steps_per_clock();
+  // Where each worker has its own number of steps, the last clock may have fewer.
+  if (length.total_clocks() == 0) {
+    span.steps = std::min(span.steps, length.steps() - span.first_step);
+  }
+  return span;
+}
+
+void Participant::Advance(v1::StepMetrics metrics) {
+  ++clock_;
+  metrics.set_clock(clock_);
+  metrics.set_epoch(Epoch());
+  progress_.kept = std::move(metrics);
+  ReportIfComplete();
+}
+
+void Participant::ReportIfComplete() {
+  auto& kept = progress_.kept;
+  if (!kept.has_value() || kept->clock() != completed_) return;
+  kept->set_staleness(progress_.last.staleness);
+  kept->set_exchange_seconds(progress_.last.exchange_seconds);
+  kept->set_wait_seconds(progress_.last.wait_seconds);
+  ReportKept();
+}
+
+void Participant::ReportBrokenOff(bool counts) {
+  auto& kept = progress_.kept;
+  // Everything up to the clock where it goes on is over.
+  kept->set_clock(completed_);
+  kept->set_epoch(Epoch());
+  if (!counts) {
+    kept->set_dropped_steps(kept->steps());
+    kept->set_dropped_examples(kept->examples());
+    kept->clear_steps();
+    kept->clear_examples();
+    kept->clear_train_loss();
+  }
+  ReportKept();
+}
+
+void Participant::ReportKept() {
+  auto& kept = progress_.kept;
+  const Traffic traffic = client_->traffic();
+  kept->set_bytes_sent(traffic.sent - progress_.reported.sent);
+  kept->set_bytes_received(traffic.received - progress_.reported.received);
+  progress_.reported = traffic;
+  context_.session.Report(*kept);
+  kept.reset();
+}
+
+double Participant::Epoch() const {
+  const v1::JobLength& length = context_.registration.length();
+  uint64_t steps = clock_ * length.steps_per_clock();
+  if (length.total_clocks() == 0) steps = std::min(steps, length.steps());
+  return static_cast<double>(steps) / static_cast<double>(length.steps_per_epoch());
+}
+
+bool Participant::AtCut() const {
+  const uint64_t every = context_.registration.cut_every();
+  return context_.registration.save_state() && every > 0 && clock_ % every == 0;
+}
+
+absl::Status Participant::SaveAtCut() {
+  if (!AtCut()) return absl::OkStatus();
+  RETURN_IF_ERROR(exchange_->Settle());
+  const absl::Status saved = SaveState();
+  if (absl::IsAborted(saved)) return saved;
+  if (!saved.ok()) spdlog::warn("{}", std::string(saved.message()));
+  return absl::OkStatus();
+}
+
+absl::Status Participant::SaveState() {
+  if (!context_.registration.save_state() || progress_.saved_at == completed_)
+    return absl::OkStatus();
+  std::string state;
+  if (has_state_) {
+    ASSIGN_OR_RETURN(state, exchange_->SaveState());
+  }
+  RETURN_IF_ERROR(context_.session.SaveWorkerState(completed_, state));
+  progress_.saved_at = completed_;
+  return absl::OkStatus();
+}
+
+}  // namespace leeway
