@@ -25,8 +25,10 @@ class Clocks:
         self.ended: Optional[str] = None
         #: Evaluates the weights, on rank 0.
         self.evaluate: Optional[Callable[[], Mapping[str, float]]] = None
-        #: The worker's state for a checkpoint.
-        self.state: Callable[[], bytes] = bytes
+        #: The worker's state for a checkpoint; True: that before the last clock, which was broken off.
+        self.state: Callable[[bool], bytes] = lambda before: b""
+        #: Called with the checkpoint's state when the job has gone back.
+        self.load: Callable[[bytes], None] = lambda state: None
         self._evaluated = -1
         ending.install(self)
 
@@ -37,9 +39,17 @@ class Clocks:
             begun = self.session.begin()
             if isinstance(begun, str):
                 self._finish(begun)
-            else:
-                self.clock, self.is_open, self.report = begun, True, Report()
+                continue
+            if self.clock >= 0 and begun != self.clock + 1:
+                self._jump()
+            self.clock, self.is_open, self.report = begun, True, Report()
         return self.is_open
+
+    def _jump(self) -> None:
+        """The others went on without this worker, or the job has gone back to a checkpoint."""
+        saved = self.session.load_state()
+        if saved:
+            self.load(saved)
 
     def end(self) -> None:
         self.session.end(self.report)
@@ -61,7 +71,7 @@ class Clocks:
 
     def _between(self) -> None:
         if self.session.state_wanted():
-            self.session.save_state(self.state())
+            self.session.save_state(self.state(False))
         every = self.info.evaluate_every
         if every and self.clock >= 0 and (self.clock + 1) % every == 0:
             self._evaluate()
@@ -84,6 +94,6 @@ class Clocks:
         if reason == FINISHED:
             self._evaluate()
         if self.session.state_wanted():
-            self.session.save_state(self.state())
+            self.session.save_state(self.state(0 <= self.clock == self.session.next_clock))
         if self.session.leave(reason):
             self.ended = reason

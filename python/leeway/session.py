@@ -16,7 +16,7 @@ from typing import Mapping, Optional, Protocol, Sequence, Union
 import numpy as np
 
 from . import _library as native
-from .errors import BY_CODE, FORKED, ForkedError, InternalError, InvalidArgument
+from .errors import BY_CODE, EXIT_PERMANENT, FORKED, Error, ForkedError, InternalError, InvalidArgument
 
 SLICE = 0.1
 #: A wait that is longer says on stderr, once, what it is for.
@@ -83,6 +83,7 @@ class Session(Protocol):
     """One thread drives it; final() may be called by others between begin() and end()."""
 
     info: Info
+    next_clock: int
 
     def weights(self) -> np.ndarray: ...
     def contribution(self) -> np.ndarray: ...
@@ -145,6 +146,8 @@ class LibrarySession:
         self._handle = ctypes.c_void_p()
         self._arrays: dict[int, np.ndarray] = {}
         self.forked = False
+        #: Where the job stands as begin() gives no clock.
+        self.next_clock = -1
         options = native.JoinOptions(size=ctypes.sizeof(native.JoinOptions), rank=-1 if rank is None else rank,
                                      tensor_count=len(schema), start_seconds=start_seconds)
         options.coordinator = coordinator.encode() if coordinator else None
@@ -158,7 +161,9 @@ class LibrarySession:
         try:
             self._until(self._library.leeway_joined)
             self.info = self._read_info()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, Error) and error.exit_code == EXIT_PERMANENT:
+                self.fail(f"{type(error).__name__}: {error}", SLICE)
             self.free()
             raise
         self._final = self._library.leeway_final
@@ -259,10 +264,9 @@ class LibrarySession:
             if begun is not None and time.monotonic() - begun > TELL_AFTER:
                 begun = None
                 print(f"leeway: still waiting: {self.waiting()}", file=sys.stderr, flush=True)
-        if code == native.FINISHED:
-            return FINISHED
-        if code == native.STOPPED:
-            return STOPPED
+        if code in (native.FINISHED, native.STOPPED):
+            self.next_clock = clock.value
+            return FINISHED if code == native.FINISHED else STOPPED
         self._check(code)
         return clock.value
 

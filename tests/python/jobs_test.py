@@ -110,10 +110,10 @@ checkpoint: {every: {clocks: 50}}
 """
 
 
-def accuracy_of(folder, names):
+def accuracy_of(run_dir, names):
     import numpy as np
     from leeway import safetensors
-    weights = safetensors.load(folder / "model.safetensors") if folder.is_dir() else safetensors.load(folder)
+    weights = safetensors.load(run_dir / "model.safetensors")
     rows = np.loadtxt(SOURCE / "data/optdigits/optdigits.tes", delimiter=",", dtype=np.float32)
     scores = rows[:, :-1] / 16 @ weights[names[0]] + weights[names[1]]
     return float((scores.argmax(axis=1) == rows[:, -1]).mean())
@@ -125,10 +125,10 @@ def beside_cpp():
     accuracies = []
     for mixed in (False, True):
         with tempfile.TemporaryDirectory() as folder, job_of(LAYERS) as job:
-            for rank in (1, 2) if mixed else range(3):
+            for rank in range(2 if mixed else 3):
                 job.start_cpp_worker(rank, SOURCE / "data")
             if mixed:
-                job.start_worker(0, HERE / "numpy_worker.py", SOURCE / "data", folder, "named")
+                job.start_worker(2, HERE / "numpy_worker.py", SOURCE / "data", folder, "named")
                 job.wait_until(lambda: len(seen_of(folder)) > 120, "clock 120")
                 job.servers[1].kill()
                 job.servers[1].wait()
@@ -139,8 +139,8 @@ def beside_cpp():
                 seen = seen_of(folder)
                 check(len(seen) == 400, "the numpy worker has seen 400 clocks")
                 check(all(len(digests) == 1 for digests in seen.values()), "and the same bits at clocks that it saw twice")
-                check(accuracy_of(pathlib.Path(folder) / "saved.safetensors", names) == accuracies[-1],
-                      "what it saved is the job's model")
+                said = float(re.search(r"ended finished accuracy (\S+)", job.said(2)).group(1))
+                check(abs(said - accuracies[-1]) < 1e-6, "what it has at the end is the job's model")
     check(abs(accuracies[0] - accuracies[1]) <= 0.005, f"test accuracy {accuracies[1]:.4f}, of C++ workers {accuracies[0]:.4f}")
 
 
@@ -269,9 +269,239 @@ def resumed():
                 check(digests(job) == expected, f"{kind}: the final weights are those of a run in one go")
 
 
+def model_digest(job):
+    from leeway import safetensors
+    import hashlib
+    tensors = safetensors.load(job.run_dir / "model.safetensors")
+    return hashlib.sha256(b"".join(value.tobytes() for value in tensors.values())).hexdigest()
+
+
+SCRIPT = """
+import os, signal, sys, time
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+import leeway.torch as leeway
+from torch_worker import *
+rank = int(os.environ["LEEWAY_RANK"])
+model = make_model("mlp", 1 + rank)
+optimizer = make_optimizer("momentum", model)
+"""
+
+
+def scripted(body, yaml=None, codes=(0,), ranks=2, **environment):
+    """A job whose workers run SCRIPT and then `body`; what they said."""
+    with job_of(yaml or job_yaml()) as job:
+        for rank in range(ranks):
+            job.start_worker(rank, SCRIPT + body, PYTHONPATH=f"{HERE}:{SOURCE / 'python'}", **environment)
+        job.wait(codes, servers=codes == (0,))
+        return job, [job.said(rank) for rank in range(ranks)]
+
+
+LOOP = """
+    loss = step(model, optimizer, x, y)
+print("ended", job.ended, "digest", digest(model), flush=True)
+"""
+
+
+def batches():
+    """Every kind of dataset gives the same bits; loaders of one's own run to the job's end."""
+    need_torch()
+    found = {}
+    for name, data in (("tensors", "data()"), ("dataset", "TensorDataset(*data())"),
+                       ("loader", "DataLoader(TensorDataset(*data()), batch_size=7, shuffle=True)"),
+                       ("processes", "DataLoader(TensorDataset(*data()), shuffle=True, num_workers=1)")):
+        _, said = scripted(f"job = leeway.join(model, optimizer)\nfor x, y in job.batches({data}):{LOOP}")
+        found[name] = {re.search(r"digest (\w+)", text).group(1) for text in said}
+    check(len(set().union(*found.values())) == 1, f"the same bits from {', '.join(found)}")
+    own = ("job = leeway.join(model, optimizer)\nx, y = data()\nown = TensorDataset(x[job.rank::job.workers], "
+           f"y[job.rank::job.workers])\nfor x, y in job.over(DataLoader(own, batch_size=32)):{LOOP}")
+    _, said = scripted(own)
+    digests_of = {re.search(r"ended finished digest (\w+)", text).group(1) for text in said}
+    check(len(digests_of) == 1, "a loader of one's own runs to the job's end, on both ranks to the same bits")
+    short = job_yaml(batch_size=48, stop="{epochs: 3}")
+    _, said = scripted(f"job = leeway.join(model, optimizer)\nfor x, y in job.batches(data()):\n    print('has', len(x)){LOOP}", short)
+    examples = sum(map(int, re.findall(r"has (\d+)", "".join(said))))
+    check(examples == 3 * 640, f"three epochs of batches of 48 are {examples} examples, none twice")
+
+
+def accumulation():
+    need_torch()
+    import torch
+    body = """
+job = leeway.join(model, optimizer)
+for x, y in job.batches(data()):
+    (nn.functional.cross_entropy(model(x), y) / 2).backward()
+    if job.last_batch:
+        optimizer.step()
+        optimizer.zero_grad()
+print("ended", job.ended, "digest", digest(model))
+torch.save(model.state_dict(), f"rank-{rank}.pt")
+"""
+    with job_of(job_yaml(exchange="{type: gradient, accumulation: 2}", stop="{clocks: 25}", batch_size=16)) as job:
+        for rank in range(2):
+            job.start_worker(rank, SCRIPT + body, PYTHONPATH=f"{HERE}:{SOURCE / 'python'}")
+        job.wait()
+        import torch_worker
+        found = torch.load(job.folder / "rank-0.pt")
+        alone = torch_worker.alone("mlp", "momentum", 25, 64)
+        worst = torch_worker.furthest(found, alone.state_dict())
+        check(worst <= 1e-5, f"two workers with two batches of 16 a step are within {worst:.1e} of torch with batches of 64")
+
+
+def evaluation():
+    need_torch()
+    body = f"""
+def evaluate(model):
+    x, y = data()
+    scores = model(x)
+    return {{"loss": float(nn.functional.cross_entropy(scores, y)), "accuracy": float((scores.argmax(1) == y).float().mean()),
+            "examples": len(y)}}
+job = leeway.join(model, optimizer, evaluate=evaluate)
+for x, y in job.batches(data()):
+    job.loss(step(model, optimizer, x, y))
+print("found", evaluate(model)["accuracy"])
+"""
+    yaml = job_yaml(more="evaluation: {every: {clocks: 20}}")
+    import json
+    with job_of(yaml) as job:
+        for rank in range(2):
+            job.start_worker(rank, SCRIPT + body, PYTHONPATH=f"{HERE}:{SOURCE / 'python'}")
+        job.wait()
+        lines = [json.loads(line) for line in (job.run_dir / "metrics.jsonl").read_text().splitlines()]
+        said = job.said(0)
+    evaluations = [line for line in lines if line["event"] == "evaluation"]
+    check([line["clock"] for line in evaluations] == [20, 40, 50], f"evaluated at {[line['clock'] for line in evaluations]}")
+    last = float(re.search(r"found (\S+)", said).group(1))
+    check(abs(evaluations[-1]["test_accuracy"] - last) < 1e-6, f"the last one is that of the final weights: {last:.3f}")
+    losses = [line["train_loss"] for line in lines if line["event"] == "step" and line.get("train_loss")]
+    check(losses and losses[-1] < 1.7, f"steps have their losses: {losses}")
+
+
+JOIN = "job = leeway.join(model, optimizer)\nfor x, y in job.batches(data()):\n"
+MISUSES = {
+    "another shape on rank 1": ("if rank: model = nn.Linear(20, 5); optimizer = make_optimizer('momentum', model)\n" + JOIN + LOOP,
+                                "InvalidArgument|Unavailable", "0.weight|model"),
+    "another optimizer on rank 1": ("if rank: optimizer = make_optimizer('nesterov', model)\n" + JOIN + LOOP, "Error|Unavailable",
+                                    "optimizer is"),
+    "an optimizer without a rule": ("optimizer = torch.optim.LBFGS(model.parameters())\n" + JOIN + LOOP, "InvalidArgument",
+                                    "LBFGS"),
+    "NaN": (JOIN + "    if job.clock == 3 and rank: x[0, 0] = float('nan')\n" + LOOP.lstrip("\n"), "NotFinite", r"weight|bias"),
+    "infinity in a parameter": (JOIN + "    if job.clock == 3:\n        with torch.no_grad(): model[4].bias[0] = float('inf')\n"
+                                + LOOP.lstrip("\n"), "NotFinite", "weight|bias"),
+    "half after join": (JOIN + "    if job.clock == 3: model.half(); model.float()\n" + LOOP.lstrip("\n"), "Misuse",
+                        "0.weight"),
+    "other examples": ("job = leeway.join(model, optimizer)\njob.batches(data(639))\n", "InvalidArgument", "639 examples.*640"),
+    "step without backward": ("job = leeway.join(model, optimizer)\noptimizer.step()\n", "Misuse", "without backward"),
+}
+
+
+def misuses():
+    """Each is a typed error with its text and exit code, without a hang. The others do not go on for long."""
+    need_torch()
+    for name, (body, kind, text) in MISUSES.items():
+        with job_of(job_yaml(more="limits: {exchange_seconds: 20, start_seconds: 10}")) as job:
+            for rank in range(2):
+                job.start_worker(rank, SCRIPT + body, PYTHONPATH=f"{HERE}:{SOURCE / 'python'}")
+            job.wait((1, 3), timeout=60, servers=False)
+            said = job.said(0) + job.said(1)
+            found = re.search(rf"leeway\.errors\.({kind}).*({text})", said)
+            check(found, f"{name}: {found and found.group(0)[:300]}")
+
+
+def interrupts():
+    """Ctrl-C while a worker waits for a straggler; the interpreter's lock is free meanwhile."""
+    need_torch()
+    body = """
+import threading
+job = leeway.join(model, optimizer)
+counted = 0
+def count():
+    global counted
+    while True:
+        counted += 1
+threading.Thread(target=count, daemon=True).start()
+time.sleep(0.5)
+before = counted
+time.sleep(1.0)
+free = counted - before
+x, y = data()
+for step_number in range(3):
+    step(model, optimizer, x[:32], y[:32])
+    print("step", step_number, flush=True)
+"""
+    with job_of(job_yaml()) as job:
+        job.start_worker(0, SCRIPT + body, PYTHONPATH=f"{HERE}:{SOURCE / 'python'}")
+        job.start_worker(1, SCRIPT + "job = leeway.join(model, optimizer)\ntime.sleep(100)\n",
+                         PYTHONPATH=f"{HERE}:{SOURCE / 'python'}")
+        job.wait_until(lambda: "step 0" in job.said(0), "its first step")
+        time.sleep(1)
+        began = time.monotonic()
+        job.workers[0].send_signal(signal.SIGINT)
+        code = job.workers[0].wait(20)
+        seconds = time.monotonic() - began
+        check("KeyboardInterrupt" in job.said(0), f"it ended by KeyboardInterrupt, status {code}")
+        check(seconds < 5, f"after {seconds:.2f} s")
+
+
+IMPORTS = """
+import sys
+for name in sys.argv[1].split(","):
+    __import__(name)
+import numpy as np
+import leeway
+from concurrent import futures
+import grpc
+from leeway_test_stubs import calls
+job = leeway.join({"w": 8}, update={"type": "sgd", "learning_rate": 0.1})
+for clock, weights in job:
+    calls()
+    job.push_pull({"w": np.ones(8)})
+print("ended", job.ended, weights["w"][0])
+"""
+
+
+def imports():
+    """The library, grpcio, protobuf and torch in one process, in every order."""
+    import itertools
+    need_torch()
+    try:
+        import grpc  # noqa: F401
+        import google.protobuf  # noqa: F401
+    except ImportError:
+        skip("grpcio or protobuf is not installed")
+    stubs = """
+import grpc
+from concurrent import futures
+from google.protobuf import wrappers_pb2, struct_pb2
+server = grpc.server(futures.ThreadPoolExecutor(2))
+handler = grpc.unary_unary_rpc_method_handler(lambda request, context: request,
+    request_deserializer=wrappers_pb2.Int32Value.FromString, response_serializer=wrappers_pb2.Int32Value.SerializeToString)
+server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", {"Echo": handler}),))
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+echo = channel.unary_unary("/t.T/Echo", request_serializer=wrappers_pb2.Int32Value.SerializeToString,
+                           response_deserializer=wrappers_pb2.Int32Value.FromString)
+def calls():
+    assert echo(wrappers_pb2.Int32Value(value=7)).value == 7
+    s = struct_pb2.Struct(); s["x"] = 1.5
+    assert struct_pb2.Struct.FromString(s.SerializeToString())["x"] == 1.5
+"""
+    for order in itertools.permutations(("leeway._library", "grpc", "google.protobuf.descriptor_pb2", "torch")):
+        with job_of(job_yaml(batch_size=1, examples=100, workers=1, stop="{clocks: 10}")) as job:
+            (job.folder / "leeway_test_stubs.py").write_text(stubs)
+            script = IMPORTS.replace("    __import__(name)", "    __import__(name)\n    "
+                                     "name == 'leeway._library' and sys.modules[name].load()")
+            job.start_worker(0, script, ",".join(order), PYTHONPATH=f"{job.folder}:{SOURCE / 'python'}")
+            job.wait(timeout=60)
+            check("ended finished -" in job.said(0), f"{', '.join(order)}: it trains, and calls are answered")
+
+
 CASES = {case.__name__.replace("_", "-"): case
          for case in (sync, momentum, adam, adamw, groups, numpy, beside_cpp, killed_server, killed_worker, delta, elastic,
-                      resumed)}
+                      resumed, batches, accumulation, evaluation, misuses, interrupts, imports)}
 
 if __name__ == "__main__":
     main(CASES)

@@ -78,7 +78,9 @@ def furthest(one, other):
 
 
 def digest(model):
-    return hashlib.sha256(b"".join(v.detach().numpy().tobytes() for v in model.state_dict().values())).hexdigest()
+    """Of what the servers hold; counters of batches stay in the worker."""
+    values = [value for value in model.state_dict().values() if value.is_floating_point()]
+    return hashlib.sha256(b"".join(value.detach().numpy().tobytes() for value in values)).hexdigest()
 
 
 def main():

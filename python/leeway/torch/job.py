@@ -50,8 +50,10 @@ class TorchJob(Loop):
         optimizer.step = types.MethodType(self._make_step(), optimizer)  # Schedulers ask for a bound method.
         if evaluate is not None:
             self._clocks.evaluate = lambda: self._evaluate(evaluate)
-        self._clocks.state = self._state
-        self._load_state()
+        self._before: dict[torch.Tensor, dict[str, Any]] = {}
+        self._integers_before: dict[str, torch.Tensor] = {}
+        self._clocks.state, self._clocks.load = self._state, self._load_state
+        self._load_state(session.load_state())
         super().__init__()
 
     # ---- what it is
@@ -125,6 +127,7 @@ class TorchJob(Loop):
             return False
         self._examples_told = False
         self._taken = self._given = 0
+        self._keep()
         self._gate.new_round()
         if not self._overlap or self._gradients is None or self._gradients.learning:
             self._session.wait(0, self.info.total)
@@ -269,14 +272,27 @@ class TorchJob(Loop):
             for module in training:
                 module.training = True
 
-    def _state(self) -> bytes:
+    def _keep(self) -> None:
+        """The state before a clock: one that is broken off counts for nothing."""
+        self._integers_before = {name: buffer.clone() for name, buffer in self._integers.items()}
+        if self._local:
+            self._before = {parameter: {key: value.clone() if isinstance(value, torch.Tensor) else value
+                                        for key, value in slots.items()}
+                            for parameter, slots in self._optimizer.state.items()}
+
+    def _state(self, before: bool) -> bytes:
+        if before:
+            for name, buffer in self._integers_before.items():
+                self._integers[name].copy_(buffer)
+            if self._local:
+                self._optimizer.state.clear()
+                self._optimizer.state.update(self._before)
         if not self._local and not self._integers:
             return b""
         names = {id(parameter): name for name, parameter in self._layout.trained.items()}
         return state.save(self._optimizer if self._local else None, names, self._integers)
 
-    def _load_state(self) -> None:
-        saved = self._session.load_state()
+    def _load_state(self, saved: Optional[bytes]) -> None:
         if saved:
             state.load(saved, self._optimizer if self._local else None, self._layout.trained, self._integers)
 
