@@ -30,6 +30,14 @@ UpdatePart PartOf(v1::TensorKind kind, const v1::TensorFactors& factors) {
   }
 }
 
+UpdatePart PartOf(const v1::TensorSpec& tensor, const v1::TensorFactors& factors) {
+  UpdatePart part = PartOf(tensor.kind(), factors);
+  const UpdatePart own = PartOf(tensor.factors());
+  part.rate *= own.rate;
+  part.decay *= own.decay;
+  return part;
+}
+
 void Append(std::vector<UpdatePart>& parts, UpdatePart part, size_t end) {
   const size_t begin = parts.empty() ? 0 : parts.back().end;
   if (end <= begin) return;
@@ -44,12 +52,15 @@ void Append(std::vector<UpdatePart>& parts, UpdatePart part, size_t end) {
 }  // namespace
 
 std::vector<UpdatePart> UpdatePartsOf(const v1::ModelSchema& schema, const v1::Update& update) {
-  if (!update.has_factors()) return {};
+  const bool by_tensor =
+      std::any_of(schema.tensors().begin(), schema.tensors().end(),
+                  [](const v1::TensorSpec& tensor) { return tensor.has_factors(); });
+  if (!update.has_factors() && !by_tensor) return {};
   std::vector<UpdatePart> parts;
   for (const v1::TensorSpec& tensor : schema.tensors()) {
     if (tensor.offset() >= schema.trained()) break;
     const uint64_t end = std::min(tensor.offset() + ElementsOf(tensor), schema.trained());
-    Append(parts, PartOf(tensor.kind(), update.factors()), end);
+    Append(parts, PartOf(tensor, update.factors()), end);
   }
   // A vector need not be of tensors: a benchmark's is not.
   Append(parts, {}, schema.trained());

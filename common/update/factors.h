@@ -1,5 +1,6 @@
-// Factors of learning rate and weight decay by kind of tensor (job.proto, TensorFactors): which
-// elements of the flat vector have which.
+// Factors of learning rate and weight decay by kind of tensor (job.proto, TensorFactors), times
+// those of single tensors (coordinator.proto, TensorSpec): which elements of the flat vector have
+// which.
 #pragma once
 
 #include <vector>

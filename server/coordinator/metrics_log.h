@@ -29,6 +29,8 @@
 //               test_top5_accuracy (if there are more than ten), test_mae and test_r2 (if they are
 //               numbers), examples
 //   codec_chosen             message: what `auto` compression stands for, and by what it was chosen
+//   update_brought           message: the update rule that an external program has brought, and
+//                            which process that was
 //   job_started              clock (0, or the checkpoint's), message, workers, steps_per_clock,
 //                            sync
 //   server_registered        server, message (its address)

@@ -11,6 +11,7 @@
 #include "common/printable.h"
 #include "common/server_address.h"
 #include "common/status.h"
+#include "config/external.h"
 #include "config/length.h"
 #include "config/rules.h"
 #include "config/shards.h"
@@ -57,6 +58,9 @@ absl::Status CheckModel(const v1::ConfigureRequest& request, const v1::TrainingJ
   RETURN_IF_ERROR(ValidateSchema(request.schema()));
   for (const v1::TensorSpec& tensor : request.schema().tensors()) {
     RETURN_IF_ERROR(CheckPrintable("configuration: schema.tensors.name", tensor.name()));
+    if (tensor.has_factors() && !IsExternal(job)) {
+      return Wrong("schema.tensors.factors: go with external jobs only");
+    }
   }
   const BlockLayout layout =
       BlockLayout::ForModel(request.schema().total(), ShardsOf(job), job.servers().block_bytes());
@@ -75,6 +79,20 @@ absl::Status CheckCodec(const v1::ConfigureRequest& request) {
   CheckRules(codec, "auto_codec", faults);
   if (faults.empty()) return absl::OkStatus();
   return Wrong(faults.front().path, ": ", faults.front().message);
+}
+
+// The rule that a worker of an external job has brought. A server that came late has heard of it
+// with the job.
+absl::Status CheckUpdate(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {
+  if (!request.has_update()) {
+    return BringsUpdate(job) ? Wrong("update: missing; the job has none") : absl::OkStatus();
+  }
+  const bool brought = IsExternal(job) && job.exchange().has_gradient();
+  if (!brought) return Wrong("update: goes with external jobs and a gradient exchange only");
+  RETURN_IF_ERROR(Annotate(ResolveBroughtUpdate(request.update()).status(), "configuration"));
+  if (!job.has_update() || MeansRule(request.update(), job.update())) return absl::OkStatus();
+  return Wrong("update: ", UpdateYaml(request.update()), "; the job's is ",
+               UpdateYaml(job.update()));
 }
 
 absl::Status CheckAddresses(const v1::ConfigureRequest& request, uint32_t shards) {
@@ -167,6 +185,7 @@ absl::Status CheckConfiguration(const v1::ConfigureRequest& request, const Serve
   v1::TrainingJob job = facts.job;
   if (request.has_auto_codec()) ResolveAuto(request.auto_codec(), *job.mutable_compression());
   if (HasAuto(job.compression())) return Wrong("auto_codec: missing; the job says auto");
+  RETURN_IF_ERROR(CheckUpdate(request, job));
   RETURN_IF_ERROR(CheckModel(request, job));
   RETURN_IF_ERROR(CheckLength(request, job));
   const uint32_t shards = ShardsOf(job);

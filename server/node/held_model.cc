@@ -64,6 +64,7 @@ absl::StatusOr<std::unique_ptr<HeldModel>> HeldModel::Make(
   if (configuration.has_auto_codec()) {
     ResolveAuto(configuration.auto_codec(), *options.job.mutable_compression());
   }
+  if (configuration.has_update()) *options.job.mutable_update() = configuration.update();
   ASSIGN_OR_RETURN(const BlockLayout layout,
                    BlockLayout::FromWire(configuration.schema().total(), ShardsOf(options.job),
                                          configuration.block_elements()));

@@ -54,6 +54,7 @@ v1::ConfigureRequest CoordinatorCore::Configuration(bool load) const {
   request.set_cut_every(model_.cut_every());
   request.set_run_dir(options.run_dir);
   if (options.auto_codec) *request.mutable_auto_codec() = *options.auto_codec;
+  if (const auto* update = facts().brought_update()) *request.mutable_update() = *update;
   return request;
 }
 

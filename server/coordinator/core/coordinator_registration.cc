@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "config/external.h"
 #include "server/coordinator/core/coordinator_core.h"
 
 namespace leeway {
@@ -86,7 +87,11 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
                    workers_.Claim(request, record_.sealed(), now));
   const uint32_t rank = claimed.rank;
   leases_.Take(request);
-  model_.Take(request, who, rank);
+  if (model_.Take(request, who, rank)) {
+    commands_.Emit({.name = "update_brought",
+                    .message = absl::StrCat("the update rule is ", UpdateYaml(request.update()),
+                                            ", by ", who)});
+  }
   fleet_.TakeNetwork(rank, request.network());
   workers_.groups().Take(request, rank);
   if (!claimed.new_life) {

@@ -5,14 +5,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/protocol.h"
+#include "common/status.h"
 #include "config/contributors.h"
+#include "config/external.h"
 #include "config/length.h"
 #include "config/shards.h"
 
 namespace leeway {
 
 JobFacts::JobFacts(CoordinatorOptions options)
-    : options_(std::move(options)), commits_sets_(CommitsSets(options_.job)) {}
+    : options_(std::move(options)),
+      commits_sets_(CommitsSets(options_.job)),
+      brings_update_(BringsUpdate(options_.job)) {
+  if (!brings_update_ || !options_.before || !options_.before->has_update()) return;
+  *options_.job.mutable_update() = options_.before->update();
+  update_owner_ = "the run so far";
+}
 
 bool JobFacts::keeps_state() const { return KeepsWorkerState(job()); }
 
@@ -49,6 +57,42 @@ absl::Status JobFacts::CheckStop(const v1::JobLength& length, bool by_batches) c
   if (!options_.resumed || options_.before || by_batches) return absl::OkStatus();
   const v1::CheckpointManifest& manifest = options_.resumed->manifest;
   return CheckStopAhead(manifest.job().stop(), job(), length, manifest.clock());
+}
+
+absl::Status JobFacts::CheckUpdate(const v1::RegisterWorkerRequest& request,
+                                   const std::string& who) const {
+  if (!request.has_update()) {
+    if (!brings_update_) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        who,
+        ": the job has no `update`, and this program does not say which optimizer it has: let "
+        "it say so (leeway_join_options.update), or give the job a rule, such as update: "
+        "{type: sgd, learning_rate: 0.05}"));
+  }
+  if (!IsExternal(job())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(who, ": brings an update rule, which goes with model.type external only"));
+  }
+  if (!job().exchange().has_gradient()) return absl::OkStatus();
+  const v1::Update& brought = request.update();
+  RETURN_IF_ERROR(Annotate(ResolveBroughtUpdate(brought).status(), who));
+  if (!job().has_update() || MeansRule(brought, job().update())) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      who, ": its optimizer is ", UpdateYaml(brought), ", ",
+      brings_update_ ? absl::StrCat("that of ", update_owner_) : "the job's update", " is ",
+      UpdateYaml(job().update()),
+      brings_update_ ? "; start every worker with the same program and options"
+                     : "; make them equal, or remove `update` from the job, so that the program's "
+                       "counts"));
+}
+
+bool JobFacts::TakeUpdate(const v1::RegisterWorkerRequest& request, const std::string& who) {
+  if (!brings_update_ || !update_owner_.empty()) return false;
+  auto update = ResolveBroughtUpdate(request.update());
+  if (!update.ok()) return false;
+  *options_.job.mutable_update() = *std::move(update);
+  update_owner_ = who;
+  return true;
 }
 
 std::optional<AutoChoice> JobFacts::ChooseCodec(bool servers_on_one_host) {

@@ -1,6 +1,7 @@
 // The job as it was configured, what is known of its run so far, and what follows from these alone.
-// Constant, but for what `auto` compression stands for. Owns the options and the workers' measured
-// links; must be told of each link that a worker has measured before the codec is chosen.
+// Constant, but for what `auto` compression stands for, and for the rule that the first worker of
+// an external job brings. Owns the options and the workers' measured links; must be told of each
+// link that a worker has measured before the codec is chosen.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +48,17 @@ class JobFacts {
   // is counted in batches.
   absl::Status CheckStop(const v1::JobLength& length, bool by_batches) const;
 
+  // What a worker says of its own optimizer. Only a gradient exchange makes it the servers' rule;
+  // in others it is the worker's business. INVALID_ARGUMENT: it is no rule, or is missing;
+  // FAILED_PRECONDITION: the job's is another one.
+  absl::Status CheckUpdate(const v1::RegisterWorkerRequest& request, const std::string& who) const;
+  // Checked before. True: it is the job's rule from now on.
+  bool TakeUpdate(const v1::RegisterWorkerRequest& request, const std::string& who);
+  // Null if no worker has brought the job's rule.
+  const v1::Update* brought_update() const {
+    return update_owner_.empty() ? nullptr : &options_.job.update();
+  }
+
   void TakeLink(uint32_t rank, double link) { links_.Take(rank, link); }
   // Once, before a server or a worker is told how to encode anything. Nothing where that is known.
   std::optional<AutoChoice> ChooseCodec(bool servers_on_one_host);
@@ -54,6 +66,10 @@ class JobFacts {
  private:
   CoordinatorOptions options_;
   const bool commits_sets_;
+  // The job has no `update`: a worker brings it.
+  const bool brings_update_;
+  // Who has brought it; empty: nobody yet.
+  std::string update_owner_;
   LinkBook links_;
 };
 

@@ -8,6 +8,7 @@
 #include "common/counted.h"
 #include "common/printable.h"
 #include "common/status.h"
+#include "config/external.h"
 #include "config/length.h"
 #include "config/shards.h"
 #include "server/coordinator/core/schema.h"
@@ -17,6 +18,11 @@ namespace {
 
 // Far above any data set; keeps lengths from overflowing.
 constexpr uint64_t kStepsPerEpochMax = uint64_t{1} << 40;
+
+// The steps that they are for are the worker's own.
+void ClearFactors(v1::ModelSchema& schema) {
+  for (v1::TensorSpec& tensor : *schema.mutable_tensors()) tensor.clear_factors();
+}
 
 BlockLayout LayoutOf(const v1::ModelSchema& schema, const JobFacts& facts) {
   return BlockLayout::ForModel(schema.total(), facts.shards(), facts.job().servers().block_bytes());
@@ -34,11 +40,14 @@ JobModel::JobModel(CoordinatorOptions options)
   if (!resumed) return;
   schema_ = resumed->manifest.schema();
   schema_owner_ = absl::StrCat("the checkpoint ", resumed->folder);
+  // Servers may hold what the coordinator before has told them.
+  if (facts_.options().before) factors_owner_ = schema_owner_;
 }
 
 absl::Status JobModel::Check(const v1::RegisterWorkerRequest& request,
                              const std::string& who) const {
   if (request.has_link()) RETURN_IF_ERROR(Annotate(LinkBook::Check(request.link()), who));
+  RETURN_IF_ERROR(facts_.CheckUpdate(request, who));
   const std::string& device = request.device();
   if (!device.empty() && device != "cpu" && device != "cuda") {
     return absl::InvalidArgumentError(
@@ -47,11 +56,24 @@ absl::Status JobModel::Check(const v1::RegisterWorkerRequest& request,
   if (!request.has_schema()) return absl::OkStatus();
   RETURN_IF_ERROR(Annotate(ValidateSchema(request.schema()), who));
   if (schema_) RETURN_IF_ERROR(CompareSchemas(schema_owner_, *schema_, who, request.schema()));
+  RETURN_IF_ERROR(CheckFactors(request.schema(), who));
   if (request.steps_per_epoch() > kStepsPerEpochMax) {
     return absl::InvalidArgumentError(absl::StrCat(
         who, ": ", Counted(request.steps_per_epoch(), "batch"), " in a pass over its data"));
   }
   return absl::OkStatus();
+}
+
+absl::Status JobModel::CheckFactors(const v1::ModelSchema& schema, const std::string& who) const {
+  for (const v1::TensorSpec& tensor : schema.tensors()) {
+    if (!tensor.has_factors() || IsExternal(facts_.job())) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(who, ": tensor '", tensor.name(),
+                     "' has factors of its own, which go with model.type external only; a job has "
+                     "update.factors"));
+  }
+  if (factors_owner_.empty() || !facts_.job().exchange().has_gradient()) return absl::OkStatus();
+  return CompareFactors(factors_owner_, *schema_, who, schema);
 }
 
 absl::Status JobModel::CheckSteps(const v1::RegisterWorkerRequest& request,
@@ -78,19 +100,24 @@ absl::Status JobModel::CheckDevice(const v1::RegisterWorkerRequest& request, uin
                    "it can have that, and say which worker it is (--rank)"));
 }
 
-void JobModel::Take(const v1::RegisterWorkerRequest& request, const std::string& who,
+bool JobModel::Take(const v1::RegisterWorkerRequest& request, const std::string& who,
                     uint32_t rank) {
+  const bool brought = facts_.TakeUpdate(request, who);
   if (request.has_link()) facts_.TakeLink(rank, request.link());
   if (rank < devices_.size() && devices_[rank].empty()) devices_[rank] = request.device();
-  if (!request.has_schema()) return;
+  if (!request.has_schema()) return brought;
   steps_per_epoch_[rank] = request.steps_per_epoch();
+  v1::ModelSchema schema = request.schema();
+  if (!facts_.job().exchange().has_gradient()) ClearFactors(schema);
+  if (factors_owner_.empty()) factors_owner_ = who;
   if (schema_) {
     // That of a checkpoint, whose job may have had others.
-    if (!length_) TakeTraits(request.schema(), *schema_);
-    return;
+    if (!length_) TakeTraits(schema, *schema_);
+    return brought;
   }
-  schema_ = request.schema();
+  schema_ = std::move(schema);
   schema_owner_ = who;
+  return brought;
 }
 
 bool JobModel::IsIdle(uint32_t rank) const {

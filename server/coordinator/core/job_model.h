@@ -35,7 +35,8 @@ class JobModel {
   // going to get, began on another device.
   absl::Status CheckDevice(const v1::RegisterWorkerRequest& request, uint32_t rank,
                            const std::string& who) const;
-  void Take(const v1::RegisterWorkerRequest& request, const std::string& who, uint32_t rank);
+  // True: the job's update rule is the worker's from now on.
+  bool Take(const v1::RegisterWorkerRequest& request, const std::string& who, uint32_t rank);
   // The job's length is a sum of exchanges, and the rank makes none: it has no data.
   bool IsIdle(uint32_t rank) const;
 
@@ -67,10 +68,14 @@ class JobModel {
   uint64_t LargestClock(bool by_batches) const;
 
  private:
+  absl::Status CheckFactors(const v1::ModelSchema& schema, const std::string& who) const;
+
   JobFacts facts_;
   std::optional<v1::ModelSchema> schema_;
   // Who brought it.
   std::string schema_owner_;
+  // Who has said its tensors' factors; empty: nobody in this job yet.
+  std::string factors_owner_;
   // By rank: batches in a pass over its data; absent if it did not say.
   std::vector<std::optional<uint64_t>> steps_per_epoch_;
   std::vector<std::string> devices_;

@@ -5,7 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/status.h"
+#include "config/rules.h"
+#include "config/scalar.h"
 
 namespace leeway {
 namespace {
@@ -63,6 +64,12 @@ absl::Status ValidateSchema(const v1::ModelSchema& schema) {
       return absl::InvalidArgumentError(
           absl::StrCat(where, " has a momentum of ", tensor.momentum(), "; it must be in (0, 1]"));
     }
+    std::vector<Fault> faults;
+    if (tensor.has_factors()) CheckRules(tensor.factors(), "factors", faults);
+    if (!faults.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": ", faults.front().path, ": ", faults.front().message));
+    }
     if (!v1::TensorKind_IsValid(tensor.kind())) {
       return absl::InvalidArgumentError(
           absl::StrCat(where, " has the kind ", tensor.kind(), ", which this build does not know"));
@@ -99,11 +106,33 @@ absl::Status CompareSchemas(const std::string& expected_owner, const v1::ModelSc
   return absl::OkStatus();
 }
 
+absl::Status CompareFactors(const std::string& expected_owner, const v1::ModelSchema& expected,
+                            const std::string& actual_owner, const v1::ModelSchema& actual) {
+  const auto text = [](const v1::Factors& factors) {
+    return absl::StrCat("{learning_rate: ", FormatNumber(factors.learning_rate()),
+                        ", weight_decay: ", FormatNumber(factors.weight_decay()), "}");
+  };
+  for (int i = 0; i < std::min(expected.tensors_size(), actual.tensors_size()); ++i) {
+    const v1::Factors& a = expected.tensors(i).factors();
+    const v1::Factors& b = actual.tensors(i).factors();
+    if (a.learning_rate() == b.learning_rate() && a.weight_decay() == b.weight_decay()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("the optimizers differ: the factors of tensor '", actual.tensors(i).name(),
+                     "' are ", text(b), " with ", actual_owner, ", ", text(a), " with ",
+                     expected_owner, "; start every worker with the same program and options"));
+  }
+  return absl::OkStatus();
+}
+
 void TakeTraits(const v1::ModelSchema& from, v1::ModelSchema& to) {
   for (int i = 0; i < std::min(from.tensors_size(), to.tensors_size()); ++i) {
     // A weight's is what a worker says that knows of no kinds.
     if (from.tensors(i).kind() != v1::TENSOR_KIND_WEIGHT) {
       to.mutable_tensors(i)->set_kind(from.tensors(i).kind());
+    }
+    to.mutable_tensors(i)->clear_factors();
+    if (from.tensors(i).has_factors()) {
+      *to.mutable_tensors(i)->mutable_factors() = from.tensors(i).factors();
     }
     if (from.tensors(i).has_momentum()) {
       to.mutable_tensors(i)->set_momentum(from.tensors(i).momentum());

@@ -76,6 +76,25 @@ TEST_CASE("where every factor is 1 there are no parts, so nothing is done that c
             .empty());
 }
 
+TEST_CASE("a tensor's own factors are multiplied with those of its kind") {
+  v1::ModelSchema schema = Mixed();
+  schema.mutable_tensors(1)->mutable_factors()->set_weight_decay(0);
+  schema.mutable_tensors(3)->mutable_factors()->set_learning_rate(0.5);
+  schema.mutable_tensors(3)->mutable_factors()->set_weight_decay(4);
+  schema.mutable_tensors(4)->mutable_factors();
+  // Averaged, not trained.
+  schema.mutable_tensors(6)->mutable_factors()->set_learning_rate(7);
+  CHECK(Plain(UpdatePartsOf(schema, Parse(""))) ==
+        std::vector<Part>{{10, 1, 1}, {30, 1, 0}, {33, 1, 1}, {36, 0.5, 4}, {45, 1, 1}});
+  CHECK(Plain(UpdatePartsOf(schema,
+                            Parse("factors { norms { learning_rate: 2 weight_decay: 3 } }"))) ==
+        std::vector<Part>{{10, 1, 1}, {30, 1, 0}, {33, 1, 1}, {36, 1, 12}, {40, 2, 3}, {45, 1, 1}});
+  // All are 1.
+  schema.mutable_tensors(1)->clear_factors();
+  schema.mutable_tensors(3)->clear_factors();
+  CHECK(UpdatePartsOf(schema, Parse("")).empty());
+}
+
 TEST_CASE("elements of no tensor have no factors, nor have tensors of a kind not known here") {
   v1::ModelSchema schema = Mixed();
   schema.mutable_tensors()->DeleteSubrange(3, 4);

@@ -30,7 +30,10 @@ constexpr Tensor kTensors[] = {{v1::TENSOR_KIND_EMBEDDING, 17}, {v1::TENSOR_KIND
                                {v1::TENSOR_KIND_BIAS, 7}};
 constexpr uint64_t kAll = 250;
 
-Shard::Options OptionsOf(const std::string& update, uint32_t servers) {
+// Factors of single tensors; empty: none has any.
+using TensorFactorList = std::vector<v1::Factors>;
+
+Shard::Options OptionsOf(const std::string& update, uint32_t servers, const TensorFactorList& own) {
   Shard::Options options = testing::SgdOptions(v1::CONSISTENCY_MODE_SYNC, kWorkers);
   REQUIRE(google::protobuf::TextFormat::ParseFromString(update, options.job.mutable_update()));
   options.job.mutable_servers()->set_count(servers);
@@ -38,6 +41,7 @@ Shard::Options OptionsOf(const std::string& update, uint32_t servers) {
   for (const Tensor& each : kTensors) {
     v1::TensorSpec& tensor = *options.schema.add_tensors();
     tensor.set_kind(each.kind);
+    if (!own.empty()) *tensor.mutable_factors() = own[options.schema.tensors_size() - 1];
     tensor.add_shape(each.elements);
     tensor.set_offset(options.schema.total());
     options.schema.set_total(options.schema.total() + each.elements);
@@ -65,11 +69,12 @@ v1::ExchangeHeader Header(uint32_t rank, uint64_t clock, uint32_t block) {
 }
 
 // All weights after some clocks of workers whose gradients are drawn.
-std::vector<float> Train(const std::string& update, uint32_t servers) {
+std::vector<float> Train(const std::string& update, uint32_t servers,
+                         const TensorFactorList& own = {}) {
   std::vector<float> after(kAll);
   for (uint32_t server = 0; server < servers; ++server) {
     NoCuts cuts;
-    Shard::Options options = OptionsOf(update, servers);
+    Shard::Options options = OptionsOf(update, servers, own);
     options.server = server;
     const auto shard = Shard::Make(options, &cuts);
     REQUIRE(shard.ok());
@@ -134,6 +139,27 @@ TEST_CASE("with factors each tensor is as if the job's rate and decay were those
     CHECK(std::equal(mixed.begin() + begin, mixed.begin() + begin + tensor.elements,
                      expected.begin() + begin));
     begin += tensor.elements;
+  }
+}
+
+TEST_CASE("a tensor's own factors are as if the job's rate and decay were so for it") {
+  const std::string decay = "adamw { weight_decay: 0.5 } learning_rate: 0.125";
+  // By tensor of kTensors.
+  TensorFactorList own(std::size(kTensors));
+  own[1].set_weight_decay(0);
+  own[4].set_learning_rate(0.25);
+  const std::vector<float> mixed = Train(decay, 3, own);
+  CHECK(Train(decay, 1, own) == mixed);
+  const std::vector<float> plain = Train(decay, 2);
+  const std::vector<float> kept = Train("adamw { weight_decay: 0 } learning_rate: 0.125", 2);
+  const std::vector<float> slow = Train("adamw { weight_decay: 0.5 } learning_rate: 0.03125", 2);
+  uint64_t begin = 0;
+  for (size_t i = 0; i < std::size(kTensors); ++i) {
+    const std::vector<float>& expected = i == 1 ? kept : i == 4 ? slow : plain;
+    CAPTURE(i);
+    CHECK(std::equal(mixed.begin() + begin, mixed.begin() + begin + kTensors[i].elements,
+                     expected.begin() + begin));
+    begin += kTensors[i].elements;
   }
 }
 

@@ -1,0 +1,279 @@
+// Jobs of external programs: the update rule and the factors that the first worker brings.
+#include "config/external.h"
+
+#include <algorithm>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/server/coordinator/core/scenario.h"
+
+namespace leeway {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const char* const kRule = "{type: sgd, momentum: 0.9, learning_rate: 0.1}";
+const char* const kOther = "{type: adam, learning_rate: 0.1}";
+
+CoordinatorOptions External(const JobShape& shape = {}) {
+  CoordinatorOptions options = TestOptions(shape);
+  options.job.mutable_model()->set_type(v1::MODEL_TYPE_EXTERNAL);
+  options.job.mutable_data()->set_type(v1::DATA_TYPE_EXTERNAL);
+  options.job.mutable_data()->set_batch_size(10);
+  options.job.mutable_data()->set_examples(100);
+  return options;
+}
+
+CoordinatorOptions WithUpdate(const char* update) {
+  CoordinatorOptions options = External();
+  *options.job.mutable_update() = ResolveBroughtUpdate(*ParseUpdate(update)).value();
+  return options;
+}
+
+v1::RegisterWorkerRequest Bringing(uint32_t rank, const char* update) {
+  v1::RegisterWorkerRequest request = WorkerRequest(rank, 100 + rank);
+  if (update != nullptr) *request.mutable_update() = *ParseUpdate(update);
+  return request;
+}
+
+absl::StatusOr<v1::RegisterWorkerReply> Register(Scenario& job,
+                                                 const v1::RegisterWorkerRequest& request) {
+  job.Carry();
+  return job.Remember(job.core.RegisterWorker(request, job.now));
+}
+
+// All register with kRule, and the servers make their blocks.
+void Start(Scenario& job) {
+  for (uint32_t i = 0; i < job.servers; ++i) job.Server(i).IgnoreError();
+  for (const uint32_t rank : {0u, 1u}) Register(job, Bringing(rank, kRule)).IgnoreError();
+  for (const ConfigureServer& command : job.Take<ConfigureServer>()) {
+    CHECK(UpdateYaml(command.request.update()) == kRule);
+    job.core.Answered(ConfigureDone{command.server, command.round, absl::OkStatus()}, job.now);
+  }
+  job.Carry();
+}
+
+void CheckRefused(const absl::Status& status, absl::StatusCode code, const std::string& message) {
+  CHECK(status.code() == code);
+  CHECK(std::string(status.message()) == message);
+}
+
+TEST_CASE("the first worker's rule is the job's: servers, workers, record and log have it") {
+  Scenario job(External());
+  Start(job);
+  // With every default, as a job's own would be.
+  const auto reply = Register(job, Bringing(1, kRule));
+  REQUIRE(reply.ok());
+  CHECK(UpdateYaml(reply->job().update()) == kRule);
+  CHECK(reply->job().update().sgd().has_nesterov());
+  CHECK(job.Server(1)->job().update().learning_rate() == 0.1);
+  const auto records = job.Take<WriteRecord>();
+  REQUIRE_FALSE(records.empty());
+  for (const WriteRecord& write : records) CHECK(UpdateYaml(write.record.update()) == kRule);
+  std::vector<std::string> brought;
+  for (const Event& event : job.Take<Event>()) {
+    if (event.name == "update_brought") brought.push_back(event.message);
+  }
+  REQUIRE(brought.size() == 1);
+  CHECK(brought[0] ==
+        std::string("the update rule is ") + kRule + ", by worker 0 (process 100 on host)");
+}
+
+TEST_CASE("another worker's rule is refused, with both of them") {
+  Scenario job(External());
+  Register(job, Bringing(1, kRule)).IgnoreError();
+  CheckRefused(Register(job, Bringing(0, kOther)).status(), absl::StatusCode::kFailedPrecondition,
+               "worker 0 (process 100 on host): its optimizer is {type: adam, learning_rate: 0.1}, "
+               "that of worker 1 (process 101 on host) is {type: sgd, momentum: 0.9, "
+               "learning_rate: 0.1}; start every worker with the same program and options");
+  CHECK(absl::IsUnavailable(Register(job, Bringing(0, kRule)).status()));
+}
+
+TEST_CASE("a job's own rule is the program's, too, or the program is refused") {
+  Scenario job(
+      WithUpdate("{type: sgd, momentum: 0.9, learning_rate: 0.1, schedule: {type: cosine}}"));
+  CHECK(absl::IsUnavailable(Register(job, Bringing(0, kRule)).status()));
+  CHECK(absl::IsUnavailable(Register(job, Bringing(0, nullptr)).status()));
+  CheckRefused(Register(job, Bringing(1, kOther)).status(), absl::StatusCode::kFailedPrecondition,
+               "worker 1 (process 101 on host): its optimizer is {type: adam, learning_rate: 0.1}, "
+               "the job's update is {type: sgd, momentum: 0.9, learning_rate: 0.1, schedule: "
+               "{type: cosine}}; make them equal, or remove `update` from the job, so that the "
+               "program's counts");
+  for (uint32_t i = 0; i < job.servers; ++i) job.Server(i).IgnoreError();
+  Register(job, Bringing(1, kRule)).IgnoreError();
+  const auto commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 2);
+  for (const ConfigureServer& command : commands) CHECK_FALSE(command.request.has_update());
+}
+
+TEST_CASE("a gradient exchange without any rule does not begin, and says what to do") {
+  Scenario job(External());
+  CheckRefused(
+      Register(job, Bringing(0, nullptr)).status(), absl::StatusCode::kInvalidArgument,
+      "worker 0 (process 100 on host): the job has no `update`, and this program does not "
+      "say which optimizer it has: let it say so (leeway_join_options.update), or give the "
+      "job a rule, such as update: {type: sgd, learning_rate: 0.05}");
+  // Whoever came first, the answer is the same.
+  Register(job, Bringing(1, kRule)).IgnoreError();
+  CHECK(absl::IsInvalidArgument(Register(job, Bringing(0, nullptr)).status()));
+}
+
+TEST_CASE("what is no rule is refused") {
+  Scenario job(External());
+  v1::RegisterWorkerRequest request = Bringing(0, kRule);
+  request.mutable_update()->set_learning_rate(-1);
+  CheckRefused(Register(job, request).status(), absl::StatusCode::kInvalidArgument,
+               "worker 0 (process 100 on host): update.learning_rate: must be above 0; it is -1");
+  request.mutable_update()->Clear();
+  CHECK(absl::IsInvalidArgument(Register(job, request).status()));
+  CHECK(absl::IsUnavailable(Register(job, Bringing(0, kRule)).status()));
+}
+
+TEST_CASE("other jobs take no rule and no factors from a worker") {
+  Scenario job(JobShape{});
+  CheckRefused(Register(job, Bringing(0, kRule)).status(), absl::StatusCode::kInvalidArgument,
+               "worker 0 (process 100 on host): brings an update rule, which goes with model.type "
+               "external only");
+  v1::RegisterWorkerRequest request = Bringing(0, nullptr);
+  request.mutable_schema()->mutable_tensors(1)->mutable_factors();
+  CheckRefused(
+      Register(job, request).status(), absl::StatusCode::kInvalidArgument,
+      "worker 0 (process 100 on host): tensor 'dense_0/bias' has factors of its own, which "
+      "go with model.type external only; a job has update.factors");
+}
+
+TEST_CASE("the optimizer of a worker that makes its own steps is its own business") {
+  JobShape shape;
+  shape.elastic = true;
+  CoordinatorOptions options = External(shape);
+  options.job.mutable_exchange()->mutable_elastic()->clear_optimizer();
+  Scenario job(options);
+  v1::RegisterWorkerRequest first = Bringing(0, kRule), second = Bringing(1, kOther);
+  first.mutable_schema()->mutable_tensors(0)->mutable_factors()->set_learning_rate(0.5);
+  second.mutable_schema()->mutable_tensors(1)->mutable_factors()->set_learning_rate(2);
+  for (uint32_t i = 0; i < job.servers; ++i) job.Server(i).IgnoreError();
+  CHECK(absl::IsUnavailable(Register(job, first).status()));
+  CHECK(absl::IsUnavailable(Register(job, second).status()));
+  const auto commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 2);
+  CHECK_FALSE(commands[0].request.has_update());
+  for (const v1::TensorSpec& tensor : commands[0].request.schema().tensors()) {
+    CHECK_FALSE(tensor.has_factors());
+  }
+}
+
+TEST_CASE("factors reach the servers, and differ on no worker") {
+  Scenario job(External());
+  v1::RegisterWorkerRequest first = Bringing(0, kRule), second = Bringing(1, kRule);
+  first.mutable_schema()->mutable_tensors(1)->mutable_factors()->set_weight_decay(0);
+  for (uint32_t i = 0; i < job.servers; ++i) job.Server(i).IgnoreError();
+  CHECK(absl::IsUnavailable(Register(job, first).status()));
+  CheckRefused(Register(job, second).status(), absl::StatusCode::kFailedPrecondition,
+               "the optimizers differ: the factors of tensor 'dense_0/bias' are {learning_rate: 1, "
+               "weight_decay: 1} with worker 1 (process 101 on host), {learning_rate: 1, "
+               "weight_decay: 0} with worker 0 (process 100 on host); start every worker with the "
+               "same program and options");
+  second.mutable_schema()->mutable_tensors(1)->mutable_factors()->set_weight_decay(0);
+  // One that says what is so anyway.
+  second.mutable_schema()->mutable_tensors(0)->mutable_factors()->set_learning_rate(1);
+  CHECK(absl::IsUnavailable(Register(job, second).status()));
+  const auto commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 2);
+  CHECK(commands[0].request.schema().tensors(1).factors().weight_decay() == 0);
+  second.mutable_schema()->mutable_tensors(0)->mutable_factors()->set_learning_rate(-1);
+  CheckRefused(Register(job, second).status(), absl::StatusCode::kInvalidArgument,
+               "worker 1 (process 101 on host): the model's schema: tensor 'dense_0/weight': "
+               "factors.learning_rate: must be at least 0; it is -1");
+}
+
+// ---- lives of the coordinator
+
+CoordinatorOptions::Resumed Checkpoint(const CoordinatorOptions& options, const char* rule) {
+  CoordinatorOptions::Resumed resumed;
+  resumed.folder = "/run/checkpoints/clock-50";
+  resumed.manifest.set_clock(50);
+  *resumed.manifest.mutable_job() = options.job;
+  *resumed.manifest.mutable_job()->mutable_update() =
+      ResolveBroughtUpdate(*ParseUpdate(rule)).value();
+  *resumed.manifest.mutable_schema() = TestSchema();
+  resumed.manifest.mutable_schema()->mutable_tensors(1)->mutable_factors()->set_weight_decay(0);
+  return resumed;
+}
+
+TEST_CASE("a coordinator that was started again goes on with the rule on record") {
+  Scenario first(External());
+  Start(first);
+  CoordinatorOptions options = External();
+  options.before = first.Take<WriteRecord>().back().record;
+  REQUIRE(options.before->has_update());
+  options.generation = options.before->generation() + 1;
+  options.incarnation_base = 1000;
+  Scenario again(options);
+  v1::RegisterWorkerRequest ask = WorkerRequest(0, 100);
+  ask.set_job_only(true);
+  CHECK(UpdateYaml(again.core.RegisterWorker(ask, again.now)->job().update()) == kRule);
+  CheckRefused(Register(again, Bringing(0, kOther)).status(), absl::StatusCode::kFailedPrecondition,
+               "worker 0 (process 100 on host): its optimizer is {type: adam, learning_rate: 0.1}, "
+               "that of the run so far is {type: sgd, momentum: 0.9, learning_rate: 0.1}; start "
+               "every worker with the same program and options");
+  Start(again);
+  CHECK(again.Take<WriteRecord>().back().record.has_update());
+  const auto names = again.EventNames();
+  CHECK(std::count(names.begin(), names.end(), "update_brought") == 0);
+}
+
+TEST_CASE("after a coordinator was killed the factors are those of its newest checkpoint") {
+  CoordinatorOptions options = External();
+  options.resumed = Checkpoint(options, kRule);
+  options.before.emplace().set_steps_per_epoch(10);
+  *options.before->mutable_update() = options.resumed->manifest.job().update();
+  Scenario again(options);
+  v1::RegisterWorkerRequest request = Bringing(0, kRule);
+  CHECK_THAT(std::string(Register(again, request).status().message()),
+             Contains("{learning_rate: 1, weight_decay: 0} with the checkpoint /run/checkpoints/"));
+  request.mutable_schema()->mutable_tensors(1)->mutable_factors()->set_weight_decay(0);
+  CHECK(absl::IsUnavailable(Register(again, request).status()));
+}
+
+TEST_CASE("a job that is resumed may have another rule and other factors, of the first worker") {
+  CoordinatorOptions options = External();
+  options.resumed = Checkpoint(options, kRule);
+  Scenario job(options);
+  for (uint32_t i = 0; i < job.servers; ++i) job.Server(i).IgnoreError();
+  const char* const slower = "{type: sgd, momentum: 0.9, learning_rate: 0.01}";
+  CHECK(absl::IsUnavailable(Register(job, Bringing(0, slower)).status()));
+  CHECK(absl::IsFailedPrecondition(Register(job, Bringing(1, kRule)).status()));
+  CHECK(absl::IsUnavailable(Register(job, Bringing(1, slower)).status()));
+  const auto commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 2);
+  CHECK(UpdateYaml(commands[0].request.update()) == slower);
+  CHECK_FALSE(commands[0].request.schema().tensors(1).has_factors());
+}
+
+TEST_CASE("a job that goes back, and a server that comes later, have the rule of before") {
+  Scenario job(External());
+  Start(job);
+  job.Take<ConfigureServer>();
+  // Its process is another one: what it held is lost.
+  REQUIRE(job.Server(1, 2)->job().has_update());
+  job.Carry();
+  const auto commands = job.Take<ConfigureServer>();
+  REQUIRE_FALSE(commands.empty());
+  for (const ConfigureServer& command : commands) {
+    CHECK(command.request.generation() == 1);
+    CHECK(UpdateYaml(command.request.update()) == kRule);
+  }
+}
+
+TEST_CASE("checkpoints say which rule made them") {
+  Scenario job(External({.cut_every = 10}));
+  Start(job);
+  for (const uint32_t rank : {0u, 1u}) Register(job, Bringing(rank, kRule)).IgnoreError();
+  for (const uint32_t server : {0u, 1u}) REQUIRE(job.Shard(server, 10).ok());
+  const auto manifests = job.Take<WriteManifest>();
+  REQUIRE(manifests.size() == 1);
+  CHECK(UpdateYaml(manifests[0].manifest.job().update()) == kRule);
+}
+
+}  // namespace
+}  // namespace leeway
