@@ -19,6 +19,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/host.h"
 #include "common/status.h"
+#include "config/external.h"
 #include "worker/data/dataset.h"
 #include "worker/data/sources/test_data.h"
 #include "worker/data/sources/training_data.h"
@@ -253,6 +254,8 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
   const auto offer =
       CoordinatorSession(channel, process).FetchJob(options.rank, options.start_within);
   if (!offer.ok()) return Refused(offer.status());
+  const absl::Status computable = CheckHasLayers(offer->job(), "leeway-worker");
+  if (!computable.ok()) return Refused(computable);
   const auto rank = PresumedRank(options, offer->job());
   if (!rank.ok()) return Refused(rank.status());
   StayOn(options.processors);

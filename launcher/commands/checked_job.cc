@@ -8,6 +8,7 @@
 #include "common/plugins/label_loss.h"
 #include "common/status.h"
 #include "common/update/job_rule.h"
+#include "config/external.h"
 #include "config/length.h"
 #include "launcher/commands/data_check.h"
 #include "worker/data/dataset.h"
@@ -32,6 +33,7 @@ absl::Status CheckPlugins(const v1::TrainingJob& job) {
 }
 
 absl::StatusOr<CheckedJob> Check(const v1::TrainingJob& job, const std::string& data_dir) {
+  RETURN_IF_ERROR(CheckHasLayers(job, "this command"));
   RETURN_IF_ERROR(CheckDataFiles(job, data_dir));
   CheckedJob checked;
   ASSIGN_OR_RETURN(checked.data, TrainingData::Open(job, data_dir, 0));
@@ -61,6 +63,10 @@ absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const JobPlaces&
   absl::StatusOr<CheckedJob> checked = Check(job, data_dir);
   if (!checked.ok()) return places.Place(checked.status());
   return checked;
+}
+
+absl::Status CheckRule(const v1::TrainingJob& job) {
+  return BringsUpdate(job) ? absl::OkStatus() : MakeServerRule(job).status();
 }
 
 absl::Status CheckInitial(const v1::TrainingJob& job, const JobPlaces& places,

@@ -30,6 +30,9 @@ struct CheckedJob {
 absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const JobPlaces& places,
                                     const std::string& data_dir);
 
+// What an external job has of an update rule of its own can be made: a plugin's may not.
+absl::Status CheckRule(const v1::TrainingJob& job);
+
 // That the weights which the job starts from, if it names any, are those of `model`, its model: the
 // whole file is read.
 absl::Status CheckInitial(const v1::TrainingJob& job, const JobPlaces& places,

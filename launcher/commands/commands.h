@@ -2,11 +2,15 @@
 // chosen it runs and sets the exit code: 0 done, 1 failed, 2 wrong arguments or job file.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <CLI/CLI.hpp>
 
 namespace leeway {
 
-void AddTrainCommand(CLI::App& app, int& exit_code);
+// `command`: what the command line has behind "--" (worker_command.h).
+void AddTrainCommand(CLI::App& app, int& exit_code, std::vector<std::string> command);
 void AddPlanCommand(CLI::App& app, int& exit_code);
 void AddDataCommand(CLI::App& app, int& exit_code);
 void AddEvaluateCommand(CLI::App& app, int& exit_code);

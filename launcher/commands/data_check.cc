@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "config/external.h"
 #include "worker/data/known_files.h"
 
 namespace leeway {
@@ -51,6 +52,7 @@ std::vector<std::string> DataFileNames(const v1::TrainingJob& job) {
 }
 
 bool ReadsFiles(const v1::TrainingJob& job) {
+  if (IsExternal(job)) return false;
   const auto reads = [](const v1::Source& source) { return !source.has_generator(); };
   return reads(job.data().train()) || (job.data().has_test() && reads(job.data().test())) ||
          job.model().has_initial();

@@ -9,6 +9,7 @@
 #include "common/command_line/command_line.h"
 #include "common/files/files.h"
 #include "common/status.h"
+#include "config/external.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/data_check.h"
@@ -44,6 +45,7 @@ absl::Status Examine(const DoctorFlags& flags) {
   options.progress = ShowProgress;
   if (!flags.job.job_file.empty()) {
     ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(flags.job));
+    RETURN_IF_ERROR(placed.places.Place(CheckHasLayers(placed.job, "this command")));
     options.job = std::move(placed.job);
     ASSIGN_OR_RETURN(options.data_dir,
                      FindDataFolder(flags.job.data, flags.job.job_file, *options.job));

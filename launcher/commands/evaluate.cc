@@ -5,6 +5,7 @@
 
 #include "bench/base/format.h"
 #include "common/status.h"
+#include "config/external.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/model_json.h"
@@ -35,6 +36,7 @@ absl::Status EvaluateRun(const EvaluateOptions& options) {
   ASSIGN_OR_RETURN(const TrainedModel model, LoadTrainedModel(options.path, options.clock));
   WarnOfOlderModel(model);
   const v1::TrainingJob& job = model.manifest.job();
+  RETURN_IF_ERROR(CheckHasLayers(job, "this command"));
   ASSIGN_OR_RETURN(const std::string data, FindDataFolder(options.job.data, "", job));
   std::span<const float> weights = model.Evaluated();
   if (options.average) {
@@ -61,6 +63,7 @@ absl::Status EvaluateFile(EvaluateOptions options) {
   options.job.job_file = run ? options.path + "/" + kJobFile : options.path;
   ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options.job));
   const v1::TrainingJob& job = placed.job;
+  RETURN_IF_ERROR(placed.places.Place(CheckHasLayers(job, "this command")));
   ASSIGN_OR_RETURN(const std::string data,
                    FindDataFolder(options.job.data, options.job.job_file, job));
   auto evaluated = TestOf(EvaluateModelFile(job, data, options.model));

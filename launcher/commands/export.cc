@@ -7,6 +7,7 @@
 #include "bench/base/format.h"
 #include "common/counted.h"
 #include "common/status.h"
+#include "config/external.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/model_json.h"
@@ -43,6 +44,8 @@ std::string OutputOf(const ExportOptions& options) {
 absl::Status ExportConverted(const ExportOptions& options, const TrainedModel& trained,
                              std::span<const float> weights, const std::string& output) {
   const v1::TrainingJob& job = trained.manifest.job();
+  RETURN_IF_ERROR(Annotate(CheckHasLayers(job, "this command"),
+                           absl::StrCat("--format ", options.format, ", which needs its layers")));
   ASSIGN_OR_RETURN(const ImageShape shape, ExampleShape(job, options.shape, options.data));
   ASSIGN_OR_RETURN(const BuiltModel built, BuildModel(job, shape, trained.weights.size()));
   if (options.format == kPytorch) {

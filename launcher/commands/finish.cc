@@ -4,17 +4,20 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "bench/base/format.h"
 #include "common/counted.h"
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "common/status.h"
+#include "config/external.h"
 #include "config/job.h"
 #include "launcher/commands/learning.h"
 #include "launcher/commands/run_folder.h"
 #include "launcher/commands/test_result.h"
 #include "launcher/report/curves_svg.h"
 #include "launcher/report/report_html.h"
+#include "server/checkpoint/coordinator_record.h"
 #include "server/outcome/run_outcome.h"
 
 namespace leeway {
@@ -42,6 +45,11 @@ std::string UpdateName(const v1::Update& update) {
       break;
   }
   return "no update";
+}
+
+// Of a worker's own steps.
+std::string OptimizerName(const v1::TrainingJob& job, const v1::Update& optimizer) {
+  return IsExternal(job) ? "with the program's own optimizer" : UpdateName(optimizer);
 }
 
 std::string ConsistencyName(const v1::Consistency& consistency) {
@@ -79,8 +87,20 @@ void SetOutcome(const FinishInput& input, RunSummary& summary) {
   }
 }
 
+// Only the program of an external job can evaluate its model, and may have.
+void AddOwnResult(const TrainedModel& model, const RunHistory& history, RunSummary& summary) {
+  AddLastEvaluation(history, summary);
+  const Learning learning = JudgeLearning(std::nullopt, model.weights.span());
+  summary.learned = learning.learned;
+  summary.why_not_learned = learning.why;
+}
+
 absl::Status AddTestResult(const FinishInput& input, const TrainedModel& model,
-                           RunSummary& summary) {
+                           const RunHistory& history, RunSummary& summary) {
+  if (IsExternal(input.job)) {
+    AddOwnResult(model, history, summary);
+    return absl::OkStatus();
+  }
   const auto result = EvaluateModel(input.job, input.data_dir, model.Evaluated());
   RETURN_IF_ERROR(Annotate(result.status(), "evaluating the trained model"));
   std::optional<Tested> tested;
@@ -99,6 +119,15 @@ absl::Status AddTestResult(const FinishInput& input, const TrainedModel& model,
   summary.learned = learning.learned;
   summary.why_not_learned = learning.why;
   return absl::OkStatus();
+}
+
+// As a worker has brought it, if one has.
+v1::TrainingJob WithBroughtUpdate(v1::TrainingJob job, const std::string& run_dir) {
+  if (!BringsUpdate(job)) return job;
+  const auto record = ReadCoordinatorRecord(run_dir);
+  const bool known = record.ok() && record->has_value() && (*record)->has_update();
+  if (known) *job.mutable_update() = (*record)->update();
+  return job;
 }
 
 std::string Place(const char* what, const std::string& run_dir, const char* file) {
@@ -136,14 +165,15 @@ std::string DescribeAlgorithm(const v1::TrainingJob& job) {
   const v1::Exchange& exchange = job.exchange();
   if (exchange.has_delta()) {
     absl::StrAppend(&text, ", delta exchange every ", exchange.delta().local_steps(),
-                    " steps, worker ", UpdateName(exchange.delta().optimizer()));
+                    " steps, worker ", OptimizerName(job, exchange.delta().optimizer()));
   } else if (exchange.has_elastic()) {
     absl::StrAppend(&text, ", elastic exchange every ", exchange.elastic().every(),
-                    " steps, worker ", UpdateName(exchange.elastic().optimizer()));
+                    " steps, worker ", OptimizerName(job, exchange.elastic().optimizer()));
   } else {
     absl::StrAppend(&text, ", gradient exchange");
   }
   if (job.has_update()) absl::StrAppend(&text, ", server ", UpdateName(job.update()));
+  if (BringsUpdate(job)) absl::StrAppend(&text, ", server with the program's own optimizer");
   return text;
 }
 
@@ -151,9 +181,9 @@ absl::StatusOr<RunSummary> FinishRun(const FinishInput& input) {
   RunSummary summary;
   // First of all: nothing that is told below is worth more.
   const absl::StatusOr<TrainedModel> model = ExportNewest(input.run_dir, summary);
-  const absl::Status evaluated =
-      model.ok() ? AddTestResult(input, *model, summary) : model.status();
   const RunHistory history = ReadHistory(input.run_dir + "/" + kMetricsFile);
+  const absl::Status evaluated =
+      model.ok() ? AddTestResult(input, *model, history, summary) : model.status();
   SetOutcome(input, summary);
   // What of a failed run no checkpoint has was trained all the same.
   const bool whole = model.ok() && model->passed_over.empty() && summary.state != "failed";
@@ -186,8 +216,9 @@ absl::StatusOr<RunSummary> ReadSummary(const std::string& run_dir) {
   return ParseSummary(json, file);
 }
 
-absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
+absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& given,
                          const RunHistory& history, const RunSummary& summary) {
+  const v1::TrainingJob job = WithBroughtUpdate(given, run_dir);
   ReportInput input{.summary = summary,
                     .history = history,
                     .algorithm = DescribeAlgorithm(job),
@@ -199,7 +230,7 @@ absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
 }
 
 std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir,
-                            const std::string& data) {
+                            const std::string& data, const std::vector<std::string>& command) {
   std::string text =
       absl::StrCat(summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
                    summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds),
@@ -228,7 +259,8 @@ std::string DescribeOutcome(const RunSummary& summary, const std::string& run_di
                   Place("checkpoints", run_dir, "checkpoints"));
   if (summary.state != "finished" && summary.clock.has_value()) {
     absl::StrAppend(&text, "To go on: leeway train --resume --run-dir ", run_dir,
-                    data.empty() ? "" : " --data " + data, "\n");
+                    data.empty() ? "" : " --data " + data,
+                    command.empty() ? "" : " -- " + absl::StrJoin(command, " "), "\n");
   }
   return text;
 }

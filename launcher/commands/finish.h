@@ -49,8 +49,8 @@ absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
 std::string DescribeAlgorithm(const v1::TrainingJob& job);
 
 // The result for a person: figures, places, and how to go on. `data`: the folder that --data named;
-// empty where it was found without, as it will be again.
+// empty where it was found without, as it will be again. `command`: of an external job's workers.
 std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir,
-                            const std::string& data);
+                            const std::string& data, const std::vector<std::string>& command = {});
 
 }  // namespace leeway

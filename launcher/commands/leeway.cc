@@ -1,10 +1,12 @@
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/command_line/command_line.h"
 #include "common/exit_code.h"
 #include "common/protocol.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/worker_command.h"
 
 namespace leeway {
 
@@ -15,7 +17,8 @@ int RunLeeway(int argc, const char* const* argv) {
   app.set_version_flag("--version", version);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  AddTrainCommand(app, exit_code);
+  SplitCommandLine line = SplitAtCommand(argc, argv);
+  AddTrainCommand(app, exit_code, std::move(line.command));
   AddPlanCommand(app, exit_code);
   AddDataCommand(app, exit_code);
   AddEvaluateCommand(app, exit_code);
@@ -32,7 +35,8 @@ int RunLeeway(int argc, const char* const* argv) {
   app.add_subcommand("version", "Print the version")->callback([&version] {
     std::cout << version << "\n";
   });
-  return ParseCommandLine(app, argc, argv).value_or(exit_code);
+  return ParseCommandLine(app, static_cast<int>(line.own.size()), line.own.data())
+      .value_or(exit_code);
 }
 
 }  // namespace leeway

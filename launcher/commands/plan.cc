@@ -16,6 +16,7 @@
 #include "common/status.h"
 #include "common/update/schedule.h"
 #include "config/device.h"
+#include "config/external.h"
 #include "config/job.h"
 #include "config/length.h"
 #include "config/shards.h"
@@ -277,10 +278,33 @@ absl::Status ShowModel(const JobOptions& options) {
   return absl::OkStatus();
 }
 
+// What is known before a program has registered.
+absl::Status ShowExternal(const PlacedJob& placed) {
+  const v1::TrainingJob& job = placed.job;
+  RETURN_IF_ERROR(placed.places.Place(CheckRule(job)));
+  const v1::JobLength length = ComputeLength(job, ExternalStepsPerEpoch(job));
+  std::cout << "\nModel: external; its tensors come with the program, and with them memory, blocks "
+               "and traffic\n";
+  if (BringsUpdate(job)) {
+    std::cout << "Update: comes with the program's optimizer, and is the servers' rule\n";
+  }
+  std::cout << "Servers: " << job.servers().count() << "\n"
+            << "Workers: " << job.workers().count() << ", each with batches of "
+            << Counted(job.data().batch_size(), "example") << " of the "
+            << Thousands(job.data().examples()) << " of an epoch\n"
+            << "Exchange: " << Every(length.steps_per_clock()) << "\n"
+            << "Length: " << Counted(length.steps_per_epoch(), "step") << " an epoch, "
+            << LengthInWords(length) << "\n"
+            << "To start it: leeway train JOB -- COMMAND\n";
+  PrintRates(job);
+  return absl::OkStatus();
+}
+
 absl::Status ShowPlan(const JobOptions& options) {
   ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options));
   const v1::TrainingJob& job = placed.job;
   std::cout << ToYaml(job) << "\n# " << DescribeAlgorithm(job) << "\n" << std::flush;
+  if (IsExternal(job)) return ShowExternal(placed);
   ASSIGN_OR_RETURN(const CheckedJob checked, CheckAll(placed, options));
   if (const std::string idle = IdleWarning(checked); !idle.empty()) {
     std::cerr << "leeway: " << idle << "\n";

@@ -14,6 +14,7 @@
 #include "common/codec/choose.h"
 #include "common/files/files.h"
 #include "common/status.h"
+#include "config/external.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "server/checkpoint/manifest.h"
@@ -129,6 +130,8 @@ absl::StatusOr<RunFolder> RunFolder::Lock(const std::string& path) {
 
 v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::TrainingJob& next) {
   v1::TrainingJob job = newest.job();
+  // A worker has brought it, and a worker will.
+  if (BringsUpdate(next)) job.clear_update();
   if (HasAuto(next.compression())) *job.mutable_compression() = next.compression();
   return job;
 }

@@ -61,7 +61,8 @@ class RunFolder {
 };
 
 // The job of a checkpoint, written as `next`, the job that continues from it, would write it: a
-// codec that was chosen for `auto` is `auto` again.
+// codec that was chosen for `auto` is `auto` again, and a rule that a worker has brought is not
+// there.
 v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::TrainingJob& next);
 
 // The complete checkpoints of a run, by clock.

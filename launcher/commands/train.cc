@@ -23,6 +23,7 @@
 #include "common/log.h"
 #include "common/machine.h"
 #include "common/status.h"
+#include "config/external.h"
 #include "config/job.h"
 #include "config/length.h"
 #include "launcher/commands/checked_job.h"
@@ -33,6 +34,7 @@
 #include "launcher/commands/run_folder.h"
 #include "launcher/commands/run_keys.h"
 #include "launcher/commands/train_hosts.h"
+#include "launcher/commands/worker_command.h"
 #include "launcher/supervision/display.h"
 #include "launcher/supervision/local_hosts.h"
 #include "launcher/supervision/restart_policy.h"
@@ -54,6 +56,8 @@ struct TrainOptions {
   double restart_window = Seconds(RestartPolicy::Options().window);
   SecurityFlags security;
   HostFlags hosts;
+  // Of an external job's workers.
+  std::vector<std::string> command;
 };
 
 // What is decided before anything is started.
@@ -78,6 +82,8 @@ struct Plan {
   // Null: the processes run on this machine.
   std::unique_ptr<SshHosts> hosts;
   bool insecure = false;
+  // Its workers' program, with its path; empty: leeway-worker.
+  std::vector<std::string> command;
 };
 
 // Lines of `after` that `before` has not, and the other way round: what a person changed between
@@ -168,6 +174,16 @@ std::vector<std::string> PlacesOf(const v1::Workers& workers) {
   return places;
 }
 
+Environment WorkerEnvironment(const Plan& plan, const RunKeys& keys, const RunFolder& run) {
+  Environment environment = keys.ForWorkers();
+  if (plan.command.empty()) return environment;
+  const std::string data = plan.data_given ? plan.data_dir : "";
+  for (auto& variable : CommandEnvironment(plan.job, run.path(), data)) {
+    environment.push_back(std::move(variable));
+  }
+  return environment;
+}
+
 absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalSource& signals) {
   const Record before = ReadCoordinatorRecord(run.path());
   const auto end = [&] { return EndSince(before, ReadCoordinatorRecord(run.path())); };
@@ -183,7 +199,8 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
   Supervisor supervisor({.run_dir = run.path(),
                          .data_dir = plan.data_dir,
                          .server_environment = ServerEnvironment(*keys, plan.insecure),
-                         .worker_environment = keys->ForWorkers(),
+                         .worker_environment = WorkerEnvironment(plan, *keys, run),
+                         .worker_command = plan.command,
                          .worker_processors = plan.hosts == nullptr ? PlacesOf(plan.job.workers())
                                                                     : std::vector<std::string>(),
                          .resume = plan.resume,
@@ -220,7 +237,8 @@ absl::StatusOr<int> Finish(const Plan& plan, const FinishInput& finish, int fail
   ASSIGN_OR_RETURN(const RunSummary summary, FinishRun(finish));
   spdlog::info("{}{}{}", summary.state, summary.message.empty() ? "" : ": ", summary.message);
   for (const std::string& warning : summary.warnings) std::cerr << "leeway: " << warning << "\n";
-  std::cout << DescribeOutcome(summary, finish.run_dir, plan.data_given ? plan.data_dir : "")
+  std::cout << DescribeOutcome(summary, finish.run_dir, plan.data_given ? plan.data_dir : "",
+                               plan.command)
             << std::flush;
   if (summary.state == "failed") std::cerr << "leeway: the job failed: " << summary.message << "\n";
   if (finish.end && finish.end->permanent()) failure = kExitPermanent;
@@ -266,15 +284,23 @@ bool HasCheckpoint(const std::string& run_dir) {
   return clocks.ok() && !clocks->empty();
 }
 
+absl::Status CheckIsBeside(const char* name) {
+  const std::string program = ProgramFolder() + "/" + name;
+  if (access(program.c_str(), X_OK) == 0) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("the program ", program, " cannot be started: ",
+                                          std::strerror(errno), "; it belongs beside leeway"));
+}
+
 // All that would keep the job from running, as `leeway plan` finds it: nothing is started for a job
 // that cannot, and no folder is made.
 absl::Status CheckBeforeStart(const TrainOptions& options, const JobPlaces& places, Plan& plan) {
-  for (const char* name : {"leeway-server", "leeway-worker"}) {
-    const std::string program = ProgramFolder() + "/" + name;
-    if (access(program.c_str(), X_OK) == 0) continue;
-    return absl::NotFoundError(absl::StrCat("the program ", program, " cannot be started: ",
-                                            std::strerror(errno), "; it belongs beside leeway"));
+  RETURN_IF_ERROR(CheckIsBeside("leeway-server"));
+  if (IsExternal(plan.job)) {
+    ASSIGN_OR_RETURN(plan.command, FindProgram(options.command));
+    plan.steps_per_epoch = ExternalStepsPerEpoch(plan.job);
+    return places.Place(CheckRule(plan.job));
   }
+  RETURN_IF_ERROR(CheckIsBeside("leeway-worker"));
   ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(plan.job, places, plan.data_dir));
   plan.steps_per_epoch = checked.steps_per_epoch;
   if (const std::string idle = IdleWarning(checked); !idle.empty()) {
@@ -310,6 +336,7 @@ absl::StatusOr<int> Train(TrainOptions options) {
   Plan plan;
   ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(options.job));
   plan.job = std::move(placed.job);
+  RETURN_IF_ERROR(CheckCommand(plan.job, options.command, !options.hosts.hosts.empty()));
   ASSIGN_OR_RETURN(plan.data_dir, FindDataFolder(options.job.data, options.job.job_file, plan.job));
   plan.data_given = !options.job.data.empty();
   plan.restart_window = options.restart_window;
@@ -331,8 +358,9 @@ absl::StatusOr<int> Train(TrainOptions options) {
 
 }  // namespace
 
-void AddTrainCommand(CLI::App& app, int& exit_code) {
+void AddTrainCommand(CLI::App& app, int& exit_code, std::vector<std::string> command_of_workers) {
   auto options = std::make_shared<TrainOptions>();
+  options->command = std::move(command_of_workers);
   CLI::App* command =
       app.add_subcommand("train", "Train a job's model, on this machine or on several");
   command->add_option("JOB", options->job.job_file,
@@ -354,6 +382,9 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   AddHostOptions(*command, options->hosts);
   DeclareRunSecurity(*command, options->security);
+  command->footer(
+      "Workers of an external job (model.type: external) run a program of your own:\n"
+      "  leeway train JOB [OPTIONS] -- COMMAND [ARGUMENTS]");
   command->callback([options, &exit_code] {
     const absl::StatusOr<int> result = Train(*options);
     exit_code = result.ok() ? *result : ShowResult(result.status());

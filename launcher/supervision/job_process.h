@@ -20,6 +20,9 @@ struct Launch {
   bool server = false;
   // Its index, or its rank.
   uint32_t number = 0;
+  // A worker's own program, with its path and arguments, in the place of leeway-worker; empty:
+  // none.
+  std::vector<std::string> command = {};
   // What follows the program's name.
   std::vector<std::string> arguments = {};
   // Variables that it has in the place of others' of the same name.

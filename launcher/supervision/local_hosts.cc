@@ -48,10 +48,13 @@ class LocalProcess : public JobProcess {
 
 absl::StatusOr<std::unique_ptr<JobProcess>> LocalHosts::Start(const Launch& launch) {
   ProcessSpec spec{.name = launch.name(),
-                   .arguments = {absl::StrCat(program_dir_, "/", launch.program())},
+                   .arguments = launch.command,
                    .environment = launch.environment,
                    .output_file = launch.log_file,
                    .announces_ready = launch.announces_ready};
+  if (spec.arguments.empty()) {
+    spec.arguments = {absl::StrCat(program_dir_, "/", launch.program())};
+  }
   spec.arguments.insert(spec.arguments.end(), launch.arguments.begin(), launch.arguments.end());
   ASSIGN_OR_RETURN(std::unique_ptr<Process> process, Process::Start(spec));
   ASSIGN_OR_RETURN(EventSet events, EventSet::Make());

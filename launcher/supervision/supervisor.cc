@@ -95,6 +95,12 @@ Launch Supervisor::ServerLaunch(uint32_t index) const {
 }
 
 Launch Supervisor::WorkerLaunch(uint32_t rank) const {
+  if (!spec_.worker_command.empty()) {
+    Launch launch{.command = spec_.worker_command, .environment = spec_.worker_environment};
+    launch.environment.emplace_back("LEEWAY_COORDINATOR", coordinator_address_);
+    launch.environment.emplace_back("LEEWAY_RANK", std::to_string(rank));
+    return launch;
+  }
   Launch launch{.arguments = {"--coordinator", coordinator_address_, "--rank", std::to_string(rank),
                               "--data", spec_.data_dir},
                 .environment = spec_.worker_environment};
@@ -262,7 +268,22 @@ void Supervisor::TakeStatus() {
     }
   }
   observer_.OnStatus(Now(), *outcome_.status, view_);
+  FailIfNeverJoined();
   Kill(watchdog_.Answered(*outcome_.status, Now()));
+}
+
+void Supervisor::FailIfNeverJoined() {
+  began_ = began_ || outcome_.status->state() != v1::JOB_STARTING;
+  if (began_ || spec_.worker_command.empty() || !outcome_.failure.empty() || job_over_) return;
+  for (Child& child : children_) {
+    // The first answer may be to a question that was asked before.
+    if (!child.answers_since_done || ++*child.answers_since_done < 2) continue;
+    outcome_.exit_code = kExitPermanent;
+    return Fail(absl::StrCat("worker ", child.number,
+                             " ended with exit code 0 before the job began: its program has not "
+                             "joined the job (leeway.join, leeway_join)"),
+                LogTail(LogFile(child), kLogLines), Duration::zero());
+  }
 }
 
 void Supervisor::Kill(const std::vector<Watchdog::Hung>& hung) {
@@ -309,7 +330,10 @@ void Supervisor::OnExit(Child& child, const ExitStatus& exit) {
 void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
   const RestartPolicy::Decision decision = policy_.OnWorkerExit(child.number, exit, Now());
   view_.restarts = policy_.worker_restarts();
-  if (decision.action == RestartPolicy::Action::kDone) return;
+  if (decision.action == RestartPolicy::Action::kDone) {
+    child.answers_since_done = 0;
+    return;
+  }
   if (decision.action == RestartPolicy::Action::kRestart) {
     observer_.OnEvent(decision.reason);
     child.restart_at = Now() + decision.delay;

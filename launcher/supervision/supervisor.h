@@ -30,6 +30,9 @@ struct SupervisorSpec {
   // What the processes prove who they are with.
   Environment server_environment;
   Environment worker_environment;
+  // The program of an external job's workers, with its path and arguments, which is told its place
+  // by LEEWAY_COORDINATOR and LEEWAY_RANK; empty: leeway-worker.
+  std::vector<std::string> worker_command;
   // By rank, for leeway-worker's --processors; empty: none are chosen.
   std::vector<std::string> worker_processors;
   bool resume = false;
@@ -92,6 +95,8 @@ class Supervisor {
     std::optional<Time> restart_at;
     // Another process, not of this launcher, has its place.
     bool elsewhere = false;
+    // Of a worker that has ended in order: so many answers of the coordinator have come since.
+    std::optional<uint32_t> answers_since_done;
   };
 
   absl::Status Start(Child& child);
@@ -112,6 +117,9 @@ class Supervisor {
   void OnWorkerExit(Child& child, const ExitStatus& exit);
   void OnServerExit(Child& child, const ExitStatus& exit);
   void TakeStatus();
+  // An external worker that ended in order while the job still waits for it would be waited for in
+  // vain.
+  void FailIfNeverJoined();
   // The watchdog looks at server 0 once it is known which process that is, and where it listens.
   void WatchCoordinator();
   // Kills this launcher's processes that run and do not respond. Their exits do the rest.
@@ -147,6 +155,8 @@ class Supervisor {
   Time next_status_{};
   // As the job's newest status says; absent until one says it after a server has ended in order.
   std::optional<uint32_t> servers_wanted_;
+  // An answer of the coordinator has said so.
+  bool began_ = false;
   // Server 0 has ended in order.
   bool job_over_ = false;
   // When the time for processes that still run is over.

@@ -95,6 +95,16 @@ void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHis
   summary.worker_steps.resize(std::max<size_t>(summary.worker_steps.size(), summary.workers));
 }
 
+void AddLastEvaluation(const RunHistory& history, RunSummary& summary) {
+  if (history.evaluations.empty()) return;
+  const RunHistory::Evaluation& last = history.evaluations.back();
+  summary.test_loss = last.test_loss;
+  summary.test_accuracy = last.test_accuracy;
+  summary.test_top5_accuracy = last.test_top5_accuracy;
+  summary.test_mae = last.test_mae;
+  summary.test_r2 = last.test_r2;
+}
+
 absl::Status WriteSummary(const std::string& run_dir, const RunSummary& summary) {
   return WriteStored(absl::StrCat(run_dir, "/", kSummaryFile), SummaryJson(summary));
 }
@@ -107,13 +117,7 @@ absl::Status WriteOutcome(const RunEnd& end) {
   const RunHistory history = ReadHistory(absl::StrCat(end.run_dir, "/", kMetricsFile));
   const bool whole = model.ok() && model->passed_over.empty() && end.state != "failed";
   AddRun(end.job, end.run_dir, history, whole ? &*model : nullptr, summary);
-  if (!history.evaluations.empty()) {
-    summary.test_loss = history.evaluations.back().test_loss;
-    summary.test_accuracy = history.evaluations.back().test_accuracy;
-    summary.test_top5_accuracy = history.evaluations.back().test_top5_accuracy;
-    summary.test_mae = history.evaluations.back().test_mae;
-    summary.test_r2 = history.evaluations.back().test_r2;
-  }
+  AddLastEvaluation(history, summary);
   // A run that failed or was stopped early may have no model.
   const bool none = absl::IsNotFound(model.status()) && end.state != "finished";
   const absl::Status exported = none ? absl::OkStatus() : model.status();

@@ -23,6 +23,9 @@ absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary
 void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHistory& history,
             const TrainedModel* model, RunSummary& summary);
 
+// The test result of the last evaluation in the metrics, if there is any.
+void AddLastEvaluation(const RunHistory& history, RunSummary& summary);
+
 absl::Status WriteSummary(const std::string& run_dir, const RunSummary& summary);
 
 struct RunEnd {

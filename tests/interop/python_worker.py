@@ -29,20 +29,26 @@ class GoneBack(Exception):
 
 class PythonWorker:
     def __init__(self, coordinator, rank):
-        self.coordinator = coordinator_pb2_grpc.CoordinatorStub(grpc.insecure_channel(coordinator))
+        self.coordinator = coordinator_pb2_grpc.CoordinatorStub(self.channel(coordinator))
         self.rank = rank
         self.nonce = random.getrandbits(63) + 1
         self.failure = None
         self.registrations = 0
         self.register()
 
+    def channel(self, address):
+        return grpc.insecure_channel(address)
+
     # ---- the job
 
+    def introduction(self):
+        """What it says of itself, and of model and data, of which others know."""
+        return coordinator_pb2.RegisterWorkerRequest(build=coordinator_pb2.Build(protocol=2, version="0.2.0"),
+                                                     rank=self.rank, host="python", pid=os.getpid(), nonce=self.nonce)
+
     def register(self):
-        build = coordinator_pb2.Build(protocol=2, version="0.2.0")
         self.failure = None
-        self.job = self.retried(lambda: self.coordinator.RegisterWorker, coordinator_pb2.RegisterWorkerRequest(
-            build=build, rank=self.rank, host="python", pid=os.getpid(), nonce=self.nonce))
+        self.job = self.retried(lambda: self.coordinator.RegisterWorker, self.introduction())
         self.registrations += 1
         self.reach(self.job.servers, self.job.epoch)
         self.total = self.job.schema.total
@@ -53,7 +59,7 @@ class PythonWorker:
     def reach(self, addresses, epoch):
         """The servers, by shard, in an epoch of the placement."""
         self.epoch = epoch
-        self.servers = [data_plane_grpc.ParameterServerStub(grpc.insecure_channel(a)) for a in addresses]
+        self.servers = [data_plane_grpc.ParameterServerStub(self.channel(a)) for a in addresses]
 
     def identity(self):
         return {"job": self.job.job_id, "rank": self.job.rank, "incarnation": self.job.incarnation,

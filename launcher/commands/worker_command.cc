@@ -1,0 +1,91 @@
+#include "launcher/commands/worker_command.h"
+
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "config/external.h"
+
+namespace leeway {
+namespace {
+
+bool IsProgram(const std::string& path) {
+  std::error_code error;
+  return access(path.c_str(), X_OK) == 0 && !std::filesystem::is_directory(path, error);
+}
+
+}  // namespace
+
+SplitCommandLine SplitAtCommand(int argc, const char* const* argv) {
+  SplitCommandLine split;
+  const bool trains = argc > 1 && std::string_view(argv[1]) == "train";
+  int at = 0;
+  for (; at < argc; ++at) {
+    if (trains && std::string_view(argv[at]) == "--") break;
+    split.own.push_back(argv[at]);
+  }
+  for (++at; at < argc; ++at) split.command.emplace_back(argv[at]);
+  return split;
+}
+
+absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command,
+                          bool on_hosts) {
+  if (!IsExternal(job)) {
+    if (command.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "-- ", command.front(),
+        ": the job's model is Leeway's own, which leeway-worker trains: leave the command out, or "
+        "set model.type and data.type to external"));
+  }
+  if (on_hosts) {
+    return absl::InvalidArgumentError(
+        "--hosts: programs of external jobs are started on this machine only; on other machines "
+        "start leeway-server, and the program once for each rank, with LEEWAY_COORDINATOR and "
+        "LEEWAY_RANK (docs/operations.md)");
+  }
+  if (!command.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the job's model is external: say which program trains it, as in leeway train JOB -- python3 "
+      "train.py. To start the workers by hand, start leeway-server instead, and the program once "
+      "for each rank, with LEEWAY_COORDINATOR and LEEWAY_RANK (docs/operations.md)");
+}
+
+absl::StatusOr<std::vector<std::string>> FindProgram(std::vector<std::string> command,
+                                                     const EnvironmentLookup& look_up) {
+  std::string& program = command.front();
+  if (program.find('/') != std::string::npos) {
+    if (IsProgram(program)) return command;
+    return absl::NotFoundError(
+        absl::StrCat("-- ", program, ": there is no such program, or it cannot be executed"));
+  }
+  const std::string path = look_up("PATH").value_or("");
+  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
+    const std::string candidate = absl::StrCat(folder.empty() ? "." : folder, "/", program);
+    if (program.empty() || !IsProgram(candidate)) continue;
+    program = candidate;
+    return command;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("-- ", program, ": there is no such program in the PATH (", path, ")"));
+}
+
+Environment CommandEnvironment(const v1::TrainingJob& job, const std::string& run_dir,
+                               const std::string& data_dir, const EnvironmentLookup& look_up) {
+  std::error_code error;
+  Environment environment = {
+      {"LEEWAY_RUN_DIR", std::filesystem::absolute(run_dir, error).string()}};
+  if (!data_dir.empty()) environment.emplace_back("LEEWAY_DATA", data_dir);
+  const auto unless_said = [&](const char* name, std::string value) {
+    if (!look_up(name)) environment.emplace_back(name, std::move(value));
+  };
+  unless_said("OMP_NUM_THREADS", std::to_string(job.workers().threads()));
+  // What a program prints is in its log at once, not when a buffer is full.
+  unless_said("PYTHONUNBUFFERED", "1");
+  return environment;
+}
+
+}  // namespace leeway

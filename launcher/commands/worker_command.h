@@ -1,0 +1,41 @@
+// The program that workers of an external job run: `leeway train JOB -- COMMAND`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bench/base/process.h"
+#include "common/environment.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+// A command line of `leeway`, cut at the first "--" of `leeway train`: what is behind it is not for
+// leeway to read.
+struct SplitCommandLine {
+  std::vector<const char*> own;
+  // Empty: there is no "--", or nothing behind it.
+  std::vector<std::string> command;
+};
+SplitCommandLine SplitAtCommand(int argc, const char* const* argv);
+
+// INVALID_ARGUMENT unless the job is external and there is a command, or neither. `on_hosts`: with
+// --hosts, which knows no command.
+absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command,
+                          bool on_hosts);
+
+// The command with the program's path in the place of its name, as a shell would find it. NOT_FOUND
+// if it is not there.
+absl::StatusOr<std::vector<std::string>> FindProgram(
+    std::vector<std::string> command, const EnvironmentLookup& look_up = LookUpEnvironment);
+
+// What every worker of the job finds in its environment beside its place: the run folder, the data
+// folder where one was given, and, unless the launcher's own environment says them, the number of
+// threads and that Python is not to keep back what it prints.
+Environment CommandEnvironment(const v1::TrainingJob& job, const std::string& run_dir,
+                               const std::string& data_dir,
+                               const EnvironmentLookup& look_up = LookUpEnvironment);
+
+}  // namespace leeway

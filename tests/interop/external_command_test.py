@@ -1,0 +1,177 @@
+#!/usr/bin/python3
+"""Jobs whose workers are programs of the user's own: `leeway train JOB -- COMMAND`, and what other commands say of them.
+
+    external_command_test.py CASE; the cases are the functions below."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import servers
+from servers import BIN, SOURCE
+
+PROGRAM = ["/usr/bin/python3", str(SOURCE / "tests/interop/external_worker.py")]
+JOB = """
+apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {name: external, seed: 3}
+model: {type: external}
+data: {type: external, batch_size: 64, examples: 3823}
+exchange: {type: gradient}
+consistency: {mode: sync}
+servers: {count: 2, block_bytes: 1024}
+workers: {count: 2, threads: 3, max_restarts: 1}
+stop: {clocks: 200}
+checkpoint: {every: {clocks: 50}}
+limits: {start_seconds: 60}
+"""
+
+
+class Runs:
+    """A folder with a job, and what `leeway` says there."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.job = folder / "job.yaml"
+        self.job.write_text(JOB)
+        self.run_dir = folder / "run"
+
+    def leeway(self, *arguments, code=0, environment=None):
+        """What it prints, standard error too."""
+        done = subprocess.run([BIN / "leeway", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, cwd=self.folder, timeout=200, env={**os.environ, **(environment or {})})
+        print(f"$ leeway {' '.join(map(str, arguments))}\n{done.stdout}")
+        assert done.returncode == code, f"exit code {done.returncode}, not {code}"
+        return done.stdout
+
+    def train(self, *arguments, program=PROGRAM, code=0, **more):
+        return self.leeway("train", self.job, "--run-dir", self.run_dir, *arguments, "--", *program, code=code, **more)
+
+    def log(self, rank):
+        return (self.run_dir / f"logs/worker-{rank}.log").read_text()
+
+    def summary(self):
+        return json.loads((self.run_dir / "summary.json").read_text())
+
+    def events(self):
+        lines = (self.run_dir / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+
+def has(text, *parts):
+    for part in parts:
+        assert part in text, f"'{part}' is not in:\n{text}"
+
+
+def trains(runs):
+    """One worker is killed on its way; the model is exported, and evaluated by its program only."""
+    told = runs.train("--set", "evaluation.every.epochs=1", program=[*PROGRAM, "--die-at", "20", "--evaluate"])
+    has(told, "worker 1 crashed with signal 9 (Killed); restart 1 of 1", "finished: ", "test accuracy 9", "1 restart")
+    summary = runs.summary()
+    assert summary["state"] == "finished" and summary["parameters"] == 650, summary
+    assert summary["test_accuracy"] > 0.9 and summary["test_loss"] == 0.25, summary
+    for rank in range(2):
+        has(runs.log(rank), "threads 3\n", "rate 0.2\n")
+    brought = [event["message"] for event in runs.events() if event["event"] == "update_brought"]
+    assert len(brought) == 1, brought
+    has(brought[0], "{type: sgd, momentum: 0.5, weight_decay: 0.0001, learning_rate: 0.2}, by worker ")
+    job = (runs.run_dir / "job.yaml").read_text()
+    has(job, "model: {type: external}\n", "data: {batch_size: 64, type: external, examples: 3823}\n")
+    assert "update" not in job, job
+    has(runs.leeway("export", runs.run_dir), "model.safetensors: 650 parameters in 2 tensors")
+    assert (runs.folder / "model.safetensors").read_bytes() == (runs.run_dir / "model.safetensors").read_bytes()
+    has(runs.leeway("export", runs.run_dir, "--format", "onnx", code=1),
+        "--format onnx, which needs its layers: model.type: the job's model is external")
+    has(runs.leeway("evaluate", runs.run_dir, code=1),
+        "leeway: model.type: the job's model is external: only its own program can compute it, and not this command")
+    runs.leeway("report", runs.run_dir)
+    has((runs.run_dir / "report.html").read_text(), "server sgd with momentum", "learning_rate: 0.2")
+
+
+def resumes(runs):
+    """The same program goes on, and a changed learning rate is the program's to say."""
+    runs.train("--set", "stop.clocks=60")
+    told = runs.train("--resume", "--set", "stop.clocks=120",
+                      program=[*PROGRAM, "--rate-of", "0", "0.05", "--rate-of", "1", "0.05"])
+    has(told, "  - stop: {clocks: 60}\n  + stop: {clocks: 120}\n", "finished: ")
+    assert "update" not in told, told
+    has(runs.log(0), "rate 0.2\n", "rate 0.05\n")
+    assert runs.summary()["clock"] == 120, runs.summary()
+    has(runs.train("--resume", "--set", "stop.clocks=120"), "The run has finished already: nothing to train.")
+
+
+def differs(runs):
+    """Two programs with two optimizers are no job."""
+    told = runs.train(program=[*PROGRAM, "--rate-of", "1", "0.3"], code=3)
+    has(told, "failed for good (exit code 3)", "its optimizer is {type: sgd, momentum: 0.5, weight_decay: 0.0001, "
+        "learning_rate: 0.", ", that of worker ", "; start every worker with the same program and options")
+
+
+def crashes(runs):
+    """A program with a mistake ends the job after few attempts, with what it said last."""
+    program = ["sh", "-c", "echo attempt; echo 'NameError: name modle is not defined' >&2; exit 1"]
+    began = time.monotonic()
+    told = runs.train(program=program, code=1)
+    assert time.monotonic() - began < 20
+    has(told, "crashed with exit code 1 after 1 restart within 600 s (workers.max_restarts allows no more)",
+        "NameError: name modle is not defined")
+    assert runs.log(0).count("attempt") + runs.log(1).count("attempt") >= 3
+    has(told, "the job failed: worker ")
+
+
+def never_joins(runs):
+    """A program that ends well without having joined is not waited for."""
+    began = time.monotonic()
+    told = runs.train(program=["echo", "hello"], code=3)
+    assert time.monotonic() - began < 20
+    has(told, "ended with exit code 0 before the job began: its program has not joined the job", "hello")
+
+
+def refused(runs):
+    """Nothing is started, and no folder made, for what cannot be."""
+    has(runs.leeway("train", runs.job, "--run-dir", runs.run_dir, code=2),
+        "the job's model is external: say which program trains it, as in leeway train JOB -- python3 train.py")
+    has(runs.train(program=["no-such-program"], code=1), "leeway: -- no-such-program: there is no such program in the PATH")
+    has(runs.train(program=["./job.yaml"], code=1), "leeway: -- ./job.yaml: there is no such program, or it cannot be")
+    has(runs.train("--hosts", "a:2", code=2), "--hosts: programs of external jobs are started on this machine only")
+    has(runs.leeway("train", SOURCE / "config/jobs/quickstart.yaml", "--", "true", code=2),
+        "-- true: the job's model is Leeway's own")
+    assert not runs.run_dir.exists()
+    plan = runs.leeway("plan", runs.job)
+    has(plan, "# synchronous, gradient exchange, server with the program's own optimizer\n",
+        "Model: external; its tensors come with the program", "Length: 30 steps an epoch, 200 steps and 200 exchanges")
+    for option in ("--model", "--kubernetes"):
+        has(runs.leeway("plan", runs.job, option, code=1),
+            "job.yaml:5:15: model.type: the job's model is external: only its own program can compute it")
+    has(runs.leeway("doctor", runs.job, code=1), "model.type: the job's model is external")
+    assert not runs.run_dir.exists()
+
+
+def by_hand(runs):
+    """Servers without the launcher; leeway-worker is none of the job's workers."""
+    first, coordinator = servers.start_server(runs.folder, 0, "--job", str(runs.job), "--run-dir", str(runs.run_dir))
+    processes = [first, servers.start_server(runs.folder, 1, "--coordinator", coordinator)[0]]
+    try:
+        other = subprocess.run([BIN / "leeway-worker", "--coordinator", coordinator, "--rank", "0"], timeout=60,
+                               capture_output=True, text=True)
+        assert other.returncode == 3, other
+        has(other.stdout + other.stderr, "only its own program can compute it, and not leeway-worker")
+        place = {**os.environ, "LEEWAY_COORDINATOR": coordinator, "LEEWAY_RUN_DIR": str(runs.run_dir),
+                 "LEEWAY_TOKEN": "none-is-asked-for-here", "OMP_NUM_THREADS": "1"}
+        processes += [subprocess.Popen(PROGRAM, env={**place, "LEEWAY_RANK": str(rank)}) for rank in range(2)]
+        assert [process.wait(100) for process in processes] == [0, 0, 0, 0]
+    finally:
+        for process in processes:
+            process.kill()
+    assert runs.summary()["state"] == "finished"
+
+
+CASES = {case.__name__: case for case in (trains, resumes, differs, crashes, never_joins, refused, by_hand)}
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="leeway-external-") as name:
+        CASES[sys.argv[1]](Runs(pathlib.Path(name)))
