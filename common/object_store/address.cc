@@ -47,6 +47,11 @@ absl::Status Wrong(absl::string_view location, absl::string_view what) {
       absl::StrCat("'", Printable(location), "': ", what, "; s3://BUCKET/PREFIX is wanted"));
 }
 
+std::string AmazonHost(const char* service, const std::string& region) {
+  const bool china = absl::StartsWith(region, "cn-");
+  return absl::StrCat(service, ".", region, ".amazonaws.com", china ? ".cn" : "");
+}
+
 }  // namespace
 
 bool IsObjectLocation(absl::string_view location) {
@@ -103,9 +108,12 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view url) {
 }
 
 Endpoint AmazonEndpoint(const std::string& region, const std::string& bucket) {
-  const bool china = absl::StartsWith(region, "cn-");
-  return {.host = absl::StrCat("s3.", region, ".amazonaws.com", china ? ".cn" : ""),
+  return {.host = AmazonHost("s3", region),
           .path_style = absl::StrContains(bucket, '.') || absl::StrContains(bucket, '_')};
+}
+
+Endpoint AmazonStsEndpoint(const std::string& region) {
+  return {.host = AmazonHost("sts", region)};
 }
 
 std::string UrlOf(const Endpoint& endpoint, const std::string& bucket, absl::string_view key,

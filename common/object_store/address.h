@@ -50,6 +50,8 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view url);
 // Amazon's own, of a region. Path-style only where the bucket's name has dots, which no wildcard
 // certificate covers.
 Endpoint AmazonEndpoint(const std::string& region, const std::string& bucket);
+// Amazon's security token service of a region.
+Endpoint AmazonStsEndpoint(const std::string& region);
 
 // With the query sorted by name.
 std::string UrlOf(const Endpoint& endpoint, const std::string& bucket, absl::string_view key,

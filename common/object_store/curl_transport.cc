@@ -194,7 +194,8 @@ absl::StatusOr<HttpAnswer> CurlTransport::Send(const HttpRequest& request) {
   if (!ca_file_.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, ca_file_.c_str());
   SetMethod(curl, request);
   SetLimits(curl, request);
-  SetSignature(curl, request);
+  if (!request.credentials.access_key_id.empty()) SetSignature(curl, request);
+  if (request.direct) curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
   const CURLcode code = curl_easy_perform(curl);
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);

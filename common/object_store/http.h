@@ -28,12 +28,14 @@ struct HttpRequest {
   std::string method;
   // With path and query in the form in which they are signed.
   std::string url;
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<std::pair<std::string, std::string>> headers = {};
   // Stays until the answer is there.
-  std::span<const uint8_t> body;
-  // The signature is made for this region.
-  std::string region;
-  Credentials credentials;
+  std::span<const uint8_t> body = {};
+  // The signature is made for this region. Without an access key the request is not signed.
+  std::string region = {};
+  Credentials credentials = {};
+  // Never by way of a proxy.
+  bool direct = false;
   // From the first byte to the last one of the answer.
   Duration deadline{};
   // The request fails if less than a byte a second has moved for so long.
@@ -55,9 +57,9 @@ struct HttpAnswer {
 class HttpTransport {
  public:
   virtual ~HttpTransport() = default;
-  // Signs the request (AWS signature, version 4), sends it once and waits for the answer, whatever
-  // its HTTP status. UNAVAILABLE: no whole answer came. FAILED_PRECONDITION: none can come, for
-  // example because the store's certificate is not trusted.
+  // Signs the request (AWS signature, version 4, of S3), sends it once and waits for the answer,
+  // whatever its HTTP status. UNAVAILABLE: no whole answer came. FAILED_PRECONDITION: none can
+  // come, for example because the store's certificate is not trusted.
   virtual absl::StatusOr<HttpAnswer> Send(const HttpRequest& request) = 0;
 };
 

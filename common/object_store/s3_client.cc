@@ -55,18 +55,15 @@ StoreTime RealStoreTime() {
 
 S3Client::S3Client(S3ClientOptions options, std::unique_ptr<HttpTransport> transport,
                    StoreTime time)
-    : options_(std::move(options)),
-      transport_(std::move(transport)),
-      time_(std::move(time)),
-      credentials_(options_.settings.credentials) {}
+    : options_(std::move(options)), transport_(std::move(transport)), time_(std::move(time)) {}
 
-absl::StatusOr<HttpRequest> S3Client::RequestOf(const Call& call) {
+HttpRequest S3Client::RequestOf(const Call& call, const Credentials& by) const {
   HttpRequest request{.method = call.method,
                       .url = UrlOf(options_.endpoint, options_.bucket, call.key, call.query),
                       .headers = call.headers,
                       .body = call.body,
                       .region = options_.settings.region,
-                      .credentials = {},
+                      .credentials = by,
                       .deadline = DeadlineFor(call.body.size() + call.answer_bytes_max),
                       .stall = options_.settings.stall,
                       .answer_bytes_max = std::max(call.answer_bytes_max, kDocumentBytesMax)};
@@ -75,19 +72,16 @@ absl::StatusOr<HttpRequest> S3Client::RequestOf(const Call& call) {
   if (std::string md5 = PayloadMd5(call.body); !call.body.empty() && !md5.empty()) {
     request.headers.emplace_back("Content-MD5", std::move(md5));
   }
-  MutexLock lock(mutex_);
-  request.credentials = credentials_;
-  if (!credentials_.session_token.empty()) {
-    request.headers.emplace_back("x-amz-security-token", credentials_.session_token);
+  if (!by.session_token.empty()) {
+    request.headers.emplace_back("x-amz-security-token", by.session_token);
   }
   return request;
 }
 
-absl::StatusOr<HttpAnswer> S3Client::Attempt(const Call& call) {
+absl::StatusOr<HttpAnswer> S3Client::Attempt(const Call& call, const Credentials& by) {
   const std::string asked = absl::StrCat(
       call.operation, " ", LocationText(options_.bucket, call.key), " at ", options_.endpoint.host);
-  ASSIGN_OR_RETURN(const HttpRequest request, RequestOf(call));
-  absl::StatusOr<HttpAnswer> answer = transport_->Send(request);
+  absl::StatusOr<HttpAnswer> answer = transport_->Send(RequestOf(call, by));
   RETURN_IF_ERROR(Annotate(answer.status(), asked));
   const absl::Status status = StatusOfAnswer(
       asked, *answer, answer->status >= 300 ? ParseS3Error(answer->body) : S3Error());
@@ -96,24 +90,17 @@ absl::StatusOr<HttpAnswer> S3Client::Attempt(const Call& call) {
   return after ? WithRetryHint(status, *after) : status;
 }
 
-bool S3Client::RenewCredentials() {
-  if (options_.renew == nullptr) return false;
-  absl::StatusOr<Credentials> found = options_.renew();
-  MutexLock lock(mutex_);
-  if (!found.ok() || *found == credentials_) return false;
-  credentials_ = *std::move(found);
-  return true;
-}
-
-absl::Status S3Client::Repeat(const std::function<absl::Status()>& attempt) {
+absl::Status S3Client::Repeat(const std::function<absl::Status(const Credentials& by)>& attempt) {
   const Time begun = time_.now();
   StoreRetry retry({.total = options_.settings.retry_total},
                    RandomStream(time_.seed, RandomPurpose::kRetry, {calls_.fetch_add(1)}));
   bool renewed = false;
   while (true) {
-    const absl::Status status = attempt();
+    const absl::StatusOr<Credentials> by = options_.credentials->Get();
+    const absl::Status status = by.ok() ? attempt(*by) : by.status();
     if (status.ok()) return status;
-    if (absl::IsUnauthenticated(status) && !std::exchange(renewed, true) && RenewCredentials()) {
+    if (by.ok() && absl::IsUnauthenticated(status) && !std::exchange(renewed, true) &&
+        options_.credentials->Renew(*by)) {
       continue;
     }
     if (!IsStoreRetryable(status)) return status;
@@ -129,8 +116,8 @@ absl::Status S3Client::Repeat(const std::function<absl::Status()>& attempt) {
 
 absl::StatusOr<HttpAnswer> S3Client::Send(const Call& call) {
   HttpAnswer answer;
-  RETURN_IF_ERROR(Repeat([&] {
-    absl::StatusOr<HttpAnswer> got = Attempt(call);
+  RETURN_IF_ERROR(Repeat([&](const Credentials& by) {
+    absl::StatusOr<HttpAnswer> got = Attempt(call, by);
     if (got.ok()) answer = *std::move(got);
     return got.status();
   }));
@@ -158,8 +145,8 @@ absl::Status S3Client::Get(const std::string& key, const std::string& etag, uint
   call.headers.emplace_back("Range",
                             absl::StrCat("bytes=", position, "-", position + target.size() - 1));
   if (!etag.empty()) call.headers.emplace_back("If-Match", etag);
-  return Repeat([&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const HttpAnswer answer, Attempt(call));
+  return Repeat([&](const Credentials& by) -> absl::Status {
+    ASSIGN_OR_RETURN(const HttpAnswer answer, Attempt(call, by));
     if (answer.status != 206 || answer.body.size() != target.size()) {
       return absl::UnavailableError(absl::StrCat(
           "GetObject ", LocationText(options_.bucket, key), ": HTTP ", answer.status, " with ",
@@ -188,8 +175,8 @@ absl::StatusOr<S3Listing> S3Client::List(const std::string& prefix, const std::s
     if (!delimiter.empty()) call.query.emplace_back("delimiter", delimiter);
     if (!all.continuation.empty()) call.query.emplace_back("continuation-token", all.continuation);
     S3Listing page;
-    RETURN_IF_ERROR(Repeat([&]() -> absl::Status {
-      ASSIGN_OR_RETURN(const HttpAnswer answer, Attempt(call));
+    RETURN_IF_ERROR(Repeat([&](const Credentials& by) -> absl::Status {
+      ASSIGN_OR_RETURN(const HttpAnswer answer, Attempt(call, by));
       ASSIGN_OR_RETURN(page, ParseListing(answer.body));
       return absl::OkStatus();
     }));
@@ -207,8 +194,8 @@ absl::StatusOr<std::string> S3Client::BeginUpload(const std::string& key, const 
                   .query = Query{{"uploads", ""}},
                   .headers = {{"Content-Type", "application/octet-stream"}, {kMark, mark}}};
   std::string id;
-  RETURN_IF_ERROR(Repeat([&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const HttpAnswer answer, Attempt(call));
+  RETURN_IF_ERROR(Repeat([&](const Credentials& by) -> absl::Status {
+    ASSIGN_OR_RETURN(const HttpAnswer answer, Attempt(call, by));
     ASSIGN_OR_RETURN(id, ParseUploadId(answer.body));
     return absl::OkStatus();
   }));
@@ -232,8 +219,9 @@ absl::StatusOr<std::string> S3Client::PutPart(const std::string& key, const std:
 
 // The answer to an earlier attempt may have been lost: then there is no such upload any more, or
 // the store stumbles over that.
-absl::Status S3Client::CompleteOnce(const Call& call, const std::string& mark) {
-  const absl::StatusOr<HttpAnswer> answer = Attempt(call);
+absl::Status S3Client::CompleteOnce(const Call& call, const Credentials& by,
+                                    const std::string& mark) {
+  const absl::StatusOr<HttpAnswer> answer = Attempt(call, by);
   absl::Status status = answer.status();
   if (answer.ok()) {
     S3Error error;
@@ -246,7 +234,8 @@ absl::Status S3Client::CompleteOnce(const Call& call, const std::string& mark) {
     }
   }
   if (!IsStoreRetryable(status) && !absl::IsAborted(status)) return status;
-  const auto found = Attempt(Call{.operation = "HeadObject", .method = "HEAD", .key = call.key});
+  const auto found =
+      Attempt(Call{.operation = "HeadObject", .method = "HEAD", .key = call.key}, by);
   return found.ok() && found->Header(kMark) == mark ? absl::OkStatus() : status;
 }
 
@@ -260,7 +249,7 @@ absl::Status S3Client::CompleteUpload(const std::string& key, const std::string&
                   .query = Query{{"uploadId", id}},
                   .headers = {{"Content-Type", "application/xml"}},
                   .body = BytesIn(body)};
-  return Repeat([&] { return CompleteOnce(call, mark); });
+  return Repeat([&](const Credentials& by) { return CompleteOnce(call, by, mark); });
 }
 
 absl::Status S3Client::AbortUpload(const std::string& key, const std::string& id) {
@@ -284,8 +273,8 @@ absl::StatusOr<std::vector<S3Upload>> S3Client::ListUploads(const std::string& p
       call.query.emplace_back("upload-id-marker", after.id);
     }
     S3Uploads page;
-    RETURN_IF_ERROR(Repeat([&]() -> absl::Status {
-      ASSIGN_OR_RETURN(const HttpAnswer answer, Attempt(call));
+    RETURN_IF_ERROR(Repeat([&](const Credentials& by) -> absl::Status {
+      ASSIGN_OR_RETURN(const HttpAnswer answer, Attempt(call, by));
       ASSIGN_OR_RETURN(page, ParseUploads(answer.body));
       return absl::OkStatus();
     }));

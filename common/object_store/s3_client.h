@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/clock.h"
-#include "common/mutex.h"
 #include "common/object_store/address.h"
+#include "common/object_store/credential_source.h"
 #include "common/object_store/http.h"
 #include "common/object_store/retry.h"
 #include "common/object_store/s3_messages.h"
@@ -42,9 +42,7 @@ struct S3ClientOptions {
   std::string bucket;
   Endpoint endpoint = {};
   StoreSettings settings = {};
-  // Looks for the credentials again, when the store says that they are expired or wrong: others may
-  // have been left in the same place. Null: there is no such place.
-  std::function<absl::StatusOr<Credentials>()> renew = {};
+  std::shared_ptr<CredentialSource> credentials = {};
 };
 
 // Thread-safe; calls block. Errors as s3_errors.h has them; UNAVAILABLE once the retries are used
@@ -88,20 +86,17 @@ class S3Client {
   struct Call;
   absl::StatusOr<HttpAnswer> Send(const Call& call);
   // Once.
-  absl::StatusOr<HttpAnswer> Attempt(const Call& call);
+  absl::StatusOr<HttpAnswer> Attempt(const Call& call, const Credentials& by);
   // Until `attempt` succeeds or what is wrong will not pass.
-  absl::Status Repeat(const std::function<absl::Status()>& attempt);
-  absl::StatusOr<HttpRequest> RequestOf(const Call& call) EXCLUDES(mutex_);
-  bool RenewCredentials() EXCLUDES(mutex_);
-  absl::Status CompleteOnce(const Call& call, const std::string& mark);
+  absl::Status Repeat(const std::function<absl::Status(const Credentials& by)>& attempt);
+  HttpRequest RequestOf(const Call& call, const Credentials& by) const;
+  absl::Status CompleteOnce(const Call& call, const Credentials& by, const std::string& mark);
 
   const S3ClientOptions options_;
   const std::unique_ptr<HttpTransport> transport_;
   const StoreTime time_;
   // Each call has draws of its own.
   std::atomic<uint64_t> calls_{0};
-  Mutex mutex_;
-  Credentials credentials_ GUARDED_BY(mutex_);
 };
 
 }  // namespace leeway

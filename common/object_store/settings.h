@@ -5,12 +5,13 @@
 
 #include "absl/status/statusor.h"
 #include "common/environment.h"
+#include "common/object_store/credential_places.h"
 #include "common/object_store/http.h"
 
 namespace leeway {
 
 struct StoreSettings {
-  Credentials credentials;
+  CredentialPlace credentials;
   std::string region;
   // http://HOST:PORT; empty: Amazon's.
   std::string endpoint;
@@ -23,12 +24,10 @@ struct StoreSettings {
   Duration stall{};
 };
 
-// Credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; else the profile
-// AWS_PROFILE (default) of AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). Region: AWS_REGION,
-// AWS_DEFAULT_REGION, the profile's in AWS_CONFIG_FILE (~/.aws/config), us-east-1. Endpoint:
-// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL. Trusted certificates: AWS_CA_BUNDLE. (docs/storage.md has
-// the others.) INVALID_ARGUMENT, naming what was looked at, without credentials or with a value
-// that is none.
+// Credentials: credential_places.h. Region: AWS_REGION, AWS_DEFAULT_REGION, the profile's in
+// AWS_CONFIG_FILE (~/.aws/config), us-east-1. Endpoint: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL.
+// Trusted certificates: AWS_CA_BUNDLE. (docs/storage.md has the others.) INVALID_ARGUMENT, naming
+// what was looked at, without credentials or with a value that is none.
 absl::StatusOr<StoreSettings> FindStoreSettings(const EnvironmentLookup& look_up);
 
 }  // namespace leeway

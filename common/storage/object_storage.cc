@@ -133,10 +133,9 @@ absl::Status ObjectStorage::Prepare(const std::string& folder) {
 absl::StatusOr<std::shared_ptr<Storage>> MakeObjectStorage(const std::string& bucket) {
   S3ClientOptions options{.bucket = bucket};
   ASSIGN_OR_RETURN(options.settings, FindStoreSettings(LookUpEnvironment));
-  options.renew = []() -> absl::StatusOr<Credentials> {
-    ASSIGN_OR_RETURN(StoreSettings found, FindStoreSettings(LookUpEnvironment));
-    return std::move(found.credentials);
-  };
+  options.credentials =
+      MakeCredentialSource(options.settings.credentials, LookUpEnvironment, options.settings.stall,
+                           std::make_shared<CurlTransport>(options.settings.ca_file));
   options.endpoint = AmazonEndpoint(options.settings.region, bucket);
   if (!options.settings.endpoint.empty()) {
     ASSIGN_OR_RETURN(options.endpoint, ParseEndpoint(options.settings.endpoint));

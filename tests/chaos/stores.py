@@ -24,6 +24,7 @@ from cluster import Cluster, runs
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "store"))
 from store import BUCKET, Cut, Missing, Slow, Status, Store  # noqa: E402
+from sts import GARBAGE, SILENCE, TokenService  # noqa: E402
 
 LEEWAY = str(runs.BIN / "leeway")
 CLOCKS = 60
@@ -206,6 +207,66 @@ def refused():
     store.__exit__()
 
 
+def open_service(life):
+    """A store that takes keys of a token service."""
+    store = open_store()
+    store.service = TokenService(tempfile.mkdtemp(prefix="leeway-service-"), life).__enter__()
+    return store, store.service
+
+
+def temporary():
+    """Credentials of a role, by a token that changes: renewed before they expire, through a whole job."""
+    store, service = open_service(life=5)
+    os.environ.update(service.web_identity())
+    clocks = 600
+    with StoreCluster(store, "web-identity", sets=[f"stop={{clocks: {clocks}}}"]) as cluster:
+        cluster.wait_for(lambda c: c.manifests(), "a checkpoint")
+        service.rotate("second.token")
+        summary = cluster.finish()
+        runs.check(summary["weights_sha256"] == undisturbed(clocks), "by a web identity: the same bits")
+    tokens = [request["WebIdentityToken"] for request in service.requests]
+    runs.check(sorted(tokens) == tokens and len(set(tokens)) == 2, f"{tokens.count('first.token')} requests by the first token, "
+               f"then {tokens.count('second.token')} by the second")
+    runs.check(len(store.keys_used) >= 6 and store.expired == 0, f"requests by {len(store.keys_used)} keys, none of them expired")
+    store.keys_used.clear()
+    for name in service.web_identity():
+        os.environ.pop(name)
+    os.environ.update(service.agent())
+    with StoreCluster(store, "agent") as cluster:
+        runs.check(cluster.finish()["weights_sha256"] == undisturbed(), "by the agent beside a container: the same bits")
+    runs.check(store.keys_used and all(key.startswith("ASIA") for key in store.keys_used), f"requests by {store.keys_used}")
+    # What the store refuses is replaced, whatever this host's clock says.
+    given = len(service.keys)
+    store.fault = lambda request: Status(400, "ExpiredToken") if len(service.keys) == given + 1 else None
+    told = leeway("evaluate", f"s3://{BUCKET}/agent", "--data", runs.data_with("optdigits/optdigits.tra"))
+    runs.check(told.returncode == 0 and len(service.keys) == given + 2, f"refused keys are replaced: {told.stdout.strip()}")
+    service.__exit__()
+    store.__exit__()
+
+
+def not_given():
+    """Who gets no credentials is told what to do; what may pass is asked for again."""
+    store, service = open_service(life=3600)
+    wrong = [("a role that is not for it", {}, "AccessDenied", "trust policy", runs.USAGE),
+             ("a token of yesterday", {}, "ExpiredTokenException", "clock", runs.USAGE),
+             ("an answer that is none", {}, GARBAGE, "no credentials", runs.TEMPORARY),
+             ("no answer in time", {}, SILENCE, "AssumeRoleWithWebIdentity", runs.TEMPORARY),
+             ("nobody", {"AWS_ENDPOINT_URL_STS": "http://127.0.0.1:9"}, "", "127.0.0.1:9", runs.TEMPORARY),
+             ("no file", {"AWS_WEB_IDENTITY_TOKEN_FILE": "/nonexistent/token"}, "", "'/nonexistent/token'", runs.USAGE),
+             ("no role", {"AWS_ROLE_ARN": ""}, "", "AWS_ROLE_ARN", runs.USAGE)]
+    for name, settings, service.trouble, word, wanted in wrong:
+        code, text = server(store, {**service.web_identity(), **settings})
+        runs.check(code == wanted and word in text and service.token not in text, f"{name}: {code}: {text[-400:]}")
+    wrong = [("no association", {}, "AccessDeniedException", "association", runs.USAGE),
+             ("no JSON", {}, GARBAGE, "no AccessKeyId", runs.TEMPORARY),
+             ("no agent's address", {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://store/x"}, "", "FULL_URI", runs.USAGE)]
+    for name, settings, service.trouble, word, wanted in wrong:
+        code, text = server(store, {**service.agent(), **settings})
+        runs.check(code == wanted and word in text and service.token not in text, f"{name}: {code}: {text[-400:]}")
+    service.__exit__()
+    store.__exit__()
+
+
 # Kinds of trouble: what happens to the request, how many requests it happens to, and who is killed at the first.
 KINDS = {
     "all killed": (Cut("before"), 1, "all"),
@@ -302,7 +363,7 @@ def faults(count, first=0):
                f"{count - first} runs, {reached} of them disturbed, in {time.monotonic() - begun:.0f} s")
 
 
-CASES = {"by-hand": by_hand, "refused": refused, "faults": lambda: faults(8)}
+CASES = {"by-hand": by_hand, "refused": refused, "temporary": temporary, "not-given": not_given, "faults": lambda: faults(8)}
 
 
 def main():

@@ -164,7 +164,11 @@ class Gate(http.server.BaseHTTPRequestHandler):
 
     def wrong(self, body):
         """The name of what is wrong with the request; None if nothing is."""
-        given, wanted = signature_of(self, SECRET)
+        found = re.search(r"Credential=([^/,]+)/", self.headers.get("Authorization", ""))
+        secret, wrong = self.secret_of(found.group(1)) if found else (SECRET, None)
+        if wrong:
+            return wrong
+        given, wanted = signature_of(self, secret)
         if given is None:
             return "AccessDenied"
         if given != wanted:
@@ -175,6 +179,22 @@ class Gate(http.server.BaseHTTPRequestHandler):
         if md5 and md5 != base64.b64encode(hashlib.md5(body).digest()).decode():
             return "BadDigest"
         return None
+
+    def secret_of(self, name):
+        """Of a key; and what is wrong with it."""
+        self.store.keys_used.add(name)
+        service = self.store.service
+        if service is None or name == KEY:
+            return SECRET, None
+        key, signed = service.keys.get(name), self.headers["Authorization"].partition("SignedHeaders=")[2].partition(",")[0]
+        if key is None:
+            return None, "InvalidAccessKeyId"
+        if self.headers.get("x-amz-security-token") != key.session or "x-amz-security-token" not in signed.split(";"):
+            return None, "InvalidToken"
+        if time.time() >= key.expires:
+            self.store.expired += 1
+            return None, "ExpiredToken"
+        return key.secret, None
 
     def handle_request(self):
         path, _, query = self.path.partition("?")
@@ -194,7 +214,7 @@ class Gate(http.server.BaseHTTPRequestHandler):
         if isinstance(fault, Cut) and fault.where == "before":
             return self.cut()
         if wrong := self.wrong(body):
-            return self.refuse(403 if wrong in ("AccessDenied", "SignatureDoesNotMatch") else 400, wrong)
+            return self.refuse(403 if wrong in ("AccessDenied", "SignatureDoesNotMatch", "InvalidAccessKeyId") else 400, wrong)
         code, headers, answer = self.carry_out(request, body)
         if isinstance(fault, Cut):
             return self.cut()
@@ -235,6 +255,9 @@ class Store:
         self.requests = []
         # {id: key}
         self.uploads = {}
+        # A TokenService of sts.py whose keys are taken, too; the keys that requests came with, and how many of those had
+        # expired.
+        self.service, self.keys_used, self.expired = None, set(), 0
         # One at a time for each key: s3rver writes over an object in its place.
         self.keys = {}
 
@@ -287,6 +310,9 @@ class Store:
         with self.lock:
             key_lock = self.keys.setdefault(path.partition("?")[0], threading.Lock())
         headers.pop("Expect", None)
+        # It knows one key, and takes what is not signed; the gate has checked the signature.
+        headers = {name: value for name, value in headers.items()
+                   if name.lower() not in ("authorization", "x-amz-security-token")}
         with key_lock:
             connection = http.client.HTTPConnection(*self.behind, timeout=120)
             try:

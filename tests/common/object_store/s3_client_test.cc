@@ -12,12 +12,12 @@ constexpr uint8_t kBody[] = {'a', 'b', 'c'};
 struct Rig {
   explicit Rig(std::function<absl::StatusOr<Credentials>()> renew = nullptr) {
     S3ClientOptions options{.bucket = "bucket", .endpoint = *ParseEndpoint("http://store:9000")};
-    options.settings.credentials = {"key", "hidden-secret", "token"};
     options.settings.region = "us-east-1";
     options.settings.part_bytes = 10;
     options.settings.retry_total = std::chrono::seconds(60);
     options.settings.stall = std::chrono::seconds(15);
-    options.renew = std::move(renew);
+    options.credentials = std::make_shared<KeptCredentials>(
+        Credentials{"key", "hidden-secret", "token"}, std::move(renew));
     client = std::make_unique<S3Client>(options, std::make_unique<FakeTransport>(&script),
                                         script.Clock());
   }
@@ -130,6 +130,39 @@ TEST_CASE("credentials that were renewed meanwhile are taken, once") {
   CHECK(absl::IsUnauthenticated(rig.client->Put("k", kBody)));
   CHECK(asked == 2);
   CHECK(rig.script.requests.size() == 3);
+}
+
+// Has them only after some requests.
+class Late final : public CredentialSource {
+ public:
+  Late(int missing, absl::Status failure) : missing_(missing), failure_(std::move(failure)) {}
+  absl::StatusOr<Credentials> Get() override {
+    if (missing_-- > 0) return failure_;
+    return Credentials{"late", "s", "t"};
+  }
+  bool Renew(const Credentials&) override { return false; }
+
+ private:
+  int missing_;
+  const absl::Status failure_;
+};
+
+TEST_CASE("credentials that may come are waited for; nothing is sent without") {
+  Scripted script;
+  script.Answer(200);
+  S3ClientOptions options{.bucket = "bucket", .endpoint = *ParseEndpoint("http://store:9000")};
+  options.settings.retry_total = std::chrono::seconds(60);
+  const auto put = [&](absl::Status failure) {
+    options.credentials = std::make_shared<Late>(2, std::move(failure));
+    S3Client client(options, std::make_unique<FakeTransport>(&script), script.Clock());
+    return client.Put("k", kBody);
+  };
+  CHECK(put(absl::UnavailableError("no answer")).ok());
+  CHECK(script.pauses.size() == 2);
+  REQUIRE(script.requests.size() == 1);
+  CHECK(script.requests.back().credentials.access_key_id == "late");
+  CHECK(absl::IsUnauthenticated(put(absl::UnauthenticatedError("the token has expired"))));
+  CHECK(script.requests.size() == 1);
 }
 
 TEST_CASE("a listing has all pages") {

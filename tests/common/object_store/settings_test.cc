@@ -1,6 +1,8 @@
 #include "common/object_store/settings.h"
 
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "common/files/files.h"
 #include "tests/catch.h"
@@ -16,6 +18,14 @@ absl::StatusOr<StoreSettings> Find(const Variables& variables) {
     const auto found = variables.find(name);
     return found == variables.end() ? std::nullopt : std::optional(found->second);
   });
+}
+
+// Empty where they are of a service.
+Credentials KeptIn(const Variables& variables) {
+  const auto found = Find(variables);
+  REQUIRE(found.ok());
+  const auto* kept = std::get_if<Credentials>(&found->credentials);
+  return kept != nullptr ? *kept : Credentials();
 }
 
 struct Home {
@@ -39,20 +49,38 @@ struct Home {
 TEST_CASE("credentials of the environment come first, then those of the profile") {
   const Home home;
   const Variables base = {{"HOME", home.folder.path()}};
-  CHECK(Find(base)->credentials == Credentials{"one", "s1", ""});
+  CHECK(KeptIn(base) == Credentials{"one", "s1", ""});
   CHECK(Find(base)->region == "eu-west-1");
   Variables other = base;
   other["AWS_PROFILE"] = "other";
-  CHECK(Find(other)->credentials == Credentials{"two", "s2", "t2"});
+  CHECK(KeptIn(other) == Credentials{"two", "s2", "t2"});
   CHECK(Find(other)->region == "eu-north-1");
   other["AWS_ACCESS_KEY_ID"] = "four";
-  CHECK(Find(other)->credentials.access_key_id == "two");
+  CHECK(KeptIn(other).access_key_id == "two");
   other["AWS_SECRET_ACCESS_KEY"] = "s4";
-  CHECK(Find(other)->credentials == Credentials{"four", "s4", ""});
+  CHECK(KeptIn(other) == Credentials{"four", "s4", ""});
   other["AWS_SESSION_TOKEN"] = "t4";
-  CHECK(Find(other)->credentials.session_token == "t4");
+  CHECK(KeptIn(other).session_token == "t4");
   other["AWS_REGION"] = "us-west-2";
   CHECK(Find(other)->region == "us-west-2");
+}
+
+TEST_CASE("places are looked at in the order of AWS's own clients") {
+  const Home home;
+  // In this order.
+  const std::pair<Variables, size_t> places[] = {
+      {{{"AWS_ACCESS_KEY_ID", "a"}, {"AWS_SECRET_ACCESS_KEY", "b"}}, 0},
+      {{{"AWS_WEB_IDENTITY_TOKEN_FILE", "/token"}, {"AWS_ROLE_ARN", "arn"}}, 1},
+      {{{"HOME", home.folder.path()}}, 0},
+      {{{"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1/x"}}, 2}};
+  Variables all;
+  for (size_t i = std::size(places); i-- > 0;) {
+    const auto& [variables, kind] = places[i];
+    all.insert(variables.begin(), variables.end());
+    CAPTURE(i);
+    CHECK(Find(all)->credentials.index() == kind);
+  }
+  CHECK(KeptIn(all).access_key_id == "a");
 }
 
 TEST_CASE("without credentials the error names what was looked at, and no secret") {

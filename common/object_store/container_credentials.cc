@@ -1,0 +1,135 @@
+#include "common/object_store/container_credentials.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/printable.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+constexpr std::chrono::seconds kDeadline(10);
+constexpr uint64_t kAnswerBytesMax = 1 << 20;
+constexpr char kEcsAgent[] = "http://169.254.170.2";
+constexpr char kFullUri[] = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+// Of ECS and of EKS, whose requests leave the host in the clear on no network.
+constexpr absl::string_view kAgents[] = {"169.254.170.2", "169.254.170.23", "[fd00:ec2::23]",
+                                         "localhost", "[::1]"};
+
+bool IsAgentHost(absl::string_view host) {
+  const bool bracketed = absl::StartsWith(host, "[");
+  const size_t end = bracketed ? host.find(']') + 1 : host.find(':');
+  host = host.substr(0, std::min(end, host.size()));
+  const bool loopback = absl::StartsWith(host, "127.") &&
+                        std::all_of(host.begin(), host.end(),
+                                    [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+  return loopback || std::find(std::begin(kAgents), std::end(kAgents), host) != std::end(kAgents);
+}
+
+absl::Status CheckUri(absl::string_view uri) {
+  const bool clean = uri.find_first_of("@# \t\r\n\\") == absl::string_view::npos;
+  absl::string_view rest = uri;
+  if (clean && absl::ConsumePrefix(&rest, "https://") && !rest.empty()) return absl::OkStatus();
+  rest = uri;
+  if (clean && absl::ConsumePrefix(&rest, "http://") &&
+      IsAgentHost(rest.substr(0, rest.find_first_of("/?")))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(kFullUri, ": https://HOST/PATH is wanted, or http:// with this host or ",
+                   "169.254.170.2, 169.254.170.23 or [fd00:ec2::23]"));
+}
+
+std::string TextIn(const nlohmann::json& document, const char* name) {
+  const auto found = document.find(name);
+  return found != document.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+absl::Status Refused(const ContainerAgent& agent, const HttpAnswer& answer) {
+  const auto document = nlohmann::json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  std::string text = absl::StrCat("HTTP ", answer.status);
+  if (document.is_object()) {
+    const std::string message = Printable(TextIn(document, "message"));
+    if (!message.empty()) absl::StrAppend(&text, " (", message, ")");
+  }
+  if (answer.status >= 500 || answer.status == 429) return absl::UnavailableError(text);
+  if (answer.status != 401 && answer.status != 403) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(text, "; check ", kFullUri, " and the pod's service account"));
+  }
+  return absl::PermissionDeniedError(
+      absl::StrCat(text, "; check the association of the service account with a role",
+                   agent.token_file.empty() ? "" : ", and the token in ", agent.token_file));
+}
+
+// Says nothing of what is in the answer, which may be a secret.
+absl::StatusOr<Lease> Parse(const std::string& body) {
+  const auto document = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
+  Lease lease;
+  bool whole = document.is_object();
+  if (whole) {
+    lease.credentials = {TextIn(document, "AccessKeyId"), TextIn(document, "SecretAccessKey"),
+                         TextIn(document, "Token")};
+    std::string why;
+    const std::string expiration = TextIn(document, "Expiration");
+    // Long-lived ones have none.
+    if (expiration.empty()) lease.expires = absl::InfiniteFuture();
+    whole = !lease.credentials.access_key_id.empty() &&
+            !lease.credentials.secret_access_key.empty() &&
+            (expiration.empty() ||
+             absl::ParseTime(absl::RFC3339_full, expiration, &lease.expires, &why));
+  }
+  if (whole) return lease;
+  return absl::UnavailableError(
+      absl::StrCat("the answer of ", body.size(), " bytes has no AccessKeyId and SecretAccessKey"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<ContainerAgent>> FindContainerAgent(const EnvironmentLookup& look_up) {
+  const auto relative = look_up("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  const auto full = look_up(kFullUri);
+  if (!relative && !full) return std::nullopt;
+  ContainerAgent agent{.token_file = look_up("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE").value_or(""),
+                       .token = look_up("AWS_CONTAINER_AUTHORIZATION_TOKEN").value_or("")};
+  if (relative) {
+    if (!absl::StartsWith(*relative, "/")) {
+      return absl::InvalidArgumentError(
+          "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: a path that begins with / is wanted");
+    }
+    agent.url = absl::StrCat(kEcsAgent, *relative);
+    return agent;
+  }
+  RETURN_IF_ERROR(CheckUri(*full));
+  agent.url = *full;
+  return agent;
+}
+
+absl::StatusOr<Lease> AskContainerAgent(const ContainerAgent& agent, const std::string& token,
+                                        Duration stall, HttpTransport& transport) {
+  HttpRequest request{.method = "GET",
+                      .url = agent.url,
+                      .headers = {{"Accept", "application/json"}},
+                      .direct = true,
+                      .deadline = kDeadline,
+                      .stall = stall,
+                      .answer_bytes_max = kAnswerBytesMax};
+  const std::string& authorization = agent.token_file.empty() ? agent.token : token;
+  if (!authorization.empty()) request.headers.emplace_back("Authorization", authorization);
+  const std::string asked = absl::StrCat("credentials of this container at ", Printable(agent.url));
+  const absl::StatusOr<HttpAnswer> answer = transport.Send(request);
+  RETURN_IF_ERROR(Annotate(answer.status(), asked));
+  if (answer->status != 200) return Annotate(Refused(agent, *answer), asked);
+  absl::StatusOr<Lease> lease = Parse(answer->body);
+  RETURN_IF_ERROR(Annotate(lease.status(), asked));
+  return lease;
+}
+
+}  // namespace leeway
