@@ -33,6 +33,7 @@
 #include "common/status.h"
 #include "common/storage/storage.h"
 #include "common/update/rule.h"
+#include "config/external.h"
 #include "config/job.h"
 #include "server/node/server_process.h"
 #include "server/node/signals.h"
@@ -169,8 +170,10 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
     ASSIGN_OR_RETURN(flags.server.run_dir, NormalLocation(flags.server.run_dir));
     ASSIGN_OR_RETURN(PlacedJob placed,
                      LoadPlacedJob(flags.job, {flags.sets, EnvironmentOverrides()}));
-    // A rule may be a plugin's.
-    RETURN_IF_ERROR(placed.places.Place(MakeServerRule(placed.job).status()));
+    // A rule may be a plugin's. One that a worker brings is checked when it comes.
+    if (!BringsUpdate(placed.job)) {
+      RETURN_IF_ERROR(placed.places.Place(MakeServerRule(placed.job).status()));
+    }
     flags.server.job = std::move(placed.job);
   }
   ASSIGN_OR_RETURN(SecuritySettings security,

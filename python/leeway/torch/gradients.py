@@ -106,7 +106,7 @@ class Gradients:
 
     def collect(self) -> None:
         """At step(): everything that has not left goes into the contribution as it is."""
-        if not any(gradient.fired for gradient in self._gradients):
+        if not self.some:
             raise Misuse("step() without backward(): no parameter has a new gradient")
         memory = self._memory()
         for gradient in self._gradients:
@@ -136,6 +136,11 @@ class Gradients:
         for view in self._memory().values():
             view.zero_()
         self.forget()
+
+    @property
+    def some(self) -> bool:
+        """Whether a gradient was finished in this clock."""
+        return any(gradient.fired for gradient in self._gradients)
 
     @property
     def learning(self) -> bool:

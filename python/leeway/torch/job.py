@@ -205,6 +205,8 @@ class TorchJob(Loop):
                                   "scheduler, or train with `exchange: {type: delta}`")
         if not self._clocks.is_open:
             self._ready(True)
+        if not self._gradients.some:
+            self._check_parameters()  # Those that have moved have lost their hooks.
         self._gradients.collect()
         if self._early_uses:
             self._gate.adopt(self._early_uses)
