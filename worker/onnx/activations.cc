@@ -6,7 +6,7 @@ namespace leeway {
 namespace {
 
 OnnxValue Named(const OnnxLayer& layer, std::string name) {
-  return {std::move(name), layer.input.shape, layer.input.image};
+  return {std::move(name), layer.input.shape, layer.input.layout};
 }
 
 // x/2 (1 + s), where `s` is the name of a value.

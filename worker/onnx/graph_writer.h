@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -13,12 +15,29 @@
 
 namespace leeway {
 
-// A value of the graph. `shape` is that of one example in Leeway; the ONNX tensor is [N, channels,
-// height, width], or [N, channels] unless it is an image there.
+// How ONNX has the examples of a value.
+enum class OnnxLayout {
+  // [N, features]
+  kFlat,
+  // [N, channels, height, width]
+  kImage,
+  // [N, positions, channels], the pixels row by row: what a transformer computes with.
+  kRows,
+  // [N, positions] of INT64: the model's input where it is text.
+  kTokens,
+};
+
+// A value of the graph. `shape` is that of one example in Leeway.
 struct OnnxValue {
   std::string name;
   ImageShape shape;
-  bool image = false;
+  OnnxLayout layout = OnnxLayout::kFlat;
+
+  bool flat() const { return layout == OnnxLayout::kFlat; }
+  bool image() const { return layout == OnnxLayout::kImage; }
+  bool rows() const { return layout == OnnxLayout::kRows; }
+  bool tokens() const { return layout == OnnxLayout::kTokens; }
+  int64_t positions() const { return int64_t{shape.height} * shape.width; }
 };
 
 onnx::AttributeProto IntAttribute(const std::string& name, int64_t value);
@@ -29,8 +48,8 @@ class GraphWriter {
  public:
   explicit GraphWriter(onnx::GraphProto& graph) : graph_(graph) {}
 
-  // The graph's input, and its output, which is `scores`.
-  OnnxValue Begin(const ImageShape& input);
+  // The graph's input, of tokens or of numbers, and its output, which is `scores`.
+  OnnxValue Begin(const ImageShape& input, bool tokens);
   void End(OnnxValue scores);
 
   // Appends a node; the name of its output, which is also its own: `name`, or a longer one if that
@@ -45,20 +64,29 @@ class GraphWriter {
     return AddFloats(name, {}, std::span(&value, 1));
   }
   std::string AddInts(const std::string& name, const std::vector<int64_t>& values);
+  std::string AddInt(const std::string& name, int64_t value);
+  // What `add` makes of the name, made once: constants that several layers read.
+  std::string Shared(const std::string& name, const std::function<std::string()>& add);
 
-  // The same value as [N, features], the channels of an image before its pixels.
+  // The same value in another layout; `name` is that of what this adds to the graph. Features of an
+  // image have its channels before its pixels; a flat value is an image of one pixel, or one row.
+  // Not of tokens.
   OnnxValue Flat(const std::string& name, const OnnxValue& value);
-  // A flat value as an image of one pixel; an image as it is.
   OnnxValue Image(const std::string& name, const OnnxValue& value);
+  OnnxValue Rows(const std::string& name, const OnnxValue& value);
 
  private:
   static constexpr char kInput[] = "input";
   static constexpr char kScores[] = "scores";
 
   std::string Fresh(std::string name);
+  std::string Reshape(const std::string& name, const std::string& x,
+                      const std::vector<int64_t>& dims);
+  std::string AddInt64(const std::string& name, std::span<const int64_t> values, bool scalar);
 
   onnx::GraphProto& graph_;
   std::set<std::string> taken_ = {kInput, kScores};
+  std::map<std::string, std::string> shared_;
 };
 
 }  // namespace leeway

@@ -14,7 +14,7 @@ OnnxValue AddPool(const OnnxLayer& layer, const std::string& op, const v1::Pool&
       layer.name, op, {x.name},
       {IntsAttribute("kernel_shape", Twice(pool.size())), IntsAttribute("strides", Twice(stride)),
        IntsAttribute("pads", FourTimes(pool.padding()))});
-  return {y, layer.layer.output(), true};
+  return {y, layer.layer.output(), OnnxLayout::kImage};
 }
 
 // A tensor, unless the layer has none of the name.
@@ -34,7 +34,7 @@ OnnxValue AddConv2d(const OnnxLayer& layer) {
       {IntsAttribute("kernel_shape", Twice(conv.kernel())),
        IntsAttribute("strides", Twice(conv.stride())),
        IntsAttribute("pads", FourTimes(conv.padding())), IntAttribute("group", conv.groups())});
-  return {y, layer.layer.output(), true};
+  return {y, layer.layer.output(), OnnxLayout::kImage};
 }
 
 namespace {
@@ -48,12 +48,15 @@ OnnxValue AddPointwise(const OnnxLayer& layer) {
   Append(layer.weight("bias", {}), inputs);
   // Without the shape of the kernel, which ONNX would infer, OpenCV does not read it.
   return {layer.graph.Add(layer.name, "Conv", inputs, {IntsAttribute("kernel_shape", Twice(1))}),
-          output, true};
+          output, OnnxLayout::kImage};
 }
 
 }  // namespace
 
 OnnxValue AddDense(const OnnxLayer& layer) {
+  const bool places = layer.config.dense().pointwise() && !layer.layer.output().flat();
+  // As a convolution, a weight that has its inputs first would need another layout.
+  if (places && (layer.input.rows() || KeepsInputsFirst(layer.name))) return AddDenseOfRows(layer);
   if (!layer.layer.output().flat()) return AddPointwise(layer);
   const OnnxValue x = layer.graph.Flat(layer.Part("input"), layer.input);
   const uint32_t units = layer.layer.output().channels;
@@ -66,7 +69,7 @@ OnnxValue AddDense(const OnnxLayer& layer) {
   const int64_t units_first = KeepsInputsFirst(layer.name) ? 0 : 1;
   return {layer.graph.Add(layer.name, "Gemm", {x.name, weight, bias},
                           {IntAttribute("transB", units_first)}),
-          layer.layer.output(), false};
+          layer.layer.output(), OnnxLayout::kFlat};
 }
 
 OnnxValue AddMaxPool(const OnnxLayer& layer) {
@@ -79,7 +82,8 @@ OnnxValue AddAvgPool(const OnnxLayer& layer) {
 
 OnnxValue AddGlobalAvgPool(const OnnxLayer& layer) {
   const OnnxValue x = layer.graph.Image(layer.Part("input"), layer.input);
-  return {layer.graph.Add(layer.name, "GlobalAveragePool", {x.name}), layer.layer.output(), true};
+  return {layer.graph.Add(layer.name, "GlobalAveragePool", {x.name}), layer.layer.output(),
+          OnnxLayout::kImage};
 }
 
 OnnxValue AddPadChannels(const OnnxLayer& layer) {
@@ -87,7 +91,8 @@ OnnxValue AddPadChannels(const OnnxLayer& layer) {
   const OnnxValue x = layer.graph.Image(layer.Part("input"), layer.input);
   // Before and after each of the four dimensions.
   const auto pads = IntsAttribute("pads", {0, pad.before(), 0, 0, 0, pad.after(), 0, 0});
-  return {layer.graph.Add(layer.name, "Pad", {x.name}, {pads}), layer.layer.output(), true};
+  return {layer.graph.Add(layer.name, "Pad", {x.name}, {pads}), layer.layer.output(),
+          OnnxLayout::kImage};
 }
 
 OnnxValue AddFlatten(const OnnxLayer& layer) { return layer.graph.Flat(layer.name, layer.input); }

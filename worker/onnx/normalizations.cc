@@ -21,13 +21,17 @@ std::string Normalized(const OnnxLayer& layer, const std::string& x, size_t part
                    {FloatAttribute("epsilon", static_cast<float>(epsilon))});
 }
 
-// `x`, in whatever dimensions, as the layer's input has it, times the layer's weight of each
-// channel, plus its bias if it has one.
-OnnxValue Scaled(const OnnxLayer& layer, const std::string& x) {
-  const OnnxValue& like = layer.input;
+// With the channels before the pixels.
+OnnxValue ChannelsFirst(const OnnxLayer& layer) {
+  return layer.input.rows() ? layer.graph.Image(layer.Part("input"), layer.input) : layer.input;
+}
+
+// `x`, in whatever dimensions, in those of `like`, times the layer's weight of each channel, plus
+// its bias if it has one.
+OnnxValue Scaled(const OnnxLayer& layer, const OnnxValue& like, const std::string& x) {
   const int64_t channels = like.shape.channels;
   std::vector<int64_t> dims = {0, channels}, each = {channels};
-  if (like.image) {
+  if (like.image()) {
     dims.insert(dims.end(), {like.shape.height, like.shape.width});
     each.insert(each.end(), {1, 1});
   }
@@ -37,22 +41,47 @@ OnnxValue Scaled(const OnnxLayer& layer, const std::string& x) {
                                               "Mul", {shaped, layer.weight("weight", each)});
   const std::string y =
       bias.empty() ? product : layer.graph.Add(layer.name, "Add", {product, bias});
-  return {y, like.shape, like.image};
+  return {y, like.shape, like.layout};
+}
+
+// By sums over the channels, as other exporters write it: what runs ONNX knows the pattern.
+OnnxValue AddLayerNormOfRows(const OnnxLayer& layer) {
+  GraphWriter& graph = layer.graph;
+  const std::string& x = layer.input.name;
+  const std::vector<onnx::AttributeProto> over_channels = {IntsAttribute("axes", {2}),
+                                                           IntAttribute("keepdims", 1)};
+  const std::string mean = graph.Add(layer.Part("mean"), "ReduceMean", {x}, over_channels);
+  const std::string apart = graph.Add(layer.Part("apart"), "Sub", {x, mean});
+  const std::string squares =
+      graph.Add(layer.Part("squares"), "Pow", {apart, graph.AddFloat(layer.Part("two"), 2)});
+  const std::string variance =
+      graph.Add(layer.Part("variance"), "ReduceMean", {squares}, over_channels);
+  const std::string epsilon = graph.AddFloat(
+      layer.Part("epsilon"), static_cast<float>(layer.config.layer_norm().epsilon()));
+  const std::string above = graph.Add(layer.Part("above_zero"), "Add", {variance, epsilon});
+  const std::string deviation = graph.Add(layer.Part("deviation"), "Sqrt", {above});
+  const std::string normalized = graph.Add(layer.Part("normalized"), "Div", {apart, deviation});
+  const std::string bias = layer.weight("bias", {});
+  const std::string scaled = graph.Add(bias.empty() ? layer.name : layer.Part("scaled"), "Mul",
+                                       {normalized, layer.weight("weight", {})});
+  return layer.Rows(bias.empty() ? scaled : graph.Add(layer.name, "Add", {scaled, bias}));
 }
 
 }  // namespace
 
 OnnxValue AddBatchNorm(const OnnxLayer& layer) {
+  const OnnxValue x = ChannelsFirst(layer);
   const std::string y = layer.graph.Add(
       layer.name, "BatchNormalization",
-      {layer.input.name, layer.weight("weight", {}), layer.weight("bias", {}),
+      {x.name, layer.weight("weight", {}), layer.weight("bias", {}),
        layer.weight("running_mean", {}), layer.weight("running_var", {})},
       {FloatAttribute("epsilon", static_cast<float>(layer.config.batch_norm().epsilon()))});
-  return {y, layer.input.shape, layer.input.image};
+  return {y, x.shape, x.layout};
 }
 
 // A part is a pixel, whose elements are its channels.
 OnnxValue AddLayerNorm(const OnnxLayer& layer) {
+  if (layer.input.rows()) return AddLayerNormOfRows(layer);
   const ImageShape& shape = layer.input.shape;
   GraphWriter& graph = layer.graph;
   const size_t pixels = size_t{shape.height} * shape.width;
@@ -62,14 +91,16 @@ OnnxValue AddLayerNorm(const OnnxLayer& layer) {
   const std::string parts = graph.Add(layer.Part("parts"), "Transpose", {x}, {swap});
   const std::string normalized =
       Normalized(layer, parts, pixels, layer.config.layer_norm().epsilon());
-  return Scaled(layer, graph.Add(layer.Part("back"), "Transpose", {normalized}, {swap}));
+  return Scaled(layer, layer.input,
+                graph.Add(layer.Part("back"), "Transpose", {normalized}, {swap}));
 }
 
 // A part is a group, whose elements are its channels' pixels.
 OnnxValue AddGroupNorm(const OnnxLayer& layer) {
   const v1::GroupNorm& norm = layer.config.group_norm();
-  const std::string parts = Reshaped(layer, "groups", layer.input.name, {0, norm.groups(), -1});
-  return Scaled(layer, Normalized(layer, parts, norm.groups(), norm.epsilon()));
+  const OnnxValue x = ChannelsFirst(layer);
+  const std::string parts = Reshaped(layer, "groups", x.name, {0, norm.groups(), -1});
+  return Scaled(layer, x, Normalized(layer, parts, norm.groups(), norm.epsilon()));
 }
 
 }  // namespace leeway

@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "config/model/layer_tree.h"
-#include "worker/formats/torch_names.h"
 
 namespace leeway {
 namespace {
@@ -14,6 +13,11 @@ struct KnownLayer {
 
 constexpr KnownLayer kKnown[] = {
     {v1::Layer::kDense, AddDense},
+    {v1::Layer::kTiedDense, AddTiedDense},
+    {v1::Layer::kEmbedding, AddEmbedding},
+    {v1::Layer::kPositionEmbedding, AddPositionEmbedding},
+    {v1::Layer::kAttention, AddAttention},
+    {v1::Layer::kFactorInteraction, AddFactorInteraction},
     {v1::Layer::kConv2D, AddConv2d},
     {v1::Layer::kMaxPool, AddMaxPool},
     {v1::Layer::kAvgPool, AddAvgPool},
@@ -34,10 +38,10 @@ constexpr KnownLayer kKnown[] = {
 }  // namespace
 
 absl::StatusOr<OnnxValue> AddOnnxLayer(const OnnxLayer& layer) {
-  // As convolutions they would need another layout.
-  if (layer.config.has_dense() && !layer.layer.output().flat() && KeepsInputsFirst(layer.name)) {
-    return absl::UnimplementedError(absl::StrCat(
-        "layer '", layer.name, "' is a part of a transformer, which cannot be written as ONNX"));
+  if (layer.input.tokens() && !layer.config.has_embedding()) {
+    return absl::UnimplementedError(
+        absl::StrCat("layer '", layer.name,
+                     "' takes the tokens of the data, which only embeddings take in ONNX"));
   }
   for (const KnownLayer& known : kKnown) {
     if (known.kind == layer.config.layer_case()) return known.add(layer);

@@ -35,22 +35,30 @@ class OnnxBuilder {
 
   absl::Status Build() {
     const Graph& nodes = model_.graph();
-    values_.push_back(writer_.Begin(nodes.values.front().shape));
+    values_.push_back(writer_.Begin(nodes.values.front().shape, TakesTokens()));
     for (size_t i = 0; i < nodes.nodes.size(); ++i) {
       const Node& node = nodes.nodes[i];
       auto value = node.kind == Node::Kind::kLayer ? AddLayer(i) : AddJoin(node, i);
       if (!value.ok()) return AtKey(value.status(), node.key);
       values_.push_back(*std::move(value));
     }
-    writer_.End(values_.back());
+    writer_.End(TakesTokens() ? writer_.Rows("scores.rows", values_.back()) : values_.back());
     return absl::OkStatus();
   }
 
  private:
+  bool TakesTokens() const {
+    const auto& nodes = model_.graph().nodes;
+    return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+      return node.layer != nullptr && node.layer->tokens() > 0;
+    });
+  }
+
   absl::StatusOr<OnnxValue> AddLayer(size_t i) {
     const Node& node = model_.graph().nodes[i];
+    const Node& owner = node.tied_to ? model_.graph().nodes[*node.tied_to] : node;
     const auto weight = [&](const std::string& tensor, const std::vector<int64_t>& dims) {
-      return AddWeight(node, tensor, dims);
+      return AddWeight(owner, tensor, dims);
     };
     return AddOnnxLayer({.config = *layers_[i].layer,
                          .layer = *node.layer,
@@ -66,28 +74,50 @@ class OnnxBuilder {
       return each.layer == node.name && each.tensor == tensor;
     });
     if (at == tensors_.end()) return "";
-    const uint64_t elements = at->axes.elements();
-    std::vector<float> values(elements);
-    ToFile(at->axes, weights_.subspan(at->offset, elements), values);
-    const std::vector<int64_t> own(at->shape.begin(), at->shape.end());
-    return writer_.AddFloats(at->names.front(), dims.empty() ? own : dims, values);
+    return writer_.Shared(at->names.front(), [&] { return AddTensor(*at, dims); });
   }
 
-  // Images if one of them is: a flat one is then an image of one pixel.
+  std::string AddTensor(const FileTensor& tensor, const std::vector<int64_t>& dims) {
+    const uint64_t elements = tensor.axes.elements();
+    std::vector<float> values(elements);
+    ToFile(tensor.axes, weights_.subspan(tensor.offset, elements), values);
+    const std::vector<int64_t> own(tensor.shape.begin(), tensor.shape.end());
+    return writer_.AddFloats(tensor.names.front(), dims.empty() ? own : dims, values);
+  }
+
+  // In one layout: rows if one of them is rows, else images if one of them is.
   absl::StatusOr<OnnxValue> AddJoin(const Node& node, size_t i) {
-    const bool images = std::any_of(node.inputs.begin(), node.inputs.end(),
-                                    [&](size_t value) { return values_[value].image; });
+    OnnxLayout layout = OnnxLayout::kFlat;
+    for (const size_t input : node.inputs) {
+      if (values_[input].tokens()) {
+        return absl::UnimplementedError(absl::StrCat(
+            "'", node.name, "' takes the tokens of the data, which only embeddings take in ONNX"));
+      }
+      if (layout != OnnxLayout::kRows && !values_[input].flat()) layout = values_[input].layout;
+    }
     std::vector<std::string> inputs;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const OnnxValue& value = values_[node.inputs[k]];
-      const std::string name = absl::StrCat(node.name, ".input_", k);
-      inputs.push_back((images ? writer_.Image(name, value) : value).name);
+      inputs.push_back(Laid(layout, absl::StrCat(node.name, ".input_", k), value).name);
     }
     const ImageShape& shape = model_.graph().output(i).shape;
-    if (node.kind == Node::Kind::kAdd)
-      return OnnxValue{writer_.Add(node.name, "Add", inputs), shape, images};
-    return OnnxValue{writer_.Add(node.name, "Concat", inputs, {IntAttribute("axis", 1)}), shape,
-                     images};
+    if (node.kind == Node::Kind::kAdd) {
+      return OnnxValue{writer_.Add(node.name, "Add", inputs), shape, layout};
+    }
+    const int64_t channels = layout == OnnxLayout::kRows ? 2 : 1;
+    return OnnxValue{writer_.Add(node.name, "Concat", inputs, {IntAttribute("axis", channels)}),
+                     shape, layout};
+  }
+
+  OnnxValue Laid(OnnxLayout layout, const std::string& name, const OnnxValue& value) {
+    switch (layout) {
+      case OnnxLayout::kRows:
+        return writer_.Rows(name, value);
+      case OnnxLayout::kImage:
+        return writer_.Image(name, value);
+      default:
+        return value;
+    }
   }
 
   const std::vector<PlacedLayer> layers_;

@@ -1,0 +1,29 @@
+#include "worker/onnx/onnx_layers.h"
+
+namespace leeway {
+
+// 1/2 sum_f ((x V)_f^2 - (x^2 V^2)_f), with the features of an image row by row, as its weights
+// are.
+OnnxValue AddFactorInteraction(const OnnxLayer& layer) {
+  GraphWriter& graph = layer.graph;
+  std::string x = layer.input.name;
+  if (layer.input.layout != OnnxLayout::kFlat) {
+    const auto features = static_cast<int64_t>(layer.input.shape.elements());
+    const std::string rows = graph.Rows(layer.Part("rows"), layer.input).name;
+    const std::string shape = graph.AddInts(layer.Part("features.shape"), {0, features});
+    x = graph.Add(layer.Part("features"), "Reshape", {rows, shape});
+  }
+  const std::string weight = layer.weight("weight", {});
+  const std::string sums = graph.Add(layer.Part("sums"), "MatMul", {x, weight});
+  const std::string of_sums = graph.Add(layer.Part("squared_sums"), "Mul", {sums, sums});
+  const std::string x_squared = graph.Add(layer.Part("squared_input"), "Mul", {x, x});
+  const std::string squared = graph.Add(layer.Part("squared_weight"), "Mul", {weight, weight});
+  const std::string own = graph.Add(layer.Part("own_pairs"), "MatMul", {x_squared, squared});
+  const std::string twice = graph.Add(layer.Part("twice"), "Sub", {of_sums, own});
+  const std::string sum = graph.Add(layer.Part("sum"), "ReduceSum", {twice},
+                                    {IntsAttribute("axes", {1}), IntAttribute("keepdims", 1)});
+  return {graph.Add(layer.name, "Mul", {sum, graph.AddFloat(layer.Part("half"), 0.5f)}),
+          layer.layer.output(), OnnxLayout::kFlat};
+}
+
+}  // namespace leeway
