@@ -6,6 +6,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -92,6 +93,38 @@ def trains(runs):
     has((runs.run_dir / "report.html").read_text(), "server sgd with momentum", "learning_rate: 0.2")
 
 
+def server_0_of(launcher):
+    """The process of a launcher's server 0."""
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if parent == launcher.pid and b"--index\x000\x00" in (process / "cmdline").read_bytes():
+                return int(process.name)
+        except OSError:
+            continue  # It has ended.
+    raise AssertionError("there is no server 0")
+
+
+def loses_server_0(runs):
+    """The rule that a worker has brought outlives the coordinator that took it."""
+    command = [BIN / "leeway", "train", runs.job, "--run-dir", runs.run_dir, "--set", "stop.clocks=1000", "--", *PROGRAM]
+    launcher = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    metrics = runs.run_dir / "metrics.jsonl"
+    while not (metrics.exists() and '"event":"checkpoint"' in metrics.read_text()):
+        assert launcher.poll() is None
+        time.sleep(0.005)
+    os.kill(server_0_of(launcher), signal.SIGKILL)
+    told, _ = launcher.communicate(timeout=100)
+    print(told)
+    assert launcher.returncode == 0, launcher.returncode
+    has(told, "server 0 crashed with signal 9 (Killed); restart 1 of 3", "finished: 2,000 steps of 2 workers")
+    events = [event["event"] for event in runs.events()]
+    assert events.count("job_started") == 2 and events.count("update_brought") == 1, events
+    # The last line is a digest.
+    rule = json.loads((runs.run_dir / "coordinator.json").read_text().rsplit("sha256 ", 1)[0])["update"]
+    assert rule["learning_rate"] == 0.2 and rule["sgd"]["momentum"] == 0.5, rule
+
+
 def resumes(runs):
     """The same program goes on, and a changed learning rate is the program's to say."""
     runs.train("--set", "stop.clocks=60")
@@ -170,7 +203,7 @@ def by_hand(runs):
     assert runs.summary()["state"] == "finished"
 
 
-CASES = {case.__name__: case for case in (trains, resumes, differs, crashes, never_joins, refused, by_hand)}
+CASES = {case.__name__: case for case in (trains, loses_server_0, resumes, differs, crashes, never_joins, refused, by_hand)}
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="leeway-external-") as name:
