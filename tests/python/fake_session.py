@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from leeway.alone import AloneSession, Alone
-from leeway.session import FINISHED, Info
+from leeway.session import FINISHED, STOPPED, Info
 
 
 class FakeSession(AloneSession):
@@ -13,7 +13,7 @@ class FakeSession(AloneSession):
     be final once a clock."""
 
     def __init__(self, schema, initial, update, clocks=10, exchange="gradient", steps_per_clock=1, batch_size=4,
-                 examples=0, evaluate_every=0, workers=1, rank=0, state=None):
+                 examples=0, evaluate_every=0, workers=1, rank=0, state=None, jump=None, stop_in=None):
         update = json.loads(update) if isinstance(update, str) else update
         if not update or exchange != "gradient":
             update = {"type": "sgd", "learning_rate": 1}
@@ -23,6 +23,8 @@ class FakeSession(AloneSession):
         self.true = self._weights
         self.seen = self.true.copy()
         self.state, self.saved = state, []
+        # (clock, to): after this clock the job goes to another one; the clock in which it is stopped.
+        self.jump, self.stop_in = jump, stop_in
         self.log, self.finals, self.evaluations = [], [], []
         self.failed = None
         self.is_open = False
@@ -32,6 +34,11 @@ class FakeSession(AloneSession):
 
     def begin(self):
         assert not self.is_open, "begin while a clock is open"
+        if self._clock is not None and self._clock == self.stop_in:
+            self.next_clock = self._clock
+            return STOPPED
+        if self.jump and self._clock == self.jump[0]:
+            self._clock, self.jump = self.jump[1] - 1, None
         begun = super().begin()
         if begun == FINISHED:
             self.seen[:] = self.true

@@ -89,6 +89,34 @@ class Local(unittest.TestCase):
             close(second, whole, 0)
             self.assertEqual(int(second[1].num_batches_tracked), 12)
 
+    def test_a_clock_that_is_broken_off_leaves_no_state(self):
+        x, y = data(48)
+        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 48, 4)]
+        saved = []
+        for options in ({"clocks": 2}, {"clocks": 5, "stop_in": 2}):
+            model = with_norm()
+            optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+            job = join(model, optimizer, {"exchange": "delta", "steps_per_clock": 4, "state": b"", **options})
+            plain(model, optimizer, job.over(batches))
+            saved.append((job.ended, job._session.saved[-1]))
+        self.assertEqual([ended for ended, _ in saved], ["finished", "stopped"])
+        self.assertEqual(saved[0][1], saved[1][1])
+
+    def test_going_back_loads_the_checkpoint(self):
+        x, y = data(48)
+        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 48, 4)]
+        model = mlp()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        job = join(model, optimizer, {"exchange": "delta", "steps_per_clock": 1, "clocks": 6, "state": b"", "jump": (3, 2)})
+        session = job._session
+        steps = []
+        for number, batch in enumerate(job.over(batches)):
+            plain(model, optimizer, [batch])
+            steps.append((job.clock, int(optimizer.state[model[0].weight]["step"])))
+            if job.clock == 2 and number == 2:
+                session.state = session.saved[-1]
+        self.assertEqual(steps, [(0, 1), (1, 2), (2, 3), (3, 4), (2, 3), (3, 4), (4, 5), (5, 6)])
+
     def test_the_state_of_another_optimizer(self):
         model = mlp()
         optimizer = torch.optim.AdamW(model.parameters())
@@ -150,6 +178,22 @@ class Batches(unittest.TestCase):
         ends = [entry for entry in job._session.log if entry[0] == "end"]
         self.assertEqual(ends, [("end", 1, 4), ("end", 1, 0)] * 4)
 
+    def test_local_steps_without_a_batch(self):
+        """Three steps an epoch, the last one without a batch for rank 1; clocks of two steps lie across epochs."""
+        x, y = self.numbered(18)
+        seen, job = self.rows((x, y), clocks=3, session={"workers": 2, "rank": 1, "exchange": "delta", "steps_per_clock": 2})
+        order = BatchOrder(info(workers=2, rank=1, seed=job.info.seed), 18)
+        self.assertEqual(seen, [order.rows(step).tolist() for step in range(6) if len(order.rows(step))])
+        self.assertEqual([e for e in job._session.log if e[0] == "end"], [("end", 2, 8), ("end", 2, 4), ("end", 2, 4)])
+
+    def test_a_loader_follows_a_jump(self):
+        x, y = self.numbered(40)
+        jump = {"clocks": 7, "jump": (3, 2)}
+        plain_rows, _ = self.rows((x, y), session=jump)
+        self.assertEqual(plain_rows[2], plain_rows[4])
+        loader = DataLoader(TensorDataset(x, y), shuffle=True, num_workers=1)
+        self.assertEqual(self.rows(loader, session=jump)[0], plain_rows)
+
     def test_accumulation(self):
         x, y = self.numbered(16)
         model = mlp()
@@ -200,6 +244,41 @@ class Batches(unittest.TestCase):
         seen = [a[:, 0].int().tolist() for a, _ in job.batches((x, y), epochs=2)]
         self.assertEqual([len(rows) for rows in seen], [4, 4, 2] * 2)
         self.assertEqual(sorted(sum(seen[:3], [])), list(range(10)))
+
+
+class Buffers(unittest.TestCase):
+    """Running statistics are the servers'; a step moves the worker's own copy."""
+
+    def test_a_step_begins_with_the_servers(self):
+        model = with_norm()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        job = join(model, optimizer)
+        place = job._layout.places["1.running_mean"]
+        plain(model, optimizer, [data(4)])
+        job._session.true[place.first:place.first + place.count] = 10
+        model.train()
+        plain(model, optimizer, [data(4)])
+        self.assertGreater(float(model[1].running_mean.min()), 8)
+
+    def test_a_module_that_is_not_called_hands_in_what_it_read(self):
+        class Halves(nn.Module):
+            def __init__(self):
+                super().__init__()
+                torch.manual_seed(1)
+                self.used, self.norm, self.idle = nn.Linear(6, 3), nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+
+            def forward(self, x):
+                return self.norm(self.used(x))
+        model = Halves()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        job = join(model, optimizer)
+        place = job._layout.places["idle.running_mean"]
+        where = slice(place.first, place.first + place.count)
+        plain(model, optimizer, [data(4)])
+        for _ in range(3):
+            job._session.true[where] = 7
+            plain(model, optimizer, [data(4)])
+            self.assertEqual(job._session.true[where].tolist(), [7] * 3)
 
 
 class Evaluations(unittest.TestCase):
