@@ -267,12 +267,17 @@ class Job::Impl {
   // What others or a stop have made of the clock is for the next Begin to mend: until then nothing
   // is computed that counts. Other errors are returned, and are final.
   absl::Status TakeDetour(const absl::Status& status) {
-    if (absl::IsCancelled(status) && takes_part()) {
-      RETURN_IF_ERROR(life_->participant->UnlessStopped([&] { return status; }).status());
-    } else if (!IsMoved(status)) {
-      return failed_ = status;
+    absl::Status why = status;
+    const bool broken_off = absl::IsCancelled(status) && takes_part();
+    // By a stop, or because the coordinator refuses this life of the worker.
+    if (broken_off) {
+      const absl::Status refused =
+          life_->participant->UnlessStopped([&] { return status; }).status();
+      if (!refused.ok()) why = refused;
     }
-    detour_ = status;
+    const bool stopped = broken_off && absl::IsCancelled(why);
+    if (!stopped && !IsMoved(why)) return failed_ = why;
+    detour_ = why;
     return absl::OkStatus();
   }
 
