@@ -29,7 +29,9 @@ def values(field, draw):
     if kind == Field.CPPTYPE_BOOL:
         return [False, True]
     if kind == Field.CPPTYPE_ENUM:
-        return [-1, 9999]
+        # The job's are closed: Python takes no number that they do not have.
+        closed = field.enum_type.file.syntax == "proto2"
+        return [value.number for value in field.enum_type.values] if closed else [-1, 9999]
     if field.type == Field.TYPE_BYTES:
         return [b"", b"\x00", draw.randbytes(997), b"\xff\xff\xff\xff" * 64]
     return TEXTS
@@ -40,7 +42,9 @@ def absurd(message, draw, once=(), path="", depth=DEPTH):
     that have had their 60 MB."""
     for field in message.DESCRIPTOR.fields:
         name = f"{path}{field.name}"
-        if field.label == Field.LABEL_REPEATED:
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            yield from entries(field, name, draw)
+        elif field.label == Field.LABEL_REPEATED:
             yield from repeated(message, field, name, draw, depth)
         elif field.cpp_type == Field.CPPTYPE_MESSAGE:
             yield name, "missing", lambda m, f=field: m.ClearField(f.name)
@@ -55,6 +59,19 @@ def absurd(message, draw, once=(), path="", depth=DEPTH):
             if field.cpp_type == Field.CPPTYPE_STRING and name not in once:
                 text = "x" * LONG if field.type == Field.TYPE_STRING else b"x" * LONG
                 yield name, "60 MB", lambda m, f=field, v=text: setattr(m, f.name, v)
+
+
+def entries(field, name, draw):
+    """Of a map from texts to scalars."""
+    def put(whole, pairs):
+        for key, value in pairs:
+            getattr(whole, field.name)[key] = value
+    scalar = field.message_type.fields_by_name["value"]
+    yield name, "too many", lambda m: put(m, [(str(i), values(scalar, draw)[0]) for i in range(1000)])
+    for value in values(scalar, draw):
+        yield f"{name}[x]", value, lambda m, v=value: put(m, [("x", v)])
+    for key in TEXTS:
+        yield name, key, lambda m, k=key: put(m, [(k, values(scalar, draw)[0])])
 
 
 def repeated(message, field, name, draw, depth):
