@@ -14,7 +14,7 @@ build_packages=(
 # shellcheck disable=SC2034
 test_packages=(
   catch2 libbenchmark-dev clang clang-format universal-ctags git python3 python3-grpcio python3-yaml python3-protobuf python3-numpy python3-pil iproute2 nftables e2fsprogs openssl patchelf
-  python3-torch libopenblas0-pthread
+  python3-torch libopenblas0-pthread python3-setuptools python3-wheel
 )
 # Other packagings of Node.js bring npm with them, and do not go together with the distribution's.
 command -v npm >/dev/null || test_packages+=(nodejs npm)

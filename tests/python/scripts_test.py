@@ -1,0 +1,299 @@
+#!/usr/bin/python3
+"""Whole jobs of scripts of a few lines, and how their processes end: scripts_test.py CASE."""
+
+import itertools
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from jobs import BIN, SOURCE, check, job_of, job_yaml, main, need_torch, skip
+
+HERE = pathlib.Path(__file__).resolve().parent
+WORKER = HERE / "torch_worker.py"
+SCRIPT = """
+import os, signal, sys, time
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+import leeway.torch as leeway
+from torch_worker import *
+rank = int(os.environ["LEEWAY_RANK"])
+model = make_model("mlp", 1 + rank)
+optimizer = make_optimizer("momentum", model)
+"""
+
+
+def scripted(body, yaml=None, codes=(0,), ranks=2, **environment):
+    """A job whose workers run SCRIPT and then `body`; what they said."""
+    with job_of(yaml or job_yaml()) as job:
+        for rank in range(ranks):
+            job.start_worker(rank, SCRIPT + body, PYTHONPATH=f"{HERE}:{SOURCE / 'python'}", **environment)
+        job.wait(codes, servers=codes == (0,))
+        return job, [job.said(rank) for rank in range(ranks)]
+
+
+LOOP = """
+    loss = step(model, optimizer, x, y)
+print("ended", job.ended, "digest", digest(model), flush=True)
+"""
+
+
+def batches():
+    """Every kind of dataset gives the same bits; loaders of one's own run to the job's end."""
+    need_torch()
+    found = {}
+    for name, data in (("tensors", "data()"), ("dataset", "TensorDataset(*data())"),
+                       ("loader", "DataLoader(TensorDataset(*data()), batch_size=7, shuffle=True)"),
+                       ("processes", "DataLoader(TensorDataset(*data()), shuffle=True, num_workers=1)")):
+        _, said = scripted(f"job = leeway.join(model, optimizer)\nfor x, y in job.batches({data}):{LOOP}")
+        found[name] = {re.search(r"digest (\w+)", text).group(1) for text in said}
+    check(len(set().union(*found.values())) == 1, f"the same bits from {', '.join(found)}")
+    own = ("job = leeway.join(model, optimizer)\nx, y = data()\nown = TensorDataset(x[job.rank::job.workers], "
+           f"y[job.rank::job.workers])\nfor x, y in job.over(DataLoader(own, batch_size=32)):{LOOP}")
+    _, said = scripted(own)
+    digests_of = {re.search(r"ended finished digest (\w+)", text).group(1) for text in said}
+    check(len(digests_of) == 1, "a loader of one's own runs to the job's end, on both ranks to the same bits")
+    short = job_yaml(batch_size=48, stop="{epochs: 3}")
+    _, said = scripted(f"job = leeway.join(model, optimizer)\nfor x, y in job.batches(data()):\n    print('has', len(x)){LOOP}", short)
+    examples = sum(map(int, re.findall(r"has (\d+)", "".join(said))))
+    check(examples == 3 * 640, f"three epochs of batches of 48 are {examples} examples, none twice")
+
+
+def accumulation():
+    need_torch()
+    import torch
+    body = """
+job = leeway.join(model, optimizer)
+for x, y in job.batches(data()):
+    (nn.functional.cross_entropy(model(x), y) / 2).backward()
+    if job.last_batch:
+        optimizer.step()
+        optimizer.zero_grad()
+print("ended", job.ended, "digest", digest(model))
+torch.save(model.state_dict(), f"rank-{rank}.pt")
+"""
+    with job_of(job_yaml(exchange="{type: gradient, accumulation: 2}", stop="{clocks: 25}", batch_size=16)) as job:
+        for rank in range(2):
+            job.start_worker(rank, SCRIPT + body, PYTHONPATH=f"{HERE}:{SOURCE / 'python'}")
+        job.wait()
+        import torch_worker
+        found = torch.load(job.folder / "rank-0.pt")
+        alone = torch_worker.alone("mlp", "momentum", 25, 64)
+        worst = torch_worker.furthest(found, alone.state_dict())
+        check(worst <= 1e-5, f"two workers with two batches of 16 a step are within {worst:.1e} of torch with batches of 64")
+
+
+def evaluation():
+    need_torch()
+    body = """
+def evaluate(model):
+    x, y = data()
+    scores = model(x)
+    return {"loss": float(nn.functional.cross_entropy(scores, y)), "accuracy": float((scores.argmax(1) == y).float().mean()),
+            "examples": len(y)}
+job = leeway.join(model, optimizer, evaluate=evaluate)
+for x, y in job.batches(data()):
+    job.loss(step(model, optimizer, x, y))
+print("found", evaluate(model)["accuracy"])
+"""
+    yaml = job_yaml(more="evaluation: {every: {clocks: 20}}")
+    with job_of(yaml) as job:
+        for rank in range(2):
+            job.start_worker(rank, SCRIPT + body, PYTHONPATH=f"{HERE}:{SOURCE / 'python'}")
+        job.wait()
+        lines = [json.loads(line) for line in (job.run_dir / "metrics.jsonl").read_text().splitlines()]
+        said = job.said(0)
+    evaluations = [line for line in lines if line["event"] == "evaluation"]
+    check([line["clock"] for line in evaluations] == [20, 40, 50], f"evaluated at {[line['clock'] for line in evaluations]}")
+    last = float(re.search(r"found (\S+)", said).group(1))
+    check(abs(evaluations[-1]["test_accuracy"] - last) < 1e-6, f"the last one is that of the final weights: {last:.3f}")
+    losses = [line["train_loss"] for line in lines if line["event"] == "step" and line.get("train_loss")]
+    check(losses and losses[-1] < 1.7, f"steps have their losses: {losses}")
+
+
+JOIN = "job = leeway.join(model, optimizer)\nfor x, y in job.batches(data()):\n"
+MISUSES = {
+    "another shape on rank 1": ("if rank: model = nn.Linear(20, 5); optimizer = make_optimizer('momentum', model)\n" + JOIN + LOOP,
+                                "InvalidArgument|Unavailable", "0.weight|model"),
+    "another optimizer on rank 1": ("if rank: optimizer = make_optimizer('nesterov', model)\n" + JOIN + LOOP, "Error|Unavailable",
+                                    "optimizer is"),
+    "an optimizer without a rule": ("optimizer = torch.optim.LBFGS(model.parameters())\n" + JOIN + LOOP, "InvalidArgument|Untranslatable",
+                                    "LBFGS"),
+    "NaN": (JOIN + "    if job.clock == 3 and rank: x[0, 0] = float('nan')\n" + LOOP.lstrip("\n"), "NotFinite", r"weight|bias"),
+    "infinity in a parameter": (JOIN + "    if job.clock == 3:\n        with torch.no_grad(): model[4].bias[0] = float('inf')\n"
+                                + LOOP.lstrip("\n"), "NotFinite", "weight|bias"),
+    "half after join": (JOIN + "    if job.clock == 3: model.half(); model.float()\n" + LOOP.lstrip("\n"), "Misuse",
+                        "0.weight"),
+    "other examples": ("job = leeway.join(model, optimizer)\njob.batches(data(639))\n", "InvalidArgument", "639 examples.*640"),
+    "step without backward": ("job = leeway.join(model, optimizer)\noptimizer.step()\n", "Misuse", "without backward"),
+}
+
+
+def misuses():
+    """Each is a typed error with its text and exit code, without a hang. The others do not go on for long."""
+    need_torch()
+    for name, (body, kind, text) in MISUSES.items():
+        with job_of(job_yaml(more="limits: {exchange_seconds: 20, start_seconds: 10}")) as job:
+            for rank in range(2):
+                job.start_worker(rank, SCRIPT + body, PYTHONPATH=f"{HERE}:{SOURCE / 'python'}")
+            job.wait((0, 1, 3), timeout=60, servers=False)
+            said = job.said(0) + job.said(1)
+            found = re.search(rf"leeway\.[\w.]*({kind}).*({text})", said)
+            check(found, f"{name}: {found and found.group(0)[:300]}")
+
+
+def interrupts():
+    """Ctrl-C while a worker waits for a straggler; the interpreter's lock is free meanwhile."""
+    need_torch()
+    body = """
+import threading
+job = leeway.join(model, optimizer)
+phase = "sleeping"
+def count():
+    while True:
+        until, counted, began = time.perf_counter() + 0.25, 0, phase
+        while time.perf_counter() < until:
+            counted += 1
+        if began == phase:
+            print(f"while {phase}: {counted} rounds", flush=True)
+threading.Thread(target=count, daemon=True).start()
+time.sleep(1.5)
+x, y = data()
+for step_number in range(3):
+    step(model, optimizer, x[:32], y[:32])
+    print("step", step_number, flush=True)
+    phase = "waiting"
+"""
+    with job_of(job_yaml()) as job:
+        job.start_worker(0, SCRIPT + body, PYTHONPATH=f"{HERE}:{SOURCE / 'python'}")
+        job.start_worker(1, SCRIPT + "job = leeway.join(model, optimizer)\ntime.sleep(100)\n",
+                         PYTHONPATH=f"{HERE}:{SOURCE / 'python'}")
+        job.wait_until(lambda: job.said(0).count("while waiting") >= 5, "rounds while it waits")
+        began = time.monotonic()
+        job.workers[0].send_signal(signal.SIGINT)
+        code = job.workers[0].wait(20)
+        seconds = time.monotonic() - began
+        check("KeyboardInterrupt" in job.said(0), f"it ended by KeyboardInterrupt, status {code}")
+        check(seconds < 5, f"after {seconds:.2f} s")
+        rounds = {phase: max(map(int, re.findall(rf"while {phase}: (\d+) rounds", job.said(0))))
+                  for phase in ("sleeping", "waiting")}
+        check(rounds["waiting"] > 0.7 * rounds["sleeping"], f"another thread's rounds in 0.25 s: {rounds}")
+
+
+IMPORTS = """
+import sys
+for name in sys.argv[1].split(","):
+    __import__(name)
+import numpy as np
+import leeway
+from concurrent import futures
+import grpc
+from leeway_test_stubs import calls
+job = leeway.join({"w": 8}, update={"type": "sgd", "learning_rate": 0.1})
+for clock, weights in job:
+    calls()
+    job.push_pull({"w": np.ones(8)})
+print("ended", job.ended, weights["w"][0])
+"""
+
+
+def imports():
+    """The library, grpcio, protobuf and torch in one process, in every order."""
+    need_torch()
+    try:
+        import grpc  # noqa: F401
+        import google.protobuf  # noqa: F401
+    except ImportError:
+        skip("grpcio or protobuf is not installed")
+    stubs = """
+import grpc
+from concurrent import futures
+from google.protobuf import wrappers_pb2, struct_pb2
+server = grpc.server(futures.ThreadPoolExecutor(2))
+handler = grpc.unary_unary_rpc_method_handler(lambda request, context: request,
+    request_deserializer=wrappers_pb2.Int32Value.FromString, response_serializer=wrappers_pb2.Int32Value.SerializeToString)
+server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", {"Echo": handler}),))
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+echo = channel.unary_unary("/t.T/Echo", request_serializer=wrappers_pb2.Int32Value.SerializeToString,
+                           response_deserializer=wrappers_pb2.Int32Value.FromString)
+def calls():
+    assert echo(wrappers_pb2.Int32Value(value=7)).value == 7
+    s = struct_pb2.Struct(); s["x"] = 1.5
+    assert struct_pb2.Struct.FromString(s.SerializeToString())["x"] == 1.5
+"""
+    for order in itertools.permutations(("leeway._library", "grpc", "google.protobuf.descriptor_pb2", "torch")):
+        with job_of(job_yaml(batch_size=1, examples=100, workers=1, stop="{clocks: 10}")) as job:
+            (job.folder / "leeway_test_stubs.py").write_text(stubs)
+            script = IMPORTS.replace("    __import__(name)", "    __import__(name)\n    "
+                                     "name == 'leeway._library' and sys.modules[name].load()")
+            job.start_worker(0, script, ",".join(order), PYTHONPATH=f"{job.folder}:{SOURCE / 'python'}")
+            job.wait(timeout=60)
+            check("ended finished -" in job.said(0), f"{', '.join(order)}: it trains, and calls are answered")
+
+
+def train(folder, yaml, *command, **environment):
+    """`leeway train JOB -- COMMAND`."""
+    (folder / "job.yaml").write_text(yaml, encoding="utf-8")
+    return subprocess.Popen([str(BIN / "leeway"), "train", str(folder / "job.yaml"), "--run-dir", str(folder / "run"), "--",
+                             sys.executable, *map(str, command)], stdout=open(folder / "said.txt", "w", encoding="utf-8"),
+                            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env={**os.environ, **environment})
+
+
+def worker_processes(launcher):
+    """Of a running `leeway train`, those of its script."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            command = (entry / "cmdline").read_bytes().split(b"\0")
+        except (OSError, IndexError, ValueError):
+            continue
+        if parent == launcher.pid and b"leeway-server" not in command[0]:
+            found.append(int(entry.name))
+    return found
+
+
+def launcher():
+    """`leeway train` starts the script, starts it again after a kill, and not after a permanent error."""
+    need_torch()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        process = train(folder, job_yaml(), WORKER, "mlp", "momentum", folder, SLOW_SECONDS="0.05")
+        try:
+            said = folder / "run/logs/worker-0.log"
+            deadline = time.monotonic() + 90
+            while not (said.exists() and "clock 5" in said.read_text()) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            workers = worker_processes(process)
+            check(len(workers) == 2, f"two workers run: {workers}")
+            os.kill(workers[0], signal.SIGKILL)
+            code = process.wait(120)
+        finally:
+            process.kill()
+        text = (folder / "said.txt").read_text()
+        check(code == 0 and "1 restart" in text, f"status {code}, one restart\n{text[-1500:]}")
+        ends = [re.search(r"ended finished digest (\w+)", (folder / f"run/logs/worker-{rank}.log").read_text())
+                for rank in range(2)]
+        check(all(ends) and ends[0].group(1) == ends[1].group(1), "both have finished with the same bits")
+        shutil.rmtree(folder / "run")
+        (folder / "bad.py").write_text(SCRIPT + JOIN + "    if job.clock == 3: x[0, 0] = float('nan')\n" + LOOP.lstrip("\n"))
+        process = train(folder, job_yaml(), folder / "bad.py", PYTHONPATH=f"{HERE}:{SOURCE / 'python'}")
+        code = process.wait(120)
+        text = (folder / "said.txt").read_text()
+        check(code == 3 and "restart 1 of" not in text and "is nan" in text, f"NaN: status {code}, no restart\n{text[-800:]}")
+
+
+CASES = {case.__name__: case for case in (batches, accumulation, evaluation, misuses, interrupts, imports, launcher)}
+
+if __name__ == "__main__":
+    main(CASES)
