@@ -46,7 +46,8 @@ v1::StepMetrics MetricsOf(const ClockMeasures& measures, const StepExchange& exc
   v1::StepMetrics metrics;
   metrics.set_steps(measures.steps);
   metrics.set_examples(measures.examples);
-  if (measures.examples > 0) {
+  // 0 is what a program reports that does not tell its loss.
+  if (measures.examples > 0 && measures.loss_sum != 0) {
     metrics.set_train_loss(measures.loss_sum / static_cast<double>(measures.examples));
   }
   metrics.set_learning_rate(measures.learning_rate);
