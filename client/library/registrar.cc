@@ -61,6 +61,11 @@ absl::Status CompleteFromEnvironment(JobOptions& options) {
       "train JOB -- COMMAND` sets it");
 }
 
+// Of a registration: what is refused, such as another model than the others', stays refused.
+absl::Status Refusal(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) ? absl::InvalidArgumentError(status.message()) : status;
+}
+
 bool SameLife(const v1::RegisterWorkerReply& reply, uint64_t incarnation, uint64_t generation) {
   return reply.incarnation() == incarnation && reply.generation() == generation;
 }
@@ -197,11 +202,12 @@ std::unique_ptr<Registration> Registrar::JobIsOver(FloatBuffer& weights) {
 absl::StatusOr<std::unique_ptr<Registration>> Registrar::Register(FloatBuffer& weights) {
   const absl::Status fetched = request_ ? absl::OkStatus() : FetchJob();
   if (absl::IsAlreadyExists(fetched)) return JobIsOver(weights);
-  RETURN_IF_ERROR(fetched);
+  RETURN_IF_ERROR(Refusal(fetched));
   while (true) {
     auto registered = RegisterOnce();
     if (absl::IsAlreadyExists(registered.status())) return JobIsOver(weights);
-    ASSIGN_OR_RETURN(auto registration, std::move(registered));
+    RETURN_IF_ERROR(Refusal(registered.status()));
+    std::unique_ptr<Registration> registration = *std::move(registered);
     const v1::RegisterWorkerReply& reply = registration->reply;
     const bool same = SameLife(reply, incarnation_, generation_);
     incarnation_ = reply.incarnation();
