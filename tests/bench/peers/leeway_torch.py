@@ -70,7 +70,7 @@ def worker_rates(name, workers):
     with job_of(yaml, servers=1) as job:
         for rank in range(workers):
             job.start_worker(rank, str(HERE / "leeway_torch.py"), "train", name, "leeway",
-                             PYTHONPATH=str(SOURCE / "python"), OMP_NUM_THREADS="1")
+                             OMP_NUM_THREADS="1")
         job.wait(timeout=300)
         return sum(float(re.search(r"rate (\S+)", job.said(rank)).group(1)) for rank in range(workers))
 
