@@ -4,6 +4,7 @@
 import sys
 import tempfile
 import unittest
+import warnings
 
 try:
     import torch
@@ -66,6 +67,18 @@ class Local(unittest.TestCase):
         job = join(worker, optimizer, {"exchange": "elastic", "steps_per_clock": 2, "clocks": 3})
         train(worker, optimizer, job.over([(x, y)]))
         close(worker, alone, 0)
+
+    def test_a_scheduler_from_before_join_says_nothing(self):
+        model = mlp()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        job = join(model, optimizer, {"exchange": "delta", "steps_per_clock": 2, "clocks": 2})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for batch in job.over([data(4)]):
+                plain(model, optimizer, [batch])
+                scheduler.step()
+        self.assertEqual(optimizer.param_groups[0]["lr"], 0.01 / 16)
 
     def test_state_goes_round(self):
         def train(model, optimizer, batches):

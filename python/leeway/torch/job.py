@@ -190,6 +190,8 @@ class TorchJob(Loop):
         def step(optimizer: torch.optim.Optimizer, closure: Optional[Callable[[], Any]] = None) -> Any:
             return job._step_locally(closure) if job._local else job._step_remotely(closure)
 
+        if hasattr(self._own_step, "_with_counter"):  # A scheduler's, which goes on counting.
+            step._with_counter = True  # type: ignore[attr-defined]
         return step
 
     def _step_remotely(self, closure: Optional[Callable[[], Any]]) -> Any:
