@@ -33,6 +33,8 @@ set(CPACK_PACKAGE_CONTACT "The Leeway maintainers <maintainers@leeway.example>")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
+# For lib/python3/dist-packages/leeway.
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-numpy, python3-torch")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_OUTPUT_FILE_PREFIX ${PROJECT_BINARY_DIR}/package)
