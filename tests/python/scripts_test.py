@@ -188,6 +188,36 @@ for step_number in range(3):
         check(rounds["waiting"] > 0.7 * rounds["sleeping"], f"another thread's rounds in 0.25 s: {rounds}")
 
 
+def two_models():
+    """Two jobs in one process, step by step in turns, give the bits that each gives by itself."""
+    need_torch()
+    body = """
+models = [make_model("mlp", 1 + number) for number in range(2)]
+optimizers = [make_optimizer("momentum", model) for model in models]
+both = os.environ["COORDINATORS"].split(",")
+jobs = [leeway.join(*pair, coordinator=address) for *pair, address in zip(models, optimizers, both)]
+for batches in zip(*(job.batches(data()) for job in jobs)):
+    for model, optimizer, (x, y) in zip(models, optimizers, batches):
+        step(model, optimizer, x, y)
+for job in jobs:
+    assert not job._begin()
+print("ended", *(job.ended for job in jobs), "digests", *map(digest, models))
+"""
+    yaml = job_yaml(workers=1)
+    with job_of(yaml) as one, job_of(yaml) as other:
+        one.start_worker(0, SCRIPT + body, PYTHONPATH=f"{HERE}:{SOURCE / 'python'}",
+                         COORDINATORS=f"{one.coordinator},{other.coordinator}")
+        one.wait()
+        other.wait()
+        said = one.said(0)
+    found = re.search(r"ended finished finished digests (\w+) (\w+)", said)
+    check(found, "one process has finished two jobs")
+    for number in range(2):
+        loop = f"model = make_model('mlp', {1 + number}); optimizer = make_optimizer('momentum', model)\n" + JOIN + LOOP
+        _, alone = scripted(loop, yaml, ranks=1)
+        check(found.group(1 + number) in alone[0], f"model {number} has the bits that it has by itself")
+
+
 IMPORTS = """
 import sys
 for name in sys.argv[1].split(","):
@@ -293,7 +323,8 @@ def launcher():
         check(code == 3 and "restart 1 of" not in text and "is nan" in text, f"NaN: status {code}, no restart\n{text[-800:]}")
 
 
-CASES = {case.__name__: case for case in (batches, accumulation, evaluation, misuses, interrupts, imports, launcher)}
+CASES = {case.__name__.replace("_", "-"): case
+         for case in (batches, accumulation, evaluation, misuses, interrupts, two_models, imports, launcher)}
 
 if __name__ == "__main__":
     main(CASES)
