@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# common/exit_code.h
+# common/exit_code.h; which error has which is leeway_exit_code() of leeway/client.h.
 EXIT_TEMPORARY = 1
 EXIT_PERMANENT = 3
 EXIT_REPLACED = 5
@@ -51,6 +51,8 @@ class NotFinite(Error, ArithmeticError):
 class NotFound(Error, LookupError):
     """What was asked for does not exist."""
 
+    exit_code = EXIT_PERMANENT
+
 
 class Misuse(Error, RuntimeError):
     """The call does not belong here. The text says what does."""
@@ -66,6 +68,8 @@ class ForkedError(Error, RuntimeError):
 
 class NoMemory(Error, MemoryError):
     """The library could not get the memory that it needs."""
+
+    exit_code = EXIT_PERMANENT
 
 
 class InternalError(Error):

@@ -146,6 +146,15 @@ class Misuse(unittest.TestCase):
         for nothing in ({}, {"TF_CONFIG": "{"}, {"TF_CONFIG": "[]"}, {"WORLD_SIZE": "1"}):
             self.assertFalse(has_coordinator(nothing))
 
+    def test_exit_codes_are_the_library_s(self):
+        try:
+            library = _library.load()
+        except leeway.LibraryNotFound as error:
+            self.skipTest(str(error)[:60])
+        from leeway.errors import BY_CODE
+        for code, kind in BY_CODE.items():
+            self.assertEqual(library.leeway_exit_code(code), kind.exit_code, kind)
+
     def test_the_library_is_looked_for(self):
         with mock.patch.dict(os.environ, {"LEEWAY_LIBRARY": "/nowhere/x.so"}), \
                 mock.patch.object(_library, "NAME", "libnowhere.so"), mock.patch.object(_library, "_loaded", None):
