@@ -37,9 +37,9 @@ def check_symbols(library):
 
 def check_example(prefix, folder):
     library = next(prefix.rglob("libleeway-client.so")).parent
+    (folder / "header.c").write_text('#include "leeway/client.h"\n', encoding="utf-8")
     for options in (["-std=c99", "-pedantic-errors"], ["-x", "c++", "-std=c++20"]):
-        run("cc", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", *options, f"-I{prefix}/include",
-            prefix / "include/leeway/client.h")
+        run("cc", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", *options, f"-I{prefix}/include", folder / "header.c")
     run("cc", "-O2", "-Wall", "-Wextra", "-Werror", EXAMPLE / "linear.c", f"-I{prefix}/include", f"-L{library}",
         f"-Wl,-rpath,{library}", "-lleeway-client", "-lm", "-o", folder / "linear", *os.environ.get("LEEWAY_FLAGS", "").split())
     train(prefix, folder / "c", folder / "linear", "C")
