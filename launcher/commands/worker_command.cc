@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/memory.h"
 #include "config/external.h"
 
 namespace leeway {
@@ -85,6 +86,10 @@ Environment CommandEnvironment(const v1::TrainingJob& job, const std::string& ru
   unless_said("OMP_NUM_THREADS", std::to_string(job.workers().threads()));
   // What a program prints is in its log at once, not when a buffer is full.
   unless_said("PYTHONUNBUFFERED", "1");
+  // As TameMalloc does it for our own workers.
+  unless_said("MALLOC_MMAP_THRESHOLD_", std::to_string(kMmapThreshold));
+  unless_said("MALLOC_TRIM_THRESHOLD_", std::to_string(kKeptBytes));
+  unless_said("MALLOC_TOP_PAD_", std::to_string(kKeptBytes));
   return environment;
 }
 

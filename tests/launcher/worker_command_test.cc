@@ -96,10 +96,17 @@ TEST_CASE("a program finds the job's folder and threads in its environment") {
   CHECK(all == Environment{{"LEEWAY_RUN_DIR", "/runs/x"},
                            {"LEEWAY_DATA", "/data"},
                            {"OMP_NUM_THREADS", "3"},
-                           {"PYTHONUNBUFFERED", "1"}});
+                           {"PYTHONUNBUFFERED", "1"},
+                           {"MALLOC_MMAP_THRESHOLD_", "33554432"},
+                           {"MALLOC_TRIM_THRESHOLD_", "67108864"},
+                           {"MALLOC_TOP_PAD_", "67108864"}});
   // A person's word goes before the job's.
   CHECK(CommandEnvironment(External(), "/runs/x", "",
-                           With({{"OMP_NUM_THREADS", "8"}, {"PYTHONUNBUFFERED", "x"}})) ==
+                           With({{"OMP_NUM_THREADS", "8"},
+                                 {"PYTHONUNBUFFERED", "x"},
+                                 {"MALLOC_MMAP_THRESHOLD_", "1"},
+                                 {"MALLOC_TRIM_THRESHOLD_", "1"},
+                                 {"MALLOC_TOP_PAD_", "1"}})) ==
         Environment{{"LEEWAY_RUN_DIR", "/runs/x"}});
   CHECK(CommandEnvironment(External(), "x", "", With({}))[0].second ==
         std::filesystem::absolute("x").string());
