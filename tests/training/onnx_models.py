@@ -57,6 +57,8 @@ PIXELS = sequence(
     "{residual: {layers: [{attention: {heads: 2, causal: false}}], shortcut: [{conv2d: {filters: 8, kernel: 1}}]}}",
     "{name: c_fc, dense: {units: 6, pointwise: true}}", "{gelu: {}}", "{flatten: {}}", "{dense: {units: 3}}")
 
+INPUTS_FIRST = sequence("{conv2d: {filters: 2, kernel: 1}}", "{name: c_proj, dense: {units: 3}}")
+
 # By name: the layer in the job, the examples, the loss.
 SOFTMAX = "softmax_cross_entropy"
 MODELS = {
@@ -66,6 +68,7 @@ MODELS = {
     "untied": (UNTIED, Characters(9, VOCABULARY), SOFTMAX),
     "both-ways": (BOTH_WAYS, Characters(12, VOCABULARY), SOFTMAX),
     "pixels": (PIXELS, Arrays(4, 3, 5, classes=3), SOFTMAX),
+    "inputs-first": (INPUTS_FIRST, Arrays(2, 4, 3, classes=3), SOFTMAX),
     "factorization-machine": ("factorization_machine: {factors: 5}", Arrays(7), "logistic"),
     "factors-of-pixels": (sequence("{conv2d: {filters: 2, kernel: 1}}", "{factor_interaction: {factors: 3}}"),
                           Arrays(2, 3, 4), "logistic"),

@@ -76,4 +76,8 @@ AxisOrder LinearAxes(const ImageShape& image, uint64_t units) {
   return {.sides = {image.height, image.width, image.channels, units}, .order = {3, 2, 0, 1}};
 }
 
+AxisOrder LinearAxesInputsFirst(const ImageShape& image, uint64_t units) {
+  return {.sides = {image.height, image.width, image.channels, units}, .order = {2, 0, 1, 3}};
+}
+
 }  // namespace leeway

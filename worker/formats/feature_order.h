@@ -23,5 +23,7 @@ absl::StatusOr<std::vector<ImageShape>> FeatureImages(const v1::Model& config, c
 AxisOrder FeatureAxes(const ImageShape& image);
 // Of a dense layer's weight, [features x units] -> [units x features].
 AxisOrder LinearAxes(const ImageShape& image, uint64_t units);
+// Of one whose weight is [features x units] in the file, too (KeepsInputsFirst).
+AxisOrder LinearAxesInputsFirst(const ImageShape& image, uint64_t units);
 
 }  // namespace leeway

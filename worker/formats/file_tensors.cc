@@ -13,7 +13,7 @@
 namespace leeway {
 namespace {
 
-enum class Layout { kAsIs, kConvolution, kLinear, kFeatures };
+enum class Layout { kAsIs, kConvolution, kLinear, kLinearInputsFirst, kFeatures };
 
 // What is not here is the same in both.
 struct KnownLayout {
@@ -32,8 +32,8 @@ constexpr KnownLayout kLayouts[] = {
 Layout LayoutOf(v1::Layer::LayerCase layer, absl::string_view tensor, absl::string_view name) {
   for (const KnownLayout& known : kLayouts) {
     if (known.layer != layer || (!known.tensor.empty() && known.tensor != tensor)) continue;
-    const bool as_is = known.layout == Layout::kLinear && KeepsInputsFirst(name);
-    return as_is ? Layout::kAsIs : known.layout;
+    const bool inputs_first = known.layout == Layout::kLinear && KeepsInputsFirst(name);
+    return inputs_first ? Layout::kLinearInputsFirst : known.layout;
   }
   return Layout::kAsIs;
 }
@@ -42,6 +42,8 @@ Layout LayoutOf(v1::Layer::LayerCase layer, absl::string_view tensor, absl::stri
 void SetLayout(Layout layout, const std::vector<uint64_t>& shape, const ImageShape& image,
                FileTensor& tensor) {
   tensor.shape = shape;
+  // A dense layer that keeps the places of an image reads its channels only.
+  const bool reads_image = image.elements() == shape[0];
   switch (layout) {
     case Layout::kConvolution:
       tensor.axes = {.sides = shape, .order = {3, 2, 0, 1}};
@@ -49,12 +51,14 @@ void SetLayout(Layout layout, const std::vector<uint64_t>& shape, const ImageSha
       return;
     case Layout::kLinear:
       tensor.shape = {shape[1], shape[0]};
-      // A dense layer that keeps the places of an image reads its channels only.
-      tensor.axes = image.elements() == shape[0] ? LinearAxes(image, shape[1])
-                                                 : AxisOrder{.sides = shape, .order = {1, 0}};
+      tensor.axes =
+          reads_image ? LinearAxes(image, shape[1]) : AxisOrder{.sides = shape, .order = {1, 0}};
+      return;
+    case Layout::kLinearInputsFirst:
+      tensor.axes = reads_image ? LinearAxesInputsFirst(image, shape[1]) : AxisOrder::AsIs(shape);
       return;
     case Layout::kFeatures:
-      tensor.axes = image.elements() == shape[0] ? FeatureAxes(image) : AxisOrder::AsIs(shape);
+      tensor.axes = reads_image ? FeatureAxes(image) : AxisOrder::AsIs(shape);
       return;
     case Layout::kAsIs:
       tensor.axes = AxisOrder::AsIs(shape);
@@ -123,8 +127,11 @@ absl::StatusOr<std::vector<FileTensor>> TorchTensors(const v1::Model& config, co
       tensor.tensor = plan.name;
       tensor.names = TorchNames(node.name, plan.name);
       tensor.offset = offsets.at(absl::StrCat(node.name, "/", plan.name));
-      if (i + 1 == graph.nodes.size() && kind == v1::Layer::kDense) tensor.scores_axis = 0;
-      SetLayout(LayoutOf(kind, plan.name, node.name), plan.shape, images[node.inputs[0]], tensor);
+      const Layout layout = LayoutOf(kind, plan.name, node.name);
+      SetLayout(layout, plan.shape, images[node.inputs[0]], tensor);
+      if (i + 1 == graph.nodes.size() && kind == v1::Layer::kDense) {
+        tensor.scores_axis = layout == Layout::kLinearInputsFirst ? 1 : 0;
+      }
     }
   }
   RETURN_IF_ERROR(CheckNames(tensors));

@@ -31,9 +31,10 @@ struct FileTensor {
 std::vector<FileTensor> LeewayTensors(const Model& model);
 
 // As PyTorch has those of the same model, in the order of the forward pass: convolutions [filters,
-// channels, kernel, kernel], dense layers [units, features] with the features of an image in the
-// order of its channels. `config` is what `model` was built of. UNIMPLEMENTED where PyTorch has no
-// such order; INVALID_ARGUMENT if two tensors would have one name.
+// channels, kernel, kernel], dense layers [units, features] (those of GPT-2 [features, units]) with
+// the features of an image in the order of its channels. `config` is what `model` was built of.
+// UNIMPLEMENTED where PyTorch has no such order; INVALID_ARGUMENT if two tensors would have one
+// name.
 absl::StatusOr<std::vector<FileTensor>> TorchTensors(const v1::Model& config, const Model& model);
 
 }  // namespace leeway

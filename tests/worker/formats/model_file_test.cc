@@ -239,6 +239,12 @@ TEST_CASE("scores of another number of classes say what to do") {
                                    "model 5, or replace the tensors of layer 'fc'"));
 }
 
+TEST_CASE("scores of a layer with inputs first are counted along its outputs") {
+  Files files("layers { name: \"c_fc\" dense { units: 2 } }", {1, 1, 3});
+  CHECK_THAT(files.Refusal({Tensor("c_fc.weight", {3, 5}), Tensor("c_fc.bias", {5})}),
+             Catch::Contains("the file's model has 5 classes and the job's 2"));
+}
+
 TEST_CASE("a model's file keeps its bits of all dtypes only if it is finite") {
   Files files(kSmall, kSmallInput);
   std::vector<Stored> tensors = SmallInTorch();
@@ -259,6 +265,24 @@ TEST_CASE("layers of GPT-2 that Hugging Face has with inputs first are not trans
   INFO(weights.status());
   REQUIRE(weights.ok());
   CHECK(files.Of(*weights, "c_fc/weight") == Counting(6));
+}
+
+TEST_CASE("such a layer behind an image has the features of a channel together, too") {
+  Files files("layers { name: \"c_proj\" dense { units: 2 } }", {2, 3, 4});
+  const auto weights = files.Read({Tensor("c_proj.weight", {24, 2}), Tensor("c_proj.bias", {2})});
+  INFO(weights.status());
+  REQUIRE(weights.ok());
+  const std::vector<float> dense = files.Of(*weights, "c_proj/weight");
+  for (size_t y = 0; y < 2; ++y) {
+    for (size_t x = 0; x < 3; ++x) {
+      for (size_t c = 0; c < 4; ++c) {
+        for (size_t unit = 0; unit < 2; ++unit) {
+          const size_t in_file = (c * 2 + y) * 3 + x;
+          CHECK(dense[((y * 3 + x) * 4 + c) * 2 + unit] == 1 + in_file * 2 + unit);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("an output layer that is the embedding once more must be equal to it") {
