@@ -26,26 +26,22 @@ class AttentionNodes {
         AddProjection(layer_, layer_.Part("qkv"), x, layer_.weight("qkv_weight", {}),
                       layer_.weight("qkv_bias", {}));
     // [3, N, heads, positions, width]
-    const std::string parts =
-        Permuted("parts", Reshaped("split", qkv, {0, positions_, 3, config_.heads(), width_}),
-                 {2, 0, 3, 1, 4});
+    const std::string parts = Permuted(
+        "parts",
+        graph_.Reshape(layer_.Part("split"), qkv, {0, positions_, 3, config_.heads(), width_}),
+        {2, 0, 3, 1, 4});
     const std::string queries = Rotated("queries", Part("queries", parts, 0));
     const std::string keys = Rotated("keys", Part("keys", parts, 1));
     const std::string mixed = graph_.Add(layer_.Part("mixed"), "MatMul",
                                          {Shares(queries, keys), Part("values", parts, 2)});
-    const std::string joined = Reshaped("joined", Permuted("by_position", mixed, {0, 2, 1, 3}),
-                                        {0, positions_, channels_});
+    const std::string joined =
+        graph_.Reshape(layer_.Part("joined"), Permuted("by_position", mixed, {0, 2, 1, 3}),
+                       {0, positions_, channels_});
     return AddProjection(layer_, layer_.name, joined, layer_.weight("out_weight", {}),
                          layer_.weight("out_bias", {}));
   }
 
  private:
-  std::string Reshaped(const char* part, const std::string& x,
-                       const std::vector<int64_t>& dims) const {
-    const std::string shape = graph_.AddInts(layer_.Part(part) + ".shape", dims);
-    return graph_.Add(layer_.Part(part), "Reshape", {x, shape});
-  }
-
   std::string Permuted(const char* part, const std::string& x,
                        const std::vector<int64_t>& order) const {
     return graph_.Add(layer_.Part(part), "Transpose", {x}, {IntsAttribute("perm", order)});

@@ -10,8 +10,7 @@ OnnxValue AddFactorInteraction(const OnnxLayer& layer) {
   if (layer.input.layout != OnnxLayout::kFlat) {
     const auto features = static_cast<int64_t>(layer.input.shape.elements());
     const std::string rows = graph.Rows(layer.Part("rows"), layer.input).name;
-    const std::string shape = graph.AddInts(layer.Part("features.shape"), {0, features});
-    x = graph.Add(layer.Part("features"), "Reshape", {rows, shape});
+    x = graph.Reshape(layer.Part("features"), rows, {0, features});
   }
   const std::string weight = layer.weight("weight", {});
   const std::string sums = graph.Add(layer.Part("sums"), "MatMul", {x, weight});

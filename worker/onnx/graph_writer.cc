@@ -120,7 +120,6 @@ OnnxValue GraphWriter::Flat(const std::string& name, const OnnxValue& value) {
   return {Add(name, "Flatten", {value.name}, {IntAttribute("axis", 1)}), flat, OnnxLayout::kFlat};
 }
 
-// In a shape, 0 means: as many as the input has.
 OnnxValue GraphWriter::Image(const std::string& name, const OnnxValue& value) {
   if (value.image()) return value;
   const ImageShape& shape = value.shape;

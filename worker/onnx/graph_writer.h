@@ -65,6 +65,9 @@ class GraphWriter {
   }
   std::string AddInts(const std::string& name, const std::vector<int64_t>& values);
   std::string AddInt(const std::string& name, int64_t value);
+  // `x` in these dimensions; 0: as many as the input has, -1: what is left.
+  std::string Reshape(const std::string& name, const std::string& x,
+                      const std::vector<int64_t>& dims);
   // What `add` makes of the name, made once: constants that several layers read.
   std::string Shared(const std::string& name, const std::function<std::string()>& add);
 
@@ -80,8 +83,6 @@ class GraphWriter {
   static constexpr char kScores[] = "scores";
 
   std::string Fresh(std::string name);
-  std::string Reshape(const std::string& name, const std::string& x,
-                      const std::vector<int64_t>& dims);
   std::string AddInt64(const std::string& name, std::span<const int64_t> values, bool scalar);
 
   onnx::GraphProto& graph_;

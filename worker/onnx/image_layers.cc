@@ -54,10 +54,11 @@ OnnxValue AddPointwise(const OnnxLayer& layer) {
 }  // namespace
 
 OnnxValue AddDense(const OnnxLayer& layer) {
-  const bool places = layer.config.dense().pointwise() && !layer.layer.output().flat();
-  // As a convolution, a weight that has its inputs first would need another layout.
-  if (places && (layer.input.rows() || KeepsInputsFirst(layer.name))) return AddDenseOfRows(layer);
-  if (!layer.layer.output().flat()) return AddPointwise(layer);
+  if (!layer.layer.output().flat()) {
+    // As a convolution, a weight that has its inputs first would need another layout.
+    const bool by_rows = layer.input.rows() || KeepsInputsFirst(layer.name);
+    return by_rows ? AddDenseOfRows(layer) : AddPointwise(layer);
+  }
   const OnnxValue x = layer.graph.Flat(layer.Part("input"), layer.input);
   const uint32_t units = layer.layer.output().channels;
   const std::string weight = layer.weight("weight", {});

@@ -3,12 +3,6 @@
 namespace leeway {
 namespace {
 
-std::string Reshaped(const OnnxLayer& layer, const char* part, const std::string& x,
-                     const std::vector<int64_t>& dims) {
-  const std::string shape = layer.graph.AddInts(layer.Part(part) + ".shape", dims);
-  return layer.graph.Add(layer.Part(part), "Reshape", {x, shape});
-}
-
 // Of `x` [N, parts, elements], (x - mean) / sqrt(variance + epsilon) over the elements of each
 // part.
 std::string Normalized(const OnnxLayer& layer, const std::string& x, size_t parts, double epsilon) {
@@ -35,7 +29,7 @@ OnnxValue Scaled(const OnnxLayer& layer, const OnnxValue& like, const std::strin
     dims.insert(dims.end(), {like.shape.height, like.shape.width});
     each.insert(each.end(), {1, 1});
   }
-  const std::string shaped = Reshaped(layer, "channels", x, dims);
+  const std::string shaped = layer.graph.Reshape(layer.Part("channels"), x, dims);
   const std::string bias = layer.weight("bias", each);
   const std::string product = layer.graph.Add(bias.empty() ? layer.name : layer.Part("scaled"),
                                               "Mul", {shaped, layer.weight("weight", each)});
@@ -87,7 +81,7 @@ OnnxValue AddLayerNorm(const OnnxLayer& layer) {
   const size_t pixels = size_t{shape.height} * shape.width;
   const std::vector<int64_t> dims = {0, shape.channels, static_cast<int64_t>(pixels)};
   const auto swap = IntsAttribute("perm", {0, 2, 1});
-  const std::string x = Reshaped(layer, "pixels", layer.input.name, dims);
+  const std::string x = graph.Reshape(layer.Part("pixels"), layer.input.name, dims);
   const std::string parts = graph.Add(layer.Part("parts"), "Transpose", {x}, {swap});
   const std::string normalized =
       Normalized(layer, parts, pixels, layer.config.layer_norm().epsilon());
@@ -99,7 +93,8 @@ OnnxValue AddLayerNorm(const OnnxLayer& layer) {
 OnnxValue AddGroupNorm(const OnnxLayer& layer) {
   const v1::GroupNorm& norm = layer.config.group_norm();
   const OnnxValue x = ChannelsFirst(layer);
-  const std::string parts = Reshaped(layer, "groups", x.name, {0, norm.groups(), -1});
+  const std::string parts =
+      layer.graph.Reshape(layer.Part("groups"), x.name, {0, norm.groups(), -1});
   return Scaled(layer, x, Normalized(layer, parts, norm.groups(), norm.epsilon()));
 }
 
