@@ -50,6 +50,10 @@ std::chrono::system_clock::time_point After(Duration delay) {
 
 }  // namespace
 
+bool SameLife(const v1::RegisterWorkerReply& a, const v1::RegisterWorkerReply& b) {
+  return a.incarnation() == b.incarnation() && a.generation() == b.generation();
+}
+
 CoordinatorSession::CoordinatorSession(std::shared_ptr<grpc::Channel> channel, Options options)
     : options_(std::move(options)), stub_(v1::Coordinator::NewStub(std::move(channel))) {}
 

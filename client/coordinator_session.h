@@ -31,6 +31,10 @@ struct WorkerState {
   std::string bytes;
 };
 
+// Both are of the same life of a worker in the same generation of the job, so that what the servers
+// refuse of the second one will be refused again.
+bool SameLife(const v1::RegisterWorkerReply& a, const v1::RegisterWorkerReply& b);
+
 // Thread-safe after Register(). Calls are sent again until the coordinator itself answers;
 // UNAVAILABLE, naming the limit and who was missing, once that has taken too long.
 class CoordinatorSession {

@@ -23,6 +23,7 @@
 #include "common/protocol.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/health_port.h"
+#include "common/rpc/host.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
 #include "worker/worker.h"
@@ -35,12 +36,6 @@ namespace {
 // nothing that its next life does not do again; the handler only exists because the kernel ignores
 // the signal for a process 1, as in a container, that has none.
 void OnTerminate(int) { _exit(kExitTerminated); }
-
-std::string HostName() {
-  char name[256] = "";
-  if (gethostname(name, sizeof(name) - 1) != 0) return "unknown";
-  return name;
-}
 
 struct Flags {
   WorkerOptions worker;

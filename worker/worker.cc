@@ -221,10 +221,6 @@ void StayOn(const Processors& processors) {
   }
 }
 
-bool SameLife(const v1::RegisterWorkerReply& a, const v1::RegisterWorkerReply& b) {
-  return a.incarnation() == b.incarnation() && a.generation() == b.generation();
-}
-
 }  // namespace
 
 WorkerExit ExitOf(const absl::Status& status) {

@@ -11,6 +11,11 @@ BlockRange BlocksOf(const BlockLayout& layout, const ElementRange& elements) {
   return {first, last - first + 1};
 }
 
+ElementRange ElementsOf(const BlockLayout& layout, const BlockRange& blocks) {
+  const uint64_t first = layout.Range(blocks.first).offset;
+  return {first, layout.Range(blocks.first + blocks.count - 1).end() - first};
+}
+
 FinalBlocks::FinalBlocks(const BlockLayout& layout) : layout_(layout), missing_(layout.blocks()) {
   Reset();
 }

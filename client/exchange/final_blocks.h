@@ -32,5 +32,7 @@ class FinalBlocks {
 
 // The blocks that hold some of the elements.
 BlockRange BlocksOf(const BlockLayout& layout, const ElementRange& elements);
+// The elements of some blocks, at least one.
+ElementRange ElementsOf(const BlockLayout& layout, const BlockRange& blocks);
 
 }  // namespace leeway

@@ -17,6 +17,7 @@
 #include "client/exchange/finite.h"
 #include "client/exchange/gradient_guard.h"
 #include "client/exchange/open_exchange.h"
+#include "client/exchange/read_weights.h"
 #include "client/exchange/running_values.h"
 #include "client/exchange/step_exchanges.h"
 #include "common/buffer.h"
@@ -40,11 +41,7 @@ class GradientSteps : public StepExchange {
   std::span<float> contribution() override { return contribution_.span(); }
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    const ParameterClient::Ticket ticket = context().client.Pull(clock, context().weights);
-    const auto read = context().client.Wait(ticket);
-    if (read.ok()) return read->version;
-    if (absl::IsAlreadyExists(read.status())) context().client.Settle(ticket);
-    return read.status();
+    return ReadWeights(context().client, clock, context().weights);
   }
 
   void StartClock(uint64_t clock) override {
@@ -131,15 +128,9 @@ class GradientSteps : public StepExchange {
     return true;
   }
 
-  ElementRange ElementsOf(const BlockRange& blocks) const {
-    const BlockLayout& layout = context().client.layout();
-    const uint64_t first = layout.Range(blocks.first).offset;
-    return {first, layout.Range(blocks.first + blocks.count - 1).end() - first};
-  }
-
   absl::Status Send(const BlockRange& blocks) {
     RETURN_IF_ERROR(OpenUntil(Time::max()).status());
-    const ElementRange range = ElementsOf(blocks);
+    const ElementRange range = ElementsOf(context().client.layout(), blocks);
     RETURN_IF_ERROR(CheckFinite(schema(), "the gradient", range.offset,
                                 contribution_.span().subspan(range.offset, range.count)));
     running_.MakeMeans(range, step_.examples, context().weights, contribution_.span());

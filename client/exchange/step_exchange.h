@@ -49,7 +49,7 @@ class StepExchange : public ClockExchange {
   // Of how many examples this clock's contribution is made, for blocks that leave before End.
   virtual void SetExamples(uint64_t examples) = 0;
   // These elements of the contribution are final: blocks that are complete leave. INVALID_ARGUMENT
-  // for elements that were final before.
+  // for elements that were final before; UNIMPLEMENTED if the exchange makes the contribution.
   virtual absl::Status Final(ElementRange elements) = 0;
   // The clock's steps are done: what is not final is so now. Gradients need no answer to come; a
   // change of weights does, before the next step.

@@ -7,6 +7,7 @@
 
 #include "client/exchange/finite.h"
 #include "client/exchange/open_exchange.h"
+#include "client/exchange/read_weights.h"
 #include "client/exchange/running_values.h"
 #include "client/exchange/step_exchanges.h"
 #include "common/buffer.h"
@@ -29,15 +30,10 @@ class WeightSteps : public StepExchange {
   std::span<float> contribution() override { return {}; }
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    const ParameterClient::Ticket ticket = context().client.Pull(clock, answer_.span());
-    const auto read = context().client.Wait(ticket);
-    if (!read.ok()) {
-      if (absl::IsAlreadyExists(read.status())) context().client.Settle(ticket);
-      return read.status();
-    }
+    ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context().client, clock, answer_.span()));
     // An elastic worker goes on from weights of its own, if it has them.
     if (!TakeLoadedWeights()) std::copy_n(answer_.data(), answer_.size(), context().weights.data());
-    return read->version;
+    return version;
   }
 
   void StartClock(uint64_t clock) override {
@@ -47,7 +43,7 @@ class WeightSteps : public StepExchange {
   absl::StatusOr<bool> Wait(ElementRange, Time) override { return true; }
   void SetExamples(uint64_t) override {}
   absl::Status Final(ElementRange) override {
-    return absl::FailedPreconditionError(
+    return absl::UnimplementedError(
         "the job's exchange is no gradient exchange: the contribution is made of the weights");
   }
 

@@ -18,70 +18,27 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "client/library/codes.h"
 #include "client/library/job.h"
-#include "common/exit_code.h"
+#include "client/library/schema.h"
 #include "common/protocol.h"
 #include "common/status.h"
 
 namespace {
 
 using leeway::ClockMeasures;
+using leeway::CodeOf;
+using leeway::Fail;
 using leeway::Job;
 using leeway::JobEvaluation;
-using leeway::JobFactsOfWorker;
+using leeway::JobInfo;
 using leeway::JobOptions;
 using leeway::JobTensor;
 using leeway::Time;
 
-thread_local std::string last_error;
-
 // How often this process is a fork of one that had loaded the library.
 std::atomic<uint64_t> forks = 0;
 const int watches_forks = pthread_atfork(nullptr, nullptr, [] { ++forks; });
-
-leeway_code Fail(leeway_code code, std::string text) {
-  last_error = std::move(text);
-  return code;
-}
-
-leeway_code CodeOf(absl::StatusCode code) {
-  switch (code) {
-    case absl::StatusCode::kOk:
-      return LEEWAY_OK;
-    case absl::StatusCode::kInvalidArgument:
-      return LEEWAY_INVALID_ARGUMENT;
-    case absl::StatusCode::kDeadlineExceeded:
-      return LEEWAY_DEADLINE_EXCEEDED;
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kCancelled:
-      return LEEWAY_UNAVAILABLE;
-    case absl::StatusCode::kAborted:
-      return LEEWAY_REPLACED;
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kAlreadyExists:
-      return LEEWAY_FAILED_PRECONDITION;
-    case absl::StatusCode::kOutOfRange:
-      return LEEWAY_NOT_FINITE;
-    case absl::StatusCode::kNotFound:
-      return LEEWAY_NOT_FOUND;
-    case absl::StatusCode::kUnimplemented:
-      return LEEWAY_MISUSE;
-    case absl::StatusCode::kResourceExhausted:
-      return LEEWAY_NO_MEMORY;
-    default:
-      return LEEWAY_INTERNAL;
-  }
-}
-
-leeway_code CodeOf(const absl::Status& status) {
-  if (status.ok()) return LEEWAY_OK;
-  return Fail(CodeOf(status.code()), std::string(status.message()));
-}
-
-leeway_code CodeOf(const absl::StatusOr<bool>& done) {
-  if (!done.ok()) return CodeOf(done.status());
-  return *done ? LEEWAY_OK : LEEWAY_AGAIN;
-}
 
 Time DeadlineOf(double timeout) {
   // Years are for ever, and do not fit.
@@ -152,7 +109,7 @@ absl::StatusOr<std::vector<JobTensor>> TensorsFrom(const leeway_join_options& op
     if (from.kind < LEEWAY_WEIGHT || from.kind > LEEWAY_EMBEDDING) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has no kind"));
     }
-    tensor.role = static_cast<leeway::TensorRole>(from.kind);
+    tensor.kind = static_cast<leeway::TensorKind>(from.kind);
     tensor.averaged = from.averaged != 0;
     if (tensor.averaged) tensor.momentum = from.momentum;
     tensor.learning_rate_factor = from.learning_rate_factor;
@@ -169,28 +126,30 @@ absl::StatusOr<JobOptions> OptionsFrom(const leeway_join_options& from) {
     options.rank = static_cast<uint32_t>(from.rank);
   }
   ASSIGN_OR_RETURN(options.tensors, TensorsFrom(from));
-  uint64_t total = 0;
-  for (const JobTensor& tensor : options.tensors) total += tensor.elements();
-  if (from.initial != nullptr) options.initial.assign(from.initial, from.initial + total);
+  // Before anything is read that the tensors' sizes measure.
+  ASSIGN_OR_RETURN(const auto schema, leeway::SchemaOf(options.tensors));
+  if (from.initial != nullptr) {
+    options.initial.assign(from.initial, from.initial + schema.total());
+  }
   if (from.update != nullptr) options.update = from.update;
   if (from.start_seconds > 0) options.start_seconds = from.start_seconds;
   return options;
 }
 
-void Fill(const JobFactsOfWorker& facts, leeway_info& info) {
-  info.rank = facts.rank;
-  info.workers = facts.workers;
-  info.exchange = static_cast<leeway_exchange>(facts.exchange);
-  info.total = facts.total;
-  info.trained = facts.trained;
-  info.clocks = facts.clocks;
-  info.steps_per_clock = facts.steps_per_clock;
-  info.steps_per_epoch = facts.steps_per_epoch;
-  info.seed = facts.seed;
-  info.batch_size = facts.batch_size;
-  info.examples = facts.examples;
-  info.evaluate_every = facts.evaluate_every;
-  info.has_update = facts.has_update ? 1 : 0;
+void Fill(const JobInfo& from, leeway_info& info) {
+  info.rank = from.rank;
+  info.workers = from.workers;
+  info.exchange = static_cast<leeway_exchange>(from.exchange);
+  info.total = from.total;
+  info.trained = from.trained;
+  info.clocks = from.clocks;
+  info.steps_per_clock = from.steps_per_clock;
+  info.steps_per_epoch = from.steps_per_epoch;
+  info.seed = from.seed;
+  info.batch_size = from.batch_size;
+  info.examples = from.examples;
+  info.evaluate_every = from.evaluate_every;
+  info.has_update = from.has_update ? 1 : 0;
 }
 
 leeway_code CodeOf(Job::Next next) {
@@ -212,31 +171,6 @@ leeway_code CodeOf(Job::Next next) {
 extern "C" {
 
 const char* leeway_version(void) { return leeway::kVersion; }
-
-const char* leeway_error(void) { return last_error.c_str(); }
-
-int leeway_exit_code(leeway_code code) {
-  switch (code) {
-    case LEEWAY_OK:
-    case LEEWAY_FINISHED:
-      return leeway::kExitDone;
-    case LEEWAY_STOPPED:
-      return leeway::kExitStopped;
-    case LEEWAY_REPLACED:
-      return leeway::kExitReplaced;
-    case LEEWAY_FAILED:
-    case LEEWAY_INVALID_ARGUMENT:
-    case LEEWAY_DEADLINE_EXCEEDED:
-    case LEEWAY_NOT_FINITE:
-    case LEEWAY_NOT_FOUND:
-    case LEEWAY_MISUSE:
-    case LEEWAY_FORKED:
-    case LEEWAY_NO_MEMORY:
-      return leeway::kExitPermanent;
-    default:
-      return leeway::kExitTemporary;
-  }
-}
 
 leeway_code leeway_join(const leeway_join_options* options, leeway_job** job) {
   if (options == nullptr || job == nullptr) return NullArgument("options or job");
@@ -269,7 +203,7 @@ leeway_code leeway_info_of(leeway_job* job, leeway_info* info) {
   return Guarded(job, true, [&] {
     if (info == nullptr) return NullArgument("info");
     const leeway_code code = CheckSize("info", info->size, sizeof(*info));
-    if (code == LEEWAY_OK) Fill(job->job->facts(), *info);
+    if (code == LEEWAY_OK) Fill(job->job->info(), *info);
     return code;
   });
 }
@@ -283,7 +217,7 @@ leeway_code leeway_tensor_of(leeway_job* job, size_t index, leeway_tensor* tenso
     *tensor = {from.name.c_str(),
                from.shape.data(),
                static_cast<uint32_t>(from.shape.size()),
-               static_cast<leeway_tensor_kind>(from.role),
+               static_cast<leeway_tensor_kind>(from.kind),
                from.averaged ? 1 : 0,
                from.momentum,
                from.learning_rate_factor,

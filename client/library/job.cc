@@ -6,59 +6,16 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
+#include "client/library/job_messages.h"
 #include "client/library/registrar.h"
 #include "client/library/schema.h"
 #include "client/library/slow_call.h"
-#include "common/blocks.h"
 #include "common/buffer.h"
 #include "common/counted.h"
 #include "common/status.h"
-#include "config/length.h"
 
 namespace leeway {
 namespace {
-
-JobFactsOfWorker FactsFrom(const v1::RegisterWorkerReply& reply) {
-  const v1::TrainingJob& job = reply.job();
-  const v1::Exchange& exchange = job.exchange();
-  JobFactsOfWorker facts;
-  facts.rank = reply.rank();
-  facts.workers = job.workers().count();
-  facts.exchange = exchange.has_delta()     ? JobExchange::kDelta
-                   : exchange.has_elastic() ? JobExchange::kElastic
-                                            : JobExchange::kGradient;
-  facts.total = reply.schema().total();
-  facts.trained = reply.schema().trained();
-  facts.clocks = reply.length().total_clocks() > 0 ? 0 : reply.length().clocks();
-  facts.steps_per_clock = reply.length().steps_per_clock();
-  facts.steps_per_epoch = reply.length().steps_per_epoch();
-  facts.seed = job.metadata().seed();
-  facts.batch_size = job.data().batch_size();
-  facts.examples = job.data().examples();
-  if (job.evaluation().has_every()) {
-    facts.evaluate_every = IntervalClocks(job.evaluation().every(), reply.length());
-  }
-  facts.has_update = job.has_update();
-  return facts;
-}
-
-v1::StepMetrics MetricsOf(const ClockMeasures& measures, const StepExchange& exchange) {
-  v1::StepMetrics metrics;
-  metrics.set_steps(measures.steps);
-  metrics.set_examples(measures.examples);
-  // 0 is what a program reports that does not tell its loss.
-  if (measures.examples > 0 && measures.loss_sum != 0) {
-    metrics.set_train_loss(measures.loss_sum / static_cast<double>(measures.examples));
-  }
-  metrics.set_learning_rate(measures.learning_rate);
-  metrics.set_data_seconds(measures.data_seconds);
-  metrics.set_forward_seconds(measures.forward_seconds);
-  metrics.set_backward_seconds(measures.backward_seconds);
-  metrics.set_compute_seconds(measures.forward_seconds + measures.backward_seconds);
-  metrics.set_skipped_contributions(exchange.left_out() ? 1 : 0);
-  metrics.set_clipped_contributions(exchange.clipped() ? 1 : 0);
-  return metrics;
-}
 
 v1::LeaveReason ReasonOf(Job::Reason reason) {
   switch (reason) {
@@ -77,32 +34,30 @@ bool IsMoved(const absl::Status& status) {
   return absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
 }
 
-}  // namespace
-
 // Between two calls of the program's thread the background's (slow_) has the registration, where it
 // is pending; else the program's has it.
-class Job::Impl {
+class JoinedJob final : public Job {
  public:
-  explicit Impl(std::unique_ptr<Registrar> registrar) : registrar_(std::move(registrar)) {
+  explicit JoinedJob(std::unique_ptr<Registrar> registrar) : registrar_(std::move(registrar)) {
     Connect();
   }
-  ~Impl() {
+  ~JoinedJob() override {
     registrar_->Cancel();
     if (slow_.pending()) slow_.Await(Time::max()).IgnoreError();
   }
 
-  const JobFactsOfWorker& facts() const { return facts_; }
-  const v1::ModelSchema& schema() const { return life_->reply.schema(); }
-  std::span<float> weights() { return weights_.span(); }
-  std::span<float> contribution() {
+  const JobInfo& info() const override { return info_; }
+  std::vector<JobTensor> tensors() const override { return TensorsOf(life_->reply.schema()); }
+  std::span<float> weights() override { return weights_.span(); }
+  std::span<float> contribution() override {
     return phase_ == Phase::kRunning ? life_->exchange->contribution() : std::span<float>();
   }
-  uint64_t clock() const { return takes_part() ? life_->participant->clock() : 0; }
-  std::string Waiting() const { return registrar_->Waiting(); }
+  uint64_t clock() const override { return takes_part() ? life_->participant->clock() : 0; }
+  std::string Waiting() const override { return registrar_->Waiting(); }
 
-  absl::StatusOr<bool> Joined(Time deadline) { return AwaitSlow(deadline); }
+  absl::StatusOr<bool> Joined(Time deadline) override { return AwaitSlow(deadline); }
 
-  absl::StatusOr<Next> Begin(Time deadline) {
+  absl::StatusOr<Next> Begin(Time deadline) override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "Begin"));
     while (true) {
       ASSIGN_OR_RETURN(const bool ready, AwaitSlow(deadline));
@@ -121,42 +76,42 @@ class Job::Impl {
     }
   }
 
-  absl::StatusOr<bool> Wait(ElementRange elements, Time deadline) {
+  absl::StatusOr<bool> Wait(uint64_t first, uint64_t count, Time deadline) override {
     RETURN_IF_ERROR(Expect(Phase::kRunning, "Wait"));
-    RETURN_IF_ERROR(CheckRange(elements));
-    return InClock([&] { return life_->exchange->Wait(elements, deadline); });
+    RETURN_IF_ERROR(CheckRange(first, count));
+    return InClock([&] { return life_->exchange->Wait({first, count}, deadline); });
   }
 
-  absl::Status SetExamples(uint64_t examples) {
+  absl::Status SetExamples(uint64_t examples) override {
     RETURN_IF_ERROR(Expect(Phase::kRunning, "SetExamples"));
     if (examples == 0) return absl::InvalidArgumentError("a contribution of no examples");
     life_->exchange->SetExamples(examples);
     return absl::OkStatus();
   }
 
-  absl::Status Final(ElementRange elements) {
+  absl::Status Final(uint64_t first, uint64_t count) override {
     RETURN_IF_ERROR(Expect(Phase::kRunning, "Final"));
-    RETURN_IF_ERROR(CheckRange(elements));
+    RETURN_IF_ERROR(CheckRange(first, count));
     return InClock([&]() -> absl::StatusOr<bool> {
-             RETURN_IF_ERROR(life_->exchange->Final(elements));
+             RETURN_IF_ERROR(life_->exchange->Final({first, count}));
              return true;
            })
         .status();
   }
 
-  absl::StatusOr<bool> End(const ClockMeasures& measures, Time deadline) {
+  absl::StatusOr<bool> End(const ClockMeasures& measures, Time deadline) override {
     RETURN_IF_ERROR(Expect(Phase::kRunning, "End"));
     ASSIGN_OR_RETURN(const bool ended,
                      InClock([&] { return life_->exchange->End(measures.examples, deadline); }));
     if (!ended) return false;
     // A clock that the others completed meanwhile counts for nothing.
-    if (detour_.ok()) life_->participant->Advance(MetricsOf(measures, *life_->exchange));
+    if (detour_.ok()) life_->participant->Advance(MetricsFrom(measures, *life_->exchange));
     phase_ = Phase::kBetween;
     state_.clear();
     return true;
   }
 
-  absl::StatusOr<bool> Settle(Time deadline) {
+  absl::StatusOr<bool> Settle(Time deadline) override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "Settle"));
     ASSIGN_OR_RETURN(const bool ready, AwaitSlow(deadline));
     if (!ready) return false;
@@ -164,10 +119,10 @@ class Job::Impl {
     return InClock([&] { return life_->exchange->SettleUntil(deadline); });
   }
 
-  absl::Status Evaluated(const JobEvaluation& evaluation) {
+  absl::Status Evaluated(const JobEvaluation& evaluation) override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "Evaluated"));
     if (!takes_part()) return absl::OkStatus();
-    if (facts_.rank != 0) return absl::InvalidArgumentError("rank 0 evaluates, and no other");
+    if (info_.rank != 0) return absl::InvalidArgumentError("rank 0 evaluates, and no other");
     v1::EvaluationMetrics metrics;
     metrics.set_clock(life_->participant->clock());
     metrics.set_epoch(life_->participant->Epoch());
@@ -179,32 +134,32 @@ class Job::Impl {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<bool> StateWanted() {
+  absl::StatusOr<bool> StateWanted() override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "StateWanted"));
     if (!takes_part() || !detour_.ok() || !life_->reply.save_state()) return false;
     const Participant& participant = *life_->participant;
     return CutIsDue() || participant.MadeAll() || !participant.IsOpen();
   }
 
-  absl::Status SaveState(std::string bytes) {
+  absl::Status SaveState(std::string bytes) override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "SaveState"));
     state_ = std::move(bytes);
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::string> LoadState() {
+  absl::StatusOr<std::string> LoadState() override {
     if (phase_ == Phase::kJoining || slow_.pending()) return Expect(Phase::kBetween, "LoadState");
     auto loaded = takes_part() ? life_->exchange->TakeLoaded() : std::optional<std::string>();
     if (!loaded) return absl::NotFoundError("the job was not resumed with a state of this worker");
     return *std::move(loaded);
   }
 
-  absl::StatusOr<bool> Leave(Reason reason, const std::string& message, Time deadline) {
+  absl::StatusOr<bool> Leave(Reason reason, const std::string& message, Time deadline) override {
     if (phase_ == Phase::kLeft) return true;
     if (phase_ != Phase::kLeaving) {
       const auto ready = AwaitSlow(deadline);
       if (ready.ok() && !*ready) return false;
-      if (life_ == nullptr || !takes_part()) return LeaveAlone(reason);
+      if (reason != Reason::kFailed) RETURN_IF_ERROR(Expect(Phase::kBetween, "Leave"));
       phase_ = Phase::kLeaving;
       slow_.Start([this, reason, message] { return SayLeave(reason, message); });
     }
@@ -226,13 +181,10 @@ class Job::Impl {
                                                  "; this is ", kWhere[static_cast<int>(phase_)]));
   }
 
-  absl::Status CheckRange(const ElementRange& elements) const {
-    if (elements.count <= weights_.size() && elements.offset <= weights_.size() - elements.count) {
-      return absl::OkStatus();
-    }
-    return absl::InvalidArgumentError(absl::StrCat(Counted(elements.count, "element"), " from ",
-                                                   elements.offset, " on: the model has ",
-                                                   weights_.size()));
+  absl::Status CheckRange(uint64_t first, uint64_t count) const {
+    if (count <= weights_.size() && first <= weights_.size() - count) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(Counted(count, "element"), " from ", first,
+                                                   " on: the model has ", weights_.size()));
   }
 
   absl::StatusOr<bool> AwaitSlow(Time deadline) {
@@ -246,7 +198,7 @@ class Job::Impl {
       if (phase_ == Phase::kJoining) return failed_ = done.status();
       return true;
     }
-    if (*done && life_ != nullptr) facts_ = FactsFrom(life_->reply);
+    if (*done && life_ != nullptr) info_ = InfoFrom(life_->reply);
     if (*done && phase_ == Phase::kJoining) phase_ = Phase::kBetween;
     if (*done) asked_at_ = clock();
     return done;
@@ -342,18 +294,15 @@ class Job::Impl {
   }
 
   absl::Status SayLeave(Reason reason, const std::string& message) {
-    Participant& participant = *life_->participant;
-    life_->exchange->Keep(state_);
-    if (reason != Reason::kFailed) RETURN_IF_ERROR(participant.SaveState());
-    return life_->session.Leave(ReasonOf(reason), participant.completed(), message);
-  }
-
-  // Where there is nobody to tell, or a life before this one has told all.
-  absl::StatusOr<bool> LeaveAlone(Reason reason) {
-    phase_ = Phase::kLeft;
-    if (life_ == nullptr || !life_->reply.has_left_at() || reason == Reason::kFailed) return true;
-    RETURN_IF_ERROR(life_->session.Leave(v1::LEAVE_STOPPED, life_->reply.left_at(), ""));
-    return true;
+    if (takes_part()) {
+      life_->exchange->Keep(state_);
+      if (reason != Reason::kFailed) RETURN_IF_ERROR(life_->participant->SaveState());
+      return life_->session.Leave(ReasonOf(reason), life_->participant->completed(), message);
+    }
+    // A life before this one has told all, or there is nobody to tell.
+    const bool told = life_ != nullptr && life_->reply.has_left_at();
+    if (!told || reason == Reason::kFailed) return absl::OkStatus();
+    return life_->session.Leave(v1::LEAVE_STOPPED, life_->reply.left_at(), "");
   }
 
   absl::StatusOr<bool> FinishLeaving(Time deadline) {
@@ -370,7 +319,7 @@ class Job::Impl {
   const std::unique_ptr<Registrar> registrar_;
   FloatBuffer weights_;
   std::unique_ptr<Registration> life_;
-  JobFactsOfWorker facts_;
+  JobInfo info_;
   Phase phase_ = Phase::kJoining;
   // Why the clock counts for nothing; and why the worker cannot go on.
   absl::Status detour_, failed_;
@@ -384,39 +333,11 @@ class Job::Impl {
   SlowCall slow_;
 };
 
-Job::Job(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Job::~Job() = default;
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Job>> Job::Join(JobOptions options) {
   ASSIGN_OR_RETURN(auto registrar, Registrar::Make(std::move(options)));
-  return std::unique_ptr<Job>(new Job(std::make_unique<Impl>(std::move(registrar))));
-}
-
-absl::StatusOr<bool> Job::Joined(Time deadline) { return impl_->Joined(deadline); }
-const JobFactsOfWorker& Job::facts() const { return impl_->facts(); }
-std::vector<JobTensor> Job::tensors() const { return TensorsOf(impl_->schema()); }
-std::span<float> Job::weights() { return impl_->weights(); }
-std::span<float> Job::contribution() { return impl_->contribution(); }
-absl::StatusOr<Job::Next> Job::Begin(Time deadline) { return impl_->Begin(deadline); }
-uint64_t Job::clock() const { return impl_->clock(); }
-absl::StatusOr<bool> Job::Wait(uint64_t first, uint64_t count, Time deadline) {
-  return impl_->Wait({first, count}, deadline);
-}
-absl::Status Job::SetExamples(uint64_t examples) { return impl_->SetExamples(examples); }
-absl::Status Job::Final(uint64_t first, uint64_t count) { return impl_->Final({first, count}); }
-absl::StatusOr<bool> Job::End(const ClockMeasures& measures, Time deadline) {
-  return impl_->End(measures, deadline);
-}
-absl::StatusOr<bool> Job::Settle(Time deadline) { return impl_->Settle(deadline); }
-absl::Status Job::Evaluated(const JobEvaluation& evaluation) {
-  return impl_->Evaluated(evaluation);
-}
-absl::StatusOr<bool> Job::StateWanted() { return impl_->StateWanted(); }
-absl::Status Job::SaveState(std::string bytes) { return impl_->SaveState(std::move(bytes)); }
-absl::StatusOr<std::string> Job::LoadState() { return impl_->LoadState(); }
-std::string Job::Waiting() const { return impl_->Waiting(); }
-absl::StatusOr<bool> Job::Leave(Reason reason, const std::string& message, Time deadline) {
-  return impl_->Leave(reason, message, deadline);
+  return std::make_unique<JoinedJob>(std::move(registrar));
 }
 
 }  // namespace leeway

@@ -17,13 +17,13 @@
 
 namespace leeway {
 
-enum class TensorRole { kWeight, kBias, kNorm, kEmbedding };
+enum class TensorKind { kWeight, kBias, kNorm, kEmbedding };
 
 // float32 and contiguous. All trained tensors come before all averaged ones.
 struct JobTensor {
   std::string name;
   std::vector<uint64_t> shape;
-  TensorRole role = TensorRole::kWeight;
+  TensorKind kind = TensorKind::kWeight;
   // No gradient moves it; the servers average the workers' values. `momentum` is how far towards a
   // batch's value one batch moves it, in (0, 1].
   bool averaged = false;
@@ -31,8 +31,6 @@ struct JobTensor {
   // What the job's learning rate and weight decay are multiplied by.
   double learning_rate_factor = 1;
   double weight_decay_factor = 1;
-
-  uint64_t elements() const;
 };
 
 struct JobOptions {
@@ -49,7 +47,7 @@ struct JobOptions {
 
 enum class JobExchange { kGradient, kDelta, kElastic };
 
-struct JobFactsOfWorker {
+struct JobInfo {
   uint32_t rank = 0;
   uint32_t workers = 0;
   JobExchange exchange = JobExchange::kGradient;
@@ -87,7 +85,8 @@ struct JobEvaluation {
 
 // One thread at a time, but Waiting() is for any. Functions with a deadline return false, or
 // kNotYet, if it came first: call again. After an error that is not said to pass, only Leave and
-// the destructor make sense.
+// the destructor make sense. UNIMPLEMENTED: the call does not belong here, such as Final before
+// Begin.
 class Job {
  public:
   enum class Next { kClock, kFinished, kStopped, kNotYet };
@@ -95,38 +94,33 @@ class Job {
 
   // Begins to join; INVALID_ARGUMENT for options that make no sense.
   static absl::StatusOr<std::unique_ptr<Job>> Join(JobOptions options);
-  ~Job();
+  virtual ~Job() = default;
 
-  absl::StatusOr<bool> Joined(Time deadline);
+  virtual absl::StatusOr<bool> Joined(Time deadline) = 0;
   // After Joined().
-  const JobFactsOfWorker& facts() const;
-  std::vector<JobTensor> tensors() const;
-  std::span<float> weights();
+  virtual const JobInfo& info() const = 0;
+  virtual std::vector<JobTensor> tensors() const = 0;
+  virtual std::span<float> weights() = 0;
   // Between Begin and End of a gradient exchange, else empty.
-  std::span<float> contribution();
+  virtual std::span<float> contribution() = 0;
 
-  absl::StatusOr<Next> Begin(Time deadline);
-  uint64_t clock() const;
-  absl::StatusOr<bool> Wait(uint64_t first, uint64_t count, Time deadline);
-  absl::Status SetExamples(uint64_t examples);
-  absl::Status Final(uint64_t first, uint64_t count);
-  absl::StatusOr<bool> End(const ClockMeasures& measures, Time deadline);
-  absl::StatusOr<bool> Settle(Time deadline);
+  virtual absl::StatusOr<Next> Begin(Time deadline) = 0;
+  virtual uint64_t clock() const = 0;
+  virtual absl::StatusOr<bool> Wait(uint64_t first, uint64_t count, Time deadline) = 0;
+  virtual absl::Status SetExamples(uint64_t examples) = 0;
+  virtual absl::Status Final(uint64_t first, uint64_t count) = 0;
+  virtual absl::StatusOr<bool> End(const ClockMeasures& measures, Time deadline) = 0;
+  virtual absl::StatusOr<bool> Settle(Time deadline) = 0;
 
-  absl::Status Evaluated(const JobEvaluation& evaluation);
-  absl::StatusOr<bool> StateWanted();
-  absl::Status SaveState(std::string bytes);
+  virtual absl::Status Evaluated(const JobEvaluation& evaluation) = 0;
+  virtual absl::StatusOr<bool> StateWanted() = 0;
+  virtual absl::Status SaveState(std::string bytes) = 0;
   // NOT_FOUND if there is none. Once.
-  absl::StatusOr<std::string> LoadState();
-  std::string Waiting() const;
+  virtual absl::StatusOr<std::string> LoadState() = 0;
+  virtual std::string Waiting() const = 0;
 
   // True once the job is sealed. FAILED_PRECONDITION: go on with Begin.
-  absl::StatusOr<bool> Leave(Reason reason, const std::string& message, Time deadline);
-
- private:
-  class Impl;
-  explicit Job(std::unique_ptr<Impl> impl);
-  const std::unique_ptr<Impl> impl_;
+  virtual absl::StatusOr<bool> Leave(Reason reason, const std::string& message, Time deadline) = 0;
 };
 
 }  // namespace leeway

@@ -29,12 +29,6 @@ namespace {
 // Looks so often whether it was cancelled.
 constexpr Duration kLookAfter = std::chrono::milliseconds(50);
 
-std::string HostName() {
-  char name[256] = "";
-  if (gethostname(name, sizeof(name) - 1) != 0) return "unknown";
-  return name;
-}
-
 // Of the process, whose identity is one: the log, the keys and gRPC's settings.
 absl::Status PrepareProcess() {
   static std::once_flag once;
@@ -64,10 +58,6 @@ absl::Status CompleteFromEnvironment(JobOptions& options) {
 // Of a registration: what is refused, such as another model than the others', stays refused.
 absl::Status Refusal(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) ? absl::InvalidArgumentError(status.message()) : status;
-}
-
-bool SameLife(const v1::RegisterWorkerReply& reply, uint64_t incarnation, uint64_t generation) {
-  return reply.incarnation() == incarnation && reply.generation() == generation;
 }
 
 }  // namespace
@@ -133,19 +123,15 @@ absl::Status Registrar::FetchJob() {
   return absl::OkStatus();
 }
 
-absl::Status Registrar::CheckSchema(const v1::ModelSchema& schema) const {
-  if (options_.tensors.empty() || schema.total() == schema_.total()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the job's model has ", schema.total(),
-                                                 " elements, this worker's ", schema_.total()));
-}
-
 absl::StatusOr<std::unique_ptr<Registration>> Registrar::RegisterOnce() {
   auto registration = std::make_unique<Registration>(channel_, Process());
   ASSIGN_OR_RETURN(registration->reply,
                    registration->session.Register(*request_, FromSeconds(start_limit_)));
   request_->set_rank(registration->reply.rank());
   SetLogRole(absl::StrCat("worker ", registration->reply.rank()));
-  RETURN_IF_ERROR(CheckSchema(registration->reply.schema()));
+  if (!options_.tensors.empty()) {
+    RETURN_IF_ERROR(CheckSame(schema_, registration->reply.schema()));
+  }
   return registration;
 }
 
@@ -155,11 +141,6 @@ absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
       ParticipantContext{.registration = registration.reply, .session = registration.session});
   Participant& participant = *registration.participant;
   RETURN_IF_ERROR(participant.Open());
-  {
-    MutexLock lock(mutex_);
-    newest_ = &participant;
-    if (cancelled_) participant.client().Cancel();
-  }
   ASSIGN_OR_RETURN(registration.exchange, MakeStepExchange({.registration = registration.reply,
                                                             .client = participant.client(),
                                                             .listener = participant,
@@ -173,6 +154,11 @@ absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
     std::copy(options_.initial.begin(), options_.initial.end(), initial.data());
     return initial;
   }});
+  {
+    MutexLock lock(mutex_);
+    newest_ = &participant;
+    if (cancelled_) participant.client().Cancel();
+  }
   return participant.UnlessStopped([&] { return participant.Attach(); }).status();
 }
 
@@ -209,9 +195,8 @@ absl::StatusOr<std::unique_ptr<Registration>> Registrar::Register(FloatBuffer& w
     RETURN_IF_ERROR(Refusal(registered.status()));
     std::unique_ptr<Registration> registration = *std::move(registered);
     const v1::RegisterWorkerReply& reply = registration->reply;
-    const bool same = SameLife(reply, incarnation_, generation_);
-    incarnation_ = reply.incarnation();
-    generation_ = reply.generation();
+    const bool same = SameLife(before_, reply);
+    before_ = reply;
     if (reply.has_left_at()) {
       spdlog::info("a life before this one has done all there was to do");
       if (weights.size() == 0) weights = FloatBuffer(reply.schema().total());

@@ -56,7 +56,6 @@ class Registrar {
   CoordinatorSession::Options Process();
   // The job, and with it what to register as.
   absl::Status FetchJob();
-  absl::Status CheckSchema(const v1::ModelSchema& schema) const;
   absl::StatusOr<std::unique_ptr<Registration>> RegisterOnce();
   // A registration without a participant.
   std::unique_ptr<Registration> JobIsOver(FloatBuffer& weights);
@@ -70,8 +69,8 @@ class Registrar {
   // Absent until the job is known.
   std::optional<v1::RegisterWorkerRequest> request_;
   double start_limit_ = 0;
-  // Of the latest registration.
-  uint64_t incarnation_ = 0, generation_ = 0;
+  // The answer to the latest registration.
+  v1::RegisterWorkerReply before_;
   std::atomic<bool> cancelled_ = false;
   mutable Mutex mutex_;
   Participant* newest_ GUARDED_BY(mutex_) = nullptr;

@@ -1,11 +1,13 @@
 #include "client/library/schema.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/printable.h"
 #include "common/status.h"
 
@@ -48,7 +50,7 @@ v1::TensorSpec SpecOf(const JobTensor& tensor, uint64_t offset) {
   spec.set_name(tensor.name);
   spec.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
   spec.set_offset(offset);
-  spec.set_kind(static_cast<v1::TensorKind>(tensor.role));
+  spec.set_kind(static_cast<v1::TensorKind>(tensor.kind));
   if (tensor.averaged) spec.set_momentum(tensor.momentum);
   if (tensor.learning_rate_factor != 1 || tensor.weight_decay_factor != 1) {
     spec.mutable_factors()->set_learning_rate(tensor.learning_rate_factor);
@@ -58,12 +60,6 @@ v1::TensorSpec SpecOf(const JobTensor& tensor, uint64_t offset) {
 }
 
 }  // namespace
-
-uint64_t JobTensor::elements() const {
-  uint64_t elements = 1;
-  for (const uint64_t side : shape) elements *= side;
-  return elements;
-}
 
 absl::StatusOr<v1::ModelSchema> SchemaOf(std::span<const JobTensor> tensors) {
   v1::ModelSchema schema;
@@ -87,13 +83,33 @@ absl::StatusOr<v1::ModelSchema> SchemaOf(std::span<const JobTensor> tensors) {
   return schema;
 }
 
+absl::Status CheckSame(const v1::ModelSchema& own, const v1::ModelSchema& job) {
+  const int both = std::min(own.tensors_size(), job.tensors_size());
+  const auto same = [](const v1::TensorSpec& a, const v1::TensorSpec& b) {
+    return a.name() == b.name() &&
+           std::equal(a.shape().begin(), a.shape().end(), b.shape().begin(), b.shape().end());
+  };
+  int i = 0;
+  while (i < both && same(own.tensors(i), job.tensors(i))) ++i;
+  if (i == own.tensors_size() && i == job.tensors_size()) return absl::OkStatus();
+  const auto text = [i](const v1::ModelSchema& schema) {
+    if (i >= schema.tensors_size()) return std::string("none");
+    const v1::TensorSpec& tensor = schema.tensors(i);
+    return absl::StrCat("'", Printable(tensor.name()), "' of shape [",
+                        absl::StrJoin(tensor.shape(), ", "), "]");
+  };
+  return absl::InvalidArgumentError(absl::StrCat("tensor ", i, " of this worker is ", text(own),
+                                                 ", that of the job ", text(job),
+                                                 ": bring the job's tensors, or none"));
+}
+
 std::vector<JobTensor> TensorsOf(const v1::ModelSchema& schema) {
   std::vector<JobTensor> tensors;
   for (const v1::TensorSpec& spec : schema.tensors()) {
     JobTensor& tensor = tensors.emplace_back();
     tensor.name = spec.name();
     tensor.shape.assign(spec.shape().begin(), spec.shape().end());
-    tensor.role = static_cast<TensorRole>(spec.kind());
+    tensor.kind = static_cast<TensorKind>(spec.kind());
     tensor.averaged = spec.offset() >= schema.trained();
     if (spec.has_momentum()) tensor.momentum = spec.momentum();
     if (!spec.has_factors()) continue;

@@ -31,6 +31,11 @@ std::string NetworkText() {
 
 }  // namespace
 
+std::string HostName() {
+  char name[256] = "";
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown";
+}
+
 std::string NetworkIdentity() {
   const std::string text = NetworkText();
   return text.empty() ? "" : HexSha256(text).substr(0, kDigits);

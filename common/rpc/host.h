@@ -5,6 +5,9 @@
 
 namespace leeway {
 
+// What people call it; "unknown" when the system does not say.
+std::string HostName();
+
 // Equal exactly for processes that reach each other's unix-abstract sockets and memory (same boot
 // of one kernel, same network and pid namespace, same effective user); 16 hexadecimal digits. Empty
 // when the system does not say, which equals nobody's. A cloned virtual machine may have its

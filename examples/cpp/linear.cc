@@ -44,7 +44,7 @@ double Gradient(uint64_t rank, uint64_t clock, std::span<const float> weights,
 absl::Status Train() {
   leeway::JobOptions options;
   options.tensors = {{.name = "w", .shape = {kInputs}},
-                     {.name = "b", .role = leeway::TensorRole::kBias}};
+                     {.name = "b", .kind = leeway::TensorKind::kBias}};
   options.initial.resize(kInputs + 1);
   ASSIGN_OR_RETURN(const auto job, leeway::Job::Join(options));
   RETURN_IF_ERROR(job->Joined(kForever).status());
@@ -52,7 +52,7 @@ absl::Status Train() {
   auto next = job->Begin(kForever);
   for (; next.ok() && *next == leeway::Job::Next::kClock; next = job->Begin(kForever)) {
     RETURN_IF_ERROR(job->Wait(0, weights.size(), kForever).status());
-    const double loss = Gradient(job->facts().rank, job->clock(), weights, job->contribution());
+    const double loss = Gradient(job->info().rank, job->clock(), weights, job->contribution());
     RETURN_IF_ERROR(
         job->End({.steps = 1, .examples = kBatch, .loss_sum = loss}, kForever).status());
   }
@@ -60,7 +60,7 @@ absl::Status Train() {
   float most = 0;
   for (size_t i = 0; i < weights.size(); ++i)
     most = std::max(most, std::fabs(weights[i] - Target(i)));
-  std::printf("worker %u: the largest error of a weight is %g\n", job->facts().rank, most);
+  std::printf("worker %u: the largest error of a weight is %g\n", job->info().rank, most);
   const bool stopped = *next == leeway::Job::Next::kStopped;
   return job
       ->Leave(stopped ? leeway::Job::Reason::kStopped : leeway::Job::Reason::kFinished, "",

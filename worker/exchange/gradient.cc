@@ -235,9 +235,7 @@ class GradientExchange : public Exchange, private TrainObserver {
   }
 
   absl::Status Send(const BlockRange& blocks) {
-    const BlockLayout& layout = context_.client.layout();
-    const uint64_t first = layout.Range(blocks.first).offset;
-    const ElementRange range{first, layout.Range(blocks.first + blocks.count - 1).end() - first};
+    const ElementRange range = ElementsOf(context_.client.layout(), blocks);
     AddShare(range);
     const auto unknown = unknown_.begin() + blocks.first;
     if (std::find(unknown, unknown + blocks.count, true) != unknown + blocks.count) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/exchange/final_blocks.h"
 #include "client/exchange/open_exchange.h"
 #include "common/loss_scale.h"
 #include "common/status.h"
@@ -31,9 +32,8 @@ std::vector<BusPart> BusParts(const ExchangeContext& context) {
                 context.bus_part / std::max<uint64_t>(layout.block_elements(), 1), 1));
   std::vector<BusPart> parts;
   for (uint32_t first = 0; first < all; first += each) {
-    const uint32_t count = std::min(each, all - first);
-    const uint64_t begin = layout.Range(first).offset;
-    parts.push_back({{first, count}, {begin, layout.Range(first + count - 1).end() - begin}});
+    const BlockRange blocks{first, std::min(each, all - first)};
+    parts.push_back({blocks, ElementsOf(layout, blocks)});
   }
   return parts;
 }
@@ -100,15 +100,6 @@ absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t cloc
   report.forward_seconds += result->forward_seconds;
   report.backward_seconds += result->backward_seconds;
   return result;
-}
-
-absl::StatusOr<uint64_t> ReadWeights(ParameterClient& client, uint64_t clock,
-                                     std::span<float> weights) {
-  const ParameterClient::Ticket ticket = client.Pull(clock, weights);
-  const auto read = client.Wait(ticket);
-  if (read.ok()) return read->version;
-  if (absl::IsAlreadyExists(read.status())) client.Settle(ticket);
-  return read.status();
 }
 
 FloatBuffer MakeContribution(const ExchangeContext& context) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/exchange/finite.h"
+#include "client/exchange/read_weights.h"
 #include "common/buffer.h"
 #include "worker/compute/flat_vector.h"
 #include "worker/exchange/exchange.h"
@@ -21,11 +22,6 @@ std::string Who(const ExchangeContext& context, uint64_t clock);
 
 // `status`; in fp16 an error, that something is not finite, also says what else to try.
 absl::Status SuggestBf16(const ExchangeContext& context, const absl::Status& status);
-
-// Reads the weights as a worker starting `clock` may see them; their version. After ALREADY_EXISTS
-// nothing of it is under way that could still write there.
-absl::StatusOr<uint64_t> ReadWeights(ParameterClient& client, uint64_t clock,
-                                     std::span<float> weights);
 
 // Runs a step and adds it to the report. OUT_OF_RANGE if the loss is not finite, unless the job
 // leaves bad gradients out, or the loss scale is above 1 and may be to blame: then the report says

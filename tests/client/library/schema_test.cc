@@ -14,7 +14,7 @@ namespace {
 
 std::vector<JobTensor> Tensors() {
   return {{.name = "w", .shape = {3, 4}},
-          {.name = "b", .shape = {4}, .role = TensorRole::kBias, .weight_decay_factor = 0},
+          {.name = "b", .shape = {4}, .kind = TensorKind::kBias, .weight_decay_factor = 0},
           {.name = "mean", .shape = {4}, .averaged = true, .momentum = 0.25}};
 }
 
@@ -30,7 +30,7 @@ TEST_CASE("tensors lie one behind the other, and come back") {
   const auto back = TensorsOf(*schema);
   REQUIRE(back.size() == 3);
   CHECK(back[0].shape == std::vector<uint64_t>{3, 4});
-  CHECK(back[1].role == TensorRole::kBias);
+  CHECK(back[1].kind == TensorKind::kBias);
   CHECK(back[1].weight_decay_factor == 0);
   CHECK(back[2].averaged);
   CHECK(back[2].momentum == 0.25);
@@ -67,6 +67,31 @@ TEST_CASE("what is wrong with a tensor is said by its name") {
     REQUIRE(absl::IsInvalidArgument(schema.status()));
     CHECK(std::string(schema.status().message()).find(mistake.says) != std::string::npos);
   }
+}
+
+TEST_CASE("tensors that are not the job's are named, with what the job has there") {
+  const auto own = SchemaOf(Tensors());
+  CHECK(CheckSame(*own, *own).ok());
+  const auto says = [&](const std::vector<JobTensor>& job) {
+    const absl::Status status = CheckSame(*own, *SchemaOf(job));
+    CHECK(absl::IsInvalidArgument(status));
+    return std::string(status.message());
+  };
+  auto tensors = Tensors();
+  tensors[0].shape = {4, 3};
+  CHECK(says(tensors).find("tensor 0 of this worker is 'w' of shape [3, 4], that of the job 'w' of "
+                           "shape [4, 3]") == 0);
+  tensors = Tensors();
+  tensors[1].name = "c";
+  CHECK(says(tensors).find("tensor 1 of this worker is 'b' of shape [4], that of the job 'c'") ==
+        0);
+  tensors = Tensors();
+  tensors.pop_back();
+  CHECK(says(tensors).find("that of the job none") != std::string::npos);
+  tensors = Tensors();
+  tensors.push_back({.name = "more", .shape = {}, .averaged = true});
+  CHECK(says(tensors).find("tensor 3 of this worker is none, that of the job 'more' of shape []") ==
+        0);
 }
 
 }  // namespace

@@ -1,0 +1,49 @@
+#include "client/library/job_messages.h"
+
+#include "config/length.h"
+
+namespace leeway {
+
+JobInfo InfoFrom(const v1::RegisterWorkerReply& reply) {
+  const v1::TrainingJob& job = reply.job();
+  const v1::Exchange& exchange = job.exchange();
+  JobInfo info;
+  info.rank = reply.rank();
+  info.workers = job.workers().count();
+  info.exchange = exchange.has_delta()     ? JobExchange::kDelta
+                  : exchange.has_elastic() ? JobExchange::kElastic
+                                           : JobExchange::kGradient;
+  info.total = reply.schema().total();
+  info.trained = reply.schema().trained();
+  info.clocks = reply.length().total_clocks() > 0 ? 0 : reply.length().clocks();
+  info.steps_per_clock = reply.length().steps_per_clock();
+  info.steps_per_epoch = reply.length().steps_per_epoch();
+  info.seed = job.metadata().seed();
+  info.batch_size = job.data().batch_size();
+  info.examples = job.data().examples();
+  if (job.evaluation().has_every()) {
+    info.evaluate_every = IntervalClocks(job.evaluation().every(), reply.length());
+  }
+  info.has_update = job.has_update();
+  return info;
+}
+
+v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const StepExchange& exchange) {
+  v1::StepMetrics metrics;
+  metrics.set_steps(measures.steps);
+  metrics.set_examples(measures.examples);
+  // 0 is what a program reports that does not tell its loss.
+  if (measures.examples > 0 && measures.loss_sum != 0) {
+    metrics.set_train_loss(measures.loss_sum / static_cast<double>(measures.examples));
+  }
+  metrics.set_learning_rate(measures.learning_rate);
+  metrics.set_data_seconds(measures.data_seconds);
+  metrics.set_forward_seconds(measures.forward_seconds);
+  metrics.set_backward_seconds(measures.backward_seconds);
+  metrics.set_compute_seconds(measures.forward_seconds + measures.backward_seconds);
+  metrics.set_skipped_contributions(exchange.left_out() ? 1 : 0);
+  metrics.set_clipped_contributions(exchange.clipped() ? 1 : 0);
+  return metrics;
+}
+
+}  // namespace leeway
