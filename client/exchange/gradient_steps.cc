@@ -73,10 +73,10 @@ class GradientSteps : public StepExchange {
   }
 
   absl::StatusOr<bool> End(uint64_t examples, Time deadline) override {
+    if (!step_.open) step_.examples = examples;
     ASSIGN_OR_RETURN(const bool settled, OpenUntil(deadline));
     if (!settled) return false;
-    if (guards_) return SendGuarded(examples);
-    RETURN_IF_ERROR(FinishRest());
+    RETURN_IF_ERROR(guards_ ? SendGuarded() : FinishRest());
     return true;
   }
 
@@ -90,9 +90,6 @@ class GradientSteps : public StepExchange {
   bool Abandon() override {
     open_.Abandon();
     return true;
-  }
-  void Drop(uint64_t clock) override {
-    if (context().client.keeps_residual()) context().client.UndoResidual(clock);
   }
 
   absl::Status ReadLatest() override {
@@ -152,7 +149,7 @@ class GradientSteps : public StepExchange {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<bool> SendGuarded(uint64_t examples) {
+  absl::Status SendGuarded() {
     const std::span<float> values = contribution_.span();
     ASSIGN_OR_RETURN(const GuardedGradient guarded,
                      GuardGradient(job_.exchange(), schema(), values));
@@ -162,11 +159,11 @@ class GradientSteps : public StepExchange {
       spdlog::warn("clock {}: left out of the update (exchange.on_bad_gradient): {}", step_.clock,
                    guarded.why);
     } else {
-      running_.MakeMeans({0, values.size()}, examples, context().weights, values);
+      running_.MakeMeans({0, values.size()}, step_.examples, context().weights, values);
     }
-    open_.Send(context().client.AllBlocks(), step_.left_out ? 0 : examples, values,
+    open_.Send(context().client.AllBlocks(), step_.left_out ? 0 : step_.examples, values,
                context().weights);
-    return true;
+    return absl::OkStatus();
   }
 
   const v1::TrainingJob& job_;

@@ -46,12 +46,14 @@ class StepExchange : public ClockExchange {
   virtual void StartClock(uint64_t clock) = 0;
   // Waits for the weights of these elements.
   virtual absl::StatusOr<bool> Wait(ElementRange elements, Time deadline) = 0;
-  // Of how many examples this clock's contribution is made, for blocks that leave before End.
+  // Of how many examples this clock's contribution is made, for blocks that leave before End;
+  // without it, of a batch.
   virtual void SetExamples(uint64_t examples) = 0;
   // These elements of the contribution are final: blocks that are complete leave. INVALID_ARGUMENT
   // for elements that were final before; UNIMPLEMENTED if the exchange makes the contribution.
   virtual absl::Status Final(ElementRange elements) = 0;
-  // The clock's steps are done: what is not final is so now. Gradients need no answer to come; a
+  // The clock's steps are done: what is not final is so now. `examples` (0 is legal) is what counts
+  // where no block has left before. Gradients need no answer to come; a
   // change of weights does, before the next step.
   virtual absl::StatusOr<bool> End(uint64_t examples, Time deadline) = 0;
   // Waits until nothing is in progress.
@@ -61,6 +63,9 @@ class StepExchange : public ClockExchange {
   virtual bool clipped() const { return false; }
 
   absl::Status Settle() override { return SettleUntil(Time::max()).status(); }
+  void Drop(uint64_t clock) override {
+    if (context_.client.keeps_residual()) context_.client.UndoResidual(clock);
+  }
 
   // The program's own part of the state that is saved next, and of the one that was loaded last;
   // the latter once.

@@ -63,9 +63,6 @@ class WeightSteps : public StepExchange {
     open_.Abandon();
     return true;
   }
-  void Drop(uint64_t clock) override {
-    if (context().client.keeps_residual()) context().client.UndoResidual(clock);
-  }
 
   absl::Status ReadLatest() override {
     RETURN_IF_ERROR(context().client.Wait(context().client.PullLatest(answer_.span())).status());

@@ -148,8 +148,8 @@ typedef struct leeway_report {
   /* sizeof(leeway_report). */
   size_t size;
   uint64_t steps;
-  /* Training examples: the contribution's weight. For a gradient whose blocks left before, what
-   * leeway_examples said. */
+  /* Training examples: the contribution's weight; one of 0 moves nothing. Where blocks of a gradient
+   * have left before leeway_end, it is leeway_examples that has said their weight. */
   uint64_t examples;
   /* Sum of the losses of all examples. */
   double loss_sum;
@@ -193,7 +193,8 @@ leeway_code leeway_tensor_of(leeway_job* job, size_t index, leeway_tensor* tenso
  * elastic) trains this vector. */
 float* leeway_weights(leeway_job* job);
 /* Where the contribution of the clock goes, `total` floats: between leeway_begin and leeway_end.
- * Elsewhere NULL. Gradient exchanges only. It may lie elsewhere at the next clock. */
+ * Elsewhere NULL. Gradient exchanges only. It may lie elsewhere at the next clock. Write an element
+ * only after leeway_wait for it: until then the clock before may still be sending it. */
 float* leeway_contribution(leeway_job* job);
 
 /* The next clock. Weights may still be coming in: leeway_wait. LEEWAY_FINISHED or LEEWAY_STOPPED

@@ -154,6 +154,33 @@ TEST_CASE("what a program did not say was final leaves at the end of the clock")
   CHECK(rig.notes.begun == std::vector<uint64_t>{0, 1});
 }
 
+TEST_CASE("a foreign gradient weighs what its program says by the time that its blocks leave") {
+  Rig rig(Gradient());
+  const auto weights = [&] {
+    std::vector<uint64_t> examples;
+    REQUIRE(*rig.steps->SettleUntil(kForever));
+    for (const auto& request : rig.model->requests()) {
+      if (request.method == "PushPull") examples.push_back(request.header.examples());
+    }
+    return examples;
+  };
+  rig.Begin(0);
+  REQUIRE(*rig.steps->End(5, kForever));
+  CHECK(weights() == std::vector<uint64_t>{5, 5});
+  rig.steps->StartClock(1);
+  REQUIRE(rig.steps->Final({0, 4}).ok());
+  REQUIRE(*rig.steps->End(5, kForever));
+  // A batch.
+  CHECK(weights() == std::vector<uint64_t>{5, 5, 2, 2});
+  rig.steps->StartClock(2);
+  rig.steps->SetExamples(7);
+  REQUIRE(rig.steps->Final({0, 4}).ok());
+  REQUIRE(*rig.steps->End(7, kForever));
+  rig.steps->StartClock(3);
+  REQUIRE(*rig.steps->End(0, kForever));
+  CHECK(weights() == std::vector<uint64_t>{5, 5, 2, 2, 7, 7, 0, 0});
+}
+
 TEST_CASE("elements are final once a clock") {
   Rig rig(Gradient());
   rig.Begin(0);
