@@ -16,8 +16,7 @@ from .errors import LibraryNotFound
 NAME = "libleeway-client.so"
 
 OK, AGAIN, FINISHED, STOPPED, FAILED = 0, 1, 2, 3, 4
-NOT_FOUND = 16
-FAILED_PRECONDITION = 14
+NOT_FOUND, FORKED = 16, 18
 GRADIENT, DELTA, ELASTIC = 0, 1, 2
 
 

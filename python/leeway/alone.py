@@ -82,9 +82,7 @@ class AloneSession:
         self._clock: Optional[int] = None
         self.next_clock = -1
         trained = sum(t.size for t in schema.values() if not t.averaged)
-        self.info = Info(rank=0, workers=1, exchange="gradient", total=total, trained=trained, clocks=alone.clocks,
-                         steps_per_clock=1, steps_per_epoch=0, seed=alone.seed, batch_size=alone.batch_size,
-                         examples=0, evaluate_every=0, has_update=False)
+        self.info = Info(total=total, trained=trained, clocks=alone.clocks, seed=alone.seed, batch_size=alone.batch_size)
 
     def weights(self) -> np.ndarray:
         return self._weights

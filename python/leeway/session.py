@@ -7,7 +7,6 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import math
-import os
 import sys
 import time
 import weakref
@@ -16,7 +15,8 @@ from typing import Mapping, Optional, Protocol, Sequence, Union
 import numpy as np
 
 from . import _library as native
-from .errors import BY_CODE, EXIT_PERMANENT, FORKED, Error, ForkedError, InternalError, InvalidArgument
+from .errors import (BY_CODE, EXIT_PERMANENT, FORKED, Error, FailedPrecondition, ForkedError, InternalError,
+                     InvalidArgument)
 
 SLICE = 0.1
 #: A wait that is longer says on stderr, once, what it is for.
@@ -44,21 +44,22 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Info:
-    """What the job says to its worker. `exchange` is "gradient", "delta" or "elastic"."""
+    """What the job says to its worker. `exchange` is "gradient", "delta" or "elastic". The defaults are those of one worker
+    without a job."""
 
-    rank: int
-    workers: int
-    exchange: str
-    total: int
-    trained: int
-    clocks: int
-    steps_per_clock: int
-    steps_per_epoch: int
-    seed: int
-    batch_size: int
-    examples: int
-    evaluate_every: int
-    has_update: bool
+    rank: int = 0
+    workers: int = 1
+    exchange: str = "gradient"
+    total: int = 0
+    trained: int = 0
+    clocks: int = 0
+    steps_per_clock: int = 1
+    steps_per_epoch: int = 0
+    seed: int = 0
+    batch_size: int = 1
+    examples: int = 0
+    evaluate_every: int = 0
+    has_update: bool = False
 
 
 @dataclasses.dataclass
@@ -105,15 +106,6 @@ class Session(Protocol):
 _live: "weakref.WeakSet[LibrarySession]" = weakref.WeakSet()
 
 
-def _mark_forked() -> None:
-    for session in list(_live):
-        session.forked = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_mark_forked)
-
-
 def free_all() -> None:
     """At exit, before the library's own threads would meet the interpreter's end."""
     for session in list(_live):
@@ -145,7 +137,6 @@ class LibrarySession:
         self._library = native.load()
         self._handle = ctypes.c_void_p()
         self._arrays: dict[int, np.ndarray] = {}
-        self.forked = False
         #: Where the job stands as begin() gives no clock.
         self.next_clock = -1
         options = native.JoinOptions(size=ctypes.sizeof(native.JoinOptions), rank=-1 if rank is None else rank,
@@ -176,19 +167,14 @@ class LibrarySession:
             self._fail(code)
 
     def _fail(self, code: int) -> None:
-        if self.forked:
+        if code == native.FORKED:
             raise ForkedError(FORKED)
         text = (self._library.leeway_error() or b"").decode(errors="replace")
         raise BY_CODE.get(code, InternalError)(text or f"the library gave code {code} and no text")
 
-    def _guard(self) -> None:
-        if self.forked:
-            raise ForkedError(FORKED)
-
     def _until(self, function, *arguments) -> int:
         """Calls `function`, whose last argument is the timeout, until it gives something else than AGAIN. Returns
         the code if it is no error."""
-        self._guard()
         begun = time.monotonic()
         while True:
             code = function(self._handle, *arguments, SLICE)
@@ -231,7 +217,7 @@ class LibrarySession:
 
     def _array(self, address: Optional[int]) -> np.ndarray:
         if not address:
-            self._guard()
+            self._read_info()  # Raises if nothing can be done with the job here, as in a fork.
             raise InternalError("the library has no vector here")
         array = self._arrays.get(address)
         if array is None:
@@ -256,19 +242,11 @@ class LibrarySession:
 
     def begin(self) -> Union[int, str]:
         clock = ctypes.c_uint64()
-        self._guard()
-        code = native.AGAIN
-        begun = time.monotonic()
-        while code == native.AGAIN:
-            code = self._library.leeway_begin(self._handle, SLICE, ctypes.byref(clock))
-            if begun is not None and time.monotonic() - begun > TELL_AFTER:
-                begun = None
-                print(f"leeway: still waiting: {self.waiting()}", file=sys.stderr, flush=True)
-        if code in (native.FINISHED, native.STOPPED):
-            self.next_clock = clock.value
-            return FINISHED if code == native.FINISHED else STOPPED
-        self._check(code)
-        return clock.value
+        code = self._until(lambda job, timeout: self._library.leeway_begin(job, timeout, ctypes.byref(clock)))
+        if code == native.OK:
+            return clock.value
+        self.next_clock = clock.value
+        return FINISHED if code == native.FINISHED else STOPPED
 
     def wait(self, first: int, count: int) -> None:
         code = self._wait(self._handle, first, count, SLICE)
@@ -299,23 +277,19 @@ class LibrarySession:
     def evaluated(self, loss: float, accuracy: Optional[float], examples: int) -> None:
         evaluation = native.Evaluation(ctypes.sizeof(native.Evaluation), loss, -1.0 if accuracy is None else accuracy,
                                        examples)
-        self._guard()
         self._check(self._library.leeway_evaluated(self._handle, ctypes.byref(evaluation)))
 
     def state_wanted(self) -> bool:
         wanted = ctypes.c_int()
-        self._guard()
         self._check(self._library.leeway_state_wanted(self._handle, ctypes.byref(wanted)))
         return bool(wanted.value)
 
     def save_state(self, state: bytes) -> None:
-        self._guard()
         self._check(self._library.leeway_save_state(self._handle, state, len(state)))
 
     def load_state(self) -> Optional[bytes]:
         """None: nothing was handed in."""
         data, size = ctypes.c_void_p(), ctypes.c_size_t()
-        self._guard()
         code = self._library.leeway_load_state(self._handle, ctypes.byref(data), ctypes.byref(size))
         if code == native.NOT_FOUND:
             return None
@@ -326,26 +300,23 @@ class LibrarySession:
 
     def leave(self, reason: str) -> bool:
         """True if the job is sealed; False if it has gone back to a checkpoint and needs this worker: begin()."""
-        self._guard()
-        code = native.AGAIN
-        while code == native.AGAIN:
-            code = self._library.leeway_leave(self._handle, REASONS[reason], b"", SLICE)
-        if code == native.FAILED_PRECONDITION:
+        try:
+            self._until(self._library.leeway_leave, REASONS[reason], b"")
+        except FailedPrecondition:
             return False
-        self._check(code)
         return True
 
     def fail(self, message: str, seconds: float) -> None:
         """Says that this worker cannot go on, for at most so long."""
         until = time.monotonic() + seconds
-        while not self.forked and time.monotonic() < until:
+        while time.monotonic() < until:
             if self._library.leeway_leave(self._handle, native.FAILED, message.encode(), SLICE) != native.AGAIN:
                 return
 
     def free(self) -> None:
         handle, self._handle = self._handle, ctypes.c_void_p()
         _live.discard(self)
-        if handle and not self.forked:
+        if handle:
             self._library.leeway_free(handle)
 
     def __del__(self) -> None:

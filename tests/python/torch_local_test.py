@@ -30,8 +30,7 @@ def with_norm():
 
 
 def info(**more):
-    return Info(**{**dict(rank=0, workers=1, exchange="gradient", total=0, trained=0, clocks=0, steps_per_clock=1,
-                          steps_per_epoch=0, seed=7, batch_size=4, examples=0, evaluate_every=0, has_update=False), **more})
+    return Info(**{"seed": 7, "batch_size": 4, **more})
 
 
 class Local(unittest.TestCase):

@@ -57,9 +57,7 @@ def alone(name, optimizer_name, steps, batch_size, seed=3, reseed=None):
     model = make_model(name)
     optimizer = make_optimizer(optimizer_name, model)
     x, y = data()
-    order = BatchOrder(Info(rank=0, workers=1, exchange="gradient", total=0, trained=0, clocks=0, steps_per_clock=1,
-                            steps_per_epoch=0, seed=seed, batch_size=batch_size, examples=EXAMPLES, evaluate_every=0,
-                            has_update=False), EXAMPLES)
+    order = BatchOrder(Info(seed=seed, batch_size=batch_size), EXAMPLES)
     for number in range(steps):
         if reseed is not None:
             torch.manual_seed(reseed(number))
