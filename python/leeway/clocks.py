@@ -7,7 +7,7 @@ from typing import Callable, Mapping, Optional
 from . import ending
 from .alone import AloneSession
 from .errors import InvalidArgument
-from .session import FINISHED, Report, Session
+from .session import FINISHED, Info, Report, Session
 
 
 class Clocks:
@@ -30,7 +30,7 @@ class Clocks:
         #: Called with the checkpoint's state when the job has gone back.
         self.load: Callable[[bytes], None] = lambda state: None
         self._evaluated = -1
-        ending.install(self)
+        ending.watch(self)
 
     def begin(self) -> bool:
         """Opens the next clock, unless one is open. False: the job is over, and the worker has left."""
@@ -97,3 +97,36 @@ class Clocks:
             self.session.save_state(self.state(0 <= self.clock == self.session.next_clock))
         if self.session.leave(reason):
             self.ended = reason
+
+
+class ClockedJob:
+    """What a job says of itself: a base of Job and TorchJob, which set `_clocks`."""
+
+    _clocks: Clocks
+
+    @property
+    def info(self) -> Info:
+        return self._clocks.info
+
+    @property
+    def rank(self) -> int:
+        return self.info.rank
+
+    @property
+    def workers(self) -> int:
+        return self.info.workers
+
+    @property
+    def clock(self) -> int:
+        """The clock that is open, or the one that was last; -1 before the first."""
+        return self._clocks.clock
+
+    @property
+    def ended(self) -> Optional[str]:
+        """None while the job runs, then "finished" or "stopped"."""
+        return self._clocks.ended
+
+    def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:
+        """Rank 0 hands in what an evaluation has shown, between two clocks. `accuracy` is the share of right answers, in
+        0..1."""
+        self._clocks.evaluated(loss, accuracy, examples)

@@ -42,10 +42,15 @@ def _at_exit() -> None:
     free_all()
 
 
-def install(job: Ending) -> None:
-    """From now on the process ends as it should for this job."""
-    global _installed
+def watch(job: Ending) -> None:
+    """The process tells this job how it ends."""
+    install()
     _jobs.add(job)
+
+
+def install() -> None:
+    """From now on errors end the process by their exit codes. It goes before join: most permanent errors are join's."""
+    global _installed
     if _installed:
         return
     _installed = True

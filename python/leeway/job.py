@@ -9,24 +9,24 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import safetensors
+from . import ending, safetensors
 from .alone import Alone, AloneSession, has_coordinator, say_so
 from .batches import BatchOrder
-from .clocks import Clocks
+from .clocks import ClockedJob, Clocks
 from .errors import EXIT_PERMANENT, Error, InvalidArgument, Misuse
 from .session import LibrarySession, Session, Tensor, check_schema, offsets_of
 
 Evaluate = Callable[[Any], Mapping[str, float]]
 
 
-class Job:
+class Job(ClockedJob):
     """What leeway.join gives. One thread uses it.
 
     `for clock, weights in job` runs until the job's end; each round calls push_pull once."""
 
     def __init__(self, session: Session, schema: Mapping[str, Tensor], evaluate: Optional[Evaluate] = None) -> None:
         self._clocks, self._schema, self._places = Clocks(session), schema, offsets_of(schema)
-        self._session, self.info = session, session.info
+        self._session = session
         self._trains_locally = self.info.exchange != "gradient"
         flat = session.weights()
         self._flat = flat if self._trains_locally else flat.view()
@@ -41,23 +41,6 @@ class Job:
     def _views(self, flat: np.ndarray) -> dict[str, np.ndarray]:
         return {name: flat[first:first + count].reshape(self._schema[name].shape)
                 for name, (first, count) in self._places.items()}
-
-    @property
-    def rank(self) -> int:
-        return self.info.rank
-
-    @property
-    def workers(self) -> int:
-        return self.info.workers
-
-    @property
-    def clock(self) -> int:
-        return self._clocks.clock
-
-    @property
-    def ended(self) -> Optional[str]:
-        """None while the job runs, then "finished" or "stopped"."""
-        return self._clocks.ended
 
     def begin(self) -> bool:
         """Opens the next clock and waits for its weights. False: the job is over."""
@@ -162,10 +145,6 @@ class Job:
         self._clocks.report.steps += 1
         self._clocks.end()
 
-    def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:
-        """Rank 0 hands in what an evaluation has shown. The share of right answers is in 0..1."""
-        self._clocks.evaluated(loss, accuracy, examples)
-
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the weights as a safetensors file, on rank 0 only."""
         if self.rank == 0:
@@ -219,6 +198,7 @@ def join(schema: Optional[Mapping[str, Any]] = None, initial: Any = None, *, upd
     coordinator, rank: by default from the environment. Without a coordinator the script trains alone, as `alone` says.
     evaluate: rank 0 calls it with the weights, as often as the job says and at the end; it gives a mapping with loss and
         accuracy."""
+    ending.install()
     alone_now = coordinator is None and not has_coordinator()
     if schema is None and not alone_now:
         session: Session = LibrarySession({}, None, None, coordinator, rank, start_seconds)

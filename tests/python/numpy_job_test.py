@@ -103,7 +103,7 @@ class Misuse(unittest.TestCase):
             call()
 
     def test_schemas(self):
-        for text, schema in {"not empty": {}, "mapping": [1], "'': |is no name": {"": 3}, "every side": {"x": (3, 0)},
+        for text, schema in {"not empty": {}, "mapping": [1], "'' is no name": {"": 3}, "every side": {"x": (3, 0)},
                              "kind": {"x": leeway.Tensor((3,), kind="matrix")}}.items():
             if text == "kind":
                 from leeway.session import check_schema, native_tensors
@@ -164,13 +164,14 @@ class Misuse(unittest.TestCase):
             self.refused(leeway.LibraryNotFound, "cannot be loaded", _library.load)
 
     def test_no_names(self):
-        self.refused(leeway.InvalidArgument, "nothing|no name", lambda: join({"": 1}))
+        self.refused(leeway.InvalidArgument, "'' is no name", lambda: join({"": 1}))
 
 
 class Ends(unittest.TestCase):
-    def ends(self, script, code, said="^"):
-        begin = ("import sys, numpy as np, leeway\nfrom unittest import mock\nfrom fake_session import FakeSession\n"
-                 "job = leeway.Job(FakeSession({'w': leeway.Tensor((2,))}, None, None), {'w': leeway.Tensor((2,))})\n")
+    JOINED = ("import sys, numpy as np, leeway\nfrom unittest import mock\nfrom fake_session import FakeSession\n"
+              "job = leeway.Job(FakeSession({'w': leeway.Tensor((2,))}, None, None), {'w': leeway.Tensor((2,))})\n")
+
+    def ends(self, script, code, said="^", begin=JOINED):
         done = subprocess.run([sys.executable, "-c", begin + script], capture_output=True, text=True, timeout=60,
                               env={**os.environ, "PYTHONPATH": f"{PACKAGE}:{pathlib.Path(__file__).parent}"})
         self.assertEqual(done.returncode, code, done.stderr)
@@ -187,6 +188,12 @@ class Ends(unittest.TestCase):
         self.assertNotIn("Traceback", self.ends("raise leeway.Finished('it is over')", 0, "leeway: it is over"))
         self.ends("raise SystemExit(7)", 7)
 
+    def test_join(self):
+        """Another start of the process would not help, either."""
+        for text, call in {"not empty": "leeway.join({}, coordinator='a:1')",
+                           "no learning_rate": "leeway.join({'w': 1}, update={'type': 'sgd'})"}.items():
+            self.ends(call, 3, f"InvalidArgument: .*{text}", begin="import leeway\n")
+
     def test_the_job_is_told(self):
         tell = "job._session.fail = lambda message, seconds: print('told', message, file=sys.stderr)\n"
         self.ends(tell + "raise leeway.NotFinite('x')", 3, "told NotFinite: x")
@@ -196,7 +203,7 @@ class Ends(unittest.TestCase):
 
     def test_a_hook_of_the_script_stays(self):
         said = self.ends("sys.excepthook = lambda *a: print('mine', file=sys.stderr)\nleeway.ending._installed = False\n"
-                         "leeway.ending.install(job._clocks)\nraise leeway.NotFinite('x')", 3, "mine")
+                         "leeway.ending.install()\nraise leeway.NotFinite('x')", 3, "mine")
         self.assertNotIn("Traceback", said)
 
     def test_interrupts(self):

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from .. import safetensors
+from .. import ending, safetensors
 from ..alone import Alone, has_coordinator, say_so
 from ..errors import (DeadlineExceeded, Error, FailedPrecondition, Finished, ForkedError, InternalError, InvalidArgument,
                       LibraryNotFound, Misuse, NoMemory, NotFinite, NotFound, Replaced, Unavailable)
@@ -77,6 +77,7 @@ def join(model: nn.Module, optimizer: torch.optim.Optimizer, *,
     overlap: blocks may leave during backward(), and layers wait for their own weights only. False: everything leaves at
         step().
     coordinator, rank: by default from the environment. Without a coordinator the script trains alone."""
+    ending.install()
     check_kind(optimizer)
     _check_unjoined(model)
     if coordinator is None and not has_coordinator():
@@ -94,7 +95,7 @@ def join(model: nn.Module, optimizer: torch.optim.Optimizer, *,
             _check_for_gradients(optimizer, refusal)
         job = TorchJob(model, optimizer, session, layout, overlap=overlap, evaluate=evaluate)
     except Error as error:
-        session.fail(f"{type(error).__name__}: {error}", 5.0)
+        session.fail(f"{type(error).__name__}: {error}", ending.FAREWELL_SECONDS)
         raise
     _joined.add(model)
     return job

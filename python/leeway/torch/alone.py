@@ -7,14 +7,14 @@ import os
 from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
 from torch import nn
-from torch.utils.data import DataLoader, default_collate
+from torch.utils.data import DataLoader
 
 from ..alone import Alone
 from ..batches import BatchOrder
 from ..errors import InvalidArgument
 from ..session import Info
 from .job import save_model
-from .loop import _Tensors
+from .loop import Source, by_number
 
 
 class AloneJob:
@@ -22,10 +22,8 @@ class AloneJob:
 
     def __init__(self, model: nn.Module, alone: Alone) -> None:
         self._model = model
-        self.info = Info(rank=0, workers=1, exchange="gradient", total=0, trained=0, clocks=0, steps_per_clock=1,
-                         steps_per_epoch=0, seed=alone.seed, batch_size=alone.batch_size, examples=0, evaluate_every=0,
-                         has_update=False)
-        self.rank, self.workers = 0, 1
+        self.info = Info(seed=alone.seed, batch_size=alone.batch_size)
+        self.rank, self.workers = self.info.rank, self.info.workers
         #: Batches given so far, less one.
         self.clock = -1
         self.epoch = 0
@@ -41,18 +39,15 @@ class AloneJob:
         return self._passes(dataset, collate, shuffle, epochs)
 
     def _passes(self, dataset: Any, collate: Optional[Callable[[list], Any]], shuffle: bool, epochs: int) -> Iterator[Any]:
-        if isinstance(dataset, (tuple, list)) and dataset and all(hasattr(part, "shape") for part in dataset):
-            dataset = _Tensors(dataset, collate)
+        dataset = by_number(dataset)
         if not hasattr(dataset, "__len__"):
-            raise InvalidArgument(f"job.batches: {type(dataset).__name__} has no length")
+            raise InvalidArgument(f"job.batches: {type(dataset).__name__} has no length: give a DataLoader, a dataset with "
+                                  "examples by number, or a tuple of tensors")
         order = BatchOrder(self.info, len(dataset), shuffle)
+        source = Source(dataset, collate, order, None)
         for step in range(epochs * order.steps_per_epoch):
             self.clock, self.epoch = self.clock + 1, order.epoch_of(step)
-            rows = order.rows(step)
-            if isinstance(dataset, _Tensors):
-                yield dataset.take(rows)
-            else:
-                yield (collate or default_collate)([dataset[int(row)] for row in rows])
+            yield source.batch(step, order.rows(step))
 
     def over(self, loader: Iterable[Any]) -> Iterable[Any]:
         """The loader's batches, once."""

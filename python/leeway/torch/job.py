@@ -15,7 +15,7 @@ from torch import nn
 from .. import safetensors
 from ..clocks import Clocks
 from ..errors import Finished, InvalidArgument, Misuse
-from ..session import Info, Session
+from ..session import Session
 from . import state
 from .gate import Gate
 from .gradients import Gradients
@@ -55,30 +55,6 @@ class TorchJob(Loop):
         self._clocks.state, self._clocks.load = self._state, self._load_state
         self._load_state(session.load_state())
         super().__init__()
-
-    # ---- what it is
-
-    @property
-    def info(self) -> Info:
-        return self._session.info
-
-    @property
-    def rank(self) -> int:
-        return self.info.rank
-
-    @property
-    def workers(self) -> int:
-        return self.info.workers
-
-    @property
-    def clock(self) -> int:
-        """The clock that is open, or the one that was last; -1 before the first."""
-        return self._clocks.clock
-
-    @property
-    def ended(self) -> Optional[str]:
-        """None while the job runs, then "finished" or "stopped"."""
-        return self._clocks.ended
 
     # ---- parameters and buffers
 
@@ -146,10 +122,7 @@ class TorchJob(Loop):
             self._gate.refresh()
 
     def _contribution(self) -> torch.Tensor:
-        array = self._session.contribution()
-        if array is not getattr(self, "_last_array", None):
-            self._last_array, self._last_tensor = array, torch.from_numpy(array)
-        return self._last_tensor
+        return torch.from_numpy(self._session.contribution())
 
     def _opening(self, name: str) -> None:
         """Before a gradient is taken."""
@@ -299,10 +272,6 @@ class TorchJob(Loop):
     def _load_state(self, saved: Optional[bytes]) -> None:
         if saved:
             state.load(saved, self._optimizer if self._local else None, self._layout.trained, self._integers)
-
-    def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:
-        """Rank 0 hands in what an evaluation has shown, between two steps. Accuracy is the share of right answers."""
-        self._clocks.evaluated(loss, accuracy, examples)
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes model.state_dict() as a safetensors file, on rank 0 only. Between two steps, or at the end."""

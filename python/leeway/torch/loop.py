@@ -9,8 +9,8 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler, default_collate
 
 from ..batches import BatchOrder
+from ..clocks import ClockedJob
 from ..errors import InvalidArgument, Misuse
-from ..session import Info
 
 MASK = (1 << 64) - 1
 
@@ -48,10 +48,9 @@ class _Rows:
 class _Tensors:
     """Batches of tensors or arrays with as many rows, without a call for each example."""
 
-    def __init__(self, arrays: Sequence[Any], collate: Optional[Callable]) -> None:
+    def __init__(self, arrays: Sequence[Any]) -> None:
         self._tensors = [array if isinstance(array, torch.Tensor) else torch.as_tensor(np.asarray(array))
                          for array in arrays]
-        self._collate = collate
 
     def __len__(self) -> int:
         return len(self._tensors[0])
@@ -61,7 +60,14 @@ class _Tensors:
         return tuple(tensor.index_select(0, index) for tensor in self._tensors)
 
 
-class _Source:
+def by_number(dataset: Any) -> Any:
+    """A tuple of tensors or arrays as one dataset; any other dataset as it is."""
+    if isinstance(dataset, (tuple, list)) and dataset and all(hasattr(part, "shape") for part in dataset):
+        return _Tensors(dataset)
+    return dataset
+
+
+class Source:
     """Gives the batch of any step, in order as a rule: a loader that reads ahead is begun anew after a jump."""
 
     def __init__(self, data: Any, collate: Optional[Callable], order: BatchOrder, loader: Optional[DataLoader]) -> None:
@@ -89,11 +95,9 @@ class _Source:
                           worker_init_fn=old.worker_init_fn, multiprocessing_context=old.multiprocessing_context, **more)
 
 
-class Loop:
+class Loop(ClockedJob):
     """Runs over batches until the job's end. A base of TorchJob, which has clocks and steps."""
 
-    info: Info
-    _clocks: Any
     _begin: Callable[[], bool]
     skip: Callable[[], None]
 
@@ -140,24 +144,22 @@ class Loop:
         if loader is not None:
             shuffle = self._check_loader(loader)
             dataset = loader.dataset
-        elif isinstance(dataset, (tuple, list)) and dataset and all(hasattr(part, "shape") for part in dataset):
-            dataset = _Tensors(dataset, collate)
+        dataset = by_number(dataset)
         if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__") and not isinstance(dataset, _Tensors):
             raise InvalidArgument(f"job.batches: {type(dataset).__name__} has no examples by number: read it yourself, by "
                                   "job.rank and job.workers, and wrap the loader: `for batch in job.over(loader)`")
         order = BatchOrder(self.info, len(dataset), shuffle)
         self._per_epoch = order.steps_per_epoch
-        return self._Batches(self, order, _Source(dataset, collate, order, loader))
+        return self._Batches(self, order, Source(dataset, collate, order, loader))
 
     def _batches_left(self) -> int:
         return self.info.steps_per_clock - self._given if self.info.exchange == "gradient" else 1
 
     def _leave_out(self, more: bool) -> None:
         """The epoch has no batch left for this rank. `more`: the next epoch gives the clock one."""
-        if more or (self._given and self.info.exchange == "gradient"):
-            self._given += 1
-        else:
-            self._given += 1
+        has_others = self._given > 0 and self.info.exchange == "gradient"
+        self._given += 1
+        if not more and not has_others:
             self.skip()
 
     def _check_loader(self, loader: DataLoader) -> bool:
@@ -172,7 +174,7 @@ class Loop:
     class _Batches:
         """Each iteration runs to the job's end; one after that is empty."""
 
-        def __init__(self, job: "Loop", order: BatchOrder, source: _Source) -> None:
+        def __init__(self, job: "Loop", order: BatchOrder, source: Source) -> None:
             self._job, self._order, self._source = job, order, source
 
         def __len__(self) -> int:
