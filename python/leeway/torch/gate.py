@@ -45,7 +45,6 @@ class Gate:
         self.round = 0
         self._modules: list[_Module] = []
         self._of_parameter: dict[str, list[_Module]] = {}
-        self._handles: list = []
         # What no call of its module precedes, such as parameters that a parent reads: waited for at once.
         self._strays = self._entry(set())
         names: Mapping[int, str] = {id(t): n for n, t in {**layout.parameters, **layout.buffers}.items()}
@@ -74,7 +73,6 @@ class Gate:
         handle = module.register_forward_pre_hook(before_forward)
         # Before others, such as weight_norm's, which read parameters.
         module._forward_pre_hooks.move_to_end(handle.id, last=False)
-        self._handles.append(handle)
 
     def _arrive(self, entry: _Module) -> None:
         for first, count in entry.ranges:
@@ -119,7 +117,3 @@ class Gate:
     def adopt(self, names: set[str]) -> None:
         """From now on these are waited for when a clock begins."""
         self._strays = self._entry({*self._strays.names, *names})
-
-    def remove(self) -> None:
-        for handle in self._handles:
-            handle.remove()

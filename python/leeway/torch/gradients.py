@@ -43,12 +43,12 @@ class Gradients:
         self._contribution, self._opening, self._final = contribution, opening, final
         self._gradients = [_Gradient(layout.places[name], p) for name, p in layout.trained.items()]
         self._early = early
-        self._learning = True
+        #: In the first step.
+        self.learning = True
         #: Set within no_send().
         self.held = False
         self._views: dict[int, dict[int, torch.Tensor]] = {}
         self._current: Optional[dict[int, torch.Tensor]] = None
-        self._handles: list = []
         # Autograd forgets an accumulator that nobody holds, and its hooks with it.
         self._accumulators: list = []
         for gradient in self._gradients:
@@ -57,11 +57,11 @@ class Gradients:
     def _hook(self, gradient: _Gradient) -> None:
         parameter = gradient.parameter
         if hasattr(parameter, "register_post_accumulate_grad_hook"):
-            self._handles.append(parameter.register_post_accumulate_grad_hook(lambda _: self._finished(gradient)))
+            parameter.register_post_accumulate_grad_hook(lambda _: self._finished(gradient))
             return
         accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
         self._accumulators.append(accumulator)
-        self._handles.append(accumulator.register_hook(lambda *_: self._finished(gradient)))
+        accumulator.register_hook(lambda *_: self._finished(gradient))
 
     def _finished(self, gradient: _Gradient) -> None:
         if gradient.gone:
@@ -74,7 +74,7 @@ class Gradients:
         grad = gradient.parameter.grad
         if grad.layout == torch.strided:
             gradient.stamp = (grad.data_ptr(), grad._version)
-        if self._learning:
+        if self.learning:
             self._copy(self._memory()[gradient.place.first], grad)
         elif gradient.fired == gradient.expected and not self.held:
             self._copy(self._memory()[gradient.place.first], grad)
@@ -117,12 +117,12 @@ class Gradients:
                         "first step: join with overlap=False to change gradients between backward() and step()")
                 continue
             view, grad = memory[gradient.place.first], gradient.parameter.grad
-            if self._learning and self._early and gradient.fired:
+            if self.learning and self._early and gradient.fired:
                 # Values are compared because a change of `.grad.data` leaves no other trace.
                 same = not gradient.is_changed() and torch.equal(view, grad)
                 gradient.expected = gradient.fired if same else 0
             self._copy(view, grad)
-        self._learning = False
+        self.learning = False
         self.forget()
 
     def forget(self) -> None:
@@ -141,11 +141,3 @@ class Gradients:
     def some(self) -> bool:
         """Whether a gradient was finished in this clock."""
         return any(gradient.fired for gradient in self._gradients)
-
-    @property
-    def learning(self) -> bool:
-        return self._learning
-
-    def remove(self) -> None:
-        for handle in self._handles:
-            handle.remove()
