@@ -28,7 +28,7 @@ def equals_torch(optimizer, tolerance, model="mlp", yaml=None, clocks=50):
     import torch_worker
     with tempfile.TemporaryDirectory() as folder, job_of(yaml or job_yaml()) as job:
         for rank in range(2):
-            job.start_worker(rank, WORKER, model, optimizer, folder)
+            job.fork_worker(rank, WORKER, model, optimizer, folder)
         job.wait()
         check(len(digests(job)) == 1, "both ranks have the same bits")
         found = torch.load(f"{folder}/rank-0.pt")
@@ -153,7 +153,7 @@ def job_of_norm(exchange="{type: gradient}", clocks=60, checkpoint=10, update=""
 def undisturbed(yaml, model, optimizer):
     with tempfile.TemporaryDirectory() as folder, job_of(yaml) as job:
         for rank in range(2):
-            job.start_worker(rank, WORKER, model, optimizer, folder)
+            job.fork_worker(rank, WORKER, model, optimizer, folder)
         job.wait()
         return digests(job)
 
@@ -167,12 +167,12 @@ def killed(job, folder, model, optimizer, draws):
     """kill -9 of a random worker at a random clock, and its next life."""
     victim, clock = draws.randrange(2), draws.randrange(2, 50)
     for rank in range(2):
-        job.start_worker(rank, WORKER, model, optimizer, folder, SLOW_SECONDS="0.01")
+        job.fork_worker(rank, WORKER, model, optimizer, folder, SLOW_SECONDS="0.01")
     job.wait_until(lambda: clock_of(job, victim) >= clock, f"clock {clock}")
     job.workers[victim].kill()
     job.workers[victim].wait()
     print(f"rank {victim} was killed at clock {clock_of(job, victim)}", flush=True)
-    job.start_worker(victim, WORKER, model, optimizer, folder)
+    job.fork_worker(victim, WORKER, model, optimizer, folder)
 
 
 def killed_worker(runs=3):
@@ -194,7 +194,7 @@ def killed_server():
     expected = undisturbed(yaml, "mlp", "adam")
     with tempfile.TemporaryDirectory() as folder, job_of(yaml) as job:
         for rank in range(2):
-            job.start_worker(rank, WORKER, "mlp", "adam", folder, SLOW_SECONDS="0.01")
+            job.fork_worker(rank, WORKER, "mlp", "adam", folder, SLOW_SECONDS="0.01")
         job.wait_until(lambda: clock_of(job, 0) >= 25, "clock 25")
         job.servers[1].kill()
         job.servers[1].wait()
@@ -214,7 +214,7 @@ def learns(exchange, update, optimizer, mode="sync"):
     with tempfile.TemporaryDirectory() as folder, job_of(
             job_of_norm(exchange, 40, 100, update, consistency=f"{{mode: {mode}}}")) as job:
         for rank in range(2):
-            job.start_worker(rank, WORKER, "norm", optimizer, folder)
+            job.fork_worker(rank, WORKER, "norm", optimizer, folder)
         job.wait()
         from leeway.torch import load
         model = torch_worker.make_model("norm").eval()
@@ -252,7 +252,7 @@ def resumed():
             folder = pathlib.Path(name)
             with job_of(yaml, folder=folder / "job") as job:
                 for rank in range(2):
-                    job.start_worker(rank, WORKER, "norm", "adamw", folder, SLOW_SECONDS="0.01")
+                    job.fork_worker(rank, WORKER, "norm", "adamw", folder, SLOW_SECONDS="0.01")
                 job.wait_until(lambda: clock_of(job, 0) >= 8, "clock 8")
                 job.servers[0].send_signal(signal.SIGINT)
                 for rank in range(2):
@@ -265,7 +265,7 @@ def resumed():
                 job.start_server(0, "--resume")
                 job.start_server(1)
                 for rank in range(2):
-                    job.start_worker(rank, WORKER, "norm", "adamw", folder)
+                    job.fork_worker(rank, WORKER, "norm", "adamw", folder)
                 job.wait()
                 check(clock_of(job, 0) == clocks - 1 and "clock 0\n" not in job.said(0), "it went on where it was stopped")
                 check(digests(job) == expected, f"{kind}: the final weights are those of a run in one go")
