@@ -84,8 +84,8 @@ class Participant : public ExchangeListener {
   // one. `why` if the exchange cannot.
   absl::Status Rejoin(const absl::Status& why);
 
-  // What `work` returns is the worker's end in order: CANCELLED, because it was stopped. Then
-  // false; other errors, and why the coordinator refuses the worker, are returned.
+  // Runs `work`. False if it was CANCELLED because the worker is to stop in order. The errors of
+  // `work`, and why the coordinator refuses the worker.
   absl::StatusOr<bool> UnlessStopped(const std::function<absl::Status()>& work);
   // If a stop is wanted: settles the exchange and asks at which clock.
   absl::Status AskWhereToStop();
