@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/object_store/refusal.h"
 #include "common/printable.h"
 #include "common/status.h"
 
@@ -54,41 +55,41 @@ std::string TextIn(const nlohmann::json& document, const char* name) {
 
 absl::Status Refused(const ContainerAgent& agent, const HttpAnswer& answer) {
   const auto document = nlohmann::json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
-  std::string text = absl::StrCat("HTTP ", answer.status);
-  if (document.is_object()) {
-    const std::string message = Printable(TextIn(document, "message"));
-    if (!message.empty()) absl::StrAppend(&text, " (", message, ")");
-  }
-  if (answer.status >= 500 || answer.status == 429) return absl::UnavailableError(text);
+  const std::string message = document.is_object() ? Printable(TextIn(document, "message")) : "";
+  const auto text = [&](const std::string& advice) {
+    return RefusalText(answer.status, /*name=*/"", message, advice);
+  };
+  if (answer.status >= 500 || answer.status == 429) return absl::UnavailableError(text(""));
   if (answer.status != 401 && answer.status != 403) {
     return absl::FailedPreconditionError(
-        absl::StrCat(text, "; check ", kFullUri, " and the pod's service account"));
+        text(absl::StrCat("check ", kFullUri, " and the pod's service account")));
   }
   return absl::PermissionDeniedError(
-      absl::StrCat(text, "; check the association of the service account with a role",
-                   agent.token_file.empty() ? "" : ", and the token in ", agent.token_file));
+      text(absl::StrCat("check the association of the service account with a role",
+                        agent.token_file.empty() ? "" : ", and the token in ", agent.token_file)));
 }
 
 // Says nothing of what is in the answer, which may be a secret.
-absl::StatusOr<Lease> Parse(const std::string& body) {
+absl::StatusOr<ExpiringCredentials> Parse(const std::string& body) {
   const auto document = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
-  Lease lease;
+  ExpiringCredentials given;
   bool whole = document.is_object();
   if (whole) {
-    lease.credentials = {TextIn(document, "AccessKeyId"), TextIn(document, "SecretAccessKey"),
+    given.credentials = {TextIn(document, "AccessKeyId"), TextIn(document, "SecretAccessKey"),
                          TextIn(document, "Token")};
     std::string why;
     const std::string expiration = TextIn(document, "Expiration");
     // Long-lived ones have none.
-    if (expiration.empty()) lease.expires = absl::InfiniteFuture();
-    whole = !lease.credentials.access_key_id.empty() &&
-            !lease.credentials.secret_access_key.empty() &&
+    if (expiration.empty()) given.expires = absl::InfiniteFuture();
+    whole = !given.credentials.access_key_id.empty() &&
+            !given.credentials.secret_access_key.empty() &&
             (expiration.empty() ||
-             absl::ParseTime(absl::RFC3339_full, expiration, &lease.expires, &why));
+             absl::ParseTime(absl::RFC3339_full, expiration, &given.expires, &why));
   }
-  if (whole) return lease;
-  return absl::UnavailableError(
-      absl::StrCat("the answer of ", body.size(), " bytes has no AccessKeyId and SecretAccessKey"));
+  if (whole) return given;
+  return absl::UnavailableError(absl::StrCat(
+      "the answer of ", body.size(),
+      " bytes has no AccessKeyId and SecretAccessKey, or an Expiration that is no time"));
 }
 
 }  // namespace
@@ -112,8 +113,9 @@ absl::StatusOr<std::optional<ContainerAgent>> FindContainerAgent(const Environme
   return agent;
 }
 
-absl::StatusOr<Lease> AskContainerAgent(const ContainerAgent& agent, const std::string& token,
-                                        Duration stall, HttpTransport& transport) {
+absl::StatusOr<ExpiringCredentials> AskContainerAgent(const ContainerAgent& agent,
+                                                      const std::string& token, Duration stall,
+                                                      HttpTransport& transport) {
   HttpRequest request{.method = "GET",
                       .url = agent.url,
                       .headers = {{"Accept", "application/json"}},
@@ -127,9 +129,9 @@ absl::StatusOr<Lease> AskContainerAgent(const ContainerAgent& agent, const std::
   const absl::StatusOr<HttpAnswer> answer = transport.Send(request);
   RETURN_IF_ERROR(Annotate(answer.status(), asked));
   if (answer->status != 200) return Annotate(Refused(agent, *answer), asked);
-  absl::StatusOr<Lease> lease = Parse(answer->body);
-  RETURN_IF_ERROR(Annotate(lease.status(), asked));
-  return lease;
+  absl::StatusOr<ExpiringCredentials> given = Parse(answer->body);
+  RETURN_IF_ERROR(Annotate(given.status(), asked));
+  return given;
 }
 
 }  // namespace leeway

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/environment.h"
-#include "common/object_store/credential_source.h"
 #include "common/object_store/http.h"
+#include "common/object_store/temporary_credentials.h"
 
 namespace leeway {
 
@@ -28,7 +28,8 @@ absl::StatusOr<std::optional<ContainerAgent>> FindContainerAgent(const Environme
 
 // Asks the agent once, which has failed after so long without a byte. Errors name the agent and
 // what to do: PERMISSION_DENIED and FAILED_PRECONDITION stay wrong, UNAVAILABLE may pass.
-absl::StatusOr<Lease> AskContainerAgent(const ContainerAgent& agent, const std::string& token,
-                                        Duration stall, HttpTransport& transport);
+absl::StatusOr<ExpiringCredentials> AskContainerAgent(const ContainerAgent& agent,
+                                                      const std::string& token, Duration stall,
+                                                      HttpTransport& transport);
 
 }  // namespace leeway

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/object_store/profile.h"
+#include "common/object_store/temporary_credentials.h"
 #include "common/printable.h"
 #include "common/status.h"
 
@@ -55,7 +56,7 @@ absl::StatusOr<CredentialPlace> FindCredentialPlace(const EnvironmentLookup& loo
       "; docs/storage.md has all places"));
 }
 
-std::shared_ptr<CredentialSource> MakeCredentialSource(const CredentialPlace& place,
+std::unique_ptr<CredentialSource> MakeCredentialSource(const CredentialPlace& place,
                                                        const EnvironmentLookup& look_up,
                                                        Duration stall,
                                                        std::shared_ptr<HttpTransport> transport) {
@@ -63,7 +64,7 @@ std::shared_ptr<CredentialSource> MakeCredentialSource(const CredentialPlace& pl
     const auto ask = [identity = *identity, stall, transport](const std::string& token) {
       return AssumeRole(identity, token, stall, *transport);
     };
-    return std::make_shared<TemporaryCredentials>(TemporaryCredentialsOptions{
+    return std::make_unique<TemporaryCredentials>(TemporaryCredentialsOptions{
         .ask = ask,
         .token_file = identity->token_file,
         .what = absl::StrCat("credentials of ", Printable(identity->role),
@@ -73,13 +74,13 @@ std::shared_ptr<CredentialSource> MakeCredentialSource(const CredentialPlace& pl
     const auto ask = [agent = *agent, stall, transport](const std::string& token) {
       return AskContainerAgent(agent, token, stall, *transport);
     };
-    return std::make_shared<TemporaryCredentials>(TemporaryCredentialsOptions{
+    return std::make_unique<TemporaryCredentials>(TemporaryCredentialsOptions{
         .ask = ask,
         .token_file = agent->token_file,
         .what = absl::StrCat("credentials of this container at ", Printable(agent->url),
                              " by AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")});
   }
-  return std::make_shared<KeptCredentials>(std::get<Credentials>(place),
+  return std::make_unique<KeptCredentials>(std::get<Credentials>(place),
                                            [look_up] { return FindKept(look_up); });
 }
 

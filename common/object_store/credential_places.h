@@ -23,9 +23,9 @@ using CredentialPlace = std::variant<Credentials, WebIdentity, ContainerAgent>;
 absl::StatusOr<CredentialPlace> FindCredentialPlace(const EnvironmentLookup& look_up,
                                                     const std::string& region);
 
-// `look_up` is kept, for credentials that are left in the same place later; `stall` is a service's
-// request's (http.h). Asks nobody yet.
-std::shared_ptr<CredentialSource> MakeCredentialSource(const CredentialPlace& place,
+// Never null. `look_up` is kept, for credentials that are left in the same place later; `stall` is
+// a service's request's (http.h). Asks nobody yet.
+std::unique_ptr<CredentialSource> MakeCredentialSource(const CredentialPlace& place,
                                                        const EnvironmentLookup& look_up,
                                                        Duration stall,
                                                        std::shared_ptr<HttpTransport> transport);

@@ -1,26 +1,6 @@
 #include "common/object_store/credential_source.h"
 
-#include <algorithm>
-#include <utility>
-
-#include <spdlog/spdlog.h>
-
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
-#include "common/files/files.h"
-
 namespace leeway {
-namespace {
-
-// STS takes 20,000 characters.
-constexpr uint64_t kTokenBytesMax = 64 << 10;
-constexpr absl::Duration kBeforeExpiry = absl::Minutes(5);
-// After a failure, requests of the store wait for so long before the service is asked again: with
-// valid credentials, and without.
-constexpr absl::Duration kAgain = absl::Seconds(30);
-constexpr absl::Duration kAgainWithout = absl::Seconds(1);
-
-}  // namespace
 
 absl::StatusOr<Credentials> KeptCredentials::Get() {
   MutexLock lock(mutex_);
@@ -33,89 +13,6 @@ bool KeptCredentials::Renew(const Credentials& refused) {
   MutexLock lock(mutex_);
   if (found.ok()) credentials_ = *std::move(found);
   return credentials_ != refused;
-}
-
-absl::StatusOr<Credentials> TemporaryCredentials::Get() {
-  MutexLock lock(mutex_);
-  while (IsDue(options_.now())) {
-    if (!asking_) {
-      Ask(options_.now());
-      break;
-    }
-    if (options_.now() < lease_.expires) break;
-    answered_.Wait(mutex_);
-  }
-  if (options_.now() < lease_.expires) return lease_.credentials;
-  if (!failure_.ok()) return failure_;
-  return absl::UnavailableError("the credentials expired before they could be used");
-}
-
-bool TemporaryCredentials::Renew(const Credentials& refused) {
-  {
-    MutexLock lock(mutex_);
-    if (lease_.credentials == refused) {
-      lease_ = {};
-      renew_at_ = absl::InfinitePast();
-      failure_ = absl::OkStatus();
-    }
-  }
-  const absl::StatusOr<Credentials> found = Get();
-  return found.ok() && *found != refused;
-}
-
-bool TemporaryCredentials::IsDue(absl::Time now) const {
-  if (!failure_.ok()) {
-    const absl::Duration pause = now < lease_.expires ? kAgain : kAgainWithout;
-    return now < failed_at_ || now >= failed_at_ + pause;
-  }
-  if (now >= renew_at_) return true;
-  const absl::StatusOr<std::string> token = Token();
-  return token.ok() && *token != token_;
-}
-
-void TemporaryCredentials::Ask(absl::Time now) {
-  asking_ = true;
-  const absl::StatusOr<std::string> token = Token();
-  if (token.ok()) token_ = *token;
-  mutex_.Unlock();
-  absl::StatusOr<Lease> lease = AskOnce(token);
-  mutex_.Lock();
-  asking_ = false;
-  failure_ = lease.status();
-  failed_at_ = options_.now();
-  if (lease.ok()) {
-    lease_ = *std::move(lease);
-    renew_at_ = lease_.expires - std::min(kBeforeExpiry, (lease_.expires - now) / 4);
-  } else if (failed_at_ < lease_.expires) {
-    spdlog::warn("{}; the last credentials are valid until {}", std::string(failure_.message()),
-                 absl::FormatTime(lease_.expires, absl::UTCTimeZone()));
-  }
-  answered_.NotifyAll();
-}
-
-absl::StatusOr<Lease> TemporaryCredentials::AskOnce(
-    const absl::StatusOr<std::string>& token) const {
-  if (!token.ok()) return token.status();
-  absl::StatusOr<Lease> lease = options_.ask(*token);
-  if (!lease.ok() || options_.now() < lease->expires) return lease;
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the service gives credentials that expired at ",
-      absl::FormatTime(lease->expires, absl::UTCTimeZone()), ": check this host's clock"));
-}
-
-absl::StatusOr<std::string> TemporaryCredentials::Token() const {
-  if (options_.token_file.empty()) return "";
-  const absl::StatusOr<std::string> text = ReadFile(options_.token_file, kTokenBytesMax);
-  std::string why(text.status().message());
-  if (text.ok()) {
-    std::string token(absl::StripAsciiWhitespace(*text));
-    const bool clean = std::none_of(token.begin(), token.end(), absl::ascii_iscntrl);
-    if (!token.empty() && clean) return token;
-    why = absl::StrCat("'", options_.token_file, "' ",
-                       clean ? "is empty" : "has control characters, and so is no token");
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat(options_.what, ": ", why, "; mount the token there, or correct the path"));
 }
 
 }  // namespace leeway

@@ -53,9 +53,12 @@ StoreTime RealStoreTime() {
           .seed = RandomIdentity()};
 }
 
-S3Client::S3Client(S3ClientOptions options, std::unique_ptr<HttpTransport> transport,
-                   StoreTime time)
-    : options_(std::move(options)), transport_(std::move(transport)), time_(std::move(time)) {}
+S3Client::S3Client(S3ClientOptions options, std::unique_ptr<CredentialSource> credentials,
+                   std::unique_ptr<HttpTransport> transport, StoreTime time)
+    : options_(std::move(options)),
+      credentials_(std::move(credentials)),
+      transport_(std::move(transport)),
+      time_(std::move(time)) {}
 
 HttpRequest S3Client::RequestOf(const Call& call, const Credentials& by) const {
   HttpRequest request{.method = call.method,
@@ -96,11 +99,11 @@ absl::Status S3Client::Repeat(const std::function<absl::Status(const Credentials
                    RandomStream(time_.seed, RandomPurpose::kRetry, {calls_.fetch_add(1)}));
   bool renewed = false;
   while (true) {
-    const absl::StatusOr<Credentials> by = options_.credentials->Get();
+    const absl::StatusOr<Credentials> by = credentials_->Get();
     const absl::Status status = by.ok() ? attempt(*by) : by.status();
     if (status.ok()) return status;
     if (by.ok() && absl::IsUnauthenticated(status) && !std::exchange(renewed, true) &&
-        options_.credentials->Renew(*by)) {
+        credentials_->Renew(*by)) {
       continue;
     }
     if (!IsStoreRetryable(status)) return status;

@@ -42,14 +42,15 @@ struct S3ClientOptions {
   std::string bucket;
   Endpoint endpoint = {};
   StoreSettings settings = {};
-  std::shared_ptr<CredentialSource> credentials = {};
 };
 
 // Thread-safe; calls block. Errors as s3_errors.h has them; UNAVAILABLE once the retries are used
 // up.
 class S3Client {
  public:
-  S3Client(S3ClientOptions options, std::unique_ptr<HttpTransport> transport, StoreTime time);
+  // Neither pointer is null.
+  S3Client(S3ClientOptions options, std::unique_ptr<CredentialSource> credentials,
+           std::unique_ptr<HttpTransport> transport, StoreTime time);
 
   const std::string& bucket() const { return options_.bucket; }
   const std::string& endpoint() const { return options_.endpoint.host; }
@@ -93,6 +94,7 @@ class S3Client {
   absl::Status CompleteOnce(const Call& call, const Credentials& by, const std::string& mark);
 
   const S3ClientOptions options_;
+  const std::unique_ptr<CredentialSource> credentials_;
   const std::unique_ptr<HttpTransport> transport_;
   const StoreTime time_;
   // Each call has draws of its own.

@@ -1,23 +1,14 @@
 #include "common/object_store/s3_errors.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/object_store/refusal.h"
 #include "common/printable.h"
 
 namespace leeway {
 namespace {
 
 using absl::StatusCode;
-
-struct Meaning {
-  const char* name;
-  StatusCode code;
-  // What to do; empty: nothing in particular.
-  const char* advice;
-};
 
 constexpr char kKeys[] =
     "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN or "
@@ -94,9 +85,8 @@ Meaning ByStatus(int status) {
 }
 
 Meaning MeaningOf(int status, const std::string& name) {
-  const auto found = std::find_if(std::begin(kByName), std::end(kByName),
-                                  [&](const Meaning& each) { return each.name == name; });
-  return found != std::end(kByName) ? *found : ByStatus(status);
+  const Meaning* known = FindMeaning(kByName, name);
+  return known != nullptr ? *known : ByStatus(status);
 }
 
 }  // namespace
@@ -106,10 +96,8 @@ absl::Status StatusOfAnswer(const std::string& asked, const HttpAnswer& answer,
   const bool good = answer.status >= 200 && answer.status < 300;
   if (good && error.code.empty()) return absl::OkStatus();
   const Meaning meaning = MeaningOf(answer.status, error.code);
-  std::string text = absl::StrCat(asked, ": HTTP ", answer.status);
-  if (!error.code.empty()) absl::StrAppend(&text, ", ", error.code);
-  if (!error.message.empty()) absl::StrAppend(&text, " (", error.message, ")");
-  if (*meaning.advice != 0) absl::StrAppend(&text, "; ", meaning.advice);
+  std::string text = absl::StrCat(
+      asked, ": ", RefusalText(answer.status, error.code, error.message, meaning.advice));
   const std::string region = error.region.empty()
                                  ? Printable(answer.Header("x-amz-bucket-region"), kWordBytesMax)
                                  : error.region;

@@ -1,7 +1,6 @@
 #include "common/object_store/web_identity.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include <pugixml.hpp>
@@ -9,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/object_store/refusal.h"
 #include "common/printable.h"
 #include "common/status.h"
 
@@ -22,11 +22,6 @@ constexpr std::chrono::seconds kDeadline(15);
 constexpr uint64_t kAnswerBytesMax = 1 << 20;
 constexpr size_t kSessionMin = 2, kSessionMax = 64;
 
-struct Meaning {
-  const char* name;
-  StatusCode code;
-  const char* advice;
-};
 constexpr char kTrust[] =
     "let the role's trust policy name the token's issuer, service account and audience";
 constexpr char kProvider[] =
@@ -49,9 +44,7 @@ constexpr Meaning kByName[] = {
 };
 
 Meaning MeaningOf(int status, const std::string& name) {
-  const auto found = std::find_if(std::begin(kByName), std::end(kByName),
-                                  [&](const Meaning& each) { return each.name == name; });
-  if (found != std::end(kByName)) return *found;
+  if (const Meaning* known = FindMeaning(kByName, name)) return *known;
   if (status >= 500 || status == 429 || status == 408) return {"", StatusCode::kUnavailable, ""};
   if (status == 401 || status == 403) return {"", StatusCode::kPermissionDenied, kTrust};
   return {"", StatusCode::kFailedPrecondition, "check AWS_ENDPOINT_URL_STS and AWS_ROLE_ARN"};
@@ -64,29 +57,25 @@ absl::Status Refused(const HttpAnswer& answer) {
   const std::string name = Printable(error.child_value("Code"), kWordBytesMax);
   const std::string message = Printable(error.child_value("Message"));
   const Meaning meaning = MeaningOf(answer.status, name);
-  std::string text = absl::StrCat("HTTP ", answer.status);
-  if (!name.empty()) absl::StrAppend(&text, ", ", name);
-  if (!message.empty()) absl::StrAppend(&text, " (", message, ")");
-  if (*meaning.advice != 0) absl::StrAppend(&text, "; ", meaning.advice);
-  return absl::Status(meaning.code, text);
+  return absl::Status(meaning.code, RefusalText(answer.status, name, message, meaning.advice));
 }
 
 // Says nothing of what is in the answer, which may be a secret.
-absl::StatusOr<Lease> Parse(const std::string& body) {
+absl::StatusOr<ExpiringCredentials> Parse(const std::string& body) {
   pugi::xml_document document;
   document.load_buffer(body.data(), body.size());
   const pugi::xml_node found = document.child("AssumeRoleWithWebIdentityResponse")
                                    .child("AssumeRoleWithWebIdentityResult")
                                    .child("Credentials");
-  Lease lease{.credentials = {found.child_value("AccessKeyId"),
-                              found.child_value("SecretAccessKey"),
-                              found.child_value("SessionToken")}};
+  ExpiringCredentials given{.credentials = {found.child_value("AccessKeyId"),
+                                            found.child_value("SecretAccessKey"),
+                                            found.child_value("SessionToken")}};
   std::string why;
   const bool whole =
-      !lease.credentials.access_key_id.empty() && !lease.credentials.secret_access_key.empty() &&
-      !lease.credentials.session_token.empty() &&
-      absl::ParseTime(absl::RFC3339_full, found.child_value("Expiration"), &lease.expires, &why);
-  if (whole) return lease;
+      !given.credentials.access_key_id.empty() && !given.credentials.secret_access_key.empty() &&
+      !given.credentials.session_token.empty() &&
+      absl::ParseTime(absl::RFC3339_full, found.child_value("Expiration"), &given.expires, &why);
+  if (whole) return given;
   return absl::UnavailableError(
       absl::StrCat("the answer of ", body.size(), " bytes has no credentials with Expiration"));
 }
@@ -149,8 +138,9 @@ absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(const EnvironmentLook
   return WebIdentity{*file, *role, session, std::move(endpoint)};
 }
 
-absl::StatusOr<Lease> AssumeRole(const WebIdentity& identity, const std::string& token,
-                                 Duration stall, HttpTransport& transport) {
+absl::StatusOr<ExpiringCredentials> AssumeRole(const WebIdentity& identity,
+                                               const std::string& token, Duration stall,
+                                               HttpTransport& transport) {
   // In the body, since proxies log URLs.
   const std::string form = Form({{"Action", kOperation},
                                  {"Version", "2011-06-15"},
@@ -172,9 +162,9 @@ absl::StatusOr<Lease> AssumeRole(const WebIdentity& identity, const std::string&
   const absl::StatusOr<HttpAnswer> answer = transport.Send(request);
   RETURN_IF_ERROR(Annotate(answer.status(), asked));
   if (answer->status != 200) return Annotate(Refused(*answer), asked);
-  absl::StatusOr<Lease> lease = Parse(answer->body);
-  RETURN_IF_ERROR(Annotate(lease.status(), asked));
-  return lease;
+  absl::StatusOr<ExpiringCredentials> given = Parse(answer->body);
+  RETURN_IF_ERROR(Annotate(given.status(), asked));
+  return given;
 }
 
 }  // namespace leeway

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "common/environment.h"
 #include "common/object_store/address.h"
-#include "common/object_store/credential_source.h"
 #include "common/object_store/http.h"
+#include "common/object_store/temporary_credentials.h"
 
 namespace leeway {
 
@@ -33,7 +33,8 @@ absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(const EnvironmentLook
 // Asks STS once, which has failed after so long without a byte. Errors name the role, the token's
 // file, and what to do: PERMISSION_DENIED, UNAUTHENTICATED and FAILED_PRECONDITION stay wrong,
 // UNAVAILABLE may pass.
-absl::StatusOr<Lease> AssumeRole(const WebIdentity& identity, const std::string& token,
-                                 Duration stall, HttpTransport& transport);
+absl::StatusOr<ExpiringCredentials> AssumeRole(const WebIdentity& identity,
+                                               const std::string& token, Duration stall,
+                                               HttpTransport& transport);
 
 }  // namespace leeway

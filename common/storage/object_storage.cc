@@ -133,7 +133,7 @@ absl::Status ObjectStorage::Prepare(const std::string& folder) {
 absl::StatusOr<std::shared_ptr<Storage>> MakeObjectStorage(const std::string& bucket) {
   S3ClientOptions options{.bucket = bucket};
   ASSIGN_OR_RETURN(options.settings, FindStoreSettings(LookUpEnvironment));
-  options.credentials =
+  auto credentials =
       MakeCredentialSource(options.settings.credentials, LookUpEnvironment, options.settings.stall,
                            std::make_shared<CurlTransport>(options.settings.ca_file));
   options.endpoint = AmazonEndpoint(options.settings.region, bucket);
@@ -141,8 +141,8 @@ absl::StatusOr<std::shared_ptr<Storage>> MakeObjectStorage(const std::string& bu
     ASSIGN_OR_RETURN(options.endpoint, ParseEndpoint(options.settings.endpoint));
   }
   auto transport = std::make_unique<CurlTransport>(options.settings.ca_file);
-  return std::make_shared<ObjectStorage>(
-      std::make_unique<S3Client>(std::move(options), std::move(transport), RealStoreTime()));
+  return std::make_shared<ObjectStorage>(std::make_unique<S3Client>(
+      std::move(options), std::move(credentials), std::move(transport), RealStoreTime()));
 }
 
 }  // namespace leeway

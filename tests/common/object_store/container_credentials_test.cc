@@ -27,7 +27,7 @@ constexpr char kGiven[] =
     R"({"AccessKeyId": "ASIA2", "SecretAccessKey": "hidden", "Token": "t",
         "Expiration": "2026-01-02T03:04:05Z", "AccountId": "1"})";
 
-absl::StatusOr<Lease> Ask(Scripted& script, const Variables& variables = kPod) {
+absl::StatusOr<ExpiringCredentials> Ask(Scripted& script, const Variables& variables = kPod) {
   FakeTransport transport(&script);
   return AskContainerAgent(**Find(variables), "pod-token", kStall, transport);
 }
@@ -42,10 +42,10 @@ std::string Authorization(const Scripted& script) {
 TEST_CASE("the agent is asked with the file's token, not by way of a proxy, without a signature") {
   Scripted script;
   script.Answer(200, kGiven);
-  const auto lease = Ask(script);
-  REQUIRE(lease.ok());
-  CHECK(lease->credentials == Credentials{"ASIA2", "hidden", "t"});
-  CHECK(absl::ToUnixSeconds(lease->expires) == 1767323045);
+  const auto given = Ask(script);
+  REQUIRE(given.ok());
+  CHECK(given->credentials == Credentials{"ASIA2", "hidden", "t"});
+  CHECK(absl::ToUnixSeconds(given->expires) == 1767323045);
   const HttpRequest& request = script.requests.back();
   CHECK(request.method == "GET");
   CHECK(request.url == "http://169.254.170.23/v1/credentials");
@@ -57,10 +57,10 @@ TEST_CASE("the agent is asked with the file's token, not by way of a proxy, with
 TEST_CASE("other forms of the settings: ECS's path, a token in the environment, none") {
   Scripted script;
   script.Answer(200, R"({"AccessKeyId": "A", "SecretAccessKey": "s"})");
-  const auto lease = Ask(script, {{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/x"},
+  const auto given = Ask(script, {{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/x"},
                                   {"AWS_CONTAINER_AUTHORIZATION_TOKEN", "other"}});
-  REQUIRE(lease.ok());
-  CHECK(lease->expires == absl::InfiniteFuture());
+  REQUIRE(given.ok());
+  CHECK(given->expires == absl::InfiniteFuture());
   CHECK(script.requests.back().url == "http://169.254.170.2/v2/x");
   CHECK(Authorization(script) == "other");
   CHECK(Ask(script, {{kFull, "http://localhost:80/x"}}).ok());
@@ -105,9 +105,9 @@ TEST_CASE("a refusal names the agent and what to do; what may pass is told apart
     CAPTURE(http, body);
     Scripted script;
     script.Answer(http, body);
-    const auto lease = Ask(script);
-    CHECK(lease.status().code() == code);
-    CHECK_THAT(std::string(lease.status().message()),
+    const auto given = Ask(script);
+    CHECK(given.status().code() == code);
+    CHECK_THAT(std::string(given.status().message()),
                Catch::Contains("http://169.254.170.23/v1/credentials") && Catch::Contains(word) &&
                    !Catch::Contains("hidden"));
   }

@@ -16,10 +16,10 @@ struct Rig {
     options.settings.part_bytes = 10;
     options.settings.retry_total = std::chrono::seconds(60);
     options.settings.stall = std::chrono::seconds(15);
-    options.credentials = std::make_shared<KeptCredentials>(
+    auto credentials = std::make_unique<KeptCredentials>(
         Credentials{"key", "hidden-secret", "token"}, std::move(renew));
-    client = std::make_unique<S3Client>(options, std::make_unique<FakeTransport>(&script),
-                                        script.Clock());
+    client = std::make_unique<S3Client>(options, std::move(credentials),
+                                        std::make_unique<FakeTransport>(&script), script.Clock());
   }
   std::string Header(const std::string& name) const {
     for (const auto& [each, value] : script.requests.back().headers) {
@@ -153,8 +153,8 @@ TEST_CASE("credentials that may come are waited for; nothing is sent without") {
   S3ClientOptions options{.bucket = "bucket", .endpoint = *ParseEndpoint("http://store:9000")};
   options.settings.retry_total = std::chrono::seconds(60);
   const auto put = [&](absl::Status failure) {
-    options.credentials = std::make_shared<Late>(2, std::move(failure));
-    S3Client client(options, std::make_unique<FakeTransport>(&script), script.Clock());
+    S3Client client(options, std::make_unique<Late>(2, std::move(failure)),
+                    std::make_unique<FakeTransport>(&script), script.Clock());
     return client.Put("k", kBody);
   };
   CHECK(put(absl::UnavailableError("no answer")).ok());

@@ -45,7 +45,7 @@ constexpr char kGiven[] =
     "<ResponseMetadata><RequestId>r</RequestId></ResponseMetadata>"
     "</AssumeRoleWithWebIdentityResponse>";
 
-absl::StatusOr<Lease> Ask(Scripted& script) {
+absl::StatusOr<ExpiringCredentials> Ask(Scripted& script) {
   FakeTransport transport(&script);
   return AssumeRole(**Find(kPod), "to.ken+/", kStall, transport);
 }
@@ -53,11 +53,11 @@ absl::StatusOr<Lease> Ask(Scripted& script) {
 TEST_CASE("a role is assumed by a request that is not signed, with the token in its body") {
   Scripted script;
   script.Answer(200, kGiven);
-  const auto lease = Ask(script);
-  REQUIRE(lease.ok());
-  CHECK(lease->credentials == Credentials{"ASIA1", "hidden", "t+/="});
+  const auto given = Ask(script);
+  REQUIRE(given.ok());
+  CHECK(given->credentials == Credentials{"ASIA1", "hidden", "t+/="});
   // 2026-01-02T03:04:05Z
-  CHECK(absl::ToUnixSeconds(lease->expires) == 1767323045);
+  CHECK(absl::ToUnixSeconds(given->expires) == 1767323045);
   const HttpRequest& request = script.requests.front();
   CHECK(request.method == "POST");
   CHECK(request.url == "https://sts.eu-central-1.amazonaws.com/");
@@ -87,9 +87,9 @@ TEST_CASE("a refusal names the role, the file, STS's reason and what to do, but 
     Scripted script;
     script.Answer(http, absl::StrCat("<ErrorResponse><Error><Type>Sender</Type><Code>", code,
                                      "</Code><Message>why</Message></Error></ErrorResponse>"));
-    const auto lease = Ask(script);
-    CHECK(lease.status().code() == status);
-    CHECK_THAT(std::string(lease.status().message()),
+    const auto given = Ask(script);
+    CHECK(given.status().code() == status);
+    CHECK_THAT(std::string(given.status().message()),
                Catch::Contains("arn:aws:iam::123456789012:role/train") &&
                    Catch::Contains("/var/run/token") && Catch::Contains("(why)") &&
                    Catch::Contains("sts.eu-central-1") && Catch::Contains(advice) &&
@@ -107,9 +107,9 @@ TEST_CASE(
     CAPTURE(body);
     Scripted script;
     script.Answer(200, body);
-    const auto lease = Ask(script);
-    CHECK(absl::IsUnavailable(lease.status()));
-    CHECK_THAT(std::string(lease.status().message()),
+    const auto given = Ask(script);
+    CHECK(absl::IsUnavailable(given.status()));
+    CHECK_THAT(std::string(given.status().message()),
                Catch::Contains("no credentials") && !Catch::Contains("hidden"));
   }
   Scripted silent;

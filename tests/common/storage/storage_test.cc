@@ -179,9 +179,9 @@ TEST_CASE("an upload that is given up is aborted") {
   Scripted script;
   S3ClientOptions options{.bucket = "bucket", .endpoint = *ParseEndpoint("http://store")};
   options.settings.part_bytes = 10;
-  options.credentials = std::make_shared<KeptCredentials>(Credentials{});
-  ObjectStorage storage(std::make_unique<S3Client>(
-      options, std::make_unique<FakeTransport>(&script), script.Clock()));
+  ObjectStorage storage(
+      std::make_unique<S3Client>(options, std::make_unique<KeptCredentials>(Credentials{}),
+                                 std::make_unique<FakeTransport>(&script), script.Clock()));
   script.Answer(200,
                 "<InitiateMultipartUploadResult><UploadId>7</UploadId>"
                 "</InitiateMultipartUploadResult>");

@@ -1,4 +1,4 @@
-#include "common/object_store/credential_source.h"
+#include "common/object_store/temporary_credentials.h"
 
 #include <latch>
 #include <thread>
@@ -15,10 +15,11 @@ namespace {
 struct Service {
   explicit Service(std::string token_file = "") {
     source = std::make_unique<TemporaryCredentials>(TemporaryCredentialsOptions{
-        .ask = [this](const std::string& token) -> absl::StatusOr<Lease> {
+        .ask = [this](const std::string& token) -> absl::StatusOr<ExpiringCredentials> {
           tokens.push_back(token);
           if (!failure.ok()) return failure;
-          return Lease{{absl::StrCat("key", tokens.size()), "secret", "session"}, now + life};
+          return ExpiringCredentials{{absl::StrCat("key", tokens.size()), "secret", "session"},
+                                     now + life};
         },
         .token_file = std::move(token_file),
         .what = "credentials of nobody",
@@ -150,16 +151,16 @@ TEST_CASE("others go on with valid credentials while one caller asks, and wait w
   absl::Time now = absl::FromUnixSeconds(1'700'000'000);
   const bool valid = GENERATE(true, false);
   int requests = 0;
-  TemporaryCredentials source({.ask = [&](const std::string&) -> absl::StatusOr<Lease> {
-                                 ++requests;
-                                 const absl::Time expires = now + absl::Hours(requests);
-                                 if (valid && requests == 1)
-                                   return Lease{{"old", "s", "t"}, expires};
-                                 asked.count_down();
-                                 answer.wait();
-                                 return Lease{{"new", "s", "t"}, expires};
-                               },
-                               .now = [&] { return now; }});
+  TemporaryCredentials source(
+      {.ask = [&](const std::string&) -> absl::StatusOr<ExpiringCredentials> {
+         ++requests;
+         const absl::Time expires = now + absl::Hours(requests);
+         if (valid && requests == 1) return ExpiringCredentials{{"old", "s", "t"}, expires};
+         asked.count_down();
+         answer.wait();
+         return ExpiringCredentials{{"new", "s", "t"}, expires};
+       },
+       .now = [&] { return now; }});
   if (valid) {
     CHECK(source.Get()->access_key_id == "old");
     now += absl::Minutes(56);
