@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+"""libleeway-client.so in the wrong order and with wrong arguments: a code and a text, and the job goes on as if nothing had
+been called. client/library/client.h says what each function returns."""
+
+import ctypes
+import unittest
+
+from jobs import job_of, job_yaml
+
+from leeway import _library as native
+
+OK, AGAIN, FINISHED, FAILED, NOT_FOUND = native.OK, native.AGAIN, native.FINISHED, native.FAILED, native.NOT_FOUND
+INVALID_ARGUMENT, MISUSE = 10, 17
+TOTAL, CLOCKS, RATE = 1500, 4, 0.5
+HUGE = 2**64 - 1
+library = native.load()
+
+
+def tensors_of(*names, **more):
+    """One of TOTAL elements, or more that share them."""
+    tensors = (native.Tensor * len(names))()
+    for tensor, name in zip(tensors, names):
+        tensor.name, tensor.dimensions = name, 1
+        tensor.shape = (ctypes.c_uint64 * 1)(TOTAL // len(names))
+        tensor.momentum = tensor.learning_rate_factor = tensor.weight_decay_factor = 1
+        for field, value in more.items():
+            setattr(tensor, field, value)
+    return tensors
+
+
+def options_of(coordinator="127.0.0.1:1", **changes):
+    options = native.JoinOptions(ctypes.sizeof(native.JoinOptions), coordinator.encode(), 0, tensors_of(b"w"), 1,
+                                 (ctypes.c_float * TOTAL)(), b"{type: sgd, learning_rate: %f}" % RATE, 5)
+    for field, value in changes.items():
+        setattr(options, field, value)
+    return options
+
+
+def sized(kind, **fields):
+    return ctypes.byref(kind(**{"size": ctypes.sizeof(kind), **fields}))
+
+
+def report(**fields):
+    return sized(native.Report, **{"steps": 1, "examples": 1, **fields})
+
+
+class Program:
+    """Calls the functions by name, for one job."""
+
+    def __init__(self, test, coordinator):
+        self.test, self.handle = test, ctypes.c_void_p()
+        test.assertEqual(library.leeway_join(options_of(coordinator), ctypes.byref(self.handle)), OK, library.leeway_error())
+        test.addCleanup(lambda: library.leeway_free(self.handle))
+
+    def gives(self, code, text, name, *arguments):
+        found = getattr(library, f"leeway_{name}")(self.handle, *arguments)
+        said = library.leeway_error().decode() if found not in (OK, AGAIN, FINISHED) else ""
+        self.test.assertEqual(found, code, f"leeway_{name}{arguments}: {said}")
+        self.test.assertRegex(said, text)
+
+    def works(self, name, *arguments):
+        self.gives(OK, "^$", name, *arguments)
+
+    def begin(self, expected):
+        clock = ctypes.c_uint64()
+        self.works("begin", 20, ctypes.byref(clock))
+        self.test.assertEqual(clock.value, expected)
+        self.works("wait", 0, TOTAL, 20)
+
+    def vector(self, name):
+        address = getattr(library, f"leeway_{name}")(self.handle)
+        return (ctypes.c_float * TOTAL).from_address(address) if address else None
+
+    def end_with_ones(self):
+        self.vector("contribution")[:] = [1] * TOTAL
+        self.works("end", report(), 20)
+
+
+def one_worker(exchange="{type: gradient}", more=""):
+    return job_of(job_yaml(batch_size=1, examples=100, servers=1, workers=1, stop=f"{{clocks: {CLOCKS}}}", exchange=exchange,
+                           more=more), servers=1)
+
+
+class Join(unittest.TestCase):
+    def test_options(self):
+        behind = tensors_of(b"a", b"b")
+        behind[0].averaged = 1
+        for code, text, changes in (
+                (MISUSE, "options.size is 8, not .*another version", {"size": 8}),
+                (INVALID_ARGUMENT, "rank is too large", {"rank": 2**40}),
+                (INVALID_ARGUMENT, "tensors is null", {"tensors": None}),
+                (INVALID_ARGUMENT, "tensor 0 has no name", {"tensors": tensors_of(None)}),
+                (INVALID_ARGUMENT, "tensor 0 has .*no shape", {"tensors": tensors_of(b"w", shape=None)}),
+                (INVALID_ARGUMENT, "'w' has no kind", {"tensors": tensors_of(b"w", kind=4)}),
+                (INVALID_ARGUMENT, "another one has its name", {"tensors": tensors_of(b"w", b"w"), "tensor_count": 2}),
+                (INVALID_ARGUMENT, "trained ones go first", {"tensors": behind, "tensor_count": 2}),
+                (INVALID_ARGUMENT, "0 values, the tensors have 1500 elements", {"initial": None}),
+                (INVALID_ARGUMENT, "not YAML", {"update": b"{type"})):
+            with self.subTest(text):
+                job = ctypes.c_void_p(1)
+                self.assertEqual(library.leeway_join(ctypes.byref(options_of(**changes)), ctypes.byref(job)), code)
+                self.assertRegex(library.leeway_error().decode(), text)
+                self.assertIsNone(job.value)
+
+    def test_null(self):
+        """In place of the job, and of what a call needs."""
+        self.assertEqual(library.leeway_join(None, ctypes.byref(ctypes.c_void_p())), MISUSE)
+        self.assertEqual(library.leeway_join(ctypes.byref(options_of()), None), MISUSE)
+        for name, arguments in native.ARGUMENTS.items():
+            if arguments[:1] != [ctypes.c_void_p]:
+                continue
+            text = ctypes.create_string_buffer(b"before")
+            given = [text if kind is ctypes.c_char_p else 0 if kind in (ctypes.c_double, ctypes.c_uint64, ctypes.c_size_t,
+                                                                       ctypes.c_int) else None for kind in arguments[1:]]
+            if name == "leeway_waiting":
+                given[1] = len(text)
+            found = getattr(library, name)(None, *given)
+            result = native.RESULTS.get(name, ctypes.c_int)
+            self.assertEqual(found, MISUSE if result is ctypes.c_int else None, name)
+            if name == "leeway_waiting":
+                self.assertEqual(text.value, b"")
+            elif name != "leeway_free":
+                self.assertEqual(library.leeway_error(), b"the job is null", name)
+
+
+class Calls(unittest.TestCase):
+    """Of a real job of one worker."""
+
+    def start(self, *arguments):
+        job = one_worker(*arguments)
+        self.job = job.__enter__()
+        self.addCleanup(job.__exit__, None, None, None)
+        program = Program(self, self.job.coordinator)
+        program.gives(MISUSE, "has not joined yet: leeway_joined", "begin", 0, None)
+        self.assertIsNone(program.vector("weights"))
+        program.works("joined", 20)
+        return program
+
+    def ends_by(self, code):
+        self.assertEqual(self.job.servers[0].wait(20), code)
+
+    def outside_of_a_clock(self, program):
+        self.assertIsNone(program.vector("contribution"))
+        for name, arguments in {"wait": (0, 1, 1), "examples": (1,), "final": (0, 1), "end": (report(), 1)}.items():
+            program.gives(MISUSE, "belongs while a clock runs; this is between two clocks", name, *arguments)
+        program.gives(MISUSE, "the reason is none of", "leave", OK, b"", 1)
+        program.gives(INVALID_ARGUMENT, f"finished at clock . of {CLOCKS}: it can only have stopped or failed", "leave",
+                      FINISHED, b"", 20)
+        program.gives(NOT_FOUND, "not resumed", "load_state", ctypes.byref(ctypes.c_void_p()), ctypes.byref(ctypes.c_size_t()))
+
+    def within_a_clock(self, program):
+        for name, arguments in {"begin": (1, None), "settle": (1,), "evaluated": (sized(native.Evaluation),),
+                                "state_wanted": (ctypes.byref(ctypes.c_int()),), "save_state": (b"x", 1),
+                                "leave": (FINISHED, b"", 1)}.items():
+            program.gives(MISUSE, "belongs between two clocks; this is while a clock runs", name, *arguments)
+        for first, count in ((0, TOTAL + 1), (TOTAL, 1), (TOTAL + 1, 0), (HUGE, 2), (2, HUGE), (HUGE, HUGE)):
+            for name, more in (("wait", (1,)), ("final", ())):
+                program.gives(INVALID_ARGUMENT, f"{count} elements? from {first} on: the model has {TOTAL}", name, first, count,
+                              *more)
+        program.gives(INVALID_ARGUMENT, "no examples", "examples", 0)
+
+    def with_wrong_arguments(self, program):
+        for name, arguments in {"info_of": (None,), "tensor_of": (0, None), "end": (None, 1), "evaluated": (None,),
+                                "state_wanted": (None,), "save_state": (None, 1), "load_state": (None, None)}.items():
+            program.gives(MISUSE, "null", name, *arguments)
+        for name, kind, more in (("info_of", native.Info, ()), ("end", native.Report, (1,)),
+                                 ("evaluated", native.Evaluation, ())):
+            for size in (0, ctypes.sizeof(kind) - 1, ctypes.sizeof(kind) + 1):
+                program.gives(MISUSE, f"size is {size}, not {ctypes.sizeof(kind)}: .*another version", name,
+                              sized(kind, size=size), *more)
+        for index in (1, HUGE):
+            program.gives(NOT_FOUND, "no such tensor", "tensor_of", index, ctypes.byref(native.Tensor()))
+
+    def test_nothing_has_changed(self):
+        program = self.start()
+        program.works("joined", 0)
+        for clock in range(CLOCKS):
+            self.outside_of_a_clock(program)
+            self.with_wrong_arguments(program)
+            program.begin(clock)
+            self.assertEqual(set(program.vector("weights")), {-RATE * clock})
+            self.within_a_clock(program)
+            self.with_wrong_arguments(program)
+            program.works("final", 0, 0)
+            program.works("wait", TOTAL, 0, 1)
+            program.end_with_ones()
+        program.gives(FINISHED, "^$", "begin", 20, None)
+        program.gives(FINISHED, "^$", "begin", 20, None)
+        self.assertEqual(set(program.vector("weights")), {-RATE * CLOCKS})
+        for _ in range(2):
+            program.works("leave", FINISHED, None, 20)
+        for name, arguments in {"begin": (1, None), "settle": (1,), "final": (0, 1)}.items():
+            program.gives(MISUSE, "this is after it has left", name, *arguments)
+        self.ends_by(0)
+
+    def test_final_twice(self):
+        """Elements that have left cannot be taken back: only leaving makes sense then."""
+        program = self.start()
+        program.begin(0)
+        program.vector("contribution")[:] = [1] * TOTAL
+        program.works("final", 0, 500)
+        program.gives(INVALID_ARGUMENT, "elements 499 to 509 .*final before", "final", 499, 10)
+        program.works("leave", FAILED, b"told twice", 20)
+        self.ends_by(3)
+        self.assertIn("told twice", self.job.logs())
+
+    def test_final_without_gradients(self):
+        program = self.start("{type: delta, local_steps: 1}", "update: {type: sgd, learning_rate: 1}")
+        program.begin(0)
+        self.assertIsNone(program.vector("contribution"))
+        program.gives(MISUSE, "no gradient exchange", "final", 0, TOTAL)
+        program.works("leave", FAILED, b"", 20)
+
+
+if __name__ == "__main__":
+    unittest.main()
