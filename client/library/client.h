@@ -148,8 +148,8 @@ typedef struct leeway_report {
   /* sizeof(leeway_report). */
   size_t size;
   uint64_t steps;
-  /* Training examples: the contribution's weight; one of 0 moves nothing. Where blocks of a gradient
-   * have left before leeway_end, it is leeway_examples that has said their weight. */
+  /* Training examples: the contribution's weight; one of 0 moves nothing. Where blocks of a
+   * gradient have left before leeway_end, it is leeway_examples that has said their weight. */
   uint64_t examples;
   /* Sum of the losses of all examples. */
   double loss_sum;
