@@ -8,7 +8,7 @@
 #include <yaml-cpp/emittermanip.h>
 
 #include "absl/strings/str_cat.h"
-#include "config/external.h"
+#include "config/brought_update.h"
 #include "config/job.h"
 #include "config/scalar.h"
 #include "config/schema.h"

@@ -20,6 +20,7 @@
 #include "common/rpc/host.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
+#include "config/brought_update.h"
 #include "config/external.h"
 #include "config/length.h"
 

@@ -11,6 +11,7 @@
 #include "common/printable.h"
 #include "common/server_address.h"
 #include "common/status.h"
+#include "config/brought_update.h"
 #include "config/external.h"
 #include "config/length.h"
 #include "config/rules.h"

@@ -18,8 +18,7 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
   record.set_generation(life_.generation());
   record.set_incarnations(record_.incarnations());
   stop_.Fill(outcome, record);
-  if (options.auto_codec) *record.mutable_auto_codec() = *options.auto_codec;
-  if (const auto* update = facts().brought_update()) *record.mutable_update() = *update;
+  facts().FillSettled(record);
   record.mutable_devices()->Assign(model_.devices().begin(), model_.devices().end());
   record_.loss_scales().Fill(record);
   *record.mutable_placement() = shards_.places().proto();

@@ -53,8 +53,7 @@ v1::ConfigureRequest CoordinatorCore::Configuration(bool load) const {
   *request.mutable_length() = *model_.length();
   request.set_cut_every(model_.cut_every());
   request.set_run_dir(options.run_dir);
-  if (options.auto_codec) *request.mutable_auto_codec() = *options.auto_codec;
-  if (const auto* update = facts().brought_update()) *request.mutable_update() = *update;
+  facts().FillSettled(request);
   return request;
 }
 

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
-#include "config/external.h"
+#include "config/brought_update.h"
 #include "server/coordinator/core/coordinator_core.h"
 
 namespace leeway {

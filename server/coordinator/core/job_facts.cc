@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/protocol.h"
 #include "common/status.h"
+#include "config/brought_update.h"
 #include "config/contributors.h"
 #include "config/external.h"
 #include "config/length.h"

@@ -54,14 +54,17 @@ class JobFacts {
   absl::Status CheckUpdate(const v1::RegisterWorkerRequest& request, const std::string& who) const;
   // Checked before. True: it is the job's rule from now on.
   bool TakeUpdate(const v1::RegisterWorkerRequest& request, const std::string& who);
-  // Null if no worker has brought the job's rule.
-  const v1::Update* brought_update() const {
-    return update_owner_.empty() ? nullptr : &options_.job.update();
-  }
-
   void TakeLink(uint32_t rank, double link) { links_.Take(rank, link); }
   // Once, before a server or a worker is told how to encode anything. Nothing where that is known.
   std::optional<AutoChoice> ChooseCodec(bool servers_on_one_host);
+
+  // What the job's text leaves open and this run has settled, for those who have only the text: a
+  // coordinator that comes later (CoordinatorRecord) and the servers (ConfigureRequest).
+  template <typename Message>
+  void FillSettled(Message& message) const {
+    if (options_.auto_codec) *message.mutable_auto_codec() = *options_.auto_codec;
+    if (!update_owner_.empty()) *message.mutable_update() = options_.job.update();
+  }
 
  private:
   CoordinatorOptions options_;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/blocks.h"
-#include "config/external.h"
+#include "config/brought_update.h"
 #include "config/job.h"
 #include "config/length.h"
 #include "config/shards.h"

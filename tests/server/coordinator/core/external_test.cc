@@ -1,9 +1,8 @@
 // Jobs of external programs: the update rule and the factors that the first worker brings.
-#include "config/external.h"
-
 #include <algorithm>
 #include <string>
 
+#include "config/brought_update.h"
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
