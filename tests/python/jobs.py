@@ -88,6 +88,8 @@ def become(arguments, output, folder, environment):
     text, name = (arguments[1], "-c") if arguments[0] == "-c" else (pathlib.Path(arguments[0]).read_text(), arguments[0])
     sys.argv[:] = arguments[1:] if name == "-c" else arguments
     main_module = sys.modules["__main__"] = types.ModuleType("__main__")
+    if name != "-c":
+        main_module.__file__ = name  # Processes that it spawns read it, too.
     try:
         exec(compile(text, name, "exec"), main_module.__dict__)
         code = 0

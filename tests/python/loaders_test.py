@@ -62,7 +62,7 @@ def main():
         with job_of(job_yaml(workers=1, stop="{clocks: 30}", consistency="{mode: async}"), servers=2) as job:
             script = job.folder / "train.py"
             script.write_text(SCRIPT)
-            job.start_worker(0, str(script), method)
+            job.fork_worker(0, script, method)
             job.wait(timeout=120)
             check("ended finished after 960" in job.said(0),
                   f"run {run}: trains with loaders by {method}, {time.monotonic() - began:.1f} s")
