@@ -10,7 +10,7 @@ from leeway.session import FINISHED, STOPPED, Info
 
 class FakeSession(AloneSession):
     """One worker with SGD. Weights are NaN until they are waited for, contributions until they are filled; a range may
-    be final once a clock."""
+    be final once a clock. The contribution may be written where the weights were waited for."""
 
     def __init__(self, schema, initial, update, clocks=10, exchange="gradient", steps_per_clock=1, batch_size=4,
                  examples=0, evaluate_every=0, workers=1, rank=0, state=None, jump=None, stop_in=None):
@@ -60,6 +60,7 @@ class FakeSession(AloneSession):
         self.log.append(("wait", first, count))
         where = slice(first, first + count)
         fresh = np.isnan(self.seen[where])
+        assert np.isnan(self._contribution[where][fresh]).all(), "written while the clock before was being sent"
         self.seen[where][fresh] = self.true[where][fresh]
 
     def examples(self, count):
@@ -80,6 +81,7 @@ class FakeSession(AloneSession):
         self.is_open = False
         if self.info.exchange == "gradient":
             assert np.isfinite(self._contribution).all(), "the contribution was not filled"
+            assert np.isfinite(self.seen).all(), "the contribution was filled before all weights were there"
             if self.count is not None:
                 assert self.count == report.examples, (self.count, report.examples)
             super().end(report)

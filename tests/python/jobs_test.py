@@ -65,6 +65,28 @@ def groups():
     equals_torch("groups", 1e-5)
 
 
+UNEQUAL = """
+import sys, leeway
+gradient, counts = float(sys.argv[1]), [int(count) for count in sys.argv[2:]]
+job = leeway.join({"w": 3}, update={"type": "sgd", "learning_rate": 1})
+for clock, weights in job:
+    print("clock", clock, "weight", weights["w"][1], flush=True)
+    job.push_pull({"w": [gradient] * 3}, examples=counts[clock])
+print("ended with", job.weights["w"][1], flush=True)
+"""
+
+
+def unequal():
+    """A clock's gradient is the mean over examples, not over workers; who has none counts for nothing."""
+    with job_of(job_yaml(workers=3, stop="{clocks: 3}")) as job:
+        job.fork_worker(0, UNEQUAL, 1, 3, 0, 2)
+        job.fork_worker(1, UNEQUAL, 5, 1, 0, 2)
+        job.fork_worker(2, UNEQUAL, 9, 0, 7, 4)
+        job.wait()
+        for rank in range(3):
+            said = [float(line.split()[-1]) for line in job.said(rank).splitlines() if line.startswith(("clock", "ended"))]
+            check(said == [0, -2, -11, -17], f"rank {rank}: the weights were {said}")
+
 
 def digits_yaml(**options):
     return job_yaml(batch_size=64, examples=3823, **options)
@@ -272,8 +294,8 @@ def resumed():
 
 
 CASES = {case.__name__.replace("_", "-"): case
-         for case in (sync, momentum, adam, adamw, groups, numpy, beside_cpp, killed_server, killed_worker, delta, elastic,
-                      resumed)}
+         for case in (sync, momentum, adam, adamw, groups, unequal, numpy, beside_cpp, killed_server, killed_worker, delta,
+                      elastic, resumed)}
 
 if __name__ == "__main__":
     main(CASES)

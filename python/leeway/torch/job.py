@@ -182,11 +182,11 @@ class TorchJob(Loop):
             self._ready(True)
         if not self._gradients.some:
             self._check_parameters()  # Those that have moved have lost their hooks.
+        self._gate.arrive_all()  # Until then the contribution may be on its way in the clock before.
         self._gradients.collect()
         if self._early_uses:
             self._gate.adopt(self._early_uses)
             self._early_uses = set()
-        self._gate.arrive_all()
         self._hand_in_averaged(self._contribution())
         self._tell_examples()
         self._count(loss)
