@@ -113,6 +113,15 @@ RetryLimits CoordinatorSession::Patient() const {
   return Within(patience_, named ? "limits.start_seconds" : "the shortest limit");
 }
 
+v1::RegisterWorkerRequest CoordinatorSession::Filled(v1::RegisterWorkerRequest request) const {
+  *request.mutable_build() = ThisBuild();
+  request.set_host(options_.host);
+  request.set_network(options_.network);
+  request.set_pid(options_.pid);
+  request.set_nonce(options_.nonce);
+  return request;
+}
+
 absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
     const v1::RegisterWorkerRequest& request, const std::string& what, const RetryLimits& limits) {
   v1::RegisterWorkerReply reply;
@@ -144,26 +153,23 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
 
 absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::FetchJob(std::optional<uint32_t> rank,
                                                                      Duration limit) {
-  v1::RegisterWorkerRequest request;
-  *request.mutable_build() = ThisBuild();
+  v1::RegisterWorkerRequest request = Filled();
   if (rank.has_value()) request.set_rank(*rank);
-  request.set_host(options_.host);
-  request.set_network(options_.network);
-  request.set_pid(options_.pid);
-  request.set_nonce(options_.nonce);
   request.set_job_only(true);
   return SendRegister(request, "asking for the job", Within(limit, "--start-seconds"));
 }
 
+absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::FetchModel(Duration limit) {
+  v1::RegisterWorkerRequest request = Filled();
+  request.set_reads_only(true);
+  return SendRegister(request, "asking for the model", Within(limit, "the reader's limit"));
+}
+
 absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::Register(
     v1::RegisterWorkerRequest request, Duration limit) {
-  *request.mutable_build() = ThisBuild();
-  request.set_host(options_.host);
-  request.set_network(options_.network);
-  request.set_pid(options_.pid);
-  request.set_nonce(options_.nonce);
   ASSIGN_OR_RETURN(v1::RegisterWorkerReply reply,
-                   SendRegister(request, "registering", Within(limit, "limits.start_seconds")));
+                   SendRegister(Filled(std::move(request)), "registering",
+                                Within(limit, "limits.start_seconds")));
   job_ = reply.job_id();
   rank_ = reply.rank();
   incarnation_ = reply.incarnation();

@@ -44,7 +44,7 @@ class CoordinatorSession {
     std::string address;
     std::string host;
     // common/rpc/host.h, NetworkIdentity.
-    std::string network;
+    std::string network = {};
     uint32_t pid = 0;
     // Drawn when the process starts; tells a retry from a new life.
     uint64_t nonce = 0;
@@ -75,6 +75,8 @@ class CoordinatorSession {
 
   // The resolved job, before anything else is known. Waits for the coordinator for `limit`.
   absl::StatusOr<v1::RegisterWorkerReply> FetchJob(std::optional<uint32_t> rank, Duration limit);
+  // What it takes to read the weights, for who takes no part. Waits for them for `limit`.
+  absl::StatusOr<v1::RegisterWorkerReply> FetchModel(Duration limit);
   // Waits for all other workers and servers for `limit` (the job's limits.start_seconds), logging
   // whom it waits for. Fills in host, pid and build. Nothing else may run meanwhile.
   absl::StatusOr<v1::RegisterWorkerReply> Register(v1::RegisterWorkerRequest request,
@@ -133,6 +135,8 @@ class CoordinatorSession {
                     const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
   // Of what a worker says or asks while it trains.
   RetryLimits Patient() const;
+  // A registration by this process.
+  v1::RegisterWorkerRequest Filled(v1::RegisterWorkerRequest request = {}) const;
   absl::StatusOr<v1::RegisterWorkerReply> SendRegister(const v1::RegisterWorkerRequest& request,
                                                        const std::string& what,
                                                        const RetryLimits& limits);

@@ -13,7 +13,7 @@ struct DeviceChoice {
   Kind kind = Kind::kAuto;
   // Of kCuda: CUDA's number of the device, among those that CUDA_VISIBLE_DEVICES leaves. Absent:
   // the workers take them in turn, by rank.
-  std::optional<uint32_t> index;
+  std::optional<uint32_t> index = std::nullopt;
 };
 
 inline constexpr uint32_t kDeviceIndexMax = 63;

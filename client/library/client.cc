@@ -3,22 +3,15 @@
 #include "client/library/client.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cmath>
 #include <cstring>
-#include <exception>
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <pthread.h>
-#include <unistd.h>
-
 #include "absl/strings/str_cat.h"
 #include "client/library/codes.h"
+#include "client/library/guard.h"
 #include "client/library/job.h"
 #include "client/library/schema.h"
 #include "common/protocol.h"
@@ -26,31 +19,23 @@
 
 namespace {
 
+using leeway::CheckSize;
 using leeway::ClockMeasures;
 using leeway::CodeOf;
+using leeway::DeadlineOf;
 using leeway::Fail;
 using leeway::Job;
 using leeway::JobEvaluation;
 using leeway::JobInfo;
 using leeway::JobOptions;
 using leeway::JobTensor;
-using leeway::Time;
-
-// How often this process is a fork of one that had loaded the library.
-std::atomic<uint64_t> forks = 0;
-const int watches_forks = pthread_atfork(nullptr, nullptr, [] { ++forks; });
-
-Time DeadlineOf(double timeout) {
-  // Years are for ever, and do not fit.
-  if (!(timeout >= 0) || timeout > 1e8) return Time::max();
-  return std::chrono::steady_clock::now() + leeway::FromSeconds(timeout);
-}
+using leeway::NullArgument;
 
 }  // namespace
 
 struct leeway_job {
   std::unique_ptr<Job> job;
-  uint64_t forks_before = forks;
+  uint64_t forks_before = leeway::Forks();
   bool joined = false;
   // What leeway_load_state has given out, and leeway_tensor_of.
   std::string loaded;
@@ -59,38 +44,15 @@ struct leeway_job {
 
 namespace {
 
-leeway_code Forked() {
-  return Fail(LEEWAY_FORKED,
-              "this process was forked from the one that has joined the job, and connections do "
-              "not outlive that: start other processes before joining, or by spawn or forkserver");
-}
-
 // Runs `work` for a job that may be used here; nothing of C++ leaves it.
 template <typename Work>
 leeway_code Guarded(leeway_job* job, bool joined, Work work) {
   if (job == nullptr) return Fail(LEEWAY_MISUSE, "the job is null");
-  if (job->forks_before != forks) return Forked();
+  if (job->forks_before != leeway::Forks()) return leeway::Forked();
   if (joined && !job->joined) {
     return Fail(LEEWAY_MISUSE, "the worker has not joined yet: leeway_joined goes before");
   }
-  try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    return Fail(LEEWAY_NO_MEMORY, "there is no memory");
-  } catch (const std::exception& error) {
-    return Fail(LEEWAY_INTERNAL, error.what());
-  }
-}
-
-leeway_code NullArgument(const char* name) {
-  return Fail(LEEWAY_MISUSE, absl::StrCat(name, " is null"));
-}
-
-leeway_code CheckSize(const char* name, size_t size, size_t own) {
-  if (size == own) return LEEWAY_OK;
-  return Fail(LEEWAY_MISUSE,
-              absl::StrCat(name, ".size is ", size, ", not ", own,
-                           ": the program was compiled with another version of client.h"));
+  return leeway::WithoutExceptions(work);
 }
 
 absl::StatusOr<std::vector<JobTensor>> TensorsFrom(const leeway_join_options& options) {
@@ -213,15 +175,7 @@ leeway_code leeway_tensor_of(leeway_job* job, size_t index, leeway_tensor* tenso
     if (tensor == nullptr) return NullArgument("tensor");
     if (job->tensors.empty()) job->tensors = job->job->tensors();
     if (index >= job->tensors.size()) return Fail(LEEWAY_NOT_FOUND, "there is no such tensor");
-    const JobTensor& from = job->tensors[index];
-    *tensor = {from.name.c_str(),
-               from.shape.data(),
-               static_cast<uint32_t>(from.shape.size()),
-               static_cast<leeway_tensor_kind>(from.kind),
-               from.averaged ? 1 : 0,
-               from.momentum,
-               from.learning_rate_factor,
-               from.weight_decay_factor};
+    *tensor = leeway::TensorFor(job->tensors[index]);
     return LEEWAY_OK;
   });
 }
@@ -349,7 +303,7 @@ leeway_code leeway_leave(leeway_job* job, leeway_code reason, const char* messag
 
 void leeway_free(leeway_job* job) {
   // Its threads stayed in the process that it was forked from.
-  if (job == nullptr || job->forks_before != forks) return;
+  if (job == nullptr || job->forks_before != leeway::Forks()) return;
   delete job;
 }
 

@@ -33,6 +33,7 @@ extern "C" {
 #endif
 
 typedef struct leeway_job leeway_job;
+typedef struct leeway_watch leeway_watch;
 
 typedef enum leeway_code {
   LEEWAY_OK = 0,
@@ -45,7 +46,8 @@ typedef enum leeway_code {
   /* leeway_leave only: this worker cannot go on, and neither could its next life. */
   LEEWAY_FAILED = 4,
 
-  /* An argument, the job or another worker's model is wrong, and stays wrong. */
+  /* An argument, the job, its token, the certificate or another worker's model is wrong, and stays
+   * wrong. */
   LEEWAY_INVALID_ARGUMENT = 10,
   /* Given up after the job's limit; the text says who was missing. */
   LEEWAY_DEADLINE_EXCEEDED = 11,
@@ -239,6 +241,26 @@ leeway_code leeway_leave(leeway_job* job, leeway_code reason, const char* messag
 /* Ends everything, without a word to the others unless the worker has left: they take it for lost,
  * and its next life goes on. NULL is legal. */
 void leeway_free(leeway_job* job);
+
+/* Reads the weights of a running job, from anywhere, and takes no part in it. One thread at a time.
+ */
+
+/* `coordinator` as in leeway_join_options. The first read waits for a job that has weights, for
+ * `start_seconds` (0: 120). */
+leeway_code leeway_watch_open(const char* coordinator, double start_seconds, leeway_watch** watch);
+/* Reads all weights as they are now; what has not changed since the last read is not sent again.
+ * Each block is what an update has left; neighbours may be some updates apart, where the servers go
+ * on meanwhile. `version`: how many updates were applied to the block that has least of them. After
+ * LEEWAY_AGAIN call again, and until then leave the weights alone. LEEWAY_FINISHED: the job is
+ * over. LEEWAY_UNAVAILABLE: nobody answers, or the job has no weights yet; another read may
+ * succeed. */
+leeway_code leeway_watch_read(leeway_watch* watch, double timeout, uint64_t* version);
+/* From here on: after a read. As leeway_tensor_of. */
+leeway_code leeway_watch_tensor_of(leeway_watch* watch, size_t index, leeway_tensor* tensor);
+/* What was read, tensor after tensor; in the same place until leeway_watch_free. */
+const float* leeway_watch_weights(leeway_watch* watch);
+/* NULL is legal. */
+void leeway_watch_free(leeway_watch* watch);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,9 @@ leeway_code CodeOf(absl::StatusCode code) {
     case absl::StatusCode::kOk:
       return LEEWAY_OK;
     case absl::StatusCode::kInvalidArgument:
+    // Of the token or the certificate.
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
       return LEEWAY_INVALID_ARGUMENT;
     case absl::StatusCode::kDeadlineExceeded:
       return LEEWAY_DEADLINE_EXCEEDED;

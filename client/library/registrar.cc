@@ -1,24 +1,18 @@
 #include "client/library/registrar.h"
 
 #include <algorithm>
-#include <chrono>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "client/library/process.h"
 #include "client/library/schema.h"
 #include "common/command_line/environment_place.h"
-#include "common/command_line/security_flags.h"
 #include "common/counted.h"
 #include "common/identity.h"
 #include "common/log.h"
 #include "common/rpc/channel.h"
-#include "common/rpc/host.h"
-#include "common/rpc/transport_security.h"
 #include "common/status.h"
 #include "config/brought_update.h"
 #include "config/external.h"
@@ -26,24 +20,6 @@
 
 namespace leeway {
 namespace {
-
-// Looks so often whether it was cancelled.
-constexpr Duration kLookAfter = std::chrono::milliseconds(50);
-
-// Of the process, whose identity is one: the log, the keys and gRPC's settings.
-absl::Status PrepareProcess() {
-  static std::once_flag once;
-  static absl::Status* const result = new absl::Status;
-  std::call_once(once, [] {
-    PrepareGrpc();
-    *result = SetUpLog({.role = "worker", .file = ""});
-    if (!result->ok()) return;
-    auto security = SettingsOf(SecurityFlagsFromEnvironment(), {}, EndOfCalls::kCalls);
-    *result = security.status();
-    if (security.ok()) SetProcessSecurity(*std::move(security));
-  });
-  return *result;
-}
 
 absl::Status CompleteFromEnvironment(JobOptions& options) {
   if (options.rank && !options.coordinator.empty()) return absl::OkStatus();
@@ -84,23 +60,7 @@ absl::StatusOr<std::unique_ptr<Registrar>> Registrar::Make(JobOptions options) {
 }
 
 CoordinatorSession::Options Registrar::Process() {
-  return {.address = options_.coordinator,
-          .host = HostName(),
-          .network = NetworkIdentity(),
-          .pid = static_cast<uint32_t>(getpid()),
-          .nonce = nonce_,
-          .sleep =
-              [this](Duration time) {
-                for (; time > Duration::zero() && !cancelled_; time -= kLookAfter) {
-                  std::this_thread::sleep_for(std::min(time, kLookAfter));
-                }
-              },
-          // Who was cancelled has waited long enough.
-          .now =
-              [this] {
-                const Time now = std::chrono::steady_clock::now();
-                return cancelled_ ? now + std::chrono::hours(24 * 365) : now;
-              }};
+  return SessionOptions(options_.coordinator, nonce_, cancelled_);
 }
 
 absl::Status Registrar::FetchJob() {

@@ -12,10 +12,10 @@ namespace leeway {
 
 struct EnvironmentPlace {
   // The index of a server, the rank of a worker.
-  std::optional<uint32_t> rank;
+  std::optional<uint32_t> rank = std::nullopt;
   // HOST:PORT of server 0, and of this server for the others; empty: not said.
-  std::string coordinator;
-  std::string own_address;
+  std::string coordinator = {};
+  std::string own_address = {};
 };
 
 enum class PlaceRole { kServer, kWorker };

@@ -26,7 +26,7 @@ struct Transfer {
   size_t sent = 0;
   uint64_t answer_bytes_max = 0;
   bool too_long = false;
-  HttpAnswer answer;
+  HttpAnswer answer = {};
 };
 
 size_t OnRead(char* target, size_t size, size_t count, void* context) {

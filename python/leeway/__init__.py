@@ -12,10 +12,12 @@ from .alone import Alone
 from .errors import (DeadlineExceeded, Error, FailedPrecondition, Finished, ForkedError, InternalError, InvalidArgument,
                      LibraryNotFound, Misuse, NoMemory, NotFinite, NotFound, Replaced, Unavailable)
 from .job import Job, join
-from .session import Info, Tensor
+from .schema import Tensor
+from .session import Info
+from .watching import Watch, watch
 
 __version__ = "0.2.0"
 
 __all__ = ["Alone", "DeadlineExceeded", "Error", "FailedPrecondition", "Finished", "ForkedError", "Info",
            "InternalError", "InvalidArgument", "Job", "LibraryNotFound", "Misuse", "NoMemory", "NotFinite", "NotFound",
-           "Replaced", "Tensor", "Unavailable", "join", "safetensors"]
+           "Replaced", "Tensor", "Unavailable", "Watch", "join", "safetensors", "watch"]

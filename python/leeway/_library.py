@@ -72,6 +72,11 @@ ARGUMENTS: dict[str, list] = {
     "leeway_waiting": [c_void_p, c_char_p, c_size_t],
     "leeway_leave": [c_void_p, c_int, c_char_p, c_double],
     "leeway_free": [c_void_p],
+    "leeway_watch_open": [c_char_p, c_double, POINTER(c_void_p)],
+    "leeway_watch_read": [c_void_p, c_double, POINTER(c_uint64)],
+    "leeway_watch_tensor_of": [c_void_p, c_size_t, POINTER(Tensor)],
+    "leeway_watch_weights": [c_void_p],
+    "leeway_watch_free": [c_void_p],
 }
 RESULTS: dict[str, object] = {
     "leeway_version": c_char_p,
@@ -80,6 +85,8 @@ RESULTS: dict[str, object] = {
     "leeway_contribution": c_void_p,
     "leeway_waiting": None,
     "leeway_free": None,
+    "leeway_watch_weights": c_void_p,
+    "leeway_watch_free": None,
 }
 
 

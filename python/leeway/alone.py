@@ -11,7 +11,8 @@ from typing import Mapping, Optional, Union
 import numpy as np
 
 from .errors import InvalidArgument
-from .session import FINISHED, Info, Report, Tensor, offsets_of
+from .schema import Tensor, offsets_of
+from .session import FINISHED, Info, Report
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import weakref
 from typing import Protocol
 
 from .errors import EXIT_PERMANENT, EXIT_TEMPORARY, Error, Finished
-from .session import free_all
+from .handle import free_all
 
 #: How long a worker that fails may take to say so.
 FAREWELL_SECONDS = 5.0

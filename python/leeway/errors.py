@@ -17,7 +17,7 @@ class Error(Exception):
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument, the job or another worker's model is wrong, and stays wrong."""
+    """An argument, the job, its token, the certificate or another worker's model is wrong, and stays wrong."""
 
     exit_code = EXIT_PERMANENT
 

@@ -14,7 +14,8 @@ from .alone import Alone, AloneSession, has_coordinator, say_so
 from .batches import BatchOrder
 from .clocks import ClockedJob, Clocks
 from .errors import EXIT_PERMANENT, Error, InvalidArgument, Misuse
-from .session import LibrarySession, Session, Tensor, check_schema, offsets_of
+from .schema import Tensor, check_schema, offsets_of
+from .session import LibrarySession, Session
 
 Evaluate = Callable[[Any], Mapping[str, float]]
 

@@ -1,45 +1,22 @@
 """A worker's part in a job, clock by clock: the functions of leeway/client.h as one object, over the library.
 
-Job and TorchJob stand on it. Waits are cut into slices of SLICE seconds, so that Ctrl-C interrupts them."""
+Job and TorchJob stand on it."""
 
 from __future__ import annotations
 
 import ctypes
 import dataclasses
-import math
-import sys
 import time
-import weakref
-from typing import Mapping, Optional, Protocol, Sequence, Union
+from typing import Mapping, Optional, Protocol, Union
 
 import numpy as np
 
 from . import _library as native
-from .errors import (BY_CODE, EXIT_PERMANENT, FORKED, Error, FailedPrecondition, ForkedError, InternalError,
-                     InvalidArgument)
+from .errors import EXIT_PERMANENT, Error, FailedPrecondition, InternalError
+from .handle import SLICE, Handle
+from .schema import Tensor, native_tensors, tensors_of
 
-SLICE = 0.1
-#: A wait that is longer says on stderr, once, what it is for.
-TELL_AFTER = 30.0
-KINDS = {"weight": 0, "bias": 1, "norm": 2, "embedding": 3}
 EXCHANGES = {native.GRADIENT: "gradient", native.DELTA: "delta", native.ELASTIC: "elastic"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Tensor:
-    """A tensor of the model, float32. `averaged`: no gradient moves it, and the servers average the workers' values.
-    The factors multiply the job's learning rate and weight decay."""
-
-    shape: tuple[int, ...]
-    kind: str = "weight"
-    averaged: bool = False
-    momentum: float = 1.0
-    learning_rate_factor: float = 1.0
-    weight_decay_factor: float = 1.0
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,39 +80,13 @@ class Session(Protocol):
     def free(self) -> None: ...
 
 
-_live: "weakref.WeakSet[LibrarySession]" = weakref.WeakSet()
-
-
-def free_all() -> None:
-    """At exit, before the library's own threads would meet the interpreter's end."""
-    for session in list(_live):
-        session.free()
-
-
-def native_tensors(schema: Mapping[str, Tensor]) -> "ctypes.Array":
-    """Trained tensors must come before averaged ones."""
-    tensors = (native.Tensor * len(schema))()
-    for place, (name, tensor) in zip(tensors, schema.items()):
-        if tensor.kind not in KINDS:
-            raise InvalidArgument(f"tensor {name}: kind is {tensor.kind!r}; it is one of {', '.join(KINDS)}")
-        place.name = name.encode()
-        place.shape = (ctypes.c_uint64 * max(1, len(tensor.shape)))(*tensor.shape)
-        place.dimensions = len(tensor.shape)
-        place.kind = KINDS[tensor.kind]
-        place.averaged = int(tensor.averaged)
-        place.momentum = tensor.momentum
-        place.learning_rate_factor = tensor.learning_rate_factor
-        place.weight_decay_factor = tensor.weight_decay_factor
-    return tensors
-
-
-class LibrarySession:
+class LibrarySession(Handle):
     """A Session over libleeway-client.so. Arrays that it gives keep it alive."""
 
     def __init__(self, schema: Mapping[str, Tensor], initial: Optional[np.ndarray], update: Optional[str] = None,
                  coordinator: Optional[str] = None, rank: Optional[int] = None, start_seconds: float = 0.0) -> None:
-        self._library = native.load()
-        self._handle = ctypes.c_void_p()
+        library = native.load()
+        super().__init__(library, library.leeway_free)
         self._arrays: dict[int, np.ndarray] = {}
         #: Where the job stands as begin() gives no clock.
         self.next_clock = -1
@@ -147,8 +98,7 @@ class LibrarySession:
         options.tensors = tensors
         if initial is not None:
             options.initial = initial.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-        self._check(self._library.leeway_join(ctypes.byref(options), ctypes.byref(self._handle)))
-        _live.add(self)
+        self._open(library.leeway_join, ctypes.byref(options))
         try:
             self._until(self._library.leeway_joined)
             self.info = self._read_info()
@@ -159,33 +109,6 @@ class LibrarySession:
             raise
         self._final = self._library.leeway_final
         self._wait = self._library.leeway_wait
-
-    # ---- errors and waits
-
-    def _check(self, code: int) -> None:
-        if code != native.OK:
-            self._fail(code)
-
-    def _fail(self, code: int) -> None:
-        if code == native.FORKED:
-            raise ForkedError(FORKED)
-        text = (self._library.leeway_error() or b"").decode(errors="replace")
-        raise BY_CODE.get(code, InternalError)(text or f"the library gave code {code} and no text")
-
-    def _until(self, function, *arguments) -> int:
-        """Calls `function`, whose last argument is the timeout, until it gives something else than AGAIN. Returns
-        the code if it is no error."""
-        begun = time.monotonic()
-        while True:
-            code = function(self._handle, *arguments, SLICE)
-            if code != native.AGAIN:
-                break
-            if begun is not None and time.monotonic() - begun > TELL_AFTER:
-                begun = None
-                print(f"leeway: still waiting: {self.waiting()}", file=sys.stderr, flush=True)
-        if code not in (native.OK, native.FINISHED, native.STOPPED):
-            self._fail(code)
-        return code
 
     def waiting(self) -> str:
         """What the worker waits for, in words."""
@@ -203,17 +126,7 @@ class LibrarySession:
 
     def schema(self) -> dict[str, Tensor]:
         """The tensors that the job has, in the order of the vector."""
-        found: dict[str, Tensor] = {}
-        tensor = native.Tensor()
-        names = {number: name for name, number in KINDS.items()}
-        while True:
-            code = self._library.leeway_tensor_of(self._handle, len(found), ctypes.byref(tensor))
-            if code == native.NOT_FOUND:
-                return found
-            self._check(code)
-            found[tensor.name.decode()] = Tensor(tuple(tensor.shape[:tensor.dimensions]), names[tensor.kind],
-                                                 bool(tensor.averaged), tensor.momentum or 1.0,
-                                                 tensor.learning_rate_factor, tensor.weight_decay_factor)
+        return tensors_of(self, self._library.leeway_tensor_of)
 
     def _array(self, address: Optional[int]) -> np.ndarray:
         if not address:
@@ -290,10 +203,10 @@ class LibrarySession:
     def load_state(self) -> Optional[bytes]:
         """None: nothing was handed in."""
         data, size = ctypes.c_void_p(), ctypes.c_size_t()
-        code = self._library.leeway_load_state(self._handle, ctypes.byref(data), ctypes.byref(size))
+        code = self.call(self._library.leeway_load_state, ctypes.byref(data), ctypes.byref(size),
+                         expected=native.NOT_FOUND)
         if code == native.NOT_FOUND:
             return None
-        self._check(code)
         return ctypes.string_at(data, size.value) if size.value else b""
 
     # ---- the end
@@ -312,39 +225,3 @@ class LibrarySession:
         while time.monotonic() < until:
             if self._library.leeway_leave(self._handle, native.FAILED, message.encode(), SLICE) != native.AGAIN:
                 return
-
-    def free(self) -> None:
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        _live.discard(self)
-        if handle:
-            self._library.leeway_free(handle)
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.free()
-
-
-def offsets_of(schema: Mapping[str, Tensor]) -> dict[str, tuple[int, int]]:
-    """First element and number of elements of each tensor in the flat vector."""
-    places, first = {}, 0
-    for name, tensor in schema.items():
-        places[name] = (first, tensor.size)
-        first += tensor.size
-    return places
-
-
-def check_schema(schema: Mapping[str, Union[Tensor, Sequence[int], int]]) -> dict[str, Tensor]:
-    """All as Tensors, trained ones first, which is the order of the vector."""
-    if not isinstance(schema, Mapping) or not schema:
-        raise InvalidArgument("schema: it is a mapping of names to shapes, such as {\"w\": (784, 10)}, and not empty")
-    tensors = {}
-    for name, given in schema.items():
-        if not isinstance(given, Tensor):
-            given = Tensor((given,) if isinstance(given, int) else tuple(given))
-        shape = tuple(int(side) for side in given.shape)
-        if not isinstance(name, str) or not name:
-            raise InvalidArgument(f"schema: {name!r} is no name; it is a text that is not empty")
-        if any(side < 1 for side in shape):
-            raise InvalidArgument(f"schema: {name} has the shape {shape}; every side is 1 or more")
-        tensors[name] = dataclasses.replace(given, shape=shape)
-    return {**{n: t for n, t in tensors.items() if not t.averaged}, **{n: t for n, t in tensors.items() if t.averaged}}

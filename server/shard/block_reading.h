@@ -25,7 +25,7 @@ struct ReaderOptions {
   static ReaderOptions Of(const v1::ExchangeHeader& header, ReadKind kind = ReadKind::kAtClock);
 
   // The version that it has in its memory.
-  std::optional<uint64_t> have;
+  std::optional<uint64_t> have = std::nullopt;
   // Beside RAW.
   v1::Encoding encoding = v1::ENCODING_RAW;
   ReadKind kind = ReadKind::kAtClock;

@@ -106,7 +106,7 @@ class Misuse(unittest.TestCase):
         for text, schema in {"not empty": {}, "mapping": [1], "'' is no name": {"": 3}, "every side": {"x": (3, 0)},
                              "kind": {"x": leeway.Tensor((3,), kind="matrix")}}.items():
             if text == "kind":
-                from leeway.session import check_schema, native_tensors
+                from leeway.schema import check_schema, native_tensors
                 self.refused(leeway.InvalidArgument, "x: kind is 'matrix'", lambda: native_tensors(check_schema(schema)))
             else:
                 self.refused(leeway.InvalidArgument, text, lambda: leeway.join(schema, coordinator="x"))

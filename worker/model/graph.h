@@ -37,7 +37,7 @@ struct Node {
   };
   Kind kind = Kind::kLayer;
   // Of kLayer only.
-  std::unique_ptr<Layer> layer;
+  std::unique_ptr<Layer> layer = nullptr;
   // Whole, as in the schema's names: residual_2.conv2d_0.
   std::string name;
   // Of the layer in the job: model.layers.2.residual.layers.0.

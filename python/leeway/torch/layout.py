@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from ..errors import InvalidArgument
-from ..session import Tensor, offsets_of
+from ..schema import Tensor, offsets_of
 
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
 EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)

@@ -147,6 +147,10 @@ class CoordinatorCore {
   absl::Status RefuseLate(const v1::RegisterWorkerRequest& request, Time now);
   // A new life's incarnation is on record before its worker hears of it.
   void RecordIncarnation(uint64_t incarnation);
+  // For who reads the weights and takes no part.
+  absl::StatusOr<v1::RegisterWorkerReply> ReaderReply(Time now) const;
+  // What is the same for all.
+  v1::RegisterWorkerReply ModelReply() const;
   v1::RegisterWorkerReply WorkerReply(uint32_t rank) const;
 
   // coordinator_going_back.cc

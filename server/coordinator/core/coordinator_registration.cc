@@ -35,6 +35,7 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::RegisterWorker(
     reply.mutable_devices()->Assign(model_.devices().begin(), model_.devices().end());
     return reply;
   }
+  if (request.reads_only()) return ReaderReply(now);
   RETURN_IF_ERROR(RefuseLate(request, now));
   RETURN_IF_ERROR(leases_.Check(request, who));
   RETURN_IF_ERROR(model_.Check(request, who));
@@ -120,21 +121,32 @@ void CoordinatorCore::RecordIncarnation(uint64_t incarnation) {
   WriteDown(v1::JOB_STARTING, false);
 }
 
-v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
-  const Rank& place = workers_.ranks()[rank];
+absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::ReaderReply(Time now) const {
+  if (life_.phase() <= Phase::kGoingBack) return absl::UnavailableError(Missing(now));
+  if (!life_.under_way()) return RefusedAtTheEnd();
+  return ModelReply();
+}
+
+v1::RegisterWorkerReply CoordinatorCore::ModelReply() const {
   v1::RegisterWorkerReply reply;
   *reply.mutable_job() = facts().job();
   reply.set_job_id(facts().options().job_id);
-  reply.set_rank(rank);
-  reply.set_incarnation(place.incarnation);
   shards_.Fill(reply);
-  workers_.groups().Fill(rank, reply);
   *reply.mutable_schema() = *model_.schema();
   reply.set_block_elements(model_.block_elements());
-  reply.set_resumed(cuts_.newest().has_value());
   reply.set_generation(life_.generation());
-  if (place.left()) reply.set_left_at(place.clock);
   *reply.mutable_length() = *model_.length();
+  return reply;
+}
+
+v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
+  const Rank& place = workers_.ranks()[rank];
+  v1::RegisterWorkerReply reply = ModelReply();
+  reply.set_rank(rank);
+  reply.set_incarnation(place.incarnation);
+  workers_.groups().Fill(rank, reply);
+  reply.set_resumed(cuts_.newest().has_value());
+  if (place.left()) reply.set_left_at(place.clock);
   reply.set_save_state(facts().keeps_state());
   reply.set_cut_every(model_.cut_every());
   record_.loss_scales().Fill(rank, reply);

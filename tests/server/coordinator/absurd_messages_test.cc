@@ -218,6 +218,7 @@ TEST_CASE("what workers say when they register is checked whole") {
                             "steps_per_epoch missing",
                             "steps_per_epoch = 0",
                             "job_only",
+                            "reads_only",
                             "job_sha256 missing",
                             "link missing",
                             "link = 7",

@@ -187,6 +187,33 @@ TEST_CASE("job_only registers nothing") {
   CHECK(job.core.Status(job.now).workers(0).state() == "waiting");
 }
 
+TEST_CASE("who reads only is told of the model while there is one, and takes no part") {
+  Scenario job(JobShape{});
+  v1::RegisterWorkerRequest request = WorkerRequest(0, 999);
+  request.clear_rank();
+  request.clear_schema();
+  request.set_reads_only(true);
+  const auto read = [&] { return job.core.RegisterWorker(request, job.now); };
+  CHECK(absl::IsUnavailable(read().status()));
+  CHECK_THAT(std::string(read().status().message()), Contains("waiting for"));
+  job.Start();
+  const auto reply = read();
+  REQUIRE(reply.ok());
+  const auto worker = job.Worker(0, 100);
+  REQUIRE(worker.ok());
+  v1::RegisterWorkerReply model = *worker;
+  model.clear_rank();
+  model.clear_incarnation();
+  model.clear_save_state();
+  model.clear_cut_every();
+  CHECK(reply->DebugString() == model.DebugString());
+  const v1::JobStatus status = job.core.Status(job.now);
+  CHECK(status.workers_size() == 2);
+  CHECK(status.workers(0).pid() == 100);
+  request.mutable_build()->set_protocol(1);
+  CHECK(absl::IsFailedPrecondition(read().status()));
+}
+
 TEST_CASE("a start that takes too long fails, naming who is missing, and tells who waited") {
   Scenario job({.workers = 3});
   job.Server(0).IgnoreError();

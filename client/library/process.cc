@@ -1,0 +1,58 @@
+#include "client/library/process.h"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include <unistd.h>
+
+#include "common/command_line/security_flags.h"
+#include "common/log.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/host.h"
+#include "common/rpc/transport_security.h"
+
+namespace leeway {
+namespace {
+
+// Looks so often whether it was cancelled.
+constexpr Duration kLookAfter = std::chrono::milliseconds(50);
+
+}  // namespace
+
+absl::Status PrepareProcess() {
+  static std::once_flag once;
+  static absl::Status* const result = new absl::Status;
+  std::call_once(once, [] {
+    PrepareGrpc();
+    *result = SetUpLog({.role = "worker", .file = ""});
+    if (!result->ok()) return;
+    auto security = SettingsOf(SecurityFlagsFromEnvironment(), {}, EndOfCalls::kCalls);
+    *result = security.status();
+    if (security.ok()) SetProcessSecurity(*std::move(security));
+  });
+  return *result;
+}
+
+CoordinatorSession::Options SessionOptions(const std::string& address, uint64_t nonce,
+                                           const std::atomic<bool>& cancelled) {
+  return {.address = address,
+          .host = HostName(),
+          .network = NetworkIdentity(),
+          .pid = static_cast<uint32_t>(getpid()),
+          .nonce = nonce,
+          .sleep =
+              [&cancelled](Duration time) {
+                for (; time > Duration::zero() && !cancelled; time -= kLookAfter) {
+                  std::this_thread::sleep_for(std::min(time, kLookAfter));
+                }
+              },
+          .now =
+              [&cancelled] {
+                const Time now = std::chrono::steady_clock::now();
+                return cancelled ? now + std::chrono::hours(24 * 365) : now;
+              }};
+}
+
+}  // namespace leeway

@@ -1,0 +1,132 @@
+#include "client/library/watch.h"
+
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/client_options.h"
+#include "client/coordinator_session.h"
+#include "client/library/process.h"
+#include "client/library/schema.h"
+#include "client/library/slow_call.h"
+#include "client/parameter_client.h"
+#include "common/buffer.h"
+#include "common/command_line/environment_place.h"
+#include "common/identity.h"
+#include "common/rpc/channel.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// For a coordinator that has answered once: it may be starting again.
+constexpr Duration kAgainLimit = std::chrono::seconds(10);
+// How often it asks where the servers are, while some are not where they were.
+constexpr Duration kAskAfter = std::chrono::milliseconds(500);
+
+// While a read is pending the background has everything but `cancelled_` and `unreached_`.
+class OpenWatch final : public Watch {
+ public:
+  OpenWatch(const std::string& coordinator, Duration start_limit)
+      : channel_(MakeChannel(coordinator)),
+        session_(channel_, SessionOptions(coordinator, RandomIdentity(), cancelled_)),
+        limit_(start_limit) {}
+  ~OpenWatch() override {
+    cancelled_ = true;
+    if (slow_.pending()) slow_.Await(Time::max()).IgnoreError();
+  }
+
+  absl::StatusOr<bool> Read(Time deadline) override {
+    if (!slow_.pending()) slow_.Start([this] { return ReadAll(); });
+    return slow_.Await(deadline);
+  }
+  std::vector<JobTensor> tensors() const override { return TensorsOf(model_.schema()); }
+  std::span<const float> weights() const override { return weights_.span(); }
+  uint64_t version() const override { return version_; }
+
+ private:
+  absl::Status ReadAll() {
+    while (true) {
+      if (client_ == nullptr) RETURN_IF_ERROR(Connect());
+      const absl::Status read = ReadOnce();
+      if (read.ok()) return read;
+      client_ = nullptr;
+      // The job has gone back to a checkpoint since; the same refusal again is something else.
+      const uint64_t generation = model_.generation();
+      if (cancelled_ || !absl::IsFailedPrecondition(read)) return read;
+      RETURN_IF_ERROR(Connect());
+      if (model_.generation() == generation) return read;
+    }
+  }
+
+  absl::Status Connect() {
+    ASSIGN_OR_RETURN(v1::RegisterWorkerReply model, session_.FetchModel(limit_));
+    RETURN_IF_ERROR(CheckSameJob(model));
+    ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(model));
+    options.weights_stay = true;
+    options.on_unreached = [this] { unreached_ = true; };
+    if (weights_.size() == 0) weights_ = FloatBuffer(options.total);
+    ASSIGN_OR_RETURN(client_, ParameterClient::Open(options));
+    model_ = std::move(model);
+    limit_ = kAgainLimit;
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckSameJob(const v1::RegisterWorkerReply& model) const {
+    if (weights_.size() == 0 || model.job_id() == model_.job_id()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "another job is there now: '", model.job().metadata().name(), "'; watch it anew"));
+  }
+
+  absl::Status ReadOnce() {
+    const ParameterClient::Ticket ticket = client_->PullLatest(weights_.span());
+    while (true) {
+      const auto read = client_->Wait(ticket, std::chrono::steady_clock::now() + kAskAfter);
+      if (read.ok()) version_ = read->version;
+      if (read.ok() || client_->IsOver(ticket)) return read.status();
+      if (cancelled_) return absl::CancelledError("the watch is over");
+      if (unreached_.exchange(false)) RETURN_IF_ERROR(FollowServers());
+    }
+  }
+
+  absl::Status FollowServers() {
+    ASSIGN_OR_RETURN(const v1::RegisterWorkerReply model, session_.FetchModel(limit_));
+    RETURN_IF_ERROR(CheckSameJob(model));
+    if (model.generation() != model_.generation()) {
+      return absl::FailedPreconditionError("the job has gone back to a checkpoint");
+    }
+    client_->MoveServers(EndpointsOf(model.servers(), model.local_servers()));
+    return absl::OkStatus();
+  }
+
+  std::atomic<bool> cancelled_ = false;
+  std::atomic<bool> unreached_ = false;
+  const std::shared_ptr<grpc::Channel> channel_;
+  CoordinatorSession session_;
+  // Until the coordinator has to have answered.
+  Duration limit_;
+  // Of the last time that it was asked.
+  v1::RegisterWorkerReply model_;
+  uint64_t version_ = 0;
+  FloatBuffer weights_;
+  std::unique_ptr<ParameterClient> client_;
+  SlowCall slow_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Watch>> Watch::Open(std::string coordinator, double start_seconds) {
+  RETURN_IF_ERROR(PrepareProcess());
+  if (coordinator.empty()) {
+    ASSIGN_OR_RETURN(const EnvironmentPlace place, PlaceFromEnvironment(PlaceRole::kWorker));
+    coordinator = place.coordinator;
+  }
+  if (coordinator.empty()) {
+    return absl::InvalidArgumentError(
+        "no coordinator: say HOST:PORT of server 0, or set LEEWAY_COORDINATOR");
+  }
+  return std::make_unique<OpenWatch>(coordinator, FromSeconds(start_seconds));
+}
+
+}  // namespace leeway

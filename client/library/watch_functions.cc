@@ -1,0 +1,97 @@
+// The leeway_watch_* of client.h: Watch, with codes for its errors.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/library/client.h"
+#include "client/library/codes.h"
+#include "client/library/guard.h"
+#include "client/library/job.h"
+#include "client/library/watch.h"
+
+struct leeway_watch {
+  std::unique_ptr<leeway::Watch> watch;
+  uint64_t forks_before = leeway::Forks();
+  // It has read all there was, and is not reading.
+  bool has_read = false;
+  // What leeway_watch_tensor_of has given out.
+  std::vector<leeway::JobTensor> tensors = {};
+};
+
+namespace {
+
+using leeway::CodeOf;
+using leeway::DeadlineOf;
+using leeway::Fail;
+using leeway::NullArgument;
+
+constexpr double kStartSeconds = 120;
+
+template <typename Work>
+leeway_code Guarded(leeway_watch* watch, bool has_read, Work work) {
+  if (watch == nullptr) return Fail(LEEWAY_MISUSE, "the watch is null");
+  if (watch->forks_before != leeway::Forks()) return leeway::Forked();
+  if (has_read && !watch->has_read) {
+    return Fail(LEEWAY_MISUSE, "nothing has been read: leeway_watch_read goes before");
+  }
+  return leeway::WithoutExceptions(work);
+}
+
+}  // namespace
+
+extern "C" {
+
+leeway_code leeway_watch_open(const char* coordinator, double start_seconds, leeway_watch** watch) {
+  if (watch == nullptr) return NullArgument("watch");
+  *watch = nullptr;
+  return leeway::WithoutExceptions([&] {
+    auto opened = leeway::Watch::Open(coordinator != nullptr ? coordinator : "",
+                                      start_seconds > 0 ? start_seconds : kStartSeconds);
+    if (!opened.ok()) return CodeOf(opened.status());
+    *watch = std::make_unique<leeway_watch>(leeway_watch{.watch = *std::move(opened)}).release();
+    return LEEWAY_OK;
+  });
+}
+
+leeway_code leeway_watch_read(leeway_watch* watch, double timeout, uint64_t* version) {
+  return Guarded(watch, false, [&] {
+    watch->has_read = false;
+    const auto read = watch->watch->Read(DeadlineOf(timeout));
+    if (absl::IsAlreadyExists(read.status())) {
+      return Fail(LEEWAY_FINISHED, std::string(read.status().message()));
+    }
+    const leeway_code code = CodeOf(read);
+    if (code != LEEWAY_OK) return code;
+    watch->has_read = true;
+    if (version != nullptr) *version = watch->watch->version();
+    return code;
+  });
+}
+
+leeway_code leeway_watch_tensor_of(leeway_watch* watch, size_t index, leeway_tensor* tensor) {
+  return Guarded(watch, true, [&] {
+    if (tensor == nullptr) return NullArgument("tensor");
+    if (watch->tensors.empty()) watch->tensors = watch->watch->tensors();
+    if (index >= watch->tensors.size()) return Fail(LEEWAY_NOT_FOUND, "there is no such tensor");
+    *tensor = leeway::TensorFor(watch->tensors[index]);
+    return LEEWAY_OK;
+  });
+}
+
+const float* leeway_watch_weights(leeway_watch* watch) {
+  const float* weights = nullptr;
+  Guarded(watch, true, [&] {
+    weights = watch->watch->weights().data();
+    return LEEWAY_OK;
+  });
+  return weights;
+}
+
+void leeway_watch_free(leeway_watch* watch) {
+  // Its threads stayed in the process that it was forked from.
+  if (watch == nullptr || watch->forks_before != leeway::Forks()) return;
+  delete watch;
+}
+
+}  // extern "C"

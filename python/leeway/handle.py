@@ -1,0 +1,84 @@
+"""An object of libleeway-client.so: calls with its handle, whose codes become errors.
+
+Waits are cut into slices of SLICE seconds, so that Ctrl-C interrupts them."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import time
+import weakref
+from typing import Any, Callable
+
+from . import _library as native
+from .errors import BY_CODE, FORKED, ForkedError, InternalError
+
+SLICE = 0.1
+#: A wait that is longer says on stderr, once, what it is for.
+TELL_AFTER = 30.0
+
+_live: "weakref.WeakSet[Handle]" = weakref.WeakSet()
+
+
+def free_all() -> None:
+    """At exit, before the library's own threads would meet the interpreter's end."""
+    for handle in list(_live):
+        handle.free()
+
+
+class Handle:
+    """A subclass opens it: `_open` with the function that fills the handle, and says how it is freed."""
+
+    def __init__(self, library: ctypes.CDLL, free: Callable[[ctypes.c_void_p], None]) -> None:
+        self._library, self._free_handle = library, free
+        self._handle = ctypes.c_void_p()
+
+    def _open(self, function: Callable[..., int], *arguments: Any) -> None:
+        self._check(function(*arguments, ctypes.byref(self._handle)))
+        _live.add(self)
+
+    def waiting(self) -> str:
+        """What it waits for, in words."""
+        raise NotImplementedError
+
+    def _check(self, code: int) -> None:
+        if code != native.OK:
+            self._fail(code)
+
+    def _fail(self, code: int) -> None:
+        if code == native.FORKED:
+            raise ForkedError(FORKED)
+        text = (self._library.leeway_error() or b"").decode(errors="replace")
+        raise BY_CODE.get(code, InternalError)(text or f"the library gave code {code} and no text")
+
+    def call(self, function: Callable[..., int], *arguments: Any, expected: int = native.OK) -> int:
+        """The code, if it is OK or the expected one."""
+        code = function(self._handle, *arguments)
+        if code not in (native.OK, expected):
+            self._fail(code)
+        return code
+
+    def _until(self, function: Callable[..., int], *arguments: Any) -> int:
+        """Calls `function`, whose last argument is the timeout, until it gives something else than AGAIN. Returns
+        the code if it is no error."""
+        begun = time.monotonic()
+        while True:
+            code = function(self._handle, *arguments, SLICE)
+            if code != native.AGAIN:
+                break
+            if begun is not None and time.monotonic() - begun > TELL_AFTER:
+                begun = None
+                print(f"leeway: still waiting: {self.waiting()}", file=sys.stderr, flush=True)
+        if code not in (native.OK, native.FINISHED, native.STOPPED):
+            self._fail(code)
+        return code
+
+    def free(self) -> None:
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        _live.discard(self)
+        if handle:
+            self._free_handle(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.free()

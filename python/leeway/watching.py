@@ -1,0 +1,73 @@
+"""The weights of a running job, read from anywhere."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Mapping, Optional
+
+import numpy as np
+
+from . import _library as native
+from . import ending
+from .errors import Finished
+from .handle import Handle
+from .schema import Tensor, offsets_of, tensors_of
+
+
+class Watch(Handle):
+    """Reads, and takes no part in the job: nobody waits for it. What watch() gives. One thread uses it.
+
+    with leeway.watch("host:port") as job:
+        weights = job.weights()"""
+
+    def __init__(self, coordinator: Optional[str], start_seconds: float = 0.0) -> None:
+        library = native.load()
+        super().__init__(library, library.leeway_watch_free)
+        self._schema: dict[str, Tensor] = {}
+        #: How many updates had been applied to the part of the model that has least of them, at the last read.
+        self.version = 0
+        self._open(library.leeway_watch_open, coordinator.encode() if coordinator else None, start_seconds)
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """All weights as they are now, by name, as arrays of their own. Each block of the model (`servers.block_bytes`)
+        is what an update has left; neighbours may be some updates apart, where the job goes on meanwhile. What has not
+        changed since the last call is not sent again.
+
+        The first call waits for a job that has weights. Finished: the job is over. Unavailable: nobody answers."""
+        version = ctypes.c_uint64()
+        read = self._library.leeway_watch_read
+        code = self._until(lambda watch, timeout: read(watch, timeout, ctypes.byref(version)))
+        if code == native.FINISHED:
+            raise Finished((self._library.leeway_error() or b"the job is over").decode(errors="replace"))
+        self.version = version.value
+        if not self._schema:
+            self._schema = tensors_of(self, self._library.leeway_watch_tensor_of)
+        total = sum(tensor.size for tensor in self._schema.values())
+        memory = (ctypes.c_float * total).from_address(self._library.leeway_watch_weights(self._handle))
+        flat = np.array(np.ctypeslib.as_array(memory))
+        return {name: flat[first:first + count].reshape(self._schema[name].shape)
+                for name, (first, count) in offsets_of(self._schema).items()}
+
+    @property
+    def schema(self) -> Mapping[str, Tensor]:
+        """Names, shapes and kinds; empty before the first weights()."""
+        return dict(self._schema)
+
+    def waiting(self) -> str:
+        return "for the weights of the job that is watched"
+
+    def close(self) -> None:
+        self.free()
+
+    def __enter__(self) -> "Watch":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def watch(coordinator: Optional[str] = None, start_seconds: float = 0.0) -> Watch:
+    """Watches the job whose server 0 is at `coordinator` (HOST:PORT), by default that of the environment. The first read
+    waits for `start_seconds` (0: 120) until there are weights."""
+    ending.install()
+    return Watch(coordinator, start_seconds)

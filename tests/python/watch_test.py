@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+"""leeway.watch: the weights of a running job, read by a process that takes no part in it."""
+
+import concurrent.futures
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+from jobs import BIN, SOURCE, Failed, check, job_of, job_yaml, main
+
+import numpy as np
+
+import leeway
+
+# Every update takes 1 from every element of `w`; `mean` is what the workers put there.
+WORKER = """
+import sys, time, leeway
+job = leeway.join({"w": (3, 1000), "b": 7, "mean": leeway.Tensor((5,), averaged=True)},
+                  {"w": [[0.0] * 1000] * 3, "b": [0.0] * 7, "mean": [0.5] * 5}, update={"type": "sgd", "learning_rate": 1})
+for clock, weights in job:
+    job.push_pull({"w": [[1.0] * 1000] * 3, "b": [1.0] * 7, "mean": [clock + 1.0] * 5}, examples=1)
+    time.sleep(float(sys.argv[1]))
+"""
+TOKEN = "a-token-of-many-letters-for-this-test"
+MORE = "checkpoint: {every: {clocks: 20}}"
+
+
+class Reader:
+    """Reads as fast as it can, and looks at all that it sees."""
+
+    def __init__(self, watch, blocks):
+        self.watch, self.blocks = watch, blocks
+        self.borders = set()
+
+    def read_until(self, version):
+        """The versions that it has seen."""
+        seen = []
+        while not seen or seen[-1] < version:
+            weights = self.watch.weights()
+            flat = np.concatenate([weights["w"].ravel(), weights["b"]])
+            # Each block is what one update has left: values change at blocks' borders, and nowhere else.
+            self.borders |= set(np.flatnonzero(np.diff(flat)))
+            if len(self.borders) >= self.blocks:
+                raise Failed(f"the values change at {sorted(self.borders)}: there are {self.blocks} blocks")
+            if self.watch.version != -flat.max():
+                raise Failed(f"version {self.watch.version}: the blocks are of updates {set(-flat)}")
+            seen.append(self.watch.version)
+        return seen
+
+    def read_during(self, work):
+        """The result of `work`, which another thread does meanwhile."""
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            doing, reads = pool.submit(work), 0
+            while not doing.done():
+                reads += len(self.read_until(0))
+        print(f"{reads} reads, to version {self.watch.version}; borders: {sorted(self.borders)}", flush=True)
+        return doing.result()
+
+
+def reads():
+    with job_of(job_yaml(workers=3, stop="{clocks: 1000}", more=MORE)) as job:
+        with leeway.watch(job.coordinator) as watch:
+            # It waits for the workers, as they do for each other.
+            for rank in range(3):
+                job.start_worker(rank, WORKER, 0.002)
+            seen = Reader(watch, 3).read_until(250)
+            check(seen == sorted(seen) and len(set(seen)) > 50, "in order")
+            check({name: tensor.shape for name, tensor in watch.schema.items()} ==
+                  {"w": (3, 1000), "b": (7,), "mean": (5,)}, "names and shapes are the job's")
+            check(watch.schema["mean"].averaged and not watch.schema["w"].averaged, "and what is averaged")
+            kept = watch.weights()
+            before = {name: array.copy() for name, array in kept.items()}
+            weights = watch.weights()
+            check(all((kept[name] == before[name]).all() for name in kept), "arrays are the reader's own")
+            check((weights["mean"] == weights["mean"][0]).all() and weights["mean"][0] > 1, "averaged values are there, too")
+            status = subprocess.run([BIN / "leeway", "status", job.coordinator], capture_output=True, text=True, check=True)
+            check(sorted(re.findall(r"^ +(\d)  running", status.stdout, re.M)) == ["0", "1", "2"], f"workers:\n{status.stdout}")
+            job.wait()
+            try:
+                watch.weights()
+                check(False, "a job that is over has no weights")
+            except (leeway.Finished, leeway.Unavailable) as error:
+                check(True, f"after the end: {type(error).__name__}: {error}")
+
+
+def servers_come_and_go():
+    """A server is killed and comes back with a checkpoint's weights, elsewhere; then the job gets a third one, and it leaves."""
+    with job_of(job_yaml(servers="2, shards: 4", stop="{clocks: 100000}", more=MORE)) as job:
+        reader = Reader(leeway.watch(job.coordinator), 4)
+        for rank in range(2):
+            job.start_worker(rank, WORKER, 0.002)
+        seen = reader.read_until(50)
+
+        def killed():
+            job.servers[1].kill()
+            job.servers[1].wait()
+            job.start_server(1)
+
+        def more():
+            job.start_server(2)
+            return subprocess.run([BIN / "leeway", "resize", job.coordinator, "--servers", "3"], capture_output=True, text=True,
+                                  timeout=60)
+
+        def drained():
+            job.servers[2].terminate()
+            return job.servers[2].wait(60)
+
+        reader.read_during(killed)
+        reader.read_until(seen[-1] + 50)
+        check("went_back" in job.logs(), "the watch goes on with a job that has gone back to a checkpoint")
+        resized = reader.read_during(more)
+        check(resized.returncode == 0, f"a third server: {resized.stdout}{resized.stderr}")
+        reader.read_until(reader.watch.version + 50)
+        check(reader.read_during(drained) == 143, "it hands its shards over, and the watch follows them")
+        reader.read_until(reader.watch.version + 50)
+        reader.watch.close()
+
+
+def refusals():
+    """Nobody there; no weights yet; a wrong token; after the end; in a fork; and Ctrl-C."""
+    watch = leeway.watch("127.0.0.1:1", start_seconds=0.5)
+    for call, kind in ((watch.weights, leeway.Unavailable), (lambda: leeway.watch(""), leeway.InvalidArgument)):
+        try:
+            call()
+            check(False, f"{kind.__name__} was expected")
+        except kind as error:
+            check(True, f"{kind.__name__}: {error}")
+    watch.close()
+    watch.close()
+    try:
+        watch.weights()
+        check(False, "it is closed")
+    except leeway.Misuse as error:
+        check("null" in str(error), f"closed: {error}")
+    with job_of(job_yaml()) as job:
+        early = leeway.watch(job.coordinator, start_seconds=0.5)
+        try:
+            early.weights()
+            check(False, "there are no weights yet")
+        except leeway.Unavailable as error:
+            check("waiting for workers 0, 1" in str(error), f"before the start: {error}")
+        child = os.fork()
+        if child == 0:
+            try:
+                early.weights()
+            except leeway.ForkedError:
+                os._exit(0)
+            os._exit(9)
+        check(os.waitpid(child, 0)[1] == 0, "in a fork: ForkedError")
+        threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            leeway.watch(job.coordinator).weights()
+            check(False, "it waits for two minutes")
+        except KeyboardInterrupt:
+            check(True, "Ctrl-C ends the wait")
+
+
+def token():
+    """Who has no token reads nothing."""
+    script = "import sys, leeway\nwith leeway.watch(sys.argv[1], 20) as w:\n  w.weights()\n  print('read', w.version, flush=True)\n"
+    os.environ["LEEWAY_TOKEN"] = TOKEN
+    try:
+        with job_of(job_yaml(workers=1, stop="{clocks: 100000}")) as job:
+            job.start_worker(0, WORKER, 0.002)
+            for own, expected in ((TOKEN, "read"), (TOKEN[::-1], "token")):
+                reader = subprocess.run([sys.executable, "-c", script, job.coordinator], capture_output=True, text=True, timeout=60,
+                                        env={**os.environ, "LEEWAY_TOKEN": own, "PYTHONPATH": str(SOURCE / "python")})
+                check(expected in reader.stdout + reader.stderr, f"{own}: {(reader.stdout + reader.stderr)[-300:]}")
+                check(reader.returncode == (0 if expected == "read" else 3), f"exit status {reader.returncode}")
+    finally:
+        del os.environ["LEEWAY_TOKEN"]
+
+
+if __name__ == "__main__":
+    main({"reads": reads, "servers-come-and-go": servers_come_and_go, "refusals": refusals, "token": token})
