@@ -24,7 +24,8 @@ option(LEEWAY_UNITY "Compile several files of a folder at once; OFF to compile o
 # depend on its length. errno would keep square roots from vectorising. Never -ffast-math: under it
 # isfinite(NaN) is true. -pthread for all, as precompiled headers are for all.
 add_compile_options(-pthread -march=${LEEWAY_ARCH} -mtune=generic -ffp-contract=off -fno-math-errno
-                    -fno-trapping-math -fno-semantic-interposition -Wall -Wextra -Wno-unused-parameter)
+                    -fno-trapping-math -fno-semantic-interposition -Wall -Wextra -Wno-unused-parameter
+                    -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Werror=thread-safety -Wno-deprecated-declarations -Wno-overloaded-virtual)
 endif()

@@ -120,7 +120,8 @@ class Join(unittest.TestCase):
             if name == "leeway_waiting":
                 self.assertEqual(text.value, b"")
             elif name != "leeway_free":
-                self.assertEqual(library.leeway_error(), b"the job is null", name)
+                what = b"watch" if name.startswith("leeway_watch_") else b"job"
+            self.assertEqual(library.leeway_error(), b"the %s is null" % what, name)
 
 
 class Calls(unittest.TestCase):

@@ -57,7 +57,7 @@ if __name__ == "__main__":
 def main():
     need_torch()
     method = sys.argv[1]
-    for run in range(int(sys.argv[2]) if len(sys.argv) > 2 else 3):
+    for run in range(int(sys.argv[2]) if len(sys.argv) > 2 else 1):
         began = time.monotonic()
         with job_of(job_yaml(workers=1, stop="{clocks: 30}", consistency="{mode: async}"), servers=2) as job:
             script = job.folder / "train.py"
