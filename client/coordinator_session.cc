@@ -126,7 +126,7 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
     const v1::RegisterWorkerRequest& request, const std::string& what, const RetryLimits& limits) {
   v1::RegisterWorkerReply reply;
   bool answered = false;
-  RETURN_IF_ERROR(Call(what, limits, [&](grpc::ClientContext& context) {
+  const auto attempt = [&](grpc::ClientContext& context) {
     // Between calls no thread drives the connection: a call has to wait for it, or a
     // coordinator that comes up during a pause would not be noticed until the attempt to
     // connect times out.
@@ -147,7 +147,8 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
     return grpc::Status(grpc::StatusCode::UNAVAILABLE,
                         absl::StrCat("no answer yet; is server 0 running, and is this its address?",
                                      known ? absl::StrCat(" (", why.error_message(), ")") : ""));
-  }));
+  };
+  RETURN_IF_ERROR(Call(what, limits, attempt, options_.registrations));
   return reply;
 }
 

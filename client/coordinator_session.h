@@ -51,6 +51,9 @@ class CoordinatorSession {
     std::function<void(Duration)> sleep = [](Duration d) { std::this_thread::sleep_for(d); };
     // What limits of calls are measured by.
     std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
+    // Ends FetchJob(), FetchModel() and Register() at once, from another thread; outlives the
+    // session. Null: nobody does.
+    CallBreaker* registrations = nullptr;
   };
 
   // What heartbeats bring, on the heartbeats' thread.

@@ -35,7 +35,7 @@ using leeway::NullArgument;
 
 struct leeway_job {
   std::unique_ptr<Job> job;
-  uint64_t forks_before = leeway::Forks();
+  leeway::OpenHandle open;
   bool joined = false;
   // What leeway_load_state has given out, and leeway_tensor_of.
   std::string loaded;
@@ -48,7 +48,7 @@ namespace {
 template <typename Work>
 leeway_code Guarded(leeway_job* job, bool joined, Work work) {
   if (job == nullptr) return Fail(LEEWAY_MISUSE, "the job is null");
-  if (job->forks_before != leeway::Forks()) return leeway::Forked();
+  if (!job->open.here()) return leeway::Forked();
   if (joined && !job->joined) {
     return Fail(LEEWAY_MISUSE, "the worker has not joined yet: leeway_joined goes before");
   }
@@ -94,7 +94,7 @@ absl::StatusOr<JobOptions> OptionsFrom(const leeway_join_options& from) {
     options.initial.assign(from.initial, from.initial + schema.total());
   }
   if (from.update != nullptr) options.update = from.update;
-  if (from.start_seconds > 0) options.start_seconds = from.start_seconds;
+  options.start_seconds = leeway::LimitOf(from.start_seconds, options.start_seconds);
   return options;
 }
 
@@ -140,6 +140,7 @@ leeway_code leeway_join(const leeway_join_options* options, leeway_job** job) {
   if (const leeway_code code = CheckSize("options", options->size, sizeof(*options)); code != 0) {
     return code;
   }
+  if (leeway::IsForkOfUser()) return leeway::Forked();
   auto joining = std::make_unique<leeway_job>();
   const leeway_code code = Guarded(joining.get(), false, [&] {
     auto made = OptionsFrom(*options);
@@ -303,7 +304,7 @@ leeway_code leeway_leave(leeway_job* job, leeway_code reason, const char* messag
 
 void leeway_free(leeway_job* job) {
   // Its threads stayed in the process that it was forked from.
-  if (job == nullptr || job->forks_before != leeway::Forks()) return;
+  if (job == nullptr || !job->open.here()) return;
   delete job;
 }
 

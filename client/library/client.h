@@ -20,7 +20,7 @@
  * it is over and nothing has changed: call again. One thread drives a job, but leeway_final may be
  * called by others between leeway_begin and leeway_end, one at a time, and leeway_waiting,
  * leeway_error and leeway_version by any. No function may be called in a process that was forked
- * from the one that joined: LEEWAY_FORKED, and leeway_free does nothing.
+ * while a job or a watch was open: LEEWAY_FORKED, and leeway_free does nothing.
  *
  * docs/client.md describes it, docs/consistency.md says what a reader sees. */
 #pragma once
@@ -62,7 +62,7 @@ typedef enum leeway_code {
   LEEWAY_NOT_FOUND = 16,
   /* The call does not belong here: leeway_final before leeway_begin, say. */
   LEEWAY_MISUSE = 17,
-  /* In a process that was forked from the one that joined. */
+  /* In a process that was forked while a job or a watch was open. */
   LEEWAY_FORKED = 18,
   LEEWAY_NO_MEMORY = 19,
   LEEWAY_INTERNAL = 20

@@ -1,5 +1,6 @@
 #include "client/library/guard.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 
@@ -10,17 +11,28 @@
 namespace leeway {
 namespace {
 
+// Years are for ever, and do not fit.
+constexpr double kForEver = 1e8;
+
 std::atomic<uint64_t> forks = 0;
-const int watches_forks = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+std::atomic<int> open_handles = 0;
+std::atomic<bool> is_fork_of_user = false;
+const int watches_forks = pthread_atfork(nullptr, nullptr, [] {
+  ++forks;
+  if (open_handles > 0) is_fork_of_user = true;
+});
 
 }  // namespace
 
 uint64_t Forks() { return forks; }
 
 Time DeadlineOf(double timeout) {
-  // Years are for ever, and do not fit.
-  if (!(timeout >= 0) || timeout > 1e8) return Time::max();
+  if (!(timeout >= 0) || timeout > kForEver) return Time::max();
   return std::chrono::steady_clock::now() + FromSeconds(timeout);
+}
+
+double LimitOf(double seconds, double otherwise) {
+  return seconds > 0 ? std::min(seconds, kForEver) : otherwise;
 }
 
 leeway_code NullArgument(const char* name) {
@@ -33,6 +45,11 @@ leeway_code CheckSize(const char* name, size_t size, size_t own) {
               absl::StrCat(name, ".size is ", size, ", not ", own,
                            ": the program was compiled with another version of client.h"));
 }
+
+bool IsForkOfUser() { return is_fork_of_user; }
+
+OpenHandle::OpenHandle() : forks_before_(Forks()) { ++open_handles; }
+OpenHandle::~OpenHandle() { --open_handles; }
 
 leeway_code Forked() {
   return Fail(LEEWAY_FORKED,

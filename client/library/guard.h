@@ -20,10 +20,29 @@ uint64_t Forks();
 // Of a timeout as client.h has them: in seconds, negative for none.
 Time DeadlineOf(double timeout);
 
+// Of a limit in seconds: `otherwise` if it is none, and years if it is more.
+double LimitOf(double seconds, double otherwise);
+
 leeway_code NullArgument(const char* name);
 // The `size` that begins a struct is what this library's header says.
 leeway_code CheckSize(const char* name, size_t size, size_t own);
 leeway_code Forked();
+// This process was forked while a job or a watch was open: gRPC, whose threads stayed behind, works
+// in it no more.
+bool IsForkOfUser();
+
+// As long as a job or a watch is open.
+class OpenHandle {
+ public:
+  OpenHandle();
+  ~OpenHandle();
+  OpenHandle(const OpenHandle&) = delete;
+  // It was opened by this process itself.
+  bool here() const { return forks_before_ == Forks(); }
+
+ private:
+  const uint64_t forks_before_;
+};
 
 // As C has it; what it points to lives as long as `tensor`.
 leeway_tensor TensorFor(const JobTensor& tensor);

@@ -1,9 +1,7 @@
 #include "client/library/process.h"
 
-#include <algorithm>
 #include <chrono>
 #include <mutex>
-#include <thread>
 
 #include <unistd.h>
 
@@ -14,13 +12,6 @@
 #include "common/rpc/transport_security.h"
 
 namespace leeway {
-namespace {
-
-// Looks so often whether it was cancelled.
-constexpr Duration kLookAfter = std::chrono::milliseconds(50);
-
-}  // namespace
-
 absl::Status PrepareProcess() {
   static std::once_flag once;
   static absl::Status* const result = new absl::Status;
@@ -36,23 +27,19 @@ absl::Status PrepareProcess() {
 }
 
 CoordinatorSession::Options SessionOptions(const std::string& address, uint64_t nonce,
-                                           const std::atomic<bool>& cancelled) {
+                                           CallBreaker& breaker) {
   return {.address = address,
           .host = HostName(),
           .network = NetworkIdentity(),
           .pid = static_cast<uint32_t>(getpid()),
           .nonce = nonce,
-          .sleep =
-              [&cancelled](Duration time) {
-                for (; time > Duration::zero() && !cancelled; time -= kLookAfter) {
-                  std::this_thread::sleep_for(std::min(time, kLookAfter));
-                }
-              },
+          .sleep = [&breaker](Duration time) { breaker.Pause(time); },
           .now =
-              [&cancelled] {
+              [&breaker] {
                 const Time now = std::chrono::steady_clock::now();
-                return cancelled ? now + std::chrono::hours(24 * 365) : now;
-              }};
+                return breaker.broken() ? now + std::chrono::hours(24 * 365) : now;
+              },
+          .registrations = &breaker};
 }
 
 }  // namespace leeway

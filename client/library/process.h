@@ -1,11 +1,11 @@
 // What all that this process does with Leeway has in common.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
+#include "client/call_breaker.h"
 #include "client/coordinator_session.h"
 
 namespace leeway {
@@ -14,9 +14,10 @@ namespace leeway {
 // sense.
 absl::Status PrepareProcess();
 
-// How this process speaks to the coordinator at `address`, until `cancelled`: then it gives up as
-// if it had waited long enough. `nonce` tells a retry from a new life.
+// How this process speaks to the coordinator at `address`, until `breaker` is broken: then
+// registrations end at once, and other calls give up as if they had waited long enough. `nonce`
+// tells a retry from a new life.
 CoordinatorSession::Options SessionOptions(const std::string& address, uint64_t nonce,
-                                           const std::atomic<bool>& cancelled);
+                                           CallBreaker& breaker);
 
 }  // namespace leeway

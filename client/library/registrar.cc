@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/library/process.h"
 #include "client/library/schema.h"
+#include "common/address.h"
 #include "common/command_line/environment_place.h"
 #include "common/counted.h"
 #include "common/identity.h"
@@ -42,6 +43,7 @@ absl::Status Refusal(const absl::Status& status) {
 absl::StatusOr<std::unique_ptr<Registrar>> Registrar::Make(JobOptions options) {
   RETURN_IF_ERROR(PrepareProcess());
   RETURN_IF_ERROR(CompleteFromEnvironment(options));
+  RETURN_IF_ERROR(Annotate(CheckAddressToReach(options.coordinator), "coordinator"));
   ASSIGN_OR_RETURN(v1::ModelSchema schema, SchemaOf(options.tensors));
   std::optional<v1::Update> update;
   if (!options.update.empty()) {
@@ -60,7 +62,7 @@ absl::StatusOr<std::unique_ptr<Registrar>> Registrar::Make(JobOptions options) {
 }
 
 CoordinatorSession::Options Registrar::Process() {
-  return SessionOptions(options_.coordinator, nonce_, cancelled_);
+  return SessionOptions(options_.coordinator, nonce_, breaker_);
 }
 
 absl::Status Registrar::FetchJob() {
@@ -118,7 +120,7 @@ absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
   {
     MutexLock lock(mutex_);
     newest_ = &participant;
-    if (cancelled_) participant.client().Cancel();
+    if (breaker_.broken()) participant.client().Cancel();
   }
   return participant.UnlessStopped([&] { return participant.Attach(); }).status();
 }
@@ -129,7 +131,7 @@ std::string Registrar::Waiting() const {
 }
 
 void Registrar::Cancel() {
-  cancelled_ = true;
+  breaker_.Break();
   MutexLock lock(mutex_);
   if (newest_ != nullptr) newest_->client().Cancel();
 }

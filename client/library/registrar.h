@@ -2,7 +2,6 @@
 // has gone back to a checkpoint.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/call_breaker.h"
 #include "client/coordinator_session.h"
 #include "client/exchange/step_exchange.h"
 #include "client/library/job.h"
@@ -71,7 +71,7 @@ class Registrar {
   double start_limit_ = 0;
   // The answer to the latest registration.
   v1::RegisterWorkerReply before_;
-  std::atomic<bool> cancelled_ = false;
+  CallBreaker breaker_;
   mutable Mutex mutex_;
   Participant* newest_ GUARDED_BY(mutex_) = nullptr;
 };

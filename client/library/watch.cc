@@ -1,16 +1,19 @@
 #include "client/library/watch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/call_breaker.h"
 #include "client/client_options.h"
 #include "client/coordinator_session.h"
 #include "client/library/process.h"
 #include "client/library/schema.h"
 #include "client/library/slow_call.h"
 #include "client/parameter_client.h"
+#include "common/address.h"
 #include "common/buffer.h"
 #include "common/command_line/environment_place.h"
 #include "common/identity.h"
@@ -22,18 +25,20 @@ namespace {
 
 // For a coordinator that has answered once: it may be starting again.
 constexpr Duration kAgainLimit = std::chrono::seconds(10);
+// The same after the job's last update: it is going, not coming.
+constexpr Duration kLastLimit = std::chrono::milliseconds(500);
 // How often it asks where the servers are, while some are not where they were.
 constexpr Duration kAskAfter = std::chrono::milliseconds(500);
 
-// While a read is pending the background has everything but `cancelled_` and `unreached_`.
+// While a read is pending the background has everything but `breaker_` and `unreached_`.
 class OpenWatch final : public Watch {
  public:
   OpenWatch(const std::string& coordinator, Duration start_limit)
       : channel_(MakeChannel(coordinator)),
-        session_(channel_, SessionOptions(coordinator, RandomIdentity(), cancelled_)),
+        session_(channel_, SessionOptions(coordinator, RandomIdentity(), breaker_)),
         limit_(start_limit) {}
   ~OpenWatch() override {
-    cancelled_ = true;
+    breaker_.Break();
     if (slow_.pending()) slow_.Await(Time::max()).IgnoreError();
   }
 
@@ -54,15 +59,14 @@ class OpenWatch final : public Watch {
       client_ = nullptr;
       // The job has gone back to a checkpoint since; the same refusal again is something else.
       const uint64_t generation = model_.generation();
-      if (cancelled_ || !absl::IsFailedPrecondition(read)) return read;
+      if (breaker_.broken() || !absl::IsFailedPrecondition(read)) return read;
       RETURN_IF_ERROR(Connect());
       if (model_.generation() == generation) return read;
     }
   }
 
   absl::Status Connect() {
-    ASSIGN_OR_RETURN(v1::RegisterWorkerReply model, session_.FetchModel(limit_));
-    RETURN_IF_ERROR(CheckSameJob(model));
+    ASSIGN_OR_RETURN(v1::RegisterWorkerReply model, FetchModel());
     ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(model));
     options.weights_stay = true;
     options.on_unreached = [this] { unreached_ = true; };
@@ -73,10 +77,22 @@ class OpenWatch final : public Watch {
     return absl::OkStatus();
   }
 
-  absl::Status CheckSameJob(const v1::RegisterWorkerReply& model) const {
-    if (weights_.size() == 0 || model.job_id() == model_.job_id()) return absl::OkStatus();
+  // Of the job that was read before, if any.
+  absl::StatusOr<v1::RegisterWorkerReply> FetchModel() {
+    auto model = session_.FetchModel(SawLast() ? kLastLimit : limit_);
+    if (absl::IsUnavailable(model.status()) && SawLast()) {
+      return absl::AlreadyExistsError("the job is over: its last update was read");
+    }
+    const bool other = model.ok() && weights_.size() > 0 && model->job_id() != model_.job_id();
+    if (!other) return model;
     return absl::InvalidArgumentError(absl::StrCat(
-        "another job is there now: '", model.job().metadata().name(), "'; watch it anew"));
+        "another job is there now: '", model->job().metadata().name(), "'; watch it anew"));
+  }
+
+  // All updates that the job was to make were in what was read.
+  bool SawLast() const {
+    const v1::JobLength& length = model_.length();
+    return version_ > 0 && version_ >= std::max(length.clocks(), length.total_clocks());
   }
 
   absl::Status ReadOnce() {
@@ -85,14 +101,13 @@ class OpenWatch final : public Watch {
       const auto read = client_->Wait(ticket, std::chrono::steady_clock::now() + kAskAfter);
       if (read.ok()) version_ = read->version;
       if (read.ok() || client_->IsOver(ticket)) return read.status();
-      if (cancelled_) return absl::CancelledError("the watch is over");
+      if (breaker_.broken()) return absl::CancelledError("the watch is over");
       if (unreached_.exchange(false)) RETURN_IF_ERROR(FollowServers());
     }
   }
 
   absl::Status FollowServers() {
-    ASSIGN_OR_RETURN(const v1::RegisterWorkerReply model, session_.FetchModel(limit_));
-    RETURN_IF_ERROR(CheckSameJob(model));
+    ASSIGN_OR_RETURN(const v1::RegisterWorkerReply model, FetchModel());
     if (model.generation() != model_.generation()) {
       return absl::FailedPreconditionError("the job has gone back to a checkpoint");
     }
@@ -100,7 +115,7 @@ class OpenWatch final : public Watch {
     return absl::OkStatus();
   }
 
-  std::atomic<bool> cancelled_ = false;
+  CallBreaker breaker_;
   std::atomic<bool> unreached_ = false;
   const std::shared_ptr<grpc::Channel> channel_;
   CoordinatorSession session_;
@@ -126,6 +141,7 @@ absl::StatusOr<std::unique_ptr<Watch>> Watch::Open(std::string coordinator, doub
     return absl::InvalidArgumentError(
         "no coordinator: say HOST:PORT of server 0, or set LEEWAY_COORDINATOR");
   }
+  RETURN_IF_ERROR(Annotate(CheckAddressToReach(coordinator), "coordinator"));
   return std::make_unique<OpenWatch>(coordinator, FromSeconds(start_seconds));
 }
 

@@ -12,7 +12,7 @@
 
 struct leeway_watch {
   std::unique_ptr<leeway::Watch> watch;
-  uint64_t forks_before = leeway::Forks();
+  leeway::OpenHandle open;
   // It has read all there was, and is not reading.
   bool has_read = false;
   // What leeway_watch_tensor_of has given out.
@@ -31,7 +31,7 @@ constexpr double kStartSeconds = 120;
 template <typename Work>
 leeway_code Guarded(leeway_watch* watch, bool has_read, Work work) {
   if (watch == nullptr) return Fail(LEEWAY_MISUSE, "the watch is null");
-  if (watch->forks_before != leeway::Forks()) return leeway::Forked();
+  if (!watch->open.here()) return leeway::Forked();
   if (has_read && !watch->has_read) {
     return Fail(LEEWAY_MISUSE, "nothing has been read: leeway_watch_read goes before");
   }
@@ -45,11 +45,14 @@ extern "C" {
 leeway_code leeway_watch_open(const char* coordinator, double start_seconds, leeway_watch** watch) {
   if (watch == nullptr) return NullArgument("watch");
   *watch = nullptr;
+  if (leeway::IsForkOfUser()) return leeway::Forked();
   return leeway::WithoutExceptions([&] {
     auto opened = leeway::Watch::Open(coordinator != nullptr ? coordinator : "",
-                                      start_seconds > 0 ? start_seconds : kStartSeconds);
+                                      leeway::LimitOf(start_seconds, kStartSeconds));
     if (!opened.ok()) return CodeOf(opened.status());
-    *watch = std::make_unique<leeway_watch>(leeway_watch{.watch = *std::move(opened)}).release();
+    auto made = std::make_unique<leeway_watch>();
+    made->watch = *std::move(opened);
+    *watch = made.release();
     return LEEWAY_OK;
   });
 }
@@ -90,7 +93,7 @@ const float* leeway_watch_weights(leeway_watch* watch) {
 
 void leeway_watch_free(leeway_watch* watch) {
   // Its threads stayed in the process that it was forked from.
-  if (watch == nullptr || watch->forks_before != leeway::Forks()) return;
+  if (watch == nullptr || !watch->open.here()) return;
   delete watch;
 }
 

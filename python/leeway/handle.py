@@ -8,14 +8,24 @@ import ctypes
 import sys
 import time
 import weakref
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from . import _library as native
-from .errors import BY_CODE, FORKED, ForkedError, InternalError
+from .errors import BY_CODE, FORKED, ForkedError, InternalError, InvalidArgument
 
 SLICE = 0.1
 #: A wait that is longer says on stderr, once, what it is for.
 TELL_AFTER = 30.0
+
+
+def c_text(what: str, text: Any) -> Optional[bytes]:
+    """As C has it; None and "" are NULL."""
+    if not text:
+        return None
+    if not isinstance(text, str) or "\0" in text:
+        raise InvalidArgument(f"{what}: {text!r} is not a text without NUL")
+    return text.encode(errors="surrogateescape")
+
 
 _live: "weakref.WeakSet[Handle]" = weakref.WeakSet()
 

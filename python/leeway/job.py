@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import types
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -18,6 +17,30 @@ from .schema import Tensor, check_schema, offsets_of
 from .session import LibrarySession, Session
 
 Evaluate = Callable[[Any], Mapping[str, float]]
+
+
+class Weights(Mapping[str, np.ndarray]):
+    """Arrays by name, views of one vector."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self._arrays = arrays
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Into the array, of a worker that trains by itself: `weights["w"] -= step`."""
+        if value is not self._arrays[name]:
+            self._arrays[name][...] = value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        return repr(self._arrays)
 
 
 class Job(ClockedJob):
@@ -34,7 +57,7 @@ class Job(ClockedJob):
         self._flat.flags.writeable = self._trains_locally
         #: Arrays by name, views of one vector. They hold the weights of the clock that is open, or of the job's end.
         #: Only a worker that trains by itself (delta, elastic) may write there.
-        self.weights: Mapping[str, np.ndarray] = types.MappingProxyType(self._views(self._flat))
+        self.weights = Weights(self._views(self._flat))
         self._rows: Optional[int] = None
         if evaluate is not None:
             self._clocks.evaluate = lambda: evaluate(self.weights)

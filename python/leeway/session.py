@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _library as native
 from .errors import EXIT_PERMANENT, Error, FailedPrecondition, InternalError
-from .handle import SLICE, Handle
+from .handle import SLICE, Handle, c_text
 from .schema import Tensor, native_tensors, tensors_of
 
 EXCHANGES = {native.GRADIENT: "gradient", native.DELTA: "delta", native.ELASTIC: "elastic"}
@@ -92,8 +92,8 @@ class LibrarySession(Handle):
         self.next_clock = -1
         options = native.JoinOptions(size=ctypes.sizeof(native.JoinOptions), rank=-1 if rank is None else rank,
                                      tensor_count=len(schema), start_seconds=start_seconds)
-        options.coordinator = coordinator.encode() if coordinator else None
-        options.update = update.encode() if update else None
+        options.coordinator = c_text("coordinator", coordinator)
+        options.update = c_text("update", update)
         tensors = native_tensors(schema)
         options.tensors = tensors
         if initial is not None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 from typing import Any, Mapping, Optional
 
 import numpy as np
 
 from . import _library as native
 from . import ending
-from .errors import Finished
-from .handle import Handle
+from .errors import Finished, Misuse
+from .handle import Handle, c_text
 from .schema import Tensor, offsets_of, tensors_of
+
+#: How long close() waits for a read in another thread.
+FREE_SECONDS = 5.0
 
 
 class Watch(Handle):
-    """Reads, and takes no part in the job: nobody waits for it. What watch() gives. One thread uses it.
+    """Reads, and takes no part in the job: nobody waits for it. What watch() gives. One thread reads; any may close it.
 
     with leeway.watch("host:port") as job:
         weights = job.weights()"""
@@ -24,9 +29,10 @@ class Watch(Handle):
         library = native.load()
         super().__init__(library, library.leeway_watch_free)
         self._schema: dict[str, Tensor] = {}
+        self._reading, self._closing, self._pid = threading.Lock(), False, os.getpid()
         #: How many updates had been applied to the part of the model that has least of them, at the last read.
         self.version = 0
-        self._open(library.leeway_watch_open, coordinator.encode() if coordinator else None, start_seconds)
+        self._open(library.leeway_watch_open, c_text("coordinator", coordinator), start_seconds)
 
     def weights(self) -> dict[str, np.ndarray]:
         """All weights as they are now, by name, as arrays of their own. Each block of the model (`servers.block_bytes`)
@@ -34,9 +40,22 @@ class Watch(Handle):
         changed since the last call is not sent again.
 
         The first call waits for a job that has weights. Finished: the job is over. Unavailable: nobody answers."""
+        if not self._reading.acquire(blocking=False):
+            raise Misuse("another thread reads by this watch: give each thread its own")
+        try:
+            return self._read()
+        finally:
+            self._reading.release()
+
+    def _read(self) -> dict[str, np.ndarray]:
         version = ctypes.c_uint64()
-        read = self._library.leeway_watch_read
-        code = self._until(lambda watch, timeout: read(watch, timeout, ctypes.byref(version)))
+
+        def read(watch: ctypes.c_void_p, timeout: float) -> int:
+            if self._closing:
+                raise Misuse("the watch is closed")
+            return self._library.leeway_watch_read(watch, timeout, ctypes.byref(version))
+
+        code = self._until(read)
         if code == native.FINISHED:
             raise Finished((self._library.leeway_error() or b"the job is over").decode(errors="replace"))
         self.version = version.value
@@ -55,6 +74,16 @@ class Watch(Handle):
 
     def waiting(self) -> str:
         return "for the weights of the job that is watched"
+
+    def free(self) -> None:
+        """A read by another thread ends within a slice, by Misuse. In a fork there is nothing to free, and the lock may be
+        held for ever."""
+        self._closing = True
+        if os.getpid() == self._pid and self._reading.acquire(timeout=FREE_SECONDS):
+            try:
+                super().free()
+            finally:
+                self._reading.release()
 
     def close(self) -> None:
         self.free()

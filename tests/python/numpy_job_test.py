@@ -65,8 +65,13 @@ class Clocks(unittest.TestCase):
         job = join(session={"exchange": "delta", "steps_per_clock": 3, "clocks": 2})
         for _, weights in job:
             weights["b"][...] += 1
+            weights["w"] -= 2
+            weights["w"] = weights["w"] + 1
             job.push_pull(examples=2)
         self.assertEqual(job.weights["b"].tolist(), [6] * 3)
+        self.assertEqual(job.weights["w"].tolist(), [[-6] * 3] * 2)
+        with self.assertRaises(KeyError):
+            job.weights["none"] = 1
         self.assertEqual([e for e in job._session.log if e[0] == "end"], [("end", 3, 6)] * 2)
 
     def test_batches(self):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 from jobs import BIN, SOURCE, Failed, check, job_of, job_yaml, main
 
@@ -78,12 +79,14 @@ def reads():
             check((weights["mean"] == weights["mean"][0]).all() and weights["mean"][0] > 1, "averaged values are there, too")
             status = subprocess.run([BIN / "leeway", "status", job.coordinator], capture_output=True, text=True, check=True)
             check(sorted(re.findall(r"^ +(\d)  running", status.stdout, re.M)) == ["0", "1", "2"], f"workers:\n{status.stdout}")
+            ended = None
+            while ended is None:
+                try:
+                    Reader(watch, 3).read_until(0)
+                except (leeway.Finished, leeway.Unavailable) as error:
+                    ended = error
+            check(isinstance(ended, leeway.Finished), f"who has read the last update knows the end: {ended!r}")
             job.wait()
-            try:
-                watch.weights()
-                check(False, "a job that is over has no weights")
-            except (leeway.Finished, leeway.Unavailable) as error:
-                check(True, f"after the end: {type(error).__name__}: {error}")
 
 
 def servers_come_and_go():
@@ -122,7 +125,10 @@ def servers_come_and_go():
 def refusals():
     """Nobody there; no weights yet; a wrong token; after the end; in a fork; and Ctrl-C."""
     watch = leeway.watch("127.0.0.1:1", start_seconds=0.5)
-    for call, kind in ((watch.weights, leeway.Unavailable), (lambda: leeway.watch(""), leeway.InvalidArgument)):
+    began = time.monotonic()
+    bad = ["", "x", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:-1", "http://127.0.0.1:1", "127.0.0.1:1\0", b"127.0.0.1:1"]
+    for call, kind in ((watch.weights, leeway.Unavailable),
+                       *((lambda where=where: leeway.watch(where), leeway.InvalidArgument) for where in bad)):
         try:
             call()
             check(False, f"{kind.__name__} was expected")
@@ -130,11 +136,12 @@ def refusals():
             check(True, f"{kind.__name__}: {error}")
     watch.close()
     watch.close()
+    check(time.monotonic() - began < 3, "nothing of it takes long")
     try:
         watch.weights()
         check(False, "it is closed")
     except leeway.Misuse as error:
-        check("null" in str(error), f"closed: {error}")
+        check("closed" in str(error), f"closed: {error}")
     with job_of(job_yaml()) as job:
         early = leeway.watch(job.coordinator, start_seconds=0.5)
         try:
@@ -142,20 +149,38 @@ def refusals():
             check(False, "there are no weights yet")
         except leeway.Unavailable as error:
             check("waiting for workers 0, 1" in str(error), f"before the start: {error}")
-        child = os.fork()
-        if child == 0:
+        for what in early.weights, lambda: leeway.watch(job.coordinator), lambda: leeway.join({"w": 3}, coordinator=job.coordinator):
+            child = os.fork()
+            if child == 0:
+                try:
+                    what()
+                except leeway.ForkedError:
+                    os._exit(0)
+                finally:
+                    os._exit(9)
+            check(os.waitpid(child, 0)[1] == 0, "in a fork of a process with a watch: ForkedError")
+        endless = leeway.watch(job.coordinator, float("inf"))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(endless.weights)
+            while not endless._reading.locked():
+                time.sleep(0.01)
             try:
-                early.weights()
-            except leeway.ForkedError:
-                os._exit(0)
-            os._exit(9)
-        check(os.waitpid(child, 0)[1] == 0, "in a fork: ForkedError")
+                endless.weights()
+                check(False, "two threads at once")
+            except leeway.Misuse as error:
+                check("another thread" in str(error), f"{error}")
+            began = time.monotonic()
+            endless.close()
+            check("closed" in str(reading.exception(10)), f"closed during a read: {reading.exception()}")
+            check(time.monotonic() - began < 2, f"within {time.monotonic() - began:.2f} s")
         threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
         try:
-            leeway.watch(job.coordinator).weights()
+            with leeway.watch("127.0.0.1:1") as nobody:
+                nobody.weights()
             check(False, "it waits for two minutes")
         except KeyboardInterrupt:
-            check(True, "Ctrl-C ends the wait")
+            check(time.monotonic() - began < 2.5, f"Ctrl-C ends the wait, and the watch: {time.monotonic() - began:.2f} s")
 
 
 def token():

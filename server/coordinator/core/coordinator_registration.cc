@@ -22,6 +22,10 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::RegisterWorker(
   const std::string who = NameOf(request);
   RETURN_IF_ERROR(facts().CheckPeer(request.build(), who));
   const CoordinatorOptions& options = facts().options();
+  if (request.reads_only()) {
+    RETURN_IF_ERROR(fleet_.CheckWorker(who, request.network()));
+    return ReaderReply(now);
+  }
   if (!request.job_sha256().empty() && request.job_sha256() != options.job_sha256) {
     return absl::FailedPreconditionError(
         absl::StrCat(who, " was started with another job file (sha256 ", request.job_sha256(),
@@ -35,7 +39,6 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::RegisterWorker(
     reply.mutable_devices()->Assign(model_.devices().begin(), model_.devices().end());
     return reply;
   }
-  if (request.reads_only()) return ReaderReply(now);
   RETURN_IF_ERROR(RefuseLate(request, now));
   RETURN_IF_ERROR(leases_.Check(request, who));
   RETURN_IF_ERROR(model_.Check(request, who));
