@@ -28,6 +28,14 @@ JobInfo InfoFrom(const v1::RegisterWorkerReply& reply) {
   return info;
 }
 
+uint64_t LastVersion(const v1::RegisterWorkerReply& reply) {
+  const v1::JobLength& length = reply.length();
+  // One update a clock; else one for each contribution.
+  if (reply.job().consistency().mode() == v1::CONSISTENCY_MODE_SYNC) return length.clocks();
+  if (length.total_clocks() > 0) return length.total_clocks();
+  return length.clocks() * reply.job().workers().count();
+}
+
 v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const StepExchange& exchange) {
   v1::StepMetrics metrics;
   metrics.set_steps(measures.steps);

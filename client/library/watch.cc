@@ -1,6 +1,5 @@
 #include "client/library/watch.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "client/call_breaker.h"
 #include "client/client_options.h"
 #include "client/coordinator_session.h"
+#include "client/library/job_messages.h"
 #include "client/library/process.h"
 #include "client/library/schema.h"
 #include "client/library/slow_call.h"
@@ -90,10 +90,7 @@ class OpenWatch final : public Watch {
   }
 
   // All updates that the job was to make were in what was read.
-  bool SawLast() const {
-    const v1::JobLength& length = model_.length();
-    return version_ > 0 && version_ >= std::max(length.clocks(), length.total_clocks());
-  }
+  bool SawLast() const { return version_ > 0 && version_ >= LastVersion(model_); }
 
   absl::Status ReadOnce() {
     const ParameterClient::Ticket ticket = client_->PullLatest(weights_.span());

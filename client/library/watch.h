@@ -24,7 +24,8 @@ class Watch {
   // Reads all weights as they are now. Each block is what an update has left; neighbours may be
   // some updates apart, where the servers go on meanwhile. What has not changed since the last read
   // is not sent again. False if the deadline came first: call again, and until then leave weights()
-  // alone. ALREADY_EXISTS: the job is over, and was not lost. UNAVAILABLE: nobody answers, or the
+  // alone. ALREADY_EXISTS: the job is over, or its last update was
+  // read before and nobody serves it any more. UNAVAILABLE: nobody answers, or the
   // job has no weights yet; another read may succeed.
   virtual absl::StatusOr<bool> Read(Time deadline) = 0;
 

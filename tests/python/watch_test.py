@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -122,6 +123,70 @@ def servers_come_and_go():
         reader.watch.close()
 
 
+MODES = {
+    "sync": "{type: gradient}", "bounded, staleness: 2": "{type: gradient}", "async": "{type: gradient}",
+    "sync ": "{type: delta, local_steps: 2}", "async ": "{type: elastic, every: 2, alpha: 0.1}"}
+LOCAL = """
+import sys, time, leeway
+job = leeway.join({"w": 3000}, {"w": [0.0] * 3000}, update=dict(type="sgd", learning_rate=1) if sys.argv[1] == "gradient" else None)
+watch = leeway.watch()
+for clock, weights in job:
+    if job.info.exchange != "gradient":
+        weights["w"] -= 1
+    job.push_pull({"w": [1.0] * 3000} if job.info.exchange == "gradient" else None, examples=1)
+    watch.weights()
+    time.sleep(0.01)
+print("ended", job.ended)
+"""
+
+
+def modes():
+    """In every mode each worker reads beside its own steps, and another process to the last update: that of the final model."""
+    for mode, exchange in MODES.items():
+        more = "update: {type: sgd, learning_rate: 1}" if "delta" in exchange else ""
+        with job_of(job_yaml(workers=3, exchange=exchange, consistency=f"{{mode: {mode}}}", stop="{clocks: 60}", more=more)) as job:
+            for rank in range(3):
+                job.start_worker(rank, LOCAL, "gradient" if "gradient" in exchange else "local")
+            weights, ended = None, None
+            with leeway.watch(job.coordinator) as watch:
+                while ended is None:
+                    try:
+                        weights = watch.weights()["w"]
+                    except (leeway.Finished, leeway.Unavailable) as error:
+                        ended = error
+            check(isinstance(ended, leeway.Finished), f"{exchange}, {mode}: {ended!r} after version {watch.version}")
+            job.wait()
+            check(all("ended finished" in job.said(rank) for rank in range(3)), "and the workers have finished")
+            exported = job.folder / "exported.safetensors"
+            subprocess.run([BIN / "leeway", "export", job.run_dir, "--output", exported], check=True, capture_output=True)
+            check((leeway.safetensors.load(exported)["w"] == weights).all(), f"it was the final model, {weights[0]} to {weights[-1]}")
+
+
+def roles():
+    """With mutual TLS a worker's certificate reads, and no other."""
+    with tempfile.TemporaryDirectory() as keys:
+        subprocess.run([BIN / "leeway", "certificates", keys], check=True, capture_output=True)
+        os.environ["LEEWAY_TOKEN_FILE"] = f"{keys}/token"
+        try:
+            with job_of(job_yaml(workers=1, stop="{clocks: 100000}"), start=False) as job:
+                job.start_servers("--tls-dir", f"{keys}/server")
+                job.start_worker(0, WORKER, 0.002, LEEWAY_TLS_DIR=f"{keys}/worker")
+                for role in "worker", "status", "launcher", "server":
+                    said, status = read_by(job, LEEWAY_TLS_DIR=f"{keys}/{role}")
+                    expected = "read" if role == "worker" else f"InvalidArgument.*is for the role worker; the caller's is {role}"
+                    check(re.search(expected, said) and status == (0 if role == "worker" else 3), f"{role}: {status}, {said[-200:]}")
+        finally:
+            del os.environ["LEEWAY_TOKEN_FILE"]
+
+
+def read_by(job, **environment):
+    """What a process said that reads once, and its exit status."""
+    script = "import sys, leeway\nwith leeway.watch(sys.argv[1], 20) as w:\n  w.weights()\n  print('read', w.version, flush=True)\n"
+    reader = subprocess.run([sys.executable, "-c", script, job.coordinator], capture_output=True, text=True, timeout=60,
+                            env={**os.environ, "PYTHONPATH": str(SOURCE / "python"), **environment})
+    return reader.stdout + reader.stderr, reader.returncode
+
+
 def refusals():
     """Nobody there; no weights yet; a wrong token; after the end; in a fork; and Ctrl-C."""
     watch = leeway.watch("127.0.0.1:1", start_seconds=0.5)
@@ -185,19 +250,16 @@ def refusals():
 
 def token():
     """Who has no token reads nothing."""
-    script = "import sys, leeway\nwith leeway.watch(sys.argv[1], 20) as w:\n  w.weights()\n  print('read', w.version, flush=True)\n"
     os.environ["LEEWAY_TOKEN"] = TOKEN
     try:
         with job_of(job_yaml(workers=1, stop="{clocks: 100000}")) as job:
             job.start_worker(0, WORKER, 0.002)
-            for own, expected in ((TOKEN, "read"), (TOKEN[::-1], "token")):
-                reader = subprocess.run([sys.executable, "-c", script, job.coordinator], capture_output=True, text=True, timeout=60,
-                                        env={**os.environ, "LEEWAY_TOKEN": own, "PYTHONPATH": str(SOURCE / "python")})
-                check(expected in reader.stdout + reader.stderr, f"{own}: {(reader.stdout + reader.stderr)[-300:]}")
-                check(reader.returncode == (0 if expected == "read" else 3), f"exit status {reader.returncode}")
+            for own, expected, code in ((TOKEN, "read", 0), (TOKEN[::-1], "InvalidArgument.*token is not this job's", 3)):
+                said, status = read_by(job, LEEWAY_TOKEN=own)
+                check(re.search(expected, said) and status == code, f"{own}: {status}, {said[-300:]}")
     finally:
         del os.environ["LEEWAY_TOKEN"]
 
 
 if __name__ == "__main__":
-    main({"reads": reads, "servers-come-and-go": servers_come_and_go, "refusals": refusals, "token": token})
+    main({case.__name__.replace("_", "-"): case for case in (reads, modes, servers_come_and_go, refusals, roles, token)})
