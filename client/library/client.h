@@ -252,8 +252,8 @@ leeway_code leeway_watch_open(const char* coordinator, double start_seconds, lee
  * Each block is what an update has left; neighbours may be some updates apart, where the servers go
  * on meanwhile. `version`: how many updates were applied to the block that has least of them. After
  * LEEWAY_AGAIN call again, and until then leave the weights alone. LEEWAY_FINISHED: the job is
- * over. LEEWAY_UNAVAILABLE: nobody answers, or the job has no weights yet; another read may
- * succeed. */
+ * over, or its last update was read before and nobody serves it any more. LEEWAY_UNAVAILABLE:
+ * nobody answers, or the job has no weights yet; another read may succeed. */
 leeway_code leeway_watch_read(leeway_watch* watch, double timeout, uint64_t* version);
 /* From here on: after a read. As leeway_tensor_of. */
 leeway_code leeway_watch_tensor_of(leeway_watch* watch, size_t index, leeway_tensor* tensor);

@@ -10,7 +10,7 @@ from jobs import job_of, job_yaml
 from leeway import _library as native
 
 OK, AGAIN, FINISHED, FAILED, NOT_FOUND = native.OK, native.AGAIN, native.FINISHED, native.FAILED, native.NOT_FOUND
-INVALID_ARGUMENT, MISUSE = 10, 17
+INVALID_ARGUMENT, UNAVAILABLE, MISUSE = 10, 12, 17
 TOTAL, CLOCKS, RATE = 1500, 4, 0.5
 HUGE = 2**64 - 1
 library = native.load()
@@ -211,6 +211,23 @@ class Calls(unittest.TestCase):
         self.assertIsNone(program.vector("contribution"))
         program.gives(MISUSE, "no gradient exchange", "final", 0, TOTAL)
         program.works("leave", FAILED, b"", 20)
+
+
+class Watch(unittest.TestCase):
+    def test_before_a_read(self):
+        """And after one that found nobody."""
+        watch, tensor = ctypes.c_void_p(), native.Tensor()
+        self.assertEqual(library.leeway_watch_open(b"127.0.0.1:1", 0.1, None), MISUSE)
+        self.assertEqual(library.leeway_watch_open(b"127.0.0.1", 0.1, ctypes.byref(watch)), INVALID_ARGUMENT)
+        self.assertIsNone(watch.value)
+        self.assertEqual(library.leeway_watch_open(b"127.0.0.1:1", 0.1, ctypes.byref(watch)), OK)
+        for _ in range(2):
+            self.assertEqual(library.leeway_watch_tensor_of(watch, 0, ctypes.byref(tensor)), MISUSE)
+            self.assertRegex(library.leeway_error().decode(), "nothing has been read: leeway_watch_read goes before")
+            self.assertIsNone(library.leeway_watch_weights(watch))
+            self.assertEqual(library.leeway_watch_read(watch, 20, None), UNAVAILABLE)
+            self.assertRegex(library.leeway_error().decode(), "is server 0 running, and is this its address")
+        library.leeway_watch_free(watch)
 
 
 if __name__ == "__main__":
