@@ -84,7 +84,7 @@ void CheckBadGradient(const v1::TrainingJob& job, Faults& faults) {
 void CheckAssignment(const v1::TrainingJob& job, Faults& faults) {
   if (job.data().assignment() != v1::ASSIGNMENT_LEASED) return;
   const std::string key = "data.assignment";
-  if (!job.data().partition().has_iid()) {
+  if (!IsExternal(job) && !job.data().partition().has_iid()) {
     faults.push_back({key,
                       "leased data is everybody's: it needs the partition {type: iid}; with others "
                       "a worker has data of its own, and maybe no other"});

@@ -81,10 +81,7 @@ void CheckExternalData(const v1::Data& data, Faults& faults) {
           {data.has_normalize(), "data.normalize", kReads},
           {data.has_augment(), "data.augment", kReads},
           {data.loader_threads() != absent.loader_threads(), "data.loader_threads", kReads},
-          {data.prefetch() != absent.prefetch(), "data.prefetch", kReads},
-          {data.assignment() == v1::ASSIGNMENT_LEASED, "data.assignment",
-           "the examples of external programs are not leased yet; their batches follow from seed, "
-           "clock and rank"}},
+          {data.prefetch() != absent.prefetch(), "data.prefetch", kReads}},
          faults);
   if (data.has_examples()) return;
   faults.push_back({"data.examples",

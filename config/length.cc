@@ -20,6 +20,11 @@ constexpr uint64_t kBatchesMax = uint64_t{1} << 60;
 
 uint64_t Product(uint64_t a, uint64_t b) { return a > kStepsMax / b ? kStepsMax : a * b; }
 
+// 0 counts as a divisor of 1.
+uint64_t CeilOf(uint64_t count, uint64_t size) {
+  return count == 0 ? 0 : (count - 1) / std::max<uint64_t>(size, 1) + 1;
+}
+
 // 1.1 epochs of 10 steps are 11 steps, although 1.1 * 10 is a little more in binary.
 uint64_t CeilSteps(double steps) {
   constexpr double kRounding = 1e-12;
@@ -74,13 +79,12 @@ uint64_t StepsPerEpoch(const v1::TrainingJob& job, std::span<const uint64_t> ste
   return (sum + steps_of_workers.size() - 1) / steps_of_workers.size();
 }
 
+uint64_t ExternalBatchesPerEpoch(const v1::TrainingJob& job) {
+  return CeilOf(job.data().examples(), job.data().batch_size());
+}
+
 uint64_t ExternalStepsPerEpoch(const v1::TrainingJob& job) {
-  const auto batches_of = [](uint64_t count, uint64_t size) {
-    return count == 0 ? 0 : (count - 1) / size + 1;
-  };
-  const uint64_t batches =
-      batches_of(job.data().examples(), std::max<uint64_t>(1, job.data().batch_size()));
-  return batches_of(batches, std::max<uint64_t>(1, job.workers().count()));
+  return CeilOf(ExternalBatchesPerEpoch(job), job.workers().count());
 }
 
 v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch) {

@@ -25,6 +25,9 @@ uint64_t StepsPerClock(const v1::TrainingJob& job);
 // the largest number; in async mode the mean, rounded up. 0: nobody has any.
 uint64_t StepsPerEpoch(const v1::TrainingJob& job, std::span<const uint64_t> steps_of_workers);
 
+// Of an external job: ceil(examples / batch_size), 0 without examples.
+uint64_t ExternalBatchesPerEpoch(const v1::TrainingJob& job);
+
 // Of an external job: the batches that every worker registers, ceil(ceil(examples / batch_size) /
 // workers). It is what the longest of Leeway's own workers has of an iid partition of as many
 // examples.

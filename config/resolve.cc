@@ -121,7 +121,7 @@ void ClearIdle(v1::TrainingJob& job) {
   }
   model.clear_label_smoothing();
   data.clear_partition();
-  data.clear_assignment();
+  if (data.assignment() == v1::ASSIGNMENT_STATIC) data.clear_assignment();
   data.clear_loader_threads();
   data.clear_prefetch();
   job.mutable_workers()->clear_device();

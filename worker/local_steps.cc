@@ -48,14 +48,15 @@ class TimedObserver : public TrainObserver {
 }  // namespace
 
 LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobLength& length,
-                       const TrainingData& data, BatchSource* source, Model& model,
+                       const TrainingData& data, LeasedBatches* leases, Model& model,
                        std::function<void(Duration)> sleep)
     : seed_(job.metadata().seed()),
       rank_(rank),
       steps_per_epoch_(length.total_clocks() > 0 ? data.steps_per_epoch()
                                                  : length.steps_per_epoch()),
       data_(data),
-      source_(source),
+      leases_(leases),
+      steps_per_clock_(length.steps_per_clock()),
       steps_(length.total_clocks() > 0 ? 0 : length.steps()),
       prefetch_(job.data().prefetch()),
       longest_wait_(FromSeconds(job.limits().exchange_seconds())),
@@ -69,7 +70,7 @@ LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobL
 }
 
 absl::Status LocalSteps::LoadKey(uint64_t key, Batch& batch) const {
-  return source_ == nullptr ? data_.Load(key, steps_per_epoch_, batch)
+  return leases_ == nullptr ? data_.Load(key, steps_per_epoch_, batch)
                             : data_.LoadBatch(key, batch);
 }
 
@@ -82,7 +83,7 @@ absl::Status LocalSteps::Fetch(uint64_t key, std::span<const uint64_t> later) {
 }
 
 absl::StatusOr<bool> LocalSteps::Load(uint64_t step) {
-  if (source_ == nullptr) {
+  if (leases_ == nullptr) {
     std::vector<uint64_t> later;
     const uint64_t end = steps_ == 0 ? step + 1 + prefetch_ : steps_;
     for (uint64_t next = step + 1; next < end && later.size() < prefetch_; ++next) {
@@ -91,9 +92,10 @@ absl::StatusOr<bool> LocalSteps::Load(uint64_t step) {
     RETURN_IF_ERROR(Fetch(step, later));
     return true;
   }
-  ASSIGN_OR_RETURN(const std::optional<uint64_t> number, source_->Next(step));
+  std::optional<uint64_t> number;
+  RETURN_IF_ERROR(leases_->Next(step / steps_per_clock_, Time::max(), number).status());
   if (number.has_value()) {
-    RETURN_IF_ERROR(Fetch(*number, source_->Upcoming(prefetch_)));
+    RETURN_IF_ERROR(Fetch(*number, leases_->Upcoming(prefetch_)));
   } else {
     RETURN_IF_ERROR(data_.LoadNothing(batch_));
   }

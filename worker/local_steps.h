@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "client/leased_batches.h"
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
@@ -13,7 +14,6 @@
 #include "worker/data/sources/training_data.h"
 #include "worker/emulation.h"
 #include "worker/exchange/step_runner.h"
-#include "worker/leased_batches.h"
 #include "worker/model/model.h"
 
 namespace leeway {
@@ -21,9 +21,9 @@ namespace leeway {
 // Not thread-safe. The model and the data outlive it.
 class LocalSteps : public StepRunner {
  public:
-  // `source`: which batches; null: a function of the step and the rank.
+  // `leases`: which batches; null: a function of the step and the rank.
   LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobLength& length,
-             const TrainingData& data, BatchSource* source, Model& model,
+             const TrainingData& data, LeasedBatches* leases, Model& model,
              std::function<void(Duration)> sleep);
 
   // Where slowness is emulated, elements become final at the end of the step.
@@ -44,7 +44,8 @@ class LocalSteps : public StepRunner {
   // ends, and has no empty batches, for each of its exchanges counts towards the job's.
   const uint64_t steps_per_epoch_;
   const TrainingData& data_;
-  BatchSource* const source_;
+  LeasedBatches* const leases_;
+  const uint64_t steps_per_clock_;
   // Steps of the job; 0: not known.
   const uint64_t steps_;
   const uint32_t prefetch_;

@@ -1,5 +1,6 @@
 #include "worker/trainer.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -78,8 +79,7 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
     return End{v1::LEAVE_STOPPED, clock()};
   }
   const absl::StatusOr<bool> ran = RunClocks();
-  // However it ended: what is not reported others, or this worker's next trainer, do once more.
-  if (leases_) leases_->Flush();
+  participant_.ReportDone();
   ASSIGN_OR_RETURN(const bool stopped, ran);
   if (!stopped && evaluates_) {
     ASSIGN_OR_RETURN(const v1::EvaluationMetrics metrics, Evaluate());
@@ -91,26 +91,11 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
 
 absl::Status Trainer::Open() {
   RETURN_IF_ERROR(participant_.Open());
-  if (job_.data().assignment() == v1::ASSIGNMENT_LEASED) {
-    leases_ = std::make_unique<LeasedBatches>(
-        registration_.length().steps_per_clock(),
-        LeasedBatches::Coordinator{.ask =
-                                       [this](const v1::LeaseDataRequest& request) {
-                                         return context_.session.LeaseData(request);
-                                       },
-                                   .break_off = [this] { context_.session.EndLeases(); }});
-  }
-  steps_ =
-      std::make_unique<LocalSteps>(job_, registration_.rank(), registration_.length(),
-                                   context_.data, leases_.get(), context_.model, context_.sleep);
+  steps_ = std::make_unique<LocalSteps>(job_, registration_.rank(), registration_.length(),
+                                        context_.data, participant_.leases(), context_.model,
+                                        context_.sleep);
   RETURN_IF_ERROR(OpenExchange());
-  participant_.Start(*exchange_,
-                     {.initial = [this] { return InitialWeights(); },
-                      .on_settled =
-                          [this](uint64_t clock, bool dropped) {
-                            if (leases_) leases_->Settle(clock, dropped);
-                          },
-                      .waiting = [this] { return leases_ ? leases_->Waiting() : std::string(); }});
+  participant_.Start(*exchange_, [this] { return InitialWeights(); });
   return absl::OkStatus();
 }
 
@@ -164,13 +149,12 @@ absl::StatusOr<bool> Trainer::RunClocks() {
 }
 
 bool Trainer::Over() const {
-  if (registration_.length().total_clocks() == 0) return participant_.MadeAll();
-  if (leases_) return leases_over_;
-  // Who has no data makes none of the exchanges.
-  return context_.data.steps_per_epoch() == 0 || participant_.MadeAll();
+  // In async mode, who has no data of its own makes none of the exchanges.
+  const bool none = registration_.length().total_clocks() > 0 &&
+                    job_.data().assignment() != v1::ASSIGNMENT_LEASED &&
+                    context_.data.steps_per_epoch() == 0;
+  return none || participant_.MadeAll();
 }
-
-bool Trainer::NearlyOver() const { return !leases_ && participant_.NearlyMadeAll(); }
 
 absl::Status Trainer::RunClockOrRejoin() {
   const absl::Status status = RunClock();
@@ -179,24 +163,20 @@ absl::Status Trainer::RunClockOrRejoin() {
   return EvaluateWhenDue();
 }
 
-absl::StatusOr<bool> Trainer::AwaitBatch() {
-  const bool by_batches = leases_ && registration_.length().total_clocks() > 0;
-  if (!by_batches || leases_->HasBatch()) return true;
-  // What is under way must count before all can be done.
-  RETURN_IF_ERROR(exchange_->Settle());
+absl::Status Trainer::AwaitBatch() {
   while (participant_.IsOpen()) {
-    ASSIGN_OR_RETURN(const LeasedBatches::State state, leases_->Await(kAskAfter));
-    leases_over_ = state == LeasedBatches::State::kOver;
-    if (state != LeasedBatches::State::kWaiting) return !leases_over_;
+    const Time limit = std::chrono::steady_clock::now() + kAskAfter;
+    ASSIGN_OR_RETURN(const bool waited, participant_.AwaitBatch(limit));
+    if (waited) break;
     RETURN_IF_ERROR(participant_.AskWhereToStop());
   }
-  return true;
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::RunClock() {
   RETURN_IF_ERROR(participant_.AskWhereToStop());
-  ASSIGN_OR_RETURN(const bool goes_on, AwaitBatch());
-  if (!goes_on) return absl::OkStatus();
+  RETURN_IF_ERROR(AwaitBatch());
+  if (Over()) return absl::OkStatus();
   // One whose exchange may not begin need not be computed.
   if (!participant_.IsOpen()) {
     RETURN_IF_ERROR(exchange_->Settle());
@@ -206,7 +186,7 @@ absl::Status Trainer::RunClock() {
   ASSIGN_OR_RETURN(const ClockReport report, exchange_->Run(span));
   LogLeftOut(registration_.rank(), span.clock, report);
   participant_.Advance(MetricsOf(report));
-  if (Over() || NearlyOver()) RETURN_IF_ERROR(exchange_->Settle());
+  if (Over() || participant_.NearlyMadeAll()) RETURN_IF_ERROR(exchange_->Settle());
   RETURN_IF_ERROR(participant_.SaveAtCut());
   return EvaluateWhenDue();
 }

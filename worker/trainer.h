@@ -18,7 +18,6 @@
 #include "worker/data/dataset.h"
 #include "worker/data/sources/training_data.h"
 #include "worker/exchange/exchange.h"
-#include "worker/leased_batches.h"
 #include "worker/local_steps.h"
 #include "worker/model/model.h"
 
@@ -73,13 +72,11 @@ class Trainer {
   absl::StatusOr<bool> RunClocks();
   absl::Status RunClock();
   absl::Status RunClockOrRejoin();
-  // For a job that leases its batches until all are done: waits for a batch. False if all are done.
-  absl::StatusOr<bool> AwaitBatch();
+  // As the participant's, until the worker is to stop.
+  absl::Status AwaitBatch();
   // True if the job's exchanges are made: those of this worker, or in async mode those of all
   // workers together.
   bool Over() const;
-  // Whether the clock just run was the last one may depend on its exchange's answer.
-  bool NearlyOver() const;
   absl::Status EvaluateWhenDue();
   absl::StatusOr<v1::EvaluationMetrics> Evaluate();
 
@@ -92,15 +89,12 @@ class Trainer {
   const uint64_t evaluate_every_;
 
   // Constant after Open(). The participant goes first.
-  std::unique_ptr<LeasedBatches> leases_;
   std::unique_ptr<LocalSteps> steps_;
   std::unique_ptr<Exchange> exchange_;
   Participant participant_;
   // With evaluation.weights: average.
   std::vector<float> average_;
 
-  // All leased batches of the job are done.
-  bool leases_over_ = false;
   // clock / evaluate_every_ at the last evaluation.
   uint64_t evaluated_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,6 +111,7 @@ void Fill(const JobInfo& from, leeway_info& info) {
   info.seed = from.seed;
   info.batch_size = from.batch_size;
   info.examples = from.examples;
+  info.batches_per_epoch = from.batches_per_epoch;
   info.evaluate_every = from.evaluate_every;
   info.has_update = from.has_update ? 1 : 0;
 }
@@ -211,6 +213,32 @@ leeway_code leeway_begin(leeway_job* job, double timeout, uint64_t* clock) {
 leeway_code leeway_wait(leeway_job* job, uint64_t first, uint64_t count, double timeout) {
   return Guarded(job, true,
                  [&] { return CodeOf(job->job->Wait(first, count, DeadlineOf(timeout))); });
+}
+
+leeway_code leeway_next_batch(leeway_job* job, double timeout, uint64_t* batch) {
+  return Guarded(job, true, [&] {
+    if (batch == nullptr) return NullArgument("batch");
+    std::optional<uint64_t> next;
+    const auto found = job->job->NextBatch(DeadlineOf(timeout), next);
+    if (found.ok() && *found && !next) {
+      return Fail(LEEWAY_NOT_FOUND, "the clock has no more batches");
+    }
+    if (next) *batch = *next;
+    return CodeOf(found);
+  });
+}
+
+leeway_code leeway_upcoming_batches(leeway_job* job, uint64_t* batches, size_t size,
+                                    size_t* count) {
+  return Guarded(job, true, [&] {
+    if (count == nullptr || (batches == nullptr && size > 0)) {
+      return NullArgument("batches or count");
+    }
+    const std::vector<uint64_t> upcoming = job->job->UpcomingBatches(size);
+    std::copy(upcoming.begin(), upcoming.end(), batches);
+    *count = upcoming.size();
+    return LEEWAY_OK;
+  });
 }
 
 leeway_code leeway_examples(leeway_job* job, uint64_t examples) {

@@ -139,6 +139,9 @@ typedef struct leeway_info {
   /* Of the job's data: examples of a worker's step, and of a pass of all workers. */
   uint64_t batch_size;
   uint64_t examples;
+  /* Of leased batches (data.assignment), in a pass of all workers together; 0: the step's number
+   * says which batch is next. */
+  uint64_t batches_per_epoch;
   /* Clocks between two evaluations; 0: only at the end, if at all. */
   uint64_t evaluate_every;
   /* Not 0: the job has an `update` or local optimizer of its own in YAML. */
@@ -206,6 +209,14 @@ float* leeway_contribution(leeway_job* job);
 leeway_code leeway_begin(leeway_job* job, double timeout, uint64_t* clock);
 /* Waits for the weights of elements [first, first + count). */
 leeway_code leeway_wait(leeway_job* job, uint64_t first, uint64_t count, double timeout);
+/* Of a job that leases its batches: the number of the batch for the next step of the clock, counted
+ * on from pass to pass: pass *batch / batches_per_epoch, and there batch *batch %
+ * batches_per_epoch. It is this worker's until its contribution counts. LEEWAY_NOT_FOUND: the clock
+ * has no more; end it with the examples that it has, maybe none. */
+leeway_code leeway_next_batch(leeway_job* job, double timeout, uint64_t* batch);
+/* What the next calls will probably give, to read ahead: up to `size` numbers, and how many. Does
+ * not wait. */
+leeway_code leeway_upcoming_batches(leeway_job* job, uint64_t* batches, size_t size, size_t* count);
 /* Of how many examples the contribution of this clock is made, for blocks that leave before
  * leeway_end. Without it: batch_size. Before the clock's first leeway_final. */
 leeway_code leeway_examples(leeway_job* job, uint64_t examples);

@@ -1,5 +1,7 @@
 #include "client/library/job.h"
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <utility>
 
@@ -33,6 +35,9 @@ v1::LeaveReason ReasonOf(Job::Reason reason) {
 bool IsMoved(const absl::Status& status) {
   return absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
 }
+
+// Waiting for a batch, it looks so often whether it is to stop.
+constexpr Duration kStopCheckEvery = std::chrono::milliseconds(200);
 
 // Between two calls of the program's thread the background's (slow_) has the registration, where it
 // is pending; else the program's has it.
@@ -80,6 +85,23 @@ class JoinedJob final : public Job {
     RETURN_IF_ERROR(Expect(Phase::kRunning, "Wait"));
     RETURN_IF_ERROR(CheckRange(first, count));
     return InClock([&] { return life_->exchange->Wait({first, count}, deadline); });
+  }
+
+  absl::StatusOr<bool> NextBatch(Time deadline, std::optional<uint64_t>& batch) override {
+    batch.reset();
+    RETURN_IF_ERROR(Expect(Phase::kRunning, "NextBatch"));
+    LeasedBatches* leases = life_->participant->leases();
+    if (leases == nullptr) {
+      return absl::UnimplementedError(
+          "the job's batches are not leased (data.assignment): they follow from seed, clock and "
+          "rank");
+    }
+    return InClock([&] { return leases->Next(life_->participant->clock(), deadline, batch); });
+  }
+
+  std::vector<uint64_t> UpcomingBatches(size_t most) const override {
+    const bool there = phase_ == Phase::kRunning && life_->participant->leases() != nullptr;
+    return there ? life_->participant->leases()->Upcoming(most) : std::vector<uint64_t>();
   }
 
   absl::Status SetExamples(uint64_t examples) override {
@@ -200,7 +222,7 @@ class JoinedJob final : public Job {
     }
     if (*done && life_ != nullptr) info_ = InfoFrom(life_->reply);
     if (*done && phase_ == Phase::kJoining) phase_ = Phase::kBetween;
-    if (*done) asked_at_ = clock();
+    if (*done) saved_at_ = clock();
     return done;
   }
 
@@ -261,14 +283,21 @@ class JoinedJob final : public Job {
   absl::StatusOr<std::optional<Next>> TryBegin(Time deadline) {
     if (!takes_part() || finished_) return Next::kFinished;
     Participant& participant = *life_->participant;
-    const bool asks = CutIsDue() || life_->session.stop_requested();
-    if (asks || participant.MadeAll() || participant.NearlyMadeAll() || !participant.IsOpen()) {
+    const bool asks = CutIsDue() || participant.IsToAskWhereToStop();
+    const bool needs_batch = participant.IsOpen() && !participant.HasBatch();
+    if (asks || needs_batch || participant.MadeAll() || participant.NearlyMadeAll() ||
+        !participant.IsOpen()) {
       ASSIGN_OR_RETURN(const bool settled, life_->exchange->SettleUntil(deadline));
       if (!settled) return Next::kNotYet;
     }
-    if (asks && asked_at_ != participant.clock()) {
+    if (asks) {
       slow_.Start([this] { return SaveAndAsk(); });
       return std::nullopt;
+    }
+    if (needs_batch) {
+      const Time soon = std::min(deadline, std::chrono::steady_clock::now() + kStopCheckEvery);
+      ASSIGN_OR_RETURN(const bool waited, participant.AwaitBatch(soon));
+      if (!waited) return soon < deadline ? std::nullopt : std::optional(Next::kNotYet);
     }
     if (participant.MadeAll()) {
       slow_.Start([this] {
@@ -284,7 +313,7 @@ class JoinedJob final : public Job {
   }
 
   bool CutIsDue() const {
-    return life_->participant->AtCut() && asked_at_ != life_->participant->clock();
+    return life_->participant->AtCut() && saved_at_ != life_->participant->clock();
   }
 
   absl::Status SaveAndAsk() {
@@ -296,6 +325,7 @@ class JoinedJob final : public Job {
   absl::Status SayLeave(Reason reason, const std::string& message) {
     if (takes_part()) {
       life_->exchange->Keep(state_);
+      life_->participant->ReportDone();
       if (reason != Reason::kFailed) RETURN_IF_ERROR(life_->participant->SaveState());
       return life_->session.Leave(ReasonOf(reason), life_->participant->completed(), message);
     }
@@ -325,9 +355,9 @@ class JoinedJob final : public Job {
   absl::Status detour_, failed_;
   // All clocks are done, and the newest weights are read.
   bool finished_ = false;
-  // At which clock it began or was begun again, or the state was handed in and it was asked where
-  // to stop: at the same one that is not done again.
-  std::optional<uint64_t> asked_at_;
+  // At which clock it began or was begun again, or the state was handed in: at the same one that is
+  // not done again.
+  std::optional<uint64_t> saved_at_;
   // Of the program.
   std::string state_;
   SlowCall slow_;

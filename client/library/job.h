@@ -60,6 +60,8 @@ struct JobInfo {
   uint64_t seed = 0;
   uint64_t batch_size = 0;
   uint64_t examples = 0;
+  // Of leased batches, in a pass of all workers together; 0: the step's number says which is next.
+  uint64_t batches_per_epoch = 0;
   // Clocks between two evaluations; 0: there are none between.
   uint64_t evaluate_every = 0;
   // The servers' rule, or the worker's, stands in the job's YAML.
@@ -107,6 +109,10 @@ class Job {
   virtual absl::StatusOr<Next> Begin(Time deadline) = 0;
   virtual uint64_t clock() const = 0;
   virtual absl::StatusOr<bool> Wait(uint64_t first, uint64_t count, Time deadline) = 0;
+  // Of leased data, in a clock: the number of the batch for its next step; nothing if the clock has
+  // no more. And what the next calls will probably give, at most `most`: to read ahead.
+  virtual absl::StatusOr<bool> NextBatch(Time deadline, std::optional<uint64_t>& batch) = 0;
+  virtual std::vector<uint64_t> UpcomingBatches(size_t most) const = 0;
   virtual absl::Status SetExamples(uint64_t examples) = 0;
   virtual absl::Status Final(uint64_t first, uint64_t count) = 0;
   virtual absl::StatusOr<bool> End(const ClockMeasures& measures, Time deadline) = 0;

@@ -21,6 +21,9 @@ JobInfo InfoFrom(const v1::RegisterWorkerReply& reply) {
   info.seed = job.metadata().seed();
   info.batch_size = job.data().batch_size();
   info.examples = job.data().examples();
+  if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
+    info.batches_per_epoch = ExternalBatchesPerEpoch(job);
+  }
   if (job.evaluation().has_every()) {
     info.evaluate_every = IntervalClocks(job.evaluation().every(), reply.length());
   }

@@ -80,7 +80,13 @@ absl::Status Registrar::FetchJob() {
     }
     *request.mutable_schema() = schema_;
     request.set_steps_per_epoch(ExternalStepsPerEpoch(offer.job()));
+    request.set_batches_per_epoch(ExternalBatchesPerEpoch(offer.job()));
     if (update_) *request.mutable_update() = *update_;
+  } else if (offer.job().data().assignment() == v1::ASSIGNMENT_LEASED) {
+    return absl::InvalidArgumentError(
+        "data.assignment: leased: the batches of files go to Leeway's own workers; a program "
+        "leases "
+        "those of data.type external");
   }
   request_ = std::move(request);
   return absl::OkStatus();
@@ -108,7 +114,7 @@ absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
                                                             .client = participant.client(),
                                                             .listener = participant,
                                                             .weights = weights.span()}));
-  participant.Start(*registration.exchange, {.initial = [this]() -> absl::StatusOr<FloatBuffer> {
+  participant.Start(*registration.exchange, [this]() -> absl::StatusOr<FloatBuffer> {
     if (options_.initial.empty()) {
       return absl::InvalidArgumentError(
           "the servers have no weights yet, and this worker brings none");
@@ -116,7 +122,7 @@ absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
     FloatBuffer initial(options_.initial.size());
     std::copy(options_.initial.begin(), options_.initial.end(), initial.data());
     return initial;
-  }});
+  });
   {
     MutexLock lock(mutex_);
     newest_ = &participant;

@@ -36,6 +36,9 @@ absl::Status Participant::Open() {
   // loaded into the vector.
   options.weights_stay = !job.exchange().has_elastic() && !job.exchange().delta().spread();
   ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, context_.transport));
+  if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
+    leases_ = std::make_unique<LeasedBatches>(LeasedBatches::Of(context_.session));
+  }
   return OpenGroup();
 }
 
@@ -62,9 +65,9 @@ absl::Status Participant::OpenGroup() {
   return absl::OkStatus();
 }
 
-void Participant::Start(ClockExchange& exchange, Learner learner) {
+void Participant::Start(ClockExchange& exchange, InitialWeights initial) {
   exchange_ = &exchange;
-  learner_ = std::move(learner);
+  initial_ = std::move(initial);
   context_.session.StartHeartbeats(
       HeartbeatEvery(context_.registration.job()),
       {.waiting = [this] { return Waiting(); },
@@ -82,7 +85,7 @@ void Participant::Start(ClockExchange& exchange, Learner learner) {
 std::string Participant::Waiting() const {
   std::string waiting = group_ != nullptr ? group_->Waiting() : "";
   if (waiting.empty()) waiting = client_->Waiting();
-  return waiting.empty() && learner_.waiting ? learner_.waiting() : waiting;
+  return waiting.empty() && leases_ != nullptr ? leases_->Waiting() : waiting;
 }
 
 void Participant::BreakOff() {
@@ -114,7 +117,7 @@ absl::Status Participant::Attach() {
 }
 
 absl::Status Participant::Initialize() {
-  ASSIGN_OR_RETURN(const FloatBuffer weights, learner_.initial());
+  ASSIGN_OR_RETURN(const FloatBuffer weights, initial_());
   return client_->Initialize(weights.span());
 }
 
@@ -154,7 +157,7 @@ absl::Status Participant::Rejoin(const absl::Status& why) {
 }
 
 void Participant::Settled(uint64_t clock, bool dropped) const {
-  if (learner_.on_settled) learner_.on_settled(clock, dropped);
+  if (leases_ != nullptr) leases_->Settle(clock, dropped);
 }
 
 absl::Status Participant::LoadState() {
@@ -202,8 +205,12 @@ void Participant::OnComplete(const ExchangeReport& report) {
   ReportIfComplete();
 }
 
+bool Participant::IsToAskWhereToStop() const {
+  return !asked_where_to_stop_ && context_.session.stop_requested();
+}
+
 absl::Status Participant::AskWhereToStop() {
-  if (asked_where_to_stop_ || !context_.session.stop_requested()) return absl::OkStatus();
+  if (!IsToAskWhereToStop()) return absl::OkStatus();
   RETURN_IF_ERROR(exchange_->Settle());
   ASSIGN_OR_RETURN(const uint64_t stop_at, context_.session.StopAt(clock_));
   asked_where_to_stop_ = true;
@@ -212,13 +219,36 @@ absl::Status Participant::AskWhereToStop() {
   return absl::OkStatus();
 }
 
+bool Participant::LastsForBatches() const {
+  return leases_ != nullptr && context_.registration.length().total_clocks() > 0;
+}
+
+bool Participant::HasBatch() const {
+  return !LastsForBatches() || leases_over_ || leases_->HasBatch();
+}
+
+absl::StatusOr<bool> Participant::AwaitBatch(Time deadline) {
+  if (HasBatch()) return true;
+  // What is under way must count before all can be done.
+  RETURN_IF_ERROR(exchange_->Settle());
+  ASSIGN_OR_RETURN(const LeasedBatches::State state, leases_->Await(deadline));
+  leases_over_ = state == LeasedBatches::State::kOver;
+  return state != LeasedBatches::State::kWaiting;
+}
+
+void Participant::ReportDone() {
+  if (leases_ != nullptr) leases_->Flush();
+}
+
 bool Participant::MadeAll() const {
+  if (LastsForBatches()) return leases_over_;
   const v1::JobLength& length = context_.registration.length();
   if (length.total_clocks() > 0) return progress_.version >= length.total_clocks();
   return clock_ >= length.clocks();
 }
 
 bool Participant::NearlyMadeAll() const {
+  if (LastsForBatches()) return false;
   const uint64_t total = context_.registration.length().total_clocks();
   return total > 0 && progress_.version + 2 * progress_.version_step >= total;
 }

@@ -1,6 +1,7 @@
 // A worker's part in its job, but for what it computes: it attaches to the servers, keeps the lease
 // by heartbeats, goes through the stop gate before each exchange, joins again where the others went
-// on without it, hands in its state at each cut, and reports what each clock has measured.
+// on without it, keeps a stock of leased batches, hands in its state at each cut, and reports what
+// each clock has measured.
 //
 // Whoever computes has the loop, and calls in this order:
 //
@@ -8,11 +9,11 @@
 //   Start
 //   Attach                       the exchange has begun at clock()
 //   for each clock:
-//     AskWhereToStop, IsOpen
+//     AskWhereToStop, AwaitBatch, IsOpen
 //     ...the steps of NextSpan(), and their exchange...
 //     Advance                    or Rejoin, after ALREADY_EXISTS
 //     SaveAtCut
-//   SaveState
+//   ReportDone, SaveState
 //
 // The worker's trainer (worker/trainer.h) is one such loop; the library for other languages
 // (client/library) has another.
@@ -31,10 +32,12 @@
 #include "client/exchange/clock_exchange.h"
 #include "client/exchange/clock_span.h"
 #include "client/host_group.h"
+#include "client/leased_batches.h"
 #include "client/parameter_client.h"
 #include "client/participant/stop_gate.h"
 #include "client/transport.h"
 #include "common/buffer.h"
+#include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {
@@ -50,16 +53,8 @@ struct ParticipantContext {
   TransportFactory transport = nullptr;
 };
 
-// Of whoever computes.
-struct Learner {
-  // The model's first weights; asked for if this worker is to give them to the servers.
-  std::function<absl::StatusOr<FloatBuffer>()> initial;
-  // Contributions of clocks below `clock` count; with `dropped`, those of later ones do not. May be
-  // null.
-  std::function<void(uint64_t clock, bool dropped)> on_settled = nullptr;
-  // What it waits for besides the servers, in words; on the heartbeats' thread. May be null.
-  std::function<std::string()> waiting = nullptr;
-};
+// The model's first weights; asked for if this worker is to give them to the servers.
+using InitialWeights = std::function<absl::StatusOr<FloatBuffer>()>;
 
 // One registration's. Not thread-safe, but for what the heartbeats call.
 class Participant : public ExchangeListener {
@@ -73,9 +68,11 @@ class Participant : public ExchangeListener {
   // After Open(). The group is null if the worker hands in for itself.
   ParameterClient& client() { return *client_; }
   HostGroup* group() { return group_.get(); }
+  // Null if the step's number decides which batch is next.
+  LeasedBatches* leases() { return leases_.get(); }
 
   // Begins the heartbeats. The exchange outlives the participant.
-  void Start(ClockExchange& exchange, Learner learner);
+  void Start(ClockExchange& exchange, InitialWeights initial);
   // Asks the servers where to go on, gives them the first weights if they have none and this
   // worker is to, loads the worker's state of a resumed job, and begins the exchange there.
   // CANCELLED if it was stopped before that.
@@ -87,7 +84,9 @@ class Participant : public ExchangeListener {
   // Runs `work`. False if it was CANCELLED because the worker is to stop in order. The errors of
   // `work`, and why the coordinator refuses the worker.
   absl::StatusOr<bool> UnlessStopped(const std::function<absl::Status()>& work);
-  // If a stop is wanted: settles the exchange and asks at which clock.
+  // A stop is wanted, and AskWhereToStop has not asked yet.
+  bool IsToAskWhereToStop() const;
+  // If so: settles the exchange and asks at which clock.
   absl::Status AskWhereToStop();
   // The exchange of clock() may begin.
   bool IsOpen() const { return gate_.IsOpen(clock_); }
@@ -106,8 +105,16 @@ class Participant : public ExchangeListener {
   uint64_t completed() const { return completed_; }
   double Epoch() const;
 
+  // False if the job lasts until its leased batches are done, and none is in stock.
+  bool HasBatch() const;
+  // Then: settles the exchange and waits for a batch, or for the end of all. False if the deadline
+  // came first.
+  absl::StatusOr<bool> AwaitBatch(Time deadline);
+  // However the clocks ended: what is not reported, others do once more.
+  void ReportDone();
+
   // The job's exchanges are made: those of this worker, or in async mode those of all workers
-  // together. Where its batches are leased, only the leases say.
+  // together. Where async batches are leased, AwaitBatch has seen that all are done.
   bool MadeAll() const;
   // Whether the clock just run was the last one may depend on its exchange's answer.
   bool NearlyMadeAll() const;
@@ -133,7 +140,10 @@ class Participant : public ExchangeListener {
   absl::StatusOr<ParameterClient::Attachment> Join();
   absl::Status Initialize();
   absl::Status LoadState();
+  // Contributions of clocks below `clock` count; with `dropped`, those of later ones do not.
   void Settled(uint64_t clock, bool dropped) const;
+  // The job's length is a number of batches, which all workers lease.
+  bool LastsForBatches() const;
   void ReportIfComplete();
   // The clock's contribution counts, though its exchange was broken off; or it was dropped.
   void ReportBrokenOff(bool counts);
@@ -159,7 +169,9 @@ class Participant : public ExchangeListener {
   std::unique_ptr<HostGroup> group_;
   std::unique_ptr<ParameterClient> client_;
   ClockExchange* exchange_ = nullptr;
-  Learner learner_;
+  InitialWeights initial_;
+  // Null if data is not leased.
+  std::unique_ptr<LeasedBatches> leases_;
   // Has its own synchronisation: the heartbeats' thread uses it, and through it the client.
   StopGate gate_;
 
@@ -171,6 +183,7 @@ class Participant : public ExchangeListener {
   bool knows_clock_ = false;
   bool has_state_ = false;
   bool asked_where_to_stop_ = false;
+  bool leases_over_ = false;
   Progress progress_;
 };
 

@@ -36,7 +36,7 @@ class Info(Structure):
     _fields_ = [("size", c_size_t), ("rank", c_uint32), ("workers", c_uint32), ("exchange", c_int),
                 ("total", c_uint64), ("trained", c_uint64), ("clocks", c_uint64), ("steps_per_clock", c_uint64),
                 ("steps_per_epoch", c_uint64), ("seed", c_uint64), ("batch_size", c_uint64), ("examples", c_uint64),
-                ("evaluate_every", c_uint64), ("has_update", c_int)]
+                ("batches_per_epoch", c_uint64), ("evaluate_every", c_uint64), ("has_update", c_int)]
 
 
 class Report(Structure):
@@ -61,6 +61,8 @@ ARGUMENTS: dict[str, list] = {
     "leeway_contribution": [c_void_p],
     "leeway_begin": [c_void_p, c_double, POINTER(c_uint64)],
     "leeway_wait": [c_void_p, c_uint64, c_uint64, c_double],
+    "leeway_next_batch": [c_void_p, c_double, POINTER(c_uint64)],
+    "leeway_upcoming_batches": [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_size_t)],
     "leeway_examples": [c_void_p, c_uint64],
     "leeway_final": [c_void_p, c_uint64, c_uint64],
     "leeway_end": [c_void_p, POINTER(Report), c_double],

@@ -1,19 +1,18 @@
-"""Which examples a worker trains on: a pure function of (seed, step, rank), the same after a restart."""
+"""Which examples a worker trains on: a function of (seed, step, rank), or of the batches that the job leases to it."""
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import NamedTuple, Union
 
 import numpy as np
 
 from .errors import InvalidArgument
-from .session import Info
+from .session import Info, Session
 
 
 class BatchOrder:
-    """Each epoch has one permutation of all examples, the same on every rank. It is dealt out batch by batch: step s of
-    rank r takes batch s * workers + r, as Leeway's own workers do. The last step of an epoch may give a rank a short
-    batch, or none."""
+    """Each epoch has one permutation of all examples, the same on every rank, cut into batches. The last one may be
+    short."""
 
     def __init__(self, info: Info, examples: int, shuffle: bool = True) -> None:
         if info.examples and info.examples != examples:
@@ -23,10 +22,10 @@ class BatchOrder:
             raise InvalidArgument(f"rank {info.rank}: the dataset is empty")
         self.examples, self.batch_size, self.shuffle = examples, info.batch_size, shuffle
         self._workers, self._rank, self._seed = info.workers, info.rank, info.seed
-        batches = -(-examples // self.batch_size)
-        self.steps_per_epoch = -(-batches // self._workers)
-        self._epoch = -1
-        self._permutation = np.empty(0, np.int64)
+        #: Of all workers together, and of the one that has most, in an epoch.
+        self.batches_per_epoch = -(-examples // self.batch_size)
+        self.steps_per_epoch = -(-self.batches_per_epoch // self._workers)
+        self._permutations: dict[int, np.ndarray] = {}
 
     def epoch_of(self, step: int) -> int:
         return step // self.steps_per_epoch
@@ -38,16 +37,88 @@ class BatchOrder:
         draws = np.random.Philox(key=[self._seed, epoch]).random_raw(self.examples)
         return np.argsort(draws, kind="stable")
 
-    def rows(self, step: int) -> np.ndarray:
-        """The examples of a step; none if the epoch has no batch left for this rank."""
-        epoch, position = divmod(step, self.steps_per_epoch)
-        if epoch != self._epoch:
-            self._epoch, self._permutation = epoch, self.permutation(epoch)
-        first = (position * self._workers + self._rank) * self.batch_size
-        return self._permutation[first:first + self.batch_size]
+    def _rows(self, epoch: int, batch: int) -> np.ndarray:
+        if epoch not in self._permutations:
+            # Who reads ahead is in two epochs at their border.
+            while len(self._permutations) > 1:
+                self._permutations.pop(min(self._permutations))
+            self._permutations[epoch] = self.permutation(epoch)
+        first = batch * self.batch_size
+        return self._permutations[epoch][first:first + self.batch_size]
 
-    def rows_from(self, step: int) -> Iterator[list[int]]:
-        """Without end: a sampler for loaders that read ahead."""
-        while True:
-            yield self.rows(step).tolist()
-            step += 1
+    def rows(self, step: int) -> np.ndarray:
+        """The examples of this rank's step: step s of rank r takes batch s * workers + r, as Leeway's own workers do. None
+        if the epoch has no batch left for this rank."""
+        epoch, position = divmod(step, self.steps_per_epoch)
+        return self._rows(epoch, position * self._workers + self._rank)
+
+    def batch(self, number: int) -> np.ndarray:
+        """The examples of a batch that was leased; numbers count on from epoch to epoch."""
+        return self._rows(*divmod(number, self.batches_per_epoch))
+
+
+class Pick(NamedTuple):
+    """A batch: its number, which says its rows, and the epoch that it is of."""
+
+    number: int
+    epoch: int
+    rows: np.ndarray
+
+
+class Dealt:
+    """Batches by (seed, step, rank), the same after a restart. A batch's number is its step."""
+
+    def __init__(self, order: BatchOrder) -> None:
+        self.order = order
+        #: Whether a clock may end before its steps do.
+        self.ends_early = False
+
+    def take(self, step: int, count: int) -> list[Pick]:
+        """The batches of these steps; an epoch may have none left for some."""
+        steps = range(step, step + count)
+        picks = (Pick(each, self.order.epoch_of(each), self.rows(each)) for each in steps)
+        return [pick for pick in picks if len(pick.rows)]
+
+    def rows(self, number: int) -> np.ndarray:
+        return self.order.rows(number)
+
+    def after(self, number: int, most: int) -> list[int]:
+        """The numbers that will probably follow."""
+        following: list[int] = []
+        while len(following) < most:
+            number += 1
+            if len(self.rows(number)):
+                following.append(number)
+        return following
+
+
+class Leased:
+    """Batches that the job leases to whoever asks, so that a fast worker has more of them."""
+
+    def __init__(self, order: BatchOrder, session: Session) -> None:
+        self.order, self._session = order, session
+        self.ends_early = True
+
+    def take(self, step: int, count: int) -> list[Pick]:
+        """For so many steps of the open clock. Fewer: the clock has no more."""
+        picks: list[Pick] = []
+        while len(picks) < count:
+            number = self._session.next_batch()
+            if number is None:
+                break
+            picks.append(Pick(number, number // self.order.batches_per_epoch, self.rows(number)))
+        return picks
+
+    def rows(self, number: int) -> np.ndarray:
+        return self.order.batch(number)
+
+    def after(self, number: int, most: int) -> list[int]:
+        return self._session.upcoming_batches(most)
+
+
+Dealer = Union[Dealt, Leased]
+
+
+def dealer_of(session: Session, examples: int, shuffle: bool) -> Dealer:
+    order = BatchOrder(session.info, examples, shuffle)
+    return Leased(order, session) if session.info.batches_per_epoch else Dealt(order)

@@ -68,9 +68,9 @@ class Handle:
             self._fail(code)
         return code
 
-    def _until(self, function: Callable[..., int], *arguments: Any) -> int:
+    def _until(self, function: Callable[..., int], *arguments: Any, expected: int = native.OK) -> int:
         """Calls `function`, whose last argument is the timeout, until it gives something else than AGAIN. Returns
-        the code if it is no error."""
+        the code if it is no error, or the expected one."""
         begun = time.monotonic()
         while True:
             code = function(self._handle, *arguments, SLICE)
@@ -79,7 +79,7 @@ class Handle:
             if begun is not None and time.monotonic() - begun > TELL_AFTER:
                 begun = None
                 print(f"leeway: still waiting: {self.waiting()}", file=sys.stderr, flush=True)
-        if code not in (native.OK, native.FINISHED, native.STOPPED):
+        if code not in (native.OK, native.FINISHED, native.STOPPED, expected):
             self._fail(code)
         return code
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import ending, safetensors
 from .alone import Alone, AloneSession, has_coordinator, say_so
-from .batches import BatchOrder
+from .batches import Dealer, dealer_of
 from .clocks import ClockedJob, Clocks
 from .errors import EXIT_PERMANENT, Error, InvalidArgument, Misuse
 from .schema import Tensor, check_schema, offsets_of
@@ -139,30 +139,32 @@ class Job(ClockedJob):
 
     def batches(self, data: Union[np.ndarray, Sequence[np.ndarray]], shuffle: bool = True) -> Iterator[Any]:
         """This worker's batches until the job's end: of an array, or of a tuple of arrays that have as many rows.
-        They are a function of (seed, clock, rank)."""
+        They are a function of (seed, clock, rank), or those that the job leases to it (data.assignment)."""
         arrays = (data,) if isinstance(data, np.ndarray) else tuple(np.asarray(array) for array in data)
         if len({len(array) for array in arrays}) != 1:
             raise InvalidArgument(f"rank {self.rank}: the arrays have {[len(array) for array in arrays]} rows")
-        order = BatchOrder(self.info, len(arrays[0]), shuffle)
+        dealer = dealer_of(self._session, len(arrays[0]), shuffle)
         for _ in self:
-            rows = self._rows_of_round(order)
+            rows = self._rows_of_round(dealer)
             if len(rows):
                 self._rows = len(rows)
                 yield arrays[0][rows] if isinstance(data, np.ndarray) else tuple(array[rows] for array in arrays)
             else:
-                self._skip()
+                self._skip(dealer.ends_early)
 
-    def _rows_of_round(self, order: BatchOrder) -> np.ndarray:
+    def _rows_of_round(self, dealer: Dealer) -> np.ndarray:
         """Of a gradient exchange with `accumulation`, all batches of the clock as one."""
         first = self.clock * self.info.steps_per_clock + self._clocks.report.steps
-        if self._trains_locally:
-            return order.rows(first)
-        return np.concatenate([order.rows(first + step) for step in range(self.info.steps_per_clock)])
+        picks = dealer.take(first, 1 if self._trains_locally else self.info.steps_per_clock)
+        return np.concatenate([pick.rows for pick in picks]) if picks else np.empty(0, np.int64)
 
-    def _skip(self) -> None:
-        """The epoch has no batch left for this rank."""
+    def _skip(self, clock_is_over: bool) -> None:
+        """There is no batch for the step, or for the clock."""
         if self._trains_locally:
-            self.push_pull(examples=0)
+            if clock_is_over:
+                self._clocks.end()
+            else:
+                self.push_pull(examples=0)
             return
         self._session.contribution()[:self.info.trained] = 0
         self._session.contribution()[self.info.trained:] = self._flat[self.info.trained:]

@@ -35,6 +35,7 @@ class Info:
     seed: int = 0
     batch_size: int = 1
     examples: int = 0
+    batches_per_epoch: int = 0
     evaluate_every: int = 0
     has_update: bool = False
 
@@ -67,6 +68,8 @@ class Session(Protocol):
     def contribution(self) -> np.ndarray: ...
     def begin(self) -> Union[int, str]: ...
     def wait(self, first: int, count: int) -> None: ...
+    def next_batch(self) -> Optional[int]: ...
+    def upcoming_batches(self, most: int) -> list[int]: ...
     def examples(self, count: int) -> None: ...
     def final(self, first: int, count: int) -> None: ...
     def end(self, report: Report) -> None: ...
@@ -167,6 +170,19 @@ class LibrarySession(Handle):
             self._until(self._wait, first, count)
         elif code:
             self._fail(code)
+
+    def next_batch(self) -> Optional[int]:
+        """Of leased data. None: the clock has no more."""
+        batch = ctypes.c_uint64()
+        code = self._until(lambda job, timeout: self._library.leeway_next_batch(job, timeout, ctypes.byref(batch)),
+                           expected=native.NOT_FOUND)
+        return None if code == native.NOT_FOUND else batch.value
+
+    def upcoming_batches(self, most: int) -> list[int]:
+        """What the next calls of next_batch() will probably give."""
+        numbers, count = (ctypes.c_uint64 * most)(), ctypes.c_size_t()
+        self._check(self._library.leeway_upcoming_batches(self._handle, numbers, most, ctypes.byref(count)))
+        return numbers[:count.value]
 
     def examples(self, count: int) -> None:
         self._check(self._library.leeway_examples(self._handle, count))

@@ -147,8 +147,9 @@ TEST_CASE("what would do nothing in an external job is refused with its place") 
       {data, in_data("loader_threads: 4"), "5:56: data.loader_threads" + reads},
       {data, in_data("prefetch: 4"), "5:50: data.prefetch" + reads},
       {data, in_data("assignment: leased"),
-       "5:52: data.assignment: the examples of external programs are not leased yet; their batches "
-       "follow from seed, clock and rank; remove it"},
+       "5:52: data.assignment: a sync job that waits for lost workers has each do its own batches "
+       "again, with the same bits: leased goes with workers.on_worker_loss: continue, "
+       "consistency.backup_workers, or mode bounded or async"},
       {workers, in_workers("device: cuda"),
        "9:29: workers.device: an external program chooses its own device; remove it"},
       {workers, in_workers("precision: bf16"),

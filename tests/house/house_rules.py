@@ -18,7 +18,7 @@ MAY_INCLUDE = {
     "common": ["proto", "plugin"],
     "config": ["proto", "plugin", "common"],
     "client": ["proto", "config", "common"],
-    "client/core": ["common"],
+    "client/core": ["proto", "common"],
     "server": ["proto", "config", "common"],
     "server/core": ["common"],
     "server/store": ["common"],
@@ -27,7 +27,6 @@ MAY_INCLUDE = {
     "server/coordinator": ["proto", "config", "common", "server/checkpoint", "server/rpc"],
     "server/coordinator/core": ["proto", "config", "common", "server/core"],
     "worker": ["proto", "config", "common", "client"],
-    "worker/core": ["proto", "common"],
     "worker/data": ["proto", "common"],
     "worker/compute": ["proto", "common", "worker/data"],
     # Nothing of protobuf: the module of a GPU is loaded into programs that have their own.

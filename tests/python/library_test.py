@@ -3,6 +3,7 @@
 been called. client/library/client.h says what each function returns."""
 
 import ctypes
+import re
 import unittest
 
 from jobs import job_of, job_yaml
@@ -76,9 +77,10 @@ class Program:
         self.works("end", report(), 20)
 
 
-def one_worker(exchange="{type: gradient}", more=""):
-    return job_of(job_yaml(batch_size=1, examples=100, servers=1, workers=1, stop=f"{{clocks: {CLOCKS}}}", exchange=exchange,
-                           more=more), servers=1)
+def one_worker(exchange="{type: gradient}", more="", consistency="{mode: sync}", data="", stop=f"{{clocks: {CLOCKS}}}"):
+    yaml = job_yaml(batch_size=1, examples=100, servers=1, workers=1, stop=stop, exchange=exchange,
+                    consistency=consistency, more=more)
+    return job_of(re.sub("^data: .*$", f"data: {data}", yaml, flags=re.M) if data else yaml, servers=1)
 
 
 class Join(unittest.TestCase):
@@ -142,7 +144,7 @@ class Calls(unittest.TestCase):
 
     def outside_of_a_clock(self, program):
         self.assertIsNone(program.vector("contribution"))
-        for name, arguments in {"wait": (0, 1, 1), "examples": (1,), "final": (0, 1), "end": (report(), 1)}.items():
+        for name, arguments in {"wait": (0, 1, 1), "next_batch": (1, ctypes.byref(ctypes.c_uint64())), "examples": (1,), "final": (0, 1), "end": (report(), 1)}.items():
             program.gives(MISUSE, "belongs while a clock runs; this is between two clocks", name, *arguments)
         program.gives(MISUSE, "the reason is none of", "leave", OK, b"", 1)
         program.gives(INVALID_ARGUMENT, f"finished at clock . of {CLOCKS}: it can only have stopped or failed", "leave",
@@ -159,9 +161,15 @@ class Calls(unittest.TestCase):
                 program.gives(INVALID_ARGUMENT, f"{count} elements? from {first} on: the model has {TOTAL}", name, first, count,
                               *more)
         program.gives(INVALID_ARGUMENT, "no examples", "examples", 0)
+        program.gives(MISUSE, "not leased .*they follow from seed, clock and rank", "next_batch", 1,
+                      ctypes.byref(ctypes.c_uint64()))
+        count = ctypes.c_size_t(7)
+        program.works("upcoming_batches", None, 0, ctypes.byref(count))
+        self.assertEqual(count.value, 0)
 
     def with_wrong_arguments(self, program):
         for name, arguments in {"info_of": (None,), "tensor_of": (0, None), "end": (None, 1), "evaluated": (None,),
+                                "next_batch": (1, None), "upcoming_batches": (None, 1, ctypes.byref(ctypes.c_size_t())),
                                 "state_wanted": (None,), "save_state": (None, 1), "load_state": (None, None)}.items():
             program.gives(MISUSE, "null", name, *arguments)
         for name, kind, more in (("info_of", native.Info, ()), ("end", native.Report, (1,)),
@@ -204,6 +212,35 @@ class Calls(unittest.TestCase):
         program.works("leave", FAILED, b"told twice", 20)
         self.ends_by(3)
         self.assertIn("told twice", self.job.logs())
+
+    def test_leased_batches(self):
+        """A worker alone has every batch once: 100 of an example each."""
+        program = self.start("{type: gradient, accumulation: 7}", "", "{mode: async}", "{type: external, batch_size: 1, examples: 100, "
+                             "assignment: leased}", "{epochs: 1}")
+        info = native.Info(size=ctypes.sizeof(native.Info))
+        program.works("info_of", ctypes.byref(info))
+        self.assertEqual((info.batches_per_epoch, info.steps_per_clock), (100, 7))
+        batch, upcoming, count = ctypes.c_uint64(), (ctypes.c_uint64 * 100)(), ctypes.c_size_t()
+        given = []
+        while library.leeway_begin(program.handle, 20, None) == OK:
+            program.works("wait", 0, TOTAL, 20)
+            steps = 0
+            while steps < 7:
+                program.works("upcoming_batches", upcoming, 3, ctypes.byref(count))
+                expected = upcoming[:count.value]
+                self.assertLessEqual(len(expected), 3)
+                code = library.leeway_next_batch(program.handle, 20, ctypes.byref(batch))
+                if code == NOT_FOUND:
+                    break
+                self.assertEqual(code, OK)
+                self.assertEqual(expected[:1] or [batch.value], [batch.value])
+                given.append(batch.value)
+                steps += 1
+            program.vector("contribution")[:] = [1] * TOTAL
+            program.works("end", report(steps=steps, examples=steps), 20)
+        self.assertEqual(sorted(given), list(range(100)))
+        program.works("leave", FINISHED, b"", 20)
+        self.ends_by(0)
 
     def test_final_without_gradients(self):
         program = self.start("{type: delta, local_steps: 1}", "update: {type: sgd, learning_rate: 1}")

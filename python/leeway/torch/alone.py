@@ -10,11 +10,11 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from ..alone import Alone
-from ..batches import BatchOrder
+from ..batches import BatchOrder, Dealt
 from ..errors import InvalidArgument
 from ..session import Info
 from .job import save_model
-from .loop import Source, by_number
+from .source import Source, by_number
 
 
 class AloneJob:
@@ -44,10 +44,12 @@ class AloneJob:
             raise InvalidArgument(f"job.batches: {type(dataset).__name__} has no length: give a DataLoader, a dataset with "
                                   "examples by number, or a tuple of tensors")
         order = BatchOrder(self.info, len(dataset), shuffle)
-        source = Source(dataset, collate, order, None)
+        source = Source(dataset, collate)
+        dealt = Dealt(order)
         for step in range(epochs * order.steps_per_epoch):
-            self.clock, self.epoch = self.clock + 1, order.epoch_of(step)
-            yield source.batch(step, order.rows(step))
+            (pick,) = dealt.take(step, 1)
+            self.clock, self.epoch = self.clock + 1, pick.epoch
+            yield source.batch(pick)
 
     def over(self, loader: Iterable[Any]) -> Iterable[Any]:
         """The loader's batches, once."""

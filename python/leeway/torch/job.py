@@ -169,6 +169,10 @@ class TorchJob(Loop):
 
     def _step_remotely(self, closure: Optional[Callable[[], Any]]) -> Any:
         """Sends what has not left. The servers update."""
+        if self._left:
+            raise Misuse(f"rank {self.rank}, clock {self.clock}: step() came after {self._given} of "
+                         f"{self._given + len(self._left)} batches (exchange.accumulation): call it when job.last_batch "
+                         "is true")
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -223,17 +227,27 @@ class TorchJob(Loop):
         self._taken, self._loss = 0, None
 
     def skip(self) -> None:
-        """Counts this batch as a step that moves nothing, in place of backward() and step()."""
+        """Counts this batch, or with `accumulation` those of the clock, as a step that moves nothing, in place of
+        backward() and step()."""
         if not self._begin():
             return
         self._gate.arrive_all()
         self._clocks.report.steps += 1
-        self._taken = 0
+        self._taken, self._left = 0, []
         if self._local:
             self._end_if_due()
             return
         self._gradients.zero()
         self._hand_in_averaged(self._contribution())
+        self._end_clock()
+
+    def _end_early(self) -> None:
+        """The clock has no more batches."""
+        if not self._local:
+            self.skip()
+            return
+        self._gate.arrive_all()
+        self._hand_in_averaged(self._weights)
         self._end_clock()
 
     # ---- between clocks

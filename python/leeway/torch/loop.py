@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
+from typing import Any, Callable, Iterable, Iterator, Optional
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler, default_collate
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler
 
-from ..batches import BatchOrder
+from ..batches import Dealer, Pick, dealer_of
 from ..clocks import ClockedJob
 from ..errors import InvalidArgument, Misuse
-
-MASK = (1 << 64) - 1
-
+from .source import Ahead, Source, Tensors, by_number, seed_of
 
 def length_of(batch: Any) -> int:
     """Examples of a batch: the first side of its first tensor; 0 if nothing says so."""
@@ -26,94 +24,28 @@ def length_of(batch: Any) -> int:
     return 0
 
 
-def seed_of(seed: int, rank: int, step: int) -> int:
-    """Of torch's random numbers in a step: other masks of dropout on each rank, the same after a restart. Steele, Lea and
-    Flood 2014, the mix of splitmix64."""
-    mixed = (seed * 0xD1342543DE82EF95 + rank * 0x9E3779B97F4A7C15 + step + 1) * 0x9E3779B97F4A7C15 & MASK
-    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & MASK
-    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & MASK
-    return mixed ^ mixed >> 31
-
-
-class _Rows:
-    """A batch sampler that begins at a step, and has no end."""
-
-    def __init__(self, order: BatchOrder, step: int) -> None:
-        self._order, self._step = order, step
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return (rows for rows in self._order.rows_from(self._step) if rows)
-
-
-class _Tensors:
-    """Batches of tensors or arrays with as many rows, without a call for each example."""
-
-    def __init__(self, arrays: Sequence[Any]) -> None:
-        self._tensors = [array if isinstance(array, torch.Tensor) else torch.as_tensor(np.asarray(array))
-                         for array in arrays]
-
-    def __len__(self) -> int:
-        return len(self._tensors[0])
-
-    def take(self, rows: np.ndarray) -> Any:
-        index = torch.from_numpy(rows)
-        return tuple(tensor.index_select(0, index) for tensor in self._tensors)
-
-
-def by_number(dataset: Any) -> Any:
-    """A tuple of tensors or arrays as one dataset; any other dataset as it is."""
-    if isinstance(dataset, (tuple, list)) and dataset and all(hasattr(part, "shape") for part in dataset):
-        return _Tensors(dataset)
-    return dataset
-
-
-class Source:
-    """Gives the batch of any step, in order as a rule: a loader that reads ahead is begun anew after a jump."""
-
-    def __init__(self, data: Any, collate: Optional[Callable], order: BatchOrder, loader: Optional[DataLoader]) -> None:
-        self._data, self._collate, self._order, self._loader = data, collate, order, loader
-        self._following: Optional[int] = None
-        self._ahead: Iterator[Any] = iter(())
-
-    def batch(self, step: int, rows: np.ndarray) -> Any:
-        if isinstance(self._data, _Tensors):
-            return self._data.take(rows)
-        if self._loader is None:
-            return (self._collate or default_collate)([self._data[int(row)] for row in rows])
-        if step != self._following:
-            self._ahead = iter(self._begin(step))
-        self._following = step + 1
-        while not len(self._order.rows(self._following)):
-            self._following += 1
-        return next(self._ahead)
-
-    def _begin(self, step: int) -> DataLoader:
-        old = self._loader
-        more = {"prefetch_factor": old.prefetch_factor} if old.num_workers else {}
-        return DataLoader(self._data, batch_sampler=_Rows(self._order, step), num_workers=old.num_workers,
-                          collate_fn=old.collate_fn, pin_memory=old.pin_memory, timeout=old.timeout,
-                          worker_init_fn=old.worker_init_fn, multiprocessing_context=old.multiprocessing_context, **more)
-
-
 class Loop(ClockedJob):
     """Runs over batches until the job's end. A base of TorchJob, which has clocks and steps."""
 
     _begin: Callable[[], bool]
     skip: Callable[[], None]
+    _end_early: Callable[[], None]
 
     def __init__(self) -> None:
         #: Examples of the batches that the step under way has had.
         self._taken = 0
         #: Batches that the clock under way has had.
         self._given = 0
+        #: Of a gradient exchange, batches that are to come before step().
+        self._left: list[Pick] = []
         self._loss: Any = None
-        self._step_now, self._per_epoch = 0, 0
+        self._epoch = 0
         self._is_last = True
 
     @property
     def epoch(self) -> int:
-        """Passes over the data that are complete."""
-        return self._step_now // self._per_epoch if self._per_epoch else 0
+        """The pass over the data that the batch is of, from 0."""
+        return self._epoch
 
     @property
     def last_batch(self) -> bool:
@@ -128,7 +60,7 @@ class Loop(ClockedJob):
         """Opens a clock, unless one is open that wants more batches. A batch without a step() would come again."""
         if self._clocks.is_open:
             local = self.info.exchange != "gradient"
-            if self._given > self._clocks.report.steps if local else self._given >= self.info.steps_per_clock:
+            if self._given > self._clocks.report.steps if local else self._given and self._is_last:
                 raise Misuse(f"rank {self.info.rank}, clock {self._clocks.clock}: {self._given} batches, and the last one has "
                              "no step(): call optimizer.step() after each batch, or job.skip() to leave one out. To "
                              "accumulate over several batches set the job's exchange to {type: gradient, accumulation: "
@@ -137,30 +69,21 @@ class Loop(ClockedJob):
 
     def batches(self, dataset: Any, collate: Optional[Callable[[list], Any]] = None, shuffle: bool = True,
                 epochs: int = 1) -> Iterable[Any]:
-        """This worker's batches until the job's end, a function of (seed, clock, rank). `dataset`: one with indices, a
-        tuple of tensors or arrays, or a DataLoader, whose dataset, collate_fn and worker processes are used. Batches are
-        of the job's size. `epochs` counts only where there is no job."""
+        """This worker's batches until the job's end, a function of (seed, clock, rank), or those that the job leases to
+        it (data.assignment). `dataset`: one with indices, a tuple of tensors or arrays, or a DataLoader, whose dataset,
+        collate_fn and worker processes are used. Batches are of the job's size. `epochs` counts only where there is no
+        job."""
         loader = dataset if isinstance(dataset, DataLoader) else None
         if loader is not None:
             shuffle = self._check_loader(loader)
             dataset = loader.dataset
         dataset = by_number(dataset)
-        if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__") and not isinstance(dataset, _Tensors):
+        if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__") and not isinstance(dataset, Tensors):
             raise InvalidArgument(f"job.batches: {type(dataset).__name__} has no examples by number: read it yourself, by "
                                   "job.rank and job.workers, and wrap the loader: `for batch in job.over(loader)`")
-        order = BatchOrder(self.info, len(dataset), shuffle)
-        self._per_epoch = order.steps_per_epoch
-        return self._Batches(self, order, Source(dataset, collate, order, loader))
-
-    def _batches_left(self) -> int:
-        return self.info.steps_per_clock - self._given if self.info.exchange == "gradient" else 1
-
-    def _leave_out(self, more: bool) -> None:
-        """The epoch has no batch left for this rank. `more`: the next epoch gives the clock one."""
-        has_others = self._given > 0 and self.info.exchange == "gradient"
-        self._given += 1
-        if not more and not has_others:
-            self.skip()
+        dealer = dealer_of(self._clocks.session, len(dataset), shuffle)
+        ahead = None if loader is None else Ahead(dealer, loader, self.info)
+        return self._Batches(self, dealer, Source(dataset, collate, ahead))
 
     def _check_loader(self, loader: DataLoader) -> bool:
         """Whether it shuffles. A sampler of one's own decides what is read: that is for over()."""
@@ -174,27 +97,36 @@ class Loop(ClockedJob):
     class _Batches:
         """Each iteration runs to the job's end; one after that is empty."""
 
-        def __init__(self, job: "Loop", order: BatchOrder, source: Source) -> None:
-            self._job, self._order, self._source = job, order, source
+        def __init__(self, job: "Loop", dealer: Dealer, source: Source) -> None:
+            self._job, self._dealer, self._source = job, dealer, source
+            self._clock = -1
 
         def __len__(self) -> int:
-            """Steps of one pass over the data."""
-            return self._order.steps_per_epoch
+            """Steps of one pass over the data; where batches are leased, those of a worker with an equal share."""
+            return self._dealer.order.steps_per_epoch
 
         def __iter__(self) -> Iterator[Any]:
-            job, order = self._job, self._order
+            job = self._job
             while job._open():
-                step = job._clocks.clock * job.info.steps_per_clock + job._given
-                # Of this batch, and of those that come with it into one step().
-                rows = [order.rows(later) for later in range(step, step + job._batches_left())]
-                if not len(rows[0]):
-                    job._leave_out(any(map(len, rows)))
+                pick = self._next()
+                if pick is None:
+                    job._end_early() if self._dealer.ends_early else job.skip()
                     continue
                 job._given += 1
-                job._step_now, job._is_last = step, not any(map(len, rows[1:]))
-                torch.default_generator.manual_seed(seed_of(job.info.seed, job.info.rank, step))
-                job._taken += len(rows[0])
-                yield self._source.batch(step, rows[0])
+                job._epoch, job._is_last = pick.epoch, not job._left
+                torch.default_generator.manual_seed(seed_of(job.info.seed, job.info.rank, pick.number))
+                job._taken += len(pick.rows)
+                yield self._source.batch(pick)
+
+        def _next(self) -> Optional[Pick]:
+            """None: there is no batch for the step, or the clock."""
+            job = self._job
+            step = job.clock * job.info.steps_per_clock + job._clocks.report.steps
+            if job.info.exchange != "gradient":
+                job._left = self._dealer.take(step, 1)
+            elif self._clock != job.clock:
+                self._clock, job._left = job.clock, self._dealer.take(step, job.info.steps_per_clock)
+            return job._left.pop(0) if job._left else None
 
     def over(self, loader: Iterable[Any]) -> Iterator[Any]:
         """Goes over a loader of one's own again and again until the job's end. The loader reads by job.rank, and after a

@@ -11,26 +11,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/coordinator_session.h"
+#include "client/core/batch_stock.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "leeway/v1/coordinator.pb.h"
-#include "worker/core/batch_stock.h"
 
 namespace leeway {
 
-// The source of batches for a worker's steps, if the step's number does not decide.
-class BatchSource {
- public:
-  virtual ~BatchSource() = default;
-  // The batch for a step (TrainingData::LoadBatch). Nothing if there is none: then the step is
-  // empty, and so are the later steps of its clock.
-  virtual absl::StatusOr<std::optional<uint64_t>> Next(uint64_t step) = 0;
-  // What the next calls of Next() will probably give, at most `most`. Does not wait.
-  virtual std::vector<uint64_t> Upcoming(size_t most) = 0;
-};
-
-// Thread-safe.
-class LeasedBatches : public BatchSource {
+// Thread-safe, but of one thread that trains.
+class LeasedBatches {
  public:
   struct Coordinator {
     // Asks once, and retries as long as that makes sense. Returns an answer or an error within some
@@ -40,24 +30,30 @@ class LeasedBatches : public BatchSource {
     std::function<void()> break_off;
   };
 
-  LeasedBatches(uint64_t steps_per_clock, Coordinator coordinator);
+  explicit LeasedBatches(Coordinator coordinator);
+  // Of the session, which outlives it.
+  static Coordinator Of(CoordinatorSession& session);
   // Cancels the request in progress.
-  ~LeasedBatches() override;
+  ~LeasedBatches();
   LeasedBatches(const LeasedBatches&) = delete;
 
-  // Waits only if the stock is empty, until the coordinator has answered, once a clock. Returns its
-  // errors.
-  absl::StatusOr<std::optional<uint64_t>> Next(uint64_t step) override EXCLUDES(mutex_);
-  std::vector<uint64_t> Upcoming(size_t most) override EXCLUDES(mutex_);
+  // The number of the batch for the next step of `clock`, which never falls. Nothing if there is
+  // none: then there is none for the later steps of the clock either. Waits only if the stock is
+  // empty, until the coordinator has answered, once a clock. False if the deadline came first.
+  // Returns the coordinator's errors.
+  absl::StatusOr<bool> Next(uint64_t clock, Time deadline, std::optional<uint64_t>& batch)
+      EXCLUDES(mutex_);
+  // What the next calls of Next() will probably give, at most `most`. Does not wait.
+  std::vector<uint64_t> Upcoming(size_t most) const EXCLUDES(mutex_);
 
   // Contributions of clocks below `clock` count; with `dropped`, those of later ones do not.
   void Settle(uint64_t clock, bool dropped = false) EXCLUDES(mutex_);
 
   bool HasBatch() const EXCLUDES(mutex_);
   enum class State { kReady, kWaiting, kOver };
-  // Waits until there is a batch or all of the job's batches are done, at most `limit`. Other
+  // Waits until there is a batch or all of the job's batches are done, until the deadline. Other
   // workers may have to finish, or to be declared lost, before there is one.
-  absl::StatusOr<State> Await(Duration limit) EXCLUDES(mutex_);
+  absl::StatusOr<State> Await(Time deadline) EXCLUDES(mutex_);
   // Reports what is done, if the coordinator can be reached.
   void Flush() EXCLUDES(mutex_);
   // What is waited for, in words; empty if nothing is.
@@ -73,7 +69,6 @@ class LeasedBatches : public BatchSource {
   uint64_t Want() REQUIRES(mutex_);
   bool Settled(uint64_t question) const REQUIRES(mutex_);
 
-  const uint64_t steps_per_clock_;
   const Coordinator coordinator_;
 
   mutable Mutex mutex_;
@@ -86,7 +81,9 @@ class LeasedBatches : public BatchSource {
   uint64_t begun_ GUARDED_BY(mutex_) = 0;
   uint64_t answered_ GUARDED_BY(mutex_) = 0;
   Time next_report_ GUARDED_BY(mutex_);
-  // The clock whose first empty step has been. Its later steps are empty, too.
+  // What Next() waits for.
+  std::optional<uint64_t> question_ GUARDED_BY(mutex_);
+  // The clock for which there is no batch any more.
   std::optional<uint64_t> empty_clock_ GUARDED_BY(mutex_);
   bool waiting_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;

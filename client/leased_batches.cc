@@ -1,4 +1,4 @@
-#include "worker/leased_batches.h"
+#include "client/leased_batches.h"
 
 #include <algorithm>
 #include <chrono>
@@ -18,10 +18,14 @@ Time Now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-LeasedBatches::LeasedBatches(uint64_t steps_per_clock, Coordinator coordinator)
-    : steps_per_clock_(steps_per_clock),
-      coordinator_(std::move(coordinator)),
-      thread_([this] { Loop(); }) {}
+LeasedBatches::LeasedBatches(Coordinator coordinator)
+    : coordinator_(std::move(coordinator)), thread_([this] { Loop(); }) {}
+
+LeasedBatches::Coordinator LeasedBatches::Of(CoordinatorSession& session) {
+  return {
+      .ask = [&session](const v1::LeaseDataRequest& request) { return session.LeaseData(request); },
+      .break_off = [&session] { session.EndLeases(); }};
+}
 
 LeasedBatches::~LeasedBatches() {
   {
@@ -33,23 +37,31 @@ LeasedBatches::~LeasedBatches() {
   thread_.join();
 }
 
-absl::StatusOr<std::optional<uint64_t>> LeasedBatches::Next(uint64_t step) {
+absl::StatusOr<bool> LeasedBatches::Next(uint64_t clock, Time deadline,
+                                         std::optional<uint64_t>& batch) {
+  batch.reset();
   MutexLock lock(mutex_);
-  const uint64_t clock = step / steps_per_clock_;
-  if (empty_clock_ == clock) return std::nullopt;
-  if (stock_.empty()) {
+  if (empty_clock_ == clock) return true;
+  if (stock_.empty() && !question_) {
     stock_.RanDry();
-    const uint64_t question = Want();
-    while (!Settled(question)) changed_.Wait(mutex_);
-    RETURN_IF_ERROR(error_);
+    question_ = Want();
   }
-  const std::optional<uint64_t> batch = stock_.Take(clock);
+  while (question_ && !Settled(*question_)) {
+    if (deadline == Time::max()) {
+      changed_.Wait(mutex_);
+    } else if (!changed_.WaitUntil(mutex_, deadline)) {
+      return false;
+    }
+  }
+  question_.reset();
+  if (stock_.empty()) RETURN_IF_ERROR(error_);
+  batch = stock_.Take(clock);
   if (!batch.has_value()) empty_clock_ = clock;
   if (stock_.low()) changed_.NotifyAll();
-  return batch;
+  return true;
 }
 
-std::vector<uint64_t> LeasedBatches::Upcoming(size_t most) {
+std::vector<uint64_t> LeasedBatches::Upcoming(size_t most) const {
   MutexLock lock(mutex_);
   return stock_.First(most);
 }
@@ -74,16 +86,15 @@ bool LeasedBatches::Settled(uint64_t question) const {
   return answered_ >= question || !error_.ok() || ending_;
 }
 
-absl::StatusOr<LeasedBatches::State> LeasedBatches::Await(Duration limit) {
-  const Time end = Now() + limit;
+absl::StatusOr<LeasedBatches::State> LeasedBatches::Await(Time deadline) {
   MutexLock lock(mutex_);
   waiting_ = true;
   if (stock_.empty()) stock_.RanDry();
-  while (stock_.empty() && !stock_.over() && error_.ok() && Now() < end) {
+  while (stock_.empty() && !stock_.over() && error_.ok() && Now() < deadline) {
     const uint64_t question = Want();
-    while (!Settled(question) && changed_.WaitUntil(mutex_, end)) {
+    while (!Settled(question) && changed_.WaitUntil(mutex_, deadline)) {
     }
-    const Time again = std::min(Now() + kAgain, end);
+    const Time again = std::min(Now() + kAgain, deadline);
     while (!ending_ && stock_.empty() && !stock_.over() && error_.ok() &&
            changed_.WaitUntil(mutex_, again)) {
     }

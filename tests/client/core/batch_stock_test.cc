@@ -1,4 +1,4 @@
-#include "worker/core/batch_stock.h"
+#include "client/core/batch_stock.h"
 
 #include <optional>
 #include <utility>

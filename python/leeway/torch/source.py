@@ -1,0 +1,118 @@
+"""Batches of a dataset by number, read ahead by a loader's worker processes."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any, Callable, Iterator, Optional, Sequence
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, default_collate
+
+from ..batches import Dealer, Pick
+from ..session import Info
+
+MASK = (1 << 64) - 1
+
+
+def seed_of(seed: int, rank: int, step: int) -> int:
+    """Of torch's random numbers in a step: other masks of dropout on each rank, the same after a restart. Steele, Lea and
+    Flood 2014, the mix of splitmix64."""
+    mixed = (seed * 0xD1342543DE82EF95 + rank * 0x9E3779B97F4A7C15 + step + 1) * 0x9E3779B97F4A7C15 & MASK
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & MASK
+    return mixed ^ mixed >> 31
+
+
+class Tensors:
+    """Batches of tensors or arrays with as many rows, without a call for each example."""
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        self._tensors = [array if isinstance(array, torch.Tensor) else torch.as_tensor(np.asarray(array))
+                         for array in arrays]
+
+    def __len__(self) -> int:
+        return len(self._tensors[0])
+
+    def take(self, rows: np.ndarray) -> Any:
+        index = torch.from_numpy(rows)
+        return tuple(tensor.index_select(0, index) for tensor in self._tensors)
+
+
+def by_number(dataset: Any) -> Any:
+    """A tuple of tensors or arrays as one dataset; any other dataset as it is."""
+    if isinstance(dataset, (tuple, list)) and dataset and all(hasattr(part, "shape") for part in dataset):
+        return Tensors(dataset)
+    return dataset
+
+
+class _Collate:
+    """A loader's own; of no examples it makes nothing. It may go to another process."""
+
+    def __init__(self, collate: Callable[[list], Any]) -> None:
+        self._collate = collate
+
+    def __call__(self, examples: list) -> Any:
+        return self._collate(examples) if len(examples) else None
+
+
+class Ahead:
+    """Reads batches by a DataLoader, whose workers have those that come next. What comes next is a guess: a batch that
+    nobody asks for any more is read in vain."""
+
+    def __init__(self, dealer: Dealer, loader: DataLoader, info: Info) -> None:
+        self._dealer, self._like, self._info = dealer, loader, info
+        self._most = loader.prefetch_factor * loader.num_workers if loader.num_workers else 0
+        self._wanted = -1
+        #: What the workers have, in order; None is a batch of nothing.
+        self._under_way: collections.deque[Optional[int]] = collections.deque()
+        #: What came before it was asked for.
+        self._ready: dict[int, Any] = {}
+        self._batches: Optional[Iterator[Any]] = None
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """The loader's batch sampler. It never ends."""
+        while True:
+            expected = [self._wanted, *self._dealer.after(self._wanted, self._most)]
+            number = next((each for each in expected if each not in self._under_way and each not in self._ready), None)
+            self._under_way.append(number)
+            yield [] if number is None else self._dealer.rows(number).tolist()
+
+    def batch(self, number: int) -> Any:
+        self._wanted = number
+        if self._batches is None:
+            self._batches = iter(self._loader())
+        while number not in self._ready:
+            batch = next(self._batches)
+            found = self._under_way.popleft()
+            if found is not None:
+                self._ready[found] = batch
+        batch = self._ready.pop(number)
+        if self._ready:
+            expected = self._dealer.after(number, self._most)
+            self._ready = {each: kept for each, kept in self._ready.items() if each in expected}
+        return batch
+
+    def _loader(self) -> DataLoader:
+        like = self._like
+        more = {"prefetch_factor": like.prefetch_factor} if like.num_workers else {}
+        generator = torch.Generator()
+        generator.manual_seed(seed_of(self._info.seed, self._info.rank, self._wanted))
+        return DataLoader(like.dataset, batch_sampler=self, num_workers=like.num_workers,
+                          collate_fn=_Collate(like.collate_fn), pin_memory=like.pin_memory, timeout=like.timeout,
+                          worker_init_fn=like.worker_init_fn, multiprocessing_context=like.multiprocessing_context,
+                          generator=generator, **more)
+
+
+class Source:
+    """Gives the examples of a batch: through a loader, if there is one."""
+
+    def __init__(self, data: Any, collate: Optional[Callable], ahead: Optional[Ahead] = None) -> None:
+        self._data, self._collate, self._ahead = data, collate or default_collate, ahead
+
+    def batch(self, pick: Pick) -> Any:
+        if isinstance(self._data, Tensors):
+            return self._data.take(pick.rows)
+        if self._ahead is None:
+            return self._collate([self._data[int(row)] for row in pick.rows])
+        return self._ahead.batch(pick.number)

@@ -1,0 +1,208 @@
+#!/usr/bin/python3
+"""Python workers whose batches the job leases: leases_test.py CASE. Each worker writes down which examples its contributions
+had; every example of every epoch is in one that counts."""
+
+import collections
+import json
+import pathlib
+import re
+import signal
+import sys
+import tempfile
+
+from jobs import check, job_of, job_yaml, main, need_torch
+
+EXAMPLES, BATCH = 640, 8
+DATA = f"""
+import os, sys, time
+import numpy as np
+import leeway
+x = np.arange({EXAMPLES}, dtype=np.float32)
+seen = open(f"seen-{{os.environ['LEEWAY_RANK']}}.txt", "a")
+slow = float(os.environ.get("SLOW_SECONDS", "0.001"))
+def trained(clock, rows):
+    print(clock, *(int(row) for row in rows), file=seen, flush=True)
+    time.sleep(slow)
+"""
+NUMPY = DATA + """
+job = leeway.join({"w": 3}, update={"type": "sgd", "learning_rate": 1})
+for rows in job.batches(x):
+    trained(job.clock, rows)
+    if job.info.exchange != "gradient":
+        job.weights["w"] -= 1
+    job.push_pull(None if job.info.exchange != "gradient" else {"w": np.ones(3)})
+print("ended", job.ended, flush=True)
+"""
+TORCH = DATA + """
+import torch
+import leeway.torch as leeway
+from torch.utils.data import DataLoader, Dataset
+
+class Numbers(Dataset):
+    def __len__(self):
+        return len(x)
+    def __getitem__(self, index):
+        return torch.tensor([x[index]]), os.getpid()
+
+torch.set_num_threads(1)
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
+job = leeway.join(model, optimizer)
+loader = DataLoader(Numbers(), shuffle=True, num_workers=int(sys.argv[1]), multiprocessing_context="fork" if sys.argv[1] != "0" else None)
+elsewhere = 0
+for rows, pids in job.batches(loader):
+    trained(job.clock, rows[:, 0])
+    elsewhere += int((pids != os.getpid()).all())
+    model(rows).sum().backward()
+    if job.last_batch:
+        optimizer.step()
+        optimizer.zero_grad()
+print("ended", job.ended, "epoch", job.epoch, "read elsewhere", elsewhere, flush=True)
+"""
+ASYNC = dict(batch_size=BATCH, examples=EXAMPLES, consistency="{mode: async}", workers=3, stop="{epochs: 3}")
+LEASED = "data: {{type: external, batch_size: {}, examples: {}, assignment: leased}}"
+
+
+def leased_yaml(**options):
+    yaml = job_yaml(**{**ASYNC, **options})
+    return re.sub("^data: .*$", LEASED.format(BATCH, EXAMPLES).replace("{{", "{").replace("}}", "}"), yaml, flags=re.M)
+
+
+def seen_by(job, ranks):
+    """Of each rank, (clock, rows) of each batch."""
+    lines = {rank: (job.folder / f"seen-{rank}.txt").read_text().splitlines() for rank in ranks}
+    return {rank: [tuple(map(int, line.split())) for line in text] for rank, text in lines.items()}
+
+
+def check_whole(job, ranks, epochs=3, twice=0):
+    """Each example came as often as there are epochs; at most so many batches came once more."""
+    seen = seen_by(job, ranks)
+    counts = collections.Counter(row for batches in seen.values() for _, *rows in batches for row in rows)
+    batches = {rank: len(each) for rank, each in seen.items()}
+    check(len(counts) == EXAMPLES and min(counts.values()) >= epochs, f"every example came in each of {epochs} epochs")
+    more = sum(counts.values()) - epochs * EXAMPLES
+    check(0 <= more <= twice * BATCH, f"{more / BATCH:g} batches came twice, of {batches}; {twice} may")
+    return batches
+
+
+def epoch_done(job):
+    events = [json.loads(line) for line in (job.run_dir / "metrics.jsonl").read_text().splitlines()]
+    done = [event["message"] for event in events if event["event"] == "epoch_done"]
+    check(done and "every batch of epochs below 3 has been trained on" in done[-1], f"the job says: {done[-1:]}")
+
+
+def numpy():
+    """A slow worker takes fewer batches."""
+    with job_of(leased_yaml()) as job:
+        for rank in range(3):
+            job.start_worker(rank, NUMPY, SLOW_SECONDS="0.04" if rank == 2 else "0.005")
+        job.wait()
+        batches = check_whole(job, range(3))
+        epoch_done(job)
+        check(batches[2] < batches[0] / 2, "the slow worker had less than half of a fast one's")
+
+
+def local_steps():
+    """Clocks of more steps than a worker has batches left: they end with those that there are."""
+    for exchange, more in (("{type: delta, local_steps: 40}", "update: {type: sgd, learning_rate: 1}"),
+                           ("{type: elastic, every: 7}", ""), ("{type: gradient, accumulation: 6}", "")):
+        with job_of(leased_yaml(exchange=exchange, more=more)) as job:
+            for rank in range(3):
+                job.start_worker(rank, NUMPY, SLOW_SECONDS="0.002")
+            job.wait()
+            if "gradient" not in exchange:
+                check_whole(job, range(3))
+            else:  # A line has all batches of its clock.
+                seen = seen_by(job, range(3))
+                check(sum(len(rows) for each in seen.values() for _, *rows in each) == 3 * EXAMPLES,
+                      f"{exchange}: each example came three times")
+
+
+def lost():
+    """A worker is killed for good; the others train on what it had."""
+    more = "limits: {lease_seconds: 1}"
+    yaml = leased_yaml(more=more).replace("workers: {count: 3}", "workers: {count: 3, on_worker_loss: continue}")
+    with job_of(yaml) as job:
+        for rank in range(3):
+            job.start_worker(rank, NUMPY, SLOW_SECONDS="0.01")
+        job.wait_until(lambda: (job.folder / "seen-1.txt").exists() and len(seen_by(job, [1])[1]) > 5, "some batches")
+        job.workers.pop(1).send_signal(signal.SIGKILL)
+        job.wait()
+        # What it had contributed in a quarter of a second and not reported.
+        check_whole(job, range(3), twice=60)
+        epoch_done(job)
+
+
+def bounded():
+    """Every worker makes its clocks, and an example comes again only when all have come."""
+    yaml = leased_yaml(consistency="{mode: bounded, staleness: 3}", stop="{clocks: 80}")
+    with job_of(yaml) as job:
+        for rank in range(3):
+            job.start_worker(rank, NUMPY)
+        job.wait()
+        seen = seen_by(job, range(3))
+        check(all(len(each) == 80 for each in seen.values()), "each of three workers had 80 batches")
+        counts = collections.Counter(row for each in seen.values() for _, *rows in each for row in rows)
+        # The last batches of the third pass may be with those who are done before.
+        check(len(counts) == EXAMPLES and min(counts.values()) >= 2 and max(counts.values()) <= 4, "two passes, each whole")
+
+
+def resumed():
+    """Stopped, and resumed from the checkpoint: what it has is not trained on again."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name) / "job"
+        yaml = leased_yaml(more="checkpoint: {every: {clocks: 20}}")
+        with job_of(yaml, folder=folder) as job:
+            for rank in range(3):
+                job.start_worker(rank, NUMPY, SLOW_SECONDS="0.01")
+            job.wait_until(lambda: (job.folder / "seen-0.txt").exists() and len(seen_by(job, [0])[0]) > 20, "20 batches")
+            job.servers[0].send_signal(signal.SIGINT)
+            for rank in range(3):
+                check(job.workers[rank].wait(60) == 0 and "ended stopped" in job.said(rank), f"rank {rank} was stopped in order")
+            for server in job.servers.values():
+                server.wait(60)
+            before = sum(len(each) for each in seen_by(job, range(3)).values())
+            check(before < 240, f"{before} of 240 batches came before")
+        with job_of(yaml, folder=folder, start=False) as job:
+            job.start_server(0, "--resume")
+            job.start_server(1)
+            for rank in range(3):
+                job.start_worker(rank, NUMPY)
+            job.wait()
+            check_whole(job, range(3))
+
+
+def stopped_waiting():
+    """A worker that waits for another one's last batch is asked to stop, too."""
+    with job_of(leased_yaml(workers=2, stop="{epochs: 1}")) as job:
+        job.start_worker(0, NUMPY, SLOW_SECONDS="0.001")
+        job.start_worker(1, NUMPY, SLOW_SECONDS="3")
+        job.wait_until(lambda: len(seen_by(job, [0])[0]) > 60 if (job.folder / "seen-0.txt").exists() else False, "60 batches")
+        job.servers[0].send_signal(signal.SIGINT)
+        for rank in range(2):
+            check(job.workers[rank].wait(60) == 0 and "ended stopped" in job.said(rank), f"rank {rank} was stopped in order")
+
+
+def torch():
+    """A DataLoader's processes read what is leased, ahead."""
+    need_torch()
+    for exchange, loaders in (("{type: gradient}", 2), ("{type: gradient, accumulation: 3}", 2), ("{type: gradient}", 0),
+                              ("{type: delta, local_steps: 9}", 1)):
+        more = "update: {type: sgd, learning_rate: 1}" if "delta" in exchange else ""
+        with job_of(leased_yaml(exchange=exchange, more=more)) as job:
+            for rank in range(3):
+                job.fork_worker(rank, TORCH, loaders, SLOW_SECONDS="0.02" if rank == 2 else "0.002")
+            job.wait()
+            batches = check_whole(job, range(3))
+            check(batches[2] < min(batches[0], batches[1]), "the slow worker had fewer")
+            for rank in range(3):
+                found = re.search(r"ended finished epoch 2 read elsewhere (\d+)", job.said(rank))
+                check(found and int(found.group(1)) == (batches[rank] if loaders else 0),
+                      f"{exchange}, {loaders} loaders: rank {rank} read {found and found.group(1)} of {batches[rank]} elsewhere")
+
+
+CASES = {"leased-" + case.__name__.replace("_", "-"): case
+         for case in (numpy, local_steps, lost, bounded, resumed, stopped_waiting, torch)}
+
+if __name__ == "__main__":
+    main(CASES)
