@@ -212,7 +212,8 @@ leeway_code leeway_wait(leeway_job* job, uint64_t first, uint64_t count, double 
 /* Of a job that leases its batches: the number of the batch for the next step of the clock, counted
  * on from pass to pass: pass *batch / batches_per_epoch, and there batch *batch %
  * batches_per_epoch. It is this worker's until its contribution counts. LEEWAY_NOT_FOUND: the clock
- * has no more; end it with the examples that it has, maybe none. */
+ * has no more; end it with the examples that it has, maybe none. A clock that has not asked cannot
+ * end: LEEWAY_MISUSE. */
 leeway_code leeway_next_batch(leeway_job* job, double timeout, uint64_t* batch);
 /* What the next calls will probably give, to read ahead: up to `size` numbers, and how many. Does
  * not wait. */

@@ -96,6 +96,7 @@ class JoinedJob final : public Job {
           "the job's batches are not leased (data.assignment): they follow from seed, clock and "
           "rank");
     }
+    asked_for_batch_ = true;
     return InClock([&] { return leases->Next(life_->participant->clock(), deadline, batch); });
   }
 
@@ -123,6 +124,7 @@ class JoinedJob final : public Job {
 
   absl::StatusOr<bool> End(const ClockMeasures& measures, Time deadline) override {
     RETURN_IF_ERROR(Expect(Phase::kRunning, "End"));
+    RETURN_IF_ERROR(CheckAskedForBatch());
     ASSIGN_OR_RETURN(const bool ended,
                      InClock([&] { return life_->exchange->End(measures.examples, deadline); }));
     if (!ended) return false;
@@ -207,6 +209,15 @@ class JoinedJob final : public Job {
     if (count <= weights_.size() && first <= weights_.size() - count) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(Counted(count, "element"), " from ", first,
                                                    " on: the model has ", weights_.size()));
+  }
+
+  // Else the job's batches would never be done.
+  absl::Status CheckAskedForBatch() const {
+    if (asked_for_batch_ || life_->participant->leases() == nullptr) return absl::OkStatus();
+    return absl::UnimplementedError(
+        "the job leases its batches (data.assignment), and this clock has asked for none: take "
+        "them "
+        "from leeway_next_batch, in Python from job.batches");
   }
 
   absl::StatusOr<bool> AwaitSlow(Time deadline) {
@@ -307,6 +318,7 @@ class JoinedJob final : public Job {
       return std::nullopt;
     }
     if (!participant.IsOpen()) return Next::kStopped;
+    asked_for_batch_ = false;
     life_->exchange->StartClock(participant.clock());
     phase_ = Phase::kRunning;
     return Next::kClock;
@@ -353,6 +365,8 @@ class JoinedJob final : public Job {
   Phase phase_ = Phase::kJoining;
   // Why the clock counts for nothing; and why the worker cannot go on.
   absl::Status detour_, failed_;
+  // In the clock that runs.
+  bool asked_for_batch_ = false;
   // All clocks are done, and the newest weights are read.
   bool finished_ = false;
   // At which clock it began or was begun again, or the state was handed in: at the same one that is

@@ -224,6 +224,7 @@ class Calls(unittest.TestCase):
         given = []
         while library.leeway_begin(program.handle, 20, None) == OK:
             program.works("wait", 0, TOTAL, 20)
+            program.gives(MISUSE, "leases its batches .* this clock has asked for none", "end", report(), 20)
             steps = 0
             while steps < 7:
                 program.works("upcoming_batches", upcoming, 3, ctypes.byref(count))
