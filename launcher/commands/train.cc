@@ -36,6 +36,7 @@
 #include "launcher/commands/train_hosts.h"
 #include "launcher/commands/worker_command.h"
 #include "launcher/supervision/display.h"
+#include "launcher/supervision/find_program.h"
 #include "launcher/supervision/local_hosts.h"
 #include "launcher/supervision/restart_policy.h"
 #include "launcher/supervision/supervisor.h"
@@ -293,10 +294,22 @@ absl::Status CheckIsBeside(const char* name) {
 
 // All that would keep the job from running, as `leeway plan` finds it: nothing is started for a job
 // that cannot, and no folder is made.
+// On other hosts each one finds it by itself.
+absl::StatusOr<std::vector<std::string>> WorkerProgram(const TrainOptions& options) {
+  std::vector<std::string> command = options.command;
+  if (!options.hosts.hosts.empty()) return command;
+  absl::StatusOr<std::string> program = FindProgram(command[0]);
+  if (!program.ok()) {
+    return absl::NotFoundError(absl::StrCat("-- ", program.status().message()));
+  }
+  command[0] = *std::move(program);
+  return command;
+}
+
 absl::Status CheckBeforeStart(const TrainOptions& options, const JobPlaces& places, Plan& plan) {
   RETURN_IF_ERROR(CheckIsBeside("leeway-server"));
   if (IsExternal(plan.job)) {
-    ASSIGN_OR_RETURN(plan.command, FindProgram(options.command));
+    ASSIGN_OR_RETURN(plan.command, WorkerProgram(options));
     plan.steps_per_epoch = ExternalStepsPerEpoch(plan.job);
     return places.Place(CheckRule(plan.job));
   }
@@ -336,7 +349,7 @@ absl::StatusOr<int> Train(TrainOptions options) {
   Plan plan;
   ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(options.job));
   plan.job = std::move(placed.job);
-  RETURN_IF_ERROR(CheckCommand(plan.job, options.command, !options.hosts.hosts.empty()));
+  RETURN_IF_ERROR(CheckCommand(plan.job, options.command));
   ASSIGN_OR_RETURN(plan.data_dir, FindDataFolder(options.job.data, options.job.job_file, plan.job));
   plan.data_given = !options.job.data.empty();
   plan.restart_window = options.restart_window;

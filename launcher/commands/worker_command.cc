@@ -4,23 +4,11 @@
 #include <string_view>
 #include <utility>
 
-#include <unistd.h>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "common/memory.h"
 #include "config/external.h"
 
 namespace leeway {
-namespace {
-
-bool IsProgram(const std::string& path) {
-  std::error_code error;
-  return access(path.c_str(), X_OK) == 0 && !std::filesystem::is_directory(path, error);
-}
-
-}  // namespace
-
 SplitCommandLine SplitAtCommand(int argc, const char* const* argv) {
   SplitCommandLine split;
   const bool trains = argc > 1 && std::string_view(argv[1]) == "train";
@@ -33,8 +21,7 @@ SplitCommandLine SplitAtCommand(int argc, const char* const* argv) {
   return split;
 }
 
-absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command,
-                          bool on_hosts) {
+absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command) {
   if (!IsExternal(job)) {
     if (command.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
@@ -42,36 +29,11 @@ absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::str
         ": the job's model is Leeway's own, which leeway-worker trains: leave the command out, or "
         "set model.type and data.type to external"));
   }
-  if (on_hosts) {
-    return absl::InvalidArgumentError(
-        "--hosts: programs of external jobs are started on this machine only; on other machines "
-        "start leeway-server, and the program once for each rank, with LEEWAY_COORDINATOR and "
-        "LEEWAY_RANK (docs/operations.md)");
-  }
   if (!command.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "the job's model is external: say which program trains it, as in leeway train JOB -- python3 "
       "train.py. To start the workers by hand, start leeway-server instead, and the program once "
       "for each rank, with LEEWAY_COORDINATOR and LEEWAY_RANK (docs/operations.md)");
-}
-
-absl::StatusOr<std::vector<std::string>> FindProgram(std::vector<std::string> command,
-                                                     const EnvironmentLookup& look_up) {
-  std::string& program = command.front();
-  if (program.find('/') != std::string::npos) {
-    if (IsProgram(program)) return command;
-    return absl::NotFoundError(
-        absl::StrCat("-- ", program, ": there is no such program, or it cannot be executed"));
-  }
-  const std::string path = look_up("PATH").value_or("");
-  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
-    const std::string candidate = absl::StrCat(folder.empty() ? "." : folder, "/", program);
-    if (program.empty() || !IsProgram(candidate)) continue;
-    program = candidate;
-    return command;
-  }
-  return absl::NotFoundError(
-      absl::StrCat("-- ", program, ": there is no such program in the PATH (", path, ")"));
 }
 
 Environment CommandEnvironment(const v1::TrainingJob& job, const std::string& run_dir,

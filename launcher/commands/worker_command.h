@@ -21,15 +21,8 @@ struct SplitCommandLine {
 };
 SplitCommandLine SplitAtCommand(int argc, const char* const* argv);
 
-// INVALID_ARGUMENT unless the job is external and there is a command, or neither. `on_hosts`: with
-// --hosts, which knows no command.
-absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command,
-                          bool on_hosts);
-
-// The command with the program's path in the place of its name, as a shell would find it. NOT_FOUND
-// if it is not there.
-absl::StatusOr<std::vector<std::string>> FindProgram(
-    std::vector<std::string> command, const EnvironmentLookup& look_up = LookUpEnvironment);
+// INVALID_ARGUMENT unless the job is external and there is a command, or neither.
+absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command);
 
 // What every worker of the job finds in its environment beside its place: the run folder, the data
 // folder where one was given, and, unless the launcher's own environment says them, the number of

@@ -25,6 +25,7 @@
 #include "common/protocol.h"
 #include "common/status.h"
 #include "launcher/hosts/remote_messages.h"
+#include "launcher/supervision/find_program.h"
 
 namespace leeway {
 namespace {
@@ -96,6 +97,25 @@ absl::Status CheckShared(const RemoteRequest& request) {
   return absl::OkStatus();
 }
 
+// The path of the program, and before its arguments those of a command.
+absl::StatusOr<std::vector<std::string>> Arguments(const RemoteRequest& request, bool in_folder) {
+  if (request.command.empty()) {
+    return std::vector<std::string>{absl::StrCat(ProgramFolder(), "/", request.program)};
+  }
+  std::vector<std::string> command = request.command;
+  if (!in_folder) {
+    return absl::NotFoundError(absl::StrCat("the folder ", request.folder,
+                                            ", in which the program is to run, is not here: start "
+                                            "`leeway train` in one that all hosts have"));
+  }
+  absl::StatusOr<std::string> program = FindProgram(command[0]);
+  if (!program.ok()) {
+    return absl::NotFoundError(absl::StrCat("-- ", program.status().message()));
+  }
+  command[0] = *std::move(program);
+  return command;
+}
+
 struct Started {
   // Null without keys. Goes after the process.
   std::unique_ptr<TemporaryFolder> keys;
@@ -114,12 +134,12 @@ absl::StatusOr<Started> Start(const RemoteRequest& request) {
   RETURN_IF_ERROR(CheckShared(request));
   umask(static_cast<mode_t>(request.file_mask));
   // The paths that it is given are absolute; a job's plugin may look for files of its own.
-  [[maybe_unused]] const int moved = chdir(request.folder.c_str());
+  const bool in_folder = chdir(request.folder.c_str()) == 0;
   Started started;
   ProcessSpec spec{.name = request.name,
-                   .arguments = {absl::StrCat(ProgramFolder(), "/", request.program)},
                    .environment = request.environment,
                    .announces_ready = request.announces_ready};
+  ASSIGN_OR_RETURN(spec.arguments, Arguments(request, in_folder));
   spec.arguments.insert(spec.arguments.end(), request.arguments.begin(), request.arguments.end());
   if (!request.keys.empty()) {
     ASSIGN_OR_RETURN(started.keys, TemporaryFolder::Make("leeway-keys", TemporaryIn::kMemory));

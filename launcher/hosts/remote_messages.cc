@@ -70,6 +70,7 @@ absl::StatusOr<Json> Parse(const std::string& line) {
 std::string RequestLine(const RemoteRequest& request) {
   return Line({{"version", request.version},
                {"program", request.program},
+               {"command", request.command},
                {"name", request.name},
                {"arguments", request.arguments},
                {"environment", Object(request.environment)},
@@ -102,6 +103,7 @@ absl::StatusOr<RemoteRequest> ParseRequest(const std::string& line) {
   RemoteRequest request;
   request.version = Text(*document, "version");
   request.program = Text(*document, "program");
+  request.command = Texts(*document, "command");
   request.name = Text(*document, "name");
   request.arguments = Texts(*document, "arguments");
   request.environment = Pairs(*document, "environment");

@@ -27,13 +27,16 @@ struct RemoteRequest {
   // leeway-server or leeway-worker, beside the leeway that is the other end. Empty: nothing is
   // started, and the answer is RemoteHello alone.
   std::string program = {};
+  // What a worker's place runs instead of leeway-worker: a program's name or path, and its
+  // arguments, in `folder`. Empty: none.
+  std::vector<std::string> command = {};
   // For messages.
   std::string name = {};
   std::vector<std::string> arguments = {};
   Environment environment = {};
   // Files by name, for a folder that LEEWAY_TLS_DIR then names. Empty: none.
   Environment keys = {};
-  // The process's current folder, if it is there.
+  // The process's current folder, if it is there; a command's must be.
   std::string folder = {};
   // Is to be there, with this content: what shows that both ends see the same folder. Empty: none.
   std::string shared_file = {};

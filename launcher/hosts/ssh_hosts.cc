@@ -133,6 +133,7 @@ absl::StatusOr<std::unique_ptr<JobProcess>> SshHosts::Start(const Launch& launch
   std::error_code error;
   RemoteRequest request{.version = kVersion,
                         .program = launch.program(),
+                        .command = launch.command,
                         .name = launch.name(),
                         .arguments = launch.arguments,
                         .folder = std::filesystem::current_path(error).string(),

@@ -15,6 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/status.h"
+#include "launcher/supervision/find_program.h"
 
 namespace leeway {
 namespace {
@@ -47,24 +48,17 @@ std::string RemoteCommand(const std::string& remote_bin) {
   return absl::StrCat(remote_bin.empty() ? "leeway" : Quoted(remote_bin + "/leeway"), " remote");
 }
 
-absl::StatusOr<std::string> FindProgram(const std::string& name) {
-  if (name.find('/') != std::string::npos) return name;
-  const char* path = std::getenv("PATH");
-  const std::vector<std::string> folders = absl::StrSplit(path == nullptr ? "" : path, ':');
-  for (const std::string& folder : folders) {
-    std::string program = absl::StrCat(folder.empty() ? "." : folder, "/", name);
-    if (access(program.c_str(), X_OK) == 0) return program;
-  }
-  return absl::InvalidArgumentError(absl::StrCat("--ssh: there is no program ", name,
-                                                 " on the PATH; Debian has it as openssh-client"));
-}
-
 }  // namespace
 
 absl::StatusOr<SshCommand> MakeSshCommand(const std::string& text, const std::string& remote_bin) {
   SshCommand ssh{.words = absl::StrSplit(text, ' ', absl::SkipEmpty()), .remote_bin = remote_bin};
   if (ssh.words.empty()) return absl::InvalidArgumentError("--ssh: it is empty");
-  ASSIGN_OR_RETURN(ssh.words[0], FindProgram(ssh.words[0]));
+  absl::StatusOr<std::string> program = FindProgram(ssh.words[0]);
+  if (!program.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ssh: ", program.status().message(), "; Debian has ssh in openssh-client"));
+  }
+  ssh.words[0] = *std::move(program);
   return ssh;
 }
 

@@ -35,9 +35,9 @@ KEYS = pathlib.Path("/dev/shm")
 class HostsRun(runs.Run):
     """On hosts a and b; the launcher is on a third one."""
 
-    def __init__(self, network, sets, hosts="a:1,b:2", apart=None, **more):
-        super().__init__("quickstart.yaml", sets, runs.data_with(DATA), **more)
-        self.network, self.hosts = network, hosts
+    def __init__(self, network, sets, hosts="a:1,b:2", apart=None, job="quickstart.yaml", program=(), **more):
+        super().__init__(job, sets, None if program else runs.data_with(DATA), **more)
+        self.network, self.hosts, self.program = network, hosts, program
         self.tools = pathlib.Path(tempfile.mkdtemp(prefix="leeway-test-ssh-"))
         (self.tools / "ssh").symlink_to(HERE / "fake_ssh.py")
         path = f"{runs.BIN}:{os.environ['PATH']}"
@@ -46,7 +46,7 @@ class HostsRun(runs.Run):
     def command(self, resume=False, more=(), options=()):
         command = super().command(resume, more, [*options, "--hosts", self.hosts])
         environment = [f"PATH={self.tools}:{os.environ['PATH']}", f"LEEWAY_FAKE_SSH={json.dumps(self.world)}"]
-        return [*self.network.within("launcher"), "env", *environment, *command]
+        return [*self.network.within("launcher"), "env", *environment, *command, *(["--", *self.program] if self.program else [])]
 
     def on(self, host):
         """Programs of Leeway that run on a host: {pid: words of its command}."""
@@ -58,7 +58,8 @@ class HostsRun(runs.Run):
                 words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
             except OSError:
                 continue
-            if "leeway" in os.path.basename(words[0]) and runs.is_alive(int(pid)):
+            is_program = self.program and self.program[-1] in words and not words[0].endswith("leeway")
+            if (is_program or "leeway" in os.path.basename(words[0])) and runs.is_alive(int(pid)):
                 found[int(pid)] = words
         return found
 
@@ -303,8 +304,8 @@ exit 2
 """
 
 
-def refused(network, code, words, hosts="a:1,b:2", options=(), apart=None, sets=SLOW):
-    run = HostsRun(network, sets, hosts, apart)
+def refused(network, code, words, hosts="a:1,b:2", options=(), apart=None, sets=SLOW, **more):
+    run = HostsRun(network, [] if more else sets, hosts, apart, **more)
     began = time.monotonic()
     run.start(options=options)
     status = run.process.wait(60)
@@ -331,7 +332,7 @@ def errors():
         refused(network, runs.USAGE, ["a is there twice"], "a:1,b:1,a:1")
         refused(network, runs.USAGE, ["have 4 workers, and the job has 3", "--set workers.count=4"], "a:2,b:2")
         refused(network, runs.USAGE, ["'x' is no number of workers"], "a:x,b:2")
-        refused(network, runs.USAGE, ["there is no program rsh-of-nobody"], options=["--ssh", "rsh-of-nobody"])
+        refused(network, runs.USAGE, ["rsh-of-nobody: there is no such program in the PATH"], options=["--ssh", "rsh-of-nobody"])
         refused(network, runs.TEMPORARY, ["c cannot be reached by", "Could not resolve hostname c", "d cannot be"],
                 "a:1,c:1,d:1")
         refused(network, runs.TEMPORARY, ["a has no program /nowhere/leeway", "b has no program", "--remote-bin DIR"],
@@ -344,6 +345,64 @@ def errors():
         refused(network, runs.USAGE, ["say its address in the network, b=ADDRESS:2"], "a:1,b=127.0.0.1:2")
         refused(network, runs.USAGE, ["hosts is not here: all hosts that have servers must see the run folder"],
                 apart={"b": [tempfile.gettempdir()]})
+
+
+PROGRAM = """
+import hashlib, os, time
+import leeway
+job = leeway.join({"w": (64, 8)}, update={"type": "sgd", "learning_rate": 0.1})
+for clock, weights in job:
+    time.sleep(0.02)
+    job.push_pull({"w": weights["w"] - job.rank - 1}, examples=4)
+print("ended", job.ended, hashlib.sha256(job.weights["w"].tobytes()).hexdigest()[:16], os.getcwd(), flush=True)
+"""
+EXTERNAL = """apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {name: programs}
+model: {type: external}
+data: {type: external, batch_size: 4, examples: 100}
+exchange: {type: gradient}
+consistency: {mode: sync}
+servers: {count: 2}
+workers: {count: 3}
+stop: {clocks: 200}
+"""
+
+
+def programs():
+    """Programs of one's own run on the hosts, in the launcher's folder, and those that die are started again there."""
+    package = f"PYTHONPATH={runs.SOURCE / 'python'}"
+    library = f"LEEWAY_LIBRARY={runs.BIN.parent / 'lib/libleeway-client.so'}"
+    program = ["env", package, library, "/usr/bin/python3", "train.py"]
+    with three() as network, tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name) / "work"
+        folder.mkdir()
+        (folder / "train.py").write_text(PROGRAM)
+        (folder / "job.yaml").write_text(EXTERNAL)
+        os.chdir(folder)
+        digests = []
+        for victims in (0, 1):
+            run = HostsRun(network, [], job=folder / "job.yaml", program=program)
+            run.learns = False
+            run.start()
+            at(run, 30)
+            on_b = [pid for pid, words in run.on("b").items() if "train.py" in words and "python3" in words[0]]
+            runs.check(len(on_b) == 2, f"two programs on b: {run.on('b')}")
+            if victims:
+                os.kill(on_b[0], signal.SIGKILL)
+            summary = run.wait()
+            runs.check(summary["restarts"] == victims, f"{victims} were started again")
+            said = [(run.dir / f"logs/worker-{rank}.log").read_text().splitlines()[-1] for rank in range(3)]
+            runs.check(len(set(said)) == 1 and said[0].endswith(str(folder)), f"all end in the launcher's folder: {said[0]}")
+            digests.append(said[0])
+            run.nothing_left()
+            run.clean()
+        runs.check(len(set(digests)) == 1, "with the same bits")
+        refused(network, runs.USAGE, ["-- no-such-program: there is no such program in the PATH"], job=folder / "job.yaml",
+                program=["no-such-program"])
+        refused(network, runs.USAGE, [f"the folder {folder}, in which the program is to run, is not here"],
+                job=folder / "job.yaml", program=program, apart={"b": [name]}, hosts="a:2,b:1")
+        os.chdir("/")
 
 
 def real():
@@ -389,7 +448,7 @@ def real():
                 daemon.wait()
 
 
-CASES = {"trains": trains, "killed": killed, "disconnected": disconnected, "launcher-killed": launcher_killed,
+CASES = {"trains": trains, "killed": killed, "disconnected": disconnected, "programs": programs, "launcher-killed": launcher_killed,
          "interrupted": interrupted, "resized": resized, "errors": errors, "real-ssh": real}
 
 if __name__ == "__main__":

@@ -170,7 +170,6 @@ def refused(runs):
         "the job's model is external: say which program trains it, as in leeway train JOB -- python3 train.py")
     has(runs.train(program=["no-such-program"], code=1), "leeway: -- no-such-program: there is no such program in the PATH")
     has(runs.train(program=["./job.yaml"], code=1), "leeway: -- ./job.yaml: there is no such program, or it cannot be")
-    has(runs.train("--hosts", "a:2", code=2), "--hosts: programs of external jobs are started on this machine only")
     has(runs.leeway("train", SOURCE / "config/jobs/quickstart.yaml", "--", "true", code=2),
         "-- true: the job's model is Leeway's own")
     assert not runs.run_dir.exists()

@@ -5,6 +5,7 @@
 
 #include "common/files/files.h"
 #include "config/job.h"
+#include "launcher/supervision/find_program.h"
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
@@ -61,16 +62,13 @@ TEST_CASE("an external job has a command, and no other one has") {
   const v1::TrainingJob other = JobOf(
       "model: {layers: [{dense: {units: 1}}], loss: squared}\n"
       "data: {train: {type: csv, files: x}, batch_size: 1}\n");
-  CHECK(CheckCommand(External(), {"python3"}, false).ok());
-  CHECK(CheckCommand(other, {}, false).ok());
-  CHECK(CheckCommand(other, {}, true).ok());
-  CHECK_THAT(std::string(CheckCommand(External(), {}, false).message()),
+  CHECK(CheckCommand(External(), {"python3"}).ok());
+  CHECK(CheckCommand(other, {}).ok());
+  CHECK_THAT(std::string(CheckCommand(External(), {}).message()),
              Catch::StartsWith("the job's model is external: say which program trains it"));
-  CHECK_THAT(std::string(CheckCommand(External(), {"python3"}, true).message()),
-             Catch::StartsWith("--hosts: programs of external jobs are started on this machine"));
-  CHECK_THAT(std::string(CheckCommand(other, {"python3"}, false).message()),
+  CHECK_THAT(std::string(CheckCommand(other, {"python3"}).message()),
              Catch::StartsWith("-- python3: the job's model is Leeway's own"));
-  CHECK(absl::IsInvalidArgument(CheckCommand(other, {"python3"}, false)));
+  CHECK(absl::IsInvalidArgument(CheckCommand(other, {"python3"})));
 }
 
 TEST_CASE("a program is found as a shell finds it") {
@@ -80,14 +78,14 @@ TEST_CASE("a program is found as a shell finds it") {
   WriteProgram(folder / "b/trainer");
   REQUIRE(WriteFileAtomically(folder / "a/text", "").ok());
   const auto path = With({{"PATH", folder / "a:" + folder / "b"}});
-  CHECK(*FindProgram({"trainer", "-x"}, path) == Words{folder / "b/trainer", "-x"});
-  CHECK(*FindProgram({folder / "b/trainer"}, With({})) == Words{folder / "b/trainer"});
+  CHECK(*FindProgram("trainer", path) == folder / "b/trainer");
+  CHECK(*FindProgram(folder / "b/trainer", With({})) == folder / "b/trainer");
   for (const std::string& name : {std::string("text"), std::string("gone"), std::string(),
                                   folder / "a/text", folder / "a/trainer", folder / "gone"}) {
     CAPTURE(name);
-    const absl::Status status = FindProgram({name}, path).status();
+    const absl::Status status = FindProgram(name, path).status();
     CHECK(absl::IsNotFound(status));
-    CHECK_THAT(std::string(status.message()), Catch::StartsWith("-- " + name + ": there is no"));
+    CHECK_THAT(std::string(status.message()), Catch::StartsWith(name + ": there is no"));
   }
 }
 
