@@ -32,6 +32,18 @@ void AddFaults(const std::vector<Fault>& faults, const YamlNode& root, Problems&
   }
 }
 
+}  // namespace
+
+absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverrides& overrides) {
+  ASSIGN_OR_RETURN(PlacedJob placed, LoadPlacedJob(path, overrides));
+  return std::move(placed.job);
+}
+
+absl::StatusOr<PlacedJob> LoadPlacedJob(const std::string& path, const JobOverrides& overrides) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kYamlBytesMax));
+  return ParsePlacedJob(text, path, overrides);
+}
+
 absl::StatusOr<PlacedJob> ParsePlacedJob(std::string_view yaml, std::string_view file_name,
                                          const JobOverrides& overrides) {
   const auto source = std::make_shared<const Source>(Source{std::string(file_name), false, ""});
@@ -53,18 +65,6 @@ absl::StatusOr<PlacedJob> ParsePlacedJob(std::string_view yaml, std::string_view
   AddFaults(FindJobFaults(job), root, problems);
   RETURN_IF_ERROR(problems.ToStatus());
   return PlacedJob{std::move(job), JobPlaces(std::move(root))};
-}
-
-}  // namespace
-
-absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverrides& overrides) {
-  ASSIGN_OR_RETURN(PlacedJob placed, LoadPlacedJob(path, overrides));
-  return std::move(placed.job);
-}
-
-absl::StatusOr<PlacedJob> LoadPlacedJob(const std::string& path, const JobOverrides& overrides) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kYamlBytesMax));
-  return ParsePlacedJob(text, path, overrides);
 }
 
 absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view file_name,

@@ -38,7 +38,9 @@ struct PlacedJob {
 };
 // As LoadJob.
 absl::StatusOr<PlacedJob> LoadPlacedJob(const std::string& path, const JobOverrides& overrides);
-// The same as LoadJob for a text; `file_name` is for the messages.
+// The same for a text; `file_name` is for the messages.
+absl::StatusOr<PlacedJob> ParsePlacedJob(std::string_view yaml, std::string_view file_name,
+                                         const JobOverrides& overrides);
 absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view file_name,
                                          const JobOverrides& overrides);
 

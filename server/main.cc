@@ -37,6 +37,7 @@
 #include "config/job.h"
 #include "server/node/server_process.h"
 #include "server/node/signals.h"
+#include "server/outcome/stored_job.h"
 
 namespace leeway {
 namespace {
@@ -76,7 +77,8 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--coordinator", flags.server.coordinator,
                  "Address of server 0 (servers 1 and up); or LEEWAY_COORDINATOR")
       ->check(AddressToReach());
-  app.add_option("--job", flags.job, "The job's YAML file (server 0); or LEEWAY_JOB");
+  app.add_option("--job", flags.job,
+                 "The job's YAML file, also s3://BUCKET/KEY (server 0); or LEEWAY_JOB");
   app.add_option("--set", flags.sets,
                  "Change a value of the job, a.b=c; may be repeated (server 0)");
   app.add_option("--run-dir", flags.server.run_dir,
@@ -169,7 +171,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
   if (flags.server.index == 0) {
     ASSIGN_OR_RETURN(flags.server.run_dir, NormalLocation(flags.server.run_dir));
     ASSIGN_OR_RETURN(PlacedJob placed,
-                     LoadPlacedJob(flags.job, {flags.sets, EnvironmentOverrides()}));
+                     LoadStoredJob(flags.job, {flags.sets, EnvironmentOverrides()}));
     // A rule may be a plugin's. One that a worker brings is checked when it comes.
     if (!BringsUpdate(placed.job)) {
       RETURN_IF_ERROR(placed.places.Place(MakeServerRule(placed.job).status()));

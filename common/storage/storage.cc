@@ -76,6 +76,11 @@ absl::StatusOr<std::string> NormalLocation(const std::string& location) {
   return LocationText(parsed.bucket, parsed.key);
 }
 
+absl::StatusOr<std::vector<std::string>> ListStored(const std::string& folder) {
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
+  return storage->List(folder);
+}
+
 absl::StatusOr<std::unique_ptr<StoredFile>> OpenStored(const std::string& location) {
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(location));
   return storage->Open(location);

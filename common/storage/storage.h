@@ -83,6 +83,8 @@ void MountStorage(const std::string& prefix, std::shared_ptr<Storage> storage);
 // stay as they are.
 absl::StatusOr<std::string> NormalLocation(const std::string& location);
 
+// What is directly in the folder (Storage::List).
+absl::StatusOr<std::vector<std::string>> ListStored(const std::string& folder);
 absl::StatusOr<std::unique_ptr<StoredFile>> OpenStored(const std::string& location);
 absl::StatusOr<std::unique_ptr<StoredFileWriter>> CreateStored(const std::string& location);
 // The whole file. RESOURCE_EXHAUSTED if it has more than `max_bytes`.

@@ -14,10 +14,11 @@
 #include "common/address.h"
 #include "common/exit_code.h"
 #include "common/files/files.h"
+#include "common/object_store/address.h"
 #include "common/status.h"
 #include "launcher/commands/data_check.h"
-#include "launcher/commands/run_copy.h"
 #include "launcher/commands/run_folder.h"
+#include "server/outcome/stored_job.h"
 
 namespace leeway {
 namespace {
@@ -38,6 +39,14 @@ std::string Absolute(const fs::path& path) {
 absl::StatusOr<std::string> GivenFolder(const std::string& path, absl::string_view by) {
   if (IsFolder(path)) return Absolute(path);
   return absl::NotFoundError(absl::StrCat("the data folder ", path, " (", by, ") is not there"));
+}
+
+// Of a run in an object store.
+absl::Status NoLauncherHere(const std::string& location, const std::string& here) {
+  return absl::NotFoundError(absl::StrCat(
+      "no job of ", location, " that leeway train started runs on this machine, or not with its ",
+      "local folder at ", here,
+      ": give the folder that --local-dir named, or server 0's HOST:PORT"));
 }
 
 absl::Status NoCoordinator(const std::string& run_dir) {
@@ -70,7 +79,7 @@ void AddDataOption(CLI::App& command, std::string& data) {
 }
 
 absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobOptions& options) {
-  return LoadPlacedJob(options.job_file,
+  return LoadStoredJob(options.job_file,
                        {.sets = options.sets, .environment = EnvironmentOverrides()});
 }
 
@@ -81,7 +90,7 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
     return GivenFolder(variable, "LEEWAY_DATA");
   }
   std::vector<std::string> candidates = {"data"};
-  if (!job_file.empty()) {
+  if (!job_file.empty() && !IsObjectLocation(job_file)) {
     const fs::path beside = fs::absolute(job_file).parent_path();
     candidates.push_back((beside / "data").string());
     candidates.push_back((beside.parent_path() / "data").string());
@@ -96,15 +105,24 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
                    absl::StrJoin(candidates, ", "), ")"));
 }
 
+absl::StatusOr<std::string> FolderHere(const std::string& target) {
+  if (!IsObjectLocation(target)) return target;
+  ASSIGN_OR_RETURN(RunPlace place, PlaceOfRun(target));
+  return std::move(place.here);
+}
+
 absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
-  RETURN_IF_ERROR(CheckIsFolder(target, "this command", "give server 0's HOST:PORT"));
-  if (!IsFolder(target)) {
+  ASSIGN_OR_RETURN(const std::string here, FolderHere(target));
+  const bool stored = here != target;
+  if (!stored && !IsFolder(target)) {
     if (CheckAddressToReach(target).ok()) return target;
     return absl::InvalidArgumentError(absl::StrCat(
         target, " is no folder and no address: give the run folder, or server 0's HOST:PORT"));
   }
-  absl::StatusOr<std::string> address = ReadFile(target + "/" + kCoordinatorFile, 4096);
-  if (absl::IsNotFound(address.status())) return NoCoordinator(target);
+  absl::StatusOr<std::string> address = ReadFile(here + "/" + kCoordinatorFile, 4096);
+  if (absl::IsNotFound(address.status())) {
+    return stored ? NoLauncherHere(target, here) : NoCoordinator(target);
+  }
   RETURN_IF_ERROR(address.status());
   return std::string(absl::StripAsciiWhitespace(*address));
 }

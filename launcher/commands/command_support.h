@@ -31,8 +31,11 @@ absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobOptions& options);
 absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file,
                                            const v1::TrainingJob& job);
 
+// Where a running job's launcher leaves what other commands look for: the folder `target`, or of
+// s3://BUCKET/PREFIX the folder on this machine that it has by default (PlaceOfRun).
+absl::StatusOr<std::string> FolderHere(const std::string& target);
 // Where the coordinator is: `target` itself, HOST:PORT, or as the run folder `target` says for as
-// long as its job runs. NOT_FOUND: none runs there, or none that leeway train started.
+// long as its job runs (FolderHere). NOT_FOUND: none runs there, or none that leeway train started.
 // INVALID_ARGUMENT: it is neither.
 absl::StatusOr<std::string> FindCoordinator(const std::string& target);
 

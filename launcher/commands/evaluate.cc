@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bench/base/format.h"
+#include "common/object_store/address.h"
 #include "common/status.h"
 #include "config/external.h"
 #include "launcher/commands/command_support.h"
@@ -59,7 +60,8 @@ absl::Status EvaluateFile(EvaluateOptions options) {
     return absl::InvalidArgumentError("--average and --model each name weights: give one");
   }
   std::error_code error;
-  const bool run = std::filesystem::is_directory(options.path, error);
+  const bool run =
+      IsObjectLocation(options.path) || std::filesystem::is_directory(options.path, error);
   options.job.job_file = run ? options.path + "/" + kJobFile : options.path;
   ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options.job));
   const v1::TrainingJob& job = placed.job;

@@ -1,6 +1,6 @@
 #include "launcher/commands/finish.h"
 
-#include <filesystem>
+#include <algorithm>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -8,8 +8,8 @@
 #include "bench/base/format.h"
 #include "common/counted.h"
 #include "common/exit_code.h"
-#include "common/files/files.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "config/external.h"
 #include "config/job.h"
 #include "launcher/commands/learning.h"
@@ -130,11 +130,24 @@ v1::TrainingJob WithBroughtUpdate(v1::TrainingJob job, const std::string& run_di
   return job;
 }
 
-std::string Place(const char* what, const std::string& run_dir, const char* file) {
-  const std::string path = absl::StrCat(run_dir, "/", file);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return "";
-  return absl::StrCat("  ", PadRight(what, 12), path, "\n");
+// Where the files are that there are, a line for each.
+std::string Places(const RunPlace& place) {
+  const std::pair<const char*, const char*> files[] = {
+      {"model", kModelFile},         {"average", kAverageModelFile},
+      {"report", kReportFile},       {"curves", kCurvesFile},
+      {"summary", kSummaryFile},     {"metrics", MetricsName(place.location)},
+      {"checkpoints", "checkpoints"}};
+  // Where they cannot be listed, something else has said why.
+  const auto names = ListStored(place.location).value_or(std::vector<std::string>());
+  std::string text;
+  for (const auto& [what, file] : files) {
+    if (std::find(names.begin(), names.end(), file) == names.end()) continue;
+    absl::StrAppend(&text, "  ", PadRight(what, 12), place.location, "/", file, "\n");
+  }
+  if (place.in_store()) {
+    absl::StrAppend(&text, "  ", PadRight("logs", 12), place.here, "/", kLogsFolder, "\n");
+  }
+  return text;
 }
 
 // Empty, or the beginning of a list.
@@ -212,7 +225,7 @@ int ExitCodeOf(const RunSummary& summary, int failure) {
 
 absl::StatusOr<RunSummary> ReadSummary(const std::string& run_dir) {
   const std::string file = run_dir + "/" + kSummaryFile;
-  ASSIGN_OR_RETURN(const std::string json, ReadFile(file, kSummaryBytesMax));
+  ASSIGN_OR_RETURN(const std::string json, ReadStored(file, kSummaryBytesMax));
   return ParseSummary(json, file);
 }
 
@@ -225,11 +238,11 @@ absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& give
                     .checkpoints = ListCheckpoints(run_dir),
                     .job_yaml = ToYaml(job),
                     .curves_svg = CurvesSvg(history, summary.name)};
-  RETURN_IF_ERROR(WriteFileAtomically(run_dir + "/" + kCurvesFile, input.curves_svg));
-  return WriteFileAtomically(run_dir + "/" + kReportFile, ReportHtml(input));
+  RETURN_IF_ERROR(WriteStored(run_dir + "/" + kCurvesFile, input.curves_svg));
+  return WriteStored(run_dir + "/" + kReportFile, ReportHtml(input));
 }
 
-std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir,
+std::string DescribeOutcome(const RunSummary& summary, const RunPlace& place,
                             const std::string& data, const std::vector<std::string>& command) {
   std::string text =
       absl::StrCat(summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
@@ -252,13 +265,9 @@ std::string DescribeOutcome(const RunSummary& summary, const std::string& run_di
   if (!summary.why_not_learned.empty()) {
     absl::StrAppend(&text, "WARNING: ", summary.why_not_learned, "\n");
   }
-  absl::StrAppend(&text, Place("model", run_dir, kModelFile),
-                  Place("average", run_dir, kAverageModelFile),
-                  Place("report", run_dir, kReportFile), Place("curves", run_dir, kCurvesFile),
-                  Place("summary", run_dir, kSummaryFile), Place("metrics", run_dir, kMetricsFile),
-                  Place("checkpoints", run_dir, "checkpoints"));
+  absl::StrAppend(&text, Places(place));
   if (summary.state != "finished" && summary.clock.has_value()) {
-    absl::StrAppend(&text, "To go on: leeway train --resume --run-dir ", run_dir,
+    absl::StrAppend(&text, "To go on: leeway train --resume --run-dir ", place.location,
                     data.empty() ? "" : " --data " + data,
                     command.empty() ? "" : " -- " + absl::StrJoin(command, " "), "\n");
   }

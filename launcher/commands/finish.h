@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "launcher/commands/run_folder.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "server/outcome/history.h"
@@ -16,6 +17,7 @@ namespace leeway {
 
 struct FinishInput {
   v1::TrainingJob job;
+  // A folder, or s3://BUCKET/PREFIX.
   std::string run_dir;
   std::string data_dir;
   // How the coordinator has ended the job, by its record (coordinator.json); absent if it has not.
@@ -50,7 +52,7 @@ std::string DescribeAlgorithm(const v1::TrainingJob& job);
 
 // The result for a person: figures, places, and how to go on. `data`: the folder that --data named;
 // empty where it was found without, as it will be again. `command`: of an external job's workers.
-std::string DescribeOutcome(const RunSummary& summary, const std::string& run_dir,
+std::string DescribeOutcome(const RunSummary& summary, const RunPlace& place,
                             const std::string& data, const std::vector<std::string>& command = {});
 
 }  // namespace leeway

@@ -2,17 +2,14 @@
 #include <iostream>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
-#include "common/object_store/address.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
-#include "config/job.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/finish.h"
-#include "launcher/commands/run_copy.h"
 #include "launcher/commands/run_folder.h"
 #include "server/outcome/run_outcome.h"
+#include "server/outcome/stored_job.h"
 
 namespace leeway {
 namespace {
@@ -36,7 +33,8 @@ RunSummary SoFar(const std::string& run_dir, const v1::TrainingJob& job,
 
 absl::Status Report(const std::string& run_dir) {
   RETURN_IF_ERROR(RunFolder::CheckIsOne(run_dir));
-  ASSIGN_OR_RETURN(const v1::TrainingJob job, LoadJob(run_dir + "/" + kJobFile, {}));
+  ASSIGN_OR_RETURN(const PlacedJob placed, LoadStoredJob(run_dir + "/" + kJobFile, {}));
+  const v1::TrainingJob& job = placed.job;
   const RunHistory history = ReadHistory(run_dir + "/" + kMetricsFile);
   RunSummary summary = SoFar(run_dir, job, history);
   absl::StatusOr<RunSummary> written = ReadSummary(run_dir);
@@ -52,16 +50,7 @@ absl::Status Report(const std::string& run_dir) {
 
 absl::Status ReportOf(const std::string& given) {
   ASSIGN_OR_RETURN(const std::string run_dir, NormalLocation(given));
-  if (!IsObjectLocation(run_dir)) {
-    RETURN_IF_ERROR(Report(run_dir));
-  } else {
-    ASSIGN_OR_RETURN(const auto copy, CopyForReport(run_dir));
-    RETURN_IF_ERROR(Report(copy->path()));
-    for (const char* name : {kReportFile, kCurvesFile}) {
-      RETURN_IF_ERROR(
-          CopyStored(absl::StrCat(copy->path(), "/", name), absl::StrCat(run_dir, "/", name)));
-    }
-  }
+  RETURN_IF_ERROR(Report(run_dir));
   std::cout << run_dir << "/" << kReportFile << "\n" << run_dir << "/" << kCurvesFile << "\n";
   return absl::OkStatus();
 }

@@ -1,8 +1,6 @@
 #include "launcher/commands/run_folder.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -13,7 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/choose.h"
 #include "common/files/files.h"
+#include "common/object_store/address.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "config/external.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/coordinator_record.h"
@@ -24,26 +24,78 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Names = std::vector<std::string>;
+
+// Below the current folder.
+constexpr char kFolderOfStores[] = "runs/s3/";
+
 std::string Absolute(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error).lexically_normal();
   return error ? path : absolute.string();
 }
 
-// A run that has left nothing which somebody may want back. One without the launcher's log was
-// started by hand, and may run.
-absl::Status CheckUsable(const std::string& path) {
-  ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(path));
+bool Has(const Names& names, const char* name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool LauncherWas(const std::string& here) {
   std::error_code error;
-  const bool empty = !search.newest.has_value() && CheckNothingLost(path, search).ok() &&
-                     !fs::exists(path + "/" + kModelFile, error) &&
-                     fs::exists(path + "/" + kLauncherLog, error);
+  return fs::exists(absl::StrCat(here, "/", kLauncherLog), error);
+}
+
+absl::Status CheckHolds(const std::string& location, const Names& names) {
+  if (Has(names, kJobFile)) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("no run to go on with in ", location, ": it has no ", kJobFile));
+}
+
+// A run that has left nothing which somebody may want back. One without the launcher's log was
+// started by hand or on another machine, and may run.
+absl::Status CheckUsable(const RunPlace& place, const Names& names) {
+  ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(place.location));
+  const bool empty = !search.newest.has_value() && CheckNothingLost(place.location, search).ok() &&
+                     !Has(names, kModelFile) && LauncherWas(place.here);
   if (empty) return absl::OkStatus();
-  return absl::AlreadyExistsError(absl::StrCat(
-      "the run folder ", path, " holds a run already: --resume goes on with it, or name another"));
+  return absl::AlreadyExistsError(absl::StrCat("the run folder ", place.location,
+                                               " holds a run already: --resume goes on with it, "
+                                               "or name another"));
+}
+
+absl::Status CheckFree(const RunPlace& place) {
+  ASSIGN_OR_RETURN(const Names names, ListStored(place.location));
+  if (names.empty()) return absl::OkStatus();
+  if (Has(names, kJobFile)) return CheckUsable(place, names);
+  return absl::AlreadyExistsError(
+      absl::StrCat("the run folder ", place.location, " is there and not empty: name another"));
 }
 
 }  // namespace
+
+absl::StatusOr<RunPlace> PlaceOfRun(const std::string& run_dir, const std::string& local_dir) {
+  if (!IsObjectLocation(run_dir)) {
+    if (local_dir.empty()) return RunPlace{Absolute(run_dir), Absolute(run_dir)};
+    return absl::InvalidArgumentError(
+        absl::StrCat("--local-dir ", local_dir,
+                     ": only a run in an object store has such a folder; the logs of ",
+                     "this one go into its run folder. Leave --local-dir out"));
+  }
+  ASSIGN_OR_RETURN(const ObjectLocation parsed, ParseObjectLocation(run_dir));
+  const std::string by_default =
+      absl::StrCat(kFolderOfStores, parsed.bucket, parsed.key.empty() ? "" : "/", parsed.key);
+  return RunPlace{LocationText(parsed.bucket, parsed.key),
+                  Absolute(local_dir.empty() ? by_default : local_dir)};
+}
+
+absl::Status CheckStore(const RunPlace& place) {
+  if (!place.in_store()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(place.location));
+  return storage->Prepare(place.location);
+}
+
+const char* MetricsName(const std::string& location) {
+  return IsObjectLocation(location) ? kMetricsFolder : kMetricsFile;
+}
 
 std::string DefaultRunFolder(const std::string& name, std::time_t now) {
   std::tm local{};
@@ -57,75 +109,75 @@ std::string DefaultRunFolder(const std::string& name, std::time_t now) {
   return path;
 }
 
-absl::StatusOr<RunFolder> RunFolder::Create(const std::string& path) {
-  std::error_code error;
-  if (fs::exists(path + "/" + kJobFile, error)) {
-    RETURN_IF_ERROR(CheckUsable(path));
-  } else if (fs::exists(path, error) && !fs::is_empty(path, error)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("the run folder ", path, " is there and not empty: name another"));
+absl::StatusOr<RunFolder> RunFolder::Create(const RunPlace& place) {
+  RETURN_IF_ERROR(CheckFree(place));
+  return Take(place);
+}
+
+absl::StatusOr<RunFolder> RunFolder::Open(const RunPlace& place) {
+  RETURN_IF_ERROR(CheckHoldsRun(place.location));
+  return Take(place);
+}
+
+absl::StatusOr<RunFolder> RunFolder::Take(const RunPlace& place) {
+  RETURN_IF_ERROR(MakeFolders(absl::StrCat(place.here, "/", kLogsFolder)));
+  ASSIGN_OR_RETURN(OpenFolder folder, OpenFolder::Open(place.here));
+  if (flock(folder.number(), LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("another launcher is running the job in ", place.here));
   }
-  RETURN_IF_ERROR(MakeFolders(path + "/logs"));
-  return Lock(path);
+  return RunFolder(place, std::move(folder));
 }
 
-std::vector<std::string> RunFolder::replaced() const {
-  std::vector<std::string> names;
-  std::error_code error;
-  if (!fs::exists(path_ + "/" + kLauncherLog, error)) return names;
-  for (const char* name : {kCoordinatorRecordName, kMetricsFile, kSummaryFile, kReportFile,
-                           kCurvesFile, kCheckpointsFolder}) {
-    if (fs::exists(path_ + "/" + name, error)) names.emplace_back(name);
-  }
-  return names;
+absl::Status RunFolder::CheckHoldsRun(const std::string& location) {
+  ASSIGN_OR_RETURN(const Names names, ListStored(location));
+  return CheckHolds(location, names);
 }
 
-absl::Status RunFolder::RemoveReplaced() const {
-  for (const std::string& name : replaced()) RETURN_IF_ERROR(RemoveTree(path_ + "/" + name));
-  return absl::OkStatus();
-}
-
-absl::Status RunFolder::CheckHoldsRun(const std::string& path) {
-  std::error_code error;
-  if (fs::exists(path + "/" + kJobFile, error)) return absl::OkStatus();
-  return absl::NotFoundError(
-      absl::StrCat("no run to go on with in ", path, ": it has no ", kJobFile));
-}
-
-absl::Status RunFolder::CheckIsOne(const std::string& path) {
-  std::error_code error;
+absl::Status RunFolder::CheckIsOne(const std::string& location) {
+  ASSIGN_OR_RETURN(const Names names, ListStored(location));
   bool started = false;
-  for (const char* name : {kCoordinatorRecordName, kMetricsFile, kLauncherLog}) {
-    started |= fs::exists(path + "/" + name, error);
+  for (const char* name : {kCoordinatorRecordName, MetricsName(location), kLauncherLog}) {
+    started |= Has(names, name);
   }
-  if (started && fs::exists(path + "/" + kJobFile, error)) return absl::OkStatus();
+  if (started && Has(names, kJobFile)) return absl::OkStatus();
   return absl::NotFoundError(
-      absl::StrCat(path, " is no run's folder: it has no ", kJobFile,
-                   started ? "" : absl::StrCat(" of a run, no ", kMetricsFile)));
+      absl::StrCat(location, " is no run's folder: it has no ", kJobFile,
+                   started ? "" : absl::StrCat(" of a run, no ", MetricsName(location))));
 }
 
 absl::Status RunFolder::CheckNoResult() const {
-  std::error_code error;
-  if (!fs::exists(path_ + "/" + kModelFile, error)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Names names, ListStored(location()));
+  if (!Has(names, kModelFile)) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
-      "the run in ", path_, " has left ", kModelFile, ", and ", path_, "/", kCheckpointsFolder,
+      "the run in ", location(), " has left ", kModelFile, ", and ", Lasting(kCheckpointsFolder),
       " holds no complete checkpoint: restore one, or begin anew in another --run-dir"));
 }
 
-absl::StatusOr<RunFolder> RunFolder::Open(const std::string& path) {
-  RETURN_IF_ERROR(CheckHoldsRun(path));
-  RETURN_IF_ERROR(MakeFolders(path + "/logs"));
-  return Lock(path);
+absl::StatusOr<Names> RunFolder::Replaced() const {
+  Names replaced;
+  if (!place_.in_store() && !WasHere()) return replaced;
+  ASSIGN_OR_RETURN(const Names names, ListStored(location()));
+  for (const char* name : {kCoordinatorRecordName, MetricsName(location()), kSummaryFile,
+                           kReportFile, kCurvesFile, kCheckpointsFolder}) {
+    if (Has(names, name)) replaced.emplace_back(name);
+  }
+  return replaced;
 }
 
-absl::StatusOr<RunFolder> RunFolder::Lock(const std::string& path) {
-  const std::string absolute = Absolute(path);
-  ASSIGN_OR_RETURN(OpenFolder folder, OpenFolder::Open(absolute));
-  if (flock(folder.number(), LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("another launcher is running the job in ", path));
+absl::Status RunFolder::Remove(const Names& names) const {
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(location()));
+  for (const std::string& name : names) {
+    RETURN_IF_ERROR(storage->RemoveFile(Lasting(name)));
+    RETURN_IF_ERROR(storage->RemoveFolder(Lasting(name)));
   }
-  return RunFolder(absolute, std::move(folder));
+  return absl::OkStatus();
+}
+
+bool RunFolder::WasHere() const { return LauncherWas(place_.here); }
+
+absl::Status RunFolder::CheckThere() const {
+  return place_.in_store() ? absl::OkStatus() : folder_.CheckThere();
 }
 
 v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::TrainingJob& next) {
@@ -138,20 +190,20 @@ v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::Trainin
 
 std::vector<ReportInput::Checkpoint> ListCheckpoints(const std::string& run_dir) {
   std::vector<ReportInput::Checkpoint> checkpoints;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(run_dir + "/checkpoints", error)) {
-    const auto manifest = ReadManifest(entry.path().string());
+  const auto clocks = CheckpointClocks(run_dir);
+  if (!clocks.ok()) return checkpoints;
+  for (const uint64_t clock : *clocks) {
+    const std::string folder = CheckpointFolder(run_dir, clock);
+    const auto manifest = ReadManifest(folder);
     if (!manifest.ok()) continue;
     uint64_t bytes = 0;
     for (const v1::SavedShard& shard : manifest->shards()) bytes += shard.bytes();
     for (const v1::SavedWorkerState& state : manifest->worker_states())
       bytes += state.file().bytes();
-    checkpoints.push_back({.clock = manifest->clock(),
-                           .bytes = bytes,
-                           .path = "checkpoints/" + entry.path().filename().string()});
+    checkpoints.push_back(
+        {.clock = manifest->clock(), .bytes = bytes, .path = folder.substr(run_dir.size() + 1)});
   }
-  std::sort(checkpoints.begin(), checkpoints.end(),
-            [](const auto& a, const auto& b) { return a.clock < b.clock; });
+  std::reverse(checkpoints.begin(), checkpoints.end());
   return checkpoints;
 }
 

@@ -18,9 +18,9 @@ std::string ModeName(v1::TlsMode mode) {
   return absl::AsciiStrToLower(name.substr(name.rfind('_') + 1));
 }
 
-void FindRunKeys(const std::string& run_dir, SecurityFlags& flags) {
-  const std::string token = absl::StrCat(run_dir, "/", kTokenFile);
-  const std::string tls = absl::StrCat(run_dir, "/", kTlsLink);
+void FindRunKeys(const std::string& folder, SecurityFlags& flags) {
+  const std::string token = absl::StrCat(folder, "/", kTokenFile);
+  const std::string tls = absl::StrCat(folder, "/", kTlsLink);
   std::error_code error;
   const bool says_token = !flags.token.empty() || !flags.token_file.empty();
   if (!says_token && std::filesystem::exists(token, error)) flags.token_file = token;
@@ -35,8 +35,8 @@ void FindRunKeys(const std::string& run_dir, SecurityFlags& flags) {
 
 absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flags,
                                                        const v1::Security& job,
-                                                       const std::string& run_dir) {
-  std::unique_ptr<RunKeys> keys(new RunKeys(run_dir));
+                                                       const std::string& folder) {
+  std::unique_ptr<RunKeys> keys(new RunKeys(folder));
   // Without TLS, whose files are made here.
   SecurityFlags plain = flags;
   plain.tls = "none";
@@ -59,14 +59,14 @@ RunKeys::~RunKeys() {
   // Whose files nobody is to look at any more.
   SetProcessSecurity({});
   std::error_code error;
-  std::filesystem::remove(absl::StrCat(run_dir_, "/", kTokenFile), error);
-  std::filesystem::remove(absl::StrCat(run_dir_, "/", kTlsLink), error);
+  std::filesystem::remove(absl::StrCat(folder_here_, "/", kTokenFile), error);
+  std::filesystem::remove(absl::StrCat(folder_here_, "/", kTlsLink), error);
 }
 
 absl::Status RunKeys::LeaveForCommands() const {
   RETURN_IF_ERROR(
-      WritePrivateFile(absl::StrCat(run_dir_, "/", kTokenFile), own_.token.text() + "\n"));
-  const std::string link = absl::StrCat(run_dir_, "/", kTlsLink);
+      WritePrivateFile(absl::StrCat(folder_here_, "/", kTokenFile), own_.token.text() + "\n"));
+  const std::string link = absl::StrCat(folder_here_, "/", kTlsLink);
   std::error_code error;
   std::filesystem::remove(link, error);
   if (folder_ == nullptr) return absl::OkStatus();
@@ -89,7 +89,10 @@ Environment RunKeys::For(v1::Role role) const {
 
 absl::StatusOr<std::string> ReachCoordinator(const std::string& target, SecurityFlags flags) {
   ASSIGN_OR_RETURN(std::string address, FindCoordinator(target));
-  if (address != target) FindRunKeys(target, flags);
+  if (address != target) {
+    ASSIGN_OR_RETURN(const std::string here, FolderHere(target));
+    FindRunKeys(here, flags);
+  }
   ASSIGN_OR_RETURN(SecuritySettings security, SettingsOf(flags, {}, EndOfCalls::kCalls));
   SetProcessSecurity(std::move(security));
   return address;

@@ -13,8 +13,8 @@
 
 namespace leeway {
 
-// In the run folder while the job runs, for `leeway status` and `leeway resize`: the job's token,
-// and a link to the launcher's certificate.
+// In the run's folder on this machine while the job runs, for `leeway status` and `leeway resize`:
+// the job's token, and a link to the launcher's certificate.
 inline constexpr char kTokenFile[] = "token";
 inline constexpr char kTlsLink[] = "tls";
 
@@ -25,7 +25,7 @@ class RunKeys {
   // `flags`: of the launcher (DeclareRunSecurity).
   static absl::StatusOr<std::unique_ptr<RunKeys>> Make(const SecurityFlags& flags,
                                                        const v1::Security& job,
-                                                       const std::string& run_dir);
+                                                       const std::string& folder);
   ~RunKeys();
   RunKeys(const RunKeys&) = delete;
 
@@ -36,11 +36,11 @@ class RunKeys {
   Environment ForWorkers() const { return For(v1::ROLE_WORKER); }
 
  private:
-  explicit RunKeys(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+  explicit RunKeys(std::string folder) : folder_here_(std::move(folder)) {}
   absl::Status LeaveForCommands() const;
   Environment For(v1::Role role) const;
 
-  const std::string run_dir_;
+  const std::string folder_here_;
   v1::TlsMode mode_ = v1::TLS_MODE_NONE;
   // Null without TLS.
   std::unique_ptr<KeyFolder> folder_;

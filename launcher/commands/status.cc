@@ -58,8 +58,9 @@ absl::Status ShowStatus(const StatusOptions& options) {
   const bool by_folder = address != options.target;
   if (by_folder &&
       (absl::IsUnavailable(status.status()) || absl::IsDeadlineExceeded(status.status()))) {
+    ASSIGN_OR_RETURN(const std::string here, FolderHere(options.target));
     return absl::UnavailableError(absl::StrCat(
-        "nobody answers at ", address, ", where ", options.target,
+        "nobody answers at ", address, ", where ", here,
         "/coordinator says that the job runs. If it was killed, leeway train --resume --run-dir ",
         options.target, " goes on with it"));
   }

@@ -22,7 +22,9 @@
 #include "common/files/private_files.h"
 #include "common/log.h"
 #include "common/machine.h"
+#include "common/object_store/address.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "config/external.h"
 #include "config/job.h"
 #include "config/length.h"
@@ -30,7 +32,6 @@
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/finish.h"
-#include "launcher/commands/run_copy.h"
 #include "launcher/commands/run_folder.h"
 #include "launcher/commands/run_keys.h"
 #include "launcher/commands/train_hosts.h"
@@ -53,6 +54,7 @@ constexpr uint64_t kJobBytesMax = 16 << 20;
 struct TrainOptions {
   JobOptions job;
   std::string run_dir;
+  std::string local_dir;
   bool resume = false;
   double restart_window = Seconds(RestartPolicy::Options().window);
   SecurityFlags security;
@@ -111,12 +113,22 @@ absl::Status CheckStop(const v1::CheckpointManifest& newest, const Plan& plan) {
                         ComputeLength(plan.job, plan.steps_per_epoch), newest.clock());
 }
 
+// No lock of a store keeps launchers of several machines apart.
+void WarnOfOthers(const RunFolder& run, const v1::CoordinatorRecord& record) {
+  if (!run.place().in_store() || run.WasHere() || record.outcome() != v1::JOB_STARTING) return;
+  std::cerr << "leeway: the run in " << run.location()
+            << " was begun on another machine or by hand, and has not ended in order. If its "
+               "processes still run, stop them and start this again: each job would remove "
+               "checkpoints of the other\n";
+}
+
 // Compares with the run's own job and looks for its newest checkpoint.
 absl::Status PlanResume(const RunFolder& run, Plan& plan) {
-  ASSIGN_OR_RETURN(std::string before, ReadFile(run / kJobFile, kJobBytesMax));
+  ASSIGN_OR_RETURN(std::string before, ReadStored(run.Lasting(kJobFile), kJobBytesMax));
   // Server 0 would find it, too, when all is started.
-  RETURN_IF_ERROR(ReadCoordinatorRecord(run.path()).status());
-  ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(run.path()));
+  ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(run.location()));
+  if (record.has_value()) WarnOfOthers(run, *record);
+  ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(run.location()));
   for (const std::string& warning : search.warnings) std::cerr << "leeway: " << warning << "\n";
   plan.resume = search.newest.has_value();
   // job.yaml may be of a start that was stopped before it trained.
@@ -129,11 +141,11 @@ absl::Status PlanResume(const RunFolder& run, Plan& plan) {
     RETURN_IF_ERROR(Annotate(CheckGoesOn(search.newest->manifest, plan.job), "--resume"));
     RETURN_IF_ERROR(Annotate(CheckStop(search.newest->manifest, plan), "--resume"));
   }
-  RETURN_IF_ERROR(Annotate(CheckNothingLost(run.path(), search), "--resume"));
+  RETURN_IF_ERROR(Annotate(CheckNothingLost(run.location(), search), "--resume"));
   if (!plan.resume) RETURN_IF_ERROR(Annotate(run.CheckNoResult(), "--resume"));
   if (!plan.resume) std::cout << "No complete checkpoint yet: the run begins anew.\n";
-  const RunHistory history = ReadHistory(run / kMetricsFile);
-  if (const auto summary = ReadSummary(run.path()); summary.ok()) {
+  const RunHistory history = ReadHistory(run.Lasting(kMetricsFile));
+  if (const auto summary = ReadSummary(run.location()); summary.ok()) {
     plan.worker_restarts = summary->worker_restarts;
     plan.server_restarts = summary->server_restarts;
   }
@@ -143,9 +155,11 @@ absl::Status PlanResume(const RunFolder& run, Plan& plan) {
 }
 
 absl::StatusOr<RunFolder> TakeRunFolder(const TrainOptions& options, const v1::TrainingJob& job) {
-  if (options.resume) return RunFolder::Open(options.run_dir);
-  if (!options.run_dir.empty()) return RunFolder::Create(options.run_dir);
-  return RunFolder::Create(DefaultRunFolder(job.metadata().name(), std::time(nullptr)));
+  const std::string run_dir = options.run_dir.empty()
+                                  ? DefaultRunFolder(job.metadata().name(), std::time(nullptr))
+                                  : options.run_dir;
+  ASSIGN_OR_RETURN(const RunPlace place, PlaceOfRun(run_dir, options.local_dir));
+  return options.resume ? RunFolder::Open(place) : RunFolder::Create(place);
 }
 
 using Record = absl::StatusOr<std::optional<v1::CoordinatorRecord>>;
@@ -179,27 +193,37 @@ Environment WorkerEnvironment(const Plan& plan, const RunKeys& keys, const RunFo
   Environment environment = keys.ForWorkers();
   if (plan.command.empty()) return environment;
   const std::string data = plan.data_given ? plan.data_dir : "";
-  for (auto& variable : CommandEnvironment(plan.job, run.path(), data)) {
+  for (auto& variable : CommandEnvironment(plan.job, run.place().here, data)) {
+    environment.push_back(std::move(variable));
+  }
+  return environment;
+}
+
+Environment EnvironmentOfServers(const Plan& plan, const RunKeys& keys, const RunPlace& place) {
+  Environment environment = ServerEnvironment(keys, plan.insecure);
+  if (plan.hosts == nullptr || !place.in_store()) return environment;
+  for (auto& variable : StoreVariables(LookUpEnvironment)) {
     environment.push_back(std::move(variable));
   }
   return environment;
 }
 
 absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalSource& signals) {
-  const Record before = ReadCoordinatorRecord(run.path());
-  const auto end = [&] { return EndSince(before, ReadCoordinatorRecord(run.path())); };
+  const Record before = ReadCoordinatorRecord(run.location());
+  const auto end = [&] { return EndSince(before, ReadCoordinatorRecord(run.location())); };
   ASSIGN_OR_RETURN(const std::unique_ptr<RunKeys> keys,
-                   RunKeys::Make(plan.security, plan.job.security(), run.path()));
+                   RunKeys::Make(plan.security, plan.job.security(), run.place().here));
   keys->Adopt();
   const bool terminal = OutputIsTerminal();
   const std::unique_ptr<RunObserver> display = MakeDisplay(terminal);
   LocalHosts here(ProgramFolder());
   if (plan.hosts != nullptr) {
-    RETURN_IF_ERROR(LeaveHosts(*plan.hosts, plan.job.servers().count(), run / kHostsFile));
+    RETURN_IF_ERROR(LeaveHosts(*plan.hosts, plan.job.servers().count(), run.place()));
   }
-  Supervisor supervisor({.run_dir = run.path(),
+  Supervisor supervisor({.run_dir = run.location(),
+                         .local_dir = run.place().here,
                          .data_dir = plan.data_dir,
-                         .server_environment = ServerEnvironment(*keys, plan.insecure),
+                         .server_environment = EnvironmentOfServers(plan, *keys, run.place()),
                          .worker_environment = WorkerEnvironment(plan, *keys, run),
                          .worker_command = plan.command,
                          .worker_processors = plan.hosts == nullptr ? PlacesOf(plan.job.workers())
@@ -220,8 +244,8 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
                         *display);
   absl::StatusOr<RunOutcome> outcome = supervisor.Run();
   std::error_code error;
-  std::filesystem::remove(run / kCoordinatorFile, error);
-  std::filesystem::remove(run / kHostsFile, error);
+  std::filesystem::remove(run.Here(kCoordinatorFile), error);
+  std::filesystem::remove(run.Here(kHostsFile), error);
   RETURN_IF_ERROR(outcome.status());
   return Ran{*std::move(outcome), end()};
 }
@@ -234,12 +258,12 @@ std::vector<uint32_t> Sum(std::vector<uint32_t> before, const std::vector<uint32
 }
 
 // Step 3; the exit code. `failure`: what it is if the run has failed.
-absl::StatusOr<int> Finish(const Plan& plan, const FinishInput& finish, int failure) {
+absl::StatusOr<int> Finish(const Plan& plan, const RunPlace& place, const FinishInput& finish,
+                           int failure) {
   ASSIGN_OR_RETURN(const RunSummary summary, FinishRun(finish));
   spdlog::info("{}{}{}", summary.state, summary.message.empty() ? "" : ": ", summary.message);
   for (const std::string& warning : summary.warnings) std::cerr << "leeway: " << warning << "\n";
-  std::cout << DescribeOutcome(summary, finish.run_dir, plan.data_given ? plan.data_dir : "",
-                               plan.command)
+  std::cout << DescribeOutcome(summary, place, plan.data_given ? plan.data_dir : "", plan.command)
             << std::flush;
   if (summary.state == "failed") std::cerr << "leeway: the job failed: " << summary.message << "\n";
   if (finish.end && finish.end->permanent()) failure = kExitPermanent;
@@ -256,7 +280,7 @@ absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
                             std::unique_ptr<SignalSource> signals) {
   FinishInput finish;
   finish.job = plan.job;
-  finish.run_dir = run.path();
+  finish.run_dir = run.location();
   finish.data_dir = plan.data_dir;
   finish.worker_restarts = plan.worker_restarts;
   finish.server_restarts = plan.server_restarts;
@@ -277,7 +301,7 @@ absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
   }
   // From here on Ctrl-C ends the launcher as it ends any program.
   signals.reset();
-  return Finish(plan, finish, failure);
+  return Finish(plan, run.place(), finish, failure);
 }
 
 bool HasCheckpoint(const std::string& run_dir) {
@@ -326,20 +350,23 @@ absl::Status CheckBeforeStart(const TrainOptions& options, const JobPlaces& plac
 
 // What a run without a checkpoint has left goes, aloud.
 absl::Status BeginAnew(const RunFolder& run) {
-  const std::vector<std::string> replaced = run.replaced();
+  ASSIGN_OR_RETURN(const std::vector<std::string> replaced, run.Replaced());
   if (replaced.empty()) return absl::OkStatus();
-  std::cout << "The run in " << run.path()
+  std::cout << "The run in " << run.location()
             << " left no checkpoint. It is replaced: " << absl::StrJoin(replaced, ", ") << "\n";
-  return run.RemoveReplaced();
+  return run.Remove(replaced);
 }
 
 absl::StatusOr<int> Train(TrainOptions options) {
-  RETURN_IF_ERROR(CheckIsFolder(options.run_dir, "leeway train --run-dir",
-                                "start servers and workers yourself (docs/storage.md)"));
   // Before any thread is there.
   ASSIGN_OR_RETURN(std::unique_ptr<SignalSource> signals, SignalSource::Create());
   if (options.resume && options.run_dir.empty()) {
     return absl::InvalidArgumentError("--resume needs --run-dir, the run to go on with");
+  }
+  if (!options.run_dir.empty()) {
+    ASSIGN_OR_RETURN(const RunPlace place, PlaceOfRun(options.run_dir, options.local_dir));
+    options.run_dir = place.location;
+    RETURN_IF_ERROR(CheckStore(place));
   }
   if (options.job.job_file.empty()) {
     if (!options.resume) return absl::InvalidArgumentError("no job file given");
@@ -362,8 +389,8 @@ absl::StatusOr<int> Train(TrainOptions options) {
   ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));
   if (options.resume) RETURN_IF_ERROR(PlanResume(run, plan));
   if (!plan.resume) RETURN_IF_ERROR(BeginAnew(run));
-  RETURN_IF_ERROR(SetUpLog({.role = "launcher", .file = run / kLauncherLog}));
-  RETURN_IF_ERROR(WriteFileAtomically(run / kJobFile, ToYaml(plan.job)));
+  RETURN_IF_ERROR(SetUpLog({.role = "launcher", .file = run.Here(kLauncherLog)}));
+  RETURN_IF_ERROR(WriteStored(run.Lasting(kJobFile), ToYaml(plan.job)));
   spdlog::info("job {} from {}, data in {}, {}", plan.job.metadata().name(), options.job.job_file,
                plan.data_dir, DescribeAlgorithm(plan.job));
   return TrainIn(plan, run, std::move(signals));
@@ -382,7 +409,13 @@ void AddTrainCommand(CLI::App& app, int& exit_code, std::vector<std::string> com
   AddDataOption(*command, options->job.data);
   command
       ->add_option("--run-dir", options->run_dir,
-                   "Folder for all that the run writes; default runs/NAME-TIME")
+                   "Folder for all that the run writes, or s3://BUCKET/PREFIX; default "
+                   "runs/NAME-TIME")
+      ->type_name("DIR");
+  command
+      ->add_option("--local-dir", options->local_dir,
+                   "Of a run in an object store: the folder on this machine for its logs; default "
+                   "runs/s3/BUCKET/PREFIX")
       ->type_name("DIR");
   command->add_flag("--resume", options->resume,
                     "Go on with the run in --run-dir from its newest checkpoint");

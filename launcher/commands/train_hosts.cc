@@ -70,7 +70,8 @@ absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
   return connected;
 }
 
-absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const std::string& path) {
+absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place) {
+  const std::string path = absl::StrCat(place.here, "/", kHostsFile);
   // No other run's file is the same.
   std::string text = absl::StrFormat("run %016x\n", RandomIdentity());
   for (size_t i = 0; i < hosts.hosts().size(); ++i) {
@@ -78,8 +79,19 @@ absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const std::string& pa
                     "): ", ProcessesOf(hosts.hosts(), i, servers), "\n");
   }
   RETURN_IF_ERROR(WriteFileAtomically(path, text));
-  hosts.ShareFile(path, text);
+  if (!place.in_store()) hosts.ShareFile(path, text);
   return absl::OkStatus();
+}
+
+Environment StoreVariables(const EnvironmentLookup& look_up) {
+  Environment environment;
+  for (const char* name :
+       {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION",
+        "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "LEEWAY_S3_PART_BYTES",
+        "LEEWAY_S3_RETRY_SECONDS", "LEEWAY_S3_STALL_SECONDS"}) {
+    if (const auto value = look_up(name)) environment.emplace_back(name, *value);
+  }
+  return environment;
 }
 
 Environment ServerEnvironment(const RunKeys& keys, bool insecure) {

@@ -10,15 +10,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bench/base/process.h"
+#include "common/environment.h"
 #include "common/security/settings.h"
+#include "launcher/commands/run_folder.h"
 #include "launcher/commands/run_keys.h"
 #include "launcher/hosts/ssh_hosts.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {
 
-// In the run folder while the job runs: which process is on which host. Also how hosts see that
-// they share the folder.
+// In the run's folder on this machine while the job runs: which process is on which host. Also how
+// hosts see that they share the folder.
 inline constexpr char kHostsFile[] = "hosts";
 
 struct HostFlags {
@@ -38,8 +40,12 @@ absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
                                                        const v1::TrainingJob& job,
                                                        SecurityFlags& security);
 
-// Writes kHostsFile to `path`; hosts with servers must see it.
-absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const std::string& path);
+// Writes kHostsFile. Hosts with servers must see it, unless the run is in an object store.
+absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place);
+
+// What of this process's environment says how to reach an object store, by value: for servers of
+// other machines. Files that variables name are not there.
+Environment StoreVariables(const EnvironmentLookup& look_up);
 
 Environment ServerEnvironment(const RunKeys& keys, bool insecure);
 

@@ -58,7 +58,7 @@ absl::StatusOr<RunOutcome> Supervisor::Run() {
 }
 
 std::string Supervisor::LogFile(const Child& child) const {
-  return absl::StrCat(spec_.run_dir, "/logs/", child.server ? "server-" : "worker-", child.number,
+  return absl::StrCat(spec_.local_dir, "/logs/", child.server ? "server-" : "worker-", child.number,
                       ".log");
 }
 
@@ -120,7 +120,7 @@ void Supervisor::WatchCoordinator() {
 
 absl::Status Supervisor::StartTheRest(const std::string& coordinator) {
   coordinator_address_ = coordinator;
-  RETURN_IF_ERROR(WriteFileAtomically(spec_.run_dir + "/coordinator", coordinator + "\n"));
+  RETURN_IF_ERROR(WriteFileAtomically(spec_.local_dir + "/coordinator", coordinator + "\n"));
   ASSIGN_OR_RETURN(coordinator_, CoordinatorClient::Connect(coordinator));
   WatchCoordinator();
   for (Child& child : children_) {

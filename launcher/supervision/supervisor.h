@@ -24,8 +24,11 @@
 namespace leeway {
 
 struct SupervisorSpec {
-  // Holds job.yaml already; the processes' logs go to logs/ below it.
+  // Holds job.yaml already: a folder, or s3://BUCKET/PREFIX.
   std::string run_dir;
+  // On this machine: the processes' logs go to logs/ below it, and the coordinator's address into
+  // it.
+  std::string local_dir;
   std::string data_dir;
   // What the processes prove who they are with.
   Environment server_environment;

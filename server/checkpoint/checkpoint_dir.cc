@@ -60,8 +60,7 @@ absl::Status CheckInRunFolder(const std::string& run_dir, const std::string& fol
 
 absl::StatusOr<std::vector<uint64_t>> CheckpointClocks(const std::string& run_dir) {
   const std::string folder = absl::StrCat(run_dir, "/", kCheckpointsFolder);
-  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, storage->List(folder));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListStored(folder));
   std::vector<uint64_t> clocks;
   for (const std::string& name : names) {
     absl::string_view digits = name;

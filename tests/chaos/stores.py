@@ -8,11 +8,7 @@ job ends with the bits of an undisturbed one in a folder.
 """
 
 import argparse
-import functools
-import json
 import os
-import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -21,32 +17,19 @@ import threading
 import time
 
 from cluster import Cluster, runs
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "store"))
-from store import BUCKET, Cut, Missing, Slow, Status, Store  # noqa: E402
-from sts import GARBAGE, SILENCE, TokenService  # noqa: E402
-
-LEEWAY = str(runs.BIN / "leeway")
-CLOCKS = 60
-# 140,000 parameters with momentum: a shard goes up in nine parts of 64 KiB.
-SETS = ["servers.count=2", "workers.count=2", "checkpoint={every: {clocks: 20}, keep: 2}",
-        "update={type: sgd, learning_rate: 0.02, momentum: 0.9}", "evaluation={}", f"stop={{clocks: {CLOCKS}}}",
-        "model.layers=[{flatten: {}}, {dense: {units: 1800}}, {relu: {}}, {dense: {units: 10}}]",
-        "limits.start_seconds=30", "workers.emulate={step_milliseconds: 20}"]
-# Of a request that fails: sent again for so long, and given up without a byte after so long.
-LIMITS = {"LEEWAY_S3_PART_BYTES": "65536", "LEEWAY_S3_RETRY_SECONDS": "20", "LEEWAY_S3_STALL_SECONDS": "2"}
-
+from in_store import BUCKET, CLOCKS, SETS, InStore, leeway, open_store, undisturbed
+from store import Cut, Slow, Status
+from sts import GARBAGE, SILENCE, TokenService
 
 JOB = (runs.JOBS / "quickstart.yaml").read_text(encoding="utf-8")
 
 
-class StoreCluster(Cluster):
+class StoreCluster(InStore, Cluster):
     """A job whose run folder is s3://bucket/NAME."""
 
     def __init__(self, store, name, resume=False, sets=()):
         super().__init__(JOB)
         self.store, self.name, self.resume, self.sets = store, name, resume, [*SETS, *sets]
-        self.location = f"s3://{BUCKET}/{name}"
         data = runs.data_with("optdigits/optdigits.tra")
         self.worker = [str(runs.BIN / "leeway-worker"), "--data", str(data)]
 
@@ -69,25 +52,6 @@ class StoreCluster(Cluster):
     def over(self):
         """Server 0 has done its part. A process that was killed at the very end, and started again, finds nobody."""
         return self.find("server", 0).done
-
-    def object(self, name):
-        """What the store has; None if nothing."""
-        path = self.store.folder / BUCKET / self.name / f"{name}._S3rver_object"
-        return path.read_bytes() if path.exists() else None
-
-    def events(self, kind=None):
-        names = [key.removeprefix(self.name + "/") for key in self.store.keys_below(self.name + "/metrics/")]
-        lines = b"".join(self.object(name) or b"" for name in names).splitlines()
-        events = [json.loads(line) for line in lines]
-        return [e for e in events if kind is None or e["event"] == kind]
-
-    def summary(self):
-        return json.loads(self.object("summary.json"))
-
-    def manifests(self):
-        """The clocks that have one."""
-        keys = self.store.keys_below(f"{self.name}/checkpoints/")
-        return [int(found.group(1)) for key in keys if (found := re.search(r"clock-(\d+)/MANIFEST.json$", key))]
 
     def finish(self, timeout=120, state="finished"):
         self.wait_for(lambda c: False, "the end of the job", timeout)
@@ -114,32 +78,6 @@ class StoreCluster(Cluster):
             raise runs.Failed(f"there was a checkpoint at {least}; now there are {clocks}")
 
 
-def leeway(*arguments):
-    return subprocess.run([LEEWAY, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
-
-
-def open_store():
-    """A store in a folder of its own; its settings are in the environment of what is started from now on."""
-    store = Store(pathlib.Path(tempfile.mkdtemp(prefix="leeway-store-")))
-    try:
-        store.__enter__()
-    except Missing as why:
-        print(f"SKIPPED: {why}")
-        sys.exit(runs.SKIPPED)
-    os.environ.update(store.environment() | LIMITS)
-    return store
-
-
-@functools.cache
-def undisturbed(clocks=CLOCKS):
-    """The weights' digest of the same job in a folder."""
-    run = runs.Run("quickstart.yaml", [*SETS, f"stop={{clocks: {clocks}}}"], runs.data_with("optdigits/optdigits.tra"))
-    run.learns = False
-    wanted = run.train()["weights_sha256"]
-    run.clean()
-    return wanted
-
-
 def by_hand():
     """Servers without a shared folder: finished, evaluated, exported; stopped and resumed."""
     store = open_store()
@@ -158,9 +96,10 @@ def by_hand():
         runs.check(told.returncode == 0, f"exported: {told.stdout.strip()} {told.stderr}")
         told = leeway("report", cluster.location)
         runs.check(told.returncode == 0, f"reported: {told.stdout.strip()} {told.stderr}")
-        for command in (["train", str(runs.JOBS / "quickstart.yaml"), "--run-dir"], ["status"]):
-            told = leeway(*command, cluster.location)
-            runs.check(told.returncode == runs.USAGE, f"{command[0]}: {told.stderr.strip()}")
+        told = leeway("train", runs.JOBS / "quickstart.yaml", "--run-dir", cluster.location, *data, cwd=cluster.parent)
+        runs.check(told.returncode == runs.TEMPORARY and "--resume goes on with it" in told.stderr, f"train: {told.stderr}")
+        told = leeway("status", cluster.location)
+        runs.check(told.returncode == runs.TEMPORARY and "HOST:PORT" in told.stderr, f"status: {told.stderr.strip()}")
         for key in ("model.safetensors", "job.yaml", "coordinator.json", "report.html", "curves.svg"):
             runs.check(cluster.object(key) is not None, f"{key} is there")
     with StoreCluster(store, "stopped", sets=["stop={epochs: 1000}"]) as cluster:

@@ -15,6 +15,9 @@ import time
 import servers
 from servers import BIN, SOURCE
 
+sys.path.insert(0, str(SOURCE / "tests/store"))
+from store import BUCKET, Missing, Store  # noqa: E402
+
 PROGRAM = ["/usr/bin/python3", str(SOURCE / "tests/interop/external_worker.py")]
 JOB = """
 apiVersion: leeway/v1
@@ -202,7 +205,23 @@ def by_hand(runs):
     assert runs.summary()["state"] == "finished"
 
 
-CASES = {case.__name__: case for case in (trains, loses_server_0, resumes, differs, crashes, never_joins, refused, by_hand)}
+def stored(runs):
+    """The run folder is in an object store: the programs have a folder of this machine to write to."""
+    try:
+        with Store(runs.folder / "store") as store:
+            runs.run_dir, here = f"s3://{BUCKET}/external", runs.folder / "runs/s3" / BUCKET / "external"
+            told = runs.train(program=[*PROGRAM, "--die-at", "20"], environment=store.environment())
+            has(told, "worker 1 crashed with signal 9 (Killed); restart 1 of 1", "finished: ", f"{runs.run_dir}/summary.json")
+            has((here / "logs/worker-0.log").read_text(), "threads 3\n")
+            assert (here / "died").exists() and "external/died" not in store.keys_below(), store.keys_below()
+            has(runs.leeway("export", runs.run_dir, environment=store.environment()), "650 parameters in 2 tensors")
+    except Missing as why:
+        print(f"SKIPPED: {why}")
+        sys.exit(77)
+
+
+CASES = {case.__name__: case
+         for case in (trains, loses_server_0, resumes, differs, crashes, never_joins, refused, by_hand, stored)}
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="leeway-external-") as name:

@@ -198,16 +198,33 @@ TEST_CASE("A run folder is taken by one launcher, and never over another run") {
   const TempFolder folder;
   const std::string path = folder / "run";
   {
-    const auto run = RunFolder::Create(path);
+    const auto run = RunFolder::Create(*PlaceOfRun(path));
     REQUIRE(run.ok());
     CHECK(std::filesystem::is_directory(path + "/logs"));
-    REQUIRE(WriteFileAtomically(*run / kJobFile, "x").ok());
-    CHECK(absl::IsFailedPrecondition(RunFolder::Open(path).status()));
+    REQUIRE(WriteFileAtomically(run->Lasting(kJobFile), "x").ok());
+    CHECK(absl::IsFailedPrecondition(RunFolder::Open(*PlaceOfRun(path)).status()));
   }
-  CHECK(RunFolder::Open(path).ok());
-  CHECK(absl::IsAlreadyExists(RunFolder::Create(path).status()));
-  CHECK(absl::IsAlreadyExists(RunFolder::Create(folder.path()).status()));
-  CHECK(absl::IsNotFound(RunFolder::Open(folder / "none").status()));
+  CHECK(RunFolder::Open(*PlaceOfRun(path)).ok());
+  CHECK(absl::IsAlreadyExists(RunFolder::Create(*PlaceOfRun(path)).status()));
+  CHECK(absl::IsAlreadyExists(RunFolder::Create(*PlaceOfRun(folder.path())).status()));
+  CHECK(absl::IsNotFound(RunFolder::Open(*PlaceOfRun(folder / "none")).status()));
+}
+
+TEST_CASE("A run in an object store has a folder of this machine, too") {
+  const std::string here = std::filesystem::current_path().string();
+  const RunPlace by_default = *PlaceOfRun("s3://bucket/runs/first/");
+  CHECK(by_default.location == "s3://bucket/runs/first");
+  CHECK(by_default.here == here + "/runs/s3/bucket/runs/first");
+  CHECK(by_default.in_store());
+  CHECK(PlaceOfRun("s3://bucket")->here == here + "/runs/s3/bucket");
+  CHECK(PlaceOfRun("s3://bucket/a", "logs")->here == here + "/logs");
+  CHECK(*FolderHere("s3://bucket/runs/first") == by_default.here);
+  CHECK_FALSE(PlaceOfRun("first")->in_store());
+  CHECK(PlaceOfRun("first")->location == here + "/first");
+  CHECK(absl::IsInvalidArgument(PlaceOfRun("first", "logs").status()));
+  CHECK(absl::IsInvalidArgument(PlaceOfRun("s3://bucket/a/../b").status()));
+  CHECK_THAT(std::string(FindCoordinator("s3://bucket/none").status().message()),
+             Catch::Contains("HOST:PORT") && Catch::Contains("--local-dir"));
 }
 
 TEST_CASE("A run whose checkpoints are all damaged is not begun anew over them") {

@@ -53,19 +53,20 @@ std::string ReportOf(const TempFolder& run) {
 TEST_CASE("How a run ended says what was restarted") {
   RunSummary summary;
   summary.state = "finished";
-  CHECK_THAT(DescribeOutcome(summary, "/none", ""), Catch::Contains(", 0 restarts)"));
+  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains(", 0 restarts)"));
   summary.worker_restarts = {0, 1};
-  CHECK_THAT(DescribeOutcome(summary, "/none", ""), Catch::Contains(", 1 restart)"));
+  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains(", 1 restart)"));
   summary.server_restarts = {2, 0};
-  CHECK_THAT(DescribeOutcome(summary, "/none", ""), Catch::Contains(", 3 restarts, 2 of servers)"));
+  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
+             Catch::Contains(", 3 restarts, 2 of servers)"));
 }
 
 TEST_CASE("A run that has learned nothing says so, and is a finished one") {
   RunSummary summary;
   summary.state = "finished";
-  CHECK_THAT(DescribeOutcome(summary, "/none", ""), !Catch::Contains("WARNING"));
+  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), !Catch::Contains("WARNING"));
   summary.why_not_learned = "this run has learned nothing: loss 3";
-  CHECK_THAT(DescribeOutcome(summary, "/none", ""),
+  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
              Catch::Contains("\nWARNING: this run has learned nothing: loss 3\n"));
   CHECK(ExitCodeOf(summary, kExitPermanent) == kExitDone);
 }
@@ -88,8 +89,9 @@ TEST_CASE("A stopped run says how to go on, with the data folder that it was giv
   RunSummary summary;
   summary.state = "stopped";
   summary.clock = 7;
-  CHECK_THAT(DescribeOutcome(summary, "/run", ""), Catch::EndsWith("--resume --run-dir /run\n"));
-  CHECK_THAT(DescribeOutcome(summary, "/run", "/digits"),
+  CHECK_THAT(DescribeOutcome(summary, {"/run", "/run"}, ""),
+             Catch::EndsWith("--resume --run-dir /run\n"));
+  CHECK_THAT(DescribeOutcome(summary, {"/run", "/run"}, "/digits"),
              Catch::EndsWith("--resume --run-dir /run --data /digits\n"));
 }
 

@@ -27,7 +27,7 @@ void WriteServer(const TempFolder& folder, const std::string& script) {
 
 SupervisorSpec SpecOf(const TempFolder& folder) {
   SupervisorSpec spec;
-  spec.run_dir = folder.path();
+  spec.run_dir = spec.local_dir = folder.path();
   return spec;
 }
 

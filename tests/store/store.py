@@ -236,6 +236,8 @@ class Gate(http.server.BaseHTTPRequestHandler):
         if request.operation == "AbortMultipartUpload":
             return 204, {}, b""
         code, headers, answer = store.forward(self.command, self.path, dict(self.headers), body)
+        if code == 200 and request.operation == "ListObjectsV2":
+            answer = store.with_prefixes(request.query, answer)
         with store.lock:
             if code == 200 and request.operation == "CreateMultipartUpload":
                 found = re.search(rb"<UploadId>(.*?)</UploadId>", answer)
@@ -334,6 +336,17 @@ class Store:
                           for key, upload in sorted(found))
         return (f"<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>{uploads}"
                 "</ListMultipartUploadsResult>").encode()
+
+    def with_prefixes(self, query, answer):
+        """s3rver leaves out folders that hold folders only."""
+        if query.get("delimiter") != "/" or "continuation-token" in query or b"<IsTruncated>true" in answer:
+            return answer
+        prefix = query.get("prefix", "")
+        found = {prefix + key[len(prefix):].partition("/")[0] + "/" for key in self.keys_below(prefix)
+                 if "/" in key[len(prefix):]}
+        entries = {f"<CommonPrefixes><Prefix>{xml.sax.saxutils.escape(one)}</Prefix></CommonPrefixes>".encode() for one in found}
+        more = b"".join(sorted(entry for entry in entries if entry not in answer))
+        return answer.replace(b"</ListBucketResult>", more + b"</ListBucketResult>")
 
     def keys_below(self, prefix=""):
         """Of all objects, from s3rver's own folder."""

@@ -1,0 +1,81 @@
+"""Runs whose folder is in the object store of tests/store, as the tests look at them from outside."""
+
+import functools
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from cluster import runs
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "store"))
+from store import BUCKET, Missing, Store  # noqa: E402
+
+LEEWAY = str(runs.BIN / "leeway")
+CLOCKS = 60
+# 140,000 parameters with momentum: a shard goes up in nine parts of 64 KiB.
+SETS = ["servers.count=2", "workers.count=2", "checkpoint={every: {clocks: 20}, keep: 2}",
+        "update={type: sgd, learning_rate: 0.02, momentum: 0.9}", "evaluation={}", f"stop={{clocks: {CLOCKS}}}",
+        "model.layers=[{flatten: {}}, {dense: {units: 1800}}, {relu: {}}, {dense: {units: 10}}]",
+        "limits.start_seconds=30", "workers.emulate={step_milliseconds: 20}"]
+# Of a request that fails: sent again for so long, and given up without a byte after so long.
+LIMITS = {"LEEWAY_S3_PART_BYTES": "65536", "LEEWAY_S3_RETRY_SECONDS": "20", "LEEWAY_S3_STALL_SECONDS": "2"}
+
+
+class InStore:
+    """What the store has of the run in s3://bucket/NAME: for classes with `store` and `name`."""
+
+    @property
+    def location(self):
+        return f"s3://{BUCKET}/{self.name}"
+
+    def object(self, name):
+        """What the store has; None if nothing."""
+        path = self.store.folder / BUCKET / self.name / f"{name}._S3rver_object"
+        return path.read_bytes() if path.exists() else None
+
+    def names(self, below=""):
+        return [key.removeprefix(self.name + "/") for key in self.store.keys_below(f"{self.name}/{below}")]
+
+    def events(self, kind=None):
+        lines = b"".join(self.object(name) or b"" for name in self.names("metrics/")).splitlines()
+        events = [json.loads(line) for line in lines]
+        return [e for e in events if kind is None or e["event"] == kind]
+
+    def summary(self):
+        return json.loads(self.object("summary.json"))
+
+    def manifests(self):
+        """The clocks that have one."""
+        names = self.names("checkpoints/")
+        return [int(found.group(1)) for name in names if (found := re.search(r"clock-(\d+)/MANIFEST.json$", name))]
+
+
+def leeway(*arguments, **more):
+    return subprocess.run([LEEWAY, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
+                          **more)
+
+
+def open_store():
+    """A store in a folder of its own; its settings are in the environment of what is started from now on."""
+    store = Store(pathlib.Path(tempfile.mkdtemp(prefix="leeway-store-")))
+    try:
+        store.__enter__()
+    except Missing as why:
+        print(f"SKIPPED: {why}")
+        sys.exit(runs.SKIPPED)
+    os.environ.update(store.environment() | LIMITS)
+    return store
+
+
+@functools.cache
+def undisturbed(clocks=CLOCKS):
+    """The weights' digest of the same job in a folder."""
+    run = runs.Run("quickstart.yaml", [*SETS, f"stop={{clocks: {clocks}}}"], runs.data_with("optdigits/optdigits.tra"))
+    run.learns = False
+    wanted = run.train()["weights_sha256"]
+    run.clean()
+    return wanted
