@@ -228,8 +228,7 @@ int Run(Flags& flags, Signals& signals) {
   return end.exit_code;
 }
 
-// Connections are files; the usual limit is for programs that wait with select(). Once it is
-// reached gRPC accepts no connection any more (CVE-2023-4785).
+// Connections are files; the usual limit is for programs that wait with select().
 void AllowManyFiles() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;

@@ -8,12 +8,13 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include "absl/synchronization/mutex.h"
+#include "common/rpc/handed_connections.h"
 
 namespace leeway {
 namespace {
 
 constexpr int kKeepaliveMs = 20'000;
-constexpr int kKeepaliveTimeoutMs = 10'000;
+constexpr int kKeepaliveTimeoutMs = kUnansweredMsMax;
 // A server takes pings this often without calling the client abusive.
 constexpr int kPingIntervalMsMin = 5'000;
 constexpr int kReconnectMsMin = 100;
@@ -30,6 +31,28 @@ constexpr int kCallsMax = 4096;
 // What a read takes memory for, unless it is known that a message lacks more. Such a piece may lie
 // across several messages, and stays for as long as one of them does.
 constexpr int kPieceBytesMax = 256 << 10;
+
+void AddArguments(const ListenOptions& options, grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+  builder.SetMaxSendMessageSize(kMessageBytesMax);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kPieceBytesMax);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kPingIntervalMsMin);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsMax);
+  // Two servers on one port are a mistake, not a load balancer.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  grpc::ResourceQuota own("leeway");
+  grpc::ResourceQuota& quota = options.quota != nullptr ? *options.quota : own;
+  builder.SetResourceQuota(quota.Resize(options.memory_bytes));
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMsMax);
+}
+
+const TransportSecurity& SecurityOf(const ListenOptions& options) {
+  return options.security != nullptr ? *options.security : ProcessSecurity();
+}
 
 }  // namespace
 
@@ -66,24 +89,16 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
 }
 
 void PrepareServer(const ListenOptions& options, grpc::ServerBuilder& builder, int* port) {
-  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
-  builder.SetMaxSendMessageSize(kMessageBytesMax);
-  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kPieceBytesMax);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                             kPingIntervalMsMin);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsMax);
-  // Two servers on one port are a mistake, not a load balancer.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  grpc::ResourceQuota own("leeway");
-  grpc::ResourceQuota& quota = options.quota != nullptr ? *options.quota : own;
-  builder.SetResourceQuota(quota.Resize(options.memory_bytes));
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMsMax);
-  const TransportSecurity& security =
-      options.security != nullptr ? *options.security : ProcessSecurity();
-  builder.AddListeningPort(options.address, security.ForPort(options.address), port);
+  AddArguments(options, builder);
+  builder.AddListeningPort(options.address, SecurityOf(options).ForPort(options.address), port);
+}
+
+std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> PrepareForConnections(
+    const ListenOptions& options, grpc::ServerBuilder& builder) {
+  AddArguments(options, builder);
+  using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  return builder.experimental().AddExternalConnectionAcceptor(
+      Type::FROM_FD, SecurityOf(options).ForPort(options.address));
 }
 
 void AddLocalPort(const std::string& address, grpc::ServerBuilder& builder) {

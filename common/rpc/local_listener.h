@@ -6,38 +6,33 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "common/rpc/acceptor.h"
 
 namespace leeway {
 
-// Accepts connections of this process's user and of root, on a thread of its own, and closes those
-// of others before a byte of them is read.
+// Accepts connections of this process's user and of root, and closes those of others before a byte
+// of them is read.
 class LocalListener {
  public:
-  // From then on owns the socket, which does not block.
-  using Accepted = std::function<void(int socket)>;
-
   // `address`: unix-abstract:NAME. `user`: the user whose connections are accepted, beside root.
   static absl::StatusOr<std::unique_ptr<LocalListener>> Start(const std::string& address,
-                                                              uint32_t user, Accepted accepted);
-  // No connection is handed over after it.
-  ~LocalListener();
+                                                              uint32_t user,
+                                                              Acceptor::Accepted accepted);
   LocalListener(const LocalListener&) = delete;
 
  private:
-  LocalListener(int socket, int stop, uint32_t user, Accepted accepted);
-  void Run();
+  LocalListener(uint32_t user, Acceptor::Accepted accepted)
+      : user_(user), accepted_(std::move(accepted)) {}
   void Take(int connection);
 
-  const int socket_;
-  // An eventfd.
-  const int stop_;
   const uint32_t user_;
-  const Accepted accepted_;
+  const Acceptor::Accepted accepted_;
   bool complained_ = false;
-  std::thread thread_;
+  // First to go: it uses the others.
+  std::unique_ptr<Acceptor> acceptor_;
 };
 
 }  // namespace leeway

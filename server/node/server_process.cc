@@ -17,6 +17,7 @@
 #include "common/identity.h"
 #include "common/object_store/address.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/handed_connections.h"
 #include "common/rpc/host.h"
 #include "common/rpc/local_sockets.h"
 #include "common/status.h"
@@ -180,6 +181,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(const Server
 
 ServerProcess::~ServerProcess() {
   if (server_ == nullptr) return;
+  port_.reset();
   local_listener_.reset();
   // gRPC's server does not end before its calls have.
   node_.Close();
@@ -300,8 +302,9 @@ absl::Status ServerProcess::AwaitAddress() const {
 
 absl::Status ServerProcess::Listen() {
   grpc::ServerBuilder builder;
-  int port = 0;
-  PrepareServer({.address = options_.listen, .quota = &quota_}, builder, &port);
+  ASSIGN_OR_RETURN(port_, TcpPort::Listen(options_.listen));
+  const int port = port_->port();
+  connection_gate_ = PrepareForConnections({.address = options_.listen, .quota = &quota_}, builder);
   builder.RegisterService(&node_);
   builder.RegisterService(&node_.parameter_service());
   queue_ = std::make_unique<ServerQueue>(builder, &doorkeeper_);
@@ -309,14 +312,14 @@ absl::Status ServerProcess::Listen() {
   local_address_ = host.empty() ? "" : NewLocalAddress();
   if (host_ != nullptr) host_->Register(builder);
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port == 0) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen,
-                                               ": is the port taken, the address this machine's?"));
+  if (server_ == nullptr) {
+    return absl::UnavailableError(absl::StrCat("cannot serve ", options_.listen));
   }
   ListenLocally();
   node_.Await(queue_.get());
   if (host_ != nullptr) host_->Await(queue_.get());
   queue_->Start();
+  RETURN_IF_ERROR(port_->Start(connection_gate_.get(), &connections_));
   guard_ = std::make_unique<ConnectionGuard>([] { return std::chrono::steady_clock::now(); });
   address_ = BoundAddress(options_.listen, port);
   RETURN_IF_ERROR(TryFor(options_.start_within, options_.pause, [&] {
@@ -355,6 +358,8 @@ absl::Status ServerProcess::Join() {
   // The node has set the job's limits; of the gRPC server that serves it, whose this one is, it
   // knows nothing.
   const uint64_t received = node_.parameter_service().received_bytes_max();
+  connections_.SetMost(
+      ConnectionsMost(node_.parameter_service().connections_of_job(), FilesMost()));
   quota_.Resize(kArrivingBytes + std::min(received, kQuotaBytesMax - kArrivingBytes));
   return absl::OkStatus();
 }

@@ -16,8 +16,10 @@
 #include "server/coordinator/coordinator_host.h"
 #include "server/node/server_node.h"
 #include "server/rpc/connection_guard.h"
+#include "server/rpc/connection_table.h"
 #include "server/rpc/doorkeeper.h"
 #include "server/rpc/server_queue.h"
+#include "server/rpc/tcp_port.h"
 
 namespace grpc {
 class Server;
@@ -117,9 +119,13 @@ class ServerProcess {
   std::unique_ptr<CoordinatorHost> host_;
   ServerNode node_;
   grpc::ResourceQuota quota_{"leeway"};
-  Doorkeeper doorkeeper_{ProcessSecurity().settings()};
+  // Until the job is known there is room for others only.
+  ConnectionTable connections_{ConnectionsMost(0, FilesMost()), TcpSockets()};
+  Doorkeeper doorkeeper_{ProcessSecurity().settings(), &connections_};
   std::unique_ptr<ServerQueue> queue_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connection_gate_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<TcpPort> port_;
   std::unique_ptr<LocalListener> local_listener_;
   std::unique_ptr<ConnectionGuard> guard_;
 };

@@ -10,15 +10,16 @@ namespace {
 // However many hosts and reasons there are.
 constexpr size_t kLinesMax = 1000;
 
-// ipv4:10.0.0.1:4711 without the port, which differs with each connection.
-std::string HostOf(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
-
 }  // namespace
 
 absl::StatusOr<Caller> Doorkeeper::Admit(const grpc::ServerContext& context,
                                          const CalledMethod& method) {
   absl::StatusOr<Caller> caller = gate_.Admit(FactsOf(context), method.callers, method.name);
-  if (!caller.ok()) Log(caller.status(), HostOf(context.peer()));
+  if (!caller.ok()) {
+    Log(caller.status(), HostOfPeer(context.peer()));
+  } else if (connections_ != nullptr) {
+    connections_->LetIn(context.peer());
+  }
   return caller;
 }
 

@@ -11,6 +11,7 @@
 #include "common/mutex.h"
 #include "common/rpc/transport_security.h"
 #include "common/security/call_gate.h"
+#include "server/rpc/connection_table.h"
 
 namespace leeway {
 
@@ -26,9 +27,10 @@ struct CalledMethod {
 // Thread-safe.
 class Doorkeeper {
  public:
-  // As a server with these settings does.
-  explicit Doorkeeper(const SecuritySettings& settings)
-      : gate_({.certificates = settings.tls == v1::TLS_MODE_MTLS,
+  // As a server with these settings does. `connections`: is told who was let in; null: none is.
+  explicit Doorkeeper(const SecuritySettings& settings, ConnectionTable* connections = nullptr)
+      : connections_(connections),
+        gate_({.certificates = settings.tls == v1::TLS_MODE_MTLS,
                .token = settings.token,
                .status_token = settings.status_token}) {}
 
@@ -40,6 +42,7 @@ class Doorkeeper {
   // Each reason once a host: nobody fills the disk by being refused.
   void Log(const absl::Status& refusal, const std::string& host) EXCLUDES(mutex_);
 
+  ConnectionTable* const connections_;
   const CallGate gate_;
   Mutex mutex_;
   absl::flat_hash_set<std::string> logged_ GUARDED_BY(mutex_);

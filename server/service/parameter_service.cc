@@ -122,6 +122,10 @@ void ParameterService::SetLimits(const v1::TrainingJob& job) {
   streams_.SetLimits({.of_rank = job.transport().channels() * shards,
                       .of_servers = shards,
                       .unread_bytes = job.limits().unread_bytes()});
+  // Beside the streams: a worker's calls, also to the coordinator; of servers both ways.
+  connections_of_job_ =
+      uint64_t{job.workers().count()} * (uint64_t{job.transport().channels()} * shards + 2) +
+      uint64_t{4} * shards;
 }
 
 void ParameterService::Close() {

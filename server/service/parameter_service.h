@@ -39,6 +39,9 @@ class ParameterService final
   // (server/shard/admission.h), which with committed sets has no bound.
   uint64_t received_bytes_max() const { return received_bytes_max_; }
 
+  // How many connections of the job's own there may be, if all shards come to be here.
+  uint64_t connections_of_job() const { return connections_of_job_; }
+
   void SetLive(uint32_t rank, bool live);
   // Shard::CommitSet of every shard here; FAILED_PRECONDITION for another job or generation.
   // `queue`, if any: its threads share the work.
@@ -62,6 +65,7 @@ class ParameterService final
   ShardTable table_;
   StreamList streams_;
   uint64_t received_bytes_max_ = ByteBudget::kUnlimited;
+  uint64_t connections_of_job_ = 0;
 };
 
 }  // namespace leeway

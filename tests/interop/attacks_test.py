@@ -55,6 +55,9 @@ FILES = {"Coordinator": control.DESCRIPTOR, "ShardControl": control.DESCRIPTOR, 
 ROLES = {"server": 1, "worker": 2, "launcher": 3, "status": 4}
 HANDSHAKE_SECONDS = 20  # common/rpc/channel.cc
 MEMORY_MAX = 1400 << 20
+# Room for others, and for a job of two workers and two servers (server/rpc/connection_table.h).
+CONNECTIONS_MOST = 1024 + 2 * (2 * (2 * 2 + 2) + 4 * 2)
+ESTABLISHED = "01"  # /proc/net/tcp
 DENIED, UNAUTHENTICATED = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED
 NO_WAY = grpc.StatusCode.UNAVAILABLE
 
@@ -310,8 +313,17 @@ def slow_handshakes(job):
     assert time.monotonic() - begun < HANDSHAKE_SECONDS + 10, "slow handshakes are not given up"
 
 
+def connections(job):
+    """Of server 0: its end of those that are open."""
+    port = address_of(job.addresses[0])[1]
+    tables = [pathlib.Path(f"/proc/{job.processes['server 0'].pid}/net/{name}") for name in ("tcp", "tcp6")]
+    lines = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
+    return sum(int(words[1].rsplit(":", 1)[1], 16) == port and words[3] == ESTABLISHED for words in lines)
+
+
 def crowd(job, count):
-    """Thousands of connections, half of which say nothing and half nonsense; meanwhile others are served."""
+    """Thousands of connections, half of which say nothing and half nonsense; meanwhile others are served, and only so
+    many are kept."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     count = min(count, hard - 1000)
@@ -322,8 +334,14 @@ def crowd(job, count):
             ends.append(end)
             if number % 2:
                 end.send(b"GET / HTTP/1.1\r\n\r\n")
+        if number % 2000 == 1999:
+            leeway("status", job.addresses[0], *job.secrets("status"))
     refused["connections"] += len(ends)
     assert len(ends) == count, f"{len(ends)} of {count} connections"
+    kept = connections(job)
+    if count > CONNECTIONS_MOST:
+        assert kept <= CONNECTIONS_MOST, f"{kept} connections are kept"
+        assert "as many connections as there may be, " in job.log(0), "the log does not say so"
     leeway("status", job.addresses[0], *job.secrets("status"))
     for end in ends:
         end.close()

@@ -1,0 +1,104 @@
+#include "server/rpc/connection_table.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+namespace leeway {
+namespace {
+
+// All entries are looked at no more often, whoever knocks.
+constexpr Duration kLookForGoneEvery = std::chrono::milliseconds(100);
+constexpr Duration kComplainEvery = std::chrono::minutes(1);
+
+}  // namespace
+
+std::string HostOfPeer(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
+
+void ConnectionTable::SetMost(size_t most) {
+  MutexLock lock(mutex_);
+  most_ = most;
+}
+
+bool ConnectionTable::Add(int socket, const std::string& peer, Time now) {
+  MutexLock lock(mutex_);
+  // The number was free for this one: the connection that had it is gone. So is one of the same
+  // two ends.
+  if (const auto gone = entries_.find(socket); gone != entries_.end()) Forget(gone);
+  if (const auto gone = by_peer_.find(peer); gone != by_peer_.end()) {
+    Forget(entries_.find(gone->second));
+  }
+  if (entries_.size() >= most_) {
+    const bool room = MakeRoom(now);
+    if (!room) {
+      Complain(peer, now);
+      return false;
+    }
+  }
+  const uint64_t number = next_number_++;
+  entries_[socket] = {peer, number};
+  by_peer_[peer] = socket;
+  strangers_[number] = socket;
+  return true;
+}
+
+bool ConnectionTable::MakeRoom(Time now) {
+  ForgetGone(now);
+  if (entries_.size() < most_) return true;
+  if (strangers_.empty()) return false;
+  const auto oldest = entries_.find(strangers_.begin()->second);
+  if (sockets_.is_open(oldest->first, oldest->second.peer)) {
+    sockets_.end(oldest->first);
+    Complain(oldest->second.peer, now);
+  }
+  Forget(oldest);
+  return true;
+}
+
+void ConnectionTable::LetIn(const std::string& peer) {
+  MutexLock lock(mutex_);
+  const auto socket = by_peer_.find(peer);
+  if (socket == by_peer_.end()) return;
+  Entry& entry = entries_.find(socket->second)->second;
+  if (entry.number != 0) strangers_.erase(std::exchange(entry.number, 0));
+}
+
+uint64_t ConnectionTable::turned_away() const {
+  MutexLock lock(mutex_);
+  return turned_away_;
+}
+
+void ConnectionTable::Forget(Entries::iterator entry) {
+  by_peer_.erase(entry->second.peer);
+  if (entry->second.number != 0) strangers_.erase(entry->second.number);
+  entries_.erase(entry);
+}
+
+void ConnectionTable::ForgetGone(Time now) {
+  if (now < next_look_) return;
+  next_look_ = now + kLookForGoneEvery;
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto here = entry++;
+    if (!sockets_.is_open(here->first, here->second.peer)) Forget(here);
+  }
+}
+
+void ConnectionTable::Complain(const std::string& peer, Time now) {
+  ++turned_away_;
+  if (now < next_complaint_) return;
+  next_complaint_ = now + kComplainEvery;
+  spdlog::warn(
+      "there are as many connections as there may be, {}: one from {} was closed ({} so far). On "
+      "{} "
+      "of them no call was let in yet; such connections go first. If the job itself has so many, "
+      "allow this process more files (ulimit -n)",
+      most_, HostOfPeer(peer), turned_away_, strangers_.size());
+}
+
+size_t ConnectionsMost(uint64_t of_job, uint64_t files) {
+  return static_cast<size_t>(std::min(2 * of_job + kOtherConnections, files - files / 4));
+}
+
+}  // namespace leeway

@@ -1,0 +1,170 @@
+#include "server/rpc/tcp_port.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/address.h"
+#include "common/rpc/handed_connections.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+using Found = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+absl::StatusOr<Found> Resolve(const std::string& address) {
+  ASSIGN_OR_RETURN(const HostPort parts, SplitAddress(address));
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(parts.host.c_str(), parts.port.c_str(), &hints, &found);
+  if (error == 0) return Found(found, freeaddrinfo);
+  return absl::UnavailableError(
+      absl::StrCat("the name ", parts.host, " is not known here: ", gai_strerror(error)));
+}
+
+// The port lies at the same place in both kinds of address.
+in_port_t& PortIn(sockaddr_storage& address) {
+  return reinterpret_cast<sockaddr_in&>(address).sin_port;
+}
+
+// 0.0.0.0 and [::] are, as gRPC has it, all addresses of both kinds.
+bool IsEverywhere(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr == INADDR_ANY;
+  }
+  return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+sockaddr_storage Everywhere(in_port_t port) {
+  sockaddr_storage address{};
+  auto& six = reinterpret_cast<sockaddr_in6&>(address);
+  six.sin6_family = AF_INET6;
+  six.sin6_port = port;
+  six.sin6_addr = in6addr_any;
+  return address;
+}
+
+// Below 0: errno says why not.
+Descriptor ListenOn(const sockaddr_storage& address, bool both_kinds) {
+  const int family = address.ss_family;
+  Descriptor made(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int yes = 1, six_only = both_kinds ? 0 : 1;
+  const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  const bool listens =
+      *made >= 0 && setsockopt(*made, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
+      (family == AF_INET ||
+       setsockopt(*made, IPPROTO_IPV6, IPV6_V6ONLY, &six_only, sizeof(six_only)) == 0) &&
+      // Connections have these from the socket that they arrive at.
+      setsockopt(*made, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) == 0 &&
+      setsockopt(*made, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnansweredMsMax,
+                 sizeof(kUnansweredMsMax)) == 0 &&
+      bind(*made, reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
+      listen(*made, SOMAXCONN) == 0;
+  if (listens) return made;
+  const int error = errno;
+  Descriptor none(-1);
+  { const Descriptor closed = std::move(made); }
+  errno = error;
+  return none;
+}
+
+// Host byte order; 0: unknown.
+int PortOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  return ntohs(PortIn(address));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TcpPort>> TcpPort::Listen(const std::string& address) {
+  ASSIGN_OR_RETURN(const Found found, Resolve(address));
+  std::vector<Descriptor> sockets;
+  int error = 0, port = 0;
+  for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
+    sockaddr_storage end{};
+    std::memcpy(&end, each->ai_addr, each->ai_addrlen);
+    // A name that stands for several addresses has one port at all of them.
+    if (port != 0) PortIn(end) = htons(static_cast<uint16_t>(port));
+    const bool everywhere = IsEverywhere(end);
+    Descriptor socket = ListenOn(everywhere ? Everywhere(PortIn(end)) : end, everywhere);
+    // A system without IPv6.
+    if (*socket < 0 && everywhere && end.ss_family == AF_INET) {
+      Descriptor four = ListenOn(end, false);
+      if (*four >= 0) sockets.push_back(std::move(four));
+    }
+    if (*socket >= 0) sockets.push_back(std::move(socket));
+    if (sockets.empty()) error = errno;
+    if (port == 0 && !sockets.empty()) port = PortOf(*sockets.front());
+  }
+  if (!sockets.empty()) {
+    return std::unique_ptr<TcpPort>(new TcpPort(std::move(sockets), port));
+  }
+  return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", strerror(error),
+                                             "; is the port taken, the address this machine's?"));
+}
+
+absl::Status TcpPort::Start(grpc::experimental::ExternalConnectionAcceptor* gate,
+                            ConnectionTable* table) {
+  const auto take = [gate, table](int connection) {
+    const std::string peer = PeerOf(connection);
+    // It may be gone again.
+    if (peer.empty() || !table->Add(connection, peer, std::chrono::steady_clock::now())) {
+      close(connection);
+      return;
+    }
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.fd = connection;
+    gate->HandleNewConnection(&parameters);
+  };
+  ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(sockets_), take));
+  return absl::OkStatus();
+}
+
+std::string PeerOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  char host[INET6_ADDRSTRLEN] = "";
+  const int port = ntohs(PortIn(address));
+  if (address.ss_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(address).sin_addr, host, sizeof(host));
+    return absl::StrCat("ipv4:", host, ":", port);
+  }
+  if (address.ss_family != AF_INET6) return "";
+  const auto& six = reinterpret_cast<sockaddr_in6&>(address);
+  if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
+    inet_ntop(AF_INET, six.sin6_addr.s6_addr + 12, host, sizeof(host));
+    return absl::StrCat("ipv4:", host, ":", port);
+  }
+  inet_ntop(AF_INET6, &six.sin6_addr, host, sizeof(host));
+  const std::string scope = six.sin6_scope_id == 0 ? "" : absl::StrCat("%25", six.sin6_scope_id);
+  return absl::StrCat("ipv6:%5B", host, scope, "%5D:", port);
+}
+
+uint64_t FilesMost() {
+  rlimit files{};
+  return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 1024;
+}
+
+ConnectionTable::Sockets TcpSockets() {
+  return {.is_open = [](int socket, const std::string& peer) { return PeerOf(socket) == peer; },
+          .end = [](int socket) { shutdown(socket, SHUT_RDWR); }};
+}
+
+}  // namespace leeway

@@ -1,0 +1,109 @@
+// Who goes where there is no room: strangers, the oldest first; never whoever was let in.
+#include "server/rpc/connection_table.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/catch.h"
+#include "tests/log_capture.h"
+
+namespace leeway {
+namespace {
+
+constexpr Time kOpening{};
+
+// Sockets by name, as a system has them.
+struct System {
+  bool Connect(int socket, const std::string& peer, Time now = kOpening) {
+    open[socket] = peer;
+    const bool kept = table.Add(socket, peer, now);
+    if (!kept) open.erase(socket);
+    return kept;
+  }
+
+  std::map<int, std::string> open;
+  ConnectionTable table{3,
+                        {.is_open =
+                             [this](int socket, const std::string& peer) {
+                               return open.contains(socket) && open[socket] == peer;
+                             },
+                         .end = [this](int socket) { open.erase(socket); }}};
+};
+
+std::set<std::string> Peers(const System& system) {
+  std::set<std::string> peers;
+  for (const auto& [socket, peer] : system.open) peers.insert(peer);
+  return peers;
+}
+
+}  // namespace
+
+TEST_CASE("Strangers displace the oldest stranger, and nobody who was let in") {
+  System system;
+  CHECK(system.Connect(5, "worker:1"));
+  CHECK(system.Connect(6, "stranger:1"));
+  system.table.LetIn("worker:1");
+  for (int i = 2; i < 50; ++i) CHECK(system.Connect(6 + i, absl::StrCat("stranger:", i)));
+  CHECK(Peers(system) == std::set<std::string>{"worker:1", "stranger:48", "stranger:49"});
+  CHECK(system.table.turned_away() == 47);
+  // In the crowd a peer is let in, and stays.
+  CHECK(system.Connect(100, "worker:2"));
+  system.table.LetIn("worker:2");
+  for (int i = 50; i < 60; ++i) CHECK(system.Connect(200 + i, absl::StrCat("stranger:", i)));
+  CHECK(Peers(system) == std::set<std::string>{"worker:1", "worker:2", "stranger:59"});
+}
+
+TEST_CASE("Where all were let in, the new one is refused until there is room") {
+  System system;
+  for (int i = 0; i < 3; ++i) {
+    const std::string peer = absl::StrCat("worker:", i);
+    CHECK(system.Connect(i, peer));
+    system.table.LetIn(peer);
+  }
+  CHECK_FALSE(system.Connect(9, "worker:9"));
+  system.table.SetMost(4);
+  CHECK(system.Connect(9, "worker:9"));
+  CHECK(system.table.turned_away() == 1);
+  system.table.LetIn("worker:9");
+  CHECK(system.open.size() == 4);
+}
+
+TEST_CASE("A connection that is gone takes no room, whoever closed it") {
+  System system;
+  for (int i = 0; i < 3; ++i) {
+    CHECK(system.Connect(i, absl::StrCat("worker:", i)));
+    system.table.LetIn(absl::StrCat("worker:", i));
+  }
+  system.open.erase(1);
+  CHECK(system.Connect(7, "worker:7"));
+  system.table.LetIn("worker:7");
+  // All entries are looked at no more than ten times a second.
+  system.open.erase(2);
+  CHECK_FALSE(system.Connect(8, "worker:8"));
+  CHECK(system.Connect(8, "worker:8", kOpening + std::chrono::milliseconds(100)));
+  // A socket's number comes again: it is another connection's.
+  system.open.erase(7);
+  CHECK(system.Connect(7, "worker:70", kOpening + std::chrono::milliseconds(101)));
+  CHECK(Peers(system) == std::set<std::string>{"worker:0", "worker:70", "worker:8"});
+}
+
+TEST_CASE("What is turned away is in the log once a minute, with its host") {
+  const testing::LogCapture log;
+  System system;
+  for (int i = 0; i < 100; ++i) CHECK(system.Connect(i, absl::StrCat("ipv4:10.0.0.9:", i)));
+  CHECK_THAT(log.text(), Catch::Contains("one from ipv4:10.0.0.9 was closed (1 so far)"));
+  CHECK(std::ranges::count(log.text(), '\n') == 1);
+  CHECK(system.Connect(100, "ipv4:10.0.0.9:100", kOpening + std::chrono::minutes(1)));
+  CHECK_THAT(log.text(), Catch::Contains("(98 so far)"));
+}
+
+TEST_CASE("A server has room for its job, and a quarter of the files for the rest") {
+  CHECK(ConnectionsMost(10, 1 << 20) == 1044);
+  CHECK(ConnectionsMost(1'000'000, 4096) == 3072);
+  CHECK(ConnectionsMost(0, 400) == 300);
+}
+
+}  // namespace leeway

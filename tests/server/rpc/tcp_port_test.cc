@@ -1,0 +1,178 @@
+// A gRPC server whose connections are accepted here: it serves as at a port of its own, and knows
+// peers by the same names.
+#include "server/rpc/tcp_port.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/descriptor.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/handed_connections.h"
+#include "leeway/v1/parameter_server.grpc.pb.h"
+#include "tests/catch.h"
+#include "tests/skip.h"
+#include "tests/sockets.h"
+
+namespace leeway {
+namespace {
+
+// Answers Attach, and notes who has called.
+class Service final : public v1::ParameterServer::Service {
+ public:
+  explicit Service(ConnectionTable* table) : table_(table) {}
+  grpc::Status Attach(grpc::ServerContext* context, const v1::AttachRequest* /*request*/,
+                      v1::AttachReply* /*reply*/) override {
+    peer = context->peer();
+    table_->LetIn(peer);
+    return grpc::Status::OK;
+  }
+  std::string peer;
+
+ private:
+  ConnectionTable* const table_;
+};
+
+struct Rig {
+  explicit Rig(const std::string& address = "127.0.0.1:0", size_t most = 100)
+      : table(most, TcpSockets()) {
+    auto listening = TcpPort::Listen(address);
+    REQUIRE(listening.ok());
+    port = *std::move(listening);
+    grpc::ServerBuilder builder;
+    gate = PrepareForConnections({.address = address}, builder);
+    builder.RegisterService(&service);
+    server = builder.BuildAndStart();
+    REQUIRE(port->Start(gate.get(), &table).ok());
+  }
+  ~Rig() {
+    port.reset();
+    server->Shutdown(std::chrono::system_clock::now());
+  }
+
+  ConnectionTable table;
+  Service service{&table};
+  std::unique_ptr<TcpPort> port;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> gate;
+  std::unique_ptr<grpc::Server> server;
+};
+
+grpc::Status Attach(v1::ParameterServer::Stub& stub) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  context.set_wait_for_ready(true);
+  v1::AttachReply reply;
+  return stub.Attach(&context, {}, &reply);
+}
+
+std::unique_ptr<v1::ParameterServer::Stub> Connect(const std::string& host, int port) {
+  return v1::ParameterServer::NewStub(MakeChannel(absl::StrCat(host, ":", port)));
+}
+
+// Connected; below 0 if that is impossible.
+Descriptor Stranger(int port) {
+  Descriptor end(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(*end, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) return end;
+  return Descriptor(-1);
+}
+
+// The other end hangs up, soon.
+bool IsClosed(int socket) {
+  char byte;
+  ssize_t got = 1;
+  while (got > 0) {
+    pollfd file{socket, POLLIN, 0};
+    if (poll(&file, 1, 20'000) != 1) return false;
+    got = recv(socket, &byte, 1, 0);
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("A server is called at each kind of address, by peers that the table knows") {
+  for (const auto& [listen, call, name] :
+       {std::tuple("127.0.0.1:0", "127.0.0.1", "ipv4:127.0.0.1:"),
+        std::tuple("0.0.0.0:0", "127.0.0.1", "ipv4:127.0.0.1:"),
+        std::tuple("localhost:0", "127.0.0.1", "ipv4:127.0.0.1:"),
+        std::tuple("[::1]:0", "[::1]", "ipv6:%5B::1%5D:"),
+        std::tuple("0.0.0.0:0", "[::1]", "ipv6:%5B::1%5D:")}) {
+    if (std::string(call) == "[::1]" && !TcpPort::Listen("[::1]:0").ok()) continue;
+    INFO(listen << " " << call);
+    Rig rig(listen, 1);
+    const auto stub = Connect(call, rig.port->port());
+    CHECK(Attach(*stub).ok());
+    CHECK_THAT(rig.service.peer, Catch::StartsWith(name));
+    // By that name it was let in: the only place is taken.
+    if (std::string(call) != "127.0.0.1") continue;
+    const Descriptor stranger = Stranger(rig.port->port());
+    CHECK(IsClosed(*stranger));
+    CHECK(Attach(*stub).ok());
+    CHECK(rig.table.turned_away() == 1);
+  }
+}
+
+TEST_CASE("In a crowd of strangers those that were let in are undisturbed, and others come in") {
+  Rig rig("127.0.0.1:0", 8);
+  const auto first = Connect("127.0.0.1", rig.port->port());
+  REQUIRE(Attach(*first).ok());
+  const std::string peer = rig.service.peer;
+  std::vector<Descriptor> crowd;
+  for (int i = 0; i < 200; ++i) crowd.push_back(Stranger(rig.port->port()));
+  // The server has a handshake's bytes for whoever is still there: seven at most.
+  for (int i = 0; i < 193; ++i) CHECK(IsClosed(*crowd[static_cast<size_t>(i)]));
+  const auto second = Connect("127.0.0.1", rig.port->port());
+  CHECK(Attach(*second).ok());
+  CHECK(Attach(*first).ok());
+  CHECK(rig.service.peer == peer);
+  CHECK(rig.table.turned_away() >= 193);
+}
+
+TEST_CASE("A port that is taken is named, and errors are for now") {
+  Rig rig;
+  const auto taken = TcpPort::Listen(absl::StrCat("127.0.0.1:", rig.port->port()));
+  CHECK(absl::IsUnavailable(taken.status()));
+  CHECK_THAT(std::string(taken.status().message()), Catch::Contains("is the port taken"));
+  CHECK(absl::IsUnavailable(TcpPort::Listen("no-such-name.invalid:7000").status()));
+}
+
+TEST_CASE("Where no file was left for a connection, the next ones are accepted all the same") {
+  Rig rig;
+  const auto stub = Connect("127.0.0.1", rig.port->port());
+  REQUIRE(Attach(*stub).ok());
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  {
+    // A socket to come with, and then no file is left in this process.
+    Descriptor late(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    rlimit few = before;
+    few.rlim_cur = static_cast<rlim_t>(*late) + 1;
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(rig.port->port()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(connect(*late, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+    CHECK(Attach(*stub).ok());
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  }
+  CHECK(Attach(*Connect("127.0.0.1", rig.port->port())).ok());
+}
+
+}  // namespace leeway
