@@ -18,8 +18,8 @@ Time Now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-LeasedBatches::LeasedBatches(Coordinator coordinator)
-    : coordinator_(std::move(coordinator)), thread_([this] { Loop(); }) {}
+LeasedBatches::LeasedBatches(Coordinator coordinator, Steps steps)
+    : coordinator_(std::move(coordinator)), steps_(steps), thread_([this] { Loop(); }) {}
 
 LeasedBatches::Coordinator LeasedBatches::Of(CoordinatorSession& session) {
   return {
@@ -37,11 +37,27 @@ LeasedBatches::~LeasedBatches() {
   thread_.join();
 }
 
+void LeasedBatches::Stand(uint64_t clock, uint64_t taken) {
+  clock_ = clock;
+  taken_ = taken;
+  // By division: steps of all clocks may be more than there are numbers.
+  const uint64_t left_of_clock =
+      steps_.all / steps_.of_clock < clock ? 0 : steps_.all - clock * steps_.of_clock;
+  stock_.SetLeft(left_of_clock - std::min(taken, left_of_clock));
+  if (stock_.reports()) changed_.NotifyAll();
+}
+
+void LeasedBatches::GoOnAt(uint64_t clock) {
+  MutexLock lock(mutex_);
+  Stand(clock, 0);
+}
+
 absl::StatusOr<bool> LeasedBatches::Next(uint64_t clock, Time deadline,
                                          std::optional<uint64_t>& batch) {
   batch.reset();
   MutexLock lock(mutex_);
   if (empty_clock_ == clock) return true;
+  if (clock_ != clock) Stand(clock, 0);
   if (stock_.empty() && !question_) {
     stock_.RanDry();
     question_ = Want();
@@ -56,7 +72,11 @@ absl::StatusOr<bool> LeasedBatches::Next(uint64_t clock, Time deadline,
   question_.reset();
   if (stock_.empty()) RETURN_IF_ERROR(error_);
   batch = stock_.Take(clock);
-  if (!batch.has_value()) empty_clock_ = clock;
+  if (batch.has_value()) {
+    Stand(clock, taken_ + 1);
+  } else {
+    empty_clock_ = clock;
+  }
   if (stock_.low()) changed_.NotifyAll();
   return true;
 }

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,13 +32,23 @@ class LeasedBatches {
     std::function<void()> break_off;
   };
 
-  explicit LeasedBatches(Coordinator coordinator);
+  // Of the worker.
+  struct Steps {
+    // Of the whole job; without a number of its own the largest.
+    uint64_t all = std::numeric_limits<uint64_t>::max();
+    uint64_t of_clock = 1;
+  };
+
+  explicit LeasedBatches(Coordinator coordinator) : LeasedBatches(std::move(coordinator), {}) {}
+  LeasedBatches(Coordinator coordinator, Steps steps);
   // Of the session, which outlives it.
   static Coordinator Of(CoordinatorSession& session);
   // Cancels the request in progress.
   ~LeasedBatches();
   LeasedBatches(const LeasedBatches&) = delete;
 
+  // The next clock is this one.
+  void GoOnAt(uint64_t clock) EXCLUDES(mutex_);
   // The number of the batch for the next step of `clock`, which never falls. Nothing if there is
   // none: then there is none for the later steps of the clock either. Waits only if the stock is
   // empty, until the coordinator has answered, once a clock. False if the deadline came first.
@@ -46,7 +58,8 @@ class LeasedBatches {
   // What the next calls of Next() will probably give, at most `most`. Does not wait.
   std::vector<uint64_t> Upcoming(size_t most) const EXCLUDES(mutex_);
 
-  // Contributions of clocks below `clock` count; with `dropped`, those of later ones do not.
+  // Contributions of clocks below `clock` count; with `dropped`, those of later ones do not, and
+  // their batches go back.
   void Settle(uint64_t clock, bool dropped = false) EXCLUDES(mutex_);
 
   bool HasBatch() const EXCLUDES(mutex_);
@@ -64,12 +77,14 @@ class LeasedBatches {
   std::optional<uint64_t> AwaitQuestion(v1::LeaseDataRequest& request) EXCLUDES(mutex_);
   void Loop() EXCLUDES(mutex_);
   bool AskNow() const REQUIRES(mutex_);
+  void Stand(uint64_t clock, uint64_t taken) REQUIRES(mutex_);
   // Want: the number of a question that is asked after this call. Settled: whether that question
   // has been answered, or never will be.
   uint64_t Want() REQUIRES(mutex_);
   bool Settled(uint64_t question) const REQUIRES(mutex_);
 
   const Coordinator coordinator_;
+  const Steps steps_;
 
   mutable Mutex mutex_;
   CondVar changed_;
@@ -83,6 +98,9 @@ class LeasedBatches {
   Time next_report_ GUARDED_BY(mutex_);
   // What Next() waits for.
   std::optional<uint64_t> question_ GUARDED_BY(mutex_);
+  // That the batches are taken for, and how many were.
+  uint64_t clock_ GUARDED_BY(mutex_) = 0;
+  uint64_t taken_ GUARDED_BY(mutex_) = 0;
   // The clock for which there is no batch any more.
   std::optional<uint64_t> empty_clock_ GUARDED_BY(mutex_);
   bool waiting_ GUARDED_BY(mutex_) = false;

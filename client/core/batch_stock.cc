@@ -28,8 +28,18 @@ void BatchStock::Settle(uint64_t clock, bool dropped) {
     range.set_clock(each.clock);
   }
   if (!dropped) return;
-  for (const Taken& each : taken_) stock_.Add({each.batch, each.batch + 1});
+  for (const Taken& each : taken_) returned_.Add({each.batch, each.batch + 1});
   taken_.clear();
+}
+
+void BatchStock::SetLeft(uint64_t steps) {
+  left_ = steps;
+  while (stock_.size() > left_) {
+    const Interval last = stock_.runs().back();
+    const uint64_t beyond = std::min(last.size(), stock_.size() - left_);
+    stock_.Remove({last.end - beyond, last.end});
+    returned_.Add({last.end - beyond, last.end});
+  }
 }
 
 std::vector<uint64_t> BatchStock::First(size_t most) const {
@@ -50,13 +60,23 @@ void BatchStock::Ask(v1::LeaseDataRequest& request) {
   asked_.insert(asked_.end(), done_.begin(), done_.end());
   done_.clear();
   for (const v1::DoneRange& range : asked_) *request.add_done() = range;
-  // What is under way is held, too.
-  asked_want_ = stock_.empty() || low() ? want_ + taken_.size() : 0;
+  const bool gives_back = !returned_.empty();
+  for (const Interval& run : returned_.runs()) asked_returned_.Add(run);
+  returned_ = {};
+  for (const Interval& run : asked_returned_.runs()) {
+    v1::DataRange* range = request.add_returned();
+    range->set_first(run.first);
+    range->set_count(run.size());
+  }
+  // Not the same again, as long as there are others. What is under way is held, too.
+  const bool wants = stock_.empty() || (low() && !gives_back);
+  asked_want_ = wants ? std::min(want_, left_) + taken_.size() : 0;
   request.set_want(asked_want_);
 }
 
 void BatchStock::OnReply(const v1::LeaseDataReply& reply) {
   asked_.clear();
+  asked_returned_ = {};
   stock_ = {};
   uint64_t held = 0;
   for (const v1::DataRange& range : reply.held()) {
@@ -68,6 +88,8 @@ void BatchStock::OnReply(const v1::LeaseDataReply& reply) {
   for (const v1::DoneRange& range : done_) {
     stock_.Remove({range.first(), range.first() + range.count()});
   }
+  for (const Interval& run : returned_.runs()) stock_.Remove(run);
+  SetLeft(left_);
   filled_ = stock_.size();
   none_left_ = held < asked_want_ && stock_.empty();
   over_ = reply.over();
@@ -76,6 +98,8 @@ void BatchStock::OnReply(const v1::LeaseDataReply& reply) {
 void BatchStock::OnFailure() {
   done_.insert(done_.begin(), asked_.begin(), asked_.end());
   asked_.clear();
+  for (const Interval& run : asked_returned_.runs()) returned_.Add(run);
+  asked_returned_ = {};
 }
 
 }  // namespace leeway

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -24,8 +25,11 @@ class BatchStock {
   // is empty.
   std::optional<uint64_t> Take(uint64_t clock);
   // Contributions of clocks below `clock` count. With `dropped`, later contributions in progress do
-  // not count, and their batches must be trained on again.
+  // not count, and their batches go back: whoever is late would be late with them again.
   void Settle(uint64_t clock, bool dropped = false);
+  // The worker makes at most so many steps more: what it has beyond them goes back, and it wants no
+  // more.
+  void SetLeft(uint64_t steps);
   // The stock ran out, and the worker had to wait.
   void RanDry();
 
@@ -43,8 +47,8 @@ class BatchStock {
   bool empty() const { return stock_.empty(); }
   // True if so few batches are left that it should ask for more.
   bool low() const { return 2 * stock_.size() < filled_; }
-  // Done, and not yet reported.
-  bool reports() const { return !done_.empty(); }
+  // Done or given back, and not yet reported.
+  bool reports() const { return !done_.empty() || !returned_.empty(); }
   // As the newest answer said.
   bool none_left() const { return none_left_; }
   bool over() const { return over_; }
@@ -58,11 +62,14 @@ class BatchStock {
   IntervalSet stock_;
   std::deque<Taken> taken_;
   std::vector<v1::DoneRange> done_;
+  IntervalSet returned_;
   // In the request in progress.
   std::vector<v1::DoneRange> asked_;
+  IntervalSet asked_returned_;
   // The stock after the newest answer.
   uint64_t filled_ = 0;
   uint64_t want_ = kWantMin;
+  uint64_t left_ = std::numeric_limits<uint64_t>::max();
   uint64_t asked_want_ = 0;
   bool none_left_ = false;
   bool over_ = false;

@@ -37,7 +37,10 @@ absl::Status Participant::Open() {
   options.weights_stay = !job.exchange().has_elastic() && !job.exchange().delta().spread();
   ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, context_.transport));
   if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
-    leases_ = std::make_unique<LeasedBatches>(LeasedBatches::Of(context_.session));
+    const v1::JobLength& length = context_.registration.length();
+    LeasedBatches::Steps steps{.of_clock = length.steps_per_clock()};
+    if (length.total_clocks() == 0) steps.all = length.steps();
+    leases_ = std::make_unique<LeasedBatches>(LeasedBatches::Of(context_.session), steps);
   }
   return OpenGroup();
 }
@@ -124,6 +127,7 @@ absl::Status Participant::Initialize() {
 absl::Status Participant::BeginAt(const ParameterClient::Attachment& attachment) {
   clock_ = completed_ = attachment.clock;
   knows_clock_ = true;
+  if (leases_ != nullptr) leases_->GoOnAt(clock_);
   context_.session.SetClock(clock_);
   // A life before this one may have handed in more than all agreed to stop at.
   RETURN_IF_ERROR(OnBegin(clock_));

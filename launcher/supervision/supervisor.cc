@@ -268,22 +268,39 @@ void Supervisor::TakeStatus() {
     }
   }
   observer_.OnStatus(Now(), *outcome_.status, view_);
-  FailIfNeverJoined();
+  LookAfterDone();
   Kill(watchdog_.Answered(*outcome_.status, Now()));
 }
 
-void Supervisor::FailIfNeverJoined() {
+void Supervisor::LookAfterDone() {
   began_ = began_ || outcome_.status->state() != v1::JOB_STARTING;
-  if (began_ || spec_.worker_command.empty() || !outcome_.failure.empty() || job_over_) return;
+  if (spec_.worker_command.empty() || !outcome_.failure.empty() || job_over_) return;
   for (Child& child : children_) {
     // The first answer may be to a question that was asked before.
     if (!child.answers_since_done || ++*child.answers_since_done < 2) continue;
+    if (began_) {
+      if (!HasNotLeft(child)) continue;
+      child.answers_since_done.reset();
+      OnWorkerExit(child, {.code = kExitTemporary, .words = "exit code 0 before the job's end"});
+      continue;
+    }
     outcome_.exit_code = kExitPermanent;
     return Fail(absl::StrCat("worker ", child.number,
                              " ended with exit code 0 before the job began: its program has not "
                              "joined the job (leeway.join, leeway_join)"),
                 LogTail(LogFile(child), kLogLines), Duration::zero());
   }
+}
+
+bool Supervisor::HasNotLeft(const Child& worker) const {
+  if (outcome_.status->state() != v1::JOB_RUNNING) return false;
+  for (const v1::WorkerStatus& status : outcome_.status->workers()) {
+    if (status.rank() != worker.number) continue;
+    // Where a script had started the program, that one's number is not known here.
+    const bool was_it = static_cast<pid_t>(status.pid()) == worker.done_pid;
+    return status.state() == "lost" || (status.state() == "running" && was_it);
+  }
+  return false;
 }
 
 void Supervisor::Kill(const std::vector<Watchdog::Hung>& hung) {
@@ -317,6 +334,7 @@ absl::Status Supervisor::OnReady(const std::string& address) {
 }
 
 void Supervisor::OnExit(Child& child, const ExitStatus& exit) {
+  child.done_pid = child.process->pid();
   child.process.reset();
   if (&child == &children_[0]) {
     watchdog_.CoordinatorEnds();

@@ -98,8 +98,10 @@ class Supervisor {
     std::optional<Time> restart_at;
     // Another process, not of this launcher, has its place.
     bool elsewhere = false;
-    // Of a worker that has ended in order: so many answers of the coordinator have come since.
+    // Of a worker that has ended in order: so many answers of the coordinator have come since, and
+    // which process it was.
     std::optional<uint32_t> answers_since_done;
+    pid_t done_pid = 0;
   };
 
   absl::Status Start(Child& child);
@@ -121,8 +123,9 @@ class Supervisor {
   void OnServerExit(Child& child, const ExitStatus& exit);
   void TakeStatus();
   // An external worker that ended in order while the job still waits for it would be waited for in
-  // vain.
-  void FailIfNeverJoined();
+  // vain: if it has never joined the job fails, else it has crashed.
+  void LookAfterDone();
+  bool HasNotLeft(const Child& worker) const;
   // The watchdog looks at server 0 once it is known which process that is, and where it listens.
   void WatchCoordinator();
   // Kills this launcher's processes that run and do not respond. Their exits do the rest.

@@ -28,6 +28,10 @@ class Leasing {
             done_ += range.count();
             held_.Remove({range.first(), range.first() + range.count()});
           }
+          for (const v1::DataRange& range : request.returned()) {
+            for (uint64_t i = 0; i < range.count(); ++i) returned_.push_back(range.first() + i);
+            held_.Remove({range.first(), range.first() + range.count()});
+          }
           while (held_.size() < request.want() && next_ < batches_) {
             held_.Add({next_, next_ + 1});
             ++next_;
@@ -47,6 +51,14 @@ class Leasing {
     MutexLock lock(mutex_);
     return questions_;
   }
+  std::vector<uint64_t> returned() {
+    MutexLock lock(mutex_);
+    return returned_;
+  }
+  uint64_t held() {
+    MutexLock lock(mutex_);
+    return held_.size();
+  }
   void Fail(const absl::Status& error) {
     MutexLock lock(mutex_);
     error_ = error;
@@ -59,6 +71,7 @@ class Leasing {
   uint64_t next_ GUARDED_BY(mutex_) = 0;
   uint64_t done_ GUARDED_BY(mutex_) = 0;
   IntervalSet held_ GUARDED_BY(mutex_);
+  std::vector<uint64_t> returned_ GUARDED_BY(mutex_);
   absl::Status error_ GUARDED_BY(mutex_);
 };
 
@@ -154,6 +167,26 @@ TEST_CASE("leased: a batch is waited for until a deadline, and then again, with 
   CHECK(batch == 7);
   MutexLock lock(mutex);
   CHECK(questions <= 2);
+}
+
+TEST_CASE("leased: a worker holds no more than it makes steps for, and what is dropped goes back") {
+  Leasing coordinator(1000);
+  constexpr uint64_t kClocks = 10, kSteps = 3;
+  LeasedBatches batches(coordinator.Ask(), {.all = kClocks * kSteps - 1, .of_clock = kSteps});
+  batches.GoOnAt(kClocks - 2);
+  std::vector<uint64_t> taken;
+  for (uint64_t step = 0; step < kSteps; ++step) {
+    taken.push_back(Next(batches, kClocks - 2).value().value());
+  }
+  batches.Settle(kClocks - 2, /*dropped=*/true);
+  batches.Flush();
+  CHECK(coordinator.returned() == taken);
+  // The last clock is a step shorter.
+  CHECK(Next(batches, kClocks - 1).value().has_value());
+  CHECK(Next(batches, kClocks - 1).value().has_value());
+  CHECK_FALSE(Next(batches, kClocks - 1).value().has_value());
+  batches.Flush();
+  CHECK(coordinator.held() == 2);
 }
 
 TEST_CASE("leased: a question that nobody answers is broken off at the end") {

@@ -159,6 +159,15 @@ def crashes(runs):
     has(told, "the job failed: worker ")
 
 
+def ends_early(runs):
+    """A program that ends well in the middle of the job, by itself or below a shell, is started again, as after a crash."""
+    program = [*PROGRAM, "--end-at", "20"]
+    for program in (program, ["sh", "-c", '"$@"; exit 0', "sh", *program]):
+        runs.run_dir = runs.folder / f"run-{len(program)}"
+        told = runs.train("--set", "limits.lease_seconds=2", program=program)
+        has(told, "worker 1 crashed with exit code 0 before the job's end; restart 1 of 1", "finished: ")
+
+
 def never_joins(runs):
     """A program that ends well without having joined is not waited for."""
     began = time.monotonic()
@@ -221,7 +230,7 @@ def stored(runs):
 
 
 CASES = {case.__name__: case
-         for case in (trains, loses_server_0, resumes, differs, crashes, never_joins, refused, by_hand, stored)}
+         for case in (trains, loses_server_0, resumes, differs, crashes, ends_early, never_joins, refused, by_hand, stored)}
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="leeway-external-") as name:

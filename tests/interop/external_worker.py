@@ -2,7 +2,7 @@
 """The program of an external job's workers, as `leeway train JOB -- COMMAND` starts it: softmax regression on the
 optdigits data, by stock stubs. Its place, the token and the threads come from the environment.
 
-    external_worker.py [--rate-of RANK R] [--die-at CLOCK] [--evaluate]"""
+    external_worker.py [--rate-of RANK R] [--die-at CLOCK] [--end-at CLOCK] [--evaluate]"""
 
 import argparse
 import os
@@ -75,9 +75,11 @@ class ExternalWorker(PythonWorker):
 
     def die_if_due(self):
         mark = pathlib.Path(os.environ["LEEWAY_RUN_DIR"]) / "died"
-        if self.options.die_at != self.clock or self.rank != 1 or mark.exists():
+        if self.clock not in (self.options.die_at, self.options.end_at) or self.rank != 1 or mark.exists():
             return
         mark.touch()
+        if self.clock == self.options.end_at:
+            os._exit(0)
         os.kill(os.getpid(), signal.SIGKILL)
 
     def evaluate(self, weights):
@@ -92,6 +94,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rate-of", nargs=2, action="append", default=[])
     parser.add_argument("--die-at", type=int)
+    parser.add_argument("--end-at", type=int)
     parser.add_argument("--evaluate", action="store_true")
     options = parser.parse_args()
     options.rate_of = {int(rank): float(rate) for rank, rate in options.rate_of}

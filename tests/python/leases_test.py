@@ -134,17 +134,62 @@ def lost():
 
 
 def bounded():
-    """Every worker makes its clocks, and an example comes again only when all have come."""
-    yaml = leased_yaml(consistency="{mode: bounded, staleness: 3}", stop="{clocks: 80}")
+    """Every worker makes its clocks, and each pass is whole, also the last one, and where batches are left over."""
+    for workers, stop, exchange in ((3, "{clocks: 80}", "{type: gradient}"), (4, "{epochs: 1}", "{type: gradient}"),
+                                    (3, "{epochs: 2}", "{type: gradient, accumulation: 4}"),
+                                    (3, "{epochs: 2}", "{type: elastic, every: 5}")):
+        yaml = leased_yaml(consistency="{mode: bounded, staleness: 3}", stop=stop, workers=workers, exchange=exchange)
+        with job_of(yaml) as job:
+            for rank in range(workers):
+                job.start_worker(rank, NUMPY, SLOW_SECONDS="0.004" if rank == 1 else "0.001")
+            job.wait()
+            passes = 3 if "clocks" in stop else int(stop[-2])
+            seen = seen_by(job, range(workers))
+            batches = sum(len(rows) // BATCH for each in seen.values() for _, *rows in each)
+            each_pass = EXAMPLES // BATCH
+            counts = collections.Counter(row for each in seen.values() for _, *rows in each for row in rows)
+            whole = len(counts) == EXAMPLES and min(counts.values()) == passes
+            check(whole and batches <= passes * each_pass + 2 * workers,
+                  f"{workers} workers, {stop}, {exchange}: {batches} batches, {passes} passes, each whole")
+
+
+def always_late():
+    """A worker that is late in every clock does not keep batches from the others."""
+    yaml = leased_yaml(consistency="{mode: sync, backup_workers: 1}", stop="{epochs: 6}")
     with job_of(yaml) as job:
         for rank in range(3):
-            job.start_worker(rank, NUMPY)
-        job.wait()
-        seen = seen_by(job, range(3))
-        check(all(len(each) == 80 for each in seen.values()), "each of three workers had 80 batches")
-        counts = collections.Counter(row for each in seen.values() for _, *rows in each for row in rows)
-        # The last batches of the third pass may be with those who are done before.
-        check(len(counts) == EXAMPLES and min(counts.values()) >= 2 and max(counts.values()) <= 4, "two passes, each whole")
+            job.start_worker(rank, NUMPY, SLOW_SECONDS="0.1" if rank == 1 else "0.005")
+        job.wait(timeout=200)
+        events = [json.loads(line) for line in (job.run_dir / "metrics.jsonl").read_text().splitlines()]
+        done = [event["message"] for event in events if event["event"] == "epoch_done"]
+        # The late one's steps are a third of all.
+        check(done and int(re.search(r"epochs below (\d+)", done[-1]).group(1)) >= 3, f"epochs were whole: {done[-1:]}")
+
+
+BREAKS = """
+import leeway
+job = leeway.join({"w": 3}, update={"type": "sgd", "learning_rate": 1})
+for clock, weights in job:
+    job.push_pull({"w": [1, 1, 1]})
+    if clock == 3 and job.rank == 1:
+        break
+"""
+
+
+def never_asks():
+    """Neither a loop without batches nor step() twice makes clocks without end."""
+    with job_of(leased_yaml(workers=1)) as job:
+        job.start_worker(0, BREAKS)
+        job.wait(codes=(3,), servers=False)
+        check("take them from leeway_next_batch, in Python from job.batches" in job.said(0), "a loop of its own is refused")
+    need_torch()
+    for loop in ("for rows, pids in job.batches(loader):", "for rows, pids in job.over(loader):"):
+        script = TORCH.replace("for rows, pids in job.batches(loader):", loop)
+        script = script.replace("        optimizer.step()\n", "        optimizer.step()\n        optimizer.step()\n")
+        with job_of(leased_yaml(workers=1)) as job:
+            job.fork_worker(0, script, 0)
+            job.wait(codes=(3,), servers=False)
+            check("this clock has asked for none" in job.said(0), f"{loop} with two steps a batch is refused")
 
 
 def resumed():
@@ -202,7 +247,7 @@ def torch():
 
 
 CASES = {"leased-" + case.__name__.replace("_", "-"): case
-         for case in (numpy, local_steps, lost, bounded, resumed, stopped_waiting, torch)}
+         for case in (numpy, local_steps, lost, bounded, always_late, never_asks, resumed, stopped_waiting, torch)}
 
 if __name__ == "__main__":
     main(CASES)

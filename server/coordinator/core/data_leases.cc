@@ -65,6 +65,9 @@ v1::LeaseDataReply DataLeases::Lease(const v1::LeaseDataRequest& request, uint32
                                      bool cuts) {
   const uint32_t rank = request.rank();
   TakeDone(request, cuts);
+  for (const v1::DataRange& range : request.returned()) {
+    book_->Return(rank, {range.first(), range.first() + range.count()});
+  }
   book_->Lease(rank, request.want(), sharers);
   v1::LeaseDataReply reply;
   for (const Interval& run : book_->Held(rank)) {

@@ -121,6 +121,13 @@ void LeaseBook::TakeBack(uint32_t rank) {
   held_.erase(held);
 }
 
+void LeaseBook::Return(uint32_t rank, Interval batches) {
+  const auto held = held_.find(rank);
+  if (held == held_.end()) return;
+  for (const Interval& part : held->second.Remove(batches)) free_.Add(part);
+  if (held->second.empty()) held_.erase(held);
+}
+
 namespace {
 
 // A cut that has all contributions below `clocks`, by rank; empty: all there are.

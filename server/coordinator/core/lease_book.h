@@ -58,6 +58,8 @@ class LeaseBook {
   std::vector<Interval> Held(uint32_t rank) const;
   // The rank is lost, or has left.
   void TakeBack(uint32_t rank);
+  // The rank does not do these after all. What it does not hold stays as it is.
+  void Return(uint32_t rank, Interval batches);
 
   // What a cut has for certain that has all contributions of clocks below `clocks`, by rank. Empty:
   // all that are done.

@@ -57,14 +57,54 @@ TEST_CASE("stock: batches are taken in order, and reported once their clock is c
   CHECK(stock.Take(3) == 7);
 }
 
-TEST_CASE("stock: a dropped clock's batches are trained on again") {
+std::vector<Interval> Returned(const v1::LeaseDataRequest& request) {
+  std::vector<Interval> runs;
+  for (const v1::DataRange& range : request.returned()) {
+    runs.push_back({range.first(), range.first() + range.count()});
+  }
+  return runs;
+}
+
+TEST_CASE("stock: a dropped clock's batches go back, and are not asked for at once") {
   BatchStock stock;
   Ask(stock, {{0, 4}});
   stock.Take(0);
   stock.Take(1);
   stock.Settle(1, true);
-  CHECK(stock.Take(5) == 1);
   CHECK(stock.reports());
+  CHECK(stock.Take(5) == 2);
+  CHECK(stock.low());
+  v1::LeaseDataRequest lost;
+  stock.Ask(lost);
+  CHECK(Returned(lost) == std::vector<Interval>{{1, 2}});
+  stock.OnFailure();
+  const v1::LeaseDataRequest request = Ask(stock, {{2, 4}});
+  CHECK(Returned(request) == std::vector<Interval>{{1, 2}});
+  CHECK(request.want() == 0);
+  CHECK_FALSE(stock.reports());
+  CHECK(stock.Take(6) == 3);
+  // Who has none left takes what there is.
+  stock.Settle(6, true);
+  CHECK(Ask(stock, {{3, 4}}).want() == BatchStock::kWantMin + 1);
+}
+
+TEST_CASE("stock: what a worker makes no more steps for goes back") {
+  BatchStock stock;
+  Ask(stock, {{0, 2}, {5, 9}});
+  stock.SetLeft(3);
+  CHECK(stock.First(10) == std::vector<uint64_t>{0, 1, 5});
+  CHECK(Returned(Ask(stock, {{0, 2}, {5, 6}})) == std::vector<Interval>{{6, 9}});
+  CHECK(stock.Take(0) == 0);
+  stock.SetLeft(2);
+  CHECK_FALSE(stock.reports());
+  CHECK(stock.Take(0) == 1);
+  stock.SetLeft(1);
+  CHECK(stock.Take(0) == 5);
+  stock.SetLeft(0);
+  // What is under way, and no more; what comes all the same goes back.
+  CHECK(Ask(stock, {{0, 2}, {5, 7}}).want() == 3);
+  CHECK(stock.empty());
+  CHECK(Returned(Ask(stock, {{0, 2}, {5, 6}})) == std::vector<Interval>{{6, 7}});
 }
 
 TEST_CASE("stock: what is done while a question is under way is neither lost nor taken again") {

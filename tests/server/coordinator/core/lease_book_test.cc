@@ -46,6 +46,24 @@ TEST_CASE("leases: what a lost worker has not done is handed out before anything
   CHECK(book.Held(0).empty());
 }
 
+TEST_CASE(
+    "leases: what a worker gives back is for others, and nobody gives back what is another's") {
+  LeaseBook book = Book();
+  book.Lease(0, 4, 2);
+  book.Lease(1, 4, 2);
+  book.Done(0, {0, 1}, 0);
+  book.Return(0, {0, 3});
+  CHECK(book.Held(0) == Runs{{3, 4}});
+  book.Return(0, {4, 8});
+  book.Return(2, {4, 8});
+  book.Return(0, {8, 2});
+  CHECK(book.Held(1) == Runs{{4, 8}});
+  CHECK(book.taken_back() == 0);
+  book.Lease(1, 7, 2);
+  CHECK(book.Held(1) == Runs{{1, 3}, {4, 9}});
+  CHECK(book.done() == 1);
+}
+
 TEST_CASE("leases: a late report counts if nobody else has the batch, and is ignored otherwise") {
   LeaseBook book = Book();
   book.Lease(0, 4, 2);
@@ -249,6 +267,9 @@ TEST_CASE("leases: in any order of deaths and rewinds every batch of the job cou
         } else {
           book.Done(rank, run, clocks[rank]++);
         }
+      } else if (dice < 92) {
+        const Runs held = book.Held(rank);
+        if (!held.empty()) book.Return(rank, held.back());
       } else if (dice < 94) {
         book.TakeBack(rank);
       } else if (dice < 98) {
