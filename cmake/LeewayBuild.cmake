@@ -46,9 +46,13 @@ if(CCACHE AND LEEWAY_PRECOMPILED AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-fpch-preprocess)
 endif()
 
-# Protobuf in module mode, before gRPC: the distribution's gRPC config wants its targets.
+# Protobuf before gRPC: the distribution's gRPC config wants its targets. A newer protobuf brings a config, which names
+# what it stands on; the distribution's has none, and CMake's module finds it.
 find_package(Threads REQUIRED)
-find_package(Protobuf REQUIRED)
+find_package(Protobuf CONFIG QUIET)
+if(NOT Protobuf_FOUND)
+  find_package(Protobuf REQUIRED)
+endif()
 find_package(gRPC CONFIG REQUIRED)
 find_package(absl CONFIG REQUIRED)
 find_package(Eigen3 3.4 CONFIG REQUIRED)

@@ -3,7 +3,10 @@
 # libssl-dev, libyaml-cpp-dev and libcli11-dev.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
-find_dependency(Protobuf)
+find_package(Protobuf CONFIG QUIET)
+if(NOT Protobuf_FOUND)
+  find_dependency(Protobuf)
+endif()
 find_dependency(gRPC CONFIG)
 find_dependency(absl CONFIG)
 find_dependency(spdlog CONFIG)
