@@ -61,7 +61,7 @@ std::string WantedMap(const google::protobuf::Descriptor& map, const std::string
     return absl::StrCat("a map, such as {", first.name(), ": ", known ? given : texts.front(), "}");
   }
   std::vector<std::string> keys;
-  for (int i = 0; i < map.field_count(); ++i) keys.push_back(map.field(i)->name());
+  for (int i = 0; i < map.field_count(); ++i) keys.emplace_back(map.field(i)->name());
   return absl::StrCat("a map of ", absl::StrJoin(keys, ", "));
 }
 
@@ -319,8 +319,13 @@ class Decoder {
         return put(&Reflection::SetUInt64, &Reflection::AddUInt64,
                    ParseInteger<uint64_t>(node.text, field));
       case FieldDescriptor::CPPTYPE_STRING:
-        return put(&Reflection::SetString, &Reflection::AddString,
-                   absl::StatusOr<std::string>(node.text));
+        // Not by `put`: newer protobufs have two methods of this name.
+        if (field.is_repeated()) {
+          reflection.AddString(&message, &field, node.text);
+        } else {
+          reflection.SetString(&message, &field, node.text);
+        }
+        return absl::OkStatus();
       case FieldDescriptor::CPPTYPE_ENUM:
         return put(static_cast<void (Reflection::*)(Message*, const FieldDescriptor*,
                                                     const EnumValueDescriptor*) const>(

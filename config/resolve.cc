@@ -47,7 +47,8 @@ void WriteDefault(const FieldDescriptor& field, Message& message) {
 }
 
 absl::Status WriteAbsent(const FieldDescriptor& field, Message& message) {
-  const auto source = std::make_shared<const Source>(Source{field.full_name(), true, ""});
+  const auto source =
+      std::make_shared<const Source>(Source{std::string(field.full_name()), true, ""});
   ASSIGN_OR_RETURN(const YamlNode node, ReadYaml(RulesOf(field).absent(), source));
   Problems problems;
   Decode(node, "", *message.GetReflection()->MutableMessage(&message, &field), problems);

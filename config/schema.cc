@@ -87,7 +87,7 @@ std::vector<std::string> TextsOf(const EnumDescriptor& type) {
 
 std::vector<std::string> TypeNames(const OneofDescriptor& type) {
   std::vector<std::string> names;
-  for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
+  for (int i = 0; i < type.field_count(); ++i) names.emplace_back(type.field(i)->name());
   return names;
 }
 

@@ -77,7 +77,7 @@ class YamlWriter {
     const Reflection& reflection = *message.GetReflection();
     if (const auto* type = TypeOf(*message.GetDescriptor()); type != nullptr) {
       if (const auto* member = reflection.GetOneofFieldDescriptor(message, type)) {
-        out_ << YAML::Key << "type" << YAML::Value << member->name();
+        out_ << YAML::Key << "type" << YAML::Value << std::string(member->name());
       }
     }
     for (const auto& [owner, field] : FieldsOf(message)) {

@@ -80,7 +80,7 @@ v1::Codec ChooseCodec(double link, const AutoRates& rates) {
 std::string NameOf(const v1::Codec& codec) {
   const google::protobuf::OneofDescriptor* type = v1::Codec::descriptor()->oneof_decl(0);
   const auto* field = v1::Codec::GetReflection()->GetOneofFieldDescriptor(codec, type);
-  return field == nullptr ? "none" : field->name();
+  return field == nullptr ? "none" : std::string(field->name());
 }
 
 bool HasAuto(const v1::Compression& compression) {

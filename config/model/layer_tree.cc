@@ -48,7 +48,7 @@ uint64_t Count(const LayerList& layers) {
 
 std::string LayerType(const v1::Layer& layer) {
   const auto* field = v1::Layer::descriptor()->FindFieldByNumber(layer.layer_case());
-  return field == nullptr ? "" : field->name();
+  return field == nullptr ? "" : std::string(field->name());
 }
 
 std::string LayerName(const v1::Layer& layer, int index) {
