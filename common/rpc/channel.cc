@@ -6,9 +6,11 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/version_info.h>
 
 #include "absl/synchronization/mutex.h"
 #include "common/rpc/handed_connections.h"
+#include "common/rpc/library_log.h"
 
 namespace leeway {
 namespace {
@@ -31,6 +33,11 @@ constexpr int kCallsMax = 4096;
 // What a read takes memory for, unless it is known that a message lacks more. Such a piece may lie
 // across several messages, and stays for as long as one of them does.
 constexpr int kPieceBytesMax = 256 << 10;
+#if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 53
+constexpr char kExperiments[] = "tcp_frame_size_tuning,tcp_rcv_lowat,-tcp_read_chunks";
+#else
+constexpr char kExperiments[] = "tcp_frame_size_tuning,tcp_rcv_lowat";
+#endif
 
 void AddArguments(const ListenOptions& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
@@ -59,10 +66,11 @@ const TransportSecurity& SecurityOf(const ListenOptions& options) {
 void PrepareGrpc() {
   // Reads wait for what is known to come instead of taking each piece: a third of the receiver's
   // processor time. And they take memory for what is known to come; "read chunks" take it for twice
-  // what came last, and the connection keeps it: megabytes.
-  setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat,-tcp_read_chunks", /*replace=*/0);
+  // what came last, and the connection keeps it: megabytes. Newer versions have no choice there.
+  setenv("GRPC_EXPERIMENTS", kExperiments, /*replace=*/0);
   // The distribution's build looks for deadlocks at every lock of the library's.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  KeepLibraryLogToErrors();
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <grpc/support/log.h>
+#include <grpcpp/version_info.h>
 #include <spdlog/spdlog.h>
 
 #include "absl/container/flat_hash_set.h"
@@ -14,11 +14,28 @@
 #include "absl/strings/string_view.h"
 #include "common/mutex.h"
 
+// Since this version the library writes to Abseil's log.
+#if GRPC_CPP_VERSION_MAJOR > 1 || GRPC_CPP_VERSION_MINOR >= 67
+#define LEEWAY_ABSL_LOG 1
+#include "absl/base/log_severity.h"
+#include "absl/log/globals.h"
+#include "absl/log/initialize.h"
+#include "absl/log/log_entry.h"
+#include "absl/log/log_sink.h"
+#include "absl/log/log_sink_registry.h"
+#else
+#include <grpc/support/log.h>
+#endif
+
 namespace leeway {
 namespace {
 
 constexpr size_t kTextsMax = 500;
+#ifdef LEEWAY_ABSL_LOG
+constexpr absl::string_view kHandshake = "Handshake failed";
+#else
 constexpr absl::string_view kHandshake = "Handshaking failed";
+#endif
 // What the library says of itself: when it reads certificates once more, and when a server ends.
 constexpr absl::string_view kReading = "Tls";
 constexpr absl::string_view kEnding = "Listener stopped serving";
@@ -46,20 +63,45 @@ bool IsNew(const std::string& text) {
   return said->texts.size() < kTextsMax && said->texts.insert(text).second;
 }
 
-void Log(gpr_log_func_args* entry) {
-  const absl::string_view message(entry->message);
-  const bool handshake = absl::StartsWith(message, kHandshake);
-  if (entry->severity != GPR_LOG_SEVERITY_ERROR && !handshake) return;
+void Log(absl::string_view message, bool is_error) {
+  if (!is_error && !absl::StartsWith(message, kHandshake)) return;
   const std::string text = Causes(message);
   if (absl::StartsWith(text, kReading) || absl::StrContains(text, kEnding)) return;
   if (IsNew(text)) spdlog::warn("grpc: {}", text);
 }
 
+#ifdef LEEWAY_ABSL_LOG
+class Sink : public absl::LogSink {
+ public:
+  void Send(const absl::LogEntry& entry) override {
+    Log(entry.text_message(), entry.log_severity() >= absl::LogSeverity::kError);
+  }
+};
+#else
+void TakeEntry(gpr_log_func_args* entry) {
+  Log(entry->message, entry->severity == GPR_LOG_SEVERITY_ERROR);
+}
+#endif
+
 }  // namespace
 
 void TakeLibraryLog(bool handshakes) {
-  gpr_set_log_function(Log);
+#ifdef LEEWAY_ABSL_LOG
+  absl::AddLogSink(new Sink());
+  if (handshakes) absl::SetMinLogLevel(absl::LogSeverityAtLeast::kInfo);
+  // Last words only; before this call everything is written there, too.
+  absl::SetStderrThreshold(absl::LogSeverityAtLeast::kFatal);
+  absl::InitializeLog();
+#else
+  gpr_set_log_function(TakeEntry);
   if (handshakes) gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG);
+#endif
+}
+
+void KeepLibraryLogToErrors() {
+#ifdef LEEWAY_ABSL_LOG
+  absl::SetMinLogLevel(absl::LogSeverityAtLeast::kError);
+#endif
 }
 
 }  // namespace leeway

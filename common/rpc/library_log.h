@@ -8,4 +8,7 @@ namespace leeway {
 // which the library thinks of as details.
 void TakeLibraryLog(bool handshakes);
 
+// The library writes errors, and nothing less, unless GRPC_VERBOSITY wants more.
+void KeepLibraryLogToErrors();
+
 }  // namespace leeway
