@@ -5,8 +5,13 @@
 #include <memory>
 #include <vector>
 
-#include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/stubs/common.h>
 #include <grpcpp/support/byte_buffer.h>
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+#include <google/protobuf/stubs/logging.h>
+#else
+#include "absl/log/globals.h"
+#endif
 
 #include "common/codec/encoded.h"
 #include "common/wire/wire.h"
@@ -221,7 +226,11 @@ void Pull(FuzzInput& input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Protobuf would print a line for each string that is not UTF-8.
+#if GOOGLE_PROTOBUF_VERSION < 4022000
   google::protobuf::SetLogHandler(nullptr);
+#else
+  absl::SetMinLogLevel(absl::LogSeverityAtLeast::kFatal);
+#endif
   leeway::FuzzInput input(data, size);
   constexpr void (*kMessages[])(leeway::FuzzInput&) = {leeway::Requests, leeway::Replies,
                                                        leeway::Push, leeway::Pull};
