@@ -44,7 +44,7 @@ void LeasedBatches::Stand(uint64_t clock, uint64_t taken) {
   const uint64_t left_of_clock =
       steps_.all / steps_.of_clock < clock ? 0 : steps_.all - clock * steps_.of_clock;
   stock_.SetLeft(left_of_clock - std::min(taken, left_of_clock));
-  if (stock_.reports()) changed_.NotifyAll();
+  if (stock_.gives_back()) changed_.NotifyAll();
 }
 
 void LeasedBatches::GoOnAt(uint64_t clock) {
@@ -94,6 +94,7 @@ bool LeasedBatches::HasBatch() const {
 void LeasedBatches::Settle(uint64_t clock, bool dropped) {
   MutexLock lock(mutex_);
   stock_.Settle(clock, dropped);
+  if (stock_.gives_back()) changed_.NotifyAll();
 }
 
 uint64_t LeasedBatches::Want() {
@@ -140,7 +141,7 @@ std::string LeasedBatches::Waiting() const {
 }
 
 bool LeasedBatches::AskNow() const {
-  if (wanted_ > begun_) return true;
+  if (wanted_ > begun_ || stock_.gives_back()) return true;
   if (stock_.reports() && Now() >= next_report_) return true;
   return stock_.low() && !stock_.none_left() && !stock_.over();
 }

@@ -60,7 +60,6 @@ void BatchStock::Ask(v1::LeaseDataRequest& request) {
   asked_.insert(asked_.end(), done_.begin(), done_.end());
   done_.clear();
   for (const v1::DoneRange& range : asked_) *request.add_done() = range;
-  const bool gives_back = !returned_.empty();
   for (const Interval& run : returned_.runs()) asked_returned_.Add(run);
   returned_ = {};
   for (const Interval& run : asked_returned_.runs()) {
@@ -68,9 +67,8 @@ void BatchStock::Ask(v1::LeaseDataRequest& request) {
     range->set_first(run.first);
     range->set_count(run.size());
   }
-  // Not the same again, as long as there are others. What is under way is held, too.
-  const bool wants = stock_.empty() || (low() && !gives_back);
-  asked_want_ = wants ? std::min(want_, left_) + taken_.size() : 0;
+  // What is under way is held, too.
+  asked_want_ = stock_.empty() || low() ? std::min(want_, left_) + taken_.size() : 0;
   request.set_want(asked_want_);
 }
 

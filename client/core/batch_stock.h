@@ -48,7 +48,8 @@ class BatchStock {
   // True if so few batches are left that it should ask for more.
   bool low() const { return 2 * stock_.size() < filled_; }
   // Done or given back, and not yet reported.
-  bool reports() const { return !done_.empty() || !returned_.empty(); }
+  bool reports() const { return !done_.empty() || gives_back(); }
+  bool gives_back() const { return !returned_.empty(); }
   // As the newest answer said.
   bool none_left() const { return none_left_; }
   bool over() const { return over_; }

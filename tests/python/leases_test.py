@@ -162,8 +162,8 @@ def always_late():
         job.wait(timeout=200)
         events = [json.loads(line) for line in (job.run_dir / "metrics.jsonl").read_text().splitlines()]
         done = [event["message"] for event in events if event["event"] == "epoch_done"]
-        # The late one's steps are a third of all.
-        check(done and int(re.search(r"epochs below (\d+)", done[-1]).group(1)) >= 3, f"epochs were whole: {done[-1:]}")
+        # Four passes are made; the late one has a few batches of some.
+        check(done and int(re.search(r"epochs below (\d+)", done[-1]).group(1)) >= 2, f"epochs were whole: {done[-1:]}")
 
 
 BREAKS = """
@@ -185,7 +185,8 @@ def never_asks():
     need_torch()
     for loop in ("for rows, pids in job.batches(loader):", "for rows, pids in job.over(loader):"):
         script = TORCH.replace("for rows, pids in job.batches(loader):", loop)
-        script = script.replace("        optimizer.step()\n", "        optimizer.step()\n        optimizer.step()\n")
+        again = "        optimizer.step()\n        model(rows).sum().backward()\n        optimizer.step()\n"
+        script = script.replace("        optimizer.step()\n", again)
         with job_of(leased_yaml(workers=1)) as job:
             job.fork_worker(0, script, 0)
             job.wait(codes=(3,), servers=False)

@@ -13,6 +13,7 @@ void LeaseBook::Reset() {
   undone_ = {};
   free_ = {};
   held_.clear();
+  returned_.clear();
   recent_.clear();
   long_ago_.reset();
 }
@@ -64,6 +65,7 @@ void LeaseBook::Done(uint32_t rank, Interval batches, uint64_t clock) {
   }
   for (const Interval& part : done) {
     undone_.Remove(part);
+    for (auto& [giver, batches] : returned_) batches.Remove(part);
     recent_.push_back({part, rank, clock});
   }
   if (recent_.size() > kRecentMax) ForgetDetails();
@@ -89,6 +91,22 @@ uint64_t LeaseBook::Share(uint32_t sharers) const {
   return std::clamp<uint64_t>(left / (2 * std::max<uint64_t>(1, sharers)), 1, kStockMax);
 }
 
+std::optional<Interval> LeaseBook::TakeNext(uint32_t rank, uint64_t more) {
+  IntervalSet others = free_;
+  if (const auto own = returned_.find(rank); own != returned_.end()) {
+    for (const Interval& run : own->second.runs()) others.Remove(run);
+  }
+  if (const auto free = others.TakeFirst(more)) {
+    free_.Remove(*free);
+    return free;
+  }
+  const Interval fresh{next_, std::min(next_ + more, std::max(next_, rules_.batches))};
+  if (fresh.size() == 0) return free_.TakeFirst(more);
+  next_ = fresh.end;
+  undone_.Add(fresh);
+  return fresh;
+}
+
 void LeaseBook::Lease(uint32_t rank, uint64_t want, uint32_t sharers) {
   const auto held = held_.find(rank);
   const uint64_t has = held == held_.end() ? 0 : held->second.size();
@@ -96,13 +114,8 @@ void LeaseBook::Lease(uint32_t rank, uint64_t want, uint32_t sharers) {
   if (has >= target) return;
   uint64_t more = std::min(target - has, Share(sharers));
   while (more > 0) {
-    auto given = free_.TakeFirst(more);
-    if (!given) {
-      given = Interval{next_, std::min(next_ + more, std::max(next_, rules_.batches))};
-      if (given->size() == 0) return;
-      next_ = given->end;
-      undone_.Add(*given);
-    }
+    const std::optional<Interval> given = TakeNext(rank, more);
+    if (!given) return;
     held_[rank].Add(*given);
     more -= given->size();
   }
@@ -114,6 +127,7 @@ std::vector<Interval> LeaseBook::Held(uint32_t rank) const {
 }
 
 void LeaseBook::TakeBack(uint32_t rank) {
+  returned_.erase(rank);
   const auto held = held_.find(rank);
   if (held == held_.end()) return;
   taken_back_ += held->second.size();
@@ -124,7 +138,10 @@ void LeaseBook::TakeBack(uint32_t rank) {
 void LeaseBook::Return(uint32_t rank, Interval batches) {
   const auto held = held_.find(rank);
   if (held == held_.end()) return;
-  for (const Interval& part : held->second.Remove(batches)) free_.Add(part);
+  for (const Interval& part : held->second.Remove(batches)) {
+    free_.Add(part);
+    returned_[rank].Add(part);
+  }
   if (held->second.empty()) held_.erase(held);
 }
 

@@ -46,9 +46,8 @@ TEST_CASE("leases: what a lost worker has not done is handed out before anything
   CHECK(book.Held(0).empty());
 }
 
-TEST_CASE(
-    "leases: what a worker gives back is for others, and nobody gives back what is another's") {
-  LeaseBook book = Book();
+TEST_CASE("leases: what a worker gives back is for others, and it has nothing else to give") {
+  LeaseBook book = Book(20);
   book.Lease(0, 4, 2);
   book.Lease(1, 4, 2);
   book.Done(0, {0, 1}, 0);
@@ -59,8 +58,14 @@ TEST_CASE(
   book.Return(0, {8, 2});
   CHECK(book.Held(1) == Runs{{4, 8}});
   CHECK(book.taken_back() == 0);
-  book.Lease(1, 7, 2);
-  CHECK(book.Held(1) == Runs{{1, 3}, {4, 9}});
+  // Another one gets them first of all; he who gave them back, last of all.
+  book.Lease(0, 4, 2);
+  CHECK(book.Held(0) == Runs{{3, 4}, {8, 11}});
+  book.Lease(1, 5, 2);
+  CHECK(book.Held(1) == Runs{{1, 2}, {4, 8}});
+  for (int i = 0; i < 20; ++i) book.Lease(0, LeaseBook::kStockMax, 1);
+  CHECK(book.all_leased());
+  CHECK(book.Held(0).front() == Interval{2, 4});
   CHECK(book.done() == 1);
 }
 
