@@ -29,7 +29,7 @@ SHARDS = "servers.shards=4"
 def ends_within(pid, seconds):
     """How long the process, which is another's child, takes to end."""
     since = time.monotonic()
-    while os.path.exists(f"/proc/{pid}") and open(f"/proc/{pid}/stat", encoding="utf-8").read().split(")")[1][1] != "Z":
+    while runs.is_alive(pid):
         if time.monotonic() - since > seconds:
             raise runs.Failed(f"process {pid} has not ended {seconds} s after SIGTERM")
         time.sleep(0.002)
