@@ -351,7 +351,9 @@ class Store:
     def keys_below(self, prefix=""):
         """Of all objects, from s3rver's own folder."""
         root, end = self.folder / BUCKET, "._S3rver_object"
-        found = [p.relative_to(root).as_posix()[:-len(end)] for p in root.rglob("*" + end)]
+        # Not by rglob: folders of uploads go while one looks.
+        files = [pathlib.Path(folder) / name for folder, _, names in os.walk(root) for name in names if name.endswith(end)]
+        found = [file.relative_to(root).as_posix()[:-len(end)] for file in files]
         return sorted(key for key in found if key.startswith(prefix))
 
 
