@@ -65,7 +65,7 @@ void LeaseBook::Done(uint32_t rank, Interval batches, uint64_t clock) {
   }
   for (const Interval& part : done) {
     undone_.Remove(part);
-    for (auto& [giver, batches] : returned_) batches.Remove(part);
+    for (auto& [giver, given_back] : returned_) given_back.Remove(part);
     recent_.push_back({part, rank, clock});
   }
   if (recent_.size() > kRecentMax) ForgetDetails();
@@ -91,9 +91,10 @@ uint64_t LeaseBook::Share(uint32_t sharers) const {
   return std::clamp<uint64_t>(left / (2 * std::max<uint64_t>(1, sharers)), 1, kStockMax);
 }
 
-std::optional<Interval> LeaseBook::TakeNext(uint32_t rank, uint64_t more) {
+std::optional<Interval> LeaseBook::TakeNext(uint32_t rank, uint64_t more, uint32_t sharers) {
   IntervalSet others = free_;
-  if (const auto own = returned_.find(rank); own != returned_.end()) {
+  // Who is alone does what there is.
+  if (const auto own = returned_.find(rank); own != returned_.end() && sharers > 1) {
     for (const Interval& run : own->second.runs()) others.Remove(run);
   }
   if (const auto free = others.TakeFirst(more)) {
@@ -114,7 +115,7 @@ void LeaseBook::Lease(uint32_t rank, uint64_t want, uint32_t sharers) {
   if (has >= target) return;
   uint64_t more = std::min(target - has, Share(sharers));
   while (more > 0) {
-    const std::optional<Interval> given = TakeNext(rank, more);
+    const std::optional<Interval> given = TakeNext(rank, more, sharers);
     if (!given) return;
     held_[rank].Add(*given);
     more -= given->size();
@@ -140,6 +141,7 @@ void LeaseBook::Return(uint32_t rank, Interval batches) {
   if (held == held_.end()) return;
   for (const Interval& part : held->second.Remove(batches)) {
     free_.Add(part);
+    for (auto& [giver, given_back] : returned_) given_back.Remove(part);
     returned_[rank].Add(part);
   }
   if (held->second.empty()) held_.erase(held);

@@ -58,8 +58,8 @@ class LeaseBook {
   std::vector<Interval> Held(uint32_t rank) const;
   // The rank is lost, or has left.
   void TakeBack(uint32_t rank);
-  // The rank does not do these after all, and is given them again only where there are no others:
-  // it would be as late with them. What it does not hold stays as it is.
+  // The rank does not do these after all. Of the sharers, it is the last to be given them again: it
+  // would be as late with them. What it does not hold stays as it is.
   void Return(uint32_t rank, Interval batches);
 
   // What a cut has for certain that has all contributions of clocks below `clocks`, by rank. Empty:
@@ -95,7 +95,7 @@ class LeaseBook {
   absl::Status Check(const v1::DataProgress& progress) const;
   uint64_t Share(uint32_t sharers) const;
   // The next for the rank, at most `more` (above 0). Nothing: there are none.
-  std::optional<Interval> TakeNext(uint32_t rank, uint64_t more);
+  std::optional<Interval> TakeNext(uint32_t rank, uint64_t more, uint32_t sharers);
   void ForgetDetails();
 
   const Rules rules_;
@@ -106,7 +106,7 @@ class LeaseBook {
   IntervalSet free_;
   // By rank; the rest of undone_.
   std::map<uint32_t, IntervalSet> held_;
-  // By rank: what it has given back, as long as it is not done.
+  // By rank: what it was the last to give back, as long as that is not done.
   std::map<uint32_t, IntervalSet> returned_;
   // What the newest durable cut may not have, in the order in which it was reported; and what came
   // before that, once it was too much.

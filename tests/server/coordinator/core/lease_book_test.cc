@@ -69,6 +69,24 @@ TEST_CASE("leases: what a worker gives back is for others, and it has nothing el
   CHECK(book.done() == 1);
 }
 
+TEST_CASE("leases: what all have given back is still done by somebody") {
+  LeaseBook book = Book();
+  for (const uint32_t rank : {0, 1}) {
+    book.Lease(rank, 1, 2);
+    CHECK(book.Held(rank) == Runs{{0, 1}});
+    book.Return(rank, {0, 1});
+  }
+  // Of two who were late with it, the one that was not the last.
+  book.Lease(1, 1, 2);
+  CHECK(book.Held(1) == Runs{{1, 2}});
+  book.Lease(0, 1, 2);
+  CHECK(book.Held(0) == Runs{{0, 1}});
+  // The others are lost.
+  book.Return(0, {0, 1});
+  book.Lease(0, 1, 1);
+  CHECK(book.Held(0) == Runs{{0, 1}});
+}
+
 TEST_CASE("leases: a late report counts if nobody else has the batch, and is ignored otherwise") {
   LeaseBook book = Book();
   book.Lease(0, 4, 2);
