@@ -8,21 +8,18 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <set>
 
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "bench/base/process.h"
 #include "common/command_line/security_flags.h"
 #include "common/files/files.h"
 #include "common/files/private_files.h"
 #include "common/log.h"
 #include "common/machine.h"
-#include "common/object_store/address.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
 #include "config/external.h"
@@ -34,6 +31,7 @@
 #include "launcher/commands/finish.h"
 #include "launcher/commands/run_folder.h"
 #include "launcher/commands/run_keys.h"
+#include "launcher/commands/run_so_far.h"
 #include "launcher/commands/train_hosts.h"
 #include "launcher/commands/worker_command.h"
 #include "launcher/supervision/display.h"
@@ -43,13 +41,10 @@
 #include "launcher/supervision/supervisor.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/coordinator_record.h"
-#include "server/checkpoint/manifest.h"
 #include "worker/device/placement.h"
 
 namespace leeway {
 namespace {
-
-constexpr uint64_t kJobBytesMax = 16 << 20;
 
 struct TrainOptions {
   JobOptions job;
@@ -72,15 +67,7 @@ struct Plan {
   // By --data.
   bool data_given = false;
   uint64_t steps_per_epoch = 0;
-  // There is a checkpoint to go on from.
-  bool resume = false;
-  // The run has ended already, as it would again: there is nothing to train.
-  bool finished = false;
-  // Why it has finished before its length; empty: it has not.
-  std::string ended_early;
-  // Of the run so far, by rank, and by index.
-  std::vector<uint32_t> worker_restarts;
-  std::vector<uint32_t> server_restarts;
+  RunSoFar so_far;
   SecurityFlags security;
   // Null: the processes run on this machine.
   std::unique_ptr<SshHosts> hosts;
@@ -88,71 +75,6 @@ struct Plan {
   // Its workers' program, with its path; empty: leeway-worker.
   std::vector<std::string> command;
 };
-
-// Lines of `after` that `before` has not, and the other way round: what a person changed between
-// two starts.
-std::string Changes(const std::string& before, const std::string& after) {
-  const std::vector<std::string> old_lines = absl::StrSplit(before, '\n');
-  const std::vector<std::string> new_lines = absl::StrSplit(after, '\n');
-  const std::set<std::string> old_set(old_lines.begin(), old_lines.end());
-  const std::set<std::string> new_set(new_lines.begin(), new_lines.end());
-  std::string changes;
-  for (const std::string& line : old_lines) {
-    if (!new_set.contains(line)) absl::StrAppend(&changes, "  - ", line, "\n");
-  }
-  for (const std::string& line : new_lines) {
-    if (!old_set.contains(line)) absl::StrAppend(&changes, "  + ", line, "\n");
-  }
-  return changes;
-}
-
-absl::Status CheckStop(const v1::CheckpointManifest& newest, const Plan& plan) {
-  // Where batches are counted, clocks are no measure.
-  if (newest.has_data()) return absl::OkStatus();
-  return CheckStopAhead(newest.job().stop(), plan.job,
-                        ComputeLength(plan.job, plan.steps_per_epoch), newest.clock());
-}
-
-// No lock of a store keeps launchers of several machines apart.
-void WarnOfOthers(const RunFolder& run, const v1::CoordinatorRecord& record) {
-  if (!run.place().in_store() || run.WasHere() || record.outcome() != v1::JOB_STARTING) return;
-  std::cerr << "leeway: the run in " << run.location()
-            << " was begun on another machine or by hand, and has not ended in order. If its "
-               "processes still run, stop them and start this again: each job would remove "
-               "checkpoints of the other\n";
-}
-
-// Compares with the run's own job and looks for its newest checkpoint.
-absl::Status PlanResume(const RunFolder& run, Plan& plan) {
-  ASSIGN_OR_RETURN(std::string before, ReadStored(run.Lasting(kJobFile), kJobBytesMax));
-  // Server 0 would find it, too, when all is started.
-  ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(run.location()));
-  if (record.has_value()) WarnOfOthers(run, *record);
-  ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(run.location()));
-  for (const std::string& warning : search.warnings) std::cerr << "leeway: " << warning << "\n";
-  plan.resume = search.newest.has_value();
-  // job.yaml may be of a start that was stopped before it trained.
-  if (plan.resume) before = ToYaml(JobSoFar(search.newest->manifest, plan.job));
-  const std::string after = ToYaml(plan.job);
-  if (before != after) {
-    std::cout << "Settings that differ from the run so far:\n" << Changes(before, after);
-  }
-  if (plan.resume) {
-    RETURN_IF_ERROR(Annotate(CheckGoesOn(search.newest->manifest, plan.job), "--resume"));
-    RETURN_IF_ERROR(Annotate(CheckStop(search.newest->manifest, plan), "--resume"));
-  }
-  RETURN_IF_ERROR(Annotate(CheckNothingLost(run.location(), search), "--resume"));
-  if (!plan.resume) RETURN_IF_ERROR(Annotate(run.CheckNoResult(), "--resume"));
-  if (!plan.resume) std::cout << "No complete checkpoint yet: the run begins anew.\n";
-  const RunHistory history = ReadHistory(run.Lasting(kMetricsFile));
-  if (const auto summary = ReadSummary(run.location()); summary.ok()) {
-    plan.worker_restarts = summary->worker_restarts;
-    plan.server_restarts = summary->server_restarts;
-  }
-  plan.finished = plan.resume && history.state == "finished" && before == after;
-  if (plan.finished) plan.ended_early = history.message;
-  return absl::OkStatus();
-}
 
 absl::StatusOr<RunFolder> TakeRunFolder(const TrainOptions& options, const v1::TrainingJob& job) {
   const std::string run_dir = options.run_dir.empty()
@@ -199,15 +121,6 @@ Environment WorkerEnvironment(const Plan& plan, const RunKeys& keys, const RunFo
   return environment;
 }
 
-Environment EnvironmentOfServers(const Plan& plan, const RunKeys& keys, const RunPlace& place) {
-  Environment environment = ServerEnvironment(keys, plan.insecure);
-  if (plan.hosts == nullptr || !place.in_store()) return environment;
-  for (auto& variable : StoreVariables(LookUpEnvironment)) {
-    environment.push_back(std::move(variable));
-  }
-  return environment;
-}
-
 absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalSource& signals) {
   const Record before = ReadCoordinatorRecord(run.location());
   const auto end = [&] { return EndSince(before, ReadCoordinatorRecord(run.location())); };
@@ -217,18 +130,19 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
   const bool terminal = OutputIsTerminal();
   const std::unique_ptr<RunObserver> display = MakeDisplay(terminal);
   LocalHosts here(ProgramFolder());
+  const bool sends_store = plan.hosts != nullptr && run.place().in_store();
   if (plan.hosts != nullptr) {
     RETURN_IF_ERROR(LeaveHosts(*plan.hosts, plan.job.servers().count(), run.place()));
   }
   Supervisor supervisor({.run_dir = run.location(),
                          .local_dir = run.place().here,
                          .data_dir = plan.data_dir,
-                         .server_environment = EnvironmentOfServers(plan, *keys, run.place()),
+                         .server_environment = ServerEnvironment(*keys, plan.insecure, sends_store),
                          .worker_environment = WorkerEnvironment(plan, *keys, run),
                          .worker_command = plan.command,
                          .worker_processors = plan.hosts == nullptr ? PlacesOf(plan.job.workers())
                                                                     : std::vector<std::string>(),
-                         .resume = plan.resume,
+                         .resume = plan.so_far.goes_on,
                          .servers = plan.job.servers().count(),
                          .workers = plan.job.workers().count(),
                          .restarts = {.server = plan.job.servers().max_restarts(),
@@ -282,13 +196,13 @@ absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
   finish.job = plan.job;
   finish.run_dir = run.location();
   finish.data_dir = plan.data_dir;
-  finish.worker_restarts = plan.worker_restarts;
-  finish.server_restarts = plan.server_restarts;
+  finish.worker_restarts = plan.so_far.worker_restarts;
+  finish.server_restarts = plan.so_far.server_restarts;
   int failure = kExitTemporary;
-  if (plan.finished) {
+  if (plan.so_far.finished) {
     std::cout << "The run has finished already: nothing to train.\n";
     finish.end.emplace().set_outcome(v1::JOB_FINISHED);
-    finish.end->set_message(plan.ended_early);
+    finish.end->set_message(plan.so_far.ended_early);
   } else {
     ASSIGN_OR_RETURN(Ran ran, RunProcesses(plan, run, *signals));
     RETURN_IF_ERROR(Annotate(run.CheckThere(), "the job failed: nothing of the run is left"));
@@ -296,8 +210,8 @@ absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
     finish.failure = std::move(ran.outcome.failure);
     failure = ran.outcome.exit_code;
     finish.stop_requested = ran.outcome.stop_requested;
-    finish.worker_restarts = Sum(plan.worker_restarts, ran.outcome.worker_restarts);
-    finish.server_restarts = Sum(plan.server_restarts, ran.outcome.server_restarts);
+    finish.worker_restarts = Sum(plan.so_far.worker_restarts, ran.outcome.worker_restarts);
+    finish.server_restarts = Sum(plan.so_far.server_restarts, ran.outcome.server_restarts);
   }
   // From here on Ctrl-C ends the launcher as it ends any program.
   signals.reset();
@@ -318,22 +232,14 @@ absl::Status CheckIsBeside(const char* name) {
 
 // All that would keep the job from running, as `leeway plan` finds it: nothing is started for a job
 // that cannot, and no folder is made.
-// On other hosts each one finds it by itself.
-absl::StatusOr<std::vector<std::string>> WorkerProgram(const TrainOptions& options) {
-  std::vector<std::string> command = options.command;
-  if (!options.hosts.hosts.empty()) return command;
-  absl::StatusOr<std::string> program = FindProgram(command[0]);
-  if (!program.ok()) {
-    return absl::NotFoundError(absl::StrCat("-- ", program.status().message()));
-  }
-  command[0] = *std::move(program);
-  return command;
-}
-
 absl::Status CheckBeforeStart(const TrainOptions& options, const JobPlaces& places, Plan& plan) {
   RETURN_IF_ERROR(CheckIsBeside("leeway-server"));
   if (IsExternal(plan.job)) {
-    ASSIGN_OR_RETURN(plan.command, WorkerProgram(options));
+    plan.command = options.command;
+    // On other hosts each one finds the program by itself.
+    if (options.hosts.hosts.empty()) {
+      ASSIGN_OR_RETURN(plan.command, FindCommand(options.command));
+    }
     plan.steps_per_epoch = ExternalStepsPerEpoch(plan.job);
     return places.Place(CheckRule(plan.job));
   }
@@ -387,8 +293,10 @@ absl::StatusOr<int> Train(TrainOptions options) {
   // First: the folder may be new, and the servers and workers are this process's children.
   if (plan.job.metadata().private_()) KeepFilesPrivate();
   ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));
-  if (options.resume) RETURN_IF_ERROR(PlanResume(run, plan));
-  if (!plan.resume) RETURN_IF_ERROR(BeginAnew(run));
+  if (options.resume) {
+    ASSIGN_OR_RETURN(plan.so_far, ReadRunSoFar(run, plan.job, plan.steps_per_epoch));
+  }
+  if (!plan.so_far.goes_on) RETURN_IF_ERROR(BeginAnew(run));
   RETURN_IF_ERROR(SetUpLog({.role = "launcher", .file = run.Here(kLauncherLog)}));
   RETURN_IF_ERROR(WriteStored(run.Lasting(kJobFile), ToYaml(plan.job)));
   spdlog::info("job {} from {}, data in {}, {}", plan.job.metadata().name(), options.job.job_file,

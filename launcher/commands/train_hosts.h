@@ -43,10 +43,8 @@ absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
 // Writes kHostsFile. Hosts with servers must see it, unless the run is in an object store.
 absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place);
 
-// What of this process's environment says how to reach an object store, by value: for servers of
-// other machines. Files that variables name are not there.
-Environment StoreVariables(const EnvironmentLookup& look_up);
-
-Environment ServerEnvironment(const RunKeys& keys, bool insecure);
+// `sends_store`: with what of this process's environment says how to reach an object store, by
+// value, for servers of other machines. Files that variables name are not there.
+Environment ServerEnvironment(const RunKeys& keys, bool insecure, bool sends_store);
 
 }  // namespace leeway

@@ -102,18 +102,12 @@ absl::StatusOr<std::vector<std::string>> Arguments(const RemoteRequest& request,
   if (request.command.empty()) {
     return std::vector<std::string>{absl::StrCat(ProgramFolder(), "/", request.program)};
   }
-  std::vector<std::string> command = request.command;
   if (!in_folder) {
     return absl::NotFoundError(absl::StrCat("the folder ", request.folder,
                                             ", in which the program is to run, is not here: start "
                                             "`leeway train` in one that all hosts have"));
   }
-  absl::StatusOr<std::string> program = FindProgram(command[0]);
-  if (!program.ok()) {
-    return absl::NotFoundError(absl::StrCat("-- ", program.status().message()));
-  }
-  command[0] = *std::move(program);
-  return command;
+  return FindCommand(request.command);
 }
 
 struct Started {

@@ -1,6 +1,7 @@
 #include "launcher/supervision/find_program.h"
 
 #include <filesystem>
+#include <utility>
 
 #include <unistd.h>
 
@@ -31,6 +32,15 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const Environme
   }
   return absl::NotFoundError(
       absl::StrCat(name, ": there is no such program in the PATH (", path, ")"));
+}
+
+absl::StatusOr<std::vector<std::string>> FindCommand(std::vector<std::string> command) {
+  absl::StatusOr<std::string> program = FindProgram(command[0]);
+  if (!program.ok()) {
+    return absl::NotFoundError(absl::StrCat("-- ", program.status().message()));
+  }
+  command[0] = *std::move(program);
+  return command;
 }
 
 }  // namespace leeway

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/environment.h"
@@ -12,5 +13,8 @@ namespace leeway {
 // NOT_FOUND, beginning with the name, if there is none that can be executed.
 absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         const EnvironmentLookup& look_up = LookUpEnvironment);
+
+// A command with the program's path in the place of its name. NOT_FOUND, beginning with "-- ".
+absl::StatusOr<std::vector<std::string>> FindCommand(std::vector<std::string> command);
 
 }  // namespace leeway
