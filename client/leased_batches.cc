@@ -37,10 +37,10 @@ LeasedBatches::~LeasedBatches() {
   thread_.join();
 }
 
-void LeasedBatches::Stand(uint64_t clock, uint64_t taken) {
+void LeasedBatches::SetPlace(uint64_t clock, uint64_t taken) {
   clock_ = clock;
   taken_ = taken;
-  // By division: steps of all clocks may be more than there are numbers.
+  // Divided first: the product may be too large a number.
   const uint64_t left_of_clock =
       steps_.all / steps_.of_clock < clock ? 0 : steps_.all - clock * steps_.of_clock;
   stock_.SetLeft(left_of_clock - std::min(taken, left_of_clock));
@@ -49,7 +49,7 @@ void LeasedBatches::Stand(uint64_t clock, uint64_t taken) {
 
 void LeasedBatches::GoOnAt(uint64_t clock) {
   MutexLock lock(mutex_);
-  Stand(clock, 0);
+  SetPlace(clock, 0);
 }
 
 absl::StatusOr<bool> LeasedBatches::Next(uint64_t clock, Time deadline,
@@ -57,7 +57,7 @@ absl::StatusOr<bool> LeasedBatches::Next(uint64_t clock, Time deadline,
   batch.reset();
   MutexLock lock(mutex_);
   if (empty_clock_ == clock) return true;
-  if (clock_ != clock) Stand(clock, 0);
+  if (clock_ != clock) SetPlace(clock, 0);
   if (stock_.empty() && !question_) {
     stock_.RanDry();
     question_ = Want();
@@ -73,7 +73,7 @@ absl::StatusOr<bool> LeasedBatches::Next(uint64_t clock, Time deadline,
   if (stock_.empty()) RETURN_IF_ERROR(error_);
   batch = stock_.Take(clock);
   if (batch.has_value()) {
-    Stand(clock, taken_ + 1);
+    SetPlace(clock, taken_ + 1);
   } else {
     empty_clock_ = clock;
   }

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,7 +38,6 @@ class LeasedBatches {
     uint64_t of_clock = 1;
   };
 
-  explicit LeasedBatches(Coordinator coordinator) : LeasedBatches(std::move(coordinator), {}) {}
   LeasedBatches(Coordinator coordinator, Steps steps);
   // Of the session, which outlives it.
   static Coordinator Of(CoordinatorSession& session);
@@ -77,7 +75,8 @@ class LeasedBatches {
   std::optional<uint64_t> AwaitQuestion(v1::LeaseDataRequest& request) EXCLUDES(mutex_);
   void Loop() EXCLUDES(mutex_);
   bool AskNow() const REQUIRES(mutex_);
-  void Stand(uint64_t clock, uint64_t taken) REQUIRES(mutex_);
+  // So many batches are taken for the clock: what is left of the worker's steps bounds the stock.
+  void SetPlace(uint64_t clock, uint64_t taken) REQUIRES(mutex_);
   // Want: the number of a question that is asked after this call. Settled: whether that question
   // has been answered, or never will be.
   uint64_t Want() REQUIRES(mutex_);

@@ -150,8 +150,7 @@ absl::StatusOr<bool> Trainer::RunClocks() {
 
 bool Trainer::Over() const {
   // In async mode, who has no data of its own makes none of the exchanges.
-  const bool none = registration_.length().total_clocks() > 0 &&
-                    job_.data().assignment() != v1::ASSIGNMENT_LEASED &&
+  const bool none = registration_.length().total_clocks() > 0 && participant_.leases() == nullptr &&
                     context_.data.steps_per_epoch() == 0;
   return none || participant_.MadeAll();
 }

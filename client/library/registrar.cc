@@ -84,9 +84,8 @@ absl::Status Registrar::FetchJob() {
     if (update_) *request.mutable_update() = *update_;
   } else if (offer.job().data().assignment() == v1::ASSIGNMENT_LEASED) {
     return absl::InvalidArgumentError(
-        "data.assignment: leased: the batches of files go to Leeway's own workers; a program "
-        "leases "
-        "those of data.type external");
+        "data.assignment: leased: the batches of files go to Leeway's own workers; for a program's "
+        "own batches say data.type: external");
   }
   request_ = std::move(request);
   return absl::OkStatus();

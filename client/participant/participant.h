@@ -69,7 +69,7 @@ class Participant : public ExchangeListener {
   ParameterClient& client() { return *client_; }
   HostGroup* group() { return group_.get(); }
   // Null if the step's number decides which batch is next.
-  LeasedBatches* leases() { return leases_.get(); }
+  LeasedBatches* leases() const { return leases_.get(); }
 
   // Begins the heartbeats. The exchange outlives the participant.
   void Start(ClockExchange& exchange, InitialWeights initial);

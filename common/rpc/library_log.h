@@ -8,7 +8,7 @@ namespace leeway {
 // which the library thinks of as details.
 void TakeLibraryLog(bool handshakes);
 
-// The library writes errors, and nothing less, unless GRPC_VERBOSITY wants more.
+// A newer library writes errors, and nothing less, as the distribution's does by itself.
 void KeepLibraryLogToErrors();
 
 }  // namespace leeway

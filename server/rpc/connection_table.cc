@@ -90,9 +90,8 @@ void ConnectionTable::Complain(const std::string& peer, Time now) {
   if (now < next_complaint_) return;
   next_complaint_ = now + kComplainEvery;
   spdlog::warn(
-      "there are as many connections as there may be, {}: one from {} was closed ({} so far). On "
-      "{} "
-      "of them no call was let in yet; such connections go first. If the job itself has so many, "
+      "there are as many connections as there may be, {}: one from {} was closed ({} so far). No "
+      "call was let in yet on {} of them; such connections go first. If the job itself needs more, "
       "allow this process more files (ulimit -n)",
       most_, HostOfPeer(peer), turned_away_, strangers_.size());
 }

@@ -88,7 +88,7 @@ absl::StatusOr<std::optional<uint64_t>> Next(LeasedBatches& batches, uint64_t cl
 
 TEST_CASE("leased: a worker alone is given every batch once, and hears when all are done") {
   Leasing coordinator(100);
-  LeasedBatches batches(coordinator.Ask());
+  LeasedBatches batches(coordinator.Ask(), {});
   std::vector<uint64_t> taken;
   uint64_t step = 0;
   while (batches.Await(Later()).value() == LeasedBatches::State::kReady) {
@@ -105,7 +105,8 @@ TEST_CASE("leased: a worker alone is given every batch once, and hears when all 
 
 TEST_CASE("leased: where others have what is left the wait ends in time, and says so") {
   LeasedBatches batches(
-      {.ask = [](const v1::LeaseDataRequest&) { return v1::LeaseDataReply(); }, .break_off = {}});
+      {.ask = [](const v1::LeaseDataRequest&) { return v1::LeaseDataReply(); }, .break_off = {}},
+      {});
   CHECK(batches.Await(Later(std::chrono::milliseconds(1))).value() ==
         LeasedBatches::State::kWaiting);
   CHECK(Next(batches, 0).value() == std::nullopt);
@@ -114,7 +115,7 @@ TEST_CASE("leased: where others have what is left the wait ends in time, and say
 
 TEST_CASE("leased: the coordinator's refusal is the step's error") {
   Leasing coordinator(1000);
-  LeasedBatches batches(coordinator.Ask());
+  LeasedBatches batches(coordinator.Ask(), {});
   REQUIRE(batches.Await(Later()).value() == LeasedBatches::State::kReady);
   coordinator.Fail(absl::FailedPreconditionError("another generation"));
   absl::Status error;
@@ -125,7 +126,7 @@ TEST_CASE("leased: the coordinator's refusal is the step's error") {
 TEST_CASE("leased: of a clock whose batches have run out no other step asks") {
   constexpr uint64_t kSteps = 500;
   Leasing coordinator(3);
-  LeasedBatches batches(coordinator.Ask());
+  LeasedBatches batches(coordinator.Ask(), {});
   uint64_t trained = 0;
   for (uint64_t step = 0; step < kSteps; ++step) {
     trained += Next(batches, 0).value().has_value() ? 1 : 0;
@@ -152,7 +153,8 @@ TEST_CASE("leased: a batch is waited for until a deadline, and then again, with 
                                range->set_count(1);
                                return absl::StatusOr<v1::LeaseDataReply>(reply);
                              },
-                         .break_off = {}});
+                         .break_off = {}},
+                        {});
   std::optional<uint64_t> batch;
   for (int i = 0; i < 3; ++i) {
     CHECK_FALSE(batches.Next(0, Later(std::chrono::milliseconds(1)), batch).value());
@@ -194,21 +196,22 @@ TEST_CASE("leased: a question that nobody answers is broken off at the end") {
   CondVar changed;
   bool asked = false, broken = false;
   {
-    LeasedBatches batches({.ask =
-                               [&](const v1::LeaseDataRequest&) {
-                                 MutexLock lock(mutex);
-                                 asked = true;
-                                 changed.NotifyAll();
-                                 while (!broken) changed.Wait(mutex);
-                                 return absl::StatusOr<v1::LeaseDataReply>(
-                                     absl::CancelledError("broken off"));
-                               },
-                           .break_off =
-                               [&] {
-                                 MutexLock lock(mutex);
-                                 broken = true;
-                                 changed.NotifyAll();
-                               }});
+    LeasedBatches batches(
+        {.ask =
+             [&](const v1::LeaseDataRequest&) {
+               MutexLock lock(mutex);
+               asked = true;
+               changed.NotifyAll();
+               while (!broken) changed.Wait(mutex);
+               return absl::StatusOr<v1::LeaseDataReply>(absl::CancelledError("broken off"));
+             },
+         .break_off =
+             [&] {
+               MutexLock lock(mutex);
+               broken = true;
+               changed.NotifyAll();
+             }},
+        {});
     MutexLock lock(mutex);
     while (!asked) changed.Wait(mutex);
   }

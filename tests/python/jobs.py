@@ -26,7 +26,7 @@ JOB = """apiVersion: leeway/v1
 kind: TrainingJob
 metadata: {{name: python, seed: 3}}
 model: {{type: external}}
-data: {{type: external, batch_size: {batch_size}, examples: {examples}}}
+data: {{type: external, batch_size: {batch_size}, examples: {examples}, assignment: {assignment}}}
 exchange: {exchange}
 consistency: {consistency}
 servers: {{count: {servers}, block_bytes: 4096}}
@@ -59,7 +59,7 @@ def need_torch():
 
 
 def job_yaml(batch_size=32, examples=640, exchange="{type: gradient}", consistency="{mode: sync}", servers=2, workers=2,
-             stop="{clocks: 50}", more=""):
+             stop="{clocks: 50}", assignment="static", more=""):
     return JOB.format(**locals())
 
 

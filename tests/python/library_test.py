@@ -3,7 +3,6 @@
 been called. client/library/client.h says what each function returns."""
 
 import ctypes
-import re
 import unittest
 
 from jobs import job_of, job_yaml
@@ -77,10 +76,9 @@ class Program:
         self.works("end", report(), 20)
 
 
-def one_worker(exchange="{type: gradient}", more="", consistency="{mode: sync}", data="", stop=f"{{clocks: {CLOCKS}}}"):
-    yaml = job_yaml(batch_size=1, examples=100, servers=1, workers=1, stop=stop, exchange=exchange,
-                    consistency=consistency, more=more)
-    return job_of(re.sub("^data: .*$", f"data: {data}", yaml, flags=re.M) if data else yaml, servers=1)
+def one_worker(exchange="{type: gradient}", more="", **options):
+    settings = {"stop": f"{{clocks: {CLOCKS}}}", **options}
+    return job_of(job_yaml(batch_size=1, examples=100, servers=1, workers=1, exchange=exchange, more=more, **settings), servers=1)
 
 
 class Join(unittest.TestCase):
@@ -129,8 +127,8 @@ class Join(unittest.TestCase):
 class Calls(unittest.TestCase):
     """Of a real job of one worker."""
 
-    def start(self, *arguments):
-        job = one_worker(*arguments)
+    def start(self, *arguments, **options):
+        job = one_worker(*arguments, **options)
         self.job = job.__enter__()
         self.addCleanup(job.__exit__, None, None, None)
         program = Program(self, self.job.coordinator)
@@ -215,8 +213,8 @@ class Calls(unittest.TestCase):
 
     def test_leased_batches(self):
         """A worker alone has every batch once: 100 of an example each."""
-        program = self.start("{type: gradient, accumulation: 7}", "", "{mode: async}", "{type: external, batch_size: 1, examples: 100, "
-                             "assignment: leased}", "{epochs: 1}")
+        program = self.start("{type: gradient, accumulation: 7}", consistency="{mode: async}", assignment="leased",
+                             stop="{epochs: 1}")
         info = native.Info(size=ctypes.sizeof(native.Info))
         program.works("info_of", ctypes.byref(info))
         self.assertEqual((info.batches_per_epoch, info.steps_per_clock), (100, 7))
