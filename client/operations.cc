@@ -112,8 +112,9 @@ std::string BlocksOperation::Describe(uint32_t call) const {
 
 uint64_t BlocksOperation::Bytes(uint32_t call) const {
   if (!exchange_.sends()) return 0;
-  const bool encoded = !encoded_.empty() && encoded_[call] != nullptr;
-  return encoded ? encoded_[call]->size() : layout_.Range(BlockOf(call)).count * sizeof(float);
+  const bool encoded = !encoded_.empty() && encoded_[call].has_value();
+  return encoded ? encoded_[call]->bytes.size()
+                 : layout_.Range(BlockOf(call)).count * sizeof(float);
 }
 
 TransportRequest BlocksOperation::Request(uint32_t call) const {
@@ -123,11 +124,10 @@ TransportRequest BlocksOperation::Request(uint32_t call) const {
   const uint32_t block = BlockOf(call);
   request.header.set_block(block);
   request.reads = exchange_.reads;
-  if (!encoded_.empty() && encoded_[call] != nullptr) {
+  if (!encoded_.empty() && encoded_[call].has_value()) {
     request.header.set_encoding(codecs_.contribution_encoding(block));
-    request.payload = {reinterpret_cast<const uint8_t*>(encoded_[call]->data()),
-                       encoded_[call]->size()};
-    request.payload_owner = encoded_[call];
+    request.payload = encoded_[call]->bytes;
+    request.payload_owner = encoded_[call]->owner;
   } else if (exchange_.sends()) {
     const std::span<const float> values = ContributionOf(block);
     request.payload = {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -102,8 +102,8 @@ class BlocksOperation : public Operation {
   const BlockLayout& layout_;
   const BlockExchange exchange_;
   PayloadCodecs& codecs_;
-  // By call; null, or empty altogether: it is sent as it is.
-  std::vector<std::shared_ptr<const std::string>> encoded_;
+  // By call; nothing, or empty altogether: it is sent as it is.
+  std::vector<std::optional<EncodedContribution>> encoded_;
   // But for the block.
   v1::ExchangeHeader header_;
   mutable Mutex mutex_;

@@ -192,14 +192,14 @@ ParameterClient::Ticket ParameterClient::Start(const BlockExchange& exchange) {
   return ticket;
 }
 
-void ParameterClient::ReadResidual(uint64_t clock, std::span<float> residual) const {
-  codecs_.residuals()->Read(clock, residual);
+absl::Status ParameterClient::ReadResidual(uint64_t clock, std::span<float> residual) const {
+  return codecs_.encoder().Read(clock, residual);
 }
 
-void ParameterClient::UndoResidual(uint64_t clock) { codecs_.residuals()->Undo(clock); }
+void ParameterClient::UndoResidual(uint64_t clock) { codecs_.encoder().Undo(clock); }
 
-void ParameterClient::SetResidual(std::span<const float> residual) {
-  codecs_.residuals()->Set(residual);
+absl::Status ParameterClient::SetResidual(std::span<const float> residual) {
+  return codecs_.encoder().Set(residual);
 }
 
 void ParameterClient::Settle(const Ticket& ticket) { queue_.Settle(ticket.calls_); }

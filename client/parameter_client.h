@@ -198,14 +198,19 @@ class ParameterClient {
   // What the encodings of contributions have lost so far and the next ones make good: a part of the
   // worker's state. Not while a call that sends is being begun.
   bool keeps_residual() const { return codecs_.keeps_residual(); }
+  // How payloads are encoded; null: not at all.
+  const CodecPlan* codec_plan() const { return codecs_.plan(); }
   // As it was before the contribution of `clock`, which is the latest or a later one. The whole
   // vector; only if one is kept.
-  void ReadResidual(uint64_t clock, std::span<float> residual) const;
+  absl::Status ReadResidual(uint64_t clock, std::span<float> residual) const;
   // The contribution of `clock`, which is the latest, was dropped, and nothing of it is under way:
   // what it took of the residual comes back. Only if one is kept.
   void UndoResidual(uint64_t clock);
   // Before the first contribution.
-  void SetResidual(std::span<const float> residual);
+  absl::Status SetResidual(std::span<const float> residual);
+  // Another encodes the contributions, and keeps the residual; before the first of them, and only
+  // if one is kept. It outlives the calls that send.
+  void EncodeContributionsBy(ContributionEncoder& encoder) { codecs_.EncodeBy(encoder); }
 
   // So far.
   Traffic traffic() const { return codecs_.traffic(); }

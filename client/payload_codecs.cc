@@ -29,24 +29,24 @@ PayloadCodecs::PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const Co
       residuals_(plan_ != nullptr && plan_->compresses_contributions()
                      ? std::make_unique<Residuals>(layout)
                      : nullptr),
+      encoder_(residuals_.get()),
       held_(layout.blocks()) {}
+
+void PayloadCodecs::EncodeBy(ContributionEncoder& encoder) {
+  residuals_.reset();
+  encoder_ = &encoder;
+}
 
 v1::Encoding PayloadCodecs::contribution_encoding(uint32_t block) const {
   return plan_ == nullptr ? v1::ENCODING_RAW : plan_->contribution(block).encoding();
 }
 
-std::shared_ptr<const std::string> PayloadCodecs::EncodeContribution(
+std::optional<EncodedContribution> PayloadCodecs::EncodeContribution(
     uint32_t block, uint64_t clock, uint64_t examples, std::span<const float> values) const {
-  if (contribution_encoding(block) == v1::ENCODING_RAW) return nullptr;
+  if (contribution_encoding(block) == v1::ENCODING_RAW) return std::nullopt;
   const Codec& codec = plan_->contribution(block);
-  if (examples == 0) {
-    auto bytes = std::make_shared<std::string>(codec.MaxBytes(values.size()), '\0');
-    FloatBuffer none(values.size());
-    bytes->resize(codec.Encode(values, none.span(),
-                               {reinterpret_cast<uint8_t*>(bytes->data()), bytes->size()}));
-    return bytes;
-  }
-  return std::make_shared<const std::string>(residuals_->Encode(codec, block, clock, values));
+  if (examples == 0) return EncodeBytes(codec, values, FloatBuffer(values.size()).span());
+  return encoder_->Encode(codec, block, clock, values);
 }
 
 v1::Encoding PayloadCodecs::weights_encoding(uint32_t block) const {

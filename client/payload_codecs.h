@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/contribution_encoder.h"
 #include "client/residuals.h"
 #include "client/transport.h"
 #include "common/blocks.h"
@@ -25,20 +26,26 @@ struct Traffic {
   uint64_t received = 0;
 };
 
-// Thread-safe but for the contributions, see Residuals. `layout` outlives it.
+// Thread-safe but for the contributions, see ContributionEncoder. `layout` outlives it.
 class PayloadCodecs {
  public:
   // Without a plan everything travels as float32. `weights_stay`: see ParameterClientOptions.
   PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const CodecPlan> plan,
                 bool weights_stay = false);
 
+  // Null: everything travels as float32.
+  const CodecPlan* plan() const { return plan_.get(); }
+
   // ---- contributions
-  bool keeps_residual() const { return residuals_ != nullptr; }
-  Residuals* residuals() const { return residuals_.get(); }
+  bool keeps_residual() const { return encoder_ != nullptr; }
+  // Only if a residual is kept.
+  ContributionEncoder& encoder() const { return *encoder_; }
+  // Contributions are encoded by another, which outlives this; before the first of them.
+  void EncodeBy(ContributionEncoder& encoder);
   v1::Encoding contribution_encoding(uint32_t block) const;
-  // `values` are the block's. Null where they travel as they are.
+  // `values` are the block's. Nothing where they travel as they are.
   // One that is made of no examples counts for nothing: it takes nothing of the residual with it.
-  std::shared_ptr<const std::string> EncodeContribution(uint32_t block, uint64_t clock,
+  std::optional<EncodedContribution> EncodeContribution(uint32_t block, uint64_t clock,
                                                         uint64_t examples,
                                                         std::span<const float> values) const;
 
@@ -77,7 +84,10 @@ class PayloadCodecs {
 
   const std::shared_ptr<const CodecPlan> plan_;
   const bool weights_stay_;
-  const std::unique_ptr<Residuals> residuals_;
+  // The host's; null where nothing is encoded, or somewhere else.
+  std::unique_ptr<Residuals> residuals_;
+  // Null: nothing is encoded.
+  ContributionEncoder* encoder_;
   std::atomic<uint64_t> sent_{0};
   std::atomic<uint64_t> received_{0};
   mutable Mutex mutex_;

@@ -1,14 +1,25 @@
 #include "client/residuals.h"
 
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
 
 namespace leeway {
+
+EncodedContribution EncodeBytes(const Codec& codec, std::span<const float> values,
+                                std::span<float> residual) {
+  auto bytes = std::make_shared<std::string>(codec.MaxBytes(values.size()), '\0');
+  auto* const data = reinterpret_cast<uint8_t*>(bytes->data());
+  const size_t size = codec.Encode(values, residual, {data, bytes->size()});
+  return {{data, size}, std::move(bytes)};
+}
 
 Residuals::Residuals(const BlockLayout& layout)
     : layout_(layout), after_(layout.total()), before_(layout.total()), clocks_(layout.blocks()) {}
 
-std::string Residuals::Encode(const Codec& codec, uint32_t block, uint64_t clock,
-                              std::span<const float> values) {
+EncodedContribution Residuals::Encode(const Codec& codec, uint32_t block, uint64_t clock,
+                                      std::span<const float> values) {
   const ElementRange range = layout_.Range(block);
   const std::span<float> after = after_.span().subspan(range.offset, range.count);
   const std::span<float> before = before_.span().subspan(range.offset, range.count);
@@ -18,19 +29,17 @@ std::string Residuals::Encode(const Codec& codec, uint32_t block, uint64_t clock
     std::copy(after.begin(), after.end(), before.begin());
   }
   clocks_[block] = clock;
-  std::string bytes(codec.MaxBytes(values.size()), '\0');
-  bytes.resize(
-      codec.Encode(values, after, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}));
-  return bytes;
+  return EncodeBytes(codec, values, after);
 }
 
-void Residuals::Read(uint64_t clock, std::span<float> out) const {
+absl::Status Residuals::Read(uint64_t clock, std::span<float> out) const {
   for (uint32_t block = 0; block < layout_.blocks(); ++block) {
     const ElementRange range = layout_.Range(block);
     const bool undo = clocks_[block].has_value() && *clocks_[block] >= clock;
     const FloatBuffer& from = undo ? before_ : after_;
     std::copy_n(from.data() + range.offset, range.count, out.data() + range.offset);
   }
+  return absl::OkStatus();
 }
 
 void Residuals::Undo(uint64_t clock) {
@@ -42,9 +51,10 @@ void Residuals::Undo(uint64_t clock) {
   }
 }
 
-void Residuals::Set(std::span<const float> values) {
+absl::Status Residuals::Set(std::span<const float> values) {
   std::copy(values.begin(), values.end(), after_.data());
   std::fill(clocks_.begin(), clocks_.end(), std::nullopt);
+  return absl::OkStatus();
 }
 
 }  // namespace leeway

@@ -30,6 +30,9 @@ class TimedObserver : public TrainObserver {
     resumed_ = Now();
     return status;
   }
+  bool BringDown(std::span<const ElementRange> elements, const float* device) override {
+    return observer_.BringDown(elements, device);
+  }
   absl::Status OnFinal(std::span<const ElementRange> elements, bool known_finite) override {
     return hold_ ? absl::OkStatus() : observer_.OnFinal(elements, known_finite);
   }

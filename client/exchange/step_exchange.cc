@@ -14,7 +14,7 @@ absl::StatusOr<std::string> StepExchange::SaveState() const {
   if (keeps_weights()) state.weights.assign(weights.begin(), weights.end());
   if (context_.client.keeps_residual()) {
     state.residual.resize(weights.size());
-    context_.client.ReadResidual(residual_clock(), state.residual);
+    RETURN_IF_ERROR(context_.client.ReadResidual(residual_clock(), state.residual));
   }
   return SerializeKept(state);
 }
@@ -25,7 +25,7 @@ absl::Status StepExchange::LoadState(const std::string& bytes) {
   if (loaded_weights_)
     std::copy(state.weights.begin(), state.weights.end(), context_.weights.begin());
   if (context_.client.keeps_residual() && !state.residual.empty()) {
-    context_.client.SetResidual(state.residual);
+    RETURN_IF_ERROR(context_.client.SetResidual(state.residual));
   }
   loaded_ = std::move(state.bytes);
   return absl::OkStatus();

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "common/codec/group_format.h"
 #include "leeway/v1/job.pb.h"
 #include "leeway/v1/parameter_server.pb.h"
 
@@ -42,6 +44,11 @@ class Codec {
 // INVALID_ARGUMENT for a codec without a type, and for `auto`, which must be resolved before
 // (common/codec/choose.h). `none` gives the codec that writes float32 as it is.
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const v1::Codec& config);
+
+// Nothing for raw and top_k.
+std::optional<GroupFormat> GroupFormatOf(v1::Encoding encoding);
+// Lives as long as the process.
+const Codec& CodecOf(GroupFormat format);
 
 // True for top_k and sign. They lose too much of a value to stand for it, so they carry changes
 // only. In a reply their payload is what a version adds to the version before.

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "common/codec/codecs.h"
 
 namespace leeway {
@@ -23,6 +25,27 @@ absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const v1::Codec& config) 
   }
   return absl::InvalidArgumentError(
       "codec: no type that this build knows; use none, auto, bf16, fp16, int8, top_k or sign");
+}
+
+std::optional<GroupFormat> GroupFormatOf(v1::Encoding encoding) {
+  switch (encoding) {
+    case v1::ENCODING_BF16:
+      return GroupFormat::kBf16;
+    case v1::ENCODING_FP16:
+      return GroupFormat::kFp16;
+    case v1::ENCODING_INT8:
+      return GroupFormat::kInt8;
+    case v1::ENCODING_SIGN:
+      return GroupFormat::kSign;
+    default:
+      return std::nullopt;
+  }
+}
+
+const Codec& CodecOf(GroupFormat format) {
+  static const std::array codecs = {MakeBf16Codec(), MakeFp16Codec(), MakeInt8Codec(),
+                                    MakeSignCodec()};
+  return *codecs[static_cast<size_t>(format)];
 }
 
 absl::StatusOr<std::shared_ptr<const EncodedValues>> EncodedValues::Open(

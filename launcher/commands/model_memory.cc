@@ -51,9 +51,7 @@ absl::StatusOr<uint64_t> VectorsOfWorker(const v1::TrainingJob& job, uint64_t st
   ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, MakeLocalRule(job));
   const uint64_t slots = rule->slots().size();
   const Local local = delta ? OfDelta(IsSpread(exchange)) : OfElastic(IsSpread(exchange));
-  // What is kept for the checkpoint has the residual in it.
-  const uint64_t kept_residual = keeps_residual ? 1 : 0;
-  return local.others + 2 * (local.kept_twice + slots) + residuals + kept_residual;
+  return local.others + 2 * (local.kept_twice + slots) + residuals;
 }
 
 uint64_t ReplyBytes(const Codec& weights, uint64_t elements) {

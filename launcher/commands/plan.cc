@@ -154,12 +154,28 @@ void PrintMemory(uint64_t servers, uint64_t workers) {
                "workers smaller\n";
 }
 
-// Of one worker and its model, besides `vectors` that the exchange keeps where the steps are taken.
-void PrintDevice(const v1::TrainingJob& job, const Model& model, uint64_t vectors) {
+// Floats that a worker's exchange keeps on its device: with steps of its own all its `vectors`; of
+// a gradient that is encoded there, what the encoding loses, twice; and the bytes of what is
+// encoded.
+uint64_t DeviceFloats(const v1::TrainingJob& job, uint64_t vectors, uint64_t steps_per_clock,
+                      const BlockLayout& layout, const CodecPlan& codecs) {
+  const bool gradient = job.exchange().has_gradient();
+  const bool encodes = codecs.compresses_contributions() && (!gradient || steps_per_clock == 1);
+  uint64_t floats = (gradient ? (encodes ? 2 : 0) : vectors) * layout.total();
+  for (uint32_t block = 0; encodes && block < layout.blocks(); ++block) {
+    const Codec& codec = codecs.contribution(block);
+    if (!GroupFormatOf(codec.encoding()).has_value()) continue;
+    floats += FloatsFor(codec.MaxBytes(layout.Range(block).count));
+  }
+  return floats;
+}
+
+// Of one worker and its model, besides `kept` floats of its exchange.
+void PrintDevice(const v1::TrainingJob& job, const Model& model, uint64_t kept) {
   if (job.workers().device() == "cpu") return;
   const MemoryPlan plan = model.PlanMemory(job.data().batch_size(), true);
   const size_t most = plan.largest_layer();
-  const uint64_t own = plan.vectors + vectors * model.schema().total();
+  const uint64_t own = plan.vectors + kept;
   const uint64_t factors = FactorBytes(PrecisionOf(job.workers())) / sizeof(float);
   std::cout << "Device: " << Mebi(plan.total() - plan.vectors + own + factors)
             << " of a GPU's memory each: " << Mebi(plan.activations())
@@ -323,8 +339,10 @@ absl::Status ShowPlan(const JobOptions& options) {
   PrintWorkers(job, needs, traffic, length);
   PrintPrecision(job);
   PrintRates(job);
-  // A gradient exchange has its two on the host only, and the batch's plan has the device's.
-  PrintDevice(job, *model, job.exchange().has_gradient() ? 0 : needs.vectors);
+  // A gradient exchange has its weights and contribution on the host only, and the batch's plan has
+  // the device's.
+  PrintDevice(job, *model,
+              DeviceFloats(job, needs.vectors, length.steps_per_clock(), layout, codecs));
   PrintMemory(of_servers, job.workers().count() * needs.all());
   return absl::OkStatus();
 }

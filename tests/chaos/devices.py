@@ -24,6 +24,8 @@ JOBS = {
     "accumulated": [kills.SGD, "exchange={type: gradient, accumulation: 3}"],
     "adam-guarded": ["update={type: adam, learning_rate: 0.002}",
                      "exchange={type: gradient, on_bad_gradient: skip, max_norm: 0.5}"],
+    "compressed": [kills.SGD, "compression={contributions: {type: int8}, weights: {type: bf16}}"],
+    "delta-compressed": [MEAN, kills.DELTA, "compression={contributions: {type: sign}}"],
     "delta": [MEAN, kills.DELTA],
     "delta-replicas": [MEAN, kills.DELTA, kills.REPLICAS],
     "elastic": [kills.SGD, kills.ELASTIC],

@@ -31,13 +31,13 @@ TEST_CASE("a gradient worker has weights and contribution, and what else its job
   CHECK(Vectors(exchange, 1, true) == 4);
 }
 
-TEST_CASE("a worker with steps of its own keeps its state twice, the residual besides") {
+TEST_CASE("a worker with steps of its own keeps its state twice, as it does the residual") {
   v1::Exchange exchange;
   v1::DeltaExchange& delta = *exchange.mutable_delta();
   delta.mutable_optimizer()->mutable_adam()->set_beta1(0.9);
   // Start, local weights and contribution; two slots, twice.
   CHECK(Vectors(exchange, 8, false) == 3 + 2 * 2);
-  CHECK(Vectors(exchange, 8, true) == 3 + 2 * 2 + 3);
+  CHECK(Vectors(exchange, 8, true) == 3 + 2 * 2 + 2);
   delta.set_spread(true);
   // Gradient, contribution and what has left; local weights, answers and slots, twice.
   CHECK(Vectors(exchange, 8, false) == 3 + 2 * (2 + 2));

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/codec/group_format.h"
 #include "common/update/rule.h"
 #include "worker/compute/shapes.h"
 
@@ -166,6 +167,12 @@ class Backend {
   // x *= factor. *finite (device memory), where not null, becomes 0 where a result is not finite,
   // and is left as it is where all are.
   virtual void Scale(size_t count, float factor, float* x, float* finite) = 0;
+
+  // `encoded` = values + residual, as the codec of that format writes `count` of them in bytes, and
+  // `residual` = what that loses (common/codec/codec.h): the CPU's bits. What does not fill the
+  // last float of `encoded` is anything.
+  virtual void Encode(GroupFormat format, size_t count, const float* values, float* residual,
+                      float* encoded) = 0;
 
   // ---- elementwise and by row
   virtual void Fill(size_t count, float value, float* y) = 0;

@@ -23,6 +23,8 @@
 
 namespace leeway {
 
+class DeviceEncoder;
+
 // What an exchange works with. References outlive it.
 struct ExchangeContext {
   const v1::TrainingJob& job;
@@ -36,6 +38,8 @@ struct ExchangeContext {
   ExchangeListener& listener;
   // The workers of this host that combine their contributions; null: this one hands in for itself.
   HostGroup* group = nullptr;
+  // Encodes contributions on the backend; null: the client does, or nobody. MakeExchange makes it.
+  std::shared_ptr<DeviceEncoder> encoder = nullptr;
   // Elements of a whole vector that cross a device's bus at a time: enough for the bus's full rate,
   // and few beside a model that takes long to cross it.
   uint64_t bus_part = uint64_t{1} << 20;

@@ -16,6 +16,9 @@
 // layer's next forward pass, when the block has been answered. So nothing is copied, and what is
 // computed does not depend on when answers come.
 //
+// Where a device encodes the contribution (device_encoder.h), blocks are encoded behind the kernels
+// that make the last of their elements, and only their bytes come down (BringDown).
+//
 // With workers.per_host: combine, other workers of this host take part in steps 1 and 2
 // (client/exchange/open_exchange.h): Run returns when this worker has handed in, or has sent the
 // sum of all.
@@ -26,7 +29,6 @@
 // the whole clock is left out.
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +41,7 @@
 #include "common/buffer.h"
 #include "common/status.h"
 #include "common/update/schedule.h"
+#include "worker/exchange/device_encoder.h"
 #include "worker/exchange/exchanges.h"
 #include "worker/exchange/gradient_scale.h"
 #include "worker/exchange/local_state.h"
@@ -60,11 +63,14 @@ class GradientExchange : public Exchange, private TrainObserver {
         contribution_pinned_(context.backend.Pin(contribution_.span())),
         scale_(context_),
         guards_(GuardsGradients(context.job.exchange()) || scale_.active()),
+        made_(context.client.layout()),
         final_(context.client.layout()),
         open_(context.client, context.now, context.group) {}
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    return ReadWeights(context_.client, clock, weights_.span());
+    ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context_.client, clock, weights_.span()));
+    kept_clock_ = clock;
+    return version;
   }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {
@@ -89,6 +95,7 @@ class GradientExchange : public Exchange, private TrainObserver {
     if (!open_.under_way()) return absl::OkStatus();
     RETURN_IF_ERROR(open_.WaitForAll());
     context_.listener.OnComplete(open_.End());
+    kept_clock_ = open_.clock() + 1;
     return absl::OkStatus();
   }
 
@@ -104,16 +111,14 @@ class GradientExchange : public Exchange, private TrainObserver {
   absl::StatusOr<std::string> SaveState() const override {
     if (!context_.client.keeps_residual()) return std::string();
     LocalState state = Kept();
-    const uint64_t next = open_.under_way() ? open_.clock() : std::numeric_limits<uint64_t>::max();
-    context_.client.ReadResidual(next, state.vectors[0].span());
+    RETURN_IF_ERROR(context_.client.ReadResidual(kept_clock_, state.vectors[0].span()));
     return SerializeState(state);
   }
   absl::Status LoadState(const std::string& bytes) override {
     if (!context_.client.keeps_residual()) return absl::OkStatus();
     LocalState state = Kept();
     RETURN_IF_ERROR(TakeUpState(bytes, contribution_.size(), state).status());
-    context_.client.SetResidual(state.vectors[0].span());
-    return absl::OkStatus();
+    return context_.client.SetResidual(state.vectors[0].span());
   }
 
   std::span<const float> weights() const override { return weights_.span(); }
@@ -143,6 +148,8 @@ class GradientExchange : public Exchange, private TrainObserver {
       next_pinned_ = context_.backend.Pin(next_.span());
     }
     FloatBuffer& target = batch_.first ? contribution_ : next_;
+    made_.Reset();
+    on_device_ = nullptr;
     RETURN_IF_ERROR(RunStep(context_, batch_.clock, step,
                             {weights_.span(), target.span(), Home::kHost, batch_.loss_scale},
                             report, this)
@@ -159,6 +166,18 @@ class GradientExchange : public Exchange, private TrainObserver {
   absl::Status BeforeForward(std::span<const ElementRange> elements) override {
     open_.Poll();
     return open_.WaitFor(elements);
+  }
+
+  // All weights have been waited for, so the exchange before is over, and Settle does not wait. It
+  // is told of first: the residual goes back by one clock only.
+  bool BringDown(std::span<const ElementRange> elements, const float* device) override {
+    if (context_.encoder == nullptr) return false;
+    Settle().IgnoreError();
+    on_device_ = device;
+    for (const BlockRange& blocks : made_.Add(elements)) {
+      context_.encoder->Start(batch_.clock, blocks, device, contribution_.span());
+    }
+    return true;
   }
 
   absl::Status AfterForward(double loss_sum, uint64_t examples) override {
@@ -239,11 +258,21 @@ class GradientExchange : public Exchange, private TrainObserver {
     AddShare(range);
     const auto unknown = unknown_.begin() + blocks.first;
     if (std::find(unknown, unknown + blocks.count, true) != unknown + blocks.count) {
+      RETURN_IF_ERROR(BringDownAsItIs(range));
       RETURN_IF_ERROR(CheckFinite(context_.schema, "the gradient", range.offset,
                                   contribution_.span().subspan(range.offset, range.count)));
     }
     open_.Send(blocks, contribution_.span(), weights_.span());
     return absl::OkStatus();
+  }
+
+  // Of what is final on the device, and of which the host has only the encoding.
+  absl::Status BringDownAsItIs(const ElementRange& range) {
+    if (on_device_ == nullptr) return absl::OkStatus();
+    Backend& backend = context_.backend;
+    backend.CopyToHost(Stream::kCompute, on_device_ + range.offset,
+                       contribution_.span().subspan(range.offset, range.count));
+    return backend.Await(backend.Record(Stream::kCompute));
   }
 
   // The first batch writes the contribution; a later one moves it towards its own gradient by its
@@ -271,6 +300,10 @@ class GradientExchange : public Exchange, private TrainObserver {
   const bool guards_;
   // Of the step in progress.
   Batch batch_;
+  // Where the device encodes: the blocks that the work which is queued makes; and the contribution,
+  // of a batch that has one.
+  FinalBlocks made_;
+  const float* on_device_ = nullptr;
   FinalBlocks final_;
   // By block: a part of it may not be finite, for all that is known.
   std::vector<bool> unknown_;
@@ -278,6 +311,8 @@ class GradientExchange : public Exchange, private TrainObserver {
   std::vector<BlockRange> kept_back_;
   // Of the latest clock.
   OpenExchange open_;
+  // What is saved is as it was before this clock.
+  uint64_t kept_clock_ = 0;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "worker/exchange/local_training.h"
 
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -23,7 +22,6 @@ LocalTraining::LocalTraining(const ExchangeContext& context, LocalOptimizer opti
             context.client.keeps_residual()};
   state_ = {.vectors = std::move(own.vectors), .counts = std::vector<uint64_t>(own.counts)};
   kept_.counts = state_.counts;
-  if (names_.residual) residual_ = FloatBuffer(context.schema.total());
 }
 
 absl::StatusOr<LocalTraining> LocalTraining::Make(const ExchangeContext& context,
@@ -150,7 +148,7 @@ void LocalTraining::Keep(uint64_t clock) {
     context_.backend.Copy(state_.vectors[i].size(), state_.vectors[i].device().data(),
                           kept_.vectors[i].device().data());
   }
-  if (names_.residual) context_.client.ReadResidual(clock, residual_.span());
+  kept_clock_ = clock;
 }
 
 absl::StatusOr<std::string> LocalTraining::Save() const {
@@ -161,8 +159,8 @@ absl::StatusOr<std::string> LocalTraining::Save() const {
     ASSIGN_OR_RETURN(state.vectors.emplace_back(), vector.Copy());
   }
   if (names_.residual) {
-    state.vectors.emplace_back(residual_.size());
-    std::memcpy(state.vectors.back().data(), residual_.data(), residual_.span().size_bytes());
+    FloatBuffer& residual = state.vectors.emplace_back(context_.schema.total());
+    RETURN_IF_ERROR(context_.client.ReadResidual(kept_clock_, residual.span()));
   }
   return SerializeState(state);
 }
@@ -180,9 +178,7 @@ absl::Status LocalTraining::Load(const std::string& bytes) {
     RETURN_IF_ERROR(kept_.vectors[i].Set(state.vectors[i].span()));
   }
   if (!names_.residual) return absl::OkStatus();
-  residual_ = std::move(state.vectors.back());
-  context_.client.SetResidual(residual_.span());
-  return absl::OkStatus();
+  return context_.client.SetResidual(state.vectors.back().span());
 }
 
 }  // namespace leeway

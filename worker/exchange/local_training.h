@@ -99,9 +99,10 @@ class LocalTraining {
   size_t own_;
   // In use.
   State state_;
-  // As it was when the last clock was complete, and beside it the residual.
+  // As it was when the last clock was complete, before `kept_clock_`. The residual of that moment
+  // is where contributions are encoded.
   State kept_;
-  FloatBuffer residual_;
+  uint64_t kept_clock_ = 0;
   // Its first element is of the check or update under way; as long as a page, to be pinned.
   FlatVector finite_;
   bool loaded_ = false;

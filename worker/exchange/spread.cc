@@ -189,20 +189,23 @@ class SpreadExchange : public Exchange {
     ASSIGN_OR_RETURN(
         const bool known_finite,
         training_.KnownFinite(vectors_.contribution.device().subspan(range.offset, range.count)));
-    RETURN_IF_ERROR(vectors_.contribution.Down(range));
     const std::span<float> contribution = vectors_.contribution.host();
     if (!known_finite) {
+      RETURN_IF_ERROR(vectors_.contribution.Down(range));
       RETURN_IF_ERROR(
           Annotate(CheckFinite(context_.schema, alpha_ ? "the local weight" : "the change",
                                range.offset, contribution.subspan(range.offset, range.count)),
                    Who(context_, clock)));
     }
+    const BlockRange blocks = plan_.Blocks(group);
+    const uint64_t examples = std::exchange(training_.counts()[group], 0);
+    RETURN_IF_ERROR(context_.backend.Await(
+        StartContribution(context_, clock, examples, blocks, range, vectors_.contribution)));
     if (group == 0) {
       RETURN_IF_ERROR(context_.listener.OnBegin(clock));
       exchange.Begin(clock);
     }
-    exchange.Send(plan_.Blocks(group), std::exchange(training_.counts()[group], 0), contribution,
-                  answered().host());
+    exchange.Send(blocks, examples, contribution, answered().host());
     return absl::OkStatus();
   }
 

@@ -10,6 +10,7 @@
 #include "client/exchange/open_exchange.h"
 #include "common/loss_scale.h"
 #include "common/status.h"
+#include "worker/exchange/device_encoder.h"
 
 namespace leeway {
 namespace {
@@ -111,6 +112,15 @@ void BeginContribution(const ExchangeContext& context) {
   if (context.group != nullptr && !context.group->leads()) context.group->Withdraw();
 }
 
+StreamEvent StartContribution(const ExchangeContext& context, uint64_t clock, uint64_t examples,
+                              const BlockRange& blocks, const ElementRange& elements,
+                              FlatVector& contribution) {
+  // One of no examples takes nothing of the residual with it.
+  if (context.encoder == nullptr || examples == 0) return contribution.StartDown(elements);
+  context.encoder->Start(clock, blocks, contribution.device().data(), contribution.host());
+  return context.backend.Record(Stream::kDown);
+}
+
 absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_t examples,
                          const char* what, bool known_finite, FlatVector& contribution,
                          FlatVector& weights) {
@@ -120,7 +130,10 @@ absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_
         Annotate(CheckFinite(context.schema, what, 0, contribution.host()), Who(context, clock)));
   }
   std::vector<BusPart> parts = BusParts(context);
-  for (BusPart& part : parts) part.copied = contribution.StartDown(part.elements);
+  for (BusPart& part : parts) {
+    part.copied =
+        StartContribution(context, clock, examples, part.blocks, part.elements, contribution);
+  }
   OpenExchange exchange(context.client, context.now, context.group);
   absl::Status status = context.listener.OnBegin(clock);
   if (status.ok()) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/block_range.h"
 #include "client/exchange/finite.h"
 #include "client/exchange/read_weights.h"
 #include "common/buffer.h"
@@ -39,6 +40,12 @@ absl::Status CheckLoss(const ExchangeContext& context, double loss_sum, float lo
 FloatBuffer MakeContribution(const ExchangeContext& context);
 // The exchange of the clock before is complete, and the contribution is going to change.
 void BeginContribution(const ExchangeContext& context);
+
+// Brings blocks of a contribution, and these are their elements, from the device to the host,
+// encoded where the device encodes them. The client may have them when the event is done.
+StreamEvent StartContribution(const ExchangeContext& context, uint64_t clock, uint64_t examples,
+                              const BlockRange& blocks, const ElementRange& elements,
+                              FlatVector& contribution);
 
 // The exchange of a whole clock at once, from the device's twin of `contribution`, which is `what`,
 // to that of `weights`. Checks it, unless it is known to be finite, and waits. Over a bus it goes

@@ -118,7 +118,7 @@ void Model::PlacePanels() {
   }
   if (backend_.shares_host_memory()) return;
   // A page of its own, so that it can be pinned.
-  finite_ = FloatBuffer(std::max(panels, FloatBuffer::kPageFloats));
+  finite_ = FloatBuffer(std::max(finite_cells(), FloatBuffer::kPageFloats));
   finite_pinned_ = backend_.Pin(finite_.span());
 }
 

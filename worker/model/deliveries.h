@@ -37,6 +37,11 @@ class Deliveries {
   absl::Status AddFinal(StreamEvent arrived, std::span<const ElementRange> elements,
                         const float* finite = nullptr);
 
+  // As the observer's.
+  bool BringDown(std::span<const ElementRange> elements, const float* device) {
+    return observer_->BringDown(elements, device);
+  }
+
   // Tells what can be told now. The observer's error, or the device's.
   absl::Status Poll();
   // Waits for the rest, and tells it.

@@ -186,6 +186,9 @@ void Model::WeightsUp(std::span<const ElementRange> elements) {
 StreamEvent Model::ContributionDown(std::span<const ElementRange> elements) {
   if (!travels_) return backend_.Record(Stream::kCompute);
   AwaitKernels();
+  if (deliveries_.BringDown(elements, workspace_->contribution())) {
+    return backend_.Record(Stream::kDown);
+  }
   for (const ElementRange& range : elements) {
     backend_.CopyToHost(Stream::kDown, workspace_->contribution() + range.offset,
                         host_contribution_.subspan(range.offset, range.count));
@@ -233,7 +236,7 @@ void Model::Drain() {
 absl::Status Model::RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer) {
   deliveries_.Begin(observer, loss_sums_,
                     {.examples = batch.size, .labels_each = graph_.positions()});
-  if (travels_) backend_.Fill(panels(), 1, workspace_->finite());
+  if (travels_) backend_.Fill(finite_cells(), 1, workspace_->finite());
   Examples examples = ExamplesUp(batch, 0, batch.size);
   OtherLabelsUp(batch, examples);
   ASSIGN_OR_RETURN(const float* scores, Forward(examples, true, draw, observer));
@@ -241,7 +244,8 @@ absl::Status Model::RunBatch(const Batch& batch, const Draw& draw, TrainObserver
   ASSIGN_OR_RETURN(const StreamEvent loss, LossDown(examples, scores, dscores));
   RETURN_IF_ERROR(deliveries_.AddLoss(loss));
   if (!averaged_.empty()) {
-    RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(averaged_), averaged_));
+    const float* const finite = LookOverAveraged();
+    RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(averaged_), averaged_, finite));
   }
   RETURN_IF_ERROR(Backward(examples, draw));
   return deliveries_.Finish();

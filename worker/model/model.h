@@ -153,7 +153,9 @@ class Model {
   absl::Status CheckOtherLabels(const Batch& batch) const;
   absl::Status CheckTokens(std::span<const float> features) const;
   size_t panels() const { return panels_.back().back().number + 1; }
-  BatchNeeds Needs() const { return {schema_.total(), panels(), mixed_}; }
+  // Parts that are looked over: each panel, and last all averaged elements.
+  size_t finite_cells() const { return panels() + (averaged_.empty() ? 0 : 1); }
+  BatchNeeds Needs() const { return {schema_.total(), finite_cells(), mixed_}; }
   absl::Status Prepare(size_t examples);
   // What `why`, that there is no room for a batch, is to be told with.
   absl::Status NoRoom(size_t examples, const absl::Status& why);
@@ -201,6 +203,10 @@ class Model {
   // Takes the loss scale out of these trained elements' contribution. Where they travel, also
   // checks whether all are finite: where the answer arrives, before they do. Else null.
   const float* LookOver(const ElementRange& elements, size_t cell);
+  // The same check of the averaged elements.
+  const float* LookOverAveraged();
+  // What the kernels that are queued leave in the cell; where it arrives.
+  const float* FiniteDown(size_t cell);
   // Of a layer, panel by panel.
   absl::Status BackwardLayer(const GradientStep& step, const Examples& examples, const Draw& draw);
   // What the layer of a node has failed of.
@@ -259,7 +265,7 @@ class Model {
   std::unique_ptr<LossPage> page_ = std::make_unique<LossPage>();
   BatchLoss& loss_sums_ = page_->loss;
   PinnedMemory page_pinned_;
-  // By panel: whether its contribution is finite. Empty where contributions do not travel.
+  // By part: whether its contribution is finite. Empty where contributions do not travel.
   FloatBuffer finite_;
   PinnedMemory finite_pinned_;
   // Something is on its way that no kernel waits for yet.

@@ -118,12 +118,25 @@ const float* Model::LookOver(const ElementRange& elements, size_t cell) {
     if (factor != 1) backend_.Scale(elements.count, factor, contribution, nullptr);
     return nullptr;
   }
-  float* const finite = workspace_->finite() + cell;
-  backend_.Scale(elements.count, factor, contribution, finite);
+  backend_.Scale(elements.count, factor, contribution, workspace_->finite() + cell);
+  return FiniteDown(cell);
+}
+
+const float* Model::LookOverAveraged() {
+  if (!travels_) return nullptr;
+  float* const finite = workspace_->finite() + panels();
+  for (const ElementRange& range : averaged_) {
+    backend_.Scale(range.count, 1, contribution_ + range.offset, finite);
+  }
+  computing_ = true;
+  return FiniteDown(panels());
+}
+
+const float* Model::FiniteDown(size_t cell) {
   AwaitKernels();
   const std::span answer = finite_.span().subspan(cell, 1);
   answer[0] = kNoAnswer;
-  backend_.CopyToHost(Stream::kDown, finite, answer);
+  backend_.CopyToHost(Stream::kDown, workspace_->finite() + cell, answer);
   return answer.data();
 }
 

@@ -27,6 +27,12 @@ class TrainObserver {
   }
   // Sum of the losses over `examples`, which are 0 where the worker has no batch.
   virtual absl::Status AfterForward(double loss_sum, uint64_t examples) { return absl::OkStatus(); }
+  // What is queued in kCompute makes these elements of the contribution final; `device` is the
+  // whole vector, in a device's memory of its own. True: the observer has queued, in kDown, what
+  // brings them to the host, and the model does not. It queues nothing else there.
+  virtual bool BringDown(std::span<const ElementRange> elements, const float* device) {
+    return false;
+  }
   // The contribution of these elements is final, and the batch no longer reads their weights. Over
   // the batch, every element is named once. `known_finite`: the device has looked at all of them;
   // otherwise nobody has, or one is not finite.

@@ -146,7 +146,7 @@ MemoryPlan Workspace::Plan(const Graph& graph, const BatchNeeds& needs, bool own
   features_ = arena.Take(capacity_ * graph.values.front().shape.elements(), plan.batch);
   labels_ = arena.Take(capacity_ * graph.positions(), plan.batch);
   if (needs.mixed) other_labels_ = arena.Take(capacity_ * graph.positions(), plan.batch);
-  finite_ = arena.Take(needs.panels, plan.batch);
+  finite_ = arena.Take(needs.finite_cells, plan.batch);
   weights_ = arena.Take(needs.flat, plan.vectors);
   contribution_ = arena.Take(needs.flat, plan.vectors);
   return plan;

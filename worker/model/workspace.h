@@ -30,7 +30,7 @@ struct BatchNeeds {
   // Floats of the weights, and of the contribution.
   size_t flat = 0;
   // Parts of the contribution of which is told whether they are finite.
-  size_t panels = 0;
+  size_t finite_cells = 0;
   // Batches have other labels, too.
   bool mixed = false;
 };
@@ -58,7 +58,7 @@ class Workspace {
   LossSum* sums() const { return sums_; }
   // Of batches that are mixed only: the scores' gradient by the other labels.
   float* other_gradient() const { return other_gradient_; }
-  // By panel: whether its contribution is finite; null as below.
+  // By part: whether its contribution is finite; null as below.
   float* finite() const { return finite_; }
   // Copies of what the host handed in; null where the device shares the host's memory.
   float* features() const { return features_; }

@@ -20,7 +20,7 @@ namespace leeway::testing {
 namespace {
 
 constexpr char kModel[] = R"(
-    layers { dense { units: 4 } } layers { batch_norm {} } layers { relu {} }
+    layers { name: "first" dense { units: 4 } } layers { batch_norm {} } layers { relu {} }
     layers { dense { units: 3 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY)";
 constexpr ImageShape kInput = {1, 1, 5};
 constexpr uint64_t kClocks = 3;
@@ -55,8 +55,23 @@ struct Variant {
   bool fp16 = false;
   // The loss is multiplied by so much more.
   float more_scale = 1;
+  // Of contributions; null: none.
+  void (*choose)(v1::Compression&) = nullptr;
   const char* model = kModel;
 };
+
+void Bf16(v1::Compression& job) { job.mutable_contributions()->mutable_bf16(); }
+void Fp16(v1::Compression& job) { job.mutable_contributions()->mutable_fp16(); }
+void Int8(v1::Compression& job) { job.mutable_contributions()->mutable_int8(); }
+void Sign(v1::Compression& job) { job.mutable_contributions()->mutable_sign(); }
+void TopK(v1::Compression& job) { job.mutable_contributions()->mutable_top_k()->set_share(0.3); }
+// Some blocks as they are.
+void Mixed(v1::Compression& job) {
+  Sign(job);
+  v1::LayerCompression& layer = *job.add_layers();
+  layer.add_names("first");
+  layer.mutable_contributions()->mutable_none();
+}
 
 v1::TrainingJob JobOf(const Variant& variant) {
   v1::TrainingJob job;
@@ -83,6 +98,10 @@ v1::TrainingJob JobOf(const Variant& variant) {
   job.mutable_update()->set_learning_rate(0.5);
   job.mutable_data()->set_batch_size(4);
   if (variant.fp16) job.mutable_workers()->set_precision(v1::PRECISION_FP16);
+  v1::Compression& compression = *job.mutable_compression();
+  compression.mutable_contributions()->mutable_none();
+  compression.mutable_weights()->mutable_none();
+  if (variant.choose != nullptr) variant.choose(compression);
   return job;
 }
 
@@ -121,6 +140,7 @@ class Run {
     options.servers = {"a:1"};
     options.total = model_->schema().total();
     options.block_elements = kBlockElements;
+    options.codecs = *CodecPlan::Of(job_, model_->schema(), layout());
     client_ = *ParameterClient::Open(options, Reach(servers_));
   }
 
@@ -140,6 +160,15 @@ class Run {
   }
 
   size_t bytes() const { return model_->schema().total() * sizeof(float); }
+  // Of the same, on the bus.
+  size_t encoded_bytes() const {
+    const auto plan = *CodecPlan::Of(job_, model_->schema(), layout());
+    size_t floats = 0;
+    for (uint32_t block = 0; block < layout().blocks(); ++block) {
+      floats += FloatsFor(plan->contribution(block).MaxBytes(layout().Range(block).count));
+    }
+    return floats * sizeof(float);
+  }
   BlockLayout layout() const {
     return *BlockLayout::FromWire(model_->schema().total(), 1, kBlockElements);
   }
@@ -200,12 +229,23 @@ Outcome On(const Variant& variant, Backend& backend, uint64_t clocks = kClocks) 
   return Run(variant, backend).Finish(clocks);
 }
 
-const Variant kVariants[] = {{.name = "gradient", .local_steps = 1},
-                             {.name = "gradient", .local_steps = 3},
-                             {.name = "delta"},
-                             {.name = "elastic", .elastic = true},
-                             {.name = "spread delta", .spread = true},
-                             {.name = "spread elastic", .elastic = true, .spread = true}};
+const Variant kVariants[] = {
+    {.name = "gradient", .local_steps = 1},
+    {.name = "gradient", .local_steps = 3},
+    {.name = "delta"},
+    {.name = "elastic", .elastic = true},
+    {.name = "spread delta", .spread = true},
+    {.name = "spread elastic", .elastic = true, .spread = true},
+    {.name = "gradient", .local_steps = 1, .choose = Int8},
+    {.name = "gradient", .local_steps = 1, .choose = Sign},
+    {.name = "gradient", .local_steps = 1, .choose = Mixed},
+    {.name = "gradient", .local_steps = 1, .choose = TopK},
+    {.name = "gradient", .local_steps = 2, .choose = Bf16},
+    {.name = "delta", .choose = Int8},
+    {.name = "delta", .choose = Mixed},
+    {.name = "elastic", .elastic = true, .choose = Fp16},
+    {.name = "spread delta", .spread = true, .choose = Sign},
+    {.name = "spread elastic", .elastic = true, .spread = true, .choose = Bf16}};
 
 TEST_CASE("What exchanges send and keep is the same on a device, whatever runs when", "[seeds]") {
   for (const Variant& variant : kVariants) {
@@ -250,9 +290,9 @@ TEST_CASE("A gradient that is not finite ends the clock on a device as on the CP
   for (Variant variant : kVariants) {
     // Without averaged values, which the host checks, and with them all that leaves together. The
     // loss itself stays finite.
-    variant.model =
-        "layers { dense { units: 4 } } layers { relu {} } layers { dense { units: 3 } } "
-        "loss: LOSS_SOFTMAX_CROSS_ENTROPY";
+    variant.model = R"(
+        layers { name: "first" dense { units: 4 } } layers { relu {} }
+        layers { dense { units: 3 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY)";
     variant.more_scale = std::numeric_limits<float>::infinity();
     const auto cpu = TestBackend();
     const Outcome expected = On(variant, *cpu);
@@ -297,6 +337,30 @@ TEST_CASE("A local step moves a batch and its loss over the bus, and no vector")
       told += (kClocks + 1) * groups * sizeof(float);
     }
     CHECK(more_down - down == told);
+  }
+}
+
+TEST_CASE("Of a contribution that is encoded only the bytes come down") {
+  // Of a clock: the contribution, the losses and whether something is finite.
+  const auto bytes_down = [](const Variant& variant) {
+    const auto bytes = [&](uint64_t clocks) {
+      const auto device = Device({.memory_bytes = 1 << 20});
+      REQUIRE(On(variant, *device, clocks).status.ok());
+      return device->bytes_down();
+    };
+    return (bytes(2 * kClocks) - bytes(kClocks)) / kClocks;
+  };
+  for (const Variant& variant : kVariants) {
+    if (variant.choose == nullptr) continue;
+    Variant plain = variant;
+    plain.choose = nullptr;
+    const Run run(variant, *TestBackend());
+    const bool host =
+        variant.choose == TopK || (variant.name == "gradient" && variant.local_steps > 1);
+    CAPTURE(variant.name, variant.local_steps);
+    CHECK(bytes_down(plain) - bytes_down(variant) ==
+          (host ? 0 : run.bytes() - run.encoded_bytes()));
+    if (!host) CHECK(run.encoded_bytes() < run.bytes());
   }
 }
 

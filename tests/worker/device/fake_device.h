@@ -129,6 +129,8 @@ class FakeDevice final : public Backend {
                      float* out) override;
   void Update(const VectorUpdate& update, float* finite) override;
   void Scale(size_t count, float factor, float* x, float* finite) override;
+  void Encode(GroupFormat format, size_t count, const float* values, float* residual,
+              float* encoded) override;
 
   void Fill(size_t count, float value, float* y) override;
   void Copy(size_t count, const float* x, float* y) override;

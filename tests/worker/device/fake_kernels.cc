@@ -1,4 +1,5 @@
 // What each kernel reads and writes, and that it is the CPU's.
+#include "common/codec/codec.h"
 #include "tests/worker/device/fake_device.h"
 
 namespace leeway::testing {
@@ -49,6 +50,18 @@ void FakeDevice::Scale(size_t count, float factor, float* x, float* finite) {
   // The flag keeps what it has where all is finite.
   Kernel("Scale", {Reads(x, count), Writes(x, count), Reads(finite), Writes(finite)},
          [=, this] { cpu_->Scale(count, factor, memory_->Inside(x), memory_->Inside(finite)); });
+}
+
+void FakeDevice::Encode(GroupFormat format, size_t count, const float* values, float* residual,
+                        float* encoded) {
+  const size_t floats = FloatsFor(CodecOf(format).MaxBytes(count));
+  Kernel("Encode",
+         {Reads(values, count), Reads(residual, count), Writes(residual, count),
+          Writes(encoded, floats)},
+         [=, this] {
+           cpu_->Encode(format, count, memory_->Inside(values), memory_->Inside(residual),
+                        memory_->Inside(encoded));
+         });
 }
 
 void FakeDevice::Fill(size_t count, float value, float* y) {

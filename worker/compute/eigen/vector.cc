@@ -1,6 +1,7 @@
 // Whole vectors of a model: exchanges' arithmetic and local optimizers.
 #include <vector>
 
+#include "common/codec/codec.h"
 #include "common/update/apply.h"
 #include "worker/compute/eigen/eigen_backend.h"
 #include "worker/compute/eigen/vectors.h"
@@ -50,6 +51,13 @@ void EigenBackend::Scale(size_t count, float factor, float* x, float* finite) {
         0, count, x, [factor](float value) { return factor * value; }, x);
   }
   if (finite != nullptr && FloatPayload::Of({x, count}).FirstNonFinite() != count) *finite = 0;
+}
+
+void EigenBackend::Encode(GroupFormat format, size_t count, const float* values, float* residual,
+                          float* encoded) {
+  const Codec& codec = CodecOf(format);
+  codec.Encode({values, count}, {residual, count},
+               {reinterpret_cast<uint8_t*>(encoded), codec.MaxBytes(count)});
 }
 
 }  // namespace leeway

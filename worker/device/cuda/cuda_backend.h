@@ -17,6 +17,8 @@
 
 namespace leeway::cuda {
 
+struct EncodeInput;
+
 // Results are the same bits in each run on the same model of GPU with the same libraries: sums are
 // taken in an order that the shapes alone give. Allocates when it is made, and in Allocate.
 class CudaBackend final : public Backend {
@@ -45,6 +47,8 @@ class CudaBackend final : public Backend {
   // UNIMPLEMENTED for a rule without a formula.
   void Update(const VectorUpdate& update, float* finite) override;
   void Scale(size_t count, float factor, float* x, float* finite) override;
+  void Encode(GroupFormat format, size_t count, const float* values, float* residual,
+              float* encoded) override;
 
   void Fill(size_t count, float value, float* y) override;
   void Copy(size_t count, const float* x, float* y) override;
@@ -145,6 +149,9 @@ class CudaBackend final : public Backend {
   template <typename Term, typename Sink>
   void SumColumns(const char* what, size_t rows, size_t columns, const Term& term,
                   const Sink& sink);
+  // Encodings with a scale for each group; `Values` writes a group by so many threads.
+  template <typename Groups, typename Values>
+  void EncodeScaled(const EncodeInput& whole, size_t threads_a_group, uint8_t* encoded);
   // Convolution by the runtime's library (cuda_convolution.cc). False: it does not take this one.
   bool TakesConvolution(const Convolution& convolution);
   bool ConvolveForward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,

@@ -2,8 +2,10 @@
 // order of additions is the same, so are the bits.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "common/codec/codec.h"
 #include "common/update/rule.h"
 #include "tests/worker/device/cuda/kernel_backend.h"
 #include "tests/worker/model/support.h"
@@ -358,6 +360,50 @@ TEST_CASE("an update that is not finite says so, of trained and of averaged valu
                    .slots = {m.data(), v.data()}},
                   &finite);
   CHECK(finite == 0.0f);
+}
+
+// Values that encodings trip over, among others.
+Floats HardValues(size_t count, uint64_t seed) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  constexpr float kHard[] = {0.0f,     -0.0f,    1e-45f, -1e-40f,  6e-8f,    3e-8f,
+                             65504.0f, 65520.0f, -7e4f,  3.39e38f, -3.4e38f, kMax,
+                             -kMax,    1.5e-38f, 0.5f,   1.0f};
+  Floats values = RandomValues(count, seed);
+  Draws draws(seed + 1);
+  // Groups of tiny and of ordinary values, with a hard one here and there.
+  for (size_t i = 0; i < count; ++i) {
+    if (i / 256 % 3 == 1) values[i] *= 1e-39f;
+    if (i / 256 % 3 == 2 && draws.Between(0, 19) == 0) {
+      values[i] = kHard[draws.Between(0, std::size(kHard) - 1)];
+    }
+  }
+  return values;
+}
+
+TEST_CASE("encodings of contributions have the CPU's bytes, and lose what it loses") {
+  Two two;
+  Draws draws(31);
+  const auto format =
+      GENERATE(GroupFormat::kBf16, GroupFormat::kFp16, GroupFormat::kInt8, GroupFormat::kSign);
+  std::vector<size_t> counts = {1, 2, 3, 4, 5, 31, 255, 256, 257, 511, 512, 1023, 4096};
+  // More groups than partial results have room for.
+  counts.push_back((size_t{9} << 20) + 77);
+  for (int round = 0; round < kShapes; ++round) counts.push_back(draws.Between(1, 3000));
+  for (const size_t count : counts) {
+    const size_t bytes = CodecOf(format).MaxBytes(count);
+    Floats residual = RandomValues(count, count + 1);
+    Floats expected_residual = residual;
+    // One contribution after the other, the residual going on.
+    for (uint64_t step = 0; step < (count < 10000 ? 4 : 1); ++step) {
+      const Floats values = HardValues(count, count + step);
+      Floats encoded(FloatsFor(bytes), 7.0f), expected(FloatsFor(bytes), 7.0f);
+      two.gpu->Encode(format, count, values.data(), residual.data(), encoded.data());
+      two.cpu->Encode(format, count, values.data(), expected_residual.data(), expected.data());
+      CAPTURE(static_cast<int>(format), count, step);
+      REQUIRE(std::memcmp(encoded.data(), expected.data(), bytes) == 0);
+      REQUIRE(std::memcmp(residual.data(), expected_residual.data(), count * sizeof(float)) == 0);
+    }
+  }
 }
 
 TEST_CASE("a rule without a formula is refused, not computed otherwise") {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/codec/codec.h"
 
 namespace leeway::testing {
 namespace {
@@ -122,6 +123,13 @@ class StagedBackend final : public Backend {
   void Scale(size_t count, float factor, float* x, float* finite) override {
     Stage s(*device_);
     device_->Scale(count, factor, s.Out(x, count), s.Out(finite, 1));
+  }
+
+  void Encode(GroupFormat format, size_t count, const float* values, float* residual,
+              float* encoded) override {
+    Stage s(*device_);
+    device_->Encode(format, count, s.In(values, count), s.Out(residual, count),
+                    s.Out(encoded, FloatsFor(CodecOf(format).MaxBytes(count))));
   }
 
   void Fill(size_t count, float value, float* y) override {

@@ -1,0 +1,207 @@
+// Contributions in the encodings of common/codec that have groups of 256 values, with the bits that
+// the CPU writes. A group that needs to know something of all its values takes three kernels: 32
+// lanes, each over every 32nd value of the group; the group; then its values.
+#pragma once
+
+#include <cfloat>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/host_device.h"
+#include "worker/compute/precision.h"
+
+namespace leeway::cuda {
+
+inline constexpr size_t kGroupValues = 256;
+inline constexpr size_t kGroupLanes = 32;
+// A float's, that goes before the values of a group.
+inline constexpr size_t kScaleBytes = 4;
+
+LEEWAY_HOST_DEVICE inline uint32_t MagnitudeBits(float value) {
+  return FloatBits(value) & 0x7fffffffu;
+}
+
+// With the magnitude of bits `limit` where it is larger, or not a number.
+LEEWAY_HOST_DEVICE inline float HoldMagnitude(float value, uint32_t limit) {
+  const uint32_t magnitude = MagnitudeBits(value);
+  return FloatOfBits((magnitude < limit ? magnitude : limit) | (FloatBits(value) & 0x80000000u));
+}
+
+// What is to be encoded, and what has been lost of it so far.
+struct EncodeInput {
+  size_t count;
+  const float* values;
+  float* residual;
+
+  // Of its sums; 0 behind them.
+  LEEWAY_HOST_DEVICE float Sum(size_t i, uint32_t limit) const {
+    return i < count ? HoldMagnitude(values[i] + residual[i], limit) : 0.0f;
+  }
+  LEEWAY_HOST_DEVICE size_t SizeOf(size_t group) const {
+    const size_t rest = count - group * kGroupValues;
+    return rest < kGroupValues ? rest : kGroupValues;
+  }
+};
+
+struct Bf16Halves {
+  // The largest that does not round to infinity.
+  static constexpr uint32_t kLimit = 0x7f7f7fff;
+  LEEWAY_HOST_DEVICE static float Round(float value) { return RoundBf16(value); }
+  LEEWAY_HOST_DEVICE static uint32_t Bits(float value) { return Bf16Bits(value); }
+};
+struct Fp16Halves {
+  static constexpr uint32_t kLimit = 0x7f7fffff;
+  // Beyond the largest half it is that.
+  LEEWAY_HOST_DEVICE static float Held(float value) { return HoldMagnitude(value, 0x477fe000u); }
+  LEEWAY_HOST_DEVICE static float Round(float value) { return RoundFp16(Held(value)); }
+  LEEWAY_HOST_DEVICE static uint32_t Bits(float value) { return Fp16Bits(Held(value)); }
+};
+
+// By two values.
+template <typename Halves>
+struct EncodeHalves {
+  EncodeInput input;
+  uint32_t* encoded;
+
+  LEEWAY_HOST_DEVICE void operator()(size_t pair) const {
+    uint32_t bits = 0;
+    for (size_t half = 0; half < 2; ++half) {
+      const size_t i = 2 * pair + half;
+      const float sum = input.Sum(i, Halves::kLimit);
+      bits |= Halves::Bits(sum) << (16 * half);
+      if (i < input.count) input.residual[i] = sum - Halves::Round(sum);
+    }
+    encoded[pair] = bits;
+  }
+};
+
+// ---- int8: a scale, then a byte a value
+struct Int8Groups {
+  static constexpr size_t kBytes = kScaleBytes + kGroupValues;
+  // (FLT_MAX / 128) * 127
+  static constexpr uint32_t kLimit = 0x7f7dffff;
+  using Partial = uint32_t;
+
+  // The largest magnitude.
+  LEEWAY_HOST_DEVICE static Partial Start() { return 0; }
+  LEEWAY_HOST_DEVICE static Partial Add(Partial partial, float sum) {
+    const uint32_t bits = MagnitudeBits(sum);
+    return bits > partial ? bits : partial;
+  }
+  LEEWAY_HOST_DEVICE static Partial Join(Partial a, Partial b) { return a > b ? a : b; }
+  LEEWAY_HOST_DEVICE static float Scale(Partial top, size_t) {
+    const float largest = FloatOfBits(top) / 127;
+    return largest >= FLT_MIN ? largest : 0;
+  }
+};
+
+// ---- sign: the mean magnitude, then a bit a value
+struct SignGroups {
+  static constexpr size_t kBytes = kScaleBytes + kGroupLanes;
+  static constexpr uint32_t kLimit = 0x7f7fffff;
+  using Partial = float;
+
+  LEEWAY_HOST_DEVICE static Partial Start() { return 0; }
+  LEEWAY_HOST_DEVICE static Partial Add(Partial partial, float sum) {
+    return partial + FloatOfBits(MagnitudeBits(sum)) * (1.0f / kGroupValues);
+  }
+  LEEWAY_HOST_DEVICE static Partial Join(Partial a, Partial b) { return a + b; }
+  LEEWAY_HOST_DEVICE static float Scale(Partial total, size_t size) {
+    const float scale = total * (static_cast<float>(kGroupValues) / static_cast<float>(size));
+    return scale < FLT_MAX ? scale : FLT_MAX;
+  }
+};
+
+// By group and lane. Leaves the sums in the residual.
+template <typename Groups>
+struct EncodePartials {
+  EncodeInput input;
+  typename Groups::Partial* partials;
+
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const {
+    typename Groups::Partial partial = Groups::Start();
+    const size_t first = i / kGroupLanes * kGroupValues + i % kGroupLanes;
+    for (size_t at = first; at < first + kGroupValues && at < input.count; at += kGroupLanes) {
+      const float sum = input.Sum(at, Groups::kLimit);
+      input.residual[at] = sum;
+      partial = Groups::Add(partial, sum);
+    }
+    partials[i] = partial;
+  }
+};
+
+// By group: its scale. Halves of the lanes are joined, then halves of these, as vectors are.
+template <typename Groups>
+struct EncodeScales {
+  EncodeInput input;
+  const typename Groups::Partial* partials;
+  uint8_t* encoded;
+
+  LEEWAY_HOST_DEVICE void operator()(size_t group) const {
+    typename Groups::Partial lanes[kGroupLanes];
+    for (size_t lane = 0; lane < kGroupLanes; ++lane) {
+      lanes[lane] = partials[group * kGroupLanes + lane];
+    }
+    for (size_t half = kGroupLanes / 2; half > 0; half /= 2) {
+      for (size_t lane = 0; lane < half; ++lane) {
+        lanes[lane] = Groups::Join(lanes[lane], lanes[lane + half]);
+      }
+    }
+    *reinterpret_cast<float*>(encoded + group * Groups::kBytes) =
+        Groups::Scale(lanes[0], input.SizeOf(group));
+  }
+};
+
+// By four values of a group of int8, from the sums in the residual.
+struct EncodeInt8 {
+  static constexpr size_t kAtOnce = 4;
+  static constexpr size_t kEach = kGroupValues / kAtOnce;
+
+  EncodeInput input;
+  uint8_t* encoded;
+
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const {
+    const size_t group = i / kEach;
+    uint8_t* const out = encoded + group * Int8Groups::kBytes;
+    const float scale = *reinterpret_cast<const float*>(out);
+    const float inverse = scale > 0 ? 1 / scale : 0;
+    const size_t first = i % kEach * kAtOnce;
+    if (group * kGroupValues + first >= input.count) return;
+    uint32_t word = 0;
+    for (size_t k = 0; k < kAtOnce; ++k) {
+      const size_t at = group * kGroupValues + first + k;
+      if (at >= input.count) break;
+      const float sum = input.residual[at];
+      // Adding this rounds to a whole number, to nearest even, and leaves it in the low bits.
+      const uint32_t code = FloatBits(sum * inverse + 0x1.8p23f) & 0xffu;
+      word |= code << (8 * k);
+      input.residual[at] = sum - static_cast<float>(static_cast<int8_t>(code)) * scale;
+    }
+    *reinterpret_cast<uint32_t*>(out + kScaleBytes + first) = word;
+  }
+};
+
+// By group and lane of signs, from the sums in the residual: value i is bit i / 32 of byte i % 32.
+struct EncodeSign {
+  EncodeInput input;
+  uint8_t* encoded;
+
+  LEEWAY_HOST_DEVICE void operator()(size_t i) const {
+    const size_t group = i / kGroupLanes;
+    const size_t lane = i % kGroupLanes;
+    uint8_t* const out = encoded + group * SignGroups::kBytes;
+    const uint32_t scale = MagnitudeBits(*reinterpret_cast<const float*>(out));
+    uint32_t signs = 0;
+    for (size_t row = 0; row < kGroupValues / kGroupLanes; ++row) {
+      const size_t at = group * kGroupValues + row * kGroupLanes + lane;
+      if (at >= input.count) break;
+      const float sum = input.residual[at];
+      const uint32_t sign = FloatBits(sum) & 0x80000000u;
+      signs |= sign >> 31 << row;
+      input.residual[at] = sum - FloatOfBits(scale | sign);
+    }
+    out[kScaleBytes + lane] = static_cast<uint8_t>(signs);
+  }
+};
+
+}  // namespace leeway::cuda

@@ -1,0 +1,71 @@
+// Contributions that are encoded on the device which makes them: only the encoded bytes cross its
+// bus, and what the encodings lose stays there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/block_range.h"
+#include "client/contribution_encoder.h"
+#include "common/blocks.h"
+#include "common/codec/plan.h"
+#include "worker/compute/backend.h"
+#include "worker/compute/flat_vector.h"
+
+namespace leeway {
+
+// The bytes are those that the host would write. Not thread-safe. Backend and layout outlive it.
+class DeviceEncoder final : public ContributionEncoder {
+ public:
+  // A device writes all of these encodings: top_k is left to the host.
+  static bool Takes(const BlockLayout& layout, const CodecPlan& plan);
+  // RESOURCE_EXHAUSTED where the device has no room for the residual, twice, and the bytes.
+  static absl::StatusOr<std::unique_ptr<DeviceEncoder>> Make(Backend& backend,
+                                                             const BlockLayout& layout,
+                                                             const CodecPlan& plan);
+
+  // Queues the encoding of these blocks of the clock's contribution, behind the kernels that make
+  // them, for which kDown waits already; and in kDown the copies of their bytes to the host: when
+  // these are done, the client may have the blocks. `contribution` is the whole vector, the
+  // device's; its elements that travel as they are come down to `host`. Clocks are as Encode wants
+  // them, and the client is done with the blocks' contribution before.
+  void Start(uint64_t clock, BlockRange blocks, const float* contribution, std::span<float> host);
+
+  // ---- ContributionEncoder
+  // The bytes that Start has brought down, whatever `values` are. They stay until the next Start of
+  // the block.
+  EncodedContribution Encode(const Codec& codec, uint32_t block, uint64_t clock,
+                             std::span<const float> values) override;
+  absl::Status Read(uint64_t clock, std::span<float> out) const override;
+  void Undo(uint64_t clock) override;
+  absl::Status Set(std::span<const float> values) override;
+
+ private:
+  // A block's, or nothing where it travels as it is; and where its bytes begin, in floats.
+  struct Place {
+    std::optional<GroupFormat> format;
+    size_t begin = 0;
+    size_t bytes = 0;
+  };
+
+  DeviceEncoder(Backend& backend, const BlockLayout& layout, std::vector<Place> places);
+  void EncodeBlock(uint64_t clock, uint32_t block, const float* contribution);
+  static std::vector<Place> PlacesOf(const BlockLayout& layout, const CodecPlan& plan);
+
+  Backend& backend_;
+  const BlockLayout& layout_;
+  const std::vector<Place> places_;
+  // After the latest contribution of each block, and before it.
+  FlatVector after_;
+  FlatVector before_;
+  FlatVector encoded_;
+  // By block, the latest encoded.
+  std::vector<std::optional<uint64_t>> clocks_;
+};
+
+}  // namespace leeway
