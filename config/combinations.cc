@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "config/contributors.h"
 #include "config/external.h"
+#include "config/length.h"
 #include "config/shards.h"
 
 namespace leeway {
@@ -94,6 +95,17 @@ void CheckAssignment(const v1::TrainingJob& job, Faults& faults) {
                       "with the same bits: leased goes with workers.on_worker_loss: continue, "
                       "consistency.backup_workers, or mode bounded or async"});
   }
+}
+
+void CheckSpread(const v1::TrainingJob& job, Faults& faults) {
+  const bool continues = job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC &&
+                         job.workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
+  if (!IsSpread(job.exchange()) || !continues) return;
+  faults.push_back(
+      {"exchange.spread",
+       "does not go with workers.on_worker_loss: continue in mode sync: which workers count in a "
+       "clock is decided when their whole contributions are there, and a spread one waits for "
+       "answers to its first blocks before the others leave; leave spread out"});
 }
 
 void CheckPerHost(const v1::TrainingJob& job, Faults& faults) {
@@ -224,6 +236,7 @@ void CheckCombinations(const v1::TrainingJob& job, std::vector<Fault>& faults) {
   CheckKnobs(job, faults);
   CheckBackupWorkers(job, faults);
   CheckPerHost(job, faults);
+  CheckSpread(job, faults);
   CheckAssignment(job, faults);
   CheckBadGradient(job, faults);
   CheckServers(job, faults);

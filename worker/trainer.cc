@@ -100,21 +100,29 @@ absl::Status Trainer::Open() {
 }
 
 absl::Status Trainer::OpenExchange() {
-  ASSIGN_OR_RETURN(exchange_,
-                   MakeExchange({.job = job_,
-                                 .schema = registration_.schema(),
-                                 .length = registration_.length(),
-                                 .rank = registration_.rank(),
-                                 .client = participant_.client(),
-                                 .backend = context_.model.backend(),
-                                 .steps = *steps_,
-                                 .listener = participant_,
-                                 .group = participant_.group(),
-                                 .loss_scales = {registration_.loss_scales().begin(),
-                                                 registration_.loss_scales().end()},
-                                 .report_loss_scale = [this](const v1::LossScale& scale) {
-                                   return context_.session.ReportLossScale(scale);
-                                 }}));
+  auto made = MakeExchange(
+      {.job = job_,
+       .schema = registration_.schema(),
+       .length = registration_.length(),
+       .rank = registration_.rank(),
+       .client = participant_.client(),
+       .backend = context_.model.backend(),
+       .steps = *steps_,
+       .listener = participant_,
+       .group = participant_.group(),
+       .loss_scales = {registration_.loss_scales().begin(), registration_.loss_scales().end()},
+       .report_loss_scale = [this](const v1::LossScale& scale) {
+         return context_.session.ReportLossScale(scale);
+       }});
+  const bool own_memory = !context_.model.backend().shares_host_memory();
+  if (own_memory && absl::IsResourceExhausted(made.status())) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "beside a batch of ", Counted(job_.data().batch_size(), "example"),
+        " there is no room for what the exchange keeps of the model: ", made.status().message(),
+        "; set data.batch_size to less (leeway plan says what both take)"));
+  }
+  RETURN_IF_ERROR(made.status());
+  exchange_ = *std::move(made);
   return absl::OkStatus();
 }
 

@@ -70,11 +70,13 @@ absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const Work
   // A worker that takes any rank does not know yet what that rank began on; the coordinator does.
   const int index = static_cast<int>(rank);
   const bool known = options.rank.has_value() && index < offer.devices_size();
+  // Who waits for the worker to register is to hear why it does not, in time.
+  const Duration patience = options.start_within / 2;
   Equipment equipment;
   ASSIGN_OR_RETURN(equipment.data, TrainingData::Open(job, options.data_dir, rank));
   ASSIGN_OR_RETURN(equipment.backend, OpenRankDevice(options.make_backend, job.workers(), rank,
                                                      known ? offer.devices(index) : std::string(),
-                                                     {options.start_within, options.sleep}));
+                                                     {patience, options.sleep}));
   ASSIGN_OR_RETURN(equipment.model,
                    Model::Build(job.model(), equipment.data->shape(), equipment.data->classes(),
                                 *equipment.backend, equipment.data->dataset().labels_each(),

@@ -180,6 +180,36 @@ TEST_CASE("workers combine where a host's sum is what the servers want, and nowh
                                "delta exchanges: "));
 }
 
+TEST_CASE("a spread exchange does not go with what counts whole contributions") {
+  const std::string spread =
+      "{type: delta, local_steps: 2, spread: true, optimizer: {type: sgd, "
+      "learning_rate: 1}}";
+  const std::string elastic =
+      "{type: elastic, every: 2, spread: true, optimizer: {type: sgd, "
+      "learning_rate: 1}}";
+  const std::string update = "update: {type: sgd, learning_rate: 0.1}\n";
+  const std::string lossy = "workers: {count: 3, on_worker_loss: continue}\n";
+  const auto error = [&](const std::string& exchange, const std::string& mode,
+                         const std::string& rest) {
+    std::string job = Sample("{type: gradient}", exchange);
+    const std::string bounded = "{mode: bounded, staleness: 3}";
+    job.replace(job.find(bounded), bounded.size(), mode);
+    if (exchange == elastic) job.replace(job.find(update), update.size(), "");
+    return ErrorOf(job + rest);
+  };
+  const std::string why =
+      " in mode sync: which workers count in a clock is decided when their whole contributions are "
+      "there, and a spread one waits for answers to its first blocks before the others leave; "
+      "leave spread out";
+  CHECK(error(spread, "{mode: sync}", lossy) ==
+        "job.yaml:12:49: exchange.spread: does not go with workers.on_worker_loss: continue" + why);
+  CHECK(error(elastic, "{mode: sync}", lossy) ==
+        "job.yaml:12:45: exchange.spread: does not go with workers.on_worker_loss: continue" + why);
+  CHECK(error(spread, "{mode: sync}", "workers: {count: 3}\n") == "no error");
+  CHECK(error(spread, "{mode: async}", lossy) == "no error");
+  CHECK(error(elastic, "{mode: bounded, staleness: 2}", lossy) == "no error");
+}
+
 TEST_CASE("what does not go with text is named with its place") {
   const std::string source = "type: idx, images: a, labels: b";
   const std::string text = "type: text, files: a, context: 8";

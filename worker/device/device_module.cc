@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include <dlfcn.h>
+#include <elf.h>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -34,10 +37,24 @@ absl::Status StatusOf(int code, const std::array<char, kErrorBytes>& error) {
   return absl::Status(static_cast<absl::StatusCode>(code), TextOf(error));
 }
 
+// The loader would map what a shortened file no longer has, and the process would end when it reads
+// that. The table of sections is the last thing in a library.
+bool IsWholeLibrary(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  Elf64_Ehdr header{};
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) return false;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  const uint64_t table = uint64_t{header.e_shnum} * header.e_shentsize;
+  return !error && table <= size && header.e_shoff <= size - table;
+}
+
 absl::StatusOr<const LeewayDeviceModule*> TableOf(const std::string& path) {
   const auto refuse = [&path](auto&&... why) {
     return absl::FailedPreconditionError(absl::StrCat("the GPU module ", path, " ", why...));
   };
+  if (!IsWholeLibrary(path)) return refuse("is damaged, or no library: install it again");
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return refuse("cannot be loaded: ", dlerror());
   void* const entry = dlsym(library, kModuleEntry);
@@ -60,8 +77,10 @@ absl::StatusOr<const LeewayDeviceModule*> TableOf(const std::string& path) {
 }  // namespace
 
 std::vector<std::string> ModulePlaces() {
-  if (const char* named = std::getenv("LEEWAY_CUDA_MODULE"); named != nullptr) return {named};
   std::error_code error;
+  const char* const named = std::getenv("LEEWAY_CUDA_MODULE");
+  // The loader would search its own folders for a name without one.
+  if (named != nullptr && *named != '\0') return {std::filesystem::absolute(named, error)};
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path folder = program.parent_path();
   return {folder / kFile, folder.parent_path() / "lib" / "leeway" / kFile};

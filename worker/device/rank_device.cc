@@ -27,7 +27,8 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenRankDevice(const BackendMaker& make
     const std::string why =
         absl::StrCat("worker ", rank, " began on ", began_on,
                      " (workers.device: auto), and another device gives other bits: ",
-                     backend.status().message());
+                     backend.status().message(),
+                     "; to go on with other bits: leeway train --resume --set workers.device=cpu");
     if (waited >= patience.within) return absl::UnavailableError(why);
     if (waited == Duration::zero()) spdlog::warn("{}; waiting for it", why);
     patience.sleep(kLookAgainAfter);

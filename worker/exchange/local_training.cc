@@ -57,6 +57,8 @@ absl::StatusOr<StepResult> LocalTraining::Step(uint64_t clock, uint64_t step,
   const double loss_sum = report.loss_sum;
   const uint64_t examples = report.examples;
   const float scale = scales_ ? state_.loss_scale.factor() : 1;
+  // Also of a step without examples.
+  if (scales_) report.loss_scale = scale;
   ASSIGN_OR_RETURN(StepResult result,
                    RunStep(context_, clock, step, {local, gradient, Home::kDevice, scale}, report));
   if (result.examples == 0) return result;

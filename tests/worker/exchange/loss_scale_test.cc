@@ -181,6 +181,21 @@ TEST_CASE("local steps in fp16: one that overflows is as if it had not been, but
   CHECK(rig.reported.empty());
 }
 
+TEST_CASE("local steps in fp16: a clock without examples reports the scale, too") {
+  const v1::Exchange type = GENERATE(Delta(Sgd(0.5)), Elastic(0.5, Sgd(0.5)));
+  Rig rig(type);
+  InFp16(rig);
+  rig.steps.scale_max = 16384;
+  rig.steps.examples = [](uint64_t step) { return step < 4 ? 2 : 0; };
+  auto exchange = rig.Make();
+  REQUIRE(exchange->Begin(0).ok());
+  REQUIRE(exchange->Run({.clock = 0, .first_step = 0, .steps = 4}).ok());
+  const auto report = exchange->Run({.clock = 1, .first_step = 4, .steps = 2});
+  REQUIRE(report.ok());
+  CHECK(report->examples == 0);
+  CHECK(report->loss_scale == 16384);
+}
+
 TEST_CASE("local steps in fp16: the scale and its clean steps go on with the state") {
   const v1::Exchange type = GENERATE(Delta(Sgd(0.5)), Elastic(0.5, Sgd(0.5)));
   Rig rig(type);

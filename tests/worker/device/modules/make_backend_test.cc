@@ -67,7 +67,11 @@ TEST_CASE("A machine without a driver is told so before any module is loaded") {
 
 TEST_CASE("A module that is missing, broken or another's is an error that says what to install") {
   const TempFolder folder;
-  std::ofstream(folder / "text.so") << "no library at all\n";
+  std::ofstream(folder / "text.so") << "no library at all, but longer than the header of one\n";
+  const std::ofstream empty(folder / "empty.so");
+  // What the loader itself would map, and die of.
+  std::filesystem::copy(Module("good"), folder / "short.so");
+  std::filesystem::resize_file(folder / "short.so", std::filesystem::file_size(Module("good")) / 2);
   struct Case {
     std::string module;
     StatusCode code;
@@ -75,7 +79,9 @@ TEST_CASE("A module that is missing, broken or another's is an error that says w
   };
   const std::vector<Case> cases = {
       {"/nowhere/x.so", StatusCode::kNotFound, {"not installed", "/nowhere/x.so", "install"}},
-      {folder / "text.so", StatusCode::kFailedPrecondition, {"cannot be loaded", "text.so"}},
+      {folder / "text.so", StatusCode::kFailedPrecondition, {"text.so", "install it again"}},
+      {folder / "empty.so", StatusCode::kFailedPrecondition, {"empty.so", "install it again"}},
+      {folder / "short.so", StatusCode::kFailedPrecondition, {"short.so", "install it again"}},
       {Module("no_entry"), StatusCode::kFailedPrecondition, {"leeway_device_module", "no_entry"}},
       {Module("no_table"), StatusCode::kFailedPrecondition, {"gives no functions"}},
       {Module("other_abi"), StatusCode::kFailedPrecondition, {"version 999", "one package"}},
@@ -201,6 +207,10 @@ TEST_CASE("Ranks take the GPUs in turn, and a number is the same for all") {
 TEST_CASE("LEEWAY_CUDA_MODULE names the module, and no other is looked for") {
   REQUIRE(setenv("LEEWAY_CUDA_MODULE", "/somewhere/m.so", 1) == 0);
   CHECK(ModulePlaces() == std::vector<std::string>{"/somewhere/m.so"});
+  REQUIRE(setenv("LEEWAY_CUDA_MODULE", "m.so", 1) == 0);
+  CHECK(ModulePlaces() == std::vector<std::string>{std::filesystem::current_path() / "m.so"});
+  REQUIRE(setenv("LEEWAY_CUDA_MODULE", "", 1) == 0);
+  CHECK(ModulePlaces().size() == 2);
   REQUIRE(unsetenv("LEEWAY_CUDA_MODULE") == 0);
   const std::vector<std::string> places = ModulePlaces();
   REQUIRE(places.size() == 2);
