@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/base/format.h"
 #include "bench/base/table.h"
+#include "common/codec/codec.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/compute/backend.h"
 #include "worker/device/link_rates.h"
@@ -121,6 +122,22 @@ std::vector<Subject> Elementwise(Backend& b, Memory& m) {
       {"AddRows", [&b, &m, rows, columns] { b.AddRows(rows, columns, m[1], m[0]); }, 2 * pass},
       {"SumRows", [&b, &m, rows, columns] { b.SumRows(rows, columns, m[0], m[1]); }, pass},
   };
+}
+
+// Values in, residual in and out, bytes out.
+std::vector<Subject> Encodings(Backend& b, Memory& m) {
+  const size_t n = m.count;
+  std::vector<Subject> subjects;
+  for (const auto& [name, format] :
+       {std::pair("Encode bf16", GroupFormat::kBf16), std::pair("Encode fp16", GroupFormat::kFp16),
+        std::pair("Encode int8", GroupFormat::kInt8),
+        std::pair("Encode sign", GroupFormat::kSign)}) {
+    const double moved = 3 * static_cast<double>(n) * sizeof(float) +
+                         static_cast<double>(CodecOf(format).MaxBytes(n));
+    subjects.push_back(
+        {name, [&b, &m, n, format = format] { b.Encode(format, n, m[0], m[1], m[2]); }, moved});
+  }
+  return subjects;
 }
 
 std::vector<Subject> Layers(Backend& b, Memory& m) {
@@ -265,6 +282,7 @@ int Run(const Flags& flags) {
               Fixed(bandwidth / 1e9, 1).c_str(), Fixed(peak / 1e9, 1).c_str(), side, side);
   Table table({"kernel", "ms", "GB/s", "GFLOP/s", "of its limit"}, 1);
   Measure(bench, Elementwise(backend, m), bandwidth, peak, table);
+  Measure(bench, Encodings(backend, m), bandwidth, peak, table);
   Measure(bench, Layers(backend, m), bandwidth, peak, table);
   Measure(bench, Products(backend, m, flags.small), bandwidth, peak, table);
   Measure(bench, Convolutions(backend, m, flags.small), bandwidth, peak, table);

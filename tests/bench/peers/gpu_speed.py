@@ -6,6 +6,7 @@ Usage: gpu_speed.py [--programs build/release/bin] [--device cuda:0] [--seconds 
 - local steps: delta exchanges every 20 steps, one worker, one server, beside PyTorch eager;
 - gradient exchange: its step beside the larger of the compute of a step and the model's time on the bus, one way;
 - hidden: of 12 equal layers, how much of the shorter of compute and exchange a step hides;
+- compressed: the gradient exchange once more, its contributions encoded on the GPU in int8 and sign;
 - several workers on the one GPU.
 PyTorch takes each batch from pinned memory, copied beside the step before. Examples are made by the seed: no file is
 read. Where PyTorch is not installed, its columns are empty. Prints one compact table of each kind.
@@ -49,6 +50,8 @@ update: {{type: sgd, learning_rate: 1}}
 update: {{type: sgd, learning_rate: 0.001, momentum: 0.9}}
 """,
 }
+for codec in ["int8", "sign"]:
+    EXCHANGES[codec] = EXCHANGES["gradient"] + f"compression: {{{{contributions: {{{{type: {codec}}}}}}}}}\n"
 MODELS = {
     "mlp": ["flatten: {}", *["dense: {units: 4096}", "relu: {}"] * 2, "dense: {units: 10}"],
     "cnn": ["conv2d: {filters: 16, kernel: 5}", "relu: {}", "max_pool: {size: 2}", "conv2d: {filters: 32, kernel: 5}",
@@ -169,6 +172,14 @@ def hidden(bench, results):
           f"{100 * (share or 0):.0f} % of the shorter is hidden", flush=True)
 
 
+def compressed(bench, results):
+    for codec in ["gradient", "int8", "sign"]:
+        run = bench.train("mlp", codec, "tf32", servers=bench.flags.servers)
+        results[f"mlp tf32, {codec}"] = run
+        print(f"mlp tf32, contributions in {codec if codec != 'gradient' else 'float32'}: {run['step']:.3f} ms a step",
+              flush=True)
+
+
 def several(bench, results):
     for workers in [1, 2, 4]:
         run = bench.train("cnn", "gradient", "tf32", workers=workers, servers=bench.flags.servers)
@@ -190,6 +201,7 @@ def main():
         bench = Bench(flags, pathlib.Path(folder))
         beside_torch(bench, flags.precision or ["tf32", "bf16"], results)
         hidden(bench, results)
+        compressed(bench, results)
         several(bench, results)
     if flags.json:
         flags.json.write_text(json.dumps(results, indent=1))
