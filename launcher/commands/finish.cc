@@ -163,6 +163,19 @@ std::string Overflowed(const RunSummary& summary) {
   return absl::StrCat(Counted(summary.overflowed_steps, "step"), " left out by fp16, ");
 }
 
+// Who hopes for a GPU is to see that there was none.
+std::string Devices(const RunSummary& summary) {
+  const std::vector<std::string>& devices = summary.devices;
+  const auto cpus = std::count(devices.begin(), devices.end(), "cpu");
+  if (cpus == 0) return "";
+  const bool all = static_cast<size_t>(cpus) == devices.size();
+  const auto workers = static_cast<uint64_t>(cpus);
+  return absl::StrCat("computed on the CPU",
+                      all ? "" : absl::StrCat(" by ", Counted(workers, "worker")),
+                      ": workers.device is auto, and no GPU could be used (",
+                      workers == 1 ? "the worker's log says" : "the workers' logs say", " why)\n");
+}
+
 std::string Restarts(const RunSummary& summary) {
   const uint32_t all = summary.restarts();
   const uint32_t servers =
@@ -198,6 +211,7 @@ absl::StatusOr<RunSummary> FinishRun(const FinishInput& input) {
   const absl::Status evaluated =
       model.ok() ? AddTestResult(input, *model, history, summary) : model.status();
   SetOutcome(input, summary);
+  if (input.end) summary.devices = {input.end->devices().begin(), input.end->devices().end()};
   // What of a failed run no checkpoint has was trained all the same.
   const bool whole = model.ok() && model->passed_over.empty() && summary.state != "failed";
   AddRun(input.job, input.run_dir, history, whole ? &*model : nullptr, summary);
@@ -253,6 +267,7 @@ std::string DescribeOutcome(const RunSummary& summary, const RunPlace& place,
   if (summary.state == "finished" && !summary.message.empty()) {
     absl::StrAppend(&text, summary.message, "\n");
   }
+  absl::StrAppend(&text, Devices(summary));
   if (summary.test_accuracy.has_value()) {
     absl::StrAppend(&text, "test accuracy ",
                     AccuracyInWords(*summary.test_accuracy, summary.test_top5_accuracy), "  (loss ",

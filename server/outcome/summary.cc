@@ -167,6 +167,7 @@ RunSummary FromJson(const Json& json) {
   summary.bytes_sent = Count(json, "bytes_sent");
   summary.bytes_received = Count(json, "bytes_received");
   if (!At(json, "weights_sha256").is_null()) summary.weights_sha256 = Text(json, "weights_sha256");
+  if (json.contains("devices")) summary.devices = Texts(json, "devices");
   summary.worker_restarts = Counts<uint32_t>(json, "worker_restarts");
   summary.server_restarts = Counts<uint32_t>(json, "server_restarts");
   for (const Json& times : At(json, "worker_times")) {
@@ -256,6 +257,7 @@ std::string SummaryJson(const RunSummary& summary) {
   json["bytes_sent"] = summary.bytes_sent;
   json["bytes_received"] = summary.bytes_received;
   json["weights_sha256"] = summary.weights_sha256.empty() ? Json() : Json(summary.weights_sha256);
+  if (!summary.devices.empty()) json["devices"] = summary.devices;
   json["restarts"] = summary.restarts();
   json["worker_restarts"] = summary.worker_restarts;
   json["server_restarts"] = summary.server_restarts;

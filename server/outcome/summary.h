@@ -56,6 +56,8 @@ struct RunSummary {
   uint64_t bytes_received = 0;
   // Empty without a model.
   std::string weights_sha256;
+  // By rank, where workers.device is auto: what it stood for, "cpu" or "cuda"; empty: never known.
+  std::vector<std::string> devices;
   // By rank, over all starts of the run.
   std::vector<uint32_t> worker_restarts;
   // By index.

@@ -61,6 +61,21 @@ TEST_CASE("How a run ended says what was restarted") {
              Catch::Contains(", 3 restarts, 2 of servers)"));
 }
 
+TEST_CASE("A run whose workers may choose their device says where it had no GPU") {
+  RunSummary summary;
+  summary.state = "finished";
+  const auto said = [&](std::vector<std::string> devices) {
+    summary.devices = std::move(devices);
+    return DescribeOutcome(summary, {"/none", "/none"}, "");
+  };
+  CHECK_THAT(said({}), !Catch::Contains("CPU"));
+  CHECK_THAT(said({"cuda", "cuda"}), !Catch::Contains("CPU"));
+  CHECK_THAT(said({"cpu"}), Catch::Contains("\ncomputed on the CPU: workers.device is auto, and no "
+                                            "GPU could be used (the worker's log says why)\n"));
+  CHECK_THAT(said({"cpu", "cuda", "cpu"}),
+             Catch::Contains("\ncomputed on the CPU by 2 workers: workers.device is auto"));
+}
+
 TEST_CASE("A run that has learned nothing says so, and is a finished one") {
   RunSummary summary;
   summary.state = "finished";

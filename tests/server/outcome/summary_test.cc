@@ -54,6 +54,7 @@ TEST_CASE("summary.json has the promised keys and reads back") {
   summary.weights_sha256 = "abc";
   summary.worker_restarts = {0, 2};
   summary.server_restarts = {1};
+  summary.devices = {"cpu", ""};
   AddHistory(SampleHistory(), summary);
   const std::string text = SummaryJson(summary);
   const auto json = nlohmann::json::parse(text);
@@ -63,6 +64,7 @@ TEST_CASE("summary.json has the promised keys and reads back") {
     CHECK(json.contains(key));
   }
   CHECK(json["restarts"] == 3);
+  CHECK(json["devices"] == std::vector<std::string>{"cpu", ""});
   CHECK(json["worker_restarts"] == std::vector<uint32_t>{0, 2});
   CHECK(json["server_restarts"] == std::vector<uint32_t>{1});
   REQUIRE(json["worker_times"].size() == 2);
