@@ -30,9 +30,6 @@ Local OfDelta(bool spread) {
 // contribution.
 Local OfElastic(bool spread) { return {.kept_twice = 1, .others = spread ? 3u : 2u}; }
 
-// The client's, before and after the latest contribution (client/residuals.h).
-constexpr uint64_t kResiduals = 2;
-
 }  // namespace
 
 absl::StatusOr<uint64_t> ServerSlots(const v1::TrainingJob& job) {

@@ -10,6 +10,10 @@
 
 namespace leeway {
 
+// What compressed contributions have lost, before and after the latest of them
+// (client/contribution_encoder.h): vectors of the model's size.
+inline constexpr uint64_t kResiduals = 2;
+
 // Optimizer state that the servers keep for each element. MakeServerRule's error.
 absl::StatusOr<uint64_t> ServerSlots(const v1::TrainingJob& job);
 

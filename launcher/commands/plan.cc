@@ -30,6 +30,7 @@
 #include "launcher/doctor/traffic.h"
 #include "worker/data/sources/test_data.h"
 #include "worker/device/job_precision.h"
+#include "worker/exchange/device_encoder.h"
 #include "worker/model/model.h"
 
 namespace leeway {
@@ -154,14 +155,14 @@ void PrintMemory(uint64_t servers, uint64_t workers) {
                "workers smaller\n";
 }
 
-// Floats that a worker's exchange keeps on its device: with steps of its own all its `vectors`; of
-// a gradient that is encoded there, what the encoding loses, twice; and the bytes of what is
-// encoded.
+// Floats that a worker's exchange keeps on its device: with steps of its own all its `vectors`;
+// what encoding there loses, twice, if it encodes there; and the bytes of what is encoded.
 uint64_t DeviceFloats(const v1::TrainingJob& job, uint64_t vectors, uint64_t steps_per_clock,
                       const BlockLayout& layout, const CodecPlan& codecs) {
-  const bool gradient = job.exchange().has_gradient();
-  const bool encodes = codecs.compresses_contributions() && (!gradient || steps_per_clock == 1);
-  uint64_t floats = (gradient ? (encodes ? 2 : 0) : vectors) * layout.total();
+  const bool encodes = EncodesOnDevice(job, steps_per_clock, layout, codecs);
+  const uint64_t residuals = codecs.compresses_contributions() ? kResiduals : 0;
+  const uint64_t others = job.exchange().has_gradient() ? 0 : vectors - residuals;
+  uint64_t floats = (others + (encodes ? kResiduals : 0)) * layout.total();
   for (uint32_t block = 0; encodes && block < layout.blocks(); ++block) {
     const Codec& codec = codecs.contribution(block);
     if (!GroupFormatOf(codec.encoding()).has_value()) continue;

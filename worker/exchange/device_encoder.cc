@@ -3,12 +3,28 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/exchange/gradient_guard.h"
 #include "common/buffer.h"
+#include "common/loss_scale.h"
 #include "common/status.h"
 
 namespace leeway {
 
-bool DeviceEncoder::Takes(const BlockLayout& layout, const CodecPlan& plan) {
+namespace {
+
+// A contribution comes down as it is.
+bool HostTouches(const v1::TrainingJob& job, uint64_t steps_per_clock) {
+  const v1::Exchange& exchange = job.exchange();
+  if (job.workers().per_host() == v1::PER_HOST_COMBINE) return true;
+  if (exchange.has_delta() || exchange.has_elastic()) return false;
+  return steps_per_clock > 1 || GuardsGradients(exchange) || ScalesLoss(job);
+}
+
+}  // namespace
+
+bool EncodesOnDevice(const v1::TrainingJob& job, uint64_t steps_per_clock,
+                     const BlockLayout& layout, const CodecPlan& plan) {
+  if (!plan.compresses_contributions() || HostTouches(job, steps_per_clock)) return false;
   for (uint32_t block = 0; block < layout.blocks(); ++block) {
     const v1::Encoding encoding = plan.contribution(block).encoding();
     if (encoding != v1::ENCODING_RAW && !GroupFormatOf(encoding).has_value()) return false;

@@ -19,12 +19,17 @@
 
 namespace leeway {
 
+// Whether workers of the job encode their contributions on a device with memory of its own: if it
+// writes all encodings of the plan (top_k is the host's), and the host neither changes nor adds up
+// contributions before they leave.
+bool EncodesOnDevice(const v1::TrainingJob& job, uint64_t steps_per_clock,
+                     const BlockLayout& layout, const CodecPlan& plan);
+
 // The bytes are those that the host would write. Not thread-safe. Backend and layout outlive it.
 class DeviceEncoder final : public ContributionEncoder {
  public:
-  // A device writes all of these encodings: top_k is left to the host.
-  static bool Takes(const BlockLayout& layout, const CodecPlan& plan);
-  // RESOURCE_EXHAUSTED where the device has no room for the residual, twice, and the bytes.
+  // Of a plan that EncodesOnDevice. RESOURCE_EXHAUSTED where the device has no room for the
+  // residual, twice, and the bytes.
   static absl::StatusOr<std::unique_ptr<DeviceEncoder>> Make(Backend& backend,
                                                              const BlockLayout& layout,
                                                              const CodecPlan& plan);

@@ -168,11 +168,12 @@ class GradientExchange : public Exchange, private TrainObserver {
     return open_.WaitFor(elements);
   }
 
-  // All weights have been waited for, so the exchange before is over, and Settle does not wait. It
-  // is told of first: the residual goes back by one clock only.
+  // All weights have been waited for, so the exchange of the clock before is over, and to settle it
+  // does not wait. It is told of before the first block is encoded: the residual goes back by one
+  // clock only. Later blocks come while this clock's own exchange is under way.
   bool BringDown(std::span<const ElementRange> elements, const float* device) override {
     if (context_.encoder == nullptr) return false;
-    Settle().IgnoreError();
+    if (open_.clock() != batch_.clock) Settle().IgnoreError();
     on_device_ = device;
     for (const BlockRange& blocks : made_.Add(elements)) {
       context_.encoder->Start(batch_.clock, blocks, device, contribution_.span());

@@ -152,10 +152,26 @@ TEST_CASE("A device's encodings and residuals are the client's, whatever becomes
   }
 }
 
-TEST_CASE("A device takes the encodings that have groups, and leaves the others to the host") {
-  CHECK(DeviceEncoder::Takes(Layout(), PlanOf(v1::Codec::kInt8)));
-  CHECK(DeviceEncoder::Takes(Layout(), PlanOf(v1::Codec::kSign)));
-  CHECK_FALSE(DeviceEncoder::Takes(Layout(), PlanOf(v1::Codec::kTopK)));
+TEST_CASE("A device takes encodings that have groups, of what the host need not touch") {
+  v1::TrainingJob job;
+  const BlockLayout layout = Layout();
+  const CodecPlan int8 = PlanOf(v1::Codec::kInt8), top_k = PlanOf(v1::Codec::kTopK);
+  v1::Exchange& exchange = *job.mutable_exchange();
+  exchange.mutable_gradient();
+  CHECK(EncodesOnDevice(job, 1, layout, int8));
+  CHECK(EncodesOnDevice(job, 1, layout, PlanOf(v1::Codec::kSign)));
+  CHECK_FALSE(EncodesOnDevice(job, 1, layout, top_k));
+  CHECK_FALSE(EncodesOnDevice(job, 2, layout, int8));
+  exchange.set_on_bad_gradient(v1::BAD_GRADIENT_SKIP);
+  CHECK_FALSE(EncodesOnDevice(job, 1, layout, int8));
+  exchange.set_on_bad_gradient(v1::BAD_GRADIENT_REJECT);
+  job.mutable_workers()->set_precision(v1::PRECISION_FP16);
+  CHECK_FALSE(EncodesOnDevice(job, 1, layout, int8));
+  // Local steps have looked at their gradients themselves.
+  exchange.mutable_delta();
+  CHECK(EncodesOnDevice(job, 5, layout, int8));
+  job.mutable_workers()->set_per_host(v1::PER_HOST_COMBINE);
+  CHECK_FALSE(EncodesOnDevice(job, 5, layout, int8));
 }
 
 TEST_CASE("A device without room for the residual says so") {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "client/parameter_client.h"
@@ -105,19 +106,44 @@ v1::TrainingJob JobOf(const Variant& variant) {
   return job;
 }
 
-class Nobody : public ExchangeListener {};
+// Exchanges that begin and end in turn, one clock after the other, each with answers to all blocks.
+class InTurn : public ExchangeListener {
+ public:
+  absl::Status OnBegin(uint64_t clock) override {
+    right_ &= !begun_.has_value();
+    begun_ = clock;
+    return absl::OkStatus();
+  }
+  void OnComplete(const ExchangeReport& report) override {
+    right_ &= begun_ == report.clock && report.exchange_seconds >= 0 && report.wait_seconds >= 0;
+    // The servers' version of a clock is the one after it.
+    right_ &= report.version == report.clock + 1;
+    begun_.reset();
+    ++completed_;
+  }
+
+  // So many have been complete, and all was in order.
+  bool Completed(uint64_t exchanges) const { return right_ && completed_ == exchanges; }
+
+ private:
+  bool right_ = true;
+  std::optional<uint64_t> begun_;
+  uint64_t completed_ = 0;
+};
 
 struct Outcome {
   absl::Status status;
   double loss_sum = 0;
   uint64_t overflowed = 0;
+  // Exchanges came one after the other, and each was answered whole.
+  bool in_turn = false;
   std::vector<float> sent;
   std::string state;
 };
 
 bool Same(const Outcome& a, const Outcome& b) {
-  return a.sent.size() == b.sent.size() && a.state == b.state && a.loss_sum == b.loss_sum &&
-         a.overflowed == b.overflowed &&
+  return a.in_turn && b.in_turn && a.sent.size() == b.sent.size() && a.state == b.state &&
+         a.loss_sum == b.loss_sum && a.overflowed == b.overflowed &&
          std::memcmp(a.sent.data(), b.sent.data(), a.sent.size() * sizeof(float)) == 0;
 }
 
@@ -148,6 +174,7 @@ class Run {
     Outcome outcome;
     outcome.status = Clocks(0, clocks, outcome);
     if (outcome.status.ok()) outcome.status = Clocks(clocks, clocks + 1, outcome);
+    outcome.in_turn = listener_.Completed(clocks + 1);
     std::map<std::pair<uint64_t, uint32_t>, std::vector<float>> sent;
     for (const FakeRequest& request : servers_->requests()) {
       if (request.method != "PushPull") continue;
@@ -212,7 +239,7 @@ class Run {
   std::unique_ptr<Model> model_;
   ModelSteps steps_;
   Backend& backend_;
-  Nobody listener_;
+  InTurn listener_;
   std::vector<v1::LossScale> scales_;
   std::shared_ptr<FakeModel> servers_;
   std::vector<std::unique_ptr<Exchange>> exchanges_;
