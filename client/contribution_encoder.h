@@ -1,4 +1,4 @@
-// Who encodes contributions, and keeps what the encodings have lost of them so far.
+// Encodes contributions, and keeps what encoding has lost of them.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class ContributionEncoder {
   virtual EncodedContribution Encode(const Codec& codec, uint32_t block, uint64_t clock,
                                      std::span<const float> values) = 0;
 
-  // What the contributions of clocks before `clock` have lost, of which `clock` may be the latest
-  // or any later one. The whole vector. A device's error.
+  // The residual before the contribution of `clock`, which is the latest clock or a later one: the
+  // whole vector. A device's error.
   virtual absl::Status Read(uint64_t clock, std::span<float> out) const = 0;
   // The contributions of `clock` and later count for nothing: neither does what they have lost or
   // made good. `clock` is the latest or a later one.

@@ -208,8 +208,8 @@ class ParameterClient {
   void UndoResidual(uint64_t clock);
   // Before the first contribution.
   absl::Status SetResidual(std::span<const float> residual);
-  // Another encodes the contributions, and keeps the residual; before the first of them, and only
-  // if one is kept. It outlives the calls that send.
+  // From now on `encoder` encodes contributions and keeps the residual. Call it before the first
+  // contribution, and only if a residual is kept. The encoder outlives the client.
   void EncodeContributionsBy(ContributionEncoder& encoder) { codecs_.EncodeBy(encoder); }
 
   // So far.

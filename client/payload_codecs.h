@@ -40,7 +40,7 @@ class PayloadCodecs {
   bool keeps_residual() const { return encoder_ != nullptr; }
   // Only if a residual is kept.
   ContributionEncoder& encoder() const { return *encoder_; }
-  // Contributions are encoded by another, which outlives this; before the first of them.
+  // From now on `encoder`, which outlives this, encodes contributions. Before the first of them.
   void EncodeBy(ContributionEncoder& encoder);
   v1::Encoding contribution_encoding(uint32_t block) const;
   // `values` are the block's. Nothing where they travel as they are.

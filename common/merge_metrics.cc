@@ -29,7 +29,7 @@ void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record) {
   record.set_dropped_examples(record.dropped_examples() + more.dropped_examples());
   record.set_skipped_contributions(record.skipped_contributions() + more.skipped_contributions());
   record.set_overflowed_steps(record.overflowed_steps() + more.overflowed_steps());
-  record.set_loss_scale(more.loss_scale());
+  if (more.loss_scale() > 0) record.set_loss_scale(more.loss_scale());
   record.set_clipped_contributions(record.clipped_contributions() + more.clipped_contributions());
 }
 

@@ -5,7 +5,8 @@
 
 namespace leeway {
 
-// `more` happened after `record`: sums, means weighted by examples, the largest staleness.
+// `more` happened after `record`: sums, means weighted by examples, the largest staleness, the
+// newest loss scale.
 void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record);
 
 }  // namespace leeway

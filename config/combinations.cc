@@ -103,9 +103,9 @@ void CheckSpread(const v1::TrainingJob& job, Faults& faults) {
   if (!IsSpread(job.exchange()) || !continues) return;
   faults.push_back(
       {"exchange.spread",
-       "does not go with workers.on_worker_loss: continue in mode sync: which workers count in a "
-       "clock is decided when their whole contributions are there, and a spread one waits for "
-       "answers to its first blocks before the others leave; leave spread out"});
+       "does not go with workers.on_worker_loss: continue in mode sync: the coordinator decides "
+       "which workers count once their whole contributions have arrived, but a spread worker sends "
+       "its last blocks only after its first ones are answered; leave spread out"});
 }
 
 void CheckPerHost(const v1::TrainingJob& job, Faults& faults) {

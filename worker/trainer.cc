@@ -116,10 +116,10 @@ absl::Status Trainer::OpenExchange() {
        }});
   const bool own_memory = !context_.model.backend().shares_host_memory();
   if (own_memory && absl::IsResourceExhausted(made.status())) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "beside a batch of ", Counted(job_.data().batch_size(), "example"),
-        " there is no room for what the exchange keeps of the model: ", made.status().message(),
-        "; set data.batch_size to less (leeway plan says what both take)"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the exchange's vectors do not fit on the device beside a batch of ",
+                     Counted(job_.data().batch_size(), "example"), ": ", made.status().message(),
+                     "; leeway plan shows what each takes"));
   }
   RETURN_IF_ERROR(made.status());
   exchange_ = *std::move(made);

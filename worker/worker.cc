@@ -70,8 +70,9 @@ absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const Work
   // A worker that takes any rank does not know yet what that rank began on; the coordinator does.
   const int index = static_cast<int>(rank);
   const bool known = options.rank.has_value() && index < offer.devices_size();
-  // Who waits for the worker to register is to hear why it does not, in time.
-  const Duration patience = options.start_within / 2;
+  // Give up before the launcher and the coordinator do, so that its log has the reason.
+  const Duration start = FromSeconds(job.limits().start_seconds());
+  const Duration patience = std::min(options.start_within, start) / 2;
   Equipment equipment;
   ASSIGN_OR_RETURN(equipment.data, TrainingData::Open(job, options.data_dir, rank));
   ASSIGN_OR_RETURN(equipment.backend, OpenRankDevice(options.make_backend, job.workers(), rank,

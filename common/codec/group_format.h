@@ -1,5 +1,4 @@
-// The encodings whose values go in groups of 256, each by itself (group_codec.h): a device can
-// write them, too.
+// Encodings in independent groups of 256 values (group_codec.h), which a device can write, too.
 #pragma once
 
 #include <cstddef>

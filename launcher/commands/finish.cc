@@ -163,17 +163,17 @@ std::string Overflowed(const RunSummary& summary) {
   return absl::StrCat(Counted(summary.overflowed_steps, "step"), " left out by fp16, ");
 }
 
-// Who hopes for a GPU is to see that there was none.
+// Tells a user who asked for auto that workers found no GPU.
 std::string Devices(const RunSummary& summary) {
   const std::vector<std::string>& devices = summary.devices;
-  const auto cpus = std::count(devices.begin(), devices.end(), "cpu");
+  const auto cpus = static_cast<size_t>(std::count(devices.begin(), devices.end(), "cpu"));
   if (cpus == 0) return "";
-  const bool all = static_cast<size_t>(cpus) == devices.size();
-  const auto workers = static_cast<uint64_t>(cpus);
-  return absl::StrCat("computed on the CPU",
-                      all ? "" : absl::StrCat(" by ", Counted(workers, "worker")),
-                      ": workers.device is auto, and no GPU could be used (",
-                      workers == 1 ? "the worker's log says" : "the workers' logs say", " why)\n");
+  const std::string who =
+      cpus == devices.size()
+          ? "computed on the CPU, because no worker could use a GPU"
+          : absl::StrCat(cpus, " of ", devices.size(),
+                         " workers computed on the CPU, because they could not use a GPU");
+  return absl::StrCat(who, " (workers.device: auto; see the workers' logs)\n");
 }
 
 std::string Restarts(const RunSummary& summary) {

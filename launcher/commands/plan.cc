@@ -162,13 +162,8 @@ uint64_t DeviceFloats(const v1::TrainingJob& job, uint64_t vectors, uint64_t ste
   const bool encodes = EncodesOnDevice(job, steps_per_clock, layout, codecs);
   const uint64_t residuals = codecs.compresses_contributions() ? kResiduals : 0;
   const uint64_t others = job.exchange().has_gradient() ? 0 : vectors - residuals;
-  uint64_t floats = (others + (encodes ? kResiduals : 0)) * layout.total();
-  for (uint32_t block = 0; encodes && block < layout.blocks(); ++block) {
-    const Codec& codec = codecs.contribution(block);
-    if (!GroupFormatOf(codec.encoding()).has_value()) continue;
-    floats += FloatsFor(codec.MaxBytes(layout.Range(block).count));
-  }
-  return floats;
+  if (!encodes) return others * layout.total();
+  return (others + kResiduals) * layout.total() + DeviceEncoder::EncodedFloats(layout, codecs);
 }
 
 // Of one worker and its model, besides `kept` floats of its exchange.

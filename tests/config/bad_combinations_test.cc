@@ -198,9 +198,9 @@ TEST_CASE("a spread exchange does not go with what counts whole contributions") 
     return ErrorOf(job + rest);
   };
   const std::string why =
-      " in mode sync: which workers count in a clock is decided when their whole contributions are "
-      "there, and a spread one waits for answers to its first blocks before the others leave; "
-      "leave spread out";
+      " in mode sync: the coordinator decides which workers count once their whole contributions "
+      "have arrived, but a spread worker sends its last blocks only after its first ones are "
+      "answered; leave spread out";
   CHECK(error(spread, "{mode: sync}", lossy) ==
         "job.yaml:12:49: exchange.spread: does not go with workers.on_worker_loss: continue" + why);
   CHECK(error(elastic, "{mode: sync}", lossy) ==

@@ -70,10 +70,11 @@ TEST_CASE("A run whose workers may choose their device says where it had no GPU"
   };
   CHECK_THAT(said({}), !Catch::Contains("CPU"));
   CHECK_THAT(said({"cuda", "cuda"}), !Catch::Contains("CPU"));
-  CHECK_THAT(said({"cpu"}), Catch::Contains("\ncomputed on the CPU: workers.device is auto, and no "
-                                            "GPU could be used (the worker's log says why)\n"));
+  CHECK_THAT(said({"cpu"}),
+             Catch::Contains("\ncomputed on the CPU, because no worker could use a GPU "
+                             "(workers.device: auto; see the workers' logs)\n"));
   CHECK_THAT(said({"cpu", "cuda", "cpu"}),
-             Catch::Contains("\ncomputed on the CPU by 2 workers: workers.device is auto"));
+             Catch::Contains("\n2 of 3 workers computed on the CPU, because they could not"));
 }
 
 TEST_CASE("A run that has learned nothing says so, and is a finished one") {

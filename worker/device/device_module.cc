@@ -37,24 +37,32 @@ absl::Status StatusOf(int code, const std::array<char, kErrorBytes>& error) {
   return absl::Status(static_cast<absl::StatusCode>(code), TextOf(error));
 }
 
-// The loader would map what a shortened file no longer has, and the process would end when it reads
-// that. The table of sections is the last thing in a library.
-bool IsWholeLibrary(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+// Whether the file has all that the loader would map. The process would end by a signal when it
+// reads what a truncated file no longer has.
+bool IsWholeLibrary(std::ifstream& file, uint64_t size) {
   Elf64_Ehdr header{};
   if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) return false;
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
-  std::error_code error;
-  const uint64_t size = std::filesystem::file_size(path, error);
-  const uint64_t table = uint64_t{header.e_shnum} * header.e_shentsize;
-  return !error && table <= size && header.e_shoff <= size - table;
+  file.seekg(static_cast<std::streamoff>(header.e_phoff));
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr part{};
+    if (!file.read(reinterpret_cast<char*>(&part), sizeof(part))) return false;
+    if (part.p_filesz > size || part.p_offset > size - part.p_filesz) return false;
+  }
+  return true;
 }
 
 absl::StatusOr<const LeewayDeviceModule*> TableOf(const std::string& path) {
   const auto refuse = [&path](auto&&... why) {
     return absl::FailedPreconditionError(absl::StrCat("the GPU module ", path, " ", why...));
   };
-  if (!IsWholeLibrary(path)) return refuse("is damaged, or no library: install it again");
+  std::ifstream file(path, std::ios::binary);
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  // Of a file that cannot be read the loader says why.
+  if (file && !error && !IsWholeLibrary(file, size)) {
+    return refuse("is not a complete shared library: install it again");
+  }
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return refuse("cannot be loaded: ", dlerror());
   void* const entry = dlsym(library, kModuleEntry);

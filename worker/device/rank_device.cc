@@ -27,9 +27,13 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenRankDevice(const BackendMaker& make
     const std::string why =
         absl::StrCat("worker ", rank, " began on ", began_on,
                      " (workers.device: auto), and another device gives other bits: ",
-                     backend.status().message(),
-                     "; to go on with other bits: leeway train --resume --set workers.device=cpu");
-    if (waited >= patience.within) return absl::UnavailableError(why);
+                     backend.status().message());
+    if (waited >= patience.within) {
+      return absl::UnavailableError(
+          absl::StrCat(why,
+                       "; to go on with CPUs and their bits, stop the job and run leeway train "
+                       "--resume --run-dir RUN --set workers.device=cpu"));
+    }
     if (waited == Duration::zero()) spdlog::warn("{}; waiting for it", why);
     patience.sleep(kLookAgainAfter);
   }

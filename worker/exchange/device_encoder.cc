@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/exchange/final_blocks.h"
 #include "client/exchange/gradient_guard.h"
 #include "common/buffer.h"
 #include "common/loss_scale.h"
@@ -12,7 +13,7 @@ namespace leeway {
 
 namespace {
 
-// A contribution comes down as it is.
+// Whether the host reads or changes the values before they leave.
 bool HostTouches(const v1::TrainingJob& job, uint64_t steps_per_clock) {
   const v1::Exchange& exchange = job.exchange();
   if (job.workers().per_host() == v1::PER_HOST_COMBINE) return true;
@@ -46,6 +47,11 @@ std::vector<DeviceEncoder::Place> DeviceEncoder::PlacesOf(const BlockLayout& lay
   return places;
 }
 
+size_t DeviceEncoder::EncodedFloats(const BlockLayout& layout, const CodecPlan& plan) {
+  const Place last = PlacesOf(layout, plan).back();
+  return last.begin + FloatsFor(last.bytes);
+}
+
 DeviceEncoder::DeviceEncoder(Backend& backend, const BlockLayout& layout, std::vector<Place> places)
     : backend_(backend), layout_(layout), places_(std::move(places)), clocks_(layout.blocks()) {}
 
@@ -56,35 +62,48 @@ absl::StatusOr<std::unique_ptr<DeviceEncoder>> DeviceEncoder::Make(Backend& back
       new DeviceEncoder(backend, layout, PlacesOf(layout, plan)));
   ASSIGN_OR_RETURN(encoder->after_, FlatVector::OnDevice(backend, layout.total()));
   ASSIGN_OR_RETURN(encoder->before_, FlatVector::OnDevice(backend, layout.total()));
-  const Place& last = encoder->places_.back();
   // As long as a page at least, to be pinned.
-  const size_t floats = std::max(last.begin + FloatsFor(last.bytes), FloatBuffer::kPageFloats);
+  const size_t floats = std::max(EncodedFloats(layout, plan), FloatBuffer::kPageFloats);
   ASSIGN_OR_RETURN(encoder->encoded_, FlatVector::Twins(backend, FloatBuffer(floats)));
   return encoder;
 }
 
-void DeviceEncoder::EncodeBlock(uint64_t clock, uint32_t block, const float* contribution) {
-  const ElementRange range = layout_.Range(block);
+uint32_t DeviceEncoder::RunFrom(uint64_t clock, uint32_t first, uint32_t end) const {
+  const auto format = places_[first].format;
+  if (!format.has_value()) return 0;
+  const bool again = clocks_[first] == clock;
+  uint32_t next = first + 1;
+  while (next < end && places_[next].format == format && (clocks_[next] == clock) == again &&
+         layout_.Range(next - 1).count % BlockLayout::kGroupElements == 0) {
+    ++next;
+  }
+  return next - first;
+}
+
+void DeviceEncoder::EncodeRun(uint64_t clock, BlockRange blocks, const float* contribution) {
+  const ElementRange range = ElementsOf(layout_, blocks);
   float* const after = after_.device().data() + range.offset;
   float* const before = before_.device().data() + range.offset;
-  if (clocks_[block] == clock) {
+  if (clocks_[blocks.first] == clock) {
     backend_.Copy(range.count, before, after);
   } else {
     backend_.Copy(range.count, after, before);
   }
-  clocks_[block] = clock;
-  backend_.Encode(*places_[block].format, range.count, contribution + range.offset, after,
-                  encoded_.device().data() + places_[block].begin);
+  std::fill_n(clocks_.begin() + blocks.first, blocks.count, clock);
+  const Place& place = places_[blocks.first];
+  backend_.Encode(*place.format, range.count, contribution + range.offset, after,
+                  encoded_.device().data() + place.begin);
 }
 
 void DeviceEncoder::Start(uint64_t clock, BlockRange blocks, const float* contribution,
                           std::span<float> host) {
   const uint32_t end = blocks.first + blocks.count;
   bool encoded = false;
-  for (uint32_t block = blocks.first; block < end; ++block) {
-    if (!places_[block].format.has_value()) continue;
-    EncodeBlock(clock, block, contribution);
-    encoded = true;
+  for (uint32_t block = blocks.first; block < end;) {
+    const uint32_t run = RunFrom(clock, block, end);
+    if (run > 0) EncodeRun(clock, {block, run}, contribution);
+    encoded = encoded || run > 0;
+    block += std::max(run, 1u);
   }
   if (encoded) backend_.Wait(Stream::kDown, backend_.Record(Stream::kCompute));
   for (uint32_t block = blocks.first; block < end; ++block) {
@@ -127,7 +146,8 @@ void DeviceEncoder::Undo(uint64_t clock) {
                   after_.device().data() + range.offset);
     clocks_[block].reset();
   }
-  // Nothing is under way when this goes. An error stays, and is everybody's.
+  // The caller may free memory after this. A device's error stays in the backend, and surfaces at
+  // the next call.
   backend_.Await(backend_.Record(Stream::kCompute)).IgnoreError();
 }
 

@@ -34,12 +34,15 @@ class DeviceEncoder final : public ContributionEncoder {
                                                              const BlockLayout& layout,
                                                              const CodecPlan& plan);
 
-  // Queues the encoding of these blocks of the clock's contribution, behind the kernels that make
-  // them, for which kDown waits already; and in kDown the copies of their bytes to the host: when
-  // these are done, the client may have the blocks. `contribution` is the whole vector, the
-  // device's; its elements that travel as they are come down to `host`. Clocks are as Encode wants
-  // them, and the client is done with the blocks' contribution before.
+  // Queues the encoding of these blocks, at least one, of the clock's contribution, behind the
+  // kernels that make them, for which kDown waits already; and in kDown the copies of their bytes
+  // to the host. When these are done, the client may have the blocks. `contribution` is the whole
+  // vector, the device's; its elements that travel as they are come down to `host`. `clock` follows
+  // the rule of Encode. The client must have finished with the blocks' previous contribution.
   void Start(uint64_t clock, BlockRange blocks, const float* contribution, std::span<float> host);
+
+  // Floats that the encoded bytes of a whole contribution take on the device.
+  static size_t EncodedFloats(const BlockLayout& layout, const CodecPlan& plan);
 
   // ---- ContributionEncoder
   // The bytes that Start has brought down, whatever `values` are. They stay until the next Start of
@@ -59,7 +62,10 @@ class DeviceEncoder final : public ContributionEncoder {
   };
 
   DeviceEncoder(Backend& backend, const BlockLayout& layout, std::vector<Place> places);
-  void EncodeBlock(uint64_t clock, uint32_t block, const float* contribution);
+  // From `first` on, before `end`: how many neighbours are encoded as one, because their groups and
+  // bytes are contiguous. 0: `first` travels as it is.
+  uint32_t RunFrom(uint64_t clock, uint32_t first, uint32_t end) const;
+  void EncodeRun(uint64_t clock, BlockRange blocks, const float* contribution);
   static std::vector<Place> PlacesOf(const BlockLayout& layout, const CodecPlan& plan);
 
   Backend& backend_;

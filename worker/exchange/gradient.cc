@@ -168,9 +168,9 @@ class GradientExchange : public Exchange, private TrainObserver {
     return open_.WaitFor(elements);
   }
 
-  // All weights have been waited for, so the exchange of the clock before is over, and to settle it
-  // does not wait. It is told of before the first block is encoded: the residual goes back by one
-  // clock only. Later blocks come while this clock's own exchange is under way.
+  // The forward pass has waited for all weights, so the previous exchange is answered, and Settle
+  // does not block. It must end before the first block is encoded, because the residual can be
+  // undone by one clock only. Later blocks come while this clock's own exchange is under way.
   bool BringDown(std::span<const ElementRange> elements, const float* device) override {
     if (context_.encoder == nullptr) return false;
     if (open_.clock() != batch_.clock) Settle().IgnoreError();
@@ -267,7 +267,8 @@ class GradientExchange : public Exchange, private TrainObserver {
     return absl::OkStatus();
   }
 
-  // Of what is final on the device, and of which the host has only the encoding.
+  // Copies values to the host of which it has only the encoding, so that an error can name the
+  // element.
   absl::Status BringDownAsItIs(const ElementRange& range) {
     if (on_device_ == nullptr) return absl::OkStatus();
     Backend& backend = context_.backend;

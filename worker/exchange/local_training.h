@@ -99,8 +99,8 @@ class LocalTraining {
   size_t own_;
   // In use.
   State state_;
-  // As it was when the last clock was complete, before `kept_clock_`. The residual of that moment
-  // is where contributions are encoded.
+  // The state before clock `kept_clock_`, for the checkpoint. The residual of that moment is with
+  // whoever encodes contributions.
   State kept_;
   uint64_t kept_clock_ = 0;
   // Its first element is of the check or update under way; as long as a page, to be pinned.

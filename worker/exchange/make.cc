@@ -17,10 +17,7 @@ absl::StatusOr<std::shared_ptr<DeviceEncoder>> MakeEncoder(const ExchangeContext
   if (!EncodesOnDevice(context.job, context.length.steps_per_clock(), layout, *plan)) {
     return nullptr;
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<DeviceEncoder> encoder,
-                   DeviceEncoder::Make(context.backend, layout, *plan));
-  context.client.EncodeContributionsBy(*encoder);
-  return encoder;
+  return DeviceEncoder::Make(context.backend, layout, *plan);
 }
 
 absl::StatusOr<std::unique_ptr<Exchange>> MakeByType(const ExchangeContext& context) {
@@ -43,7 +40,9 @@ absl::StatusOr<std::unique_ptr<Exchange>> MakeByType(const ExchangeContext& cont
 absl::StatusOr<std::unique_ptr<Exchange>> MakeExchange(const ExchangeContext& context) {
   ExchangeContext whole = context;
   ASSIGN_OR_RETURN(whole.encoder, MakeEncoder(context));
-  return MakeByType(whole);
+  ASSIGN_OR_RETURN(auto exchange, MakeByType(whole));
+  if (whole.encoder != nullptr) context.client.EncodeContributionsBy(*whole.encoder);
+  return exchange;
 }
 
 }  // namespace leeway

@@ -205,7 +205,7 @@ class Model {
   const float* LookOver(const ElementRange& elements, size_t cell);
   // The same check of the averaged elements.
   const float* LookOverAveraged();
-  // What the kernels that are queued leave in the cell; where it arrives.
+  // Queues the copy of the cell's answer to the host; returns where it arrives.
   const float* FiniteDown(size_t cell);
   // Of a layer, panel by panel.
   absl::Status BackwardLayer(const GradientStep& step, const Examples& examples, const Draw& draw);

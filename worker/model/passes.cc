@@ -125,9 +125,9 @@ const float* Model::LookOver(const ElementRange& elements, size_t cell) {
 const float* Model::LookOverAveraged() {
   if (!travels_) return nullptr;
   float* const finite = workspace_->finite() + panels();
-  for (const ElementRange& range : averaged_) {
-    backend_.Scale(range.count, 1, contribution_ + range.offset, finite);
-  }
+  // They are one behind the other.
+  const size_t first = schema_.trained();
+  backend_.Scale(schema_.total() - first, 1, contribution_ + first, finite);
   computing_ = true;
   return FiniteDown(panels());
 }

@@ -27,9 +27,9 @@ class TrainObserver {
   }
   // Sum of the losses over `examples`, which are 0 where the worker has no batch.
   virtual absl::Status AfterForward(double loss_sum, uint64_t examples) { return absl::OkStatus(); }
-  // What is queued in kCompute makes these elements of the contribution final; `device` is the
-  // whole vector, in a device's memory of its own. True: the observer has queued, in kDown, what
-  // brings them to the host, and the model does not. It queues nothing else there.
+  // Called when queued kernels make these elements of the contribution final; `device` is the whole
+  // vector, in a device's memory of its own. True: the observer brings the contribution to the host
+  // itself, in kDown, these elements perhaps with later ones. It queues nothing else there.
   virtual bool BringDown(std::span<const ElementRange> elements, const float* device) {
     return false;
   }

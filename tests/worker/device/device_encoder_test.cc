@@ -1,8 +1,10 @@
 // What a device encodes, and keeps of it, is what the client would.
 #include "worker/exchange/device_encoder.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "client/residuals.h"
@@ -13,14 +15,16 @@
 namespace leeway::testing {
 namespace {
 
-// Blocks of several groups, the last one short.
 constexpr uint64_t kTotal = 2777;
-constexpr uint64_t kBlockElements = 600;
 
-BlockLayout Layout() { return *BlockLayout::FromWire(kTotal, 1, kBlockElements); }
+// Blocks of whole groups, neighbours of which are encoded as one, or of groups of which the last is
+// short.
+BlockLayout Layout(uint64_t block_elements = 600) {
+  return *BlockLayout::FromWire(kTotal, 1, block_elements);
+}
 
 // Three tensors, of which the middle one's blocks travel as they are.
-CodecPlan PlanOf(v1::Codec::TypeCase type) {
+CodecPlan PlanOf(v1::Codec::TypeCase type, const BlockLayout& layout = Layout()) {
   v1::ModelSchema schema;
   schema.set_total(kTotal);
   schema.set_trained(kTotal);
@@ -44,7 +48,7 @@ CodecPlan PlanOf(v1::Codec::TypeCase type) {
   v1::LayerCompression& layer = *compression.add_layers();
   layer.add_names("layer1");
   layer.mutable_contributions()->mutable_none();
-  auto plan = CodecPlan::Make(compression, schema, Layout());
+  auto plan = CodecPlan::Make(compression, schema, layout);
   CAPTURE(plan.status());
   REQUIRE(plan.ok());
   return *std::move(plan);
@@ -53,15 +57,16 @@ CodecPlan PlanOf(v1::Codec::TypeCase type) {
 // The same, done on the device and by the client.
 class Both {
  public:
-  Both(uint64_t seed, v1::Codec::TypeCase type)
-      : layout_(Layout()), plan_(PlanOf(type)), client_(layout_), host_(kTotal) {
+  Both(uint64_t seed, v1::Codec::TypeCase type, uint64_t block_elements)
+      : layout_(Layout(block_elements)), plan_(PlanOf(type, layout_)), client_(layout_) {
     device_ = *FakeDevice::Make({.seed = seed, .memory_bytes = 1 << 20});
     encoder_ = *DeviceEncoder::Make(*device_, layout_, plan_);
     contribution_ = *FlatVector::Twins(*device_, FloatBuffer(kTotal));
   }
 
-  void Encode(uint64_t clock, BlockRange blocks) {
-    const std::vector<float> values = RandomValues(kTotal, clock + 1);
+  // `attempt`: which values.
+  void Encode(uint64_t clock, BlockRange blocks, uint64_t attempt = 0) {
+    const std::vector<float> values = RandomValues(kTotal, 2 * clock + attempt + 1);
     REQUIRE(contribution_.Set(values).ok());
     encoder_->Start(clock, blocks, contribution_.device().data(), contribution_.host());
     REQUIRE(device_->Await(device_->Record(Stream::kDown)).ok());
@@ -108,7 +113,6 @@ class Both {
   const BlockLayout layout_;
   const CodecPlan plan_;
   Residuals client_;
-  FloatBuffer host_;
   std::unique_ptr<FakeDevice> device_;
   std::unique_ptr<DeviceEncoder> encoder_;
   FlatVector contribution_;
@@ -120,7 +124,7 @@ TEST_CASE("A device's encodings and residuals are the client's, whatever becomes
       GENERATE(v1::Codec::kBf16, v1::Codec::kFp16, v1::Codec::kInt8, v1::Codec::kSign);
   for (uint64_t seed = 0; seed < Seeds(25); ++seed) {
     CAPTURE(static_cast<int>(type), seed);
-    Both both(seed, type);
+    Both both(seed, type, seed % 2 == 0 ? 256 : 600);
     RandomStream draws(seed, RandomPurpose::kGenerate);
     const auto all = BlockRange{0, both.blocks()};
     uint64_t clock = 0;
@@ -131,9 +135,9 @@ TEST_CASE("A device's encodings and residuals are the client's, whatever becomes
         case 0:
           both.Encode(clock++, all);
           break;
-        case 1:  // Broken off, and done again.
+        case 1:  // Broken off, and done again: with the same values, or with others.
           both.Encode(clock, {first, count});
-          both.Encode(clock++, all);
+          both.Encode(clock++, all, draws.Below(2));
           break;
         case 2:  // Dropped.
           both.Encode(clock, {first, count});

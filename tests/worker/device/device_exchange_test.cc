@@ -31,11 +31,13 @@ constexpr uint64_t kBlockElements = 8;
 // A model's steps, as a worker takes them.
 class ModelSteps : public StepRunner {
  public:
-  // The loss is multiplied by so much more.
-  ModelSteps(Model& model, float more_scale) : model_(model), more_scale_(more_scale) {}
+  // The loss is multiplied by so much more, and the examples' features.
+  ModelSteps(Model& model, float more_scale, float features)
+      : model_(model), more_scale_(more_scale), features_(features) {}
   absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
                                  TrainObserver& observer) override {
-    const Batch batch = RandomBatch(4, kInput.elements(), 3, step);
+    Batch batch = RandomBatch(4, kInput.elements(), 3, step);
+    for (float& feature : batch.features) feature *= features_;
     const auto loss = model_.Train(batch, vectors.weights, {1, step, 0}, vectors.contribution,
                                    &observer, vectors.home, more_scale_ * vectors.loss_scale);
     if (!loss.ok()) return loss.status();
@@ -45,6 +47,7 @@ class ModelSteps : public StepRunner {
  private:
   Model& model_;
   const float more_scale_;
+  const float features_;
 };
 
 struct Variant {
@@ -56,6 +59,8 @@ struct Variant {
   bool fp16 = false;
   // The loss is multiplied by so much more.
   float more_scale = 1;
+  // And the examples' features.
+  float features = 1;
   // Of contributions; null: none.
   void (*choose)(v1::Compression&) = nullptr;
   const char* model = kModel;
@@ -154,7 +159,7 @@ class Run {
       : variant_(variant),
         job_(JobOf(variant)),
         model_(BuildModel(variant.model, kInput, 3, backend)),
-        steps_(*model_, variant.fp16 ? 16 : variant.more_scale),
+        steps_(*model_, variant.fp16 ? 16 : variant.more_scale, variant.features),
         backend_(backend),
         servers_(std::make_shared<FakeModel>(layout(), variant.elastic, 0.25f)) {
     servers_->set_weights(InitialWeights(*model_, 5));
@@ -256,23 +261,22 @@ Outcome On(const Variant& variant, Backend& backend, uint64_t clocks = kClocks) 
   return Run(variant, backend).Finish(clocks);
 }
 
-const Variant kVariants[] = {
-    {.name = "gradient", .local_steps = 1},
-    {.name = "gradient", .local_steps = 3},
-    {.name = "delta"},
-    {.name = "elastic", .elastic = true},
-    {.name = "spread delta", .spread = true},
-    {.name = "spread elastic", .elastic = true, .spread = true},
-    {.name = "gradient", .local_steps = 1, .choose = Int8},
-    {.name = "gradient", .local_steps = 1, .choose = Sign},
-    {.name = "gradient", .local_steps = 1, .choose = Mixed},
-    {.name = "gradient", .local_steps = 1, .choose = TopK},
-    {.name = "gradient", .local_steps = 2, .choose = Bf16},
-    {.name = "delta", .choose = Int8},
-    {.name = "delta", .choose = Mixed},
-    {.name = "elastic", .elastic = true, .choose = Fp16},
-    {.name = "spread delta", .spread = true, .choose = Sign},
-    {.name = "spread elastic", .elastic = true, .spread = true, .choose = Bf16}};
+const Variant kVariants[] = {{.name = "gradient", .local_steps = 1},
+                             {.name = "gradient", .local_steps = 3},
+                             {.name = "delta"},
+                             {.name = "elastic", .elastic = true},
+                             {.name = "spread delta", .spread = true},
+                             {.name = "spread elastic", .elastic = true, .spread = true},
+                             {.name = "gradient", .local_steps = 1, .choose = Int8},
+                             {.name = "gradient", .local_steps = 1, .choose = Sign},
+                             {.name = "gradient", .local_steps = 1, .choose = Mixed},
+                             {.name = "gradient", .local_steps = 1, .choose = TopK},
+                             {.name = "gradient", .local_steps = 2, .choose = Bf16},
+                             {.name = "delta", .choose = Int8},
+                             {.name = "delta", .choose = Mixed},
+                             {.name = "delta", .choose = Fp16},
+                             {.name = "spread delta", .spread = true, .choose = Sign},
+                             {.name = "spread delta", .spread = true, .choose = Bf16}};
 
 TEST_CASE("What exchanges send and keep is the same on a device, whatever runs when", "[seeds]") {
   for (const Variant& variant : kVariants) {
@@ -315,8 +319,7 @@ TEST_CASE("In fp16 what overflows on a device is left out, as on the CPU") {
 
 TEST_CASE("A gradient that is not finite ends the clock on a device as on the CPU") {
   for (Variant variant : kVariants) {
-    // Without averaged values, which the host checks, and with them all that leaves together. The
-    // loss itself stays finite.
+    // Without averaged values, whose statistics would overflow first. The loss itself stays finite.
     variant.model = R"(
         layers { name: "first" dense { units: 4 } } layers { relu {} }
         layers { dense { units: 3 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY)";
@@ -332,6 +335,25 @@ TEST_CASE("A gradient that is not finite ends the clock on a device as on the CP
       CAPTURE(seed, outcome.status);
       CHECK(outcome.status == expected.status);
       CHECK(outcome.sent.empty());
+      CHECK(device->status().ok());
+    }
+  }
+}
+
+TEST_CASE("A statistic that is not finite ends the clock on a device as on the CPU") {
+  for (Variant variant : kVariants) {
+    // A variance overflows; what is normalised by it, the loss and the gradient stay finite.
+    variant.features = 1e25f;
+    const auto cpu = TestBackend();
+    const Outcome expected = On(variant, *cpu);
+    CAPTURE(variant.name, expected.status);
+    REQUIRE(absl::IsOutOfRange(expected.status));
+    CHECK(absl::StrContains(expected.status.message(), "running_var"));
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const auto device = Device({.seed = seed, .memory_bytes = 1 << 20});
+      const Outcome outcome = On(variant, *device);
+      CAPTURE(seed, outcome.status);
+      CHECK(outcome.status == expected.status);
       CHECK(device->status().ok());
     }
   }

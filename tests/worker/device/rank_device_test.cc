@@ -63,7 +63,8 @@ TEST_CASE("A later life that does not find its GPU in time says so, and another 
   Machine machine{.gpu_from = 1000};
   const absl::Status status = machine.Open("auto", "cuda").status();
   CHECK(absl::IsUnavailable(status));
-  CHECK(Says(status, {"worker 3 began on cuda", "other bits", "no GPU", "workers.device=cpu"}));
+  CHECK(Says(status, {"worker 3 began on cuda", "other bits", "no GPU",
+                      "--resume --run-dir RUN --set workers.device=cpu"}));
   CHECK(machine.slept == seconds(10));
 }
 

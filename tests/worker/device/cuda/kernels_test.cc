@@ -365,9 +365,11 @@ TEST_CASE("an update that is not finite says so, of trained and of averaged valu
 // Values that encodings trip over, among others.
 Floats HardValues(size_t count, uint64_t seed) {
   constexpr float kMax = std::numeric_limits<float>::max();
-  constexpr float kHard[] = {0.0f,     -0.0f,    1e-45f, -1e-40f,  6e-8f,    3e-8f,
-                             65504.0f, 65520.0f, -7e4f,  3.39e38f, -3.4e38f, kMax,
-                             -kMax,    1.5e-38f, 0.5f,   1.0f};
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kHard[] = {kInfinity, -kInfinity, kNan,     0.0f,     -0.0f, 1e-45f,   -1e-40f,
+                             6e-8f,     3e-8f,      65504.0f, 65520.0f, -7e4f, 3.39e38f, -3.4e38f,
+                             kMax,      -kMax,      1.5e-38f, 0.5f,     1.0f};
   Floats values = RandomValues(count, seed);
   Draws draws(seed + 1);
   // Groups of tiny and of ordinary values, with a hard one here and there.

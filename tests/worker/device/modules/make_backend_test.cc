@@ -69,7 +69,7 @@ TEST_CASE("A module that is missing, broken or another's is an error that says w
   const TempFolder folder;
   std::ofstream(folder / "text.so") << "no library at all, but longer than the header of one\n";
   const std::ofstream empty(folder / "empty.so");
-  // What the loader itself would map, and die of.
+  // dlopen would map this file, and the process would end with SIGBUS.
   std::filesystem::copy(Module("good"), folder / "short.so");
   std::filesystem::resize_file(folder / "short.so", std::filesystem::file_size(Module("good")) / 2);
   struct Case {

@@ -21,7 +21,7 @@ LEEWAY_HOST_DEVICE inline uint32_t MagnitudeBits(float value) {
   return FloatBits(value) & 0x7fffffffu;
 }
 
-// With the magnitude of bits `limit` where it is larger, or not a number.
+// The value, its magnitude limited to the float with the bits `limit`. NaN becomes that limit.
 LEEWAY_HOST_DEVICE inline float HoldMagnitude(float value, uint32_t limit) {
   const uint32_t magnitude = MagnitudeBits(value);
   return FloatOfBits((magnitude < limit ? magnitude : limit) | (FloatBits(value) & 0x80000000u));
@@ -33,7 +33,7 @@ struct EncodeInput {
   const float* values;
   float* residual;
 
-  // Of its sums; 0 behind them.
+  // The limited sum of element i; 0 past the end.
   LEEWAY_HOST_DEVICE float Sum(size_t i, uint32_t limit) const {
     return i < count ? HoldMagnitude(values[i] + residual[i], limit) : 0.0f;
   }
@@ -130,7 +130,7 @@ struct EncodePartials {
   }
 };
 
-// By group: its scale. Halves of the lanes are joined, then halves of these, as vectors are.
+// By group: its scale. Lanes are joined in the order of common/codec/sign.cc.
 template <typename Groups>
 struct EncodeScales {
   EncodeInput input;
