@@ -10,7 +10,6 @@
 #include "common/status.h"
 
 namespace leeway {
-
 namespace {
 
 // Whether the host reads or changes the values before they leave.

@@ -45,8 +45,8 @@ class DeviceEncoder final : public ContributionEncoder {
   static size_t EncodedFloats(const BlockLayout& layout, const CodecPlan& plan);
 
   // ---- ContributionEncoder
-  // The bytes that Start has brought down, whatever `values` are. They stay until the next Start of
-  // the block.
+  // The bytes that Start has brought down for this clock, whatever `values` are. They stay until
+  // the next Start of the block.
   EncodedContribution Encode(const Codec& codec, uint32_t block, uint64_t clock,
                              std::span<const float> values) override;
   absl::Status Read(uint64_t clock, std::span<float> out) const override;
