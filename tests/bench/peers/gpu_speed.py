@@ -1,27 +1,32 @@
 #!/usr/bin/env python3
 """Workers on a GPU beside PyTorch on the same GPU, in one run.
 
-Usage: gpu_speed.py [--programs build/release/bin] [--device cuda:0] [--seconds 3] [--json FILE]
+Usage: gpu_speed.py [--programs build/release/bin] [--device cuda:0] [--parts local,gradient] [--minutes 10] [--json FILE]
 
-- local steps: delta exchanges every 20 steps, one worker, one server, beside PyTorch eager;
-- gradient exchange: its step beside the larger of the compute of a step and the model's time on the bus, one way;
-- hidden: of 12 equal layers, how much of the shorter of compute and exchange a step hides;
+- local: steps with delta exchanges every 20 steps, one worker, one server, beside PyTorch eager;
+- gradient: a step with its exchange beside the larger of its compute and the model's time on the bus, one way;
 - compressed: the gradient exchange once more, its contributions encoded on the GPU in int8 and sign;
-- several workers on the one GPU.
+- hidden: of 12 equal layers, how much of the shorter of compute and exchange a step hides;
+- several: workers on the one GPU.
 PyTorch takes each batch from pinned memory, copied beside the step before. Examples are made by the seed: no file is
-read. Where PyTorch is not installed, its columns are empty. Prints one compact table of each kind.
+read. Rows run in the order of their worth. Each is appended to FILE as a line of JSON when it ends, also if it failed.
+Exits with 0 if all rows were measured, 1 if one failed, 77 if none failed but the time or PyTorch was missing.
 """
 
 import argparse
+import collections
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import limited  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 BATCH = 512
-EXAMPLES = 100 * BATCH
 HEAD = """apiVersion: leeway/v1
 kind: TrainingJob
 metadata: {{name: gpu-speed, seed: 42}}
@@ -62,150 +67,227 @@ PARAMETERS = {"mlp": 20037642, "cnn": 80202}
 SHAPES = {"mlp": "[28, 28, 1]", "cnn": "[28, 28, 1]", "twelve": "[64]"}
 
 
-class Bench:
-    def __init__(self, flags, folder):
-        self.flags, self.folder, self.runs = flags, folder, 0
+class Failure(Exception):
+    """Of one row: the others go on."""
 
-    def job(self, model, exchange, batch, epochs, steps=20):
+
+class Missing(Exception):
+    """A row is not whole: something that it compares with is not here. It has what was measured, and why."""
+
+    def __init__(self, figures, why):
+        super().__init__(why)
+        self.figures = figures
+
+
+class Bench:
+    def __init__(self, flags, folder, budget):
+        self.flags, self.folder, self.budget, self.runs = flags, folder, budget, 0
+        self.bytes_per_second = None
+
+    def run(self, what, command, deadline, env=None):
+        """What a program printed. deadline: of all programs of a job together."""
+        self.runs += 1
+        ended = limited.run(command, self.folder / f"{self.runs}.log", min(deadline.left(), self.budget.left()), env)
+        if ended.code is None:
+            raise Failure(f"{what}: not done after {ended.seconds:.0f} s: {limited.last_line(ended.text)}")
+        if ended.code != 0:
+            raise Failure(f"{what}: exit code {ended.code}: {limited.last_line(ended.text)}")
+        return ended.text
+
+    @staticmethod
+    def job(model, exchange, batch, epochs, steps=20):
         head = HEAD.format(layers="\n".join(f"    - {layer}" for layer in MODELS[model]), examples=batch * 100,
                            shape=SHAPES[model], batch=batch, epochs=epochs)
         return head + EXCHANGES[exchange].format(steps=steps)
 
-    def train(self, model, exchange, precision, batch=BATCH, steps=20, workers=1, servers=1):
-        """[rate, step]: samples a second of all workers, and what a step takes by its parts, in ms."""
+    def train(self, model, exchange, precision, batch=BATCH, steps=20, workers=1, servers=1, env=None):
+        """Samples a second of all workers, and what a step takes by its parts, in ms."""
         epochs = 2
+        deadline = limited.Budget(self.flags.job_seconds)
         while True:
-            self.runs += 1
-            run = self.folder / f"run-{self.runs}"
+            folder = self.folder / f"run-{self.runs}"
             path = self.folder / f"job-{self.runs}.yaml"
             path.write_text(self.job(model, exchange, batch, epochs, steps))
-            command = [str(self.flags.programs / "leeway"), "train", str(path), "--run-dir", str(run)]
+            command = [self.flags.programs / "leeway", "train", path, "--run-dir", folder]
             for setting in [f"workers.device={self.flags.device}", f"workers.precision={precision}",
                             f"workers.count={workers}", f"servers.count={servers}"]:
                 command += ["--set", setting]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode != 0:
-                sys.exit(f"gpu_speed: {model}, {exchange}: {done.stderr.strip() or done.stdout.strip()}")
-            rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-            began = next(row["time"] for row in rows if row["event"] == "job_started")
-            seconds = max(max(row["time"] for row in rows if row["event"] == "step") - began, 0.02)
-            measured = self.measure(rows)
-            if measured is not None and seconds >= self.flags.seconds * 0.6:
+            self.run(f"{model}, {exchange}", command, deadline, env)
+            measured = measure([json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()])
+            if measured and measured["seconds"] >= self.flags.seconds * 0.6:
                 return measured
-            epochs = min(int(epochs * max(2, self.flags.seconds / seconds)), 100000)
-
-    @staticmethod
-    def measure(rows):
-        """From the second report of a worker on: the first has its start in it. None: too few."""
-        by_rank = {}
-        for row in rows:
-            if row["event"] == "step":
-                by_rank.setdefault(row["rank"], []).append(row)
-        measured = {"rate": 0.0}
-        for rows in by_rank.values():
-            if len(rows) < 3:
-                return None
-            seconds = rows[-1]["time"] - rows[0]["time"]
-            rows = rows[1:]
-            steps = sum(row["steps"] for row in rows)
-            measured["rate"] += sum(row["examples"] for row in rows) / seconds
-            for part in ["data", "compute", "forward", "backward", "exchange", "wait"]:
-                measured[part] = 1e3 * sum(row[f"{part}_seconds"] for row in rows) / steps
-            measured["step"] = 1e3 * seconds / steps
-        return measured if by_rank else None
+            growth = self.flags.seconds / max(measured["seconds"], 0.05) if measured else 5
+            epochs = min(int(epochs * max(2, growth)), 100000)
 
     def torch(self, model, precision):
-        """Samples a second; None: it is not installed, or sees no GPU."""
-        command = [sys.executable, str(HERE / "torch_gpu.py"), "--json", "--momentum", "0.9", "--model", model,
-                   "--precision", precision, "--batch", str(BATCH), "--seconds", "0.7"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        return list(json.loads(done.stdout).values())[0] if done.returncode == 0 else None
+        """Samples a second."""
+        command = [sys.executable, HERE / "torch_gpu.py", "--json", "--momentum", "0.9", "--model", model,
+                   "--precision", precision, "--batch", BATCH, "--seconds", "0.7", "--device", self.flags.device]
+        text = self.run("PyTorch", command, limited.Budget(self.flags.job_seconds))
+        return next(iter(json.loads(limited.last_line(text)).values()))
 
     def report(self, *command):
-        """What a command of leeway's writes by --json; None: it failed."""
-        path = self.folder / "report.json"
-        done = subprocess.run([str(self.flags.programs / "leeway"), *command, "--json", str(path)], capture_output=True)
-        return json.loads(path.read_text()) if done.returncode == 0 else None
+        """What a command of leeway's writes by --json."""
+        path = self.folder / f"report-{self.runs}.json"
+        self.run(command[0], [self.flags.programs / "leeway", *command, "--json", path],
+                 limited.Budget(self.flags.job_seconds))
+        return json.loads(path.read_text())
 
-    def link(self):
-        """Bytes a second, one way; None: not known."""
-        found = self.report("doctor", "--seconds", "0.05")
-        gpus = found["gpus"]["devices"] if found else []
-        return min(gpus[0]["bytes_per_second_up"], gpus[0]["bytes_per_second_down"]) or None if gpus else None
+    def bus_ms(self, parameters):
+        """Of so many parameters, one way; 0: not known."""
+        if self.bytes_per_second is None:
+            found = self.report("doctor", "--seconds", "0.05").get("gpus", {}).get("devices", [])
+            self.bytes_per_second = min((gpu[f"bytes_per_second_{way}"] for gpu in found[:1] for way in ["up", "down"]),
+                                        default=0)
+        return 1e3 * parameters * 4 / self.bytes_per_second if self.bytes_per_second else 0.0
 
-    def exchange(self, parameters):
-        """ms of an exchange of so many parameters by itself; None: not measured."""
+    def exchange_ms(self, parameters):
+        """Of an exchange of so many parameters by itself."""
         found = self.report("bench", "exchange", "--parameters", parameters, "--transports", "auto", "--workers", "1",
                             "--servers", str(self.flags.servers), "--rounds", "3", "--seconds", "0.3", "--no-raw")
-        return 1e3 * found["results"]["rows"][0]["leeway"]["step_seconds"]["p50"] if found else None
+        return 1e3 * found["results"]["rows"][0]["leeway"]["step_seconds"]["p50"]
+
+
+def measure(rows):
+    """Of metrics.jsonl, from the second report of a worker on: the first has its start in it. None: too few."""
+    by_rank = collections.defaultdict(list)
+    for row in rows:
+        if row["event"] == "step":
+            by_rank[row["rank"]].append(row)
+    measured = {"rate": 0.0, "seconds": float("inf")}
+    for rows in by_rank.values():
+        if len(rows) < 3:
+            return None
+        seconds = rows[-1]["time"] - rows[0]["time"]
+        rows = rows[1:]
+        steps = sum(row["steps"] for row in rows)
+        measured["rate"] += sum(row["examples"] for row in rows) / seconds
+        for part in ["data", "compute", "forward", "backward", "exchange", "wait"]:
+            measured[part] = 1e3 * sum(row[f"{part}_seconds"] for row in rows) / steps
+        measured["step"] = 1e3 * seconds / steps
+        measured["seconds"] = min(measured["seconds"], seconds)
+    return measured if by_rank else None
 
 
 def ratio(value, other):
-    return f"{value / other:.2f}" if value and other else "-"
+    return round(value / other, 3) if value and other else None
 
 
-def beside_torch(bench, precisions, results):
-    print("model precision | local samples/s, PyTorch's, ratio | a step, ms: all, compute, exchange, wait"
-          " | gradient: a step, ms; bound, ms; bound / step")
-    link = bench.link()
-    for model in ["mlp", "cnn"]:
-        for precision in precisions:
-            local = bench.train(model, "local", precision)
-            torch = bench.torch(model, precision) if bench.flags.device != "cpu" else None
-            gradient = bench.train(model, "gradient", precision, servers=bench.flags.servers)
-            bus = 1e3 * PARAMETERS[model] * 4 / link if link else 0
-            bound = max(local["compute"], bus)
-            results[f"{model} {precision}"] = {"local": local, "torch": torch, "gradient": gradient, "bus_ms": bus}
-            parts = ", ".join(f"{local[part]:.3f}" for part in ["step", "compute", "exchange", "wait"])
-            print(f"{model} {precision} | {local['rate']:,.0f}, {torch or 0:,.0f}, {ratio(local['rate'], torch)}"
-                  f" | {parts} | {gradient['step']:.3f}; {bound:.3f}; {ratio(bound, gradient['step'])}", flush=True)
+def local(bench, model, precision, cudnn=None):
+    env = {"LEEWAY_CUDA_CUDNN": cudnn} if cudnn else None
+    figures = {"local": bench.train(model, "local", precision, env=env)}
+    if bench.flags.device == "cpu" or cudnn:
+        return figures
+    try:
+        figures["torch_rate"] = bench.torch(model, precision)
+    except Failure as failure:
+        raise Missing(figures, str(failure)) from failure
+    figures["ratio"] = ratio(figures["local"]["rate"], figures["torch_rate"])
+    return figures
 
 
-def hidden(bench, results):
+def gradient(bench, model, servers, codec="gradient"):
+    step = bench.train(model, codec, "tf32", servers=servers)
+    bus = bench.bus_ms(PARAMETERS[model])
+    bound = max(step["compute"], bus)
+    return {"gradient": step, "bus_ms": bus, "bound_ms": bound, "bound_share": ratio(bound, step["step"])}
+
+
+def hidden(bench):
     batch = 3072
     compute = bench.train("twelve", "local", "fp32", batch=batch, steps=200)["compute"]
     step = bench.train("twelve", "gradient", "fp32", batch=batch, servers=bench.flags.servers)
-    exchange = bench.exchange("11.6M")
-    share = (compute + exchange - step["step"]) / min(compute, exchange) if exchange else None
-    results["twelve"] = {"compute_ms": compute, "exchange_ms": exchange, "step": step, "hidden": share}
-    print(f"12 layers of 1024: compute {compute:.2f} ms, exchange {exchange or 0:.2f} ms, both {step['step']:.2f} ms: "
-          f"{100 * (share or 0):.0f} % of the shorter is hidden", flush=True)
+    exchange = bench.exchange_ms("11.6M")
+    share = (compute + exchange - step["step"]) / min(compute, exchange)
+    return {"compute_ms": compute, "exchange_ms": exchange, "gradient": step, "hidden": share}
 
 
-def compressed(bench, results):
-    for codec in ["gradient", "int8", "sign"]:
-        run = bench.train("mlp", codec, "tf32", servers=bench.flags.servers)
-        results[f"mlp tf32, {codec}"] = run
-        print(f"mlp tf32, contributions in {codec if codec != 'gradient' else 'float32'}: {run['step']:.3f} ms a step",
-              flush=True)
+def several(bench, workers):
+    return {"gradient": bench.train("cnn", "gradient", "tf32", workers=workers, servers=bench.flags.servers)}
 
 
-def several(bench, results):
-    for workers in [1, 2, 4]:
-        run = bench.train("cnn", "gradient", "tf32", workers=workers, servers=bench.flags.servers)
-        results[f"cnn tf32, {workers} workers"] = run
-        print(f"cnn tf32, gradient, {workers} workers on the GPU: {run['rate']:,.0f} samples/s", flush=True)
+# (kind, name, what measures it), in the order of their worth. LEEWAY_CUDA_CUDNN 0: no cuDNN; 1: wherever it can.
+def table(servers):
+    rows = [("local", f"{model} {precision}", lambda b, m=model, p=precision: local(b, m, p))
+            for model, precision in [("mlp", "tf32"), ("cnn", "tf32")]]
+    rows += [("gradient", "mlp tf32, 1 server", lambda b: gradient(b, "mlp", 1))]
+    rows += [("local", f"{model} {precision}", lambda b, m=model, p=precision: local(b, m, p))
+             for model, precision in [("mlp", "bf16"), ("cnn", "bf16"), ("cnn", "fp32")]]
+    rows += [("local", f"cnn fp32, LEEWAY_CUDA_CUDNN={value}", lambda b, v=value: local(b, "cnn", "fp32", v))
+             for value in "01"]
+    rows += [("gradient", f"{model} tf32, {servers} servers", lambda b, m=model: gradient(b, m, servers))
+             for model in ["mlp", "cnn"]]
+    rows += [("compressed", f"mlp tf32, contributions in {codec}", lambda b, c=codec: gradient(b, "mlp", servers, c))
+             for codec in ["int8", "sign"]]
+    rows += [("hidden", "12 layers of 1024", hidden)]
+    rows += [("several", f"cnn tf32, workers on the GPU: {count}", lambda b, c=count: several(b, c)) for count in [1, 2, 4]]
+    return rows
 
 
-def main():
+def line(figures):
+    """The figures of a row, for people."""
+    said = []
+    for kind in ["local", "gradient"]:
+        if kind in figures:
+            run = figures[kind]
+            parts = ", ".join(f"{part} {run[part]:.3f}" for part in ["compute", "exchange", "wait"])
+            said.append(f"{run['rate']:,.0f} samples/s; a step {run['step']:.3f} ms ({parts})")
+    said += [f"{name} {value:,.2f}" for name, value in figures.items() if isinstance(value, float)]
+    return "; ".join(said)
+
+
+def measure_row(bench, measuring):
+    """(state, why, figures). A figure that is not there, or a file, is this row's failure alone."""
+    if bench.budget.left() < bench.flags.row_seconds_min:
+        return limited.NOT_RUN, "the time was over", {}
+    try:
+        figures = measuring(bench)
+        return limited.PASSED, "", figures
+    except Missing as missing:
+        return limited.NOT_RUN, str(missing), missing.figures
+    except (Failure, OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
+        # Cut off by the total limit: it says nothing of the row.
+        state = limited.NOT_RUN if bench.budget.left() == 0 else limited.FAILED
+        return state, f"{type(error).__name__}: {error}", {}
+
+
+def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--programs", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--precision", action="append", choices=["fp32", "tf32", "bf16", "fp16"])
-    parser.add_argument("--servers", type=int, default=2, help="of gradient exchanges")
-    parser.add_argument("--seconds", type=float, default=3, help="of each job, about")
-    parser.add_argument("--json", type=pathlib.Path)
-    flags = parser.parse_args()
-    results = {}
-    with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(flags, pathlib.Path(folder))
-        beside_torch(bench, flags.precision or ["tf32", "bf16"], results)
-        hidden(bench, results)
-        compressed(bench, results)
-        several(bench, results)
-    if flags.json:
-        flags.json.write_text(json.dumps(results, indent=1))
+    parser.add_argument("--parts", default="local,gradient,compressed,hidden,several", help="kinds of rows")
+    parser.add_argument("--servers", type=int, default=2, help="of gradient exchanges that do not name it")
+    parser.add_argument("--seconds", type=float, default=2, help="of each job, about")
+    parser.add_argument("--job-seconds", type=float, default=60, help="limit of each job, its repetitions included")
+    parser.add_argument("--row-seconds-min", type=float, default=5, help="a row does not begin with less")
+    parser.add_argument("--minutes", type=float, default=15, help="limit of all rows; the others are not run")
+    parser.add_argument("--json", type=pathlib.Path, help="a line is appended for each row")
+    return parser.parse_args()
+
+
+def main():
+    flags = parse()
+    limited.expect_cut_off()
+    flags.programs = flags.programs.resolve()
+    journal = limited.Journal(flags.json)
+    budget = limited.Budget(60 * flags.minutes)
+    kinds = flags.parts.split(",")
+    with tempfile.TemporaryDirectory(prefix="leeway-gpu-speed-") as folder:
+        bench = Bench(flags, pathlib.Path(folder), budget)
+        for kind, name, measuring in table(flags.servers):
+            if kind not in kinds:
+                continue
+            began = time.monotonic()
+            state, why, figures = measure_row(bench, measuring)
+            journal.add("rates beside PyTorch", state, why, time.monotonic() - began, kind=kind, row=name, figures=figures)
+            print(f"{state:8} {kind:10} {name:36} {line(figures)}{' | ' if figures and why else ''}{why}", flush=True)
+    states = [entry["state"] for entry in journal.entries]
+    print(", ".join(f"{states.count(state)} rows {state}" for state in sorted(set(states))) or "no such row")
+    return limited.exit_code(states)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        sys.exit(main())
+    except limited.CutOff as cut_off:
+        sys.exit(f"gpu_speed: cut off by {cut_off}; the rows above are in the journal")

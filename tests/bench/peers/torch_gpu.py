@@ -94,7 +94,9 @@ def main():
     parser.add_argument("--momentum", type=float, default=0.0)
     parser.add_argument("--resident", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--device", default="cuda:0")
     flags = parser.parse_args()
+    torch.cuda.set_device(torch.device(flags.device).index or 0)
     rates = {}
     for model in flags.model or MODELS:
         for precision in flags.precision or ["fp32", "tf32", "bf16"]:
