@@ -13,7 +13,7 @@ FOUND_CODE = 86
 SKIPPED_CODE = 4
 
 SUMMARY = re.compile(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards?).*)$", re.MULTILINE)
-REFUSAL = re.compile(r"^=+ (?:Error: |Warning: )?(.*(?:Internal Sanitizer Error|[Dd]evice not supported|not supported on"
+REFUSAL = re.compile(r"^(?:=+ )?(?:Error: |Warning: )?(.*(?:Internal Sanitizer Error|[Dd]evice not supported"
                      r"|before first instrumented API call|No attachable process|[Ff]ailed to (?:initialize|attach)).*)$",
                      re.MULTILINE)
 RAN = re.compile(r"(?:in (\d+) test cases?\)|^test cases:\s+(\d+))", re.MULTILINE)

@@ -51,6 +51,8 @@ SANITIZED = {
     "not started": (127, "No such file\n", case_verdicts.REFUSED, 0),
     "terminated early": (0, TERMINATED + MEMCHECK.format(PASSED, "0 errors"), case_verdicts.REFUSED, 0),
     "device not supported": (86, UNSUPPORTED + MEMCHECK.format("", "1 error"), case_verdicts.REFUSED, 0),
+    "device not supported, and errors that follow": (
+        86, "Device not supported\n" + MEMCHECK.format("", "7 errors"), case_verdicts.REFUSED, 0),
     "internal error": (0, MEMCHECK.format(PASSED + "========= Internal Sanitizer Error: x\n", "0 errors"),
                        case_verdicts.REFUSED, 0),
     "no test ran": (0, MEMCHECK.format("No tests ran\n", "0 errors"), case_verdicts.REFUSED, 0),

@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 
 PASSED, FAILED, NOT_RUN = "passed", "FAILED", "NOT RUN"
@@ -67,6 +68,12 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
         return entry
+
+
+def lead_to_python_libraries():
+    """Workers look for CUDA's libraries in the environment of a Python that is activated. This one may not be."""
+    if sys.prefix != sys.base_prefix:
+        os.environ.setdefault("VIRTUAL_ENV", sys.prefix)
 
 
 def exit_code(states):

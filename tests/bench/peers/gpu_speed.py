@@ -268,6 +268,7 @@ def parse():
 def main():
     flags = parse()
     limited.expect_cut_off()
+    limited.lead_to_python_libraries()
     flags.programs = flags.programs.resolve()
     journal = limited.Journal(flags.json)
     budget = limited.Budget(60 * flags.minutes)
