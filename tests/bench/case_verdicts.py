@@ -84,6 +84,11 @@ def batches(names, size):
     return [names[i:i + size] for i in range(0, len(names), size)]
 
 
+def escaped(name):
+    """For a file of names: Catch2 ends a name at a comma, even in quotes."""
+    return re.sub(r"([\\,\[\]])", r"\\\1", name)
+
+
 def names_listed(code, text):
     """Of --list-test-names-only, which ends with their number, at most 255. Empty: it is something else's output."""
     names = [line.strip().strip('"') for line in text.splitlines() if line.strip()]

@@ -2,6 +2,7 @@
 keeps what was measured when the machine is taken away. For scripts/gpu-check and peers/gpu_speed.py."""
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -24,12 +25,29 @@ class CutOff(BaseException):
     """Somebody ends this script, which is nobody's failure."""
 
 
-def expect_cut_off():
-    """The signals that ask to end raise CutOff, so that what was started is ended, and what is known is kept."""
-    def cut_off(number, _):
-        raise CutOff(signal.Signals(number).name)
-    for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]:
-        signal.signal(number, cut_off)
+class CutOffs:
+    """Turns the signals that ask to end into CutOff, but not while a program starts or is ended: none is left behind."""
+
+    def __init__(self):
+        self.held, self.pending = False, None
+
+    def expect(self):
+        for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]:
+            signal.signal(number, self.arrive)
+
+    def arrive(self, number, _):
+        self.pending = signal.Signals(number).name
+        if not self.held:
+            self.release()
+
+    def release(self):
+        self.held = False
+        name, self.pending = self.pending, None
+        if name:
+            raise CutOff(name)
+
+
+CUT_OFFS = CutOffs()
 
 
 class Budget:
@@ -103,21 +121,30 @@ def end_group(process, grace=GRACE_SECONDS):
             pass
 
 
-def start(command, log, env=None):
-    """In a group of its own, to end with all that it starts. Prints into the file log."""
-    with open(log, "wb") as out:
-        return subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out,
-                                stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}, start_new_session=True)
+@contextlib.contextmanager
+def started(command, log, env=None, grace=GRACE_SECONDS):
+    """A program that prints into the file log. At the end of the block it is ended, with all that it started."""
+    CUT_OFFS.held = True
+    process = None
+    try:
+        with open(log, "wb") as out:
+            process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out,
+                                       stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}, start_new_session=True)
+        CUT_OFFS.release()
+        yield process
+    finally:
+        CUT_OFFS.held = True
+        if process:
+            end_group(process, grace)
+        CUT_OFFS.release()
 
 
-def finish(process, seconds, grace=GRACE_SECONDS):
-    """Its exit code; None: it did not end in time, and was ended."""
+def code_within(process, seconds):
+    """Its exit code; None: it did not end in time."""
     try:
         return process.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
         return None
-    finally:
-        end_group(process, grace)
 
 
 def run(command, log, seconds, env=None, grace=GRACE_SECONDS):
@@ -125,7 +152,8 @@ def run(command, log, seconds, env=None, grace=GRACE_SECONDS):
     began = time.monotonic()
     log = pathlib.Path(log)
     try:
-        code = finish(start(command, log, env), seconds, grace)
+        with started(command, log, env, grace) as process:
+            code = code_within(process, seconds)
     except OSError as error:
         log.write_text(f"{error}\n")
         code = 127

@@ -267,7 +267,7 @@ def parse():
 
 def main():
     flags = parse()
-    limited.expect_cut_off()
+    limited.CUT_OFFS.expect()
     limited.lead_to_python_libraries()
     flags.programs = flags.programs.resolve()
     journal = limited.Journal(flags.json)
