@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-Json SideJson(const ExchangeFigures& figures) {
+Json ExchangeSideJson(const ExchangeFigures& figures) {
   return {{"step_seconds", figures.step_seconds},
           {"gigabytes_per_second", figures.gigabytes_per_second},
           {"cpu_seconds_per_gigabyte", figures.cpu_seconds_per_gigabyte},
@@ -68,13 +68,13 @@ Json ExchangeJson(const std::vector<ExchangeResult>& results) {
     Json json = {{"parameters", row.parameters},
                  {"transport", NameOf(row.wire)},
                  {"block_bytes", row.block_bytes},
-                 {"leeway", SideJson(row.leeway)},
+                 {"leeway", ExchangeSideJson(row.leeway)},
                  {"server_peak_bytes", row.server_peak_bytes},
                  {"server_peers_bytes", row.server_peers_bytes},
                  {"server_idle_bytes", row.server_idle_bytes},
                  {"server_bound_bytes", row.server_bound_bytes}};
     if (row.limit.has_value()) {
-      json["raw"] = SideJson(row.limit->raw);
+      json["raw"] = ExchangeSideJson(row.limit->raw);
       json["share"] = row.limit->share;
       json["cpu_ratio"] = row.limit->cpu_ratio;
     }

@@ -12,7 +12,7 @@ std::string CallTime(const TransferFigures& figures, double Percentiles::*percen
   return figures.latency.has_value() ? Milliseconds(*figures.latency.*percentile, 3) : "-";
 }
 
-Json SideJson(const TransferFigures& figures) {
+Json TransportSideJson(const TransferFigures& figures) {
   Json side = {{"messages_per_second", figures.messages_per_second},
                {"gigabytes_per_second", figures.gigabytes_per_second},
                {"cpu_seconds_per_gigabyte", figures.cpu_seconds_per_gigabyte},
@@ -89,8 +89,8 @@ Json TransportJson(const TransportBenchResult& result) {
                          {"block_bytes", row.plan.message_bytes},
                          {"blocks", row.plan.blocks},
                          {"in_flight", row.plan.window},
-                         {"leeway", SideJson(row.leeway)},
-                         {result.tls ? "plain" : "raw", SideJson(row.raw)},
+                         {"leeway", TransportSideJson(row.leeway)},
+                         {result.tls ? "plain" : "raw", TransportSideJson(row.raw)},
                          {"share", row.share},
                          {"cpu_ratio", row.cpu_ratio},
                          {"server_peak_bytes", row.server_peak_bytes},
@@ -101,8 +101,8 @@ Json TransportJson(const TransportBenchResult& result) {
   for (const ExchangeRateResult& row : result.exchanges) {
     exchanges.push_back({{"transport", NameOf(row.wire)},
                          {"in_flight", row.in_flight},
-                         {"leeway", SideJson(row.leeway)},
-                         {"ping", SideJson(row.ping)},
+                         {"leeway", TransportSideJson(row.leeway)},
+                         {"ping", TransportSideJson(row.ping)},
                          {"ratio", row.ratio}});
   }
   Json document = {{"transfers", transfers}, {"exchanges", exchanges}};

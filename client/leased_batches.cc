@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -13,8 +14,6 @@ namespace {
 constexpr Duration kReportEvery = std::chrono::milliseconds(250);
 // Between two questions of one who finds nothing left: others have to finish first.
 constexpr Duration kAgain = std::chrono::milliseconds(20);
-
-Time Now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
@@ -111,11 +110,11 @@ absl::StatusOr<LeasedBatches::State> LeasedBatches::Await(Time deadline) {
   MutexLock lock(mutex_);
   waiting_ = true;
   if (stock_.empty()) stock_.RanDry();
-  while (stock_.empty() && !stock_.over() && error_.ok() && Now() < deadline) {
+  while (stock_.empty() && !stock_.over() && error_.ok() && SteadyNow() < deadline) {
     const uint64_t question = Want();
     while (!Settled(question) && changed_.WaitUntil(mutex_, deadline)) {
     }
-    const Time again = std::min(Now() + kAgain, deadline);
+    const Time again = std::min(SteadyNow() + kAgain, deadline);
     while (!ending_ && stock_.empty() && !stock_.over() && error_.ok() &&
            changed_.WaitUntil(mutex_, again)) {
     }
@@ -129,7 +128,7 @@ absl::StatusOr<LeasedBatches::State> LeasedBatches::Await(Time deadline) {
 void LeasedBatches::Flush() {
   MutexLock lock(mutex_);
   if (!stock_.reports()) return;
-  const Time limit = Now() + kReportEvery;
+  const Time limit = SteadyNow() + kReportEvery;
   const uint64_t question = Want();
   while (!Settled(question) && changed_.WaitUntil(mutex_, limit)) {
   }
@@ -142,14 +141,14 @@ std::string LeasedBatches::Waiting() const {
 
 bool LeasedBatches::AskNow() const {
   if (wanted_ > begun_ || stock_.gives_back()) return true;
-  if (stock_.reports() && Now() >= next_report_) return true;
+  if (stock_.reports() && SteadyNow() >= next_report_) return true;
   return stock_.low() && !stock_.none_left() && !stock_.over();
 }
 
 std::optional<uint64_t> LeasedBatches::AwaitQuestion(v1::LeaseDataRequest& request) {
   MutexLock lock(mutex_);
   while (!ending_ && error_.ok() && !AskNow()) {
-    changed_.WaitUntil(mutex_, stock_.reports() ? next_report_ : Now() + kReportEvery);
+    changed_.WaitUntil(mutex_, stock_.reports() ? next_report_ : SteadyNow() + kReportEvery);
   }
   if (ending_ || !error_.ok()) return std::nullopt;
   stock_.Ask(request);
@@ -170,7 +169,7 @@ void LeasedBatches::Loop() {
       stock_.OnFailure();
       error_ = reply.status();
     }
-    next_report_ = Now() + kReportEvery;
+    next_report_ = SteadyNow() + kReportEvery;
     changed_.NotifyAll();
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "common/clock.h"
 #include "common/rpc/queue_event.h"
 
 namespace leeway {
@@ -13,11 +14,9 @@ constexpr Duration kLeftAlone = std::chrono::milliseconds(2);
 // Who drove so short a time ago will drive again: waking another thread costs more.
 constexpr Duration kBackSoon = std::chrono::microseconds(50);
 
-Time Now() { return std::chrono::steady_clock::now(); }
-
 gpr_timespec At(Time deadline) {
   if (deadline == Time::max()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
-  const Duration left = deadline - Now();
+  const Duration left = deadline - SteadyNow();
   // Of what lies in the future gRPC makes whole milliseconds, also of this moment.
   if (left <= Duration::zero()) return gpr_inf_past(GPR_CLOCK_MONOTONIC);
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
@@ -65,7 +64,7 @@ bool QueueDriver::RunNext(Time deadline) {
 bool QueueDriver::TakeInBackground() {
   MutexLock lock(mutex_);
   while (!over_) {
-    const Time now = Now();
+    const Time now = SteadyNow();
     const Time left_alone = given_back_ + (open_calls_ > 0 ? kBackSoon : kLeftAlone);
     const bool free = !driven_ && waiting_ == 0;
     if (free && now >= left_alone) {
@@ -83,7 +82,7 @@ void QueueDriver::GiveBack() {
   poller_.RunAtRest();
   MutexLock lock(mutex_);
   driven_ = false;
-  given_back_ = Now();
+  given_back_ = SteadyNow();
   if (waiting_ > 0) {
     free_.NotifyAll();
   } else if (open_calls_ > 0 && !back_soon_) {
@@ -94,7 +93,7 @@ void QueueDriver::GiveBack() {
 void QueueDriver::Drive(const std::function<bool()>& done, Time deadline) {
   {
     MutexLock lock(mutex_);
-    const Time now = Now();
+    const Time now = SteadyNow();
     // Who only looks will look again.
     back_soon_ = now - given_back_ < kBackSoon || deadline <= now;
     ++waiting_;

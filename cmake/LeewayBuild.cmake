@@ -16,18 +16,22 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(LEEWAY_ARCH "x86-64-v3" CACHE STRING "Value of -march; 'native' for this machine only")
 set(LEEWAY_SANITIZE "" CACHE STRING "Sanitizers, such as address,undefined or thread")
 option(LEEWAY_WERROR "Warnings are errors" OFF)
-option(LEEWAY_PRECOMPILED "Precompile the headers that most files include (cmake/precompiled)" ON)
 option(LEEWAY_ONEDNN "Convolve on CPUs by oneDNN, where it is installed" ON)
-option(LEEWAY_UNITY "Compile several files of a folder at once; OFF to compile only what you edit" ON)
+option(LEEWAY_UNITY "Compile all files of a library at once; OFF to compile each by itself" ON)
 
 # Contraction would make a vector loop and its remainder round differently, and with it a block's bits
 # depend on its length. errno would keep square roots from vectorising. Never -ffast-math: under it
-# isfinite(NaN) is true. -pthread for all, as precompiled headers are for all.
+# isfinite(NaN) is true.
 add_compile_options(-pthread -march=${LEEWAY_ARCH} -mtune=generic -ffp-contract=off -fno-math-errno
                     -fno-trapping-math -fno-semantic-interposition -Wall -Wextra -Wno-unused-parameter
                     -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Werror=thread-safety -Wno-deprecated-declarations -Wno-overloaded-virtual)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 takes an empty std::optional or std::variant for a value that nobody has set. And it takes a file that is
+  # compiled with others for a header, whose classes must have no members of the file's own types.
+  add_compile_options(-Wno-maybe-uninitialized -Wno-subobject-linkage)
 endif()
 if(LEEWAY_WERROR)
   add_compile_options(-Werror)
@@ -40,10 +44,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
-endif()
-if(CCACHE AND LEEWAY_PRECOMPILED AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-fpch-preprocess)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
 # Protobuf before gRPC: the distribution's gRPC config wants its targets. A newer protobuf brings a config, which names
@@ -80,38 +81,36 @@ if(LEEWAY_ONEDNN)
   endif()
 endif()
 
-# leeway_use_precompiled(TARGET NAME...): the precompiled headers of cmake/precompiled by the first name.
-function(leeway_use_precompiled target)
-  if(LEEWAY_PRECOMPILED)
-    list(GET ARGN 0 name)
-    target_precompile_headers(${target} REUSE_FROM leeway_precompiled_${name})
-  endif()
+# leeway_compile_as_one(TARGET): its sources are one compilation, since a compilation costs its headers: 200,000 lines
+# where gRPC is among them. So names in the anonymous namespaces of a target are distinct (tests/house/names.py).
+function(leeway_compile_as_one target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LEEWAY_UNITY} UNITY_BUILD_BATCH_SIZE 0)
 endfunction()
 
-# leeway_use_unity(TARGET APART...): its sources are compiled eight at a time, because the precompiled headers alone take
-# three seconds to load. APART: sources that are compiled alone, because their own names are those of others in the
-# target, or because g++ warns of a class in another file that has members of a file's own types.
-function(leeway_use_unity target)
-  if(LEEWAY_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
-endfunction()
-
-# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y [PRECOMPILED grpc] [COLD] [APART a.cc]): a static library
-# leeway_NAME; includes are written from the repository's root. COLD: no time of a run is spent in it, and it is
-# compiled with -O1, which takes a quarter less time.
+# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y [COLD]): a static library leeway_NAME, which is one compilation;
+# includes are written from the repository's root. COLD: no time of a run is spent in it, and it is compiled with -O1.
 function(leeway_library name)
-  cmake_parse_arguments(ARG "COLD" "PRECOMPILED" "SOURCES;DEPENDS;APART" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(leeway_${name} STATIC ${ARG_SOURCES})
-  leeway_use_unity(leeway_${name} ${ARG_APART})
+  leeway_compile_as_one(leeway_${name})
   if(ARG_COLD)
     target_compile_options(leeway_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
-  leeway_use_precompiled(leeway_${name} ${ARG_PRECOMPILED} messages)
   target_include_directories(leeway_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/leeway>)
   target_link_libraries(leeway_${name} PUBLIC ${ARG_DEPENDS})
+endfunction()
+
+# leeway_sources(OUT FOLDER... [EXCEPT FILE...]): the .cc files of these folders, not of those below them.
+function(leeway_sources out)
+  cmake_parse_arguments(ARG "" "" "EXCEPT" ${ARGN})
+  set(found)
+  foreach(folder IN LISTS ARG_UNPARSED_ARGUMENTS)
+    file(GLOB files RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+    list(APPEND found ${files})
+  endforeach()
+  list(REMOVE_ITEM found "" ${ARG_EXCEPT})
+  set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
 # leeway_program(NAME SOURCES main.cc DEPENDS x y): build/*/bin/NAME, installed.

@@ -4,11 +4,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # The client and what it stands on.
-set(client_parts common files security wire shm rpc codec plugins update command_line config)
-set(client_targets leeway_proto leeway_client leeway_client_core leeway_client_exchange leeway_participant leeway_job)
-foreach(part IN LISTS client_parts)
-  list(APPEND client_targets leeway_${part})
-endforeach()
+set(client_targets leeway_proto leeway_common leeway_transport leeway_arithmetic leeway_config leeway_client leeway_job)
 set_target_properties(leeway_client PROPERTIES EXPORT_NAME client)
 set_target_properties(leeway_job PROPERTIES EXPORT_NAME job)
 install(TARGETS ${client_targets} EXPORT leeway ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/leeway)

@@ -8,6 +8,8 @@ namespace leeway {
 using Time = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
+inline Time SteadyNow() { return std::chrono::steady_clock::now(); }
+
 // Unlike Time's clock, this one also runs while the host is suspended. The holder of a lease uses
 // it to decide whether the lease still stands. The granter may use Time, which is never ahead.
 struct BootClock {

@@ -18,6 +18,8 @@ class Descriptor {
   }
 
   int operator*() const { return number_; }
+  // Gives it away: it stays open.
+  int Release() { return std::exchange(number_, -1); }
 
  private:
   int number_;

@@ -4,6 +4,12 @@
 
 namespace leeway {
 
+uint64_t ElementsOf(const v1::TensorSpec& tensor) {
+  uint64_t elements = 1;
+  for (const uint64_t side : tensor.shape()) elements *= side;
+  return elements;
+}
+
 std::string ElementName(const v1::ModelSchema& schema, uint64_t element) {
   const v1::TensorSpec* found = nullptr;
   for (const v1::TensorSpec& tensor : schema.tensors()) {

@@ -1,4 +1,4 @@
-// How a message names one value of the model.
+// The elements of a model's tensors: how many there are, and how a message names one.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,9 @@
 #include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {
+
+// The product of the tensor's shape; 1 for a scalar.
+uint64_t ElementsOf(const v1::TensorSpec& tensor);
 
 // "dense_1/weight[12]": the element's place in its tensor, as a flat index; "element 515" where the
 // schema names no tensor that could hold it.

@@ -6,7 +6,7 @@
 namespace leeway {
 namespace {
 
-constexpr char kPayload[] = "leeway/job-key";
+constexpr char kKeyPayload[] = "leeway/job-key";
 
 }  // namespace
 
@@ -15,12 +15,12 @@ absl::Status AtKey(const absl::Status& status, absl::string_view key) {
   const std::string inner = KeyOf(status);
   absl::Status keyed(status.code(),
                      absl::StrCat(key, inner.empty() ? ": " : ".", status.message()));
-  keyed.SetPayload(kPayload, absl::Cord(absl::StrCat(key, inner.empty() ? "" : ".", inner)));
+  keyed.SetPayload(kKeyPayload, absl::Cord(absl::StrCat(key, inner.empty() ? "" : ".", inner)));
   return keyed;
 }
 
 std::string KeyOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(kPayload);
+  const auto payload = status.GetPayload(kKeyPayload);
   return payload.has_value() ? std::string(*payload) : "";
 }
 

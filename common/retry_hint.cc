@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-constexpr char kPayload[] = "leeway/retry-after-ms";
+constexpr char kRetryPayload[] = "leeway/retry-after-ms";
 
 }  // namespace
 
@@ -22,12 +22,12 @@ bool IsRetryable(absl::StatusCode code) {
 
 absl::Status WithRetryHint(absl::Status status, Duration after) {
   const auto count = std::chrono::ceil<std::chrono::milliseconds>(after).count();
-  status.SetPayload(kPayload, absl::Cord(absl::StrCat(std::max<int64_t>(count, 1))));
+  status.SetPayload(kRetryPayload, absl::Cord(absl::StrCat(std::max<int64_t>(count, 1))));
   return status;
 }
 
 std::optional<std::chrono::milliseconds> RetryHintOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(kPayload);
+  const auto payload = status.GetPayload(kRetryPayload);
   uint32_t count = 0;
   if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &count)) return std::nullopt;
   return std::chrono::milliseconds(count);

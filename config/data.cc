@@ -32,7 +32,7 @@ void CheckPath(const std::string& file, const std::string& path, Faults& faults)
 }
 
 template <typename Strings>
-void CheckFiles(const Strings& files, const std::string& path, Faults& faults) {
+void CheckFileList(const Strings& files, const std::string& path, Faults& faults) {
   for (int i = 0; i < files.size(); ++i) {
     CheckPath(files[i], absl::StrCat(path, ".files.", i), faults);
   }
@@ -49,7 +49,7 @@ void CheckShape(const Sizes& shape, const std::string& path, Faults& faults) {
 }
 
 void CheckCsv(const v1::Csv& csv, const std::string& path, Faults& faults) {
-  CheckFiles(csv.files(), path, faults);
+  CheckFileList(csv.files(), path, faults);
   CheckShape(csv.shape(), path, faults);
   const std::string& separator = csv.separator();
   if (separator.size() != 1 || absl::ascii_isalnum(separator[0]) ||
@@ -63,7 +63,7 @@ void CheckCsv(const v1::Csv& csv, const std::string& path, Faults& faults) {
 }
 
 void CheckText(const v1::Text& text, const std::string& path, Faults& faults) {
-  CheckFiles(text.files(), path, faults);
+  CheckFileList(text.files(), path, faults);
   const std::string vocabulary = absl::StrCat(path, ".vocabulary");
   if (text.has_vocabulary()) CheckPath(text.vocabulary(), vocabulary, faults);
   if (text.has_vocabulary() && text.unit() == v1::TEXT_UNIT_BYTES) {
@@ -78,10 +78,10 @@ void CheckSource(const v1::Source& source, const std::string& path, Faults& faul
       CheckPath(source.idx().labels(), absl::StrCat(path, ".labels"), faults);
       break;
     case v1::Source::kCifar10:
-      CheckFiles(source.cifar10().files(), path, faults);
+      CheckFileList(source.cifar10().files(), path, faults);
       break;
     case v1::Source::kCifar100:
-      CheckFiles(source.cifar100().files(), path, faults);
+      CheckFileList(source.cifar100().files(), path, faults);
       break;
     case v1::Source::kNumpy:
       CheckPath(source.numpy().features(), absl::StrCat(path, ".features"), faults);
@@ -91,7 +91,7 @@ void CheckSource(const v1::Source& source, const std::string& path, Faults& faul
       CheckPath(source.image_folder().folder(), absl::StrCat(path, ".folder"), faults);
       break;
     case v1::Source::kLibsvm:
-      CheckFiles(source.libsvm().files(), path, faults);
+      CheckFileList(source.libsvm().files(), path, faults);
       break;
     case v1::Source::kCsv:
       CheckCsv(source.csv(), path, faults);

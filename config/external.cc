@@ -36,7 +36,7 @@ void CheckLayers(const v1::TrainingJob& job, Faults& faults) {
   }
 }
 
-void CheckFiles(const v1::Data& data, Faults& faults) {
+void CheckHasNoFiles(const v1::Data& data, Faults& faults) {
   if (!data.has_train()) faults.push_back({"data.train", "required key is missing"});
   if (!data.has_examples()) return;
   faults.push_back({"data.examples",
@@ -139,7 +139,7 @@ void CheckExternal(const v1::TrainingJob& job, std::vector<Fault>& faults) {
     // Without layers it is meant to be external, and its type is not read or not said.
     const bool meant = HasExternalData(job) && job.model().layers().empty();
     if (!meant) CheckLayers(job, faults);
-    if (job.has_data() && !HasExternalData(job)) CheckFiles(job.data(), faults);
+    if (job.has_data() && !HasExternalData(job)) CheckHasNoFiles(job.data(), faults);
     return;
   }
   CheckExternalModel(job, faults);

@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "LEEWAY__";
 // Of an override in a message; a longer one is cut.
-constexpr size_t kNameMax = 100;
+constexpr size_t kShownNameMax = 100;
 
 // One override, read.
 struct Change {
@@ -36,8 +36,8 @@ struct Change {
 };
 
 std::string Shown(std::string_view text) {
-  std::string name = absl::Utf8SafeCEscape(std::string(text.substr(0, kNameMax)));
-  if (text.size() > kNameMax) name += "...";
+  std::string name = absl::Utf8SafeCEscape(std::string(text.substr(0, kShownNameMax)));
+  if (text.size() > kShownNameMax) name += "...";
   return name;
 }
 

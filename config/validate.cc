@@ -19,7 +19,7 @@
 namespace leeway {
 namespace {
 
-constexpr size_t kNameMax = 100;
+constexpr size_t kJobNameMax = 100;
 
 using Faults = std::vector<Fault>;
 
@@ -27,7 +27,7 @@ bool IsName(std::string_view name, std::string_view others) {
   for (const char c : name) {
     if (!absl::ascii_isalnum(c) && others.find(c) == std::string_view::npos) return false;
   }
-  return !name.empty() && name.size() <= kNameMax;
+  return !name.empty() && name.size() <= kJobNameMax;
 }
 
 // ---- single messages

@@ -16,29 +16,15 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/descriptor.h"
 #include "common/status.h"
 
 namespace leeway {
 namespace {
 
-absl::Status SystemError(const std::string& name, const char* what) {
+absl::Status StartingError(const std::string& name, const char* what) {
   return absl::InternalError(absl::StrCat("starting ", name, ": ", what, ": ", strerror(errno)));
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 // Everything that the child needs, made before the fork: between fork and exec in a program with
 // threads only async-signal-safe calls are allowed.
@@ -126,20 +112,20 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec)
   // Duplicates are closed in the child, but for those that it is to have.
   Descriptor input(spec.input >= 0 ? fcntl(spec.input, F_DUPFD_CLOEXEC, 3)
                                    : open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (input.get() < 0) return SystemError(spec.name, "opening its standard input");
+  if (*input < 0) return StartingError(spec.name, "opening its standard input");
   Descriptor error_output(OpenOutput(spec));
-  if (error_output.get() < 0) return SystemError(spec.name, spec.output_file.c_str());
+  if (*error_output < 0) return StartingError(spec.name, spec.output_file.c_str());
   int pipes[4] = {-1, -1, -1, -1};
-  if (pipe2(pipes, O_CLOEXEC) != 0) return SystemError(spec.name, "making a pipe");
+  if (pipe2(pipes, O_CLOEXEC) != 0) return StartingError(spec.name, "making a pipe");
   Descriptor failure_read(pipes[0]), failure_write(pipes[1]);
   if (spec.announces_ready && pipe2(pipes + 2, O_CLOEXEC) != 0) {
-    return SystemError(spec.name, "making a pipe");
+    return StartingError(spec.name, "making a pipe");
   }
   Descriptor ready_read(pipes[2]), ready_write(pipes[3]);
 
   std::vector<std::string> arguments = spec.arguments;
   if (spec.announces_ready) {
-    arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready_write.get())});
+    arguments.insert(arguments.end(), {"--ready-fd", std::to_string(*ready_write)});
   }
   ChildPlan plan;
   std::vector<std::string> added;
@@ -147,29 +133,29 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec)
     added.push_back(absl::StrCat(name, "=", value));
   }
   plan.environment = ChildEnvironment(added);
-  plan.input = input.get();
-  plan.output = spec.output >= 0 ? spec.output : error_output.get();
-  plan.error = error_output.get();
-  plan.ready = ready_write.get();
-  plan.failure = failure_write.get();
+  plan.input = *input;
+  plan.output = spec.output >= 0 ? spec.output : *error_output;
+  plan.error = *error_output;
+  plan.ready = *ready_write;
+  plan.failure = *failure_write;
   plan.parent = getpid();
   for (std::string& argument : arguments) plan.argv.push_back(argument.data());
   plan.argv.push_back(nullptr);
 
   const pid_t pid = fork();
-  if (pid < 0) return SystemError(spec.name, "fork");
+  if (pid < 0) return StartingError(spec.name, "fork");
   if (pid == 0) RunChild(plan);
-  close(failure_write.release());
+  close(failure_write.Release());
   // Not glibc's pidfd_open: Debian 12's header declares it for C only.
   Descriptor exit_fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (const int error = ExecError(failure_read.get()); error != 0 || exit_fd.get() < 0) {
+  if (const int error = ExecError(*failure_read); error != 0 || *exit_fd < 0) {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
     if (error != 0) errno = error;
-    return SystemError(spec.name, spec.arguments[0].c_str());
+    return StartingError(spec.name, spec.arguments[0].c_str());
   }
   return std::unique_ptr<Process>(
-      new Process(spec.name, pid, exit_fd.release(), ready_read.release()));
+      new Process(spec.name, pid, exit_fd.Release(), ready_read.Release()));
 }
 
 Process::Process(std::string name, pid_t pid, int exit_fd, int ready_fd)

@@ -125,9 +125,9 @@ class Server {
   std::atomic<bool> failed_{false};
 };
 
-class Worker {
+class RawWorker {
  public:
-  Worker(std::vector<RawSocket> sockets, const RawExchangePlan& plan)
+  RawWorker(std::vector<RawSocket> sockets, const RawExchangePlan& plan)
       : sockets_(std::move(sockets)),
         contribution_(plan.total_floats),
         weights_(plan.total_floats) {
@@ -192,7 +192,7 @@ BenchService RawExchangeServer(std::vector<RawSocket> sockets, const RawExchange
 }
 
 BenchService RawExchangeWorker(std::vector<RawSocket> sockets, const RawExchangePlan& plan) {
-  auto process = std::make_shared<Worker>(std::move(sockets), plan);
+  auto process = std::make_shared<RawWorker>(std::move(sockets), plan);
   return {.hello = Json::object(),
           .handle = [process](const Json& request) -> absl::StatusOr<Json> {
             ASSIGN_OR_RETURN(std::vector<double> seconds,

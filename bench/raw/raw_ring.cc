@@ -21,7 +21,7 @@ namespace {
 // A divisor of every size that is measured.
 constexpr uint64_t kPieceBytesMax = 1 << 20;
 constexpr size_t kHeadBytes = 4096;
-constexpr float kScale = 1e-6f;
+constexpr float kRingScale = 1e-6f;
 
 // Spins, and lets others run when that takes long: there may be less than a core for each process.
 class Spin {
@@ -68,7 +68,7 @@ class RingServer {
         continue;
       }
       if (takes) {
-        AddScaled(kScale, rings_->UpSlot(i), parameters_.At(i));
+        AddScaled(kRingScale, rings_->UpSlot(i), parameters_.At(i));
         head.up.read.store(i + 1, std::memory_order_release);
       }
       if (gives) {

@@ -20,7 +20,7 @@
 namespace leeway {
 namespace {
 
-absl::Status SystemError(absl::string_view what) {
+absl::Status SocketError(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
 }
 
@@ -91,7 +91,7 @@ absl::StatusOr<int> OnAnyOf(const Addresses& addresses, const std::string& doing
     // As connect() says that SO_SNDTIMEO is over.
     failure = errno == EINPROGRESS || errno == EAGAIN
                   ? absl::DeadlineExceededError(absl::StrCat(doing, ": no answer"))
-                  : SystemError(doing);
+                  : SocketError(doing);
     if (fd >= 0) close(fd);
   }
   return failure;
@@ -148,7 +148,7 @@ absl::StatusOr<Descriptor> ListenTcp(const std::string& address, int* port) {
   sockaddr_storage name{};
   socklen_t size = sizeof(name);
   if (getsockname(*listener, reinterpret_cast<sockaddr*>(&name), &size) != 0) {
-    return SystemError(doing);
+    return SocketError(doing);
   }
   *port = ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(name).sin6_port
                                            : reinterpret_cast<sockaddr_in&>(name).sin_port);
@@ -164,7 +164,7 @@ absl::StatusOr<RawSocket> AcceptTcp(const Descriptor& listener, Duration patienc
     fd = accept4(*listener, reinterpret_cast<sockaddr*>(&name), &size, SOCK_CLOEXEC);
     // Aborted: whoever came has gone before he was let in.
   } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
-  if (fd < 0) return SystemError("accepting a connection");
+  if (fd < 0) return SocketError("accepting a connection");
   SendAtOnce(fd);
   BePatient(fd, patience);
   return RawSocket(fd, NameOfPeer(name, size));
@@ -185,7 +185,7 @@ absl::Status RawSocket::Failure(absl::string_view doing) const {
   if (errno == EAGAIN || errno == EWOULDBLOCK) {
     return absl::DeadlineExceededError(absl::StrCat(doing, " ", peer_, ": nothing moves any more"));
   }
-  return SystemError(absl::StrCat(doing, " ", peer_));
+  return SocketError(absl::StrCat(doing, " ", peer_));
 }
 
 template <typename Transfer>
@@ -217,7 +217,7 @@ absl::StatusOr<std::pair<RawSocket, RawSocket>> RawSocket::TcpPair() {
 absl::StatusOr<std::pair<RawSocket, RawSocket>> RawSocket::UnixPair() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return SystemError("socketpair");
+    return SocketError("socketpair");
   }
   return std::make_pair(RawSocket(ends[0], "the other end"), RawSocket(ends[1], "the other end"));
 }

@@ -13,7 +13,7 @@
 namespace leeway {
 namespace {
 
-constexpr float kScale = 1e-6f;
+constexpr float kTransferScale = 1e-6f;
 
 // A block after the other.
 struct Blocks {
@@ -46,7 +46,7 @@ class RawServer {
  private:
   absl::Status ReceiveAndAdd(uint64_t message, RawHeader& header) {
     RETURN_IF_ERROR(socket_.Receive(header, message_.span()));
-    AddScaled(kScale, message_.span(), parameters_.At(message));
+    AddScaled(kTransferScale, message_.span(), parameters_.At(message));
     return absl::OkStatus();
   }
 

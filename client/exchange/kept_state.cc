@@ -11,7 +11,7 @@ namespace leeway {
 namespace {
 
 constexpr std::string_view kMagic = "LWKS";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kStateVersion = 1;
 
 template <typename T>
 void Append(std::string& bytes, const T& value) {
@@ -58,7 +58,7 @@ absl::StatusOr<KeptState> Read(std::string_view bytes, uint64_t elements) {
     return absl::InvalidArgumentError("it was saved by another kind of worker");
   }
   RETURN_IF_ERROR(reader.Take(&version, sizeof(version)));
-  if (version != kVersion) {
+  if (version != kStateVersion) {
     return absl::InvalidArgumentError(absl::StrCat("it has version ", version));
   }
   RETURN_IF_ERROR(reader.Take(&weights, sizeof(weights)));
@@ -74,7 +74,7 @@ absl::StatusOr<KeptState> Read(std::string_view bytes, uint64_t elements) {
 
 std::string SerializeKept(const KeptState& state) {
   std::string bytes(kMagic);
-  Append(bytes, kVersion);
+  Append(bytes, kStateVersion);
   Append(bytes, uint64_t{state.weights.size()});
   Append(bytes, uint64_t{state.residual.size()});
   Append(bytes, std::span<const float>(state.weights));

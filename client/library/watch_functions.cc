@@ -29,7 +29,7 @@ using leeway::NullArgument;
 constexpr double kStartSeconds = 120;
 
 template <typename Work>
-leeway_code Guarded(leeway_watch* watch, bool has_read, Work work) {
+leeway_code GuardedWatch(leeway_watch* watch, bool has_read, Work work) {
   if (watch == nullptr) return Fail(LEEWAY_MISUSE, "the watch is null");
   if (!watch->open.here()) return leeway::Forked();
   if (has_read && !watch->has_read) {
@@ -58,7 +58,7 @@ leeway_code leeway_watch_open(const char* coordinator, double start_seconds, lee
 }
 
 leeway_code leeway_watch_read(leeway_watch* watch, double timeout, uint64_t* version) {
-  return Guarded(watch, false, [&] {
+  return GuardedWatch(watch, false, [&] {
     watch->has_read = false;
     const auto read = watch->watch->Read(DeadlineOf(timeout));
     if (absl::IsAlreadyExists(read.status())) {
@@ -73,7 +73,7 @@ leeway_code leeway_watch_read(leeway_watch* watch, double timeout, uint64_t* ver
 }
 
 leeway_code leeway_watch_tensor_of(leeway_watch* watch, size_t index, leeway_tensor* tensor) {
-  return Guarded(watch, true, [&] {
+  return GuardedWatch(watch, true, [&] {
     if (tensor == nullptr) return NullArgument("tensor");
     if (watch->tensors.empty()) watch->tensors = watch->watch->tensors();
     if (index >= watch->tensors.size()) return Fail(LEEWAY_NOT_FOUND, "there is no such tensor");
@@ -84,7 +84,7 @@ leeway_code leeway_watch_tensor_of(leeway_watch* watch, size_t index, leeway_ten
 
 const float* leeway_watch_weights(leeway_watch* watch) {
   const float* weights = nullptr;
-  Guarded(watch, true, [&] {
+  GuardedWatch(watch, true, [&] {
     weights = watch->watch->weights().data();
     return LEEWAY_OK;
   });

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/codec/lossless.h"
+#include "common/element_name.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -41,12 +42,6 @@ v1::Codec LessLossy(const v1::Codec& a, const v1::Codec& b) {
 // LAYER/weight is of LAYER.
 std::string LayerOf(const v1::TensorSpec& tensor) {
   return tensor.name().substr(0, tensor.name().rfind('/'));
-}
-
-uint64_t ElementsOf(const v1::TensorSpec& tensor) {
-  uint64_t elements = 1;
-  for (const uint64_t size : tensor.shape()) elements *= size;
-  return elements;
 }
 
 // A tensor's choice of one direction: its layer's or the job's.

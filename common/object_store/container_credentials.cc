@@ -16,8 +16,8 @@
 namespace leeway {
 namespace {
 
-constexpr std::chrono::seconds kDeadline(10);
-constexpr uint64_t kAnswerBytesMax = 1 << 20;
+constexpr std::chrono::seconds kAgentDeadline(10);
+constexpr uint64_t kAgentAnswerBytesMax = 1 << 20;
 constexpr char kEcsAgent[] = "http://169.254.170.2";
 constexpr char kFullUri[] = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
 // Of ECS and of EKS, whose requests leave the host in the clear on no network.
@@ -53,7 +53,7 @@ std::string TextIn(const nlohmann::json& document, const char* name) {
   return found != document.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-absl::Status Refused(const ContainerAgent& agent, const HttpAnswer& answer) {
+absl::Status RefusedByAgent(const ContainerAgent& agent, const HttpAnswer& answer) {
   const auto document = nlohmann::json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   const std::string message = document.is_object() ? Printable(TextIn(document, "message")) : "";
   const auto text = [&](const std::string& advice) {
@@ -70,7 +70,7 @@ absl::Status Refused(const ContainerAgent& agent, const HttpAnswer& answer) {
 }
 
 // Says nothing of what is in the answer, which may be a secret.
-absl::StatusOr<ExpiringCredentials> Parse(const std::string& body) {
+absl::StatusOr<ExpiringCredentials> ParseAgentAnswer(const std::string& body) {
   const auto document = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
   ExpiringCredentials given;
   bool whole = document.is_object();
@@ -120,16 +120,16 @@ absl::StatusOr<ExpiringCredentials> AskContainerAgent(const ContainerAgent& agen
                       .url = agent.url,
                       .headers = {{"Accept", "application/json"}},
                       .direct = true,
-                      .deadline = kDeadline,
+                      .deadline = kAgentDeadline,
                       .stall = stall,
-                      .answer_bytes_max = kAnswerBytesMax};
+                      .answer_bytes_max = kAgentAnswerBytesMax};
   const std::string& authorization = agent.token_file.empty() ? agent.token : token;
   if (!authorization.empty()) request.headers.emplace_back("Authorization", authorization);
   const std::string asked = absl::StrCat("credentials of this container at ", Printable(agent.url));
   const absl::StatusOr<HttpAnswer> answer = transport.Send(request);
   RETURN_IF_ERROR(Annotate(answer.status(), asked));
-  if (answer->status != 200) return Annotate(Refused(agent, *answer), asked);
-  absl::StatusOr<ExpiringCredentials> given = Parse(answer->body);
+  if (answer->status != 200) return Annotate(RefusedByAgent(agent, *answer), asked);
+  absl::StatusOr<ExpiringCredentials> given = ParseAgentAnswer(answer->body);
   RETURN_IF_ERROR(Annotate(given.status(), asked));
   return given;
 }

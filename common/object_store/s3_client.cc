@@ -19,14 +19,14 @@ namespace leeway {
 namespace {
 
 // Of a request without a body, and of each byte besides: 128 KiB a second.
-constexpr std::chrono::seconds kDeadline(30);
+constexpr std::chrono::seconds kRequestDeadline(30);
 constexpr uint64_t kBytesASecond = 128 << 10;
 // Listings, errors.
 constexpr uint64_t kDocumentBytesMax = 16 << 20;
 constexpr char kMark[] = "x-amz-meta-leeway-upload";
 
 Duration DeadlineFor(uint64_t bytes) {
-  return kDeadline + std::chrono::seconds(bytes / kBytesASecond);
+  return kRequestDeadline + std::chrono::seconds(bytes / kBytesASecond);
 }
 
 std::span<const uint8_t> BytesIn(const std::string& text) {

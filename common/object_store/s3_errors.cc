@@ -17,7 +17,7 @@ constexpr char kPolicy[] = "give these credentials the permissions that docs/sto
 constexpr char kRegion[] = "set AWS_REGION to the bucket's region";
 constexpr char kRoom[] = "make room in the store, or raise its quota";
 
-constexpr Meaning kByName[] = {
+constexpr Meaning kS3Errors[] = {
     {"NoSuchKey", StatusCode::kNotFound, ""},
     {"NoSuchBucket", StatusCode::kFailedPrecondition, "make the bucket, or name another one"},
     {"InvalidBucketName", StatusCode::kFailedPrecondition, "name another bucket"},
@@ -84,8 +84,8 @@ Meaning ByStatus(int status) {
   }
 }
 
-Meaning MeaningOf(int status, const std::string& name) {
-  const Meaning* known = FindMeaning(kByName, name);
+Meaning S3ErrorMeaning(int status, const std::string& name) {
+  const Meaning* known = FindMeaning(kS3Errors, name);
   return known != nullptr ? *known : ByStatus(status);
 }
 
@@ -95,7 +95,7 @@ absl::Status StatusOfAnswer(const std::string& asked, const HttpAnswer& answer,
                             const S3Error& error) {
   const bool good = answer.status >= 200 && answer.status < 300;
   if (good && error.code.empty()) return absl::OkStatus();
-  const Meaning meaning = MeaningOf(answer.status, error.code);
+  const Meaning meaning = S3ErrorMeaning(answer.status, error.code);
   std::string text = absl::StrCat(
       asked, ": ", RefusalText(answer.status, error.code, error.message, meaning.advice));
   const std::string region = error.region.empty()

@@ -18,15 +18,15 @@ namespace {
 using absl::StatusCode;
 
 constexpr char kOperation[] = "AssumeRoleWithWebIdentity";
-constexpr std::chrono::seconds kDeadline(15);
-constexpr uint64_t kAnswerBytesMax = 1 << 20;
+constexpr std::chrono::seconds kTokenDeadline(15);
+constexpr uint64_t kTokenAnswerBytesMax = 1 << 20;
 constexpr size_t kSessionMin = 2, kSessionMax = 64;
 
 constexpr char kTrust[] =
     "let the role's trust policy name the token's issuer, service account and audience";
 constexpr char kProvider[] =
     "the role's account must have an identity provider of the token's issuer and audience";
-constexpr Meaning kByName[] = {
+constexpr Meaning kTokenErrors[] = {
     {"AccessDenied", StatusCode::kPermissionDenied, kTrust},
     {"ExpiredTokenException", StatusCode::kUnauthenticated,
      "the token has expired: see who renews its file, and this host's clock"},
@@ -43,25 +43,25 @@ constexpr Meaning kByName[] = {
     {"RequestLimitExceeded", StatusCode::kUnavailable, ""},
 };
 
-Meaning MeaningOf(int status, const std::string& name) {
-  if (const Meaning* known = FindMeaning(kByName, name)) return *known;
+Meaning TokenErrorMeaning(int status, const std::string& name) {
+  if (const Meaning* known = FindMeaning(kTokenErrors, name)) return *known;
   if (status >= 500 || status == 429 || status == 408) return {"", StatusCode::kUnavailable, ""};
   if (status == 401 || status == 403) return {"", StatusCode::kPermissionDenied, kTrust};
   return {"", StatusCode::kFailedPrecondition, "check AWS_ENDPOINT_URL_STS and AWS_ROLE_ARN"};
 }
 
-absl::Status Refused(const HttpAnswer& answer) {
+absl::Status RefusedByTokenService(const HttpAnswer& answer) {
   pugi::xml_document document;
   document.load_buffer(answer.body.data(), answer.body.size());
   const pugi::xml_node error = document.child("ErrorResponse").child("Error");
   const std::string name = Printable(error.child_value("Code"), kWordBytesMax);
   const std::string message = Printable(error.child_value("Message"));
-  const Meaning meaning = MeaningOf(answer.status, name);
+  const Meaning meaning = TokenErrorMeaning(answer.status, name);
   return absl::Status(meaning.code, RefusalText(answer.status, name, message, meaning.advice));
 }
 
 // Says nothing of what is in the answer, which may be a secret.
-absl::StatusOr<ExpiringCredentials> Parse(const std::string& body) {
+absl::StatusOr<ExpiringCredentials> ParseTokenAnswer(const std::string& body) {
   pugi::xml_document document;
   document.load_buffer(body.data(), body.size());
   const pugi::xml_node found = document.child("AssumeRoleWithWebIdentityResponse")
@@ -153,16 +153,16 @@ absl::StatusOr<ExpiringCredentials> AssumeRole(const WebIdentity& identity,
                           identity.endpoint.path, "/"),
       .headers = {{"Content-Type", "application/x-www-form-urlencoded"}},
       .body = {reinterpret_cast<const uint8_t*>(form.data()), form.size()},
-      .deadline = kDeadline,
+      .deadline = kTokenDeadline,
       .stall = stall,
-      .answer_bytes_max = kAnswerBytesMax};
+      .answer_bytes_max = kTokenAnswerBytesMax};
   const std::string asked = absl::StrCat("credentials of ", Printable(identity.role),
                                          " by the token in ", Printable(identity.token_file), ": ",
                                          kOperation, " at ", identity.endpoint.host);
   const absl::StatusOr<HttpAnswer> answer = transport.Send(request);
   RETURN_IF_ERROR(Annotate(answer.status(), asked));
-  if (answer->status != 200) return Annotate(Refused(*answer), asked);
-  absl::StatusOr<ExpiringCredentials> given = Parse(answer->body);
+  if (answer->status != 200) return Annotate(RefusedByTokenService(*answer), asked);
+  absl::StatusOr<ExpiringCredentials> given = ParseTokenAnswer(answer->body);
   RETURN_IF_ERROR(Annotate(given.status(), asked));
   return given;
 }

@@ -24,7 +24,7 @@ namespace {
 // Of a question; what strangers may make the port keep.
 constexpr int kQuestionBytesMax = 4096;
 constexpr size_t kMemoryBytesMax = 16 << 20;
-constexpr int kCallsMax = 16;
+constexpr int kHealthCallsMax = 16;
 constexpr int kThreadsMax = 4;
 
 }  // namespace
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string&
   builder.SetMaxReceiveMessageSize(kQuestionBytesMax);
   builder.SetResourceQuota(
       grpc::ResourceQuota("health").Resize(kMemoryBytesMax).SetMaxThreads(kThreadsMax));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsMax);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kHealthCallsMax);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::unique_ptr<HealthPort> health(new HealthPort);
   builder.RegisterCallbackGenericService(&health->nothing_else_);

@@ -11,8 +11,6 @@ using Queue = grpc::CompletionQueue;
 // What waits for more is not kept waiting by others' events for longer.
 constexpr Duration kGather = std::chrono::microseconds(50);
 
-Time Now() { return std::chrono::steady_clock::now(); }
-
 gpr_timespec AtOnce() { return gpr_inf_past(GPR_CLOCK_MONOTONIC); }
 
 bool IsAtOnce(gpr_timespec deadline) {
@@ -23,20 +21,20 @@ bool IsAtOnce(gpr_timespec deadline) {
 
 Queue::NextStatus QueuePoller::Next(void** tag, bool* ok, gpr_timespec deadline) {
   while (!at_rest_.empty()) {
-    if (Now() - gathers_since_ < kGather) {
+    if (SteadyNow() - gathers_since_ < kGather) {
       const Queue::NextStatus status = queue_->AsyncNext(tag, ok, AtOnce());
       if (status != Queue::TIMEOUT) return status;
     }
     RunAtRest();
   }
   if (IsAtOnce(deadline)) return queue_->AsyncNext(tag, ok, deadline);
-  const Time begun = Now();
+  const Time begun = SteadyNow();
   if (alone_ && small_) {
     const Queue::NextStatus status = Look(tag, ok, begun);
     if (status != Queue::TIMEOUT) return status;
   }
   const Queue::NextStatus status = queue_->AsyncNext(tag, ok, deadline);
-  waits_.Waited(begun, Now(), status == Queue::TIMEOUT);
+  waits_.Waited(begun, SteadyNow(), status == Queue::TIMEOUT);
   return status;
 }
 
@@ -44,7 +42,7 @@ Queue::NextStatus QueuePoller::Look(void** tag, bool* ok, Time begun) {
   Time last = begun;
   while (waits_.expected() && last - begun < BriefWaits::kLook) {
     const Queue::NextStatus status = queue_->AsyncNext(tag, ok, AtOnce());
-    const Time now = Now();
+    const Time now = SteadyNow();
     waits_.Looked(last, now);
     if (status != Queue::TIMEOUT) return status;
     last = now;
@@ -53,7 +51,7 @@ Queue::NextStatus QueuePoller::Look(void** tag, bool* ok, Time begun) {
 }
 
 void QueuePoller::AtRest(std::function<void()> work) {
-  if (at_rest_.empty()) gathers_since_ = Now();
+  if (at_rest_.empty()) gathers_since_ = SteadyNow();
   at_rest_.push_back(std::move(work));
 }
 

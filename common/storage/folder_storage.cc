@@ -12,9 +12,9 @@
 namespace leeway {
 namespace {
 
-class Reader final : public StoredFile {
+class FolderFileReader final : public StoredFile {
  public:
-  explicit Reader(FileReader file) : file_(std::move(file)) {}
+  explicit FolderFileReader(FileReader file) : file_(std::move(file)) {}
   const std::string& location() const override { return file_.path(); }
   uint64_t size() const override { return file_.size(); }
   absl::Status ReadAt(uint64_t position, std::span<uint8_t> target) const override {
@@ -25,9 +25,9 @@ class Reader final : public StoredFile {
   const FileReader file_;
 };
 
-class Writer final : public StoredFileWriter {
+class FolderFileWriter final : public StoredFileWriter {
  public:
-  explicit Writer(FileWriter file) : file_(std::move(file)) {}
+  explicit FolderFileWriter(FileWriter file) : file_(std::move(file)) {}
   absl::Status Append(std::span<const uint8_t> bytes) override { return file_.Append(bytes); }
   absl::Status Finish() override { return file_.Finish(); }
 
@@ -39,12 +39,12 @@ class Writer final : public StoredFileWriter {
 
 absl::StatusOr<std::unique_ptr<StoredFile>> FolderStorage::Open(const std::string& path) {
   ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path));
-  return std::make_unique<Reader>(std::move(file));
+  return std::make_unique<FolderFileReader>(std::move(file));
 }
 
 absl::StatusOr<std::unique_ptr<StoredFileWriter>> FolderStorage::Create(const std::string& path) {
   ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path));
-  return std::make_unique<Writer>(std::move(file));
+  return std::make_unique<FolderFileWriter>(std::move(file));
 }
 
 absl::StatusOr<uint64_t> FolderStorage::SizeOf(const std::string& path) {

@@ -76,12 +76,12 @@ bool ApplyRange(const BlockUpdate& update, const Stretch& stretch, Combiner& com
   return finite;
 }
 
-const UpdateRule& AverageRule() {
+const UpdateRule& SharedAverageRule() {
   static const UpdateRule& rule = *MakeAverageRule().release();
   return rule;
 }
 
-const UpdateRule& ReplaceRule() {
+const UpdateRule& SharedReplaceRule() {
   static const UpdateRule& rule = *MakeReplaceRule().release();
   return rule;
 }
@@ -122,7 +122,8 @@ bool Average(const BlockUpdate& update) {
         replaces ? Combiner(update.contributions, move.shares)
                  : Combiner::Differences(update.contributions, move.shares, update.weights_in);
     finite &= ApplyRange(
-        update, {replaces ? ReplaceRule() : AverageRule(), update.step, 0, begin, move.end},
+        update,
+        {replaces ? SharedReplaceRule() : SharedAverageRule(), update.step, 0, begin, move.end},
         combiner);
     begin = move.end;
   }

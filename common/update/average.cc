@@ -4,7 +4,7 @@
 namespace leeway {
 namespace {
 
-class Average : public UpdateRule {
+class AverageRule : public UpdateRule {
  public:
   bool Apply(const UpdateStep&, const UpdateTile& tile) const override {
     const float *x = tile.weights_in, *move = tile.gradient;
@@ -20,7 +20,7 @@ class Average : public UpdateRule {
   }
 };
 
-class Replace : public UpdateRule {
+class ReplaceRule : public UpdateRule {
  public:
   bool Apply(const UpdateStep&, const UpdateTile& tile) const override {
     const float* x = tile.gradient;
@@ -37,7 +37,7 @@ class Replace : public UpdateRule {
 
 }  // namespace
 
-std::unique_ptr<UpdateRule> MakeAverageRule() { return std::make_unique<Average>(); }
-std::unique_ptr<UpdateRule> MakeReplaceRule() { return std::make_unique<Replace>(); }
+std::unique_ptr<UpdateRule> MakeAverageRule() { return std::make_unique<AverageRule>(); }
+std::unique_ptr<UpdateRule> MakeReplaceRule() { return std::make_unique<ReplaceRule>(); }
 
 }  // namespace leeway

@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/element_name.h"
+
 namespace leeway {
 namespace {
 
 // Where a schema says nothing: PyTorch's.
 constexpr double kMomentum = 0.1;
 
-uint64_t ElementsOf(const v1::TensorSpec& tensor) {
-  uint64_t elements = 1;
-  for (const uint64_t side : tensor.shape()) elements *= side;
-  return elements;
-}
-
-void Append(std::vector<AveragedElements>& all, uint64_t end, double momentum) {
+void AppendAveraged(std::vector<AveragedElements>& all, uint64_t end, double momentum) {
   AveragedElements& last = all.back();
   if (end <= last.range.end()) return;
   if (last.range.count == 0 || last.momentum == momentum) {
@@ -33,10 +29,10 @@ std::vector<AveragedElements> AveragedElementsOf(const v1::ModelSchema& schema) 
   for (const v1::TensorSpec& tensor : schema.tensors()) {
     const uint64_t end = std::min(tensor.offset() + ElementsOf(tensor), schema.total());
     const double momentum = tensor.has_momentum() ? tensor.momentum() : kMomentum;
-    if (tensor.offset() >= schema.trained()) Append(all, end, momentum);
+    if (tensor.offset() >= schema.trained()) AppendAveraged(all, end, momentum);
   }
   // A vector need not be of tensors: a benchmark's is not.
-  Append(all, schema.total(), kMomentum);
+  AppendAveraged(all, schema.total(), kMomentum);
   return all;
 }
 

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
+#include "common/element_name.h"
+
 namespace leeway {
 namespace {
-
-uint64_t ElementsOf(const v1::TensorSpec& tensor) {
-  uint64_t elements = 1;
-  for (const uint64_t side : tensor.shape()) elements *= side;
-  return elements;
-}
 
 UpdatePart PartOf(const v1::Factors& factors) {
   // Both are 1 where nothing is given.
@@ -38,7 +34,7 @@ UpdatePart PartOf(const v1::TensorSpec& tensor, const v1::TensorFactors& factors
   return part;
 }
 
-void Append(std::vector<UpdatePart>& parts, UpdatePart part, size_t end) {
+void AppendPart(std::vector<UpdatePart>& parts, UpdatePart part, size_t end) {
   const size_t begin = parts.empty() ? 0 : parts.back().end;
   if (end <= begin) return;
   part.end = end;
@@ -60,10 +56,10 @@ std::vector<UpdatePart> UpdatePartsOf(const v1::ModelSchema& schema, const v1::U
   for (const v1::TensorSpec& tensor : schema.tensors()) {
     if (tensor.offset() >= schema.trained()) break;
     const uint64_t end = std::min(tensor.offset() + ElementsOf(tensor), schema.trained());
-    Append(parts, PartOf(tensor, update.factors()), end);
+    AppendPart(parts, PartOf(tensor, update.factors()), end);
   }
   // A vector need not be of tensors: a benchmark's is not.
-  Append(parts, {}, schema.trained());
+  AppendPart(parts, {}, schema.trained());
   const bool plain = parts.size() == 1 && parts[0].rate == 1 && parts[0].decay == 1;
   return plain ? std::vector<UpdatePart>() : parts;
 }

@@ -4,7 +4,8 @@
 namespace leeway {
 namespace {
 
-void AppendBlock(LayerList& layers, const std::string& name, uint32_t filters, uint32_t padding) {
+void AppendConvolution(LayerList& layers, const std::string& name, uint32_t filters,
+                       uint32_t padding) {
   v1::Conv2d& conv = *AppendLayer(layers, name).mutable_conv2d();
   conv.set_filters(filters);
   conv.set_kernel(5);
@@ -16,8 +17,8 @@ void AppendBlock(LayerList& layers, const std::string& name, uint32_t filters, u
 }  // namespace
 
 void AppendLenet(const v1::Lenet& lenet, LayerList& layers) {
-  AppendBlock(layers, "conv1", 6, 2);
-  AppendBlock(layers, "conv2", 16, 0);
+  AppendConvolution(layers, "conv1", 6, 2);
+  AppendConvolution(layers, "conv2", 16, 0);
   AppendDense(layers, "fc1", 120);
   AppendRelu(layers);
   AppendDense(layers, "fc2", 84);

@@ -53,8 +53,8 @@ std::vector<ConvPart> Convolutions(const BlockStyle& style, const Block& block) 
 
 // The ReLU behind the sum stands beside the block, which so has torchvision's name: it has no
 // tensors that would need one.
-void AppendBlock(const BlockStyle& style, const Block& block, const std::string& name,
-                 LayerList& blocks) {
+void AppendResidual(const BlockStyle& style, const Block& block, const std::string& name,
+                    LayerList& blocks) {
   v1::Residual& residual = *AppendLayer(blocks, name).mutable_residual();
   AppendRelu(blocks);
   LayerList& layers = *residual.mutable_layers();
@@ -76,7 +76,7 @@ void AppendStages(const BlockStyle& style, const std::vector<uint32_t>& counts, 
     LayerList& blocks = AppendSequence(layers, absl::StrCat("layer", stage + 1));
     for (uint32_t i = 0; i < counts[stage]; ++i) {
       const uint32_t stride = stage > 0 && i == 0 ? 2 : 1;
-      AppendBlock(style, {inputs, width, stride}, std::to_string(i), blocks);
+      AppendResidual(style, {inputs, width, stride}, std::to_string(i), blocks);
       inputs = width * style.expansion();
     }
   }

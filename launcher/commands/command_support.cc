@@ -30,14 +30,14 @@ bool IsFolder(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
-std::string Absolute(const fs::path& path) {
+std::string CanonicalPath(const fs::path& path) {
   std::error_code error;
   const fs::path absolute = fs::weakly_canonical(fs::absolute(path, error), error);
   return error ? path.string() : absolute.string();
 }
 
 absl::StatusOr<std::string> GivenFolder(const std::string& path, absl::string_view by) {
-  if (IsFolder(path)) return Absolute(path);
+  if (IsFolder(path)) return CanonicalPath(path);
   return absl::NotFoundError(absl::StrCat("the data folder ", path, " (", by, ") is not there"));
 }
 
@@ -95,11 +95,11 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
     candidates.push_back((beside / "data").string());
     candidates.push_back((beside.parent_path() / "data").string());
   }
-  candidates.push_back(Absolute(fs::path(ProgramFolder()) / "../share/leeway/data"));
+  candidates.push_back(CanonicalPath(fs::path(ProgramFolder()) / "../share/leeway/data"));
   for (const std::string& candidate : candidates) {
-    if (IsFolder(candidate)) return Absolute(candidate);
+    if (IsFolder(candidate)) return CanonicalPath(candidate);
   }
-  if (!ReadsFiles(job)) return Absolute(".");
+  if (!ReadsFiles(job)) return CanonicalPath(".");
   return absl::NotFoundError(
       absl::StrCat("no data folder: give --data DIR or LEEWAY_DATA (looked at ",
                    absl::StrJoin(candidates, ", "), ")"));

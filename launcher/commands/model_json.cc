@@ -6,14 +6,12 @@
 
 namespace leeway {
 
-using Json = nlohmann::ordered_json;
-
 void AddJsonOption(CLI::App& command, std::string& json) {
   command.add_option("--json", json, "Write what is said here also as JSON, for scripts")
       ->type_name("FILE");
 }
 
-Json ModelJson(const TrainedModel& model) {
+nlohmann::ordered_json ModelJson(const TrainedModel& model) {
   return {{"checkpoint", model.folder},
           {"clock", model.manifest.clock()},
           {"parameters", model.manifest.schema().total()},
@@ -27,11 +25,11 @@ void WarnOfOlderModel(const TrainedModel& model) {
             << "; --checkpoint CLOCK takes a checkpoint or refuses it\n";
 }
 
-absl::Status WriteJson(const std::string& file, const Json& document) {
+absl::Status WriteJson(const std::string& file, const nlohmann::ordered_json& document) {
   if (file.empty()) return absl::OkStatus();
-  return WriteFileAtomically(file,
-                             document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n",
-                             WriteTo::kAnything);
+  return WriteFileAtomically(
+      file, document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n",
+      WriteTo::kAnything);
 }
 
 }  // namespace leeway

@@ -18,8 +18,8 @@
 namespace leeway {
 namespace {
 
-constexpr Duration kCallAtMost = std::chrono::seconds(5);
-constexpr Duration kPause = std::chrono::milliseconds(200);
+constexpr Duration kResizeCallAtMost = std::chrono::seconds(5);
+constexpr Duration kResizePause = std::chrono::milliseconds(200);
 
 struct ResizeOptions {
   std::string target;
@@ -29,30 +29,29 @@ struct ResizeOptions {
   double seconds = 120;
 };
 
-Time Now() { return std::chrono::steady_clock::now(); }
-
 // Also while the coordinator, or the job with it, is just coming back.
-absl::StatusOr<uint32_t> Ask(const std::string& address, uint32_t servers, Time deadline) {
+absl::StatusOr<uint32_t> AskForServers(const std::string& address, uint32_t servers,
+                                       Time deadline) {
   while (true) {
-    absl::StatusOr<uint32_t> before = RequestServers(address, servers, kCallAtMost);
+    absl::StatusOr<uint32_t> before = RequestServers(address, servers, kResizeCallAtMost);
     const bool silent =
         absl::IsUnavailable(before.status()) || absl::IsDeadlineExceeded(before.status());
-    if (!silent || Now() + kPause > deadline) return before;
-    std::this_thread::sleep_for(kPause);
+    if (!silent || SteadyNow() + kResizePause > deadline) return before;
+    std::this_thread::sleep_for(kResizePause);
   }
 }
 
 // One look. Of a run folder whose launcher has ended, NOT_FOUND.
 absl::StatusOr<ResizeWatch::Step> Look(const std::string& target, const std::string& address,
                                        ResizeWatch& watch) {
-  const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kCallAtMost);
+  const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kResizeCallAtMost);
   if (status.ok()) return watch.OnStatus(*status);
   RETURN_IF_ERROR(FindCoordinator(target).status());
   return watch.OnSilence(status.status());
 }
 
-absl::Status Wait(const ResizeOptions& options, const std::string& address, uint32_t before,
-                  Time deadline) {
+absl::Status AwaitResize(const ResizeOptions& options, const std::string& address, uint32_t before,
+                         Time deadline) {
   ResizeWatch watch(before, options.servers);
   std::string shown;
   while (true) {
@@ -61,24 +60,24 @@ absl::Status Wait(const ResizeOptions& options, const std::string& address, uint
     if (step.pending != shown) std::cout << step.pending << std::endl;
     shown = step.pending;
     if (step.ask_again) {
-      RETURN_IF_ERROR(Ask(address, options.servers, deadline).status());
+      RETURN_IF_ERROR(AskForServers(address, options.servers, deadline).status());
     }
-    if (Now() + kPause > deadline) {
+    if (SteadyNow() + kResizePause > deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat("not complete yet, and it goes on (leeway status): ", shown));
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kResizePause);
   }
 }
 
 absl::Status Resize(const ResizeOptions& options) {
-  const Time begun = Now(), deadline = begun + FromSeconds(options.seconds);
+  const Time begun = SteadyNow(), deadline = begun + FromSeconds(options.seconds);
   ASSIGN_OR_RETURN(const std::string address, ReachCoordinator(options.target, options.security));
-  ASSIGN_OR_RETURN(const uint32_t before, Ask(address, options.servers, deadline));
+  ASSIGN_OR_RETURN(const uint32_t before, AskForServers(address, options.servers, deadline));
   std::cout << "servers: " << before << " -> " << options.servers << std::endl;
   if (options.no_wait) return absl::OkStatus();
-  RETURN_IF_ERROR(Wait(options, address, before, deadline));
-  std::cout << "done in " << Fixed(Seconds(Now() - begun), 1) << " s\n";
+  RETURN_IF_ERROR(AwaitResize(options, address, before, deadline));
+  std::cout << "done in " << Fixed(Seconds(SteadyNow() - begun), 1) << " s\n";
   return absl::OkStatus();
 }
 

@@ -29,7 +29,7 @@ using Names = std::vector<std::string>;
 // Below the current folder.
 constexpr char kFolderOfStores[] = "runs/s3/";
 
-std::string Absolute(const std::string& path) {
+std::string AbsolutePath(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error).lexically_normal();
   return error ? path : absolute.string();
@@ -74,7 +74,7 @@ absl::Status CheckFree(const RunPlace& place) {
 
 absl::StatusOr<RunPlace> PlaceOfRun(const std::string& run_dir, const std::string& local_dir) {
   if (!IsObjectLocation(run_dir)) {
-    if (local_dir.empty()) return RunPlace{Absolute(run_dir), Absolute(run_dir)};
+    if (local_dir.empty()) return RunPlace{AbsolutePath(run_dir), AbsolutePath(run_dir)};
     return absl::InvalidArgumentError(
         absl::StrCat("--local-dir ", local_dir,
                      ": only a run in an object store has such a folder; the logs of ",
@@ -84,7 +84,7 @@ absl::StatusOr<RunPlace> PlaceOfRun(const std::string& run_dir, const std::strin
   const std::string by_default =
       absl::StrCat(kFolderOfStores, parsed.bucket, parsed.key.empty() ? "" : "/", parsed.key);
   return RunPlace{LocationText(parsed.bucket, parsed.key),
-                  Absolute(local_dir.empty() ? by_default : local_dir)};
+                  AbsolutePath(local_dir.empty() ? by_default : local_dir)};
 }
 
 absl::Status CheckStore(const RunPlace& place) {

@@ -17,8 +17,8 @@
 namespace leeway {
 namespace {
 
-constexpr Duration kCallAtMost = std::chrono::seconds(5);
-constexpr Duration kPause = std::chrono::milliseconds(200);
+constexpr Duration kStopCallAtMost = std::chrono::seconds(5);
+constexpr Duration kStopPause = std::chrono::milliseconds(200);
 
 struct StopOptions {
   std::string target;
@@ -28,26 +28,24 @@ struct StopOptions {
   double seconds = 120;
 };
 
-Time Now() { return std::chrono::steady_clock::now(); }
-
 bool Silent(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
 // Also while the coordinator is just coming back.
-absl::Status Ask(const std::string& address, const std::string& reason, Time deadline) {
+absl::Status AskToStop(const std::string& address, const std::string& reason, Time deadline) {
   while (true) {
-    const absl::Status status = RequestStop(address, reason, kCallAtMost);
-    if (!Silent(status) || Now() + kPause > deadline) return status;
-    std::this_thread::sleep_for(kPause);
+    const absl::Status status = RequestStop(address, reason, kStopCallAtMost);
+    if (!Silent(status) || SteadyNow() + kStopPause > deadline) return status;
+    std::this_thread::sleep_for(kStopPause);
   }
 }
 
 // Until the job has ended: it says so, or its coordinator, which ends with it, answers no more.
-absl::Status Wait(const std::string& address, Time deadline) {
+absl::Status AwaitEnd(const std::string& address, Time deadline) {
   std::string shown;
   while (true) {
-    const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kCallAtMost);
+    const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kStopCallAtMost);
     if (Silent(status.status())) return absl::OkStatus();
     RETURN_IF_ERROR(status.status());
     if (status->state() == v1::JOB_FAILED) {
@@ -56,21 +54,21 @@ absl::Status Wait(const std::string& address, Time deadline) {
     if (status->state() >= v1::JOB_FINISHED) return absl::OkStatus();
     if (status->message() != shown) std::cout << status->message() << std::endl;
     shown = status->message();
-    if (Now() + kPause > deadline) {
+    if (SteadyNow() + kStopPause > deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat("the job has not ended yet, and goes on ending (leeway status): ", shown));
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kStopPause);
   }
 }
 
 absl::Status Stop(const StopOptions& options) {
-  const Time begun = Now(), deadline = begun + FromSeconds(options.seconds);
+  const Time begun = SteadyNow(), deadline = begun + FromSeconds(options.seconds);
   ASSIGN_OR_RETURN(const std::string address, ReachCoordinator(options.target, options.security));
-  RETURN_IF_ERROR(Ask(address, options.reason, deadline));
+  RETURN_IF_ERROR(AskToStop(address, options.reason, deadline));
   if (options.no_wait) return absl::OkStatus();
-  RETURN_IF_ERROR(Wait(address, deadline));
-  std::cout << "ended after " << Fixed(Seconds(Now() - begun), 1) << " s\n";
+  RETURN_IF_ERROR(AwaitEnd(address, deadline));
+  std::cout << "ended after " << Fixed(Seconds(SteadyNow() - begun), 1) << " s\n";
   return absl::OkStatus();
 }
 

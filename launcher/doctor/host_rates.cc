@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint64_t kMemoryFloats = 32 << 20;
 constexpr int kMemoryPasses = 5;
-constexpr uint32_t kRounds = 3;
+constexpr uint32_t kHostRounds = 3;
 
 // GB/s of `pass` over kMemoryFloats floats.
 template <typename Pass>
@@ -49,7 +49,7 @@ absl::StatusOr<BenchService> MemoryService() {
   const double add = RateOf([&] { AddScaled(1e-6f, x.span(), y.span()); });
   const auto updates = BenchUpdates({.shard_bytes = 16 << 20,
                                      .block_bytes = 1 << 20,
-                                     .rounds = kRounds,
+                                     .rounds = kHostRounds,
                                      .rules = {"sgd", "momentum", "adagrad", "adam", "elastic"},
                                      .contributions = {1},
                                      .threads = {1},
@@ -63,11 +63,11 @@ absl::StatusOr<BenchService> MemoryService() {
                       .handle = [](const Json&) { return absl::StatusOr<Json>(Json::object()); }};
 }
 
-absl::StatusOr<TransferFigures> Measure(absl::StatusOr<std::unique_ptr<BenchPair>> pair,
-                                        const TransferPlan& plan, double seconds) {
+absl::StatusOr<TransferFigures> MeasureRate(absl::StatusOr<std::unique_ptr<BenchPair>> pair,
+                                            const TransferPlan& plan, double seconds) {
   RETURN_IF_ERROR(pair.status());
   ASSIGN_OR_RETURN(const auto rounds,
-                   RunInterleaved({pair->get()}, {.rounds = kRounds, .seconds = seconds}));
+                   RunInterleaved({pair->get()}, {.rounds = kHostRounds, .seconds = seconds}));
   return FiguresOf(rounds[0], plan.bytes_moved());
 }
 
@@ -85,7 +85,7 @@ absl::Status MeasureTls(double seconds, HostRates& rates) {
   const TransferPlan plan = PlanFor(TransferMethod::kPushPull, 1 << 20);
   const auto rate = [&](const KeyFolder* with) -> absl::StatusOr<double> {
     ASSIGN_OR_RETURN(const TransferFigures figures,
-                     Measure(BenchPair::Leeway(Wire::kTcp, "none", plan, with), plan, seconds));
+                     MeasureRate(BenchPair::Leeway(Wire::kTcp, "none", plan, with), plan, seconds));
     return figures.gigabytes_per_second;
   };
   ASSIGN_OR_RETURN(const double plain, rate(nullptr));
@@ -108,15 +108,15 @@ absl::StatusOr<HostRates> MeasureHost(double seconds_each) {
     rates.add_scaled_gigabytes_per_second = memory->hello().value("add", 0.0);
     rates.updates = memory->hello().value("updates", rates.updates);
   }
-  const double seconds = seconds_each / kRounds;
+  const double seconds = seconds_each / kHostRounds;
   const TransferPlan loopback = PlanFor(TransferMethod::kPushPull, 1 << 20);
   ASSIGN_OR_RETURN(const TransferFigures raw,
-                   Measure(BenchPair::Raw(Wire::kTcp, loopback), loopback, seconds));
+                   MeasureRate(BenchPair::Raw(Wire::kTcp, loopback), loopback, seconds));
   rates.loopback_gigabytes_per_second = raw.gigabytes_per_second;
   for (const uint64_t block : {64 << 10, 256 << 10, 1 << 20, 4 << 20}) {
     const TransferPlan plan = PlanFor(TransferMethod::kPushPull, block);
     ASSIGN_OR_RETURN(const TransferFigures figures,
-                     Measure(BenchPair::Leeway(Wire::kAuto, "none", plan), plan, seconds));
+                     MeasureRate(BenchPair::Leeway(Wire::kAuto, "none", plan), plan, seconds));
     rates.exchange.push_back({block, figures.gigabytes_per_second});
   }
   if (const absl::Status status = MeasureTls(seconds, rates); !status.ok()) {
@@ -125,7 +125,7 @@ absl::StatusOr<HostRates> MeasureHost(double seconds_each) {
   const TransferPlan small{
       .method = TransferMethod::kPushPull, .message_bytes = 4096, .blocks = 16, .window = 1};
   ASSIGN_OR_RETURN(const TransferFigures one,
-                   Measure(BenchPair::Leeway(Wire::kAuto, "none", small), small, seconds));
+                   MeasureRate(BenchPair::Leeway(Wire::kAuto, "none", small), small, seconds));
   rates.round_trip_seconds = one.latency.has_value() ? one.latency->p50 : 0;
   return rates;
 }

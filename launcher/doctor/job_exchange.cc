@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-constexpr uint32_t kRounds = 3;
+constexpr uint32_t kExchangeRounds = 3;
 constexpr uint64_t kClocks = 1'000'000'000;
 
 }  // namespace
@@ -48,7 +48,7 @@ absl::StatusOr<JobExchange> MeasureJobExchange(const JobExchangeOptions& options
                                                          .schema = options.schema}));
   ASSIGN_OR_RETURN(const uint64_t clocks, WarmUp(*group, options.seconds));
   std::vector<ExchangeRound> rounds;
-  for (uint32_t round = 0; round < kRounds; ++round) {
+  for (uint32_t round = 0; round < kExchangeRounds; ++round) {
     ASSIGN_OR_RETURN(ExchangeRound measured, group->Run(clocks, options.seconds));
     rounds.push_back(std::move(measured));
   }

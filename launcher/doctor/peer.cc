@@ -44,9 +44,9 @@ struct Measured {
   double seconds_per_message = 0;
 };
 
-absl::StatusOr<Measured> Measure(const std::string& address, TransferMethod method,
-                                 uint64_t message_bytes, uint32_t window, double seconds,
-                                 Duration patience) {
+absl::StatusOr<Measured> MeasurePeer(const std::string& address, TransferMethod method,
+                                     uint64_t message_bytes, uint32_t window, double seconds,
+                                     Duration patience) {
   const TransferPlan plan{
       .method = method, .message_bytes = message_bytes, .blocks = 16, .window = window};
   ASSIGN_OR_RETURN(RawSocket socket, RawSocket::Connect(address, patience));
@@ -101,7 +101,7 @@ absl::StatusOr<PeerRates> MeasurePeer(const std::string& address, double seconds
   PeerRates rates;
   const auto rate = [&](TransferMethod method, double& target) -> absl::Status {
     ASSIGN_OR_RETURN(const Measured measured,
-                     Measure(address, method, kMessage, kWindow, seconds_each, patience));
+                     MeasurePeer(address, method, kMessage, kWindow, seconds_each, patience));
     target = measured.gigabytes_per_second;
     return absl::OkStatus();
   };
@@ -109,7 +109,7 @@ absl::StatusOr<PeerRates> MeasurePeer(const std::string& address, double seconds
   RETURN_IF_ERROR(rate(TransferMethod::kPull, rates.down_gigabytes_per_second));
   RETURN_IF_ERROR(rate(TransferMethod::kPushPull, rates.both_gigabytes_per_second));
   ASSIGN_OR_RETURN(const Measured small,
-                   Measure(address, TransferMethod::kPushPull, 64, 1, seconds_each, patience));
+                   MeasurePeer(address, TransferMethod::kPushPull, 64, 1, seconds_each, patience));
   rates.round_trip_seconds = small.seconds_per_message;
   return rates;
 }

@@ -42,7 +42,7 @@ struct Asked {
   std::optional<ExitStatus> exit;
 };
 
-absl::StatusOr<Asked> Ask(const SshCommand& ssh, JobHost& host, const std::string& said_file) {
+absl::StatusOr<Asked> AskHost(const SshCommand& ssh, JobHost& host, const std::string& said_file) {
   Asked asked;
   asked.host = &host;
   asked.said_file = said_file;
@@ -166,7 +166,7 @@ absl::Status CheckHosts(const SshCommand& ssh, std::vector<JobHost>& hosts) {
   std::vector<Asked> all;
   for (JobHost& host : hosts) {
     const std::string said = absl::StrCat(folder->path(), "/", all.size());
-    ASSIGN_OR_RETURN(Asked asked, Ask(ssh, host, said));
+    ASSIGN_OR_RETURN(Asked asked, AskHost(ssh, host, said));
     all.push_back(std::move(asked));
   }
   RETURN_IF_ERROR(Await(all, std::chrono::steady_clock::now() + kAnswerWithin));

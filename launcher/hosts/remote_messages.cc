@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 // Before each line of `leeway remote`: a login shell may have written something of its own.
 constexpr char kMark[] = "leeway-remote ";
 
-std::string Line(const Json& document) {
+std::string MessageLine(const Json& document) {
   return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -22,7 +22,7 @@ absl::Status NoMessage(const std::string& line) {
 }
 
 // Of what may have any type.
-std::string Text(const Json& document, const char* key) {
+std::string MessageText(const Json& document, const char* key) {
   const auto found = document.find(key);
   return found != document.end() && found->is_string() ? found->get<std::string>() : "";
 }
@@ -68,21 +68,21 @@ absl::StatusOr<Json> Parse(const std::string& line) {
 }  // namespace
 
 std::string RequestLine(const RemoteRequest& request) {
-  return Line({{"version", request.version},
-               {"program", request.program},
-               {"command", request.command},
-               {"name", request.name},
-               {"arguments", request.arguments},
-               {"environment", Object(request.environment)},
-               {"keys", Object(request.keys)},
-               {"folder", request.folder},
-               {"shared_file", request.shared_file},
-               {"shared_content", request.shared_content},
-               {"file_mask", request.file_mask},
-               {"announces_ready", request.announces_ready}});
+  return MessageLine({{"version", request.version},
+                      {"program", request.program},
+                      {"command", request.command},
+                      {"name", request.name},
+                      {"arguments", request.arguments},
+                      {"environment", Object(request.environment)},
+                      {"keys", Object(request.keys)},
+                      {"folder", request.folder},
+                      {"shared_file", request.shared_file},
+                      {"shared_content", request.shared_content},
+                      {"file_mask", request.file_mask},
+                      {"announces_ready", request.announces_ready}});
 }
 
-std::string SignalLine(int signal) { return Line({{"signal", signal}}); }
+std::string SignalLine(int signal) { return MessageLine({{"signal", signal}}); }
 
 std::string NewsLine(const RemoteNews& news) {
   Json document = Json::object();
@@ -94,23 +94,23 @@ std::string NewsLine(const RemoteNews& news) {
   if (news.pid.has_value()) document["pid"] = *news.pid;
   if (news.ready.has_value()) document["ready"] = *news.ready;
   if (news.exit.has_value()) document[news.exit->signaled ? "signal" : "exit"] = news.exit->code;
-  return kMark + Line(document);
+  return kMark + MessageLine(document);
 }
 
 absl::StatusOr<RemoteRequest> ParseRequest(const std::string& line) {
   const absl::StatusOr<Json> document = Parse(line);
   if (!document.ok()) return document.status();
   RemoteRequest request;
-  request.version = Text(*document, "version");
-  request.program = Text(*document, "program");
+  request.version = MessageText(*document, "version");
+  request.program = MessageText(*document, "program");
   request.command = Texts(*document, "command");
-  request.name = Text(*document, "name");
+  request.name = MessageText(*document, "name");
   request.arguments = Texts(*document, "arguments");
   request.environment = Pairs(*document, "environment");
   request.keys = Pairs(*document, "keys");
-  request.folder = Text(*document, "folder");
-  request.shared_file = Text(*document, "shared_file");
-  request.shared_content = Text(*document, "shared_content");
+  request.folder = MessageText(*document, "folder");
+  request.shared_file = MessageText(*document, "shared_file");
+  request.shared_content = MessageText(*document, "shared_content");
   request.file_mask = Number(*document, "file_mask").value_or(request.file_mask) & 0777;
   const auto announces = document->find("announces_ready");
   request.announces_ready = announces != document->end() && *announces == true;
@@ -131,12 +131,13 @@ absl::StatusOr<std::optional<RemoteNews>> ParseNews(const std::string& line) {
   if (!document.ok()) return document.status();
   RemoteNews news;
   if (const auto hello = document->find("hello"); hello != document->end() && hello->is_object()) {
-    news.hello = {.version = Printable(Text(*hello, "version"), kWordBytesMax),
-                  .address = Printable(Text(*hello, "address"), kWordBytesMax),
+    news.hello = {.version = Printable(MessageText(*hello, "version"), kWordBytesMax),
+                  .address = Printable(MessageText(*hello, "address"), kWordBytesMax),
                   .missing_programs = Texts(*hello, "missing_programs")};
   }
   news.pid = Number(*document, "pid");
-  if (document->contains("ready")) news.ready = Printable(Text(*document, "ready"), kWordBytesMax);
+  if (document->contains("ready"))
+    news.ready = Printable(MessageText(*document, "ready"), kWordBytesMax);
   if (const std::optional<int> code = Number(*document, "exit")) news.exit = {false, *code};
   if (const std::optional<int> signal = Number(*document, "signal")) news.exit = {true, *signal};
   return news;

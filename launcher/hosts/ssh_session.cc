@@ -40,12 +40,13 @@ struct Pipe {
 };
 
 // For the login shell of the other host.
-std::string Quoted(const std::string& text) {
+std::string ShellQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
 std::string RemoteCommand(const std::string& remote_bin) {
-  return absl::StrCat(remote_bin.empty() ? "leeway" : Quoted(remote_bin + "/leeway"), " remote");
+  return absl::StrCat(remote_bin.empty() ? "leeway" : ShellQuoted(remote_bin + "/leeway"),
+                      " remote");
 }
 
 }  // namespace

@@ -15,36 +15,37 @@ constexpr uint64_t kBatch = 32;
 // Batches of an epoch at least.
 constexpr uint64_t kBatches = 8;
 
-std::string Quoted(const std::string& text) {
+std::string YamlQuoted(const std::string& text) {
   return absl::StrCat("\"", absl::Utf8SafeCEscape(text), "\"");
 }
 
 template <typename Names>
 std::string Files(const char* type, const Names& names) {
-  return absl::StrCat(
-      "type: ", type, ", files: [",
-      absl::StrJoin(names, ", ",
-                    [](std::string* out, const std::string& name) { out->append(Quoted(name)); }),
-      "]");
+  return absl::StrCat("type: ", type, ", files: [",
+                      absl::StrJoin(names, ", ",
+                                    [](std::string* out, const std::string& name) {
+                                      out->append(YamlQuoted(name));
+                                    }),
+                      "]");
 }
 
 std::string Csv(const v1::Csv& csv) {
   std::string text = Files("csv", csv.files());
-  if (csv.separator() != ",") absl::StrAppend(&text, ", separator: ", Quoted(csv.separator()));
+  if (csv.separator() != ",") absl::StrAppend(&text, ", separator: ", YamlQuoted(csv.separator()));
   if (csv.skip_lines() > 0) absl::StrAppend(&text, ", skip_lines: ", csv.skip_lines());
-  if (csv.has_missing()) absl::StrAppend(&text, ", missing: ", Quoted(csv.missing()));
+  if (csv.has_missing()) absl::StrAppend(&text, ", missing: ", YamlQuoted(csv.missing()));
   if (csv.label_column() != -1) absl::StrAppend(&text, ", label_column: ", csv.label_column());
   return text;
 }
 
 std::string Numpy(const v1::Numpy& numpy) {
-  std::string text = absl::StrCat("type: numpy, features: ", Quoted(numpy.features()),
-                                  ", labels: ", Quoted(numpy.labels()));
+  std::string text = absl::StrCat("type: numpy, features: ", YamlQuoted(numpy.features()),
+                                  ", labels: ", YamlQuoted(numpy.labels()));
   if (numpy.has_features_array()) {
-    absl::StrAppend(&text, ", features_array: ", Quoted(numpy.features_array()));
+    absl::StrAppend(&text, ", features_array: ", YamlQuoted(numpy.features_array()));
   }
   if (numpy.has_labels_array()) {
-    absl::StrAppend(&text, ", labels_array: ", Quoted(numpy.labels_array()));
+    absl::StrAppend(&text, ", labels_array: ", YamlQuoted(numpy.labels_array()));
   }
   return text;
 }
@@ -52,8 +53,8 @@ std::string Numpy(const v1::Numpy& numpy) {
 std::string SourceText(const v1::Source& source) {
   switch (source.type_case()) {
     case v1::Source::kIdx:
-      return absl::StrCat("type: idx, images: ", Quoted(source.idx().images()),
-                          ", labels: ", Quoted(source.idx().labels()));
+      return absl::StrCat("type: idx, images: ", YamlQuoted(source.idx().images()),
+                          ", labels: ", YamlQuoted(source.idx().labels()));
     case v1::Source::kCifar10:
       return Files("cifar10", source.cifar10().files());
     case v1::Source::kCifar100:
@@ -70,9 +71,9 @@ std::string SourceText(const v1::Source& source) {
                           ", context: ", source.text().context(),
                           source.text().unit() == v1::TEXT_UNIT_BYTES ? ", unit: bytes" : "");
     case v1::Source::kImageFolder:
-      return absl::StrCat("type: image_folder, folder: ", Quoted(source.image_folder().folder()),
-                          ", height: ", source.image_folder().height(),
-                          ", width: ", source.image_folder().width());
+      return absl::StrCat(
+          "type: image_folder, folder: ", YamlQuoted(source.image_folder().folder()),
+          ", height: ", source.image_folder().height(), ", width: ", source.image_folder().width());
     default:
       return "";
   }

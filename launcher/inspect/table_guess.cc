@@ -14,7 +14,7 @@
 namespace leeway {
 namespace {
 
-using Row = std::vector<absl::string_view>;
+using TableRow = std::vector<absl::string_view>;
 
 constexpr size_t kTableClassesMax = 100;
 constexpr const char* kMissing[] = {"?", "NA", "nan", "NaN", ""};
@@ -38,8 +38,8 @@ bool IsMissing(absl::string_view field) {
 bool IsNumber(absl::string_view field) { return ParseNumber(field).ok(); }
 
 // All numbers or missing, as many in each row, at least two; the missing ones alike.
-bool IsTable(const std::vector<Row>& rows, std::string& missing) {
-  for (const Row& row : rows) {
+bool IsTable(const std::vector<TableRow>& rows, std::string& missing) {
+  for (const TableRow& row : rows) {
     if (row.size() < 2 || row.size() != rows[0].size()) return false;
     for (const absl::string_view field : row) {
       if (IsNumber(field)) continue;
@@ -50,9 +50,9 @@ bool IsTable(const std::vector<Row>& rows, std::string& missing) {
   return !rows.empty();
 }
 
-bool HasClasses(const std::vector<Row>& rows, size_t column) {
+bool HasClasses(const std::vector<TableRow>& rows, size_t column) {
   std::set<double> values;
-  for (const Row& row : rows) {
+  for (const TableRow& row : rows) {
     const auto value = ParseNumber(row[column]);
     if (!value.ok() || *value != std::floor(*value)) return false;
     values.insert(*value);
@@ -65,7 +65,7 @@ bool HasClasses(const std::vector<Row>& rows, size_t column) {
 std::optional<v1::Csv> GuessTable(std::string_view head) {
   const std::vector<absl::string_view> lines = LinesOf({head.data(), head.size()});
   for (const char separator : {',', ';', '\t', ' '}) {
-    std::vector<Row> rows;
+    std::vector<TableRow> rows;
     for (const absl::string_view line : lines) rows.push_back(absl::StrSplit(line, separator));
     if (rows.empty()) return std::nullopt;
     const bool named = std::none_of(rows[0].begin(), rows[0].end(),

@@ -56,8 +56,8 @@ struct Panel {
   double bottom;
 };
 
-std::string Text(double x, double y, absl::string_view anchor, absl::string_view style,
-                 const std::string& text) {
+std::string SvgText(double x, double y, absl::string_view anchor, absl::string_view style,
+                    const std::string& text) {
   return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">%s</text>\n",
                          x, y, anchor, style, EscapeMarkup(text));
 }
@@ -68,7 +68,7 @@ std::string Grid(const Panel& panel) {
     absl::StrAppendFormat(
         &svg, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", kLeft,
         kRight, tick.position, tick.position);
-    svg += Text(kLeft - 8, tick.position + 4, "end", "tick", tick.label);
+    svg += SvgText(kLeft - 8, tick.position + 4, "end", "tick", tick.label);
   }
   return svg;
 }
@@ -79,13 +79,13 @@ std::string EpochTicks(const Panel& panel) {
     absl::StrAppendFormat(
         &svg, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
         tick.position, tick.position, panel.bottom, panel.bottom + 5);
-    svg += Text(tick.position, panel.bottom + 19, "middle", "tick", tick.label);
+    svg += SvgText(tick.position, panel.bottom + 19, "middle", "tick", tick.label);
   }
-  svg += Text((kLeft + kRight) / 2, panel.bottom + 38, "middle", "tick", "epochs");
+  svg += SvgText((kLeft + kRight) / 2, panel.bottom + 38, "middle", "tick", "epochs");
   return svg;
 }
 
-std::string Line(const Curve& curve, const Panel& panel, absl::string_view style) {
+std::string SvgLine(const Curve& curve, const Panel& panel, absl::string_view style) {
   if (curve.size() < 2) return "";
   std::string svg = absl::StrCat("<path class=\"line ", style, "\" d=\"");
   for (size_t i = 0; i < curve.size(); ++i) {
@@ -112,7 +112,7 @@ std::string Legend(double y, const std::vector<std::pair<std::string, std::strin
   for (const auto& [name, style] : entries) {
     x -= kLegendLetter * static_cast<double>(name.size()) + 28;
     absl::StrAppendFormat(&svg, "<path class=\"line %s\" d=\"M%.1f %.1fh20\"/>\n", style, x, y);
-    svg += Text(x + 27, y + 4, "start", "name", name);
+    svg += SvgText(x + 27, y + 4, "start", "name", name);
     x -= 16;
   }
   return svg;
@@ -189,16 +189,16 @@ std::string LossPanel(const RunHistory& history, double epochs, bool with_epochs
   std::vector<std::pair<std::string, std::string>> legend;
   if (ranks.size() > 1 && ranks.size() <= kWorkerLinesMax) {
     for (const uint32_t rank : ranks)
-      svg += Line(BinnedLoss(history, rank, kBins / 2), panel, "worker");
+      svg += SvgLine(BinnedLoss(history, rank, kBins / 2), panel, "worker");
     legend.push_back({"each worker", "worker"});
   }
-  absl::StrAppend(&svg, Line(train, panel, "train"), Line(test, panel, "test"),
+  absl::StrAppend(&svg, SvgLine(train, panel, "train"), SvgLine(test, panel, "test"),
                   Dots(test, panel, "test"));
   if (!test.empty()) legend.insert(legend.begin(), {"test loss", "test"});
   legend.push_back({"training loss", "train"});
   svg += Legend(kLossTop - 14, legend);
   if (bounds.empty())
-    svg += Text((kLeft + kRight) / 2, kLossTop + 120, "middle", "name", "no metrics yet");
+    svg += SvgText((kLeft + kRight) / 2, kLossTop + 120, "middle", "name", "no metrics yet");
   return with_epochs ? svg + EpochTicks(panel) : svg;
 }
 
@@ -210,7 +210,7 @@ std::string AccuracyPanel(const Curve& accuracy, double epochs, double top) {
   const Panel panel{Axis::Exact(0, epochs, kLeft, kRight, 10),
                     Axis::Linear(low, std::min(100.0, bounds.high + 0.2), bottom, top, 4), top,
                     bottom};
-  return absl::StrCat(Grid(panel), Line(accuracy, panel, "acc"), Dots(accuracy, panel, "acc"),
+  return absl::StrCat(Grid(panel), SvgLine(accuracy, panel, "acc"), Dots(accuracy, panel, "acc"),
                       Legend(top - 14, {{"test accuracy, %", "acc"}}), EpochTicks(panel));
 }
 
@@ -252,7 +252,7 @@ std::string CurvesSvg(const RunHistory& history, const std::string& title) {
       kWidth, height, kWidth, height, EscapeMarkup("Loss and accuracy of " + title));
   absl::StrAppend(&svg, kStyle,
                   "\n<rect class=\"ground\" width=\"100%\" height=\"100%\" rx=\"8\"/>\n");
-  absl::StrAppend(&svg, Text(kLeft, 26, "start", "title", title));
+  absl::StrAppend(&svg, SvgText(kLeft, 26, "start", "title", title));
   svg += LossPanel(history, epochs, accuracy.empty());
   if (!accuracy.empty()) svg += AccuracyPanel(accuracy, epochs, loss_bottom + kGap);
   return svg + "</svg>\n";

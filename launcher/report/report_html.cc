@@ -107,7 +107,7 @@ std::string TimeBar(const StepTimes& times) {
   return html + "</div></td>";
 }
 
-std::string WorkerRow(uint32_t rank, const WorkerTotals& worker, uint32_t restarts) {
+std::string HtmlWorkerRow(uint32_t rank, const WorkerTotals& worker, uint32_t restarts) {
   const double seconds = worker.times.total();
   // Of a worker that was never timed neither is a number.
   const double rate = static_cast<double>(worker.examples) / seconds;
@@ -133,7 +133,7 @@ std::string Workers(const ReportInput& input) {
     const auto& restarts = input.summary.worker_restarts;
     const auto& steps = input.summary.worker_steps;
     if (rank < steps.size()) worker.steps = steps[rank];
-    html += WorkerRow(rank, worker, rank < restarts.size() ? restarts[rank] : 0);
+    html += HtmlWorkerRow(rank, worker, rank < restarts.size() ? restarts[rank] : 0);
     other |= worker.times.other() > 0.001 * worker.times.total();
   }
   html +=

@@ -130,10 +130,10 @@ namespace {
 
 // One call of the coordinator's, waited for.
 template <typename Request, typename Reply>
-absl::StatusOr<Reply> Ask(const std::string& address,
-                          grpc::Status (v1::Coordinator::Stub::*method)(grpc::ClientContext*,
-                                                                        const Request&, Reply*),
-                          const Request& request, Duration timeout) {
+absl::StatusOr<Reply> AskCoordinator(
+    const std::string& address,
+    grpc::Status (v1::Coordinator::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+    const Request& request, Duration timeout) {
   const auto stub = v1::Coordinator::NewStub(MakeChannel(address));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() +
@@ -156,19 +156,21 @@ absl::StatusOr<uint32_t> RequestServers(const std::string& address, uint32_t ser
                                         Duration timeout) {
   v1::ResizeServersRequest request;
   request.set_servers(servers);
-  ASSIGN_OR_RETURN(const v1::ResizeServersReply reply,
-                   Ask(address, &v1::Coordinator::Stub::ResizeServers, request, timeout));
+  ASSIGN_OR_RETURN(
+      const v1::ResizeServersReply reply,
+      AskCoordinator(address, &v1::Coordinator::Stub::ResizeServers, request, timeout));
   return reply.before();
 }
 
 absl::Status RequestStop(const std::string& address, const std::string& reason, Duration timeout) {
   v1::StopJobRequest request;
   request.set_reason(reason);
-  return Ask(address, &v1::Coordinator::Stub::StopJob, request, timeout).status();
+  return AskCoordinator(address, &v1::Coordinator::Stub::StopJob, request, timeout).status();
 }
 
 absl::StatusOr<v1::JobStatus> FetchJobStatus(const std::string& address, Duration timeout) {
-  return Ask(address, &v1::Coordinator::Stub::GetJobStatus, v1::GetJobStatusRequest(), timeout);
+  return AskCoordinator(address, &v1::Coordinator::Stub::GetJobStatus, v1::GetJobStatusRequest(),
+                        timeout);
 }
 
 }  // namespace leeway

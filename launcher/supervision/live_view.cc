@@ -21,7 +21,7 @@ std::string Count(int count, const char* noun) {
 }
 
 // Those that have left do not count.
-std::string ServersOf(const v1::JobStatus& status) {
+std::string CountOfServers(const v1::JobStatus& status) {
   const auto removed =
       std::count_if(status.servers().begin(), status.servers().end(),
                     [](const v1::ServerStatus& server) { return server.state() == "removed"; });
@@ -29,8 +29,9 @@ std::string ServersOf(const v1::JobStatus& status) {
 }
 
 std::string Title(const v1::JobStatus& status) {
-  return absl::StrCat(status.name(), "  ", StateName(status.state()), "  ", ServersOf(status), ", ",
-                      Count(status.workers_size(), "worker"), "  ", Clockwise(status.seconds()));
+  return absl::StrCat(status.name(), "  ", StateName(status.state()), "  ", CountOfServers(status),
+                      ", ", Count(status.workers_size(), "worker"), "  ",
+                      Clockwise(status.seconds()));
 }
 
 struct Column {
@@ -53,7 +54,7 @@ constexpr size_t kNarrowColumns = 7;
 constexpr size_t kWideFrom = 110;
 
 // Right-aligned cells but for the state, then free text.
-std::string Row(const Cells& cells, const std::string& rest, size_t width) {
+std::string ViewRow(const Cells& cells, const std::string& rest, size_t width) {
   std::string row;
   const size_t columns = width < kWideFrom ? kNarrowColumns : kColumns.size();
   for (size_t i = 0; i < columns; ++i) {
@@ -67,12 +68,12 @@ std::string Row(const Cells& cells, const std::string& rest, size_t width) {
 std::string HeaderRow(size_t width) {
   Cells names;
   for (size_t i = 0; i < names.size(); ++i) names[i] = kColumns[i].name;
-  return Row(names, "waiting for", width);
+  return ViewRow(names, "waiting for", width);
 }
 
 std::string WholePercent(double share) { return Fixed(100 * share, 0) + " %"; }
 
-std::string WorkerRow(const v1::WorkerStatus& worker, uint32_t restarts, size_t width) {
+std::string LiveWorkerRow(const v1::WorkerStatus& worker, uint32_t restarts, size_t width) {
   const bool trained = worker.examples() > 0;
   std::string rest = worker.waiting();
   if (worker.state() == "lost") {
@@ -81,20 +82,20 @@ std::string WorkerRow(const v1::WorkerStatus& worker, uint32_t restarts, size_t 
   if (restarts > 0) {
     absl::StrAppend(&rest, rest.empty() ? "" : "  ", "(", Count(restarts, "restart"), ")");
   }
-  return Row({std::to_string(worker.rank()), worker.state(), Thousands(worker.clock()),
-              Fixed(worker.epoch(), 2), trained ? std::to_string(worker.staleness()) : "-",
-              trained ? Thousands(static_cast<uint64_t>(worker.samples_per_second())) : "-",
-              trained ? LossText(worker.train_loss()) : "-",
-              trained ? WholePercent(worker.wait_share()) : "-",
-              worker.has_hidden_share() ? WholePercent(worker.hidden_share()) : "-"},
-             rest, width);
+  return ViewRow({std::to_string(worker.rank()), worker.state(), Thousands(worker.clock()),
+                  Fixed(worker.epoch(), 2), trained ? std::to_string(worker.staleness()) : "-",
+                  trained ? Thousands(static_cast<uint64_t>(worker.samples_per_second())) : "-",
+                  trained ? LossText(worker.train_loss()) : "-",
+                  trained ? WholePercent(worker.wait_share()) : "-",
+                  worker.has_hidden_share() ? WholePercent(worker.hidden_share()) : "-"},
+                 rest, width);
 }
 
 ViewLine WorkerLine(const v1::WorkerStatus& worker, const ViewContext& context, size_t width) {
   const uint32_t restarts =
       worker.rank() < context.restarts.size() ? context.restarts[worker.rank()] : 0;
   const bool bad = worker.state() == "lost" || worker.state() == "failed";
-  return {WorkerRow(worker, restarts, width), bad ? Style::kWarning : Style::kPlain};
+  return {LiveWorkerRow(worker, restarts, width), bad ? Style::kWarning : Style::kPlain};
 }
 
 std::string BarLine(const v1::JobStatus& status, const ViewContext& context, size_t width) {

@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-std::string ServersOf(const std::vector<std::string>& indices) {
+std::string ServersNamed(const std::vector<std::string>& indices) {
   return absl::StrCat(indices.size() > 1 ? "servers " : "server ", absl::StrJoin(indices, ", "));
 }
 
@@ -25,8 +25,8 @@ std::string Pending(const v1::JobStatus& status, uint32_t servers) {
   if (status.shards_to_move() > 0) {
     parts.push_back(absl::StrCat("shards to move: ", status.shards_to_move()));
   }
-  if (!absent.empty()) parts.push_back("waiting for " + ServersOf(absent));
-  if (!leaving.empty()) parts.push_back("to leave: " + ServersOf(leaving));
+  if (!absent.empty()) parts.push_back("waiting for " + ServersNamed(absent));
+  if (!leaving.empty()) parts.push_back("to leave: " + ServersNamed(leaving));
   return absl::StrJoin(parts, "; ");
 }
 

@@ -10,7 +10,7 @@ namespace {
 // Some 150 bytes for each of 4096 servers, and room for what somebody has said.
 constexpr uint64_t kMaxBytes = 1 << 20;
 
-std::string PathOf(const std::string& run_dir) {
+std::string RecordPath(const std::string& run_dir) {
   return absl::StrCat(run_dir, "/", kCoordinatorRecordName);
 }
 
@@ -18,13 +18,13 @@ std::string PathOf(const std::string& run_dir) {
 
 absl::Status WriteCoordinatorRecord(const std::string& run_dir, v1::CoordinatorRecord record) {
   record.set_format(kCoordinatorRecordFormat);
-  return WriteJsonFile("record", PathOf(run_dir), kMaxBytes, record);
+  return WriteJsonFile("record", RecordPath(run_dir), kMaxBytes, record);
 }
 
 absl::StatusOr<std::optional<v1::CoordinatorRecord>> ReadCoordinatorRecord(
     const std::string& run_dir) {
   v1::CoordinatorRecord record;
-  const absl::Status status = ReadJsonFile("record", PathOf(run_dir), kMaxBytes, record);
+  const absl::Status status = ReadJsonFile("record", RecordPath(run_dir), kMaxBytes, record);
   if (absl::IsNotFound(status)) return std::nullopt;
   if (!status.ok() && !absl::IsUnavailable(status)) {
     return absl::DataLossError(absl::StrCat("the coordinator's ", status.message(),
@@ -33,7 +33,7 @@ absl::StatusOr<std::optional<v1::CoordinatorRecord>> ReadCoordinatorRecord(
   }
   RETURN_IF_ERROR(status);
   if (record.format() != kCoordinatorRecordFormat) {
-    return absl::UnimplementedError(absl::StrCat("record '", PathOf(run_dir), "': format ",
+    return absl::UnimplementedError(absl::StrCat("record '", RecordPath(run_dir), "': format ",
                                                  record.format(), ", but this build reads ",
                                                  kCoordinatorRecordFormat));
   }

@@ -18,7 +18,9 @@ namespace {
 // Some 200 bytes for each of 4096 servers and 65536 workers, and room for the layers.
 constexpr uint64_t kMaxManifestBytes = 64 << 20;
 
-std::string PathOf(const std::string& folder) { return absl::StrCat(folder, "/", kManifestName); }
+std::string ManifestPath(const std::string& folder) {
+  return absl::StrCat(folder, "/", kManifestName);
+}
 
 // A plain name: the manifest may not lead out of its folder.
 bool IsPlainName(const std::string& name) {
@@ -101,8 +103,8 @@ absl::Status CheckGoesOn(const v1::CheckpointManifest& manifest, const v1::Train
       "--run-dir"));
 }
 
-absl::Status WriteManifest(const std::string& folder, v1::CheckpointManifest manifest) {
-  const std::string path = PathOf(folder);
+absl::Status SaveManifest(const std::string& folder, v1::CheckpointManifest manifest) {
+  const std::string path = ManifestPath(folder);
   const std::string context = absl::StrCat("writing manifest '", path, "'");
   manifest.set_format(kCheckpointFormat);
   RETURN_IF_ERROR(Annotate(CheckFields(path, manifest), context));
@@ -113,7 +115,7 @@ absl::Status WriteManifest(const std::string& folder, v1::CheckpointManifest man
 }
 
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder) {
-  const std::string path = PathOf(folder);
+  const std::string path = ManifestPath(folder);
   v1::CheckpointManifest manifest;
   RETURN_IF_ERROR(ReadJsonFile("manifest", path, kMaxManifestBytes, manifest));
   RETURN_IF_ERROR(CheckFields(path, manifest));

@@ -16,7 +16,7 @@ inline constexpr char kManifestName[] = "MANIFEST.json";
 
 // Sets `format` and writes the manifest into the checkpoint's folder, durably. FAILED_PRECONDITION
 // unless every file that it names is there in its full size.
-absl::Status WriteManifest(const std::string& folder, v1::CheckpointManifest manifest);
+absl::Status SaveManifest(const std::string& folder, v1::CheckpointManifest manifest);
 
 // DATA_LOSS if it was damaged, NOT_FOUND if there is none, UNIMPLEMENTED for a newer format.
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder);

@@ -15,14 +15,14 @@
 namespace leeway {
 namespace {
 
-constexpr std::string_view kMagic = "LWSHARD1";
-constexpr std::string_view kEndMagic = "LWSHEND1";
-constexpr uint64_t kPrefixBytes = 24;
-constexpr uint64_t kFooterBytes = 16;
+constexpr std::string_view kShardMagic = "LWSHARD1";
+constexpr std::string_view kShardEndMagic = "LWSHEND1";
+constexpr uint64_t kShardPrefixBytes = 24;
+constexpr uint64_t kShardFooterBytes = 16;
 // Protobuf's own limit.
 constexpr uint64_t kMaxHeaderBytes = INT_MAX;
 
-absl::Status Damaged(const std::string& path, uint64_t position, std::string_view what) {
+absl::Status DamagedShard(const std::string& path, uint64_t position, std::string_view what) {
   return absl::DataLossError(absl::StrCat("shard file '", path, "', byte ", position, ": ",
                                           absl::string_view(what.data(), what.size())));
 }
@@ -48,7 +48,7 @@ absl::Status CheckContents(const std::string& path, const ShardContents& content
 void PlaceValues(v1::ShardFileHeader& header) {
   for (size_t size = 0; size != header.ByteSizeLong();) {
     size = header.ByteSizeLong();
-    uint64_t position = kPrefixBytes + size;
+    uint64_t position = kShardPrefixBytes + size;
     for (v1::BlockRecord& block : *header.mutable_blocks()) {
       for (v1::ValuesRecord& record : *block.mutable_values()) {
         record.set_position(position);
@@ -82,7 +82,7 @@ v1::ShardFileHeader HeaderOf(const ShardContents& contents) {
 }
 
 std::string PrefixOf(std::string_view header) {
-  std::string prefix(kMagic);
+  std::string prefix(kShardMagic);
   AppendNumber<uint64_t>(prefix, header.size());
   AppendNumber<uint32_t>(prefix, Crc32(BytesOf(header)));
   AppendNumber<uint32_t>(prefix, Crc32(BytesOf(prefix)));
@@ -91,39 +91,41 @@ std::string PrefixOf(std::string_view header) {
 
 // The header's bytes, once the prefix has vouched for their length and CRC.
 absl::StatusOr<std::string> ReadHeader(const StoredFile& file) {
-  if (file.size() < kPrefixBytes + kFooterBytes) {
-    return Damaged(file.location(), file.size(), "ends before a shard file can");
+  if (file.size() < kShardPrefixBytes + kShardFooterBytes) {
+    return DamagedShard(file.location(), file.size(), "ends before a shard file can");
   }
-  uint8_t prefix[kPrefixBytes];
+  uint8_t prefix[kShardPrefixBytes];
   RETURN_IF_ERROR(file.ReadAt(0, prefix));
-  if (std::string_view(reinterpret_cast<char*>(prefix), kMagic.size()) != kMagic) {
-    return Damaged(file.location(), 0, "not a shard file of format 1");
+  if (std::string_view(reinterpret_cast<char*>(prefix), kShardMagic.size()) != kShardMagic) {
+    return DamagedShard(file.location(), 0, "not a shard file of format 1");
   }
-  if (Crc32({prefix, kPrefixBytes - 4}) != NumberAt<uint32_t>(prefix + kPrefixBytes - 4)) {
-    return Damaged(file.location(), 0, "checksum of the prefix is wrong");
+  if (Crc32({prefix, kShardPrefixBytes - 4}) !=
+      NumberAt<uint32_t>(prefix + kShardPrefixBytes - 4)) {
+    return DamagedShard(file.location(), 0, "checksum of the prefix is wrong");
   }
-  const auto length = NumberAt<uint64_t>(prefix + kMagic.size());
-  if (length > kMaxHeaderBytes || length > file.size() - kPrefixBytes - kFooterBytes) {
-    return Damaged(file.location(), kMagic.size(), "header is longer than the file");
+  const auto length = NumberAt<uint64_t>(prefix + kShardMagic.size());
+  if (length > kMaxHeaderBytes || length > file.size() - kShardPrefixBytes - kShardFooterBytes) {
+    return DamagedShard(file.location(), kShardMagic.size(), "header is longer than the file");
   }
   std::string header(length, '\0');
   RETURN_IF_ERROR(
-      file.ReadAt(kPrefixBytes, {reinterpret_cast<uint8_t*>(header.data()), header.size()}));
-  if (Crc32(BytesOf(header)) != NumberAt<uint32_t>(prefix + kMagic.size() + 8)) {
-    return Damaged(file.location(), kPrefixBytes, "checksum of the header is wrong");
+      file.ReadAt(kShardPrefixBytes, {reinterpret_cast<uint8_t*>(header.data()), header.size()}));
+  if (Crc32(BytesOf(header)) != NumberAt<uint32_t>(prefix + kShardMagic.size() + 8)) {
+    return DamagedShard(file.location(), kShardPrefixBytes, "checksum of the header is wrong");
   }
   return header;
 }
 
 absl::Status CheckFooter(const StoredFile& file) {
-  const uint64_t start = file.size() - kFooterBytes;
-  uint8_t footer[kFooterBytes];
+  const uint64_t start = file.size() - kShardFooterBytes;
+  uint8_t footer[kShardFooterBytes];
   RETURN_IF_ERROR(file.ReadAt(start, footer));
   if (NumberAt<uint64_t>(footer) != file.size()) {
-    return Damaged(file.location(), start, "length in the footer is not the file's");
+    return DamagedShard(file.location(), start, "length in the footer is not the file's");
   }
-  if (std::string_view(reinterpret_cast<char*>(footer) + 8, kEndMagic.size()) != kEndMagic) {
-    return Damaged(file.location(), start + 8, "no footer");
+  if (std::string_view(reinterpret_cast<char*>(footer) + 8, kShardEndMagic.size()) !=
+      kShardEndMagic) {
+    return DamagedShard(file.location(), start + 8, "no footer");
   }
   return absl::OkStatus();
 }
@@ -131,30 +133,32 @@ absl::Status CheckFooter(const StoredFile& file) {
 // The records must fill the file between header and footer, in order, and name sane ranges.
 absl::Status CheckRecords(const StoredFile& file, const v1::ShardFileHeader& header,
                           uint64_t start) {
-  const uint64_t end = file.size() - kFooterBytes;
+  const uint64_t end = file.size() - kShardFooterBytes;
   uint64_t position = start;
   for (const v1::BlockRecord& block : header.blocks()) {
     if (block.count() == 0 ||
         block.offset() > std::numeric_limits<uint64_t>::max() - block.count()) {
-      return Damaged(file.location(), kPrefixBytes, "a block has an impossible range");
+      return DamagedShard(file.location(), kShardPrefixBytes, "a block has an impossible range");
     }
     // Its count would stand for nothing: somebody would make room for it.
     if (block.values().empty())
-      return Damaged(file.location(), kPrefixBytes, "a block has no values");
+      return DamagedShard(file.location(), kShardPrefixBytes, "a block has no values");
     std::set<std::string_view> keys;
     for (const v1::ValuesRecord& record : block.values()) {
       if (record.position() != position || block.count() > (end - position) / sizeof(float)) {
-        return Damaged(file.location(), record.position(), "values lie outside of their place");
+        return DamagedShard(file.location(), record.position(),
+                            "values lie outside of their place");
       }
       if (!keys.insert(record.key()).second) {
-        return Damaged(file.location(), kPrefixBytes, "a block has two values of one key");
+        return DamagedShard(file.location(), kShardPrefixBytes,
+                            "a block has two values of one key");
       }
       position += block.count() * sizeof(float);
     }
   }
   return position == end
              ? absl::OkStatus()
-             : Damaged(file.location(), position, "bytes that the header does not name");
+             : DamagedShard(file.location(), position, "bytes that the header does not name");
 }
 
 }  // namespace
@@ -172,7 +176,7 @@ absl::StatusOr<v1::SavedShard> WriteShardFile(const std::string& path,
   ASSIGN_OR_RETURN(SavedFileWriter writer, SavedFileWriter::Create(path));
   RETURN_IF_ERROR(writer.Append(BytesOf(prefix)));
   RETURN_IF_ERROR(writer.Append(BytesOf(header)));
-  uint64_t length = prefix.size() + header.size() + kFooterBytes;
+  uint64_t length = prefix.size() + header.size() + kShardFooterBytes;
   for (const BlockContents& block : contents.blocks) {
     for (const auto& [key, values] : block.values) {
       RETURN_IF_ERROR(writer.Append(BytesOf(values)));
@@ -181,7 +185,7 @@ absl::StatusOr<v1::SavedShard> WriteShardFile(const std::string& path,
   }
   std::string footer;
   AppendNumber<uint64_t>(footer, length);
-  footer += kEndMagic;
+  footer += kShardEndMagic;
   RETURN_IF_ERROR(writer.Append(BytesOf(footer)));
   return writer.Finish();
 }
@@ -195,9 +199,9 @@ absl::StatusOr<ShardFile> ShardFile::Open(const std::string& path) {
   RETURN_IF_ERROR(CheckFooter(*file));
   v1::ShardFileHeader header;
   if (!header.ParseFromString(bytes)) {
-    return Damaged(path, kPrefixBytes, "header does not parse");
+    return DamagedShard(path, kShardPrefixBytes, "header does not parse");
   }
-  RETURN_IF_ERROR(CheckRecords(*file, header, kPrefixBytes + bytes.size()));
+  RETURN_IF_ERROR(CheckRecords(*file, header, kShardPrefixBytes + bytes.size()));
   return ShardFile(std::move(file), std::move(header));
 }
 
@@ -208,9 +212,9 @@ absl::Status ShardFile::ReadValues(const v1::BlockRecord& block, std::string_vie
     const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(out.data()), out.size_bytes());
     RETURN_IF_ERROR(file_->ReadAt(record.position(), bytes));
     if (Crc32(bytes) == record.crc32()) return absl::OkStatus();
-    return Damaged(path(), record.position(),
-                   absl::StrCat("checksum of ", record.key(), " of the block at element ",
-                                block.offset(), " is wrong"));
+    return DamagedShard(path(), record.position(),
+                        absl::StrCat("checksum of ", record.key(), " of the block at element ",
+                                     block.offset(), " is wrong"));
   }
   return absl::NotFoundError(absl::StrCat("shard file '", path(), "': the block at element ",
                                           block.offset(), " has no values '",

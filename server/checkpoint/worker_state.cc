@@ -11,13 +11,13 @@
 namespace leeway {
 namespace {
 
-constexpr std::string_view kMagic = "LWWORKR1";
-constexpr std::string_view kEndMagic = "LWWKEND1";
-constexpr uint64_t kPrefixBytes = 32;
-constexpr uint64_t kFooterBytes = 20;
-constexpr uint64_t kChunkBytes = 1 << 20;
+constexpr std::string_view kStateMagic = "LWWORKR1";
+constexpr std::string_view kStateEndMagic = "LWWKEND1";
+constexpr uint64_t kStatePrefixBytes = 32;
+constexpr uint64_t kStateFooterBytes = 20;
+constexpr uint64_t kStateChunkBytes = 1 << 20;
 
-absl::Status Damaged(const std::string& path, uint64_t position, const char* what) {
+absl::Status DamagedState(const std::string& path, uint64_t position, const char* what) {
   return absl::DataLossError(
       absl::StrCat("worker state '", path, "', byte ", position, ": ", what));
 }
@@ -27,16 +27,17 @@ bool HasMagic(const uint8_t* bytes, std::string_view magic) {
 }
 
 absl::StatusOr<WorkerStateId> ReadPrefix(const StoredFile& file) {
-  if (file.size() < kPrefixBytes + kFooterBytes) {
-    return Damaged(file.location(), file.size(), "ends before a worker state can");
+  if (file.size() < kStatePrefixBytes + kStateFooterBytes) {
+    return DamagedState(file.location(), file.size(), "ends before a worker state can");
   }
-  uint8_t prefix[kPrefixBytes];
+  uint8_t prefix[kStatePrefixBytes];
   RETURN_IF_ERROR(file.ReadAt(0, prefix));
-  if (!HasMagic(prefix, kMagic)) {
-    return Damaged(file.location(), 0, "not a worker state of format 1");
+  if (!HasMagic(prefix, kStateMagic)) {
+    return DamagedState(file.location(), 0, "not a worker state of format 1");
   }
-  if (Crc32({prefix, kPrefixBytes - 4}) != NumberAt<uint32_t>(prefix + kPrefixBytes - 4)) {
-    return Damaged(file.location(), 0, "checksum of the prefix is wrong");
+  if (Crc32({prefix, kStatePrefixBytes - 4}) !=
+      NumberAt<uint32_t>(prefix + kStatePrefixBytes - 4)) {
+    return DamagedState(file.location(), 0, "checksum of the prefix is wrong");
   }
   return WorkerStateId{.job_id = NumberAt<uint64_t>(prefix + 8),
                        .clock = NumberAt<uint64_t>(prefix + 16),
@@ -45,13 +46,14 @@ absl::StatusOr<WorkerStateId> ReadPrefix(const StoredFile& file) {
 
 // The CRC of the data.
 absl::StatusOr<uint32_t> ReadFooter(const StoredFile& file) {
-  const uint64_t start = file.size() - kFooterBytes;
-  uint8_t footer[kFooterBytes];
+  const uint64_t start = file.size() - kStateFooterBytes;
+  uint8_t footer[kStateFooterBytes];
   RETURN_IF_ERROR(file.ReadAt(start, footer));
-  if (NumberAt<uint64_t>(footer) != start - kPrefixBytes) {
-    return Damaged(file.location(), start, "length in the footer is not the data's");
+  if (NumberAt<uint64_t>(footer) != start - kStatePrefixBytes) {
+    return DamagedState(file.location(), start, "length in the footer is not the data's");
   }
-  if (!HasMagic(footer + 12, kEndMagic)) return Damaged(file.location(), start + 12, "no footer");
+  if (!HasMagic(footer + 12, kStateEndMagic))
+    return DamagedState(file.location(), start + 12, "no footer");
   return NumberAt<uint32_t>(footer + 8);
 }
 
@@ -59,7 +61,7 @@ absl::StatusOr<uint32_t> ReadFooter(const StoredFile& file) {
 
 absl::StatusOr<WorkerStateWriter> WorkerStateWriter::Create(const std::string& path,
                                                             const WorkerStateId& id) {
-  std::string prefix(kMagic);
+  std::string prefix(kStateMagic);
   AppendNumber<uint64_t>(prefix, id.job_id);
   AppendNumber<uint64_t>(prefix, id.clock);
   AppendNumber<uint32_t>(prefix, id.rank);
@@ -79,7 +81,7 @@ absl::StatusOr<v1::SavedShard> WorkerStateWriter::Finish() {
   std::string footer;
   AppendNumber<uint64_t>(footer, length_);
   AppendNumber<uint32_t>(footer, crc_);
-  footer += kEndMagic;
+  footer += kStateEndMagic;
   RETURN_IF_ERROR(file_.Append(BytesOf(footer)));
   return file_.Finish();
 }
@@ -95,7 +97,7 @@ absl::StatusOr<WorkerStateReader> WorkerStateReader::Open(const std::string& pat
   ASSIGN_OR_RETURN(std::unique_ptr<StoredFile> file, OpenStored(path));
   ASSIGN_OR_RETURN(const WorkerStateId id, ReadPrefix(*file));
   ASSIGN_OR_RETURN(const uint32_t crc, ReadFooter(*file));
-  const uint64_t size = file->size() - kPrefixBytes - kFooterBytes;
+  const uint64_t size = file->size() - kStatePrefixBytes - kStateFooterBytes;
   WorkerStateReader reader(std::move(file), id, size);
   RETURN_IF_ERROR(reader.CheckData(crc));
   return reader;
@@ -103,17 +105,18 @@ absl::StatusOr<WorkerStateReader> WorkerStateReader::Open(const std::string& pat
 
 absl::Status WorkerStateReader::CheckData(uint32_t crc) const {
   uint32_t found = 0;
-  for (uint64_t position = 0; position < size_; position += kChunkBytes) {
-    ASSIGN_OR_RETURN(const std::string chunk, Read(position, kChunkBytes));
+  for (uint64_t position = 0; position < size_; position += kStateChunkBytes) {
+    ASSIGN_OR_RETURN(const std::string chunk, Read(position, kStateChunkBytes));
     found = Crc32(BytesOf(chunk), found);
   }
-  return found == crc ? absl::OkStatus()
-                      : Damaged(file_->location(), kPrefixBytes, "checksum of the data is wrong");
+  return found == crc
+             ? absl::OkStatus()
+             : DamagedState(file_->location(), kStatePrefixBytes, "checksum of the data is wrong");
 }
 
 absl::StatusOr<std::string> WorkerStateReader::Read(uint64_t position, uint64_t max_bytes) const {
   std::string data(std::min(max_bytes, size_ - std::min(position, size_)), '\0');
-  RETURN_IF_ERROR(file_->ReadAt(kPrefixBytes + position,
+  RETURN_IF_ERROR(file_->ReadAt(kStatePrefixBytes + position,
                                 {reinterpret_cast<uint8_t*>(data.data()), data.size()}));
   return data;
 }

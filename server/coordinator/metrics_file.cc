@@ -16,14 +16,14 @@
 namespace leeway {
 namespace {
 
-constexpr uint64_t kChunkBytes = 64 << 10;
+constexpr uint64_t kReadBytes = 64 << 10;
 
 // How much of the file is whole lines.
 absl::StatusOr<uint64_t> WholeLines(const std::string& path) {
   ASSIGN_OR_RETURN(const FileReader file, FileReader::Open(path));
   std::vector<uint8_t> chunk;
   for (uint64_t end = file.size(); end > 0; end -= chunk.size()) {
-    chunk.resize(std::min(kChunkBytes, end));
+    chunk.resize(std::min(kReadBytes, end));
     RETURN_IF_ERROR(file.ReadAt(end - chunk.size(), chunk));
     const auto last = std::find(chunk.rbegin(), chunk.rend(), '\n');
     if (last != chunk.rend()) return end - static_cast<uint64_t>(last - chunk.rbegin());

@@ -97,7 +97,7 @@ absl::Status RunFolderSink::AdoptWorkerState(uint64_t from_clock, const std::str
 }
 
 absl::Status RunFolderSink::WriteManifest(const v1::CheckpointManifest& manifest) {
-  RETURN_IF_ERROR(leeway::WriteManifest(CheckpointFolder(run_dir_, manifest.clock()), manifest));
+  RETURN_IF_ERROR(SaveManifest(CheckpointFolder(run_dir_, manifest.clock()), manifest));
   MutexLock lock(mutex_);
   if (!newest_ || manifest.clock() > newest_->clock()) newest_ = manifest;
   return absl::OkStatus();

@@ -17,7 +17,7 @@ namespace leeway {
 namespace {
 
 // Well below the message limit; large enough that the file sees long writes.
-constexpr size_t kChunkBytes = 1 << 20;
+constexpr size_t kStreamChunkBytes = 1 << 20;
 
 // One operation is under way at a time: being called, a read, or the end.
 class Receiver final : public QueueEvent {
@@ -172,7 +172,7 @@ class Sender final : public QueueEvent {
   }
 
   void Next() {
-    absl::StatusOr<std::string> data = file_->Read(kChunkBytes);
+    absl::StatusOr<std::string> data = file_->Read(kStreamChunkBytes);
     // An empty state is one empty chunk: its clock must be told.
     if (!data.ok() || (data->empty() && !first_)) return End(data.status());
     first_ = false;

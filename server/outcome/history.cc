@@ -33,8 +33,8 @@ constexpr size_t kTextBytesMax = 1000;
 constexpr size_t kMessageBytesMax = 16 << 10;
 // Beyond these nothing is that is not damaged.
 constexpr uint64_t kRanksMax = 1 << 16;
-constexpr double kSecondsMax = 1e12;
-constexpr uint64_t kCountMax = uint64_t{1} << 60;
+constexpr double kLoggedSecondsMax = 1e12;
+constexpr uint64_t kLoggedCountMax = uint64_t{1} << 60;
 
 // A line that tells of nothing.
 class NoMetrics : public std::exception {
@@ -47,20 +47,20 @@ class NoMetrics : public std::exception {
 };
 
 // What JSON cannot say (NaN) the log leaves out or writes as null.
-double Real(const Json& json, const char* key) {
+double LoggedReal(const Json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number()) return std::numeric_limits<double>::quiet_NaN();
   return found->get<double>();
 }
 
 double RealIn(const Json& json, const char* key, double low, double high) {
-  const double value = Real(json, key);
+  const double value = LoggedReal(json, key);
   if (value >= low && value <= high) return value;
   throw NoMetrics(absl::StrCat(key, " is no number from ", low, " to ", high));
 }
 
 // 0 if it is not there. Throws as for a wrong type what is no count (-1, 1e70).
-uint64_t Count(const Json& json, const char* key, uint64_t max = kCountMax) {
+uint64_t LoggedCount(const Json& json, const char* key, uint64_t max = kLoggedCountMax) {
   const auto found = json.find(key);
   const uint64_t count = found == json.end() ? 0 : found->get_ref<const Json::number_unsigned_t&>();
   if (count > max) throw NoMetrics(absl::StrCat(key, " is ", count));
@@ -68,7 +68,7 @@ uint64_t Count(const Json& json, const char* key, uint64_t max = kCountMax) {
 }
 
 double SecondsIn(const Json& json, const char* key) {
-  return json.contains(key) ? RealIn(json, key, 0, kSecondsMax) : 0;
+  return json.contains(key) ? RealIn(json, key, 0, kLoggedSecondsMax) : 0;
 }
 
 // Without wait_seconds the log is of a time when workers stood still for the whole exchange.
@@ -83,37 +83,38 @@ StepTimes TimesOf(const Json& json) {
 }
 
 double EpochOf(const Json& json) {
-  return json.contains("epoch") ? RealIn(json, "epoch", 0, kSecondsMax) : 0;
+  return json.contains("epoch") ? RealIn(json, "epoch", 0, kLoggedSecondsMax) : 0;
 }
 
 RunHistory::Step StepOf(const Json& json) {
   RunHistory::Step step;
-  step.rank = static_cast<uint32_t>(Count(json, "rank", kRanksMax));
-  step.clock = Count(json, "clock");
+  step.rank = static_cast<uint32_t>(LoggedCount(json, "rank", kRanksMax));
+  step.clock = LoggedCount(json, "clock");
   step.epoch = EpochOf(json);
-  step.steps = Count(json, "steps");
-  step.examples = Count(json, "examples");
-  step.train_loss = Real(json, "train_loss");
-  step.staleness = Count(json, "staleness");
+  step.steps = LoggedCount(json, "steps");
+  step.examples = LoggedCount(json, "examples");
+  step.train_loss = LoggedReal(json, "train_loss");
+  step.staleness = LoggedCount(json, "staleness");
   step.times = TimesOf(json);
-  step.bytes_sent = Count(json, "bytes_sent");
-  step.bytes_received = Count(json, "bytes_received");
+  step.bytes_sent = LoggedCount(json, "bytes_sent");
+  step.bytes_received = LoggedCount(json, "bytes_received");
   return step;
 }
 
 RunHistory::Evaluation EvaluationOf(const Json& json) {
   RunHistory::Evaluation evaluation;
-  evaluation.clock = Count(json, "clock");
+  evaluation.clock = LoggedCount(json, "clock");
   evaluation.epoch = EpochOf(json);
-  evaluation.test_loss = Real(json, "test_loss");
-  if (std::isfinite(Real(json, "test_accuracy"))) {
+  evaluation.test_loss = LoggedReal(json, "test_loss");
+  if (std::isfinite(LoggedReal(json, "test_accuracy"))) {
     evaluation.test_accuracy = RealIn(json, "test_accuracy", 0, 1);
   }
-  if (std::isfinite(Real(json, "test_top5_accuracy"))) {
+  if (std::isfinite(LoggedReal(json, "test_top5_accuracy"))) {
     evaluation.test_top5_accuracy = RealIn(json, "test_top5_accuracy", 0, 1);
   }
-  if (const double mae = Real(json, "test_mae"); std::isfinite(mae)) evaluation.test_mae = mae;
-  if (const double r2 = Real(json, "test_r2"); std::isfinite(r2)) evaluation.test_r2 = r2;
+  if (const double mae = LoggedReal(json, "test_mae"); std::isfinite(mae))
+    evaluation.test_mae = mae;
+  if (const double r2 = LoggedReal(json, "test_r2"); std::isfinite(r2)) evaluation.test_r2 = r2;
   return evaluation;
 }
 
@@ -142,11 +143,11 @@ std::string TextOf(const Json& json, const char* key, size_t bytes_max) {
 // Throws if it tells of nothing; then nothing of it is added.
 void AddLine(const Json& json, HistoryBuilder& builder) {
   const std::string event = json.at("event").get<std::string>();
-  const double time = Real(json, "time");
+  const double time = LoggedReal(json, "time");
   const bool step = event == "step";
   if (step || event == "dropped") {
-    const uint64_t dropped = Count(json, "dropped_steps");
-    const uint64_t overflowed = Count(json, "overflowed_steps");
+    const uint64_t dropped = LoggedCount(json, "dropped_steps");
+    const uint64_t overflowed = LoggedCount(json, "overflowed_steps");
     if (step) builder.AddStep(StepOf(json));
     builder.AddDropped(dropped);
     builder.AddOverflowed(overflowed);
@@ -154,11 +155,13 @@ void AddLine(const Json& json, HistoryBuilder& builder) {
     builder.AddEvaluation(EvaluationOf(json));
   } else {
     RunHistory::Event told{.time = time, .name = event, .details = Details(json)};
-    if (event == "job_started") builder.Start(json.contains("clock") ? Count(json, "clock") : 0);
-    if (event == "went_back") builder.GoBack(Count(json, "clock"));
+    if (event == "job_started")
+      builder.Start(json.contains("clock") ? LoggedCount(json, "clock") : 0);
+    if (event == "went_back") builder.GoBack(LoggedCount(json, "clock"));
     if (event == "job_started" && json.contains("steps_per_clock")) {
-      builder.SetShape(absl::StrCat(Count(json, "workers"), " ", Count(json, "steps_per_clock"),
-                                    " ", json.value("sync", false)));
+      builder.SetShape(absl::StrCat(LoggedCount(json, "workers"), " ",
+                                    LoggedCount(json, "steps_per_clock"), " ",
+                                    json.value("sync", false)));
     }
     if (event == "job_finished") {
       builder.End(TextOf(json, "state", kTextBytesMax), TextOf(json, "message", kMessageBytesMax));

@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kMethod[] = "/leeway.v1.ParameterServer/Exchange";
 // As of a worker's stream: large blocks go one by one, small ones share a frame.
-constexpr size_t kFrameBytes = 256 << 10;
+constexpr size_t kReplicaFrameBytes = 256 << 10;
 constexpr int kFrameRequests = 512;
 // Of the head, whose readers take 1 MiB.
 constexpr size_t kFrameHeadBytes = 256 << 10;
@@ -42,7 +42,7 @@ bool LieIn(const SharedArena& memory, const Parts& parts) {
   });
 }
 
-void Name(const Parts& parts, const SharedArena& memory, v1::ReplicatedBlock& replicated) {
+void NameParts(const Parts& parts, const SharedArena& memory, v1::ReplicatedBlock& replicated) {
   for (const SharedFloats* part : parts) {
     v1::SharedRange& range = *replicated.add_parts();
     range.set_offset(memory.OffsetOf(part->span().data()));
@@ -182,7 +182,7 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
   size_t head_bytes = 0;
   if (!stream_->offered) Offer(head);
   while (!outgoing_.empty() && head.requests_size() < kFrameRequests &&
-         writer.bytes() < kFrameBytes && head_bytes < kFrameHeadBytes) {
+         writer.bytes() < kReplicaFrameBytes && head_bytes < kFrameHeadBytes) {
     const uint64_t id = outgoing_.front();
     outgoing_.pop_front();
     const auto sent = pending_.find(id);
@@ -204,7 +204,7 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
     replicated.set_has_previous(static_cast<bool>(block.previous));
     const Parts parts = PartsOf(block);
     if (stream_->shares && LieIn(*options_.memory, parts)) {
-      Name(parts, *options_.memory, replicated);
+      NameParts(parts, *options_.memory, replicated);
     } else {
       request.set_payload_bytes(Append(parts, writer));
     }

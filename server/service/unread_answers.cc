@@ -15,7 +15,7 @@ namespace {
 
 // A frame takes no more replies from here on: the worker can copy the first while the next is under
 // way.
-constexpr size_t kFrameBytes = 256 << 10;
+constexpr size_t kAnswerFrameBytes = 256 << 10;
 constexpr int kFrameReplies = 512;
 // From here on an answer leaves at once, and from there on those that have gathered do.
 constexpr uint64_t kLargeBytes = 16 << 10;
@@ -39,7 +39,7 @@ Duration PatienceFor(uint64_t bytes) {
 // Who does not read for seconds will not do so at once.
 constexpr std::chrono::milliseconds kReadAfter(1000);
 
-std::string Name(std::optional<uint32_t> rank) {
+std::string WorkerName(std::optional<uint32_t> rank) {
   return rank ? absl::StrCat("worker ", *rank) : "the worker";
 }
 
@@ -48,7 +48,7 @@ void Refuse(std::optional<uint32_t> rank, v1::StreamReply& reply) {
   reply.Clear();
   reply.set_id(id);
   reply.set_code(static_cast<int32_t>(absl::StatusCode::kResourceExhausted));
-  reply.set_message(absl::StrCat(Name(rank),
+  reply.set_message(absl::StrCat(WorkerName(rank),
                                  " does not read its answers, and more of them wait than may "
                                  "(limits.unread_bytes); send the same again"));
   reply.set_retry_after_ms(kReadAfter.count());
@@ -63,7 +63,7 @@ void SayStatus(const absl::Status& status, v1::StreamReply& reply) {
 }  // namespace
 
 v1::ReplyFrame& UnreadAnswers::OpenFrame() {
-  const bool full = !frames_.empty() && (frames_.back().payload.bytes() >= kFrameBytes ||
+  const bool full = !frames_.empty() && (frames_.back().payload.bytes() >= kAnswerFrameBytes ||
                                          frames_.back().head->replies_size() >= kFrameReplies);
   if (frames_.empty() || full) frames_.emplace_back();
   return *frames_.back().head;

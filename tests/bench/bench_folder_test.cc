@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/launcher/bench_rig.h"
 
-namespace leeway {
+namespace leeway::bench_folder {
 namespace {
 
 using testing::Take;
@@ -47,4 +47,4 @@ TEST_CASE("Of a benchmark that is killed neither processes nor a folder are left
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::bench_folder

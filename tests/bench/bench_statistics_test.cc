@@ -10,7 +10,7 @@
 #include "config/job.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::bench_statistics {
 namespace {
 
 bool Near(double a, double b) { return std::abs(a - b) < 1e-9 * (1 + std::abs(b)); }
@@ -112,4 +112,4 @@ TEST_CASE("The jobs of the benchmarks are jobs") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::bench_statistics

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::format {
 
 TEST_CASE("Numbers are grouped by thousands") {
   CHECK(Thousands(0) == "0");
@@ -69,4 +69,4 @@ TEST_CASE("Rates that are no number are a dash") {
   CHECK(Milliseconds(0.00125, 2) == "1.25");
 }
 
-}  // namespace leeway
+}  // namespace leeway::format

@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::process {
 namespace {
 
 std::unique_ptr<Process> Start(const TempFolder& folder, std::vector<std::string> arguments,
@@ -146,4 +146,4 @@ TEST_CASE("A child dies with the one that started it") {
   close(pipes[0]);
 }
 
-}  // namespace leeway
+}  // namespace leeway::process

@@ -164,6 +164,7 @@ CASES = {
     "alone": alone,
     "ledger-async": lambda: in_the_ledger("async", 1, 1),
     "ledger-async-replicas": lambda: in_the_ledger("async", 2, 2, struck=True),
+    "ledger-killed": lambda: in_the_ledger("async", 2, 2, parts=2, struck=True),
     "ledger-sync-replicas": lambda: in_the_ledger("sync", 2, 3),
 }
 

@@ -4,6 +4,7 @@ lost with something that is worth less, nothing hangs, and the cause is said fir
 
     tests/chaos/ends.py CASE"""
 
+import itertools
 import json
 import os
 import pathlib
@@ -115,10 +116,11 @@ EXCHANGES = {1: "exchange={type: gradient}",
              5: "exchange={type: delta, local_steps: 5, optimizer: {type: sgd, learning_rate: 0.05}}"}
 
 
-def exact_steps():
+def exact_steps(modes=tuple(MODES), steps=tuple(EXCHANGES)):
     """Processes are killed at seeded moments, the launcher too: every step is in the summary, and none twice."""
     draws = random.Random(28)
-    for (mode, consistency), (local, exchange) in [(m, e) for m in MODES.items() for e in EXCHANGES.items()]:
+    for mode, local in itertools.product(modes, steps):
+        consistency, exchange = MODES[mode], EXCHANGES[local]
         workers = draws.choice((1, 3, 4))
         run = start([consistency, exchange, f"workers.count={workers}", ENDLESS,
                      "limits.lease_seconds=2", f"checkpoint={{every: {{clocks: {max(1, 30 // local)}}}}}"])
@@ -157,6 +159,7 @@ def older_model():
 
 
 CASES = {"bad-metrics": bad_metrics, "damaged-record": damaged_record, "exact-steps": exact_steps,
+         "exact-steps-async": lambda: exact_steps(["async"], [5]),
          "folder-removed": folder_removed, "no-files": no_files, "older-model": older_model}
 
 if __name__ == "__main__":

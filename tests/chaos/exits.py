@@ -22,9 +22,9 @@ def running(sets=()):
     return run
 
 
-def stopped_by_each_signal():
-    """Each leaves a checkpoint, from which the job goes on to its end."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+def stopped_by(*numbers):
+    """Each signal leaves a checkpoint, from which the job goes on to its end."""
+    for number in numbers:
         run = running()
         reached = run.max_clock()
         run.process.send_signal(number)
@@ -156,7 +156,8 @@ def by_hand_replaced():
             runs.check(code == runs.REPLACED, f"a {role} whose place another process took: exit code {code}")
 
 
-CASES = {"signals": stopped_by_each_signal, "second-signal": signalled_twice, "dies-too-often": dies_too_often,
+CASES = {"signals": lambda: stopped_by(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+         "hung-up": lambda: stopped_by(signal.SIGHUP), "second-signal": signalled_twice, "dies-too-often": dies_too_often,
          "fails-for-good": fails_for_good, "usage": usage, "by-hand-finished": by_hand_finished,
          "by-hand-stopped": by_hand_stopped, "by-hand-asked": by_hand_asked,
          "by-hand-failed": by_hand_failed, "by-hand-replaced": by_hand_replaced}

@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-exec {bin}/leeway-ledger-worker --coordinator $coordinator --rank $rank --told {folder}/told-$rank --blocks {blocks} \\
+exec "{bin}/leeway-ledger-worker" --coordinator $coordinator --rank $rank --told "{folder}/told-$rank" --blocks {blocks} \\
   --step-milliseconds 20
 """
 

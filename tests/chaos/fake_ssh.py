@@ -7,6 +7,7 @@ nor the folder of the caller, a session of its own, and standard input that ends
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -32,7 +33,7 @@ def main():
         return 255
     address = world["addresses"][host]
     # One that sees another file system at these places.
-    apart = [f"mount -t tmpfs none {folder};" for folder in world.get("apart", {}).get(host, [])]
+    apart = [f"mount -t tmpfs none {shlex.quote(folder)};" for folder in world.get("apart", {}).get(host, [])]
     within = ["ip", "netns", "exec", world["prefix"] + host, "unshare", "-m", "sh", "-c",
               " ".join([*apart, 'exec sh -c "$1"']), "sh", command]
     environment = {"PATH": world["path"], "HOME": "/", "SSH_CONNECTION": f"10.77.0.1 40000 {address} 22"}

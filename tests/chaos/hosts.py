@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 
-from cluster import runs
+from cluster import runs  # puts the folder of references.py on the path
+import references
 from network import Network
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -26,7 +27,7 @@ SLOW = ["servers.count=2", "stop={clocks: 200}", "workers.emulate={step_millisec
         "checkpoint={every: {clocks: 30}}"]
 ENDLESS = [*SLOW, "stop={clocks: 100000}"]
 # A minute: processes that are left behind do not end by themselves while one looks for them.
-SLOWER = [*SLOW, "workers.emulate={step_milliseconds: 300}"]
+SLOWER = [*SLOW, "workers.emulate={step_milliseconds: 300}", "checkpoint={every: {clocks: 10}}"]
 AS_FAST = SLOW[2]
 STOPPING = "stopping in order, with a checkpoint; again kills the job"
 KEYS = pathlib.Path("/dev/shm")
@@ -101,10 +102,7 @@ def three():
 
 
 def plain_digest(sets):
-    run = runs.Run("quickstart.yaml", sets, runs.data_with(DATA)).start()
-    found = run.wait()["weights_sha256"]
-    run.clean()
-    return found
+    return references.undisturbed("quickstart.yaml", sets, runs.data_with(DATA))["weights_sha256"]
 
 
 def at(run, clock):
@@ -245,7 +243,7 @@ def launcher_killed():
     plain = plain_digest(SLOW)
     with three() as network:
         run = HostsRun(network, SLOWER).start()
-        at(run, 35)
+        at(run, 12)
         ca = authority(run)
         os.kill(run.process.pid, signal.SIGKILL)
         run.process.wait()
@@ -305,7 +303,7 @@ exit 2
 
 
 def refused(network, code, words, hosts="a:1,b:2", options=(), apart=None, sets=SLOW, **more):
-    run = HostsRun(network, [] if more else sets, hosts, apart, **more)
+    run = HostsRun(network, [] if "program" in more else sets, hosts, apart, **more)
     began = time.monotonic()
     run.start(options=options)
     status = run.process.wait(60)
@@ -344,7 +342,7 @@ def errors():
         refused(network, runs.USAGE, ["--insecure"], options=["--tls", "tls"])
         refused(network, runs.USAGE, ["say its address in the network, b=ADDRESS:2"], "a:1,b=127.0.0.1:2")
         refused(network, runs.USAGE, ["hosts is not here: all hosts that have servers must see the run folder"],
-                apart={"b": [tempfile.gettempdir()]})
+                apart={"b": [str(folder)]}, parent=folder / "shared")
 
 
 PROGRAM = """
@@ -430,9 +428,9 @@ def real():
             run = HostsRun(network, SLOWER, f"{addresses['a']}:1,{addresses['b']}:2")
             (run.tools / "ssh").unlink()
             run.start(options=options)
-            at(run, 15)
+            at(run, 5)
             run.kill_one("b", "worker", 1)
-            at(run, 35)
+            at(run, 15)
             ca = authority(run)
             os.kill(run.process.pid, signal.SIGKILL)
             run.process.wait()

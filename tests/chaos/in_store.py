@@ -1,6 +1,5 @@
 """Runs whose folder is in the object store of tests/store, as the tests look at them from outside."""
 
-import functools
 import json
 import os
 import pathlib
@@ -9,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-from cluster import runs
+from cluster import runs  # puts the folder of references.py on the path
+import references
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "store"))
 from store import BUCKET, Missing, Store  # noqa: E402
@@ -71,11 +71,7 @@ def open_store():
     return store
 
 
-@functools.cache
 def undisturbed(clocks=CLOCKS):
     """The weights' digest of the same job in a folder."""
-    run = runs.Run("quickstart.yaml", [*SETS, f"stop={{clocks: {clocks}}}"], runs.data_with("optdigits/optdigits.tra"))
-    run.learns = False
-    wanted = run.train()["weights_sha256"]
-    run.clean()
-    return wanted
+    return references.undisturbed("quickstart.yaml", [*SETS, f"stop={{clocks: {clocks}}}"],
+                                  runs.data_with("optdigits/optdigits.tra"), learns=False)["weights_sha256"]

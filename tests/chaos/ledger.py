@@ -243,6 +243,8 @@ CASES = {
     "paused-owner-async": lambda: paused("async"),
     "paused-owner-sync": lambda: paused("sync"),
     "one-holder": seeds("sync", 5, replicas=1),
+    # The hardest: each Push in a call of its own, hardly a pause, two holders.
+    "unary": lambda: [one_run("bounded", 3, blows=2, worker=UNARY, hasty=True)],
     "checker": checker,
 }
 

@@ -8,7 +8,6 @@ of an undisturbed one.
 """
 
 import fcntl
-import functools
 import os
 import pathlib
 import random
@@ -20,6 +19,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "training"))
+import references  # noqa: E402
 import runs  # noqa: E402
 
 # _IOR('X', 125, __u32), and its flag EXT4_GOING_FLAGS_NOLOGFLUSH: as if the power were gone.
@@ -101,8 +101,7 @@ def announced(run):
 
 def job(disk, name):
     run = runs.Run("quickstart.yaml", SETS, runs.data_with("optdigits/optdigits.tra"), name)
-    if disk:
-        run.dir = disk.path / name
+    run.dir = disk.path / name
     return run
 
 
@@ -136,13 +135,10 @@ def newest_complete(run):
     return int(found.group(1))
 
 
-@functools.cache
 def undisturbed(clocks):
     """The weights' digest."""
-    run = job(None, "undisturbed")
-    wanted = run.train(more=[f"stop={{clocks: {clocks}}}"])["weights_sha256"]
-    run.clean()
-    return wanted
+    sets = [*SETS, f"stop={{clocks: {clocks}}}"]
+    return references.undisturbed("quickstart.yaml", sets, runs.data_with("optdigits/optdigits.tra"))["weights_sha256"]
 
 
 def cuts(*seeds):

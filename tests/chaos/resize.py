@@ -236,6 +236,7 @@ CASES = {
     "ledger-async-replicas": lambda: in_the_ledger("async", 2, 2, kills=True),
     "ledger-bounded": lambda: in_the_ledger("bounded", 1, 3),
     "ledger-bounded-replicas": lambda: in_the_ledger("bounded", 2, 5, kills=True, worker=(*ledger.PUSH, "--unary")),
+    "ledger-killed": lambda: in_the_ledger("async", 2, 2, kills=True, worker=(*ledger.PUSH, "--unary"), parts=2),
     "ledger-sync": lambda: in_the_ledger("sync", 1, 4),
 }
 

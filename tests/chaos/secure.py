@@ -13,6 +13,7 @@ import tempfile
 import time
 
 from cluster import Cluster  # puts the folder of runs.py on the path
+import references
 import runs
 
 DATA = "optdigits/optdigits.tra"
@@ -27,10 +28,9 @@ def leeway(*arguments):
     return done.returncode, done.stdout + done.stderr
 
 
-def digest(sets, options=(), disturb=None):
+def digest(sets, options, disturb):
     run = runs.Run("quickstart.yaml", [*SLOW, *sets], runs.data_with(DATA)).start(options=options)
-    if disturb:
-        disturb(run)
+    disturb(run)
     found = run.wait()["weights_sha256"]
     runs.check(not re.search("^E[0-9]{4} ", run.said(), re.MULTILINE), "gRPC has no say on the terminal")
     run.clean()
@@ -44,11 +44,11 @@ def kill_some(run):
         os.kill(run.process_of(role, random.choice((0, 1))), signal.SIGKILL)
 
 
-def killed(replicas):
+def killed(replicas, transports=("auto", "tcp")):
     """Servers and workers die under mutual TLS: the bits of a plain, undisturbed run."""
     sets = ["servers={count: 3, replicas: 2}" if replicas else "servers.count=2", "checkpoint={every: {clocks: 30}}"]
-    plain = digest(sets)
-    for transport in "auto", "tcp":
+    plain = references.undisturbed("quickstart.yaml", [*SLOW, *sets], runs.data_with(DATA))["weights_sha256"]
+    for transport in transports:
         secure = digest([*sets, f"transport.type={transport}"], ["--tls", "mtls"], kill_some)
         runs.check(secure == plain, f"killed under mutual TLS over {transport}: the same bits")
 
@@ -185,7 +185,8 @@ def reach_by_name(keys):
         runs.check(code != 0 and re.search("Hostname Verification Check failed|handshake", said), said.strip())
 
 
-CASES = {"killed": lambda: killed(False), "killed-replicas": lambda: killed(True), "commands": commands,
+CASES = {"killed": lambda: killed(False), "killed-replicas": lambda: killed(True),
+         "killed-tcp": lambda: killed(True, ["tcp"]), "commands": commands,
          "rolled": rolled, "by-name": by_name}
 
 if __name__ == "__main__":

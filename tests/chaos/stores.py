@@ -302,7 +302,8 @@ def faults(count, first=0):
                f"{count - first} runs, {reached} of them disturbed, in {time.monotonic() - begun:.0f} s")
 
 
-CASES = {"by-hand": by_hand, "refused": refused, "temporary": temporary, "not-given": not_given, "faults": lambda: faults(8)}
+CASES = {"by-hand": by_hand, "refused": refused, "temporary": temporary, "not-given": not_given, "faults": lambda: faults(8),
+         "few-faults": lambda: faults(3)}
 
 
 def main():

@@ -10,7 +10,7 @@
 #include "common/retry_hint.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::call_queue {
 namespace {
 
 using std::chrono::milliseconds;
@@ -185,4 +185,4 @@ TEST_CASE("What brings no values does not count as being under way") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::call_queue

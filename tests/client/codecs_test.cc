@@ -12,7 +12,7 @@
 #include "tests/client/fake_servers.h"
 #include "tests/client/fault_transport.h"
 
-namespace leeway {
+namespace leeway::codecs {
 namespace {
 
 using testing::FakeModel;
@@ -283,4 +283,4 @@ TEST_CASE("changes that do not fit what is there are an error") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::codecs

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/client/fake_coordinator.h"
 
-namespace leeway {
+namespace leeway::coordinator_session {
 namespace {
 
 using std::chrono::milliseconds;
@@ -149,7 +149,7 @@ TEST_CASE("A worker that a newer life has replaced is told so, once") {
   CHECK(coordinator.calls("Heartbeat") == 1);
 }
 
-TEST_CASE("Who has finished asks until the job is sealed; who has failed goes at once") {
+TEST_CASE("Who has finished asks until the job is sealed, who has failed goes at once") {
   FakeCoordinator coordinator;
   coordinator.unsealed_leaves = 3;
   auto session = Join(coordinator);
@@ -285,4 +285,4 @@ TEST_CASE("A question for batches is broken off, under way or between two attemp
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::coordinator_session

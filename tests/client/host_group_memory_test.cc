@@ -7,7 +7,7 @@
 #include "common/shm/shared_layout.h"
 #include "tests/client/host_group_rig.h"
 
-namespace leeway::testing {
+namespace leeway::testing::host_group_memory {
 namespace {
 
 TEST_CASE("memory that cannot be mapped is an error, once its owner is certainly alive") {
@@ -164,4 +164,4 @@ TEST_CASE("memory for contributions keeps its place, and starts afresh") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::host_group_memory

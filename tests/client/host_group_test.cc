@@ -5,7 +5,7 @@
 
 #include "tests/client/host_group_rig.h"
 
-namespace leeway::testing {
+namespace leeway::testing::host_group {
 namespace {
 
 TEST_CASE("a worker that is alone on its host hands in for itself") {
@@ -215,4 +215,4 @@ TEST_CASE("a leader that waits names whom, and gives up after the limit or when 
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::host_group

@@ -10,7 +10,7 @@
 #include "common/status.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::leased_batches {
 namespace {
 
 // A coordinator that gives out so many batches.
@@ -219,4 +219,4 @@ TEST_CASE("leased: a question that nobody answers is broken off at the end") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::leased_batches

@@ -8,7 +8,7 @@
 #include "tests/client/fake_coordinator.h"
 #include "tests/whole/way.h"
 
-namespace leeway {
+namespace leeway::link_probe {
 namespace {
 
 // A way of so many bytes a second each way, and a time that every echo takes besides.
@@ -115,4 +115,4 @@ TEST_CASE("an echo that the coordinator itself refuses is not sent again, throug
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::link_probe

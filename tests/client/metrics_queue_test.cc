@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::metrics_queue {
 namespace {
 
 using std::chrono::milliseconds;
@@ -73,4 +73,4 @@ TEST_CASE("A queue that nobody empties stays bounded and loses no count") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::metrics_queue

@@ -10,7 +10,7 @@
 #include "tests/client/fake_servers.h"
 #include "tests/client/fault_transport.h"
 
-namespace leeway {
+namespace leeway::parameter_client {
 namespace {
 
 using std::chrono::milliseconds;
@@ -385,4 +385,4 @@ TEST_CASE("An answer of the wrong block or size is an error, not memory overwrit
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::parameter_client

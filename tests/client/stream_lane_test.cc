@@ -13,7 +13,7 @@
 #include "tests/client/fake_servers.h"
 #include "tests/client/stock_server.h"
 
-namespace leeway {
+namespace leeway::stream_lane {
 namespace {
 
 using testing::Ending;
@@ -81,4 +81,4 @@ TEST_CASE("What is late while others are answered stays in its place, and is not
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::stream_lane

@@ -15,7 +15,7 @@
 #include "tests/client/stock_server.h"
 #include "tests/sockets.h"
 
-namespace leeway {
+namespace leeway::stream_transport {
 namespace {
 
 using testing::Ending;
@@ -264,4 +264,4 @@ TEST_CASE("Timers of a closed transport run early, and every callback runs") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::stream_transport

@@ -6,7 +6,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::transit_window {
 namespace {
 
 using std::chrono::milliseconds;
@@ -181,4 +181,4 @@ TEST_CASE("A link is filled, however long it is, and what waits in it is little"
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::transit_window

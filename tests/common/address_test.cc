@@ -3,7 +3,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::address {
 namespace {
 
 Reach Of(const std::string& address) {
@@ -60,4 +60,4 @@ TEST_CASE("nobody can connect to port 0") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::address

@@ -8,7 +8,7 @@
 #include "common/codec/group_codec.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::blocks {
 namespace {
 
 // Every element in exactly one block, in order, and each server's sums are those of its blocks.
@@ -119,4 +119,4 @@ TEST_CASE("a layout from a peer equals the one it was made from, and nonsense is
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::blocks

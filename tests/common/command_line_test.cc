@@ -8,7 +8,7 @@
 #include "common/exit_code.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::command_line {
 namespace {
 
 // The first line that is said of these arguments; empty if the program may go on.
@@ -65,4 +65,4 @@ TEST_CASE("an address is checked before anything begins") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::command_line

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::environment_place {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -165,4 +165,4 @@ TEST_CASE("what an orchestrator says wrongly is named") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::environment_place

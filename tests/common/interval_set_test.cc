@@ -6,7 +6,7 @@
 #include "common/philox.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::interval_set {
 namespace {
 
 using Runs = std::vector<Interval>;
@@ -65,4 +65,4 @@ TEST_CASE("intervals: like a set of numbers, in a thousand random steps") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::interval_set

@@ -3,7 +3,7 @@
 #include "common/status.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::job_key {
 namespace {
 
 TEST_CASE("an error's key begins its message, and grows from the inside") {
@@ -21,4 +21,4 @@ TEST_CASE("an error's key begins its message, and grows from the inside") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::job_key

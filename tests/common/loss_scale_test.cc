@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::loss_scale {
 namespace {
 
 using Entry = LossScaleHistory::Entry;
@@ -78,4 +78,4 @@ TEST_CASE("loss scale: that of steps halves at once and doubles after 2000 clean
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::loss_scale

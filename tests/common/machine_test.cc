@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::machine {
 namespace {
 
 constexpr uint64_t kMebi = 1 << 20;
@@ -88,4 +88,4 @@ TEST_CASE("a container that sees its own group at the top is bounded by it") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::machine

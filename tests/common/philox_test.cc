@@ -6,7 +6,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::philox {
 namespace {
 
 using Block = std::array<uint32_t, 4>;
@@ -66,7 +66,7 @@ TEST_CASE("A copy of a stream goes on where the original is") {
 }
 
 // Bounds are five standard errors.
-TEST_CASE("Uniform draws have mean 1/2, variance 1/12 and lie in [0, 1)") {
+TEST_CASE("Uniform draws have mean 1/2, variance 1/12 and lie from 0 up to 1") {
   RandomStream stream(1, RandomPurpose::kGenerate);
   double low = 1, high = 0;
   const Moments moments = MomentsOf(200000, [&] {
@@ -139,4 +139,4 @@ TEST_CASE("A shuffle gives every permutation equally often") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::philox

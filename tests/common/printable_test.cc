@@ -4,7 +4,7 @@
 #include "leeway/v1/coordinator.pb.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::printable {
 namespace {
 
 TEST_CASE("text of others does nothing to a terminal") {
@@ -73,4 +73,4 @@ TEST_CASE("every text of a message is made printable, however deep it lies") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::printable

@@ -5,7 +5,7 @@
 #include "tests/config/bad_job.h"
 #include "tests/config/sample_job.h"
 
-namespace leeway {
+namespace leeway::bad_combinations {
 namespace {
 
 using testing::CheckAll;
@@ -433,4 +433,4 @@ TEST_CASE("a compression that does not go with the job is named with its place")
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::bad_combinations

@@ -6,7 +6,7 @@
 #include "tests/config/bad_job.h"
 #include "tests/config/sample_job.h"
 
-namespace leeway {
+namespace leeway::bad_jobs {
 namespace {
 
 using testing::CheckAll;
@@ -294,4 +294,4 @@ TEST_CASE("very many mistakes are cut short") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::bad_jobs

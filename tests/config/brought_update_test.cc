@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::brought_update {
 namespace {
 
 v1::Update Rule(const std::string& yaml) {
@@ -80,4 +80,4 @@ TEST_CASE("a rule is meant by whoever says it, with or without what optimizers d
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::brought_update

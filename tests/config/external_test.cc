@@ -12,7 +12,7 @@
 #include "tests/config/bad_job.h"
 #include "tests/config/sample_job.h"
 
-namespace leeway {
+namespace leeway::external {
 namespace {
 
 using testing::ErrorOf;
@@ -227,4 +227,4 @@ TEST_CASE("a rule that a worker brings may have any slots, which a block's messa
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::external

@@ -14,7 +14,7 @@
 #include "tests/catch.h"
 #include "tests/config/sample_job.h"
 
-namespace leeway {
+namespace leeway::job_files {
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
@@ -209,4 +209,4 @@ TEST_CASE("texts made to be deep or long are answered soon") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::job_files

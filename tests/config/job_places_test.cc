@@ -8,7 +8,7 @@
 #include "tests/config/sample_job.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::job_places {
 namespace {
 
 std::string Placed(const absl::Status& status, const JobOverrides& overrides = {}) {
@@ -38,4 +38,4 @@ TEST_CASE("an error about no key, or about one that is not there, is not lost") 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::job_places

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::length {
 namespace {
 
 v1::TrainingJob Epochs(double epochs, uint32_t accumulation = 1) {
@@ -54,7 +54,7 @@ TEST_CASE("epochs become steps, and the last clock may be short") {
   CHECK(ComputeLength(Epochs(2), 0).steps() == 2);
 }
 
-TEST_CASE("an epoch is the longest worker's pass; in async as many batches as all have together") {
+TEST_CASE("an epoch is the longest worker's pass, in async as many batches as all have together") {
   v1::TrainingJob job = Epochs(1);
   const std::vector<uint64_t> steps = {10, 0, 3, 1};
   CHECK(StepsPerEpoch(job, steps) == 10);
@@ -157,7 +157,7 @@ TEST_CASE(
 }
 
 }  // namespace
-TEST_CASE("A stop that lies in the past is refused; one that was not changed is where it ends") {
+TEST_CASE("A stop that lies in the past is refused, one that was not changed is where it ends") {
   for (const auto mode :
        {v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_BOUNDED, v1::CONSISTENCY_MODE_ASYNC}) {
     for (const uint32_t workers : {1u, 3u}) {
@@ -178,4 +178,4 @@ TEST_CASE("A stop that lies in the past is refused; one that was not changed is 
   }
 }
 
-}  // namespace leeway
+}  // namespace leeway::length

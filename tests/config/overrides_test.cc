@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/config/sample_job.h"
 
-namespace leeway {
+namespace leeway::overrides {
 namespace {
 
 using testing::Sample;
@@ -147,4 +147,4 @@ TEST_CASE("hostile overrides are answered") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::overrides

@@ -7,7 +7,7 @@
 #include "tests/config/bad_job.h"
 #include "tests/config/sample_job.h"
 
-namespace leeway {
+namespace leeway::plugins {
 namespace {
 
 using testing::CheckAll;
@@ -127,4 +127,4 @@ TEST_CASE("what a plugin computes in a worker is computed on the CPU") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::plugins

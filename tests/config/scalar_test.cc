@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::scalar {
 namespace {
 
 TEST_CASE("numbers are decimal and nothing else") {
@@ -46,4 +46,4 @@ TEST_CASE("numbers are written shortly and read back to the same bits") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::scalar

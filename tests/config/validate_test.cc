@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/config/sample_job.h"
 
-namespace leeway {
+namespace leeway::validate {
 namespace {
 
 v1::TrainingJob Good() { return ParseJob(testing::Sample(), "job.yaml", {}).value(); }
@@ -172,4 +172,4 @@ TEST_CASE("mistakes in layers within layers have their place") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::validate

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::yaml_tree {
 namespace {
 
 std::shared_ptr<const Source> File() {
@@ -71,4 +71,4 @@ TEST_CASE("nesting is fine up to the limit") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::yaml_tree

@@ -26,6 +26,7 @@ import fake_cluster
 import manifests
 from fake_cluster import Cluster, draw
 from manifests import DEPLOY, SECRETS, compose, find, runs
+import references  # beside runs.py
 
 SIGTERMED, KILLED = 143, 137
 DATA = {"digits": "optdigits/optdigits.tra", "mnist": "mnist/train-images-idx3-ubyte.gz"}
@@ -84,8 +85,7 @@ def trained_here(text, data):
     with tempfile.TemporaryDirectory(prefix="leeway-pods-here-") as folder:
         path = pathlib.Path(folder, "job.yaml")
         path.write_text(re.sub(r", emulate: \{step_milliseconds: \d+\}", "", text), encoding="utf-8")
-        run = runs.Run(path, data=pathlib.Path(data), parent=folder)
-        return run.train()["weights_sha256"]
+        return references.undisturbed(path, [], pathlib.Path(data))["weights_sha256"]
 
 
 def job_name(objects):

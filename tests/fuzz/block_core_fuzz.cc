@@ -8,7 +8,7 @@
 #include "server/core/block_core.h"
 #include "tests/fuzz/fuzz_input.h"
 
-namespace leeway {
+namespace leeway::block_core {
 namespace {
 
 constexpr uint32_t kWorkersMax = 4;
@@ -329,10 +329,6 @@ class World {
 };
 
 }  // namespace
-}  // namespace leeway
+FUZZ_TARGET(block_core) { World(input).Run(); }
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::FuzzInput input(data, size);
-  leeway::World(input).Run();
-  return 0;
-}
+}  // namespace leeway::block_core

@@ -17,7 +17,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::checkpoint {
 namespace {
 
 const TempFolder& Folder() {
@@ -196,12 +196,9 @@ void ReadCheckpoint(FuzzInput& input) {
 }
 
 }  // namespace
-}  // namespace leeway
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::FuzzInput input(data, size);
-  constexpr void (*kKinds[])(leeway::FuzzInput&) = {leeway::ReadShard, leeway::ReadWorkerState,
-                                                    leeway::ReadCheckpoint};
+FUZZ_TARGET(checkpoint) {
+  constexpr void (*kKinds[])(FuzzInput&) = {ReadShard, ReadWorkerState, ReadCheckpoint};
   kKinds[input.Below(3)](input);
-  return 0;
 }
+
+}  // namespace leeway::checkpoint

@@ -8,7 +8,7 @@
 #include "common/codec/encoded.h"
 #include "tests/fuzz/fuzz_input.h"
 
-namespace leeway {
+namespace leeway::codec {
 namespace {
 
 constexpr uint32_t kCountMax = 1200;
@@ -146,14 +146,12 @@ void EncodeOurs(FuzzInput input) {
 }
 
 }  // namespace
-}  // namespace leeway
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::FuzzInput input(data, size);
+FUZZ_TARGET(codec) {
   if (input.Flag()) {
-    leeway::EncodeOurs(input);
+    EncodeOurs(input);
   } else {
-    leeway::DecodeStranger(input);
+    DecodeStranger(input);
   }
-  return 0;
 }
+
+}  // namespace leeway::codec

@@ -12,7 +12,7 @@
 #include "server/core/held_book.h"
 #include "tests/fuzz/fuzz_input.h"
 
-namespace leeway {
+namespace leeway::committed_sets {
 namespace {
 
 constexpr size_t kInputsMax = 400;
@@ -384,10 +384,6 @@ class World {
 };
 
 }  // namespace
-}  // namespace leeway
+FUZZ_TARGET(committed_sets) { World(input).Run(); }
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::FuzzInput input(data, size);
-  leeway::World(input).Run();
-  return 0;
-}
+}  // namespace leeway::committed_sets

@@ -12,7 +12,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::coordinator_core {
 namespace {
 
 constexpr size_t kInputsMax = 120, kCommandsMax = 64;
@@ -491,10 +491,6 @@ class World {
 };
 
 }  // namespace
-}  // namespace leeway
+FUZZ_TARGET(coordinator_core) { World(input).Run(); }
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::FuzzInput input(data, size);
-  leeway::World(input).Run();
-  return 0;
-}
+}  // namespace leeway::coordinator_core

@@ -13,7 +13,7 @@
 #include "worker/data/libsvm.h"
 #include "worker/data/text.h"
 
-namespace leeway {
+namespace leeway::data {
 namespace {
 
 constexpr uint64_t kUnpackedMax = 1 << 16;
@@ -136,12 +136,9 @@ void Text(FuzzInput& input) {
 }
 
 }  // namespace
-}  // namespace leeway
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::FuzzInput input(data, size);
-  constexpr void (*kFormats[])(leeway::FuzzInput&) = {leeway::Idx,   leeway::Csv,  leeway::Libsvm,
-                                                      leeway::Cifar, leeway::Gzip, leeway::Text};
+FUZZ_TARGET(data) {
+  constexpr void (*kFormats[])(FuzzInput&) = {Idx, Csv, Libsvm, Cifar, Gzip, Text};
   kFormats[input.Below(6)](input);
-  return 0;
 }
+
+}  // namespace leeway::data

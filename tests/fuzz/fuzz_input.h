@@ -11,9 +11,6 @@
 
 #include "absl/status/status.h"
 
-// The function that libFuzzer calls, and in other builds tests/fuzz/replay.cc.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-
 namespace leeway {
 
 // Deals the bytes out from the front; beyond the end there are zeros, so that every input has a
@@ -58,6 +55,11 @@ inline std::string TextOf(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// The same bytes, so that a read beyond them is found.
+inline std::string_view ViewOf(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // A promise of a header. Its breach is what the fuzzer looks for: it ends the process.
 inline void Promise(bool kept, std::string_view what) {
   if (kept) return;
@@ -68,4 +70,33 @@ inline void PromiseOk(const absl::Status& status, std::string_view what) {
   if (!status.ok()) Promise(false, std::string(what) + ": " + status.ToString());
 }
 
+// A target of a program that has all of them.
+struct FuzzTarget {
+  FuzzTarget(const char* name, void (*run)(FuzzInput& input)) : name(name), run(run), next(first) {
+    first = this;
+  }
+  const char* const name;
+  void (*const run)(FuzzInput& input);
+  const FuzzTarget* const next;
+  static inline const FuzzTarget* first = nullptr;
+};
+
 }  // namespace leeway
+
+// FUZZ_TARGET(wire) { ... }, once in a file, in a namespace of its own: what is made of `input`.
+// With LEEWAY_FUZZ it is all that a program has, and libFuzzer calls it; else replay.cc does.
+#if defined(LEEWAY_FUZZ)
+#define FUZZ_TARGET(NAME)                                                   \
+  void Fuzz(FuzzInput& input);                                              \
+  extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) { \
+    FuzzInput input(data, size);                                            \
+    Fuzz(input);                                                            \
+    return 0;                                                               \
+  }                                                                         \
+  void Fuzz(FuzzInput& input)
+#else
+#define FUZZ_TARGET(NAME)                    \
+  void Fuzz(FuzzInput& input);               \
+  const FuzzTarget fuzz_target(#NAME, Fuzz); \
+  void Fuzz(FuzzInput& input)
+#endif

@@ -4,7 +4,7 @@
 #include "server/outcome/history.h"
 #include "tests/fuzz/fuzz_input.h"
 
-namespace leeway {
+namespace leeway::history {
 namespace {
 
 void Report(const std::string& text) {
@@ -19,9 +19,6 @@ void Report(const std::string& text) {
 }
 
 }  // namespace
-}  // namespace leeway
+FUZZ_TARGET(history) { Report(TextOf(input.Rest())); }
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::Report({reinterpret_cast<const char*>(data), size});
-  return 0;
-}
+}  // namespace leeway::history

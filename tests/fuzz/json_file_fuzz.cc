@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::json_file {
 namespace {
 
 void PromiseCode(const absl::Status& status) {
@@ -55,9 +55,6 @@ void Read(FuzzInput input) {
 }
 
 }  // namespace
-}  // namespace leeway
+FUZZ_TARGET(json_file) { Read(input); }
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::Read({data, size});
-  return 0;
-}
+}  // namespace leeway::json_file

@@ -1,16 +1,19 @@
-// Runs every file of the folders named on the command line through a fuzz target: what the fuzzers
-// have found is a plain test in every build, without libFuzzer.
+// Runs every file of a folder through a fuzz target: what the fuzzers have found is a plain test in
+// every build, without libFuzzer.
+//   fuzz_corpus TARGET FOLDER
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "tests/fuzz/fuzz_input.h"
 
+namespace leeway::replay {
 namespace {
 
 std::vector<std::filesystem::path> FilesIn(const char* folder) {
@@ -23,21 +26,36 @@ std::vector<std::filesystem::path> FilesIn(const char* folder) {
   return files;
 }
 
+// Null: there is none.
+const FuzzTarget* Find(std::string_view name) {
+  const FuzzTarget* target = FuzzTarget::first;
+  while (target != nullptr && target->name != name) target = target->next;
+  return target;
+}
+
+int Run(const FuzzTarget& target, const char* folder) {
+  const std::vector<std::filesystem::path> files = FilesIn(folder);
+  for (const auto& path : files) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    // The last one named is the one that ended the process, if one does.
+    std::printf("%s\n", path.c_str());
+    std::fflush(stdout);
+    FuzzInput input(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+    target.run(input);
+  }
+  std::printf("%zu inputs\n", files.size());
+  return files.empty() ? 1 : 0;
+}
+
 }  // namespace
+}  // namespace leeway::replay
 
 int main(int argc, char** argv) {
-  size_t count = 0;
-  for (int i = 1; i < argc; ++i) {
-    for (const auto& path : FilesIn(argv[i])) {
-      std::ifstream file(path, std::ios::binary);
-      const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-      // The last one named is the one that ended the process, if one does.
-      std::printf("%s\n", path.c_str());
-      std::fflush(stdout);
-      LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-      ++count;
-    }
+  const leeway::FuzzTarget* const target = argc == 3 ? leeway::replay::Find(argv[1]) : nullptr;
+  if (target == nullptr) {
+    std::fprintf(stderr, "usage: fuzz_corpus TARGET FOLDER\n");
+    return 2;
   }
-  std::printf("%zu inputs\n", count);
-  return count > 0 ? 0 : 1;
+  return leeway::replay::Run(*target, argv[2]);
 }

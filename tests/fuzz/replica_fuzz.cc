@@ -10,7 +10,7 @@
 #include "server/replica/replica_store.h"
 #include "tests/fuzz/fuzz_input.h"
 
-namespace leeway {
+namespace leeway::replica {
 namespace {
 
 constexpr size_t kInputsMax = 200;
@@ -287,14 +287,12 @@ class GateWorld {
 };
 
 }  // namespace
-}  // namespace leeway
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::FuzzInput input(data, size);
+FUZZ_TARGET(replica) {
   if (input.Byte() % 4 == 0) {
-    leeway::GateWorld(input).Run();
+    GateWorld(input).Run();
   } else {
-    leeway::World(input).Run();
+    World(input).Run();
   }
-  return 0;
 }
+
+}  // namespace leeway::replica

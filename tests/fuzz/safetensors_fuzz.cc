@@ -9,7 +9,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::safetensors {
 namespace {
 
 std::string FileOf(FuzzInput input) {
@@ -50,9 +50,6 @@ void Read(FuzzInput input) {
 }
 
 }  // namespace
-}  // namespace leeway
+FUZZ_TARGET(safetensors) { Read(input); }
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::Read({data, size});
-  return 0;
-}
+}  // namespace leeway::safetensors

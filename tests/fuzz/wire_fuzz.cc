@@ -18,7 +18,7 @@
 #include "server/shard/shard.h"
 #include "tests/fuzz/fuzz_input.h"
 
-namespace leeway {
+namespace leeway::wire {
 namespace {
 
 // Three blocks, two of them on this server.
@@ -222,18 +222,15 @@ void Pull(FuzzInput& input) {
 }
 
 }  // namespace
-}  // namespace leeway
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(wire) {
   // Protobuf would print a line for each string that is not UTF-8.
 #if GOOGLE_PROTOBUF_VERSION < 4022000
   google::protobuf::SetLogHandler(nullptr);
 #else
   absl::SetMinLogLevel(absl::LogSeverityAtLeast::kFatal);
 #endif
-  leeway::FuzzInput input(data, size);
-  constexpr void (*kMessages[])(leeway::FuzzInput&) = {leeway::Requests, leeway::Replies,
-                                                       leeway::Push, leeway::Pull};
+  constexpr void (*kMessages[])(FuzzInput&) = {Requests, Replies, Push, Pull};
   kMessages[input.Below(4)](input);
-  return 0;
 }
+
+}  // namespace leeway::wire

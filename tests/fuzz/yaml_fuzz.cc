@@ -4,7 +4,7 @@
 #include "config/validate.h"
 #include "tests/fuzz/fuzz_input.h"
 
-namespace leeway {
+namespace leeway::yaml {
 namespace {
 
 // What comes after a line "%%" are overrides, one a line.
@@ -34,9 +34,6 @@ void ReadJob(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace leeway
+FUZZ_TARGET(yaml) { ReadJob(ViewOf(input.Rest())); }
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::ReadJob({reinterpret_cast<const char*>(data), size});
-  return 0;
-}
+}  // namespace leeway::yaml

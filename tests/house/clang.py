@@ -1,13 +1,15 @@
 #!/usr/bin/python3
-"""Clang's view of every source file of the product that has to do with a mutex: its warnings, thread safety among
-them, as errors. The preset `dev` shows it all files, and what each includes: here what most include is precompiled.
+"""Clang's view of the product: its warnings, thread safety among them, as errors. Files that the build compiles as one are
+analysed as one. The preset `dev` shows clang each file by itself, and the tests as well.
 
 Usage: clang.py REPOSITORY COMPILE_COMMANDS.json; with --self-test it checks that clang finds a field read without its
 lock."""
 
 import concurrent.futures
 import json
+import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -16,9 +18,6 @@ import tempfile
 CLANG = ["clang++", "-fsyntax-only", "-std=c++20", "-march=x86-64-v3", "-pthread", "-Wall", "-Wextra", "-Wthread-safety",
          "-Werror", "-Wno-unused-parameter", "-Wno-deprecated-declarations",
          "-Wno-overloaded-virtual"]  # of what gRPC generates
-PRECOMPILED = ["algorithm", "functional", "map", "memory", "optional", "span", "string", "vector",
-               "absl/status/statusor.h", "absl/strings/str_cat.h", "grpcpp/grpcpp.h", "spdlog/spdlog.h",
-               "leeway/v1/checkpoint.pb.h", "leeway/v1/coordinator.grpc.pb.h", "leeway/v1/parameter_server.grpc.pb.h"]
 TOP = ["common", "config", "client", "server", "worker", "bench", "launcher"]
 
 UNLOCKED = """
@@ -33,11 +32,6 @@ class Counter {
 """
 
 
-def uses_mutex(source):
-    header = source.with_suffix(".h")
-    return any("mutex" in p.read_text().lower() for p in (source, header) if p.exists())
-
-
 def includes(entry):
     """The -I, -isystem and -D options of a compile command."""
     words = shlex.split(entry["command"])
@@ -50,29 +44,23 @@ def includes(entry):
     return kept
 
 
-def options_of(root, entries):
-    """What all files are analysed with, for a precompiled header is for one set of options."""
-    # Files that are compiled together are named by the one that includes them, in the build's folder.
-    product = [e for e in entries if pathlib.Path(e["file"]).is_relative_to(root)
-               and (pathlib.Path(e["file"]).relative_to(root).parts[0] in TOP
-                    or "Unity" in pathlib.Path(e["file"]).parts)]
-    kept = {}
-    for entry in product:
-        words = includes(entry)
-        for index, word in enumerate(words):
-            if word == "-isystem":
-                kept[word, words[index + 1]] = True
-            elif word.startswith("-"):
-                kept[(word,)] = True
-    return [word for words in kept for word in words]
+def sources_of(path):
+    """The files that are compiled with one entry of the compile commands."""
+    if path.parent.name != "Unity":
+        return [path]
+    return [pathlib.Path(name) for name in re.findall(r'#include "([^"]+)"', path.read_text())]
 
 
-def precompile(folder, options):
-    header = pathlib.Path(folder) / "most.h"
-    header.write_text("".join(f"#include <{name}>\n" for name in PRECOMPILED), encoding="utf-8")
-    made = header.with_suffix(".pch")
-    subprocess.run([*CLANG[:1], *CLANG[2:], *options, "-x", "c++-header", str(header), "-o", str(made)], check=True)
-    return ["-include-pch", str(made)]
+def product(root, entries):
+    """{file: options} of what is compiled of the product; a file that two targets compile is analysed once."""
+    found = {}
+    for entry in entries:
+        path = pathlib.Path(entry["file"])
+        of_product = [source for source in sources_of(path)
+                      if source.is_relative_to(root) and source.relative_to(root).parts[0] in TOP]
+        if of_product and path.suffix != ".cu" and "nvcc" not in entry["command"].split()[0]:
+            found.setdefault(path, includes(entry))
+    return found
 
 
 def analyse(job):
@@ -81,28 +69,27 @@ def analyse(job):
     return source, done.returncode, done.stderr
 
 
+def self_test(root):
+    with tempfile.NamedTemporaryFile("w", suffix=".cc") as file:
+        file.write(UNLOCKED)
+        file.flush()
+        _, code, text = analyse((file.name, ["-I", str(root)]))
+    found = code != 0 and "requires holding mutex" in text
+    print("a field read without its lock is found" if found else f"not found: {text}")
+    return 0 if found else 1
+
+
 def main():
     root = pathlib.Path(sys.argv[-2 if sys.argv[1] != "--self-test" else -1]).resolve()
     if sys.argv[1] == "--self-test":
-        with tempfile.NamedTemporaryFile("w", suffix=".cc") as file:
-            file.write(UNLOCKED)
-            file.flush()
-            _, code, text = analyse((file.name, ["-I", str(root)]))
-        found = code != 0 and "requires holding mutex" in text
-        print("a field read without its lock is found" if found else f"not found: {text}")
-        return 0 if found else 1
-    entries = json.loads(pathlib.Path(sys.argv[2]).read_text())
-    sources = [source for top in TOP for source in sorted((root / top).rglob("*.cc"))
-               if uses_mutex(source)]
-    assert sources, "no source file uses a mutex?"
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        options = options_of(root, entries)
-        options += precompile(folder, options)
-        jobs = [(source, options) for source in sources]
-        failures = [(s, text) for s, code, text in pool.map(analyse, jobs) if code != 0]
+        return self_test(root)
+    jobs = list(product(root, json.loads(pathlib.Path(sys.argv[2]).read_text())).items())
+    assert jobs, "nothing of the product is compiled?"
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        failures = [(source, text) for source, code, text in pool.map(analyse, jobs) if code != 0]
     for source, text in failures:
         print(f"{source}:\n{text}")
-    print(f"{len(jobs)} files analysed, {len(failures)} with findings")
+    print(f"{len(jobs)} compilations analysed, {len(failures)} with findings")
     return 1 if failures else 0
 
 

@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::axis {
 namespace {
 
 std::vector<std::string> Labels(const Axis& axis) {
@@ -73,4 +73,4 @@ TEST_CASE("An axis of any numbers has an end, and a handful of ticks") {
   }
 }
 
-}  // namespace leeway
+}  // namespace leeway::axis

@@ -30,7 +30,7 @@
 #include "tests/launcher/bench_rig.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::bench_run {
 namespace {
 
 using testing::kSeconds;
@@ -371,4 +371,4 @@ TEST_CASE("Exchanges of a compressed job are those of its codec") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::bench_run

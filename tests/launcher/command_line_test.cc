@@ -14,7 +14,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::command_line {
 namespace {
 
 int Run(std::vector<const char*> arguments) {
@@ -244,4 +244,4 @@ TEST_CASE("A run whose checkpoints are all damaged is not begun anew over them")
   CHECK_FALSE(std::filesystem::exists(run + "/metrics.jsonl"));
 }
 
-}  // namespace leeway
+}  // namespace leeway::command_line

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/sample_run.h"
 
-namespace leeway {
+namespace leeway::curves_svg {
 namespace {
 
 size_t Count(const std::string& text, const std::string& part) {
@@ -75,4 +75,4 @@ TEST_CASE("A loss that falls far is drawn on a logarithmic axis") {
   CHECK(absl::StrContains(CurvesSvg(history, "x"), ">0.001</text>"));
 }
 
-}  // namespace leeway
+}  // namespace leeway::curves_svg

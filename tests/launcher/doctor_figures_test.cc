@@ -9,7 +9,7 @@
 #include "launcher/doctor/step_model.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::doctor_figures {
 namespace {
 
 bool Near(double a, double b) { return std::abs(a - b) < 1e-9 * (1 + std::abs(b)); }
@@ -167,4 +167,4 @@ TEST_CASE("The block size is the smallest that is nearly fastest, with some bloc
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::doctor_figures

@@ -20,7 +20,7 @@
 #include "tests/skip.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::doctor {
 namespace {
 
 using testing::kSeconds;
@@ -268,4 +268,4 @@ TEST_CASE("The doctor exchanges as the job does: its mode, compression and sprea
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::doctor

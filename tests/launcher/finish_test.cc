@@ -12,7 +12,7 @@
 #include "tests/sample_run.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::finish {
 namespace {
 
 constexpr char kQuickstart[] = LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml";
@@ -199,4 +199,4 @@ TEST_CASE("Where no coordinator is, what is said to be there is there") {
   CHECK(*FindCoordinator(run.path()) == "host:7001");
 }
 
-}  // namespace leeway
+}  // namespace leeway::finish

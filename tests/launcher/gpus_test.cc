@@ -6,7 +6,7 @@
 #include "launcher/doctor/doctor.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::gpus {
 namespace {
 
 GpuFindings GpusOf(const std::string& module) {
@@ -54,4 +54,4 @@ TEST_CASE("Without a GPU the doctor says why, in one line") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::gpus

@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::host_list {
 namespace {
 
 std::string Refusal(const std::string& text, uint32_t workers) {
@@ -50,4 +50,4 @@ TEST_CASE("Workers fill the hosts one after the other, and servers go over them 
   CHECK(ProcessesOf(*hosts, 2, 4) == "server 2, worker 1, worker 2");
 }
 
-}  // namespace leeway
+}  // namespace leeway::host_list

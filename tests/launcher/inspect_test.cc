@@ -12,7 +12,7 @@
 #include "worker/data/sources/test_data.h"
 #include "worker/data/sources/training_data.h"
 
-namespace leeway {
+namespace leeway::inspect {
 namespace {
 
 using absl::StatusCode;
@@ -59,10 +59,10 @@ void CheckReads(const DataFolder& folder, const Inspection& inspection, size_t t
   CHECK((*held)->size() == test);
 }
 
-Bytes Npy(const std::string& type, const std::string& shape, const Bytes& elements) {
+FileBytes Npy(const std::string& type, const std::string& shape, const FileBytes& elements) {
   const std::string header =
       "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + "}\n";
-  Bytes out = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<uint8_t>(header.size()), 0};
+  FileBytes out = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<uint8_t>(header.size()), 0};
   out.insert(out.end(), header.begin(), header.end());
   out.insert(out.end(), elements.begin(), elements.end());
   return out;
@@ -70,9 +70,9 @@ Bytes Npy(const std::string& type, const std::string& shape, const Bytes& elemen
 
 TEST_CASE("IDX, CIFAR and NumPy files are known by their content, in any order, packed or not") {
   DataFolder folder;
-  Bytes labels(40);
+  FileBytes labels(40);
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i % 4);
-  folder.Write("a", Gzip(IdxBytes({40, 3, 2}, Bytes(240, 51))));
+  folder.Write("a", Gzip(IdxBytes({40, 3, 2}, FileBytes(240, 51))));
   folder.Write("b", IdxBytes({40}, labels));
   Inspection found = Inspected(folder, {"b", "a"});
   CheckHas(found.summary,
@@ -82,12 +82,12 @@ TEST_CASE("IDX, CIFAR and NumPy files are known by their content, in any order, 
   CheckReads(folder, found, 36, 4, {3, 2, 1});
   RequireError(InspectData(folder.path(), {"a"}), StatusCode::kInvalidArgument, {"name both"});
 
-  Bytes ten, hundred;
+  FileBytes ten, hundred;
   for (size_t i = 0; i < 20; ++i) {
     ten.push_back(static_cast<uint8_t>(i % 10));
     hundred.insert(hundred.end(),
                    {static_cast<uint8_t>(i % 20), static_cast<uint8_t>(80 + i % 20)});
-    for (Bytes* bytes : {&ten, &hundred}) bytes->insert(bytes->end(), 3072, 255);
+    for (FileBytes* bytes : {&ten, &hundred}) bytes->insert(bytes->end(), 3072, 255);
   }
   folder.Write("ten", ten);
   folder.Write("hundred", hundred);
@@ -98,7 +98,7 @@ TEST_CASE("IDX, CIFAR and NumPy files are known by their content, in any order, 
   CheckHas(found.summary, {"CIFAR-100 records", "80 to 99"});
   CheckReads(folder, found, 18, 2, {32, 32, 3});
 
-  folder.Write("x.npy", Npy("|i1", "(40, 5)", Bytes(200, 7)));
+  folder.Write("x.npy", Npy("|i1", "(40, 5)", FileBytes(200, 7)));
   folder.Write("y.npy", Npy("|u1", "(40,)", labels));
   found = Inspected(folder, {"y.npy", "x.npy"});
   CheckHas(found.summary, {"y.npy: a NumPy array", "40 examples of 5 features", "Mean: 7, 7"});
@@ -152,7 +152,7 @@ TEST_CASE("LIBSVM lines, texts and pictures are known") {
 
   for (int i = 0; i < 20; ++i) {
     folder.Write("pictures/" + std::to_string(i % 2) + "/" + std::to_string(i) + ".png",
-                 Png(9, 7, Bytes(9 * 7 * 3, 102).data(), PNG_FORMAT_RGB));
+                 Png(9, 7, FileBytes(9 * 7 * 3, 102).data(), PNG_FORMAT_RGB));
   }
   found = Inspected(folder, {"pictures"});
   CheckHas(found.summary, {"a folder of pictures", "20 pictures", "7x7x3", "Mean: 0.4, 0.4, 0.4"});
@@ -163,7 +163,7 @@ TEST_CASE("What is no data, or does not go together, is an error that says what 
   DataFolder folder;
   folder.Write("table", std::string("1,2\n3,4\n"));
   folder.Write("play", std::string("To be, or not to be\n"));
-  folder.Write("noise", Bytes{0xff, 0xfe, 0, 1, 2, 3, 4, 5, 6});
+  folder.Write("noise", FileBytes{0xff, 0xfe, 0, 1, 2, 3, 4, 5, 6});
   RequireError(InspectData(folder.path(), {"table", "play"}), StatusCode::kInvalidArgument,
                {"table is lines of separated numbers and play is text"});
   RequireError(InspectData(folder.path(), {"noise"}), StatusCode::kInvalidArgument,
@@ -185,4 +185,4 @@ TEST_CASE("Mean and deviation are those of all values, of each column by itself"
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::inspect

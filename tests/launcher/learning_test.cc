@@ -7,7 +7,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::learning {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -95,4 +95,4 @@ TEST_CASE("without test data, or with labels that are all the same, nobody can t
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::learning

@@ -3,7 +3,7 @@
 #include "bench/base/format.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::live_view {
 namespace {
 
 v1::JobStatus Running(int workers) {
@@ -131,4 +131,4 @@ TEST_CASE("The log line says what the view says, and why a job has not begun") {
   CHECK(RenderLogLine(starting, {}) == "starting  waiting for worker 1");
 }
 
-}  // namespace leeway
+}  // namespace leeway::live_view

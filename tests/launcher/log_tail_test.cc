@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::log_tail {
 
 TEST_CASE("The tail of a log is its last lines under its name") {
   const TempFolder folder;
@@ -25,4 +25,4 @@ TEST_CASE("Of a long log only the end is read") {
   CHECK(LogTail(path, 1).ends_with(":\n    last"));
 }
 
-}  // namespace leeway
+}  // namespace leeway::log_tail

@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::model_memory {
 namespace {
 
 uint64_t Vectors(const v1::Exchange& exchange, uint64_t steps, bool keeps_residual) {
@@ -64,4 +64,4 @@ TEST_CASE("compressed answers cost a server what docs/algorithms.md says") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::model_memory

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "worker/device/make_backend.h"
 
-namespace leeway {
+namespace leeway::model_table {
 namespace {
 
 TEST_CASE("A model's table has its layers in their order, with what each takes") {
@@ -62,4 +62,4 @@ TEST_CASE("A model's table says what layers that are computed again take togethe
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::model_table

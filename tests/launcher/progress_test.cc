@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::progress {
 namespace {
 
 Time At(double seconds) { return Time{} + FromSeconds(seconds); }
@@ -70,4 +70,4 @@ TEST_CASE("The time left is unknown again after the job went back") {
   CHECK_FALSE(eta.Seconds(100).has_value());
 }
 
-}  // namespace leeway
+}  // namespace leeway::progress

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::remote_messages {
 namespace {
 
 std::string WithoutEnd(std::string line) {
@@ -103,4 +103,4 @@ TEST_CASE("Lines are cut as they come") {
   CHECK(lines.overflows());
 }
 
-}  // namespace leeway
+}  // namespace leeway::remote_messages

@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/sample_run.h"
 
-namespace leeway {
+namespace leeway::report_html {
 namespace {
 
 ReportInput Sample() {
@@ -161,4 +161,4 @@ TEST_CASE("Test curves go on, though a run was resumed with epochs that count ot
   CHECK(from < to);
 }
 
-}  // namespace leeway
+}  // namespace leeway::report_html

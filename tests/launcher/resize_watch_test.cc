@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::resize_watch {
 namespace {
 
 // From 2 to 3 servers, where `here` are here.
@@ -77,4 +77,4 @@ TEST_CASE("Whoever asks for another number meanwhile has the last word") {
   CHECK(absl::IsAborted(watch.OnStatus(Status(v1::JOB_RUNNING, 4, 4)).status()));
 }
 
-}  // namespace leeway
+}  // namespace leeway::resize_watch

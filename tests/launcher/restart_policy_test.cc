@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::restart_policy {
 namespace {
 
 using Action = RestartPolicy::Action;
@@ -136,4 +136,4 @@ TEST_CASE("The reason names the process, its end and the count") {
         "restarted here");
 }
 
-}  // namespace leeway
+}  // namespace leeway::restart_policy

@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::screen {
 namespace {
 
 std::vector<ViewLine> Lines(std::initializer_list<const char*> texts) {
@@ -30,4 +30,4 @@ TEST_CASE("The first block begins where the cursor is") {
   CHECK(RedrawBytes({}, Lines({"a"})) == "\ra\033[0m\033[K\r\n");
 }
 
-}  // namespace leeway
+}  // namespace leeway::screen

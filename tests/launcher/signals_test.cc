@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::signals {
 namespace {
 
 // What the source changes of this process, which goes on to other tests.
@@ -54,4 +54,4 @@ TEST_CASE("Under nohup a hangup does not come") {
   CHECK(source->Next() == SIGTERM);
 }
 
-}  // namespace leeway
+}  // namespace leeway::signals

@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::supervisor {
 namespace {
 
 class NoObserver : public RunObserver {
@@ -92,4 +92,4 @@ TEST_CASE("A server 0 that refuses its job, or fails for good, is not started ag
   }
 }
 
-}  // namespace leeway
+}  // namespace leeway::supervisor

@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::traffic {
 namespace {
 
 // A large tensor and a small one, in blocks of 1 KiB.
@@ -60,4 +60,4 @@ TEST_CASE("auto counts as none, and says so") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::traffic

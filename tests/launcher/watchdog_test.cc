@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::watchdog {
 namespace {
 
 using std::chrono::seconds;
@@ -195,4 +195,4 @@ TEST_CASE("A lease that is shorter than hiccups are is not taken at its word, a 
   }
 }
 
-}  // namespace leeway
+}  // namespace leeway::watchdog

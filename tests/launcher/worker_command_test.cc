@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::worker_command {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -111,4 +111,4 @@ TEST_CASE("a program finds the job's folder and threads in its environment") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::worker_command

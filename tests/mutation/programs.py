@@ -10,11 +10,12 @@ import subprocess
 import tarfile
 import time
 
-# The programs that cover a folder, in the order in which they are asked, and a share of what the simulator offers.
+# What covers a folder, in the order in which it is asked: a program, and which folder's tests of it (all without one);
+# and a share of what the simulator offers.
 UNITS = {
-    "server/core": ["block_core_test", "coordinator_core_test", "shard_test"],
-    "server/coordinator/core": ["coordinator_core_test"],
-    "common/update": ["update_test", "shard_test", "shard_codecs_test"],
+    "server/core": [("core_test", None), ("coordinator_test", None), ("server_test", "server/shard")],
+    "server/coordinator/core": [("coordinator_test", None)],
+    "common/update": [("common_test", "common/update"), ("server_test", "server/shard")],
 }
 WORLDS = [[], ["--mode", "sync"], ["--mode", "bounded"], ["--mode", "async"], ["--whole"], ["--replicas"], ["--sets"],
           ["--sets", "--replicas"], ["--resizes"], ["--resizes", "--sets", "--replicas"]]
@@ -37,6 +38,11 @@ class Program:
         return " ".join([self.target, *self.arguments])
 
 
+def tests_in(files):
+    """What a test program runs the tests of these files by; all without any."""
+    return ["--filenames-as-tags", ",".join(f"[#{file}]" for file in files)] if files else []
+
+
 def limits():
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -56,7 +62,7 @@ class Tree:
             # A mutant is one file, compiled and linked by itself.
             subprocess.run(["cmake", "--preset", "release", "-DBUILD_TESTING=ON", "-DLEEWAY_UNITY=OFF"], cwd=self.root,
                            check=True, stdout=subprocess.DEVNULL)
-        targets = sorted({"leeway_sim", *sum(UNITS.values(), [])})
+        targets = sorted({"leeway_sim", *(target for units in UNITS.values() for target, _ in units)})
         subprocess.run(["ninja", "-C", self.build, "-j2", *targets], check=True, stdout=subprocess.DEVNULL)
         self.compile_commands = {entry["file"]: entry for entry in
                                  json.loads((self.build / "compile_commands.json").read_text())}
@@ -136,9 +142,11 @@ class Tree:
         """What is asked about a mutant of `file`; the simulator after the unit tests."""
         folder, book = str(pathlib.Path(file).parent), pathlib.Path(file).stem
         # Its own tests first: they take no time.
-        own = f"[#{TESTS_OF.get(book, book)}_test]"
-        found = [Program("coordinator_core_test", ["--abort", "--filenames-as-tags", own])] if folder in BOOKS else []
-        found += [Program(target, ["--abort"]) for target in UNITS[folder]]
+        own = [f"{TESTS_OF.get(book, book)}_test"]
+        found = [Program("coordinator_test", ["--abort", *tests_in(own)])] if folder in BOOKS else []
+        for target, tests in UNITS[folder]:
+            files = sorted(path.stem for path in (self.root / "tests" / tests).glob("*_test.cc")) if tests else []
+            found.append(Program(target, ["--abort", *tests_in(files)]))
         if folder in SIMULATED:
             found += [Program("leeway_sim", ["--schedules", str(schedules), *world]) for world in WORLDS]
         return found

@@ -197,6 +197,10 @@ def killed(job, folder, model, optimizer, draws):
     job.fork_worker(victim, WORKER, model, optimizer, folder)
 
 
+def killed_worker_once():
+    killed_worker(1)
+
+
 def killed_worker(runs=3):
     need_torch()
     yaml = job_of_norm()
@@ -294,8 +298,8 @@ def resumed():
 
 
 CASES = {case.__name__.replace("_", "-"): case
-         for case in (sync, momentum, adam, adamw, groups, unequal, numpy, beside_cpp, killed_server, killed_worker, delta,
-                      elastic, resumed)}
+         for case in (sync, momentum, adam, adamw, groups, unequal, numpy, beside_cpp, killed_server, killed_worker,
+                      killed_worker_once, delta, elastic, resumed)}
 
 if __name__ == "__main__":
     main(CASES)

@@ -16,6 +16,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "training"))
+import references  # noqa: E402
 import runs  # noqa: E402
 
 DEPLOY = runs.SOURCE / "deploy"
@@ -94,7 +95,9 @@ def systemd():
         for role in "server", "worker":
             unit = pathlib.Path(folder) / f"leeway-{role}@0.service"
             text = (DEPLOY / f"systemd/leeway-{role}@.service").read_text(encoding="utf-8")
-            unit.write_text(text.replace("/usr/bin/leeway-", f"{runs.BIN}/leeway-"), encoding="utf-8")
+            # As systemd writes a space.
+            programs = str(runs.BIN).replace(" ", r"\x20")
+            unit.write_text(text.replace("/usr/bin/leeway-", f"{programs}/leeway-"), encoding="utf-8")
             done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
             said = [line for line in done.stderr.splitlines() if unit.name in line]
             runs.check(done.returncode == 0 and not said, f"{role}: systemd-analyze verify says nothing {said}")
@@ -182,9 +185,7 @@ def slurm():
     end of its time the job stops in order and is continued."""
     if shutil.which("shellcheck"):
         subprocess.run(["shellcheck", "-e", "SC2317,SC2329", str(DEPLOY / "slurm/leeway.sbatch")], check=True)
-    plain = runs.Run("quickstart.yaml", [], runs.data_with("optdigits/optdigits.tra"))
-    digest = plain.train()["weights_sha256"]
-    plain.clean()
+    digest = references.undisturbed("quickstart.yaml", [], runs.data_with("optdigits/optdigits.tra"))["weights_sha256"]
     job = Slurm().start()
     job.wait(0)
     runs.check(job.check_whole(report=False)["weights_sha256"] == digest, "the weights of leeway train")

@@ -55,8 +55,9 @@ def installed():
             return folder
         for name in ("package.json", "package-lock.json"):
             shutil.copy(HERE / name, folder / name)
-        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=False, capture_output=True,
-                              text=True)
+        # Not for minutes where there is no registry.
+        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--fetch-retries", "1", "--fetch-timeout", "10000"],
+                              cwd=folder, check=False, capture_output=True, text=True)
         if done.returncode != 0:
             raise Missing(f"npm cannot install s3rver: {done.stderr[-400:]}")
         (folder / "installed").touch()

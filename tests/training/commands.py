@@ -268,6 +268,14 @@ def bench_quick():
     runs.check("transport" in rest and took < 60, f"{len(rest.splitlines())} lines follow")
 
 
+def bench():
+    """One row of each of its subcommands, beside the limit of the same run."""
+    for words in (["transport", "--transfers-only", "--transports", "shm", "--methods", "push", "--sizes", "64K", "--rounds",
+                   "1", "--seconds", "0.01"], ["update", "--rules", "adam", "--shard", "4M", "--rounds", "1"]):
+        done = leeway("bench", *words)
+        runs.check(done.returncode == 0 and "GB/s" in done.stdout, f"bench {words[0]}: {done.stdout}{done.stderr}")
+
+
 def scaled_rates():
     """`plan` says the rates that scaling makes, and the metrics have them."""
     local = "{type: sgd, learning_rate: 0.01, scaling: square_root, schedule: {type: constant, warm_up: {clocks: 4}}}"
@@ -285,7 +293,7 @@ def scaled_rates():
     run.clean()
 
 
-CASES = {"bench-quick": bench_quick, "checked-first": checked_first, "idle-workers": idle_workers,
+CASES = {"bench": bench, "bench-quick": bench_quick, "checked-first": checked_first, "idle-workers": idle_workers,
          "lost-checkpoints": lost_checkpoints, "lost-metrics": lost_metrics, "nothing-to-do": nothing_to_do,
          "only-run-folders": only_run_folders, "private-files": private_files, "regression": regression, "scaled-rates": scaled_rates,
          "stop-in-the-past": stop_in_the_past,

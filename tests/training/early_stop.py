@@ -5,6 +5,7 @@ import os
 import re
 import signal
 
+import references
 import runs
 
 EVERY = 20
@@ -26,6 +27,11 @@ ENDS_AT = 7 * EVERY + 1
 
 def job(sets, mode="sync"):
     return runs.Run("quickstart.yaml", [*SETS, f"consistency.mode={mode}", *sets], runs.data_with(DATA))
+
+
+def whole_run():
+    """The summary of one that nothing disturbs."""
+    return references.undisturbed("quickstart.yaml", [*SETS, "consistency.mode=sync", PATIENT], runs.data_with(DATA))
 
 
 def expected(evaluations, patience, min_change):
@@ -69,17 +75,14 @@ def goes_on():
     runs.check(same["weights_sha256"] == first["weights_sha256"], "a resumed run that is to end already trains no more")
     more = run.train(resume=True, more=[PATIENT])
     runs.check(more["clock"] == ENDS_AT, f"with more patience at clock {more['clock']}")
-    whole = job([PATIENT])
-    sha = whole.train()["weights_sha256"]
+    sha = whole_run()["weights_sha256"]
     runs.check(more["weights_sha256"] == sha, f"the same bits as with that patience from the beginning ({sha[:16]})")
     run.clean()
-    whole.clean()
 
 
 def killed():
     """Worker 0, which evaluates, and server 0, which decides, are killed: the same end, the same bits."""
-    whole = job([PATIENT])
-    undisturbed = whole.train()
+    undisturbed = whole_run()
     runs.check(undisturbed["clock"] == ENDS_AT, f"undisturbed it ends at clock {ENDS_AT}")
     run = job([PATIENT])
     run.start(more=[SLOWLY])
@@ -94,7 +97,6 @@ def killed():
     sha = undisturbed["weights_sha256"]
     runs.check(summary["weights_sha256"] == sha, f"the same bits as undisturbed ({sha[:16]})")
     run.clean()
-    whole.clean()
 
 
 def asynchronous():

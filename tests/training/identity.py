@@ -7,6 +7,7 @@ import random
 import signal
 import time
 
+import references
 import runs
 
 # Momentum, dropout and batch norm: everything that could be forgotten by a checkpoint.
@@ -41,17 +42,26 @@ GPT = ["model.layers=[{gpt: {vocabulary: 12, layers: 2, width: 16, heads: 2, dro
        "update={type: adamw, learning_rate: 0.001}"]
 
 
-def digest(sets=(), name="run"):
-    run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA), name)
+def digest(sets=()):
+    """Of a run."""
+    run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA))
     sha = run.train()["weights_sha256"]
     run.clean()
     return sha
 
 
-def servers(sets=()):
-    first = digest(sets)
-    for other in (["servers.count=2"], ["servers.count=1"], ["servers.count=3"],
-                  ["servers.count=3", "servers.block_bytes=256"]):
+def reference(sets=()):
+    """Of an unbroken run, which trains once for all."""
+    sets = [*SETS, "consistency.mode=sync", *sets]
+    return references.undisturbed("quickstart.yaml", sets, runs.data_with(DATA))["weights_sha256"]
+
+
+SMALL_BLOCKS = ["servers.count=3", "servers.block_bytes=256"]
+
+
+def servers(sets=(), others=(["servers.count=2"], ["servers.count=1"], ["servers.count=3"], SMALL_BLOCKS)):
+    first = reference(sets)
+    for other in others:
         runs.check(digest([*sets, *other]) == first, f"{other}: the same bits as with two servers ({first[:16]})")
 
 
@@ -69,8 +79,8 @@ def stopped(sets, clock=60):
 def resumed(sets=(), then=()):
     """With `then` the run goes on, and ends as one that was never broken off."""
     run, clock = stopped(sets)
-    end = f"stop={{clocks: {clock + CLOCKS_MORE}}}"
-    sha, whole = run.train(resume=True, more=[end, *then])["weights_sha256"], digest([*sets, end])
+    end = f"stop={{clocks: {references.round_up(clock + CLOCKS_MORE)}}}"
+    sha, whole = run.train(resume=True, more=[end, *then])["weights_sha256"], reference([*sets, end])
     runs.check(sha == whole, f"resumed {' '.join([*sets, *then])}: the same bits as unbroken ({whole[:16]})")
     run.clean()
 
@@ -78,7 +88,7 @@ def resumed(sets=(), then=()):
 def resumed_adam():
     """The schedule knows the end from the beginning."""
     sets = ["update={type: adamw, learning_rate: 0.002, schedule: {type: cosine, warm_up: {epochs: 1}}}"]
-    whole = digest(sets)
+    whole = reference(sets)
     run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA))
     run.start(more=["workers.emulate={step_milliseconds: 15}"])
     run.wait_for(lambda r: r.max_clock() >= 60)
@@ -218,7 +228,8 @@ def batches():
     runs.check(worst < 1e-4, f"weights differ by {worst:.2e} of the largest at most")
 
 
-CASES = {"servers": servers, "resumed": lambda: [resumed(then=[f"servers.count={n}"]) for n in (2, 3)],
+CASES = {"servers": servers, "few-servers": lambda: servers(["stop={epochs: 2}"], [["servers.count=1"], SMALL_BLOCKS]),
+         "resumed": lambda: [resumed(then=[f"servers.count={n}"]) for n in (2, 3)],
          "resumed-adam": resumed_adam,
          "resumed-elastic": resumed_elastic, "resumed-delta": resumed_delta, "resumed-spread": resumed_spread,
          "resumed-int8": lambda: resumed_compressed("{type: int8}", "{type: int8}"),

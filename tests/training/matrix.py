@@ -174,7 +174,11 @@ def statistics():
         raise runs.Failed("\n".join(failures))
 
 
-CASES = {"pairs": lambda: hold_all(covering(), Matrix()), "whole": whole, "statistics": statistics}
+# Of each exchange what asks the most of it.
+HARDEST = [Case("gradient", "async", 4, "batch_norm", "adam"), Case("delta", "bounded", 4, "dropout", "adam"),
+           Case("elastic", "async", 4, "batch_norm", "sgd")]
+
+CASES = {"hardest": lambda: hold_all(HARDEST, Matrix()), "pairs": lambda: hold_all(covering(), Matrix()), "whole": whole, "statistics": statistics}
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["list"]:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 
+import references
 import runs
 
 EXAMPLE = runs.SOURCE / "plugin/example"
@@ -21,14 +22,27 @@ CONSTANT = ["update.schedule={type: constant}"]
 ELASTIC = [f"exchange={{type: elastic, alpha: 0.4, every: 5, optimizer: {SIGNUM}}}"]
 
 
+def compiled():
+    """The example's library, which is compiled once for all tests."""
+    sources = [str(references.state_of(path)) for path in (EXAMPLE / "example.cc", *sorted(EXAMPLE.parent.glob("*.h")))]
+    key = f"plugin-{references.digest_of(str(EXAMPLE), *sources)}"
+    folder = references.place(runs.BIN) / key
+
+    def compile_it():
+        folder.mkdir(exist_ok=True)
+        subprocess.run(["g++", "-std=c++20", "-O3", "-shared", "-fPIC", f"-I{EXAMPLE.parent}", str(EXAMPLE / "example.cc"),
+                        "-o", str(folder / "libexample.so")], check=True)
+        return str(folder / "libexample.so")
+    return references.kept(key, compile_it)
+
+
 class Example:
     """The compiled example in a folder of its own."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-test-plugin-"))
         self.library = self.folder / "libexample.so"
-        subprocess.run(["g++", "-std=c++20", "-O3", "-shared", "-fPIC", f"-I{EXAMPLE.parent}", str(EXAMPLE / "example.cc"),
-                        "-o", str(self.library)], check=True)
+        shutil.copy(compiled(), self.library)
 
     def run(self, sets=(), name="run"):
         job = EXAMPLE / "job.yaml"

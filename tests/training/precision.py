@@ -52,7 +52,11 @@ def job_that_overflows(sets=(), name="run"):
     return run
 
 
-def killed():
+WORKERS = ([], [("worker", 0, 1), ("worker", 1, 40)])
+SERVER = (["checkpoint={every: {clocks: 20}}"], [("worker", 2, 3), ("server", 0, 50)])
+
+
+def killed(*deaths):
     """kill -9 of workers in the clocks that overflow and behind them, and of server 0, which has the scales on record:
     the bits of an undisturbed run."""
     clocks = "stop={clocks: 120}"
@@ -62,8 +66,7 @@ def killed():
     scales = {step["rank"]: step["loss_scale"] for step in whole.events("step")}
     runs.check(count > 0, f"{count} steps overflow; the scales at the end: {scales}")
     runs.check(all(scale < 65536 for scale in scales.values()), "every worker's scale was halved")
-    for sets, blows in (([], [("worker", 0, 1), ("worker", 1, 40)]),
-                        (["checkpoint={every: {clocks: 20}}"], [("worker", 2, 3), ("server", 0, 50)])):
+    for sets, blows in deaths:
         run = job_that_overflows([clocks, "workers.emulate={step_milliseconds: 40}", *sets], "killed")
         run.start()
         for role, number, clock in blows:
@@ -97,7 +100,7 @@ CASES = {"mnist-mlp": lambda: as_accurate("mnist-sync.yaml", ["stop={epochs: 3}"
          # Not of the tests: as long as the jobs are.
          "mnist-mlp-whole": lambda: as_accurate("mnist-sync.yaml"),
          "mnist-cnn-whole": lambda: as_accurate("mnist-cnn.yaml"),
-         "killed": killed, "local-steps": local_steps}
+         "killed": lambda: killed(WORKERS, SERVER), "killed-server": lambda: killed(SERVER), "local-steps": local_steps}
 
 if __name__ == "__main__":
     runs.main(CASES)

@@ -37,7 +37,7 @@ def formula():
     """average = decay average + (1 - decay) weights, from the first update's weights on, over all tensors."""
     clocks = 12
     run = job([f"stop={{clocks: {clocks}}}", "checkpoint={every: {clocks: 1}, keep: 99}",
-               "workers.emulate={step_milliseconds: 400}"])
+               "workers.emulate={step_milliseconds: 250}"])
     run.learns = False
     run.train()
     wanted = exported(run, 1)

@@ -4,7 +4,7 @@
 
 #include "tests/whole/job_rig.h"
 
-namespace leeway {
+namespace leeway::combine_job {
 namespace {
 
 using testing::DigitsJob;
@@ -65,4 +65,4 @@ TEST_CASE("What rounds on the way goes with combined contributions, with the sam
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::combine_job

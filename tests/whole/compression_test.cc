@@ -3,7 +3,7 @@
 #include "tests/skip.h"
 #include "tests/whole/job_rig.h"
 
-namespace leeway {
+namespace leeway::compression {
 namespace {
 
 using testing::DigitsJob;
@@ -22,4 +22,4 @@ TEST_CASE("auto is none where workers find that they are on their servers' host"
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::compression

@@ -2,7 +2,7 @@
 #include "tests/client/fault_transport.h"
 #include "tests/whole/job_rig.h"
 
-namespace leeway {
+namespace leeway::faults {
 namespace {
 
 using testing::DigitsJob;
@@ -116,4 +116,4 @@ TEST_CASE("a server without blocks serves, and takes no part in checkpoints") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::faults

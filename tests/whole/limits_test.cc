@@ -2,7 +2,7 @@
 // computes.
 #include "tests/whole/job_rig.h"
 
-namespace leeway {
+namespace leeway::limits {
 namespace {
 
 using testing::DigitsJob;
@@ -73,4 +73,4 @@ TEST_CASE("a job that leaves out what is too long goes on, with whoever's gradie
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::limits

@@ -5,7 +5,7 @@
 #include "tests/client/fault_transport.h"
 #include "tests/whole/job_rig.h"
 
-namespace leeway {
+namespace leeway::skips {
 namespace {
 
 using testing::DigitsJob;
@@ -64,4 +64,4 @@ TEST_CASE("sync: the last read of weights that a worker already has brings no va
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::skips

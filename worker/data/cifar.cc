@@ -27,17 +27,13 @@ struct Format {
 
 using Record = std::span<const uint8_t>;
 
-absl::Status Bad(const DataFile& file, size_t byte, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(file.path, ": byte ", byte, ": ", what));
-}
-
 absl::Status CheckLabelBytes(const DataFile& file, const Format& format, size_t start,
                              Record record) {
   for (size_t i = 0; i < format.labels.size(); ++i) {
     if (record[i] < format.labels[i]) continue;
-    return Bad(file, start + i,
-               absl::StrCat("label ", record[i], ": ", format.name, " has classes 0 to ",
-                            format.labels[i] - 1));
+    return BadByte(file, start + i,
+                   absl::StrCat("label ", record[i], ": ", format.name, " has classes 0 to ",
+                                format.labels[i] - 1));
   }
   return absl::OkStatus();
 }
@@ -49,15 +45,15 @@ absl::Status ForEachRecord(DataFile& file, const Format& format, const LabelRule
   for (size_t start = 0;; start += record.size()) {
     ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(record));
     if (count == 0 && start > 0) return file.bytes->Rewind();
-    if (count == 0) return Bad(file, 0, "the file is empty");
+    if (count == 0) return BadByte(file, 0, "the file is empty");
     if (count < record.size()) {
-      return Bad(file, start + count,
-                 absl::StrCat("the file ends within a record: ", format.name, " records have ",
-                              record.size(), " bytes, the last one has ", count));
+      return BadByte(file, start + count,
+                     absl::StrCat("the file ends within a record: ", format.name, " records have ",
+                                  record.size(), " bytes, the last one has ", count));
     }
     RETURN_IF_ERROR(CheckLabelBytes(file, format, start, record));
     absl::StatusOr<float> label = CheckLabel(record[format.chosen], rule);
-    if (!label.ok()) return Bad(file, start + format.chosen, label.status().message());
+    if (!label.ok()) return BadByte(file, start + format.chosen, label.status().message());
     take(Record(record).subspan(format.labels.size()), *label);
   }
 }

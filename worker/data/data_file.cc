@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "common/descriptor.h"
 #include "common/status.h"
 #include "worker/data/gunzip.h"
 #include "worker/data/known_files.h"
@@ -24,20 +25,6 @@ constexpr size_t kMaxRead = size_t{1} << 30;
 // Of a file that is unpacked; each later piece is as long as all before it.
 constexpr size_t kFirstPiece = 1 << 20;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 absl::Status CheckName(const std::string& name) {
   const auto refuse = [&](absl::string_view why) {
@@ -76,13 +63,13 @@ struct OpenFile {
   uint64_t size;
 };
 
-absl::StatusOr<OpenFile> Open(const std::string& data_dir, const std::string& name) {
+absl::StatusOr<OpenFile> OpenPlainFile(const std::string& data_dir, const std::string& name) {
   ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, name));
   // Not to wait for the writer of a pipe of that name.
   Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (descriptor.number() < 0) return OpenError(errno, path, data_dir, name);
+  if (*descriptor < 0) return OpenError(errno, path, data_dir, name);
   struct stat info;
-  if (fstat(descriptor.number(), &info) != 0) return absl::ErrnoToStatus(errno, path);
+  if (fstat(*descriptor, &info) != 0) return absl::ErrnoToStatus(errno, path);
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
   }
@@ -100,7 +87,7 @@ class FileStream final : public ByteStream {
     size_t done = 0;
     while (done < wanted) {
       const ssize_t count =
-          pread(file_.number(), out.data() + done, std::min(wanted - done, kMaxRead), Offset());
+          pread(*file_, out.data() + done, std::min(wanted - done, kMaxRead), Offset());
       if (count < 0 && errno == EINTR) continue;
       if (count < 0)
         return absl::ErrnoToStatus(errno, absl::StrCat(path_, ": reading at byte ", at_));
@@ -174,8 +161,12 @@ absl::StatusOr<std::string> PathOfData(const std::string& data_dir, const std::s
   return FullPath(data_dir, name);
 }
 
+absl::Status BadByte(const DataFile& file, uint64_t byte, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(file.path, ": byte ", byte, ": ", what));
+}
+
 absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::string& name) {
-  ASSIGN_OR_RETURN(OpenFile opened, Open(data_dir, name));
+  ASSIGN_OR_RETURN(OpenFile opened, OpenPlainFile(data_dir, name));
   const std::string path = opened.path;
   if (opened.size > kMaxFileBytes) {
     return absl::ResourceExhaustedError(absl::StrCat(path, ": has ", opened.size,
@@ -193,11 +184,10 @@ absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::st
 }
 
 absl::StatusOr<MappedFile> MapDataFile(const std::string& data_dir, const std::string& name) {
-  ASSIGN_OR_RETURN(OpenFile opened, Open(data_dir, name));
+  ASSIGN_OR_RETURN(OpenFile opened, OpenPlainFile(data_dir, name));
   const std::string path = opened.path;
   if (opened.size == 0) return EmptyError(path);
-  ASSIGN_OR_RETURN(FileContent content,
-                   FileContent::Map(opened.descriptor.number(), opened.size, path));
+  ASSIGN_OR_RETURN(FileContent content, FileContent::Map(*opened.descriptor, opened.size, path));
   if (content.bytes().substr(0, kGzipMagic.size()) != kGzipMagic)
     return MappedFile{path, std::move(content)};
   GunzipStream stream(std::make_unique<FileStream>(std::move(opened)), path, kMaxFileBytes);
@@ -208,7 +198,7 @@ absl::StatusOr<MappedFile> MapDataFile(const std::string& data_dir, const std::s
 
 absl::StatusOr<MappedFile> ReadDataFile(const std::string& data_dir, const std::string& name,
                                         uint64_t max_bytes) {
-  ASSIGN_OR_RETURN(OpenFile opened, Open(data_dir, name));
+  ASSIGN_OR_RETURN(OpenFile opened, OpenPlainFile(data_dir, name));
   const std::string path = opened.path;
   if (opened.size == 0) return EmptyError(path);
   // One byte more, so that the end is met at once.

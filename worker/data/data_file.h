@@ -18,6 +18,9 @@ struct DataFile {
   std::unique_ptr<ByteStream> bytes;
 };
 
+// "PATH: byte 12: WHAT", as INVALID_ARGUMENT.
+absl::Status BadByte(const DataFile& file, uint64_t byte, absl::string_view what);
+
 // `name` is relative to `data_dir` and stays below it. Nothing of the content is held. Errors, here
 // and while it is read, name the full path: INVALID_ARGUMENT for a name that is absolute or has
 // "..", NOT_FOUND saying what to fetch from where, DATA_LOSS for damaged gzip, RESOURCE_EXHAUSTED

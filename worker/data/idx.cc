@@ -12,9 +12,9 @@ namespace leeway {
 namespace {
 
 constexpr uint8_t kUnsignedByte = 8;
-constexpr size_t kMagic = 4;
+constexpr size_t kIdxMagic = 4;
 // Memory is touched as content arrives for it, not as a header asks for it.
-constexpr uint64_t kPiece = 1 << 20;
+constexpr uint64_t kIdxPiece = 1 << 20;
 
 struct Header {
   std::vector<uint32_t> dimensions;
@@ -27,42 +27,40 @@ uint32_t BigEndian(const uint8_t* p) {
   return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | p[3];
 }
 
-absl::Status Bad(const DataFile& file, size_t byte, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(file.path, ": byte ", byte, ": ", what));
-}
-
 absl::Status CheckMagic(const DataFile& file, std::span<const uint8_t> b, int min_dimensions,
                         int max_dimensions) {
   if (b[0] != 0 || b[1] != 0)
-    return Bad(file, 0, "not an IDX file: its magic number starts with two zeros");
+    return BadByte(file, 0, "not an IDX file: its magic number starts with two zeros");
   if (b[2] != kUnsignedByte) {
-    return Bad(file, 2,
-               absl::StrCat("elements of type ", b[2], "; only unsigned bytes (8) are read"));
+    return BadByte(file, 2,
+                   absl::StrCat("elements of type ", b[2], "; only unsigned bytes (8) are read"));
   }
   if (b[3] >= min_dimensions && b[3] <= max_dimensions) return absl::OkStatus();
-  return Bad(file, 3,
-             absl::StrCat(b[3], " dimensions where ", min_dimensions,
-                          max_dimensions > min_dimensions ? " or more" : "", " belong"));
+  return BadByte(file, 3,
+                 absl::StrCat(b[3], " dimensions where ", min_dimensions,
+                              max_dimensions > min_dimensions ? " or more" : "", " belong"));
 }
 
 // Leaves `file` behind its header.
 absl::StatusOr<Header> ReadHeader(DataFile& file, int min_dimensions, int max_dimensions) {
-  uint8_t magic[kMagic];
+  uint8_t magic[kIdxMagic];
   ASSIGN_OR_RETURN(size_t count, file.bytes->Read(magic));
-  if (count < kMagic) return Bad(file, count, "the file ends within the magic number of IDX");
+  if (count < kIdxMagic)
+    return BadByte(file, count, "the file ends within the magic number of IDX");
   RETURN_IF_ERROR(CheckMagic(file, magic, min_dimensions, max_dimensions));
   std::vector<uint8_t> dimensions(4 * size_t{magic[3]});
-  Header header{{}, kMagic + dimensions.size()};
+  Header header{{}, kIdxMagic + dimensions.size()};
   ASSIGN_OR_RETURN(count, file.bytes->Read(dimensions));
   if (count < dimensions.size())
-    return Bad(file, kMagic + count, "the file ends within its dimensions");
+    return BadByte(file, kIdxMagic + count, "the file ends within its dimensions");
   for (size_t at = 0; at < dimensions.size(); at += 4) {
     header.dimensions.push_back(BigEndian(&dimensions[at]));
     if (header.dimensions.back() == 0)
-      return Bad(file, kMagic + at, "a dimension is 0: there are no examples");
+      return BadByte(file, kIdxMagic + at, "a dimension is 0: there are no examples");
     if (__builtin_mul_overflow(header.elements, header.dimensions.back(), &header.elements) ||
         header.elements > kMaxFileBytes) {
-      return Bad(file, kMagic + at, "the dimensions ask for more bytes than a data file may have");
+      return BadByte(file, kIdxMagic + at,
+                     "the dimensions ask for more bytes than a data file may have");
     }
   }
   return header;
@@ -73,13 +71,13 @@ absl::StatusOr<std::vector<uint8_t>> ReadElements(DataFile& file, const Header& 
   std::vector<uint8_t> elements;
   elements.reserve(header.elements);
   const auto bad = [&](auto follow) {
-    return Bad(
+    return BadByte(
         file, header.bytes,
         absl::StrCat("the dimensions ask for ", header.elements, " bytes, ", follow, " follow"));
   };
   while (elements.size() < header.elements) {
     const size_t old = elements.size();
-    elements.resize(std::min(old + kPiece, header.elements));
+    elements.resize(std::min(old + kIdxPiece, header.elements));
     ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(std::span(elements).subspan(old)));
     if (old + count < elements.size()) return bad(old + count);
   }
@@ -90,14 +88,14 @@ absl::StatusOr<std::vector<uint8_t>> ReadElements(DataFile& file, const Header& 
   return elements;
 }
 
-absl::StatusOr<std::vector<float>> ReadLabels(DataFile& file, const Header& header,
-                                              const LabelRule& rule) {
+absl::StatusOr<std::vector<float>> ReadIdxLabels(DataFile& file, const Header& header,
+                                                 const LabelRule& rule) {
   ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes, ReadElements(file, header));
   std::vector<float> labels;
   labels.reserve(bytes.size());
   for (size_t i = 0; i < bytes.size(); ++i) {
     absl::StatusOr<float> label = CheckLabel(bytes[i], rule);
-    if (!label.ok()) return Bad(file, header.bytes + i, label.status().message());
+    if (!label.ok()) return BadByte(file, header.bytes + i, label.status().message());
     labels.push_back(*label);
   }
   return labels;
@@ -110,17 +108,17 @@ absl::StatusOr<Examples> ParseIdx(DataFile images, DataFile labels, const LabelR
   ASSIGN_OR_RETURN(const Header label_header, ReadHeader(labels, 1, 1));
   const size_t count = image_header.dimensions[0];
   if (label_header.dimensions[0] != count) {
-    return Bad(labels, kMagic,
-               absl::StrCat(label_header.dimensions[0], " labels for the ", count, " images of ",
-                            images.path));
+    return BadByte(labels, kIdxMagic,
+                   absl::StrCat(label_header.dimensions[0], " labels for the ", count,
+                                " images of ", images.path));
   }
   Examples examples;
   absl::StatusOr<ImageShape> shape = MakeShape(std::span(image_header.dimensions).subspan(1));
-  if (!shape.ok()) return Bad(images, 8, shape.status().message());
+  if (!shape.ok()) return BadByte(images, 8, shape.status().message());
   examples.shape = *shape;
   RETURN_IF_ERROR(CheckSize(count, shape->elements(), 1, images.path));
   // The small file first: each image that is promised has its label.
-  ASSIGN_OR_RETURN(examples.labels, ReadLabels(labels, label_header, rule));
+  ASSIGN_OR_RETURN(examples.labels, ReadIdxLabels(labels, label_header, rule));
   ASSIGN_OR_RETURN(examples.values, ReadElements(images, image_header));
   return examples;
 }

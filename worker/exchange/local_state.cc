@@ -16,7 +16,7 @@ namespace leeway {
 namespace {
 
 constexpr char kMagic[4] = {'L', 'W', 'S', 'T'};
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kLocalStateVersion = 3;
 // Far more than any exchange and optimizer have.
 constexpr int kNamesMax = 16;
 constexpr size_t kNameBytesMax = 32;
@@ -151,7 +151,7 @@ std::string SerializeState(const LocalState& state) {
 
   Prefix prefix{};
   std::memcpy(prefix.magic, kMagic, sizeof(kMagic));
-  prefix.version = kVersion;
+  prefix.version = kLocalStateVersion;
   prefix.header_bytes = static_cast<uint32_t>(named.size());
   std::string bytes;
   bytes.reserve(sizeof(prefix) + named.size() +
@@ -176,11 +176,11 @@ absl::StatusOr<std::optional<LocalState>> ReadState(const std::string& bytes, ui
   }
   std::memcpy(&prefix, bytes.data(), sizeof(prefix));
   const bool is_one = std::memcmp(prefix.magic, kMagic, sizeof(kMagic)) == 0;
-  if (!is_one || prefix.version == 0 || prefix.version > kVersion) {
+  if (!is_one || prefix.version == 0 || prefix.version > kLocalStateVersion) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a worker's state: not one of version ", kVersion, " or before"));
+        absl::StrCat("a worker's state: not one of version ", kLocalStateVersion, " or before"));
   }
-  if (prefix.version < kVersion) return std::nullopt;
+  if (prefix.version < kLocalStateVersion) return std::nullopt;
   ASSIGN_OR_RETURN(LocalState state, ReadNamed(std::string_view(bytes).substr(sizeof(prefix)),
                                                prefix.header_bytes, elements));
   return state;

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kDigestCharacters = 64;
 // No file and no memory has as many.
-constexpr uint64_t kBytesMax = uint64_t{1} << 56;
-constexpr uint64_t kCountMax = uint64_t{1} << 48;
+constexpr uint64_t kLoadBytesMax = uint64_t{1} << 56;
+constexpr uint64_t kLoadCountMax = uint64_t{1} << 48;
 // A generation is a going back, or a coordinator that was started again.
 constexpr uint64_t kGenerationMax = uint64_t{1} << 32;
 
@@ -88,10 +88,11 @@ absl::Status CheckMessage(const v1::ServerHeartbeatRequest& request, const Messa
     RETURN_IF_ERROR(AtMost("synced.since_epoch", synced.since_epoch(), limits.epoch));
   }
   const v1::ServerLoad& load = request.load();
-  RETURN_IF_ERROR(AtMost("load.held_bytes", load.held_bytes(), kBytesMax));
-  RETURN_IF_ERROR(AtMost("load.held_bytes_max", load.held_bytes_max(), kBytesMax));
-  RETURN_IF_ERROR(AtMost("load.refused_contributions", load.refused_contributions(), kCountMax));
-  return AtMost("load.refused_unread", load.refused_unread(), kCountMax);
+  RETURN_IF_ERROR(AtMost("load.held_bytes", load.held_bytes(), kLoadBytesMax));
+  RETURN_IF_ERROR(AtMost("load.held_bytes_max", load.held_bytes_max(), kLoadBytesMax));
+  RETURN_IF_ERROR(
+      AtMost("load.refused_contributions", load.refused_contributions(), kLoadCountMax));
+  return AtMost("load.refused_unread", load.refused_unread(), kLoadCountMax);
 }
 
 absl::Status CheckMessage(const v1::ContributionsHeldRequest& request,
@@ -113,7 +114,7 @@ absl::Status CheckSavedShard(const v1::SavedShard& shard, const MessageLimits& l
                                                    Printable(digest, kDigestCharacters),
                                                    "' is no SHA-256 in hexadecimal digits"));
   }
-  RETURN_IF_ERROR(AtMost("shard.bytes", shard.bytes(), kBytesMax));
+  RETURN_IF_ERROR(AtMost("shard.bytes", shard.bytes(), kLoadBytesMax));
   if (shard.bytes() == 0) return absl::InvalidArgumentError("shard.bytes: an empty file");
   const auto clocks = static_cast<uint32_t>(shard.clocks_size());
   if (clocks != 0 && clocks != limits.workers) {

@@ -6,7 +6,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::batch_stock {
 namespace {
 
 v1::LeaseDataReply Reply(const std::vector<Interval>& held, bool over = false) {
@@ -162,4 +162,4 @@ TEST_CASE("stock: it wants more after it ran out, unless there is no more") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::batch_stock

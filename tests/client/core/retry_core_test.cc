@@ -5,7 +5,7 @@
 #include "common/retry_hint.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::retry_core {
 namespace {
 
 using std::chrono::milliseconds;
@@ -125,4 +125,4 @@ TEST_CASE("A pause does not reach beyond the limit") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::retry_core

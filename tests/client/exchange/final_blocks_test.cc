@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::final_blocks {
 namespace {
 
 std::vector<std::pair<uint32_t, uint32_t>> Add(FinalBlocks& final, std::vector<ElementRange> part) {
@@ -49,4 +49,4 @@ TEST_CASE("blocks of elements are those that hold any of them") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::final_blocks

@@ -7,7 +7,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::gradient_guard {
 namespace {
 
 // Four trained elements in two tensors, and an averaged one.
@@ -50,7 +50,7 @@ TEST_CASE("a gradient that is no longer than it may be stays as it is") {
   }
 }
 
-TEST_CASE("one that is too long is clipped, left out or refused; running statistics do not count") {
+TEST_CASE("one that is too long is clipped, left out or refused, running statistics do not count") {
   Values values{3, 0, 0, 4, 100};
   const auto refused = GuardGradient(Choice(v1::BAD_GRADIENT_REJECT, 2.5), Schema(), values);
   CHECK(refused.status() == absl::OutOfRangeError(kTooLong));
@@ -98,4 +98,4 @@ TEST_CASE("a norm is found where the squares of its floats overflow") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::gradient_guard

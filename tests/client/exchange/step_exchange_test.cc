@@ -12,7 +12,7 @@
 #include "tests/catch.h"
 #include "tests/client/fake_servers.h"
 
-namespace leeway {
+namespace leeway::step_exchange {
 namespace {
 
 constexpr Time kForever = Time::max();
@@ -297,4 +297,4 @@ TEST_CASE("a kept state reads back, and no part of one does") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::step_exchange

@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::job_messages {
 namespace {
 
 TEST_CASE("a job's last version is one for each clock in sync, else one for each contribution") {
@@ -20,4 +20,4 @@ TEST_CASE("a job's last version is one for each clock in sync, else one for each
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::job_messages

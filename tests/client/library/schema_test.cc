@@ -9,7 +9,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::schema {
 namespace {
 
 std::vector<JobTensor> Tensors() {
@@ -95,4 +95,4 @@ TEST_CASE("tensors that are not the job's are named, with what the job has there
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::schema

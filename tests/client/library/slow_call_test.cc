@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::slow_call {
 namespace {
 
 TEST_CASE("a slow call is waited for no longer than the caller likes") {
@@ -40,4 +40,4 @@ TEST_CASE("a slow call ends before what it refers to") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::slow_call

@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::stop_gate {
 namespace {
 
 TEST_CASE("Clocks at or beyond the end are not begun") {
@@ -19,7 +19,7 @@ TEST_CASE("Clocks at or beyond the end are not begun") {
   CHECK(broken == 0);
 }
 
-TEST_CASE("A clock that runs beyond the end is broken off, once; one before it goes on") {
+TEST_CASE("A clock that runs beyond the end is broken off, once, one before it goes on") {
   int broken = 0;
   StopGate gate([&] { ++broken; });
   REQUIRE(gate.Enter(7));
@@ -53,4 +53,4 @@ TEST_CASE("A refused worker is broken off between two exchanges as well, once") 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::stop_gate

@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 #include "tests/common/codec/codec_cases.h"
 
-namespace leeway {
+namespace leeway::codec_choose {
 namespace {
 
 constexpr double kGigabit = 125e6;
@@ -71,4 +71,4 @@ TEST_CASE("auto is resolved wherever it stands") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::codec_choose

@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/common/codec/codec_cases.h"
 
-namespace leeway {
+namespace leeway::codec_formats {
 namespace {
 
 using namespace leeway::testing;
@@ -195,4 +195,4 @@ TEST_CASE("sizes beside float32") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::codec_formats

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/common/codec/codec_cases.h"
 
-namespace leeway {
+namespace leeway::codec_hostile {
 namespace {
 
 using namespace leeway::testing;
@@ -136,4 +136,4 @@ TEST_CASE("scales that would overflow, and bits behind the last sign, are refuse
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::codec_hostile

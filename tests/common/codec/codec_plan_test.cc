@@ -3,7 +3,7 @@
 #include "common/codec/plan.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::codec_plan {
 namespace {
 
 // conv [0, 40), bias [40, 44), head [44, 148), running mean and variance [148, 156).
@@ -53,7 +53,7 @@ std::string Encodings(const std::string& text, bool contributions) {
   return names;
 }
 
-TEST_CASE("every block takes the job's choice; averaged elements lose little") {
+TEST_CASE("every block takes the job's choice, averaged elements lose little") {
   CHECK(Encodings("contributions {none {}} weights {none {}}", true) == "----------");
   CHECK(Encodings("contributions {bf16 {}} weights {none {}}", true) == "bbbbbbbbbb");
   CHECK(Encodings("contributions {bf16 {}} weights {none {}}", false) == "----------");
@@ -118,4 +118,4 @@ TEST_CASE("a compression that does not fit the model is refused") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::codec_plan

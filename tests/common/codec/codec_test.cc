@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/common/codec/codec_cases.h"
 
-namespace leeway {
+namespace leeway::codec {
 namespace {
 
 using namespace leeway::testing;
@@ -200,4 +200,4 @@ TEST_CASE("a codec is made from what the job says") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::codec

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/common/codec/codec_cases.h"
 
-namespace leeway {
+namespace leeway::codec_top_k {
 namespace {
 
 using namespace leeway::testing;
@@ -118,4 +118,4 @@ TEST_CASE("an index at 1 % takes a byte") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::codec_top_k

@@ -21,7 +21,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::files {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -281,4 +281,4 @@ TEST_CASE("SHA-256 and CRC-32 give the published values, in one piece or in seve
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::files

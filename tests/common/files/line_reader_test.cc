@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::line_reader {
 namespace {
 
 // "number:text", "..." for a line that is too long, "|" for one without its end.
@@ -46,4 +46,4 @@ TEST_CASE("Lines may lie across the chunks that are read, and be longer than the
   }
 }
 
-}  // namespace leeway
+}  // namespace leeway::line_reader

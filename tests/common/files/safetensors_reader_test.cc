@@ -12,7 +12,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::safetensors_reader {
 namespace {
 
 // A file with this header before `values`.
@@ -230,4 +230,4 @@ TEST_CASE("no file is NOT_FOUND, and a file that became shorter DATA_LOSS") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::safetensors_reader

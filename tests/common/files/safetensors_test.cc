@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::safetensors {
 namespace {
 
 void AddTensor(v1::ModelSchema& schema, const std::string& name, std::vector<uint64_t> shape,
@@ -94,4 +94,4 @@ TEST_CASE("a schema that does not fit its weights is refused and nothing is writ
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::safetensors

@@ -6,7 +6,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::temporary_folder {
 namespace {
 
 TEST_CASE("a temporary folder is its owner's, and goes with the object") {
@@ -24,4 +24,4 @@ TEST_CASE("a temporary folder is its owner's, and goes with the object") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::temporary_folder

@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::address {
 namespace {
 
 TEST_CASE("keys and queries are escaped as signatures want it") {
@@ -43,4 +43,4 @@ TEST_CASE("an endpoint that is none is refused, and not repeated where it may ho
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::address

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/common/object_store/fake_transport.h"
 
-namespace leeway {
+namespace leeway::container_credentials {
 namespace {
 
 constexpr std::chrono::seconds kStall(3);
@@ -88,7 +88,7 @@ TEST_CASE("a token goes in the clear to this host and the agents only") {
       Find({{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "@evil.example/"}}).status()));
 }
 
-TEST_CASE("a refusal names the agent and what to do; what may pass is told apart") {
+TEST_CASE("a refusal names the agent and what to do, what may pass is told apart") {
   const std::tuple<int, const char*, absl::StatusCode, const char*> cases[] = {
       {401, "", absl::StatusCode::kPermissionDenied, "/var/run/pod-token"},
       {403, R"({"message": "no association"})", absl::StatusCode::kPermissionDenied,
@@ -114,4 +114,4 @@ TEST_CASE("a refusal names the agent and what to do; what may pass is told apart
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::container_credentials

@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::retry {
 namespace {
 
 using std::chrono::milliseconds;
@@ -57,4 +57,4 @@ TEST_CASE("after many attempts nothing overflows") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::retry

@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 #include "tests/common/object_store/fake_transport.h"
 
-namespace leeway {
+namespace leeway::s3_client {
 namespace {
 
 constexpr uint8_t kBody[] = {'a', 'b', 'c'};
@@ -147,7 +147,7 @@ class Late final : public CredentialSource {
   const absl::Status failure_;
 };
 
-TEST_CASE("credentials that may come are waited for; nothing is sent without") {
+TEST_CASE("credentials that may come are waited for, nothing is sent without") {
   Scripted script;
   script.Answer(200);
   S3ClientOptions options{.bucket = "bucket", .endpoint = *ParseEndpoint("http://store:9000")};
@@ -263,4 +263,4 @@ TEST_CASE("uploads are listed by pages, and an upload that is gone was aborted")
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::s3_client

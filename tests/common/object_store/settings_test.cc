@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::settings {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -112,4 +112,4 @@ TEST_CASE("values that are none are refused") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::settings

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::temporary_credentials {
 namespace {
 
 // A service that gives new credentials each time, for `life`; and a clock.
@@ -180,4 +180,4 @@ TEST_CASE("others go on with valid credentials while one caller asks, and wait w
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::temporary_credentials

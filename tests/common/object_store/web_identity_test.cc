@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/common/object_store/fake_transport.h"
 
-namespace leeway {
+namespace leeway::web_identity {
 namespace {
 
 constexpr std::chrono::seconds kStall(3);
@@ -98,7 +98,7 @@ TEST_CASE("a refusal names the role, the file, STS's reason and what to do, but 
 }
 
 TEST_CASE(
-    "an answer that is none may be a proxy's, and is asked for again; nothing of it is told") {
+    "an answer that is none may be a proxy's, and is asked for again, nothing of it is told") {
   std::string cut = kGiven;
   cut.resize(cut.find("<Expiration>"));
   std::string undated = kGiven;
@@ -148,4 +148,4 @@ TEST_CASE("a web identity is complete, or there is none") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::web_identity

@@ -7,7 +7,7 @@
 #include "common/update/job_rule.h"
 #include "tests/common/plugins/support.h"
 
-namespace leeway {
+namespace leeway::custom_rule {
 namespace {
 
 using testing::FromText;
@@ -91,4 +91,4 @@ TEST_CASE("a job's rules are at their keys, and need its plugins only if they ar
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::custom_rule

@@ -8,7 +8,7 @@
 #include "tests/common/plugins/support.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::open_plugin {
 namespace {
 
 using testing::HasWords;
@@ -83,4 +83,4 @@ TEST_CASE("two plugins with the same name are refused, with both") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::open_plugin

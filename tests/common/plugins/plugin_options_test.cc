@@ -4,7 +4,7 @@
 #include "common/plugins/options.h"
 #include "tests/common/plugins/support.h"
 
-namespace leeway {
+namespace leeway::plugin_options {
 namespace {
 
 using testing::FromText;
@@ -62,4 +62,4 @@ TEST_CASE("the labels of a plugin's loss are those of a built-in one") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::plugin_options

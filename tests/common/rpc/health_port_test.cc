@@ -8,7 +8,7 @@
 #include "health/health.pb.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::health_port {
 namespace {
 
 constexpr Duration kLimit = std::chrono::seconds(5);
@@ -80,4 +80,4 @@ TEST_CASE("a port that is taken is named, and nobody answers at one that is clos
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::health_port

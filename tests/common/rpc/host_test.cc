@@ -6,7 +6,7 @@
 #include "tests/common/forked.h"
 #include "tests/skip.h"
 
-namespace leeway {
+namespace leeway::host {
 namespace {
 
 TEST_CASE("processes of one user on one host have the same host identity") {
@@ -46,4 +46,4 @@ TEST_CASE("loopback is the same place to other users, and another one in another
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::host

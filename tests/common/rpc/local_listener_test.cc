@@ -9,7 +9,7 @@
 #include "common/rpc/local_sockets.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::local_listener {
 namespace {
 
 // A connection to the address; and, of an answer, its first byte, or 0 where it was closed.
@@ -72,4 +72,4 @@ TEST_CASE("an address that is taken, or none, is an error") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::local_listener

@@ -14,7 +14,7 @@
 #include "tests/skip.h"
 #include "tests/sockets.h"
 
-namespace leeway {
+namespace leeway::local_sockets {
 namespace {
 
 // Two ends of a connection in this process, over an abstract address.
@@ -157,4 +157,4 @@ TEST_CASE("a peer that names no port, and what is no socket, are left alone") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::local_sockets

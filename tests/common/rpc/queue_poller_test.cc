@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::queue_poller {
 namespace {
 
 using std::chrono::microseconds;
@@ -125,4 +125,4 @@ TEST_CASE("brief waits: none is expected for a while after somebody else had the
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::queue_poller

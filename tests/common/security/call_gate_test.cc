@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::call_gate {
 namespace {
 
 constexpr char kMethod[] = "leeway.v1.Coordinator.StopJob";
@@ -84,4 +84,4 @@ TEST_CASE("a certificate of one rank is for that rank") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::call_gate

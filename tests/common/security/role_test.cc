@@ -6,7 +6,7 @@
 #include "leeway/v1/parameter_server.pb.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::role {
 namespace {
 
 const std::vector<v1::Role> kRoles = {v1::ROLE_SERVER, v1::ROLE_WORKER, v1::ROLE_LAUNCHER,
@@ -75,4 +75,4 @@ TEST_CASE("only servers control servers, and a status reader reads the status on
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::role

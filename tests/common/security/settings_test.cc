@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::settings {
 namespace {
 
 // An authority, and a server's certificate by it.
@@ -143,4 +143,4 @@ TEST_CASE("who listens beyond this machine asks for certificates, or says that i
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::settings

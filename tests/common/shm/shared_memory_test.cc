@@ -18,7 +18,7 @@
 #include "tests/skip.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::shared_memory {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -395,4 +395,4 @@ TEST_CASE("threads allocate ranges that do not overlap") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::shared_memory

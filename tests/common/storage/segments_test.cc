@@ -7,7 +7,7 @@
 #include "tests/common/storage/memory_storage.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::segments {
 namespace {
 
 using std::chrono::seconds;
@@ -99,4 +99,4 @@ TEST_CASE("without segments there is no log, and other files are none") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::segments

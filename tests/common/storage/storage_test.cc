@@ -13,7 +13,7 @@
 #include "tests/common/storage/test_store.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::storage {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -221,4 +221,4 @@ TEST_CASE("wrong credentials and buckets are found when a folder is prepared") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::storage

@@ -8,7 +8,7 @@
 #include "common/philox.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::averaging {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -85,4 +85,4 @@ TEST_CASE("neighbours that move alike are one range, and every averaged element 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::averaging

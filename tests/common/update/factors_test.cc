@@ -7,7 +7,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::factors {
 namespace {
 
 using google::protobuf::TextFormat;
@@ -119,4 +119,4 @@ TEST_CASE("blocks have the parts that lie in them, counted from their own beginn
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::factors

@@ -12,7 +12,7 @@
 #include "leeway/v1/job.pb.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::update_apply {
 namespace {
 
 std::vector<float> Draw(size_t count, uint64_t key) {
@@ -377,4 +377,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::update_apply

@@ -8,7 +8,7 @@
 #include "leeway/v1/job.pb.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::update_finite {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -123,4 +123,4 @@ TEST_CASE("a value that is not finite is found in any of the contributions, with
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::update_finite

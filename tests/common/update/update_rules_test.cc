@@ -9,7 +9,7 @@
 #include "leeway/v1/job.pb.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::update_rules {
 namespace {
 
 constexpr float kRate = 0.05f;
@@ -333,4 +333,4 @@ TEST_CASE("averaged values gain their move and the elastic centre gains alpha of
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::update_rules

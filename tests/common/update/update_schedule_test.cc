@@ -1,7 +1,7 @@
 #include "common/update/schedule.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::update_schedule {
 namespace {
 
 // 10 steps an epoch, 4 steps a clock, 10 epochs: 2.5 clocks an epoch.
@@ -134,4 +134,4 @@ TEST_CASE("with scaling a warm-up rises from the rate of one worker, and so leav
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::update_schedule

@@ -12,7 +12,7 @@
 #include "leeway/v1/job.pb.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::weight_average {
 namespace {
 
 constexpr size_t kCount = 300;
@@ -121,4 +121,4 @@ TEST_CASE("a job without an average has none") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::weight_average

@@ -9,7 +9,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::payload {
 namespace {
 
 std::vector<float> Values(size_t count) {
@@ -161,4 +161,4 @@ TEST_CASE("the largest and the smallest finite floats count as finite") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::payload

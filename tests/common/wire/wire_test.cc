@@ -10,7 +10,7 @@
 #include "leeway/v1/parameter_server.pb.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::wire {
 namespace {
 
 std::string Bytes(const grpc::ByteBuffer& buffer) {
@@ -234,4 +234,4 @@ TEST_CASE("truncated, mutated and bloated frames are errors or other frames, nev
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::wire

@@ -9,7 +9,7 @@
 #include "tests/server/checkpoint/sample.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::checkpoint_dir {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -42,7 +42,7 @@ TEST_CASE("names sort as clocks do") {
 }
 
 TEST_CASE(
-    "the newest complete checkpoint is found; unfinished and damaged ones are passed over aloud") {
+    "the newest complete checkpoint is found, unfinished and damaged ones are passed over aloud") {
   TempFolder run;
   REQUIRE_FALSE(FindNewestCheckpoint(run.path())->newest.has_value());
   for (uint64_t clock : {100, 200, 300, 1000}) WriteSample(run.path(), At(clock));
@@ -201,12 +201,12 @@ TEST_CASE("a manifest is not written before the files that it names are there in
   REQUIRE(RemoveTree(folder + "/MANIFEST.json").ok());
   const std::string shard = folder + "/shard-1-of-2.lwck", content = *ReadFile(shard, 1 << 20);
   REQUIRE(RemoveTree(shard).ok());
-  REQUIRE(absl::IsFailedPrecondition(WriteManifest(folder, manifest)));
+  REQUIRE(absl::IsFailedPrecondition(SaveManifest(folder, manifest)));
   Overwrite(shard, content.substr(1));
-  REQUIRE(absl::IsFailedPrecondition(WriteManifest(folder, manifest)));
+  REQUIRE(absl::IsFailedPrecondition(SaveManifest(folder, manifest)));
   REQUIRE(absl::IsNotFound(ReadManifest(folder).status()));
   Overwrite(shard, content);
-  REQUIRE(WriteManifest(folder, manifest).ok());
+  REQUIRE(SaveManifest(folder, manifest).ok());
   REQUIRE(ReadManifest(folder).ok());
 }
 
@@ -230,4 +230,4 @@ TEST_CASE("an intact manifest of nonsense or of a newer format is refused") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::checkpoint_dir

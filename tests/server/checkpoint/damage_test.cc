@@ -8,7 +8,7 @@
 #include "tests/skip.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::damage {
 namespace {
 
 // Resumes as a server does, and checks all values. The clock that it came to, or 0 for none.
@@ -104,4 +104,4 @@ TEST_CASE("a full disk fails the new checkpoint and leaves the older one good") 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::damage

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::json_file {
 namespace {
 
 v1::CoordinatorRecord Sample() {
@@ -64,4 +64,4 @@ TEST_CASE("a newer format is told from a damaged record") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::json_file

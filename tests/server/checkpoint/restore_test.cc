@@ -3,7 +3,7 @@
 #include "tests/server/checkpoint/sample.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::restore {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -109,7 +109,7 @@ std::string WriteUnchecked(const std::string& run_dir, const std::vector<Sample>
     REQUIRE(saved.ok());
     *manifest.add_shards() = *saved;
   }
-  REQUIRE(WriteManifest(folder, manifest).ok());
+  REQUIRE(SaveManifest(folder, manifest).ok());
   return folder;
 }
 
@@ -133,4 +133,4 @@ TEST_CASE("intact shard files that do not belong together are refused, by name")
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::restore

@@ -98,7 +98,7 @@ inline std::string WriteSample(const std::string& run_dir, const Sample& sample)
   REQUIRE(state.ok());
   manifest.add_worker_states()->set_rank(1);
   *manifest.mutable_worker_states(0)->mutable_file() = *state;
-  REQUIRE(WriteManifest(folder, manifest).ok());
+  REQUIRE(SaveManifest(folder, manifest).ok());
   return folder;
 }
 

@@ -6,7 +6,7 @@
 #include "tests/server/checkpoint/sample.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::shard_file {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -165,4 +165,4 @@ TEST_CASE("a header with a right checksum and impossible content is refused") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::shard_file

@@ -4,7 +4,7 @@
 #include "tests/server/checkpoint/sample.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::worker_state {
 namespace {
 
 TEST_CASE("a worker's state is written in chunks and read back in other chunks") {
@@ -64,4 +64,4 @@ TEST_CASE("every flipped bit and every truncation of a worker's state is found")
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::worker_state

@@ -13,7 +13,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::absurd_messages {
 namespace {
 
 using testing::Absurd;
@@ -317,4 +317,4 @@ TEST_CASE("what is held of a clock is checked whole") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::absurd_messages

@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/common/storage/memory_storage.h"
 
-namespace leeway {
+namespace leeway::failing_storage {
 namespace {
 
 constexpr char kRun[] = "s3://failing/run";
@@ -86,4 +86,4 @@ TEST_CASE("a record that cannot be written leaves the one before") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::failing_storage

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::metrics_log {
 namespace {
 
 std::string Text(const std::string& path) { return ReadFile(path, 1 << 24).value(); }
@@ -35,7 +35,7 @@ TEST_CASE("What is no regular file is refused, not waited on") {
   for (const char* name : {"pipe", "folder"}) CHECK_FALSE(MetricsFile::Open(folder / name).ok());
 }
 
-TEST_CASE("A log that was removed is made anew; without its folder there is none") {
+TEST_CASE("A log that was removed is made anew, without its folder there is none") {
   const TempFolder folder;
   const std::string run = folder / "run", path = run + "/metrics.jsonl";
   REQUIRE(MakeFolders(run).ok());
@@ -52,4 +52,4 @@ TEST_CASE("A log that was removed is made anew; without its folder there is none
   CHECK(absl::IsNotFound((*log)->Append("{4}\n")));
 }
 
-}  // namespace leeway
+}  // namespace leeway::metrics_log

@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::run_folder_sink {
 namespace {
 
 constexpr uint64_t kJob = 77;
@@ -208,4 +208,4 @@ TEST_CASE("a state that its checkpoint names and that is gone is no checkpoint w
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::run_folder_sink

@@ -12,7 +12,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::server_watch {
 namespace {
 
 constexpr auto kSoon = std::chrono::seconds(20);
@@ -94,7 +94,7 @@ TEST_CASE("an address at which nobody listens is that of a process that is gone"
   CHECK(watched.Gone());
 }
 
-TEST_CASE("who cuts connections and takes others is there; so is who says something") {
+TEST_CASE("who cuts connections and takes others is there, so is who says something") {
   Listener listener;
   Watched watched(listener.address());
   for (int i = 0; i < 4; ++i) {
@@ -127,4 +127,4 @@ TEST_CASE("a watch that was stopped says nothing any more") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::server_watch

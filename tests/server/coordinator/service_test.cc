@@ -13,7 +13,7 @@
 #include "tests/server/coordinator/service_rig.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::service {
 namespace {
 
 using testing::FakeServer;
@@ -228,4 +228,4 @@ TEST_CASE("what happened is in the log, also while a record waits and when its p
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::service

@@ -2,7 +2,7 @@
 #include "tests/catch.h"
 #include "tests/server/core/started.h"
 
-namespace leeway {
+namespace leeway::block_core_bounded {
 namespace {
 
 TEST_CASE("bounded: a reader waits for the slowest, and is told its staleness") {
@@ -68,4 +68,4 @@ TEST_CASE("bounded: who is held up is let go when the slowest is lost, and told 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::block_core_bounded

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/server/core/started.h"
 
-namespace leeway {
+namespace leeway::block_core_push {
 namespace {
 
 // Of two workers; s = 0, so that a reader would wait for the other.
@@ -140,7 +140,7 @@ TEST_CASE("push: in sync mode who waits is told for whom") {
         "block 7, clock 1: waiting for worker 1 (at clock 0)");
 }
 
-TEST_CASE("push, committed sets: answered when it is applied; who is not in the set is told") {
+TEST_CASE("push, committed sets: answered when it is applied, who is not in the set is told") {
   ConsistencyRules rules = Sync(3);
   rules.committed_sets = true;
   BlockCore core = Started(rules);
@@ -156,4 +156,4 @@ TEST_CASE("push, committed sets: answered when it is applied; who is not in the 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::block_core_push

@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/server/core/started.h"
 
-namespace leeway {
+namespace leeway::block_core_random {
 namespace {
 
 // Workers whose every request may be duplicated, repeated, lost and overtaken, and who may die and
@@ -165,4 +165,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::block_core_random

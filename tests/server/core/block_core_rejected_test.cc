@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/server/core/started.h"
 
-namespace leeway {
+namespace leeway::block_core_rejected {
 namespace {
 
 std::vector<Refusal> Bad(const RequestIds& requests) {
@@ -89,7 +89,7 @@ TEST_CASE("what a rank has handed in after a rejected contribution goes with it"
   }
 }
 
-TEST_CASE("who repeats a contribution is refused with it; who reads what is there is not") {
+TEST_CASE("who repeats a contribution is refused with it, who reads what is there is not") {
   BlockCore core = Started(Async(2));
   REQUIRE(core.OnContribution({0, 1, 0}, 1, true, 0).update);
   CHECK_FALSE(core.OnContribution({0, 1, 0}, 2, true, 0).accepted);
@@ -99,4 +99,4 @@ TEST_CASE("who repeats a contribution is refused with it; who reads what is ther
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::block_core_rejected

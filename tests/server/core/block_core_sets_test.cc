@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 #include "tests/server/core/started.h"
 
-namespace leeway {
+namespace leeway::block_core_sets {
 namespace {
 
 constexpr auto kTooLate = absl::StatusCode::kAlreadyExists;
@@ -184,4 +184,4 @@ TEST_CASE("committed sets: who waits is told that the coordinator is waited for"
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::block_core_sets

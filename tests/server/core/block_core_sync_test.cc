@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 #include "tests/server/core/started.h"
 
-namespace leeway {
+namespace leeway::block_core_sync {
 namespace {
 
 TEST_CASE(
@@ -76,7 +76,7 @@ TEST_CASE("sync: nobody hands in clock c + 1 before c is complete") {
 }
 
 TEST_CASE(
-    "sync: what was before is refused where it is not kept, at the start; else an update that runs "
+    "sync: what was before is refused where it is not kept, at the start, else an update that runs "
     "keeps nobody from it") {
   BlockCore core(7, Sync(2));
   core.OnInitialized({4, {4, 4}});
@@ -120,4 +120,4 @@ TEST_CASE("sync: a block from a replica has the version before, too") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::block_core_sync

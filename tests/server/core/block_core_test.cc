@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/server/core/started.h"
 
-namespace leeway {
+namespace leeway::block_core {
 namespace {
 
 TEST_CASE("an older life of a rank is refused for good") {
@@ -64,7 +64,7 @@ TEST_CASE("before its first version a block refuses contributions and lets reade
   CHECK(core.OnInitialized({}).answers.size() == 1);
 }
 
-TEST_CASE("one update at a time, in the order of acceptance; readers see finished states only") {
+TEST_CASE("one update at a time, in the order of acceptance, readers see finished states only") {
   BlockCore core = Started(Async(3));
   Decisions first = core.OnContribution({2, 1, 0}, 12, true, 0);
   REQUIRE(first.update);
@@ -224,4 +224,4 @@ TEST_CASE("with committed sets who waits is told whether its set is known") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::block_core

@@ -9,7 +9,7 @@
 #include "common/philox.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::held_book {
 namespace {
 
 using Ranks = std::vector<uint32_t>;
@@ -93,7 +93,7 @@ TEST_CASE("held: it is told for how long each has been held") {
         std::vector<Duration>{std::chrono::milliseconds(5), std::chrono::milliseconds(2)});
 }
 
-TEST_CASE("held: who is refused after the set is told, until the next set; no older one is") {
+TEST_CASE("held: who is refused after the set is told, until the next set, no older one is") {
   HeldBook book({.workers = 3, .blocks = 1});
   for (const uint32_t rank : {0, 1, 2}) book.OnAccepted(rank, 0);
   REQUIRE(book.Take());
@@ -190,7 +190,7 @@ TEST_CASE("held: what came ahead of a set stays when the set comes") {
   CHECK(book.OnAccepted(0, 2));
 }
 
-TEST_CASE("held: what is whole is so once; a set that is repeated changes nothing") {
+TEST_CASE("held: what is whole is so once, a set that is repeated changes nothing") {
   HeldBook book({.workers = 2, .blocks = 1});
   const Time t = Time(std::chrono::seconds(1));
   CHECK(book.OnAccepted(0, 0, t));
@@ -308,4 +308,4 @@ TEST_CASE("held: over random histories exactly what is whole is told, when it is
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::held_book

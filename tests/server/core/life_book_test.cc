@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::life_book {
 namespace {
 
 TEST_CASE("only incarnations that the coordinator gave out are believed") {
@@ -38,4 +38,4 @@ TEST_CASE("a server that nobody tells of lives believes them all") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::life_book

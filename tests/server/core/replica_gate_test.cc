@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::replica_gate {
 namespace {
 
 TEST_CASE("without a replica everything leaves, and nothing is sent") {
@@ -64,7 +64,7 @@ TEST_CASE("what did not arrive is sent again, and nothing leaves meanwhile") {
   CHECK(gate.IsOpen(1));
 }
 
-TEST_CASE("another replica begins with nothing; none lets everything go") {
+TEST_CASE("another replica begins with nothing, none lets everything go") {
   ReplicaGate gate;
   gate.Attach();
   REQUIRE(gate.TakeSend(0));
@@ -80,4 +80,4 @@ TEST_CASE("another replica begins with nothing; none lets everything go") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::replica_gate

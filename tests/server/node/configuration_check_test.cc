@@ -10,7 +10,7 @@
 #include "config/shards.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::configuration_check {
 namespace {
 
 const char* const kRule = "{type: sgd, momentum: 0.9, learning_rate: 0.1}";
@@ -107,4 +107,4 @@ TEST_CASE("a server takes no rule and no factors in other jobs") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::configuration_check

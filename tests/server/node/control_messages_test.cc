@@ -18,7 +18,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::control_messages {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -457,4 +457,4 @@ TEST_CASE("nothing is written or loaded through a link that leads out of the run
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::control_messages

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::cut_writer {
 namespace {
 
 constexpr uint64_t kTotal = 64;
@@ -127,4 +127,4 @@ TEST_CASE("cuts that come faster than they can be written are dropped, all but t
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::cut_writer

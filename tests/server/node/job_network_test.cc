@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::job_network {
 namespace {
 
 TEST_CASE("who listens where nobody else reaches it has its workers on the same host") {
@@ -49,4 +49,4 @@ TEST_CASE("the nominal link is that of the fastest interface that is up") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::job_network

@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/sockets.h"
 
-namespace leeway {
+namespace leeway::listening {
 namespace {
 
 std::string Others(const AddressOptions& options) {
@@ -96,4 +96,4 @@ TEST_CASE("a name of this machine's that means loopback to it is told as that") 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::listening

@@ -9,7 +9,7 @@
 #include "tests/server/shard/shard_rig.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::load_shard {
 namespace {
 
 constexpr auto kSync = v1::CONSISTENCY_MODE_SYNC;
@@ -37,7 +37,7 @@ std::vector<BlockProgress> GoOn(const Before& before, v1::ConsistencyMode mode, 
   v1::CheckpointManifest manifest = *ReadManifest(folder);
   manifest.mutable_job()->mutable_consistency()->set_mode(before.mode);
   manifest.mutable_job()->mutable_workers()->set_count(before.workers);
-  REQUIRE(WriteManifest(folder, manifest).ok());
+  REQUIRE(SaveManifest(folder, manifest).ok());
 
   testing::World world(testing::SgdOptions(mode, workers));
   const absl::Status loaded =
@@ -129,4 +129,4 @@ TEST_CASE("Adam's t counts the updates that its moments have seen, not the versi
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::load_shard

@@ -12,7 +12,7 @@
 #include "server/node/server_node.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::suspended {
 namespace {
 
 constexpr double kLease = 30;
@@ -126,4 +126,4 @@ TEST_CASE("heartbeats renew the lease, unless the host slept through one") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::suspended

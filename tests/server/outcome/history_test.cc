@@ -12,7 +12,7 @@
 #include "tests/sample_run.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::history {
 
 TEST_CASE("A run's metrics are steps, evaluations and events") {
   const RunHistory history = SampleHistory();
@@ -267,4 +267,4 @@ TEST_CASE("A run without metrics is an empty history") {
   CHECK(history.Gaps().empty());
 }
 
-}  // namespace leeway
+}  // namespace leeway::history

@@ -3,7 +3,7 @@
 #include "config/length.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::steps {
 namespace {
 
 v1::TrainingJob Job(uint32_t workers, uint64_t accumulation, v1::ConsistencyMode mode) {
@@ -63,4 +63,4 @@ TEST_CASE("Leased batches count but for those that are open") {
   CHECK(BatchesOf(data) == 92);
 }
 
-}  // namespace leeway
+}  // namespace leeway::steps

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/sample_run.h"
 
-namespace leeway {
+namespace leeway::summary {
 
 TEST_CASE("The summary adds up a run's metrics") {
   RunSummary summary;
@@ -142,4 +142,4 @@ TEST_CASE("A summary that lacks a key, or has a value that cannot be, is not hal
   CHECK_THAT(error(wrong), Catch::Contains("'state' is not finished, stopped or failed"));
 }
 
-}  // namespace leeway
+}  // namespace leeway::summary

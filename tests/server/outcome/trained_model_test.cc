@@ -10,7 +10,7 @@
 #include "tests/server/checkpoint/sample.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::trained_model {
 namespace {
 
 // Each way in which a file of a checkpoint can be no checkpoint's.
@@ -129,4 +129,4 @@ TEST_CASE("A run that nobody watches has its model and its summary") {
   CHECK(summary->worker_steps == std::vector<uint64_t>{5, 5, 5});
 }
 
-}  // namespace leeway
+}  // namespace leeway::trained_model

@@ -13,7 +13,7 @@
 #include "tests/catch.h"
 #include "tests/log_capture.h"
 
-namespace leeway {
+namespace leeway::replica_link {
 namespace {
 
 constexpr uint64_t kJob = 7;
@@ -381,4 +381,4 @@ TEST_CASE("what is no answer ends the stream, and the next one begins anew") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::replica_link

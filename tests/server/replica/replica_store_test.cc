@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::replica_store {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -137,4 +137,4 @@ TEST_CASE("a replica that never got a block cannot take over") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::replica_store

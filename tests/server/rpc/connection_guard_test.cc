@@ -18,7 +18,7 @@
 #include "server/rpc/unary_call.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::connection_guard {
 namespace {
 
 // Serves Attach, and answers at once.
@@ -152,4 +152,4 @@ TEST_CASE("calls that did not end are forgiven with time, and only so") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::connection_guard

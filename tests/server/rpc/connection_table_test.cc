@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/log_capture.h"
 
-namespace leeway {
+namespace leeway::connection_table {
 namespace {
 
 constexpr Time kOpening{};
@@ -106,4 +106,4 @@ TEST_CASE("A server has room for its job, and a quarter of the files for the res
   CHECK(ConnectionsMost(0, 400) == 300);
 }
 
-}  // namespace leeway
+}  // namespace leeway::connection_table

@@ -15,7 +15,7 @@
 #include "common/rpc/channel.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::server_queue {
 namespace {
 
 // A server without services, whose queue has so many threads.
@@ -95,4 +95,4 @@ TEST_CASE("one thread alone does the parts in order, itself") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::server_queue

@@ -26,7 +26,7 @@
 #include "tests/skip.h"
 #include "tests/sockets.h"
 
-namespace leeway {
+namespace leeway::tcp_port {
 namespace {
 
 // Answers Attach, and notes who has called.
@@ -175,4 +175,4 @@ TEST_CASE("Where no file was left for a connection, the next ones are accepted a
   CHECK(Attach(*Connect("127.0.0.1", rig.port->port())).ok());
 }
 
-}  // namespace leeway
+}  // namespace leeway::tcp_port

@@ -9,7 +9,7 @@
 #include "leeway/v1/parameter_server.grpc.pb.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::unary_call {
 namespace {
 
 using Request = std::shared_ptr<int>;
@@ -42,4 +42,4 @@ TEST_CASE("a request is its handler's: while the answer is waited for the call d
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::unary_call

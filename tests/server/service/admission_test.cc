@@ -7,7 +7,7 @@
 #include "server/service/byte_budget.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::admission {
 namespace {
 
 TEST_CASE("what is held counts until the last reference to it is gone, also beyond the budget") {
@@ -65,4 +65,4 @@ TEST_CASE("blocks that come from a checkpoint at a late clock are not counted up
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::admission

@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/server/service/stream_rig.h"
 
-namespace leeway {
+namespace leeway::parameter_service {
 namespace {
 
 using testing::Served;
@@ -57,4 +57,4 @@ TEST_CASE("who asks for a block that another server has by now is sent on, not r
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::parameter_service

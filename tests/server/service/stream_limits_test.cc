@@ -8,12 +8,12 @@
 #include "tests/catch.h"
 #include "tests/server/service/stream_rig.h"
 
-namespace leeway {
+namespace leeway::stream_limits {
 namespace {
 
 using testing::Bytes;
 using testing::Client;
-using testing::kBlock;
+using testing::kStreamBlock;
 using testing::Memory;
 using testing::Served;
 
@@ -164,7 +164,7 @@ TEST_CASE(
   Client client(served);
   *client.frame.mutable_offer() = mine.arena->Offer();
   client.Initialize();
-  constexpr uint64_t kTwoBlocks = 2 * kBlock * sizeof(float);
+  constexpr uint64_t kTwoBlocks = 2 * kStreamBlock * sizeof(float);
   served.service.SetLimits(Limits(1 << 20, kTwoBlocks));
   // Each version that it reads is one that there would not be any more.
   const auto exchange = [&](uint64_t clock) {
@@ -250,4 +250,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::stream_limits

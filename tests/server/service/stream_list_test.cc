@@ -7,7 +7,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::stream_list {
 namespace {
 
 Time At(int seconds) { return Time(std::chrono::seconds(seconds)); }
@@ -105,7 +105,7 @@ TEST_CASE("a stream that says nothing is ended, one whose owner is known may be 
   CHECK(rig.Ended() == "x...");
 }
 
-TEST_CASE("there are so many streams of nobody's; one more ends the one silent for longest") {
+TEST_CASE("there are so many streams of nobody's, one more ends the one silent for longest") {
   Rig rig;
   for (int i = 0; i < 4096; ++i) rig.Begin(i + 1);
   CHECK(rig.Ended().find('x') == std::string::npos);
@@ -123,4 +123,4 @@ TEST_CASE("other servers have a stream for each shard") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::stream_list

@@ -16,20 +16,16 @@
 #include "server/rpc/server_queue.h"
 #include "server/service/parameter_service.h"
 #include "tests/catch.h"
+#include "tests/server/shard/no_cuts.h"
 
 namespace leeway::testing {
 
 inline constexpr uint64_t kJob = 7;
-inline constexpr uint64_t kBlock = 512;
+inline constexpr uint64_t kStreamBlock = 512;
 inline constexpr uint32_t kBlocks = 3;
 
-class NoCuts : public CutListener {
- public:
-  void OnHeld(uint64_t, HeldBlock) override {}
-};
-
 inline std::string Bytes(float value) {
-  const std::vector<float> values(kBlock, value);
+  const std::vector<float> values(kStreamBlock, value);
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
@@ -44,12 +40,12 @@ struct Served {
     options.job.mutable_data()->set_batch_size(10);
     options.job.mutable_workers()->set_count(workers);
     options.job.mutable_servers()->set_count(1);
-    options.schema.set_total(kBlock * kBlocks);
-    options.schema.set_trained(kBlock * kBlocks);
+    options.schema.set_total(kStreamBlock * kBlocks);
+    options.schema.set_trained(kStreamBlock * kBlocks);
     options.length.set_steps_per_clock(1);
     options.length.set_clocks(10);
     options.length.set_steps_per_epoch(10);
-    options.block_elements = kBlock;
+    options.block_elements = kStreamBlock;
     options.memory = *SharedArena::Create(1 << 20);
     shard = *Shard::Make(options, &cuts);
     service.table().Serve(kJob, 0, shard);
@@ -113,7 +109,7 @@ class Client {
                                    uint64_t clock = 0) {
     v1::StreamRequest& request = Add(method, block, clock);
     frame.mutable_payload()->append(Bytes(value));
-    request.set_payload_bytes(kBlock * sizeof(float));
+    request.set_payload_bytes(kStreamBlock * sizeof(float));
     return request;
   }
   void Send() {
@@ -173,12 +169,12 @@ class Client {
 
 // A client's own memory: a vector of one block at `value`, offered to the server.
 struct Memory {
-  explicit Memory(float value) : vector(MakeFloats(arena.get(), kBlock)) {
-    std::fill(vector.data(), vector.data() + kBlock, value);
+  explicit Memory(float value) : vector(MakeFloats(arena.get(), kStreamBlock)) {
+    std::fill(vector.data(), vector.data() + kStreamBlock, value);
   }
   void Share(v1::StreamRequest& request) const {
     request.mutable_shared()->set_offset(arena->OffsetOf(vector.data()));
-    request.mutable_shared()->set_bytes(kBlock * sizeof(float));
+    request.mutable_shared()->set_bytes(kStreamBlock * sizeof(float));
   }
 
   std::shared_ptr<SharedArena> arena = *SharedArena::Create(1 << 20);

@@ -12,12 +12,12 @@
 #include "tests/server/service/stream_rig.h"
 #include "tests/sockets.h"
 
-namespace leeway {
+namespace leeway::stream_session {
 namespace {
 
 using testing::Bytes;
 using testing::Client;
-using testing::kBlock;
+using testing::kStreamBlock;
 using testing::Memory;
 using testing::Served;
 
@@ -72,7 +72,7 @@ TEST_CASE("a frame whose payload breaks off ends its stream and no other") {
     bad.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 0, 5);
     const bool large = GENERATE(false, true);
     bad.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 1, 1)
-        .set_payload_bytes(large ? uint64_t{1} << 63 : kBlock * 8);
+        .set_payload_bytes(large ? uint64_t{1} << 63 : kStreamBlock * 8);
     bad.Send();
     const grpc::Status end = bad.End();
     CHECK(end.error_code() == grpc::StatusCode::DATA_LOSS);
@@ -169,7 +169,8 @@ TEST_CASE("memory that both sides offer carries contributions and versions in pl
     CHECK(client.payloads[replies[0].id()].empty());
     const auto values = versions->Floats(replies[0].shared().offset(), replies[0].shared().bytes());
     REQUIRE(values.ok());
-    CHECK(std::vector<float>(values->begin(), values->end()) == std::vector<float>(kBlock, 7));
+    CHECK(std::vector<float>(values->begin(), values->end()) ==
+          std::vector<float>(kStreamBlock, 7));
     CHECK_FALSE(replies[1].has_shared());
     CHECK(versions->SessionStands(session));
 
@@ -184,14 +185,14 @@ TEST_CASE("memory that both sides offer carries contributions and versions in pl
     CHECK(client.Ask(1)[0].shared().offset() == replies[0].shared().offset());
 
     // Found while it is read in place.
-    mine.vector.data()[kBlock - 1] = NAN;
+    mine.vector.data()[kStreamBlock - 1] = NAN;
     for (auto method : {v1::EXCHANGE_METHOD_PUSH, v1::EXCHANGE_METHOD_PUSH_PULL}) {
       mine.Share(client.Add(method, 1, 3));
       const v1::StreamReply bad = client.Ask(1)[0];
       CHECK(bad.code() == static_cast<int>(absl::StatusCode::kInvalidArgument));
       CHECK_THAT(bad.message(), Catch::Contains("block 1, clock 3: payload: value 511 (element"));
     }
-    mine.vector.data()[kBlock - 1] = 3;
+    mine.vector.data()[kStreamBlock - 1] = 3;
     mine.Share(client.Add(v1::EXCHANGE_METHOD_PUSH_PULL, 1, 3));
     const v1::StreamReply good = client.Ask(1)[0];
     CHECK(good.version().version() == 4);
@@ -246,12 +247,12 @@ TEST_CASE("a range outside of the offered memory, or of another size, is refused
   client.Initialize();
   const uint64_t offset = mine.arena->OffsetOf(mine.vector.data());
   for (const auto& [at, bytes] :
-       std::vector<std::pair<uint64_t, uint64_t>>{{0, kBlock * 4},
-                                                  {uint64_t{1} << 40, kBlock * 4},
-                                                  {~uint64_t{0} - 3, kBlock * 4},
+       std::vector<std::pair<uint64_t, uint64_t>>{{0, kStreamBlock * 4},
+                                                  {uint64_t{1} << 40, kStreamBlock * 4},
+                                                  {~uint64_t{0} - 3, kStreamBlock * 4},
                                                   {offset, ~uint64_t{0} - 3},
-                                                  {offset + 2, kBlock * 4},
-                                                  {offset, kBlock * 4 - 4}}) {
+                                                  {offset + 2, kStreamBlock * 4},
+                                                  {offset, kStreamBlock * 4 - 4}}) {
     auto& request = client.Add(v1::EXCHANGE_METHOD_PUSH_PULL, 0);
     request.mutable_shared()->set_offset(at);
     request.mutable_shared()->set_bytes(bytes);
@@ -262,4 +263,4 @@ TEST_CASE("a range outside of the offered memory, or of another size, is refused
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::stream_session

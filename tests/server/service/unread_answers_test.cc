@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::unread_answers {
 namespace {
 
 constexpr int kExhausted = static_cast<int>(absl::StatusCode::kResourceExhausted);
@@ -107,7 +107,7 @@ TEST_CASE("a large frame on a slow link is no frame that stands still") {
   CHECK(rig.Add(1000, kMiB));
 }
 
-TEST_CASE("a small frame stands still after seconds; what the bound leaves room for stays") {
+TEST_CASE("a small frame stands still after seconds, what the bound leaves room for stays") {
   Rig rig;
   for (int i = 0; i < 4; ++i) CHECK(rig.Add(256 << 10, kMiB));
   rig.answers.BeginWrite(At(0));
@@ -142,4 +142,4 @@ TEST_CASE("a bound below one block lets one be read") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::unread_answers

@@ -7,7 +7,7 @@
 #include "common/update/averaging.h"
 #include "tests/server/shard/shard_rig.h"
 
-namespace leeway {
+namespace leeway::shard_averages {
 namespace {
 
 using testing::Reply;
@@ -136,4 +136,4 @@ TEST_CASE("averaged values of one block may move by several momenta") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::shard_averages

@@ -9,7 +9,7 @@
 #include "server/shard/shard.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::shard_codecs {
 namespace {
 
 constexpr uint64_t kTotal = 300;
@@ -315,4 +315,4 @@ TEST_CASE("contributions count as what they decode to, and hostile ones change n
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::shard_codecs

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/server/shard/shard_rig.h"
 
-namespace leeway {
+namespace leeway::shard_combined {
 namespace {
 
 using testing::kBlock;
@@ -164,4 +164,4 @@ TEST_CASE("running statistics move by the batches that each worker has had, not 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::shard_combined

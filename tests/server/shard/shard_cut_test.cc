@@ -2,7 +2,7 @@
 #include "tests/catch.h"
 #include "tests/server/shard/shard_rig.h"
 
-namespace leeway {
+namespace leeway::shard_cut {
 namespace {
 
 using testing::Reply;
@@ -50,4 +50,4 @@ TEST_CASE("a cut holds the values of its moment while training goes on") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::shard_cut

@@ -10,10 +10,10 @@
 #include "common/philox.h"
 #include "tests/server/shard/shard_rig.h"
 
-namespace leeway {
+namespace leeway::shard_factors {
 namespace {
 
-using testing::NoCuts;
+using testing::KeptCuts;
 using testing::Reply;
 
 constexpr uint64_t kClocks = 4;
@@ -73,7 +73,7 @@ std::vector<float> Train(const std::string& update, uint32_t servers,
                          const TensorFactorList& own = {}) {
   std::vector<float> after(kAll);
   for (uint32_t server = 0; server < servers; ++server) {
-    NoCuts cuts;
+    KeptCuts cuts;
     Shard::Options options = OptionsOf(update, servers, own);
     options.server = server;
     const auto shard = Shard::Make(options, &cuts);
@@ -171,4 +171,4 @@ TEST_CASE("a shard scales the rate by the number of workers") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::shard_factors

@@ -11,18 +11,16 @@
 
 #include "server/shard/shard.h"
 #include "tests/catch.h"
+#include "tests/server/shard/no_cuts.h"
 
-namespace leeway {
+namespace leeway::shard_finite {
 namespace {
+
+using testing::NoCuts;
 
 // Two blocks; a block has several tiles and a remainder.
 constexpr uint64_t kBlock = 2571;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-class NoCuts : public CutListener {
- public:
-  void OnHeld(uint64_t, HeldBlock) override {}
-};
 
 Shard::Options Options(v1::ConsistencyMode mode, uint32_t workers) {
   Shard::Options options;
@@ -229,4 +227,4 @@ TEST_CASE("an optimizer state that would overflow is refused although the weight
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::shard_finite

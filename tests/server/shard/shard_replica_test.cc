@@ -5,18 +5,15 @@
 
 #include "server/shard/shard.h"
 #include "tests/catch.h"
+#include "tests/server/shard/no_cuts.h"
 #include "tests/server/shard/waiting_sender.h"
 
-namespace leeway {
+namespace leeway::shard_replica {
 namespace {
 
 using Catch::Matchers::Contains;
 using testing::FakeWaitingSender;
-
-class NoCuts : public CutListener {
- public:
-  void OnHeld(uint64_t, HeldBlock) override {}
-};
+using testing::NoCuts;
 
 // A replica in the test's hand.
 class Replica : public ReplicaSink {
@@ -282,7 +279,7 @@ TEST_CASE("what does not arrive is sent again, and who has waited long is told f
   CHECK(again.answered());
 }
 
-TEST_CASE("without a replica everything leaves; late words of one that was do nothing") {
+TEST_CASE("without a replica everything leaves, late words of one that was do nothing") {
   World world(v1::CONSISTENCY_MODE_ASYNC, 1);
   world.Attach();
   Reply first, second;
@@ -410,4 +407,4 @@ TEST_CASE("a shard that is given up answers nobody, not even what its replica do
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::shard_replica

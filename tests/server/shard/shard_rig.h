@@ -14,7 +14,7 @@ namespace leeway::testing {
 inline constexpr uint64_t kTotal = 100;
 inline constexpr uint64_t kBlock = 48;  // three blocks, the last of 4 elements
 
-class NoCuts : public CutListener {
+class KeptCuts : public CutListener {
  public:
   void OnHeld(uint64_t cut, HeldBlock block) override { held.emplace_back(cut, std::move(block)); }
   std::vector<std::pair<uint64_t, HeldBlock>> held;
@@ -81,7 +81,7 @@ class World {
     shard->Contribute(Header(rank, clock, 0, examples), Values(0, value), true, now, reply.Done());
   }
 
-  NoCuts cuts;
+  KeptCuts cuts;
   std::unique_ptr<Shard> shard;
   Time now{};
 };

@@ -14,7 +14,7 @@
 #include "tests/catch.h"
 #include "tests/server/shard/shard_rig.h"
 
-namespace leeway {
+namespace leeway::shard {
 namespace {
 
 using testing::Reply;
@@ -416,4 +416,4 @@ TEST_CASE("threads that hand in at once lose no update and no answer") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::shard

@@ -7,7 +7,7 @@
 #include "tests/server/shard/shard_rig.h"
 #include "tests/server/shard/waiting_sender.h"
 
-namespace leeway {
+namespace leeway::shard_wait {
 namespace {
 
 using testing::FakeWaitingSender;
@@ -80,4 +80,4 @@ TEST_CASE("bounded: an elastic worker that waits on is answered the centre that 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::shard_wait

@@ -10,7 +10,7 @@
 #include "common/brief_waits.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::thread_pool {
 namespace {
 
 // Which part has done each element; `kNobody` where none has.
@@ -69,4 +69,4 @@ TEST_CASE("a pool that is not used, or was a moment ago, ends") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::thread_pool

@@ -4,7 +4,7 @@
 
 #include "tests/worker/data/data_test_util.h"
 
-namespace leeway {
+namespace leeway::augmenter {
 namespace {
 
 using absl::StatusCode;
@@ -89,4 +89,4 @@ TEST_CASE("Augmentation of what is no image, or with more padding than image, is
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::augmenter

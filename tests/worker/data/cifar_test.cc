@@ -2,7 +2,7 @@
 
 #include "tests/worker/data/data_test_util.h"
 
-namespace leeway {
+namespace leeway::cifar {
 namespace {
 
 using absl::StatusCode;
@@ -10,8 +10,8 @@ constexpr v1::Loss kSoftmax = v1::LOSS_SOFTMAX_CROSS_ENTROPY;
 constexpr size_t kRecord = 3073;
 
 // Two records whose byte says plane and pixel.
-Bytes TwoRecords() {
-  Bytes bytes;
+FileBytes TwoRecords() {
+  FileBytes bytes;
   for (uint8_t label : {3, 9}) {
     bytes.push_back(label);
     for (size_t i = 0; i < 3072; ++i)
@@ -25,7 +25,7 @@ TEST_CASE("CIFAR-10 records become images with the colours of a pixel side by si
   REQUIRE(examples.ok());
   CHECK(examples->shape == ImageShape{32, 32, 3});
   CHECK(examples->labels == std::vector<float>{3, 9});
-  const Bytes& values = std::get<Bytes>(examples->values);
+  const FileBytes& values = std::get<FileBytes>(examples->values);
   REQUIRE(values.size() == 2 * 3072);
   for (size_t pixel : {0, 1, 60, 61, 1023}) {
     for (size_t colour : {0, 1, 2}) {
@@ -35,13 +35,13 @@ TEST_CASE("CIFAR-10 records become images with the colours of a pixel side by si
 }
 
 TEST_CASE("A CIFAR-10 file that ends within a record, or has a label beyond 9, is an error") {
-  const Bytes bytes = TwoRecords();
+  const FileBytes bytes = TwoRecords();
   for (size_t size : {size_t{1}, size_t{2}, kRecord - 1, kRecord + 1, 2 * kRecord - 1}) {
-    RequireError(ParseCifar10(File("f", Bytes(bytes.begin(), bytes.begin() + size)), kSoftmax),
+    RequireError(ParseCifar10(File("f", FileBytes(bytes.begin(), bytes.begin() + size)), kSoftmax),
                  StatusCode::kInvalidArgument, {"f: byte " + std::to_string(size), "3073"});
   }
   RequireError(ParseCifar10(File("f", {}), kSoftmax), StatusCode::kInvalidArgument, {"f: byte 0"});
-  Bytes wrong = bytes;
+  FileBytes wrong = bytes;
   wrong[kRecord] = 10;
   RequireError(ParseCifar10(File("f", wrong), kSoftmax), StatusCode::kInvalidArgument,
                {"f: byte 3073", "label 10"});
@@ -50,9 +50,9 @@ TEST_CASE("A CIFAR-10 file that ends within a record, or has a label beyond 9, i
 }
 
 // Two records of CIFAR-100 whose byte says plane and pixel.
-Bytes TwoRecordsOf100() {
-  Bytes bytes;
-  for (const Bytes& labels : {Bytes{4, 30}, Bytes{19, 99}}) {
+FileBytes TwoRecordsOf100() {
+  FileBytes bytes;
+  for (const FileBytes& labels : {FileBytes{4, 30}, FileBytes{19, 99}}) {
     bytes.insert(bytes.end(), labels.begin(), labels.end());
     for (size_t i = 0; i < 3072; ++i) {
       bytes.push_back(static_cast<uint8_t>(i / 1024 * 64 + i % 1024 % 61));
@@ -77,15 +77,15 @@ TEST_CASE("CIFAR-100 records have a coarse and a fine label before the image") {
 }
 
 TEST_CASE("A CIFAR-100 file that ends within a record, or has a label too large, is an error") {
-  const auto parse = [](const Bytes& bytes) {
+  const auto parse = [](const FileBytes& bytes) {
     return ParseCifar100(File("f", bytes), v1::CIFAR100_LABELS_FINE, kSoftmax);
   };
-  const Bytes bytes = TwoRecordsOf100();
+  const FileBytes bytes = TwoRecordsOf100();
   for (const size_t size : {size_t{1}, size_t{2}, kRecord, kRecord + 2, 2 * kRecord + 1}) {
-    RequireError(parse(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size))),
+    RequireError(parse(FileBytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size))),
                  StatusCode::kInvalidArgument, {"f: byte " + std::to_string(size), "3074"});
   }
-  Bytes wrong = bytes;
+  FileBytes wrong = bytes;
   wrong[kRecord + 1] = 20;
   RequireError(parse(wrong), StatusCode::kInvalidArgument, {"byte 3074: label 20", "0 to 19"});
   wrong = bytes;
@@ -94,4 +94,4 @@ TEST_CASE("A CIFAR-100 file that ends within a record, or has a label too large,
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::cifar

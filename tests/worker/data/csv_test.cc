@@ -4,7 +4,7 @@
 
 #include "tests/worker/data/data_test_util.h"
 
-namespace leeway {
+namespace leeway::csv {
 namespace {
 
 using absl::StatusCode;
@@ -58,7 +58,7 @@ TEST_CASE("CSV options: separator, lines to skip, threshold of the label, shape"
   RequireBad("1;2;0\n", {"f.csv:1", "separator"});
 }
 
-TEST_CASE("A missing value is NaN until normalisation; a missing label is an error") {
+TEST_CASE("A missing value is NaN until normalisation, a missing label is an error") {
   absl::StatusOr<Examples> examples = Parse("1,?,0\n ?,2,1\n", "missing: '?'");
   REQUIRE(examples.ok());
   CHECK(std::isnan(Floats(*examples)[1]));
@@ -126,4 +126,4 @@ TEST_CASE("Every truncation and every flipped bit of a CSV file is read or refus
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::csv

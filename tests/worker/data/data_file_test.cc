@@ -8,38 +8,39 @@
 #include "worker/data/gunzip.h"
 #include "worker/data/known_files.h"
 
-namespace leeway {
+namespace leeway::data_file {
 namespace {
 
 using absl::StatusCode;
 
-Bytes Noise(size_t size) {
-  Bytes bytes(size);
+FileBytes Noise(size_t size) {
+  FileBytes bytes(size);
   uint32_t state = 1;
   for (uint8_t& byte : bytes)
     byte = static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
   return bytes;
 }
 
-Bytes Concatenate(const Bytes& a, const Bytes& b) {
-  Bytes both(a.size() + b.size());
+FileBytes Concatenate(const FileBytes& a, const FileBytes& b) {
+  FileBytes both(a.size() + b.size());
   std::copy(b.begin(), b.end(), std::copy(a.begin(), a.end(), both.begin()));
   return both;
 }
 
-absl::StatusOr<Bytes> Gunzip(const Bytes& packed, const std::string& path, uint64_t max_bytes) {
+absl::StatusOr<FileBytes> Gunzip(const FileBytes& packed, const std::string& path,
+                                 uint64_t max_bytes) {
   GunzipStream stream(std::make_unique<MemoryStream>(packed), path, max_bytes);
-  absl::StatusOr<Bytes> first = ReadAll(stream);
+  absl::StatusOr<FileBytes> first = ReadAll(stream);
   if (!first.ok()) return first;
   CHECK(stream.Rewind().ok());
-  absl::StatusOr<Bytes> second = ReadAll(stream);
+  absl::StatusOr<FileBytes> second = ReadAll(stream);
   CHECK((second.ok() && *second == *first));
   return second;
 }
 
 TEST_CASE("A file is read as it is, or unpacked if its content is gzip, whatever its name") {
   DataFolder folder;
-  const Bytes content = Noise(100000);
+  const FileBytes content = Noise(100000);
   folder.Write("plain.gz", content);
   folder.Write("sub/packed.bin", Gzip(content));
   for (const char* name : {"plain.gz", "sub/packed.bin"}) {
@@ -54,36 +55,36 @@ TEST_CASE("A file is read as it is, or unpacked if its content is gzip, whatever
 }
 
 TEST_CASE("All members of a gzip file are unpacked") {
-  const Bytes a = Noise(5000), b = Noise(70000);
-  const Bytes packed = Concatenate(Gzip(a), Gzip(b));
-  absl::StatusOr<Bytes> unpacked = Gunzip(packed, "f", 1 << 20);
+  const FileBytes a = Noise(5000), b = Noise(70000);
+  const FileBytes packed = Concatenate(Gzip(a), Gzip(b));
+  absl::StatusOr<FileBytes> unpacked = Gunzip(packed, "f", 1 << 20);
   REQUIRE(unpacked.ok());
   CHECK(*unpacked == Concatenate(a, b));
 }
 
 TEST_CASE("Every truncation of a gzip file is an error that names the file and the byte") {
-  const Bytes packed = Gzip(Noise(300));
+  const FileBytes packed = Gzip(Noise(300));
   for (size_t size = 2; size < packed.size(); ++size) {
-    const Bytes part(packed.begin(), packed.begin() + size);
+    const FileBytes part(packed.begin(), packed.begin() + size);
     RequireError(Gunzip(part, "data/f.gz", 1 << 20), StatusCode::kDataLoss, {"data/f.gz: byte "});
   }
 }
 
 TEST_CASE("Every flipped byte of a gzip file is an error or leaves the content as it was") {
-  const Bytes content = Noise(300);
-  const Bytes packed = Gzip(content);
+  const FileBytes content = Noise(300);
+  const FileBytes packed = Gzip(content);
   for (size_t at = 0; at < packed.size(); ++at) {
     for (int bit = 0; bit < 8; ++bit) {
-      Bytes damaged = packed;
+      FileBytes damaged = packed;
       damaged[at] ^= static_cast<uint8_t>(1 << bit);
-      absl::StatusOr<Bytes> unpacked = Gunzip(damaged, "f", 1 << 20);
+      absl::StatusOr<FileBytes> unpacked = Gunzip(damaged, "f", 1 << 20);
       if (unpacked.ok()) CHECK(*unpacked == content);  // time, system, ... of the header
     }
   }
 }
 
 TEST_CASE("A gzip file that unpacks to more than the limit is refused at the limit") {
-  const Bytes packed = Gzip(Bytes(10'000'000, 7));
+  const FileBytes packed = Gzip(FileBytes(10'000'000, 7));
   CHECK(packed.size() < 20000);
   CHECK(Gunzip(packed, "bomb", 10'000'000).ok());
   RequireError(Gunzip(packed, "bomb", 9'999'999), StatusCode::kResourceExhausted,
@@ -139,4 +140,4 @@ TEST_CASE("An absent file says where it was looked for and what to fetch") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::data_file

@@ -21,12 +21,12 @@
 
 namespace leeway {
 
-using Bytes = std::vector<uint8_t>;
+using FileBytes = std::vector<uint8_t>;
 
 // A data folder.
 class DataFolder : public TempFolder {
  public:
-  void Write(const std::string& name, const Bytes& bytes) const {
+  void Write(const std::string& name, const FileBytes& bytes) const {
     const std::filesystem::path file = std::filesystem::path(path()) / name;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary)
@@ -34,14 +34,14 @@ class DataFolder : public TempFolder {
                static_cast<std::streamsize>(bytes.size()));
   }
   void Write(const std::string& name, const std::string& text) const {
-    Write(name, Bytes(text.begin(), text.end()));
+    Write(name, FileBytes(text.begin(), text.end()));
   }
 };
 
-inline Bytes Gzip(const Bytes& bytes) {
+inline FileBytes Gzip(const FileBytes& bytes) {
   z_stream z{};
   REQUIRE(deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK);
-  Bytes out(deflateBound(&z, bytes.size()) + 32);
+  FileBytes out(deflateBound(&z, bytes.size()) + 32);
   z.next_in = const_cast<Bytef*>(bytes.data());
   z.avail_in = static_cast<uInt>(bytes.size());
   z.next_out = out.data();
@@ -52,16 +52,16 @@ inline Bytes Gzip(const Bytes& bytes) {
   return out;
 }
 
-inline DataFile File(const std::string& name, const Bytes& bytes) {
+inline DataFile File(const std::string& name, const FileBytes& bytes) {
   return {name, std::make_unique<MemoryStream>(bytes)};
 }
 inline DataFile TextFile(const std::string& name, const std::string& text) {
-  return File(name, Bytes(text.begin(), text.end()));
+  return File(name, FileBytes(text.begin(), text.end()));
 }
 
 // A magic number, dimensions and elements.
-inline Bytes IdxBytes(const std::vector<uint32_t>& dimensions, const Bytes& elements) {
-  Bytes out = {0, 0, 8, static_cast<uint8_t>(dimensions.size())};
+inline FileBytes IdxBytes(const std::vector<uint32_t>& dimensions, const FileBytes& elements) {
+  FileBytes out = {0, 0, 8, static_cast<uint8_t>(dimensions.size())};
   for (uint32_t d : dimensions) {
     for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<uint8_t>(d >> shift));
   }

@@ -4,7 +4,7 @@
 
 #include "tests/worker/data/data_test_util.h"
 
-namespace leeway {
+namespace leeway::generator {
 namespace {
 
 using absl::StatusCode;
@@ -58,4 +58,4 @@ TEST_CASE("A generator that cannot be is an error") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::generator

@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::labels {
 namespace {
 
 TEST_CASE("a class that the model has no score for is refused") {
@@ -28,4 +28,4 @@ TEST_CASE("the number of classes is that of the last layer, where it is dense") 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::labels

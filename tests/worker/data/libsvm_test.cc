@@ -2,7 +2,7 @@
 
 #include "tests/worker/data/data_test_util.h"
 
-namespace leeway {
+namespace leeway::libsvm {
 namespace {
 
 using absl::StatusCode;
@@ -73,4 +73,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::libsvm

@@ -5,7 +5,7 @@
 
 #include "tests/worker/data/data_test_util.h"
 
-namespace leeway {
+namespace leeway::memory_dataset {
 namespace {
 
 using absl::StatusCode;
@@ -30,14 +30,14 @@ void CheckNear(const std::vector<float>& values, const std::vector<double>& expe
 }
 
 TEST_CASE("Bytes are held as bytes and come out as 0 to 1, both exactly") {
-  const auto dataset = *Make({1, 2, 1}, Bytes{9, 9, 0, 255});
+  const auto dataset = *Make({1, 2, 1}, FileBytes{9, 9, 0, 255});
   CHECK(dataset->bytes() == 4);
   CHECK(Example(*dataset, 1) == std::vector<float>{0, 1});
   CheckNear(Example(*dataset, 0), {9 / 255., 9 / 255.});
 }
 
 TEST_CASE("Mean and standard deviation are for all, a channel or an element") {
-  const Bytes bytes = {0, 51, 102, 153};  // 0, 0.2, 0.4, 0.6
+  const FileBytes bytes = {0, 51, 102, 153};  // 0, 0.2, 0.4, 0.6
   const auto one = *Make({1, 2, 2}, bytes, "mean: 0.2 std: 0.5");
   CheckNear(Example(*one, 0), {-0.4, 0, 0.4, 0.8});
   const auto channel = *Make({1, 2, 2}, bytes, "mean: [0.2, 0.4] std: [0.5, 0.1]");
@@ -57,7 +57,7 @@ TEST_CASE("A missing value is 0 after normalisation, with or without a mean") {
 }
 
 TEST_CASE("A normalisation that does not fit the data is an error") {
-  const Bytes bytes(12);
+  const FileBytes bytes(12);
   RequireError(Make({2, 2, 3}, bytes, "mean: [1, 2] std: 1"), StatusCode::kInvalidArgument,
                {"data.normalize.mean", "2 numbers", "(3)", "(12)"});
   RequireError(Make({2, 2, 3}, bytes, "mean: 0 std: [1, 1, 1, 1]"), StatusCode::kInvalidArgument,
@@ -92,8 +92,8 @@ TEST_CASE("Files that hold other shapes or kinds do not go together") {
   const absl::Status shape = a.Append(Examples{{1, 2, 1}, std::vector<float>{3, 4}, {1}}, "b");
   CHECK(shape.code() == StatusCode::kInvalidArgument);
   CHECK(Contains(shape, "b: its examples are 1x2x1, those of the files before it 2 features"));
-  CHECK_FALSE(a.Append(Examples{{1, 1, 2}, Bytes{3, 4}, {1}}, "b").ok());
+  CHECK_FALSE(a.Append(Examples{{1, 1, 2}, FileBytes{3, 4}, {1}}, "b").ok());
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::memory_dataset

@@ -17,7 +17,7 @@
 extern "C" const char* __asan_default_options() { return "quarantine_size_mb=8"; }
 #endif
 
-namespace leeway {
+namespace leeway::memory {
 namespace {
 
 constexpr size_t kMiB = 1 << 20;
@@ -28,19 +28,19 @@ constexpr size_t kLine = 160 * kMiB;
 constexpr size_t kAllowance = 48 * kMiB;
 constexpr v1::Loss kLoss = v1::LOSS_SOFTMAX_CROSS_ENTROPY;
 
-Bytes Join(std::initializer_list<Bytes> parts) {
-  Bytes all;
-  for (const Bytes& part : parts) all.insert(all.end(), part.begin(), part.end());
+FileBytes Join(std::initializer_list<FileBytes> parts) {
+  FileBytes all;
+  for (const FileBytes& part : parts) all.insert(all.end(), part.begin(), part.end());
   return all;
 }
-Bytes TextBytes(const std::string& text) { return {text.begin(), text.end()}; }
+FileBytes TextBytes(const std::string& text) { return {text.begin(), text.end()}; }
 
 // Gzip members, of `piece` again and again: `total` bytes at least.
-Bytes PackedMany(Bytes piece, size_t total) {
-  const Bytes once = piece;
+FileBytes PackedMany(FileBytes piece, size_t total) {
+  const FileBytes once = piece;
   while (piece.size() < 4 * kMiB) piece.insert(piece.end(), once.begin(), once.end());
-  const Bytes member = Gzip(piece);
-  Bytes all;
+  const FileBytes member = Gzip(piece);
+  FileBytes all;
   for (size_t done = 0; done < total; done += piece.size())
     all.insert(all.end(), member.begin(), member.end());
   return all;
@@ -136,9 +136,9 @@ void RequireSmallAndRefused(const std::string& folder, const Format& format, siz
 TEST_CASE("Files that unpack to half a gigabyte and hold no examples cost no format its memory") {
   DataFolder folder;
   folder.Write("labels", IdxBytes({2}, {7, 0}));
-  const Bytes kinds[] = {Bytes(4096, 0), Bytes(4096, '7'), TextBytes("1 1:1,2 x\n")};
-  for (const Bytes& kind : kinds) {
-    folder.Write("f", Join({PackedMany(kind, kBomb), Gzip(Bytes(1, 1))}));
+  const FileBytes kinds[] = {FileBytes(4096, 0), FileBytes(4096, '7'), TextBytes("1 1:1,2 x\n")};
+  for (const FileBytes& kind : kinds) {
+    folder.Write("f", Join({PackedMany(kind, kBomb), Gzip(FileBytes(1, 1))}));
     for (const Format& format : Formats()) {
       INFO("a file of byte " << int{kind[0]});
       RequireSmallAndRefused(folder.path(), format, kLine + kAllowance);
@@ -149,19 +149,20 @@ TEST_CASE("Files that unpack to half a gigabyte and hold no examples cost no for
 TEST_CASE("An IDX header is believed no further than what follows it") {
   DataFolder folder;
   const Format idx = Formats()[0];
-  const Bytes zeros = PackedMany(Bytes(4096), kBomb);
-  const Bytes labels = IdxBytes({2}, {7, 0});
-  const auto refused = [&](const Bytes& images, const Bytes& labels) {
+  const FileBytes zeros = PackedMany(FileBytes(4096), kBomb);
+  const FileBytes labels = IdxBytes({2}, {7, 0});
+  const auto refused = [&](const FileBytes& images, const FileBytes& labels) {
     folder.Write("f", images);
     folder.Write("labels", labels);
     RequireSmallAndRefused(folder.path(), idx, kAllowance);
   };
-  refused(Join({Gzip(IdxBytes({2, 2, 3}, Bytes(12))), zeros}), labels);  // more than is promised
-  refused(IdxBytes({2, 4000, 4000, 250}, Bytes(12)), labels);            // 8 GB, and 12 bytes
-  refused(Gzip(IdxBytes({2, 4000, 4000, 250}, Bytes(12))), labels);
+  refused(Join({Gzip(IdxBytes({2, 2, 3}, FileBytes(12))), zeros}),
+          labels);                                                 // more than is promised
+  refused(IdxBytes({2, 4000, 4000, 250}, FileBytes(12)), labels);  // 8 GB, and 12 bytes
+  refused(Gzip(IdxBytes({2, 4000, 4000, 250}, FileBytes(12))), labels);
   refused(Join({Gzip(IdxBytes({1u << 30, 1, 1}, {})), zeros}), labels);  // labels of two
-  refused(Join({Gzip(IdxBytes({1u << 30, 1, 1}, {})), zeros}), IdxBytes({1u << 30}, Bytes(12)));
-  refused(IdxBytes({2, 2, 3}, Bytes(12)), Join({Gzip(labels), zeros}));
+  refused(Join({Gzip(IdxBytes({1u << 30, 1, 1}, {})), zeros}), IdxBytes({1u << 30}, FileBytes(12)));
+  refused(IdxBytes({2, 2, 3}, FileBytes(12)), Join({Gzip(labels), zeros}));
 }
 
 TEST_CASE("Each format holds its examples once") {
@@ -170,13 +171,13 @@ TEST_CASE("Each format holds its examples once") {
 #endif
   DataFolder folder;
   constexpr size_t kData = 128 * kMiB;
-  Bytes record(3073, 5);
+  FileBytes record(3073, 5);
   std::string line;
   for (int i = 0; i < 8; ++i) line += "0.25,";
   const uint32_t images = kData / 1024;
-  folder.Write("labels", IdxBytes({images}, Bytes(images, 3)));
-  const Bytes files[] = {
-      Join({Gzip(IdxBytes({images, 32, 32}, {})), PackedMany(Bytes(1024, 9), kData)}),
+  folder.Write("labels", IdxBytes({images}, FileBytes(images, 3)));
+  const FileBytes files[] = {
+      Join({Gzip(IdxBytes({images, 32, 32}, {})), PackedMany(FileBytes(1024, 9), kData)}),
       PackedMany(record, kData), PackedMany(TextBytes(line + "1\n"), kData * (5 * 8 + 2) / 32),
       PackedMany(TextBytes("1 1:2.5 8:7\n"), kData * 12 / 32)};
   for (size_t i = 0; i < 4; ++i) {
@@ -191,4 +192,4 @@ TEST_CASE("Each format holds its examples once") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::memory

@@ -6,7 +6,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::mixer {
 namespace {
 
 Mixer WithAlpha(double alpha) {
@@ -94,4 +94,4 @@ TEST_CASE("Shares are those of Beta(alpha, alpha), for any alpha") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::mixer

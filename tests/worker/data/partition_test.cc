@@ -9,7 +9,7 @@
 #include "worker/data/epoch_order.h"
 #include "worker/data/holdout.h"
 
-namespace leeway {
+namespace leeway::partition {
 namespace {
 
 // `count` labels, class c about c + 1 times as often as class 0.
@@ -136,4 +136,4 @@ TEST_CASE("An epoch's order is a permutation, another one each epoch, seed and r
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::partition

@@ -8,7 +8,7 @@
 #include "worker/data/sources/test_data.h"
 #include "worker/data/sources/training_data.h"
 
-namespace leeway {
+namespace leeway::real_data {
 namespace {
 
 v1::TrainingJob Job(const std::string& source, const std::string& rest = "") {
@@ -142,4 +142,4 @@ TEST_CASE("How long a batch of 128 takes to assemble", "[.benchmark]") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::real_data

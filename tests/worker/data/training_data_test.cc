@@ -7,7 +7,7 @@
 #include "tests/worker/data/data_test_util.h"
 #include "worker/data/sources/test_data.h"
 
-namespace leeway {
+namespace leeway::training_data {
 namespace {
 
 using absl::StatusCode;
@@ -192,7 +192,7 @@ TEST_CASE("Many threads may load at once") {
   CHECK(wrong == std::vector<int>(4));
 }
 
-TEST_CASE("With by_file a rank reads only its own files; the others may be absent") {
+TEST_CASE("With by_file a rank reads only its own files, the others may be absent") {
   DataFolder folder;
   folder.Write("0.csv", NumberedCsv(0, 10, 3));
   folder.Write("2.csv", NumberedCsv(20, 5, 3));
@@ -250,7 +250,7 @@ TEST_CASE("Files of the same size hold out different examples") {
   CHECK(a.features != b.features);
 }
 
-TEST_CASE("With a test source nothing is held out; with neither there is no test data") {
+TEST_CASE("With a test source nothing is held out, with neither there is no test data") {
   DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 10, 3));
   folder.Write("t.csv", NumberedCsv(0, 4, 2));
@@ -268,7 +268,7 @@ TEST_CASE("With a test source nothing is held out; with neither there is no test
 
 TEST_CASE("Augmentation is of training batches only, drawn by step and rank") {
   DataFolder folder;
-  folder.Write("i", IdxBytes({4, 3, 3}, Bytes(36, 51)));
+  folder.Write("i", IdxBytes({4, 3, 3}, FileBytes(36, 51)));
   folder.Write("l", IdxBytes({4}, {0, 1, 0, 1}));
   v1::TrainingJob job = FromText(R"(
       data { train { idx { images: "i" labels: "l" } } test { idx { images: "i" labels: "l" } }
@@ -355,4 +355,4 @@ TEST_CASE("Classes are what the files hold, and what the loss says") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::training_data

@@ -12,7 +12,7 @@
 #include "tests/worker/device/seeds.h"
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::device_encoder {
 namespace {
 
 constexpr uint64_t kTotal = 2777;
@@ -187,4 +187,4 @@ TEST_CASE("A device without room for the residual says so") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::device_encoder

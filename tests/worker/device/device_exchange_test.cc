@@ -17,7 +17,7 @@
 #include "worker/exchange/exchange.h"
 #include "worker/exchange/spread_plan.h"
 
-namespace leeway::testing {
+namespace leeway::testing::device_exchange {
 namespace {
 
 constexpr char kModel[] = R"(
@@ -461,4 +461,4 @@ TEST_CASE("A device that fails ends an exchange with an error that names the wor
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::device_exchange

@@ -3,7 +3,7 @@
 #include "tests/worker/device/device_steps.h"
 #include "tests/worker/device/seeds.h"
 
-namespace leeway::testing {
+namespace leeway::testing::device_training {
 namespace {
 
 TEST_CASE("A device's bits are the CPU's, whatever runs when", "[seeds]") {
@@ -185,4 +185,4 @@ TEST_CASE("A device without room says so, and what wanted it") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::device_training

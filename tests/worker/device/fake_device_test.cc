@@ -6,7 +6,7 @@
 
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::fake_device {
 namespace {
 
 constexpr uint64_t kSeeds = 50;
@@ -202,4 +202,4 @@ TEST_CASE("An event that nobody will ever reach is an error, not a wait") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::fake_device

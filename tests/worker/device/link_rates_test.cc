@@ -3,7 +3,7 @@
 
 #include "tests/worker/device/device_steps.h"
 
-namespace leeway::testing {
+namespace leeway::testing::link_rates {
 namespace {
 
 TEST_CASE("Copies of pinned memory are timed up, down, and both ways at once") {
@@ -31,4 +31,4 @@ TEST_CASE("A device that works in the host's memory, or fails, has no rates") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::link_rates

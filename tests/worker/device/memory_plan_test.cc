@@ -6,7 +6,7 @@
 #include "tests/worker/device/device_steps.h"
 #include "tests/worker/device/says.h"
 
-namespace leeway::testing {
+namespace leeway::testing::memory_plan {
 namespace {
 
 constexpr size_t kBatch = 32;
@@ -70,4 +70,4 @@ TEST_CASE("A model of which not even one example fits is told so") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::memory_plan

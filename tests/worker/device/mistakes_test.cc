@@ -5,7 +5,7 @@
 
 #include "tests/worker/device/device_steps.h"
 
-namespace leeway::testing {
+namespace leeway::testing::mistakes {
 namespace {
 
 constexpr uint64_t kSeeds = 10;
@@ -94,4 +94,4 @@ TEST_CASE("A host that takes memory which is in use is found on every seed") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::mistakes

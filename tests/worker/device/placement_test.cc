@@ -13,7 +13,7 @@
 #include "tests/skip.h"
 #include "tests/temp_folder.h"
 
-namespace leeway {
+namespace leeway::placement {
 namespace {
 
 // A machine with one device.
@@ -148,4 +148,4 @@ TEST_CASE("a thread is kept to its processors until it lets go, and so are those
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::placement

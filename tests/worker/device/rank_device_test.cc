@@ -10,7 +10,7 @@
 #include "tests/worker/device/says.h"
 #include "worker/compute/eigen/eigen_backend.h"
 
-namespace leeway::testing {
+namespace leeway::testing::rank_device {
 namespace {
 
 using std::chrono::seconds;
@@ -76,4 +76,4 @@ TEST_CASE("A named device is opened once, whatever the rank began on") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::rank_device

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/worker/exchange/exchange_rig.h"
 
-namespace leeway {
+namespace leeway::combine {
 namespace {
 
 using testing::Delta;
@@ -210,4 +210,4 @@ TEST_CASE("a leader whose wait is broken off ends with CANCELLED") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::combine

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/worker/exchange/exchange_rig.h"
 
-namespace leeway {
+namespace leeway::exchange {
 namespace {
 
 using testing::Delta;
@@ -233,4 +233,4 @@ TEST_CASE("an exchange that the job does not name is an error") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::exchange

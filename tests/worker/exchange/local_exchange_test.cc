@@ -7,7 +7,7 @@
 #include "tests/worker/exchange/exchange_rig.h"
 #include "worker/exchange/exchange.h"
 
-namespace leeway {
+namespace leeway::local_exchange {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -233,4 +233,4 @@ TEST_CASE("a state of another model, cut short or not finite is refused and chan
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::local_exchange

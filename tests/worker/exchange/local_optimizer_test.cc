@@ -13,7 +13,7 @@
 #include "tests/catch.h"
 #include "worker/compute/eigen/eigen_backend.h"
 
-namespace leeway {
+namespace leeway::local_optimizer {
 namespace {
 
 constexpr uint64_t kTrained = 90, kTotal = 100;
@@ -164,4 +164,4 @@ TEST_CASE("a local optimizer says the scaled rate of each step") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::local_optimizer

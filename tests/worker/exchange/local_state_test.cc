@@ -9,7 +9,7 @@
 #include "leeway/v1/worker_state.pb.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::local_state {
 namespace {
 
 constexpr uint64_t kElements = 3;
@@ -154,4 +154,4 @@ TEST_CASE("a state with a value that is not finite is refused, in whichever vect
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::local_state

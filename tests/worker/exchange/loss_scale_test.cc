@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/worker/exchange/exchange_rig.h"
 
-namespace leeway {
+namespace leeway::loss_scale {
 namespace {
 
 using testing::Delta;
@@ -237,4 +237,4 @@ TEST_CASE("local steps in fp16: at a scale of 1 an overflow ends the clock, and 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::loss_scale

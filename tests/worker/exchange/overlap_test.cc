@@ -18,7 +18,7 @@
 #include "worker/compute/eigen/eigen_backend.h"
 #include "worker/exchange/exchange.h"
 
-namespace leeway {
+namespace leeway::overlap {
 namespace {
 
 using testing::FakeModel;
@@ -401,4 +401,4 @@ TEST_CASE("blocks that never become final are an error, not a clock that hangs")
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::overlap

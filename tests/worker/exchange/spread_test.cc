@@ -12,7 +12,7 @@
 #include "worker/exchange/exchange.h"
 #include "worker/exchange/spread_plan.h"
 
-namespace leeway {
+namespace leeway::spread {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -270,4 +270,4 @@ TEST_CASE("spread: a last clock of fewer steps sends every block") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::spread

@@ -9,7 +9,7 @@
 #include "tests/log_capture.h"
 #include "tests/worker/exchange/exchange_rig.h"
 
-namespace leeway {
+namespace leeway::state_fit {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -264,4 +264,4 @@ TEST_CASE("every exchange goes on from every other's state") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::state_fit

@@ -6,7 +6,7 @@
 #include "client/parameter_client.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::steps {
 namespace {
 
 // Two blocks on a server that answers one request whenever somebody waits: the first that the clock
@@ -53,4 +53,4 @@ TEST_CASE("after ALREADY_EXISTS nothing of the read still writes into the weight
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::steps

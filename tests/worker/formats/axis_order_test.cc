@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::axis_order {
 namespace {
 
 std::vector<float> Counting(size_t count) {
@@ -39,7 +39,7 @@ TEST_CASE("a kernel goes to the file element by element, and comes back") {
   CHECK(back == model);
 }
 
-TEST_CASE("as it is, nothing moves; a tensor of no axes has one element") {
+TEST_CASE("as it is, nothing moves, a tensor of no axes has one element") {
   std::vector<float> file(6), one(1);
   ToFile(AxisOrder::AsIs({3, 2}), Counting(6), file);
   CHECK(file == Counting(6));
@@ -48,4 +48,4 @@ TEST_CASE("as it is, nothing moves; a tensor of no axes has one element") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::axis_order

@@ -3,7 +3,7 @@
 #include "common/job_key.h"
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::feature_order {
 namespace {
 
 absl::StatusOr<std::vector<ImageShape>> ImagesOf(const std::string& layers,
@@ -67,4 +67,4 @@ TEST_CASE("axes of flattened features have the channels first in a file") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::feature_order

@@ -12,7 +12,7 @@
 #include "tests/temp_folder.h"
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::model_file {
 namespace {
 
 struct Stored {
@@ -317,4 +317,4 @@ TEST_CASE("errors of what a job starts from have the key") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::model_file

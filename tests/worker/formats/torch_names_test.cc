@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::torch_names {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -62,4 +62,4 @@ TEST_CASE("modules of an nn.Sequential have numbers, with whatever before them")
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::torch_names

@@ -5,7 +5,7 @@
 
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::attention {
 namespace {
 
 TEST_CASE("turned by position, attention depends on how far apart tokens are") {
@@ -36,4 +36,4 @@ TEST_CASE("turned by position, attention depends on how far apart tokens are") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::attention

@@ -6,7 +6,7 @@
 #include "tests/worker/model/reference.h"
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::backend {
 namespace {
 
 constexpr double kTolerance = 2e-6;
@@ -486,4 +486,4 @@ TEST_CASE("memory is zeroed, aligned, and refused beyond what there is") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::backend

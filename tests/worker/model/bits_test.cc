@@ -5,7 +5,7 @@
 #include "common/buffer.h"
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::bits {
 namespace {
 
 // A kernel on copies of its inputs that begin `shift` floats past a cache line; returns its
@@ -140,4 +140,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::bits

@@ -8,7 +8,7 @@
 #include "tests/worker/model/reference.h"
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::cpu_library {
 namespace {
 
 // A grouped convolution's tensors, and what passes make of them.
@@ -139,4 +139,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::cpu_library

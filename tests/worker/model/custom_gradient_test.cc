@@ -8,7 +8,7 @@
 #include "worker/layers/custom.h"
 #include "worker/model/custom_loss.h"
 
-namespace leeway::testing {
+namespace leeway::testing::custom_gradient {
 namespace {
 
 constexpr double kStep = 1e-5;
@@ -104,4 +104,4 @@ TEST_CASE("the example's loss is its formula, and its gradient that of the mean"
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::custom_gradient

@@ -3,7 +3,7 @@
 #include "tests/worker/device/fake_device.h"
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::custom_model {
 namespace {
 
 std::string Plugin(const std::string& name) { return "plugins: '" + PluginFile(name) + "' "; }
@@ -154,4 +154,4 @@ TEST_CASE("on a device with memory of its own a plugin's layer or loss is refuse
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::custom_model

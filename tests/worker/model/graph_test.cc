@@ -8,9 +8,10 @@
 #include "common/job_key.h"
 #include "tests/worker/model/random_tree.h"
 #include "tests/worker/model/support.h"
+#include "worker/compute/eigen/eigen_backend.h"
 #include "worker/model/train_observer.h"
 
-namespace leeway::testing {
+namespace leeway::testing::graph {
 namespace {
 
 // Sums in another order, of which a normalisation over two channels makes more.
@@ -333,4 +334,4 @@ TEST_CASE("a tree's tensors are final in the reverse order of its nodes") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::graph

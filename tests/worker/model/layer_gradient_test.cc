@@ -2,7 +2,7 @@
 // pass.
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::layer_gradient {
 namespace {
 
 // A power of two, so that x + h and x - h lie exactly 2 h apart but for rounding of x.
@@ -261,4 +261,4 @@ TEST_CASE("gradients of dropout") { Check("dropout { rate: 0.4 }", {3, 5, 3}, 4)
 TEST_CASE("gradients of flatten") { Check("flatten {}", {3, 2, 2}, 2); }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::layer_gradient

@@ -1,7 +1,7 @@
 // Batches whose examples are mixed: each has two labels, and its loss is a share of that by either.
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::mixup {
 namespace {
 
 struct Kind {
@@ -146,4 +146,4 @@ TEST_CASE("only a model of mixed batches has memory for them") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::mixup

@@ -10,7 +10,7 @@
 #include "tests/worker/model/support.h"
 #include "worker/model/graph.h"
 
-namespace leeway::testing {
+namespace leeway::testing::model {
 namespace {
 
 constexpr char kSmallCnn[] = R"(
@@ -393,4 +393,4 @@ TEST_CASE("every layer type of the job's schema is registered") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::model

@@ -5,7 +5,7 @@
 
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::named_models {
 namespace {
 
 struct Size {
@@ -144,4 +144,4 @@ TEST_CASE("zero_init starts each block as its shortcut") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::named_models

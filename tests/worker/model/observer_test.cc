@@ -6,7 +6,7 @@
 #include "tests/worker/model/support.h"
 #include "worker/model/train_observer.h"
 
-namespace leeway::testing {
+namespace leeway::testing::observer {
 namespace {
 
 // Trained: conv2d 0-18 (weight) and 18-20 (bias), batch_norm 20-22 and 22-24, dense 24-88 and
@@ -122,4 +122,4 @@ TEST_CASE("an observer's error ends the batch where it is") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::observer

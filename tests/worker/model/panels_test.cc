@@ -8,7 +8,7 @@
 #include "tests/worker/model/support.h"
 #include "worker/model/train_observer.h"
 
-namespace leeway::testing {
+namespace leeway::testing::panels {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -182,4 +182,4 @@ TEST_CASE("a panelled model's bits do not depend on where its vectors lie") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::panels

@@ -10,7 +10,7 @@
 #include "tests/worker/model/reference.h"
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::precision {
 namespace {
 
 constexpr Precision kAll[] = {Precision::kFp32, Precision::kTf32, Precision::kBf16,
@@ -184,7 +184,7 @@ TEST_CASE("parts of larger matrices are rounded as they lie there") {
   CHECK(RelativeError(actual, expected) < kTolerance);
 }
 
-TEST_CASE("a convolution is that of its rounded factors, both ways; the bias is no factor") {
+TEST_CASE("a convolution is that of its rounded factors, both ways, the bias is no factor") {
   const Precision precision = GENERATE(from_range(std::begin(kAll), std::end(kAll)));
   auto backend = TestBackend(GENERATE(1u, 3u), precision);
   const Conv2dShape shape =
@@ -291,7 +291,7 @@ TEST_CASE("a contribution does not depend on the loss scale, where nothing is ro
   }
 }
 
-TEST_CASE("a gradient in each precision is near that of fp32; fp16 wants its scale for that") {
+TEST_CASE("a gradient in each precision is near that of fp32, fp16 wants its scale for that") {
   const Trained exact = TrainOnce(Precision::kFp32, 1);
   CHECK(RelativeError(TrainOnce(Precision::kTf32, 1).contribution, exact.contribution) < 2e-3);
   CHECK(RelativeError(TrainOnce(Precision::kBf16, 1).contribution, exact.contribution) < 2e-2);
@@ -303,4 +303,4 @@ TEST_CASE("a gradient in each precision is near that of fp32; fp16 wants its sca
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::precision

@@ -10,7 +10,7 @@
 #include "tests/worker/model/support.h"
 #include "worker/model/train_observer.h"
 
-namespace leeway::testing {
+namespace leeway::testing::recompute {
 namespace {
 
 // What is final leaves at once, and what lies there then is anything.
@@ -167,4 +167,4 @@ TEST_CASE("segments take turns with one memory, and keep only what they give") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::recompute

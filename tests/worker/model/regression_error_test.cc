@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::regression_error {
 namespace {
 
 struct Pair {
@@ -62,4 +62,4 @@ TEST_CASE("Where there is nothing to compare, there is no error") {
   CHECK_FALSE(same.r2().has_value());
 }
 
-}  // namespace leeway
+}  // namespace leeway::regression_error

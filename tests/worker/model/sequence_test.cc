@@ -5,7 +5,7 @@
 #include "config/model/named_models.h"
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::sequence {
 namespace {
 
 constexpr uint32_t kVocabulary = 7;
@@ -260,4 +260,4 @@ TEST_CASE("a factorization machine's score is the sum over pairs of features") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::sequence

@@ -11,7 +11,7 @@
 #include "common/philox.h"
 #include "leeway/v1/job.pb.h"
 #include "tests/catch.h"
-#include "worker/compute/eigen/eigen_backend.h"
+#include "worker/compute/backend.h"
 #include "worker/compute/precision.h"
 #include "worker/data/batch.h"
 #include "worker/device/make_backend.h"
@@ -21,21 +21,11 @@
 
 namespace leeway::testing {
 
-#if defined(LEEWAY_OTHER_TEST_BACKEND)
-// The target brings its own.
+// The program brings both: cpu_backend.cc, or those of a device (tests/worker/device).
 std::unique_ptr<Backend> TestBackend(uint32_t threads = 1, Precision precision = Precision::kFp32);
 // Factors in this precision may keep digits: where TF32 is allowed, cuBLAS computes some shapes in
 // fp32 all the same.
 bool MayKeepDigits(Precision precision);
-#else
-inline bool MayKeepDigits(Precision) { return false; }
-inline std::unique_ptr<Backend> TestBackend(uint32_t threads = 1,
-                                            Precision precision = Precision::kFp32) {
-  absl::StatusOr<std::unique_ptr<Backend>> backend = EigenBackend::Make(threads, precision);
-  REQUIRE(backend.ok());
-  return *std::move(backend);
-}
-#endif
 
 // From protobuf's text format, such as "layers { dense { units: 3 } } loss: LOSS_SQUARED".
 inline v1::Model ParseModel(const std::string& text) {

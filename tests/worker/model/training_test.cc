@@ -4,7 +4,7 @@
 
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::training {
 namespace {
 
 // Plain gradient descent, and averaged values move to the batch's, as the servers do it.
@@ -161,4 +161,4 @@ TEST_CASE("evaluation drops nothing") {
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::training

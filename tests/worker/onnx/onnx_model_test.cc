@@ -7,7 +7,7 @@
 #include "common/job_key.h"
 #include "tests/worker/model/support.h"
 
-namespace leeway::testing {
+namespace leeway::testing::onnx_model {
 namespace {
 
 absl::StatusOr<onnx::ModelProto> Onnx(const std::string& layers, const ImageShape& input,
@@ -127,4 +127,4 @@ TEST_CASE("a layer that features of a flattened image cannot go into is named") 
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::onnx_model

@@ -8,7 +8,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::batch_prefetcher {
 namespace {
 
 using Keys = std::vector<uint64_t>;
@@ -141,4 +141,4 @@ TEST_CASE("Errors of a thread, and that it has no memory, are those of the batch
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::batch_prefetcher

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/worker/trainer/worker_rig.h"
 
-namespace leeway {
+namespace leeway::early_stop {
 namespace {
 
 using testing::FakeRequest;
@@ -88,4 +88,4 @@ TEST_CASE("early stop: a worker makes the evaluation of the clock where it begin
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::early_stop

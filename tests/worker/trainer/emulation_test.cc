@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::emulation {
 namespace {
 
 using std::chrono::milliseconds;
@@ -43,4 +43,4 @@ TEST_CASE("Chance slowdowns hit their share of the steps, the same ones each tim
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::emulation

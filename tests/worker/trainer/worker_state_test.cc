@@ -7,7 +7,7 @@
 #include "tests/worker/trainer/worker_rig.h"
 #include "worker/worker.h"
 
-namespace leeway {
+namespace leeway::worker_state {
 namespace {
 
 using testing::FakeRequest;
@@ -122,4 +122,4 @@ TEST_CASE("A cut at the very end is handed in once") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::worker_state

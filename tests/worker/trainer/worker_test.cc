@@ -13,7 +13,7 @@
 #include "tests/client/fake_servers.h"
 #include "tests/worker/trainer/worker_rig.h"
 
-namespace leeway {
+namespace leeway::worker {
 namespace {
 
 using testing::FakeRequest;
@@ -411,4 +411,4 @@ TEST_CASE("What a worker that is overtaken has trained on is reported before it 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::worker

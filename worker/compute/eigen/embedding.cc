@@ -7,13 +7,13 @@ namespace leeway {
 namespace {
 
 // Values that are worth waking a thread.
-constexpr size_t kGrain = 1 << 13;
+constexpr size_t kEmbeddingGrain = 1 << 13;
 
 }  // namespace
 
 void EigenBackend::EmbedForward(const EmbedShape& shape, const float* tokens, const float* weight,
                                 float* y) {
-  const size_t grain = std::max<size_t>(1, kGrain / shape.width);
+  const size_t grain = std::max<size_t>(1, kEmbeddingGrain / shape.width);
   pool_.For(shape.count, grain, [=](size_t begin, size_t end, uint32_t) {
     for (size_t i = begin; i < end; ++i) {
       const float* row = weight + static_cast<size_t>(tokens[i]) * shape.width;
@@ -26,7 +26,7 @@ void EigenBackend::EmbedForward(const EmbedShape& shape, const float* tokens, co
 void EigenBackend::EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy,
                                  bool accumulate, float* dweight) {
   const size_t width = shape.width;
-  const size_t grain = std::max<size_t>(16, kGrain / std::max<size_t>(1, shape.count));
+  const size_t grain = std::max<size_t>(16, kEmbeddingGrain / std::max<size_t>(1, shape.count));
   pool_.For(width, grain, [=](size_t begin, size_t end, uint32_t) {
     if (!accumulate) {
       for (size_t row = 0; row < shape.vocabulary; ++row) {

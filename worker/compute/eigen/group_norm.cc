@@ -55,7 +55,7 @@ void ForGroup(const GroupNormShape& shape, size_t mean, Body body) {
   }
 }
 
-size_t Grain(const GroupNormShape& shape) {
+size_t GroupGrain(const GroupNormShape& shape) {
   return std::max<size_t>(1, (1 << 14) / std::max<size_t>(1, shape.values()));
 }
 
@@ -64,7 +64,7 @@ size_t Grain(const GroupNormShape& shape) {
 void EigenBackend::GroupNormForward(const GroupNormShape& shape, const float* gamma,
                                     const float* beta, const float* x, float* saved, float* y) {
   const auto count = static_cast<double>(shape.values());
-  pool_.For(shape.means(), Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
+  pool_.For(shape.means(), GroupGrain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
     for (size_t m = begin; m < end; ++m) {
       const auto mean =
           static_cast<float>(GroupSum(shape, m, [=](size_t i, size_t) { return x[i]; }) / count);
@@ -102,7 +102,7 @@ void EigenBackend::GroupNormBackward(const GroupNormShape& shape, const float* g
       });
   if (dx == nullptr) return;
   const auto count = static_cast<double>(shape.values());
-  pool_.For(shape.means(), Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
+  pool_.For(shape.means(), GroupGrain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
     for (size_t m = begin; m < end; ++m) {
       const float mean = means[m], inverse = inverses[m];
       const auto slope = static_cast<float>(

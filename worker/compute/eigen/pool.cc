@@ -72,7 +72,7 @@ void WithSide(const PoolShape& shape, Run run) {
   run.template operator()<0>();
 }
 
-size_t Grain(const PoolShape& shape) {
+size_t PoolGrain(const PoolShape& shape) {
   return 1 + (1 << 15) / std::max<size_t>(1, shape.input.elements());
 }
 
@@ -120,7 +120,7 @@ bool Tiles(const PoolShape& shape) {
 void EigenBackend::MaxPoolForward(const PoolShape& shape, size_t batch, const float* x,
                                   float* winners, float* y) {
   WithSide(shape, [&]<uint32_t kSide>() {
-    pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
+    pool_.For(batch, PoolGrain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
       ForEachWindow(shape, begin, end, [&](size_t out, const Window& window) {
         ForLanes(shape.input.channels, [&]<size_t kWidth>(size_t c) {
           MaxOfWindow<kSide, kWidth>(shape, window, x + c,
@@ -135,7 +135,7 @@ void EigenBackend::MaxPoolBackward(const PoolShape& shape, size_t batch, const f
                                    const float* dy, float* dx) {
   const bool tiles = Tiles(shape);
   WithSide(shape, [&]<uint32_t kSide>() {
-    pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
+    pool_.For(batch, PoolGrain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
       const size_t elements = shape.input.elements();
       if (!tiles) std::fill_n(dx + begin * elements, (end - begin) * elements, 0.0f);
       ForEachWindow(shape, begin, end, [&](size_t out, const Window& window) {
@@ -153,7 +153,7 @@ void EigenBackend::MaxPoolBackward(const PoolShape& shape, size_t batch, const f
 }
 
 void EigenBackend::AvgPoolForward(const PoolShape& shape, size_t batch, const float* x, float* y) {
-  pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
+  pool_.For(batch, PoolGrain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
     const float share = 1.0f / static_cast<float>(shape.area());
     ForEachWindow(shape, begin, end, [&](size_t out, const Window& window) {
       ForLanes(shape.input.channels, [&]<size_t kWidth>(size_t c) {
@@ -168,7 +168,7 @@ void EigenBackend::AvgPoolForward(const PoolShape& shape, size_t batch, const fl
 
 void EigenBackend::AvgPoolBackward(const PoolShape& shape, size_t batch, const float* dy,
                                    float* dx) {
-  pool_.For(batch, Grain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
+  pool_.For(batch, PoolGrain(shape), [=, &shape](size_t begin, size_t end, uint32_t) {
     const size_t elements = shape.input.elements();
     const float share = 1.0f / static_cast<float>(shape.area());
     std::fill_n(dx + begin * elements, (end - begin) * elements, 0.0f);

@@ -13,12 +13,12 @@
 namespace leeway {
 namespace {
 
-constexpr size_t kGrain = 1 << 13;
+constexpr size_t kTranscendentalGrain = 1 << 13;
 
 // y = function(x)
 template <typename Function>
 void MapTiles(ThreadPool& pool, size_t count, const float* x, float* y, Function function) {
-  pool.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
+  pool.For(count, kTranscendentalGrain, [=](size_t begin, size_t end, uint32_t) {
     ForTiles(begin, end, [=](size_t i, size_t size) {
       const Tile result = function(ReadTile(x + i, size));
       std::copy_n(result.data(), size, y + i);
@@ -30,7 +30,7 @@ void MapTiles(ThreadPool& pool, size_t count, const float* x, float* y, Function
 template <typename Function>
 void MapTiles(ThreadPool& pool, size_t count, const float* x, const float* y, float* z,
               Function function) {
-  pool.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
+  pool.For(count, kTranscendentalGrain, [=](size_t begin, size_t end, uint32_t) {
     ForTiles(begin, end, [=](size_t i, size_t size) {
       const Tile result = function(ReadTile(x + i, size), ReadTile(y + i, size));
       std::copy_n(result.data(), size, z + i);
@@ -91,7 +91,7 @@ void EigenBackend::TanhForward(size_t count, const float* x, float* y) {
 }
 
 void EigenBackend::TanhBackward(size_t count, const float* y, const float* dy, float* dx) {
-  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
+  pool_.For(count, kTranscendentalGrain, [=](size_t begin, size_t end, uint32_t) {
     MapElements(
         begin, end, dx, [](float y, float dy) { return dy * (1.0f - y * y); }, y, dy);
   });

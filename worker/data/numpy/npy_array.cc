@@ -18,11 +18,7 @@ namespace leeway {
 namespace {
 
 // Memory is touched as content arrives for it. A multiple of each element's bytes.
-constexpr size_t kPiece = 1 << 20;
-
-absl::Status Bad(const DataFile& file, uint64_t byte, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(file.path, ": byte ", byte, ": ", what));
-}
+constexpr size_t kArrayPiece = 1 << 20;
 
 double FromHalf(uint16_t half) {
   const bool finite = (half & 0x7c00) != 0x7c00;
@@ -60,9 +56,9 @@ uint64_t CountOf(const NpyHeader& header) {
 absl::Status ForEachPiece(
     DataFile& file, const NpyHeader& header, uint64_t count,
     absl::FunctionRef<absl::Status(uint64_t, std::span<const uint8_t>)> take) {
-  std::vector<uint8_t> piece(std::min<uint64_t>(kPiece, count * header.bytes));
+  std::vector<uint8_t> piece(std::min<uint64_t>(kArrayPiece, count * header.bytes));
   const auto bad = [&](auto follow) {
-    return Bad(
+    return BadByte(
         file, header.size,
         absl::StrCat("the shape asks for ", count * header.bytes, " bytes, ", follow, " follow"));
   };
@@ -79,14 +75,14 @@ absl::Status ForEachPiece(
   return more > 0 ? bad("more") : absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<float>> ReadLabels(DataFile& file, const NpyHeader& header,
-                                              const LabelRule& rule) {
+absl::StatusOr<std::vector<float>> ReadNpyLabels(DataFile& file, const NpyHeader& header,
+                                                 const LabelRule& rule) {
   std::vector<float> labels;
   const auto take = [&](uint64_t first, std::span<const uint8_t> bytes) {
     for (size_t i = 0; i < bytes.size() / header.bytes; ++i) {
       const auto label = CheckLabel(Element(header, bytes.data() + i * header.bytes), rule);
       if (!label.ok()) {
-        return Bad(file, header.size + (first + i) * header.bytes, label.status().message());
+        return BadByte(file, header.size + (first + i) * header.bytes, label.status().message());
       }
       labels.push_back(*label);
     }
@@ -115,8 +111,8 @@ absl::StatusOr<std::vector<float>> ReadFloats(DataFile& file, const NpyHeader& h
       const double value = Element(header, bytes.data() + i * header.bytes);
       values.push_back(static_cast<float>(value));
       if (std::isinf(values.back())) {
-        return Bad(file, header.size + (first + i) * header.bytes,
-                   absl::StrCat(value, " is no finite float"));
+        return BadByte(file, header.size + (first + i) * header.bytes,
+                       absl::StrCat(value, " is no finite float"));
       }
     }
     return absl::OkStatus();
@@ -129,18 +125,19 @@ bool IsBytes(const NpyHeader& header) { return header.kind == 'u' && header.byte
 
 absl::StatusOr<ImageShape> ShapeOf(const DataFile& file, const NpyHeader& header) {
   if (header.shape.size() < 2) {
-    return Bad(file, header.size,
-               absl::StrCat(header.shape.size(),
-                            " dimensions; features have [examples, features], "
-                            "[examples, height, width] or [examples, height, width, channels]"));
+    return BadByte(
+        file, header.size,
+        absl::StrCat(header.shape.size(),
+                     " dimensions; features have [examples, features], "
+                     "[examples, height, width] or [examples, height, width, channels]"));
   }
   std::vector<uint32_t> sides;
   for (const uint64_t side : std::span(header.shape).subspan(1)) {
     sides.push_back(static_cast<uint32_t>(std::min<uint64_t>(side, kMaxElements + 1)));
   }
   absl::StatusOr<ImageShape> shape = MakeShape(sides);
-  if (!shape.ok()) return Bad(file, header.size, shape.status().message());
-  if (header.shape[0] == 0) return Bad(file, header.size, "there are no examples");
+  if (!shape.ok()) return BadByte(file, header.size, shape.status().message());
+  if (header.shape[0] == 0) return BadByte(file, header.size, "there are no examples");
   RETURN_IF_ERROR(CheckSize(header.shape[0], shape->elements(), IsBytes(header) ? 1 : sizeof(float),
                             file.path));
   return shape;
@@ -154,16 +151,17 @@ absl::StatusOr<Examples> ParseNpy(DataFile features, DataFile labels, const Labe
   Examples examples;
   ASSIGN_OR_RETURN(examples.shape, ShapeOf(features, header));
   if (of_labels.shape.size() != 1) {
-    return Bad(labels, of_labels.size,
-               absl::StrCat(of_labels.shape.size(), " dimensions; labels have one: [examples]"));
+    return BadByte(
+        labels, of_labels.size,
+        absl::StrCat(of_labels.shape.size(), " dimensions; labels have one: [examples]"));
   }
   if (of_labels.shape[0] != header.shape[0]) {
-    return Bad(labels, of_labels.size,
-               absl::StrCat(of_labels.shape[0], " labels for the ", header.shape[0],
-                            " examples of ", features.path));
+    return BadByte(labels, of_labels.size,
+                   absl::StrCat(of_labels.shape[0], " labels for the ", header.shape[0],
+                                " examples of ", features.path));
   }
   // The small file first: each example that is promised has its label.
-  ASSIGN_OR_RETURN(examples.labels, ReadLabels(labels, of_labels, rule));
+  ASSIGN_OR_RETURN(examples.labels, ReadNpyLabels(labels, of_labels, rule));
   if (IsBytes(header)) {
     ASSIGN_OR_RETURN(examples.values, ReadBytes(features, header));
   } else {

@@ -40,9 +40,9 @@ absl::StatusOr<DataFile> OpenArray(const std::string& data_dir, const std::strin
 }
 
 // `file_key` and `array_key`: the keys of the two.
-absl::StatusOr<DataFile> Open(const std::string& data_dir, const std::string& name,
-                              const std::string& array, const char* file_key,
-                              const char* array_key) {
+absl::StatusOr<DataFile> OpenNpy(const std::string& data_dir, const std::string& name,
+                                 const std::string& array, const char* file_key,
+                                 const char* array_key) {
   absl::StatusOr<DataFile> file = OpenDataFile(data_dir, name);
   if (!file.ok()) return AtKey(file.status(), file_key);
   ASSIGN_OR_RETURN(const bool zip, IsZip(*file));
@@ -61,10 +61,10 @@ absl::StatusOr<DataFile> Open(const std::string& data_dir, const std::string& na
 
 absl::StatusOr<Examples> ReadNumpy(const v1::Numpy& source, const std::string& data_dir,
                                    const LabelRule& rule) {
-  ASSIGN_OR_RETURN(DataFile features, Open(data_dir, source.features(), source.features_array(),
-                                           "features", "features_array"));
-  ASSIGN_OR_RETURN(DataFile labels, Open(data_dir, source.labels(), source.labels_array(), "labels",
-                                         "labels_array"));
+  ASSIGN_OR_RETURN(DataFile features, OpenNpy(data_dir, source.features(), source.features_array(),
+                                              "features", "features_array"));
+  ASSIGN_OR_RETURN(DataFile labels, OpenNpy(data_dir, source.labels(), source.labels_array(),
+                                            "labels", "labels_array"));
   return ParseNpy(std::move(features), std::move(labels), rule);
 }
 

@@ -12,12 +12,12 @@
 namespace leeway {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 // NumPy itself reads no longer ones unless it is told to.
 constexpr uint32_t kMaxHeader = 1 << 16;
 constexpr size_t kMaxDimensions = 4;
 
-absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(what); }
+absl::Status BadHeader(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -68,7 +68,7 @@ class Literals {
 
 absl::Status SetType(const std::string& type, NpyHeader& header) {
   const auto refuse = [&](absl::string_view why) {
-    return Bad(absl::StrCat("elements of type ", Quote(type), why));
+    return BadHeader(absl::StrCat("elements of type ", Quote(type), why));
   };
   if (type.find('O') != std::string::npos) {
     return refuse(
@@ -109,21 +109,22 @@ absl::Status SetValue(const std::string& key, Literals& literals, NpyHeader& hea
   if (key == "descr") {
     std::string type;
     if (literals.TakeString(type)) return SetType(type, header);
-    return Bad("its elements have several fields; save one array of numbers for each");
+    return BadHeader("its elements have several fields; save one array of numbers for each");
   }
   if (key == "fortran_order") {
     if (literals.Take("False")) return absl::OkStatus();
-    return Bad("its elements are in Fortran order; save numpy.ascontiguousarray of it");
+    return BadHeader("its elements are in Fortran order; save numpy.ascontiguousarray of it");
   }
-  if (key != "shape") return Bad(absl::StrCat("its header has the unknown key ", Quote(key)));
+  if (key != "shape") return BadHeader(absl::StrCat("its header has the unknown key ", Quote(key)));
   if (TakeShape(literals, header.shape)) return absl::OkStatus();
-  return Bad(absl::StrCat("its shape is no list of at most ", kMaxDimensions, " numbers"));
+  return BadHeader(absl::StrCat("its shape is no list of at most ", kMaxDimensions, " numbers"));
 }
 
 }  // namespace
 
 absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text) {
-  const absl::Status damaged = Bad("its header is no dictionary of descr, fortran_order and shape");
+  const absl::Status damaged =
+      BadHeader("its header is no dictionary of descr, fortran_order and shape");
   NpyHeader header;
   Literals literals(text);
   std::vector<std::string> keys;
@@ -143,13 +144,13 @@ absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text) {
 
 absl::StatusOr<NpyHeader> ReadNpyHeader(DataFile& file) {
   const auto bad = [&](size_t byte, absl::string_view what) {
-    return Bad(absl::StrCat(file.path, ": byte ", byte, ": ", what));
+    return BadHeader(absl::StrCat(file.path, ": byte ", byte, ": ", what));
   };
   // The magic, two bytes of version, and two or four of length.
   uint8_t start[12];
   ASSIGN_OR_RETURN(size_t count, file.bytes->Read(std::span(start).first(8)));
   const std::string_view magic(reinterpret_cast<const char*>(start), std::min<size_t>(count, 6));
-  if (magic != kMagic) return bad(0, "not an .npy file: it does not begin with \\x93NUMPY");
+  if (magic != kNpyMagic) return bad(0, "not an .npy file: it does not begin with \\x93NUMPY");
   if (count < 8) return bad(count, "the file ends within its header");
   const uint8_t version = start[6];
   if (version < 1 || version > 3 || start[7] != 0) {

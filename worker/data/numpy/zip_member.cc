@@ -22,12 +22,12 @@ using Archive = std::unique_ptr<zip_t, CloseArchive>;
 struct CloseMember {
   void operator()(zip_file_t* member) const { zip_fclose(member); }
 };
-using Member = std::unique_ptr<zip_file_t, CloseMember>;
+using ArchiveMember = std::unique_ptr<zip_file_t, CloseMember>;
 
 // Of one zip_fread, which takes a signed count.
-constexpr size_t kMaxRead = size_t{1} << 30;
+constexpr size_t kMaxMemberRead = size_t{1} << 30;
 
-absl::StatusOr<Archive> Open(const std::string& data_dir, const std::string& name) {
+absl::StatusOr<Archive> OpenArchive(const std::string& data_dir, const std::string& name) {
   // The errors of a file that is not there.
   ASSIGN_OR_RETURN(const DataFile file, OpenDataFile(data_dir, name));
   int code = 0;
@@ -69,7 +69,7 @@ class ZipStream final : public ByteStream {
   absl::StatusOr<size_t> Read(std::span<uint8_t> out) override {
     size_t done = 0;
     while (done < out.size()) {
-      const size_t wanted = std::min(out.size() - done, kMaxRead);
+      const size_t wanted = std::min(out.size() - done, kMaxMemberRead);
       const zip_int64_t count = zip_fread(member_.get(), out.data() + done, wanted);
       if (count < 0) {
         return absl::DataLossError(absl::StrCat(path_, ": byte ", at_, ": damaged (",
@@ -92,7 +92,7 @@ class ZipStream final : public ByteStream {
   const Archive archive_;
   const zip_uint64_t index_;
   const std::string path_;
-  Member member_;
+  ArchiveMember member_;
   uint64_t at_ = 0;
 };
 
@@ -100,13 +100,13 @@ class ZipStream final : public ByteStream {
 
 absl::StatusOr<std::vector<std::string>> ZipNames(const std::string& data_dir,
                                                   const std::string& name) {
-  ASSIGN_OR_RETURN(const Archive archive, Open(data_dir, name));
+  ASSIGN_OR_RETURN(const Archive archive, OpenArchive(data_dir, name));
   return NamesOf(archive.get());
 }
 
 absl::StatusOr<DataFile> OpenZipMember(const std::string& data_dir, const std::string& name,
                                        const std::string& member) {
-  ASSIGN_OR_RETURN(Archive archive, Open(data_dir, name));
+  ASSIGN_OR_RETURN(Archive archive, OpenArchive(data_dir, name));
   const zip_int64_t index = zip_name_locate(archive.get(), member.c_str(), 0);
   if (index < 0) {
     return absl::NotFoundError(absl::StrCat(name, ": has no ", member, "; it has ",

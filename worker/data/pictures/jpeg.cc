@@ -18,7 +18,7 @@ using Decoder = std::unique_ptr<void, Destroy>;
 // More scans than a picture needs are refused, as each decodes all of it again.
 constexpr int kFlags = TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS;
 
-absl::Status Damaged(absl::string_view why) {
+absl::Status DamagedJpeg(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("a damaged JPEG (", why,
                                                  "): fetch it again, or move it out of the "
                                                  "folder"));
@@ -46,9 +46,9 @@ absl::StatusOr<Picture> DecodeJpeg(std::string_view content, uint32_t least_heig
   int width = 0, height = 0, sampling = 0, colours = 0;
   if (tjDecompressHeader3(decoder.get(), bytes, content.size(), &width, &height, &sampling,
                           &colours) != 0) {
-    return Damaged(tjGetErrorStr2(decoder.get()));
+    return DamagedJpeg(tjGetErrorStr2(decoder.get()));
   }
-  if (width <= 0 || height <= 0) return Damaged("it ends within its header");
+  if (width <= 0 || height <= 0) return DamagedJpeg("it ends within its header");
   if (colours == TJCS_CMYK || colours == TJCS_YCCK) {
     return absl::InvalidArgumentError("a JPEG in CMYK: convert it to RGB");
   }
@@ -61,7 +61,7 @@ absl::StatusOr<Picture> DecodeJpeg(std::string_view content, uint32_t least_heig
   if (tjDecompress2(decoder.get(), bytes, content.size(), picture.pixels.data(),
                     static_cast<int>(picture.width), 0, static_cast<int>(picture.height), TJPF_RGB,
                     kFlags) != 0) {
-    return Damaged(tjGetErrorStr2(decoder.get()));
+    return DamagedJpeg(tjGetErrorStr2(decoder.get()));
   }
   return picture;
 }

@@ -17,7 +17,7 @@ struct Image {
   png_image image{};
 };
 
-absl::Status Damaged(const png_image& image) {
+absl::Status DamagedPng(const png_image& image) {
   return absl::InvalidArgumentError(absl::StrCat(
       "a damaged PNG (", image.message, "): fetch it again, or move it out of the folder"));
 }
@@ -39,7 +39,7 @@ absl::StatusOr<Picture> DecodePng(std::string_view content) {
   Image holder;
   png_image& image = holder.image;
   if (png_image_begin_read_from_memory(&image, content.data(), content.size()) == 0) {
-    return Damaged(image);
+    return DamagedPng(image);
   }
   RETURN_IF_ERROR(CheckPictureSize(image.height, image.width));
   const bool alpha = (image.format & PNG_FORMAT_FLAG_ALPHA) != 0;
@@ -49,7 +49,7 @@ absl::StatusOr<Picture> DecodePng(std::string_view content) {
   Picture picture{image.height, image.width, {}};
   picture.pixels.resize(PNG_IMAGE_SIZE(image));
   if (png_image_finish_read(&image, nullptr, picture.pixels.data(), 0, nullptr) == 0) {
-    return Damaged(image);
+    return DamagedPng(image);
   }
   if (alpha) DropAlpha(picture.pixels);
   return picture;

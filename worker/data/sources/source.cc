@@ -95,7 +95,7 @@ uint32_t CountClasses(const Examples& examples, v1::Loss loss) {
 }
 
 // Takes away what `part` does not want of file `index`.
-void Select(const v1::TrainingJob& job, size_t index, Part part, Examples& examples) {
+void KeepPart(const v1::TrainingJob& job, size_t index, Part part, Examples& examples) {
   if (part == Part::kAll) return;
   std::vector<bool> rows =
       HeldOut(job.metadata().seed(), index, examples.size(), job.data().holdout());
@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadFiles(const v1::TrainingJob& job,
     absl::StatusOr<Examples> examples = ReadOne(job, source, data_dir, i);
     if (!examples.ok()) return AtFile(job, source, i, examples.status());
     classes = std::max(classes, CountClasses(*examples, LabelLoss(job.model())));
-    Select(job, i, part, *examples);
+    KeepPart(job, i, part, *examples);
     RETURN_IF_ERROR(AtFile(job, source, i, all.Append(*std::move(examples), FileName(source, i))));
   }
   if (part == Part::kHoldout && all.size() == 0) {

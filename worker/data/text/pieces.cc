@@ -7,7 +7,7 @@ namespace {
 #define WHITE "\\p{Z}\\t-\\r\\x{85}"
 
 // The two last alternatives are one here: RE2 cannot look ahead, so the caller does.
-constexpr char kPiece[] =
+constexpr char kPieceExpression[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" WHITE "\\p{L}\\p{N}]+|[" WHITE "]+";
 constexpr char kWhite[] = "[" WHITE "]+";
 #undef WHITE
@@ -34,7 +34,7 @@ bool Match(const RE2& expression, std::string_view text, size_t at, size_t& end)
 
 }  // namespace
 
-PieceCutter::PieceCutter() : piece_(kPiece, RE2::Quiet), white_(kWhite, RE2::Quiet) {}
+PieceCutter::PieceCutter() : piece_(kPieceExpression, RE2::Quiet), white_(kWhite, RE2::Quiet) {}
 
 std::string_view PieceCutter::Expression() {
   return "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";

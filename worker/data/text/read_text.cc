@@ -53,7 +53,7 @@ absl::Status CheckVocabulary(const v1::TrainingJob& job, uint32_t vocabulary) {
   return absl::OkStatus();
 }
 
-TextPart Select(const v1::TrainingJob& job, Part part, std::string path, Tokens tokens) {
+TextPart SelectPart(const v1::TrainingJob& job, Part part, std::string path, Tokens tokens) {
   const size_t count = tokens.size();
   TextPart all{std::move(path), std::make_shared<const Tokens>(std::move(tokens)), 0, count};
   if (part == Part::kAll) return all;
@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadText(const v1::TrainingJob& job, co
     std::string path = file->path;
     absl::StatusOr<Tokens> tokens = tokenizer->Encode(*std::move(file));
     if (!tokens.ok()) return at_file(tokens.status());
-    parts.push_back(Select(job, part, std::move(path), *std::move(tokens)));
+    parts.push_back(SelectPart(job, part, std::move(path), *std::move(tokens)));
   }
   const bool drawn = key == "data.train" && part != Part::kHoldout && text.random_start();
   auto dataset =

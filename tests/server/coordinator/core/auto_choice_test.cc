@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::auto_choice {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -107,4 +107,4 @@ TEST_CASE("a link that is no rate is refused") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::auto_choice

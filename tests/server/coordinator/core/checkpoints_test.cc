@@ -6,7 +6,7 @@
 #include "tests/server/coordinator/core/scenario.h"
 #include "tests/server/coordinator/core/taken.h"
 
-namespace leeway {
+namespace leeway::checkpoints {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -213,4 +213,4 @@ TEST_CASE("data leases: after going back only what the newest durable cut has is
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::checkpoints

@@ -4,7 +4,7 @@
 #include "tests/server/coordinator/core/scenario.h"
 #include "tests/server/coordinator/core/taken.h"
 
-namespace leeway {
+namespace leeway::committed_sets_part {
 namespace {
 
 constexpr Time kNow = Time(std::chrono::seconds(1000));
@@ -84,4 +84,4 @@ TEST_CASE("committed sets: what a lost rank gave to a shard that lacks the set i
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::committed_sets_part

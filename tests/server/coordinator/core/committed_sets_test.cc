@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::committed_sets {
 namespace {
 
 using Ranks = std::vector<uint32_t>;
@@ -176,7 +176,7 @@ TEST_CASE("grace: a clock that nobody wants any more is not waited for") {
   CHECK(Sets(job).empty());
 }
 
-TEST_CASE("continue: a lost worker is not waited for; a life that joins again is") {
+TEST_CASE("continue: a lost worker is not waited for, a life that joins again is") {
   Scenario job(Options(3, 0, v1::WORKER_LOSS_CONTINUE));
   job.Start();
   HeldByAll(job, 0, {0, 1});
@@ -244,4 +244,4 @@ TEST_CASE("committed sets: who speaks of another generation or in a job in locks
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::committed_sets

@@ -12,7 +12,7 @@
 #include "server/core/held_book.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::committed_sets_world {
 namespace {
 
 constexpr uint32_t kWorkers = 4;
@@ -242,4 +242,4 @@ TEST_CASE("committed sets: shards that change hands get what counts again, or th
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::committed_sets_world

@@ -3,7 +3,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::cut_book {
 namespace {
 
 using Numbers = std::vector<uint32_t>;
@@ -180,7 +180,7 @@ TEST_CASE("cut book: the last cut wants every shard anew, and forgets why it fai
   CHECK(book.Expire(kBegin + seconds(99), seconds(10)).empty());
 }
 
-TEST_CASE("cut book: the newest whole one is written, one at a time; older ones are dropped then") {
+TEST_CASE("cut book: the newest whole one is written, one at a time, older ones are dropped then") {
   CutBook book = Stateless();
   for (const uint64_t clock : {2, 4, 6}) AddShards(book, clock);
   REQUIRE(book.AddShard(8, 0, File("a"), kBegin).ok());
@@ -232,7 +232,7 @@ TEST_CASE("cut book: the newest clock is that of a part or of a manifest, not of
   CHECK(CutBook(2, 2, &manifest).newest() == 7);
 }
 
-TEST_CASE("cut book: cuts that wait for longer than they may fail; those without a shard may") {
+TEST_CASE("cut book: cuts that wait for longer than they may fail, those without a shard may") {
   CutBook book = Stateless();
   REQUIRE(book.AddShard(2, 0, File("a"), kBegin).ok());
   REQUIRE(book.AddShard(2, 0, File("a"), kBegin + seconds(9)).ok());
@@ -309,4 +309,4 @@ TEST_CASE("cut book: open cuts are bounded, and one that has failed makes room")
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::cut_book

@@ -2,7 +2,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::cut {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -354,4 +354,4 @@ TEST_CASE("the folder of a slow worker's newest state is needed, however old it 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::cut

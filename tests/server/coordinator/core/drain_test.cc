@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::drain {
 namespace {
 
 struct Fleet {
@@ -260,4 +260,4 @@ TEST_CASE("servers below the minimum are waited for, and so are all without serv
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::drain

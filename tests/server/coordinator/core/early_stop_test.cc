@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::early_stop {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -214,4 +214,4 @@ TEST_CASE("early stop: a run that has ended early trains no further when it is r
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::early_stop

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::external {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -275,4 +275,4 @@ TEST_CASE("checkpoints say which rule made them") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::external

@@ -2,7 +2,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::going_back {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -277,4 +277,4 @@ TEST_CASE("what a worker that was behind the cut does again is recorded again") 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::going_back

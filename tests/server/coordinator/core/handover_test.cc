@@ -2,7 +2,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::handover {
 namespace {
 
 using Ranks = std::vector<uint32_t>;
@@ -205,4 +205,4 @@ TEST_CASE("who has taken a shard over is told the latest set") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::handover

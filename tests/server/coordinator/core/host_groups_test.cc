@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::host_groups {
 namespace {
 
 CoordinatorOptions Combining(uint32_t workers) {
@@ -155,4 +155,4 @@ TEST_CASE("host groups: workers hear of their group, and the leader of new lives
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::host_groups

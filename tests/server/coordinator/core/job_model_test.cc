@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::job_model {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -136,4 +136,4 @@ TEST_CASE("job facts: what the coordinator before was asked for counts, up to th
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::job_model

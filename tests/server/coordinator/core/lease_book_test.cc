@@ -11,7 +11,7 @@
 #include "common/philox.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::lease_book {
 namespace {
 
 using Runs = std::vector<Interval>;
@@ -310,4 +310,4 @@ TEST_CASE("leases: in any order of deaths and rewinds every batch of the job cou
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::lease_book

@@ -2,7 +2,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::leases {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -226,4 +226,4 @@ TEST_CASE("leases: a worker has as many clocks as it has batches in them") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::leases

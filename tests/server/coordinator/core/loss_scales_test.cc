@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::loss_scales {
 namespace {
 
 CoordinatorOptions Fp16Options(JobShape shape = {}) {
@@ -151,4 +151,4 @@ TEST_CASE("a record that was made up is taken as far as it can be true") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::loss_scales

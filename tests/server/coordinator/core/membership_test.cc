@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::membership {
 namespace {
 
 using Ranks = std::vector<uint32_t>;
@@ -96,7 +96,7 @@ TEST_CASE("membership: past lives are remembered up to a bound, the newest ones"
 }
 
 TEST_CASE(
-    "membership: who has left in order may stand by until that is final; who failed may not") {
+    "membership: who has left in order may stand by until that is final, who failed may not") {
   for (const RankState left : {RankState::kFinished, RankState::kStopped, RankState::kFailed}) {
     Membership members = Held(2);
     members.Leave(1, left, 7, kBegin);
@@ -186,4 +186,4 @@ TEST_CASE("membership: every state has a name of its own") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::membership

@@ -15,7 +15,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::parts {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -129,4 +129,4 @@ TEST_CASE("a worker's status says where its latest steps went") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::parts

@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::placement {
 namespace {
 
 void SyncAll(Placement& placement) {
@@ -162,7 +162,7 @@ TEST_CASE("nothing moves to a server that is not here, nor while anything is bei
   CHECK(placement.owner(2) == 0);
 }
 
-TEST_CASE("who dies while it is being filled is dropped; who has filled another survives in it") {
+TEST_CASE("who dies while it is being filled is dropped, who has filled another survives in it") {
   Placement target(2, 1, 1);
   target.Want(2);
   REQUIRE(target.Rebalance({0, 1}).any);
@@ -328,4 +328,4 @@ TEST_CASE("where nothing moves there is no new epoch") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::placement

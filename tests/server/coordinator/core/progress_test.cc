@@ -3,7 +3,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::progress {
 namespace {
 
 using std::chrono::milliseconds;
@@ -162,4 +162,4 @@ TEST_CASE("progress: shares of the time are shares, whatever the seconds are") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::progress

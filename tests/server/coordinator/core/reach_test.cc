@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::reach {
 namespace {
 
 struct Job {
@@ -119,4 +119,4 @@ TEST_CASE("of a network that nobody knows nothing is concluded") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::reach

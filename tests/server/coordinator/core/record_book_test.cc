@@ -4,7 +4,7 @@
 #include "server/coordinator/core/lifecycle.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::record_book {
 namespace {
 
 using std::chrono::seconds;
@@ -88,4 +88,4 @@ TEST_CASE("lifecycle: a tick says how long ago the last one was") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::record_book

@@ -2,7 +2,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::replicas {
 namespace {
 
 CoordinatorOptions WithReplicas(JobShape shape = {}) {
@@ -478,4 +478,4 @@ TEST_CASE("that replicas are synced holds nothing up, and what follows from it d
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::replicas

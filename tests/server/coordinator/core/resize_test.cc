@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::resize {
 namespace {
 
 CoordinatorOptions Resizable(uint32_t servers, uint32_t shards, uint32_t replicas = 1) {
@@ -333,4 +333,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::resize

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::restart {
 namespace {
 
 // With replicas, all synced; as the record of a coordinator says that was killed.
@@ -286,4 +286,4 @@ TEST_CASE("servers hear of no incarnation before it is on record") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::restart

@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/taken.h"
 
-namespace leeway {
+namespace leeway::rollout {
 namespace {
 
 using Indices = std::vector<uint32_t>;
@@ -79,4 +79,4 @@ TEST_CASE("rollout: who has not heard of a round is first in the next one, if it
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::rollout

@@ -2,7 +2,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::run {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -92,7 +92,7 @@ TEST_CASE("a stop near the end is the end") {
   CHECK(job.core.state() == v1::JOB_FINISHED);
 }
 
-TEST_CASE("without sync each stops where it is, and holds nobody up; the cut is at the mean") {
+TEST_CASE("without sync each stops where it is, and holds nobody up, the cut is at the mean") {
   Scenario job({.mode = v1::CONSISTENCY_MODE_BOUNDED});
   job.Start();
   job.core.StopJob("", job.now);
@@ -338,4 +338,4 @@ TEST_CASE("metrics are recorded once a clock, over repetitions and lives") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::run

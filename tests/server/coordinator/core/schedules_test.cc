@@ -13,7 +13,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::schedules {
 namespace {
 
 constexpr uint32_t kWorkers = 3;
@@ -345,4 +345,4 @@ TEST_CASE("no schedule makes two lives alike, two stops, or half a checkpoint") 
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::schedules

@@ -6,7 +6,7 @@
 #include "tests/server/coordinator/core/scenario.h"
 #include "tests/server/coordinator/core/taken.h"
 
-namespace leeway {
+namespace leeway::server_fleet {
 namespace {
 
 constexpr Time kNow = Time(std::chrono::seconds(1000));
@@ -175,4 +175,4 @@ TEST_CASE("shards: a coordinator started again goes on where the servers still h
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::server_fleet

@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::server_processes {
 namespace {
 
 v1::RegisterServerRequest Process(uint64_t nonce, uint32_t index = 0) {
@@ -94,7 +94,7 @@ TEST_CASE("server processes: those of before are remembered up to a bound, the n
   CHECK_FALSE(processes.Past(Process(0)));
 }
 
-TEST_CASE("server processes: a claim is taken once, by who made it; the newest counts") {
+TEST_CASE("server processes: a claim is taken once, by who made it, the newest counts") {
   ServerProcesses processes(1);
   processes.Register(Process(1));
   CHECK_FALSE(processes.TakeClaim(0, 5));
@@ -124,4 +124,4 @@ TEST_CASE("server processes: of one that is forgotten only its address is left")
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::server_processes

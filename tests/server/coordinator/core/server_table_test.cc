@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::server_table {
 namespace {
 
 using Indices = std::vector<uint32_t>;
@@ -103,4 +103,4 @@ TEST_CASE("servers: every state has a name of its own") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::server_table

@@ -2,7 +2,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
-namespace leeway {
+namespace leeway::start {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -372,4 +372,4 @@ TEST_CASE("the record says that the job has begun once it has, and before a work
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::start

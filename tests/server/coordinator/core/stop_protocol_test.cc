@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/taken.h"
 
-namespace leeway {
+namespace leeway::stop_protocol {
 namespace {
 
 // Two workers that run, at these clocks.
@@ -62,7 +62,7 @@ TEST_CASE("stop: with committed sets the first clock counts, and the end of all 
   CHECK(TakenEvents(commands) == Names{"stop_fixed"});
 }
 
-TEST_CASE("stop: the clock falls and does not rise; what is broken off stops at once") {
+TEST_CASE("stop: the clock falls and does not rise, what is broken off stops at once") {
   Commands commands;
   StopProtocol stop(commands);
   stop.Lower(6);
@@ -139,4 +139,4 @@ TEST_CASE("stop: a record says what belongs to its outcome") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::stop_protocol

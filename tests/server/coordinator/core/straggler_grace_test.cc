@@ -8,7 +8,7 @@
 #include "server/coordinator/core/arrival_history.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::straggler_grace {
 namespace {
 
 using std::chrono::microseconds;
@@ -69,7 +69,7 @@ TEST_CASE("arrivals: median and deviation of all that came in the last clocks") 
   CHECK(history.Get() == ArrivalHistory::Usual{milliseconds(5), {}});
 }
 
-TEST_CASE("arrivals: so many clocks are remembered, and no more; those without any are none") {
+TEST_CASE("arrivals: so many clocks are remembered, and no more, those without any are none") {
   ArrivalHistory history;
   history.Add(Of({1}));
   history.Add({});
@@ -220,4 +220,4 @@ TEST_CASE("grace: a wait in which somebody came was not in vain, whenever he say
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::straggler_grace

@@ -5,7 +5,7 @@
 #include "tests/server/coordinator/core/scenario.h"
 #include "tests/server/coordinator/core/taken.h"
 
-namespace leeway {
+namespace leeway::workers {
 namespace {
 
 constexpr Time kNow = Time(std::chrono::seconds(1000));
@@ -102,4 +102,4 @@ TEST_CASE("workers: evaluations of after the cut are forgotten, and the newest t
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::workers

@@ -10,7 +10,7 @@
 #include "worker/data/numpy/npy_files.h"
 #include "worker/data/numpy/npy_header.h"
 
-namespace leeway {
+namespace leeway::npy {
 namespace {
 
 using absl::StatusCode;
@@ -18,8 +18,8 @@ using Floats = std::vector<float>;
 constexpr v1::Loss kSoftmax = v1::LOSS_SOFTMAX_CROSS_ENTROPY;
 
 // A file of this dictionary and these elements.
-Bytes NpyOf(const std::string& dictionary, const Bytes& elements, uint8_t version = 1) {
-  Bytes out = {0x93, 'N', 'U', 'M', 'P', 'Y', version, 0};
+FileBytes NpyOf(const std::string& dictionary, const FileBytes& elements, uint8_t version = 1) {
+  FileBytes out = {0x93, 'N', 'U', 'M', 'P', 'Y', version, 0};
   const size_t digits = version == 1 ? 2 : 4;
   std::string header = dictionary;
   while ((8 + digits + header.size() + 1) % 64 != 0) header += ' ';
@@ -30,16 +30,16 @@ Bytes NpyOf(const std::string& dictionary, const Bytes& elements, uint8_t versio
   return out;
 }
 
-Bytes Npy(const std::string& type, const std::string& shape, const Bytes& elements,
-          uint8_t version = 1) {
+FileBytes Npy(const std::string& type, const std::string& shape, const FileBytes& elements,
+              uint8_t version = 1) {
   return NpyOf("{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }",
                elements, version);
 }
 
 // Little-endian, or the other way round.
 template <typename T>
-Bytes Elements(const std::vector<T>& values, bool big_endian = false) {
-  Bytes out;
+FileBytes Elements(const std::vector<T>& values, bool big_endian = false) {
+  FileBytes out;
   for (const T value : values) {
     uint8_t bytes[sizeof(T)];
     std::memcpy(bytes, &value, sizeof(T));
@@ -49,23 +49,23 @@ Bytes Elements(const std::vector<T>& values, bool big_endian = false) {
   return out;
 }
 
-Bytes LabelsOf(size_t count) {
-  return Npy("|u1", "(" + std::to_string(count) + ",)", Bytes(count));
+FileBytes LabelsOf(size_t count) {
+  return Npy("|u1", "(" + std::to_string(count) + ",)", FileBytes(count));
 }
 
-absl::StatusOr<Examples> Parse(const Bytes& features, const Bytes& labels,
+absl::StatusOr<Examples> Parse(const FileBytes& features, const FileBytes& labels,
                                v1::Loss loss = kSoftmax) {
   return ParseNpy(File("x.npy", features), File("y.npy", labels), loss);
 }
 
-Examples Parsed(const Bytes& features, const Bytes& labels, v1::Loss loss = kSoftmax) {
+Examples Parsed(const FileBytes& features, const FileBytes& labels, v1::Loss loss = kSoftmax) {
   auto examples = Parse(features, labels, loss);
   INFO(examples.status().ToString());
   REQUIRE(examples.ok());
   return *std::move(examples);
 }
 
-Floats FeaturesOf(const std::string& type, const Bytes& elements, const std::string& shape) {
+Floats FeaturesOf(const std::string& type, const FileBytes& elements, const std::string& shape) {
   return std::get<Floats>(Parsed(Npy(type, shape, elements), LabelsOf(1)).values);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("Numbers of every type and byte order become floats") {
 
 TEST_CASE("Unsigned bytes stay bytes, NaN is a missing value, infinity is an error") {
   const Examples bytes = Parsed(Npy("|u1", "(2, 1, 3)", {1, 2, 3, 253, 254, 255}), LabelsOf(2));
-  CHECK(std::get<Bytes>(bytes.values) == Bytes{1, 2, 3, 253, 254, 255});
+  CHECK(std::get<FileBytes>(bytes.values) == FileBytes{1, 2, 3, 253, 254, 255});
   CHECK(bytes.shape == ImageShape{1, 3, 1});
   CHECK(std::isnan(FeaturesOf("<f4", Elements<float>({NAN, 1}), "(1, 2)")[0]));
   CHECK(std::isnan(FeaturesOf("<f2", Elements<uint16_t>({0x7e00, 0}), "(1, 2)")[0]));
@@ -102,7 +102,7 @@ TEST_CASE("Unsigned bytes stay bytes, NaN is a missing value, infinity is an err
                StatusCode::kInvalidArgument, {"-inf"});
 }
 
-TEST_CASE("Shapes are features, images without and with channels; versions 1 to 3 are read") {
+TEST_CASE("Shapes are features, images without and with channels, versions 1 to 3 are read") {
   const auto shape = [](const std::string& text, uint8_t version = 1) {
     return Parsed(Npy("<f4", text, Elements(Floats(24)), version), LabelsOf(2)).shape;
   };
@@ -132,7 +132,7 @@ TEST_CASE("Shapes are features, images without and with channels; versions 1 to 
 }
 
 TEST_CASE("Labels are numbers of any type that the loss takes") {
-  const Bytes features = Npy("<f4", "(3, 1)", Elements(Floats(3)));
+  const FileBytes features = Npy("<f4", "(3, 1)", Elements(Floats(3)));
   CHECK(Parsed(features, Npy("<i8", "(3,)", Elements<int64_t>({2, 0, 5}))).labels ==
         Floats{2, 0, 5});
   CHECK(Parsed(features, Npy("<f8", "(3,)", Elements<double>({0.5, -1, 7})), v1::LOSS_SQUARED)
@@ -152,7 +152,7 @@ TEST_CASE("Labels are numbers of any type that the loss takes") {
 TEST_CASE("Objects, fields, Fortran order and other types are refused with what to do") {
   const auto refused = [](const std::string& dictionary, const std::vector<std::string>& parts) {
     INFO(dictionary);
-    RequireError(Parse(NpyOf(dictionary, Bytes(16)), LabelsOf(1)), StatusCode::kInvalidArgument,
+    RequireError(Parse(NpyOf(dictionary, FileBytes(16)), LabelsOf(1)), StatusCode::kInvalidArgument,
                  parts);
   };
   const std::string rest = "'fortran_order': False, 'shape': (1, 2)}";
@@ -170,13 +170,13 @@ TEST_CASE("Objects, fields, Fortran order and other types are refused with what 
 }
 
 TEST_CASE("A file that is cut off anywhere, or is no .npy, is an error with the byte") {
-  const Bytes whole = Npy("<f4", "(2, 3)", Elements(Floats(6)));
+  const FileBytes whole = Npy("<f4", "(2, 3)", Elements(Floats(6)));
   for (size_t size = 0; size < whole.size(); ++size) {
     INFO(size);
-    const Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    const FileBytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     RequireError(Parse(part, LabelsOf(2)), StatusCode::kInvalidArgument, {"x.npy: byte "});
   }
-  Bytes wrong = whole;
+  FileBytes wrong = whole;
   wrong[6] = 4;
   RequireError(Parse(wrong, LabelsOf(2)), StatusCode::kInvalidArgument, {"version 4.0"});
   wrong = Npy("<f4", "(2, 3)", Elements(Floats(6)), 2);
@@ -186,7 +186,7 @@ TEST_CASE("A file that is cut off anywhere, or is no .npy, is an error with the 
 
 // A zip archive of these members.
 void WriteZip(const DataFolder& folder, const std::string& name,
-              const std::vector<std::pair<std::string, Bytes>>& members, bool deflated) {
+              const std::vector<std::pair<std::string, FileBytes>>& members, bool deflated) {
   const std::string path = folder.path() + "/" + name;
   zip_t* const archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, nullptr);
   REQUIRE(archive != nullptr);
@@ -208,7 +208,7 @@ TEST_CASE("Arrays of an .npz, stored or deflated, are those of the .npy") {
   DataFolder folder;
   Floats values(3000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 17);
-  const Bytes x = Npy("<f4", "(1000, 3)", Elements(values)), y = LabelsOf(1000);
+  const FileBytes x = Npy("<f4", "(1000, 3)", Elements(values)), y = LabelsOf(1000);
   folder.Write("x.npy", x);
   folder.Write("x.npy.gz", Gzip(x));
   folder.Write("y.npy", y);
@@ -230,7 +230,7 @@ TEST_CASE("Arrays of an .npz, stored or deflated, are those of the .npy") {
 
 TEST_CASE("Archives that are damaged, or lack the array, are errors with key and file") {
   DataFolder folder;
-  const Bytes x = Npy("<f4", "(2, 600)", Elements(Floats(1200))), y = LabelsOf(2);
+  const FileBytes x = Npy("<f4", "(2, 600)", Elements(Floats(1200))), y = LabelsOf(2);
   folder.Write("y.npy", y);
   WriteZip(folder, "d.npz", {{"x.npy", x}, {"z.npy", y}}, true);
   RequireError(Read(folder, "features: 'd.npz' labels: 'y.npy'"), StatusCode::kInvalidArgument,
@@ -243,14 +243,14 @@ TEST_CASE("Archives that are damaged, or lack the array, are errors with key and
                {"features", "absent.npy: no such file"});
   WriteZip(folder, "d.npz", {{"x.npy", x}}, false);
   std::ifstream stream(folder.path() + "/d.npz", std::ios::binary);
-  const Bytes whole((std::istreambuf_iterator<char>(stream)), {});
+  const FileBytes whole((std::istreambuf_iterator<char>(stream)), {});
   for (size_t size = 8; size < whole.size(); size += 101) {
     folder.Write("cut.npz",
-                 Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
+                 FileBytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
     RequireError(Read(folder, "features: 'cut.npz' labels: 'y.npy'"), StatusCode::kInvalidArgument,
                  {"cut.npz"});
   }
-  Bytes wrong = whole;
+  FileBytes wrong = whole;
   wrong[1000] ^= 1;
   folder.Write("wrong.npz", wrong);
   RequireError(Read(folder, "features: 'wrong.npz' labels: 'y.npy'"), StatusCode::kDataLoss,
@@ -258,4 +258,4 @@ TEST_CASE("Archives that are damaged, or lack the array, are errors with key and
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::npy

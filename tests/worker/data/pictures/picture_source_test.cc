@@ -5,7 +5,7 @@
 #include "worker/data/sources/test_data.h"
 #include "worker/data/sources/training_data.h"
 
-namespace leeway {
+namespace leeway::picture_source {
 namespace {
 
 using absl::StatusCode;
@@ -18,7 +18,7 @@ v1::TrainingJob PictureJob(const std::string& rest = "") {
 }
 
 // A 3 x 4 picture of one value.
-Bytes Plain(int value) {
+FileBytes Plain(int value) {
   return Png(3, 4, Pixels(3, 4, 3, [value](auto, auto, auto) { return value; }).data(),
              PNG_FORMAT_RGB);
 }
@@ -83,7 +83,7 @@ TEST_CASE("Pictures are normalised and augmented as other images are") {
   CHECK(*seen.rbegin() == Approx(2 * 101 / 255.0 - 1));
 }
 
-TEST_CASE("A held-out picture is never trained on; test classes are those of training") {
+TEST_CASE("A held-out picture is never trained on, test classes are those of training") {
   DataFolder folder;
   WriteTrain(folder);
   const v1::TrainingJob held = PictureJob("holdout: 0.4");
@@ -103,7 +103,7 @@ TEST_CASE("A held-out picture is never trained on; test classes are those of tra
 TEST_CASE("A damaged picture is an error of the batch that names it, and no end of the others") {
   DataFolder folder;
   WriteTrain(folder);
-  Bytes cut = Plain(1);
+  FileBytes cut = Plain(1);
   cut.resize(cut.size() - 20);
   folder.Write("train/a/y.png", cut);
   const auto data = *TrainingData::Open(PictureJob("augment { flip: true }"), folder.path(), 0);
@@ -146,4 +146,4 @@ TEST_CASE("Folders without classes or pictures, and classes that do not fit, are
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::picture_source

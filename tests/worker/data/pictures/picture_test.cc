@@ -4,7 +4,7 @@
 
 #include "tests/worker/data/pictures/picture_files.h"
 
-namespace leeway {
+namespace leeway::picture {
 namespace {
 
 using absl::StatusCode;
@@ -12,7 +12,7 @@ using absl::StatusCode;
 // Smooth, so that a JPEG keeps it.
 int Slope(uint32_t y, uint32_t x, uint32_t c) { return static_cast<int>(40 * c + 2 * y + 3 * x); }
 
-Picture Decode(const Bytes& bytes, uint32_t least = 1000) {
+Picture Decode(const FileBytes& bytes, uint32_t least = 1000) {
   const auto picture = DecodePicture("f", View(bytes), least, least);
   INFO(picture.status().ToString());
   REQUIRE(picture.ok());
@@ -20,7 +20,7 @@ Picture Decode(const Bytes& bytes, uint32_t least = 1000) {
   return *picture;
 }
 
-void CheckNear(const Bytes& pixels, const Bytes& expected, int most) {
+void CheckNear(const FileBytes& pixels, const FileBytes& expected, int most) {
   REQUIRE(pixels.size() == expected.size());
   int largest = 0;
   for (size_t i = 0; i < pixels.size(); ++i) {
@@ -30,7 +30,7 @@ void CheckNear(const Bytes& pixels, const Bytes& expected, int most) {
 }
 
 TEST_CASE("A JPEG comes out as its pixels, plain or progressive, grey as three equal values") {
-  const Bytes colours = Pixels(21, 30, 3, Slope);
+  const FileBytes colours = Pixels(21, 30, 3, Slope);
   for (const int flags : {0, TJFLAG_PROGRESSIVE}) {
     const Picture picture = Decode(Jpeg(21, 30, colours, TJPF_RGB, flags));
     CHECK(picture.height == 21);
@@ -43,10 +43,10 @@ TEST_CASE("A JPEG comes out as its pixels, plain or progressive, grey as three e
 }
 
 TEST_CASE("A JPEG is decoded smaller as long as its sides are what is asked for") {
-  const Bytes bytes = Jpeg(64, 48, Pixels(64, 48, 3, [](auto, auto, auto) { return 90; }));
+  const FileBytes bytes = Jpeg(64, 48, Pixels(64, 48, 3, [](auto, auto, auto) { return 90; }));
   const auto sides = [&](uint32_t height, uint32_t width) {
     const Picture picture = *DecodePicture("f", View(bytes), height, width);
-    CheckNear(picture.pixels, Bytes(picture.pixels.size(), 90), 2);
+    CheckNear(picture.pixels, FileBytes(picture.pixels.size(), 90), 2);
     return std::pair(picture.height, picture.width);
   };
   CHECK(sides(33, 1) == std::pair(64u, 48u));
@@ -57,10 +57,10 @@ TEST_CASE("A JPEG is decoded smaller as long as its sides are what is asked for"
 }
 
 TEST_CASE("PNGs with a palette, alpha, 16 bits or grey come out as red, green and blue") {
-  const Bytes colours = Pixels(5, 7, 3, Slope);
+  const FileBytes colours = Pixels(5, 7, 3, Slope);
   CHECK(Decode(Png(5, 7, colours.data(), PNG_FORMAT_RGB)).pixels == colours);
 
-  const Bytes alpha = Pixels(5, 7, 4, [](uint32_t y, uint32_t x, uint32_t c) {
+  const FileBytes alpha = Pixels(5, 7, 4, [](uint32_t y, uint32_t x, uint32_t c) {
     return c == 3 ? static_cast<int>(30 * y) : Slope(y, x, c);
   });
   CHECK(Decode(Png(5, 7, alpha.data(), PNG_FORMAT_RGBA)).pixels == colours);
@@ -69,8 +69,8 @@ TEST_CASE("PNGs with a palette, alpha, 16 bits or grey come out as red, green an
   CHECK(Decode(Png(5, 7, Pixels(5, 7, 1, grey).data(), PNG_FORMAT_GRAY)).pixels ==
         Pixels(5, 7, 3, grey));
 
-  const Bytes palette = {10, 20, 30, 200, 100, 50};
-  const Bytes indices = Pixels(
+  const FileBytes palette = {10, 20, 30, 200, 100, 50};
+  const FileBytes indices = Pixels(
       5, 7, 1, [](uint32_t y, uint32_t x, uint32_t) { return static_cast<int>((y + x) % 2); });
   const Picture indexed =
       Decode(Png(5, 7, indices.data(), PNG_FORMAT_RGB_COLORMAP, palette.data(), 2));
@@ -80,39 +80,39 @@ TEST_CASE("PNGs with a palette, alpha, 16 bits or grey come out as red, green an
 }
 
 TEST_CASE("Pictures that are cut off anywhere, or are none, are errors that say what to do") {
-  const Bytes colours = Pixels(40, 40, 3, Slope);
-  for (const Bytes& whole :
+  const FileBytes colours = Pixels(40, 40, 3, Slope);
+  for (const FileBytes& whole :
        {Jpeg(40, 40, colours), Jpeg(40, 40, colours, TJPF_RGB, TJFLAG_PROGRESSIVE),
         Png(40, 40, colours.data(), PNG_FORMAT_RGB)}) {
     // The last bytes of a file only say that it ends, or check what was read.
     for (size_t size = 0; size + 20 < whole.size(); size += 1 + size / 9) {
       INFO(size);
-      const Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+      const FileBytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
       RequireError(DecodePicture("cat/1.jpg", View(part), 40, 40), StatusCode::kInvalidArgument,
                    {"cat/1.jpg: ", "move it out of the folder"});
     }
   }
   RequireError(DecodePicture("f", "GIF89a..", 1, 1), StatusCode::kInvalidArgument,
                {"f: neither a JPEG nor a PNG", "'GIF89a..'"});
-  Bytes damaged = Png(40, 40, colours.data(), PNG_FORMAT_RGB);
+  FileBytes damaged = Png(40, 40, colours.data(), PNG_FORMAT_RGB);
   damaged[damaged.size() / 2] ^= 0x55;
   RequireError(DecodePicture("f", View(damaged), 1, 1), StatusCode::kInvalidArgument,
                {"damaged PNG"});
-  const Bytes cmyk = Jpeg(8, 8, Bytes(8 * 8 * 4, 7), TJPF_CMYK);
+  const FileBytes cmyk = Jpeg(8, 8, FileBytes(8 * 8 * 4, 7), TJPF_CMYK);
   RequireError(DecodePicture("f", View(cmyk), 1, 1), StatusCode::kInvalidArgument,
                {"f: a JPEG in CMYK"});
 }
 
 // A header that promises many pixels, and a few bytes.
 TEST_CASE("A picture of too many pixels is refused before memory is taken for it") {
-  Bytes png = Png(4, 4, Bytes(48).data(), PNG_FORMAT_RGB);
+  FileBytes png = Png(4, 4, FileBytes(48).data(), PNG_FORMAT_RGB);
   for (const size_t at : {16, 20}) png[at + 1] = 1;  // 65540 x 65540
   const auto crc = static_cast<uint32_t>(crc32(0, &png[12], 17));
   for (size_t i = 0; i < 4; ++i) png[29 + i] = static_cast<uint8_t>(crc >> (24 - 8 * i));
   RequireError(DecodePicture("f", View(png), 1, 1), StatusCode::kResourceExhausted,
                {"f: a picture of 65540 x 65540 pixels"});
-  Bytes jpeg = Jpeg(16, 16, Bytes(16 * 16 * 3));
-  const Bytes frame = {0xff, 0xc0};
+  FileBytes jpeg = Jpeg(16, 16, FileBytes(16 * 16 * 3));
+  const FileBytes frame = {0xff, 0xc0};
   const auto at = std::search(jpeg.begin(), jpeg.end(), frame.begin(), frame.end());
   REQUIRE(at != jpeg.end());
   std::fill_n(at + 5, 4, uint8_t{0xf0});  // 61680 x 61680
@@ -121,4 +121,4 @@ TEST_CASE("A picture of too many pixels is refused before memory is taken for it
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::picture

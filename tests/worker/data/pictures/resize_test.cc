@@ -4,11 +4,11 @@
 
 #include "tests/worker/data/pictures/picture_files.h"
 
-namespace leeway {
+namespace leeway::resize {
 namespace {
 
-Bytes Scaled(const Picture& picture, uint32_t height, uint32_t width) {
-  Bytes out(size_t{3} * height * width);
+FileBytes Scaled(const Picture& picture, uint32_t height, uint32_t width) {
+  FileBytes out(size_t{3} * height * width);
   ScaleAndCrop(picture, height, width, out.data());
   return out;
 }
@@ -39,7 +39,7 @@ TEST_CASE("A picture of the size asked for stays as it is") {
 
 TEST_CASE("The middle is cut out") {
   const auto column = [](uint32_t, uint32_t x, uint32_t) { return static_cast<int>(10 * x); };
-  const Bytes cut = Scaled(Make(4, 10, column), 4, 4);
+  const FileBytes cut = Scaled(Make(4, 10, column), 4, 4);
   CHECK(cut == Pixels(4, 4, 3, [](uint32_t, uint32_t x, uint32_t) {
           return static_cast<int>(10 * (x + 3));
         }));
@@ -56,7 +56,7 @@ TEST_CASE("Shrinking takes the mean of what is covered, so stripes become grey")
   // A slope stays one.
   const Picture slope =
       Make(60, 60, [](uint32_t, uint32_t x, uint32_t) { return static_cast<int>(4 * x); });
-  const Bytes small = Scaled(slope, 20, 20);
+  const FileBytes small = Scaled(slope, 20, 20);
   for (uint32_t x = 1; x < 19; ++x) CHECK(std::abs(small[3 * x] - 4 * (3 * x + 1.0)) <= 1);
 }
 
@@ -64,11 +64,11 @@ TEST_CASE("Shrinking takes the mean of what is covered, so stripes become grey")
 TEST_CASE("Enlarging interpolates as Pillow does") {
   const Picture picture =
       Make(4, 4, [](uint32_t y, uint32_t x, uint32_t) { return static_cast<int>(16 * y + 3 * x); });
-  const Bytes large = Scaled(picture, 5, 5);
-  const Bytes expected = {0,  2,  5,  7,  9,  11, 13, 16, 18, 20, 24, 26, 29,
-                          31, 33, 37, 39, 42, 44, 46, 48, 50, 53, 55, 57};
+  const FileBytes large = Scaled(picture, 5, 5);
+  const FileBytes expected = {0,  2,  5,  7,  9,  11, 13, 16, 18, 20, 24, 26, 29,
+                              31, 33, 37, 39, 42, 44, 46, 48, 50, 53, 55, 57};
   for (size_t i = 0; i < 25; ++i) CHECK(std::abs(large[3 * i] - expected[i]) <= 1);
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::resize

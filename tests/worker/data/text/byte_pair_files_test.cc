@@ -7,7 +7,7 @@
 #include "worker/data/sources/test_data.h"
 #include "worker/data/text/byte_pairs.h"
 
-namespace leeway {
+namespace leeway::byte_pair_files {
 namespace {
 
 using absl::StatusCode;
@@ -94,7 +94,7 @@ TEST_CASE("A tokenizer.json that is not GPT-2's form is refused, saying what is 
   }
 }
 
-TEST_CASE("GPT-2's expression may stand beside ByteLevel; another may not") {
+TEST_CASE("GPT-2's expression may stand beside ByteLevel, another may not") {
   DataFolder folder;
   const std::string split = R"({"type": "Sequence", "pretokenizers": [{"type": "Split",
       "pattern": {"Regex": "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"},
@@ -129,4 +129,4 @@ TEST_CASE("A vocabulary that is cut off anywhere is an error, never a crash") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::byte_pair_files

@@ -2,7 +2,7 @@
 
 #include "tests/worker/data/data_test_util.h"
 
-namespace leeway {
+namespace leeway::byte_pairs {
 namespace {
 
 using absl::StatusCode;
@@ -80,4 +80,4 @@ TEST_CASE("Merges that the vocabulary lacks, and numbers that are too large, are
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::byte_pairs

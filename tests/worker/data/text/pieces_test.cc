@@ -2,7 +2,7 @@
 
 #include "tests/worker/data/data_test_util.h"
 
-namespace leeway {
+namespace leeway::pieces {
 namespace {
 
 using Pieces = std::vector<std::string>;
@@ -50,4 +50,4 @@ TEST_CASE("Letters, numbers and white space are those of Unicode") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::pieces

@@ -9,7 +9,7 @@
 #include "worker/data/sources/training_data.h"
 #include "worker/data/text/utf8.h"
 
-namespace leeway {
+namespace leeway::text_source {
 namespace {
 
 using absl::StatusCode;
@@ -181,7 +181,7 @@ TEST_CASE("Characters are numbered by code point, ASCII or not, packed or not") 
       "a";
   folder.Write("f", umlauts);
   CHECK(TokensOf(folder, "") == Floats{1, 2, 0, 3, 4, 0});
-  folder.Write("f", Gzip(Bytes(umlauts.begin(), umlauts.end())));
+  folder.Write("f", Gzip(FileBytes(umlauts.begin(), umlauts.end())));
   CHECK(TokensOf(folder, "") == Floats{1, 2, 0, 3, 4, 0});
   folder.Write("v", "abc\xc3\xa4z\xe2\x82\xac\xf0\x9f\x98\x80");
   CHECK(TokensOf(folder, "vocabulary: 'v'") == Floats{3, 4, 0, 5, 6, 0});
@@ -206,7 +206,7 @@ TEST_CASE("Unpacked text counts as memory, mapped text does not, numbers count")
   const std::string letters = Letters(100);
   folder.Write("f", letters);
   CHECK(OpenTrain(Job("context: 4 files: 'f'"), folder)->dataset().bytes() == 0);
-  folder.Write("f", Gzip(Bytes(letters.begin(), letters.end())));
+  folder.Write("f", Gzip(FileBytes(letters.begin(), letters.end())));
   CHECK(OpenTrain(Job("context: 4 files: 'f'"), folder)->dataset().bytes() == 100);
   folder.Write("f", letters + "\xc3\xa4");
   CHECK(OpenTrain(Job("context: 4 files: 'f'"), folder)->dataset().bytes() == 202);
@@ -252,8 +252,8 @@ TEST_CASE("A text that is too short, empty or absent is an error with its key") 
                StatusCode::kInvalidArgument, {"data.train.files.0", "the file is empty"});
   RequireError(TrainingData::Open(Job("context: 4 files: 'g'"), folder.path(), 0),
                StatusCode::kNotFound, {"data.train.files.0", "g: no such file"});
-  const Bytes packed = Gzip(Bytes(1000, 'a'));
-  folder.Write("f", Bytes(packed.begin(), packed.end() - 3));
+  const FileBytes packed = Gzip(FileBytes(1000, 'a'));
+  folder.Write("f", FileBytes(packed.begin(), packed.end() - 3));
   RequireError(TrainingData::Open(Job("context: 4 files: 'f'"), folder.path(), 0),
                StatusCode::kDataLoss, {"data.train.files.0", "ends too early"});
 }
@@ -297,4 +297,4 @@ TEST_CASE("Tiny Shakespeare has 1115394 characters, 65 different ones") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::text_source

@@ -2,7 +2,7 @@
 
 #include "tests/worker/data/data_test_util.h"
 
-namespace leeway {
+namespace leeway::utf8 {
 namespace {
 
 using absl::StatusCode;
@@ -46,4 +46,4 @@ TEST_CASE("The place of a character is its line and the characters before it the
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::utf8

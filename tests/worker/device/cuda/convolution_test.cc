@@ -9,7 +9,7 @@
 #include "worker/device/cuda/kernels/transpose.h"
 #include "worker/device/cuda/module/convolution_choice.h"
 
-namespace leeway::testing {
+namespace leeway::testing::convolution {
 namespace {
 
 using cuda::AlgorithmOffer;
@@ -124,4 +124,4 @@ TEST_CASE("only algorithms with the same bits in each run, and all digits, may b
 }
 
 }  // namespace
-}  // namespace leeway::testing
+}  // namespace leeway::testing::convolution

@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 #include "tests/worker/device/says.h"
 
-namespace leeway::cuda {
+namespace leeway::cuda::device_check {
 namespace {
 
 using testing::Says;
@@ -78,4 +78,4 @@ TEST_CASE("an environment that takes digits from products is refused") {
 }
 
 }  // namespace
-}  // namespace leeway::cuda
+}  // namespace leeway::cuda::device_check

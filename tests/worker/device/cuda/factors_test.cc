@@ -7,7 +7,7 @@
 #include "worker/device/cuda/cuda_backend.h"
 #include "worker/device/cuda/factor_cut.h"
 
-namespace leeway::cuda {
+namespace leeway::cuda::factors {
 namespace {
 
 using testing::HostRuntimeCounts;
@@ -112,4 +112,4 @@ TEST_CASE("only bf16 and fp16 take room for copies, once, and give it back") {
 }
 
 }  // namespace
-}  // namespace leeway::cuda
+}  // namespace leeway::cuda::factors

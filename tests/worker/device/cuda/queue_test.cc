@@ -14,7 +14,7 @@
 #include "tests/worker/device/says.h"
 #include "worker/device/cuda/cuda_backend.h"
 
-namespace leeway::cuda {
+namespace leeway::cuda::queue {
 namespace {
 
 using testing::Says;
@@ -292,4 +292,4 @@ TEST_CASE("everything that a backend took is given back, and pins end before the
 }
 
 }  // namespace
-}  // namespace leeway::cuda
+}  // namespace leeway::cuda::queue

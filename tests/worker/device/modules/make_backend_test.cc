@@ -17,7 +17,7 @@
 #include "tests/worker/device/says.h"
 #include "worker/compute/onednn/cpu_library.h"
 
-namespace leeway {
+namespace leeway::make_backend {
 namespace {
 
 using absl::StatusCode;
@@ -243,4 +243,4 @@ TEST_CASE("The module refuses an environment that takes digits from products") {
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::make_backend

@@ -1,1 +1,0 @@
-// Nothing: a precompiled header needs a target with a source.

@@ -1,0 +1,260 @@
+#include "server/node/program.h"
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/address.h"
+#include "common/command_line/command_line.h"
+#include "common/command_line/environment_place.h"
+#include "common/command_line/security_flags.h"
+#include "common/environment.h"
+#include "common/exit_code.h"
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/protocol.h"
+#include "common/retry_hint.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/health_port.h"
+#include "common/rpc/library_log.h"
+#include "common/rpc/transport_security.h"
+#include "common/status.h"
+#include "common/storage/storage.h"
+#include "common/update/rule.h"
+#include "config/external.h"
+#include "config/job.h"
+#include "server/node/server_process.h"
+#include "server/node/signals.h"
+#include "server/outcome/stored_job.h"
+
+namespace leeway {
+namespace {
+
+// Shorter than what Kubernetes waits before it kills (terminationGracePeriodSeconds).
+constexpr double kGraceSeconds = 25;
+// Of health checks: serving once the server holds its part of the model.
+constexpr char kServiceName[] = "leeway.v1.ParameterServer";
+
+struct Flags {
+  ServerOptions server;
+  std::optional<uint32_t> index;
+  std::string listen;
+  std::string health;
+  double grace_seconds = kGraceSeconds;
+  std::string job;
+  std::vector<std::string> sets;
+  int ready_fd = -1;
+  double start_seconds = 120;
+  SecurityFlags security;
+  bool insecure = false;
+  LogOptions log;
+};
+
+void Declare(CLI::App& app, Flags& flags) {
+  app.add_option("--index", flags.index,
+                 "Number of this server, from 0; 0 hosts the coordinator. Default: LEEWAY_RANK or "
+                 "what an orchestrator says (docs/operations.md), or 0");
+  app.add_option("--listen", flags.listen,
+                 "Address to bind, HOST:PORT; port 0: any free one. Default: 127.0.0.1:0")
+      ->check(AddressToBind())
+      ->envname("LEEWAY_LISTEN");
+  app.add_option("--advertise", flags.server.advertise,
+                 "Address at which others reach this server, if not the one bound; needed where "
+                 "server 0 listens on 0.0.0.0 or [::]; or LEEWAY_ADVERTISE")
+      ->check(AddressToBind());
+  app.add_option("--coordinator", flags.server.coordinator,
+                 "Address of server 0 (servers 1 and up); or LEEWAY_COORDINATOR")
+      ->check(AddressToReach());
+  app.add_option("--job", flags.job,
+                 "The job's YAML file, also s3://BUCKET/KEY (server 0); or LEEWAY_JOB");
+  app.add_option("--set", flags.sets,
+                 "Change a value of the job, a.b=c; may be repeated (server 0)");
+  app.add_option("--run-dir", flags.server.run_dir,
+                 "Folder for metrics and checkpoints, or s3://BUCKET/PREFIX (server 0); or "
+                 "LEEWAY_RUN_DIR");
+  app.add_flag("--resume", flags.server.resume,
+               "Go on from the run folder's newest checkpoint (server 0)");
+  app.add_flag("--no-outcome", flags.server.leaves_outcome,
+               "Leave model.safetensors and summary.json to who started this (server 0)");
+  app.add_option("--ready-fd", flags.ready_fd,
+                 "Open file descriptor that gets a line with the address once it is served");
+  app.add_option("--start-seconds", flags.start_seconds,
+                 "How long to wait for a port that is taken, and to look for the coordinator")
+      ->capture_default_str();
+  app.add_option("--health", flags.health,
+                 "Address of a port that answers gRPC health checks, in plain text; default: none")
+      ->check(AddressToBind())
+      ->envname("LEEWAY_HEALTH");
+  app.add_option("--grace-seconds", flags.grace_seconds,
+                 "How long other servers may take over what this one holds after SIGTERM")
+      ->check(CLI::NonNegativeNumber)
+      ->envname("LEEWAY_GRACE_SECONDS")
+      ->capture_default_str();
+  DeclareSecurity(app, flags.security, EndOfCalls::kAnswers);
+  app.add_flag("--insecure", flags.insecure,
+               "Listen where others reach it without asking for certificates")
+      ->envname("LEEWAY_INSECURE")
+      ->group("Security");
+  app.add_option("--log-file", flags.log.file, "Append log lines there; default: standard error");
+  app.add_flag("--verbose", flags.log.verbose, "Log more");
+  app.set_version_flag("--version", std::string("leeway-server ") + kVersion);
+}
+
+absl::Status CheckFlags(const Flags& flags) {
+  if (flags.server.index > 0 && flags.server.coordinator.empty()) {
+    return absl::InvalidArgumentError(
+        "servers 1 and up need --coordinator HOST:PORT, server 0's address");
+  }
+  if (flags.server.index > 0 &&
+      (!flags.job.empty() || !flags.server.run_dir.empty() || flags.server.resume)) {
+    return absl::InvalidArgumentError("--job, --run-dir and --resume are for server 0");
+  }
+  if (flags.server.index == 0 && (flags.job.empty() || flags.server.run_dir.empty())) {
+    return absl::InvalidArgumentError("server 0 needs --job FILE and --run-dir DIR");
+  }
+  return absl::OkStatus();
+}
+
+// What the flags do not say, the environment may. One environment serves all servers of a job: what
+// is for others is not looked at.
+absl::Status CompleteFromEnvironment(Flags& flags) {
+  ServerOptions& server = flags.server;
+  EnvironmentPlace place{.own_address = LookUpEnvironment("LEEWAY_ADVERTISE").value_or("")};
+  const bool placed = flags.index && (*flags.index == 0 || !server.coordinator.empty());
+  if (!placed) {
+    ASSIGN_OR_RETURN(place, PlaceFromEnvironment(PlaceRole::kServer));
+    if (!flags.index) flags.index = place.rank;
+  }
+  server.index = flags.index.value_or(0);
+  const auto complete = [](std::string& value, const std::string& other) {
+    if (value.empty()) value = other;
+  };
+  if (server.index == 0) {
+    complete(flags.job, LookUpEnvironment("LEEWAY_JOB").value_or(""));
+    complete(server.run_dir, LookUpEnvironment("LEEWAY_RUN_DIR").value_or(""));
+  } else {
+    complete(server.coordinator, place.coordinator);
+  }
+  if (!flags.listen.empty()) server.listen = flags.listen;
+  if (!server.advertise.empty() || place.own_address.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(Annotate(CheckAddressToReach(place.own_address), "this server's address"));
+  server.advertise = place.own_address;
+  // Others are told to come to that port.
+  ASSIGN_OR_RETURN(const HostPort known, SplitAddress(server.advertise));
+  if (flags.listen.empty()) server.listen = absl::StrCat("0.0.0.0:", known.port);
+  return absl::OkStatus();
+}
+
+absl::Status AnnounceReady(int descriptor, const std::string& address) {
+  if (descriptor < 0) return absl::OkStatus();
+  const std::string line = address + "\n";
+  const bool written =
+      write(descriptor, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  close(descriptor);
+  return written ? absl::OkStatus()
+                 : absl::UnavailableError("--ready-fd: the address could not be written");
+}
+
+absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& signals) {
+  if (flags.server.index == 0) {
+    ASSIGN_OR_RETURN(flags.server.run_dir, NormalLocation(flags.server.run_dir));
+    ASSIGN_OR_RETURN(PlacedJob placed,
+                     LoadStoredJob(flags.job, {flags.sets, EnvironmentOverrides()}));
+    // A rule may be a plugin's. One that a worker brings is checked when it comes.
+    if (!BringsUpdate(placed.job)) {
+      RETURN_IF_ERROR(placed.places.Place(MakeServerRule(placed.job).status()));
+    }
+    flags.server.job = std::move(placed.job);
+  }
+  ASSIGN_OR_RETURN(SecuritySettings security,
+                   SettingsOf(flags.security, flags.server.job.security(), EndOfCalls::kAnswers));
+  RETURN_IF_ERROR(CheckMayListen(flags.server.listen, security.tls, flags.insecure));
+  TakeLibraryLog(/*handshakes=*/security.tls != v1::TLS_MODE_NONE);
+  SetProcessSecurity(std::move(security));
+  flags.server.start_within = FromSeconds(flags.start_seconds);
+  flags.server.pause = [&signals](Duration pause) { return signals.Sleep(pause); };
+  return ServerProcess::Start(flags.server);
+}
+
+// A port that is taken, a disk that is full; what is wrong with the command, the job or the run
+// folder stays wrong.
+bool MayPass(const absl::Status& status) {
+  return IsRetryable(status.code()) || absl::IsResourceExhausted(status);
+}
+
+absl::StatusOr<std::unique_ptr<HealthPort>> StartHealth(const Flags& flags) {
+  if (flags.health.empty()) return std::unique_ptr<HealthPort>();
+  ASSIGN_OR_RETURN(auto health, HealthPort::Start(flags.health));
+  health->Set(kServiceName, false);
+  return health;
+}
+
+// `signals`: the process's, before any other thread.
+int Run(Flags& flags, Signals& signals) {
+  auto health = StartHealth(flags);
+  auto process = health.ok() ? Start(flags, signals) : health.status();
+  absl::Status status = process.status();
+  if (status.ok()) status = AnnounceReady(flags.ready_fd, (*process)->address());
+  if (!status.ok()) {
+    spdlog::error("{}", std::string(status.message()));
+    if (absl::IsAborted(status)) return kExitReplaced;
+    return MayPass(status) ? kExitTemporary : kExitUsage;
+  }
+  if (*health != nullptr) {
+    (*process)->OnReadiness([&](bool ready) { (*health)->Set(kServiceName, ready); });
+  }
+  signals.Watch(**process, FromSeconds(flags.grace_seconds));
+  const ServerEnd end = (*process)->Run();
+  signals.Unwatch();
+  if (end.status.ok()) {
+    spdlog::info(end.exit_code == kExitStopped      ? "stopped in order"
+                 : end.exit_code == kExitTerminated ? "left"
+                                                    : "done");
+  } else {
+    spdlog::error("{}", std::string(end.status.message()));
+  }
+  return end.exit_code;
+}
+
+// Connections are files; the usual limit is for programs that wait with select().
+void AllowManyFiles() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+}  // namespace
+
+int RunServer(int argc, char** argv) {
+  // First: a process 1 that gets SIGTERM before, as in a container, does not hear it.
+  Signals signals;
+  TameMalloc();
+  AllowManyFiles();
+  PrepareGrpc();
+  Flags flags;
+  CLI::App app("A server of a Leeway training job.", "leeway-server");
+  Declare(app, flags);
+  if (const auto exit_code = ParseCommandLine(app, argc, argv)) return *exit_code;
+  absl::Status status = CompleteFromEnvironment(flags);
+  flags.log.role = absl::StrCat("server ", flags.server.index);
+  if (status.ok()) status = CheckFlags(flags);
+  if (status.ok()) status = SetUpLog(flags.log);
+  if (!status.ok()) {
+    std::fprintf(stderr, "leeway-server: %s\n", std::string(status.message()).c_str());
+    return kExitUsage;
+  }
+  return Run(flags, signals);
+}
+
+}  // namespace leeway

@@ -1,0 +1,13 @@
+// For shards whose cuts nobody reads.
+#pragma once
+
+#include "server/shard/shard.h"
+
+namespace leeway::testing {
+
+class NoCuts : public CutListener {
+ public:
+  void OnHeld(uint64_t, HeldBlock) override {}
+};
+
+}  // namespace leeway::testing

@@ -1,0 +1,154 @@
+#include "worker/program.h"
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "common/address.h"
+#include "common/command_line/command_line.h"
+#include "common/command_line/environment_place.h"
+#include "common/command_line/security_flags.h"
+#include "common/exit_code.h"
+#include "common/identity.h"
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/protocol.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/health_port.h"
+#include "common/rpc/host.h"
+#include "common/rpc/transport_security.h"
+#include "common/status.h"
+#include "worker/worker.h"
+
+namespace leeway {
+namespace {
+
+// SIGTERM to a single worker (a pod that is evicted, a machine that goes) is not a wish to stop the
+// job: who wants that asks the coordinator. The worker goes at once, as if killed, which loses
+// nothing that its next life does not do again; the handler only exists because the kernel ignores
+// the signal for a process 1, as in a container, that has none.
+void OnTerminate(int) { _exit(kExitTerminated); }
+
+struct Flags {
+  WorkerOptions worker;
+  std::string health;
+  double start_seconds = 120;
+  SecurityFlags security;
+  LogOptions log;
+};
+
+void Declare(CLI::App& app, Flags& flags) {
+  flags.worker.data_dir = "data";
+  flags.worker.host = HostName();
+  app.add_option("--coordinator", flags.worker.coordinator,
+                 "Address of server 0, HOST:PORT; or LEEWAY_COORDINATOR")
+      ->check(AddressToReach());
+  app.add_option("--rank", flags.worker.rank,
+                 "Place among the workers, from 0. Default: LEEWAY_RANK or what an orchestrator "
+                 "says (docs/operations.md), or a free one");
+  app.add_option("--data", flags.worker.data_dir, "Folder that the job's files are below")
+      ->capture_default_str()
+      ->envname("LEEWAY_DATA");
+  app.add_option_function<std::string>(
+         "--processors",
+         [&flags](const std::string& text) {
+           const auto processors = ParseProcessors(text);
+           if (!processors) throw CLI::ValidationError("--processors", "is no list like 0-3,8");
+           flags.worker.processors = *processors;
+         },
+         "Keep what computes to these processors, such as 0-3,8")
+      ->type_name("LIST");
+  app.add_option("--start-seconds", flags.start_seconds, "How long to look for server 0")
+      ->capture_default_str();
+  app.add_option("--name", flags.worker.host, "What messages call this process's machine")
+      ->capture_default_str();
+  app.add_option("--health", flags.health,
+                 "Address of a port that answers gRPC health checks, in plain text; default: none")
+      ->check(AddressToBind())
+      ->envname("LEEWAY_HEALTH");
+  DeclareSecurity(app, flags.security, EndOfCalls::kCalls);
+  app.add_option("--log-file", flags.log.file, "Append log lines there; default: standard error");
+  app.add_flag("--verbose", flags.log.verbose, "Log more");
+  app.set_version_flag("--version", std::string("leeway-worker ") + kVersion);
+}
+
+int Report(const WorkerEnd& end) {
+  switch (end.exit) {
+    case WorkerExit::kDone:
+      spdlog::info("done");
+      return kExitDone;
+    case WorkerExit::kStopped:
+      spdlog::info("stopped in order");
+      return kExitStopped;
+    case WorkerExit::kReplaced:
+      spdlog::info("a newer life of this rank exists; leaving it the place ({})",
+                   std::string(end.status.message()));
+      return kExitReplaced;
+    case WorkerExit::kPermanent:
+      spdlog::error("{}", std::string(end.status.message()));
+      return kExitPermanent;
+    case WorkerExit::kRestart:
+      break;
+  }
+  spdlog::error("{} (a restart may help)", end.status.ToString());
+  return kExitTemporary;
+}
+
+// What the flags do not say, the environment may.
+absl::Status CompleteFromEnvironment(WorkerOptions& worker) {
+  if (worker.rank && !worker.coordinator.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const EnvironmentPlace place, PlaceFromEnvironment(PlaceRole::kWorker));
+  if (!worker.rank) worker.rank = place.rank;
+  if (worker.coordinator.empty()) worker.coordinator = place.coordinator;
+  if (!worker.coordinator.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--coordinator HOST:PORT, server 0's address, is required");
+}
+
+absl::Status AdoptSecurity(const Flags& flags) {
+  ASSIGN_OR_RETURN(SecuritySettings security, SettingsOf(flags.security, {}, EndOfCalls::kCalls));
+  SetProcessSecurity(std::move(security));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunWorkerProgram(int argc, char** argv) {
+  // First: a process 1 that gets the signal before does not hear it.
+  std::signal(SIGTERM, OnTerminate);
+  TameMalloc();
+  PrepareGrpc();
+  Flags flags;
+  CLI::App app("A worker of a Leeway training job.", "leeway-worker");
+  Declare(app, flags);
+  if (const auto exit_code = ParseCommandLine(app, argc, argv)) return *exit_code;
+  absl::Status status = CompleteFromEnvironment(flags.worker);
+  const auto& rank = flags.worker.rank;
+  flags.log.role = rank.has_value() ? "worker " + std::to_string(*rank) : "worker";
+  if (status.ok()) status = SetUpLog(flags.log);
+  if (status.ok()) status = AdoptSecurity(flags);
+  if (!status.ok()) {
+    std::fprintf(stderr, "leeway-worker: %s\n", std::string(status.message()).c_str());
+    return kExitUsage;
+  }
+  std::unique_ptr<HealthPort> health;
+  if (!flags.health.empty()) {
+    auto started = HealthPort::Start(flags.health);
+    if (!started.ok()) {
+      spdlog::error("{}", std::string(started.status().message()));
+      return kExitTemporary;
+    }
+    health = *std::move(started);
+  }
+  flags.worker.start_within = FromSeconds(flags.start_seconds);
+  flags.worker.pid = static_cast<uint32_t>(getpid());
+  flags.worker.nonce = RandomIdentity();
+  return Report(RunWorker(flags.worker));
+}
+
+}  // namespace leeway
