@@ -83,6 +83,31 @@ class Setter {
     return "";
   }
 
+  // Removes the key, so that its default holds; the job need not have it. What is wrong with it, or
+  // nothing.
+  std::string Remove() {
+    YamlNode* node = node_;
+    for (const std::string& key : change_.keys) {
+      const bool is_last = walked_.size() + 1 == change_.keys.size();
+      if (node != nullptr && node->kind == YamlNode::Kind::kList) {
+        if (is_last) return "an element of a list cannot be removed; set the whole list";
+        node_ = node;
+        if (std::string error = StepIntoList(key); !error.empty()) return error;
+        node = node_;
+      } else {
+        const FieldDescriptor* field = FieldAt(type_, key);
+        const bool known = field != nullptr && KeyOf(*field) == key;
+        if (type_ != nullptr && !known) return "there is no such key to remove";
+        type_ = MessageOf(field);
+        if (is_last && node != nullptr) node->Erase(key);
+        YamlEntry* entry = node == nullptr ? nullptr : node->Find(key);
+        node = entry == nullptr ? nullptr : &entry->value;
+      }
+      walked_.push_back(key);
+    }
+    return "";
+  }
+
  private:
   std::string Step(const std::string& key) {
     if (node_->kind == YamlNode::Kind::kList) return StepIntoList(key);
@@ -123,11 +148,7 @@ class Setter {
     const OneofDescriptor* choice = field.containing_oneof();
     for (int i = 0; choice != nullptr && i < choice->field_count(); ++i) {
       if (choice->field(i) == &field) continue;
-      const std::string sibling = KeyOf(*choice->field(i));
-      auto& entries = node_->entries;
-      entries.erase(std::remove_if(entries.begin(), entries.end(),
-                                   [&](const YamlEntry& entry) { return entry.key == sibling; }),
-                    entries.end());
+      node_->Erase(KeyOf(*choice->field(i)));
     }
   }
 
@@ -139,7 +160,7 @@ class Setter {
 };
 
 void ApplyOne(const std::string& name, std::vector<std::string> keys, std::string_view yaml,
-              YamlNode& root, Problems& problems) {
+              bool removes, YamlNode& root, Problems& problems) {
   Change change;
   change.source = std::make_shared<const Source>(Source{name, true, absl::StrJoin(keys, ".")});
   change.keys = std::move(keys);
@@ -155,7 +176,8 @@ void ApplyOne(const std::string& name, std::vector<std::string> keys, std::strin
     return;
   }
   change.value = std::move(*value);
-  const std::string error = Setter(change, root).Apply();
+  Setter setter(change, root);
+  const std::string error = removes ? setter.Remove() : setter.Apply();
   if (!error.empty()) problems.AddLine(origin, Describe(origin, change.source->path, error));
 }
 
@@ -176,7 +198,8 @@ std::vector<std::pair<std::string, std::string>> EnvironmentOverrides() {
 void ApplyOverrides(const JobOverrides& overrides, YamlNode& root, Problems& problems) {
   for (const auto& [name, value] : overrides.environment) {
     const std::string keys = name.substr(std::min(kPrefix.size(), name.size()));
-    ApplyOne(Shown(name), CanonicalKeys(absl::StrSplit(keys, "__")), value, root, problems);
+    // An empty variable is more often a mistake than a wish.
+    ApplyOne(Shown(name), CanonicalKeys(absl::StrSplit(keys, "__")), value, false, root, problems);
   }
   for (const std::string& set : overrides.sets) {
     const std::string name = absl::StrCat("--set ", Shown(set));
@@ -186,7 +209,7 @@ void ApplyOverrides(const JobOverrides& overrides, YamlNode& root, Problems& pro
       continue;
     }
     ApplyOne(name, absl::StrSplit(set.substr(0, equals), '.'),
-             std::string_view(set).substr(equals + 1), root, problems);
+             std::string_view(set).substr(equals + 1), equals + 1 == set.size(), root, problems);
   }
 }
 

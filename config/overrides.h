@@ -13,6 +13,7 @@ namespace leeway {
 
 struct JobOverrides {
   // "a.b=c", in order; later ones win. c is YAML; a number in the path is an index into a list.
+  // "a.b=" removes the key, so that its default holds.
   std::vector<std::string> sets;
   // {"LEEWAY__A__B", "c"}: like a.b=c, keys in any case. Weaker than `sets`.
   std::vector<std::pair<std::string, std::string>> environment;

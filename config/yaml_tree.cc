@@ -230,6 +230,10 @@ YamlEntry* YamlNode::Find(std::string_view key) {
   return const_cast<YamlEntry*>(std::as_const(*this).Find(key));
 }
 
+void YamlNode::Erase(std::string_view key) {
+  std::erase_if(entries, [&](const YamlEntry& entry) { return entry.key == key; });
+}
+
 absl::StatusOr<YamlNode> ReadYaml(std::string_view text, std::shared_ptr<const Source> source) {
   RETURN_IF_ERROR(CheckBytes(text, source));
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";

@@ -35,6 +35,8 @@ struct YamlNode {
   // The first entry of this key; nullptr if there is none or the node is no map.
   const YamlEntry* Find(std::string_view key) const;
   YamlEntry* Find(std::string_view key);
+  // Removes the entries of this key, if there are any.
+  void Erase(std::string_view key);
 };
 
 struct YamlEntry {

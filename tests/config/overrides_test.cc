@@ -88,6 +88,32 @@ TEST_CASE("one member of a choice takes the place of the other") {
         "one");
 }
 
+TEST_CASE("a key without a value is removed, and its default holds") {
+  const v1::TrainingJob plain = With({});
+  REQUIRE(plain.has_update());
+  CHECK(With({"update.momentum=0.9", "update.momentum="}).SerializeAsString() ==
+        plain.SerializeAsString());
+  CHECK(With({"evaluation.early_stop="}).SerializeAsString() == plain.SerializeAsString());
+  // The elastic exchange brings its own rule, and refuses another.
+  const std::string elastic =
+      "exchange={type: elastic, every: 4, alpha: 0.1, optimizer: {type: sgd, learning_rate: 0.1}}";
+  CHECK(ErrorOf({{elastic}, {}}) != "no error");
+  CHECK(With({elastic, "update="}).exchange().has_elastic());
+  CHECK(With({"model.layers.1.dense.units=3", "model.layers.1.dense.bias="})
+            .model()
+            .layers(1)
+            .dense()
+            .units() == 3);
+  CHECK(ErrorOf({{"updat="}, {}}) == "--set updat=: there is no such key to remove");
+  CHECK(ErrorOf({{"Update="}, {}}) == "--set Update=: there is no such key to remove");
+  CHECK(ErrorOf({{"update.schedule.evry="}, {}}) ==
+        "--set update.schedule.evry=: there is no such key to remove");
+  CHECK(ErrorOf({{"model.layers.0="}, {}}) ==
+        "--set model.layers.0=: an element of a list cannot be removed; set the whole list");
+  CHECK(ErrorOf({{"model.layers.7.dense="}, {}}) ==
+        "--set model.layers.7.dense=: 'model.layers' is a list of 2 and has no element '7'");
+}
+
 TEST_CASE("an error in an override begins with the override") {
   CHECK(ErrorOf({{"consistency.stalenes=3"}, {}}) ==
         "--set consistency.stalenes=3: unknown key; did you mean 'staleness'?");
@@ -99,7 +125,8 @@ TEST_CASE("an error in an override begins with the override") {
   CHECK(ErrorOf({{"stop"}, {}}) == "--set stop: needs the form key=value, such as stop.epochs=3");
   CHECK(ErrorOf({{"=3"}, {}}) == "--set =3: names an empty key");
   CHECK(ErrorOf({{"stop..epochs=3"}, {}}) == "--set stop..epochs=3: names an empty key");
-  CHECK(ErrorOf({{"stop.epochs="}, {}}) == "--set stop.epochs=: needs a number; it is empty");
+  CHECK(ErrorOf({{}, {{"LEEWAY__STOP__EPOCHS", ""}}}) ==
+        "LEEWAY__STOP__EPOCHS: needs a number; it is empty");
   CHECK(ErrorOf({{"stop.epochs=[1"}, {}}) ==
         "--set stop.epochs=[1: not YAML: the '[' that opens here is never closed; add a ']'");
   CHECK(ErrorOf({{"metadata.name.first=a"}, {}}) ==
