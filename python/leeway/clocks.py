@@ -81,7 +81,11 @@ class Clocks:
             return
         self.session.settle()
         self._evaluated = self.clock
-        found = self.evaluate()
+        try:
+            found = self.evaluate()
+        except Exception as error:
+            # A next life would go on behind this clock, and the evaluation be missing without a word.
+            raise InvalidArgument(f"rank 0: evaluate() raised {type(error).__name__}: {error}") from error
         if not isinstance(found, Mapping) or "loss" not in found:
             raise InvalidArgument(f"rank 0: evaluate() gave {found!r}; it gives a mapping with loss and, if there is "
                                   "one, accuracy")

@@ -102,6 +102,23 @@ class Optimizers(unittest.TestCase):
                 "is 0.0: it is above 0": lambda m: optim.SGD(m.parameters(), lr=0.0)}.items():
             self.refused(text, make)
 
+    def test_unknown_keys(self):
+        """What a later torch or the script puts into a group is known or named, never dropped."""
+        for optimizer in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad):
+            model = mlp()
+            self.refused(f"param group 1 of .*{optimizer.__name__} has clip, which", lambda m, kind=optimizer: kind(
+                [{"params": m[0].parameters()}, {"params": m[2].parameters(), "clip": 0.5}], lr=0.1))
+            off = optimizer([{"params": model.parameters(), "clip": None, "name": "all", "later": False}], lr=0.1)
+            plain = optimizer(model.parameters(), lr=0.1)
+            self.assertEqual(optimizers.translate(off).update, optimizers.translate(plain).update)
+
+    def test_decoupled_weight_decay(self):
+        """torch 2.7's Adam with it is AdamW; older ones take no such argument."""
+        optimizer = torch.optim.Adam(mlp().parameters(), weight_decay=0.1)
+        self.assertEqual(optimizers.translate(optimizer).update["type"], "adam")
+        optimizer.param_groups[0]["decoupled_weight_decay"] = True
+        self.assertEqual(optimizers.translate(optimizer).update["type"], "adamw")
+
     def test_a_subclass(self):
         class MySGD(torch.optim.SGD):
             pass
@@ -215,6 +232,39 @@ class Steps(unittest.TestCase):
             with self.assertRaisesRegex(leeway.InvalidArgument, "job.over"):
                 job.batches(stream)
 
+    def test_loaders_that_choose(self):
+        """A loader that reads other examples than all of its dataset is refused; its batches would be others."""
+        from torch.utils.data import (BatchSampler, DataLoader, RandomSampler, SequentialSampler, SubsetRandomSampler,
+                                      TensorDataset, WeightedRandomSampler)
+
+        class Buckets(BatchSampler):
+            pass
+
+        class Mine(RandomSampler):
+            pass
+        dataset = TensorDataset(*data(40))
+        model = mlp()
+        job = join(model, sgd(model), {"examples": 40})
+        for text, options in {
+                r"a batch sampler of its own \(Buckets\)": {"batch_sampler": Buckets(RandomSampler(dataset), 8, False)},
+                r"a batch sampler of its own \(list\)": {"batch_sampler": [[0, 1], [2, 3]]},
+                r"single examples": {"batch_size": None},
+                r"RandomSampler takes 8 of 40 examples, and the dataset has 40":
+                    {"sampler": RandomSampler(dataset, num_samples=8), "batch_size": 8},
+                r"SequentialSampler takes 10 of 10 examples, and the dataset has 40":
+                    {"sampler": SequentialSampler(range(10)), "batch_size": 8},
+                r"RandomSampler takes 50 of 50": {"sampler": RandomSampler(range(50)), "batch_size": 8},
+                r"of its own \(Mine\)": {"sampler": Mine(dataset), "batch_size": 8},
+                r"of its own \(SubsetRandomSampler\)": {"sampler": SubsetRandomSampler([1, 2]), "batch_size": 8},
+                r"with replacement": {"sampler": RandomSampler(dataset, replacement=True), "batch_size": 8},
+                r"WeightedRandomSampler": {"sampler": WeightedRandomSampler([1.0] * 40, 40), "batch_size": 8}}.items():
+            with self.assertRaisesRegex(leeway.InvalidArgument, f"{text}.*job.over"):
+                job.batches(DataLoader(dataset, **options))
+        for options in ({"batch_size": 8, "shuffle": True}, {"batch_size": 8},
+                        {"batch_sampler": BatchSampler(RandomSampler(dataset), 8, False)},
+                        {"batch_sampler": BatchSampler(SequentialSampler(range(40)), 8, False)}):
+            job.batches(DataLoader(dataset, **options))
+
     def test_a_generator_twice(self):
         model = mlp()
         optimizer = sgd(model)
@@ -231,6 +281,17 @@ class Steps(unittest.TestCase):
         join(model, optimizer, {"clocks": 1}, evaluate=lambda m: None)
         step(model, optimizer)
         with self.assertRaisesRegex(leeway.InvalidArgument, "evaluate.. gave None"):
+            step(model, optimizer)
+
+    def test_evaluate_raises(self):
+        """For good: a next life would go on behind the evaluation, and the job would end as if all were well."""
+        def evaluate(_):
+            raise OSError("no test data")
+        model = mlp()
+        optimizer = sgd(model)
+        join(model, optimizer, {"clocks": 1}, evaluate=evaluate)
+        step(model, optimizer)
+        with self.assertRaisesRegex(leeway.InvalidArgument, "evaluate.. raised OSError: no test data"):
             step(model, optimizer)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
 
 from ..batches import Dealer, Pick, dealer_of
 from ..clocks import ClockedJob
@@ -22,6 +22,25 @@ def length_of(batch: Any) -> int:
     if isinstance(batch, (list, tuple)) and batch:
         return length_of(batch[0])
     return 0
+
+
+def _own_choice(loader: DataLoader) -> str:
+    """How a loader reads other examples than all of its dataset once a pass, in order or shuffled; empty: it does not."""
+    batches = loader.batch_sampler
+    if batches is None:
+        return "the loader gives single examples (batch_size=None)"
+    if type(batches) is not BatchSampler:
+        return f"the loader has a batch sampler of its own ({type(batches).__name__})"
+    sampler = batches.sampler
+    if type(sampler) not in (RandomSampler, SequentialSampler):
+        return f"the loader has a sampler of its own ({type(sampler).__name__})"
+    if type(sampler) is RandomSampler and sampler.replacement:
+        return "the loader has a sampler of its own (RandomSampler with replacement)"
+    examples = len(loader.dataset)
+    if len(sampler) != examples or len(sampler.data_source) != examples:
+        return (f"the loader's {type(sampler).__name__} takes {len(sampler)} of {len(sampler.data_source)} examples, and the "
+                f"dataset has {examples}")
+    return ""
 
 
 class Loop(ClockedJob):
@@ -87,12 +106,11 @@ class Loop(ClockedJob):
 
     def _check_loader(self, loader: DataLoader) -> bool:
         """Whether it shuffles. A sampler of one's own decides what is read: that is for over()."""
-        if isinstance(loader.sampler, RandomSampler) and not loader.sampler.replacement:
-            return True
-        if isinstance(loader.sampler, SequentialSampler):
-            return False
-        raise InvalidArgument(f"job.batches: the loader has a sampler of its own ({type(loader.sampler).__name__}): wrap the "
-                              "loader itself, `for batch in job.over(loader)`, and sample by job.rank and job.workers")
+        why = _own_choice(loader)
+        if why:
+            raise InvalidArgument(f"job.batches: {why}: wrap the loader itself, `for batch in job.over(loader)`, and sample by "
+                                  "job.rank and job.workers; or give the examples as torch.utils.data.Subset")
+        return type(loader.batch_sampler.sampler) is RandomSampler
 
     class _Batches:
         """Each iteration runs to the job's end; one after that is empty."""

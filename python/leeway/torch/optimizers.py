@@ -45,13 +45,26 @@ def _adagrad(group: dict) -> dict[str, Any]:
 def _adam(group: dict) -> dict[str, Any]:
     if group["amsgrad"]:
         raise Untranslatable(f"amsgrad has no counterpart on the servers: use amsgrad=False, or {ELSEWHERE}")
-    return {"type": "adam", "beta1": float(group["betas"][0]), "beta2": float(group["betas"][1]),
+    # Of torch 2.7 and later; with it Adam is AdamW.
+    kind = "adamw" if group.get("decoupled_weight_decay") else "adam"
+    return {"type": kind, "beta1": float(group["betas"][0]), "beta2": float(group["betas"][1]),
             "epsilon": float(group["eps"])}
 
 
 def _adamw(group: dict) -> dict[str, Any]:
     return {**_adam(group), "type": "adamw"}
 
+
+#: What a rule reads of a group, by optimizer.
+READ = {
+    torch.optim.SGD: {"dampening", "momentum", "nesterov"},
+    torch.optim.Adagrad: {"lr_decay", "eps", "initial_accumulator_value"},
+    torch.optim.Adam: {"amsgrad", "betas", "eps", "decoupled_weight_decay"},
+    torch.optim.AdamW: {"amsgrad", "betas", "eps", "decoupled_weight_decay"},
+}
+#: Of each group: what translate() reads, names, and how torch computes, which the servers need not know.
+COMMON = {"params", "lr", "weight_decay", "maximize", "name", "param_names", "initial_lr", "foreach", "fused",
+          "capturable", "differentiable"}
 
 RULES: dict[type, Callable[[dict], dict[str, Any]]] = {
     torch.optim.SGD: _sgd,
@@ -81,6 +94,13 @@ def translate(optimizer: torch.optim.Optimizer) -> Translation:
                              f"train with one of those, or {ELSEWHERE}")
     if any(group.get("maximize") for group in groups):
         raise Untranslatable(f"maximize has no counterpart on the servers: negate the loss, or {ELSEWHERE}")
+    for number, group in enumerate(groups):
+        # A switch that is off is what it was before torch had it.
+        unknown = [key for key, value in group.items()
+                   if key not in COMMON | READ[type(optimizer)] and value is not None and value is not False]
+        if unknown:
+            raise Untranslatable(f"param group {number} of {_name(optimizer)} has {', '.join(unknown)}, which the servers "
+                                 f"do not know: leave it out, or {ELSEWHERE}")
     updates = [rule(group) for group in groups]
     for number, update in enumerate(updates):
         differ = [key for key in update if update.get(key) != updates[0].get(key)]
