@@ -8,12 +8,15 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/files/files.h"
+#include "common/printable.h"
 
 namespace leeway {
 namespace {
 
 // Lines are far shorter than this in all.
 constexpr uint64_t kTailBytes = 16 << 10;
+// Of the one that follows an event.
+constexpr size_t kLastLineBytesMax = 300;
 
 std::string LastBytes(const std::string& path) {
   absl::StatusOr<FileReader> file = FileReader::Open(path);
@@ -33,8 +36,14 @@ std::string LogTail(const std::string& path, size_t lines) {
   if (all.empty()) return absl::StrCat("\n  ", path, " is empty");
   if (all.size() > lines) all.erase(all.begin(), all.end() - static_cast<ptrdiff_t>(lines));
   std::string tail = absl::StrCat("\n  the end of ", path, ":");
-  for (absl::string_view line : all) absl::StrAppend(&tail, "\n    ", line);
+  for (absl::string_view line : all) absl::StrAppend(&tail, "\n    ", Printable(line));
   return tail;
+}
+
+std::string LastLine(const std::string& path) {
+  const std::string text = LastBytes(path);
+  const std::vector<absl::string_view> all = absl::StrSplit(text, '\n', absl::SkipWhitespace());
+  return all.empty() ? "" : Printable(all.back(), kLastLineBytesMax);
 }
 
 }  // namespace leeway

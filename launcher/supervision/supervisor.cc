@@ -353,7 +353,10 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
     return;
   }
   if (decision.action == RestartPolicy::Action::kRestart) {
-    observer_.OnEvent(decision.reason);
+    // Such as a script's exception; who was killed had no last words.
+    const bool spoke = !exit.signaled && exit.code != 0;
+    const std::string last = spoke ? LastLine(LogFile(child)) : "";
+    observer_.OnEvent(absl::StrCat(decision.reason, last.empty() ? "" : "; its last line: ", last));
     child.restart_at = Now() + decision.delay;
     return;
   }
@@ -387,7 +390,10 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
     return;
   }
   if (decision.action == RestartPolicy::Action::kRestart) {
-    observer_.OnEvent(decision.reason);
+    // Such as a script's exception; who was killed had no last words.
+    const bool spoke = !exit.signaled && exit.code != 0;
+    const std::string last = spoke ? LastLine(LogFile(child)) : "";
+    observer_.OnEvent(absl::StrCat(decision.reason, last.empty() ? "" : "; its last line: ", last));
     child.restart_at = Now() + decision.delay;
     return;
   }

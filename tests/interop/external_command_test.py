@@ -154,7 +154,7 @@ def crashes(runs):
     told = runs.train(program=program, code=1)
     assert time.monotonic() - began < 20
     has(told, "crashed with exit code 1 after 1 restart within 600 s (workers.max_restarts allows no more)",
-        "NameError: name modle is not defined")
+        "; restart 1 of 1 within 600 s; its last line: NameError: name modle is not defined")
     assert runs.log(0).count("attempt") + runs.log(1).count("attempt") >= 3
     has(told, "the job failed: worker ")
 

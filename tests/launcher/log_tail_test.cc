@@ -25,4 +25,15 @@ TEST_CASE("Of a long log only the end is read") {
   CHECK(LogTail(path, 1).ends_with(":\n    last"));
 }
 
+TEST_CASE("The last line is escaped and cut, and without a log there is none") {
+  const TempFolder folder;
+  const std::string path = folder / "worker-0.log";
+  REQUIRE(WriteFileAtomically(path, "Traceback\n\x1b[31mValueError: no\tdata\n\n").ok());
+  CHECK(LastLine(path) == "\\x1b[31mValueError: no\\tdata");
+  CHECK(LogTail(path, 1).ends_with("\n    \\x1b[31mValueError: no\\tdata"));
+  REQUIRE(WriteFileAtomically(path, std::string(5000, 'x') + "\n").ok());
+  CHECK(LastLine(path).size() < 320);
+  CHECK(LastLine(folder / "none.log").empty());
+}
+
 }  // namespace leeway::log_tail
