@@ -29,7 +29,7 @@ def copy_of_tree(folder):
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, f"{folder}/{name}")
     os.makedirs(f"{folder}/build/release")
     os.symlink(runs.BIN, f"{folder}/build/release/bin")
-    programs = " ".join(["leeway", "leeway-server", "leeway-worker"])
+    programs = " ".join(["leeway", "leeway-server", "leeway-worker", "leeway-client"])
     with open(f"{folder}/build/release/build.ninja", "w", encoding="utf-8") as file:
         file.write(f"build {programs}: phony\n")
     with open(f"{folder}/build/release/CMakeCache.txt", "w", encoding="utf-8") as file:
