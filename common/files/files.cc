@@ -1,14 +1,20 @@
 #include "common/files/files.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
@@ -31,13 +37,53 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Makes names created in or removed from the folder durable.
+// Whether the folder lies where only the disk itself can be at fault for an EIO. Network and shared
+// file systems (CIFS, vboxsf, 9p, FUSE) give it where they cannot sync a folder.
+bool IsOnDisk(const std::string& folder) {
+  struct statfs found;
+  if (statfs(folder.c_str(), &found) != 0) return true;
+  constexpr int64_t kDisks[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                F2FS_SUPER_MAGIC, TMPFS_MAGIC,     OVERLAYFS_SUPER_MAGIC};
+  return std::find(std::begin(kDisks), std::end(kDisks), found.f_type) != std::end(kDisks);
+}
+
+// Whether an error says that nothing is wrong, but that folders cannot be synced here.
+bool CannotSync(int error, const std::string& folder) {
+  switch (error) {
+    case EINVAL:
+    case ENOSYS:
+    case EOPNOTSUPP:
+      return true;
+    case EIO:
+      return !IsOnDisk(folder);
+    default:
+      return false;
+  }
+}
+
+// Once in the life of a process.
+void WarnOfSync(const std::string& folder, const char* call, int error) {
+  static std::atomic<bool> warned{false};
+  if (warned.exchange(true)) return;
+  spdlog::warn("{} of folder '{}': {}; files written there may be missing after a power cut", call,
+               folder, strerror(error));
+}
+
+// Makes names created in or removed from the folder durable, where the system can.
 absl::Status SyncFolder(const std::string& folder) {
   const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return SystemError(errno, "opening folder", folder);
+  if (file < 0) {
+    // Who may write into a folder need not be able to read it.
+    if (errno != EACCES && errno != EPERM) return SystemError(errno, "opening folder", folder);
+    WarnOfSync(folder, "open", errno);
+    return absl::OkStatus();
+  }
   const int error = fsync(file) == 0 ? 0 : errno;
   close(file);
-  return error == 0 ? absl::OkStatus() : SystemError(error, "syncing folder", folder);
+  if (error == 0) return absl::OkStatus();
+  if (!CannotSync(error, folder)) return SystemError(error, "syncing folder", folder);
+  WarnOfSync(folder, "fsync", error);
+  return absl::OkStatus();
 }
 
 // As many as the system follows.

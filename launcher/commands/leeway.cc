@@ -1,3 +1,4 @@
+#include <csignal>
 #include <iostream>
 #include <utility>
 
@@ -11,6 +12,8 @@
 namespace leeway {
 
 int RunLeeway(int argc, const char* const* argv) {
+  // A parent that ignores it hands that on, and then the kernel keeps no exit codes of children.
+  signal(SIGCHLD, SIG_DFL);
   CLI::App app("Leeway: training with parameter servers. A job is one YAML file.", "leeway");
   int exit_code = kExitDone;
   const std::string version = absl::StrCat("leeway ", kVersion, ", protocol ", kProtocol);

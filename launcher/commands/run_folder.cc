@@ -1,7 +1,10 @@
 #include "launcher/commands/run_folder.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <utility>
 
 #include <fcntl.h>
@@ -122,10 +125,17 @@ absl::StatusOr<RunFolder> RunFolder::Open(const RunPlace& place) {
 absl::StatusOr<RunFolder> RunFolder::Take(const RunPlace& place) {
   RETURN_IF_ERROR(MakeFolders(absl::StrCat(place.here, "/", kLogsFolder)));
   ASSIGN_OR_RETURN(OpenFolder folder, OpenFolder::Open(place.here));
-  if (flock(folder.number(), LOCK_EX | LOCK_NB) != 0) {
+  if (flock(folder.number(), LOCK_EX | LOCK_NB) == 0) return RunFolder(place, std::move(folder));
+  if (errno == EWOULDBLOCK) {
     return absl::FailedPreconditionError(
         absl::StrCat("another launcher is running the job in ", place.here));
   }
+  // As on NFS without its lock daemon.
+  if (errno != ENOLCK && errno != ENOSYS && errno != EOPNOTSUPP) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("flock of '", place.here, "'"));
+  }
+  std::cerr << "leeway: flock of '" << place.here << "': " << strerror(errno)
+            << "; so nothing keeps a second launcher from this run folder\n";
   return RunFolder(place, std::move(folder));
 }
 

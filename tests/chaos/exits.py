@@ -71,6 +71,18 @@ def code_of(*command):
     return subprocess.run([str(c) for c in command], capture_output=True, timeout=60, check=False).returncode
 
 
+def child_signals_ignored():
+    """A parent that ignores SIGCHLD hands that on; the job ends as ever, its end is known, and so is its model."""
+    folder = runs.RunFolder()
+    command = [LEEWAY, "train", str(runs.JOBS / "quickstart.yaml"), "--data", DATA, "--run-dir", folder.dir,
+               "--set", "stop.epochs=1"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, check=False,
+                          preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    runs.check(done.returncode == 0 and (folder.dir / "model.safetensors").exists(),
+               f"exit code {done.returncode}: {done.stdout.splitlines()[-1:]} {done.stderr}")
+    folder.clean()
+
+
 def usage():
     folder = runs.RunFolder()
     folder.parent.joinpath("bad.yaml").write_text("kind: Nonsense\n", encoding="utf-8")
@@ -158,8 +170,8 @@ def by_hand_replaced():
 
 CASES = {"signals": lambda: stopped_by(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
          "hung-up": lambda: stopped_by(signal.SIGHUP), "second-signal": signalled_twice, "dies-too-often": dies_too_often,
-         "fails-for-good": fails_for_good, "usage": usage, "by-hand-finished": by_hand_finished,
-         "by-hand-stopped": by_hand_stopped, "by-hand-asked": by_hand_asked,
+         "fails-for-good": fails_for_good, "usage": usage, "child-signals-ignored": child_signals_ignored,
+         "by-hand-finished": by_hand_finished, "by-hand-stopped": by_hand_stopped, "by-hand-asked": by_hand_asked,
          "by-hand-failed": by_hand_failed, "by-hand-replaced": by_hand_replaced}
 
 if __name__ == "__main__":
