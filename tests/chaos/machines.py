@@ -29,7 +29,7 @@ def train(folder, *sets, before=None, **odd):
                str(run_dir), "--set", "stop.epochs=1", "--set", "checkpoint.every.clocks=20", *sets]
     places = {f"LEEWAY_ODD_{name.upper()}": str(value) for name, value in odd.items()}
     if odd:
-        places["LD_PRELOAD"] = str(ODD_CALLS)
+        places["LD_PRELOAD"] = runs.preloadable(ODD_CALLS)
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, preexec_fn=before,
                           env={**os.environ, **places})
     logs = "".join(path.read_text(errors="replace") for path in sorted(run_dir.glob("logs/*")))

@@ -84,7 +84,7 @@ def set_back():
     worker has a higher incarnation than the one before."""
     with with_ledger() as run:
         server = run.find("server", 0)
-        for life, environment in ((1, []), (2, ["env", f"LD_PRELOAD={SET_BACK}"])):
+        for life, environment in ((1, []), (2, ["env", f"LD_PRELOAD={runs.preloadable(SET_BACK)}"])):
             reached = run.max_clock()
             run.wait_for(lambda r, at=reached + 50: r.max_clock() >= at, "the job to train")
             server.command = [*environment, *server.command]

@@ -162,7 +162,7 @@ def without_fsync():
     with Disk() as disk:
         # By the environment, for the launcher hands that on to the servers; and for them alone: umount, mount and
         # the export that looks at what is left must not skip their own fsync, also when the run fails.
-        os.environ["LD_PRELOAD"] = str(NO_FSYNC)
+        os.environ["LD_PRELOAD"] = runs.preloadable(NO_FSYNC)
         try:
             run, told = cut_off(disk, 1)
         finally:

@@ -66,6 +66,16 @@ def is_torn(line):
         return True
 
 
+def preloadable(library):
+    """A path of the library that LD_PRELOAD takes whole: it ends a path at a space or a colon, and goes on without it."""
+    if not re.search(r"[\s:]", str(library)):
+        return str(library)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-preload-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / library.name).symlink_to(library)
+    return str(folder / library.name)
+
+
 class RunFolder:
     """What a run leaves behind, in a folder of its own below `parent`, which is removed when it passed."""
 
