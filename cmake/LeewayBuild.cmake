@@ -29,8 +29,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Werror=thread-safety -Wno-deprecated-declarations -Wno-overloaded-virtual)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # g++ 12 takes an empty std::optional or std::variant for a value that nobody has set. And it takes a file that is
-  # compiled with others for a header, whose classes must have no members of the file's own types.
+  # Both are false alarms here: g++ 12 reports an empty std::optional or std::variant as uninitialised, and it treats a
+  # file that is compiled with others as a header, whose classes may not have members of anonymous types.
   add_compile_options(-Wno-maybe-uninitialized -Wno-subobject-linkage)
 endif()
 if(LEEWAY_WERROR)

@@ -73,7 +73,7 @@ void WarnOfSync(const std::string& folder, const char* call, int error) {
 absl::Status SyncFolder(const std::string& folder) {
   const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) {
-    // Who may write into a folder need not be able to read it.
+    // A user may be able to write into a folder and not to read it.
     if (errno != EACCES && errno != EPERM) return SystemError(errno, "opening folder", folder);
     WarnOfSync(folder, "open", errno);
     return absl::OkStatus();

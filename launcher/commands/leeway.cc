@@ -12,7 +12,7 @@
 namespace leeway {
 
 int RunLeeway(int argc, const char* const* argv) {
-  // A parent that ignores it hands that on, and then the kernel keeps no exit codes of children.
+  // A parent that ignores SIGCHLD passes that on, and the kernel then drops children's exit codes.
   signal(SIGCHLD, SIG_DFL);
   CLI::App app("Leeway: training with parameter servers. A job is one YAML file.", "leeway");
   int exit_code = kExitDone;

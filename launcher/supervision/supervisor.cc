@@ -353,7 +353,7 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
     return;
   }
   if (decision.action == RestartPolicy::Action::kRestart) {
-    // Such as a script's exception; who was killed had no last words.
+    // Such as a script's exception. A killed process said nothing of its end.
     const bool spoke = !exit.signaled && exit.code != 0;
     const std::string last = spoke ? LastLine(LogFile(child)) : "";
     observer_.OnEvent(absl::StrCat(decision.reason, last.empty() ? "" : "; its last line: ", last));
@@ -390,7 +390,7 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
     return;
   }
   if (decision.action == RestartPolicy::Action::kRestart) {
-    // Such as a script's exception; who was killed had no last words.
+    // Such as a script's exception. A killed process said nothing of its end.
     const bool spoke = !exit.signaled && exit.code != 0;
     const std::string last = spoke ? LastLine(LogFile(child)) : "";
     observer_.OnEvent(absl::StrCat(decision.reason, last.empty() ? "" : "; its last line: ", last));
