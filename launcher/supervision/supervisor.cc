@@ -353,11 +353,7 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
     return;
   }
   if (decision.action == RestartPolicy::Action::kRestart) {
-    // Such as a script's exception. A killed process said nothing of its end.
-    const bool spoke = !exit.signaled && exit.code != 0;
-    const std::string last = spoke ? LastLine(LogFile(child)) : "";
-    observer_.OnEvent(absl::StrCat(decision.reason, last.empty() ? "" : "; its last line: ", last));
-    child.restart_at = Now() + decision.delay;
+    RestartAfter(child, exit, decision);
     return;
   }
   if (decision.action == RestartPolicy::Action::kLeave ||
@@ -390,11 +386,7 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
     return;
   }
   if (decision.action == RestartPolicy::Action::kRestart) {
-    // Such as a script's exception. A killed process said nothing of its end.
-    const bool spoke = !exit.signaled && exit.code != 0;
-    const std::string last = spoke ? LastLine(LogFile(child)) : "";
-    observer_.OnEvent(absl::StrCat(decision.reason, last.empty() ? "" : "; its last line: ", last));
-    child.restart_at = Now() + decision.delay;
+    RestartAfter(child, exit, decision);
     return;
   }
   // Server 0 has told the others.
@@ -414,6 +406,15 @@ void Supervisor::Fail(const std::string& reason, const std::string& details, Dur
   observer_.OnEvent(reason);
   for (Child& child : children_) child.restart_at.reset();
   end_at_ = Now() + patience;
+}
+
+void Supervisor::RestartAfter(Child& child, const ExitStatus& exit,
+                              const RestartPolicy::Decision& decision) {
+  // Such as a script's exception. A killed process said nothing of its end.
+  const bool spoke = !exit.signaled && exit.code != 0;
+  const std::string last = spoke ? LastLine(LogFile(child)) : "";
+  observer_.OnEvent(absl::StrCat(decision.reason, last.empty() ? "" : "; its last line: ", last));
+  child.restart_at = Now() + decision.delay;
 }
 
 void Supervisor::FailAfter(const Child& child, const ExitStatus& exit, const std::string& reason,

@@ -134,6 +134,8 @@ class Supervisor {
   void JobIsOver();
   // Starts the servers that the status wants and that do not exist yet.
   absl::Status StartWantedServers();
+  // Says how `child` has ended, with the last line of its log, and starts it again in a while.
+  void RestartAfter(Child& child, const ExitStatus& exit, const RestartPolicy::Decision& decision);
   // Lets the processes end by themselves for as long as `patience`, then ends them: politely, and
   // after some seconds with SIGKILL.
   void Fail(const std::string& reason, const std::string& details, Duration patience);
