@@ -17,6 +17,7 @@
 #include "launcher/commands/test_result.h"
 #include "launcher/report/curves_svg.h"
 #include "launcher/report/report_html.h"
+#include "launcher/supervision/worsening.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "server/outcome/run_outcome.h"
 
@@ -93,6 +94,22 @@ void AddOwnResult(const TrainedModel& model, const RunHistory& history, RunSumma
   const Learning learning = JudgeLearning(std::nullopt, model.weights.span());
   summary.learned = learning.learned;
   summary.why_not_learned = learning.why;
+}
+
+// Beside what it has learned: the last evaluation is the trained model's.
+void AddWorsening(const RunHistory& history, RunSummary& summary) {
+  std::vector<Evaluated> evaluations;
+  for (const RunHistory::Evaluation& each : history.evaluations) {
+    evaluations.push_back({each.clock, each.test_loss, each.test_accuracy});
+  }
+  if (!summary.test_loss.has_value()) return;
+  evaluations.push_back({summary.clock.value_or(0), *summary.test_loss, summary.test_accuracy});
+  const std::string was = MuchWorse(evaluations);
+  if (was.empty()) return;
+  summary.warnings.push_back(
+      absl::StrCat("this run has become much worse while it trained: ", was,
+                   "; lower the learning rate, give its schedule a warm_up, or use "
+                   "evaluation.early_stop"));
 }
 
 absl::Status AddTestResult(const FinishInput& input, const TrainedModel& model,
@@ -210,6 +227,7 @@ absl::StatusOr<RunSummary> FinishRun(const FinishInput& input) {
   const RunHistory history = ReadHistory(input.run_dir + "/" + kMetricsFile);
   const absl::Status evaluated =
       model.ok() ? AddTestResult(input, *model, history, summary) : model.status();
+  AddWorsening(history, summary);
   SetOutcome(input, summary);
   if (input.end) summary.devices = {input.end->devices().begin(), input.end->devices().end()};
   // What of a failed run no checkpoint has was trained all the same.

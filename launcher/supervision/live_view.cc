@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "bench/base/format.h"
 #include "launcher/supervision/progress.h"
+#include "launcher/supervision/worsening.h"
 
 namespace leeway {
 namespace {
@@ -121,6 +122,15 @@ double DroppedShare(const v1::JobStatus& status) {
   return dropped > 0 ? dropped / (steps + dropped) : 0;
 }
 
+std::vector<Evaluated> EvaluationsOf(const v1::JobStatus& status) {
+  std::vector<Evaluated> evaluations;
+  for (const v1::EvaluationMetrics& each : status.evaluations()) {
+    evaluations.push_back({each.clock(), each.test_loss(), {}});
+    if (each.has_test_accuracy()) evaluations.back().accuracy = each.test_accuracy();
+  }
+  return evaluations;
+}
+
 // The figures that both the view and the log show.
 std::vector<std::string> Figures(const v1::JobStatus& status) {
   std::vector<std::string> figures;
@@ -134,6 +144,9 @@ std::vector<std::string> Figures(const v1::JobStatus& status) {
     }
     if (last.has_test_mae()) figures.push_back("MAE " + LossText(last.test_mae()));
     if (last.has_test_r2()) figures.push_back("R² " + LossText(last.test_r2()));
+  }
+  if (const std::string was = MuchWorse(EvaluationsOf(status)); !was.empty()) {
+    figures.push_back("GETTING WORSE: " + was);
   }
   if (const double rate = SamplesPerSecond(status); rate > 0) {
     figures.push_back(Thousands(static_cast<uint64_t>(rate)) + " samples/s");

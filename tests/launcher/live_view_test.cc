@@ -57,6 +57,18 @@ TEST_CASE("The live view has a line a worker between title, bar and figures") {
         "loss 0.2500  test accuracy 97.12 %  24,691 samples/s  staleness at most 3");
 }
 
+TEST_CASE("A run that becomes much worse says so while it trains") {
+  v1::JobStatus status = Running(1);
+  for (const double accuracy : {0.9712, 0.2031}) {
+    v1::EvaluationMetrics* evaluation = status.add_evaluations();
+    evaluation->set_clock(status.evaluations_size() * 1000);
+    evaluation->set_test_accuracy(accuracy);
+  }
+  CHECK_THAT(RenderLiveView(status, {}, 160, 40).back().text,
+             Catch::Matchers::Contains("test accuracy 20.31 %  GETTING WORSE: test accuracy was "
+                                       "97.12 % at clock 1,000"));
+}
+
 TEST_CASE("Servers that have left are not counted, and what still moves is said") {
   v1::JobStatus status = Running(1);
   status.add_servers()->set_state("removed");
