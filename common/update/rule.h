@@ -42,7 +42,7 @@ struct UpdatePart {
 
 // What is the same for all tiles of an update, or of one part of it.
 struct UpdateStep {
-  // Already multiplied by the schedule's factor.
+  // Already multiplied by the schedule's factor, and divided as `share` says.
   float learning_rate = 0;
   // Updates applied before this one, plus 1: Adam's t.
   uint64_t number = 1;
@@ -51,6 +51,8 @@ struct UpdateStep {
   double correction2 = 0;
   // What the rule's weight decay is multiplied by.
   double decay = 1;
+  // The part of a clock that this update is: less than 1 where each contribution is applied alone.
+  double share = 1;
 
   // A rule's weight decay in this step.
   float Decay(double weight_decay) const { return static_cast<float>(weight_decay * decay); }

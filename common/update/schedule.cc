@@ -46,9 +46,9 @@ Schedule Schedule::OverSteps(const v1::Update& update, const v1::JobLength& leng
 }
 
 Schedule::Schedule(const v1::Update& update, const Units& units, uint32_t workers)
-    : scales_(update.scaling() != v1::RATE_SCALING_NONE),
-      scale_(RateScale(update.scaling(), workers)),
-      base_(update.learning_rate() * scale_),
+    : scaling_(update.scaling()),
+      rate_(update.learning_rate()),
+      scale_(RateScale(scaling_, workers)),
       type_(update.schedule().type_case()) {
   const auto in_units = [&units](const v1::Interval& interval) {
     const double time = interval.has_epochs()
@@ -85,13 +85,19 @@ double Schedule::Factor(double time) const {
 
 double Schedule::WarmUp(double time) const {
   if (warm_up_ == 0) return 1;
-  if (!scales_) return std::min((time + 1) / warm_up_, 1.0);
+  if (scaling_ == v1::RATE_SCALING_NONE) return std::min((time + 1) / warm_up_, 1.0);
   return 1 / scale_ + (1 - 1 / scale_) * std::min(time / warm_up_, 1.0);
 }
 
 float Schedule::LearningRate(uint64_t time) const {
   const auto now = static_cast<double>(time);
-  return static_cast<float>(base_ * WarmUp(now) * Factor(now));
+  return static_cast<float>(rate_ * scale_ * WarmUp(now) * Factor(now));
+}
+
+float Schedule::ShareOfRate(uint64_t time, uint32_t members) const {
+  const auto now = static_cast<double>(time);
+  const double share = rate_ * RateScale(scaling_, members) / members;
+  return static_cast<float>(share * WarmUp(now) * Factor(now));
 }
 
 }  // namespace leeway

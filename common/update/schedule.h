@@ -34,6 +34,11 @@ class Schedule {
   //                                                      arXiv:1706.02677, section 2.2)
   float LearningRate(uint64_t time) const;
 
+  // For one of `members` contributions, each applied alone: a `members`-th of the rate. So a clock
+  // moves the model as far as LearningRate does where it is one update. Here the scale is that of
+  // the members. With linear scaling, each contribution therefore counts with the whole rate.
+  float ShareOfRate(uint64_t time, uint32_t members) const;
+
  private:
   // One interval in the schedule's own unit of time.
   struct Units {
@@ -45,9 +50,10 @@ class Schedule {
   double Factor(double time) const;
   double WarmUp(double time) const;
 
-  bool scales_;
+  v1::RateScaling scaling_;
+  double rate_;
+  // For all workers of the job.
   double scale_;
-  double base_;
   v1::Schedule::TypeCase type_;
   // The step's `every` or the cosine's `over`; positive.
   double period_ = 1;

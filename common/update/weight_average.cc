@@ -1,7 +1,8 @@
 // A moving average of the weights beside any rule (job.proto, WeightAverage):
-//   average = decay average + (1 - decay) x
+//   average = decay average + (1 - decay) x        decay^share where an update is part of a clock
 // The first update starts it with its weights, as PyTorch's AveragedModel does.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "common/update/loop.h"
@@ -14,9 +15,7 @@ namespace {
 class WeightAverageRule : public UpdateRule {
  public:
   WeightAverageRule(std::unique_ptr<UpdateRule> rule, const v1::WeightAverage& options)
-      : rule_(std::move(rule)),
-        slot_(rule_->slots().size()),
-        decay_(static_cast<float>(options.decay())) {}
+      : rule_(std::move(rule)), slot_(rule_->slots().size()), decay_(options.decay()) {}
 
   std::vector<std::string_view> slots() const override {
     std::vector<std::string_view> slots = rule_->slots();
@@ -30,7 +29,7 @@ class WeightAverageRule : public UpdateRule {
 
   // The rule's own slots come first, so the tile is its tile, too.
   bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
-    const float decay = step.number == 1 ? 0 : decay_, rest = 1 - decay;
+    const float decay = step.number == 1 ? 0 : Decay(step.share), rest = 1 - decay;
     const bool finite = rule_->Apply(step, tile);
     const float *x = tile.weights_out, *average = tile.slots_in[slot_];
     float* average_out = tile.slots_out[slot_];
@@ -40,10 +39,15 @@ class WeightAverageRule : public UpdateRule {
   }
 
  private:
+  // A clock of n updates, an n-th each, forgets as much as one update.
+  float Decay(double share) const {
+    return static_cast<float>(share == 1 ? decay_ : std::pow(decay_, share));
+  }
+
   const std::unique_ptr<UpdateRule> rule_;
   // Behind the rule's own.
   const size_t slot_;
-  const float decay_;
+  const double decay_;
 };
 
 }  // namespace

@@ -242,6 +242,16 @@ void PrintRate(const char* key, const v1::Update& update, uint32_t workers) {
   std::cout << "\n";
 }
 
+// Where each contribution is an update of its own.
+void PrintShare(const v1::TrainingJob& job, uint32_t workers) {
+  if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC || job.exchange().has_elastic()) return;
+  if (workers == 1) return;
+  const double share = RateScale(job.update().scaling(), workers) / workers;
+  std::cout << "Each contribution is an update of its own, with "
+            << job.update().learning_rate() * share << ": a clock of " << workers
+            << " workers moves the model as far as in sync mode\n";
+}
+
 void PrintRates(const v1::TrainingJob& job) {
   const uint32_t workers = job.workers().count();
   const v1::Exchange& exchange = job.exchange();
@@ -249,6 +259,7 @@ void PrintRates(const v1::TrainingJob& job) {
   PrintRate("update.learning_rate", job.update(), workers);
   PrintRate(kLocal, exchange.delta().optimizer(), workers);
   PrintRate(kLocal, exchange.elastic().optimizer(), workers);
+  PrintShare(job, workers);
 }
 
 void PrintWorkers(const v1::TrainingJob& job, const WorkerNeeds& needs,

@@ -10,7 +10,7 @@
 namespace leeway {
 
 BlockCore::BlockCore(uint32_t block, const ConsistencyRules& rules)
-    : block_(block), rules_(rules), ranks_(rules.workers) {
+    : block_(block), rules_(rules), ranks_(rules.workers), live_(rules.workers) {
   progress_.clocks.assign(rules.workers, 0);
   if (rules.committed_sets) progress_.counted.assign(rules.workers, 0);
 }
@@ -149,6 +149,7 @@ Decisions BlockCore::OnSetLive(uint32_t rank, bool live) {
   Decisions decisions;
   if (rank >= ranks_.size() || ranks_[rank].live == live) return decisions;
   ranks_[rank].live = live;
+  live_ += live ? 1 : -1;
   if (!initialized_) return decisions;
   Stand(progress_.clocks[rank], live ? 1 : -1);
   ReleaseWaiters(decisions);

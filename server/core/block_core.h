@@ -164,6 +164,8 @@ class BlockCore {
   bool initialized() const { return initialized_; }
   bool has_waiters() const { return !waiters_.empty() || !held_up_.empty(); }
   const BlockProgress& progress() const { return progress_; }
+  // Ranks that are not lost and have not left.
+  uint32_t live() const { return live_; }
   // The rank's contribution of the clock has been accepted, or given up, so that another is a
   // duplicate.
   bool has(uint32_t rank, uint64_t clock) const {
@@ -263,6 +265,7 @@ class BlockCore {
   bool has_previous_ = false;
   BlockProgress progress_;
   std::vector<Rank> ranks_;
+  uint32_t live_;
   // Accepted, not yet in an update, in the order of acceptance.
   std::deque<Pending> pending_;
   // In the update that runs.

@@ -25,8 +25,12 @@ UpdateStep Shard::StepOf(const Slot& slot, const Update& update) const {
   const BlockProgress& progress = slot.core.progress();
   UpdateStep step;
   step.number = progress.updates + 1;
+  if (!schedule_.has_value()) return step;
   const uint64_t clock = ends_by_sum_ ? progress.version / workers_ : update.clock;
-  if (schedule_.has_value()) step.learning_rate = schedule_->LearningRate(clock);
+  const uint32_t members = sync_ ? 1 : std::max<uint32_t>(slot.core.live(), 1);
+  step.learning_rate =
+      sync_ ? schedule_->LearningRate(clock) : schedule_->ShareOfRate(clock, members);
+  step.share = 1.0 / members;
   return step;
 }
 

@@ -10,11 +10,7 @@ Ledger::Ledger(const v1::RegisterWorkerReply& registration)
     : job_(registration.job()),
       rank_(registration.rank()),
       block_elements_(registration.block_elements()),
-      places_(block_elements_ / job_.workers().count()),
-      // In sync mode an update is the mean of the workers' contributions; sgd subtracts.
-      unit_(job_.consistency().mode() == v1::CONSISTENCY_MODE_SYNC
-                ? -static_cast<float>(job_.workers().count())
-                : -1.0F) {}
+      places_(block_elements_ / job_.workers().count()) {}
 
 v1::ModelSchema Ledger::Schema(uint64_t blocks, uint64_t block_elements) {
   v1::ModelSchema schema;
@@ -34,7 +30,7 @@ void Ledger::Write(uint64_t clock, std::span<float> contribution) const {
 
 void Ledger::WriteAgain(uint64_t clock, std::span<float> contribution) const {
   for (uint64_t at = rank_ * places_ + clock; at < contribution.size(); at += block_elements_) {
-    contribution[at] += unit_;
+    contribution[at] -= 1;
   }
 }
 

@@ -1,7 +1,8 @@
 // A model that is a book: each block has one place for each contribution that a job can make, and a
 // contribution adds one at its own place in every block. So the servers' weights say which
 // contributions were applied, and how often: 0 never, 1 once, 2 twice. Sums of small integers are
-// exact in float32.
+// exact in float32. The job's rule is {type: sgd, learning_rate: 1, scaling: linear}, which applies
+// each contribution in full, in every mode.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,6 @@ class Ledger {
   uint64_t block_elements_;
   // Of one rank in a block: clocks that it can reach.
   uint64_t places_;
-  // What must be sent so that the servers' rule adds 1.
-  float unit_;
 };
 
 }  // namespace leeway::testing

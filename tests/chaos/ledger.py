@@ -34,7 +34,7 @@ model: {{layers: [{{dense: {{units: 1}}}}], loss: squared}}
 data: {{train: {{type: csv, files: unused}}, batch_size: 1}}
 exchange: {{type: gradient}}
 consistency: {{mode: {mode}, staleness: 3}}
-update: {{type: sgd, learning_rate: 1}}
+update: {{type: sgd, learning_rate: 1, scaling: linear}}
 servers: {{count: {servers}, replicas: {replicas}, block_bytes: {block_bytes}}}
 workers: {{count: 2}}
 stop: {{clocks: {clocks}}}

@@ -287,6 +287,9 @@ def scaled_rates():
                  "Learning rate: exchange.optimizer.learning_rate 0.01 is 0.02 for 4 workers; the warm-up rises to it "
                  "from 0.01\n"):
         runs.check(line in plan.stdout, line.strip())
+    plan = leeway("plan", run.job, "--data", run.data, "--set", "workers.count=4", "--set", "consistency.mode=async")
+    runs.check("Each contribution is an update of its own, with 0.00375: a clock of 4 workers moves the model as far as in "
+               "sync mode\n" in plan.stdout, "outside of sync each contribution has its share of the rate")
     run.train()
     rates = {event["learning_rate"] for event in run.events("step")}
     runs.check(abs(max(rates) - 0.02) < 1e-6, f"steps were taken at {sorted(rates)}")

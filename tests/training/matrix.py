@@ -4,7 +4,7 @@ is held against the one that it should equal: outside of sync the same in sync, 
 
 The rates follow one rule, so that a job that fails is at fault, not its rate:
 - All workers' batches together are 64 examples, so that one worker or eight take the same steps.
-- `bounded` and `async` make W updates where sync makes one: the servers' rate is a W-th of that of sync.
+- A rate means the same in every mode, so the mode is the one word that differs.
 - An elastic worker's rate is its own, whatever the others do; its rule is the worker's optimizer, for the servers' is
   the centre's own.
 No combination of these is refused by the product, so none is left out.
@@ -64,7 +64,6 @@ stop: {{epochs: {epochs}}}
 
 def knobs(case):
     """The exchange and, where it has one, the servers' rule."""
-    share = 1 if case.consistency == "sync" else 1 / case.workers
     if case.exchange == "elastic":
         local = (SGD if case.rule == "sgd" else ADAM).format(0.05 if case.rule == "sgd" else 0.003)
         return f"{{type: elastic, every: 5, optimizer: {{{local}}}}}", ""
@@ -76,7 +75,7 @@ def knobs(case):
     else:
         rule, rate = (SGD, 0.05) if case.rule == "sgd" else (ADAM, 0.003)
         exchange = "{type: gradient}"
-    return exchange, f"update: {{{rule.format(rate * share)}}}"
+    return exchange, f"update: {{{rule.format(rate)}}}"
 
 
 class Matrix:

@@ -133,5 +133,22 @@ TEST_CASE("with scaling a warm-up rises from the rate of one worker, and so leav
   CHECK(Schedule::OverClocks(update, Length(), 4).LearningRate(2) == Approx(0.6));
 }
 
+TEST_CASE("each of W contributions has a W-th of the rate, and with linear scaling all of it") {
+  v1::Update update = Base();
+  update.mutable_schedule()->mutable_step()->set_factor(0.5);
+  update.mutable_schedule()->mutable_step()->mutable_every()->set_clocks(2);
+  const auto share = [&](v1::RateScaling scaling, uint64_t time, uint32_t members) {
+    update.set_scaling(scaling);
+    return Schedule::OverClocks(update, Length(), 4).ShareOfRate(time, members);
+  };
+  CHECK(share(v1::RATE_SCALING_NONE, 0, 4) == 0.2f);
+  CHECK(share(v1::RATE_SCALING_NONE, 2, 4) == 0.1f);
+  CHECK(share(v1::RATE_SCALING_NONE, 0, 1) == 0.8f);
+  CHECK(share(v1::RATE_SCALING_LINEAR, 0, 4) == 0.8f);
+  CHECK(share(v1::RATE_SCALING_LINEAR, 0, 3) == 0.8f);
+  CHECK(share(v1::RATE_SCALING_SQUARE_ROOT, 0, 4) == 0.4f);
+  CHECK(share(v1::RATE_SCALING_LINEAR, 2, 4) == 0.4f);
+}
+
 }  // namespace
 }  // namespace leeway::update_schedule

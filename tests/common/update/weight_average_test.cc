@@ -35,7 +35,7 @@ struct TestBlock {
   }
 
   // By a gradient that differs by element and step. False: not finite.
-  bool Update(uint64_t number) {
+  bool Update(uint64_t number, double share = 1) {
     std::vector<float> gradient(kCount);
     for (size_t i = 0; i < kCount; ++i) {
       gradient[i] = 0.1f * static_cast<float>((i * 7 + number * 13) % 11) - 0.5f;
@@ -50,7 +50,7 @@ struct TestBlock {
     for (std::vector<float>& slot : slots) out.push_back(slot.data());
     BlockUpdate update;
     update.rule = &rule;
-    update.step = {.learning_rate = 0.3f, .number = number};
+    update.step = {.learning_rate = 0.3f, .number = number, .share = share};
     update.contributions = contributions;
     update.coefficients = one;
     update.count = kCount;
@@ -114,6 +114,18 @@ TEST_CASE("values that are averaged and not trained are in the average as they a
   };
   CHECK(tail(block.average()) == tail(block.weights));
   CHECK(block.average()[0] != block.weights[0]);
+}
+
+TEST_CASE("two updates, each half of a clock, forget as much as one") {
+  const auto rule = RuleOf("sgd {} average { decay: 0.64 }");
+  TestBlock block(*rule, kCount);
+  REQUIRE(block.Update(1, 0.5));
+  std::vector<float> wanted = block.average();
+  for (uint64_t number = 2; number <= 3; ++number) {
+    REQUIRE(block.Update(number, 0.5));
+    for (size_t i = 0; i < kCount; ++i) wanted[i] = 0.8f * wanted[i] + 0.2f * block.weights[i];
+  }
+  for (size_t i = 0; i < kCount; ++i) REQUIRE(std::abs(block.average()[i] - wanted[i]) < 1e-6);
 }
 
 TEST_CASE("a job without an average has none") {
