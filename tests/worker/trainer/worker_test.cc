@@ -99,7 +99,8 @@ TEST_CASE("Where the codec is to be chosen a worker says how fast its way to the
   const bool answered = GENERATE(true, false);
   rig.coordinator.refuse = [&](const std::string& method) {
     if (method != "ProbeLink" || answered) return absl::OkStatus();
-    return absl::UnavailableError("no way");
+    // UNAVAILABLE would be asked again for 20 s.
+    return absl::InternalError("no way");
   };
   CHECK(rig.Run().exit == WorkerExit::kDone);
   const auto registration = rig.coordinator.registrations().back();
