@@ -4,6 +4,7 @@ checks each signature and each checksum, hands a request on only when all of it 
 unfinished, and puts faults in where a test asks for them.
 
     tests/store/store.py FOLDER      serves the bucket "bucket" from a folder; prints the endpoint, ends with its input
+    tests/store/store.py --install   installs s3rver into the build folder, where it is not yet
 
 The access key and the secret are both S3RVER. Exits with 77 where node or npm is missing.
 """
@@ -360,6 +361,9 @@ class Store:
 
 def main():
     try:
+        if sys.argv[1] == "--install":
+            print(f"s3rver is in {installed()}")
+            return 0
         with Store(sys.argv[1]) as store:
             print(store.endpoint, flush=True)
             sys.stdin.read()
