@@ -1,14 +1,16 @@
 #!/usr/bin/python3
-"""Keeps the tables of docs/reliability.md whole, in which each promise has its tests by tier: every test that is named is
-there and in that tier, every promise has one in the first tier, and every script of tests is named.
+"""Keeps the tables of docs/reliability.md whole, in which each promise and each command has its tests by tier: every test
+that is named is there and in that tier, every promise and command has one in the first tier, and every script is named.
 
-Usage: tiers.py REPOSITORY BUILD_FOLDER; prints each finding and exits 1 if there is any. The list of tests is ctest's.
-With --self-test it checks that each rule finds a fault, and nothing where there is none.
+Usage: tiers.py REPOSITORY BUILD_FOLDER; prints each finding and exits 1 if there is any. The list of tests is ctest's, that
+of commands `leeway --help`. With --self-test it checks that each rule finds a fault, and nothing where there is none.
 
 A cell names tests as `kills.py sync-int8 full-disk` (a script and its cases; `others` are all those of the nightly tier that
-stand nowhere else), a_test (a file of C++ tests), `leeway_sim --resizes` or a fuzzer.
+stand nowhere else), a_test (a file of C++ tests), `leeway_sim` (whose worlds sim_test runs), fuzzer `x` (its corpus) or "the
+fuzzers' corpora". A command's test has its name as a string.
 """
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -18,18 +20,61 @@ import sys
 DOCUMENT = "docs/reliability.md"
 FIRST, NIGHTLY = "first", "nightly"
 HEADINGS = [("## Promises", 14), ("### What else is tested where", 0)]
+COMMANDS = "### Commands"
 # What ctest runs that is about the tree, and no behaviour: tests/house says of itself what it keeps.
 HOUSE = "tests/house/"
+CORPUS = "fuzz corpus: "
+SIMULATOR = "sim_test"
+
+STRINGS = r'(?:"(?:[^"\\]|\\.)*"\s*)+'
+TEST_CASE = re.compile(rf"TEST_CASE\(\s*({STRINGS})(?:,\s*({STRINGS}))?", re.DOTALL)
+
+
+@dataclasses.dataclass
+class Source:
+    """The text of a file of tests, and of C++ tests {case: in the nightly tier}."""
+    text: str
+    cases: dict = dataclasses.field(default_factory=dict)
+
+
+def literal(text):
+    """The value of C++ string literals side by side."""
+    parts = re.findall(r'"((?:[^"\\]|\\.)*)"', text or "")
+    return re.sub(r"\\(.)", r"\1", "".join(parts))
+
+
+def cases_of(text):
+    return {literal(name): "[." in literal(tags) for name, tags in TEST_CASE.findall(text)}
 
 
 class Tests:
-    """{tier: {(script, case)}}; a script without cases has the case ''. `properties`: of those in the first tier."""
+    """`first` and `nightly`: ctest's lists, the second with the first in it. `sources`: {name of a file: Source}. In
+    in_tier, {tier: {(script, case)}}, a script without cases has the case ''."""
 
-    def __init__(self, first, nightly, sources):
-        self.first, self.sources = first, sources
+    def __init__(self, first, nightly, sources, corpora=(), commands=()):
+        self.first, self.sources, self.corpora, self.commands = first, sources, corpora, commands
         self.in_tier = {FIRST: named(first), NIGHTLY: named(nightly) - named(first)}
         self.cases = self.in_tier[FIRST] | self.in_tier[NIGHTLY]
         self.scripts = {script for script, _ in self.cases}
+        names = [{test["name"] for test in tests} for tests in (first, nightly)]
+        self.names = {FIRST: names[0], NIGHTLY: names[1] - names[0]}
+        # As ctest has them: "core_test:a case" and, of all that have the tag, "core_test: nightly".
+        self.programs = {}
+        for name in names[0] | names[1]:
+            program, _, case = name.partition(":")
+            self.programs.setdefault(case, set()).add(program)
+
+    def wrong_source(self, name, tier):
+        """Why no case of that file of C++ tests runs in the tier; empty: one does."""
+        if name not in self.sources:
+            return "there is no such test"
+        cases = self.sources[name].cases
+        programs = {program for case in cases for program in self.programs.get(case, ())}
+        if tier == NIGHTLY:
+            runs = any(cases.values()) and any(f"{program}: nightly" in self.names[NIGHTLY] for program in programs)
+        else:
+            runs = any(f"{program}:{case}" in self.names[FIRST] for case in cases for program in programs)
+        return "" if runs else f"none of its cases is in the {tier} tier"
 
 
 def named(tests):
@@ -50,6 +95,11 @@ def list_of(build, *options):
     return json.loads(told)["tests"]
 
 
+def commands_of(build):
+    told = subprocess.run([build / "bin/leeway", "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^  ([a-z]+)  ", told.split("Subcommands:\n", 1)[1], re.MULTILINE)
+
+
 def rows(text, heading):
     """The cells of the first table below a heading, without its first two lines."""
     lines = text.split(heading + "\n", 1)[-1].split("\n## ", 1)[0].splitlines() if heading + "\n" in text else []
@@ -63,18 +113,32 @@ def rows(text, heading):
 
 
 def entries(cell):
-    """(script, cases) or (name of a C++ test or of a program, None)."""
+    """(script, cases) or (name of a C++ test, a fuzzer or the simulator, None)."""
     for entry in filter(None, (part.strip(" `") for part in cell.split(","))):
         words = entry.replace("`", "").split()
         yield (words[0], words[1:]) if words[0].endswith(".py") else (" ".join(words), None)
+
+
+def wrong_program(tests, name, tier):
+    """Why what is no script does not run in the tier; empty: it does."""
+    if name.startswith("leeway_sim"):
+        return tests.wrong_source(SIMULATOR, tier)
+    if name.startswith("fuzzer "):
+        there = CORPUS + name.removeprefix("fuzzer ") in tests.names[tier]
+        return "" if there else f"no corpus of that name runs in the {tier} tier"
+    if name == "the fuzzers' corpora":
+        missing = [one for one in tests.corpora if CORPUS + one not in tests.names[tier]]
+        return f"not in the {tier} tier: {missing}" if missing or not tests.corpora else ""
+    return tests.wrong_source(name, tier)
 
 
 def check_cell(tests, where, cell, tier):
     """What is wrong with it."""
     for name, cases in entries(cell):
         if cases is None:
-            if name.endswith("_test") and name not in tests.sources:
-                yield f"{where}: {name}: there is no such test"
+            wrong = wrong_program(tests, name, tier)
+            if wrong:
+                yield f"{where}: {name}: {wrong}"
             continue
         if name not in tests.scripts:
             yield f"{where}: {name}: ctest runs no such script"
@@ -103,6 +167,22 @@ def check_document(text, tests):
         yield f"{DOCUMENT}: {script}: no row of the tables names it"
 
 
+def check_commands(text, tests):
+    """Each command has a row, and each test there has its name as a string."""
+    table = {command.strip("`"): cell for command, cell in rows(text, COMMANDS)}
+    for command in tests.commands:
+        if not list(entries(table.get(command, ""))):
+            yield f"{DOCUMENT}: {COMMANDS.strip('# ')}: {command}: no test in the first tier"
+    for command, cell in table.items():
+        where = f"{DOCUMENT}: {command}"
+        if command not in tests.commands:
+            yield f"{where}: leeway has no such command"
+        yield from check_cell(tests, where, cell, FIRST)
+        for name, _ in entries(cell):
+            if name in tests.sources and f'"{command}"' not in tests.sources[name].text:
+                yield f"{where}: {name} does not call it"
+
+
 def check_alone(tests):
     """A test of the first tier leaves no core idle."""
     for test in tests.first:
@@ -112,7 +192,7 @@ def check_alone(tests):
 
 
 def findings(text, tests):
-    return [*check_document(text, tests), *check_alone(tests)]
+    return [*check_document(text, tests), *check_commands(text, tests), *check_alone(tests)]
 
 
 # ---- self-test
@@ -123,30 +203,61 @@ def test_of(script, *words, **properties):
 
 
 FINE = ("## Promises\n\n| # | promise | first | nightly |\n|---|---|---|---|\n"
-        + "".join(f"| {n} | p | kills.py sync, a_test | kills.py others |\n" for n in range(1, 15))
-        + "\n### What else is tested where\n\n| what | first | nightly |\n|---|---|---|\n| page | page.py, ends.py | ends.py slow |\n")
-FINE_TESTS = [test_of("kills.py", "sync"), test_of("page.py"), test_of("ends.py", "quick")]
-FINE_NIGHTLY = [*FINE_TESTS, test_of("kills.py", "async"), test_of("ends.py", "slow", RUN_SERIAL=True)]
+        + "".join(f"| {n} | p | kills.py sync, a_test, leeway_sim, fuzzer `wire` | kills.py others, late_test |\n"
+                  for n in range(1, 15))
+        + "\n### What else is tested where\n\n| what | first | nightly |\n|---|---|---|\n"
+        + "| page | page.py, ends.py, the fuzzers' corpora | ends.py slow |\n"
+        + "\n### Commands\n\n| command | first |\n|---|---|\n| `stop` | ends.py quick |\n| `plan` | a_test |\n")
+FINE_TESTS = [test_of("kills.py", "sync"), test_of("page.py"), test_of("ends.py", "quick"),
+              *({"name": name} for name in ("p_test:one, two", "p_test:of its own", "sim_test:a world", "fuzz corpus: wire"))]
+FINE_NIGHTLY = [*FINE_TESTS, test_of("kills.py", "async"), test_of("ends.py", "slow", RUN_SERIAL=True),
+                {"name": "p_test: nightly"}]
+A_TEST = 'TEST_CASE(\n    "one, "\n    "two") { Run({"plan"}); }\n'
+SOURCES = {name: Source(text, cases_of(text)) for name, text in {
+    "a_test": A_TEST, "sim_test": 'TEST_CASE("a world") {}', "ends.py": 'leeway("stop", run)', "page.py": "",
+    "late_test": 'TEST_CASE("of its own") {}\nTEST_CASE("all", "[.nightly]") {}',
+    "unbuilt_test": 'TEST_CASE("in no program") {}'}.items()}
 BAD = {
     "a test that is not there": ("kills.py sync,", "kills.py gone,"),
     "a script that is not there": ("page.py", "gone.py"),
     "a C++ test that is not there": ("a_test", "gone_test"),
+    "a C++ test that no program has": ("a_test", "unbuilt_test"),
+    "a C++ test of the first tier among the nightly": ("late_test", "a_test"),
+    "a fuzzer that is not there": ("fuzzer `wire`", "fuzzer `wires`"),
+    "the simulator among the nightly": ("late_test", "leeway_sim"),
+    "what is no test": ("a_test", "something"),
     "a nightly test in the first tier": ("kills.py sync,", "kills.py async,"),
     "a first test among the nightly": ("ends.py slow", "ends.py quick"),
-    "a promise without a first test": ("| 3 | p | kills.py sync, a_test |", "| 3 | p | |"),
-    "a promise too few": ("| 14 | p | kills.py sync, a_test | kills.py others |\n", ""),
+    "a promise without a first test": ("| 3 | p | kills.py sync, a_test, leeway_sim, fuzzer `wire` |", "| 3 | p | |"),
+    "a promise too few": ("| 14 | p | kills.py sync, a_test, leeway_sim, fuzzer `wire` | kills.py others, late_test |\n", ""),
     "a script that no row names": ("page.py, ends.py", "ends.py"),
     "no second table": ("### What else is tested where", "### Gone"),
+    "a command without a row": ("| `stop` | ends.py quick |\n", ""),
+    "a command without a test": ("| `stop` | ends.py quick |", "| `stop` | |"),
+    "a command that there is not": ("`stop`", "`halt`"),
+    "a command whose test is nightly": ("| ends.py quick |", "| ends.py slow |"),
+    "a test that does not call its command": ("| ends.py quick |", "| page.py |"),
 }
 
 
 def self_test():
-    def found(text, first=FINE_TESTS):
-        return findings(text, Tests(first, FINE_NIGHTLY, {"a_test"}))
+    def found(text, first=FINE_TESTS, corpora=("wire",)):
+        return findings(text, Tests(first, FINE_NIGHTLY, SOURCES, corpora, ("stop", "plan")))
     missed = [what for what, (old, new) in BAD.items() if not found(FINE.replace(old, new, 1))]
     if not found(FINE, [*FINE_TESTS, test_of("kills.py", "sync", RUN_SERIAL=True)]):
         missed.append("a test of the first tier that runs alone")
+    if not found(FINE, corpora=("wire", "yaml")):
+        missed.append("a corpus that nobody runs")
     return missed + [f"where there is nothing: {text}" for text in found(FINE)]
+
+
+def sources_below(folder):
+    texts = {}
+    for path in [*folder.rglob("*_test.cc"), *folder.rglob("*.py")]:
+        # Files of the same name in two folders are one, which runs where one of them does.
+        name = path.name.removesuffix(".cc")
+        texts[name] = texts.get(name, "") + path.read_text(encoding="utf-8")
+    return {name: Source(text, cases_of(text)) for name, text in texts.items()}
 
 
 def main():
@@ -155,10 +266,10 @@ def main():
         print("rules that find nothing, or too much:", missed) if missed else print("every rule finds")
         return 1 if missed else 0
     root, build = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    sources = {path.stem for path in (root / "tests").rglob("*_test.cc")}
-    tests = Tests(list_of(build), list_of(build, "--build-config", "nightly"), sources)
+    tests = Tests(list_of(build), list_of(build, "--build-config", "nightly"), sources_below(root / "tests"),
+                  sorted(path.name for path in (root / "tests/fuzz/corpus").iterdir()), commands_of(build))
     found = findings((root / DOCUMENT).read_text(encoding="utf-8"), tests)
-    print("\n".join(found) if found else "every promise has its tests, and every script its row")
+    print("\n".join(found) if found else "every promise and command has its tests, and every script its row")
     return 1 if found else 0
 
 

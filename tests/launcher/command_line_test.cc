@@ -5,6 +5,7 @@
 
 #include "common/exit_code.h"
 #include "common/files/files.h"
+#include "common/rpc/health_port.h"
 #include "config/job.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
@@ -131,6 +132,36 @@ TEST_CASE("What the data show to be wrong is named by its place in the job and b
              Catch::StartsWith("leeway: --set data.normalize.mean=[1, 2]: 2 numbers"));
   CHECK_THAT(plan("data.test.label_column=2"), Catch::StartsWith(at));
   CHECK_THAT(plan("data.test.label_column=2"), Catch::Contains(": data.test.files: "));
+}
+
+TEST_CASE("Health is 0 where the service serves, and 1 where it does not or nobody is there") {
+  std::string address;
+  {
+    const auto port = HealthPort::Start("127.0.0.1:0");
+    REQUIRE(port.ok());
+    address = (*port)->address();
+    constexpr char kService[] = "leeway.v1.ParameterServer";
+    CHECK(Run({"health", address.c_str()}) == 0);
+    (*port)->Set(kService, false);
+    CHECK(Run({"health", address.c_str(), "--service", kService}) == 1);
+    (*port)->Set(kService, true);
+    CHECK(Run({"health", address.c_str(), "--service", kService}) == 0);
+  }
+  CHECK(Run({"health", address.c_str(), "--timeout", "0.2"}) == 1);
+  CHECK(Run({"health", "nowhere"}) == 2);
+}
+
+TEST_CASE("What a data file holds is printed, and files of two folders are refused") {
+  const std::string train = std::string(kData) + "/optdigits/optdigits.tra";
+  std::ostringstream printed;
+  std::streambuf* const before = std::cout.rdbuf(printed.rdbuf());
+  const int code = Run({"data", train.c_str()});
+  std::cout.rdbuf(before);
+  CHECK(code == 0);
+  CHECK_THAT(printed.str(), Catch::Contains("3,823 examples of 64 features") &&
+                                Catch::Contains("train: {type: csv, files: [\"optdigits.tra\"]}"));
+  CHECK_THAT(Told(2, {"data", train.c_str(), kQuickstart}),
+             Catch::Contains("is not in the folder of the first file"));
 }
 
 TEST_CASE("Folders without a run are errors of every command that wants one") {
