@@ -6,6 +6,7 @@
 
 import sys
 
+import admission
 import manifests
 import workloads
 from lint_job import check_job
@@ -16,8 +17,9 @@ from manifests import runs
 NEEDED = ("Namespace", "ConfigMap", "ServiceAccount", "NetworkPolicy", "PodDisruptionBudget")
 
 
-def findings(objects):
-    """Sentences about what is wrong with the objects of a kustomization."""
+def findings(objects, on=()):
+    """Sentences about what is wrong with the objects of a kustomization. `on`: feature gates of the cluster's extensions
+    that are on besides the defaults."""
     found = [f"no {kind}" for kind in NEEDED if not manifests.of_kind(objects, kind)]
     keys = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in objects]
     found += [f"{key} is there twice" for key in set(keys) if keys.count(key) > 1]
@@ -28,7 +30,7 @@ def findings(objects):
         found += [f"{owner['kind']} {owner['metadata']['name']}: {text}" for text in check_object(owner, objects, pods)]
     for pod in pods:
         found += [f"pod {pod.name}: {text}" for text in check_pod(pod, objects)]
-    return found + list(check_job(pods, objects))
+    return found + list(check_job(pods, objects)) + admission.findings(objects, on)
 
 
 def main():

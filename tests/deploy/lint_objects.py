@@ -9,8 +9,9 @@ SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z
 # Kinds whose names become labels, or host names.
 LABELS = {"Namespace", "Service", "JobSet", "Job", "TrainJob", "StatefulSet", "TFJob"}
 CLUSTER_WIDE = {"Namespace", "ClusterTrainingRuntime"}
-# common/exit_code.h: none of these is better the second time.
-FOR_GOOD = {2, 3, 4, 5}
+# common/exit_code.h: none of these is better the second time. After 5 a new pod may be: a pod that its Job knows has
+# the place, and what displaced it was one of a node that was lost.
+FOR_GOOD = {2, 3, 4}
 SUFFIX = len("-xxxxx")
 
 
@@ -133,6 +134,8 @@ def check_jobset_spec(spec, name):
     if len(set(names)) < len(names):
         yield "two replicated jobs have one name"
     yield from check_targets(spec, names)
+    if spec.get("startupPolicy", {}).get("startupPolicyOrder", "AnyOrder") != "AnyOrder":
+        yield "starts workers when servers are ready, which are ready when all have come"
     network = spec.get("network", {})
     if not network.get("enableDNSHostnames", True) or not network.get("publishNotReadyAddresses", True):
         yield "its pods have no names before they are ready"

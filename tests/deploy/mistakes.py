@@ -8,6 +8,7 @@ lint or by a schema.
 import copy
 import pathlib
 
+import admission
 import lint
 import manifests
 import schemas
@@ -71,7 +72,7 @@ def seed(objects, name, mistake):
 
 
 def seeded():
-    """{(set, title): objects}, of sets that are in order."""
+    """{(set, title): (objects, what `kubectl apply` of them is refused)}, of sets that are in order."""
     clean = {name: make() for name, make in SETS.items()}
     before = schemas.findings(clean)
     for name, objects in clean.items():
@@ -85,7 +86,7 @@ def seeded():
             seed(wrong, name, mistake)
             if wrong == objects or (name, mistake["title"]) in made:
                 raise runs.Failed(f"{name}, {mistake['title']}: changes nothing, or is there twice")
-            made[name, mistake["title"]] = wrong
+            made[name, mistake["title"]] = wrong, admission.updates(objects, wrong) if mistake.get("change") else []
     return made
 
 
@@ -101,11 +102,11 @@ def lint_of(objects, schema):
 
 def main():
     made = seeded()
-    by_schema = schemas.findings({" / ".join(key): objects for key, objects in made.items()})
+    by_schema = schemas.findings({" / ".join(key): objects for key, (objects, _) in made.items()})
     missed, counts = [], {"lint": 0, "schema": 0, "both": 0}
-    for key, objects in made.items():
+    for key, (objects, refused) in made.items():
         schema = by_schema[" / ".join(key)]
-        found = lint_of(objects, schema)
+        found = refused or lint_of(objects, schema)
         counts["both" if found and schema else "lint" if found else "schema"] += 1 if found or schema else 0
         if not found and not schema:
             missed.append(" / ".join(key))

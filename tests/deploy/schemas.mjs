@@ -1,15 +1,17 @@
 // Types, unknown fields and the schemas of extensions, of many sets of manifests in one process.
 //
-//   node schemas.mjs PACKAGES CRDS < sets.json
+//   node schemas.mjs PACKAGES < request.json
 //
-// sets.json is {name: [objects]}; the answer is {name: [sentences]} on standard output. PACKAGES is the folder whose
-// node_modules are used. CRDS is a folder of CustomResourceDefinitions.
+// The request is {sets: {name: [objects]}, releases: {name: [files]}}; the answer is {name: [[release, sentence]]} on
+// standard output, where the release of what Kubernetes itself has is empty. PACKAGES is the folder whose node_modules
+// are used. A release's files are CustomResourceDefinitions, or gzip of them.
 import fs from 'node:fs';
 import path from 'node:path';
+import zlib from 'node:zlib';
 import {createRequire} from 'node:module';
 import {pathToFileURL} from 'node:url';
 
-const [packages, crds] = process.argv.slice(2);
+const [packages] = process.argv.slice(2);
 const require = createRequire(path.join(path.resolve(packages), 'package.json'));
 const Ajv = require('ajv');
 const yaml = require('js-yaml');
@@ -90,41 +92,54 @@ function strict(schema) {
   return made;
 }
 
+const request = JSON.parse(fs.readFileSync(0, 'utf8'));
+// {kind: {release: schema, or what it has become}}
 const validators = new Map();
 const ajv = new Ajv({allErrors: true, strict: false});
-for (const file of fs.readdirSync(crds).filter((name) => name.endsWith('.yaml'))) {
-  for (const crd of yaml.loadAll(fs.readFileSync(path.join(crds, file), 'utf8'))) {
-    if (crd?.kind !== 'CustomResourceDefinition') continue;
-    for (const version of crd.spec.versions) {
-      const schema = strict(version.schema.openAPIV3Schema);
-      schema.properties.metadata = {type: 'object'};
-      validators.set(`${crd.spec.group}/${version.name} ${crd.spec.names.kind}`, schema);
+
+function addDefinition(crd, release) {
+  for (const version of crd.spec.versions) {
+    const schema = strict(version.schema.openAPIV3Schema);
+    schema.properties.metadata = {type: 'object'};
+    const key = `${crd.spec.group}/${version.name} ${crd.spec.names.kind}`;
+    if (!validators.has(key)) validators.set(key, new Map());
+    validators.get(key).set(release, schema);
+  }
+}
+
+for (const [release, files] of Object.entries(request.releases)) {
+  for (const file of files) {
+    const bytes = fs.readFileSync(file);
+    const text = file.endsWith('.gz') ? zlib.gunzipSync(bytes) : bytes;
+    for (const crd of yaml.loadAll(text.toString('utf8'))) {
+      if (crd?.kind === 'CustomResourceDefinition') addDefinition(crd, release);
     }
   }
 }
 
-function wrongExtension(object, key) {
-  let validate = validators.get(key);
-  if (typeof validate !== 'function') {
-    validate = ajv.compile(validate);
-    validators.set(key, validate);
+function* wrongExtension(object, key) {
+  const known = validators.get(key);
+  for (const [release, validate] of known) {
+    if (typeof validate !== 'function') known.set(release, ajv.compile(validate));
+    if (known.get(release)(object)) continue;
+    for (const e of known.get(release).errors) {
+      yield [release, `${e.instancePath} ${e.message} ${JSON.stringify(e.params)}`];
+    }
   }
-  if (validate(object)) return [];
-  return validate.errors.map((e) => `${e.instancePath} ${e.message} ${JSON.stringify(e.params)}`);
 }
 
 function wrongWith(object) {
   const key = `${object.apiVersion} ${object.kind}`;
-  if (validators.has(key)) return wrongExtension(object, key);
+  if (validators.has(key)) return [...wrongExtension(object, key)];
   if (WITHOUT_SCHEMA.has(key)) return [];
   const wrong = wrongTypes(object);
-  if (wrong === null || !client[typeName(object)]) return [`no schema of ${key}`];
-  return [...wrong, ...unknownFields(object, typeName(object), '')];
+  if (wrong === null || !client[typeName(object)]) return [['', `no schema of ${key}`]];
+  return [...wrong, ...unknownFields(object, typeName(object), '')].map((text) => ['', text]);
 }
 
-const sets = JSON.parse(fs.readFileSync(0, 'utf8'));
 const answer = {};
-for (const [name, objects] of Object.entries(sets)) {
-  answer[name] = objects.flatMap((o) => wrongWith(o).map((text) => `${o.kind} ${o.metadata?.name}: ${text}`));
+for (const [name, objects] of Object.entries(request.sets)) {
+  answer[name] = objects.flatMap(
+    (o) => wrongWith(o).map(([release, text]) => [release, `${o.kind} ${o.metadata?.name}: ${text}`]));
 }
 process.stdout.write(JSON.stringify(answer));

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""The manifests by the schemas of Kubernetes and of its extensions: types, enumerations, unknown fields. Needs node,
-npm with a registry the first time, and the CustomResourceDefinitions beside the checkout; skipped aloud without them.
+"""The manifests by the schemas of Kubernetes and of its extensions, in each release that docs/kubernetes.md names: types,
+enumerations, unknown fields. Needs node, npm with a registry the first time, and the CustomResourceDefinitions beside
+the checkout; skipped aloud without them.
 
     tests/deploy/schemas.py                       all of deploy/kubernetes
 """
@@ -13,11 +14,14 @@ import shutil
 import subprocess
 import sys
 
+import admission
 import manifests
 from manifests import runs
 
 HERE = pathlib.Path(__file__).resolve().parent
-CRDS = runs.SOURCE.parent / "shared/k8s/crds"
+SCHEMAS = runs.SOURCE.parent / "shared/k8s"
+# Volcano has no release there.
+DEVELOPMENT = {"volcano": ["crds/batch.volcano.sh_jobs.yaml"]}
 PACKAGES = pathlib.Path(os.environ.get("LEEWAY_NPM", runs.SOURCE / "build/npm"))
 
 
@@ -43,24 +47,53 @@ def packages():
     return PACKAGES
 
 
-def findings(sets):
-    """{name: sentences} of {name: objects}."""
+def definitions():
+    """{release: files}, of extensions."""
+    found = {name: [f"released/{file}.yaml.gz" for file in release["definitions"]]
+             for name, release in admission.releases().items()} | DEVELOPMENT
+    missing = [file for files in found.values() for file in files if not (SCHEMAS / file).exists()]
+    if missing:
+        skip(f"no schemas of extensions in {SCHEMAS}: {', '.join(missing)}")
+    return {name: [str(SCHEMAS / file) for file in files] for name, files in found.items()}
+
+
+def by_release(sets):
+    """{name: [(release, sentence)]} of {name: objects}; what Kubernetes itself has is of no release."""
     for program in "node", "npm":
         if not shutil.which(program):
             skip(f"no {program} is installed")
-    if not CRDS.exists():
-        skip(f"no schemas of extensions in {CRDS}")
-    done = subprocess.run(["node", HERE / "schemas.mjs", packages(), CRDS], input=json.dumps(sets), capture_output=True,
-                          text=True, check=False)
+    request = json.dumps({"sets": sets, "releases": definitions()})
+    done = subprocess.run(["node", HERE / "schemas.mjs", packages()], input=request, capture_output=True, text=True,
+                          check=False)
     if done.returncode != 0:
         raise runs.Failed(done.stderr)
     return json.loads(done.stdout)
 
 
+def findings(sets):
+    """{name: sentences} of {name: objects}."""
+    return {name: [f"{release + ': ' if release else ''}{text}" for release, text in found]
+            for name, found in by_release(sets).items()}
+
+
+def check_optional():
+    """A component that needs more than a stock installation: refused by each other one, and taken by what it names."""
+    for component, needs in admission.table()["optional"].items():
+        for shape, project in ("jobset", "jobset"), ("kubeflow", "trainer"):
+            objects = manifests.compose(shape, [component])
+            refused = {release for release, _ in by_release({shape: objects})[shape]}
+            known = {name for name in admission.releases() if name.startswith(project)}
+            yield from (f"{shape} with {component}: {name} takes it" for name in known - refused - set(needs["releases"]))
+            yield from (f"{shape} with {component}: {name} refuses it" for name in refused & set(needs["releases"]))
+            if not admission.findings(objects):
+                yield f"{shape} with {component}: stock installations have its gate on"
+
+
 def main():
     found = findings(manifests.everything())
     wrong = [f"{name}: {text}" for name, texts in found.items() for text in texts]
-    return manifests.verdict(wrong, f"{len(found)} kustomizations fit their schemas")
+    wrong += check_optional()
+    return manifests.verdict(wrong, f"{len(found)} kustomizations fit the schemas of {', '.join(definitions())}")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,9 @@ def jobset_of(trainjob, objects):
             continue
         job = role["template"]["spec"]
         job["parallelism"] = job["completions"] = nodes
-        node = next(c for c in job["template"]["spec"]["containers"] if c["name"] == "node")
+        node = next((c for c in job["template"]["spec"]["containers"] if c["name"] == "node"), None)
+        if node is None:
+            continue
         node |= {key: trainer[key] for key in ("image", "command", "args") if key in trainer}
         names = {e["name"] for e in trainer.get("env", [])}
         node["env"] = [e for e in node.get("env", []) if e["name"] not in names] + trainer.get("env", [])
