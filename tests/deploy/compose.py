@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+"""deploy/compose by the specification's schema, and by the rules of Compose that no schema has (compose.yaml); and each
+mistake that is seeded there is found.
+
+    tests/deploy/compose.py
+"""
+
+import copy
+import json
+import pathlib
+import re
+import subprocess
+
+import manifests
+import schemas
+from manifests import runs
+
+HERE = pathlib.Path(__file__).resolve().parent
+FILE = runs.SOURCE / "deploy/compose/docker-compose.yaml"
+
+
+def interpolated(text):
+    """With each variable's default, or a path where there must be one."""
+    text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+    return re.sub(r"\$\{\w+:\?[^}]*\}", "/there", text)
+
+
+def resolved(text):
+    """The content as Compose has it in the end: the anchors' parts merged, without what is for them alone."""
+    text = interpolated(text)
+    return {key: value for key, value in manifests.yaml.safe_load(text).items() if not key.startswith("x-")}
+
+
+def inside(value, path):
+    for key in path:
+        value = value.get(key, {}) if isinstance(value, dict) else {}
+    return value
+
+
+def fits(service, wanted):
+    """Whether a service has what a rule is about. A number that a variable gives may be any."""
+    for path, want in wanted.items():
+        value = inside(service, path.split("."))
+        if want == "several":
+            value = value not in ({}, 1, "1")
+            want = True
+        if (not value) if want == "any" else (value != want):
+            return False
+    return True
+
+
+def uses(service, kind):
+    """{name: options} of the secrets or configs of a service."""
+    return {use if isinstance(use, str) else use["source"]: {} if isinstance(use, str) else use
+            for use in service.get(kind, [])}
+
+
+def breaks(rule, service, document):
+    if not fits(service, rule["service"]):
+        return False
+    for kind in "secret", "config":
+        used = uses(service, f"{kind}s")
+        if kind in rule:
+            return any(rule[kind] in document.get(f"{kind}s", {}).get(name, {}) for name in used)
+    if "options" in rule:
+        return any(set(rule["options"]) & set(options) for options in uses(service, "secrets").values())
+    return True
+
+
+def undefined(service, document):
+    for kind in "secrets", "configs", "networks":
+        names = uses(service, kind) if kind != "networks" else service.get(kind, [])
+        yield from (f"{kind} has no {name}" for name in names if name not in document.get(kind, {}))
+    for volume in service.get("volumes", []):
+        source = volume.split(":")[0]
+        if not source.startswith((".", "/", "${", "~")) and source not in document.get("volumes", {}):
+            yield f"volumes has no {source}"
+
+
+def findings(document, rules):
+    found = [f"{kind}.{name} has not one source" for kind in ("secrets", "configs")
+             for name, source in document.get(kind, {}).items()
+             if len({"file", "environment", "external", "content"} & set(source)) != 1]
+    for name, service in document["services"].items():
+        found += [f"{name}: {rule['why']}" for rule in rules if breaks(rule, service, document)]
+        found += [f"{name}: {text}" for text in undefined(service, document)]
+    return found
+
+
+def seeded(document, mistake):
+    wrong = copy.deepcopy(document)
+    *path, key = mistake["at"].split(".")
+    owner = inside(wrong, path)
+    owner[key] = mistake["to"]
+    return wrong
+
+
+def main():
+    table = manifests.load((HERE / "compose.yaml").read_text(encoding="utf-8"))[0]
+    document = resolved(FILE.read_text(encoding="utf-8"))
+    files = {"": document} | {m["title"]: seeded(document, m) for m in table["mistakes"]}
+    done = subprocess.run(["node", HERE / "compose.mjs", schemas.packages()], input=json.dumps(files),
+                          capture_output=True, text=True, check=False)
+    runs.check(done.returncode == 0, f"the schema judges {len(files)} files {done.stderr}")
+    found = {title: [*findings(files[title], table["rules"]), *texts] for title, texts in json.loads(done.stdout).items()}
+    wrong = found.pop("")
+    runs.check(not wrong, f"{FILE.name} is in order {wrong}")
+    missed = [title for title, texts in found.items() if not texts]
+    runs.check(not missed, f"{len(found)} mistakes are found, but not {missed}" if missed
+               else f"{len(found)} mistakes are found")
+    return 0
+
+
+if __name__ == "__main__":
+    runs.ends_with(main)
