@@ -33,7 +33,7 @@ def evaluate(model):
 
 options = argparse.ArgumentParser()
 options.add_argument("--data", type=pathlib.Path, default=os.environ.get("LEEWAY_DATA", "data"))
-options.add_argument("--epochs", type=int, default=2)
+options.add_argument("--epochs", type=int, default=4)
 options = options.parse_args()
 torch.manual_seed(1)
 torch.set_num_threads(1)
@@ -41,10 +41,10 @@ train, test = (read(pathlib.Path(options.data), part) for part in ("train", "t10
 loader = DataLoader(TensorDataset(*train), batch_size=64, shuffle=True)
 model = nn.Sequential(nn.Linear(784, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Dropout(0.1), nn.Linear(128, 10))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.002, weight_decay=0.05)
-schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs * len(loader))
 job = leeway.join(model, optimizer, evaluate=evaluate)
 loader = job.batches(loader)
-for epoch in range(options.epochs):
+schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs * len(loader))
+for epoch in job.epochs(options.epochs):
     for images, labels in loader:
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(images), labels)

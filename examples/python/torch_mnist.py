@@ -41,7 +41,7 @@ model = nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(12
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 job = leeway.join(model, optimizer, evaluate=evaluate)
 loader = job.batches(loader)
-for epoch in range(options.epochs):
+for epoch in job.epochs(options.epochs):
     for images, labels in loader:
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(images), labels)

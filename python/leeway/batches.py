@@ -25,6 +25,8 @@ class BatchOrder:
         #: Of all workers together, and of the one that has most, in an epoch.
         self.batches_per_epoch = -(-examples // self.batch_size)
         self.steps_per_epoch = -(-self.batches_per_epoch // self._workers)
+        #: Of them, those that have a batch for this rank.
+        self.own_steps_per_epoch = -(-(self.batches_per_epoch - self._rank) // self._workers)
         self._permutations: dict[int, np.ndarray] = {}
 
     def epoch_of(self, step: int) -> int:

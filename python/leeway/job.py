@@ -138,11 +138,14 @@ class Job(ClockedJob):
         place[...] = array
 
     def batches(self, data: Union[np.ndarray, Sequence[np.ndarray]], shuffle: bool = True) -> Iterator[Any]:
-        """This worker's batches until the job's end: of an array, or of a tuple of arrays that have as many rows.
-        They are a function of (seed, clock, rank), or those that the job leases to it (data.assignment)."""
+        """This worker's batches until the job's end, as one loop: of an array, or of a tuple of arrays that have as many
+        rows. They are a function of (seed, clock, rank), or those that the job leases to it (data.assignment)."""
         arrays = (data,) if isinstance(data, np.ndarray) else tuple(np.asarray(array) for array in data)
         if len({len(array) for array in arrays}) != 1:
             raise InvalidArgument(f"rank {self.rank}: the arrays have {[len(array) for array in arrays]} rows")
+        if self.ended is not None:
+            raise Misuse(f"rank {self.rank}: the job is over. job.batches gives the batches of all passes as one loop: leave out "
+                         "the loop over epochs around it")
         dealer = dealer_of(self._session, len(arrays[0]), shuffle)
         for _ in self:
             rows = self._rows_of_round(dealer)

@@ -68,6 +68,7 @@ class Session(Protocol):
     def contribution(self) -> np.ndarray: ...
     def begin(self) -> Union[int, str]: ...
     def wait(self, first: int, count: int) -> None: ...
+    def peek_batch(self) -> Optional[int]: ...
     def next_batch(self) -> Optional[int]: ...
     def upcoming_batches(self, most: int) -> list[int]: ...
     def examples(self, count: int) -> None: ...
@@ -91,6 +92,7 @@ class LibrarySession(Handle):
         library = native.load()
         super().__init__(library, library.leeway_free)
         self._arrays: dict[int, np.ndarray] = {}
+        self._peeked: Optional[int] = None
         #: Where the job stands as begin() gives no clock.
         self.next_clock = -1
         options = native.JoinOptions(size=ctypes.sizeof(native.JoinOptions), rank=-1 if rank is None else rank,
@@ -158,6 +160,7 @@ class LibrarySession(Handle):
 
     def begin(self) -> Union[int, str]:
         clock = ctypes.c_uint64()
+        self._peeked = None
         code = self._until(lambda job, timeout: self._library.leeway_begin(job, timeout, ctypes.byref(clock)))
         if code == native.OK:
             return clock.value
@@ -171,8 +174,17 @@ class LibrarySession(Handle):
         elif code:
             self._fail(code)
 
+    def peek_batch(self) -> Optional[int]:
+        """What next_batch() will give."""
+        if self._peeked is None:
+            self._peeked = self.next_batch()
+        return self._peeked
+
     def next_batch(self) -> Optional[int]:
         """Of leased data. None: the clock has no more."""
+        peeked, self._peeked = self._peeked, None
+        if peeked is not None:
+            return peeked
         batch = ctypes.c_uint64()
         code = self._until(lambda job, timeout: self._library.leeway_next_batch(job, timeout, ctypes.byref(batch)),
                            expected=native.NOT_FOUND)

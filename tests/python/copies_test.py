@@ -72,7 +72,7 @@ def counted(to, source, *more, **options):
 torch.Tensor.copy_ = counted
 data = torch.randn(4 * 20, WIDTH)
 before = []
-for batch, in job.batches((data,)):
+for batch, in job.over(job.batches((data,))):
     before.append((counter(), up[0], other[0]))
     model(batch).sum().backward()
     optimizer.step()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""examples/python: what a script needs to become a worker is three lines, and without a job it does what it did."""
+"""examples/python: what a script needs to become a worker is a few lines, and without a job it does what it did."""
 
 import difflib
 import gzip
@@ -43,10 +43,13 @@ class Examples(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         return done
 
-    def test_three_lines(self):
+    def test_four_lines(self):
+        """Three are added; the loop over epochs is the job's."""
         for name in ("torch_mnist.py", "torch_local_sgd.py"):
             before = (EXAMPLES / "before" / name).read_text().splitlines()
-            after = (EXAMPLES / name).read_text().splitlines()
+            after = (EXAMPLES / name).read_text()
+            self.assertEqual(after.count("for epoch in job.epochs(options.epochs):"), 1)
+            after = after.replace("job.epochs(options.epochs)", "range(options.epochs)").splitlines()
             changes = [line for line in difflib.ndiff(before, after) if line[0] in "+-"]
             self.assertEqual([line[0] for line in changes], ["+"] * 3, changes)
             self.assertTrue(all("leeway" in line or "job." in line for line in changes), changes)

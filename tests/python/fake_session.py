@@ -13,18 +13,22 @@ class FakeSession(AloneSession):
     be final once a clock. The contribution may be written where the weights were waited for."""
 
     def __init__(self, schema, initial, update, clocks=10, exchange="gradient", steps_per_clock=1, batch_size=4,
-                 examples=0, evaluate_every=0, workers=1, rank=0, state=None, jump=None, stop_in=None):
+                 examples=0, evaluate_every=0, workers=1, rank=0, state=None, jump=None, stop_in=None,
+                 first=None):
         update = json.loads(update) if isinstance(update, str) else update
         if not update or exchange != "gradient":
             update = {"type": "sgd", "learning_rate": 1}
         super().__init__(schema, initial, update, Alone(clocks, batch_size))
         self.info = Info(**{**vars(self.info), "exchange": exchange, "steps_per_clock": steps_per_clock,
-                            "examples": examples, "evaluate_every": evaluate_every, "workers": workers, "rank": rank})
+                            "examples": examples, "steps_per_epoch": -(-(-(-examples // batch_size)) // workers),
+                            "evaluate_every": evaluate_every, "workers": workers, "rank": rank})
         self.true = self._weights
         self.seen = self.true.copy()
         self.state, self.saved = state, []
         # (clock, to): after this clock the job goes to another one; the clock in which it is stopped.
         self.jump, self.stop_in = jump, stop_in
+        if first:
+            self._clock = first - 1
         self.log, self.finals, self.evaluations = [], [], []
         self.failed = None
         self.is_open = False

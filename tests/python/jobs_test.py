@@ -212,6 +212,9 @@ def killed_worker(runs=3):
             killed(job, folder, "norm", "momentum", draws)
             job.wait()
             check(digests(job) == expected, "the final weights are the same bits")
+            for rank in range(2):
+                passes = [int(number) for number in re.findall(r"^epoch (\d+) done", job.said(rank), re.M)]
+                check(passes == sorted(passes) and passes[-1] == 5, f"rank {rank} went on at the pass where the job was: {passes}")
 
 
 def killed_server():

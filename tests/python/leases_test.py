@@ -50,7 +50,14 @@ optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
 job = leeway.join(model, optimizer)
 loader = DataLoader(Numbers(), shuffle=True, num_workers=int(sys.argv[1]), multiprocessing_context="fork" if sys.argv[1] != "0" else None)
 elsewhere = 0
-for rows, pids in job.batches(loader):
+
+def passes(batches):
+    for epoch in job.epochs():
+        for batch in batches:
+            assert job.epoch == epoch
+            yield batch
+
+for rows, pids in passes(job.batches(loader)):
     trained(job.clock, rows[:, 0])
     elsewhere += int((pids != os.getpid()).all())
     model(rows).sum().backward()
@@ -180,14 +187,16 @@ def never_asks():
         job.wait(codes=(3,), servers=False)
         check("take them from leeway_next_batch, in Python from job.batches" in job.said(0), "a loop of its own is refused")
     need_torch()
-    for loop in ("for rows, pids in job.batches(loader):", "for rows, pids in job.over(loader):"):
-        script = TORCH.replace("for rows, pids in job.batches(loader):", loop)
+    given = "for rows, pids in passes(job.batches(loader)):"
+    for loop, text in ((given, "this clock has asked for none"),
+                       ("for rows, pids in job.over(loader):", "take them from job.batches")):
+        script = TORCH.replace(given, loop)
         again = "        optimizer.step()\n        model(rows).sum().backward()\n        optimizer.step()\n"
         script = script.replace("        optimizer.step()\n", again)
         with job_of(leased_yaml(workers=1)) as job:
             job.fork_worker(0, script, 0)
             job.wait(codes=(3,), servers=False)
-            check("this clock has asked for none" in job.said(0), f"{loop} with two steps a batch is refused")
+            check(text in job.said(0), f"{loop} with two steps a batch is refused")
 
 
 def resumed():

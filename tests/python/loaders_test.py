@@ -41,7 +41,7 @@ def main():
     JOB = leeway.join(model, optimizer)
     loader = DataLoader(Numbers(), batch_size=32, shuffle=True, num_workers=2, multiprocessing_context=sys.argv[1])
     seen = 0
-    for x, y in JOB.batches(loader):
+    for x, y in JOB.over(JOB.batches(loader)):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()

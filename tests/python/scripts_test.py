@@ -53,7 +53,7 @@ def batches():
     for name, data in (("tensors", "data()"), ("dataset", "TensorDataset(*data())"),
                        ("loader", "DataLoader(TensorDataset(*data()), batch_size=7, shuffle=True)"),
                        ("processes", "DataLoader(TensorDataset(*data()), shuffle=True, num_workers=1)")):
-        said = scripted(f"job = leeway.join(model, optimizer)\nfor x, y in job.batches({data}):{LOOP}")
+        said = scripted(f"job = leeway.join(model, optimizer)\nfor x, y in job.over(job.batches({data})):{LOOP}")
         found[name] = {re.search(r"digest (\w+)", text).group(1) for text in said}
     check(len(set().union(*found.values())) == 1, f"the same bits from {', '.join(found)}")
     own = ("job = leeway.join(model, optimizer)\nx, y = data()\nown = TensorDataset(x[job.rank::job.workers], "
@@ -62,7 +62,7 @@ def batches():
     digests_of = {re.search(r"ended finished digest (\w+)", text).group(1) for text in said}
     check(len(digests_of) == 1, "a loader of one's own runs to the job's end, on both ranks to the same bits")
     short = job_yaml(batch_size=48, stop="{epochs: 3}")
-    said = scripted(f"job = leeway.join(model, optimizer)\nfor x, y in job.batches(data()):\n    print('has', len(x)){LOOP}", short)
+    said = scripted(f"job = leeway.join(model, optimizer)\nfor x, y in job.over(job.batches(data())):\n    print('has', len(x)){LOOP}", short)
     examples = sum(map(int, re.findall(r"has (\d+)", "".join(said))))
     check(examples == 3 * 640, f"three epochs of batches of 48 are {examples} examples, none twice")
 
@@ -72,7 +72,7 @@ def accumulation():
     import torch
     body = """
 job = leeway.join(model, optimizer)
-for x, y in job.batches(data()):
+for x, y in job.over(job.batches(data())):
     (nn.functional.cross_entropy(model(x), y) / 2).backward()
     if job.last_batch:
         optimizer.step()
@@ -100,7 +100,7 @@ def evaluate(model):
     return {"loss": float(nn.functional.cross_entropy(scores, y)), "accuracy": float((scores.argmax(1) == y).float().mean()),
             "examples": len(y)}
 job = leeway.join(model, optimizer, evaluate=evaluate)
-for x, y in job.batches(data()):
+for x, y in job.over(job.batches(data())):
     job.loss(step(model, optimizer, x, y))
 print("found", evaluate(model)["accuracy"])
 """
@@ -119,7 +119,7 @@ print("found", evaluate(model)["accuracy"])
     check(losses and losses[-1] < 1.7, f"steps have their losses: {losses}")
 
 
-JOIN = "job = leeway.join(model, optimizer)\nfor x, y in job.batches(data()):\n"
+JOIN = "job = leeway.join(model, optimizer)\nfor x, y in job.over(job.batches(data())):\n"
 NAN = r"the gradient of \d\.(weight|bias)\[\d+\] is nan"
 MISUSES = {
     "another shape on rank 1": ("if rank: model = nn.Linear(20, 5); optimizer = make_optimizer('momentum', model)\n" + JOIN + LOOP,
@@ -203,7 +203,7 @@ models = [make_model("mlp", 1 + number) for number in range(2)]
 optimizers = [make_optimizer("momentum", model) for model in models]
 both = os.environ["COORDINATORS"].split(",")
 jobs = [leeway.join(*pair, coordinator=address) for *pair, address in zip(models, optimizers, both)]
-for batches in zip(*(job.batches(data()) for job in jobs)):
+for batches in zip(*(job.over(job.batches(data())) for job in jobs)):
     for model, optimizer, (x, y) in zip(models, optimizers, batches):
         step(model, optimizer, x, y)
 for job in jobs:

@@ -158,13 +158,13 @@ class Batches(unittest.TestCase):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
         job = join(model, optimizer, {"clocks": clocks, **(session or {})})
         seen = []
-        for x, y in job.batches(dataset, **options):
+        for x, y in job.over(job.batches(dataset, **options)):
             seen.append(x[:, 0].int().tolist())
             optimizer.zero_grad()
             loss_of(model, x, y).backward()
             optimizer.step()
         self.assertEqual(job.ended, "finished")
-        self.assertEqual(list(job.batches(dataset, **options)), [])
+        self.assertEqual(list(job.over(job.batches(dataset, **options))), [])
         return seen, job
 
     def numbered(self, count):
@@ -212,7 +212,7 @@ class Batches(unittest.TestCase):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
         job = join(model, optimizer, {"clocks": 4, "steps_per_clock": 2})
         seen = []
-        for a, b in job.batches((x, y)):
+        for a, b in job.over(job.batches((x, y))):
             seen.append(a[:, 0].int().tolist())
             (loss_of(model, a, b) / 2).backward()
             if job.last_batch:
@@ -229,7 +229,7 @@ class Batches(unittest.TestCase):
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             job = join(model, optimizer, {"clocks": 2, **exchange})
             before = [p.detach().clone() for p in model.parameters()]
-            for a, b in job.batches((x, y)):
+            for a, b in job.over(job.batches((x, y))):
                 job.skip()
             self.assertEqual(job.ended, "finished")
             for one, other in zip(before, model.parameters()):
@@ -241,7 +241,7 @@ class Batches(unittest.TestCase):
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             job = join(model, optimizer, {"clocks": 3, "workers": 2, "rank": rank})
             drawn = []
-            for x, y in job.batches(data(40)):
+            for x, y in job.over(job.batches(data(40))):
                 drawn.append(float(torch.rand(1)))
                 loss_of(model, x, y).backward()
                 optimizer.step()
@@ -253,7 +253,7 @@ class Batches(unittest.TestCase):
         x, y = self.numbered(10)
         model = mlp()
         job = leeway.join(model, torch.optim.SGD(model.parameters(), lr=0.1), alone=leeway.Alone(batch_size=4))
-        seen = [a[:, 0].int().tolist() for a, _ in job.batches((x, y), epochs=2)]
+        seen = [a[:, 0].int().tolist() for _ in job.epochs(2) for a, _ in job.batches((x, y))]
         self.assertEqual([len(rows) for rows in seen], [4, 4, 2] * 2)
         self.assertEqual(sorted(sum(seen[:3], [])), list(range(10)))
 

@@ -220,7 +220,7 @@ class Steps(unittest.TestCase):
         model = mlp()
         job = join(model, sgd(model))
         with self.assertRaisesRegex(leeway.Misuse, "no step.*skip.*accumulation"):
-            for _ in job.batches(data(40)):
+            for _ in job.over(job.batches(data(40))):
                 pass
 
     def test_iterable_datasets(self):

@@ -90,10 +90,13 @@ def main():
     optimizer = make_optimizer(optimizer_name, model)
     job = leeway.join(model, optimizer)
     slow = float(os.environ.get("SLOW_SECONDS", "0"))
-    for x, y in job.batches(data()):
-        job.loss(step(model, optimizer, x, y))
-        print("clock", job.clock, flush=True)
-        time.sleep(slow)
+    loader = job.batches(data())
+    for epoch in job.epochs():
+        for x, y in loader:
+            step(model, optimizer, x, y)
+            print("clock", job.clock, flush=True)
+            time.sleep(slow)
+        print("epoch", epoch, "done", flush=True)
     torch.save(model.state_dict(), pathlib.Path(folder) / f"rank-{rank}.pt")
     job.save(pathlib.Path(folder) / "saved.safetensors")
     print("ended", job.ended, "digest", digest(model), flush=True)

@@ -32,7 +32,7 @@ def evaluate(model):
 
 options = argparse.ArgumentParser()
 options.add_argument("--data", type=pathlib.Path, default=os.environ.get("LEEWAY_DATA", "data"))
-options.add_argument("--epochs", type=int, default=2)
+options.add_argument("--epochs", type=int, default=4)
 options = options.parse_args()
 torch.manual_seed(1)
 torch.set_num_threads(1)

@@ -1,8 +1,9 @@
-"""A PyTorch script as a worker of a Leeway job, by three lines: docs/python.md.
+"""A PyTorch script as a worker of a Leeway job, by four lines: docs/python.md.
 
     import leeway.torch as leeway
     job = leeway.join(model, optimizer)
-    batches = job.batches(loader)
+    loader = job.batches(loader)
+    for epoch in job.epochs(5):
 
 zero_grad(), backward() and step() stay as they are. Without a job the script trains alone, as if the lines were absent."""
 

@@ -27,32 +27,33 @@ class AloneJob:
         #: Batches given so far, less one.
         self.clock = -1
         self.epoch = 0
+        #: Whether epochs() says which pass it is. Else each iteration is the next one.
+        self._told = False
         self.last_batch = True
         self.ended: Optional[str] = None
 
-    def batches(self, dataset: Any, collate: Optional[Callable[[list], Any]] = None, shuffle: bool = True,
-                epochs: int = 1) -> Iterable[Any]:
-        """A DataLoader as it is: each iteration is one pass. Of other datasets, `epochs` passes in batches of
-        Alone.batch_size, by numbers drawn from Alone.seed."""
+    def epochs(self, count: int = 1) -> Iterator[int]:
+        """0 to `count`, less one."""
+        self._told = True
+        try:
+            for self.epoch in range(count):
+                yield self.epoch
+        finally:
+            self._told = False
+
+    def batches(self, dataset: Any, collate: Optional[Callable[[list], Any]] = None, shuffle: bool = True) -> Iterable[Any]:
+        """A DataLoader as it is. Of other datasets, batches of Alone.batch_size, by numbers drawn from Alone.seed. Each
+        iteration is one pass."""
         if isinstance(dataset, DataLoader):
             return _Counted(self, dataset)
-        return self._passes(dataset, collate, shuffle, epochs)
-
-    def _passes(self, dataset: Any, collate: Optional[Callable[[list], Any]], shuffle: bool, epochs: int) -> Iterator[Any]:
         dataset = by_number(dataset)
         if not hasattr(dataset, "__len__"):
             raise InvalidArgument(f"job.batches: {type(dataset).__name__} has no length: give a DataLoader, a dataset with "
                                   "examples by number, or a tuple of tensors")
-        order = BatchOrder(self.info, len(dataset), shuffle)
-        source = Source(dataset, collate)
-        dealt = Dealt(order)
-        for step in range(epochs * order.steps_per_epoch):
-            (pick,) = dealt.take(step, 1)
-            self.clock, self.epoch = self.clock + 1, pick.epoch
-            yield source.batch(pick)
+        return _Counted(self, _Passes(self, Source(dataset, collate), BatchOrder(self.info, len(dataset), shuffle)))
 
     def over(self, loader: Iterable[Any]) -> Iterable[Any]:
-        """The loader's batches, once."""
+        """The loader's batches, once an iteration."""
         return _Counted(self, loader)
 
     def loss(self, value: Any) -> None:
@@ -72,6 +73,18 @@ class AloneJob:
         save_model(path, self._model)
 
 
+class _Passes:
+    def __init__(self, job: AloneJob, source: Source, order: BatchOrder) -> None:
+        self._job, self._source, self._order = job, source, order
+
+    def __len__(self) -> int:
+        return self._order.steps_per_epoch
+
+    def __iter__(self) -> Iterator[Any]:
+        for pick in Dealt(self._order).take(self._job.epoch * len(self), len(self)):
+            yield self._source.batch(pick)
+
+
 class _Counted:
     def __init__(self, job: AloneJob, loader: Iterable[Any]) -> None:
         self._job, self._loader = job, loader
@@ -83,4 +96,5 @@ class _Counted:
         for batch in self._loader:
             self._job.clock += 1
             yield batch
-        self._job.epoch += 1
+        if not self._job._told:
+            self._job.epoch += 1

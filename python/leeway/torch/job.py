@@ -103,6 +103,7 @@ class TorchJob(Loop):
             return False
         self._examples_told = False
         self._taken = self._given = 0
+        self._left, self._dealt = [], False
         self._keep()
         self._gate.new_round()
         if not self._overlap or self._gradients is None or self._gradients.learning:
@@ -115,8 +116,8 @@ class TorchJob(Loop):
             return
         if training:
             if not self._begin():
-                raise Finished(f"the job is over ({self.ended}): leave the loop. `for batch in job.batches(dataset)` and "
-                               "`job.over(loader)` do so by themselves")
+                raise Finished(f"the job is over ({self.ended}): leave the loop. `for epoch in job.epochs()`, with "
+                               "`job.batches(loader)` in it, and `job.over(loader)` do so by themselves")
         elif self._clocks.ended is None:
             self._session.settle()
             self._gate.refresh()

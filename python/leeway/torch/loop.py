@@ -1,7 +1,8 @@
-"""The batches of a torch worker: of a dataset, or of a loader of one's own."""
+"""The batches of a torch worker, pass by pass: of a dataset, or of a loader of one's own."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, Iterable, Iterator, Optional
 
 import numpy as np
@@ -44,7 +45,7 @@ def _own_choice(loader: DataLoader) -> str:
 
 
 class Loop(ClockedJob):
-    """Runs over batches until the job's end. A base of TorchJob, which has clocks and steps."""
+    """Runs over batches, pass by pass, until the job's end. A base of TorchJob, which has clocks and steps."""
 
     _begin: Callable[[], bool]
     skip: Callable[[], None]
@@ -57,9 +58,16 @@ class Loop(ClockedJob):
         self._given = 0
         #: Of a gradient exchange, batches that are to come before step().
         self._left: list[Pick] = []
+        #: Whether the clock has its batches.
+        self._dealt = False
         self._loss: Any = None
         self._epoch = 0
         self._is_last = True
+        #: The pass that epochs() has given, and whether all of its batches have been taken. None: outside of epochs().
+        self._pass: Optional[int] = None
+        self._passed = False
+        #: The loader that over() is in, and its batches that are to come.
+        self._over: Optional[tuple[Iterable[Any], Iterator[Any]]] = None
 
     @property
     def epoch(self) -> int:
@@ -86,12 +94,65 @@ class Loop(ClockedJob):
                              "NUMBER}")
         return self._begin()
 
-    def batches(self, dataset: Any, collate: Optional[Callable[[list], Any]] = None, shuffle: bool = True,
-                epochs: int = 1) -> Iterable[Any]:
-        """This worker's batches until the job's end, a function of (seed, clock, rank), or those that the job leases to
-        it (data.assignment). `dataset`: one with indices, a tuple of tensors or arrays, or a DataLoader, whose dataset,
-        collate_fn and worker processes are used. Batches are of the job's size. `epochs` counts only where there is no
-        job."""
+    def epochs(self, count: int = 1) -> Iterator[int]:
+        """The numbers of the passes over the data, until the job's end, as its `stop` says; `count` is for a script that
+        trains alone. A worker that was started again begins at the pass where the job is, and that pass has what is left
+        of it."""
+        self._say_length(count)
+        try:
+            while True:
+                epoch = self._stand()
+                if epoch is None:
+                    return
+                if epoch == self._pass and not self._passed:
+                    raise Misuse(f"rank {self.info.rank}, clock {self.clock}: the round of job.epochs() was over before pass "
+                                 f"{epoch} was: go over `job.batches(loader)` or `job.over(loader)` in it, up to the end of "
+                                 "the pass. How much a job trains is its `stop` to say")
+                self._pass, self._passed, self._epoch = epoch, False, epoch
+                yield epoch
+        finally:
+            self._pass = None
+
+    def _say_length(self, count: int) -> None:
+        info = self.info
+        passes = -(-info.clocks * info.steps_per_clock // max(1, info.steps_per_epoch))
+        if passes and passes != count != 1 and info.rank == 0:
+            print(f"leeway: the job has {passes} passes over its data (stop), and not the {count} of job.epochs({count})",
+                  file=sys.stderr, flush=True)
+
+    def _stand(self) -> Optional[int]:
+        """The pass of the next batch, whose clock is open then. None: the job is over."""
+        info = self.info
+        while self._open():
+            if self._left:
+                return self._left[0].epoch
+            if not info.batches_per_epoch:
+                return (self.clock * info.steps_per_clock + self._clocks.report.steps) // max(1, info.steps_per_epoch)
+            number = self._clocks.session.peek_batch()
+            if number is not None:
+                return number // info.batches_per_epoch
+            self._end_early()
+        return None
+
+    def _goes_on(self) -> bool:
+        """Whether the pass, or outside of epochs() the job, has more: then a clock is open. After the last clock of a pass
+        the next one is not opened, so that the script finds settled weights."""
+        if self._pass is None:
+            return self._open()
+        info = self.info
+        ahead = (self.clock + 1) * info.steps_per_clock // max(1, info.steps_per_epoch)
+        if self._clocks.is_open or info.batches_per_epoch or self.clock < 0 or ahead == self._pass:
+            epoch = self._stand()
+            if epoch is None or epoch == self._pass:
+                return epoch is not None
+        self._passed = True
+        return False
+
+    def batches(self, dataset: Any, collate: Optional[Callable[[list], Any]] = None, shuffle: bool = True) -> "_Batches":
+        """This worker's batches, a function of (seed, clock, rank), or those that the job leases to it (data.assignment).
+        Within epochs() each iteration is one pass; over() goes on to the job's end. `dataset`: one with indices, a tuple of
+        tensors or arrays, or a DataLoader, whose dataset, collate_fn and worker processes are used. Batches are of the
+        job's size."""
         loader = dataset if isinstance(dataset, DataLoader) else None
         if loader is not None:
             shuffle = self._check_loader(loader)
@@ -102,7 +163,7 @@ class Loop(ClockedJob):
                                   "job.rank and job.workers, and wrap the loader: `for batch in job.over(loader)`")
         dealer = dealer_of(self._clocks.session, len(dataset), shuffle)
         ahead = None if loader is None else Ahead(dealer, loader, self.info)
-        return self._Batches(self, dealer, Source(dataset, collate, ahead))
+        return _Batches(self, dealer, Source(dataset, collate, ahead))
 
     def _check_loader(self, loader: DataLoader) -> bool:
         """Whether it shuffles. A sampler of one's own decides what is read: that is for over()."""
@@ -112,44 +173,26 @@ class Loop(ClockedJob):
                                   "job.rank and job.workers; or give the examples as torch.utils.data.Subset")
         return type(loader.batch_sampler.sampler) is RandomSampler
 
-    class _Batches:
-        """Each iteration runs to the job's end; one after that is empty."""
-
-        def __init__(self, job: "Loop", dealer: Dealer, source: Source) -> None:
-            self._job, self._dealer, self._source = job, dealer, source
-            self._clock = -1
-
-        def __len__(self) -> int:
-            """Steps of one pass over the data; where batches are leased, those of a worker with an equal share."""
-            return self._dealer.order.steps_per_epoch
-
-        def __iter__(self) -> Iterator[Any]:
-            job = self._job
-            while job._open():
-                pick = self._next()
-                if pick is None:
-                    job._end_early() if self._dealer.ends_early else job.skip()
-                    continue
-                job._given += 1
-                job._epoch, job._is_last = pick.epoch, not job._left
-                torch.default_generator.manual_seed(seed_of(job.info.seed, job.info.rank, pick.number))
-                job._taken += len(pick.rows)
-                yield self._source.batch(pick)
-
-        def _next(self) -> Optional[Pick]:
-            """None: there is no batch for the step, or the clock."""
-            job = self._job
-            step = job.clock * job.info.steps_per_clock + job._clocks.report.steps
-            if job.info.exchange != "gradient":
-                job._left = self._dealer.take(step, 1)
-            elif self._clock != job.clock:
-                self._clock, job._left = job.clock, self._dealer.take(step, job.info.steps_per_clock)
-            return job._left.pop(0) if job._left else None
-
     def over(self, loader: Iterable[Any]) -> Iterator[Any]:
-        """Goes over a loader of one's own again and again until the job's end. The loader reads by job.rank, and after a
-        restart by job.clock."""
-        passes = 0
+        """Goes over a loader again and again: within epochs() to the end of the pass, as data.examples says it, and outside
+        to the job's end. A loader of one's own reads by job.rank, and after a restart by job.clock. What job.batches gives
+        is gone over to the job's end."""
+        if isinstance(loader, _Batches):
+            yield from loader.steps()
+            return
+        if self.info.batches_per_epoch:
+            raise InvalidArgument(f"rank {self.info.rank}: job.over(loader) reads what the loader chooses, and the job leases its "
+                                  "batches (data.assignment): take them from job.batches")
+        if self._over is None or self._over[0] is not loader:
+            self._over = loader, self._again(loader)
+        batches = self._over[1]
+        while self._goes_on():
+            batch = next(batches)
+            self._taken += length_of(batch)
+            yield batch
+
+    def _again(self, loader: Iterable[Any]) -> Iterator[Any]:
+        passes = first = self._pass or 0
         while True:
             sampler = getattr(loader, "sampler", None)
             if hasattr(sampler, "set_epoch"):
@@ -157,11 +200,55 @@ class Loop(ClockedJob):
             some = False
             for batch in loader:
                 some = True
-                if not self._begin():
-                    return
-                self._taken += length_of(batch)
                 yield batch
             if not some:
-                raise InvalidArgument(f"job.over: the loader gave no batch in pass {passes}: a generator can be gone over "
-                                      "only once; give a loader, or a list")
+                raise InvalidArgument(f"job.over: the loader gave no batch in pass {passes - first}: a generator can be gone "
+                                      "over only once; give a loader, or a list")
             passes += 1
+
+
+class _Batches:
+    """Each iteration is one pass of job.epochs()."""
+
+    def __init__(self, job: Loop, dealer: Dealer, source: Source) -> None:
+        self._job, self._dealer, self._source = job, dealer, source
+
+    def __len__(self) -> int:
+        """Batches of this worker in one pass; where they are leased, those of an equal share."""
+        return self._dealer.order.steps_per_epoch if self._dealer.ends_early else self._dealer.order.own_steps_per_epoch
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._job._pass is None and self._job.ended is None:
+            raise Misuse(f"rank {self._job.info.rank}: the loop over job.batches(...) is not in job.epochs(): each of its rounds "
+                         "is one pass over the data, and the job says how many there are. Write `for epoch in job.epochs():` "
+                         "around it; or, for all passes as one loop, `for batch in job.over(loader):`")
+        return self.steps()
+
+    def steps(self) -> Iterator[Any]:
+        job = self._job
+        while job._goes_on():
+            self._deal()
+            if not job._left:
+                job._end_early() if self._dealer.ends_early else job.skip()
+                continue
+            if job._pass is not None and job._left[0].epoch != job._pass:
+                job._passed = True
+                return
+            yield self._take(job._left.pop(0))
+
+    def _deal(self) -> None:
+        """What the step, or in a gradient exchange the clock, is to have; nothing if there is no batch for it."""
+        job = self._job
+        step = job.clock * job.info.steps_per_clock + job._clocks.report.steps
+        if job.info.exchange != "gradient":
+            job._left = job._left or self._dealer.take(step, 1)
+        elif not job._dealt:
+            job._dealt, job._left = True, self._dealer.take(step, job.info.steps_per_clock)
+
+    def _take(self, pick: Pick) -> Any:
+        job = self._job
+        job._given += 1
+        job._epoch, job._is_last = pick.epoch, not job._left
+        torch.default_generator.manual_seed(seed_of(job.info.seed, job.info.rank, pick.number))
+        job._taken += len(pick.rows)
+        return self._source.batch(pick)

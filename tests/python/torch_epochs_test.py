@@ -1,0 +1,155 @@
+#!/usr/bin/python3
+"""A loop over epochs: each round is one pass, in a job as without one, and after a worker has moved to another clock."""
+
+import contextlib
+import io
+import sys
+import unittest
+
+try:
+    import torch
+except ImportError:
+    print("SKIPPED: torch is not installed (python3-torch)")
+    sys.exit(77)
+
+from torch.utils.data import DataLoader, TensorDataset
+
+import leeway.torch as leeway
+from leeway.batches import BatchOrder
+from torch_job_test import close, data, join, loss_of, mlp
+
+
+def numbered(count):
+    """The first feature is the example's number."""
+    x, y = data(count)
+    x[:, 0] = torch.arange(count)
+    return x, y
+
+
+class Epochs(unittest.TestCase):
+    def train(self, session, dataset=None, count=1, after=None):
+        """(epoch, examples' numbers) of each batch, and the job."""
+        x, y = dataset or numbered(session["examples"])
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
+        job = join(model, optimizer, session)
+        loader, seen = job.batches((x, y)), []
+        for epoch in job.epochs(count):
+            for a, b in loader:
+                seen.append((epoch, a[:, 0].int().tolist()))
+                self.assertEqual(job.epoch, epoch)
+                optimizer.zero_grad()
+                loss_of(model, a, b).backward()
+                if job.last_batch:
+                    optimizer.step()
+            if after:
+                after(job, model, epoch)
+        self.assertEqual(job.ended, "finished")
+        return seen, job
+
+    def test_each_round_is_a_pass(self):
+        for exchange in ({"exchange": "gradient"}, {"exchange": "delta", "steps_per_clock": 2},
+                         {"exchange": "gradient", "steps_per_clock": 2}):
+            clocks = 9 // exchange.get("steps_per_clock", 1)
+            seen, job = self.train({"examples": 12, "clocks": clocks, **exchange})
+            epochs = [epoch for epoch, _ in seen]
+            self.assertEqual(epochs, [0, 0, 0, 1, 1, 1, 2, 2, 2][:clocks * exchange.get("steps_per_clock", 1)])
+            for epoch in range(2):
+                self.assertEqual(sorted(sum((rows for e, rows in seen if e == epoch), [])), list(range(12)))
+
+    def test_between_two_passes_the_weights_are_there(self):
+        """And not only at the end: a validation, a file, a state_dict."""
+        found = []
+
+        def after(job, model, epoch):
+            model.eval()
+            with torch.no_grad():
+                found.append((bool(torch.isfinite(model(data(4)[0])).all()), job.clock, job.ended))
+            model.train()
+        self.train({"examples": 12, "clocks": 6}, after=after)
+        self.assertEqual(found, [(True, 2, None), (True, 5, None)])
+
+    def test_uneven_ranks(self):
+        """Five batches for two ranks: rank 1 has no third one, and its loader says so."""
+        for rank, own in ((0, 3), (1, 2)):
+            seen, job = self.train({"examples": 20, "clocks": 6, "workers": 2, "rank": rank})
+            self.assertEqual([epoch for epoch, _ in seen], [0] * own + [1] * own)
+            self.assertEqual(len(job.batches(numbered(20))), own)
+
+    def test_begins_where_the_job_is(self):
+        """Clocks 4 to 8 of three passes of 3: what is left of pass 1, and pass 2."""
+        seen, job = self.train({"examples": 12, "clocks": 9, "first": 4})
+        order = BatchOrder(job.info, 12)
+        self.assertEqual(seen, [(step // 3, order.rows(step).tolist()) for step in range(4, 9)])
+
+    def test_a_job_that_goes_back(self):
+        for back, epochs in ((1, [0, 0, 0, 1, 0, 0, 1, 1, 1]), (3, [0, 0, 0, 1, 1, 1, 1]), (4, [0, 0, 0, 1, 1, 1])):
+            seen, _ = self.train({"examples": 12, "clocks": 6, "jump": (3, back)})
+            self.assertEqual([epoch for epoch, _ in seen], epochs)
+
+    def test_over_goes_by_passes_too(self):
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
+        job = join(model, optimizer, {"examples": 12, "clocks": 6})
+        x, y = numbered(16)
+        own = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 16, 4)]
+        seen = []
+        for epoch in job.epochs():
+            for a, b in job.over(own):
+                seen.append((epoch, int(a[0, 0])))
+                loss_of(model, a, b).backward()
+                optimizer.step()
+        # The loader's own passes are longer than the job's, and none of it is left out.
+        self.assertEqual(seen, [(0, 0), (0, 4), (0, 8), (1, 12), (1, 0), (1, 4)])
+
+    def test_a_loop_of_its_own(self):
+        """`for epoch in range(2)` around it would count wrong after a restart."""
+        model = mlp()
+        job = join(model, torch.optim.SGD(model.parameters(), lr=0.1), {"examples": 12})
+        with self.assertRaisesRegex(leeway.Misuse, r"for epoch in job\.epochs\(\).*job\.over\(loader\)"):
+            for _ in job.batches(numbered(12)):
+                pass
+
+    def test_a_pass_that_is_left(self):
+        for body in (lambda job: next(iter(job.batches(numbered(12)))), lambda job: None):
+            model = mlp()
+            job = join(model, torch.optim.SGD(model.parameters(), lr=0.1), {"examples": 12})
+            with self.assertRaisesRegex(leeway.Misuse, "no step|before pass 0 was.*stop"):
+                for _ in job.epochs():
+                    body(job)
+
+    def test_another_number(self):
+        for count, said in ((1, ""), (2, ""), (5, "2 passes over its data (stop), and not the 5")):
+            with contextlib.redirect_stderr(io.StringIO()) as stderr:
+                self.train({"examples": 12, "clocks": 6}, count=count)
+            self.assertIn(said, stderr.getvalue())
+            self.assertEqual(bool(stderr.getvalue()), bool(said))
+
+    def test_alone_the_same_code(self):
+        """Beside plain torch, with a scheduler of a pass."""
+        def loop(model, epochs, loader):
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+            numbers = []
+            torch.manual_seed(1)
+            for epoch in epochs:
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    loss_of(model, x, y).backward()
+                    optimizer.step()
+                    numbers.append(epoch)
+                scheduler.step()
+            return numbers, optimizer.param_groups[0]["lr"]
+        loader = DataLoader(TensorDataset(*data(12)), batch_size=4, shuffle=True)
+        plain, model = mlp(), mlp()
+        job = leeway.join(model, torch.optim.SGD(model.parameters(), lr=0.1))
+        found = loop(plain, range(3), loader), loop(model, job.epochs(3), job.batches(loader))
+        self.assertEqual(*found)
+        close(model, plain, 0)
+        tuples = job.batches(data(12))
+        self.assertEqual(len(tuples), 1)
+        self.assertEqual([job.epoch for _ in job.epochs(2) for _ in tuples], [0, 1])
+
+
+if __name__ == "__main__":
+    unittest.main()
