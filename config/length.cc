@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/lossless.h"
+#include "common/first_step.h"
 #include "common/loss_scale.h"
 #include "config/external.h"
 
@@ -31,6 +32,32 @@ uint64_t CeilSteps(double steps) {
   const double whole = std::ceil(steps - steps * kRounding);
   if (!(whole < static_cast<double>(kStepsMax))) return kStepsMax;
   return std::max<uint64_t>(1, static_cast<uint64_t>(std::max(whole, 0.0)));
+}
+
+uint64_t KeptSteps(uint64_t steps_per_epoch) {
+  return std::clamp<uint64_t>(steps_per_epoch, 1, kStepsMax);
+}
+
+// The step before which the job stops.
+uint64_t StepsUntil(const v1::Interval& stop, const v1::JobLength& length) {
+  if (!stop.has_clocks()) {
+    return CeilSteps(stop.epochs() * static_cast<double>(length.steps_per_epoch()));
+  }
+  const uint64_t clocks = std::max<uint64_t>(1, stop.clocks());
+  const uint64_t since = clocks - std::min(clocks, length.first_clock());
+  const uint64_t before = Product(length.first_clock() - std::min(clocks, length.first_clock()),
+                                  length.steps_per_clock());
+  // A stop that lies in the past is before the first step.
+  const uint64_t first = length.first_step() - std::min(length.first_step(), before);
+  return std::min(first + Product(since, length.steps_per_clock()), kStepsMax);
+}
+
+// Clocks that are over when `step` is the next one, of which the last may be a short one.
+uint64_t ClocksUntil(uint64_t step, const v1::JobLength& length) {
+  const uint64_t first = length.first_step(), each = length.steps_per_clock();
+  if (step >= first) return length.first_clock() + CeilOf(step - first, each);
+  const uint64_t back = (first - step) / each;
+  return std::max<uint64_t>(1, length.first_clock() - std::min(length.first_clock(), back));
 }
 
 // A plugin's may.
@@ -87,12 +114,39 @@ uint64_t ExternalStepsPerEpoch(const v1::TrainingJob& job) {
   return CeilOf(ExternalBatchesPerEpoch(job), job.workers().count());
 }
 
-v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch) {
+StartPoint GoOnFrom(const v1::JobLength& was, uint64_t clock, const v1::TrainingJob& job,
+                    uint64_t steps_per_epoch) {
+  const uint64_t now = KeptSteps(steps_per_epoch);
+  uint64_t step = FirstStep(was, clock);
+  // The last clock of each worker may have been a short one.
+  const bool cut_short = was.total_clocks() == 0 && step > was.steps();
+  if (cut_short) step = was.steps();
+  const bool same =
+      was.steps_per_epoch() == now && was.steps_per_clock() == StepsPerClock(job) && !cut_short;
+  if (same) return {was.first_clock(), was.first_step()};
+  const uint64_t before = std::max<uint64_t>(was.steps_per_epoch(), 1);
+  // Whole epochs by themselves: they stay whole, and the product small.
+  const double part = static_cast<double>(step % before) / static_cast<double>(before);
+  const auto steps = static_cast<uint64_t>(std::llround(part * static_cast<double>(now)));
+  return {clock, std::min(Product(step / before, now) + steps, kStepsMax)};
+}
+
+bool IsRenumbered(const v1::JobLength& was, const v1::JobLength& is) {
+  return was.steps_per_epoch() != is.steps_per_epoch() ||
+         was.steps_per_clock() != is.steps_per_clock() || was.first_clock() != is.first_clock() ||
+         was.first_step() != is.first_step();
+}
+
+v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch,
+                            StartPoint start) {
   v1::JobLength length;
-  length.set_steps_per_epoch(std::clamp<uint64_t>(steps_per_epoch, 1, kStepsMax));
+  length.set_steps_per_epoch(KeptSteps(steps_per_epoch));
   length.set_steps_per_clock(StepsPerClock(job));
-  length.set_steps(IntervalSteps(job.stop(), length));
-  length.set_clocks((length.steps() - 1) / length.steps_per_clock() + 1);
+  length.set_first_clock(start.clock);
+  length.set_first_step(start.step);
+  length.set_ends_by_clocks(job.stop().has_clocks());
+  length.set_steps(StepsUntil(job.stop(), length));
+  length.set_clocks(ClocksUntil(length.steps(), length));
   if (job.consistency().mode() == v1::CONSISTENCY_MODE_ASYNC) {
     const uint64_t workers = std::max<uint32_t>(1, job.workers().count());
     length.set_total_clocks(Product(length.clocks(), workers));
@@ -104,8 +158,9 @@ std::optional<uint64_t> JobBatches(const v1::TrainingJob& job, const v1::JobLeng
                                    uint64_t batches_per_epoch) {
   if (length.total_clocks() == 0) return std::nullopt;
   if (job.stop().has_clocks()) {
-    if (length.total_clocks() > kBatchesMax / length.steps_per_clock()) return kBatchesMax;
-    return length.total_clocks() * length.steps_per_clock();
+    const uint64_t workers = std::max<uint32_t>(1, job.workers().count());
+    if (length.steps() > kBatchesMax / workers) return kBatchesMax;
+    return length.steps() * workers;
   }
   const double batches = job.stop().epochs() * static_cast<double>(batches_per_epoch);
   if (!(batches < static_cast<double>(kBatchesMax))) return kBatchesMax;
@@ -118,13 +173,6 @@ uint64_t LargestClock(const v1::JobLength& length, uint32_t workers) {
   // One worker may make all of them, and each life one more that was under way when the last one
   // counted.
   return Product(length.total_clocks(), 2) + workers;
-}
-
-uint64_t IntervalSteps(const v1::Interval& interval, const v1::JobLength& length) {
-  if (interval.has_clocks()) {
-    return Product(std::max<uint64_t>(1, interval.clocks()), length.steps_per_clock());
-  }
-  return CeilSteps(interval.epochs() * static_cast<double>(length.steps_per_epoch()));
 }
 
 uint64_t IntervalClocks(const v1::Interval& interval, const v1::JobLength& length) {

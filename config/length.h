@@ -33,9 +33,26 @@ uint64_t ExternalBatchesPerEpoch(const v1::TrainingJob& job);
 // examples.
 uint64_t ExternalStepsPerEpoch(const v1::TrainingJob& job);
 
+// From `clock` on the job has the numbers that it has now, and the steps so far count as `step` of
+// them.
+struct StartPoint {
+  uint64_t clock = 0;
+  uint64_t step = 0;
+};
+
+// Where a run that stands at `clock`, with the length `was`, goes on as `job`: at the same place in
+// the epochs, to the nearest step. With the same numbers this is where it began to have them, and
+// its clocks keep their steps.
+StartPoint GoOnFrom(const v1::JobLength& was, uint64_t clock, const v1::TrainingJob& job,
+                    uint64_t steps_per_epoch);
+
+// Clocks lie elsewhere in the epochs than they did.
+bool IsRenumbered(const v1::JobLength& was, const v1::JobLength& is);
+
 // `steps_per_epoch` is StepsPerEpoch(); 0 counts as 1. A number of steps that does not
 // fit is limited to the largest possible one.
-v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch);
+v1::JobLength ComputeLength(const v1::TrainingJob& job, uint64_t steps_per_epoch,
+                            StartPoint start = {});
 
 // The number of batches to lease in an async job, where all workers together make so many steps and
 // none has a number of its own. A number that does not fit is limited to the largest one, 2^60.
@@ -45,9 +62,7 @@ std::optional<uint64_t> JobBatches(const v1::TrainingJob& job, const v1::JobLeng
 // The largest clock that a worker of the job can reach.
 uint64_t LargestClock(const v1::JobLength& length, uint32_t workers);
 
-// The interval in steps (rounded up to a whole one, like the job itself) and in clocks (to the
-// nearest); at least 1.
-uint64_t IntervalSteps(const v1::Interval& interval, const v1::JobLength& length);
+// The interval in clocks (to the nearest); at least 1.
 uint64_t IntervalClocks(const v1::Interval& interval, const v1::JobLength& length);
 
 // INVALID_ARGUMENT if a run that continues at `clock` would already have ended, because its `stop`

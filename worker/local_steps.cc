@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/first_step.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -59,7 +60,7 @@ LocalSteps::LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobL
                                                  : length.steps_per_epoch()),
       data_(data),
       leases_(leases),
-      steps_per_clock_(length.steps_per_clock()),
+      length_(length),
       steps_(length.total_clocks() > 0 ? 0 : length.steps()),
       prefetch_(job.data().prefetch()),
       longest_wait_(FromSeconds(job.limits().exchange_seconds())),
@@ -96,7 +97,7 @@ absl::StatusOr<bool> LocalSteps::Load(uint64_t step) {
     return true;
   }
   std::optional<uint64_t> number;
-  RETURN_IF_ERROR(leases_->Next(step / steps_per_clock_, Time::max(), number).status());
+  RETURN_IF_ERROR(leases_->Next(ClockOfStep(length_, step), Time::max(), number).status());
   if (number.has_value()) {
     RETURN_IF_ERROR(Fetch(*number, leases_->Upcoming(prefetch_)));
   } else {

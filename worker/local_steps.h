@@ -45,7 +45,7 @@ class LocalSteps : public StepRunner {
   const uint64_t steps_per_epoch_;
   const TrainingData& data_;
   LeasedBatches* const leases_;
-  const uint64_t steps_per_clock_;
+  const v1::JobLength length_;
   // Steps of the job; 0: not known.
   const uint64_t steps_;
   const uint32_t prefetch_;

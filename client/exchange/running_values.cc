@@ -4,8 +4,8 @@ namespace leeway {
 
 RunningValues::RunningValues(const v1::RegisterWorkerReply& registration)
     : averaged_(AveragedElementsOf(registration.schema())),
-      batches_{static_cast<double>(registration.job().data().batch_size()),
-               registration.length().steps_per_clock(), registration.length().steps()} {}
+      batches_{static_cast<double>(registration.job().data().batch_size()), registration.length()} {
+}
 
 void RunningValues::MakeMeans(const ElementRange& range, uint64_t examples,
                               std::span<const float> before, std::span<float> values) const {

@@ -114,6 +114,8 @@ void Fill(const JobInfo& from, leeway_info& info) {
   info.batches_per_epoch = from.batches_per_epoch;
   info.evaluate_every = from.evaluate_every;
   info.has_update = from.has_update ? 1 : 0;
+  info.first_clock = from.first_clock;
+  info.first_step = from.first_step;
 }
 
 leeway_code CodeOf(Job::Next next) {

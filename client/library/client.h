@@ -146,6 +146,11 @@ typedef struct leeway_info {
   uint64_t evaluate_every;
   /* Not 0: the job has an `update` or local optimizer of its own in YAML. */
   int has_update;
+  /* Clock c begins with step first_step + (c - first_clock) * steps_per_clock: which batches come
+   * next follows from the step, never from the clock. Both are 0, unless the run was resumed with
+   * other workers, batches or steps of a clock. */
+  uint64_t first_clock;
+  uint64_t first_step;
 } leeway_info;
 
 /* What the steps of a clock have measured; zeroes where something is not known. */

@@ -64,6 +64,10 @@ struct JobInfo {
   uint64_t batches_per_epoch = 0;
   // Clocks between two evaluations; 0: there are none between.
   uint64_t evaluate_every = 0;
+  // Clock c begins with step first_step + (c - first_clock) * steps_per_clock of the epochs. 0,
+  // unless the run was resumed with other workers, batches or steps of a clock.
+  uint64_t first_clock = 0;
+  uint64_t first_step = 0;
   // The servers' rule, or the worker's, stands in the job's YAML.
   bool has_update = false;
 };

@@ -18,6 +18,8 @@ JobInfo InfoFrom(const v1::RegisterWorkerReply& reply) {
   info.clocks = reply.length().total_clocks() > 0 ? 0 : reply.length().clocks();
   info.steps_per_clock = reply.length().steps_per_clock();
   info.steps_per_epoch = reply.length().steps_per_epoch();
+  info.first_clock = reply.length().first_clock();
+  info.first_step = reply.length().first_step();
   info.seed = job.metadata().seed();
   info.batch_size = job.data().batch_size();
   info.examples = job.data().examples();

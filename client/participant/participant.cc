@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/client_options.h"
 #include "common/clock.h"
+#include "common/first_step.h"
 #include "common/status.h"
 #include "common/update/averaging.h"
 
@@ -39,7 +40,9 @@ absl::Status Participant::Open() {
   if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
     const v1::JobLength& length = context_.registration.length();
     LeasedBatches::Steps steps{.of_clock = length.steps_per_clock()};
-    if (length.total_clocks() == 0) steps.all = length.steps();
+    // As if all clocks had had as many.
+    const uint64_t before = length.first_clock() * length.steps_per_clock();
+    if (length.total_clocks() == 0) steps.all = length.steps() - length.first_step() + before;
     leases_ = std::make_unique<LeasedBatches>(LeasedBatches::Of(context_.session), steps);
   }
   return OpenGroup();
@@ -49,16 +52,15 @@ absl::Status Participant::OpenGroup() {
   const v1::RegisterWorkerReply& registration = context_.registration;
   if (context_.contributions == nullptr || !registration.has_group()) return absl::OkStatus();
   const v1::TrainingJob& job = registration.job();
-  ASSIGN_OR_RETURN(group_,
-                   HostGroup::Open({.rank = registration.rank(),
-                                    .generation = registration.generation(),
-                                    .members = registration.group(),
-                                    .averaged = AveragedElementsOf(registration.schema()),
-                                    .batches = {static_cast<double>(job.data().batch_size()),
-                                                registration.length().steps_per_clock(),
-                                                registration.length().steps()},
-                                    .exchange_seconds = job.limits().exchange_seconds()},
-                                   client_->layout(), *context_.contributions));
+  ASSIGN_OR_RETURN(
+      group_, HostGroup::Open(
+                  {.rank = registration.rank(),
+                   .generation = registration.generation(),
+                   .members = registration.group(),
+                   .averaged = AveragedElementsOf(registration.schema()),
+                   .batches = {static_cast<double>(job.data().batch_size()), registration.length()},
+                   .exchange_seconds = job.limits().exchange_seconds()},
+                  client_->layout(), *context_.contributions));
   if (group_ == nullptr) {
     spdlog::info("no other worker reaches this one's memory: it hands in for itself");
     return absl::OkStatus();
@@ -261,7 +263,7 @@ ClockSpan Participant::NextSpan() const {
   const v1::JobLength& length = context_.registration.length();
   ClockSpan span;
   span.clock = clock_;
-  span.first_step = clock_ * length.steps_per_clock();
+  span.first_step = FirstStep(length, clock_);
   span.steps = length.steps_per_clock();
   // Where each worker has its own number of steps, the last clock may have fewer.
   if (length.total_clocks() == 0) {
@@ -314,7 +316,7 @@ void Participant::ReportKept() {
 
 double Participant::Epoch() const {
   const v1::JobLength& length = context_.registration.length();
-  uint64_t steps = clock_ * length.steps_per_clock();
+  uint64_t steps = FirstStep(length, clock_);
   if (length.total_clocks() == 0) steps = std::min(steps, length.steps());
   return static_cast<double>(steps) / static_cast<double>(length.steps_per_epoch());
 }

@@ -32,7 +32,11 @@ Schedule Schedule::OverClocks(const v1::Update& update, const v1::JobLength& len
   return Schedule(update,
                   {.per_clock = 1,
                    .per_epoch = static_cast<double>(length.steps_per_epoch()) / per_clock,
-                   .whole_run = static_cast<double>(length.clocks())},
+                   .clocks_begin = 0,
+                   .epochs_begin = static_cast<double>(length.first_clock()) -
+                                   static_cast<double>(length.first_step()) / per_clock,
+                   .end = static_cast<double>(length.clocks()),
+                   .ends_by_clocks = length.ends_by_clocks()},
                   workers);
 }
 
@@ -41,8 +45,26 @@ Schedule Schedule::OverSteps(const v1::Update& update, const v1::JobLength& leng
   return Schedule(update,
                   {.per_clock = static_cast<double>(length.steps_per_clock()),
                    .per_epoch = static_cast<double>(length.steps_per_epoch()),
-                   .whole_run = static_cast<double>(length.steps())},
+                   .clocks_begin = static_cast<double>(length.first_step()) -
+                                   static_cast<double>(length.first_clock()) *
+                                       static_cast<double>(length.steps_per_clock()),
+                   .epochs_begin = 0,
+                   .end = static_cast<double>(length.steps()),
+                   .ends_by_clocks = length.ends_by_clocks()},
                   workers);
+}
+
+Schedule::Stretch Schedule::StretchOf(const v1::Interval& interval, const Units& units) {
+  if (interval.has_epochs()) {
+    return {units.epochs_begin, std::max(interval.epochs() * units.per_epoch, 1.0)};
+  }
+  const double length = static_cast<double>(interval.clocks()) * units.per_clock;
+  return {units.clocks_begin, std::max(length, 1.0)};
+}
+
+Schedule::Stretch Schedule::WholeRun(const Units& units) {
+  const double begin = units.ends_by_clocks ? units.clocks_begin : units.epochs_begin;
+  return {begin, std::max(units.end - begin, 1.0)};
 }
 
 Schedule::Schedule(const v1::Update& update, const Units& units, uint32_t workers)
@@ -50,30 +72,24 @@ Schedule::Schedule(const v1::Update& update, const Units& units, uint32_t worker
       rate_(update.learning_rate()),
       scale_(RateScale(scaling_, workers)),
       type_(update.schedule().type_case()) {
-  const auto in_units = [&units](const v1::Interval& interval) {
-    const double time = interval.has_epochs()
-                            ? interval.epochs() * units.per_epoch
-                            : static_cast<double>(interval.clocks()) * units.per_clock;
-    return std::max(time, 1.0);
-  };
   const v1::Schedule& schedule = update.schedule();
   if (schedule.has_step()) {
-    period_ = in_units(schedule.step().every());
+    period_ = StretchOf(schedule.step().every(), units);
     factor_ = schedule.step().factor();
   } else if (schedule.has_cosine()) {
-    period_ = schedule.cosine().has_over() ? in_units(schedule.cosine().over())
-                                           : std::max(units.whole_run, 1.0);
+    period_ =
+        schedule.cosine().has_over() ? StretchOf(schedule.cosine().over(), units) : WholeRun(units);
     factor_ = schedule.cosine().final_factor();
   }
-  if (schedule.has_warm_up()) warm_up_ = in_units(schedule.warm_up());
+  if (schedule.has_warm_up()) warm_up_ = StretchOf(schedule.warm_up(), units);
 }
 
 double Schedule::Factor(double time) const {
   switch (type_) {
     case v1::Schedule::kStep:
-      return std::pow(factor_, std::floor(time / period_ + kRounding));
+      return std::pow(factor_, std::floor(period_.Parts(time) + kRounding));
     case v1::Schedule::kCosine: {
-      const double angle = std::numbers::pi * std::min(time / period_, 1.0);
+      const double angle = std::numbers::pi * std::min(period_.Parts(time), 1.0);
       return factor_ + (1 - factor_) * (1 + std::cos(angle)) / 2;
     }
     case v1::Schedule::kConstant:
@@ -84,9 +100,9 @@ double Schedule::Factor(double time) const {
 }
 
 double Schedule::WarmUp(double time) const {
-  if (warm_up_ == 0) return 1;
-  if (scaling_ == v1::RATE_SCALING_NONE) return std::min((time + 1) / warm_up_, 1.0);
-  return 1 / scale_ + (1 - 1 / scale_) * std::min(time / warm_up_, 1.0);
+  if (!warm_up_) return 1;
+  if (scaling_ == v1::RATE_SCALING_NONE) return std::min(warm_up_->Parts(time + 1), 1.0);
+  return 1 / scale_ + (1 - 1 / scale_) * std::min(warm_up_->Parts(time), 1.0);
 }
 
 float Schedule::LearningRate(uint64_t time) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
@@ -21,7 +22,8 @@ class Schedule {
   static Schedule OverSteps(const v1::Update& update, const v1::JobLength& length,
                             uint32_t workers);
 
-  // `time` counts from 0.
+  // `time` counts from 0. Where the run was resumed with other numbers, times that the job gives in
+  // epochs are those of the examples seen, and times in clocks are those of all its clocks.
   //   constant  base
   //   step      base factor^floor(time / every)
   //   cosine    base (final + (1 - final) (1 + cos(pi min(time / over, 1))) / 2), Loshchilov and
@@ -40,12 +42,25 @@ class Schedule {
   float ShareOfRate(uint64_t time, uint32_t members) const;
 
  private:
-  // One interval in the schedule's own unit of time.
+  // Intervals in the schedule's own unit of time, and the times at which clocks and epochs were 0.
+  // These differ where the run was resumed with other numbers.
   struct Units {
     double per_clock;
     double per_epoch;
-    double whole_run;
+    double clocks_begin;
+    double epochs_begin;
+    double end;
+    // The run ends after so many clocks, not epochs.
+    bool ends_by_clocks;
   };
+  // A stretch of time: since `begin`, in parts of `length`.
+  struct Stretch {
+    double begin = 0;
+    double length = 1;
+    double Parts(double time) const { return (time - begin) / length; }
+  };
+  static Stretch StretchOf(const v1::Interval& interval, const Units& units);
+  static Stretch WholeRun(const Units& units);
   Schedule(const v1::Update& update, const Units& units, uint32_t workers);
   double Factor(double time) const;
   double WarmUp(double time) const;
@@ -55,12 +70,11 @@ class Schedule {
   // For all workers of the job.
   double scale_;
   v1::Schedule::TypeCase type_;
-  // The step's `every` or the cosine's `over`; positive.
-  double period_ = 1;
+  // The step's `every` or the cosine's `over`.
+  Stretch period_;
   // The step's factor or the cosine's final one.
   double factor_ = 1;
-  // 0: none.
-  double warm_up_ = 0;
+  std::optional<Stretch> warm_up_;
 };
 
 }  // namespace leeway

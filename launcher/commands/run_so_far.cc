@@ -41,7 +41,11 @@ absl::Status CheckStop(const v1::CheckpointManifest& newest, const v1::TrainingJ
                        uint64_t steps_per_epoch) {
   // Where batches are counted, clocks are no measure.
   if (newest.has_data()) return absl::OkStatus();
-  return CheckStopAhead(newest.job().stop(), job, ComputeLength(job, steps_per_epoch),
+  StartPoint start;
+  if (newest.has_length()) {
+    start = GoOnFrom(newest.length(), newest.clock(), job, steps_per_epoch);
+  }
+  return CheckStopAhead(newest.job().stop(), job, ComputeLength(job, steps_per_epoch, start),
                         newest.clock());
 }
 

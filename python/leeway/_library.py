@@ -36,7 +36,8 @@ class Info(Structure):
     _fields_ = [("size", c_size_t), ("rank", c_uint32), ("workers", c_uint32), ("exchange", c_int),
                 ("total", c_uint64), ("trained", c_uint64), ("clocks", c_uint64), ("steps_per_clock", c_uint64),
                 ("steps_per_epoch", c_uint64), ("seed", c_uint64), ("batch_size", c_uint64), ("examples", c_uint64),
-                ("batches_per_epoch", c_uint64), ("evaluate_every", c_uint64), ("has_update", c_int)]
+                ("batches_per_epoch", c_uint64), ("evaluate_every", c_uint64), ("has_update", c_int),
+                ("first_clock", c_uint64), ("first_step", c_uint64)]
 
 
 class Report(Structure):

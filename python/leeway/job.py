@@ -157,7 +157,7 @@ class Job(ClockedJob):
 
     def _rows_of_round(self, dealer: Dealer) -> np.ndarray:
         """Of a gradient exchange with `accumulation`, all batches of the clock as one."""
-        first = self.clock * self.info.steps_per_clock + self._clocks.report.steps
+        first = self.info.step_of(self.clock) + self._clocks.report.steps
         picks = dealer.take(first, 1 if self._trains_locally else self.info.steps_per_clock)
         return np.concatenate([pick.rows for pick in picks]) if picks else np.empty(0, np.int64)
 

@@ -38,6 +38,13 @@ class Info:
     batches_per_epoch: int = 0
     evaluate_every: int = 0
     has_update: bool = False
+    first_clock: int = 0
+    first_step: int = 0
+
+    def step_of(self, clock: int) -> int:
+        """The step that the clock begins with. Which batches come next follows from it: a run that was resumed with other
+        workers or batches goes on in the epochs where it was."""
+        return self.first_step + (clock - self.first_clock) * self.steps_per_clock
 
 
 @dataclasses.dataclass

@@ -72,6 +72,20 @@ absl::Status CheckSlots(const v1::CheckpointManifest& manifest, const v1::Traini
   return absl::OkStatus();
 }
 
+// As many clocks make an epoch.
+bool KeepsNumbers(const v1::TrainingJob& before, const v1::TrainingJob& job) {
+  using google::protobuf::util::MessageDifferencer;
+  const auto by_sum = [](const v1::TrainingJob& each) {
+    return each.consistency().mode() == v1::CONSISTENCY_MODE_ASYNC;
+  };
+  return before.workers().count() == job.workers().count() && by_sum(before) == by_sum(job) &&
+         MessageDifferencer::Equals(before.exchange(), job.exchange()) &&
+         before.data().batch_size() == job.data().batch_size() &&
+         before.data().examples() == job.data().examples() &&
+         MessageDifferencer::Equals(before.data().train(), job.data().train()) &&
+         MessageDifferencer::Equals(before.data().partition(), job.data().partition());
+}
+
 template <typename Check>
 absl::Status ForEachFile(const std::string& folder, const v1::CheckpointManifest& manifest,
                          Check check) {
@@ -92,15 +106,12 @@ absl::Status CheckGoesOn(const v1::CheckpointManifest& manifest, const v1::Train
                      "; a run goes on with the model that it began with"));
   }
   RETURN_IF_ERROR(CheckSlots(manifest, job));
-  const auto is_sync = [](const v1::TrainingJob& each) {
-    return each.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
-  };
-  if (!is_sync(job) || is_sync(before)) return absl::OkStatus();
+  if (manifest.has_length() || KeepsNumbers(before, job)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "consistency.mode: the checkpoint at clock ", manifest.clock(),
-      " is not of sync mode, so its blocks and workers stand at different clocks, from "
-      "which a sync job cannot go on; go on as it began, or begin anew in another "
-      "--run-dir"));
+      "the checkpoint at clock ", manifest.clock(),
+      " is of a version that did not write down how much of the data a clock was, so a job with "
+      "another workers.count, data, exchange or consistency.mode cannot find its place in the "
+      "epochs; go on as it was until the next checkpoint, and change it then"));
 }
 
 absl::Status SaveManifest(const std::string& folder, v1::CheckpointManifest manifest) {

@@ -41,7 +41,8 @@ absl::Status CheckLength(const v1::ConfigureRequest& request, const v1::Training
   if (steps == 0 || steps > kStepsPerEpochMax) {
     return Wrong("length.steps_per_epoch: ", steps, "; 1 to ", kStepsPerEpochMax, " is wanted");
   }
-  const v1::JobLength length = ComputeLength(job, steps);
+  const v1::JobLength& said = request.length();
+  const v1::JobLength length = ComputeLength(job, steps, {said.first_clock(), said.first_step()});
   if (request.length().SerializeAsString() != length.SerializeAsString()) {
     return Wrong("length: ", Counted(request.length().steps(), "step"), ", ",
                  Counted(request.length().clocks(), "clock"), "; this job with ",

@@ -163,7 +163,8 @@ absl::StatusOr<HeldModel::Owned> HeldModel::MakeOwned(uint32_t number,
   if (!configuration.load()) {
     RETURN_IF_ERROR(Promote(number, *owned.shard));
   } else if (!configuration.checkpoint().empty()) {
-    RETURN_IF_ERROR(LoadShard(configuration.checkpoint(), options_.job, *owned.shard));
+    RETURN_IF_ERROR(
+        LoadShard(configuration.checkpoint(), options_.job, configuration.length(), *owned.shard));
   }
   return owned;
 }

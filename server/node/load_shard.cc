@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "config/length.h"
 #include "server/checkpoint/restore.h"
 
 namespace leeway {
@@ -28,26 +29,31 @@ uint64_t UpdatesAClock(const v1::TrainingJob& job) {
   return IsSync(job) ? 1 : job.workers().count();
 }
 
-BlockProgress ProgressFor(RangeProgress saved, const v1::TrainingJob& before,
-                          const v1::TrainingJob& job) {
-  BlockProgress progress{
-      .version = saved.version, .clocks = std::move(saved.clocks), .updates = saved.updates};
-  const uint32_t workers = job.workers().count();
-  if (IsSync(job) || IsSync(before) || progress.clocks.size() != workers) {
-    const auto slowest = std::min_element(progress.clocks.begin(), progress.clocks.end());
-    progress.clocks.assign(workers, slowest == progress.clocks.end() ? 0 : *slowest);
+// Each rank goes on at its own clock only if there are the same ranks, and clocks mean what they
+// did. Else all go on at the cut's, which is their mean one: the examples seen so far are those of
+// that many clocks of everybody.
+bool KeepsClocks(const v1::CheckpointManifest& manifest, const v1::TrainingJob& job,
+                 const v1::JobLength& length) {
+  const v1::TrainingJob& before = manifest.job();
+  if (IsSync(job) || IsSync(before)) return false;
+  if (before.workers().count() != job.workers().count()) return false;
+  return !manifest.has_length() || !IsRenumbered(manifest.length(), length);
+}
+
+BlockProgress ProgressFor(RangeProgress saved, const v1::CheckpointManifest& manifest,
+                          const v1::TrainingJob& job, bool keeps_clocks) {
+  if (keeps_clocks) {
+    return {.version = saved.version, .clocks = std::move(saved.clocks), .updates = saved.updates};
   }
-  // The job goes on at the mean clock that it had: cuts, schedules and its end go by that.
-  const uint64_t were = std::max<uint64_t>(UpdatesAClock(before), 1), are = UpdatesAClock(job);
-  if (were != are) {
-    progress.version = progress.version / were * are + progress.version % were * are / were;
-  }
-  return progress;
+  return {.version = manifest.clock() * UpdatesAClock(job),
+          .clocks = std::vector<uint64_t>(job.workers().count(), manifest.clock()),
+          .updates = saved.updates};
 }
 
 }  // namespace
 
-absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job, Shard& shard) {
+absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job,
+                       const v1::JobLength& length, Shard& shard) {
   ASSIGN_OR_RETURN(const CheckpointReader reader,
                    CheckpointReader::Open(checkpoint, CheckpointVerify::kHeaders));
   BlockStore& store = shard.store();
@@ -57,6 +63,7 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
         absl::StrCat("checkpoint ", checkpoint, " holds ", reader.manifest().schema().total(),
                      " values, the job's model has ", layout.total()));
   }
+  const bool keeps_clocks = KeepsClocks(reader.manifest(), job, length);
   for (uint32_t block = store.server(); block < layout.blocks(); block += layout.servers()) {
     const ElementRange range = layout.Range(block);
     BlockValues values;
@@ -82,7 +89,7 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
     ASSIGN_OR_RETURN(RangeProgress progress, reader.Progress(range));
     RETURN_IF_ERROR(CheckCut(reader.manifest(), range, progress));
     shard.Load(block, std::move(values),
-               ProgressFor(std::move(progress), reader.manifest().job(), job));
+               ProgressFor(std::move(progress), reader.manifest(), job, keeps_clocks));
   }
   return absl::OkStatus();
 }

@@ -39,9 +39,14 @@ void CorrectSteps(const v1::TrainingJob& job, const std::string& run_dir, const 
   if (model != nullptr && model->manifest.has_data()) {
     return SetSteps(BatchesOf(model->manifest.data()), history, summary);
   }
+  StartPoint start;
+  if (model != nullptr) {
+    const v1::JobLength& length = model->manifest.length();
+    start = {length.first_clock(), length.first_step()};
+  }
   auto steps =
       StepsOfClocks(job, StepsPerEpoch(run_dir),
-                    model != nullptr ? model->clocks : LastClocks(history, summary.workers));
+                    model != nullptr ? model->clocks : LastClocks(history, summary.workers), start);
   if (steps.has_value()) SetSteps(*std::move(steps), history, summary);
 }
 

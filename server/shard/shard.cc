@@ -71,9 +71,9 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
       equal_weights_(options.job.exchange().delta().weighting() == v1::WEIGHTING_EQUAL),
       workers_(options.job.workers().count()),
       ends_by_sum_(options.length.total_clocks() > 0),
-      batches_{std::max<double>(options.job.data().batch_size(), 1),
-               std::max<uint64_t>(options.length.steps_per_clock(), 1), options.length.steps()},
-      nominal_examples_(batches_.batch_examples * static_cast<double>(batches_.steps_per_clock)),
+      batches_{std::max<double>(options.job.data().batch_size(), 1), options.length},
+      nominal_examples_(batches_.batch_examples *
+                        std::max(static_cast<double>(options.length.steps_per_clock()), 1.0)),
       schedule_(elastic_ ? std::nullopt
                          : std::optional(Schedule::OverClocks(options.job.update(), options.length,
                                                               options.job.workers().count()))),

@@ -72,6 +72,14 @@ inline v1::HostGroup GroupOf(std::initializer_list<const Worker*> workers) {
   return group;
 }
 
+// Of so many steps, in clocks of `steps_per_clock`.
+inline v1::JobLength LengthOf(uint64_t steps_per_clock, uint64_t steps) {
+  v1::JobLength length;
+  length.set_steps_per_clock(steps_per_clock);
+  length.set_steps(steps);
+  return length;
+}
+
 using Outcome = HostGroup::Outcome;
 
 // Ranks 1 and 3 of a host, of which 1 leads.

@@ -72,7 +72,7 @@ TEST_CASE("averaged elements move as far as by the single contributions") {
   const double momentum = 0.2;
   two.leader.averaged = {{{60, 30}, 0.5}, {{90, 10}, momentum}};
   // The last clock has one step; a job that has no more of them has none of its contributions.
-  two.leader.batches = {10, 3, 13};
+  two.leader.batches = {10, LengthOf(3, 13)};
   two.Open(1);
   two.leader.Fill(1);
   two.other.Publish(clock, 2, others);

@@ -91,8 +91,6 @@ TEST_CASE("intervals become clocks, at least one") {
   CHECK(IntervalClocks(EveryEpochs(1), length) == 16);
   CHECK(IntervalClocks(EveryEpochs(2), length) == 31);
   CHECK(IntervalClocks(EveryEpochs(0.001), length) == 1);
-  CHECK(IntervalSteps(EveryEpochs(2), length) == 626);
-  CHECK(IntervalSteps(EveryClocks(7), length) == 140);
 }
 
 TEST_CASE("lengths beyond all measure stay at the largest") {
@@ -102,7 +100,7 @@ TEST_CASE("lengths beyond all measure stay at the largest") {
   CHECK(length.clocks() == 1000000000);
   CHECK(ComputeLength(Epochs(1e300), most).steps() == 1000000000000000);
   CHECK(IntervalClocks(EveryEpochs(std::numeric_limits<double>::infinity()), length) > 0);
-  CHECK(IntervalSteps(EveryEpochs(std::numeric_limits<double>::quiet_NaN()), length) > 0);
+  CHECK(ComputeLength(Epochs(std::numeric_limits<double>::quiet_NaN()), 10).steps() > 0);
 }
 
 TEST_CASE("a worker keeps state for elastic exchanges and for delta exchanges with slots") {

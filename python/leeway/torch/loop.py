@@ -115,7 +115,7 @@ class Loop(ClockedJob):
 
     def _say_length(self, count: int) -> None:
         info = self.info
-        passes = -(-info.clocks * info.steps_per_clock // max(1, info.steps_per_epoch))
+        passes = -(-info.step_of(info.clocks) // max(1, info.steps_per_epoch))
         if passes and passes != count != 1 and info.rank == 0:
             print(f"leeway: the job has {passes} passes over its data (stop), and not the {count} of job.epochs({count})",
                   file=sys.stderr, flush=True)
@@ -127,7 +127,7 @@ class Loop(ClockedJob):
             if self._left:
                 return self._left[0].epoch
             if not info.batches_per_epoch:
-                return (self.clock * info.steps_per_clock + self._clocks.report.steps) // max(1, info.steps_per_epoch)
+                return (info.step_of(self.clock) + self._clocks.report.steps) // max(1, info.steps_per_epoch)
             number = self._clocks.session.peek_batch()
             if number is not None:
                 return number // info.batches_per_epoch
@@ -140,7 +140,7 @@ class Loop(ClockedJob):
         if self._pass is None:
             return self._open()
         info = self.info
-        ahead = (self.clock + 1) * info.steps_per_clock // max(1, info.steps_per_epoch)
+        ahead = info.step_of(self.clock + 1) // max(1, info.steps_per_epoch)
         if self._clocks.is_open or info.batches_per_epoch or self.clock < 0 or ahead == self._pass:
             epoch = self._stand()
             if epoch is None or epoch == self._pass:
@@ -239,7 +239,7 @@ class _Batches:
     def _deal(self) -> None:
         """What the step, or in a gradient exchange the clock, is to have; nothing if there is no batch for it."""
         job = self._job
-        step = job.clock * job.info.steps_per_clock + job._clocks.report.steps
+        step = job.info.step_of(job.clock) + job._clocks.report.steps
         if job.info.exchange != "gradient":
             job._left = job._left or self._dealer.take(step, 1)
         elif not job._dealt:

@@ -44,11 +44,13 @@ absl::Status Checkpoints::AddShard(uint32_t shard, uint64_t clock,
   return added;
 }
 
-WriteManifest Checkpoints::ManifestOf(const CutParts& parts, const v1::ModelSchema& schema) const {
+WriteManifest Checkpoints::ManifestOf(const CutParts& parts, const v1::ModelSchema& schema,
+                                      const v1::JobLength& length) const {
   WriteManifest write;
   write.manifest.set_job_id(facts_.options().job_id);
   write.manifest.set_clock(parts.clock);
   *write.manifest.mutable_schema() = schema;
+  *write.manifest.mutable_length() = length;
   *write.manifest.mutable_job() = facts_.job();
   for (const v1::SavedShard& shard : parts.shards) {
     *write.manifest.add_shards() = shard;

@@ -43,7 +43,8 @@ class Checkpoints {
   // is under way, here and below.
   std::optional<CutParts> TakeWhole(bool saving) { return book_.TakeWhole(Needs(saving)); }
   // The manifest of these parts, but for what it has of the data.
-  WriteManifest ManifestOf(const CutParts& parts, const v1::ModelSchema& schema) const;
+  WriteManifest ManifestOf(const CutParts& parts, const v1::ModelSchema& schema,
+                           const v1::JobLength& length) const;
   void Written(uint64_t clock, const absl::Status& status);
   // Cuts that were not complete in time fail.
   void Expire(Time now, bool saving);

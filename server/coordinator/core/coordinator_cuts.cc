@@ -60,10 +60,10 @@ absl::Status CoordinatorCore::WorkerStateSaved(const Sender& sender, const v1::S
 }
 
 void CoordinatorCore::WriteWholeCut() {
-  if (!model_.schema() || life_.phase() >= Phase::kShutdown) return;
+  if (!model_.schema() || !model_.length() || life_.phase() >= Phase::kShutdown) return;
   const std::optional<CutParts> parts = cuts_.TakeWhole(saving());
   if (!parts) return;
-  WriteManifest write = cuts_.ManifestOf(*parts, *model_.schema());
+  WriteManifest write = cuts_.ManifestOf(*parts, *model_.schema(), *model_.length());
   leases_.AddTo(parts->clock, parts->shards, write.manifest);
   commands_.Push(std::move(write));
 }

@@ -135,7 +135,11 @@ absl::StatusOr<v1::JobLength> JobModel::Measure() const {
     steps = StepsPerEpoch(facts_.job(), said);
   }
   if (steps == 0) return absl::FailedPreconditionError("no worker has any training data");
-  return ComputeLength(facts_.job(), steps);
+  const auto& resumed = facts_.options().resumed;
+  if (!resumed || !resumed->manifest.has_length()) return ComputeLength(facts_.job(), steps);
+  const v1::CheckpointManifest& cut = resumed->manifest;
+  return ComputeLength(facts_.job(), steps,
+                       GoOnFrom(cut.length(), cut.clock(), facts_.job(), steps));
 }
 
 void JobModel::Fix(const v1::JobLength& length) {

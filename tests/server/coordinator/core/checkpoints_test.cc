@@ -47,10 +47,13 @@ TEST_CASE("checkpoints: a whole cut's manifest names its parts, and is the newes
   REQUIRE(of.Part(1, 5, "b").ok());
   const auto parts = of.cuts.TakeWhole(false);
   REQUIRE(parts);
-  const WriteManifest write = of.cuts.ManifestOf(*parts, TestSchema());
+  v1::JobLength length;
+  length.set_first_step(9);
+  const WriteManifest write = of.cuts.ManifestOf(*parts, TestSchema(), length);
   CHECK(write.manifest.clock() == 5);
   CHECK(write.manifest.job_id() == kJob);
   CHECK(write.manifest.shards_size() == 2);
+  CHECK(write.manifest.length().first_step() == 9);
   CHECK(write.adopt.empty());
   of.cuts.Written(5, absl::OkStatus());
   CHECK(of.cuts.newest() == 5);

@@ -1,0 +1,24 @@
+// Where a worker's clocks lie among its steps, and so in the epochs: the one place that says so.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// The step that clock `clock` begins with; the clock is not before length.first_clock, where all
+// workers of a job with these numbers began.
+inline uint64_t FirstStep(const v1::JobLength& length, uint64_t clock) {
+  const uint64_t since = clock - std::min(clock, length.first_clock());
+  return length.first_step() + since * length.steps_per_clock();
+}
+
+// The clock that a step belongs to.
+inline uint64_t ClockOfStep(const v1::JobLength& length, uint64_t step) {
+  const uint64_t since = step - std::min(step, length.first_step());
+  return length.first_clock() + since / std::max<uint64_t>(length.steps_per_clock(), 1);
+}
+
+}  // namespace leeway
