@@ -278,6 +278,10 @@ void Supervisor::LookAfterDone() {
   for (Child& child : children_) {
     // The first answer may be to a question that was asked before.
     if (!child.answers_since_done || ++*child.answers_since_done < 2) continue;
+    if (child.failed_early) {
+      OnEarlyFailure(child, *std::exchange(child.failed_early, std::nullopt));
+      continue;
+    }
     if (began_) {
       if (!HasNotLeft(child)) continue;
       child.answers_since_done.reset();
@@ -290,6 +294,26 @@ void Supervisor::LookAfterDone() {
                              "joined the job (leeway.join, leeway_join)"),
                 LogTail(LogFile(child), kLogLines), Duration::zero());
   }
+}
+
+void Supervisor::OnEarlyFailure(Child& worker, const ExitStatus& exit) {
+  worker.answers_since_done.reset();
+  if (began_) return OnWorkerExit(worker, exit);
+  outcome_.exit_code = kExitPermanent;
+  Fail(absl::StrCat("worker ", worker.number, " ended with ", exit.ToString(),
+                    " before the job began, so its program is not started again: ",
+                    LastLine(LogFile(worker))),
+       LogTail(LogFile(worker), kLogLines), Duration::zero());
+}
+
+bool Supervisor::FailsEarly(const ExitStatus& exit) const {
+  const std::vector<uint32_t> restarts = policy_.server_restarts();
+  const bool servers_stay =
+      std::all_of(restarts.begin(), restarts.end(), [](uint32_t n) { return n == 0; });
+  const bool known = exit.code == kExitDone || exit.code == kExitStopped ||
+                     exit.code == kExitReplaced || exit.code == kExitUsage ||
+                     exit.code == kExitPermanent;
+  return !spec_.worker_command.empty() && !began_ && servers_stay && !exit.signaled && !known;
 }
 
 bool Supervisor::HasNotLeft(const Child& worker) const {
@@ -346,6 +370,11 @@ void Supervisor::OnExit(Child& child, const ExitStatus& exit) {
 }
 
 void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
+  if (FailsEarly(exit)) {
+    child.answers_since_done = 0;
+    child.failed_early = exit;
+    return;
+  }
   const RestartPolicy::Decision decision = policy_.OnWorkerExit(child.number, exit, Now());
   view_.restarts = policy_.worker_restarts();
   if (decision.action == RestartPolicy::Action::kDone) {

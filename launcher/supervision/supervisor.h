@@ -102,6 +102,8 @@ class Supervisor {
     // which process it was.
     std::optional<uint32_t> answers_since_done;
     pid_t done_pid = 0;
+    // Of a worker's program that has ended with a failure before the job was known to have begun.
+    std::optional<ExitStatus> failed_early;
   };
 
   absl::Status Start(Child& child);
@@ -125,6 +127,10 @@ class Supervisor {
   // An external worker that ended in order while the job still waits for it would be waited for in
   // vain: if it has never joined the job fails, else it has crashed.
   void LookAfterDone();
+  // An external program has failed, as far as is known before the job began: it would fail again.
+  // An answer that the coordinator gives after the end decides.
+  bool FailsEarly(const ExitStatus& exit) const;
+  void OnEarlyFailure(Child& worker, const ExitStatus& exit);
   bool HasNotLeft(const Child& worker) const;
   // The watchdog looks at server 0 once it is known which process that is, and where it listens.
   void WatchCoordinator();
