@@ -3,7 +3,7 @@
     import leeway
     job = leeway.join(schema={"w": (784, 10), "b": (10,)}, initial=first)
     for clock, weights in job:
-        job.push_pull(gradients(weights, *data(clock)), examples=64)
+        job.push_pull(gradients(weights, *data(clock, job.rank)), examples=64)
 
 PyTorch scripts take leeway.torch."""
 

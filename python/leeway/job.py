@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -59,6 +60,8 @@ class Job(ClockedJob):
         #: Only a worker that trains by itself (delta, elastic) may write there.
         self.weights = Weights(self._views(self._flat))
         self._rows: Optional[int] = None
+        #: Since when the step under way is computed.
+        self._began = 0.0
         if evaluate is not None:
             self._clocks.evaluate = lambda: evaluate(self.weights)
 
@@ -73,6 +76,7 @@ class Job(ClockedJob):
         if not self._clocks.begin():
             return False
         self._session.wait(0, self.info.total)
+        self._began = time.perf_counter()
         return True
 
     def __iter__(self) -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
@@ -102,6 +106,8 @@ class Job(ClockedJob):
         report.steps += 1
         report.examples += count
         report.loss_sum += 0.0 if loss is None else float(loss) * count
+        report.forward_seconds += time.perf_counter() - self._began
+        self._began = time.perf_counter()
         self._rows = None
         if not self._trains_locally or report.steps >= self.info.steps_per_clock:
             self._clocks.end()
@@ -150,8 +156,11 @@ class Job(ClockedJob):
         for _ in self:
             rows = self._rows_of_round(dealer)
             if len(rows):
-                self._rows = len(rows)
-                yield arrays[0][rows] if isinstance(data, np.ndarray) else tuple(array[rows] for array in arrays)
+                self._rows, began = len(rows), time.perf_counter()
+                batch = arrays[0][rows] if isinstance(data, np.ndarray) else tuple(array[rows] for array in arrays)
+                self._began = time.perf_counter()
+                self._clocks.report.data_seconds += self._began - began
+                yield batch
             else:
                 self._skip(dealer.ends_early)
 
@@ -176,7 +185,7 @@ class Job(ClockedJob):
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the weights as a safetensors file, on rank 0 only."""
-        if self.rank == 0:
+        if self.info.rank == 0:
             safetensors.save(path, self.weights, {"format": "leeway"})
 
     def __enter__(self) -> "Job":

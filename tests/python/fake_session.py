@@ -29,7 +29,7 @@ class FakeSession(AloneSession):
         self.jump, self.stop_in = jump, stop_in
         if first:
             self._clock = first - 1
-        self.log, self.finals, self.evaluations = [], [], []
+        self.log, self.finals, self.evaluations, self.reports = [], [], [], []
         self.failed = None
         self.is_open = False
 
@@ -82,6 +82,7 @@ class FakeSession(AloneSession):
     def end(self, report):
         assert self.is_open
         self.log.append(("end", report.steps, report.examples))
+        self.reports.append(report)
         self.is_open = False
         if self.info.exchange == "gradient":
             assert np.isfinite(self._contribution).all(), "the contribution was not filled"

@@ -86,6 +86,24 @@ class Clocks(unittest.TestCase):
                 job.push_pull(None if exchange == "delta" else ones())
             self.assertEqual(sum(e[2] for e in job._session.log if e[0] == "end"), sum(seen))
 
+    def test_times_and_losses(self):
+        now = [0.0]
+        with mock.patch("leeway.job.time.perf_counter", lambda: now[0]):
+            job = join(session={"clocks": 2})
+            for _ in job.batches(np.arange(10)):
+                now[0] += 3
+                job.push_pull(ones(), loss=2.0)
+                now[0] += 1000
+        for report in job._session.reports:
+            self.assertEqual((report.forward_seconds, report.loss_sum), (3, 8))
+
+    def test_a_loop_over_epochs(self):
+        job = join(session={"clocks": 2})
+        for _ in job.batches(np.arange(10)):
+            job.push_pull(ones())
+        with self.assertRaisesRegex(leeway.Misuse, "all passes as one loop"):
+            list(job.batches(np.arange(10)))
+
     def test_evaluations(self):
         seen = []
         job = join(session={"clocks": 4, "evaluate_every": 2},

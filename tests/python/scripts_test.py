@@ -174,9 +174,8 @@ def count():
             print(f"while {phase}: {counted} rounds", flush=True)
 threading.Thread(target=count, daemon=True).start()
 time.sleep(1.5)
-x, y = data()
-for step_number in range(3):
-    step(model, optimizer, x[:32], y[:32])
+for step_number, (x, y) in enumerate(job.over(job.batches(data()))):
+    step(model, optimizer, x, y)
     print("step", step_number, flush=True)
     phase = "waiting"
 """

@@ -223,6 +223,19 @@ class Steps(unittest.TestCase):
             for _ in job.over(job.batches(data(40))):
                 pass
 
+    def test_the_same_batches_on_all_workers(self):
+        """The line with job.batches is forgotten: before anything is trained."""
+        for exchange in ({"exchange": "gradient"}, {"exchange": "delta"}):
+            model = mlp()
+            optimizer = sgd(model)
+            job = join(model, optimizer, {"workers": 2, "rank": 1, **exchange})
+            before = [p.detach().clone() for p in model.parameters()]
+            with self.assertRaisesRegex(leeway.Misuse, r"rank 1: step\(\) without a batch from the job: the 2 workers.*"
+                                        r"job\.batches\(loader\).*job\.over\(loader\)"):
+                step(model, optimizer)
+            self.assertTrue(all(map(torch.equal, before, model.parameters())))
+            self.assertEqual([entry for entry in job._session.log if entry[0] == "end"], [])
+
     def test_iterable_datasets(self):
         class Stream(torch.utils.data.IterableDataset):
             def __iter__(self):

@@ -21,6 +21,7 @@ from .gate import Gate
 from .gradients import Gradients
 from .layout import Layout
 from .loop import Loop
+from .measures import Measures, unwatch, watch
 from .optimizers import Watched
 
 Evaluate = Callable[[nn.Module], Mapping[str, float]]
@@ -43,7 +44,8 @@ class TorchJob(Loop):
         self._take_parameters()
         self._integers = {name: buffer for name, buffer in model.named_buffers()
                           if name not in layout.buffers and not buffer.is_floating_point()}
-        self._gate = Gate(model, layout, self._weights, self._ready, session.wait)
+        self._measures = Measures((lambda: self._clocks.is_open) if self._local else None)
+        self._gate = Gate(model, layout, self._weights, self._ready, self._wait)
         self._gradients = None if self._local else Gradients(layout, overlap, self._contribution, self._opening,
                                                              self._final)
         self._own_step = optimizer.step
@@ -55,6 +57,7 @@ class TorchJob(Loop):
         self._clocks.state, self._clocks.load = self._state, self._load_state
         self._load_state(session.load_state())
         super().__init__()
+        watch(self._measures)
 
     # ---- parameters and buffers
 
@@ -95,11 +98,13 @@ class TorchJob(Loop):
 
     def _begin(self) -> bool:
         """Opens a clock, unless one is open. False: the job is over, and the model has its final weights."""
-        if self._clocks.is_open:
-            return True
+        return self._clocks.is_open or self._measures.waiting(self._begin_clock)
+
+    def _begin_clock(self) -> bool:
         self._check_parameters()
         if not self._clocks.begin():
             self._gate.refresh()
+            unwatch(self._measures)
             return False
         self._examples_told = False
         self._taken = self._given = 0
@@ -109,6 +114,9 @@ class TorchJob(Loop):
         if not self._overlap or self._gradients is None or self._gradients.learning:
             self._session.wait(0, self.info.total)
         return True
+
+    def _wait(self, first: int, count: int) -> None:
+        self._measures.waiting(self._session.wait, first, count)
 
     def _ready(self, training: bool) -> None:
         """Before a module's forward: opens a clock for a training step; otherwise the weights settle."""
@@ -127,6 +135,7 @@ class TorchJob(Loop):
 
     def _opening(self, name: str) -> None:
         """Before a gradient is taken."""
+        self._measures.touched = True
         if not self._clocks.is_open:
             self._ready(True)
         if not self._gate.has_arrived(name):
@@ -162,6 +171,7 @@ class TorchJob(Loop):
         job = self
 
         def step(optimizer: torch.optim.Optimizer, closure: Optional[Callable[[], Any]] = None) -> Any:
+            job._check_fed()
             return job._step_locally(closure) if job._local else job._step_remotely(closure)
 
         if hasattr(self._own_step, "_with_counter"):  # A scheduler's, which goes on counting.
@@ -220,12 +230,11 @@ class TorchJob(Loop):
 
     def _count(self, loss: Any) -> None:
         report, count = self._clocks.report, self._taken or self.info.batch_size
-        loss = self._loss if self._loss is not None else loss
         report.steps += 1
         report.examples += count
-        report.loss_sum += 0.0 if loss is None else float(loss) * count
+        self._measures.count(report, loss, count)
         report.learning_rate = float(self._optimizer.param_groups[0]["lr"])
-        self._taken, self._loss = 0, None
+        self._taken = 0
 
     def skip(self) -> None:
         """Counts this batch, or with `accumulation` those of the clock, as a step that moves nothing, in place of

@@ -12,6 +12,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSa
 from ..batches import Dealer, Pick, dealer_of
 from ..clocks import ClockedJob
 from ..errors import InvalidArgument, Misuse
+from .measures import Measures
 from .source import Ahead, Source, Tensors, by_number, seed_of
 
 def length_of(batch: Any) -> int:
@@ -47,6 +48,7 @@ def _own_choice(loader: DataLoader) -> str:
 class Loop(ClockedJob):
     """Runs over batches, pass by pass, until the job's end. A base of TorchJob, which has clocks and steps."""
 
+    _measures: Measures
     _begin: Callable[[], bool]
     skip: Callable[[], None]
     _end_early: Callable[[], None]
@@ -60,7 +62,8 @@ class Loop(ClockedJob):
         self._left: list[Pick] = []
         #: Whether the clock has its batches.
         self._dealt = False
-        self._loss: Any = None
+        #: Whether batches have come from batches() or over().
+        self._fed = False
         self._epoch = 0
         self._is_last = True
         #: The pass that epochs() has given, and whether all of its batches have been taken. None: outside of epochs().
@@ -80,8 +83,15 @@ class Loop(ClockedJob):
         return self._is_last
 
     def loss(self, value: Any) -> None:
-        """Tells the job the mean loss of the step's batch, for its curves: a number or a tensor of one."""
-        self._loss = value.detach() if isinstance(value, torch.Tensor) else value
+        """Tells the job the mean loss of the step's batch, for its curves: a number or a tensor of one, before step(). By
+        itself the job takes what backward() began from."""
+        self._measures.told = value.detach() if isinstance(value, torch.Tensor) else value
+
+    def _check_fed(self) -> None:
+        if self.info.workers > 1 and not self._fed:
+            raise Misuse(f"rank {self.info.rank}: step() without a batch from the job: the {self.info.workers} workers would train "
+                         "on the same examples. Write `loader = job.batches(loader)` before the loop; or, for a loader that "
+                         "reads by job.rank and job.workers, `for batch in job.over(loader)`")
 
     def _open(self) -> bool:
         """Opens a clock, unless one is open that wants more batches. A batch without a step() would come again."""
@@ -187,8 +197,9 @@ class Loop(ClockedJob):
             self._over = loader, self._again(loader)
         batches = self._over[1]
         while self._goes_on():
-            batch = next(batches)
+            batch = self._measures.loading(next, batches)
             self._taken += length_of(batch)
+            self._fed = True
             yield batch
 
     def _again(self, loader: Iterable[Any]) -> Iterator[Any]:
@@ -247,8 +258,8 @@ class _Batches:
 
     def _take(self, pick: Pick) -> Any:
         job = self._job
-        job._given += 1
+        job._given, job._fed = job._given + 1, True
         job._epoch, job._is_last = pick.epoch, not job._left
         torch.default_generator.manual_seed(seed_of(job.info.seed, job.info.rank, pick.number))
         job._taken += len(pick.rows)
-        return self._source.batch(pick)
+        return job._measures.loading(self._source.batch, pick)
