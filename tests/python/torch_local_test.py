@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Delta and elastic exchanges, batches, evaluations, states and files of leeway.torch, without servers."""
 
+import random
 import sys
 import tempfile
 import unittest
@@ -27,6 +28,22 @@ torch.set_num_threads(1)
 def with_norm():
     torch.manual_seed(3)
     return nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
+
+
+class Drawn(torch.utils.data.Dataset):
+    """Each example is its number, and draws of every generator."""
+
+    ready = False
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, index):
+        return index, torch.tensor([random.random(), np.random.rand(), float(torch.rand(1))], dtype=torch.float64), self.ready
+
+    @staticmethod
+    def set_up(_):
+        torch.utils.data.get_worker_info().dataset.ready = True
 
 
 def info(**more):
@@ -248,6 +265,32 @@ class Batches(unittest.TestCase):
             return drawn
         self.assertEqual(draws(0), draws(0))
         self.assertEqual(len({*draws(0), *draws(1)}), 6)
+
+    def test_random_examples_are_the_batches(self):
+        """Augmentation by any of the three generators gives the same in this process, in a loader's processes, and after a
+        restart in the middle; other values on another rank."""
+        order = BatchOrder(info(seed=0), 24)
+        whole = {count: self.random_examples(count) for count in (0, 2)}
+        self.assertEqual(whole[0], whole[2])
+        self.assertEqual(len(whole[0]), 6)
+        self.assertEqual([rows for rows, _, _ in whole[0]], [order.rows(step).tolist() for step in range(6)])
+        self.assertEqual(self.random_examples(2, first=3), whole[0][3:])
+        other = self.random_examples(2, workers=2, rank=1)
+        self.assertFalse({tuple(map(tuple, drawn)) for _, drawn, _ in other} & {tuple(map(tuple, drawn)) for _, drawn, _ in whole[0]})
+
+    def random_examples(self, processes, **session):
+        """Of each batch: the rows, three draws for each row, and a draw of the step."""
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        job = join(model, optimizer, {"clocks": 6, "examples": 24, **session})
+        loader = DataLoader(Drawn(), batch_size=4, shuffle=True, num_workers=processes, worker_init_fn=Drawn.set_up)
+        seen = []
+        for rows, drawn, ready in job.over(job.batches(loader)):
+            self.assertTrue(ready.all() or processes == 0)
+            seen.append((rows.tolist(), drawn.tolist(), float(torch.rand(1)) + np.random.rand() + random.random()))
+            loss_of(model, *data(4)).backward()
+            optimizer.step()
+        return seen
 
     def test_alone(self):
         x, y = self.numbered(10)

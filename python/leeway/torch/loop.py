@@ -260,6 +260,6 @@ class _Batches:
         job = self._job
         job._given, job._fed = job._given + 1, True
         job._epoch, job._is_last = pick.epoch, not job._left
-        torch.default_generator.manual_seed(seed_of(job.info.seed, job.info.rank, pick.number))
         job._taken += len(pick.rows)
-        return job._measures.loading(self._source.batch, pick)
+        seed = seed_of(job.info.seed, job.info.rank, pick.number)
+        return job._measures.loading(self._source.seeded_batch, pick, seed)

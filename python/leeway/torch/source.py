@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Callable, Iterator, Optional, Sequence
+import random
+from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, default_collate
+from torch.utils.data import DataLoader, default_collate, get_worker_info
 
 from ..batches import Dealer, Pick
 from ..session import Info
@@ -16,12 +17,19 @@ MASK = (1 << 64) - 1
 
 
 def seed_of(seed: int, rank: int, step: int) -> int:
-    """Of torch's random numbers in a step: other masks of dropout on each rank, the same after a restart. Steele, Lea and
-    Flood 2014, the mix of splitmix64."""
+    """Of the random numbers in a step: other masks of dropout on each rank, the same after a restart. Steele, Lea and Flood
+    2014, the mix of splitmix64."""
     mixed = (seed * 0xD1342543DE82EF95 + rank * 0x9E3779B97F4A7C15 + step + 1) * 0x9E3779B97F4A7C15 & MASK
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & MASK
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & MASK
     return mixed ^ mixed >> 31
+
+
+def seed_generators(seed: int) -> None:
+    """Those that a process has one of: Python's, numpy's and torch's."""
+    random.seed(seed)
+    np.random.seed([seed & 0xFFFFFFFF, seed >> 32])
+    torch.default_generator.manual_seed(seed)
 
 
 class Tensors:
@@ -46,14 +54,47 @@ def by_number(dataset: Any) -> Any:
     return dataset
 
 
+class _Batch(NamedTuple):
+    """What a loader's process is to read, and what it seeds its generators with before."""
+
+    seed: int
+    rows: list[int]
+
+
+class _Seeded:
+    """A dataset of batches, over one of examples. It may go to another process."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __getitem__(self, batch: _Batch) -> list:
+        seed_generators(batch.seed)
+        if hasattr(self.dataset, "__getitems__"):
+            return self.dataset.__getitems__(batch.rows)
+        return [self.dataset[row] for row in batch.rows]
+
+
 class _Collate:
-    """A loader's own; of no examples it makes nothing. It may go to another process."""
+    """A loader's own, of the one list that a batch is; of no batch it makes nothing."""
 
     def __init__(self, collate: Callable[[list], Any]) -> None:
         self._collate = collate
 
-    def __call__(self, examples: list) -> Any:
-        return self._collate(examples) if len(examples) else None
+    def __call__(self, batches: list[list]) -> Any:
+        return self._collate(batches[0]) if batches else None
+
+
+class _Start:
+    """A loader's own worker_init_fn, which finds the script's dataset in get_worker_info()."""
+
+    def __init__(self, own: Optional[Callable[[int], None]]) -> None:
+        self._own = own
+
+    def __call__(self, number: int) -> None:
+        info = get_worker_info()
+        vars(info)["dataset"] = info.dataset.dataset
+        if self._own is not None:
+            self._own(number)
 
 
 class Ahead:
@@ -70,13 +111,14 @@ class Ahead:
         self._ready: dict[int, Any] = {}
         self._batches: Optional[Iterator[Any]] = None
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(self) -> Iterator[list[_Batch]]:
         """The loader's batch sampler. It never ends."""
         while True:
             expected = [self._wanted, *self._dealer.after(self._wanted, self._most)]
             number = next((each for each in expected if each not in self._under_way and each not in self._ready), None)
             self._under_way.append(number)
-            yield [] if number is None else self._dealer.rows(number).tolist()
+            yield [] if number is None else [_Batch(seed_of(self._info.seed, self._info.rank, number),
+                                                    self._dealer.rows(number).tolist())]
 
     def batch(self, number: int) -> Any:
         self._wanted = number
@@ -98,14 +140,15 @@ class Ahead:
         more = {"prefetch_factor": like.prefetch_factor} if like.num_workers else {}
         generator = torch.Generator()
         generator.manual_seed(seed_of(self._info.seed, self._info.rank, self._wanted))
-        return DataLoader(like.dataset, batch_sampler=self, num_workers=like.num_workers,
+        return DataLoader(_Seeded(like.dataset), batch_sampler=self, num_workers=like.num_workers,
                           collate_fn=_Collate(like.collate_fn), pin_memory=like.pin_memory, timeout=like.timeout,
-                          worker_init_fn=like.worker_init_fn, multiprocessing_context=like.multiprocessing_context,
+                          worker_init_fn=_Start(like.worker_init_fn), multiprocessing_context=like.multiprocessing_context,
                           generator=generator, **more)
 
 
 class Source:
-    """Gives the examples of a batch: through a loader, if there is one."""
+    """Gives the examples of a batch: through a loader, if there is one. What is random in them is the batch's, wherever they
+    are read."""
 
     def __init__(self, data: Any, collate: Optional[Callable], ahead: Optional[Ahead] = None) -> None:
         self._data, self._collate, self._ahead = data, collate or default_collate, ahead
@@ -116,3 +159,11 @@ class Source:
         if self._ahead is None:
             return self._collate([self._data[int(row)] for row in pick.rows])
         return self._ahead.batch(pick.number)
+
+    def seeded_batch(self, pick: Pick, seed: int) -> Any:
+        """And then what is random in the step is the batch's."""
+        if self._ahead is None and not isinstance(self._data, Tensors):
+            seed_generators(seed)
+        batch = self.batch(pick)
+        seed_generators(seed)
+        return batch
