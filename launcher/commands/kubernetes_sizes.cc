@@ -1,5 +1,7 @@
 #include "launcher/commands/kubernetes_sizes.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -104,6 +106,14 @@ void AddTfJob(std::string& text, const Pods& pods) {
       .Resources("/spec/tfReplicaSpecs/Worker/template", pods.threads, pods.worker_memory);
 }
 
+// The budget of a StatefulSet is another: it goes by its scale.
+void AddBudget(std::string& text, const PodSizes& sizes) {
+  // One at a time with a single copy too: else no node could ever be drained.
+  const uint32_t may_go = std::max<uint32_t>(1, sizes.replicas - 1);
+  Target(text, "kind: PodDisruptionBudget, name: leeway-server")
+      .Replace("/spec/minAvailable", absl::StrCat(sizes.servers - std::min(may_go, sizes.servers)));
+}
+
 }  // namespace
 
 std::string KubernetesSizes(const PodSizes& sizes) {
@@ -123,6 +133,7 @@ std::string KubernetesSizes(const PodSizes& sizes) {
   AddTrainer(text, pods);
   AddVolcano(text, pods, sizes.servers + sizes.workers);
   AddTfJob(text, pods);
+  AddBudget(text, sizes);
   return text;
 }
 

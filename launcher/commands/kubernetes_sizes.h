@@ -8,6 +8,8 @@ namespace leeway {
 
 struct PodSizes {
   uint32_t servers = 1;
+  // Of each block, at least 1.
+  uint32_t replicas = 1;
   uint32_t workers = 1;
   // Of a container: memory that the job itself takes, besides what the process has anyway.
   uint64_t server_bytes = 0;
@@ -18,8 +20,8 @@ struct PodSizes {
   bool on_gpu = false;
 };
 
-// A Component that sets numbers of pods, and requests and limits, in every shape of
-// deploy/kubernetes: those that an overlay does not have are passed over. A container gets a
+// A Component that sets numbers of pods, requests and limits, and how many servers a drain may take
+// at a time, in every shape of deploy/kubernetes: those that an overlay does not have are passed over. A container gets a
 // quarter more memory than its job and its process take, in steps of 64 MiB.
 std::string KubernetesSizes(const PodSizes& sizes);
 

@@ -396,6 +396,7 @@ absl::Status ShowKubernetes(const JobOptions& options) {
   ASSIGN_OR_RETURN(const std::string data_dir, FindDataFolder(options.data, options.job_file, job));
   ASSIGN_OR_RETURN(const uint64_t worker, NeedsOfAnyWorker(job, checked, codecs, data_dir));
   std::cout << KubernetesSizes({.servers = job.servers().count(),
+                                .replicas = job.servers().replicas(),
                                 .workers = job.workers().count(),
                                 .server_bytes = server,
                                 .worker_bytes = worker,

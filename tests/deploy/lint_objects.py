@@ -3,7 +3,7 @@
 import re
 
 import workloads
-from manifests import find, matches, of_kind
+from manifests import find, job_of, matches, of_kind, runs
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 # Kinds whose names become labels, or host names.
@@ -207,6 +207,15 @@ def check_tfjob(owner):
             yield f"{kind}: ExitCode does not know our codes, Never does not restart"
 
 
+def budget(objects, servers):
+    """How many servers must stay: a drain takes as many as the other copies make up for, and one where there are none."""
+    try:
+        copies = job_of(objects)["servers"].get("replicas", 1)
+    except (runs.Failed, KeyError):
+        copies = 1
+    return servers - max(1, copies - 1)
+
+
 def check_budget(owner, objects, pods):
     spec = owner["spec"]
     selected = [pod for pod in pods if matches(spec["selector"].get("matchLabels"), pod.labels)]
@@ -219,8 +228,8 @@ def check_budget(owner, objects, pods):
         yield "Jobs have no scale: only a number in minAvailable counts"
     if scaled and spec.get("maxUnavailable") != 1:
         yield "more than one server may go at a time"
-    if isinstance(spec.get("minAvailable"), int) and spec["minAvailable"] >= len(selected):
-        yield "no node can ever be drained"
+    if isinstance(spec.get("minAvailable"), int) and spec["minAvailable"] != budget(objects, len(selected)):
+        yield f"{spec['minAvailable']} of {len(selected)} servers stay, and must be {budget(objects, len(selected))}"
 
 
 def check_policy(owner, pods):
