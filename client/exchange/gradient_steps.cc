@@ -41,11 +41,13 @@ class GradientSteps : public StepExchange {
   std::span<float> contribution() override { return contribution_.span(); }
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
+    next_ = clock;
     return ReadWeights(context().client, clock, context().weights);
   }
 
   void StartClock(uint64_t clock) override {
     step_ = {.clock = clock, .examples = job_.data().batch_size()};
+    next_ = clock + 1;
     final_.Reset();
     told_ = {};
   }
@@ -87,7 +89,19 @@ class GradientSteps : public StepExchange {
     return answered;
   }
 
+  absl::StatusOr<bool> ReadAgain(std::span<float> into, Time deadline) override {
+    ASSIGN_OR_RETURN(const bool settled, SettleUntil(deadline));
+    if (!settled) return false;
+    if (!reading_) reading_ = context().client.Pull(next_, into);
+    const absl::Status read = context().client.Wait(*reading_, deadline).status();
+    if (absl::IsDeadlineExceeded(read) && !context().client.IsOver(*reading_)) return false;
+    StopReading();
+    RETURN_IF_ERROR(read);
+    return true;
+  }
+
   bool Abandon() override {
+    StopReading();
     open_.Abandon();
     return true;
   }
@@ -111,6 +125,12 @@ class GradientSteps : public StepExchange {
     bool left_out = false;
     bool clipped = false;
   };
+
+  // Afterwards nothing is written there.
+  void StopReading() {
+    if (reading_) context().client.Settle(*reading_);
+    reading_.reset();
+  }
 
   const v1::ModelSchema& schema() const { return context().registration.schema(); }
 
@@ -175,6 +195,9 @@ class GradientSteps : public StepExchange {
   // What was said to be final.
   IntervalSet told_;
   OpenExchange open_;
+  // The clock after the one that runs or was last, and a ReadAgain of its weights.
+  uint64_t next_ = 0;
+  std::optional<ParameterClient::Ticket> reading_;
 };
 
 }  // namespace

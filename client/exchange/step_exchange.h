@@ -58,6 +58,11 @@ class StepExchange : public ClockExchange {
   virtual absl::StatusOr<bool> End(uint64_t examples, Time deadline) = 0;
   // Waits until nothing is in progress.
   virtual absl::StatusOr<bool> SettleUntil(Time deadline) = 0;
+  // Between two clocks: reads what the next one begins with from the servers anew. After false the
+  // same call again, with the same memory. UNIMPLEMENTED where the weights are the worker's own.
+  virtual absl::StatusOr<bool> ReadAgain(std::span<float> into, Time deadline) {
+    return absl::UnimplementedError("the weights of a delta or elastic exchange are the worker's");
+  }
   // What became of the last clock's contribution (exchange.on_bad_gradient).
   virtual bool left_out() const { return false; }
   virtual bool clipped() const { return false; }

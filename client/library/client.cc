@@ -269,6 +269,16 @@ leeway_code leeway_settle(leeway_job* job, double timeout) {
   return Guarded(job, true, [&] { return CodeOf(job->job->Settle(DeadlineOf(timeout))); });
 }
 
+leeway_code leeway_read_again(leeway_job* job, double timeout, const float** weights) {
+  return Guarded(job, true, [&] {
+    if (weights == nullptr) return NullArgument("weights");
+    std::span<const float> read;
+    const auto done = job->job->ReadAgain(DeadlineOf(timeout), read);
+    if (done.ok() && *done) *weights = read.data();
+    return CodeOf(done);
+  });
+}
+
 leeway_code leeway_evaluated(leeway_job* job, const leeway_evaluation* evaluation) {
   return Guarded(job, true, [&] {
     if (evaluation == nullptr) return NullArgument("evaluation");

@@ -235,6 +235,10 @@ leeway_code leeway_end(leeway_job* job, const leeway_report* report, double time
 /* Between leeway_end and leeway_begin: waits until nothing is under way. The weights are those
  * that the next clock begins with. */
 leeway_code leeway_settle(leeway_job* job, double timeout);
+/* The same of a gradient exchange, and *weights are those weights as the servers have them, read
+ * anew, `total` floats: to find what a program has written into leeway_weights. Outside of sync
+ * mode they may be newer ones. Valid until the next call; after LEEWAY_AGAIN call this again. */
+leeway_code leeway_read_again(leeway_job* job, double timeout, const float** weights);
 
 /* Rank 0: what an evaluation of the weights has shown. Between two clocks. */
 leeway_code leeway_evaluated(leeway_job* job, const leeway_evaluation* evaluation);

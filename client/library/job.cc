@@ -143,6 +143,21 @@ class JoinedJob final : public Job {
     return InClock([&] { return life_->exchange->SettleUntil(deadline); });
   }
 
+  absl::StatusOr<bool> ReadAgain(Time deadline, std::span<const float>& weights) override {
+    ASSIGN_OR_RETURN(const bool settled, Settle(deadline));
+    if (!settled) return false;
+    if (read_.size() == 0) read_ = FloatBuffer(weights_.size());
+    const bool reads = takes_part() && detour_.ok();
+    if (reads) {
+      ASSIGN_OR_RETURN(const bool read,
+                       InClock([&] { return life_->exchange->ReadAgain(read_.span(), deadline); }));
+      if (!read) return false;
+    }
+    // Where Begin reads them anew, as others went on, there is nothing to tell apart.
+    weights = reads && detour_.ok() ? read_.span() : weights_.span();
+    return true;
+  }
+
   absl::Status Evaluated(const JobEvaluation& evaluation) override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "Evaluated"));
     if (!takes_part()) return absl::OkStatus();
@@ -360,6 +375,8 @@ class JoinedJob final : public Job {
 
   const std::unique_ptr<Registrar> registrar_;
   FloatBuffer weights_;
+  // Of ReadAgain.
+  FloatBuffer read_;
   std::unique_ptr<Registration> life_;
   JobInfo info_;
   Phase phase_ = Phase::kJoining;

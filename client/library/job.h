@@ -121,6 +121,8 @@ class Job {
   virtual absl::Status Final(uint64_t first, uint64_t count) = 0;
   virtual absl::StatusOr<bool> End(const ClockMeasures& measures, Time deadline) = 0;
   virtual absl::StatusOr<bool> Settle(Time deadline) = 0;
+  // Into `weights`, which the job owns.
+  virtual absl::StatusOr<bool> ReadAgain(Time deadline, std::span<const float>& weights) = 0;
 
   virtual absl::Status Evaluated(const JobEvaluation& evaluation) = 0;
   virtual absl::StatusOr<bool> StateWanted() = 0;

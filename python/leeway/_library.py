@@ -68,6 +68,7 @@ ARGUMENTS: dict[str, list] = {
     "leeway_final": [c_void_p, c_uint64, c_uint64],
     "leeway_end": [c_void_p, POINTER(Report), c_double],
     "leeway_settle": [c_void_p, c_double],
+    "leeway_read_again": [c_void_p, c_double, POINTER(c_void_p)],
     "leeway_evaluated": [c_void_p, POINTER(Evaluation)],
     "leeway_state_wanted": [c_void_p, POINTER(c_int)],
     "leeway_save_state": [c_void_p, c_char_p, c_size_t],

@@ -150,7 +150,8 @@ class Calls(unittest.TestCase):
         program.gives(NOT_FOUND, "not resumed", "load_state", ctypes.byref(ctypes.c_void_p()), ctypes.byref(ctypes.c_size_t()))
 
     def within_a_clock(self, program):
-        for name, arguments in {"begin": (1, None), "settle": (1,), "evaluated": (sized(native.Evaluation),),
+        for name, arguments in {"begin": (1, None), "settle": (1,), "read_again": (1, ctypes.byref(ctypes.c_void_p())),
+                                "evaluated": (sized(native.Evaluation),),
                                 "state_wanted": (ctypes.byref(ctypes.c_int()),), "save_state": (b"x", 1),
                                 "leave": (FINISHED, b"", 1)}.items():
             program.gives(MISUSE, "belongs between two clocks; this is while a clock runs", name, *arguments)
@@ -168,7 +169,7 @@ class Calls(unittest.TestCase):
     def with_wrong_arguments(self, program):
         for name, arguments in {"info_of": (None,), "tensor_of": (0, None), "end": (None, 1), "evaluated": (None,),
                                 "next_batch": (1, None), "upcoming_batches": (None, 1, ctypes.byref(ctypes.c_size_t())),
-                                "state_wanted": (None,), "save_state": (None, 1), "load_state": (None, None)}.items():
+                                "state_wanted": (None,), "read_again": (1, None), "save_state": (None, 1), "load_state": (None, None)}.items():
             program.gives(MISUSE, "null", name, *arguments)
         for name, kind, more in (("info_of", native.Info, ()), ("end", native.Report, (1,)),
                                  ("evaluated", native.Evaluation, ())):
@@ -177,6 +178,17 @@ class Calls(unittest.TestCase):
                               sized(kind, size=size), *more)
         for index in (1, HUGE):
             program.gives(NOT_FOUND, "no such tensor", "tensor_of", index, ctypes.byref(native.Tensor()))
+
+    def reads_what_the_servers_have(self, program, value):
+        """Beside what the program has written into its own."""
+        read = ctypes.c_void_p()
+        program.works("settle", 20)
+        kept = program.vector("weights")[0]
+        program.vector("weights")[0] = 7
+        program.works("read_again", 20, ctypes.byref(read))
+        self.assertEqual(set((ctypes.c_float * TOTAL).from_address(read.value)), {value})
+        self.assertEqual(program.vector("weights")[0], 7)
+        program.vector("weights")[0] = kept
 
     def test_nothing_has_changed(self):
         program = self.start()
@@ -191,6 +203,7 @@ class Calls(unittest.TestCase):
             program.works("final", 0, 0)
             program.works("wait", TOTAL, 0, 1)
             program.end_with_ones()
+            self.reads_what_the_servers_have(program, -RATE * (clock + 1))
         program.gives(FINISHED, "^$", "begin", 20, None)
         program.gives(FINISHED, "^$", "begin", 20, None)
         self.assertEqual(set(program.vector("weights")), {-RATE * CLOCKS})
@@ -240,6 +253,12 @@ class Calls(unittest.TestCase):
         self.assertEqual(sorted(given), list(range(100)))
         program.works("leave", FINISHED, b"", 20)
         self.ends_by(0)
+
+    def test_reading_weights_of_one_s_own(self):
+        program = self.start("{type: delta, local_steps: 1}", "update: {type: sgd, learning_rate: 1}")
+        program.gives(MISUSE, "weights of a delta or elastic exchange are the worker's", "read_again", 20,
+                      ctypes.byref(ctypes.c_void_p()))
+        program.works("leave", FAILED, b"", 20)
 
     def test_final_without_gradients(self):
         program = self.start("{type: delta, local_steps: 1}", "update: {type: sgd, learning_rate: 1}")

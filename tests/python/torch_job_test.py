@@ -34,6 +34,8 @@ def data(count=40, seed=2):
 def faked(**options):
     """leeway.torch.join over a FakeSession."""
     def make(schema, initial, update, coordinator, rank, start_seconds):
+        if update is None and options.get("exchange", "gradient") == "gradient":
+            raise leeway.InvalidArgument("the job has no update")
         return FakeSession(schema, initial, update, **options)
     with mock.patch("leeway.torch.LibrarySession", make):
         yield
@@ -62,7 +64,7 @@ def close(one, other, tolerance=1e-5):
 
 
 class Steps(unittest.TestCase):
-    def check(self, make=mlp, options=None, loop=None, reference=None, clocks=10, shape=None):
+    def check(self, make=mlp, options=None, loop=None, reference=None, clocks=10, shape=None, overlap="backward"):
         """Trains twice, as a worker and by plain torch, on the same batches."""
         options = options or {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}
         x, y = data(4 * clocks)
@@ -73,7 +75,7 @@ class Steps(unittest.TestCase):
         optimizer = torch.optim.SGD(alone.parameters(), **options)
         (reference or plain)(alone, optimizer, batches)
         optimizer = torch.optim.SGD(worker.parameters(), **options)
-        job = join(worker, optimizer, {"clocks": clocks})
+        job = join(worker, optimizer, {"clocks": clocks}, overlap=overlap)
         (loop or plain)(worker, optimizer, job.over(batches))
         self.assertEqual(job.ended, "finished")
         close(worker, alone)
@@ -102,10 +104,63 @@ class Steps(unittest.TestCase):
         close(newer._model, older._model, 0)
 
     def test_layers_wait_for_themselves(self):
-        job = self.check()
+        job = self.check(overlap="forward")
         log = job._session.log
         second = log[log.index(("begin", 1)):log.index(("begin", 2))]
         self.assertEqual([e for e in second if e[0] == "wait"], [("wait", 0, 35), ("wait", 35, 30), ("wait", 65, 18)])
+
+    def test_what_a_script_reads_after_a_step(self):
+        """The step's weights, by whatever way: an average of its own is PyTorch's to the last bit of their difference."""
+        def averaged(into):
+            def loop(model, optimizer, batches):
+                for batch in batches:
+                    plain(model, optimizer, [batch])
+                    into.append([parameter.detach().clone() for parameter in model.parameters()])
+            return loop
+        ours, theirs = [], []
+        self.check(loop=averaged(ours), reference=averaged(theirs))
+        for step, (one, other) in enumerate(zip(ours, theirs)):
+            for a, b in zip(one, other):
+                self.assertTrue(torch.allclose(a, b, rtol=1e-5, atol=1e-6), f"after step {step}: {a} and {b}")
+
+    def test_reading_what_is_on_its_way(self):
+        """With overlap="forward" state_dict() waits, of a part, too, and so does wait()."""
+        for read in (lambda m, job: m.state_dict(), lambda m, job: m[0].state_dict(), lambda m, job: job.wait()):
+            def loop(model, optimizer, batches):
+                for batch in batches:
+                    plain(model, optimizer, [batch])
+                    self.assertTrue(torch.isnan(model[0].weight).all(), "still on its way")
+                    read(model, joined[0])
+                    self.assertTrue(torch.isfinite(model[0].weight).all())
+            joined = []
+            x, y = data(12)
+            model, alone = mlp(), mlp()
+            optimizer, own = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, alone))
+            joined.append(join(model, optimizer, {"clocks": 3}, overlap="forward"))
+            batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 12, 4)]
+            loop(model, optimizer, joined[0].over(batches))
+            plain(alone, own, batches)
+            close(model, alone)
+
+    def test_copies_are_not_joined(self):
+        """A copy or a pickle of the model has no part in the job: its forward passes open no clock."""
+        import copy
+        import io
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        job = join(model, optimizer)
+        plain(model, optimizer, [data(4)])
+        file = io.BytesIO()
+        torch.save(model, file)
+        file.seek(0)
+        for other in (copy.deepcopy(model), torch.load(file), torch.optim.swa_utils.AveragedModel(model)):
+            loss_of(other, *data(4)).backward()
+            other.state_dict()
+            self.assertFalse(job._clocks.is_open)
+            with torch.no_grad():
+                next(other.parameters()).data.zero_()
+        plain(model, optimizer, [data(4)])
+        self.assertEqual(job.clock, 1)
 
     def test_zero_grad_keeps_tensors(self):
         def loop(model, optimizer, batches):
@@ -158,7 +213,7 @@ class Steps(unittest.TestCase):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         job = join(model, optimizer)
         x, y = data(8)
-        with self.assertRaisesRegex(leeway.Misuse, "parameter 0.weight.*overlap=False"):
+        with self.assertRaisesRegex(leeway.Misuse, "parameter 0.weight.*overlap=\"none\""):
             for step in range(3):
                 optimizer.zero_grad()
                 loss_of(model, x, y).backward()
@@ -246,7 +301,8 @@ class Steps(unittest.TestCase):
         with self.assertRaisesRegex(leeway.Misuse, "without backward"):
             optimizer.step()
 
-    def test_unused_parameters(self):
+    def test_parameters_without_a_gradient(self):
+        """PyTorch leaves them alone, and so does a rule without memory; one with momentum or decay is refused."""
         class Twice(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -258,7 +314,16 @@ class Steps(unittest.TestCase):
         def make():
             torch.manual_seed(3)
             return Twice()
-        self.check(make, {"lr": 0.1, "momentum": 0.9})
+        self.check(make, {"lr": 0.1})
+        for options in ({"lr": 0.1, "momentum": 0.9}, {"lr": 0.1, "weight_decay": 0.01}):
+            with self.assertRaisesRegex(leeway.Misuse, "parameter unused.weight: it has no gradient.*freeze it.*delta"):
+                self.check(make, options)
+
+        def frozen():
+            model = make()
+            model.unused.requires_grad_(False)
+            return model
+        self.check(frozen, {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01})
 
     def test_parameters_that_a_parent_reads(self):
         class Parent(nn.Module):
@@ -272,7 +337,8 @@ class Steps(unittest.TestCase):
         def make():
             torch.manual_seed(3)
             return Parent()
-        self.check(make)
+        for overlap in ("forward", "backward"):
+            self.check(make, overlap=overlap)
 
     def test_attention(self):
         class Attends(nn.Module):
@@ -383,7 +449,7 @@ class Steps(unittest.TestCase):
     def test_without_overlap(self):
         model, alone = mlp(), mlp()
         optimizer, own = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, alone))
-        job = join(model, optimizer, overlap=False)
+        job = join(model, optimizer, overlap="none")
         x, y = data(8)
         for count in (1, 1, 3, 2):
             for one, its in ((model, optimizer), (alone, own)):

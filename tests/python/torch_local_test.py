@@ -84,6 +84,44 @@ class Local(unittest.TestCase):
         train(worker, optimizer, job.over([(x, y)]))
         close(worker, alone, 0)
 
+    def test_several_optimizers(self):
+        """Each steps by itself. A step of the job is a batch, whichever of them step in it."""
+        def train(model, optimizers, batches):
+            first, second = optimizers
+            for number, (x, y) in enumerate(batches):
+                first.zero_grad()
+                second.zero_grad()
+                loss_of(model, x, y).backward()
+                first.step()
+                if number % 3 == 0:
+                    second.step()
+        x, y = data(48)
+        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 48, 4)]
+        for exchange in ("delta", "elastic"):
+            alone, worker = with_norm(), with_norm()
+            made = [(torch.optim.Adam(m[0].parameters(), lr=0.01), torch.optim.RMSprop(m[1:].parameters(), lr=0.01))
+                    for m in (alone, worker)]
+            train(alone, made[0], batches)
+            job = join(worker, list(made[1]), {"exchange": exchange, "steps_per_clock": 4, "clocks": 3})
+            train(worker, made[1], job.over(batches))
+            self.assertEqual(job.ended, "finished")
+            self.assertEqual([e for e in job._session.log if e[0] == "end"], [("end", 4, 16)] * 3)
+            close(worker, alone, 0)
+
+    def test_several_optimizers_without_a_loader(self):
+        """A step ends with the last of them, or as one steps again."""
+        model = mlp()
+        first, second = (torch.optim.SGD(part.parameters(), lr=0.1) for part in (model[0], model[2:]))
+        job = join(model, [first, second], {"exchange": "delta", "clocks": 5})
+        x, y = data(4)
+        clocks = []
+        for steps in ([first, second], [first], [first, second], [second, first]):
+            loss_of(model, x, y).backward()
+            for optimizer in steps:
+                optimizer.step()
+                clocks.append((job.clock, job._is_due))
+        self.assertEqual(clocks, [(0, False), (0, True), (1, False), (2, False), (2, True), (3, False), (3, True)])
+
     def test_a_scheduler_from_before_join_says_nothing(self):
         model = mlp()
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
@@ -117,6 +155,58 @@ class Local(unittest.TestCase):
             train(second, optimizer, job.over(batches[8:]))
             close(second, whole, 0)
             self.assertEqual(int(second[1].num_batches_tracked), 12)
+
+    def test_state_of_lbfgs(self):
+        """It has lists of tensors, all under the first parameter."""
+        def train(model, optimizer, batches):
+            for x, y in batches:
+                def closure():
+                    optimizer.zero_grad()
+                    loss = loss_of(model, x, y)
+                    loss.backward()
+                    return loss
+                optimizer.step(closure)
+        batches = [data(8, seed) for seed in range(6)]
+        whole, first, second = mlp(), mlp(), mlp()
+        train(whole, torch.optim.LBFGS(whole.parameters(), lr=0.3, max_iter=3), batches)
+        options = {"exchange": "delta", "clocks": 3, "state": b""}
+        optimizer = torch.optim.LBFGS(first.parameters(), lr=0.3, max_iter=3)
+        job = join(first, optimizer, options)
+        train(first, optimizer, job.over(batches[:3]))
+        second.load_state_dict(first.state_dict())
+        optimizer = torch.optim.LBFGS(second.parameters(), lr=0.3, max_iter=3)
+        job = join(second, optimizer, {**options, "state": job._session.saved[-1]})
+        train(second, optimizer, job.over(batches[3:]))
+        close(second, whole, 0)
+
+    def test_state_of_several_optimizers(self):
+        def make(model):
+            return [torch.optim.AdamW(model[0].parameters(), lr=0.01),
+                    torch.optim.SGD(model[1:].parameters(), lr=0.1, momentum=0.9)]
+
+        def train(model, optimizers, batches):
+            for x, y in batches:
+                for optimizer in optimizers:
+                    optimizer.zero_grad()
+                loss_of(model, x, y).backward()
+                for optimizer in optimizers:
+                    optimizer.step()
+        x, y = data(32)
+        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 32, 4)]
+        whole, first, second = with_norm(), with_norm(), with_norm()
+        train(whole, make(whole), batches)
+        options = {"exchange": "delta", "steps_per_clock": 2, "clocks": 2, "state": b""}
+        optimizers = make(first)
+        job = join(first, optimizers, options)
+        train(first, optimizers, job.over(batches[:4]))
+        second.load_state_dict(first.state_dict())
+        optimizers = make(second)
+        job = join(second, optimizers, {**options, "state": job._session.saved[-1]})
+        train(second, optimizers, job.over(batches[4:]))
+        close(second, whole, 0)
+        with self.assertRaisesRegex(leeway.InvalidArgument, "'AdamW,SGD', and this is SGD"):
+            third = with_norm()
+            join(third, torch.optim.SGD(third.parameters(), lr=0.1), {**options, "state": job._session.saved[-1]})
 
     def test_a_clock_that_is_broken_off_leaves_no_state(self):
         x, y = data(48)
@@ -307,7 +397,7 @@ class Buffers(unittest.TestCase):
     def test_a_step_begins_with_the_servers(self):
         model = with_norm()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        job = join(model, optimizer)
+        job = join(model, optimizer, overlap="forward")
         place = job._layout.places["1.running_mean"]
         plain(model, optimizer, [data(4)])
         job._session.true[place.first:place.first + place.count] = 10
@@ -325,8 +415,9 @@ class Buffers(unittest.TestCase):
             def forward(self, x):
                 return self.norm(self.used(x))
         model = Halves()
+        model.idle.requires_grad_(False)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        job = join(model, optimizer)
+        job = join(model, optimizer, overlap="forward")
         place = job._layout.places["idle.running_mean"]
         where = slice(place.first, place.first + place.count)
         plain(model, optimizer, [data(4)])

@@ -65,9 +65,20 @@ class Join(unittest.TestCase):
 
     def test_two_optimizers(self):
         model = mlp()
-        self.refused("the optimizer is a list.*one", model, [sgd(model), sgd(model)])
-        join(model, sgd(model))
-        self.refused("has joined already", model, sgd(model), leeway.Misuse)
+        halves = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (model[0], model[2:])]
+        self.refused("one rule, and the script 2 optimizers.*param groups.*delta", model, halves)
+        self.refused(r"parameter 0 of the optimizer's group 0.*another optimizer's, too", model, [sgd(model), *halves])
+        self.refused("is empty, or has one twice", model, [halves[0]] * 2)
+        self.refused("is empty, or has one twice", model, [])
+        self.refused("the optimizer is a Linear.*or a list", model, [halves[0], model[0]])
+        job = join(model, sgd(model))
+        self.refused("has joined a job already, which is not over", model, sgd(model), leeway.Misuse)
+        self.refused("or a part of it, has joined", model[0], sgd(model[0]), leeway.Misuse)
+        self.assertIsNone(job.ended)
+
+    def test_overlap(self):
+        for wrong in (True, "both"):
+            self.refused("overlap is .*none, backward, forward", mlp(), sgd(mlp()), overlap=wrong)
 
     def test_no_model(self):
         self.refused("the model is a function", mlp, sgd(mlp()))
@@ -84,7 +95,7 @@ class Optimizers(unittest.TestCase):
 
     def refused(self, text, make):
         with self.assertRaisesRegex(optimizers.Untranslatable, text):
-            optimizers.translate(make(mlp()))
+            optimizers.translate([make(mlp())])
 
     def test_refused(self):
         optim = torch.optim
@@ -110,14 +121,14 @@ class Optimizers(unittest.TestCase):
                 [{"params": m[0].parameters()}, {"params": m[2].parameters(), "clip": 0.5}], lr=0.1))
             off = optimizer([{"params": model.parameters(), "clip": None, "name": "all", "later": False}], lr=0.1)
             plain = optimizer(model.parameters(), lr=0.1)
-            self.assertEqual(optimizers.translate(off).update, optimizers.translate(plain).update)
+            self.assertEqual(optimizers.translate([off]).update, optimizers.translate([plain]).update)
 
     def test_decoupled_weight_decay(self):
         """torch 2.7's Adam with it is AdamW; older ones take no such argument."""
         optimizer = torch.optim.Adam(mlp().parameters(), weight_decay=0.1)
-        self.assertEqual(optimizers.translate(optimizer).update["type"], "adam")
+        self.assertEqual(optimizers.translate([optimizer]).update["type"], "adam")
         optimizer.param_groups[0]["decoupled_weight_decay"] = True
-        self.assertEqual(optimizers.translate(optimizer).update["type"], "adamw")
+        self.assertEqual(optimizers.translate([optimizer]).update["type"], "adamw")
 
     def test_a_subclass(self):
         class MySGD(torch.optim.SGD):
@@ -136,14 +147,14 @@ class Optimizers(unittest.TestCase):
                   "beta2": 0.99}, lambda p: optim.Adam(p, betas=(0.9, 0.99))),
                 ({"type": "adamw", "learning_rate": 0.001, "weight_decay": 0.01, "epsilon": 1e-8, "beta1": 0.9,
                   "beta2": 0.999}, lambda p: optim.AdamW(p))):
-            self.assertEqual(optimizers.translate(make(mlp().parameters())).update, update)
+            self.assertEqual(optimizers.translate([make(mlp().parameters())]).update, update)
 
     def test_factors(self):
         model = mlp()
         optimizer = torch.optim.AdamW([{"params": [model[0].weight, model[2].weight], "weight_decay": 0.2},
                                        {"params": [model[0].bias], "weight_decay": 0.0},
                                        {"params": [model[2].bias], "lr": 0.0005}], lr=0.001, weight_decay=0.1)
-        found = optimizers.translate(optimizer)
+        found = optimizers.translate([optimizer])
         self.assertEqual((found.update["learning_rate"], found.update["weight_decay"]), (0.001, 0.2))
         self.assertEqual(found.factors[id(model[0].bias)], (1.0, 0.0))
         self.assertEqual(found.factors[id(model[2].bias)], (0.5, 0.5))
@@ -183,7 +194,7 @@ class Steps(unittest.TestCase):
     def test_another_group(self):
         model, optimizer, _ = self.joined()
         optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(2))]})
-        with self.assertRaisesRegex(leeway.InvalidArgument, "2 param groups, and had 1"):
+        with self.assertRaisesRegex(leeway.Misuse, "other parameters than at join.*Stages"):
             step(model, optimizer)
 
     def test_unfrozen(self):
@@ -196,10 +207,112 @@ class Steps(unittest.TestCase):
         with self.assertRaisesRegex(leeway.Misuse, "0.weight.*frozen at join"):
             step(model, optimizer)
 
-    def test_load_state_dict_is_fine(self):
+    def test_weights_that_the_script_writes(self):
+        """By all ways; the servers would go on with their own."""
+        def no_grad(model):
+            with torch.no_grad():
+                model[2].weight.clamp_(-0.05, 0.05)
+
+        def detached(model):
+            model[2].weight.detach()[0] = 0
+
+        def kept(model):
+            for data in self.kept:
+                data.mul_(0.5)
+        for write in (lambda m: m[2].load_state_dict(mlp(3)[2].state_dict()), no_grad, detached, kept,
+                      lambda m: m[2].weight.data.clamp_(-0.05, 0.05), lambda m: nn.init.zeros_(m[2].weight),
+                      lambda m: m[2].weight.data.__setitem__(0, 1.0), lambda m: m[2].weight.data.view(-1).add_(1)):
+            model, optimizer, job = self.joined()
+            self.kept = [model[2].weight.data]
+            step(model, optimizer)
+            write(model)
+            with self.assertRaisesRegex(leeway.Misuse, "parameter 2.weight: the script has changed it.*before join.*delta"):
+                step(model, optimizer)
+        self.assertEqual(job.clock, 2, "nothing was sent")
+
+    def test_weights_that_are_put_back(self):
+        """As where a script evaluates with averaged weights; and what is only read is read."""
         model, optimizer, _ = self.joined()
-        model.load_state_dict(mlp(3).state_dict())
+        state = {name: value.clone() for name, value in model.state_dict().items()}
+        for parameter in model.parameters():
+            parameter.data.mul_(0.5)
+        model.load_state_dict(state)
         step(model, optimizer)
+        norms = [float(parameter.data.norm()) for parameter in model.parameters()]
+        self.assertEqual(norms, [float(parameter.detach().norm()) for parameter in model.parameters()])
+        step(model, optimizer)
+
+    def test_evaluate_may_try_other_weights(self):
+        def evaluate(model):
+            kept = [parameter.clone() for parameter in model.parameters()]
+            for parameter in model.parameters():
+                parameter.data.zero_()
+            for parameter, value in zip(model.parameters(), kept if puts_back else kept[:1]):
+                parameter.copy_(value)
+            return {"loss": 1.0}
+        for puts_back in (True, False):
+            model = mlp()
+            optimizer = sgd(model)
+            job = join(model, optimizer, {"evaluate_every": 1, "clocks": 3}, evaluate=evaluate)
+            if puts_back:
+                step(model, optimizer, 3)
+                continue
+            with self.assertRaisesRegex(leeway.InvalidArgument, "parameter 0.bias: the script has changed it"):
+                step(model, optimizer, 2)
+            self.assertEqual(job.clock, 0)
+
+    def test_weights_of_one_s_own_may_be_written(self):
+        model = mlp()
+        optimizer = sgd(model)
+        join(model, optimizer, {"exchange": "delta", "steps_per_clock": 2})
+        for _ in range(4):
+            step(model, optimizer)
+            for parameter in model.parameters():
+                parameter.data.clamp_(-0.05, 0.05)
+        self.assertLessEqual(max(float(p.abs().max()) for p in model.parameters()), 0.0501)
+
+    def test_other_tensors(self):
+        """A new head, a layer more or less, pruning, another buffer: in every exchange."""
+        from torch.nn.utils import prune
+
+        def swapped(model):
+            model[4] = nn.Linear(5, 3)
+
+        def replaced(model):
+            model[4].weight = nn.Parameter(torch.zeros(3, 5))
+
+        def longer(model):
+            model.add_module("5", nn.Linear(3, 3))
+        for text, change in (("4.weight: it is another tensor", swapped), ("4.weight: it is another tensor", replaced),
+                             ("5.weight: it is new", longer), ("4.weight: it is no longer there", lambda m: m.__delitem__(4)),
+                             ("2.weight: it is no longer there", lambda m: prune.l1_unstructured(m[2], "weight", 0.5)),
+                             ("mean: it is new", lambda m: m.register_buffer("mean", torch.zeros(3)))):
+            for exchange in ("gradient", "delta"):
+                model = mlp()
+                optimizer = sgd(model)
+                join(model, optimizer, {"exchange": exchange, "steps_per_clock": 1 + (exchange == "delta")})
+                step(model, optimizer)
+                change(model)
+                with self.assertRaisesRegex(leeway.Misuse, f"{text}.*Stages"):
+                    step(model, optimizer)
+
+    def test_modules_without_tensors_may_change(self):
+        model, optimizer, _ = self.joined()
+        model[1] = nn.Tanh()
+        step(model, optimizer)
+        model[3] = nn.Sequential(nn.Dropout(0.1), nn.ReLU())
+        step(model, optimizer, 2)
+
+    def test_an_optimizer_that_join_did_not_get(self):
+        """As of a GAN's second network; its weights would drift apart in each worker."""
+        for exchange in ("gradient", "delta"):
+            model = mlp()
+            optimizer, other = (torch.optim.SGD(part.parameters(), lr=0.1) for part in (model[2:], model[0]))
+            join(model, optimizer, {"exchange": exchange})
+            step(model, optimizer)
+            other.step()
+            with self.assertRaisesRegex(leeway.Misuse, "parameter 0.weight: it has moved.*all optimizers to join, as a list"):
+                step(model, optimizer)
 
     def test_after_the_end(self):
         model = mlp()
@@ -210,6 +323,27 @@ class Steps(unittest.TestCase):
             step(model, optimizer)
         self.assertEqual(job.ended, "finished")
         model.eval()(data()[0])
+
+    def test_stages(self):
+        """A job that is over lets go of the model: its trained part joins the next one, with a new head."""
+        def train(model, optimizers, batches):
+            for batch in batches:
+                x, y = batch
+                optimizers.zero_grad()
+                loss_of(model, x, y).backward()
+                optimizers.step()
+        batches = [data(4, seed) for seed in range(6)]
+        models = []
+        for joins in (False, True):
+            body, heads = mlp()[:4], [mlp(4)[4], mlp(5)[4]]
+            body[0].requires_grad_(False)
+            for head, part in zip(heads, (batches[:3], batches[3:])):
+                model = nn.Sequential(body, head)
+                optimizer = sgd(model, momentum=0.9)
+                train(model, optimizer, join(model, optimizer, {"clocks": 3}).over(part) if joins else part)
+                body[0].requires_grad_(True)
+            models.append(model)
+        close(models[1], models[0])
 
     def test_other_examples(self):
         _, _, job = self.joined(session={"examples": 41})

@@ -10,7 +10,7 @@ zero_grad(), backward() and step() stay as they are. Without a job the script tr
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 import torch
@@ -23,15 +23,15 @@ from ..errors import (DeadlineExceeded, Error, FailedPrecondition, Finished, For
 from ..job import update_text
 from ..session import LibrarySession
 from .alone import AloneJob
-from .job import TorchJob, note
+from .job import OVERLAPS, TorchJob, note
 from .layout import Layout, plan
-from .optimizers import Translation, Untranslatable, check_kind, translate
+from .optimizers import Translation, Untranslatable, as_list, translate
 
 __all__ = ["Alone", "AloneJob", "DeadlineExceeded", "Error", "FailedPrecondition", "Finished", "ForkedError",
            "InternalError", "InvalidArgument", "LibraryNotFound", "Misuse", "NoMemory", "NotFinite", "NotFound",
            "Replaced", "TorchJob", "Unavailable", "join", "load", "safetensors"]
 
-_joined: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
+_jobs: "weakref.WeakSet[TorchJob]" = weakref.WeakSet()
 
 
 def load(path: Any) -> dict[str, torch.Tensor]:
@@ -49,9 +49,13 @@ def first_weights(layout: Layout) -> np.ndarray:
 
 
 def _check_unjoined(model: nn.Module) -> None:
-    if model in _joined:
-        raise Misuse("leeway.torch.join: this model has joined already, with another optimizer or as another worker: one "
-                     "optimizer, with param groups, and one join a model")
+    """A model whose job is over may join another one."""
+    for job in [job for job in _jobs if job.shares(model)]:
+        if job.ended is None:
+            raise Misuse("leeway.torch.join: this model, or a part of it, has joined a job already, which is not over: join once, "
+                         "with all optimizers as a list")
+        job.let_go()
+        _jobs.discard(job)
 
 
 def _open(layout: Layout, translation: Optional[Translation], refusal: Optional[Untranslatable], coordinator: Optional[str],
@@ -67,38 +71,43 @@ def _open(layout: Layout, translation: Optional[Translation], refusal: Optional[
     return session
 
 
-def join(model: nn.Module, optimizer: torch.optim.Optimizer, *,
-         evaluate: Optional[Callable[[nn.Module], Mapping[str, float]]] = None, overlap: bool = True,
+def join(model: nn.Module, optimizer: Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]], *,
+         evaluate: Optional[Callable[[nn.Module], Mapping[str, float]]] = None, overlap: str = "backward",
          coordinator: Optional[str] = None, rank: Optional[int] = None, alone: Optional[Alone] = None,
          start_seconds: float = 0.0) -> Union[TorchJob, AloneJob]:
     """Takes part in a job as a worker, and returns when all others are there. The parameters then are the servers'.
 
     evaluate: rank 0 calls it with the model, in eval mode and without gradients, as often as the job says and at the end;
         it gives a mapping with loss and, if there is one, accuracy. Not called without a job.
-    overlap: blocks may leave during backward(), and layers wait for their own weights only. False: everything leaves at
-        step().
+    optimizer: one; in delta and elastic exchanges also a list of several, which step by themselves.
+    overlap: what goes on beside the exchange of gradients. "backward": blocks leave as backward() finishes them, and step()
+        returns when the new weights are there. "forward": step() does not wait for them; each module's forward waits for its
+        own, state_dict() for all, and job.wait() does before the script reads them in another way. "none": everything leaves
+        at step().
     coordinator, rank: by default from the environment. Without a coordinator the script trains alone."""
     ending.install()
-    check_kind(optimizer)
+    optimizers = as_list(optimizer)
+    if overlap not in OVERLAPS:
+        raise InvalidArgument(f"leeway.torch.join: overlap is {overlap!r}; it is one of {', '.join(OVERLAPS)}")
     _check_unjoined(model)
     if coordinator is None and not has_coordinator():
         say_so("as plain PyTorch")
         return AloneJob(model, alone or Alone())
     translation, refusal = None, None
     try:
-        translation = translate(optimizer)
+        translation = translate(optimizers)
     except Untranslatable as error:
         refusal = error
-    layout = plan(model, optimizer, translation.factors if translation else None)
+    layout = plan(model, optimizers, translation.factors if translation else None)
     session = _open(layout, translation, refusal, coordinator, rank, start_seconds)
     try:
         if session.info.exchange == "gradient":
-            _check_for_gradients(optimizer, refusal)
-        job = TorchJob(model, optimizer, session, layout, overlap=overlap, evaluate=evaluate)
+            _check_for_gradients(optimizers, refusal)
+        job = TorchJob(model, optimizers, session, layout, translation=translation, overlap=overlap, evaluate=evaluate)
     except Error as error:
         session.fail(f"{type(error).__name__}: {error}", ending.FAREWELL_SECONDS)
         raise
-    _joined.add(model)
+    _jobs.add(job)
     return job
 
 
@@ -109,7 +118,10 @@ def _has_stepped(slots: Mapping[str, Any]) -> bool:
     return any(value is not None for value in slots.values())
 
 
-def _check_for_gradients(optimizer: torch.optim.Optimizer, refusal: Optional[Untranslatable]) -> None:
+def _check_for_gradients(optimizers: list[torch.optim.Optimizer], refusal: Optional[Untranslatable]) -> None:
+    optimizer = optimizers[0]
+    if refusal is not None and len(optimizers) > 1:
+        raise refusal
     if isinstance(optimizer, torch.optim.LBFGS):
         raise refusal or InvalidArgument("LBFGS does not go with a gradient exchange")
     if any(map(_has_stepped, optimizer.state.values())):

@@ -65,6 +65,9 @@ class AloneJob:
     def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:
         """Nobody asks for it here."""
 
+    def wait(self) -> None:
+        """Nothing is on its way here."""
+
     @contextlib.contextmanager
     def no_send(self) -> Iterator[None]:
         yield

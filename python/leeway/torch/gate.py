@@ -1,16 +1,38 @@
-"""Waits for weights where the forward pass needs them: a module's own parameters before its forward.
+"""Opens a clock with the forward pass, and waits for weights that are still on their way: a module's own before its forward.
 
-Answers of the servers are written into the parameters while the pass before them is computed. Autograd does not see such
-writes, so a parameter may be used only after its module was called in the same clock."""
+By default nothing is on its way then (TorchJob, overlap). Else answers of the servers are written into the parameters while
+the pass before them is computed. Autograd does not see such writes, so a parameter may be used only after its module was
+called in the same clock."""
 
 from __future__ import annotations
 
-from typing import Callable, Mapping
+from typing import Any, Callable, Mapping
 
 import torch
 from torch import nn
 
 from .layout import Layout
+
+
+def _no_hook(*_: object) -> None:
+    """In a copy."""
+
+
+def _of_copies() -> Callable[..., None]:
+    return _no_hook
+
+
+class Hook:
+    """A hook of a module that has joined. A copy of the module, by deepcopy or pickle, has not."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: object) -> None:
+        self._function(*arguments)
+
+    def __reduce__(self) -> tuple:
+        return _of_copies, ()
 
 
 class _Module:
@@ -43,6 +65,9 @@ class Gate:
                  wait: Callable[[int, int], None]) -> None:
         self._ready, self._wait, self._weights, self._layout = ready, wait, weights, layout
         self.round = 0
+        #: A clock is open; and nothing is on its way.
+        self._is_open, self.is_settled = False, False
+        self._handles: list[Any] = []
         self._modules: list[_Module] = []
         self._of_parameter: dict[str, list[_Module]] = {}
         # What no call of its module precedes, such as parameters that a parent reads: waited for at once.
@@ -62,7 +87,7 @@ class Gate:
 
     def _watch(self, module: nn.Module, entry: _Module) -> None:
         def before_forward(called: nn.Module, _inputs: object) -> None:
-            if entry.round != self.round:
+            if entry.round != self.round or not self._is_open:
                 self._ready(called.training and torch.is_grad_enabled())
                 if entry.round != self.round:
                     self._arrive(entry)
@@ -70,9 +95,10 @@ class Gate:
         self._modules.append(entry)
         for name in entry.names:
             self._of_parameter.setdefault(name, []).append(entry)
-        handle = module.register_forward_pre_hook(before_forward)
+        handle = module.register_forward_pre_hook(Hook(before_forward))
         # Before others, such as weight_norm's, which read parameters.
         module._forward_pre_hooks.move_to_end(handle.id, last=False)
+        self._handles.append(handle)
 
     def _arrive(self, entry: _Module) -> None:
         for first, count in entry.ranges:
@@ -86,26 +112,39 @@ class Gate:
             for buffer, weights in entry.buffers:
                 buffer.copy_(weights)
 
-    def new_round(self) -> None:
+    def open(self) -> None:
         """A clock has begun: nothing has arrived."""
         self.round += 1
+        self._is_open, self.is_settled = True, False
         self._arrive(self._strays)
 
     def close(self) -> None:
         """A clock has ended: the next forward opens another one."""
         self.round += 1
+        self._is_open = self.is_settled = False
+
+    def pause(self) -> None:
+        """The clock has what it needs: the next forward asks again."""
+        self._is_open = False
+
+    def remove(self) -> None:
+        """The hooks."""
+        for handle in self._handles:
+            handle.remove()
 
     def arrive_all(self) -> None:
         """Waits for what was not waited for in this round."""
         for entry in self._modules:
             if entry.round != self.round:
                 self._arrive(entry)
+        self.is_settled = True
 
     def refresh(self) -> None:
-        """The weights have settled: buffers take theirs."""
-        for entry in self._modules:
+        """All weights are there: buffers take theirs."""
+        for entry in (*self._modules, self._strays):
             self._copy_buffers(entry)
             entry.round = self.round
+        self.is_settled = True
 
     def has_arrived(self, name: str) -> bool:
         """Whether the parameter was waited for in this round."""

@@ -7,7 +7,7 @@ block leaves with the last count. If that proves wrong later, it is a typed erro
 
 from __future__ import annotations
 
-from typing import Callable, Optional
+from typing import Callable, Container, Optional
 
 import torch
 from torch import nn
@@ -16,13 +16,21 @@ from ..errors import Misuse
 from .layout import Layout, Place
 
 
+MISSING = ("parameter {}: it has no gradient in this step. PyTorch leaves such a parameter alone; the servers' rule would move it "
+           "by momentum or decay it. If it is never used, freeze it before join (requires_grad_(False)). If it is used in some "
+           "steps, train with `exchange: {{type: delta}}`; or give it zeros (parameter.grad = torch.zeros_like(parameter)), "
+           "where that is meant")
+
+
 class _Gradient:
     """Of one trained parameter."""
 
-    __slots__ = ("place", "parameter", "fired", "expected", "stamp", "gone")
+    __slots__ = ("place", "parameter", "may_miss", "fired", "expected", "stamp", "gone")
 
-    def __init__(self, place: Place, parameter: nn.Parameter) -> None:
+    def __init__(self, place: Place, parameter: nn.Parameter, may_miss: bool) -> None:
         self.place, self.parameter = place, parameter
+        #: Zeros do what PyTorch does with a parameter that has no gradient: nothing.
+        self.may_miss = may_miss
         #: How often it was finished in this clock, and how often it is before it leaves; 0: it does not leave early.
         self.fired, self.expected = 0, 0
         #: What tells a gradient that was changed or replaced since it was finished.
@@ -36,12 +44,13 @@ class _Gradient:
 
 class Gradients:
     """`contribution` gives the clock's memory, as a tensor; `opening` is called before a gradient is taken, `final` when
-    a range is complete. Hooks run on the thread of autograd, one at a time on a CPU."""
+    a range is complete. `indifferent`: names of parameters that the servers' rule leaves alone for a gradient of zeros.
+    Hooks run on the thread of autograd, one at a time on a CPU."""
 
-    def __init__(self, layout: Layout, early: bool, contribution: Callable[[], torch.Tensor],
+    def __init__(self, layout: Layout, early: bool, indifferent: Container[str], contribution: Callable[[], torch.Tensor],
                  opening: Callable[[str], None], final: Callable[[int, int], None]) -> None:
         self._contribution, self._opening, self._final = contribution, opening, final
-        self._gradients = [_Gradient(layout.places[name], p) for name, p in layout.trained.items()]
+        self._gradients = [_Gradient(layout.places[name], p, name in indifferent) for name, p in layout.trained.items()]
         self._early = early
         #: In the first step.
         self.learning = True
@@ -51,24 +60,31 @@ class Gradients:
         self._current: Optional[dict[int, torch.Tensor]] = None
         # Autograd forgets an accumulator that nobody holds, and its hooks with it.
         self._accumulators: list = []
+        self._handles: list = []
         for gradient in self._gradients:
             self._hook(gradient)
 
     def _hook(self, gradient: _Gradient) -> None:
         parameter = gradient.parameter
         if hasattr(parameter, "register_post_accumulate_grad_hook"):
-            parameter.register_post_accumulate_grad_hook(lambda _: self._finished(gradient))
+            self._handles.append(parameter.register_post_accumulate_grad_hook(lambda _: self._finished(gradient)))
             return
         accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
         self._accumulators.append(accumulator)
-        accumulator.register_hook(lambda *_: self._finished(gradient))
+        self._handles.append(accumulator.register_hook(lambda *_: self._finished(gradient)))
+
+    def remove(self) -> None:
+        """The hooks."""
+        for handle in self._handles:
+            handle.remove()
+        self._accumulators.clear()
 
     def _finished(self, gradient: _Gradient) -> None:
         if gradient.gone:
             raise Misuse(
                 f"parameter {gradient.place.name}: its gradient had left when another backward() added to it: until now "
                 f"{gradient.expected} backward() made a step(). Put all but the last backward() of a step into `with "
-                "job.no_send():`, or join with overlap=False")
+                "job.no_send():`, or join with overlap=\"none\"")
         self._opening(gradient.place.name)
         gradient.fired += 1
         grad = gradient.parameter.grad
@@ -114,9 +130,11 @@ class Gradients:
                 if gradient.is_changed():
                     raise Misuse(
                         f"parameter {gradient.place.name}: its gradient was changed after it had left, and not in the "
-                        "first step: join with overlap=False to change gradients between backward() and step()")
+                        "first step: join with overlap=\"none\" to change gradients between backward() and step()")
                 continue
             view, grad = memory[gradient.place.first], gradient.parameter.grad
+            if grad is None and not gradient.may_miss:
+                raise Misuse(MISSING.format(gradient.place.name))
             if self.learning and self._early and gradient.fired:
                 # Values are compared because a change of `.grad.data` leaves no other trace.
                 same = not gradient.is_changed() and torch.equal(view, grad)

@@ -17,39 +17,51 @@ from ..clocks import Clocks
 from ..errors import Finished, InvalidArgument, Misuse
 from ..session import Session
 from . import state
-from .gate import Gate
+from .gate import Gate, Hook
 from .gradients import Gradients
 from .layout import Layout
 from .loop import Loop
 from .measures import Measures, unwatch, watch
-from .optimizers import Watched
+from .optimizers import Translation, Watched
+from .structure import Structure
+from .writes import Writes
 
 Evaluate = Callable[[nn.Module], Mapping[str, float]]
+#: What goes on beside the exchange of a gradient: nothing, backward(), or the next forward pass, too.
+OVERLAPS = ("none", "backward", "forward")
 
 
 class TorchJob(Loop):
     """Parameters are views of the weights vector. One thread uses it."""
 
-    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, session: Session, layout: Layout, *,
-                 overlap: bool = True, evaluate: Optional[Evaluate] = None) -> None:
-        self._model, self._optimizer, self._session, self._layout = model, optimizer, session, layout
+    def __init__(self, model: nn.Module, optimizers: list[torch.optim.Optimizer], session: Session, layout: Layout, *,
+                 translation: Optional[Translation] = None, overlap: str = "backward",
+                 evaluate: Optional[Evaluate] = None) -> None:
+        self._model, self._optimizers, self._session, self._layout = model, optimizers, session, layout
         self._clocks = Clocks(session)
         self._weights = torch.from_numpy(session.weights())
         self._local = session.info.exchange != "gradient"
         self._overlap, self._examples_told = overlap, False
-        self._watched = Watched(optimizer)
+        self._watched = Watched(optimizers[0])
         self._early_uses: set[str] = set()
-        self._addresses: dict[str, int] = {}
-        self._still = {name: p for name, p in layout.frozen.items() if not p.requires_grad}
+        #: Of several optimizers, those that have stepped in the step under way.
+        self._stepped: set[int] = set()
+        #: What the first closure of that step gave.
+        self._closures_loss: Any = None
+        #: The clock has all its local steps. It ends as the next one begins, with what the script does to weights until then.
+        self._is_due = False
         self._take_parameters()
+        self._structure = Structure(model, optimizers, layout)
+        self._writes = Writes(layout.frozen if self._local else layout.parameters)
         self._integers = {name: buffer for name, buffer in model.named_buffers()
                           if name not in layout.buffers and not buffer.is_floating_point()}
         self._measures = Measures((lambda: self._clocks.is_open) if self._local else None)
         self._gate = Gate(model, layout, self._weights, self._ready, self._wait)
-        self._gradients = None if self._local else Gradients(layout, overlap, self._contribution, self._opening,
-                                                             self._final)
-        self._own_step = optimizer.step
-        optimizer.step = types.MethodType(self._make_step(), optimizer)  # Schedulers ask for a bound method.
+        self._gradients = None if self._local else self._hook_gradients(translation)
+        self._own_steps = [optimizer.step for optimizer in optimizers]
+        for number, optimizer in enumerate(optimizers):
+            optimizer.step = types.MethodType(self._make_step(number), optimizer)  # Schedulers ask for a bound method.
+        self._state_hooks = [module._register_state_dict_hook(Hook(lambda *_: self.wait())) for module in model.modules()]
         if evaluate is not None:
             self._clocks.evaluate = lambda: self._evaluate(evaluate)
         self._before: dict[torch.Tensor, dict[str, Any]] = {}
@@ -72,21 +84,41 @@ class TorchJob(Loop):
         with torch.no_grad():
             for name, parameter in self._layout.trained.items():
                 parameter.data = self._view(name)
-                self._addresses[name] = parameter.data_ptr()
             for name, tensor in {**self._layout.frozen, **self._layout.buffers}.items():
                 tensor.copy_(self._view(name))
 
-    def _check_parameters(self) -> None:
-        """As a clock begins."""
-        for name, parameter in self._layout.trained.items():
-            if parameter.data_ptr() != self._addresses[name] or parameter.dtype != torch.float32:
-                raise Misuse(f"rank {self.rank}, parameter {name}: it is no longer where join put it (it is "
-                             f"{parameter.dtype} on {parameter.device}): model.to(), .half() and new tensors in place of "
-                             "parameters go before join")
-        for name, parameter in self._still.items():
-            if parameter.requires_grad:
-                raise Misuse(f"rank {self.rank}, parameter {name}: it was frozen at join and needs gradients now: unfreeze "
-                             "parameters, and give them to the optimizer, before join")
+    def _hook_gradients(self, translation: Optional[Translation]) -> Gradients:
+        indifferent = {name for name, p in self._layout.trained.items() if translation and translation.ignores_zeros(p)}
+        return Gradients(self._layout, self._overlap != "none", indifferent, self._contribution, self._opening, self._final)
+
+    def _check(self) -> None:
+        """Before a clock begins, and at step(): the model is the job's."""
+        change = self._structure.change()
+        if change:
+            raise Misuse(f"rank {self.rank}: {change}")
+        written = self._writes.names()
+        if written:
+            self._check_written(written)
+            self._writes.accept()
+
+    def _check_written(self, names: list[str]) -> None:
+        """Values that were put back, as after an evaluation with others, count for nothing."""
+        servers = None
+        for name in names:
+            place = self._layout.places[name]
+            if name in self._layout.frozen:
+                if not torch.equal(self._layout.frozen[name], self._view(name)):
+                    raise Misuse(f"rank {self.rank}, parameter {name}: it has moved, and no optimizer that was given to join "
+                                 "trains it. Give all optimizers to join, as a list. What the script itself moves, such as a "
+                                 "target network, goes into a module that join does not get")
+                continue
+            if servers is None and not self._clocks.is_open:
+                servers = torch.from_numpy(self._session.read_again())
+            if servers is None or not torch.equal(servers[place.first:place.first + place.count],
+                                                  self._weights[place.first:place.first + place.count]):
+                raise Misuse(f"rank {self.rank}, parameter {name}: the script has changed it (load_state_dict or a clamp, "
+                             "say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
+                             "change them while training, train with `exchange: {type: delta}`, where they are the worker's")
 
     def _hand_in_averaged(self, vector: torch.Tensor) -> None:
         with torch.no_grad():
@@ -98,10 +130,12 @@ class TorchJob(Loop):
 
     def _begin(self) -> bool:
         """Opens a clock, unless one is open. False: the job is over, and the model has its final weights."""
+        self._end_step()
+        self._end_due()
         return self._clocks.is_open or self._measures.waiting(self._begin_clock)
 
     def _begin_clock(self) -> bool:
-        self._check_parameters()
+        self._check()
         if not self._clocks.begin():
             self._gate.refresh()
             unwatch(self._measures)
@@ -110,25 +144,45 @@ class TorchJob(Loop):
         self._taken = self._given = 0
         self._left, self._dealt = [], False
         self._keep()
-        self._gate.new_round()
-        if not self._overlap or self._gradients is None or self._gradients.learning:
+        self._gate.open()
+        if self._overlap != "forward" or self._gradients is None:
+            self._session.wait(0, self.info.total)
+            self._gate.refresh()
+        elif self._gradients.learning:
             self._session.wait(0, self.info.total)
         return True
 
     def _wait(self, first: int, count: int) -> None:
         self._measures.waiting(self._session.wait, first, count)
 
+    def _open(self) -> bool:
+        self._end_step()
+        self._end_due()
+        return super()._open()
+
+    def wait(self) -> None:
+        """Returns when nothing is on its way: the weights are those that the next step begins with, or the step under way
+        has begun with. With overlap="forward" a script calls it before it reads them; state_dict() does."""
+        self._end_due()
+        if self._gate.is_settled or self._clocks.ended is not None:
+            return
+        if self._clocks.is_open:
+            self._gate.arrive_all()
+            return
+        self._measures.waiting(self._session.settle)
+        self._gate.refresh()
+
     def _ready(self, training: bool) -> None:
         """Before a module's forward: opens a clock for a training step; otherwise the weights settle."""
+        self._end_due()
         if self._clocks.is_open:
             return
         if training:
             if not self._begin():
                 raise Finished(f"the job is over ({self.ended}): leave the loop. `for epoch in job.epochs()`, with "
                                "`job.batches(loader)` in it, and `job.over(loader)` do so by themselves")
-        elif self._clocks.ended is None:
-            self._session.settle()
-            self._gate.refresh()
+        else:
+            self.wait()
 
     def _contribution(self) -> torch.Tensor:
         return torch.from_numpy(self._session.contribution())
@@ -140,9 +194,9 @@ class TorchJob(Loop):
             self._ready(True)
         if not self._gate.has_arrived(name):
             self._early_uses.add(name)
-            if self._overlap and not self._gradients.learning:
+            if not self._gradients.learning:
                 raise Misuse(f"rank {self.rank}, parameter {name}: the forward pass used it without calling its module, "
-                             "and did not so in the first step: join with overlap=False")
+                             "and did not so in the first step: join without overlap=\"forward\"")
 
     def _final(self, first: int, count: int) -> None:
         self._tell_examples()
@@ -167,14 +221,14 @@ class TorchJob(Loop):
 
     # ---- step()
 
-    def _make_step(self) -> Callable[..., Any]:
+    def _make_step(self, number: int) -> Callable[..., Any]:
         job = self
 
         def step(optimizer: torch.optim.Optimizer, closure: Optional[Callable[[], Any]] = None) -> Any:
             job._check_fed()
-            return job._step_locally(closure) if job._local else job._step_remotely(closure)
+            return job._step_locally(number, closure) if job._local else job._step_remotely(closure)
 
-        if hasattr(self._own_step, "_with_counter"):  # A scheduler's, which goes on counting.
+        if hasattr(self._own_steps[number], "_with_counter"):  # A scheduler's, which goes on counting.
             step._with_counter = True  # type: ignore[attr-defined]
         return step
 
@@ -188,6 +242,7 @@ class TorchJob(Loop):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self._check()
         change = self._watched.change()
         if change:
             raise InvalidArgument(f"rank {self.rank}: the optimizer has changed since join: {change}. In a gradient "
@@ -195,8 +250,6 @@ class TorchJob(Loop):
                                   "scheduler, or train with `exchange: {type: delta}`")
         if not self._clocks.is_open:
             self._ready(True)
-        if not self._gradients.some:
-            self._check_parameters()  # Those that have moved have lost their hooks.
         self._gate.arrive_all()  # Until then the contribution may be on its way in the clock before.
         self._gradients.collect()
         if self._early_uses:
@@ -209,31 +262,57 @@ class TorchJob(Loop):
         self._end_clock()
         return loss
 
-    def _step_locally(self, closure: Optional[Callable[[], Any]]) -> Any:
-        """The optimizer's own step, on the weights vector. The last one of a clock ends it."""
+    def _step_locally(self, number: int, closure: Optional[Callable[[], Any]]) -> Any:
+        """The optimizer's own step, on the weights vector."""
+        if number in self._stepped:
+            self._end_step()
+        self._end_due()
         if not self._clocks.is_open:
             self._ready(True)
-        self._gate.arrive_all()
-        loss = self._own_step() if closure is None else self._own_step(closure)
-        self._count(loss)
-        self._end_if_due()
+        self._check()
+        own_step = self._own_steps[number]
+        loss = own_step() if closure is None else own_step(closure)
+        self._stepped.add(number)
+        if self._closures_loss is None:
+            self._closures_loss = loss
+        if len(self._stepped) == len(self._optimizers):
+            self._end_step()
         return loss
 
+    def _end_step(self) -> None:
+        """Of several optimizers, all or some have stepped: a step of the job ends with the last one of them, with the next
+        batch, or as one of them steps again."""
+        if not self._stepped:
+            return
+        self._stepped.clear()
+        self._count(self._closures_loss)
+        self._closures_loss = None
+        self._end_if_due()
+
     def _end_if_due(self) -> None:
-        if self._clocks.report.steps >= self.info.steps_per_clock:
+        self._is_due = self._clocks.report.steps >= self.info.steps_per_clock
+        if self._is_due:
+            self._gate.pause()
+
+    def _end_due(self) -> None:
+        if self._is_due:
+            self._is_due = False
+            self._check()
             self._hand_in_averaged(self._weights)
             self._end_clock()
 
     def _end_clock(self) -> None:
         self._clocks.end()
         self._gate.close()
+        if self._overlap != "forward":
+            self.wait()
 
     def _count(self, loss: Any) -> None:
         report, count = self._clocks.report, self._taken or self.info.batch_size
         report.steps += 1
         report.examples += count
         self._measures.count(report, loss, count)
-        report.learning_rate = float(self._optimizer.param_groups[0]["lr"])
+        report.learning_rate = float(self._optimizers[0].param_groups[0]["lr"])
         self._taken = 0
 
     def skip(self) -> None:
@@ -268,10 +347,12 @@ class TorchJob(Loop):
         self._model.eval()
         try:
             with torch.no_grad():
-                return evaluate(self._model)
+                found = evaluate(self._model)
         finally:
             for module in training:
                 module.training = True
+        self._check()  # It may have tried other weights.
+        return found
 
     def _keep(self) -> None:
         """The state before a clock: one that is broken off counts for nothing."""
@@ -279,33 +360,48 @@ class TorchJob(Loop):
         if self._local:
             self._before = {parameter: {key: value.clone() if isinstance(value, torch.Tensor) else value
                                         for key, value in slots.items()}
-                            for parameter, slots in self._optimizer.state.items()}
+                            for optimizer in self._optimizers for parameter, slots in optimizer.state.items()}
 
     def _state(self, before: bool) -> bytes:
         if before:
             for name, buffer in self._integers_before.items():
                 self._integers[name].copy_(buffer)
             if self._local:
-                self._optimizer.state.clear()
-                self._optimizer.state.update(self._before)
+                for optimizer in self._optimizers:
+                    known = {p for group in optimizer.param_groups for p in group["params"]}
+                    optimizer.state.clear()
+                    optimizer.state.update({p: slots for p, slots in self._before.items() if p in known})
         if not self._local and not self._integers:
             return b""
         names = {id(parameter): name for name, parameter in self._layout.trained.items()}
-        return state.save(self._optimizer if self._local else None, names, self._integers)
+        return state.save(self._optimizers if self._local else [], names, self._integers)
 
     def _load_state(self, saved: Optional[bytes]) -> None:
         if saved:
-            state.load(saved, self._optimizer if self._local else None, self._layout.trained, self._integers)
+            state.load(saved, self._optimizers if self._local else [], self._layout.trained, self._integers)
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes model.state_dict() as a safetensors file, on rank 0 only. Between two steps, or at the end."""
         if self.rank != 0:
             return
-        if self._clocks.is_open:
-            self._gate.arrive_all()
-        else:
-            self._ready(False)
         save_model(path, self._model)
+
+    def shares(self, model: nn.Module) -> bool:
+        """Whether the model has tensors of this job."""
+        own = {id(parameter) for parameter in self._layout.parameters.values()}
+        return any(id(parameter) in own for parameter in model.parameters())
+
+    def let_go(self) -> None:
+        """After the job's end: the model and the optimizers are the script's again, for another join."""
+        for optimizer, own_step in zip(self._optimizers, self._own_steps):
+            optimizer.step = own_step  # type: ignore[method-assign]
+        for hook in self._state_hooks:
+            hook.remove()
+        if self._gradients is not None:
+            self._gradients.remove()
+        self._gate.remove()
+        self._writes.close()
+        unwatch(self._measures)
 
 
 def save_model(path: Union[str, "os.PathLike[str]"], model: nn.Module) -> None:

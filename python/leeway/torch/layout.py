@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Iterator, Mapping, Optional
+from typing import Iterator, Mapping, Optional, Sequence
 
 import torch
 from torch import nn
@@ -89,7 +89,7 @@ def _kinds(model: nn.Module) -> dict[int, str]:
     return kinds
 
 
-def _persistent_buffers(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+def persistent_buffers(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     seen = set()
     for prefix, module in model.named_modules():
         for name, buffer in module._buffers.items():
@@ -100,24 +100,33 @@ def _persistent_buffers(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
                 yield f"{prefix}.{name}" if prefix else name, buffer
 
 
-def plan(model: nn.Module, optimizer: torch.optim.Optimizer,
+def _optimized(optimizers: Sequence[torch.optim.Optimizer], known: set[int]) -> set[int]:
+    """The parameters of all optimizers, by id."""
+    found: dict[int, int] = {}
+    for which, optimizer in enumerate(optimizers):
+        for number, group in enumerate(optimizer.param_groups):
+            for place, parameter in enumerate(group["params"]):
+                what = f"parameter {place} of the optimizer's group {number}, of the shape {tuple(parameter.shape)},"
+                if id(parameter) not in known:
+                    _refuse(f"{what} is not the model's: make the optimizer of model.parameters()")
+                if found.setdefault(id(parameter), which) != which:
+                    _refuse(f"{what} is another optimizer's, too: each parameter is one optimizer's")
+    return set(found)
+
+
+def plan(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer],
          factors: Optional[Mapping[int, tuple[float, float]]] = None) -> Layout:
     """The layout, in the order of named_parameters(). `factors`: of learning rate and weight decay, by the parameter's
-    id. A parameter that the optimizer does not have, or that needs no gradient, is averaged: it keeps its value."""
+    id. A parameter that no optimizer has, or that needs no gradient, is averaged: it keeps its value."""
     check_model(model)
     named = dict(model.named_parameters())
     known = {id(parameter) for parameter in named.values()}
-    optimized = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    for number, group in enumerate(optimizer.param_groups):
-        for place, parameter in enumerate(group["params"]):
-            if id(parameter) not in known:
-                _refuse(f"parameter {place} of the optimizer's group {number}, of the shape {tuple(parameter.shape)}, is "
-                        "not the model's: make the optimizer of model.parameters()")
+    optimized = _optimized(optimizers, known)
     trained = {n: p for n, p in named.items() if p.requires_grad and id(p) in optimized}
     frozen = {n: p for n, p in named.items() if n not in trained}
-    buffers = dict(_persistent_buffers(model))
+    buffers = dict(persistent_buffers(model))
     if not trained:
-        _refuse("no parameter is trained: each is frozen, or the optimizer does not have it")
+        _refuse("no parameter is trained: each is frozen, or no optimizer has it")
     kinds = _kinds(model)
     schema = {}
     for name, parameter in trained.items():

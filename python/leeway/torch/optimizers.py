@@ -5,7 +5,7 @@ The formulas are the same on both sides (docs/algorithms.md, Update rules). What
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 
@@ -23,6 +23,12 @@ class Translation:
     update: dict[str, Any]
     #: Factors of learning rate and weight decay, by the parameter's id.
     factors: dict[int, tuple[float, float]]
+
+    def ignores_zeros(self, parameter: torch.Tensor) -> bool:
+        """Whether a gradient of zeros leaves the parameter and what the rule keeps of it as they are."""
+        keeps = self.update["type"] in ("adam", "adamw") or self.update.get("momentum")
+        decays = self.update["weight_decay"] * self.factors[id(parameter)][1]
+        return not keeps and not decays
 
 
 def _sgd(group: dict) -> dict[str, Any]:
@@ -78,14 +84,24 @@ def _name(optimizer: torch.optim.Optimizer) -> str:
     return f"{type(optimizer).__module__}.{type(optimizer).__qualname__}"
 
 
-def check_kind(optimizer: Any) -> None:
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise InvalidArgument(f"leeway.torch.join: the optimizer is a {type(optimizer).__name__}; it is one "
-                              "torch.optim.Optimizer. For several optimizers make one, with param groups")
+def as_list(given: Any) -> list[torch.optim.Optimizer]:
+    """One optimizer, or several."""
+    optimizers = list(given) if isinstance(given, (list, tuple)) else [given]
+    for optimizer in optimizers:
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise InvalidArgument(f"leeway.torch.join: the optimizer is a {type(optimizer).__name__}; it is a "
+                                  "torch.optim.Optimizer, or a list of such")
+    if len({id(optimizer) for optimizer in optimizers}) < max(1, len(optimizers)):
+        raise InvalidArgument("leeway.torch.join: the list of optimizers is empty, or has one twice")
+    return optimizers
 
 
-def translate(optimizer: torch.optim.Optimizer) -> Translation:
+def translate(optimizers: Sequence[torch.optim.Optimizer]) -> Translation:
     """Raises Untranslatable, with what would do."""
+    if len(optimizers) > 1:
+        raise Untranslatable(f"the servers have one rule, and the script {len(optimizers)} optimizers, each of which steps by "
+                             "itself. Where they step together make one with param groups; else " + ELSEWHERE)
+    optimizer = optimizers[0]
     groups = optimizer.param_groups
     rule = RULES.get(type(optimizer))
     if rule is None:
@@ -129,7 +145,7 @@ class Watched:
         self._first = self._numbers()
 
     def _numbers(self) -> list[tuple]:
-        return [(group["lr"], group.get("weight_decay"), group.get("momentum"), group.get("betas"), len(group["params"]))
+        return [(group["lr"], group.get("weight_decay"), group.get("momentum"), group.get("betas"))
                 for group in self._optimizer.param_groups]
 
     def change(self) -> Optional[str]:
@@ -137,9 +153,7 @@ class Watched:
         now = self._numbers()
         if now == self._first:
             return None
-        if len(now) != len(self._first):
-            return f"it has {len(now)} param groups, and had {len(self._first)}"
-        names = ("lr", "weight_decay", "momentum", "betas", "number of parameters")
+        names = ("lr", "weight_decay", "momentum", "betas")
         for number, (old, new) in enumerate(zip(self._first, now)):
             for name, before, after in zip(names, old, new):
                 if before != after:

@@ -1,12 +1,13 @@
 """What a torch worker keeps between clocks, as tensors: the local optimizer's state and the model's own buffers.
 
-It is a safetensors file, never a pickle. Its tensors are `optimizer/PARAMETER/KEY` and `buffer/NAME`; its metadata have
-`format`, the optimizer's `class` and, as JSON, the numbers of its param groups."""
+It is a safetensors file, never a pickle. Its tensors are `optimizer/PARAMETER/KEY`, those of lists `list/PARAMETER/KEY/INDEX`,
+and `buffer/NAME`. Its metadata have `format`, the `class` of the optimizers, with commas, and, as JSON, the numbers of their
+param groups and the lengths of the lists."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -23,43 +24,66 @@ def _numbers(group: Mapping[str, Any]) -> dict[str, Any]:
             if key != "params" and isinstance(value, (bool, int, float, str, list, tuple, type(None)))}
 
 
-def save(optimizer: Optional[torch.optim.Optimizer], names: Mapping[int, str], buffers: Mapping[str, torch.Tensor]) -> bytes:
-    """`names` of the parameters, by id; no optimizer where it has no state. Values that are neither tensors nor numbers
-    are refused by name."""
+def _class_of(optimizers: Sequence[torch.optim.Optimizer]) -> str:
+    return ",".join(type(optimizer).__name__ for optimizer in optimizers)
+
+
+def _groups_of(optimizers: Sequence[torch.optim.Optimizer]) -> list[dict[str, Any]]:
+    return [group for optimizer in optimizers for group in optimizer.param_groups]
+
+
+def _array(name: str, key: str, value: Any) -> np.ndarray:
+    if not isinstance(value, (torch.Tensor, int, float)):
+        raise InvalidArgument(f"the optimizer's state of {name} has {key} of the type {type(value).__name__}; checkpoints hold "
+                              "tensors, numbers and lists of them")
+    return value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+
+
+def save(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str],
+         buffers: Mapping[str, torch.Tensor]) -> bytes:
+    """`names` of the parameters, by id; no optimizer where they have no state. Values that are neither tensors nor numbers,
+    nor lists of such, are refused by name."""
     tensors: dict[str, np.ndarray] = {f"buffer/{name}": buffer.detach().numpy() for name, buffer in buffers.items()}
-    for parameter, state in optimizer.state.items() if optimizer is not None else ():
+    lengths: dict[str, int] = {}
+    for parameter, state in (item for optimizer in optimizers for item in optimizer.state.items()):
         name = names.get(id(parameter))
-        if name is None:
-            continue
-        for key, value in state.items():
-            if value is None:
-                continue
-            if not isinstance(value, (torch.Tensor, int, float)):
-                raise InvalidArgument(f"the optimizer's state of {name} has {key} of the type {type(value).__name__}; "
-                                      "checkpoints hold tensors and numbers")
-            tensors[f"optimizer/{name}/{key}"] = (value.detach().numpy() if isinstance(value, torch.Tensor)
-                                                  else np.asarray(value))
-    groups = [_numbers(group) for group in optimizer.param_groups] if optimizer is not None else []
-    metadata = {"format": FORMAT, "class": type(optimizer).__name__, "groups": json.dumps(groups)}
+        for key, value in state.items() if name is not None else ():
+            if isinstance(value, list):
+                lengths[f"{name}/{key}"] = len(value)
+                tensors.update({f"list/{name}/{key}/{index}": _array(name, key, element)
+                                for index, element in enumerate(value) if element is not None})
+            elif value is not None:
+                tensors[f"optimizer/{name}/{key}"] = _array(name, key, value)
+    groups = [_numbers(group) for group in _groups_of(optimizers)]
+    metadata = {"format": FORMAT, "class": _class_of(optimizers), "groups": json.dumps(groups), "lists": json.dumps(lengths)}
     return safetensors.dumps(tensors, metadata)
 
 
-def load(data: bytes, optimizer: Optional[torch.optim.Optimizer], parameters: Mapping[str, nn.Parameter],
+def load(data: bytes, optimizers: Sequence[torch.optim.Optimizer], parameters: Mapping[str, nn.Parameter],
          buffers: Mapping[str, torch.Tensor]) -> None:
     """Raises InvalidArgument if the state is another optimizer's or model's."""
     tensors, metadata = safetensors.loads(data)
-    if metadata.get("format") != FORMAT or metadata.get("class") != type(optimizer).__name__:
+    if metadata.get("format") != FORMAT or optimizers and metadata.get("class") != _class_of(optimizers):
         raise InvalidArgument(f"the checkpoint's state is of the optimizer {metadata.get('class')!r}, and this is "
-                              f"{type(optimizer).__name__}")
+                              f"{_class_of(optimizers)}")
+    owners = {id(parameter): optimizer for optimizer in optimizers for group in optimizer.param_groups
+              for parameter in group["params"]}
+    for place, length in json.loads(metadata.get("lists", "{}")).items():
+        owner, _, key = place.rpartition("/")
+        _owner(owner, owners, parameters).state[parameters[owner]][key] = [None] * length
     for name, value in tensors.items():
         kind, _, rest = name.partition("/")
         if kind == "buffer":
             _load_buffer(rest, value, buffers)
+        elif kind == "list":
+            place, _, index = rest.rpartition("/")
+            owner, _, key = place.rpartition("/")
+            _owner(owner, owners, parameters).state[parameters[owner]][key][int(index)] = _value(value)
         else:
             owner, _, key = rest.rpartition("/")
-            _load_slot(owner, key, value, optimizer, parameters)
+            _load_slot(owner, key, value, owners, parameters)
     groups = json.loads(metadata.get("groups", "[]"))
-    for group, numbers in zip(optimizer.param_groups if optimizer is not None else (), groups):
+    for group, numbers in zip(_groups_of(optimizers), groups):
         group.update({key: tuple(v) if isinstance(v, list) else v for key, v in numbers.items() if key in group})
 
 
@@ -71,11 +95,22 @@ def _load_buffer(name: str, value: np.ndarray, buffers: Mapping[str, torch.Tenso
         buffer.copy_(torch.from_numpy(value))
 
 
-def _load_slot(name: str, key: str, value: np.ndarray, optimizer: Optional[torch.optim.Optimizer],
+def _owner(name: str, owners: Mapping[int, torch.optim.Optimizer],
+           parameters: Mapping[str, nn.Parameter]) -> torch.optim.Optimizer:
+    optimizer = owners.get(id(parameters.get(name)))
+    if optimizer is None:
+        raise InvalidArgument(f"the checkpoint's state is of a parameter {name}, which no optimizer has")
+    return optimizer
+
+
+def _value(value: np.ndarray) -> Any:
+    return value.item() if value.ndim == 0 and value.dtype != np.float32 else torch.from_numpy(value)
+
+
+def _load_slot(name: str, key: str, value: np.ndarray, owners: Mapping[int, torch.optim.Optimizer],
                parameters: Mapping[str, nn.Parameter]) -> None:
-    parameter = parameters.get(name)
-    if optimizer is None or parameter is None or (value.ndim and value.shape != tuple(parameter.shape)):
+    optimizer, parameter = _owner(name, owners, parameters), parameters[name]
+    if value.ndim and value.shape != tuple(parameter.shape) and not isinstance(optimizer, torch.optim.LBFGS):
         raise InvalidArgument(f"the checkpoint's state has {key} of {name} with the shape {value.shape}; the model does "
                               "not")
-    is_number = value.ndim == 0 and value.dtype != np.float32
-    optimizer.state[parameter][key] = value.item() if is_number else torch.from_numpy(value)
+    optimizer.state[parameter][key] = _value(value)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """leeway.torch beside DistributedDataParallel over gloo and beside torch alone, one thread a process.
 
-Usage: leeway_torch.py ddp|alone|python [REPEATS]; prints each ratio with its two rates, and the median.
+Usage: leeway_torch.py ddp|alone|python [REPEATS] [OVERLAP]; prints each ratio with its two rates, and the median. OVERLAP is
+that of leeway.torch.join.
   ddp     samples a second of two workers with one server, and of two processes of DDP: MLP batch 128, CNN batch 64
   alone   one worker with one server, and torch alone
   python  microseconds of CPU time that a step costs more than torch alone, for a model of 60 tensors"""
@@ -34,7 +35,7 @@ def batches(name, rank):
         yield images[chosen], labels[chosen]
 
 
-def train(name, leeway):
+def train(name, overlap):
     """Samples a second, after 20 steps to warm up."""
     import torch
     from torch import nn
@@ -45,9 +46,9 @@ def train(name, leeway):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     loss, rank = nn.CrossEntropyLoss(), int(os.environ.get("LEEWAY_RANK", "0"))
     loader = batches(name, rank)
-    if leeway:
+    if overlap:
         import leeway.torch
-        loader = leeway.torch.join(model, optimizer).over(loader)
+        loader = leeway.torch.join(model, optimizer, overlap=overlap).over(loader)
     counted = 0
     for images, labels in loader:
         optimizer.zero_grad(set_to_none=True)
@@ -56,21 +57,20 @@ def train(name, leeway):
         counted += 1
         if counted == 20:
             began, busy = time.perf_counter(), time.thread_time()
-        if counted == STEPS[name] + (10 if leeway else 0):
-            if not leeway:
-                break
+        if counted == STEPS[name] and not overlap:
+            break
     print(f"thread {1e6 * (time.thread_time() - busy) / (counted - 20):.0f} us a step", flush=True)
     print(f"rate {(counted - 20) * BATCH[name] / (time.perf_counter() - began):.1f}", flush=True)
 
 
-def worker_rates(name, workers):
+def worker_rates(name, workers, overlap):
     from ddp import BATCH
     from jobs import job_of, job_yaml
     yaml = job_yaml(batch_size=BATCH[name], examples=10000, servers=1, workers=workers, stop=f"{{clocks: {STEPS[name]}}}")
     yaml = yaml.replace(", block_bytes: 4096", "")
     with job_of(yaml, servers=1) as job:
         for rank in range(workers):
-            job.start_worker(rank, str(HERE / "leeway_torch.py"), "train", name, "leeway",
+            job.start_worker(rank, str(HERE / "leeway_torch.py"), "train", name, overlap,
                              OMP_NUM_THREADS="1")
         job.wait(timeout=300)
         return sum(float(re.search(r"rate (\S+)", job.said(rank)).group(1)) for rank in range(workers))
@@ -88,11 +88,11 @@ def ddp_rate(name):
     return float(said.split()[-1])
 
 
-def compare(what, repeats):
+def compare(what, repeats, overlap):
     for name in ("mlp", "cnn"):
         ratios = []
         for _ in range(repeats):
-            ours = worker_rates(name, 2 if what == "ddp" else 1)
+            ours = worker_rates(name, 2 if what == "ddp" else 1, overlap)
             theirs = ddp_rate(name) if what == "ddp" else alone_rate(name)
             ratios.append(ours / theirs)
             print(f"{name}: {ours:.0f} samples/s, {what} {theirs:.0f}: {ratios[-1]:.2f}", flush=True)
@@ -131,9 +131,10 @@ def python_time(repeats):
 def main():
     what = sys.argv[1]
     if what == "train":
-        return train(sys.argv[2], len(sys.argv) > 3)
+        return train(sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else None)
     repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    return python_time(repeats) if what == "python" else compare(what, repeats)
+    overlap = sys.argv[3] if len(sys.argv) > 3 else "backward"
+    return python_time(repeats) if what == "python" else compare(what, repeats, overlap)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def train(batch, joined):
     rounds = [torch.randn(batch, WIDTH)] * STEPS
     if joined:
         import leeway.torch
-        rounds = leeway.torch.join(model, optimizer).over(rounds)
+        rounds = leeway.torch.join(model, optimizer, overlap="forward").over(rounds)
     for count, x in enumerate(rounds):
         if count == FIRST:
             began = time.perf_counter()
