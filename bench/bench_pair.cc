@@ -31,17 +31,20 @@ absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Leeway(Wire wire, const st
                                                              const KeyFolder* keys) {
   ASSIGN_OR_RETURN(const v1::TrainingJob job, MakeBenchJob(wire, codec));
   // Each in a process of its own.
-  const auto be = [keys](v1::Role role) {
-    if (keys != nullptr) SetProcessSecurity(keys->SettingsFor(role));
+  const auto be = [keys](v1::Role role) -> absl::Status {
+    if (keys == nullptr) return absl::OkStatus();
+    ASSIGN_OR_RETURN(SecuritySettings security, keys->SettingsFor(role));
+    SetProcessSecurity(std::move(security));
+    return absl::OkStatus();
   };
   return Start(
       "leeway",
-      [&] {
-        be(v1::ROLE_SERVER);
+      [&]() -> absl::StatusOr<BenchService> {
+        RETURN_IF_ERROR(be(v1::ROLE_SERVER));
         return LeewayServer(job, plan);
       },
-      [&](const Json& hello) {
-        be(v1::ROLE_WORKER);
+      [&](const Json& hello) -> absl::StatusOr<BenchService> {
+        RETURN_IF_ERROR(be(v1::ROLE_WORKER));
         return LeewayClient(job, plan, AddressFrom(hello));
       });
 }

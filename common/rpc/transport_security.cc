@@ -16,8 +16,8 @@ namespace {
 
 namespace tls = grpc::experimental;
 
-// Certificates are rolled days before they expire.
-constexpr unsigned kLookAtFilesSeconds = 2;
+// What gRPC looks at as often lies in memory.
+constexpr unsigned kLookAtFilesSeconds = 1;
 constexpr char kAuthorization[] = "authorization";
 
 bool IsUnixSocket(const std::string& address) { return absl::StartsWith(address, "unix"); }
@@ -51,12 +51,15 @@ class ServerVerifier : public tls::ExternalCertificateVerifier {
   tls::HostNameCertificateVerifier names_;
 };
 
-std::shared_ptr<tls::CertificateProviderInterface> WatchFiles(const SecuritySettings& settings) {
-  if (settings.certificate.empty()) {
-    return std::make_shared<tls::FileWatcherCertificateProvider>(settings.ca, kLookAtFilesSeconds);
+// gRPC ends the process when a file that it watches is empty, and refuses all that comes when a key
+// does not fit. So it watches what has passed (KeptCertificates), never the files themselves.
+std::shared_ptr<tls::CertificateProviderInterface> Watch(const KeptCertificates& kept) {
+  if (kept.identity_file().empty()) {
+    return std::make_shared<tls::FileWatcherCertificateProvider>(kept.ca_file(),
+                                                                 kLookAtFilesSeconds);
   }
-  return std::make_shared<tls::FileWatcherCertificateProvider>(settings.key, settings.certificate,
-                                                               settings.ca, kLookAtFilesSeconds);
+  return std::make_shared<tls::FileWatcherCertificateProvider>(
+      kept.identity_file(), kept.identity_file(), kept.ca_file(), kLookAtFilesSeconds);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
@@ -127,9 +130,10 @@ std::unique_ptr<const TransportSecurity>& OfProcess() {
 
 TransportSecurity::TransportSecurity(SecuritySettings settings) : settings_(std::move(settings)) {
   if (settings_.tls == v1::TLS_MODE_NONE) return;
-  const auto provider = WatchFiles(settings_);
+  const auto provider = Watch(*settings_.certificates);
   channel_ = MakeChannelCredentials(settings_, provider);
-  if (!settings_.certificate.empty()) port_ = MakePortCredentials(settings_, provider);
+  if (!settings_.certificates->identity_file().empty())
+    port_ = MakePortCredentials(settings_, provider);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> TransportSecurity::ForChannel(

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
 
@@ -29,24 +30,26 @@ absl::StatusOr<std::string> ReadPem(const std::string& file) {
   return text;
 }
 
-// At least one.
-absl::StatusOr<std::vector<CertificatePtr>> ReadCertificates(const std::string& file) {
-  ASSIGN_OR_RETURN(const std::string text, ReadPem(file));
+// At least one. `file` is where the text is from.
+absl::StatusOr<std::vector<CertificatePtr>> ParseCertificates(const std::string& text,
+                                                              const std::string& file) {
   const BioPtr bio = ReadingBio(text);
   std::vector<CertificatePtr> found;
   while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
     found.emplace_back(next);
   }
+  const bool whole = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string reason = OpensslError();
   if (found.empty()) return Bad(file, absl::StrCat("holds no certificate in PEM (", reason, ")"));
+  // A file that is being written.
+  if (!whole) return Bad(file, absl::StrCat("its last certificate is not whole (", reason, ")"));
   return found;
 }
 
 // One that needs a passphrase is none: nobody is there to type it.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
-absl::StatusOr<KeyPtr> ReadKey(const std::string& file) {
-  ASSIGN_OR_RETURN(const std::string text, ReadPem(file));
+absl::StatusOr<KeyPtr> ParseKey(const std::string& text, const std::string& file) {
   const BioPtr bio = ReadingBio(text);
   KeyPtr key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr));
   if (key != nullptr) return key;
@@ -55,10 +58,8 @@ absl::StatusOr<KeyPtr> ReadKey(const std::string& file) {
 }
 
 // Also says whether it is within its time.
-absl::Status CheckSigned(const std::string& ca, const std::string& certificate) {
-  ASSIGN_OR_RETURN(const auto roots, ReadCertificates(ca));
-  if (certificate.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const auto chain, ReadCertificates(certificate));
+absl::Status CheckSigned(const std::vector<CertificatePtr>& roots,
+                         const std::vector<CertificatePtr>& chain, const CertificatePaths& paths) {
   const StorePtr store(X509_STORE_new());
   for (const CertificatePtr& root : roots) X509_STORE_add_cert(store.get(), root.get());
   // Those between the certificate and the root, which it stays the owner of.
@@ -71,24 +72,26 @@ absl::Status CheckSigned(const std::string& ca, const std::string& certificate) 
   sk_X509_free(between);
   OpensslError();
   if (good) return absl::OkStatus();
-  return Bad(certificate,
-             absl::StrCat("does not pass with ", ca, ": ", X509_verify_cert_error_string(error)));
-}
-
-absl::Status CheckKey(const std::string& certificate, const std::string& file) {
-  ASSIGN_OR_RETURN(const auto chain, ReadCertificates(certificate));
-  ASSIGN_OR_RETURN(const KeyPtr key, ReadKey(file));
-  const bool fits = X509_check_private_key(chain.front().get(), key.get()) == 1;
-  OpensslError();
-  return fits ? absl::OkStatus() : Bad(file, absl::StrCat("is not the key of ", certificate));
+  return Bad(paths.certificate, absl::StrCat("does not pass with ", paths.ca, ": ",
+                                             X509_verify_cert_error_string(error)));
 }
 
 }  // namespace
 
-absl::Status CheckCertificateFiles(const std::string& ca, const std::string& certificate,
-                                   const std::string& key) {
-  RETURN_IF_ERROR(CheckSigned(ca, certificate));
-  return certificate.empty() ? absl::OkStatus() : CheckKey(certificate, key);
+absl::StatusOr<CertificatePem> ReadCertificateFiles(const CertificatePaths& paths) {
+  CertificatePem pem;
+  ASSIGN_OR_RETURN(pem.ca, ReadPem(paths.ca));
+  ASSIGN_OR_RETURN(const auto roots, ParseCertificates(pem.ca, paths.ca));
+  if (paths.certificate.empty()) return pem;
+  ASSIGN_OR_RETURN(pem.certificate, ReadPem(paths.certificate));
+  ASSIGN_OR_RETURN(pem.key, ReadPem(paths.key));
+  ASSIGN_OR_RETURN(const auto chain, ParseCertificates(pem.certificate, paths.certificate));
+  RETURN_IF_ERROR(CheckSigned(roots, chain, paths));
+  ASSIGN_OR_RETURN(const KeyPtr key, ParseKey(pem.key, paths.key));
+  const bool fits = X509_check_private_key(chain.front().get(), key.get()) == 1;
+  OpensslError();
+  if (!fits) return Bad(paths.key, absl::StrCat("is not the key of ", paths.certificate));
+  return pem;
 }
 
 }  // namespace leeway

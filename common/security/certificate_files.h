@@ -1,16 +1,31 @@
-// Looking at PEM files before they are used: what gRPC says of a bad one does not help.
+// Looking at PEM files before they are used: what gRPC says of a bad one does not help, and some
+// bad ones end the process.
 #pragma once
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace leeway {
 
-// INVALID_ARGUMENT, naming the file: it cannot be read, is no PEM of its kind, the certificate has
-// expired or is not valid yet, is not signed by one of `ca`, or has another key than `key`. An
-// empty `certificate` stands for none.
-absl::Status CheckCertificateFiles(const std::string& ca, const std::string& certificate,
-                                   const std::string& key);
+// Where they are. An empty `certificate` stands for none, and so for no key.
+struct CertificatePaths {
+  std::string ca = {};
+  std::string certificate = {};
+  std::string key = {};
+};
+
+// What is in them, in PEM.
+struct CertificatePem {
+  std::string ca;
+  std::string certificate;
+  std::string key;
+  bool operator==(const CertificatePem&) const = default;
+};
+
+// What was checked, so that nothing comes between the check and the use. INVALID_ARGUMENT, naming
+// the file: it cannot be read, is no PEM of its kind, the certificate has expired or is not valid
+// yet, is not signed by one of `ca`, or has another key than `key`.
+absl::StatusOr<CertificatePem> ReadCertificateFiles(const CertificatePaths& paths);
 
 }  // namespace leeway

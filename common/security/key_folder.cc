@@ -32,13 +32,8 @@ std::string KeyFolder::Of(v1::Role role) const {
   return absl::StrCat(folder_->path(), "/", RoleName(role));
 }
 
-SecuritySettings KeyFolder::SettingsFor(v1::Role role) const {
-  SecuritySettings settings;
-  settings.tls = v1::TLS_MODE_MTLS;
-  settings.ca = absl::StrCat(Of(role), "/", kCaFile);
-  settings.certificate = absl::StrCat(Of(role), "/", kCertificateFile);
-  settings.key = absl::StrCat(Of(role), "/", kKeyFile);
-  return settings;
+absl::StatusOr<SecuritySettings> KeyFolder::SettingsFor(v1::Role role) const {
+  return SettingsOf({.tls = "mtls", .tls_dir = Of(role)}, {}, EndOfCalls::kCalls);
 }
 
 }  // namespace leeway

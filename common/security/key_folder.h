@@ -21,7 +21,7 @@ class KeyFolder {
   // Server, worker or launcher: a folder for --tls-dir.
   std::string Of(v1::Role role) const;
   // Mutual TLS, without a token.
-  SecuritySettings SettingsFor(v1::Role role) const;
+  absl::StatusOr<SecuritySettings> SettingsFor(v1::Role role) const;
 
  private:
   explicit KeyFolder(std::unique_ptr<TemporaryFolder> folder) : folder_(std::move(folder)) {}

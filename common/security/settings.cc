@@ -1,11 +1,12 @@
 #include "common/security/settings.h"
 
+#include <utility>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/address.h"
 #include "common/security/certificate_authority.h"
-#include "common/security/certificate_files.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -22,12 +23,12 @@ absl::StatusOr<Token> TokenOf(const std::string& text, const char* variable,
   return Token();
 }
 
-absl::Status CheckGiven(const SecuritySettings& settings, EndOfCalls end) {
-  const bool proves = settings.tls == v1::TLS_MODE_MTLS || end == EndOfCalls::kAnswers;
+// `proves`: the process has to prove who it is.
+absl::Status CheckGiven(const CertificatePaths& paths, bool proves) {
   const char* missing = nullptr;
-  if (settings.ca.empty()) missing = "--tls-ca FILE";
-  if (proves && settings.key.empty()) missing = "--tls-key FILE";
-  if (proves && settings.certificate.empty()) missing = "--tls-certificate FILE";
+  if (paths.ca.empty()) missing = "--tls-ca FILE";
+  if (proves && paths.key.empty()) missing = "--tls-key FILE";
+  if (proves && paths.certificate.empty()) missing = "--tls-certificate FILE";
   if (missing == nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("TLS needs ", missing, " too (leeway certificates DIR makes the files)"));
@@ -68,15 +69,14 @@ absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1
     const std::string in_folder = flags.tls_dir.empty() ? "" : flags.tls_dir + "/" + name;
     return Either(flag, Either(in_folder, in_job));
   };
-  settings.ca = choose(flags.ca, kCaFile, job.tls().ca());
-  settings.certificate = choose(flags.certificate, kCertificateFile, job.tls().certificate());
-  settings.key = choose(flags.key, kKeyFile, job.tls().key());
-  RETURN_IF_ERROR(CheckGiven(settings, end));
-  if (settings.tls == v1::TLS_MODE_TLS && end == EndOfCalls::kCalls) {
-    settings.certificate.clear();
-    settings.key.clear();
-  }
-  RETURN_IF_ERROR(CheckCertificateFiles(settings.ca, settings.certificate, settings.key));
+  CertificatePaths paths = {
+      .ca = choose(flags.ca, kCaFile, job.tls().ca()),
+      .certificate = choose(flags.certificate, kCertificateFile, job.tls().certificate()),
+      .key = choose(flags.key, kKeyFile, job.tls().key())};
+  const bool proves = settings.tls == v1::TLS_MODE_MTLS || end == EndOfCalls::kAnswers;
+  RETURN_IF_ERROR(CheckGiven(paths, proves));
+  if (!proves) paths.certificate = paths.key = "";
+  ASSIGN_OR_RETURN(settings.certificates, KeptCertificates::Start(std::move(paths)));
   return settings;
 }
 

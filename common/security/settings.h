@@ -1,9 +1,11 @@
 // How this process proves who it is, and what it asks of others: docs/security.md.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/security/kept_certificates.h"
 #include "common/security/token.h"
 #include "leeway/v1/job.pb.h"
 
@@ -28,10 +30,8 @@ struct SecurityFlags {
 // As it holds for this process.
 struct SecuritySettings {
   v1::TlsMode tls = v1::TLS_MODE_NONE;
-  // Paths of PEM files.
-  std::string ca;
-  std::string certificate;
-  std::string key;
+  // Null without TLS. With a certificate, but where a process only makes calls in mode tls.
+  std::shared_ptr<const KeptCertificates> certificates;
   Token token;
   Token status_token;
 };
@@ -44,7 +44,8 @@ enum class EndOfCalls { kCalls, kAnswers };
 // `job` stands behind flags and environment, each key for itself. INVALID_ARGUMENT, naming the flag
 // or the file: what is missing, unreadable or does not belong together (a key of another
 // certificate, one that has expired). `end`: a process that answers calls needs a certificate in
-// each mode but none; in mode tls one that only makes calls needs none.
+// each mode but none; in mode tls one that only makes calls needs none. The files are watched from
+// now on.
 absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1::Security& job,
                                             EndOfCalls end);
 

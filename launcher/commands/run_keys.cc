@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flag
   if (keys->mode_ != v1::TLS_MODE_NONE) {
     ASSIGN_OR_RETURN(keys->folder_, KeyFolder::Make());
     Token token = keys->own_.token;
-    keys->own_ = keys->folder_->SettingsFor(v1::ROLE_LAUNCHER);
+    ASSIGN_OR_RETURN(keys->own_, keys->folder_->SettingsFor(v1::ROLE_LAUNCHER));
     keys->own_.token = std::move(token);
   }
   RETURN_IF_ERROR(keys->LeaveForCommands());

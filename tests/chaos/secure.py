@@ -150,6 +150,70 @@ def rolled():
         runs.check(lives == {"server 0": 1, "server 1": 2, "worker 0": 1, "worker 1": 2}, f"lives: {lives}")
 
 
+def expired_pair(keys, role):
+    """By the job's authority, of yesterday: (certificate, key)."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        make = lambda *words: subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+        make("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", folder / "key", "-out",
+             folder / "csr", "-subj", "/CN=old", "-addext", f"subjectAltName=URI:spiffe://leeway/leeway/{role}")
+        make("x509", "-req", "-in", folder / "csr", "-CA", keys / "ca.crt", "-CAkey", keys / "ca.key",
+             "-CAcreateserial", "-copy_extensions", "copy", "-days", "-1", "-out", folder / "crt")
+        return (folder / "crt").read_bytes(), (folder / "key").read_bytes()
+
+
+def damages(keys, role):
+    """What becomes of tls.crt and tls.key, and stays so until they are renewed: None is no file."""
+    folder = keys / role
+    certificate, key = (folder / "tls.crt").read_bytes(), (folder / "tls.key").read_bytes()
+    return {
+        "no certificate's bytes": (b"", key), "no key's bytes": (certificate, b""),
+        "half a certificate": (certificate[:len(certificate) // 2], key), "half a key": (certificate, key[:len(key) // 2]),
+        "swapped": (key, certificate), "removed": (None, None), "another pair's key": (certificate, expired_pair(keys, role)[1]),
+        "expired": expired_pair(keys, role),
+    }
+
+
+def overwrite(folder, pair):
+    """As cp and scp write: emptied first, one file after the other."""
+    for name, content in zip(("tls.crt", "tls.key"), pair):
+        if content is None:
+            (folder / name).unlink()
+        else:
+            (folder / name).write_bytes(content)
+
+
+def damaged(rounds=1, whats=None, seconds=2.5):
+    """Files of a role are damaged for longer than it takes to see it, while a process of the other role dies and comes
+    back: nobody else dies, who has good files is let in, and a renewal that takes its time is taken in the end."""
+    with tempfile.TemporaryDirectory() as name, secure_cluster(JOB.replace("1000", "1000000"), certificates(name)) as run:
+        keys = pathlib.Path(name)
+        run.wait_for(lambda r: r.max_clock() >= 20, "the job to train")
+        listen = run.find("server", 0).command
+        address = listen[listen.index("--listen") + 1]
+        lives = {str(program): program.lives for program in run.programs}
+        for role, victim in [("server", ("worker", 1)), ("worker", ("server", 1))] * rounds:
+            for what in whats or damages(keys, role):
+                before = serial(address, keys) if role == "server" else None
+                overwrite(keys / role, damages(keys, role)[what])
+                until = time.monotonic() + seconds
+                run.kill(victim)
+                lives[f"{victim[0]} {victim[1]}"] += 1
+                clock = run.max_clock()
+                while time.monotonic() < until:
+                    code, said = leeway("status", address, "--tls-dir", keys / "launcher", "--token-file", keys / "token")
+                    runs.check(code == 0, f"{role}, {what}: the status is told: {said.strip()[:200]}")
+                run.wait_for(lambda r, at=clock + 20: r.max_clock() >= at, f"{role}, {what}: the job to train on", 60)
+                (keys / role / "tls.crt").unlink(missing_ok=True)
+                certificates(keys)
+                while role == "server" and serial(address, keys) == before:
+                    time.sleep(0.2)
+                found = lambda r: {str(program): program.lives for program in r.programs}
+                run.wait_for(lambda r, to=dict(lives): found(r) == to, f"{victim} to be started again", 30)
+                runs.check(found(run) == lives, f"{role}, {what}: lives {found(run)}")
+        run.stop_in_order()
+
+
 def named_certificate(keys, name):
     """A server's, by somebody who knows nothing of roles: it has the host's name only."""
     folder = keys / "named"
@@ -187,7 +251,8 @@ def reach_by_name(keys):
 
 CASES = {"killed": lambda: killed(False), "killed-replicas": lambda: killed(True),
          "killed-tcp": lambda: killed(True, ["tcp"]), "commands": commands,
-         "rolled": rolled, "by-name": by_name}
+         "rolled": rolled, "by-name": by_name,
+         "damaged": lambda: damaged(whats=["no certificate's bytes"]), "damaged-all": damaged}
 
 if __name__ == "__main__":
     runs.main(CASES)

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "common/files/files.h"
 #include "common/security/certificate_authority.h"
 #include "tests/catch.h"
@@ -19,6 +20,8 @@ struct Files {
   CertificateAuthority authority = CertificateAuthority::Make(10).value();
   CertificateAndKey issued = authority.Issue({.role = v1::ROLE_SERVER, .hosts = {"a.b"}}).value();
 };
+
+std::string Content(const std::string& file) { return ReadFile(file, 1 << 20).value(); }
 
 absl::StatusOr<SecuritySettings> Settings(const SecurityFlags& flags,
                                           EndOfCalls end = EndOfCalls::kAnswers,
@@ -38,14 +41,16 @@ TEST_CASE("a folder of certificates means mutual TLS, unless something else is s
   const auto settings = Settings(flags);
   REQUIRE(settings.ok());
   CHECK(settings->tls == v1::TLS_MODE_MTLS);
-  CHECK(settings->key == files / kKeyFile);
+  CHECK(Content(settings->certificates->identity_file()) ==
+        absl::StrCat(files.issued.certificate, "\n", files.issued.key));
   flags.tls = "none";
   CHECK(Settings(flags)->tls == v1::TLS_MODE_NONE);
   flags.tls = "tls";
   const auto client = Settings(flags, EndOfCalls::kCalls);
   REQUIRE(client.ok());
-  CHECK(client->certificate.empty());
+  CHECK(client->certificates->identity_file().empty());
   CHECK(Settings({})->tls == v1::TLS_MODE_NONE);
+  CHECK(Settings({})->certificates == nullptr);
 }
 
 TEST_CASE("a job that says nothing of TLS does not take it from who gives certificates") {
@@ -68,7 +73,7 @@ TEST_CASE("flags go before the job, key by key") {
   CHECK_FALSE(SettingsOf({}, job, EndOfCalls::kAnswers).ok());
   const auto settings = SettingsOf({.ca = files / kCaFile}, job, EndOfCalls::kAnswers);
   REQUIRE(settings.ok());
-  CHECK(settings->ca == files / kCaFile);
+  CHECK(Content(settings->certificates->ca_file()) == files.authority.own().certificate);
   CHECK(SettingsOf({.tls = "none"}, job, EndOfCalls::kAnswers)->tls == v1::TLS_MODE_NONE);
 }
 
