@@ -1,6 +1,7 @@
 #include "config/data.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -48,18 +49,39 @@ void CheckShape(const Sizes& shape, const std::string& path, Faults& faults) {
   }
 }
 
+bool Has(const google::protobuf::RepeatedPtrField<std::string>& texts, const std::string& text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+void CheckCategories(const v1::Csv& csv, const std::string& path, Faults& faults) {
+  for (int i = 0; i < csv.categories_size(); ++i) {
+    std::set<std::string> seen;
+    const auto& values = csv.categories(i).values();
+    for (int k = 0; k < values.size(); ++k) {
+      const std::string place = absl::StrCat(path, ".categories.", i, ".values.", k);
+      if (!seen.insert(values[k]).second) faults.push_back({place, "is there twice"});
+      if (Has(csv.missing(), values[k])) faults.push_back({place, "is a missing value as well"});
+    }
+  }
+}
+
 void CheckCsv(const v1::Csv& csv, const std::string& path, Faults& faults) {
   CheckFileList(csv.files(), path, faults);
   CheckShape(csv.shape(), path, faults);
   const std::string& separator = csv.separator();
   if (separator.size() != 1 || absl::ascii_isalnum(separator[0]) ||
-      absl::StrContains("+-.\r\n", separator)) {
+      absl::StrContains("+-.\"\r\n", separator)) {
     faults.push_back({absl::StrCat(path, ".separator"),
                       "must be one character that is in no number, such as ',' ';' or \"\\t\""});
   }
   if (csv.shape_size() != 0 && csv.shape_size() != 3) {
     faults.push_back({absl::StrCat(path, ".shape"), "needs [height, width, channels]"});
   }
+  if (csv.has_label() && csv.label_column() != -1) {
+    faults.push_back(
+        {absl::StrCat(path, ".label_column"), "does not go with 'label' beside it; give one"});
+  }
+  CheckCategories(csv, path, faults);
 }
 
 void CheckText(const v1::Text& text, const std::string& path, Faults& faults) {
@@ -166,6 +188,17 @@ void CheckAugment(const v1::Data& data, Faults& faults) {
   }
 }
 
+// What a table has in common with the table that is trained on.
+void CheckTestTable(const v1::Data& data, Faults& faults) {
+  if (!data.train().has_csv() || !data.test().has_csv()) return;
+  const auto &train = data.train().csv().categories(), &test = data.test().csv().categories();
+  const auto same = [](const v1::Categories& a, const v1::Categories& b) {
+    return a.SerializeAsString() == b.SerializeAsString();
+  };
+  if (std::equal(train.begin(), train.end(), test.begin(), test.end(), same)) return;
+  faults.push_back({"data.test.categories", "must be those of data.train; they may be left out"});
+}
+
 bool SameVocabulary(const v1::Text& train, const v1::Text& test) {
   return !test.has_vocabulary() || test.vocabulary() == train.vocabulary();
 }
@@ -228,6 +261,7 @@ void CheckData(const v1::TrainingJob& job, Faults& faults) {
   CheckAugment(data, faults);
   CheckByFile(job, faults);
   CheckText(job, faults);
+  CheckTestTable(data, faults);
   if (job.evaluation().has_every() && !data.has_test() && !data.has_holdout()) {
     faults.push_back(
         {"evaluation.every", "nothing to evaluate on: give data.test or data.holdout"});

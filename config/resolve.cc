@@ -110,6 +110,16 @@ void ResolveElastic(v1::TrainingJob& job) {
   if (!elastic.has_alpha()) elastic.set_alpha(0.9 / job.workers().count());
 }
 
+// A table that is evaluated on has the categories of the one that is trained on.
+void ResolveTables(v1::Data& data) {
+  const bool tables = data.train().has_csv() && data.test().has_csv();
+  if (tables && data.test().csv().categories().empty()) {
+    *data.mutable_test()->mutable_csv()->mutable_categories() = data.train().csv().categories();
+  }
+  if (data.train().csv().has_label()) data.mutable_train()->mutable_csv()->clear_label_column();
+  if (data.test().csv().has_label()) data.mutable_test()->mutable_csv()->clear_label_column();
+}
+
 // Keys that nothing stands behind, and types that go without saying: a job is the same text, and
 // has the same digest, as before there were external ones.
 void ClearIdle(v1::TrainingJob& job) {
@@ -140,6 +150,7 @@ absl::Status ResolveJob(v1::TrainingJob& job) {
   // Those of the layers that were written out.
   RETURN_IF_ERROR(WriteDefaults(*job.mutable_model()));
   ResolvePools(*job.mutable_model());
+  ResolveTables(*job.mutable_data());
   if (job.exchange().has_elastic()) ResolveElastic(job);
   if (job.consistency().mode() != v1::CONSISTENCY_MODE_BOUNDED) {
     job.mutable_consistency()->clear_staleness();

@@ -88,7 +88,7 @@ absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const Work
   }
   if (rank == 0) {
     ASSIGN_OR_RETURN(equipment.test,
-                     OpenTestDataOf(job, options.data_dir, equipment.data->shape()));
+                     OpenTestDataOf(job, options.data_dir, equipment.data->dataset()));
   }
   if (job.workers().per_host() == v1::PER_HOST_COMBINE) {
     auto memory = ContributionMemory::Make(equipment.model->schema().total());
@@ -144,7 +144,7 @@ absl::Status Complete(const v1::RegisterWorkerReply& registration, const std::st
   if (registration.rank() != 0) {
     equipment.test.reset();
   } else if (presumed_rank != 0) {
-    ASSIGN_OR_RETURN(equipment.test, OpenTestDataOf(job, data_dir, equipment.data->shape()));
+    ASSIGN_OR_RETURN(equipment.test, OpenTestDataOf(job, data_dir, equipment.data->dataset()));
   }
   return absl::OkStatus();
 }

@@ -37,7 +37,7 @@ absl::StatusOr<CheckedJob> Check(const v1::TrainingJob& job, const std::string& 
   RETURN_IF_ERROR(CheckDataFiles(job, data_dir));
   CheckedJob checked;
   ASSIGN_OR_RETURN(checked.data, TrainingData::Open(job, data_dir, 0));
-  RETURN_IF_ERROR(OpenTestDataOf(job, data_dir, checked.data->shape()).status());
+  RETURN_IF_ERROR(OpenTestDataOf(job, data_dir, checked.data->dataset()).status());
   ASSIGN_OR_RETURN(checked.backend, MakeCpuBackend(job.workers()));
   ASSIGN_OR_RETURN(
       checked.model,

@@ -18,6 +18,7 @@ namespace {
 struct DataFlags {
   std::vector<std::string> files;
   std::string data;
+  std::string label;
 };
 
 // With --data names in it; else paths, and the data folder is where the first of them is.
@@ -45,7 +46,8 @@ absl::StatusOr<PlacedFiles> Place(const DataFlags& flags) {
 
 absl::Status Inspect(const DataFlags& flags) {
   ASSIGN_OR_RETURN(const PlacedFiles placed, Place(flags));
-  ASSIGN_OR_RETURN(const Inspection inspection, InspectData(placed.data_dir, placed.names));
+  ASSIGN_OR_RETURN(const Inspection inspection,
+                   InspectData(placed.data_dir, placed.names, flags.label));
   std::cout << inspection.summary << "\n# The data folder is --data " << placed.data_dir << "\n"
             << inspection.data;
   return absl::OkStatus();
@@ -63,6 +65,10 @@ void AddDataCommand(CLI::App& app, int& exit_code) {
       ->required();
   command->add_option("--data", flags->data, "The data folder; without: where the first FILE is")
       ->type_name("DIR");
+  command
+      ->add_option("--label", flags->label,
+                   "The column of a table's labels: its name, or its number from 0")
+      ->type_name("COLUMN");
   command->callback([flags, &exit_code] { exit_code = ShowResult(Inspect(*flags)); });
 }
 

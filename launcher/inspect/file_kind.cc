@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/status.h"
@@ -19,15 +21,6 @@ namespace {
 
 // What is looked at of a text.
 constexpr size_t kHead = 64 << 10;
-
-absl::StatusOr<std::string> HeadOf(DataFile& file) {
-  std::string head(kHead, '\0');
-  ASSIGN_OR_RETURN(const size_t count,
-                   file.bytes->Read({reinterpret_cast<uint8_t*>(head.data()), head.size()}));
-  head.resize(count);
-  RETURN_IF_ERROR(file.bytes->Rewind());
-  return head;
-}
 
 // The last character may be cut off.
 bool IsText(std::string_view head) {
@@ -50,10 +43,18 @@ bool IsLibsvm(absl::string_view line) {
   });
 }
 
-FileKind KindOfText(const std::string& head) {
+bool IsCalledTable(const std::string& name) {
+  const std::string lower = absl::AsciiStrToLower(absl::StripSuffix(name, ".gz"));
+  return absl::EndsWith(lower, ".csv") || absl::EndsWith(lower, ".tsv");
+}
+
+absl::StatusOr<FileKind> KindOfText(const std::string& name, const std::string& head) {
   const absl::string_view first = absl::string_view(head).substr(0, head.find('\n'));
   if (IsLibsvm(first)) return FileKind::kLibsvm;
-  return GuessTable(head).has_value() ? FileKind::kCsv : FileKind::kText;
+  if (GuessTable(head).has_value()) return FileKind::kCsv;
+  if (!IsCalledTable(name)) return FileKind::kText;
+  return absl::InvalidArgumentError(
+      absl::StrCat(WhyNoTable(name, head), "; a file of another name is taken as text"));
 }
 
 // Records of CIFAR have no mark; every record's label must be one.
@@ -64,8 +65,10 @@ absl::StatusOr<FileKind> KindOfRecords(const std::string& data_dir, const std::s
   ASSIGN_OR_RETURN(DataFile hundred, OpenDataFile(data_dir, name));
   const auto parsed = ParseCifar100(std::move(hundred), v1::CIFAR100_LABELS_FINE, v1::LOSS_SQUARED);
   if (parsed.ok()) return FileKind::kCifar100;
+  const std::string_view mark = head.substr(0, 2);
   return absl::InvalidArgumentError(absl::StrCat(
-      name, ": no kind of data that jobs read; it begins with ", Quote({head.data(), 8})));
+      name, ": no kind of data that jobs read; it begins with ", Quote({head.data(), 8}),
+      mark == "\xff\xfe" || mark == "\xfe\xff" ? "; if that is UTF-16, save it as UTF-8" : ""));
 }
 
 }  // namespace
@@ -87,7 +90,7 @@ const char* NameOf(FileKind kind) {
     case FileKind::kLibsvm:
       return "LIBSVM lines";
     case FileKind::kCsv:
-      return "lines of separated numbers";
+      return "a table";
     case FileKind::kText:
       return "text";
     case FileKind::kPictures:
@@ -96,19 +99,31 @@ const char* NameOf(FileKind kind) {
   return "";
 }
 
+absl::StatusOr<std::string> HeadOfFile(const std::string& data_dir, const std::string& name) {
+  ASSIGN_OR_RETURN(const DataFile file, OpenDataFile(data_dir, name));
+  std::string head(kHead, '\0');
+  ASSIGN_OR_RETURN(const size_t count,
+                   file.bytes->Read({reinterpret_cast<uint8_t*>(head.data()), head.size()}));
+  head.resize(count);
+  return head;
+}
+
 absl::StatusOr<FileKind> KindOfFile(const std::string& data_dir, const std::string& name) {
   ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, name));
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return FileKind::kPictures;
-  ASSIGN_OR_RETURN(DataFile file, OpenDataFile(data_dir, name));
-  ASSIGN_OR_RETURN(const std::string head, HeadOf(file));
+  ASSIGN_OR_RETURN(const std::string head, HeadOfFile(data_dir, name));
   const std::string_view begin(head);
   if (begin.substr(0, 6) == "\x93NUMPY") return FileKind::kNpy;
   if (begin.substr(0, 4) == "PK\x03\x04") return FileKind::kNpz;
   if (begin.size() >= 4 && begin.substr(0, 3) == std::string_view("\0\0\x08", 3)) {
     return begin[3] == 1 ? FileKind::kIdxLabels : FileKind::kIdxImages;
   }
-  if (IsText(begin)) return KindOfText(head);
+  if (IsText(begin)) return KindOfText(name, head);
+  if (IsCalledTable(name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": a table is a text in UTF-8, and this is not: save it so"));
+  }
   return KindOfRecords(data_dir, name, begin);
 }
 

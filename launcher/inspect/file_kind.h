@@ -20,11 +20,15 @@ enum class FileKind {
   kPictures,
 };
 
-// "IDX images", "comma-separated numbers".
+// "IDX images", "a table".
 const char* NameOf(FileKind kind);
 
+// The first bytes of a file, enough to tell what it is.
+absl::StatusOr<std::string> HeadOfFile(const std::string& data_dir, const std::string& name);
+
 // Of `name`, a file or folder in the data folder. INVALID_ARGUMENT, saying what it begins with, for
-// what is nothing that a job reads; errors of reading it.
+// what is nothing that a job reads, and for a file called .csv or .tsv that is no table; errors of
+// reading it.
 absl::StatusOr<FileKind> KindOfFile(const std::string& data_dir, const std::string& name);
 
 }  // namespace leeway

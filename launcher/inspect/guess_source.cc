@@ -1,13 +1,16 @@
 #include "launcher/inspect/guess_source.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/status.h"
+#include "launcher/inspect/array_pairs.h"
 #include "launcher/inspect/table_guess.h"
 #include "worker/data/data_file.h"
 #include "worker/data/numpy/npy_header.h"
@@ -22,7 +25,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr size_t kTableHead = 64 << 10;
 constexpr uint32_t kContext = 256;
 // Of pictures' sides: what models for large pictures take.
 constexpr uint32_t kSideMax = 224;
@@ -31,47 +33,57 @@ constexpr uint64_t kPictureBytes = uint64_t{256} << 20;
 
 absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
-// Dimensions of an array; features have two or more, labels one.
-absl::StatusOr<size_t> DimensionsOf(absl::StatusOr<DataFile> file) {
+absl::StatusOr<NamedArray> ArrayOf(const std::string& name, absl::StatusOr<DataFile> file) {
   RETURN_IF_ERROR(file.status());
   ASSIGN_OR_RETURN(const NpyHeader header, ReadNpyHeader(*file));
-  return header.shape.size();
+  return NamedArray{name, header.shape};
 }
 
-absl::Status SetNpy(const std::string& data_dir, const Names& names, v1::Numpy& numpy) {
+// Sets what to train on, and what to evaluate on if there is any: `set` sets one of the two.
+absl::Status SetPairs(const std::vector<NamedArray>& arrays, const std::string& place,
+                      absl::FunctionRef<void(const ArrayPair&, v1::Numpy&)> set,
+                      GuessedSource& guessed) {
+  const absl::StatusOr<ArrayPairs> pairs = PairArrays(arrays);
+  if (!pairs.ok()) return Annotate(pairs.status(), place);
+  set(pairs->train, *guessed.source.mutable_numpy());
+  if (pairs->test.has_value()) set(*pairs->test, *guessed.test.emplace().mutable_numpy());
+  return absl::OkStatus();
+}
+
+absl::Status SetNpy(const std::string& data_dir, const Names& names, GuessedSource& guessed) {
+  std::vector<NamedArray> arrays;
   for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const size_t dimensions, DimensionsOf(OpenDataFile(data_dir, name)));
-    if (dimensions == 1) {
-      numpy.set_labels(name);
-    } else {
-      numpy.set_features(name);
-    }
+    const std::string stem = std::filesystem::path(name).stem().string();
+    ASSIGN_OR_RETURN(NamedArray array, ArrayOf(stem, OpenDataFile(data_dir, name)));
+    arrays.push_back(std::move(array));
   }
-  if (names.size() == 2 && numpy.has_labels() && numpy.has_features()) return absl::OkStatus();
-  return Bad(absl::StrCat(absl::StrJoin(names, ", "),
-                          ": a source has two arrays: features of two dimensions or more, and "
-                          "labels of one; name both files"));
+  return SetPairs(
+      arrays, absl::StrJoin(names, ", "),
+      [&](const ArrayPair& pair, v1::Numpy& numpy) {
+        numpy.set_features(names[pair.features]);
+        numpy.set_labels(names[pair.labels]);
+      },
+      guessed);
 }
 
-absl::Status SetNpz(const std::string& data_dir, const std::string& name, v1::Numpy& numpy) {
+absl::Status SetNpz(const std::string& data_dir, const std::string& name, GuessedSource& guessed) {
   ASSIGN_OR_RETURN(const Names members, ZipNames(data_dir, name));
+  std::vector<NamedArray> arrays;
   for (const std::string& member : members) {
     if (!absl::EndsWith(member, ".npy")) continue;
-    ASSIGN_OR_RETURN(const size_t dimensions, DimensionsOf(OpenZipMember(data_dir, name, member)));
-    const std::string array = member.substr(0, member.size() - 4);
-    if (dimensions == 1 && !numpy.has_labels_array()) {
-      numpy.set_labels(name);
-      numpy.set_labels_array(array);
-    } else if (dimensions > 1 && !numpy.has_features_array()) {
-      numpy.set_features(name);
-      numpy.set_features_array(array);
-    }
+    ASSIGN_OR_RETURN(NamedArray array, ArrayOf(member.substr(0, member.size() - 4),
+                                               OpenZipMember(data_dir, name, member)));
+    arrays.push_back(std::move(array));
   }
-  if (numpy.has_features() && numpy.has_labels()) return absl::OkStatus();
-  return Bad(absl::StrCat(name,
-                          ": needs an array of two dimensions or more, the features, and one "
-                          "of one, the labels; it has ",
-                          absl::StrJoin(members, ", ")));
+  return SetPairs(
+      arrays, name,
+      [&](const ArrayPair& pair, v1::Numpy& numpy) {
+        numpy.set_features(name);
+        numpy.set_features_array(arrays[pair.features].name);
+        numpy.set_labels(name);
+        numpy.set_labels_array(arrays[pair.labels].name);
+      },
+      guessed);
 }
 
 absl::Status SetIdx(const GuessedSource& guessed, const Names& names, v1::Idx& idx) {
@@ -87,13 +99,16 @@ absl::Status SetIdx(const GuessedSource& guessed, const Names& names, v1::Idx& i
                           ": IDX data are a file of images and a file of labels; name both"));
 }
 
-absl::Status SetCsv(const std::string& data_dir, const Names& names, v1::Csv& csv) {
-  ASSIGN_OR_RETURN(DataFile file, OpenDataFile(data_dir, names[0]));
-  std::string head(kTableHead, '\0');
-  ASSIGN_OR_RETURN(const size_t count,
-                   file.bytes->Read({reinterpret_cast<uint8_t*>(head.data()), head.size()}));
-  head.resize(count);
-  csv = GuessTable(head).value_or(v1::Csv());
+absl::Status SetCsv(const std::string& data_dir, const Names& names, const std::string& label,
+                    GuessedSource& guessed) {
+  ASSIGN_OR_RETURN(const std::string head, HeadOfFile(data_dir, names[0]));
+  const TableForm form = GuessTable(head).value_or(TableForm());
+  ASSIGN_OR_RETURN(const TableFacts facts, ReadTableFacts(data_dir, names, form));
+  absl::StatusOr<TableChoice> choice = ChooseColumns(facts, label);
+  if (!choice.ok()) return Annotate(choice.status(), names[0]);
+  guessed.table = *std::move(choice);
+  v1::Csv& csv = *guessed.source.mutable_csv();
+  csv = guessed.table.csv;
   for (const std::string& name : names) csv.add_files(name);
   return absl::OkStatus();
 }
@@ -153,18 +168,19 @@ absl::Status SetPictures(const std::string& data_dir, const std::string& folder,
   return absl::OkStatus();
 }
 
-absl::Status SetSource(const std::string& data_dir, const Names& names, GuessedSource& guessed) {
+absl::Status SetSource(const std::string& data_dir, const Names& names, const std::string& label,
+                       GuessedSource& guessed) {
   v1::Source& source = guessed.source;
   switch (guessed.kinds[0]) {
     case FileKind::kIdxImages:
     case FileKind::kIdxLabels:
       return SetIdx(guessed, names, *source.mutable_idx());
     case FileKind::kNpy:
-      return SetNpy(data_dir, names, *source.mutable_numpy());
+      return SetNpy(data_dir, names, guessed);
     case FileKind::kNpz:
-      return SetNpz(data_dir, names[0], *source.mutable_numpy());
+      return SetNpz(data_dir, names[0], guessed);
     case FileKind::kCsv:
-      return SetCsv(data_dir, names, *source.mutable_csv());
+      return SetCsv(data_dir, names, label, guessed);
     case FileKind::kLibsvm:
       return SetLibsvm(data_dir, names, *source.mutable_libsvm());
     case FileKind::kText:
@@ -191,7 +207,8 @@ bool GoTogether(FileKind a, FileKind b) {
 
 }  // namespace
 
-absl::StatusOr<GuessedSource> GuessSource(const std::string& data_dir, const Names& names) {
+absl::StatusOr<GuessedSource> GuessSource(const std::string& data_dir, const Names& names,
+                                          const std::string& label) {
   GuessedSource guessed;
   for (const std::string& name : names) {
     ASSIGN_OR_RETURN(const FileKind kind, KindOfFile(data_dir, name));
@@ -201,7 +218,11 @@ absl::StatusOr<GuessedSource> GuessSource(const std::string& data_dir, const Nam
     }
     guessed.kinds.push_back(kind);
   }
-  RETURN_IF_ERROR(SetSource(data_dir, names, guessed));
+  if (!label.empty() && guessed.kinds[0] != FileKind::kCsv) {
+    return Bad(
+        absl::StrCat("--label is for tables, and ", names[0], " is ", NameOf(guessed.kinds[0])));
+  }
+  RETURN_IF_ERROR(SetSource(data_dir, names, label, guessed));
   return guessed;
 }
 

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <variant>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "bench/base/format.h"
 #include "common/counted.h"
+#include "common/printable.h"
 #include "common/status.h"
 #include "launcher/inspect/guess_source.h"
 #include "launcher/inspect/source_yaml.h"
@@ -19,8 +21,11 @@ namespace leeway {
 namespace {
 
 constexpr size_t kShownClasses = 20;
-// More columns are not printed one by one, nor normalised each by itself.
-constexpr size_t kShownColumns = 64;
+// More columns are not printed one by one.
+constexpr size_t kShownColumns = 16;
+// More columns are not normalised each by itself.
+constexpr size_t kNormalizedColumns = 512;
+constexpr float kPixelMax = 255;
 constexpr size_t kSampledPictures = 300;
 
 // A job that has the source as data, and takes any label.
@@ -32,47 +37,99 @@ v1::TrainingJob JobOf(const v1::Source& source) {
   return job;
 }
 
+std::string LossFor(const LabelStatistics& labels) {
+  if (labels.least == -1) return "logistic, which takes -1 and 1";
+  if (labels.counts.size() <= kShownClasses) return "softmax_cross_entropy";
+  return "softmax_cross_entropy if they are classes, squared if they are amounts";
+}
+
 std::string DescribeLabels(const LabelStatistics& labels) {
-  if (labels.counts.empty()) {
+  const bool signs = labels.least == -1 && labels.largest == 1 && labels.counts[1] == 0;
+  if (labels.counts.empty() || (labels.least < 0 && !signs)) {
     return absl::StrFormat("Labels: numbers from %g to %g (loss: squared)\n", labels.least,
                            labels.largest);
   }
-  const bool signs = labels.least == -1;
   std::string text =
-      absl::StrFormat("Labels: %g to %g (loss: %s)", labels.least, labels.largest,
-                      signs ? "logistic, which takes -1 and 1" : "softmax_cross_entropy");
+      absl::StrFormat("Labels: %g to %g (loss: %s)", labels.least, labels.largest, LossFor(labels));
   if (labels.counts.size() <= kShownClasses) {
     absl::StrAppend(&text, "; examples of each: ", absl::StrJoin(labels.counts, ", "));
   }
   return text + "\n";
 }
 
-std::string DescribeValues(const ValueStatistics& values) {
-  std::string text;
-  if (values.mean.size() <= kShownColumns) {
-    const auto list = [](const std::vector<double>& numbers) {
-      return absl::StrJoin(numbers, ", ", [](std::string* out, double number) {
-        absl::StrAppendFormat(out, "%.4g", number);
-      });
-    };
-    text = absl::StrCat("Mean: ", list(values.mean), "\nDeviation: ", list(values.deviation), "\n");
+// One mean and deviation of all values, of columns that have as many each.
+ValueStatistics OfAll(const ValueStatistics& values) {
+  double mean = 0, square = 0;
+  for (const double each : values.mean) mean += each;
+  mean /= static_cast<double>(values.mean.size());
+  for (size_t i = 0; i < values.mean.size(); ++i) {
+    square += values.deviation[i] * values.deviation[i] + std::pow(values.mean[i] - mean, 2);
   }
-  return absl::StrCat(text, "Missing values: ", Thousands(values.missing), "\n");
+  return {{mean}, {std::sqrt(square / static_cast<double>(values.mean.size()))}, values.missing};
 }
 
-absl::StatusOr<Inspection> InspectExamples(const v1::Source& source, const std::string& data_dir) {
-  const v1::TrainingJob job = JobOf(source);
+std::string DescribeValues(const ValueStatistics& values) {
+  const auto list = [](const std::vector<double>& numbers) {
+    return absl::StrJoin(numbers, ", ", [](std::string* out, double number) {
+      absl::StrAppendFormat(out, "%.4g", number);
+    });
+  };
+  const bool few = values.mean.size() <= kShownColumns;
+  const ValueStatistics shown = few ? values : OfAll(values);
+  return absl::StrCat(few ? "Mean: " : "Mean of all values: ", list(shown.mean),
+                      "\nDeviation: ", list(shown.deviation),
+                      "\nMissing values: ", Thousands(values.missing), "\n");
+}
+
+std::string DescribeColumns(const std::vector<std::string>& columns) {
+  if (columns.empty()) return "";
+  const size_t shown = std::min(kShownColumns, columns.size());
+  return absl::StrCat(
+      "Features: ",
+      absl::StrJoin(columns.begin(), columns.begin() + static_cast<ptrdiff_t>(shown), ", ",
+                    [](std::string* out, const std::string& name) { *out += Printable(name); }),
+      shown < columns.size() ? absl::StrCat(" and ", columns.size() - shown, " more") : "", "\n");
+}
+
+// Whether the values are alike, as those of pixels are: then they have one normalisation.
+bool Alike(const Examples& examples) {
+  const auto* floats = std::get_if<std::vector<float>>(&examples.values);
+  return floats == nullptr || std::all_of(floats->begin(), floats->end(), [](float value) {
+           return std::isnan(value) ||
+                  (value >= 0 && value <= kPixelMax && value == std::floor(value));
+         });
+}
+
+// What the printed part of the job normalises by; empty: by nothing.
+ValueStatistics Normalization(const GuessedSource& guessed, const Examples& examples,
+                              const ValueStatistics& values) {
+  // Of sparse features most are 0 and should stay that.
+  if (guessed.source.has_libsvm()) return {};
+  const bool many = examples.shape.flat() && values.mean.size() > kShownColumns;
+  if (many && guessed.source.csv().categories().empty() && Alike(examples)) return OfAll(values);
+  if (values.mean.size() > kNormalizedColumns) return {};
+  ValueStatistics each = values;
+  for (size_t i = 0; i < guessed.table.one_hot.size(); ++i) {
+    if (!guessed.table.one_hot[i]) continue;
+    each.mean[i] = 0;
+    each.deviation[i] = 1;
+  }
+  return each;
+}
+
+absl::StatusOr<Inspection> InspectExamples(const GuessedSource& guessed,
+                                           const std::string& data_dir) {
+  const v1::TrainingJob job = JobOf(guessed.source);
   ASSIGN_OR_RETURN(const Examples examples, ReadExamples(job, job.data().train(), data_dir));
-  const ValueStatistics values = StatisticsOf(examples);
-  const LabelStatistics labels = StatisticsOf(examples.labels);
+  ValueStatistics values = StatisticsOf(examples);
+  if (guessed.source.has_csv()) values.missing = guessed.table.missing;
   Inspection inspection;
   inspection.summary =
       absl::StrCat(Thousands(examples.size()), " examples of ", DescribeShape(examples.shape), "\n",
-                   DescribeLabels(labels), DescribeValues(values));
-  const bool few = values.mean.size() <= kShownColumns;
-  // Of sparse features most are 0 and should stay that.
-  const bool scales = few && !source.has_libsvm();
-  inspection.data = DataYaml(source, scales ? values : ValueStatistics(), examples.size());
+                   DescribeColumns(examples.columns), guessed.table.left_out,
+                   guessed.table.left_out.empty() ? "" : "\n", guessed.table.label,
+                   DescribeLabels(StatisticsOf(examples.labels)), DescribeValues(values));
+  inspection.data = DataYaml(guessed, Normalization(guessed, examples, values), examples.size());
   return inspection;
 }
 
@@ -87,7 +144,9 @@ absl::StatusOr<ValueStatistics> Sample(const Dataset& pictures) {
   return sums.Statistics();
 }
 
-absl::StatusOr<Inspection> InspectPictures(const v1::Source& source, const std::string& data_dir) {
+absl::StatusOr<Inspection> InspectPictures(const GuessedSource& guessed,
+                                           const std::string& data_dir) {
+  const v1::Source& source = guessed.source;
   ASSIGN_OR_RETURN(const auto pictures, OpenTestData(JobOf(source), data_dir));
   ASSIGN_OR_RETURN(const ValueStatistics values, Sample(*pictures));
   Inspection inspection;
@@ -95,11 +154,12 @@ absl::StatusOr<Inspection> InspectPictures(const v1::Source& source, const std::
       absl::StrCat(Thousands(pictures->size()), " pictures, which become examples of ",
                    DescribeShape(pictures->shape()), "\n",
                    DescribeLabels(StatisticsOf(pictures->labels())), DescribeValues(values));
-  inspection.data = DataYaml(source, values, pictures->size());
+  inspection.data = DataYaml(guessed, values, pictures->size());
   return inspection;
 }
 
-absl::StatusOr<Inspection> InspectText(const v1::Source& source, const std::string& data_dir) {
+absl::StatusOr<Inspection> InspectText(const GuessedSource& guessed, const std::string& data_dir) {
+  const v1::Source& source = guessed.source;
   v1::TrainingJob job = JobOf(source);
   job.mutable_model()->set_loss(v1::LOSS_SOFTMAX_CROSS_ENTROPY);
   ASSIGN_OR_RETURN(const auto text, OpenTestData(job, data_dir));
@@ -110,19 +170,20 @@ absl::StatusOr<Inspection> InspectText(const v1::Source& source, const std::stri
                    bytes ? " bytes; it is not UTF-8\n"
                          : absl::StrCat(" characters, of which ", text->classes(),
                                         " are different (the embedding's vocabulary)\n"));
-  inspection.data = DataYaml(source, ValueStatistics(), text->size());
+  inspection.data = DataYaml(guessed, ValueStatistics(), text->size());
   return inspection;
 }
 
 }  // namespace
 
 absl::StatusOr<Inspection> InspectData(const std::string& data_dir,
-                                       const std::vector<std::string>& names) {
-  ASSIGN_OR_RETURN(const GuessedSource guessed, GuessSource(data_dir, names));
-  absl::StatusOr<Inspection> inspection =
-      guessed.source.has_text()           ? InspectText(guessed.source, data_dir)
-      : guessed.source.has_image_folder() ? InspectPictures(guessed.source, data_dir)
-                                          : InspectExamples(guessed.source, data_dir);
+                                       const std::vector<std::string>& names,
+                                       const std::string& label) {
+  ASSIGN_OR_RETURN(const GuessedSource guessed, GuessSource(data_dir, names, label));
+  absl::StatusOr<Inspection> inspection = guessed.source.has_text() ? InspectText(guessed, data_dir)
+                                          : guessed.source.has_image_folder()
+                                              ? InspectPictures(guessed, data_dir)
+                                              : InspectExamples(guessed, data_dir);
   RETURN_IF_ERROR(inspection.status());
   std::string files;
   for (size_t i = 0; i < names.size(); ++i) {

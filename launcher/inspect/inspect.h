@@ -16,8 +16,10 @@ struct Inspection {
 };
 
 // Reads all of it; of pictures a sample. `names` are in the data folder and belong together
-// (GuessSource). Errors name the file and the place in it.
+// (GuessSource). `label` names the column of a table's labels; empty: it is guessed, or asked for
+// by an error. Errors name the file and the place in it.
 absl::StatusOr<Inspection> InspectData(const std::string& data_dir,
-                                       const std::vector<std::string>& names);
+                                       const std::vector<std::string>& names,
+                                       const std::string& label = "");
 
 }  // namespace leeway

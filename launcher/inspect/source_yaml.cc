@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/strings/escaping.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -14,28 +14,52 @@ namespace {
 constexpr uint64_t kBatch = 32;
 // Batches of an epoch at least.
 constexpr uint64_t kBatches = 8;
+constexpr size_t kNumbersInLine = 10;
 
+// In double quotes.
 std::string YamlQuoted(const std::string& text) {
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(text), "\"");
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      absl::StrAppend(&quoted, "\\", std::string(1, c));
+    } else if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
+      absl::StrAppendFormat(&quoted, "\\x%02x", c);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+template <typename Texts>
+std::string Quoted(const Texts& texts) {
+  return absl::StrCat("[",
+                      absl::StrJoin(texts, ", ",
+                                    [](std::string* out, const std::string& text) {
+                                      out->append(YamlQuoted(text));
+                                    }),
+                      "]");
 }
 
 template <typename Names>
 std::string Files(const char* type, const Names& names) {
-  return absl::StrCat("type: ", type, ", files: [",
-                      absl::StrJoin(names, ", ",
-                                    [](std::string* out, const std::string& name) {
-                                      out->append(YamlQuoted(name));
-                                    }),
-                      "]");
+  return absl::StrCat("type: ", type, ", files: ", Quoted(names));
 }
 
 std::string Csv(const v1::Csv& csv) {
   std::string text = Files("csv", csv.files());
   if (csv.separator() != ",") absl::StrAppend(&text, ", separator: ", YamlQuoted(csv.separator()));
   if (csv.skip_lines() > 0) absl::StrAppend(&text, ", skip_lines: ", csv.skip_lines());
-  if (csv.has_missing()) absl::StrAppend(&text, ", missing: ", YamlQuoted(csv.missing()));
+  if (!csv.missing().empty()) absl::StrAppend(&text, ", missing: ", Quoted(csv.missing()));
+  if (csv.has_label()) absl::StrAppend(&text, ", label: ", YamlQuoted(csv.label()));
   if (csv.label_column() != -1) absl::StrAppend(&text, ", label_column: ", csv.label_column());
-  return text;
+  if (!csv.ignore().empty()) absl::StrAppend(&text, ", ignore: ", Quoted(csv.ignore()));
+  for (int i = 0; i < csv.categories_size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? ",\n    categories: [" : ",\n      ",
+                    "{column: ", YamlQuoted(csv.categories(i).column()),
+                    ", values: ", Quoted(csv.categories(i).values()), "}");
+  }
+  return csv.categories().empty() ? text : text + "]";
 }
 
 std::string Numpy(const v1::Numpy& numpy) {
@@ -79,16 +103,27 @@ std::string SourceText(const v1::Source& source) {
   }
 }
 
+// A few in each line.
 std::string Numbers(const std::vector<double>& numbers) {
-  return absl::StrJoin(numbers, ", ", [](std::string* out, double number) {
-    absl::StrAppendFormat(out, "%.6g", number);
-  });
+  std::string text;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    absl::StrAppendFormat(&text, "%s%.6g",
+                          i == 0                    ? ""
+                          : i % kNumbersInLine == 0 ? ",\n      "
+                                                    : ", ",
+                          numbers[i]);
+  }
+  return text;
 }
 
 }  // namespace
 
-std::string DataYaml(const v1::Source& source, const ValueStatistics& values, uint64_t examples) {
-  std::string text = absl::StrCat("data:\n  train: {", SourceText(source), "}\n  holdout: 0.1\n");
+std::string DataYaml(const GuessedSource& guessed, const ValueStatistics& values,
+                     uint64_t examples) {
+  std::string text = absl::StrCat("data:\n  train: {", SourceText(guessed.source), "}\n");
+  absl::StrAppend(&text, guessed.test.has_value()
+                             ? absl::StrCat("  test: {", SourceText(*guessed.test), "}\n")
+                             : "  holdout: 0.1\n");
   if (!values.mean.empty()) {
     // A column that is the same everywhere becomes 0.
     std::vector<double> deviation = values.deviation;

@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <string>
 
+#include "launcher/inspect/guess_source.h"
 #include "launcher/inspect/statistics.h"
-#include "leeway/v1/job.pb.h"
 
 namespace leeway {
 
-// With a tenth held out, a batch size that is not too large for `examples`, and a normalisation by
-// `values` unless they are empty.
-std::string DataYaml(const v1::Source& source, const ValueStatistics& values, uint64_t examples);
+// With what there is to evaluate on, else a tenth held out, a batch size that is not too large for
+// `examples`, and a normalisation by `values` unless they are empty.
+std::string DataYaml(const GuessedSource& guessed, const ValueStatistics& values,
+                     uint64_t examples);
 
 }  // namespace leeway

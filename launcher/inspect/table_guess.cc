@@ -1,87 +1,150 @@
 #include "launcher/inspect/table_guess.h"
 
 #include <algorithm>
-#include <cmath>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
+#include "worker/data/csv_fields.h"
 #include "worker/data/text.h"
 
 namespace leeway {
 namespace {
 
-using TableRow = std::vector<absl::string_view>;
+using TableRow = std::vector<std::string>;
 
-constexpr size_t kTableClassesMax = 100;
-constexpr const char* kMissing[] = {"?", "NA", "nan", "NaN", ""};
+constexpr absl::string_view kUtf8Mark = "\xef\xbb\xbf";
+constexpr absl::string_view kNoValues[] = {"",    "?",    "NA",   "N/A",  "nan",
+                                           "NaN", "NULL", "null", "None", "#N/A"};
+constexpr char kSeparators[] = {';', '\t', ',', '|', ' '};
+// Of a table without any column of numbers, to tell it from prose.
+constexpr size_t kTextColumns = 3;
+constexpr size_t kTextRows = 4;
 
 // Without blank lines, and without the last one if it may be cut off.
 std::vector<absl::string_view> LinesOf(absl::string_view head) {
+  if (absl::StartsWith(head, kUtf8Mark)) head.remove_prefix(kUtf8Mark.size());
   std::vector<absl::string_view> lines;
   for (absl::string_view line : absl::StrSplit(head, '\n')) {
-    lines.push_back(absl::StripTrailingAsciiWhitespace(line));
+    lines.push_back(absl::StripSuffix(line, "\r"));
   }
   if (lines.size() > 2) lines.pop_back();
-  lines.erase(std::remove(lines.begin(), lines.end(), ""), lines.end());
+  lines.erase(std::remove_if(
+                  lines.begin(), lines.end(),
+                  [](absl::string_view line) { return absl::StripAsciiWhitespace(line).empty(); }),
+              lines.end());
   return lines;
 }
 
-bool IsMissing(absl::string_view field) {
-  const absl::string_view text = absl::StripAsciiWhitespace(field);
-  return std::find(std::begin(kMissing), std::end(kMissing), text) != std::end(kMissing);
+// Two values in each or more, as many in each; else none.
+std::vector<TableRow> RowsOf(const std::vector<absl::string_view>& lines, char separator) {
+  std::vector<TableRow> rows;
+  for (const absl::string_view line : lines) {
+    auto row = SplitCsvLine(line, separator);
+    if (!row.ok() || row->size() < 2) return {};
+    if (!rows.empty() && row->size() != rows[0].size()) return {};
+    rows.push_back(*std::move(row));
+  }
+  return rows;
 }
 
-bool IsNumber(absl::string_view field) { return ParseNumber(field).ok(); }
+// "0,1,2" or ",0,1,2": pandas' names of columns that have none.
+bool CountsColumns(const TableRow& row) {
+  const size_t first = row[0].empty() ? 1 : 0;
+  if (row.size() - first < 2) return false;
+  for (size_t i = first; i < row.size(); ++i) {
+    if (row[i] != absl::StrCat(i - first)) return false;
+  }
+  return true;
+}
 
-// All numbers or missing, as many in each row, at least two; the missing ones alike.
-bool IsTable(const std::vector<TableRow>& rows, std::string& missing) {
-  for (const TableRow& row : rows) {
-    if (row.size() < 2 || row.size() != rows[0].size()) return false;
-    for (const absl::string_view field : row) {
-      if (IsNumber(field)) continue;
-      if (!IsMissing(field)) return false;
-      missing = std::string(absl::StripAsciiWhitespace(field));
+bool HasNumbers(const std::vector<TableRow>& rows, size_t column, size_t from) {
+  size_t numbers = 0;
+  for (size_t i = from; i < rows.size(); ++i) {
+    if (IsDecimal(rows[i][column])) {
+      ++numbers;
+    } else if (!IsNoValue(rows[i][column])) {
+      return false;
     }
   }
-  return !rows.empty();
+  return numbers > 0;
 }
 
-bool HasClasses(const std::vector<TableRow>& rows, size_t column) {
-  std::set<double> values;
-  for (const TableRow& row : rows) {
-    const auto value = ParseNumber(row[column]);
-    if (!value.ok() || *value != std::floor(*value)) return false;
-    values.insert(*value);
+size_t NumberColumns(const std::vector<TableRow>& rows, size_t from) {
+  size_t columns = 0;
+  for (size_t i = 0; i < rows[0].size(); ++i) columns += HasNumbers(rows, i, from) ? 1 : 0;
+  return columns;
+}
+
+// Whether no value of the first row is there again below it.
+bool FirstIsAlone(const std::vector<TableRow>& rows) {
+  for (size_t column = 0; column < rows[0].size(); ++column) {
+    for (size_t i = 1; i < rows.size(); ++i) {
+      if (rows[i][column] == rows[0][column]) return false;
+    }
   }
-  return values.size() <= std::min(kTableClassesMax, std::max<size_t>(rows.size() / 2, 2));
+  return true;
+}
+
+bool HasNames(const std::vector<TableRow>& rows) {
+  if (rows.size() < 2) return false;
+  if (CountsColumns(rows[0])) return true;
+  if (std::any_of(rows[0].begin(), rows[0].end(), IsDecimal)) return false;
+  // An unnamed index has no name.
+  if (std::any_of(rows[0].begin() + 1, rows[0].end(), IsNoValue)) return false;
+  return NumberColumns(rows, 1) > 0 || FirstIsAlone(rows);
+}
+
+bool IsTable(const std::vector<TableRow>& rows, char separator, bool named) {
+  const size_t from = named ? 1 : 0;
+  const size_t numbers = NumberColumns(rows, from);
+  // Words with spaces between them are a text.
+  if (separator == ' ') return numbers == rows[0].size();
+  return numbers > 0 || (rows[0].size() >= kTextColumns && rows.size() >= kTextRows);
 }
 
 }  // namespace
 
-std::optional<v1::Csv> GuessTable(std::string_view head) {
+bool IsNoValue(absl::string_view text) {
+  return std::find(std::begin(kNoValues), std::end(kNoValues), text) != std::end(kNoValues);
+}
+
+bool IsDecimal(absl::string_view text) {
+  return ParseNumber(text).ok() || ParseNumber(absl::StrReplaceAll(text, {{",", "."}})).ok();
+}
+
+std::optional<TableForm> GuessTable(std::string_view head) {
   const std::vector<absl::string_view> lines = LinesOf({head.data(), head.size()});
-  for (const char separator : {',', ';', '\t', ' '}) {
-    std::vector<TableRow> rows;
-    for (const absl::string_view line : lines) rows.push_back(absl::StrSplit(line, separator));
-    if (rows.empty()) return std::nullopt;
-    const bool named = std::none_of(rows[0].begin(), rows[0].end(),
-                                    [](auto field) { return IsNumber(field) || IsMissing(field); });
-    if (named) rows.erase(rows.begin());
-    v1::Csv csv;
-    std::string missing = "none";
-    if (!IsTable(rows, missing)) continue;
-    csv.set_separator(std::string(1, separator));
-    if (named) csv.set_skip_lines(1);
-    if (missing != "none") csv.set_missing(missing);
-    const size_t last = rows[0].size() - 1;
-    if (!HasClasses(rows, last) && HasClasses(rows, 0)) csv.set_label_column(0);
-    return csv;
+  for (const char separator : kSeparators) {
+    const std::vector<TableRow> rows = RowsOf(lines, separator);
+    if (rows.empty()) continue;
+    const bool named = HasNames(rows);
+    if (IsTable(rows, separator, named)) return TableForm{separator, named};
   }
   return std::nullopt;
+}
+
+std::string WhyNoTable(const std::string& name, std::string_view head) {
+  const std::vector<absl::string_view> lines = LinesOf({head.data(), head.size()});
+  if (lines.empty()) return absl::StrCat(name, ": holds no lines");
+  const char separator =
+      *std::max_element(std::begin(kSeparators), std::end(kSeparators) - 1, [&](char a, char b) {
+        return std::count(lines[0].begin(), lines[0].end(), a) <
+               std::count(lines[0].begin(), lines[0].end(), b);
+      });
+  const auto first = SplitCsvLine(lines[0], separator);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto row = SplitCsvLine(lines[i], separator);
+    const std::string place = absl::StrCat(name, ":", i + 1, ": ");
+    if (!row.ok()) return absl::StrCat(place, row.status().message());
+    if (row->size() == first->size()) continue;
+    return absl::StrCat(place, row->size(), " values where the first line has ", first->size(),
+                        ", with ", Quote({&separator, 1}), " between them");
+  }
+  return absl::StrCat(name, ":1: one value, and no ';', ',', '|' or tab behind it");
 }
 
 }  // namespace leeway

@@ -1,16 +1,33 @@
-// How a file of numbers is written: a guess by its first lines.
+// How a table is written: a guess by its first lines.
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
-#include "leeway/v1/job.pb.h"
+#include "absl/strings/string_view.h"
 
 namespace leeway {
 
-// The separator, lines to skip, the text of missing values and the column of labels: the last one,
-// or the first if only that has few whole numbers. Nothing if the lines are no numbers, or a line
-// has one column.
-std::optional<v1::Csv> GuessTable(std::string_view head);
+struct TableForm {
+  char separator = ',';
+  // The first line names the columns.
+  bool named = false;
+
+  friend bool operator==(const TableForm&, const TableForm&) = default;
+};
+
+// Nothing if the lines have different numbers of values with every separator, one value each, or
+// no column of numbers and few values.
+std::optional<TableForm> GuessTable(std::string_view head);
+
+// What keeps the lines from being a table, with file:line: for a file whose name says that it is
+// one.
+std::string WhyNoTable(const std::string& name, std::string_view head);
+
+// Whether the text is how programs write that there is no value.
+bool IsNoValue(absl::string_view text);
+// A number, with a point or a comma.
+bool IsDecimal(absl::string_view text);
 
 }  // namespace leeway

@@ -327,6 +327,21 @@ TEST_CASE("parts that do not go together are named with their place") {
       {"type: idx, images: a, labels: b", "type: csv, files: a, separator: '0'",
        "job.yaml:10:43: data.train.separator: must be one character that is in no number, such as "
        "',' ';' or \"\\t\""},
+      {"type: idx, images: a, labels: b", "type: csv, files: a, separator: '\"'",
+       "job.yaml:10:43: data.train.separator: must be one character that is in no number, such as "
+       "',' ';' or \"\\t\""},
+      {"type: idx, images: a, labels: b", "type: csv, files: a, label: x, label_column: 2",
+       "job.yaml:10:56: data.train.label_column: does not go with 'label' beside it; give one"},
+      {"type: idx, images: a, labels: b",
+       "type: csv, files: a, categories: [{column: x, values: [a, b, a]}]",
+       "job.yaml:10:72: data.train.categories.0.values.2: is there twice"},
+      {"type: idx, images: a, labels: b",
+       "type: csv, files: a, categories: [{column: x, values: [a, b]}], missing: [c, b]",
+       "job.yaml:10:69: data.train.categories.0.values.1: is a missing value as well"},
+      {"type: idx, images: a, labels: b}",
+       "type: csv, files: a, categories: [{column: x, values: [a, b]}]}\n"
+       "  test: {type: csv, files: b, categories: [{column: x, values: [b, a]}]}",
+       "job.yaml:11:43: data.test.categories: must be those of data.train; they may be left out"},
       {"type: idx, images: a, labels: b", "type: csv, files: a, shape: [8, 8]",
        "job.yaml:10:39: data.train.shape: needs [height, width, channels]"},
       {"type: idx, images: a, labels: b", "type: generator, examples: 10, shape: [8, 8]",

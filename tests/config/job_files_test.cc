@@ -80,11 +80,12 @@ TEST_CASE("texts and numbers of every kind survive the way through YAML") {
   for (const char* text :
        {"?",  "",   "~",  "null",     "true", "010", "a b", "a: b", "- a", "#", "\"", "'",
         "\\", "\t", "\n", "\xc3\xa9", "{",    "*a",  "&a",  "!a",   "%",   "@", "`",  "1e3"}) {
-    csv.set_missing(text);
+    csv.clear_missing();
+    csv.add_missing(text);
     const auto again = ParseJob(ToYaml(job), "resolved", {});
     INFO(ToYaml(job));
     REQUIRE(again.status().ToString() == "OK");
-    CHECK(again->data().train().csv().missing() == text);
+    CHECK(again->data().train().csv().missing(0) == text);
   }
   for (const double value :
        {0.1, 1.0 / 3, 1e-300, 5e-324, 123456789.125, 1e15, 1.7e308, -2.5, 0.0}) {
@@ -93,6 +94,30 @@ TEST_CASE("texts and numbers of every kind survive the way through YAML") {
     REQUIRE(again.status().ToString() == "OK");
     CHECK(again->data().train().csv().label_above() == value);
   }
+}
+
+TEST_CASE("a table to evaluate on has the categories of the one to train on") {
+  v1::TrainingJob job = Load((kJobs / "heart-federated.yaml").string());
+  v1::Csv& train = *job.mutable_data()->mutable_train()->mutable_csv();
+  train.set_label("price");
+  train.add_ignore("");
+  v1::Categories& wood = *train.add_categories();
+  wood.set_column("wood");
+  wood.add_values("no");
+  wood.add_values("1");
+  job.mutable_data()->clear_holdout();
+  job.mutable_data()->mutable_test()->mutable_csv()->add_files("t");
+  const auto again = ParseJob(ToYaml(job), "resolved", {});
+  INFO(ToYaml(job));
+  REQUIRE(again.status().ToString() == "OK");
+  // No column by number beside the name.
+  CHECK_FALSE(again->data().train().csv().has_label_column());
+  CHECK(again->data().train().csv().ignore(0).empty());
+  CHECK(again->data().test().csv().label_column() == -1);
+  REQUIRE(again->data().test().csv().categories_size() == 1);
+  CHECK(again->data().test().csv().categories(0).values(0) == "no");
+  CHECK(again->data().test().csv().categories(0).encoding() == v1::CATEGORY_ENCODING_ONE_HOT);
+  CHECK(ToYaml(*again) == ToYaml(*ParseJob(ToYaml(*again), "resolved", {})));
 }
 
 TEST_CASE("the hash of a job is that of its resolved content") {

@@ -74,11 +74,21 @@ void Csv(FuzzInput& input) {
   constexpr const char* kSeparators[] = {",", " ", ";", "\t"};
   options.set_separator(kSeparators[flags & 3]);
   options.set_skip_lines(flags >> 2 & 1);
-  if (flags & 8) options.set_missing("?");
+  if (flags & 8) options.add_missing("?");
   if (flags & 16) options.set_label_above(0.5);
   if (flags & 32) {
     options.add_shape(2);
     options.add_shape(1 + input.Below(3));
+  }
+  if (flags & 64) {
+    v1::Categories& categories = *options.add_categories();
+    categories.set_column(std::to_string(input.Below(4)));
+    for (const char* value : {"0", "a", "b c"}) categories.add_values(value);
+    if (input.Byte() & 1) categories.set_encoding(v1::CATEGORY_ENCODING_NUMBER);
+  }
+  if (flags & 128) {
+    options.set_label("x");
+    options.add_ignore("");
   }
   PromiseExamples(ParseCsv(File("file.csv", input.Rest()), options, rule), rule);
 }

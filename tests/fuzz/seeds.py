@@ -158,6 +158,8 @@ def data():
     labels = struct.pack(">4BI", 0, 0, 8, 1, 2) + bytes([1, 0])
     save("data", "idx", bytes([0, 0, 3, len(labels)]) + labels + images)
     save("data", "csv", bytes([1, 2, 0xff, 0]) + b"1.5,2,0.25\n\n-3e2, 4 ,+1\r\n")
+    save("data", "csv-names", bytes([1, 2, 0xff, 128 + 8]) + b',"a, b",x\n0,1.5,2\n1,?,"3"\n')
+    save("data", "csv-categories", bytes([1, 2, 0xff, 64, 0, 0]) + b'a,1,2\n"b c",-1,3\n')
     save("data", "csv-shape", bytes([1, 1, 0, 8 + 16 + 32, 1]) + b"1,?,2,3,4\n0,1,2,3,?\n")
     save("data", "libsvm", bytes([2, 1, 9]) + b"+1 1:0.5 9:2 # so\n-1 2:1e-3\n")
     save("data", "cifar", bytes([3, 0, 10, 2, 0]) + bytes(range(1, 8)))

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "config/job.h"
+#include "launcher/inspect/array_pairs.h"
 #include "launcher/inspect/statistics.h"
 #include "launcher/inspect/table_guess.h"
 #include "tests/worker/data/pictures/picture_files.h"
@@ -103,32 +104,214 @@ TEST_CASE("IDX, CIFAR and NumPy files are known by their content, in any order, 
   found = Inspected(folder, {"y.npy", "x.npy"});
   CheckHas(found.summary, {"y.npy: a NumPy array", "40 examples of 5 features", "Mean: 7, 7"});
   CheckReads(folder, found, 36, 4, {1, 1, 5});
-  RequireError(InspectData(folder.path(), {"x.npy"}), StatusCode::kInvalidArgument, {"two arrays"});
+  RequireError(InspectData(folder.path(), {"x.npy"}), StatusCode::kInvalidArgument,
+               {"x.npy: x has no labels"});
 }
 
 TEST_CASE("Tables are known with their separator, first line, missing values and labels") {
   DataFolder folder;
-  std::string text = "height;weight;kind\n";
+  std::string text = "height;weight;class\n";
   for (int i = 0; i < 30; ++i) {
     text += std::to_string(i) + ".5;" + (i % 10 == 3 ? "?" : std::to_string(2 * i)) + ";" +
             std::to_string(i % 3) + "\n";
   }
   folder.Write("table", text);
   Inspection found = Inspected(folder, {"table"});
-  CheckHas(found.summary, {"lines of separated numbers", "30 examples of 2 features", "0 to 2",
-                           "Mean: 15, 29.33", "Missing values: 3"});
-  CheckHas(found.data, {"separator: \";\"", "skip_lines: 1", "missing: \"?\""});
+  CheckHas(found.summary,
+           {"table: a table", "30 examples of 2 features", "Features: height, weight\n",
+            "Label: column 'class'", "0 to 2", "Mean: 15, 29.33", "Missing values: 3"});
+  CheckHas(found.data, {"separator: \";\"", "label: \"class\"", "missing: [\"?\"]"});
   CheckReads(folder, found, 27, 3, {1, 1, 2});
-  // Labels in the first column, numbers in the last.
-  text = "";
-  for (int i = 0; i < 30; ++i) text += std::to_string(i % 2) + ",1,0." + std::to_string(i) + "\n";
-  folder.Write("table", text);
-  found = Inspected(folder, {"table"});
+  CHECK(GuessTable("a word\nanother one\n") == std::nullopt);
+  CHECK(GuessTable("1\n2\n3\n") == std::nullopt);
+  CHECK(GuessTable("1,2\n3,4,5\n6,7\n") == std::nullopt);
+  CHECK(GuessTable("To be, or not\nto be, that\nis it, now\nnot, so\n") == std::nullopt);
+}
+
+// What pandas, R and spreadsheets write.
+TEST_CASE("Tables with texts, quotes, a byte order mark, an index and names are read as printed") {
+  DataFolder folder;
+  const bool spreadsheet = GENERATE(false, true);
+  const char separator = spreadsheet ? ';' : ',';
+  std::string text = spreadsheet ? "\xef\xbb\xbf" : "";
+  const auto line = [&](const std::vector<std::string>& values) {
+    for (size_t i = 0; i < values.size(); ++i)
+      text += (i > 0 ? std::string(1, separator) : "") + values[i];
+    text += spreadsheet ? "\r\n" : "\n";
+  };
+  line({"", "name", "size", "\"kind of wood\"", "price"});
+  for (int i = 0; i < 120; ++i) {
+    line({std::to_string(i), "\"N, " + std::to_string(i) + "\"",
+          i % 7 == 2 ? "" : std::to_string(i % 5) + ".5",
+          i % 7 == 3 ? "NA"
+          : i % 2    ? "oak"
+                     : "\"elm\"",
+          std::to_string(100 * i) + ".25"});
+  }
+  folder.Write("houses.csv", text);
+  // Which column is meant, the names do not say.
+  RequireError(InspectData(folder.path(), {"houses.csv"}), StatusCode::kInvalidArgument,
+               {"houses.csv: which column is the label?", "--label", "'size'", "'price'"});
+  RequireError(InspectData(folder.path(), {"houses.csv"}, "cost"), StatusCode::kInvalidArgument,
+               {"--label 'cost'", "no such column", "'price'"});
+  const auto found = InspectData(folder.path(), {"houses.csv"}, "price");
+  INFO(found.status().ToString());
+  REQUIRE(found.ok());
+  CheckHas(found->summary,
+           {"120 examples of 3 features", "Features: size, kind of wood=elm, kind of wood=oak\n",
+            "Left out: '' (an index), 'name' (more than 100 different texts)",
+            "numbers from 0.25 to 11900.2 (loss: squared)", "Missing values: 34"});
+  CheckHas(found->data, {"label: \"price\"", "ignore: [\"\", \"name\"]", "missing: [\"\", \"NA\"]",
+                         "{column: \"kind of wood\", values: [\"elm\", \"oak\"]}", ", 0, 0]"});
+  CheckReads(folder, *found, 108, 12, {1, 1, 3}, "squared");
+}
+
+TEST_CASE("A table's label is guessed only where it shows, and texts become classes") {
+  DataFolder folder;
+  const auto write = [&](auto row) {
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += row(i) + "\n";
+    folder.Write("t", text);
+  };
+  const auto n = [](int number) { return std::to_string(number); };
+  const auto asks = [&] {
+    RequireError(InspectData(folder.path(), {"t"}), StatusCode::kInvalidArgument,
+                 {"t: which column is the label?", "--label, with a number from 0"});
+  };
+  // Iris.
+  write([&](int i) { return n(i) + ".5," + n(i % 7) + ".25," + (i % 3 ? "setosa" : "virginica"); });
+  Inspection found = Inspected(folder, {"t"});
+  CheckHas(found.summary, {"Label: column '2'; 'setosa' is 0, 'virginica' is 1", "0 to 1"});
+  CheckReads(folder, found, 36, 4, {1, 1, 2});
+  // A regression of which a feature has few whole numbers, in the first column or another.
+  write([&](int i) { return n(i % 3) + "," + n(i) + ".5," + n(i) + ".75"; });
+  asks();
+  write([&](int i) { return n(100 * (i % 4)) + "," + n(i) + ".5," + n(i) + ".75"; });
+  found = Inspected(folder, {"t"});
+  CheckHas(found.summary, {"Label: column '2'", "loss: squared"});
+  // Classes on both sides; texts beside a last column of numbers.
+  write([&](int i) { return n(i % 2) + "," + n(i) + ".5," + n(i % 3); });
+  asks();
+  write([&](int i) { return n(7 * i + 5) + "," + (i % 2 ? "M" : "B") + "," + n(i) + ".75"; });
+  asks();
+  // MNIST as a table: pixels in the last column are 0.
+  write([&](int i) { return n(i % 10) + "," + n(i) + ",0"; });
+  found = Inspected(folder, {"t"});
   CheckHas(found.data, {"label_column: 0"});
-  CheckReads(folder, found, 27, 3, {1, 1, 2});
-  CHECK_FALSE(GuessTable("a word\nanother one\n").has_value());
-  CHECK_FALSE(GuessTable("1\n2\n3\n").has_value());
-  CHECK_FALSE(GuessTable("1,2\n3,4,5\n6,7\n").has_value());
+  CheckHas(found.summary, {"0 to 9"});
+  // -1, 0 and 1 are three classes; an index that counts is left out.
+  write([&](int i) { return n(i) + "," + n(i % 5) + ".5," + n(i % 3 - 1); });
+  const auto three = InspectData(folder.path(), {"t"}, "-1");
+  REQUIRE(three.ok());
+  CheckHas(three->summary, {"Left out: '0' (it counts the lines)", "'-1' is 0, '0' is 1, '1' is 2",
+                            "softmax_cross_entropy", "examples of each: 14, 13, 13"});
+  CheckReads(folder, *three, 36, 4, {1, 1, 1});
+  RequireError(InspectData(folder.path(), {"t"}, "7"), StatusCode::kInvalidArgument,
+               {"--label '7': there is no such column"});
+  folder.Write("play", std::string("To be, or not to be\n"));
+  RequireError(InspectData(folder.path(), {"play"}, "x"), StatusCode::kInvalidArgument,
+               {"--label is for tables, and play is text"});
+}
+
+TEST_CASE("A file called .csv that is no table is an error with the line, not a text") {
+  DataFolder folder;
+  folder.Write("a.csv", std::string("a,b\n1,2\n3,4,5\n"));
+  RequireError(InspectData(folder.path(), {"a.csv"}), StatusCode::kInvalidArgument,
+               {"a.csv:3: 3 values where the first line has 2, with ',' between them"});
+  folder.Write("b.CSV", std::string("a,b\n1,\"two\nlines\"\n"));
+  RequireError(InspectData(folder.path(), {"b.CSV"}), StatusCode::kInvalidArgument,
+               {"b.CSV:2: the quotes before 'two' do not end in this line"});
+  folder.Write("c.csv", std::string("a;b\n1,5;2\n2,5;3\n"));
+  RequireError(InspectData(folder.path(), {"c.csv"}, "b"), StatusCode::kInvalidArgument,
+               {"c.csv: column a: '2,5' has a comma", "decimal=','"});
+  folder.Write("d.csv", std::string("just words\nand more of them\n"));
+  RequireError(InspectData(folder.path(), {"d.csv"}), StatusCode::kInvalidArgument, {"d.csv:"});
+}
+
+TEST_CASE("What a table holds is printed so that a job reads it, whatever it is") {
+  DataFolder folder;
+  std::string text = "size,\"a \"\"b\"\" it's \\ \xc3\xa9\",class\n";
+  for (int i = 0; i < 20; ++i) {
+    text += std::to_string(i) + ".5," + (i % 2 ? "\"true\"" : "it's \\ \t#\xc3\xa9: [x]") + "," +
+            (i % 3 ? "no" : "yes") + "\n";
+  }
+  folder.Write("it's.csv", text);
+  const Inspection found = Inspected(folder, {"it's.csv"});
+  CheckReads(folder, found, 18, 2, {1, 1, 3});
+  folder.Write("latin.csv", "a,b\nM\xfcller,1\n");
+  RequireError(InspectData(folder.path(), {"latin.csv"}), StatusCode::kInvalidArgument,
+               {"latin.csv: a table is a text in UTF-8"});
+}
+
+TEST_CASE("Many columns are one line, and one normalisation where they are alike") {
+  DataFolder folder;
+  std::string pixels, others;
+  for (int i = 0; i < 40; ++i) {
+    for (int k = 0; k < 64; ++k) {
+      pixels += std::to_string((i + k) % 17) + ",";
+      others += std::to_string(i * (k + 1)) + ".5,";
+    }
+    pixels += std::to_string(i % 3) + "\n";
+    others += std::to_string(i % 3) + "\n";
+  }
+  folder.Write("pixels", pixels);
+  folder.Write("others", others);
+  Inspection found = InspectData(folder.path(), {"pixels"}, "-1").value();
+  CheckHas(found.summary, {"Mean of all values: ", "Deviation: 4."});
+  CHECK(found.summary.size() < 400);
+  CHECK(found.data.size() < 200);
+  CheckReads(folder, found, 36, 4, {1, 1, 64});
+  found = Inspected(folder, {"others"});
+  CHECK(found.summary.size() < 400);
+  CheckReads(folder, found, 36, 4, {1, 1, 64});
+}
+
+TEST_CASE("Arrays are paired by their names and lengths") {
+  const auto pairs = [](const std::vector<NamedArray>& arrays) { return PairArrays(arrays); };
+  // Keras' mnist.npz, in the order of its archive.
+  const auto mnist = pairs({{"x_test", {10000, 28, 28}},
+                            {"x_train", {60000, 28, 28}},
+                            {"y_train", {60000}},
+                            {"y_test", {10000}}});
+  REQUIRE(mnist.ok());
+  CHECK(mnist->train.features == 1);
+  CHECK(mnist->train.labels == 2);
+  REQUIRE(mnist->test.has_value());
+  CHECK(mnist->test->features == 0);
+  CHECK(mnist->test->labels == 3);
+  const auto pictures = pairs({{"train_images", {8, 2, 2}},
+                               {"val_images", {4, 2, 2}},
+                               {"train_labels", {8}},
+                               {"val_labels", {4}}});
+  REQUIRE(pictures.ok());
+  CHECK(pictures->test->labels == 3);
+  CHECK(pairs({{"Xtrain", {8, 2}}, {"Xtest", {8, 2}}, {"Ytest", {8}}, {"Ytrain", {8}}})
+            ->train.labels == 3);
+  CHECK(pairs({{"whatever", {8, 2}}, {"else", {8}}})->train.labels == 1);
+  for (const std::vector<NamedArray>& bad : std::vector<std::vector<NamedArray>>{
+           {{"x_train", {8, 2}}, {"y_train", {9}}},
+           {{"x_test", {8, 2}}, {"x_train", {8, 2}}, {"y_train", {8}}},
+           {{"a", {8, 2}}, {"b", {8, 2}}, {"c", {8}}},
+           {{"x", {8, 2}}, {"first", {8}}, {"second", {8}}},
+           {{"x_one", {8, 2}}, {"y_one", {8}}, {"x_two", {8, 2}}, {"y_two", {8}}},
+           {{"labels", {8}}}}) {
+    CAPTURE(bad[0].name);
+    RequireError(pairs(bad), StatusCode::kInvalidArgument, {bad[0].name, "[8"});
+  }
+  DataFolder folder;
+  for (const char* part : {"train", "test"}) {
+    const int count = part[1] == 'r' ? 40 : 20;
+    folder.Write(std::string("x_") + part + ".npy",
+                 Npy("|u1", "(" + std::to_string(count) + ", 3)", FileBytes(count * 3, 51)));
+    folder.Write(std::string("y_") + part + ".npy",
+                 Npy("|u1", "(" + std::to_string(count) + ",)", FileBytes(count, 1)));
+  }
+  const Inspection found =
+      Inspected(folder, {"x_test.npy", "x_train.npy", "y_test.npy", "y_train.npy"});
+  CheckHas(found.data, {"train: {type: numpy, features: \"x_train.npy\", labels: \"y_train.npy\"}",
+                        "test: {type: numpy, features: \"x_test.npy\", labels: \"y_test.npy\"}"});
+  CHECK(found.data.find("holdout") == std::string::npos);
+  CheckReads(folder, found, 40, 20, {1, 1, 3});
 }
 
 TEST_CASE("LIBSVM lines, texts and pictures are known") {
@@ -165,9 +348,9 @@ TEST_CASE("What is no data, or does not go together, is an error that says what 
   folder.Write("play", std::string("To be, or not to be\n"));
   folder.Write("noise", FileBytes{0xff, 0xfe, 0, 1, 2, 3, 4, 5, 6});
   RequireError(InspectData(folder.path(), {"table", "play"}), StatusCode::kInvalidArgument,
-               {"table is lines of separated numbers and play is text"});
+               {"table is a table and play is text"});
   RequireError(InspectData(folder.path(), {"noise"}), StatusCode::kInvalidArgument,
-               {"noise: no kind of data that jobs read"});
+               {"noise: no kind of data that jobs read", "save it as UTF-8"});
   RequireError(InspectData(folder.path(), {"absent"}), StatusCode::kNotFound, {"absent"});
   RequireError(InspectData(folder.path(), {"../x"}), StatusCode::kInvalidArgument, {"'..'"});
 }

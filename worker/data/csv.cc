@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_replace.h"
 #include "common/job_key.h"
 #include "common/status.h"
+#include "worker/data/csv_columns.h"
+#include "worker/data/csv_fields.h"
 #include "worker/data/labels.h"
 #include "worker/data/limits.h"
 #include "worker/data/text.h"
@@ -16,11 +19,29 @@
 namespace leeway {
 namespace {
 
+// How programs write that there is no value.
+constexpr absl::string_view kNoValue[] = {"",     "NA",   "N/A", "NaN", "nan", "NULL",
+                                          "null", "None", "?",   "-",   "."};
+
+// What to do about a text where a number belongs.
+std::string Remedy(absl::string_view text) {
+  if (std::find(std::begin(kNoValue), std::end(kNoValue), text) != std::end(kNoValue)) {
+    return absl::StrCat("; if that is a missing value, give missing: '", text, "'");
+  }
+  double number = 0;
+  if (absl::SimpleAtod(absl::StrReplaceAll(text, {{",", "."}}), &number)) {
+    return text.find(',') == absl::string_view::npos ? "" : "; write numbers with a point";
+  }
+  return "; columns of texts go into categories or ignore (`leeway data FILE` prints them)";
+}
+
 class CsvParser {
  public:
   CsvParser(DataFile file, const v1::Csv& options, const LabelRule& rule)
-      : file_(std::move(file)), options_(options), rule_(rule) {
-    if (options.has_missing()) missing_ = absl::StripAsciiWhitespace(options.missing());
+      : file_(std::move(file)), options_(options), label_reader_(rule) {
+    for (const std::string& text : options.missing()) {
+      missing_.push_back(absl::StripAsciiWhitespace(text));
+    }
   }
 
   absl::StatusOr<Examples> Parse() {
@@ -31,25 +52,26 @@ class CsvParser {
     }
     // Once to count them, so that memory is taken once, and for no more than there is.
     size_t count = 0;
-    RETURN_IF_ERROR(ForEachLine([&](absl::string_view line) -> absl::Status {
-      if (columns_ == 0) RETURN_IF_ERROR(Begin(line));
-      return CheckSize(++count, shape_.elements(), sizeof(float), file_.path);
+    RETURN_IF_ERROR(ForEachLine([&](absl::string_view) {
+      return CheckSize(++count, plan_.features, sizeof(float), file_.path);
     }));
     if (count == 0) {
       return absl::InvalidArgumentError(absl::StrCat(file_.path, ": holds no examples"));
     }
-    values_.reserve(count * shape_.elements());
+    values_.reserve(count * plan_.features);
     labels_.reserve(count);
     RETURN_IF_ERROR(ForEachLine([&](absl::string_view line) { return AddLine(line); }));
-    return Examples{shape_, std::move(values_), std::move(labels_)};
+    return Examples{shape_, std::move(values_), std::move(labels_), std::move(plan_.names),
+                    label_reader_.negative()};
   }
 
  private:
+  std::string Place() const { return absl::StrCat(file_.path, ":", line_); }
   absl::Status Bad(absl::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrCat(file_.path, ":", line_, ": ", what));
+    return absl::InvalidArgumentError(absl::StrCat(Place(), ": ", what));
   }
-  absl::Status BadColumn(size_t column, absl::string_view what) const {
-    return Bad(absl::StrCat("column ", column, ": ", what));
+  absl::Status BadColumn(const CsvColumn& column, absl::string_view what) const {
+    return Bad(absl::StrCat(column.place, ": ", what));
   }
 
   // The lines that hold examples. Leaves the file at its start.
@@ -61,88 +83,119 @@ class CsvParser {
       if (!more) return file_.bytes->Rewind();
       line_ = lines.number();
       if (line_ <= options_.skip_lines()) continue;
-      if (!absl::StripAsciiWhitespace(line).empty()) RETURN_IF_ERROR(take(line));
+      if (absl::StripAsciiWhitespace(line).empty()) continue;
+      if (plan_.columns.empty()) RETURN_IF_ERROR(Begin(line));
+      if (line_ != line_of_names_) RETURN_IF_ERROR(take(line));
     }
   }
 
   // What the first line settles.
   absl::Status Begin(absl::string_view line) {
-    const char separator = options_.separator()[0];
-    columns_ = 1 + std::count(line.begin(), line.end(), separator);
-    const int64_t columns = static_cast<int64_t>(columns_);
-    const int64_t label = options_.label_column();
-    if (label >= columns || label < -columns) {
-      return AtKey(Bad(absl::StrCat("this line has ", columns, " columns; there is no column ",
-                                    label, " (the first is 0, the last is -1)")),
-                   "label_column");
-    }
-    label_column_ = static_cast<size_t>(label < 0 ? label + columns : label);
-    if (columns_ < 2) {
+    absl::StatusOr<std::vector<std::string>> first = SplitCsvLine(line, options_.separator()[0]);
+    if (!first.ok()) return Bad(first.status().message());
+    if (first->size() < 2) {
       return AtKey(Bad(absl::StrCat("this line has one column, the label; is ",
                                     Quote(options_.separator()), " the separator?")),
                    "separator");
     }
-    if (columns_ - 1 > kMaxElements)
-      return Bad(absl::StrCat("more than ", kMaxElements, " features"));
-    if (options_.shape().empty()) {
-      shape_ = {1, 1, static_cast<uint32_t>(columns_ - 1)};
-      return absl::OkStatus();
-    }
+    ASSIGN_OR_RETURN(plan_, PlanCsvColumns(options_, *first, Place()));
+    if (options_.has_label()) line_of_names_ = line_;
+    shape_ = {1, 1, static_cast<uint32_t>(plan_.features)};
+    if (options_.shape().empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(
         shape_, MakeShape({options_.shape().data(), static_cast<size_t>(options_.shape_size())}));
-    if (shape_.elements() == columns_ - 1) return absl::OkStatus();
-    return AtKey(Bad(absl::StrCat("this line has ", columns_ - 1, " features, where ",
+    if (shape_.elements() == plan_.features) return absl::OkStatus();
+    return AtKey(Bad(absl::StrCat("this line has ", plan_.features, " features, where ",
                                   DescribeShape(shape_), " are ", shape_.elements())),
                  "shape");
   }
 
   absl::Status AddLine(absl::string_view line) {
-    const char separator = options_.separator()[0];
-    size_t column = 0;
-    for (size_t start = 0; start <= line.size(); ++column) {
-      const size_t end = std::min(line.find(separator, start), line.size());
-      if (column < columns_) RETURN_IF_ERROR(AddValue(column, line.substr(start, end - start)));
-      start = end + 1;
+    const size_t columns = plan_.columns.size();
+    CsvFields fields(line, options_.separator()[0]);
+    absl::string_view value;
+    size_t count = 0;
+    while (true) {
+      const absl::StatusOr<bool> more = fields.Next(value);
+      if (!more.ok()) return Bad(absl::StrCat("column ", count, ": ", more.status().message()));
+      if (!*more) break;
+      if (count < columns) RETURN_IF_ERROR(AddValue(plan_.columns[count], value));
+      ++count;
     }
-    if (column != columns_) {
-      return Bad(absl::StrCat(column, " columns where the first line has ", columns_));
+    if (count == columns) return absl::OkStatus();
+    return Bad(absl::StrCat(count, " columns where the first line has ", columns));
+  }
+
+  bool IsMissing(absl::string_view value) const {
+    return std::find(missing_.begin(), missing_.end(), value) != missing_.end();
+  }
+
+  absl::Status AddValue(const CsvColumn& column, absl::string_view value) {
+    if (column.role == CsvColumn::Role::kIgnored) return absl::OkStatus();
+    if (column.role == CsvColumn::Role::kLabel) return AddLabel(column, value);
+    if (IsMissing(value)) {
+      values_.insert(values_.end(), column.features(), std::numeric_limits<float>::quiet_NaN());
+    } else if (column.categories.empty()) {
+      const absl::StatusOr<float> number = ParseFloat(value);
+      if (!number.ok()) return NoNumber(column, value, number.status());
+      values_.push_back(*number);
+    } else {
+      ASSIGN_OR_RETURN(const uint32_t category, CategoryOf(column, value));
+      if (!column.one_hot) {
+        values_.push_back(static_cast<float>(category));
+      } else {
+        values_.insert(values_.end(), column.categories.size(), 0.0f);
+        *(values_.end() - static_cast<ptrdiff_t>(column.categories.size() - category)) = 1;
+      }
     }
     return absl::OkStatus();
   }
 
-  absl::Status AddValue(size_t column, absl::string_view text) {
-    const bool missing = missing_.has_value() && absl::StripAsciiWhitespace(text) == *missing_;
-    if (column == label_column_) {
-      if (missing) return BadColumn(column, "the label is missing");
-      return AddLabel(text);
-    }
-    if (missing) {
-      values_.push_back(std::numeric_limits<float>::quiet_NaN());
-      return absl::OkStatus();
-    }
-    absl::StatusOr<float> value = ParseFloat(text);
-    if (!value.ok()) return BadColumn(column, value.status().message());
-    values_.push_back(*value);
-    return absl::OkStatus();
+  absl::Status NoNumber(const CsvColumn& column, absl::string_view value,
+                        const absl::Status& status) const {
+    const bool maybe_names = labels_.empty() && !options_.has_label();
+    return BadColumn(
+        column,
+        absl::StrCat(status.message(), Remedy(value),
+                     maybe_names ? "; if this line names the columns, give label: NAME" : ""));
   }
 
-  absl::Status AddLabel(absl::string_view text) {
-    absl::StatusOr<double> number = ParseNumber(text);
-    if (!number.ok()) return BadColumn(label_column_, number.status().message());
-    if (options_.has_label_above()) *number = *number > options_.label_above() ? 1 : 0;
-    absl::StatusOr<float> label = CheckLabel(*number, rule_);
-    if (!label.ok()) return BadColumn(label_column_, label.status().message());
+  absl::StatusOr<uint32_t> CategoryOf(const CsvColumn& column, absl::string_view value) const {
+    const auto found = column.categories.find(value);
+    if (found != column.categories.end()) return found->second;
+    return BadColumn(column, absl::StrCat(Quote(value),
+                                          " is none of the values of its categories: add it there, "
+                                          "or, if that is a missing value, to missing"));
+  }
+
+  absl::Status AddLabel(const CsvColumn& column, absl::string_view text) {
+    if (IsMissing(text)) {
+      return BadColumn(column, "the label is missing; remove the line to train without it");
+    }
+    double number = 0;
+    if (column.categories.empty()) {
+      const absl::StatusOr<double> parsed = ParseNumber(text);
+      if (!parsed.ok()) return NoNumber(column, text, parsed.status());
+      number = *parsed;
+      if (options_.has_label_above()) number = number > options_.label_above() ? 1 : 0;
+    } else {
+      ASSIGN_OR_RETURN(number, CategoryOf(column, text));
+    }
+    const absl::StatusOr<float> label = label_reader_.Read(number);
+    if (!label.ok()) return BadColumn(column, label.status().message());
     labels_.push_back(*label);
     return absl::OkStatus();
   }
 
   const DataFile file_;
   const v1::Csv& options_;
-  const LabelRule rule_;
-  std::optional<absl::string_view> missing_;
+  LabelReader label_reader_;
+  std::vector<absl::string_view> missing_;
   size_t line_ = 0;
-  size_t columns_ = 0;  // 0 before the first line
-  size_t label_column_ = 0;
+  // 0: no line has names.
+  size_t line_of_names_ = 0;
+  // Empty before the first line.
+  CsvColumns plan_;
   ImageShape shape_;
   std::vector<float> values_;
   std::vector<float> labels_;

@@ -1,4 +1,4 @@
-// Numbers separated by a character, an example a line.
+// Tables: values separated by a character, an example a line.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,9 +9,10 @@
 
 namespace leeway {
 
-// Every line has as many columns as the first; the features are the columns without the label's, in
-// order. Blank lines are passed over; there is no quoting. A missing value becomes NaN.
-// INVALID_ARGUMENT names the file, the line and the column (from 0, as label_column counts).
+// Every line has as many columns as the first; the features are the columns but the label's and
+// those to ignore, in order. Blank lines are passed over. A missing value becomes NaN.
+// INVALID_ARGUMENT names the file, the line and the column (from 0, as label_column counts, and its
+// name where the table has names).
 absl::StatusOr<Examples> ParseCsv(DataFile file, const v1::Csv& options, const LabelRule& rule);
 
 }  // namespace leeway

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "absl/status/status.h"
 #include "common/philox.h"
@@ -29,6 +30,8 @@ class Dataset {
   // out), or the tokens of the vocabulary; with logistic 2; with squared 0. A model may have more
   // scores than a file has classes.
   virtual uint32_t classes() const = 0;
+  // Names of the features, where the files have names.
+  virtual std::span<const std::string> columns() const { return {}; }
   // What it takes of memory. Files that are mapped take none.
   virtual uint64_t bytes() const = 0;
   // Whether files are read and decoded for each batch, so that loading one takes its time.

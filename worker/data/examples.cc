@@ -4,6 +4,7 @@
 
 #include "common/status.h"
 #include "worker/data/limits.h"
+#include "worker/data/text.h"
 
 namespace leeway {
 
@@ -41,6 +42,13 @@ absl::Status Examples::Append(Examples other, const std::string& path) {
         absl::StrCat(path, ": its examples are ", DescribeShape(other.shape),
                      ", those of the files before it ", DescribeShape(shape)));
   }
+  RETURN_IF_ERROR(Annotate(CheckSameColumns(other.columns, columns), path));
+  if (negative.has_value() && other.negative.value_or(*negative) != *negative) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": has the labels ", *other.negative,
+                                                   " and 1, the files before it ", *negative,
+                                                   " and 1: three labels are no two classes"));
+  }
+  if (!negative.has_value()) negative = other.negative;
   const uint64_t value_bytes = std::holds_alternative<std::vector<float>>(values) ? 4 : 1;
   RETURN_IF_ERROR(CheckSize(size() + other.size(), shape.elements(), value_bytes, path));
   std::visit(
@@ -74,6 +82,22 @@ absl::StatusOr<ImageShape> MakeShape(std::span<const uint32_t> dimensions) {
           absl::StrCat("shape: has ", dimensions.size(),
                        " dimensions; give [features] or [height, width, channels]"));
   }
+}
+
+absl::Status CheckSameColumns(std::span<const std::string> columns,
+                              std::span<const std::string> trained) {
+  if (columns.empty() || trained.empty()) return absl::OkStatus();
+  if (columns.size() != trained.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has ", columns.size(), " features, where the training data has ", trained.size()));
+  }
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i] == trained[i]) continue;
+    return absl::InvalidArgumentError(absl::StrCat("its feature ", i, " is ", Quote(columns[i]),
+                                                   ", where the training data has ",
+                                                   Quote(trained[i])));
+  }
+  return absl::OkStatus();
 }
 
 std::string DescribeShape(const ImageShape& shape) {

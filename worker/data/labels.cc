@@ -51,4 +51,17 @@ absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule) {
   return static_cast<float>(label);
 }
 
+absl::StatusOr<float> LabelReader::Read(double label) {
+  ASSIGN_OR_RETURN(const float checked, CheckLabel(label, rule_));
+  if (rule_.loss != v1::LOSS_LOGISTIC || label == 1) return checked;
+  const int negative = static_cast<int>(label);
+  if (negative_.value_or(negative) != negative) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "label ", label, ": logistic takes 0 and 1, or -1 and 1, and a label before it is ",
+        *negative_, "; three classes need softmax_cross_entropy and the labels 0, 1, 2"));
+  }
+  negative_ = negative;
+  return checked;
+}
+
 }  // namespace leeway

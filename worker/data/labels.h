@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "leeway/v1/job.pb.h"
@@ -29,5 +30,20 @@ uint32_t ClassesOf(v1::Loss loss, uint32_t labels);
 // or 1, and -1 becomes 0. Squared: any finite number. INVALID_ARGUMENT otherwise, without a place:
 // "label 2.5: ...".
 absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule);
+
+// The labels of one file, one after the other. With logistic a file has 0 and 1, or -1 and 1: three
+// labels would be two classes.
+class LabelReader {
+ public:
+  explicit LabelReader(const LabelRule& rule) : rule_(rule) {}
+  // As CheckLabel; the first label that goes with an earlier one no more is INVALID_ARGUMENT, too.
+  absl::StatusOr<float> Read(double label);
+  // With logistic, what the file calls the class that is not 1: -1 or 0.
+  std::optional<int> negative() const { return negative_; }
+
+ private:
+  const LabelRule rule_;
+  std::optional<int> negative_;
+};
 
 }  // namespace leeway

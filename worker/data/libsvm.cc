@@ -22,10 +22,10 @@ absl::string_view NextWord(absl::string_view& rest) {
   return word;
 }
 
-absl::StatusOr<float> ParseLabel(absl::string_view word, const LabelRule& rule) {
+absl::StatusOr<float> ParseLabel(absl::string_view word, LabelReader& labels) {
   absl::StatusOr<double> number = ParseNumber(word);
   if (!number.ok()) return Annotate(number.status(), "label");
-  return CheckLabel(*number, rule);
+  return labels.Read(*number);
 }
 
 // Sets one `index:value` of `row`; `last` is the index before it.
@@ -50,9 +50,9 @@ absl::Status SetFeature(absl::string_view word, std::span<float> row, uint64_t& 
   return absl::OkStatus();
 }
 
-absl::Status ParseLine(absl::string_view line, const LabelRule& rule, std::span<float> row,
+absl::Status ParseLine(absl::string_view line, LabelReader& labels, std::span<float> row,
                        float& label) {
-  ASSIGN_OR_RETURN(label, ParseLabel(NextWord(line), rule));
+  ASSIGN_OR_RETURN(label, ParseLabel(NextWord(line), labels));
   uint64_t last = 0;
   while (true) {
     const absl::string_view word = NextWord(line);
@@ -94,13 +94,15 @@ absl::StatusOr<Examples> ParseLibsvm(DataFile file, const v1::Libsvm& options,
   values.reserve(count * features);
   Examples examples{{1, 1, options.features()}, {}, {}};
   examples.labels.reserve(count);
+  LabelReader labels(rule);
   RETURN_IF_ERROR(ForEachLine(file, [&](absl::string_view line, const Lines& lines) {
     values.resize(values.size() + features);
     const std::span row(values.data() + values.size() - features, features);
-    const absl::Status parsed = ParseLine(line, rule, row, examples.labels.emplace_back());
+    const absl::Status parsed = ParseLine(line, labels, row, examples.labels.emplace_back());
     return parsed.ok() ? parsed : Annotate(parsed, place(lines));
   }));
   examples.values = std::move(values);
+  examples.negative = labels.negative();
   return examples;
 }
 

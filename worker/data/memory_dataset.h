@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "leeway/v1/job.pb.h"
@@ -26,6 +27,7 @@ class MemoryDataset final : public Dataset {
   const ImageShape& shape() const override { return examples_.shape; }
   std::span<const float> labels() const override { return examples_.labels; }
   uint32_t classes() const override { return classes_; }
+  std::span<const std::string> columns() const override { return examples_.columns; }
   uint64_t bytes() const override { return examples_.bytes(); }
 
   // Example i, normalised: shape().elements() floats, NHWC.

@@ -72,7 +72,7 @@ TEST_CASE("A missing value is NaN until normalisation, a missing label is an err
 TEST_CASE("A CSV value that is no finite number names file, line and column") {
   RequireBad("1,2,0\n1,abc,0\n", {"f.csv:2: column 1: 'abc' is not a finite number"});
   for (const char* text :
-       {"nan", "inf", "-inf", "1e39", "1e999", "0x10", "1 2", "--1", "1e", "\"1\""}) {
+       {"nan", "inf", "-inf", "1e39", "1e999", "0x10", "1 2", "--1", "1e", "\"1\"2", "\"1"}) {
     RequireBad(std::string("1,2,0\n1,") + text + ",0\n", {"f.csv:2: column 1"});
   }
   RequireBad("1,,0\n", {"f.csv:1: column 1: an empty value"});
@@ -92,20 +92,127 @@ TEST_CASE("A CSV file without examples is an error") {
   RequireBad("1,2\n", {"f.csv", "no examples"}, "skip_lines: 1");
 }
 
+TEST_CASE("A table with names takes label, columns to ignore and categories by name") {
+  const std::string text =
+      "\xef\xbb\xbf,id,size,\"kind, of wood\",price\n"
+      "0,a17,1.5,\"oak\",10\n"
+      "1,b 2,2.5, pine ,20\n";
+  const std::string options =
+      "label: 'price' ignore: ['', 'id'] "
+      "categories: {column: 'kind, of wood' values: ['elm', 'oak', 'pine']}";
+  const auto table = Parse(text, options, v1::LOSS_SQUARED);
+  INFO(table.status().ToString());
+  REQUIRE(table.ok());
+  CHECK(table->shape == ImageShape{1, 1, 4});
+  CHECK(Floats(*table) == std::vector<float>{1.5, 0, 1, 0, 2.5, 0, 0, 1});
+  CHECK(table->labels == std::vector<float>{10, 20});
+  CHECK(table->columns == std::vector<std::string>{"size", "kind, of wood=elm", "kind, of wood=oak",
+                                                   "kind, of wood=pine"});
+  // As numbers.
+  const auto numbered =
+      Parse(text, options.substr(0, options.size() - 1) + " encoding: CATEGORY_ENCODING_NUMBER}",
+            v1::LOSS_SQUARED);
+  REQUIRE(numbered.ok());
+  CHECK(Floats(*numbered) == std::vector<float>{1.5, 1, 2.5, 2});
+  CHECK(numbered->columns == std::vector<std::string>{"size", "kind, of wood"});
+}
+
+TEST_CASE("A table without names takes them by number, and the label's texts are classes") {
+  const std::string text = "5,setosa,x\n6,virginica,y\n\n7,\"setosa\",\"z \"\"q\"\"\"\n";
+  const auto table = Parse(text,
+                           "label_column: 1 ignore: '-1' "
+                           "categories: {column: '1' values: ['setosa', 'virginica']}");
+  INFO(table.status().ToString());
+  REQUIRE(table.ok());
+  CHECK(Floats(*table) == std::vector<float>{5, 6, 7});
+  CHECK(table->labels == std::vector<float>{0, 1, 0});
+  CHECK(table->columns.empty());
+  CHECK(Floats(*Parse(text,
+                      "label_column: 0 categories: {column: '2' values: ['x', 'y', 'z \"q\"']} "
+                      "ignore: '1'")) == std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0, 1});
+}
+
+TEST_CASE("What of a table's columns does not fit is named with line, key and remedy") {
+  const std::string text = "a,b,c\n1,2,0\n";
+  RequireBad(text, {"label: f.csv:1: no column is called 'd'", "'a', 'b', 'c'", "label_column"},
+             "label: 'd'");
+  RequireBad(text, {"ignore.1: f.csv:1: no column is called 'x'"}, "label: 'c' ignore: ['a', 'x']");
+  RequireBad(text, {"ignore.0: f.csv:1: column 2 ('c') is the label"}, "label: 'c' ignore: 'c'");
+  RequireBad(text, {"ignore.1: f.csv:1: column 0 ('a') is named twice"},
+             "label: 'c' ignore: ['a', 'a']");
+  RequireBad(text, {"ignore: f.csv:1: all columns but the label are left out"},
+             "label: 'c' ignore: ['a', 'b']");
+  RequireBad(text, {"categories.0.column: f.csv:1: column 0 ('a') is left out"},
+             "label: 'c' ignore: 'a' categories: {column: 'a' values: '1'}");
+  RequireBad("1,2,0\n", {"ignore.0: f.csv:1", "'a' is none", "label: NAME"}, "ignore: 'a'");
+  RequireBad("1,2,0\n", {"ignore.0: f.csv:1", "there is no column 3"}, "ignore: '3'");
+  RequireBad(",b,c\n1,2,0\n", {"ignore: f.csv:1: column 0 has no name", "pandas", "[\"\"]"},
+             "label: 'c'");
+  RequireBad("a,a,c\n1,2,0\n", {"label: f.csv:1: columns 0 and 1 are both called 'a'"},
+             "label: 'c'");
+  RequireBad("a,b,c\n1,2,0\n", {"f.csv:1: column 0: 'a' is not", "give label: NAME"});
+  RequireBad("a,b,c\n", {"f.csv: holds no examples"}, "label: 'c'");
+  RequireBad("1,x,no\n", {"label_above"},
+             "label_above: 1 categories: {column: '2' values: 'no'} ignore: '1'");
+}
+
+TEST_CASE("A value that a table's column does not take is named with its column and a remedy") {
+  const std::string names = "size,kind,price\n";
+  const std::string options = "label: 'price' categories: {column: 'kind' values: ['oak', 'pine']}";
+  RequireBad(names + "1,oak,1\n2,elm,1\n",
+             {"f.csv:3: column 1 ('kind'): 'elm' is none of the values", "add it there"}, options);
+  RequireBad(names + "1,oak,1\n,oak,1\n",
+             {"f.csv:3: column 0 ('size'): an empty value", "missing: ''"}, options);
+  RequireBad(names + "NA,oak,1\n",
+             {"f.csv:2: column 0 ('size'): 'NA' is not a finite number", "missing: 'NA'"}, options);
+  RequireBad(names + "\"1,5\",oak,1\n", {"f.csv:2: column 0", "with a point"}, options);
+  RequireBad(names + "big,oak,1\n", {"f.csv:2: column 0", "categories or ignore"}, options);
+  RequireBad(names + "1,\"oak,1\n", {"f.csv:2: column 1: the quotes", "do not end in this line"},
+             options);
+  RequireBad(names + "1,\"oak\"s,1\n", {"f.csv:2: column 1: 's' follows quotes"}, options);
+  RequireBad(names + "1,oak,NA\n", {"f.csv:2: column 2 ('price'): the label is missing"},
+             options + " missing: ['', 'NA']");
+  const auto missing = Parse(names + "NA,oak,1\n1,,0\n", options + " missing: ['', 'NA']");
+  REQUIRE(missing.ok());
+  CHECK(std::isnan(Floats(*missing)[0]));
+  CHECK(Floats(*missing)[1] == 1);
+  // None of them is there.
+  CHECK(std::isnan(Floats(*missing)[4]));
+  CHECK(std::isnan(Floats(*missing)[5]));
+}
+
+TEST_CASE("Files of one source have the same columns, and the same pair of labels") {
+  const auto read = [](const std::string& text, v1::Loss loss = v1::LOSS_LOGISTIC) {
+    return *Parse(text, text[0] == 'a' || text[0] == 'b' ? "label: 'c'" : "", loss);
+  };
+  Examples all = read("a,b,c\n1,2,0\n");
+  CHECK(Contains(all.Append(read("b,a,c\n1,2,0\n"), "g.csv"),
+                 "g.csv: its feature 0 is 'b', where the training data has 'a'"));
+  CHECK(Contains(all.Append(read("a,b,c\n1,2,-1\n"), "g.csv"),
+                 "g.csv: has the labels -1 and 1, the files before it 0 and 1"));
+  CHECK(all.Append(read("a,b,c\n1,2,1\n"), "g.csv").ok());
+  CHECK(all.Append(read("1,2,0\n"), "g.csv").ok());
+  CHECK(all.size() == 3);
+}
+
 TEST_CASE("Each loss takes its own labels") {
   RequireBad("1,-1\n", {"f.csv:1: column 1", "label -1", "softmax"});
   RequireBad("1,0\n1,1.5\n", {"f.csv:2: column 1", "label 1.5"});
   RequireBad("1,1e9\n", {"f.csv:1: column 1"});
   RequireBad("1,nan\n", {"f.csv:1: column 1"});
   RequireBad("1,nan\n", {"f.csv:1: column 1"}, "label_above: 0");
-  CHECK(Parse("1,-1\n1,1\n1,0\n", "", v1::LOSS_LOGISTIC)->labels == std::vector<float>{0, 1, 0});
+  CHECK(Parse("1,-1\n1,1\n1,-1\n", "", v1::LOSS_LOGISTIC)->labels == std::vector<float>{0, 1, 0});
+  RequireBad("1,-1\n1,1\n1,0\n",
+             {"f.csv:3: column 1: label 0", "logistic takes 0 and 1, or -1 and 1"}, "",
+             v1::LOSS_LOGISTIC);
+  RequireBad("1,0\n1,-1\n", {"f.csv:2: column 1: label -1"}, "", v1::LOSS_LOGISTIC);
   RequireBad("1,2\n", {"f.csv:1: column 1", "label 2", "logistic"}, "", v1::LOSS_LOGISTIC);
   CHECK(Parse("1,-2.5\n", "", v1::LOSS_SQUARED)->labels == std::vector<float>{-2.5});
   RequireBad("1,1e300\n", {"f.csv:1: column 1", "squared"}, "", v1::LOSS_SQUARED);
 }
 
 TEST_CASE("Every truncation and every flipped bit of a CSV file is read or refused, never worse") {
-  const std::string text = "5.1,3.5,1.4,0\n4.9,?,1.4,1\n6.3,3.3,6e0,2\n";
+  const std::string text = "5.1,3.5,1.4,0\n4.9,?,\"1.4\",1\n6.3,3.3,6e0,2\n";
   for (size_t size = 0; size <= text.size(); ++size) {
     absl::StatusOr<Examples> examples = Parse(text.substr(0, size), "missing: '?'");
     if (examples.ok())

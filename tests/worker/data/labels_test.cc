@@ -27,5 +27,25 @@ TEST_CASE("the number of classes is that of the last layer, where it is dense") 
   CHECK(LabelRule::OfJob(job).classes == 0);
 }
 
+TEST_CASE("with logistic, -1 and 0 in one file are three labels, and refused") {
+  for (const int first : {-1, 0}) {
+    LabelReader labels(v1::LOSS_LOGISTIC);
+    CHECK(labels.Read(1).value() == 1);
+    CHECK_FALSE(labels.negative().has_value());
+    CHECK(labels.Read(first).value() == 0);
+    CHECK(labels.negative() == first);
+    CHECK(labels.Read(1).value() == 1);
+    CHECK_THAT(std::string(labels.Read(-1 - first).status().message()),
+               Catch::StartsWith("label " + std::to_string(-1 - first) +
+                                 ": logistic takes 0 and 1, or -1 and 1"));
+  }
+  LabelReader classes(v1::LOSS_SOFTMAX_CROSS_ENTROPY);
+  CHECK(classes.Read(0).ok());
+  CHECK_FALSE(classes.negative().has_value());
+  LabelReader numbers(v1::LOSS_SQUARED);
+  CHECK(numbers.Read(0).ok());
+  CHECK(numbers.Read(-1).value() == -1);
+}
+
 }  // namespace
 }  // namespace leeway::labels

@@ -44,6 +44,7 @@ TEST_CASE("Each way in which a libsvm line can be wrong names file, line and fea
   RequireBad("1 3:1:2\n", {"f:1: feature 3", "'1:2'"});
   RequireBad("1:1 2:1\n", {"f:1: label", "'1:1'"});
   RequireBad("2 1:1\n", {"f:1", "label 2", "logistic"});
+  RequireBad("1 1:1\n-1 1:1\n0 1:1\n", {"f:3: label 0", "or -1 and 1"});
   RequireBad("# nothing\n\n", {"f", "no examples"});
 }
 

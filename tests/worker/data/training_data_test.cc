@@ -212,6 +212,29 @@ TEST_CASE("With by_file a rank reads only its own files, the others may be absen
   RequireError(TrainingData::Open(job, folder.path(), 1), StatusCode::kNotFound, {"1.csv"});
 }
 
+TEST_CASE(
+    "Tables with other columns than those trained on are refused, on every rank and in tests") {
+  DataFolder folder;
+  folder.Write("a.csv", "x,y,c\n1,2,0\n3,4,1\n");
+  folder.Write("b.csv", "y,x,c\n2,1,0\n4,3,1\n");
+  v1::TrainingJob job = Job(2, 1, "by_file {}", {"a.csv", "b.csv"});
+  job.mutable_data()->mutable_train()->mutable_csv()->set_label("c");
+  const auto first = Open(job, folder, 0);
+  RequireError(TrainingData::StepsOfRanks(job, folder.path(), *first), StatusCode::kInvalidArgument,
+               {"data.train: the data of rank 1: its feature 0 is 'y', where the training data has "
+                "'x'"});
+  *job.mutable_data()->mutable_partition() = FromText<v1::Partition>("iid {}");
+  RequireError(TrainingData::Open(job, folder.path(), 0), StatusCode::kInvalidArgument,
+               {"data.train.files.1: b.csv: its feature 0 is 'y'"});
+  v1::Csv& test = *job.mutable_data()->mutable_test()->mutable_csv();
+  test.add_files("b.csv");
+  test.set_label("c");
+  RequireError(OpenTestDataOf(job, folder.path(), first->dataset()), StatusCode::kInvalidArgument,
+               {"data.test: its feature 0 is 'y'"});
+  test.set_files(0, "a.csv");
+  CHECK(OpenTestDataOf(job, folder.path(), first->dataset()).ok());
+}
+
 TEST_CASE("A held-out example is never trained on, and OpenTestData gives just those") {
   DataFolder folder;
   folder.Write("a.csv", NumberedCsv(0, 60, 3));

@@ -76,11 +76,11 @@ absl::Status ForEachPiece(
 }
 
 absl::StatusOr<std::vector<float>> ReadNpyLabels(DataFile& file, const NpyHeader& header,
-                                                 const LabelRule& rule) {
+                                                 LabelReader& reader) {
   std::vector<float> labels;
   const auto take = [&](uint64_t first, std::span<const uint8_t> bytes) {
     for (size_t i = 0; i < bytes.size() / header.bytes; ++i) {
-      const auto label = CheckLabel(Element(header, bytes.data() + i * header.bytes), rule);
+      const auto label = reader.Read(Element(header, bytes.data() + i * header.bytes));
       if (!label.ok()) {
         return BadByte(file, header.size + (first + i) * header.bytes, label.status().message());
       }
@@ -161,7 +161,9 @@ absl::StatusOr<Examples> ParseNpy(DataFile features, DataFile labels, const Labe
                                 " examples of ", features.path));
   }
   // The small file first: each example that is promised has its label.
-  ASSIGN_OR_RETURN(examples.labels, ReadNpyLabels(labels, of_labels, rule));
+  LabelReader reader(rule);
+  ASSIGN_OR_RETURN(examples.labels, ReadNpyLabels(labels, of_labels, reader));
+  examples.negative = reader.negative();
   if (IsBytes(header)) {
     ASSIGN_OR_RETURN(examples.values, ReadBytes(features, header));
   } else {

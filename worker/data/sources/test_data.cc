@@ -3,6 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/job_key.h"
 #include "common/status.h"
+#include "worker/data/examples.h"
+#include "worker/data/shape.h"
 #include "worker/data/sources/source.h"
 
 namespace leeway {
@@ -18,9 +20,14 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenTestData(const v1::TrainingJob& job
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenTestDataOf(const v1::TrainingJob& job,
                                                         const std::string& data_dir,
-                                                        const ImageShape& shape) {
+                                                        const Dataset& trained) {
   ASSIGN_OR_RETURN(std::unique_ptr<Dataset> test, OpenTestData(job, data_dir));
-  if (test == nullptr || test->shape() == shape) return test;
+  if (test == nullptr) return test;
+  const ImageShape& shape = trained.shape();
+  if (test->shape() == shape) {
+    RETURN_IF_ERROR(AtKey(CheckSameColumns(test->columns(), trained.columns()), "data.test"));
+    return test;
+  }
   const auto words = [](const ImageShape& s) {
     return absl::StrCat(s.height, " x ", s.width, " x ", s.channels);
   };

@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/data/dataset.h"
-#include "worker/data/shape.h"
 
 namespace leeway {
 
@@ -15,9 +14,10 @@ namespace leeway {
 // `train` source; null if it has neither. Never augmented. Errors name file and place.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenTestData(const v1::TrainingJob& job,
                                                       const std::string& data_dir);
-// The same; INVALID_ARGUMENT unless its examples have this shape, that of the training data.
+// The same; INVALID_ARGUMENT unless its examples have the shape of the training data, and the same
+// columns.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenTestDataOf(const v1::TrainingJob& job,
                                                         const std::string& data_dir,
-                                                        const ImageShape& shape);
+                                                        const Dataset& trained);
 
 }  // namespace leeway

@@ -9,6 +9,7 @@
 #include "common/job_key.h"
 #include "common/plugins/label_loss.h"
 #include "common/status.h"
+#include "worker/data/examples.h"
 #include "worker/data/partition.h"
 #include "worker/data/sources/source.h"
 
@@ -117,6 +118,10 @@ absl::StatusOr<std::vector<uint64_t>> TrainingData::StepsOfRanks(const v1::Train
       steps.push_back(StepsOf(first.batches_per_epoch(), rank, first.deal_.stride));
     } else if (job.data().partition().has_by_file()) {
       ASSIGN_OR_RETURN(const auto data, Open(job, data_dir, rank));
+      RETURN_IF_ERROR(
+          AtKey(Annotate(CheckSameColumns(data->dataset().columns(), first.dataset().columns()),
+                         absl::StrCat("the data of rank ", rank)),
+                "data.train"));
       steps.push_back(data->steps_per_epoch());
     } else {
       const uint64_t examples = OwnRows(job, *first.dataset_, rank).size();
