@@ -11,6 +11,7 @@
 #include "config/external.h"
 #include "config/length.h"
 #include "launcher/commands/data_check.h"
+#include "launcher/commands/input_warning.h"
 #include "worker/data/dataset.h"
 #include "worker/data/sources/test_data.h"
 #include "worker/device/make_backend.h"
@@ -56,6 +57,20 @@ absl::StatusOr<CheckedJob> Check(const v1::TrainingJob& job, const std::string& 
   return AtKey(absl::InvalidArgumentError("no worker has any training data"), "data");
 }
 
+std::string IdleWarning(const CheckedJob& checked) {
+  if (checked.idle.empty()) return "";
+  const bool one = checked.idle.size() == 1;
+  constexpr size_t kShown = 8;
+  const std::vector<uint32_t> shown(
+      checked.idle.begin(),
+      checked.idle.begin() + static_cast<ptrdiff_t>(std::min(kShown, checked.idle.size())));
+  const size_t more = checked.idle.size() - shown.size();
+  return absl::StrCat(one ? "worker " : "workers ", absl::StrJoin(shown, ", "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "", one ? " has" : " have",
+                      " no examples at all and will compute nothing: the data have fewer batches "
+                      "than the job has workers (data.batch_size, data.partition)");
+}
+
 }  // namespace
 
 absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const JobPlaces& places,
@@ -75,18 +90,15 @@ absl::Status CheckInitial(const v1::TrainingJob& job, const JobPlaces& places,
   return places.Place(ReadInitialWeights(job.model(), data_dir, model).status());
 }
 
-std::string IdleWarning(const CheckedJob& checked) {
-  if (checked.idle.empty()) return "";
-  const bool one = checked.idle.size() == 1;
-  constexpr size_t kShown = 8;
-  const std::vector<uint32_t> shown(
-      checked.idle.begin(),
-      checked.idle.begin() + static_cast<ptrdiff_t>(std::min(kShown, checked.idle.size())));
-  const size_t more = checked.idle.size() - shown.size();
-  return absl::StrCat(one ? "worker " : "workers ", absl::StrJoin(shown, ", "),
-                      more > 0 ? absl::StrCat(" and ", more, " more") : "", one ? " has" : " have",
-                      " no examples at all and will compute nothing: the data have fewer batches "
-                      "than the job has workers (data.batch_size, data.partition)");
+std::string WarningsOf(const v1::TrainingJob& job, const CheckedJob& checked) {
+  std::string lines;
+  const auto add = [&](const std::string& warning) {
+    if (!warning.empty()) absl::StrAppend(&lines, "leeway: ", warning, "\n");
+  };
+  add(IdleWarning(checked));
+  // A file that cannot be read now is the error of its batch.
+  add(InputWarning(job, checked.data->dataset()).value_or(""));
+  return lines;
 }
 
 }  // namespace leeway

@@ -38,7 +38,8 @@ absl::Status CheckRule(const v1::TrainingJob& job);
 absl::Status CheckInitial(const v1::TrainingJob& job, const JobPlaces& places,
                           const std::string& data_dir, const Model& model);
 
-// "workers 2 and 3 have no examples at all: ..."; empty where all have some.
-std::string IdleWarning(const CheckedJob& checked);
+// What is likely a mistake, a line each, with their ends: "leeway: workers 2 and 3 have no examples
+// at all: ...", and inputs that are not normalised (input_warning.h).
+std::string WarningsOf(const v1::TrainingJob& job, const CheckedJob& checked);
 
 }  // namespace leeway

@@ -329,9 +329,7 @@ absl::Status ShowPlan(const JobOptions& options) {
   std::cout << ToYaml(job) << "\n# " << DescribeAlgorithm(job) << "\n" << std::flush;
   if (IsExternal(job)) return ShowExternal(placed);
   ASSIGN_OR_RETURN(const CheckedJob checked, CheckAll(placed, options));
-  if (const std::string idle = IdleWarning(checked); !idle.empty()) {
-    std::cerr << "leeway: " << idle << "\n";
-  }
+  std::cerr << WarningsOf(job, checked);
   const Model* model = checked.model.get();
   const uint64_t total = model->schema().total();
   const BlockLayout layout =

@@ -246,9 +246,7 @@ absl::Status CheckBeforeStart(const TrainOptions& options, const JobPlaces& plac
   RETURN_IF_ERROR(CheckIsBeside("leeway-worker"));
   ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(plan.job, places, plan.data_dir));
   plan.steps_per_epoch = checked.steps_per_epoch;
-  if (const std::string idle = IdleWarning(checked); !idle.empty()) {
-    std::cerr << "leeway: " << idle << "\n";
-  }
+  std::cerr << WarningsOf(plan.job, checked);
   // A run that goes on does not read the weights that it began with once more.
   if (options.resume && HasCheckpoint(options.run_dir)) return absl::OkStatus();
   return CheckInitial(plan.job, places, plan.data_dir, *checked.model);

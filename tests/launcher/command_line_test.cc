@@ -97,6 +97,20 @@ TEST_CASE("A plan of the shipped job works, and without its data fails clearly")
   CHECK(Run({"plan", kQuickstart, "--data", folder.path().c_str()}) == 1);
 }
 
+TEST_CASE("A plan of inputs that are far from 0 and 1 says so, and of normalised ones nothing") {
+  const std::vector<const char*> job = {"plan", kQuickstart, "--data", kData};
+  CHECK(Told(0, job) == "");
+  std::vector<const char*> raw = job;
+  raw.insert(raw.end(), {"--set", "data.normalize={mean: 0, std: 0.1}"});
+  CHECK_THAT(Told(0, raw),
+             Catch::StartsWith("leeway: channel 0 of the training data has a mean of") &&
+                 Catch::Contains("give data.normalize"));
+  // It normalises by itself.
+  raw.insert(raw.end(),
+             {"--set", "model.layers=[{flatten: {}}, {batch_norm: {}}, {dense: {units: 10}}]"});
+  CHECK(Told(0, raw) == "");
+}
+
 TEST_CASE("A plan of more than this machine holds says so, and one that fits does not") {
   const std::vector<const char*> small = {"plan", kQuickstart, "--data", kData};
   CHECK(Told(0, small).empty());
