@@ -250,7 +250,7 @@ class Backend {
   // ---- batch normalisation over the columns of x [rows x columns] (Ioffe and Szegedy 2015)
   // Normalises by the batch's mean and biased variance, which it leaves in `saved` (mean, then 1 /
   // standard deviation). batch_mean and batch_var: for the running statistics, the latter unbiased
-  // (as in PyTorch), which are not read.
+  // (as in PyTorch). One row has none: they are the running statistics, which are not read else.
   virtual void BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
                                 const float* x, float* saved, float* batch_mean, float* batch_var,
                                 float* y) = 0;

@@ -1,7 +1,8 @@
 // The mean gradient of `accumulation` batches: sum_i n_i g_i / sum_i n_i, where n_i is a batch's
-// number of examples. With one batch this is the textbook's parameter server (Li et al. 2014);
-// Downpour SGD (Dean et al. 2012), SSP (Ho et al. 2013) and synchronous SGD differ from it in
-// consistency only.
+// number of examples; of averaged elements the mean that a running value would have of them
+// (common/update/averaging.h). With one batch this is the textbook's parameter server (Li et al.
+// 2014); Downpour SGD (Dean et al. 2012), SSP (Ho et al. 2013) and synchronous SGD differ from it
+// in consistency only.
 //
 // The exchange hides behind the compute, from the backward pass of one clock to the forward pass of
 // the next:
@@ -40,6 +41,7 @@
 #include "client/exchange/open_exchange.h"
 #include "common/buffer.h"
 #include "common/status.h"
+#include "common/update/averaging.h"
 #include "common/update/schedule.h"
 #include "worker/exchange/device_encoder.h"
 #include "worker/exchange/exchanges.h"
@@ -57,6 +59,7 @@ class GradientExchange : public Exchange, private TrainObserver {
       : context_(context),
         schedule_(Schedule::OverClocks(context.job.update(), context.length,
                                        context.job.workers().count())),
+        averaged_(AveragedElementsOf(context.schema)),
         weights_(context.schema.total()),
         contribution_(MakeContribution(context)),
         weights_pinned_(context.backend.Pin(weights_.span())),
@@ -278,18 +281,27 @@ class GradientExchange : public Exchange, private TrainObserver {
   }
 
   // The first batch writes the contribution; a later one moves it towards its own gradient by its
-  // share of the examples so far, which keeps the weighted mean.
+  // share of the examples so far, which keeps the weighted mean. Of averaged elements it is the
+  // mean as a running value would weigh the batches, one after the other.
   void AddShare(const ElementRange& range) {
     if (batch_.first || batch_.share == 0) return;
-    const float share = batch_.share;
+    const uint64_t trained = std::min(range.end(), context_.schema.trained());
+    Move(range.offset, trained, batch_.share);
+    const double before = Batches(context_, batch_.examples_before);
+    for (const AveragedElements& each : Within(averaged_, range)) {
+      Move(each.range.offset, each.range.end(),
+           static_cast<float>(JoiningShare(each.momentum, before)));
+    }
+  }
+  void Move(uint64_t begin, uint64_t end, float share) {
     float* mean = contribution_.data();
     const float* gradient = next_.data();
-    for (uint64_t i = range.offset; i < range.end(); ++i)
-      mean[i] += share * (gradient[i] - mean[i]);
+    for (uint64_t i = begin; i < end; ++i) mean[i] += share * (gradient[i] - mean[i]);
   }
 
   const ExchangeContext context_;
   const Schedule schedule_;
+  const std::vector<AveragedElements> averaged_;
   FloatBuffer weights_;
   FloatBuffer contribution_;
   // Of a second batch; empty until there is one.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/update/averaging.h"
 #include "tests/catch.h"
 #include "tests/worker/exchange/exchange_rig.h"
 
@@ -57,6 +58,31 @@ TEST_CASE("gradient averages accumulated batches by their examples") {
   // (1 * 10 + 3 * 2) / 4
   CHECK(LastPushed(*rig.model, 0)[0] == Approx(4));
   CHECK(LastExamples(*rig.model) == 4);
+}
+
+TEST_CASE(
+    "what gradient sends of averaged elements makes the running value after all its batches") {
+  for (const uint64_t steps : {1, 2, 5}) {
+    Rig rig(Gradient(static_cast<uint32_t>(steps)));
+    rig.length.set_steps_per_clock(steps);
+    rig.steps.statistic = [](uint64_t step) { return static_cast<float>(step * step % 7); };
+    auto exchange = rig.Make();
+    REQUIRE(exchange->Begin(0).ok());
+    double running = -100;
+    for (uint64_t clock = 0; clock < 4; ++clock) {
+      REQUIRE(exchange->Run({.clock = clock, .first_step = clock * steps, .steps = steps}).ok());
+      REQUIRE(exchange->Settle().ok());
+      double after = running;
+      for (uint64_t step = clock * steps; step < (clock + 1) * steps; ++step) {
+        after += testing::kMomentum * (rig.steps.statistic(step) - after);
+      }
+      const float sent = LastPushed(*rig.model, 1)[1];
+      const double moved = MovedShare(testing::kMomentum, static_cast<double>(steps));
+      CAPTURE(steps, clock);
+      CHECK(running + moved * (sent - running) == Approx(after));
+      running = after;
+    }
+  }
 }
 
 TEST_CASE("gradient with batches of which the first is empty is the mean of the others") {

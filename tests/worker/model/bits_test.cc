@@ -139,5 +139,21 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a batch of one row leaves batch norm's running values where they are") {
+  auto backend = TestBackend(GENERATE(1u, 3u));
+  const size_t columns = GENERATE(1, 77);
+  const Floats x = RandomValues(columns, 1), gamma = RandomValues(columns, 2);
+  const Floats beta = RandomValues(columns, 3);
+  const Floats running_mean = RandomValues(columns, 4), running_var = RandomValues(columns, 5);
+  Floats saved(2 * columns), mean(columns), variance(columns), y(columns);
+  backend->BatchNormForward({1, columns, 1e-5f},
+                            {gamma.data(), beta.data(), running_mean.data(), running_var.data()},
+                            x.data(), saved.data(), mean.data(), variance.data(), y.data());
+  CHECK(mean == running_mean);
+  CHECK(variance == running_var);
+  // Normalised by itself, as ever.
+  CHECK(y == beta);
+}
+
 }  // namespace
 }  // namespace leeway::testing::bits

@@ -48,8 +48,9 @@ void EigenBackend::BatchNormForward(const BatchNormOptions& options,
   float* mean = saved;
   float* inverse = saved + columns;
   const double rows = static_cast<double>(options.rows);
-  // One row has no unbiased variance: its biased one, 0, is taken.
-  const double unbias = options.rows > 1 ? rows / (rows - 1) : 1.0;
+  // One row has no variance, so it leaves the running values where they are.
+  const bool keeps = options.rows == 1;
+  const double unbias = keeps ? 1 : rows / (rows - 1);
   SumColumns<1>(
       pool_, column_totals_, options.rows, columns,
       [=](size_t r, size_t c) { return std::array{x[r * columns + c]}; },
@@ -59,11 +60,12 @@ void EigenBackend::BatchNormForward(const BatchNormOptions& options,
     return std::array{deviation * deviation};
   };
   SumColumns<1>(pool_, column_totals_, options.rows, columns, square,
-                [=, &options](size_t c, const auto& sums) {
+                [=, &options, &weights](size_t c, const auto& sums) {
                   const double variance = sums[0] / rows;
                   inverse[c] = static_cast<float>(1.0 / std::sqrt(variance + options.epsilon));
-                  batch_mean[c] = mean[c];
-                  batch_var[c] = static_cast<float>(variance * unbias);
+                  batch_mean[c] = keeps ? weights.running_mean[c] : mean[c];
+                  batch_var[c] =
+                      keeps ? weights.running_var[c] : static_cast<float>(variance * unbias);
                 });
   Normalize(options, weights, mean, inverse, x, y);
 }

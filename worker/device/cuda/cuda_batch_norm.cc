@@ -14,12 +14,14 @@ void CudaBackend::BatchNormForward(const BatchNormOptions& options, const BatchN
   float* const mean = saved;
   float* const inverse = saved + columns;
   const auto rows = static_cast<double>(options.rows);
-  // One row has no unbiased variance: its biased one, 0, is taken.
-  const double unbias = options.rows > 1 ? rows / (rows - 1) : 1.0;
+  // One row has no variance, so it leaves the running values where they are.
+  const bool keeps = options.rows == 1;
+  const double unbias = keeps ? 1 : rows / (rows - 1);
   SumColumns("BatchNormForward", options.rows, columns, MatrixTerm{columns, x},
-             MeanSink{rows, mean, batch_mean});
+             MeanSink{rows, mean, batch_mean, keeps ? weights.running_mean : nullptr});
   SumColumns("BatchNormForward", options.rows, columns, SquaredDeviation{columns, x, mean},
-             VarianceSink{rows, unbias, options.epsilon, inverse, batch_var});
+             VarianceSink{rows, unbias, options.epsilon, inverse, batch_var,
+                          keeps ? weights.running_var : nullptr});
   Launch(queue_, "BatchNormForward", options.rows * columns,
          Normalize{.columns = columns,
                    .gamma = weights.gamma,

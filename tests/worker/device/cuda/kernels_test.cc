@@ -229,7 +229,8 @@ TEST_CASE("batch normalisation has the CPU's bits") {
   Draws draws(6);
   for (int round = 0; round < kShapes; ++round) {
     const size_t columns = draws.Between(1, 40);
-    const BatchNormOptions options{draws.Between(1, 700), columns, 1e-5f};
+    // One row leaves the running values as they are.
+    const BatchNormOptions options{round == 0 ? 1 : draws.Between(1, 700), columns, 1e-5f};
     const Floats x = RandomValues(options.rows * columns, round, 2);
     const Floats dy = RandomValues(x.size(), round + 1);
     const Floats gamma = RandomValues(columns, 3), beta = RandomValues(columns, 4);

@@ -13,8 +13,11 @@ struct MeanSink {
   double rows;
   float* mean;
   float* batch_mean;
+  // Of one row, which leaves the running values where they are; else null.
+  const float* kept;
   LEEWAY_HOST_DEVICE void operator()(size_t column, double total) const {
-    mean[column] = batch_mean[column] = static_cast<float>(total / rows);
+    mean[column] = static_cast<float>(total / rows);
+    batch_mean[column] = kept != nullptr ? kept[column] : mean[column];
   }
 };
 
@@ -34,10 +37,11 @@ struct VarianceSink {
   float epsilon;
   float* inverse;
   float* batch_var;
+  const float* kept;
   LEEWAY_HOST_DEVICE void operator()(size_t column, double total) const {
     const double variance = total / rows;
     inverse[column] = static_cast<float>(1.0 / sqrt(variance + epsilon));
-    batch_var[column] = static_cast<float>(variance * unbias);
+    batch_var[column] = kept != nullptr ? kept[column] : static_cast<float>(variance * unbias);
   }
 };
 
