@@ -20,8 +20,8 @@ absl::Status Mixed(const Node& node) {
       absl::UnimplementedError(absl::StrCat(
           "layer '", node.name,
           "' takes the features of a flattened image as they lie in Leeway, "
-          "which is another order than in PyTorch and ONNX; only a dense layer, a normalisation or "
-          "an activation may follow such a flatten there")),
+          "which is another order than in PyTorch and ONNX; only dense, batch_norm, layer_norm, "
+          "dropout or an activation may follow such a flatten there")),
       node.key);
 }
 

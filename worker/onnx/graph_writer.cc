@@ -155,7 +155,6 @@ OnnxValue GraphWriter::Begin(const ImageShape& input, bool tokens) {
 }
 
 void GraphWriter::End(OnnxValue scores) {
-  if (scores.shape.flat()) scores = Flat("scores.flat", scores);
   onnx::NodeProto& node = *graph_.add_node();
   node.set_name(kScores);
   node.set_op_type("Identity");

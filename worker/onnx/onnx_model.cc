@@ -42,11 +42,18 @@ class OnnxBuilder {
       if (!value.ok()) return AtKey(value.status(), node.key);
       values_.push_back(*std::move(value));
     }
-    writer_.End(TakesTokens() ? writer_.Rows("scores.rows", values_.back()) : values_.back());
+    writer_.End(Scores());
     return absl::OkStatus();
   }
 
  private:
+  // Of each position, also of a text's only one; else of each example, if it has one row of them.
+  OnnxValue Scores() {
+    const OnnxValue& scores = values_.back();
+    if (TakesTokens()) return writer_.Rows("scores.rows", scores);
+    return scores.shape.flat() ? writer_.Flat("scores.flat", scores) : scores;
+  }
+
   bool TakesTokens() const {
     const auto& nodes = model_.graph().nodes;
     return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {

@@ -87,6 +87,14 @@ TEST_CASE("a model of text takes tokens and has scores of each position") {
   CHECK(graph.output(0).type().tensor_type().elem_type() == onnx::TensorProto::FLOAT);
 }
 
+TEST_CASE("scores of a text have their positions, also where there is one") {
+  const auto document = Onnx(kText, {1, 1, 1}, 1);
+  INFO(document.status());
+  REQUIRE(document.ok());
+  CHECK(Dimensions(document->graph().input(0)) == std::vector<int64_t>{-1, 1});
+  CHECK(Dimensions(document->graph().output(0)) == std::vector<int64_t>{-1, 1, 11});
+}
+
 TEST_CASE(
     "what layers share is there once: a tied weight, the mask, the tables of rotary positions") {
   const auto document = Onnx(kText, {5, 1, 1}, 5);
