@@ -159,9 +159,10 @@ void AddLine(const Json& json, HistoryBuilder& builder) {
       builder.Start(json.contains("clock") ? LoggedCount(json, "clock") : 0);
     if (event == "went_back") builder.GoBack(LoggedCount(json, "clock"));
     if (event == "job_started" && json.contains("steps_per_clock")) {
-      builder.SetShape(absl::StrCat(LoggedCount(json, "workers"), " ",
-                                    LoggedCount(json, "steps_per_clock"), " ",
-                                    json.value("sync", false)));
+      const uint64_t each = LoggedCount(json, "steps_per_clock");
+      builder.SetShape(
+          absl::StrCat(LoggedCount(json, "workers"), " ", each, " ", json.value("sync", false)),
+          each);
     }
     if (event == "job_finished") {
       builder.End(TextOf(json, "state", kTextBytesMax), TextOf(json, "message", kMessageBytesMax));

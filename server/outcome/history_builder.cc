@@ -86,9 +86,13 @@ void HistoryBuilder::Start(uint64_t clock) {
   Restart();
 }
 
-void HistoryBuilder::SetShape(const std::string& shape) {
-  history_.mixed |= !shape_.empty() && shape != shape_;
+void HistoryBuilder::SetShape(const std::string& shape, uint64_t steps_per_clock) {
+  const bool other = !shape_.empty() && shape != shape_;
   shape_ = shape;
+  if (!other) return;
+  history_.mixed = true;
+  // The lines that follow are told apart by what a clock is now.
+  for (auto& [rank, reached] : reached_) reached.steps = reached.clock * steps_per_clock;
 }
 
 void HistoryBuilder::End(std::string state, std::string message) {

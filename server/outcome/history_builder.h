@@ -52,7 +52,7 @@ class HistoryBuilder {
   // A start of the job, at a clock.
   void Start(uint64_t clock);
   // What a clock is, as this start of the job says.
-  void SetShape(const std::string& shape);
+  void SetShape(const std::string& shape, uint64_t steps_per_clock);
   // A job_finished.
   void End(std::string state, std::string message);
   void Skip(const std::string& line_and_why);

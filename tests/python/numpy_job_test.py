@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """leeway with numpy arrays, without servers; and how a process ends by an error."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -16,6 +17,8 @@ import numpy as np
 import leeway
 from leeway import _library
 from leeway.alone import has_coordinator
+from leeway.batches import BatchOrder
+from leeway.session import Info
 from fake_session import FakeSession
 
 PACKAGE = pathlib.Path(leeway.__file__).resolve().parents[1]
@@ -31,6 +34,27 @@ def join(schema=None, initial=None, session=None, **options):
 
 def ones():
     return {"w": np.ones((2, 3)), "b": np.ones(3)}
+
+
+class Batches(unittest.TestCase):
+    def test_other_numbers_go_on_in_the_pass(self):
+        """The examples of a pass that is begun with three workers and ended with two of other batches: each of them once."""
+        before = [Info(rank=rank, workers=3, batch_size=4, seed=1) for rank in range(3)]
+        # Five clocks of twelve examples are three of twenty.
+        after = [Info(rank=rank, workers=2, batch_size=10, seed=1, first_clock=5, first_step=3) for rank in range(2)]
+        seen = [BatchOrder(info, 240).rows(info.step_of(clock)) for clock in range(5) for info in before]
+        seen += [BatchOrder(info, 240).rows(info.step_of(clock)) for clock in range(5, 14) for info in after]
+        self.assertEqual(sorted(np.concatenate(seen)), list(range(240)))
+
+    def test_a_job_goes_on(self):
+        job = join(session={"clocks": 2, "batch_size": 2, "examples": 8})
+        job._clocks.info = dataclasses.replace(job.info, first_step=2)
+        seen = []
+        for batch in job.batches(np.arange(8)):
+            seen.append(batch)
+            job.push_pull({"w": np.zeros((2, 3)), "b": np.zeros(3)}, examples=2)
+        order = BatchOrder(job.info, 8).permutation(0)
+        self.assertEqual(np.concatenate(seen).tolist(), order[4:8].tolist())
 
 
 class Clocks(unittest.TestCase):

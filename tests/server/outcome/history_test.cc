@@ -66,6 +66,17 @@ TEST_CASE("What a resumed run does again counts once, and what it does not stays
   CHECK(resumed.state.empty());
 }
 
+TEST_CASE("What was done before a resume with longer clocks stays") {
+  const auto resumed =
+      ParseHistory(R"({"event":"job_started","time":1,"clock":0,"workers":1,"steps_per_clock":1}
+{"event":"step","time":2,"rank":0,"clock":40,"steps":40,"train_loss":0.5}
+{"event":"job_started","time":3,"clock":40,"workers":1,"steps_per_clock":20}
+{"event":"step","time":4,"rank":0,"clock":42,"steps":40,"train_loss":0.5}
+)");
+  CHECK(SumByWorker(resumed).at(0).steps == 80);
+  CHECK(SumByWorker(resumed).at(0).clock == 42);
+}
+
 TEST_CASE("Workers' totals are sums over their steps") {
   const auto totals = SumByWorker(SampleHistory());
   REQUIRE(totals.size() == 2);

@@ -125,6 +125,7 @@ struct Leases {
     v1::JobLength length;
     length.set_steps_per_clock(1);
     length.set_steps_per_epoch(4);
+    length.set_steps(4);
     length.set_clocks(4);
     length.set_total_clocks(8);
     return leases.Open(length, 0);

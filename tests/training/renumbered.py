@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+"""A run that is stopped in the middle and resumed with other workers, batches, local steps or modes goes on from the
+examples that were seen.
+
+    tests/training/renumbered.py CASE"""
+
+import runs
+
+DATA = "optdigits/optdigits.tra"
+EXAMPLES = 3823
+MIDDLE, EPOCHS = 2, 4
+COSINE = "update={type: sgd, learning_rate: 0.02, schedule: {type: cosine, over: {epochs: 4}}}"
+SMALL = ["servers.count=2", "workers.count=3", "data.batch_size=16", "evaluation={}", COSINE,
+         "model.layers=[{flatten: {}}, {dense: {units: 10}}]", f"stop={{epochs: {MIDDLE}}}"]
+LOCAL = "exchange={type: delta, local_steps: 5, optimizer: {type: sgd, learning_rate: 0.05}}"
+
+
+def goes_on(before, after, workers, batch, per_clock=1):
+    """`workers`, `batch`, `per_clock`: the larger ones of before and after."""
+    run = runs.Run("quickstart.yaml", [*SMALL, *before], runs.data_with(DATA))
+    run.train()
+    first = run.events("step")
+    seen = sum(e["examples"] for e in first)
+    state = run.train(resume=True, more=[*after, f"stop={{epochs: {EPOCHS}}}"])["state"]
+    steps = run.events("step")[len(first):]
+    total = seen + sum(e["examples"] for e in steps)
+    # A clock of all workers at the border, and in async what was under way at each end.
+    one = 3 * workers * batch * per_clock
+    says = f"{' '.join(after)}: {seen} examples, then {total - seen}, of {EPOCHS * EXAMPLES}"
+    runs.check(state == "finished" and abs(total - EPOCHS * EXAMPLES) <= one, says)
+    # In async a fast worker makes more of them than a slow one.
+    last = {e["rank"]: e["epoch"] for e in steps}
+    mean = sum(last.values()) / len(last)
+    runs.check(min(e["epoch"] for e in steps) > MIDDLE and abs(mean - EPOCHS) < 0.2, f"epochs go on, and end at {mean:.2f}")
+    run.clean()
+
+
+def workers():
+    for count in (1, 2, 5, 6):
+        goes_on([], [f"workers.count={count}"], max(count, 3), 16)
+
+
+def batches():
+    for size in (8, 32):
+        goes_on([], [f"data.batch_size={size}"], 3, max(size, 16))
+
+
+def modes():
+    bounded, asynchronous = "consistency={mode: bounded, staleness: 2}", "consistency={mode: async}"
+    for before, after in (([], [bounded]), ([], [asynchronous, "workers.count=2"]),
+                          ([asynchronous], ["workers.count=5"]), ([bounded], ["data.batch_size=32"]),
+                          ([asynchronous], ["consistency={mode: sync}"])):
+        goes_on(before, after, 5, 32)
+
+
+def local_steps():
+    goes_on([], [LOCAL, "update={type: sgd, learning_rate: 1}"], 3, 16, 5)
+    goes_on([LOCAL, "update={type: sgd, learning_rate: 1}"], ["workers.count=2"], 3, 16, 5)
+
+
+def leased():
+    """Batches have numbers: other workers go on with them, and another size is refused by name."""
+    sets = ["consistency={mode: async}", "data.assignment=leased"]
+    goes_on(sets, ["workers.count=5"], 5, 16)
+    run = runs.Run("quickstart.yaml", [*SMALL, *sets], runs.data_with(DATA))
+    run.train()
+    run.start(resume=True, more=["data.batch_size=32", f"stop={{epochs: {EPOCHS}}}"]).process.wait(120)
+    runs.check(run.process.returncode not in (0, None) and "batches_per_epoch is 239" in run.said(), run.tail()[-300:])
+    run.clean()
+
+
+def hardest():
+    """More workers, larger batches and another mode at once; and fewer."""
+    goes_on([], ["workers.count=5", "data.batch_size=32", "consistency={mode: async}"], 5, 32)
+
+
+if __name__ == "__main__":
+    runs.main({"hardest": hardest, "workers": workers, "batches": batches, "modes": modes, "local-steps": local_steps,
+               "leased": leased})
