@@ -23,12 +23,12 @@ using Faults = std::vector<Fault>;
 
 void CheckPath(const std::string& file, const std::string& path, Faults& faults) {
   const std::vector<std::string> parts = absl::StrSplit(file, '/');
+  const bool leaves = std::find(parts.begin(), parts.end(), "..") != parts.end();
   if (file.empty()) {
     faults.push_back({path, "must not be empty"});
-  } else if (file[0] == '/') {
-    faults.push_back({path, absl::StrCat("must be relative to the data folder; it is ", file)});
-  } else if (std::find(parts.begin(), parts.end(), "..") != parts.end()) {
-    faults.push_back({path, absl::StrCat("must stay below the data folder; it is ", file)});
+  } else if (file[0] != '/' && leaves) {
+    faults.push_back(
+        {path, absl::StrCat("must stay below the data folder, or be absolute; it is ", file)});
   }
 }
 

@@ -83,6 +83,11 @@ void CheckExternalData(const v1::Data& data, Faults& faults) {
           {data.loader_threads() != absent.loader_threads(), "data.loader_threads", kReads},
           {data.prefetch() != absent.prefetch(), "data.prefetch", kReads}},
          faults);
+  if (!data.has_batch_size()) {
+    faults.push_back({"data.batch_size",
+                      "required key is missing with type external: the examples of a step of one "
+                      "worker, such as batch_size: 64"});
+  }
   if (data.has_examples()) return;
   faults.push_back({"data.examples",
                     "required key is missing with type external: the training examples in a pass "

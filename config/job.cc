@@ -49,11 +49,11 @@ absl::StatusOr<PlacedJob> ParsePlacedJob(std::string_view yaml, std::string_view
   const auto source = std::make_shared<const Source>(Source{std::string(file_name), false, ""});
   ASSIGN_OR_RETURN(YamlNode root, ReadYaml(yaml, source));
   if (root.kind != YamlNode::Kind::kMap) {
-    return absl::InvalidArgumentError(Describe(
-        root.origin, "",
-        root.kind == YamlNode::Kind::kNull
-            ? "the file is empty; a job begins with 'apiVersion: leeway/v1'"
-            : "not a job, which is a map of keys that begins with 'apiVersion: leeway/v1'"));
+    return absl::InvalidArgumentError(
+        Describe(root.origin, "",
+                 root.kind == YamlNode::Kind::kNull
+                     ? "the file is empty; a job has at least model, data, update and stop"
+                     : "not a job, which is a map of keys: at least model, data, update and stop"));
   }
   Problems problems;
   ApplyOverrides(overrides, root, problems);

@@ -160,6 +160,8 @@ std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job) {
 
 std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
   Faults faults;
+  // The reader has written it; a message that came from elsewhere may lack it.
+  if (!job.has_exchange()) faults.push_back({"exchange", "required key is missing"});
   if (IsExternal(job) || CheckModel(job.model(), faults)) CheckPlugins(job, faults);
   CheckData(job, faults);
   CheckCombinations(job, faults);

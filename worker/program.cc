@@ -55,6 +55,8 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.worker.data_dir, "Folder that the job's files are below")
       ->capture_default_str()
       ->envname("LEEWAY_DATA");
+  app.add_flag("--absolute-paths", flags.worker.absolute_paths,
+               "Let the job read files outside of that folder, by absolute paths");
   app.add_option_function<std::string>(
          "--processors",
          [&flags](const std::string& text) {

@@ -21,6 +21,7 @@
 #include "common/status.h"
 #include "config/external.h"
 #include "worker/data/dataset.h"
+#include "worker/data/sources/job_files.h"
 #include "worker/data/sources/test_data.h"
 #include "worker/data/sources/training_data.h"
 #include "worker/device/make_backend.h"
@@ -73,6 +74,7 @@ absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const Work
   // Give up before the launcher and the coordinator do, so that its log has the reason.
   const Duration start = FromSeconds(job.limits().start_seconds());
   const Duration patience = std::min(options.start_within, start) / 2;
+  if (!options.absolute_paths) RETURN_IF_ERROR(CheckInDataFolder(job, options.data_dir));
   Equipment equipment;
   ASSIGN_OR_RETURN(equipment.data, TrainingData::Open(job, options.data_dir, rank));
   ASSIGN_OR_RETURN(equipment.backend, OpenRankDevice(options.make_backend, job.workers(), rank,

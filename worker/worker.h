@@ -28,6 +28,8 @@ struct WorkerOptions {
   // Absent: the next free rank. Only if a worker's data do not depend on its rank.
   std::optional<uint32_t> rank;
   std::string data_dir;
+  // The job may read files outside of it, by absolute paths.
+  bool absolute_paths = false;
   // What computes stays on these; empty: where the system puts it.
   Processors processors;
   // The process's identity, for messages, and its random name, which tells a retry from a new life.

@@ -99,7 +99,7 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
   for (const std::string& candidate : candidates) {
     if (IsFolder(candidate)) return CanonicalPath(candidate);
   }
-  if (!ReadsFiles(job)) return CanonicalPath(".");
+  if (!ReadsDataFolder(job)) return CanonicalPath(".");
   return absl::NotFoundError(
       absl::StrCat("no data folder: give --data DIR or LEEWAY_DATA (looked at ",
                    absl::StrJoin(candidates, ", "), ")"));

@@ -13,6 +13,7 @@ namespace leeway {
 void AddTrainCommand(CLI::App& app, int& exit_code, std::vector<std::string> command);
 void AddPlanCommand(CLI::App& app, int& exit_code);
 void AddDataCommand(CLI::App& app, int& exit_code);
+void AddInitCommand(CLI::App& app, int& exit_code);
 void AddEvaluateCommand(CLI::App& app, int& exit_code);
 void AddExportCommand(CLI::App& app, int& exit_code);
 void AddStatusCommand(CLI::App& app, int& exit_code);

@@ -3,71 +3,32 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "config/external.h"
+#include "worker/data/data_file.h"
 #include "worker/data/known_files.h"
+#include "worker/data/sources/job_files.h"
 
 namespace leeway {
-namespace {
 
-std::vector<std::string> FilesOf(const v1::Source& source) {
-  const auto list = [](const auto& files) {
-    return std::vector<std::string>(files.begin(), files.end());
-  };
-  switch (source.type_case()) {
-    case v1::Source::kIdx:
-      return {source.idx().images(), source.idx().labels()};
-    case v1::Source::kCifar10:
-      return list(source.cifar10().files());
-    case v1::Source::kCifar100:
-      return list(source.cifar100().files());
-    case v1::Source::kNumpy:
-      return {source.numpy().features(), source.numpy().labels()};
-    case v1::Source::kImageFolder:
-      return {source.image_folder().folder()};
-    case v1::Source::kCsv:
-      return list(source.csv().files());
-    case v1::Source::kLibsvm:
-      return list(source.libsvm().files());
-    case v1::Source::kText: {
-      std::vector<std::string> files = list(source.text().files());
-      if (source.text().has_vocabulary()) files.push_back(source.text().vocabulary());
-      return files;
-    }
-    default:
-      break;
-  }
-  return {};
-}
-
-}  // namespace
-
-std::vector<std::string> DataFileNames(const v1::TrainingJob& job) {
-  std::vector<std::string> names = FilesOf(job.data().train());
-  for (std::string& name : FilesOf(job.data().test())) {
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      names.push_back(std::move(name));
-  }
-  return names;
-}
-
-bool ReadsFiles(const v1::TrainingJob& job) {
-  if (IsExternal(job)) return false;
-  const auto reads = [](const v1::Source& source) { return !source.has_generator(); };
-  return reads(job.data().train()) || (job.data().has_test() && reads(job.data().test())) ||
-         job.model().has_initial();
+bool ReadsDataFolder(const v1::TrainingJob& job) {
+  const std::vector<std::string> names = FileNames(job);
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return !absl::StartsWith(name, "/"); });
 }
 
 absl::Status CheckDataFiles(const v1::TrainingJob& job, const std::string& data_dir) {
   std::string missing;
   for (const std::string& name : DataFileNames(job)) {
     std::error_code error;
-    if (std::filesystem::exists(absl::StrCat(data_dir, "/", name), error)) continue;
+    const auto path = PathOfData(data_dir, name);
+    if (path.ok() && std::filesystem::exists(*path, error)) continue;
     const std::string advice = HowToFetch(name);
     absl::StrAppend(&missing, "\n  ", name, advice.empty() ? "" : ": ", advice);
   }
   if (missing.empty()) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat("files of the job are not in the data folder ", data_dir,
+  return absl::NotFoundError(absl::StrCat("files of the job are not there; the data folder is ",
+                                          data_dir,
                                           " (--data DIR or LEEWAY_DATA names another):", missing));
 }
 

@@ -24,6 +24,7 @@ int RunLeeway(int argc, const char* const* argv) {
   AddTrainCommand(app, exit_code, std::move(line.command));
   AddPlanCommand(app, exit_code);
   AddDataCommand(app, exit_code);
+  AddInitCommand(app, exit_code);
   AddEvaluateCommand(app, exit_code);
   AddExportCommand(app, exit_code);
   AddStatusCommand(app, exit_code);

@@ -67,7 +67,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Process>>> StartWorkers(const Rehears
                       "--rank",
                       std::to_string(rank),
                       "--data",
-                      options.data_dir};
+                      options.data_dir,
+                      "--absolute-paths"};
     spec.output_file = absl::StrCat(servers.folder(), "/worker-", rank, ".log");
     ASSIGN_OR_RETURN(std::unique_ptr<Process> worker, Process::Start(spec));
     workers.push_back(std::move(worker));

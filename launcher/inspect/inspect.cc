@@ -12,6 +12,7 @@
 #include "common/printable.h"
 #include "common/status.h"
 #include "launcher/inspect/guess_source.h"
+#include "launcher/inspect/model_yaml.h"
 #include "launcher/inspect/source_yaml.h"
 #include "launcher/inspect/statistics.h"
 #include "worker/data/sources/source.h"
@@ -128,8 +129,9 @@ absl::StatusOr<Inspection> InspectExamples(const GuessedSource& guessed,
       absl::StrCat(Thousands(examples.size()), " examples of ", DescribeShape(examples.shape), "\n",
                    DescribeColumns(examples.columns), guessed.table.left_out,
                    guessed.table.left_out.empty() ? "" : "\n", guessed.table.label,
-                   DescribeLabels(StatisticsOf(examples.labels)), DescribeValues(values));
+                   DescribeLabels(labels), DescribeValues(values));
   inspection.data = DataYaml(guessed, Normalization(guessed, examples, values), examples.size());
+  inspection.model = ModelYaml(examples.shape, labels);
   return inspection;
 }
 
@@ -149,12 +151,13 @@ absl::StatusOr<Inspection> InspectPictures(const GuessedSource& guessed,
   const v1::Source& source = guessed.source;
   ASSIGN_OR_RETURN(const auto pictures, OpenTestData(JobOf(source), data_dir));
   ASSIGN_OR_RETURN(const ValueStatistics values, Sample(*pictures));
+  const LabelStatistics labels = StatisticsOf(pictures->labels());
   Inspection inspection;
-  inspection.summary =
-      absl::StrCat(Thousands(pictures->size()), " pictures, which become examples of ",
-                   DescribeShape(pictures->shape()), "\n",
-                   DescribeLabels(StatisticsOf(pictures->labels())), DescribeValues(values));
+  inspection.summary = absl::StrCat(
+      Thousands(pictures->size()), " pictures, which become examples of ",
+      DescribeShape(pictures->shape()), "\n", DescribeLabels(labels), DescribeValues(values));
   inspection.data = DataYaml(guessed, values, pictures->size());
+  inspection.model = ModelYaml(pictures->shape(), labels);
   return inspection;
 }
 
@@ -171,6 +174,7 @@ absl::StatusOr<Inspection> InspectText(const GuessedSource& guessed, const std::
                          : absl::StrCat(" characters, of which ", text->classes(),
                                         " are different (the embedding's vocabulary)\n"));
   inspection.data = DataYaml(guessed, ValueStatistics(), text->size());
+  inspection.model = TextModelYaml(text->classes());
   return inspection;
 }
 

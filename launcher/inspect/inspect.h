@@ -13,6 +13,8 @@ struct Inspection {
   std::string summary;
   // YAML: "data:" and what follows.
   std::string data;
+  // YAML: "model:" and what follows; a first model that fits the data.
+  std::string model;
 };
 
 // Reads all of it; of pictures a sample. `names` are in the data folder and belong together

@@ -102,7 +102,7 @@ Launch Supervisor::WorkerLaunch(uint32_t rank) const {
     return launch;
   }
   Launch launch{.arguments = {"--coordinator", coordinator_address_, "--rank", std::to_string(rank),
-                              "--data", spec_.data_dir},
+                              "--data", spec_.data_dir, "--absolute-paths"},
                 .environment = spec_.worker_environment};
   if (rank < spec_.worker_processors.size()) {
     launch.arguments.insert(launch.arguments.end(),

@@ -215,13 +215,15 @@ TEST_CASE("what does not go with text is named with its place") {
   const std::string text = "type: text, files: a, context: 8";
   const std::string train = source + "}\n";
   CheckAll({
-      {source, "type: text, files: /a, context: 8",
-       "job.yaml:10:30: data.train.files: must be relative to the data folder; it is /a"},
+      {source, "type: text, files: ../a, context: 8",
+       "job.yaml:10:30: data.train.files: must stay below the data folder, or be absolute; it is "
+       "../a"},
       {source, text + ", unit: bytes, vocabulary: v",
        "job.yaml:10:70: data.train.vocabulary: goes with unit characters or bpe: there are 256 "
        "bytes"},
       {source, text + ", vocabulary: ../v",
-       "job.yaml:10:57: data.train.vocabulary: must stay below the data folder; it is ../v"},
+       "job.yaml:10:57: data.train.vocabulary: must stay below the data folder, or be absolute; it "
+       "is ../v"},
       {source, text + ", unit: bpe",
        "job.yaml:10:3: data.train.vocabulary: required key is missing with unit bpe: a folder with "
        "vocab.json and merges.txt, or a tokenizer.json"},
@@ -317,13 +319,13 @@ TEST_CASE("parts that do not go together are named with their place") {
       {"type: sgd, learning_rate: 0.1", "type: adam, learning_rate: 0.1, initial_v: 0.01",
        "job.yaml:14:53: update.initial_v: the bias correction takes v to start at 0: set "
        "bias_correction: false with it, as in FedAdam's paper"},
-      {"images: a", "images: /a",
-       "job.yaml:10:30: data.train.images: must be relative to the data folder; it is /a"},
       {"images: a", "images: x/../../a",
-       "job.yaml:10:30: data.train.images: must stay below the data folder; it is x/../../a"},
+       "job.yaml:10:30: data.train.images: must stay below the data folder, or be absolute; it is "
+       "x/../../a"},
       {"images: a", "images: ''", "job.yaml:10:30: data.train.images: must not be empty"},
       {"type: idx, images: a, labels: b", "type: csv, files: [a, ../b]",
-       "job.yaml:10:33: data.train.files.1: must stay below the data folder; it is ../b"},
+       "job.yaml:10:33: data.train.files.1: must stay below the data folder, or be absolute; it is "
+       "../b"},
       {"type: idx, images: a, labels: b", "type: csv, files: a, separator: '0'",
        "job.yaml:10:43: data.train.separator: must be one character that is in no number, such as "
        "',' ';' or \"\\t\""},
@@ -362,11 +364,14 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:11:12: data.augment: only images can be flipped and cropped; data.train holds "
        "none (a csv source needs a shape of [height, width, channels])"},
       {"type: idx, images: a, labels: b", "type: numpy, features: ../a, labels: b",
-       "job.yaml:10:34: data.train.features: must stay below the data folder; it is ../a"},
-      {"type: idx, images: a, labels: b", "type: image_folder, folder: /a, height: 8, width: 8",
-       "job.yaml:10:39: data.train.folder: must be relative to the data folder; it is /a"},
-      {"type: idx, images: a, labels: b", "type: cifar100, files: [a, /b]",
-       "job.yaml:10:38: data.train.files.1: must be relative to the data folder; it is /b"},
+       "job.yaml:10:34: data.train.features: must stay below the data folder, or be absolute; it "
+       "is ../a"},
+      {"type: idx, images: a, labels: b", "type: image_folder, folder: a/.., height: 8, width: 8",
+       "job.yaml:10:39: data.train.folder: must stay below the data folder, or be absolute; it is "
+       "a/.."},
+      {"type: idx, images: a, labels: b", "type: cifar100, files: [a, ../b]",
+       "job.yaml:10:38: data.train.files.1: must stay below the data folder, or be absolute; it "
+       "is ../b"},
       {"batch_size: 32", "batch_size: 32\n  normalize: {mean: [1, 2], std: [1, 2, 3]}",
        "job.yaml:12:34: data.normalize.std: has 3 values, and mean has 2"},
       {"    - flatten: {}\n    - dense: {units: 10}", "    - flatten: {}",

@@ -101,6 +101,9 @@ TEST_CASE("exchanges of external jobs have the servers' rule where they need one
 
 TEST_CASE("model and data are both external, or neither is") {
   CheckEdits({
+      {"batch_size: 64, ", "",
+       "5:1: data.batch_size: required key is missing with type external: the examples of a step "
+       "of one worker, such as batch_size: 64"},
       {"data: {type: external, batch_size: 64, examples: 60000}",
        "data: {train: {type: idx, images: a, labels: b}, batch_size: 64}",
        "5:1: data.type: must be external with model.type external: the program that trains reads "

@@ -133,6 +133,22 @@ TEST_CASE("the hash of a job is that of its resolved content") {
   CHECK(hash(text) != hash(Replace(text, "seed: 42", "seed: 43")));
 }
 
+TEST_CASE("the smallest job says what is trained on what, how and how long") {
+  const std::string small =
+      "model:\n  layers: [{dense: {units: 10}}]\n  loss: softmax_cross_entropy\n"
+      "data: {train: {type: csv, files: /somewhere/a.csv}}\n"
+      "update: {type: sgd, learning_rate: 0.1}\nstop: {epochs: 2}\n";
+  const auto job = ParseJob(small, "job.yaml", {});
+  REQUIRE(job.status().ToString() == "OK");
+  const std::string spelled =
+      "apiVersion: leeway/v1\nkind: TrainingJob\nmetadata: {name: job, seed: 0}\n"
+      "exchange: {type: gradient}\nconsistency: {mode: sync}\n" +
+      Replace(small, "a.csv}}", "a.csv}, batch_size: 32}") +
+      "servers: {count: 1}\nworkers: {count: 1}\n";
+  CHECK(JobSha256(*job) == JobSha256(ParseJob(spelled, "job.yaml", {}).value()));
+  CHECK(ToYaml(*job).find("apiVersion: leeway/v1\nkind: TrainingJob\n") == 0);
+}
+
 TEST_CASE("defaults are written into the job") {
   const v1::TrainingJob job = ParseJob(Sample(), "job.yaml", {}).value();
   CHECK(job.has_servers());

@@ -24,9 +24,9 @@ TEST_CASE("a job over the wire is held to the rules of the file") {
 
   job = Good();
   job.mutable_workers()->set_count(0);
-  job.mutable_data()->clear_batch_size();
+  job.mutable_update()->clear_learning_rate();
   CHECK(ErrorOf(job) ==
-        "job: data.batch_size: required key is missing\n"
+        "job: update.learning_rate: required key is missing\n"
         "job: workers.count: must be at least 1; it is 0");
 
   job = Good();
@@ -45,13 +45,17 @@ TEST_CASE("a job over the wire is held to the rules of the file") {
         "job: exchange.type: required key is missing; one of gradient, delta, elastic");
 
   job = Good();
+  job.clear_exchange();
+  CHECK(ErrorOf(job).find("job: exchange: required key is missing") == 0);
+
+  job = Good();
   job.mutable_metadata()->set_name(std::string("a\0b", 3));
   CHECK(ErrorOf(job).find("metadata.name: holds a NUL byte") != std::string::npos);
 }
 
 TEST_CASE("an empty job names everything that it lacks") {
   const std::string error = ErrorOf(v1::TrainingJob());
-  for (const char* key : {"apiVersion", "kind", "metadata", "model", "data", "exchange", "stop"}) {
+  for (const char* key : {"model", "data", "stop"}) {
     CHECK(error.find(std::string("job: ") + key + ": required key is missing") !=
           std::string::npos);
   }

@@ -201,6 +201,20 @@ TEST_CASE("Training without the job's data leaves no run folder behind") {
   CHECK_FALSE(std::filesystem::exists(run));
 }
 
+TEST_CASE("init writes a job that trains on the files, from any folder, and over no other file") {
+  const TempFolder folder;
+  const std::string job = folder / "first.yaml",
+                    digits = absl::StrCat(kData, "/optdigits/optdigits.tra");
+  const std::vector<const char*> init = {"init", digits.c_str(), "-o", job.c_str()};
+  REQUIRE(Run(init) == 0);
+  CHECK(Run({"plan", job.c_str()}) == 0);
+  const v1::TrainingJob written = LoadJob(job, {}).value();
+  CHECK(written.data().train().csv().files(0) == digits);
+  CHECK(written.model().loss() == v1::LOSS_SOFTMAX_CROSS_ENTROPY);
+  CHECK_FALSE(ReadsDataFolder(written));
+  CHECK_THAT(Told(1, init), Catch::Contains("first.yaml is there already"));
+}
+
 TEST_CASE("Every absent data file is named, with where to fetch it") {
   const TempFolder folder;
   CHECK(CheckDataFiles(Job(), kData).ok());

@@ -28,12 +28,13 @@ constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
 absl::Status CheckName(const std::string& name) {
   const auto refuse = [&](absl::string_view why) {
-    return absl::InvalidArgumentError(absl::StrCat("data file '", absl::CEscape(name), "': ", why,
-                                                   "; name it relative to the data folder"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("data file '", absl::CEscape(name), "': ", why,
+                     "; name it relative to the data folder, or by an absolute path"));
   };
   if (name.empty()) return refuse("the name is empty");
   if (name.find('\0') != std::string::npos) return refuse("the name holds a zero byte");
-  if (name[0] == '/') return refuse("the path is absolute");
+  if (name[0] == '/') return absl::OkStatus();
   for (absl::string_view part : absl::StrSplit(name, '/')) {
     if (part == "..") return refuse("the path leaves the data folder by '..'");
   }
@@ -41,7 +42,7 @@ absl::Status CheckName(const std::string& name) {
 }
 
 std::string FullPath(const std::string& data_dir, const std::string& name) {
-  if (data_dir.empty()) return name;
+  if (data_dir.empty() || name[0] == '/') return name;
   return absl::StrCat(data_dir, absl::EndsWith(data_dir, "/") ? "" : "/", name);
 }
 

@@ -7,6 +7,7 @@
 #include "tests/worker/data/data_test_util.h"
 #include "worker/data/gunzip.h"
 #include "worker/data/known_files.h"
+#include "worker/data/sources/job_files.h"
 
 namespace leeway::data_file {
 namespace {
@@ -99,11 +100,33 @@ TEST_CASE("A name that leaves the data folder is refused") {
   const std::string data = folder.path() + "/data";
   CHECK(OpenDataFile(data, "in").ok());
   CHECK(OpenDataFile(data + "/", "in").ok());
-  for (const std::string name : {"../out", "a/../../out", "..", "x/..", "/etc/hostname", ""}) {
+  for (const std::string name : {"../out", "a/../../out", "..", "x/..", ""}) {
     RequireError(OpenDataFile(data, name), StatusCode::kInvalidArgument, {"'" + name + "'"});
   }
   RequireError(OpenDataFile(data, std::string("in\0x", 4)), StatusCode::kInvalidArgument,
                {"zero byte"});
+}
+
+TEST_CASE("A file by its absolute path is read; a worker may be kept to its data folder") {
+  DataFolder folder;
+  folder.Write("data/in", "1");
+  folder.Write("out", "1");
+  const std::string data = folder.path() + "/data", out = folder.path() + "/out";
+  CHECK(OpenDataFile(data, out).value().path == out);
+  const auto check = [&](const std::string& file, const std::string& initial) {
+    v1::TrainingJob job;
+    job.mutable_data()->mutable_train()->mutable_csv()->add_files(file);
+    job.mutable_model()->set_initial(initial);
+    return std::string(CheckInDataFolder(job, data).message());
+  };
+  CHECK(check("in", "weights").empty());
+  CHECK(check(data + "/in", data + "/sub/../weights").empty());
+  for (const std::string& outside : {out, data + "/../out", data + "2/in"}) {
+    for (const std::string& said : {check(outside, "weights"), check("in", outside)}) {
+      CHECK(said.find(outside) != std::string::npos);
+      CHECK(said.find("--absolute-paths") != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("What is no file with content is refused") {

@@ -1,0 +1,43 @@
+#include "launcher/inspect/model_yaml.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+namespace {
+
+// Of a side, so that something is left after two poolings.
+constexpr uint32_t kConvolvedMin = 8;
+
+constexpr char kConvolutions[] =
+    "    - conv2d: {filters: 16, kernel: 3, padding: 1}\n"
+    "    - relu: {}\n"
+    "    - max_pool: {size: 2}\n"
+    "    - conv2d: {filters: 32, kernel: 3, padding: 1}\n"
+    "    - relu: {}\n"
+    "    - max_pool: {size: 2}\n"
+    "    - flatten: {}\n";
+
+std::string WithLoss(const std::string& layers, const char* loss) {
+  return absl::StrCat("model:\n  layers:\n", layers, "  loss: ", loss, "\n");
+}
+
+}  // namespace
+
+std::string ModelYaml(const ImageShape& shape, const LabelStatistics& labels) {
+  const bool numbers = labels.counts.empty(), signs = !numbers && labels.least == -1;
+  const char* loss = numbers ? "squared" : signs ? "logistic" : "softmax_cross_entropy";
+  // Labels are numbered from 0, whether the first ones are there or not.
+  const auto classes = static_cast<uint64_t>(labels.largest) + 1;
+  const uint64_t outputs = numbers || signs ? 1 : classes;
+  if (shape.height >= kConvolvedMin && shape.width >= kConvolvedMin) {
+    return WithLoss(absl::StrCat(kConvolutions, "    - dense: {units: ", outputs, "}\n"), loss);
+  }
+  return WithLoss(absl::StrCat("    - mlp: {hidden: [64], outputs: ", outputs, "}\n"), loss);
+}
+
+std::string TextModelYaml(uint64_t vocabulary) {
+  return WithLoss(absl::StrCat("    - gpt: {vocabulary: ", vocabulary, "}\n"),
+                  "softmax_cross_entropy");
+}
+
+}  // namespace leeway

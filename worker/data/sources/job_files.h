@@ -1,0 +1,20 @@
+// The files that a job names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+// Those of the sources, as they are named, each once.
+std::vector<std::string> DataFileNames(const v1::TrainingJob& job);
+// Also the weights that it starts from.
+std::vector<std::string> FileNames(const v1::TrainingJob& job);
+
+// INVALID_ARGUMENT names a file with an absolute path that is not in `data_dir`.
+absl::Status CheckInDataFolder(const v1::TrainingJob& job, const std::string& data_dir);
+
+}  // namespace leeway
