@@ -5,11 +5,12 @@
 namespace leeway {
 
 void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record) {
-  const auto examples = static_cast<double>(record.examples() + more.examples());
-  if (examples > 0) {
-    record.set_train_loss((record.train_loss() * static_cast<double>(record.examples()) +
-                           more.train_loss() * static_cast<double>(more.examples())) /
-                          examples);
+  const uint64_t told = record.has_train_loss() ? record.examples() : 0;
+  const uint64_t told_more = more.has_train_loss() ? more.examples() : 0;
+  if (told_more > 0) {
+    record.set_train_loss((record.train_loss() * static_cast<double>(told) +
+                           more.train_loss() * static_cast<double>(told_more)) /
+                          static_cast<double>(told + told_more));
   }
   record.set_clock(more.clock());
   record.set_epoch(more.epoch());

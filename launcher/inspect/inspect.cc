@@ -124,6 +124,7 @@ absl::StatusOr<Inspection> InspectExamples(const GuessedSource& guessed,
   ASSIGN_OR_RETURN(const Examples examples, ReadExamples(job, job.data().train(), data_dir));
   ValueStatistics values = StatisticsOf(examples);
   if (guessed.source.has_csv()) values.missing = guessed.table.missing;
+  const LabelStatistics labels = StatisticsOf(examples.labels);
   Inspection inspection;
   inspection.summary =
       absl::StrCat(Thousands(examples.size()), " examples of ", DescribeShape(examples.shape), "\n",

@@ -86,7 +86,7 @@ std::string LiveWorkerRow(const v1::WorkerStatus& worker, uint32_t restarts, siz
   return ViewRow({std::to_string(worker.rank()), worker.state(), Thousands(worker.clock()),
                   Fixed(worker.epoch(), 2), trained ? std::to_string(worker.staleness()) : "-",
                   trained ? Thousands(static_cast<uint64_t>(worker.samples_per_second())) : "-",
-                  trained ? LossText(worker.train_loss()) : "-",
+                  trained && worker.has_train_loss() ? LossText(worker.train_loss()) : "-",
                   trained ? WholePercent(worker.wait_share()) : "-",
                   worker.has_hidden_share() ? WholePercent(worker.hidden_share()) : "-"},
                  rest, width);

@@ -35,7 +35,7 @@ std::optional<double> MeanLoss(const v1::JobStatus& status) {
   double sum = 0;
   int trained = 0;
   for (const v1::WorkerStatus& worker : status.workers()) {
-    if (worker.examples() == 0) continue;
+    if (worker.examples() == 0 || !worker.has_train_loss()) continue;
     sum += worker.train_loss();
     ++trained;
   }

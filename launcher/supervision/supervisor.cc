@@ -29,6 +29,11 @@ constexpr size_t kLogLines = 8;
 
 Time Now() { return std::chrono::steady_clock::now(); }
 
+// Such as a script's exception.
+std::string WithLastLine(const std::string& reason, const std::string& last_line) {
+  return last_line.empty() ? reason : absl::StrCat(reason, "; its last line: ", last_line);
+}
+
 }  // namespace
 
 Supervisor::Supervisor(SupervisorSpec spec, JobHosts& hosts, SignalSource& signals,
@@ -102,7 +107,7 @@ Launch Supervisor::WorkerLaunch(uint32_t rank) const {
     return launch;
   }
   Launch launch{.arguments = {"--coordinator", coordinator_address_, "--rank", std::to_string(rank),
-                              "--data", spec_.data_dir, "--absolute-paths"},
+                              "--data", spec_.data_dir},
                 .environment = spec_.worker_environment};
   if (rank < spec_.worker_processors.size()) {
     launch.arguments.insert(launch.arguments.end(),
@@ -278,10 +283,6 @@ void Supervisor::LookAfterDone() {
   for (Child& child : children_) {
     // The first answer may be to a question that was asked before.
     if (!child.answers_since_done || ++*child.answers_since_done < 2) continue;
-    if (child.failed_early) {
-      OnEarlyFailure(child, *std::exchange(child.failed_early, std::nullopt));
-      continue;
-    }
     if (began_) {
       if (!HasNotLeft(child)) continue;
       child.answers_since_done.reset();
@@ -294,26 +295,6 @@ void Supervisor::LookAfterDone() {
                              "joined the job (leeway.join, leeway_join)"),
                 LogTail(LogFile(child), kLogLines), Duration::zero());
   }
-}
-
-void Supervisor::OnEarlyFailure(Child& worker, const ExitStatus& exit) {
-  worker.answers_since_done.reset();
-  if (began_) return OnWorkerExit(worker, exit);
-  outcome_.exit_code = kExitPermanent;
-  Fail(absl::StrCat("worker ", worker.number, " ended with ", exit.ToString(),
-                    " before the job began, so its program is not started again: ",
-                    LastLine(LogFile(worker))),
-       LogTail(LogFile(worker), kLogLines), Duration::zero());
-}
-
-bool Supervisor::FailsEarly(const ExitStatus& exit) const {
-  const std::vector<uint32_t> restarts = policy_.server_restarts();
-  const bool servers_stay =
-      std::all_of(restarts.begin(), restarts.end(), [](uint32_t n) { return n == 0; });
-  const bool known = exit.code == kExitDone || exit.code == kExitStopped ||
-                     exit.code == kExitReplaced || exit.code == kExitUsage ||
-                     exit.code == kExitPermanent;
-  return !spec_.worker_command.empty() && !began_ && servers_stay && !exit.signaled && !known;
 }
 
 bool Supervisor::HasNotLeft(const Child& worker) const {
@@ -370,11 +351,6 @@ void Supervisor::OnExit(Child& child, const ExitStatus& exit) {
 }
 
 void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
-  if (FailsEarly(exit)) {
-    child.answers_since_done = 0;
-    child.failed_early = exit;
-    return;
-  }
   const RestartPolicy::Decision decision = policy_.OnWorkerExit(child.number, exit, Now());
   view_.restarts = policy_.worker_restarts();
   if (decision.action == RestartPolicy::Action::kDone) {
@@ -418,6 +394,12 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
     RestartAfter(child, exit, decision);
     return;
   }
+  // It ends so when it has ended the job, because of one of its processes.
+  const bool job_failed = child.number == 0 && exit.code == kExitPermanent && began_;
+  if (job_failed) {
+    return FailAfter(child, exit, "the job has failed, and server 0 has ended it",
+                     Duration::zero());
+  }
   // Server 0 has told the others.
   const bool told = !exit.signaled && exit.code == kExitPermanent && child.number > 0;
   FailAfter(child, exit, decision.reason, told ? kOrderlyGrace : Duration::zero());
@@ -430,27 +412,38 @@ void Supervisor::JobIsOver() {
   if (!kill_at_.has_value()) kill_at_ = Now() + grace;
 }
 
-void Supervisor::Fail(const std::string& reason, const std::string& details, Duration patience) {
+void Supervisor::Fail(const std::string& reason, const std::string& details, Duration patience,
+                      const std::string& last_line) {
   outcome_.failure = reason + details;
-  observer_.OnEvent(reason);
+  observer_.OnEvent(WithLastLine(reason, last_line));
   for (Child& child : children_) child.restart_at.reset();
   end_at_ = Now() + patience;
 }
 
 void Supervisor::RestartAfter(Child& child, const ExitStatus& exit,
                               const RestartPolicy::Decision& decision) {
-  // Such as a script's exception. A killed process said nothing of its end.
-  const bool spoke = !exit.signaled && exit.code != 0;
-  const std::string last = spoke ? LastLine(LogFile(child)) : "";
-  observer_.OnEvent(absl::StrCat(decision.reason, last.empty() ? "" : "; its last line: ", last));
+  const std::string last = LastLineOf(child, exit);
+  const bool again = !child.server && !began_ && !last.empty() && last == child.last_line;
+  child.last_line = last;
+  if (again && !spec_.worker_command.empty()) {
+    const std::string reason = absl::StrCat("worker ", child.number, " crashed with ",
+                                            exit.ToString(), " twice before it joined the job");
+    FailAfter(child, {.code = kExitPermanent}, reason, Duration::zero());
+    return;
+  }
+  observer_.OnEvent(WithLastLine(decision.reason, last));
   child.restart_at = Now() + decision.delay;
+}
+
+std::string Supervisor::LastLineOf(const Child& child, const ExitStatus& exit) const {
+  return exit.signaled || exit.code == 0 ? "" : LastLine(LogFile(child));
 }
 
 void Supervisor::FailAfter(const Child& child, const ExitStatus& exit, const std::string& reason,
                            Duration patience) {
   const bool lasting = !exit.signaled && (exit.code == kExitUsage || exit.code == kExitPermanent);
   outcome_.exit_code = lasting ? exit.code : kExitTemporary;
-  Fail(reason, LogTail(LogFile(child), kLogLines), patience);
+  Fail(reason, LogTail(LogFile(child), kLogLines), patience, LastLineOf(child, exit));
 }
 
 void Supervisor::EndAll() {

@@ -102,8 +102,8 @@ class Supervisor {
     // which process it was.
     std::optional<uint32_t> answers_since_done;
     pid_t done_pid = 0;
-    // Of a worker's program that has ended with a failure before the job was known to have begun.
-    std::optional<ExitStatus> failed_early;
+    // What the life of it before this one said last, as it crashed.
+    std::string last_line;
   };
 
   absl::Status Start(Child& child);
@@ -127,10 +127,6 @@ class Supervisor {
   // An external worker that ended in order while the job still waits for it would be waited for in
   // vain: if it has never joined the job fails, else it has crashed.
   void LookAfterDone();
-  // An external program has failed, as far as is known before the job began: it would fail again.
-  // An answer that the coordinator gives after the end decides.
-  bool FailsEarly(const ExitStatus& exit) const;
-  void OnEarlyFailure(Child& worker, const ExitStatus& exit);
   bool HasNotLeft(const Child& worker) const;
   // The watchdog looks at server 0 once it is known which process that is, and where it listens.
   void WatchCoordinator();
@@ -140,11 +136,16 @@ class Supervisor {
   void JobIsOver();
   // Starts the servers that the status wants and that do not exist yet.
   absl::Status StartWantedServers();
-  // Says how `child` has ended, with the last line of its log, and starts it again in a while.
+  // Says how `child` has ended, with the last line of its log, and starts it again in a while. A
+  // program that ends in the same way twice before the job has begun would do so again.
   void RestartAfter(Child& child, const ExitStatus& exit, const RestartPolicy::Decision& decision);
   // Lets the processes end by themselves for as long as `patience`, then ends them: politely, and
   // after some seconds with SIGKILL.
-  void Fail(const std::string& reason, const std::string& details, Duration patience);
+  void Fail(const std::string& reason, const std::string& details, Duration patience,
+            const std::string& last_line = "");
+  // The last line of its log, to follow a message; a process that was killed said nothing of its
+  // end.
+  std::string LastLineOf(const Child& child, const ExitStatus& exit) const;
   // The same, because `child` has ended in this way.
   void FailAfter(const Child& child, const ExitStatus& exit, const std::string& reason,
                  Duration patience);

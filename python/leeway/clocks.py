@@ -30,6 +30,8 @@ class Clocks:
         #: Called with the checkpoint's state when the job has gone back.
         self.load: Callable[[bytes], None] = lambda state: None
         self._evaluated = -1
+        #: Whether this life has ended a clock.
+        self.moved = False
         ending.watch(self)
 
     def begin(self) -> bool:
@@ -53,6 +55,7 @@ class Clocks:
 
     def end(self) -> None:
         self.session.end(self.report)
+        self.moved = True
         self.is_open = False
 
     def fail(self, message: str, seconds: float = ending.FAREWELL_SECONDS) -> None:
@@ -89,6 +92,10 @@ class Clocks:
         if not isinstance(found, Mapping) or "loss" not in found:
             raise InvalidArgument(f"rank 0: evaluate() gave {found!r}; it gives a mapping with loss and, if there is "
                                   "one, accuracy")
+        others = [str(key) for key in found if key not in ("loss", "accuracy", "examples")]
+        if others:
+            raise InvalidArgument(f"rank 0: evaluate() gave {', '.join(others)}; a job keeps loss, accuracy and examples. Leave "
+                                  "out the others, and print or write them yourself")
         self.evaluated(found["loss"], found.get("accuracy"), found.get("examples", 0))
 
     def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:

@@ -1,7 +1,9 @@
 """How a process ends: by the exit codes of common/exit_code.h, and never in a hang.
 
 A permanent error that nobody catches tells the job, and ends the process by EXIT_PERMANENT, so that the launcher does
-not start it again in vain. Any other exception ends it as any Python program; the launcher starts it again."""
+not start it again in vain. So does a mistake of the script: what cannot be imported or has no name, and any error of
+MISTAKES in a life that has not ended a clock, because the next life would make it again. Any other exception ends the
+process as any Python program; the launcher starts it again."""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ from .handle import free_all
 FAREWELL_SECONDS = 5.0
 
 
+ALWAYS = (ImportError, NameError, SyntaxError)
+MISTAKES = (AttributeError, LookupError, TypeError, ValueError)
+
+
 class Ending(Protocol):
+    #: Whether it has ended a clock.
+    moved: bool
+
     def fail(self, message: str, seconds: float) -> None: ...
     def unfinished(self) -> str: ...
 
@@ -48,6 +57,13 @@ def watch(job: Ending) -> None:
     _jobs.add(job)
 
 
+def exit_code_of(error: BaseException) -> int:
+    if isinstance(error, Error):
+        return error.exit_code
+    again = isinstance(error, MISTAKES) and not any(job.moved for job in _jobs)
+    return EXIT_PERMANENT if again or isinstance(error, ALWAYS) else EXIT_TEMPORARY
+
+
 def install() -> None:
     """From now on errors end the process by their exit codes. It goes before join: most permanent errors are join's."""
     global _installed
@@ -62,11 +78,12 @@ def install() -> None:
             print(f"leeway: {error}", file=sys.stderr)
             raise SystemExit(error.exit_code)
         previous(kind, error, trace)
-        if not isinstance(error, Error) or hasattr(sys, "ps1"):
+        if hasattr(sys, "ps1"):
             return
-        if error.exit_code == EXIT_PERMANENT:
+        code = exit_code_of(error)
+        if code == EXIT_PERMANENT:
             _tell_all(f"{kind.__name__}: {error}")
-        if error.exit_code != EXIT_TEMPORARY:
-            raise SystemExit(error.exit_code)
+        if code != EXIT_TEMPORARY:
+            raise SystemExit(code)
 
     sys.excepthook = hook

@@ -7,12 +7,13 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import time
+import weakref
 from typing import Mapping, Optional, Protocol, Union
 
 import numpy as np
 
 from . import _library as native
-from .errors import EXIT_PERMANENT, Error, FailedPrecondition, InternalError
+from .errors import EXIT_PERMANENT, Error, FailedPrecondition, InternalError, Misuse
 from .handle import SLICE, Handle, c_text
 from .schema import Tensor, native_tensors, tensors_of
 
@@ -92,6 +93,10 @@ class Session(Protocol):
     def free(self) -> None: ...
 
 
+#: Of this process, those that have not left.
+_members: "weakref.WeakSet[LibrarySession]" = weakref.WeakSet()
+
+
 class LibrarySession(Handle):
     """A Session over libleeway-client.so. Arrays that it gives keep it alive."""
 
@@ -103,6 +108,11 @@ class LibrarySession(Handle):
         self._peeked: Optional[int] = None
         #: Where the job stands as begin() gives no clock.
         self.next_clock = -1
+        self._place = coordinator, rank
+        for other in list(_members):
+            if other._place == self._place:
+                raise Misuse(f"this process takes part in the job already, as rank {other.info.rank}: one join a job. Several models "
+                             "train as one, such as torch.nn.ModuleList([one, other]); for another job join when this one is over")
         options = native.JoinOptions(size=ctypes.sizeof(native.JoinOptions), rank=-1 if rank is None else rank,
                                      tensor_count=len(schema), start_seconds=start_seconds)
         options.coordinator = c_text("coordinator", coordinator)
@@ -120,6 +130,7 @@ class LibrarySession(Handle):
                 self.fail(f"{type(error).__name__}: {error}", SLICE)
             self.free()
             raise
+        _members.add(self)
         self._final = self._library.leeway_final
         self._wait = self._library.leeway_wait
 
@@ -259,10 +270,12 @@ class LibrarySession(Handle):
             self._until(self._library.leeway_leave, REASONS[reason], b"")
         except FailedPrecondition:
             return False
+        _members.discard(self)
         return True
 
     def fail(self, message: str, seconds: float) -> None:
         """Says that this worker cannot go on, for at most so long."""
+        _members.discard(self)
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self._library.leeway_leave(self._handle, native.FAILED, message.encode(), SLICE) != native.AGAIN:

@@ -29,7 +29,7 @@ std::string MetricsLine(const StepRecord& record, double time) {
                {"epoch", metrics.epoch()},
                {"steps", metrics.steps()},
                {"examples", metrics.examples()},
-               {"train_loss", metrics.train_loss()},
+               {"train_loss", metrics.has_train_loss() ? Json(metrics.train_loss()) : Json()},
                {"staleness", metrics.staleness()},
                {"learning_rate", metrics.learning_rate()},
                {"data_seconds", metrics.data_seconds()},

@@ -37,6 +37,24 @@ TEST_CASE("Clocks within a twentieth of a second are one record, weighted by exa
   CHECK(queue.empty());
 }
 
+TEST_CASE("Clocks that tell no loss do not count in the mean of the others") {
+  MetricsQueue queue;
+  v1::StepMetrics silent = Metrics(1, 100, 0);
+  silent.clear_train_loss();
+  queue.Add(silent, Time{});
+  silent.set_clock(2);
+  queue.Add(silent, Time{});
+  auto records = queue.Take();
+  REQUIRE(records.size() == 1);
+  CHECK_FALSE(records[0].has_train_loss());
+  queue.Add(records[0], Time{});
+  queue.Add(Metrics(3, 10, 4), Time{});
+  records = queue.Take();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].train_loss() == Approx(4));
+  CHECK(records[0].examples() == 210);
+}
+
 TEST_CASE("A clock that says nothing of the loss scale leaves that of the one before") {
   MetricsQueue queue;
   v1::StepMetrics overflowed = Metrics(1, 10, 4);

@@ -69,6 +69,15 @@ TEST_CASE("A run that becomes much worse says so while it trains") {
                                        "97.12 % at clock 1,000"));
 }
 
+TEST_CASE("A job that tells no loss shows none") {
+  v1::JobStatus status = Running(1);
+  status.mutable_workers(0)->clear_train_loss();
+  const auto lines = RenderLiveView(status, {}, 120, 40);
+  CHECK(lines[2].text ==
+        "     0  running          250     1.50       0      12,345          -   12 %       -");
+  CHECK(lines.back().text.find("loss") == std::string::npos);
+}
+
 TEST_CASE("Servers that have left are not counted, and what still moves is said") {
   v1::JobStatus status = Running(1);
   status.add_servers()->set_state("removed");

@@ -43,6 +43,8 @@ TEST_CASE("Rates add up running workers, and the loss is of those that have trai
   }
   CHECK(SamplesPerSecond(status) == 100);
   CHECK(*MeanLoss(status) == Approx(0.5));
+  status.mutable_workers(0)->clear_train_loss();
+  CHECK_FALSE(MeanLoss(status).has_value());
 }
 
 TEST_CASE("The time left follows from what moved, not from where a resumed job began") {

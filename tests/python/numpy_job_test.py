@@ -128,6 +128,13 @@ class Clocks(unittest.TestCase):
         with self.assertRaisesRegex(leeway.Misuse, "all passes as one loop"):
             list(job.batches(np.arange(10)))
 
+    def test_figures_that_nobody_keeps(self):
+        job = join(session={"clocks": 1}, evaluate=lambda weights: {"loss": 1.0, "f1": 0.5, "auc": 0.7})
+        job.begin()
+        job.push_pull(ones())
+        with self.assertRaisesRegex(leeway.InvalidArgument, "gave f1, auc; a job keeps loss, accuracy and examples"):
+            job.begin()
+
     def test_evaluations(self):
         seen = []
         job = join(session={"clocks": 4, "evaluate_every": 2},
@@ -227,7 +234,7 @@ class Ends(unittest.TestCase):
 
     def test_codes(self):
         self.ends("pass", 0)
-        self.ends("raise ValueError('mine')", 1, "ValueError: mine")
+        self.ends("raise OSError('mine')", 1, "OSError: mine")
         self.ends("raise leeway.Unavailable('x')", 1, "Unavailable: x")
         self.ends("raise leeway.FailedPrecondition('x')", 1)
         self.ends("raise leeway.Replaced('x')", 5, "Replaced: x")
@@ -244,9 +251,19 @@ class Ends(unittest.TestCase):
     def test_the_job_is_told(self):
         tell = "job._session.fail = lambda message, seconds: print('told', message, file=sys.stderr)\n"
         self.ends(tell + "raise leeway.NotFinite('x')", 3, "told NotFinite: x")
-        self.assertNotIn("told", self.ends(tell + "raise ValueError('x')", 1))
+        self.assertNotIn("told", self.ends(tell + "raise OSError('x')", 1))
         self.assertNotIn("told", self.ends(tell + "job._clocks.ended = 'finished'\nraise leeway.NotFinite('x')", 3))
         self.ends(tell + "try:\n  with job: raise leeway.NotFinite('x')\nexcept leeway.Error: pass", 0, "told NotFinite: x")
+
+    def test_a_mistake_of_the_script(self):
+        """Another life would make it again: at any time what is not there, and what is wrong before a clock has ended."""
+        tell = "job._session.fail = lambda message, seconds: print('told', message, file=sys.stderr)\n"
+        clock = "job.begin()\njob.push_pull({'w': [1, 1]})\n"
+        for mistake, said in (("import nowhere", "ModuleNotFoundError"), ("nothing", "NameError"), ("exec('(')", "SyntaxError")):
+            self.ends(tell + clock + mistake, 3, f"told {said}: ")
+        for mistake in ("None.x", "None + 1", "{}[1]", "int('x')"):
+            self.ends(tell + mistake, 3, "told ")
+            self.assertNotIn("told", self.ends(tell + clock + mistake, 1))
 
     def test_a_hook_of_the_script_stays(self):
         said = self.ends("sys.excepthook = lambda *a: print('mine', file=sys.stderr)\nleeway.ending._installed = False\n"

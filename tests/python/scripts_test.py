@@ -136,7 +136,10 @@ MISUSES = {
     "half after join": (JOIN + "    if job.clock == 3: model.half(); model.float()\n" + LOOP.lstrip("\n"), "Misuse",
                         r"parameter 0\.weight: it is no longer where join put it"),
     "other examples": ("job = leeway.join(model, optimizer)\njob.batches(data(639))\n", "InvalidArgument", "639 examples.*640"),
-    "step without backward": ("job = leeway.join(model, optimizer)\noptimizer.step()\n", "Misuse", "without backward"),
+    "two joins": ("leeway.join(model, optimizer)\nother = nn.Linear(2, 2)\n"
+                  "leeway.join(other, torch.optim.SGD(other.parameters(), lr=0.1))\n", "Misuse",
+                  "this process takes part in the job already, as rank .*ModuleList"),
+    "step without backward": ("job = leeway.join(model, optimizer)\nfor _ in job.over([data()]): optimizer.step()\n", "Misuse", "without backward"),
 }
 
 

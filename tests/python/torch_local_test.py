@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 """Delta and elastic exchanges, batches, evaluations, states and files of leeway.torch, without servers."""
 
+import copy
+import io
+import pickle
 import random
 import sys
 import tempfile
@@ -382,6 +385,12 @@ class Batches(unittest.TestCase):
             optimizer.step()
         return seen
 
+    def test_tensors_of_other_lengths(self):
+        x, y = data(16)
+        for labels in (y[:15], torch.cat([y, y])):
+            with self.assertRaisesRegex(leeway.InvalidArgument, f"16, {len(labels)} rows; as many in each"):
+                self.rows((x, labels))
+
     def test_alone(self):
         x, y = self.numbered(10)
         model = mlp()
@@ -447,6 +456,23 @@ class Evaluations(unittest.TestCase):
         model.eval()
         with torch.no_grad():
             self.assertAlmostEqual(float(loss_of(model, x, y)), losses[-1], places=5)
+
+    def test_a_copy_of_a_joined_model_is_a_plain_model(self):
+        """By pickle, torch.save or deepcopy: nothing of the job is in it."""
+        model = with_norm()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        job = join(model, optimizer)
+        plain(model, optimizer, [data(4)])
+        job._ready(False)
+        file = io.BytesIO()
+        torch.save(model, file)
+        self.assertNotIn(b"leeway", file.getvalue())
+        file.seek(0)
+        for other in (torch.load(file), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            close(other, model, 0)
+            rounds = job._gate.round
+            other.train()(data(4)[0]).sum().backward()
+            self.assertEqual((job._gate.round, job._clocks.is_open), (rounds, False))
 
     def test_save(self):
         model = with_norm()

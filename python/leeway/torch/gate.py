@@ -6,6 +6,7 @@ called in the same clock."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Callable, Mapping
 
 import torch
@@ -14,16 +15,9 @@ from torch import nn
 from .layout import Layout
 
 
-def _no_hook(*_: object) -> None:
-    """In a copy."""
-
-
-def _of_copies() -> Callable[..., None]:
-    return _no_hook
-
-
 class Hook:
-    """A hook of a module that has joined. A copy of the module, by deepcopy or pickle, has not."""
+    """A hook of a module that has joined. A copy of the module, by deepcopy or pickle, has not: there its place is taken by a
+    function of Python's own that does nothing, so that whoever reads the file needs no Leeway."""
 
     def __init__(self, function: Callable[..., None]) -> None:
         self._function = function
@@ -32,7 +26,7 @@ class Hook:
         self._function(*arguments)
 
     def __reduce__(self) -> tuple:
-        return _of_copies, ()
+        return getattr, (contextlib.nullcontext(), "__exit__")
 
 
 class _Module:

@@ -11,6 +11,7 @@ import torch
 from torch.utils.data import DataLoader, default_collate, get_worker_info
 
 from ..batches import Dealer, Pick
+from ..errors import InvalidArgument
 from ..session import Info
 
 MASK = (1 << 64) - 1
@@ -38,6 +39,9 @@ class Tensors:
     def __init__(self, arrays: Sequence[Any]) -> None:
         self._tensors = [array if isinstance(array, torch.Tensor) else torch.as_tensor(np.asarray(array))
                          for array in arrays]
+        rows = [len(tensor) if tensor.ndim else 0 for tensor in self._tensors]
+        if len(set(rows)) > 1:
+            raise InvalidArgument(f"job.batches: the tensors have {', '.join(map(str, rows))} rows; as many in each")
 
     def __len__(self) -> int:
         return len(self._tensors[0])

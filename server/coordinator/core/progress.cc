@@ -1,6 +1,7 @@
 #include "server/coordinator/core/progress.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace leeway {
@@ -12,9 +13,12 @@ constexpr Duration kRateWindow = std::chrono::seconds(8);
 
 bool RankProgress::Record(const v1::StepMetrics& metrics, Time now) {
   if (metrics.clock() <= last_.clock()) return false;
-  const double loss = metrics.examples() > 0 ? metrics.train_loss() : last_.train_loss();
+  const v1::StepMetrics& told =
+      metrics.examples() > 0 && metrics.has_train_loss() ? metrics : last_;
+  const auto loss = told.has_train_loss() ? std::optional(told.train_loss()) : std::nullopt;
   last_ = metrics;
-  last_.set_train_loss(loss);
+  last_.clear_train_loss();
+  if (loss) last_.set_train_loss(*loss);
   dropped_steps_ += metrics.dropped_steps();
   dropped_examples_ += metrics.dropped_examples();
   skipped_contributions_ += metrics.skipped_contributions();
@@ -54,7 +58,7 @@ double RankProgress::Rate(Time now) const {
 void RankProgress::Fill(Time now, v1::WorkerStatus& status) const {
   status.set_epoch(last_.epoch());
   status.set_samples_per_second(Rate(now));
-  status.set_train_loss(last_.train_loss());
+  if (last_.has_train_loss()) status.set_train_loss(last_.train_loss());
   status.set_staleness(last_.staleness());
   status.set_waiting(waiting_);
   status.set_examples(examples_);

@@ -67,6 +67,8 @@ TEST_CASE("a line of metrics.jsonl is one JSON object") {
   CHECK(step["clock"] == 7);
   CHECK(step["time"] == 1.5);
   CHECK(step["train_loss"].is_null());
+  metrics.clear_train_loss();
+  CHECK(nlohmann::json::parse(MetricsLine(StepRecord{2, metrics}, 1.5))["train_loss"].is_null());
   for (const char* key : {"data_seconds", "compute_seconds", "forward_seconds", "backward_seconds",
                           "exchange_seconds", "wait_seconds", "bytes_sent", "bytes_received"}) {
     CHECK(step.contains(key));

@@ -82,6 +82,19 @@ TEST_CASE("progress: a clock counts once, also one that was computed without exa
   CHECK(StatusOf(progress).train_loss() == 4);
 }
 
+TEST_CASE("progress: who tells no loss has none, and keeps the last one that it told") {
+  RankProgress progress;
+  REQUIRE(progress.Record(Step(1, 10), kBegin));
+  CHECK(StatusOf(progress).examples() == 10);
+  CHECK_FALSE(StatusOf(progress).has_train_loss());
+  v1::StepMetrics told = Step(2, 10);
+  told.set_train_loss(0);
+  REQUIRE(progress.Record(told, kBegin));
+  REQUIRE(progress.Record(Step(3, 10), kBegin));
+  REQUIRE(StatusOf(progress).has_train_loss());
+  CHECK(StatusOf(progress).train_loss() == 0);
+}
+
 TEST_CASE("progress: what comes after the clock that a job goes back to counts again") {
   RankProgress progress;
   v1::EvaluationMetrics evaluation;
