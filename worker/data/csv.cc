@@ -133,7 +133,7 @@ class CsvParser {
   absl::Status AddValue(const CsvColumn& column, absl::string_view value) {
     if (column.role == CsvColumn::Role::kIgnored) return absl::OkStatus();
     if (column.role == CsvColumn::Role::kLabel) return AddLabel(column, value);
-    if (IsMissing(value)) {
+    if (!missing_.empty() && IsMissing(value)) {
       values_.insert(values_.end(), column.features(), std::numeric_limits<float>::quiet_NaN());
     } else if (column.categories.empty()) {
       const absl::StatusOr<float> number = ParseFloat(value);

@@ -20,30 +20,39 @@ absl::StatusOr<size_t> CsvFields::ClosingQuote() const {
                    " do not end in this line; write the text without line ends"));
 }
 
+void CsvFields::Pass(size_t end) {
+  at_end_ = end == rest_.size();
+  rest_.remove_prefix(at_end_ ? end : end + 1);
+}
+
+absl::Status CsvFields::TakeQuoted(absl::string_view& value) {
+  ASSIGN_OR_RETURN(const size_t closing, ClosingQuote());
+  value = rest_.substr(1, closing - 1);
+  const size_t end = std::min(rest_.find(separator_, closing + 1), rest_.size());
+  const absl::string_view between = rest_.substr(closing + 1, end - closing - 1);
+  if (!absl::StripAsciiWhitespace(between).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Quote(between), " follows quotes that have ended; a quote in a quoted value is \"\""));
+  }
+  if (value.find('"') != absl::string_view::npos) {
+    unquoted_ = absl::StrReplaceAll(value, {{"\"\"", "\""}});
+    value = unquoted_;
+  }
+  Pass(end);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> CsvFields::Next(absl::string_view& value) {
   if (at_end_) return false;
-  const size_t first = rest_.find_first_not_of(' ');
-  size_t behind = 0;
-  if (first != absl::string_view::npos && rest_[first] == '"' && separator_ != '"') {
+  const size_t first = has_quotes_ ? rest_.find_first_not_of(' ') : absl::string_view::npos;
+  if (first != absl::string_view::npos && rest_[first] == '"') {
     rest_.remove_prefix(first);
-    ASSIGN_OR_RETURN(const size_t closing, ClosingQuote());
-    value = rest_.substr(1, closing - 1);
-    behind = std::min(rest_.find(separator_, closing + 1), rest_.size());
-    const absl::string_view between = rest_.substr(closing + 1, behind - closing - 1);
-    if (!absl::StripAsciiWhitespace(between).empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          Quote(between), " follows quotes that have ended; a quote in a quoted value is \"\""));
-    }
-    if (value.find('"') != absl::string_view::npos) {
-      unquoted_ = absl::StrReplaceAll(value, {{"\"\"", "\""}});
-      value = unquoted_;
-    }
-  } else {
-    behind = std::min(rest_.find(separator_), rest_.size());
-    value = absl::StripAsciiWhitespace(rest_.substr(0, behind));
+    RETURN_IF_ERROR(TakeQuoted(value));
+    return true;
   }
-  at_end_ = behind == rest_.size();
-  rest_.remove_prefix(at_end_ ? behind : behind + 1);
+  const size_t end = std::min(rest_.find(separator_), rest_.size());
+  value = absl::StripAsciiWhitespace(rest_.substr(0, end));
+  Pass(end);
   return true;
 }
 

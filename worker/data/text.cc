@@ -21,7 +21,7 @@ constexpr size_t kFirstBuffer = 256 << 10;
 
 // absl reads 0x10 as 16; data files mean no such thing.
 bool LooksHexadecimal(absl::string_view text) {
-  return text.find_first_of("xX") != absl::string_view::npos;
+  return std::any_of(text.begin(), text.end(), [](char c) { return c == 'x' || c == 'X'; });
 }
 
 absl::Status NotANumber(absl::string_view text) {
