@@ -169,8 +169,10 @@ Time CoordinatorHost::NextWake() const {
 
 std::vector<Due> CoordinatorHost::Next(bool& over) {
   MutexLock lock(mutex_);
-  while (!ending_ && !due_.ready() && options_.now() < NextWake()) {
-    changed_.WaitUntil(mutex_, NextWake());
+  for (Time now = options_.now(); !ending_ && !due_.ready() && now < NextWake();
+       now = options_.now()) {
+    // Its clock need not be the system's.
+    changed_.WaitUntil(mutex_, SteadyNow() + (NextWake() - now));
   }
   if (const Time now = options_.now(); now >= due_.next_tick()) {
     core_.Tick(now);

@@ -198,6 +198,7 @@ absl::Status ServerProcess::StartCoordinator() {
     RETURN_IF_ERROR(KeepFolderPrivate(options_.run_dir));
   }
   CoordinatorHostOptions options;
+  options.now = options_.now;
   options.core.job = options_.job;
   options.core.job_sha256 = JobSha256(options_.job);
   options.core.run_dir = options_.run_dir;

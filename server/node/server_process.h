@@ -43,6 +43,9 @@ struct ServerOptions {
     std::this_thread::sleep_for(duration);
     return true;
   };
+  // The clocks: of the coordinator, and of the server for its lease.
+  std::function<Time()> now = SteadyNow;
+  std::function<BootTime()> boot_now = BootClock::now;
   // For server 0: the job (loaded and resolved), the folder for metrics and checkpoints, and
   // whether to begin a new job from the newest checkpoint there. A job of this run folder that is
   // not over, because the previous process was killed, continues by itself.
@@ -83,6 +86,9 @@ class ServerProcess {
   // says so, or the server has not joined the job yet.
   bool Drain(Duration within, const std::function<bool(Duration)>& pause);
 
+  // From another thread than Run's: ends Run with kExitTerminated at once. Nobody hears of it.
+  void Leave() { node_.Leave(); }
+
   // How many contributions it holds, and how many it has refused. Thread-safe.
   ByteBudget::Load load() { return node_.parameter_service().table().budget().load(); }
 
@@ -117,7 +123,7 @@ class ServerProcess {
   // the sink.
   std::unique_ptr<CheckpointSink> sink_;
   std::unique_ptr<CoordinatorHost> host_;
-  ServerNode node_;
+  ServerNode node_{options_.boot_now};
   grpc::ResourceQuota quota_{"leeway"};
   // Until the job is known there is room for others only.
   ConnectionTable connections_{ConnectionsMost(0, FilesMost()), TcpSockets()};

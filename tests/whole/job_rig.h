@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -34,11 +36,20 @@ struct JobResult {
 class JobRig {
  public:
   explicit JobRig(const v1::TrainingJob& job) : job_(job) {}
+  // Also in the middle of a test that has failed: servers go at once, and workers miss them.
+  virtual ~JobRig() {
+    for (auto& [index, server] : servers_) EndServer(server);
+    for (Life& life : lives_) life.thread.join();
+  }
+  JobRig(const JobRig&) = delete;
+  JobRig& operator=(const JobRig&) = delete;
 
   // The transport of every worker's data plane; null: gRPC.
   TransportFactory transport;
   // What the worker of a rank computes on; null: as the job says.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(uint32_t rank)> make_backend;
+  // How a worker lives.
+  std::function<WorkerEnd(const WorkerOptions&)> run_worker = RunWorker;
 
   // Which workers of a rank's host may combine their contributions; null: all.
   std::function<std::string(uint32_t rank)> memory_host;
@@ -59,52 +70,27 @@ class JobRig {
 
   // Starts the servers; the coordinator's address.
   std::string StartServers() {
-    for (uint32_t index = 0; index < job_.servers().count(); ++index) {
-      ServerOptions options;
-      options.index = index;
-      options.listen = listen;
-      options.job = job_;
-      options.run_dir = folder();
-      options.resume = resume_ && index == 0;
-      if (reached_at) options.advertise = reached_at(index);
-      if (index > 0) options.coordinator = CoordinatorAddress();
-      auto server = ServerProcess::Start(options);
-      INFO(server.status().ToString());
-      REQUIRE(server.ok());
-      if (on_listening) on_listening(index, (*server)->address());
-      servers_.push_back(std::move(*server));
-    }
-    result_.servers.resize(servers_.size());
-    for (size_t i = 0; i < servers_.size(); ++i) {
-      threads_.emplace_back([this, i] { result_.servers[i] = servers_[i]->Run().status; });
-    }
-    return servers_[0]->address();
+    for (uint32_t index = 0; index < job_.servers().count(); ++index) StartServer(index);
+    return servers_[0].process->address();
   }
 
   // Runs the workers to their ends, and the servers after them.
   JobResult Finish() {
-    const std::string coordinator = CoordinatorAddress();
-    result_.workers.resize(job_.workers().count());
-    for (uint32_t rank = 0; rank < job_.workers().count(); ++rank) {
-      threads_.emplace_back([this, rank, coordinator] {
-        WorkerOptions options;
-        options.coordinator = coordinator;
-        options.rank = rank;
-        options.data_dir = std::string(LEEWAY_SOURCE_DIR) + "/data";
-        options.nonce = rank + 1;
-        options.transport = transport;
-        if (memory_host) options.memory_host = memory_host(rank);
-        if (make_backend) {
-          options.make_backend = [this, rank](const v1::Workers&, uint32_t) {
-            return make_backend(rank);
-          };
-        }
-        result_.workers[rank] = RunWorker(options);
-      });
+    for (uint32_t rank = 0; rank < job_.workers().count(); ++rank) StartWorker(rank);
+    if (meanwhile) meanwhile(servers_[0].process->address());
+    for (Life& life : lives_) life.thread.join();
+    for (auto& [index, server] : servers_) {
+      if (server.process != nullptr) server.thread.join();
     }
-    if (meanwhile) meanwhile(servers_[0]->address());
-    for (auto& thread : threads_) thread.join();
-    for (const auto& server : servers_) result_.loads.push_back(server->load());
+    result_.workers.resize(job_.workers().count());
+    // The newest life of a rank is the last.
+    for (Life& life : lives_) result_.workers[life.rank] = std::move(life.end);
+    lives_.clear();
+    for (auto& [index, server] : servers_) {
+      if (server.process == nullptr) continue;
+      result_.servers.push_back(server.end.status);
+      result_.loads.push_back(server.process->load());
+    }
     ReadWeights();
     return result_;
   }
@@ -114,13 +100,83 @@ class JobRig {
     return Finish();
   }
 
-  const std::string& folder() const { return folder_->path(); }
+  // Of the run.
+  virtual const std::string& folder() const { return folder_->path(); }
 
- private:
-  std::string CoordinatorAddress() const {
-    return reached_at ? reached_at(0) : servers_[0]->address();
+ protected:
+  // A place among the servers, and the process there; null: nobody.
+  struct Server {
+    std::unique_ptr<ServerProcess> process;
+    std::thread thread;
+    ServerEnd end;
+  };
+  struct Life {
+    uint32_t rank = 0;
+    std::thread thread;
+    WorkerEnd end;
+  };
+
+  virtual ServerOptions OptionsOfServer(uint32_t index) {
+    ServerOptions options;
+    options.index = index;
+    options.listen = listen;
+    options.job = job_;
+    options.run_dir = folder();
+    options.resume = resume_ && index == 0;
+    if (reached_at) options.advertise = reached_at(index);
+    if (index > 0) options.coordinator = CoordinatorAddress();
+    return options;
+  }
+  virtual WorkerOptions OptionsOfWorker(uint32_t rank) {
+    WorkerOptions options;
+    options.coordinator = CoordinatorAddress();
+    options.rank = rank;
+    options.data_dir = std::string(LEEWAY_SOURCE_DIR) + "/data";
+    options.nonce = ++nonces_;
+    options.transport = transport;
+    if (memory_host) options.memory_host = memory_host(rank);
+    if (make_backend) {
+      options.make_backend = [this, rank](const v1::Workers&, uint32_t) {
+        return make_backend(rank);
+      };
+    }
+    return options;
   }
 
+  void StartServer(uint32_t index) {
+    auto started = ServerProcess::Start(OptionsOfServer(index));
+    INFO(started.status().ToString());
+    REQUIRE(started.ok());
+    Server& server = servers_[index];
+    EndServer(server);
+    server.process = std::move(*started);
+    if (on_listening) on_listening(index, server.process->address());
+    server.thread = std::thread([&server] { server.end = server.process->Run(); });
+  }
+  static void EndServer(Server& server) {
+    if (server.thread.joinable()) {
+      server.process->Leave();
+      server.thread.join();
+    }
+    server.process.reset();
+  }
+  void StartWorker(uint32_t rank) {
+    Life& life = lives_.emplace_back();
+    life.rank = rank;
+    life.thread = std::thread(
+        [this, &life, options = OptionsOfWorker(rank)] { life.end = run_worker(options); });
+  }
+
+  std::string CoordinatorAddress() const {
+    return reached_at ? reached_at(0) : servers_.at(0).process->address();
+  }
+
+  const v1::TrainingJob job_;
+  std::map<uint32_t, Server> servers_;
+  // In the order of their beginnings.
+  std::list<Life> lives_;
+
+ private:
   void ReadWeights() {
     auto search = FindNewestCheckpoint(folder());
     REQUIRE(search.ok());
@@ -134,11 +190,9 @@ class JobRig {
     result_.weights.assign(weights->span().begin(), weights->span().end());
   }
 
-  const v1::TrainingJob job_;
   std::shared_ptr<TempFolder> folder_ = std::make_shared<TempFolder>();
   bool resume_ = false;
-  std::vector<std::unique_ptr<ServerProcess>> servers_;
-  std::vector<std::thread> threads_;
+  uint64_t nonces_ = 0;
   JobResult result_;
 };
 

@@ -1,0 +1,254 @@
+// A job in one process whose servers are killed, drained, cut off and joined by others while it
+// trains, and whose clocks can be put forward.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/exit_code.h"
+#include "common/rpc/channel.h"
+#include "leeway/v1/coordinator.grpc.pb.h"
+#include "tests/whole/job_rig.h"
+#include "tests/whole/wire.h"
+
+namespace leeway::testing {
+
+// The system's clocks and what a test adds to them. Thread-safe.
+class PutForward {
+ public:
+  void Add(Duration more) { added_ += more.count(); }
+  Time Now() const { return SteadyNow() + Duration(added_); }
+  BootTime BootNow() const { return BootClock::now() + Duration(added_); }
+
+ private:
+  std::atomic<Duration::rep> added_{0};
+};
+
+// Each server has a wire that leads to it, and one on which it reaches server 0. Trouble is made in
+// Run's thread, by `meanwhile`; a step takes 2 ms, so that the job is not over before.
+class TroubleRig : public JobRig {
+ public:
+  explicit TroubleRig(const v1::TrainingJob& job) : JobRig(job) {
+    reached_at = [this](uint32_t index) { return WiresOf(index).in.address(); };
+    on_listening = [this](uint32_t index, const std::string& address) {
+      WiresOf(index).in.LeadTo(address);
+    };
+  }
+
+  // SIGKILL: whoever is connected sees the connection reset, and nobody listens there. What it was
+  // told of before counts, and nothing that it says in ending.
+  void Kill(uint32_t index) {
+    Unplug(index);
+    EndServer(servers_[index]);
+  }
+  // SIGTERM: others have what it held before it ends.
+  void Drain(uint32_t index) {
+    Server& server = servers_[index];
+    INFO("server " << index);
+    REQUIRE(server.process->Drain(kPatience, &Pause));
+    server.thread.join();
+    CHECK(server.end.exit_code == kExitTerminated);
+    Unplug(index);
+    server.process.reset();
+  }
+  // A server that is new, or its next life.
+  void Start(uint32_t index) { StartServer(index); }
+  // Its next life, until each block has two holders again.
+  void StartAgain(uint32_t index) {
+    const int registered = Events("server_registered"), started = Events("job_started");
+    Start(index);
+    WaitForEvents("server_registered", registered + 1);
+    if (index == 0) WaitForEvents("job_started", started + 1);
+    Forward();
+    WaitFor("two holders of each block", [this] { return Whole(); });
+  }
+  // Nothing reaches it or leaves it by its wires, until Release.
+  void Hold(uint32_t index) {
+    WiresOf(index).in.Hold();
+    WiresOf(index).out.Hold();
+  }
+  void Release(uint32_t index) {
+    WiresOf(index).in.Release();
+    WiresOf(index).out.Release();
+  }
+  // The rank's next life begins while the one before still lives.
+  void ReplaceWorker(uint32_t rank) { StartWorker(rank); }
+
+  void Resize(uint32_t servers) {
+    v1::ResizeServersRequest request;
+    request.set_servers(servers);
+    Ask(&v1::Coordinator::Stub::ResizeServers, request);
+  }
+  void Stop() { Ask(&v1::Coordinator::Stub::StopJob, v1::StopJobRequest()); }
+  v1::JobStatus Status() {
+    return Ask(&v1::Coordinator::Stub::GetJobStatus, v1::GetJobStatusRequest());
+  }
+
+  // The lines of the run's metrics.
+  virtual std::string Metrics() const {
+    std::ifstream file(folder() + "/metrics.jsonl");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // How often they have the event.
+  int Events(const std::string& kind) const {
+    std::istringstream file(Metrics());
+    int found = 0;
+    for (std::string line; std::getline(file, line);) found += Is(line, kind);
+    return found;
+  }
+  // Every shard is where it is to be, and so is its replica, if it has one.
+  bool Whole() const {
+    std::istringstream file(Metrics());
+    bool whole = true;
+    for (std::string line; std::getline(file, line);) {
+      if (Is(line, "server_lost") || Is(line, "placement_changed")) whole = false;
+      if (Is(line, "replicas_synced") || Is(line, "resized")) whole = true;
+    }
+    return whole;
+  }
+  // Until condition(); `what` is said where that does not come.
+  template <typename Condition>
+  void WaitFor(const std::string& what, Condition condition) {
+    const Time end = SteadyNow() + kPatience;
+    while (!condition()) {
+      Pause(std::chrono::milliseconds(5));
+      INFO("waited in vain for " << what << "\n" << Status().DebugString());
+      if (SteadyNow() > end) REQUIRE(what.empty());
+    }
+  }
+  void WaitForEvents(const std::string& kind, int count) {
+    WaitFor(absl::StrCat(count, " times ", kind), [&] { return Events(kind) >= count; });
+  }
+  // All workers together make so many steps more.
+  void Forward(uint64_t steps = 20) {
+    const uint64_t until = steps_ + steps;
+    WaitFor("the workers' steps", [&] { return steps_ >= until; });
+  }
+  PutForward& clock() { return clock_; }
+
+ protected:
+  // What a worker's step takes besides.
+  void Step() {
+    ++steps_;
+    Pause(std::chrono::milliseconds(2));
+  }
+  static bool Pause(Duration pause) {
+    poll(nullptr, 0, static_cast<int>(pause / std::chrono::milliseconds(1)));
+    return true;
+  }
+
+  ServerOptions OptionsOfServer(uint32_t index) override {
+    ServerOptions options = JobRig::OptionsOfServer(index);
+    options.start_within = kPatience;
+    options.now = [this] { return clock_.Now(); };
+    options.boot_now = [this] { return clock_.BootNow(); };
+    if (index > 0) {
+      WiresOf(index).out.LeadTo(WiresOf(0).in.address());
+      options.coordinator = WiresOf(index).out.address();
+    }
+    return options;
+  }
+  WorkerOptions OptionsOfWorker(uint32_t rank) override {
+    WorkerOptions options = JobRig::OptionsOfWorker(rank);
+    options.start_within = kPatience;
+    options.sleep = [this](Duration) { Step(); };
+    return options;
+  }
+
+ private:
+  static constexpr Duration kPatience = std::chrono::seconds(60);
+  struct Wires {
+    Wire in, out;
+  };
+
+  static bool Is(const std::string& line, const std::string& kind) {
+    return line.find(absl::StrCat("\"event\":\"", kind, "\"")) != std::string::npos;
+  }
+
+  // Of any thread.
+  Wires& WiresOf(uint32_t index) {
+    MutexLock lock(mutex_);
+    auto& wires = wires_[index];
+    if (wires == nullptr) wires = std::make_unique<Wires>();
+    return *wires;
+  }
+  void Unplug(uint32_t index) {
+    WiresOf(index).in.Cut();
+    WiresOf(index).out.Cut();
+  }
+
+  template <typename Request, typename Reply>
+  Reply Ask(grpc::Status (v1::Coordinator::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                          Reply*),
+            const Request& request) {
+    const auto stub = v1::Coordinator::NewStub(MakeChannel(CoordinatorAddress()));
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    Reply reply;
+    const grpc::Status status = ((*stub).*method)(&context, request, &reply);
+    INFO(status.error_message());
+    CHECK(status.ok());
+    return reply;
+  }
+
+  Mutex mutex_;
+  std::map<uint32_t, std::unique_ptr<Wires>> wires_ GUARDED_BY(mutex_);
+  PutForward clock_;
+  std::atomic<uint64_t> steps_{0};
+};
+
+// A sync job with so much in it that could be forgotten, and without an end of its own.
+inline std::vector<std::string> InTrouble(std::vector<std::string> more) {
+  std::vector<std::string> sets = {
+      "workers={count: 2, emulate: {step_milliseconds: 2}}",
+      "checkpoint={every: {clocks: 20}}",
+      "limits={lease_seconds: 30, start_seconds: 60}",
+      "transport.type=tcp",
+      "stop={clocks: 1000000}",
+  };
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+// The rig's job, of InTrouble(sets), goes through the trouble, is then stopped in order, and has
+// the bits of one that ends there undisturbed.
+inline void CheckSameBits(TroubleRig& rig, const std::vector<std::string>& sets,
+                          const std::function<void(TroubleRig&)>& trouble) {
+  rig.meanwhile = [&](const std::string&) {
+    rig.Forward();
+    trouble(rig);
+    rig.Forward();
+    rig.Stop();
+  };
+  const JobResult result = rig.Run();
+  for (const auto& server : result.servers) CHECK(server == absl::OkStatus());
+  for (const auto& worker : result.workers) {
+    INFO(worker.status.ToString());
+    CHECK(worker.exit == WorkerExit::kStopped);
+  }
+  REQUIRE(result.clock > 0);
+  std::vector<std::string> whole = InTrouble(sets);
+  whole.emplace_back("workers.emulate={}");
+  whole.push_back(absl::StrCat("stop={clocks: ", result.clock, "}"));
+  JobRig undisturbed(DigitsJob(whole));
+  CHECK(MustTrain(undisturbed).sha256 == result.sha256);
+}
+inline void CheckSameBits(const std::vector<std::string>& sets,
+                          const std::function<void(TroubleRig&)>& trouble) {
+  TroubleRig rig(DigitsJob(InTrouble(sets)));
+  CheckSameBits(rig, sets, trouble);
+}
+
+}  // namespace leeway::testing
