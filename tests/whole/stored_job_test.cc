@@ -43,7 +43,7 @@ class StoredRig : public TroubleRig {
   std::atomic<int> writes_ = 0;
 };
 
-TEST_CASE("A store that loses writes costs checkpoints, and no bits; the job goes back by it") {
+TEST_CASE("A store that loses writes costs checkpoints and no bits, and the job goes back by it") {
   const std::vector<std::string> sets = {"servers={count: 2, shards: 4, block_bytes: 1024}",
                                          "checkpoint={every: {clocks: 10}}"};
   StoredRig rig(DigitsJob(InTrouble(sets)));
