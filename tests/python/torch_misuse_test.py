@@ -323,6 +323,7 @@ class Steps(unittest.TestCase):
             step(model, optimizer)
         self.assertEqual(job.ended, "finished")
         model.eval()(data()[0])
+        self.assertTrue(torch.isfinite(model.train()(data()[0])).all(), "as a script may evaluate after its loop")
 
     def test_stages(self):
         """A job that is over lets go of the model: its trained part joins the next one, with a new head."""

@@ -59,7 +59,7 @@ class Gate:
                  wait: Callable[[int, int], None]) -> None:
         self._ready, self._wait, self._weights, self._layout = ready, wait, weights, layout
         self.round = 0
-        #: A clock is open; and nothing is on its way.
+        #: A forward pass has no clock to open; and nothing is on its way.
         self._is_open, self.is_settled = False, False
         self._handles: list[Any] = []
         self._modules: list[_Module] = []
@@ -120,6 +120,11 @@ class Gate:
     def pause(self) -> None:
         """The clock has what it needs: the next forward asks again."""
         self._is_open = False
+
+    def finish(self) -> None:
+        """The job is over, and the final weights are there: a forward pass asks for nothing any more."""
+        self.refresh()
+        self._is_open = True
 
     def remove(self) -> None:
         """The hooks."""

@@ -137,7 +137,7 @@ class TorchJob(Loop):
     def _begin_clock(self) -> bool:
         self._check()
         if not self._clocks.begin():
-            self._gate.refresh()
+            self._gate.finish()
             unwatch(self._measures)
             return False
         self._examples_told = False
