@@ -43,7 +43,7 @@ model = nn.Sequential(nn.Linear(784, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Dr
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.002, weight_decay=0.05)
 job = leeway.join(model, optimizer, evaluate=evaluate)
 loader = job.batches(loader)
-schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs * len(loader))
+schedule = job.keep(torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs * len(loader)))
 for epoch in job.epochs(options.epochs):
     for images, labels in loader:
         optimizer.zero_grad()

@@ -29,6 +29,8 @@ class Clocks:
         self.state: Callable[[bool], bytes] = lambda before: b""
         #: Called with the checkpoint's state when the job has gone back.
         self.load: Callable[[bytes], None] = lambda state: None
+        #: The same without one. True: to before the last clock; else to the start.
+        self.go_back: Callable[[bool], None] = lambda one: None
         self._evaluated = -1
         #: Whether this life has ended a clock.
         self.moved = False
@@ -43,15 +45,18 @@ class Clocks:
                 self._finish(begun)
                 continue
             if self.clock >= 0 and begun != self.clock + 1:
-                self._jump()
+                self._jump(begun)
             self.clock, self.is_open, self.report = begun, True, Report()
         return self.is_open
 
-    def _jump(self) -> None:
-        """The others went on without this worker, or the job has gone back to a checkpoint."""
+    def _jump(self, begun: int) -> None:
+        """The others went on without this worker, or the job has gone back: to a checkpoint, to the last clock, or to the
+        start."""
         saved = self.session.load_state()
         if saved:
             self.load(saved)
+        elif begun <= self.clock:
+            self.go_back(begun == self.clock)
 
     def end(self) -> None:
         self.session.end(self.report)

@@ -75,6 +75,32 @@ TEST_CASE("A server 0 that dies before it listens is started again, as often as 
   }
 }
 
+TEST_CASE("A program that ends in the same way twice before it joins is not started again") {
+  for (const bool same : {true, false}) {
+    const TempFolder folder;
+    // Listens where nobody answers.
+    WriteServer(folder,
+                "while [ \"$1\" != --ready-fd ]; do shift; done\n"
+                "eval \"echo 127.0.0.1:1 >&$2\"\n"
+                "trap 'kill $!; exit 1' INT\nsleep 1000 &\nwait\n");
+    auto signals = SignalSource::Create();
+    REQUIRE(signals.ok());
+    NoObserver observer;
+    SupervisorSpec spec = SpecOf(folder);
+    spec.restarts.worker = 2;
+    spec.worker_command = {"/bin/sh", "-c",
+                           same ? "echo no such module; exit 1" : "echo $$; exit 1"};
+    LocalHosts hosts(folder.path());
+    const auto outcome = Supervisor(spec, hosts, **signals, observer).Run();
+    REQUIRE(outcome.ok());
+    CHECK_THAT(
+        outcome->failure,
+        Catch::Contains(same ? "worker 0 crashed with exit code 1 twice before it joined the job"
+                             : "worker 0 crashed with exit code 1 after 2 restarts"));
+    CHECK(outcome->exit_code == (same ? kExitPermanent : kExitTemporary));
+  }
+}
+
 TEST_CASE("A server 0 that refuses its job, or fails for good, is not started again") {
   for (const int code : {kExitUsage, kExitPermanent}) {
     const TempFolder folder;

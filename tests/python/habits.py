@@ -771,8 +771,8 @@ def no_decay_for_biases(run):
 def warm_restarts(run):
     model = network()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 3, 2)
     job = run.join(model, optimizer)
+    scheduler = job.keep(torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 3, 2))
     rates = []
     train(model, optimizer, job.over(run.batches()), lambda: (scheduler.step(), rates.append(optimizer.param_groups[0]["lr"])))
     return {**weights(model), "rates": torch.tensor(rates)}
@@ -782,9 +782,9 @@ def warm_restarts(run):
 def a_rate_that_follows_the_loss(run):
     model = network()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1, factor=0.5)
     x, y = run.held_out()
     job = run.join(model, optimizer)
+    scheduler = job.keep(torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1, factor=0.5))
 
     def plateau():
         with torch.no_grad():

@@ -32,6 +32,9 @@ class PlainJob:
     def over(self, loader):
         return loader
 
+    def keep(self, scheduler):
+        return scheduler
+
 
 class Run:
     """A script in plain PyTorch, with the batches of all workers together; a base of those with Leeway."""

@@ -20,6 +20,8 @@ import numpy as np
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from torch.optim import lr_scheduler as lr
+
 import leeway.torch as leeway
 from leeway.batches import BatchOrder
 from leeway.session import Info
@@ -71,8 +73,8 @@ class Local(unittest.TestCase):
         alone, worker = mlp(), mlp()
         x, y = data(8)
 
-        def train(model, optimizer, rounds):
-            scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.9)
+        def train(model, optimizer, rounds, keep=lambda scheduler: scheduler):
+            scheduler = keep(torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.9))
             for _ in rounds:
                 def closure():
                     optimizer.zero_grad()
@@ -84,7 +86,7 @@ class Local(unittest.TestCase):
         train(alone, torch.optim.LBFGS(alone.parameters(), lr=0.5), range(6))
         optimizer = torch.optim.LBFGS(worker.parameters(), lr=0.5)
         job = join(worker, optimizer, {"exchange": "elastic", "steps_per_clock": 2, "clocks": 3})
-        train(worker, optimizer, job.over([(x, y)]))
+        train(worker, optimizer, job.over([(x, y)]), job.keep)
         close(worker, alone, 0)
 
     def test_several_optimizers(self):
@@ -130,6 +132,7 @@ class Local(unittest.TestCase):
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
         scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
         job = join(model, optimizer, {"exchange": "delta", "steps_per_clock": 2, "clocks": 2})
+        job.keep(scheduler)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for batch in job.over([data(4)]):
@@ -238,6 +241,54 @@ class Local(unittest.TestCase):
             if job.clock == 2 and number == 2:
                 session.state = session.saved[-1]
         self.assertEqual(steps, [(0, 1), (1, 2), (2, 3), (3, 4), (2, 3), (3, 4), (4, 5), (5, 6)])
+
+    def rates(self, make, session, clocks=6):
+        """The rate of each step of a worker with a scheduler, by clock; and its session."""
+        model = mlp()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        job = join(model, optimizer, {"exchange": "delta", "steps_per_clock": 2, "clocks": clocks, "state": b"", **session})
+        scheduler = job.keep(make(optimizer))
+        seen = []
+        for batch in job.over([data(4)]):
+            plain(model, optimizer, [batch])
+            seen.append((job.clock, optimizer.param_groups[0]["lr"]))
+            scheduler.step(*([1.0] if isinstance(scheduler, lr.ReduceLROnPlateau) else []))
+        return seen, job._session
+
+    SCHEDULERS = {
+        "cosine": lambda o: lr.CosineAnnealingLR(o, 12), "steps": lambda o: lr.MultiStepLR(o, [3, 7]),
+        "warmup": lambda o: lr.LambdaLR(o, lambda step: min(1, (step + 1) / 5)), "restarts": lambda o:
+        lr.CosineAnnealingWarmRestarts(o, 5), "one cycle": lambda o: lr.OneCycleLR(o, 0.1, 12, cycle_momentum=False),
+        "plateau": lambda o: lr.ReduceLROnPlateau(o, patience=2), "two": lambda o: lr.SequentialLR(
+            o, [lr.ConstantLR(o, 0.1, 4), lr.ExponentialLR(o, 0.9)], [4])}
+
+    def test_a_scheduler_goes_on(self):
+        """In a life that begins at a checkpoint, in one that goes back to it, and in one that goes back without one: each
+        step has the rate that it has in an undisturbed job."""
+        for name, make in self.SCHEDULERS.items():
+            with self.subTest(name), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                whole, session = self.rates(make, {})
+                self.assertGreater(len({rate for _, rate in whole}), 1)
+                _, half = self.rates(make, {}, clocks=3)
+                later, _ = self.rates(make, {"state": half.saved[-1], "first": 3})
+                self.assertEqual(later, whole[6:])
+                for back in (0, 3):
+                    again, _ = self.rates(make, {"jump": (3, back), "state": None})
+                    self.assertEqual(again, whole[:8] + whole[2 * back:])
+
+    def test_a_scheduler_that_nobody_keeps(self):
+        model = mlp()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        join(model, optimizer, {"exchange": "delta"})
+        lr.StepLR(optimizer, 1)
+        with self.assertRaisesRegex(leeway.Misuse, r"rate of AdamW.*scheduler = job\.keep\(scheduler\)"):
+            plain(model, optimizer, [data(4)])
+
+    def test_the_state_of_another_scheduler(self):
+        _, session = self.rates(self.SCHEDULERS["cosine"], {}, clocks=1)
+        with self.assertRaisesRegex(leeway.InvalidArgument, "'CosineAnnealingLR', and this is MultiStepLR"):
+            self.rates(self.SCHEDULERS["steps"], {"state": session.saved[-1], "first": 1})
 
     def test_the_state_of_another_optimizer(self):
         model = mlp()

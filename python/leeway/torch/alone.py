@@ -59,6 +59,10 @@ class AloneJob:
     def loss(self, value: Any) -> None:
         """Nobody asks for it here."""
 
+    def keep(self, scheduler: Any) -> Any:
+        """As it is."""
+        return scheduler
+
     def skip(self) -> None:
         """Nothing counts batches here."""
 

@@ -23,6 +23,7 @@ from .layout import Layout
 from .loop import Loop
 from .measures import Measures, unwatch, watch
 from .optimizers import Translation, Watched
+from .schedulers import Schedulers
 from .structure import Structure
 from .writes import Writes
 
@@ -65,8 +66,12 @@ class TorchJob(Loop):
         if evaluate is not None:
             self._clocks.evaluate = lambda: self._evaluate(evaluate)
         self._before: dict[torch.Tensor, dict[str, Any]] = {}
+        self._schedulers = Schedulers([group for optimizer in optimizers for group in optimizer.param_groups])
+        self._schedulers_before: list[dict] = []
+        self._rates_before: list[dict] = []
         self._integers_before: dict[str, torch.Tensor] = {}
         self._clocks.state, self._clocks.load = self._state, self._load_state
+        self._clocks.go_back, self._first_state = self._go_back, self._state(False)
         self._load_state(session.load_state())
         super().__init__()
         watch(self._measures)
@@ -270,6 +275,7 @@ class TorchJob(Loop):
         if not self._clocks.is_open:
             self._ready(True)
         self._check()
+        self._schedulers.check(type(self._optimizers[number]).__name__)
         own_step = self._own_steps[number]
         loss = own_step() if closure is None else own_step(closure)
         self._stepped.add(number)
@@ -361,24 +367,44 @@ class TorchJob(Loop):
             self._before = {parameter: {key: value.clone() if isinstance(value, torch.Tensor) else value
                                         for key, value in slots.items()}
                             for optimizer in self._optimizers for parameter, slots in optimizer.state.items()}
+            self._schedulers_before, self._rates_before = self._schedulers.save(), self._schedulers.rates()
+
+    def _go_back(self, one: bool) -> None:
+        if one:
+            self._undo_clock()
+        else:
+            self._load_state(self._first_state)
+            self._schedulers.load_first()
+
+    def _undo_clock(self) -> None:
+        for name, buffer in self._integers_before.items():
+            self._integers[name].copy_(buffer)
+        if not self._local:
+            return
+        for optimizer in self._optimizers:
+            known = {p for group in optimizer.param_groups for p in group["params"]}
+            optimizer.state.clear()
+            optimizer.state.update({p: slots for p, slots in self._before.items() if p in known})
+        self._schedulers.load(self._schedulers_before, self._rates_before)
 
     def _state(self, before: bool) -> bytes:
         if before:
-            for name, buffer in self._integers_before.items():
-                self._integers[name].copy_(buffer)
-            if self._local:
-                for optimizer in self._optimizers:
-                    known = {p for group in optimizer.param_groups for p in group["params"]}
-                    optimizer.state.clear()
-                    optimizer.state.update({p: slots for p, slots in self._before.items() if p in known})
+            self._undo_clock()
         if not self._local and not self._integers:
             return b""
         names = {id(parameter): name for name, parameter in self._layout.trained.items()}
-        return state.save(self._optimizers if self._local else [], names, self._integers)
+        return state.save(self._optimizers if self._local else [], names, self._integers, self._schedulers.save())
 
     def _load_state(self, saved: Optional[bytes]) -> None:
         if saved:
-            state.load(saved, self._optimizers if self._local else [], self._layout.trained, self._integers)
+            optimizers = self._optimizers if self._local else []
+            self._schedulers.load(state.load(saved, optimizers, self._layout.trained, self._integers))
+
+    def keep(self, scheduler: Any) -> Any:
+        """Gives the scheduler of a worker that trains by itself (delta, elastic). What it stands at goes into the job's
+        checkpoints, and it goes on from there; schedulers are kept in the same order each time."""
+        self._schedulers.keep(scheduler)
+        return scheduler
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes model.state_dict() as a safetensors file, on rank 0 only. Between two steps, or at the end."""

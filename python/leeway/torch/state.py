@@ -2,7 +2,7 @@
 
 It is a safetensors file, never a pickle. Its tensors are `optimizer/PARAMETER/KEY`, those of lists `list/PARAMETER/KEY/INDEX`,
 and `buffer/NAME`. Its metadata have `format`, the `class` of the optimizers, with commas, and, as JSON, the numbers of their
-param groups and the lengths of the lists."""
+param groups and of the schedulers, and the lengths of the lists."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _array(name: str, key: str, value: Any) -> np.ndarray:
 
 
 def save(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str],
-         buffers: Mapping[str, torch.Tensor]) -> bytes:
+         buffers: Mapping[str, torch.Tensor], schedulers: Sequence[dict] = ()) -> bytes:
     """`names` of the parameters, by id; no optimizer where they have no state. Values that are neither tensors nor numbers,
     nor lists of such, are refused by name."""
     tensors: dict[str, np.ndarray] = {f"buffer/{name}": buffer.detach().numpy() for name, buffer in buffers.items()}
@@ -55,17 +55,20 @@ def save(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str],
             elif value is not None:
                 tensors[f"optimizer/{name}/{key}"] = _array(name, key, value)
     groups = [_numbers(group) for group in _groups_of(optimizers)]
-    metadata = {"format": FORMAT, "class": _class_of(optimizers), "groups": json.dumps(groups), "lists": json.dumps(lengths)}
+    metadata = {"format": FORMAT, "class": _class_of(optimizers), "groups": json.dumps(groups), "lists": json.dumps(lengths),
+                "schedulers": json.dumps(list(schedulers))}
     return safetensors.dumps(tensors, metadata)
 
 
 def load(data: bytes, optimizers: Sequence[torch.optim.Optimizer], parameters: Mapping[str, nn.Parameter],
-         buffers: Mapping[str, torch.Tensor]) -> None:
-    """Raises InvalidArgument if the state is another optimizer's or model's."""
+         buffers: Mapping[str, torch.Tensor]) -> list:
+    """Gives the states of schedulers. Raises InvalidArgument if the state is another optimizer's or model's."""
     tensors, metadata = safetensors.loads(data)
     if metadata.get("format") != FORMAT or optimizers and metadata.get("class") != _class_of(optimizers):
         raise InvalidArgument(f"the checkpoint's state is of the optimizer {metadata.get('class')!r}, and this is "
                               f"{_class_of(optimizers)}")
+    for optimizer in optimizers:
+        optimizer.state.clear()
     owners = {id(parameter): optimizer for optimizer in optimizers for group in optimizer.param_groups
               for parameter in group["params"]}
     for place, length in json.loads(metadata.get("lists", "{}")).items():
@@ -85,6 +88,7 @@ def load(data: bytes, optimizers: Sequence[torch.optim.Optimizer], parameters: M
     groups = json.loads(metadata.get("groups", "[]"))
     for group, numbers in zip(_groups_of(optimizers), groups):
         group.update({key: tuple(v) if isinstance(v, list) else v for key, v in numbers.items() if key in group})
+    return json.loads(metadata.get("schedulers", "[]"))
 
 
 def _load_buffer(name: str, value: np.ndarray, buffers: Mapping[str, torch.Tensor]) -> None:

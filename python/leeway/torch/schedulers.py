@@ -1,0 +1,96 @@
+"""Schedulers of a worker that trains by itself: what they stand at goes into the job's checkpoints.
+
+A scheduler's state is its numbers, as JSON. What it is made with, such as functions, comes from the script, which makes
+each scheduler anew."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+
+from ..errors import InvalidArgument, Misuse
+
+CONSTANT = object()
+
+
+def state_of(value: Any) -> Any:
+    """As JSON has it; CONSTANT for what the script makes."""
+    if isinstance(value, torch.Tensor) and value.numel() == 1:
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        parts = [state_of(part) for part in value]
+        return CONSTANT if any(part is CONSTANT for part in parts) else parts
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        parts = {key: state_of(part) for key, part in value.items()}
+        return {key: part for key, part in parts.items() if part is not CONSTANT}
+    return CONSTANT
+
+
+def merged(fresh: Any, saved: Any) -> Any:
+    """What was saved, in the shape of a fresh scheduler's state."""
+    if isinstance(fresh, dict) and isinstance(saved, dict):
+        return {**fresh, **{key: merged(fresh.get(key), part) for key, part in saved.items()}}
+    if isinstance(fresh, (list, tuple)) and isinstance(saved, list) and len(fresh) == len(saved):
+        return type(fresh)(merged(*pair) for pair in zip(fresh, saved))
+    return saved
+
+
+class Schedulers:
+    """Of one job. `groups` are the optimizer's, whose rates the schedulers set."""
+
+    def __init__(self, groups: list[dict]) -> None:
+        self._groups, self._kept = groups, []
+        #: As they were kept first.
+        self._first: list[dict] = []
+        self._first_rates: list[dict] = []
+        #: Of a checkpoint, for schedulers that the script has not made yet; and the rates that belong to them.
+        self._waiting: list[dict] = []
+        self._rates: list[dict] = []
+
+    def keep(self, scheduler: Any) -> None:
+        if not hasattr(scheduler, "state_dict") or not hasattr(scheduler, "load_state_dict"):
+            raise InvalidArgument(f"job.keep: {type(scheduler).__name__} has no state_dict and load_state_dict: give a scheduler "
+                                  "of torch.optim.lr_scheduler")
+        self._kept.append(scheduler)
+        self._first, self._first_rates = [*self._first, self.save()[-1]], self.rates()
+        if self._waiting:
+            self._load_one(scheduler, self._waiting.pop(0))
+
+    def check(self, name: str) -> None:
+        """At a step: a scheduler that nobody keeps would begin anew after a restart. All of torch's leave this mark, but ReduceLROnPlateau:
+        after a restart that one has its rate, and forgets how long it has waited."""
+        if not self._kept and any("initial_lr" in group for group in self._groups):
+            raise Misuse(f"a scheduler sets the rate of {name}, and the job does not keep where it stands: a worker that is started "
+                         "again would begin with the first rate. Write `scheduler = job.keep(scheduler)`")
+
+    def save(self) -> list[dict]:
+        return [{"class": type(each).__name__, "state": state_of(each.state_dict())} for each in self._kept]
+
+    def rates(self) -> list[dict]:
+        """All numbers of the groups."""
+        return [{key: value for key, value in group.items() if key != "params"} for group in self._groups]
+
+    def load_first(self) -> None:
+        if self._kept:
+            self.load(self._first, self._first_rates)
+
+    def load(self, saved: list[dict], rates: Optional[list[dict]] = None) -> None:
+        """`rates`: those that go with it; by default what the groups have."""
+        self._rates = self.rates() if rates is None else rates
+        for group, numbers in zip(self._groups, self._rates):
+            group.update(numbers)
+        for scheduler, state in zip(self._kept, saved):
+            self._load_one(scheduler, state)
+        self._waiting = saved[len(self._kept):]
+
+    def _load_one(self, scheduler: Any, saved: dict) -> None:
+        if saved["class"] != type(scheduler).__name__:
+            raise InvalidArgument(f"the checkpoint's state is of the scheduler {saved['class']!r}, and this is "
+                                  f"{type(scheduler).__name__}: keep the schedulers in the same order as before")
+        scheduler.load_state_dict(merged(scheduler.state_dict(), saved["state"]))
+        # A new scheduler has set its first rate.
+        for group, rates in zip(self._groups, self._rates):
+            group.update(rates)
