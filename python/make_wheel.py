@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Makes a wheel of the package with libleeway-client.so in it, for every Python 3.9 and later on this kind of Linux.
 
-Usage: make_wheel.py LIBRARY FOLDER; prints the wheel's path. It stands on the distribution's setuptools and wheel.
+Usage: make_wheel.py [LIBRARY [FOLDER]], by default the clone's build and the current folder; prints the wheel's path. It
+stands on the distribution's setuptools and wheel.
 
 The library needs the distribution's gRPC, Protobuf and OpenSSL, which a wheel cannot bring: Debian has no static Protobuf
 that could go into a shared object. So the tag is linux, not manylinux, and the metadata say what must be installed."""
@@ -51,7 +52,10 @@ def version_of(library):
 
 
 def main():
-    library, target = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    library, target = (pathlib.Path(sys.argv[n] if len(sys.argv) > n else default).resolve()
+                       for n, default in ((1, PYTHON.parent / "build/release/lib/libleeway-client.so"), (2, ".")))
+    if not library.is_file():
+        sys.exit(f"{library} is not there: build it (./quickstart), or name it: make_wheel.py LIBRARY FOLDER")
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="leeway-wheel-") as name:
         folder = pathlib.Path(name)

@@ -21,16 +21,32 @@ struct DataFlags {
   std::string label;
 };
 
-// With --data names in it; else paths, and the data folder is where the first of them is.
+// With --data names in it; else paths, and the data folder is where the first of them is; else
+// names in the data folder of jobs.
 struct PlacedFiles {
   std::string data_dir;
   std::vector<std::string> names;
 };
 
+// As a job names them.
+absl::StatusOr<PlacedFiles> InDataFolder(const std::vector<std::string>& files) {
+  ASSIGN_OR_RETURN(const std::string folder, FindDataFolder("", "", v1::TrainingJob()));
+  std::error_code error;
+  if (std::filesystem::exists(absl::StrCat(folder, "/", files.front()), error)) {
+    return PlacedFiles{folder, files};
+  }
+  return absl::NotFoundError(absl::StrCat(
+      files.front(), ": no such file, neither from the current folder nor in the data folder ",
+      folder, " (--data DIR or LEEWAY_DATA names another)"));
+}
+
 absl::StatusOr<PlacedFiles> Place(const DataFlags& flags) {
   if (!flags.data.empty()) return PlacedFiles{flags.data, flags.files};
   PlacedFiles placed;
   std::error_code error;
+  if (!flags.files.empty() && !std::filesystem::exists(flags.files.front(), error)) {
+    return InDataFolder(flags.files);
+  }
   for (const std::string& file : flags.files) {
     std::filesystem::path path = std::filesystem::absolute(file, error).lexically_normal();
     if (!path.has_filename()) path = path.parent_path();
@@ -63,7 +79,9 @@ void AddDataCommand(CLI::App& app, int& exit_code) {
       ->add_option("FILE", flags->files,
                    "Files of one source, or a folder of pictures; with --data names in that folder")
       ->required();
-  command->add_option("--data", flags->data, "The data folder; without: where the first FILE is")
+  command
+      ->add_option("--data", flags->data,
+                   "The data folder; without: where the first FILE is, or that of jobs")
       ->type_name("DIR");
   command
       ->add_option("--label", flags->label,

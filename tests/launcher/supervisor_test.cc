@@ -81,7 +81,7 @@ TEST_CASE("A program that ends in the same way twice before it joins is not star
     // Listens where nobody answers.
     WriteServer(folder,
                 "while [ \"$1\" != --ready-fd ]; do shift; done\n"
-                "eval \"echo 127.0.0.1:1 >&$2\"\n"
+                "echo 127.0.0.1:1 > /proc/self/fd/$2\n"
                 "trap 'kill $!; exit 1' INT\nsleep 1000 &\nwait\n");
     auto signals = SignalSource::Create();
     REQUIRE(signals.ok());
