@@ -32,6 +32,9 @@
 namespace leeway {
 namespace {
 
+// To hear how a job has ended.
+constexpr std::chrono::seconds kHowItEndedAtMost(5);
+
 // What a worker holds besides its parameters.
 struct Equipment {
   std::unique_ptr<TrainingData> data;
@@ -189,11 +192,23 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
   return {exit, end.status()};
 }
 
+// Whether a job that is over was stopped before its end.
+bool WasStopped(const std::shared_ptr<grpc::Channel>& channel) {
+  const auto stub = v1::Coordinator::NewStub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kHowItEndedAtMost);
+  v1::JobStatus status;
+  return stub->GetJobStatus(&context, v1::GetJobStatusRequest(), &status).ok() &&
+         status.state() == v1::JOB_STOPPED;
+}
+
 // Before the registration nobody waits for this worker by name. What is wrong with the data, the
 // model or the job stays wrong; that nobody answers, or the others do not come, may pass.
-WorkerEnd Refused(const absl::Status& status) {
+WorkerEnd Refused(const absl::Status& status, const std::shared_ptr<grpc::Channel>& channel) {
   // A life before this one has done all there was to do.
-  if (absl::IsAlreadyExists(status)) return {WorkerExit::kDone, absl::OkStatus()};
+  if (absl::IsAlreadyExists(status)) {
+    return {WasStopped(channel) ? WorkerExit::kStopped : WorkerExit::kDone, absl::OkStatus()};
+  }
   if (absl::IsAborted(status)) return {WorkerExit::kReplaced, status};
   const bool passes = IsRetryable(status.code());
   return {passes ? WorkerExit::kRestart : WorkerExit::kPermanent, status};
@@ -254,14 +269,14 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
   const auto channel = MakeChannel(options.coordinator);
   const auto offer =
       CoordinatorSession(channel, process).FetchJob(options.rank, options.start_within);
-  if (!offer.ok()) return Refused(offer.status());
+  if (!offer.ok()) return Refused(offer.status(), channel);
   const absl::Status computable = CheckHasLayers(offer->job(), "leeway-worker");
-  if (!computable.ok()) return Refused(computable);
+  if (!computable.ok()) return Refused(computable, channel);
   const auto rank = PresumedRank(options, offer->job());
-  if (!rank.ok()) return Refused(rank.status());
+  if (!rank.ok()) return Refused(rank.status(), channel);
   StayOn(options.processors);
   auto equipment = Equip(*offer, options, *rank);
-  if (!equipment.ok()) return Refused(equipment.status());
+  if (!equipment.ok()) return Refused(equipment.status(), channel);
 
   const auto link = HasAuto(offer->job().compression()) ? LinkOf(channel) : std::optional<double>();
   v1::RegisterWorkerRequest request = Introduction(options, offer->job(), *equipment, link);
@@ -271,7 +286,7 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
     CoordinatorSession session(channel, process);
     const auto registration =
         session.Register(request, FromSeconds(offer->job().limits().start_seconds()));
-    if (!registration.ok()) return Refused(registration.status());
+    if (!registration.ok()) return Refused(registration.status(), channel);
     SetLogRole(absl::StrCat("worker ", registration->rank()));
     if (absl::Status status = Complete(*registration, options.data_dir, equipped, *equipment);
         !status.ok()) {

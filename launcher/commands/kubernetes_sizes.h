@@ -21,8 +21,9 @@ struct PodSizes {
 };
 
 // A Component that sets numbers of pods, requests and limits, and how many servers a drain may take
-// at a time, in every shape of deploy/kubernetes: those that an overlay does not have are passed over. A container gets a
-// quarter more memory than its job and its process take, in steps of 64 MiB.
+// at a time, in every shape of deploy/kubernetes: those that an overlay does not have are passed
+// over. A container gets a quarter more memory than its job and its process take, in steps of 64
+// MiB.
 std::string KubernetesSizes(const PodSizes& sizes);
 
 }  // namespace leeway

@@ -45,6 +45,10 @@ constexpr double kGraceSeconds = 25;
 // Of health checks: serving once the server holds its part of the model.
 constexpr char kServiceName[] = "leeway.v1.ParameterServer";
 
+constexpr char kResumeHelp[] =
+    "Go on from the run folder's newest checkpoint (server 0). LEEWAY_RESUME=1: where the run was "
+    "stopped or has failed; else as without, so each life may have it";
+
 struct Flags {
   ServerOptions server;
   std::optional<uint32_t> index;
@@ -82,8 +86,7 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--run-dir", flags.server.run_dir,
                  "Folder for metrics and checkpoints, or s3://BUCKET/PREFIX (server 0); or "
                  "LEEWAY_RUN_DIR");
-  app.add_flag("--resume", flags.server.resume,
-               "Go on from the run folder's newest checkpoint (server 0)");
+  app.add_flag("--resume", flags.server.resume, kResumeHelp);
   app.add_flag("--no-outcome", flags.server.leaves_outcome,
                "Leave model.safetensors and summary.json to who started this (server 0)");
   app.add_option("--ready-fd", flags.ready_fd,
@@ -139,11 +142,13 @@ absl::Status CompleteFromEnvironment(Flags& flags) {
   const auto complete = [](std::string& value, const std::string& other) {
     if (value.empty()) value = other;
   };
+  server.resumes_ended = LookUpEnvironment("LEEWAY_RESUME").value_or("0") != "0";
   if (server.index == 0) {
     complete(flags.job, LookUpEnvironment("LEEWAY_JOB").value_or(""));
     complete(server.run_dir, LookUpEnvironment("LEEWAY_RUN_DIR").value_or(""));
   } else {
     complete(server.coordinator, place.coordinator);
+    server.record_dir = LookUpEnvironment("LEEWAY_RUN_DIR").value_or("");
   }
   if (!flags.listen.empty()) server.listen = flags.listen;
   if (!server.advertise.empty() || place.own_address.empty()) return absl::OkStatus();

@@ -82,6 +82,7 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
     }
   } while (IsRetryable(reply.status().code()) && std::chrono::steady_clock::now() < deadline &&
            !IsOverAfter(kSoon));
+  if (absl::IsAlreadyExists(reply.status())) HearsOutcome();
   RETURN_IF_ERROR(Annotate(
       reply.status(), absl::StrCat("registering server ", options.index, " (", options.advertised,
                                    ") with the coordinator at ", options.coordinator)));
@@ -194,9 +195,23 @@ v1::JobState ServerNode::job_outcome() {
   return job_outcome_;
 }
 
+bool ServerNode::HearsOutcome() {
+  auto context = Within(kShortCallAtMost);
+  v1::JobStatus status;
+  const grpc::Status answer =
+      coordinator_->GetJobStatus(context.get(), v1::GetJobStatusRequest(), &status);
+  // Before it has joined any job is its own.
+  if (!answer.ok() || (job_id_ != 0 && status.job_id() != job_id_)) return false;
+  MutexLock lock(mutex_);
+  job_outcome_ = status.state();
+  return true;
+}
+
 std::optional<ServerNode::Outcome> ServerNode::OutcomeOf(const absl::Status& status, Time heard) {
-  // Its job has ended while this server did not hear it, or goes on without it.
-  if (absl::IsAlreadyExists(status)) return OutcomeOfEnd();
+  if (absl::IsAlreadyExists(status)) {
+    // Its next life may be a server of the job that is there.
+    return HearsOutcome() ? OutcomeOfEnd() : Outcome::kCoordinatorLost;
+  }
   if (absl::IsAborted(status)) {
     spdlog::error("{}", std::string(status.message()));
     return Outcome::kReplaced;

@@ -57,8 +57,8 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   // `tell` hears in WaitUntilOver's thread whether the server holds its part of the model and is
   // not leaving, whenever that changes. Before WaitUntilOver.
   void OnReadiness(std::function<void(bool)> tell) { tell_readiness_ = std::move(tell); }
-  // How the job ended, as the coordinator said with kShutDown; JOB_STARTING if it did not say, or
-  // the job goes on without this server.
+  // How the job ended, as the coordinator said with kShutDown, or when it refused this server;
+  // another state if it did not say, or the job goes on without this server.
   v1::JobState job_outcome();
 
   // Accepts calls of both services on `queue` from now on. Call it once the gRPC server runs.
@@ -100,6 +100,9 @@ class ServerNode final : public v1::ShardControl::AsyncService {
   void TellReadiness();
   // That of a server that was told to end.
   Outcome OutcomeOfEnd();
+  // Of a server that is refused: that its job is over, or goes on without it. False: there is
+  // another job, or no answer.
+  bool HearsOutcome();
   // How a heartbeat, or another registration, ends the waiting, if it does; `heard`: when the
   // coordinator last was.
   std::optional<Outcome> OutcomeOf(const absl::Status& status, Time heard);

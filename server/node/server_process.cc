@@ -28,6 +28,7 @@
 #include "server/checkpoint/coordinator_record.h"
 #include "server/checkpoint/manifest.h"
 #include "server/coordinator/run_folder_sink.h"
+#include "server/node/ended_job.h"
 #include "server/node/job_network.h"
 #include "server/node/listening.h"
 #include "server/outcome/history.h"
@@ -41,6 +42,8 @@ namespace {
 constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
 // To answer whose job it is.
 constexpr std::chrono::seconds kAskAtMost(1);
+// Whoever has heard that the job is over may ask how for so long.
+constexpr std::chrono::seconds kHowAtMost(3);
 // To be asked whether others hold what a server held; and how soon it asks again.
 constexpr std::chrono::seconds kDrainAttempt(2);
 constexpr std::chrono::milliseconds kDrainPause(20);
@@ -84,6 +87,12 @@ uint64_t IncarnationsBefore(const std::optional<v1::CoordinatorRecord>& record) 
       .count();
 }
 
+// What has ended, and not with all that was to be done.
+bool MayGoOn(const v1::CoordinatorRecord& record) {
+  const bool failed = record.outcome() == v1::JOB_FAILED && !record.permanent();
+  return record.checkpointed() && (failed || record.outcome() == v1::JOB_STOPPED);
+}
+
 absl::Status CheckFresh(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const auto newest, NewestCheckpoint(run_dir));
   if (!newest.has_value()) return absl::OkStatus();
@@ -94,9 +103,6 @@ absl::Status CheckFresh(const std::string& run_dir) {
 // Of one that did not get into the job.
 ServerEnd EndOf(const absl::Status& joined) {
   switch (joined.code()) {
-    // Stopped before this server had come.
-    case absl::StatusCode::kAlreadyExists:
-      return {};
     case absl::StatusCode::kAborted:
       return {kExitReplaced, joined};
     case absl::StatusCode::kInvalidArgument:
@@ -144,6 +150,24 @@ std::string WayOn(const std::string& run_dir) {
   return "; server 0 with --resume goes on from the newest checkpoint";
 }
 
+// Of a server 1 or higher whose job is over.
+std::optional<v1::CoordinatorRecord> RecordOfEnd(const ServerOptions& options) {
+  if (options.record_dir.empty()) return std::nullopt;
+  auto record = ReadCoordinatorRecord(options.record_dir);
+  if (!record.ok() || !record->has_value()) return std::nullopt;
+  if ((*record)->outcome() == v1::JOB_STARTING) return std::nullopt;
+  return **std::move(record);
+}
+
+// Of server 0, whose job had ended. Null without a summary: then this life ends what the one before
+// it began, which was killed while it wrote the model, and the others have heard that one.
+std::unique_ptr<EndedJob> ToTellAgain(const ServerOptions& options,
+                                      const v1::CoordinatorRecord& record, Storage& storage) {
+  const bool again = storage.SizeOf(absl::StrCat(options.run_dir, "/", kSummaryFile)).ok();
+  if (!again || options.leaves_outcome) return nullptr;
+  return std::make_unique<EndedJob>(options.job, record);
+}
+
 AddressOptions AddressOptionsOf(const ServerOptions& options, int port) {
   return {.listen = options.listen,
           .port = port,
@@ -175,7 +199,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(const Server
   // First: while it waits another process may go on with the run.
   RETURN_IF_ERROR(process->AwaitAddress());
   if (options.index == 0) RETURN_IF_ERROR(process->StartCoordinator());
-  if (!process->ended_) RETURN_IF_ERROR(process->Listen());
+  if (!process->ended_ || process->ended_job_) RETURN_IF_ERROR(process->Listen());
   return process;
 }
 
@@ -204,8 +228,10 @@ absl::Status ServerProcess::StartCoordinator() {
   options.core.run_dir = options_.run_dir;
   options.core.network = NetworkIdentity();
   RETURN_IF_ERROR(TakeUpRun(options.core));
-  // Server 0 may have been killed while it wrote the model.
-  if (ended_) return storage->RemoveUnfinished(options_.run_dir);
+  if (ended_) {
+    ended_job_ = ToTellAgain(options_, *ended_, *storage);
+    return storage->RemoveUnfinished(options_.run_dir);
+  }
   if (options_.job.evaluation().has_early_stop()) {
     options.core.ranks.evaluations = EvaluationsBefore(options_.run_dir);
   }
@@ -257,8 +283,9 @@ absl::Status ServerProcess::TakeUpRun(CoordinatorOptions& options) {
     options.ranks.devices.assign(record->devices().begin(), record->devices().end());
     options.ranks.loss_scales.assign(record->loss_scales().begin(), record->loss_scales().end());
   }
-  if (record && !options_.resume) return GoOnAfter(*record, options);
-  if (!options_.resume) {
+  const bool resume = options_.resume || (options_.resumes_ended && record && MayGoOn(*record));
+  if (record && !resume) return GoOnAfter(*record, options);
+  if (!resume) {
     RETURN_IF_ERROR(CheckFresh(options_.run_dir));
   } else {
     ASSIGN_OR_RETURN(options.resumed, FindCheckpoint(options_.run_dir, options_.job));
@@ -312,6 +339,7 @@ absl::Status ServerProcess::Listen() {
   const std::string host = HostIdentity();
   local_address_ = host.empty() ? "" : NewLocalAddress();
   if (host_ != nullptr) host_->Register(builder);
+  if (ended_job_ != nullptr) builder.RegisterService(ended_job_.get());
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) {
     return absl::UnavailableError(absl::StrCat("cannot serve ", options_.listen));
@@ -319,6 +347,7 @@ absl::Status ServerProcess::Listen() {
   ListenLocally();
   node_.Await(queue_.get());
   if (host_ != nullptr) host_->Await(queue_.get());
+  if (ended_job_ != nullptr) ended_job_->Await(queue_.get());
   queue_->Start();
   RETURN_IF_ERROR(port_->Start(connection_gate_.get(), &connections_));
   guard_ = std::make_unique<ConnectionGuard>([] { return std::chrono::steady_clock::now(); });
@@ -328,7 +357,7 @@ absl::Status ServerProcess::Listen() {
     advertised_ = address.value_or("");
     return address.status();
   }));
-  coordinator_ = host_ != nullptr ? address_ : options_.coordinator;
+  coordinator_ = options_.index == 0 ? address_ : options_.coordinator;
   spdlog::info("listening on {}", address_);
   return absl::OkStatus();
 }
@@ -368,9 +397,14 @@ absl::Status ServerProcess::Join() {
 ServerEnd ServerProcess::Run() {
   if (ended_) {
     spdlog::info("the job of this run folder is over");
-    return EndJob(ended_->outcome(), ended_->message());
+    const ServerEnd end = EndJob(ended_->outcome(), ended_->message());
+    if (ended_job_ == nullptr) return end;
+    spdlog::info("stays for at most {:.0f} s, to tell the workers", Seconds(options_.start_within));
+    ended_job_->WaitUntilHeard(std::chrono::steady_clock::now() + options_.start_within);
+    options_.pause(kHowAtMost);
+    return end;
   }
-  if (const absl::Status joined = Join(); !joined.ok()) return EndOf(joined);
+  if (const absl::Status joined = Join(); !joined.ok()) return EndOfLate(joined);
   const ServerNode::Outcome outcome = node_.WaitUntilOver();
   if (outcome == ServerNode::Outcome::kCoordinatorLost) {
     return {kExitTemporary, absl::UnavailableError("the coordinator is gone")};
@@ -381,6 +415,16 @@ ServerEnd ServerProcess::Run() {
   }
   if (host_ == nullptr) return EndOf(node_.job_outcome(), "server 0 says why");
   return EndJob(host_->WaitUntilOver(), host_->Status().message());
+}
+
+ServerEnd ServerProcess::EndOfLate(const absl::Status& joined) {
+  if (absl::IsAlreadyExists(joined) && node_.job_outcome() != v1::JOB_STARTING) {
+    return EndOf(node_.job_outcome(), std::string(joined.message()));
+  }
+  const auto record = RecordOfEnd(options_);
+  if (!record || !IsRetryable(joined.code())) return EndOf(joined);
+  spdlog::info("the job of this run folder is over, and its server 0 has gone");
+  return EndOf(record->outcome(), record->message());
 }
 
 bool ServerProcess::Drain(Duration within, const std::function<bool(Duration)>& pause) {

@@ -14,6 +14,7 @@
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "server/coordinator/coordinator_host.h"
+#include "server/node/ended_job.h"
 #include "server/node/server_node.h"
 #include "server/rpc/connection_guard.h"
 #include "server/rpc/connection_table.h"
@@ -52,6 +53,12 @@ struct ServerOptions {
   v1::TrainingJob job;
   std::string run_dir;
   bool resume = false;
+  // A run that was stopped, or has failed for what may pass, goes on from its newest checkpoint.
+  // Any other is as without: so each life of server 0 may have it.
+  bool resumes_ended = false;
+  // For servers 1 and up, if they know it: where the record says whether the job is over, if its
+  // coordinator is not found.
+  std::string record_dir;
   // The process that started this one writes the model and the summary.
   bool leaves_outcome = false;
 };
@@ -105,6 +112,8 @@ class ServerProcess {
   absl::Status AwaitAddress() const;
   absl::Status Listen();
   absl::Status Join();
+  // Of a server that has not got into the job.
+  ServerEnd EndOfLate(const absl::Status& joined);
   // Listens for processes of this host. If that is impossible, they come over TCP.
   void ListenLocally();
   // Server 0's end, once the job is over.
@@ -123,6 +132,8 @@ class ServerProcess {
   // the sink.
   std::unique_ptr<CheckpointSink> sink_;
   std::unique_ptr<CoordinatorHost> host_;
+  // In its place, if the job had ended and the others do not know.
+  std::unique_ptr<EndedJob> ended_job_;
   ServerNode node_{options_.boot_now};
   grpc::ResourceQuota quota_{"leeway"};
   // Until the job is known there is room for others only.

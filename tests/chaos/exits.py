@@ -7,6 +7,7 @@
 import os
 import signal
 import subprocess
+import time
 
 import kills
 from cluster import Cluster, runs
@@ -129,9 +130,44 @@ def by_hand_stopped():
             run.find("server", index).process.send_signal(number)
             ended = codes(run)
             runs.check(set(ended.values()) == {runs.STOPPED}, f"{number.name} to server {index}: {ended}")
-            # The same command again: the job is over, and says how it ended.
-            again = code_of(*run.find("server", 0).command)
-            runs.check(again == runs.STOPPED, f"server 0 once more: exit code {again}")
+            if number != signal.SIGINT or index == 0:
+                continue
+            # The same commands again: the job is over, and each process hears at once how it ended.
+            began = time.monotonic()
+            again = codes(run.start())
+            runs.check(set(again.values()) == {runs.STOPPED} and time.monotonic() - began < 40,
+                       f"once more, for {time.monotonic() - began:.0f} s: {again}")
+
+
+def by_hand_paused():
+    """A job that was stopped goes on by the same commands, as often as server 0 is started; and a server whose job has
+    another in its place does not say that it is done."""
+    with ByHand("stop={clocks: 400}") as run:
+        run.wait_for(lambda c: c.max_clock() >= 30, "training")
+        runs.check(code_of(LEEWAY, "stop", run.coordinator("leeway", 0)) == 0, "it is paused")
+        codes(run)
+        os.environ["LEEWAY_RESUME"] = "1"
+        try:
+            run.start()
+            run.wait_for(lambda c: c.max_clock() >= 150, "training again")
+            server = run.find("server", 0)
+            server.process.kill()
+            server.process.wait()
+            run.begin(server)
+            ended = codes(run)
+        finally:
+            del os.environ["LEEWAY_RESUME"]
+        runs.check(set(ended.values()) == {0}, f"it goes on to its end: {ended}")
+        runs.check([e["state"] for e in run.events("job_finished")] == ["stopped", "finished"], "which comes once")
+    with ByHand(kills.ENDLESS, "checkpoint={every: {clocks: 20}}") as run:
+        run.wait_for(lambda c: c.events("checkpoint"), "a checkpoint")
+        server = run.find("server", 0)
+        server.process.kill()
+        server.process.wait()
+        server.command.append("--resume")
+        run.begin(server)
+        other = run.find("server", 1).process.wait(60)
+        runs.check(other == runs.TEMPORARY, f"server 1 of a job that has another in its place: exit code {other}")
 
 
 def by_hand_asked():
@@ -171,7 +207,8 @@ def by_hand_replaced():
 CASES = {"signals": lambda: stopped_by(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
          "hung-up": lambda: stopped_by(signal.SIGHUP), "second-signal": signalled_twice, "dies-too-often": dies_too_often,
          "fails-for-good": fails_for_good, "usage": usage, "child-signals-ignored": child_signals_ignored,
-         "by-hand-finished": by_hand_finished, "by-hand-stopped": by_hand_stopped, "by-hand-asked": by_hand_asked,
+         "by-hand-finished": by_hand_finished, "by-hand-stopped": by_hand_stopped, "by-hand-paused": by_hand_paused,
+         "by-hand-asked": by_hand_asked,
          "by-hand-failed": by_hand_failed, "by-hand-replaced": by_hand_replaced}
 
 if __name__ == "__main__":

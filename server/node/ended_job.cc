@@ -1,0 +1,54 @@
+#include "server/node/ended_job.h"
+
+#include "absl/strings/str_cat.h"
+#include "server/rpc/unary_call.h"
+
+namespace leeway {
+
+EndedJob::EndedJob(const v1::TrainingJob& job, const v1::CoordinatorRecord& record)
+    : workers_(job.workers().count()) {
+  status_.set_name(job.metadata().name());
+  status_.set_job_id(record.job_id());
+  status_.set_state(record.outcome());
+  status_.set_message(record.message());
+  const std::string why = record.message().empty() ? "" : absl::StrCat(": ", record.message());
+  refusal_ = record.outcome() == v1::JOB_FAILED
+                 ? absl::FailedPreconditionError(absl::StrCat("the job has failed", why))
+                 : absl::AlreadyExistsError(absl::StrCat("the job is over", why));
+}
+
+absl::Status EndedJob::Refuse(const v1::RegisterWorkerRequest& request) {
+  MutexLock lock(mutex_);
+  heard_.insert(request.has_rank() ? absl::StrCat(request.rank())
+                                   : absl::StrCat(request.host(), " ", request.pid()));
+  changed_.NotifyAll();
+  return refusal_;
+}
+
+void EndedJob::Await(ServerQueue* queue) {
+  ServeUnary<v1::RegisterServerRequest, v1::RegisterServerReply>(
+      queue, this, "leeway.v1.Coordinator.RegisterServer", &EndedJob::RequestRegisterServer,
+      [this](const v1::RegisterServerRequest&, auto done) { done(refusal_); });
+  ServeUnary<v1::RegisterWorkerRequest, v1::RegisterWorkerReply>(
+      queue, this, "leeway.v1.Coordinator.RegisterWorker", &EndedJob::RequestRegisterWorker,
+      [this](const v1::RegisterWorkerRequest& request, auto done) { done(Refuse(request)); });
+  ServeUnary<v1::GetJobStatusRequest, v1::JobStatus>(
+      queue, this, "leeway.v1.Coordinator.GetJobStatus", &EndedJob::RequestGetJobStatus,
+      [this](const v1::GetJobStatusRequest&, auto done) { done(status_); });
+  ServeUnary<v1::StopJobRequest, v1::StopJobReply>(queue, this, "leeway.v1.Coordinator.StopJob",
+                                                   &EndedJob::RequestStopJob,
+                                                   [this](const v1::StopJobRequest&, auto done) {
+                                                     done(v1::StopJobReply());
+                                                     MutexLock lock(mutex_);
+                                                     stopped_ = true;
+                                                     changed_.NotifyAll();
+                                                   });
+}
+
+void EndedJob::WaitUntilHeard(Time deadline) {
+  MutexLock lock(mutex_);
+  while (!stopped_ && heard_.size() < workers_ && changed_.WaitUntil(mutex_, deadline)) {
+  }
+}
+
+}  // namespace leeway
