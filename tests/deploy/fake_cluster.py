@@ -50,8 +50,8 @@ def enter_node():
 class Run(runs.RunFolder):
     """The run folder, as the servers see it on their volume."""
 
-    def __init__(self, claim):
-        self.parent, self.dir = claim, claim / "run"
+    def __init__(self, claim, name):
+        self.parent, self.dir = claim, claim / name
         self.read_events, self.read_to, self.torn = [], 0, False
 
 
@@ -75,7 +75,7 @@ class Cluster:
         for name, text in ETC.items():
             (self.folder / "etc").mkdir(exist_ok=True)
             (self.folder / "etc" / name).write_text(text, encoding="utf-8")
-        self.run = Run(self.claim("leeway-run"))
+        self.run = self.run_of("leeway")
         self.pool = kubelet.pool()
         self.dns = dns.Dns(NODE)
         self.controllers = controllers.controllers(self, objects)
@@ -102,6 +102,10 @@ class Cluster:
             texts.append(f"--- {pod} {pod.address} {pod.codes}\n{pod.said()[-1500:]}")
         return "\n".join(texts)
 
+    def run_of(self, name):
+        """Of the run of that name."""
+        return Run(self.claim(f"{name}-run"), name)
+
     # ---- what pods ask for
 
     def next_address(self):
@@ -122,6 +126,12 @@ class Cluster:
     def add(self, pod):
         self.pods.append(pod)
         self.say(f"{pod} begins at {pod.address}")
+
+    def apply_again(self, objects):
+        """`kubectl delete` of the workload by its name, and `kubectl apply`: its claim stays."""
+        self.say("applied again")
+        self.objects, self.began = objects, time.monotonic()
+        self.controllers = controllers.controllers(self, objects)
 
     # ---- time
 

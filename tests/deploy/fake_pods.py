@@ -254,6 +254,41 @@ def stopped():
         runs.check(cluster.run.events("job_finished")[-1]["state"] == "stopped", "there is a checkpoint to go on from")
 
 
+def again():
+    """The same run once more, on its claim: nothing is trained, all pods end at once with the job's code."""
+    with cluster_of("jobset", tls=False) as cluster:
+        summary = check_end(cluster)
+        cluster.apply_again(cluster.objects)
+        before = len(cluster.pods)
+        runs.check(cluster.finish(60) == summary, "the result is as it was")
+        codes = {str(pod): pod.codes for pod in cluster.pods[before:]}
+        runs.check(len(codes) == 5 and all(c == [0] for c in codes.values()), f"exit codes {codes}")
+
+
+def paused():
+    """`leeway stop`, and the run goes on with components/resume, also when server 0 is killed: its bits are as ever."""
+    change = slow(15)
+    with cluster_of("jobset", tls=False, change=change) as cluster:
+        cluster.wait_for_clock(60)
+        code, said = cluster.leeway("server", "stop", "leeway-server-0-0.leeway:7100", "--no-wait")
+        runs.check(code == 0, f"leeway stop: {said.strip()}")
+        ended(cluster)
+        cluster.apply_again(change_job(compose("jobset", ["data", "resume"]), change))
+        train_on(cluster, 60)
+        cluster.kill(cluster.find("server", 0))
+        train_on(cluster, 60)
+        check_end(cluster, {runs.STOPPED, SIGTERMED, KILLED})
+
+
+def two_runs():
+    """Two runs in one namespace at one time, and each has its bits."""
+    objects = [compose("jobset", ["data"], run=run) for run in (None, "second-leeway")]
+    with Cluster(objects[0] + objects[1], runs.data_with(DATA["digits"])) as cluster:
+        check_end(cluster)
+        cluster.run = cluster.run_of("second-leeway")
+        check_end(cluster)
+
+
 def watched():
     """`leeway status` in a pod, and the health of each, as docs/kubernetes.md says."""
     with cluster_of("statefulset", tls=True, change=slow(15), keys=Keys()) as cluster:
@@ -303,7 +338,8 @@ CASES |= {f"{shape}-{name}": lambda shape=shape, trouble=trouble: disturbed(shap
           for shape in ("jobset", "statefulset")
           for name, trouble in [*TROUBLES.items(), ("roll-certificates", roll_certificates)]}
 CASES |= {name: lambda trouble=trouble: disturbed("statefulset", [trouble]) for name, trouble in STATEFUL.items()}
-CASES |= {"misconfigured": misconfigured, "stopped": stopped, "watched": watched, "late-names": late_names}
+CASES |= {"misconfigured": misconfigured, "stopped": stopped, "watched": watched, "late-names": late_names,
+          "again": again, "paused": paused, "two-runs": two_runs}
 
 
 def main():

@@ -14,13 +14,15 @@ from lint_objects import check_object
 from lint_pods import check_pod
 from manifests import runs
 
-NEEDED = ("Namespace", "ConfigMap", "ServiceAccount", "NetworkPolicy", "PodDisruptionBudget")
+NEEDED = ("ConfigMap", "ServiceAccount", "NetworkPolicy", "PodDisruptionBudget")
 
 
 def findings(objects, on=()):
     """Sentences about what is wrong with the objects of a kustomization. `on`: feature gates of the cluster's extensions
     that are on besides the defaults."""
     found = [f"no {kind}" for kind in NEEDED if not manifests.of_kind(objects, kind)]
+    there = [o for o in manifests.shared() if not manifests.find(objects, o["kind"], o["metadata"]["name"])]
+    objects = objects + there
     keys = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in objects]
     found += [f"{key} is there twice" for key in set(keys) if keys.count(key) > 1]
     pods = workloads.pods(objects)
@@ -33,9 +35,50 @@ def findings(objects, on=()):
     return found + list(check_job(pods, objects)) + admission.findings(objects, on)
 
 
+def selectors(objects):
+    """(what, labels) of all that selects pods."""
+    for owner in objects:
+        spec, name = owner.get("spec", {}), f"{owner['kind']} {owner['metadata']['name']}"
+        if owner["kind"] == "Service":
+            yield name, spec.get("selector")
+        if owner["kind"] in ("PodDisruptionBudget", "StatefulSet"):
+            yield name, spec["selector"].get("matchLabels")
+        if owner["kind"] == "NetworkPolicy":
+            yield name, spec["podSelector"].get("matchLabels")
+            peers = [peer for way in ("ingress", "egress") for rule in spec.get(way) or []
+                     for peer in [*rule.get("from", []), *rule.get("to", [])]]
+            yield from ((f"{name}'s rule", peer.get("podSelector", {}).get("matchLabels")) for peer in peers)
+    for pod in workloads.pods(objects):
+        yield from ((f"{pod.name}'s spread", spread["labelSelector"]["matchLabels"])
+                    for spread in pod.spec.get("topologySpreadConstraints", []))
+
+
+def strangers(one, other):
+    """Sentences about two runs of one namespace that have something in common."""
+    keys = [{(o["kind"], o["metadata"]["name"]) for o in run} for run in (one, other)]
+    yield from (f"both runs have {kind} {name}" for kind, name in sorted(keys[0] & keys[1]))
+    pods = workloads.pods(other)
+    for what, labels in selectors(one):
+        selected = [pod.name for pod in pods if manifests.matches(labels, pod.labels)]
+        if selected:
+            yield f"{what} selects {selected[0]} of another run"
+
+
+def two_runs():
+    """Of each shape, with the components that need objects of the namespace: in order under another name, and apart."""
+    for shape in manifests.SHAPES:
+        first, second = (manifests.compose(shape, ["data", "tls"], run=run) for run in (None, "second-leeway"))
+        for text in [*findings(second), *strangers(first, second), *strangers(second, first)]:
+            yield f"{shape} under another name: {text}"
+        if not list(strangers(first, manifests.compose(shape, []))):
+            yield f"{shape}: two runs of one name are not told apart from two of two"
+
+
 def main():
     rendered = {folder: manifests.render(folder) for folder in sys.argv[1:]} or manifests.everything()
     wrong = [f"{name}: {text}" for name, objects in rendered.items() for text in findings(objects)]
+    if len(sys.argv) == 1:
+        wrong += two_runs()
     return manifests.verdict(wrong, f"{len(rendered)} kustomizations are in order")
 
 

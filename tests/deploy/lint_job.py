@@ -122,7 +122,8 @@ def check_reach(found, objects):
         rules = rules_for(objects, source, "Egress") or []
         for protocol in ("UDP", "TCP") if rules else ():
             dns = [r for r in rules if ports_allow(r, 53, protocol)]
-            if not any("namespaceSelector" in peer for rule in dns for peer in rule.get("to", [])):
+            # Whose names they are differs: pods of several kinds, or the node.
+            if not any("to" not in rule and ports_allow(rule, 5353, protocol) for rule in dns):
                 yield f"policies do not let {source.name} ask for names by {protocol}"
         if source.component == "worker" and rules_for(objects, source, "Ingress") != []:
             yield f"policies let others reach {source.name}"

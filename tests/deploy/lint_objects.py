@@ -12,6 +12,7 @@ CLUSTER_WIDE = {"Namespace", "ClusterTrainingRuntime"}
 # common/exit_code.h: none of these is better the second time. After 5 a new pod may be: a pod that its Job knows has
 # the place, and what displaced it was one of a node that was lost.
 FOR_GOOD = {2, 3, 4}
+QUEUE = "kueue.x-k8s.io/queue-name"
 SUFFIX = len("-xxxxx")
 
 
@@ -246,6 +247,8 @@ def check_policy(owner, pods):
 def check_object(owner, objects, pods):
     """Sentences about one object."""
     yield from check_identity(owner, objects)
+    if owner["kind"] in ("StatefulSet", "Job") and QUEUE in owner["metadata"].get("labels", {}):
+        yield "is admitted by Kueue without the other half of the job"
     kind = owner["kind"], owner["apiVersion"].split("/")[0]
     if kind[0] == "Service":
         yield from check_service(owner, pods)

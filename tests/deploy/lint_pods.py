@@ -5,7 +5,7 @@ import re
 
 import programs
 from environment import Missing, command, environment
-from manifests import NAMESPACE, SECRETS, find, runs
+from manifests import INSTANCE, NAMESPACE, SECRETS, find, runs
 from workloads import host_names, is_published
 
 GRPC_PORT, HEALTH_PORT = 7100, 7101
@@ -162,8 +162,9 @@ def check_means(pod, objects):
         yield "no request of cpu, or memory that is not both requested and the limit"
     if any("gpu" in key for key in requests) or ("nvidia.com/gpu" in limits and pod.component != "worker"):
         yield "a GPU that is requested, or not a worker's"
-    if pod.container.get("image", "").partition(":")[2] != version():
-        yield f"its image is {pod.container.get('image')}, the version is {version()}"
+    wanted = f"{'leeway-cuda' if 'nvidia.com/gpu' in limits else 'leeway'}:{version()}"
+    if pod.container.get("image", "") != wanted:
+        yield f"its image is {pod.container.get('image')}, and must be {wanted}"
     if find(objects, "ServiceAccount", pod.spec.get("serviceAccountName", "")) is None:
         yield "no ServiceAccount of its name"
     if pod.spec.get("terminationGracePeriodSeconds", 30) < GRACE_SECONDS + 5:
@@ -207,6 +208,8 @@ def check_files(pod, values, objects):
         yield f"no job at {values.get('LEEWAY_JOB')}"
     run = values.get("LEEWAY_RUN_DIR", "")
     volumes = {volume["name"]: volume for volume in pod.spec.get("volumes", [])}
+    if not run.endswith(f"/{pod.labels.get(INSTANCE)}"):
+        yield f"the run folder {run} is not of its run's name"
     at = [m for m in pod.container.get("volumeMounts", []) if run.startswith(m["mountPath"] + "/")]
     if not at or "persistentVolumeClaim" not in volumes.get(at[0]["name"], {}) or at[0].get("readOnly"):
         yield f"the run folder {run} is not on a claim that can be written"
@@ -216,6 +219,8 @@ def check_pod(pod, objects):
     """Sentences about one pod."""
     if pod.labels.get("app.kubernetes.io/name") != "leeway" or pod.component not in ("server", "worker"):
         yield "lacks the labels app.kubernetes.io/name and component"
+    if not pod.labels.get(INSTANCE):
+        yield f"lacks the label {INSTANCE}"
     if len(pod.spec["containers"]) != 1 or pod.spec.get("initContainers"):
         yield "not one container"
     names = [entry["name"] for entry in pod.container.get("env", [])]

@@ -20,8 +20,9 @@ except ImportError:
 
 DEPLOY = runs.SOURCE / "deploy/kubernetes"
 SHAPES = ("jobset", "statefulset", "kubeflow", "volcano", "tfjob")
-COMPONENTS = ("data", "tls", "gpu", "kueue", "monitoring", "mnist")
+COMPONENTS = ("data", "tls", "gpu", "kueue", "monitoring", "mnist", "resume")
 NAMESPACE = "leeway"
+INSTANCE = "app.kubernetes.io/instance"
 # What `leeway certificates` makes and docs/kubernetes.md puts into the cluster.
 SECRETS = {"leeway-server-tls": ("ca.crt", "tls.crt", "tls.key"), "leeway-worker-tls": ("ca.crt", "tls.crt", "tls.key"),
            "leeway-token": ("token",)}
@@ -64,13 +65,22 @@ def render(folder):
     return load(done.stdout)
 
 
-def compose(shape, components, patches=()):
-    """A shape with components, as an overlay of a user has them."""
+@functools.cache
+def shared():
+    """What all runs of a namespace have in common, and docs/kubernetes.md applies once."""
+    return render(DEPLOY / "namespace") + render(DEPLOY / "data")
+
+
+def compose(shape, components, patches=(), run=None):
+    """A shape with components, as an overlay of a user has them; `run` is the name of one beside the first."""
     with tempfile.TemporaryDirectory() as folder:
         at = os.path.relpath(DEPLOY, os.path.realpath(folder))
         overlay = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
                    "resources": [f"{at}/{shape}"], "components": [f"{at}/components/{name}" for name in components],
                    "patches": list(patches)}
+        if run:
+            overlay |= {"namePrefix": run.removesuffix("leeway"),
+                        "labels": [{"pairs": {INSTANCE: run}, "includeSelectors": True}]}
         pathlib.Path(folder, "kustomization.yaml").write_text(yaml.safe_dump(overlay), encoding="utf-8")
         return render(folder)
 

@@ -15,8 +15,8 @@ import schemas
 from manifests import runs
 
 HERE = pathlib.Path(__file__).resolve().parent
-SETS = {"jobset": lambda: manifests.compose("jobset", ["tls", "data"]),
-        "statefulset": lambda: manifests.compose("statefulset", ["tls", "gpu"]),
+SETS = {"jobset": lambda: manifests.compose("jobset", ["tls", "data"]) + manifests.shared(),
+        "statefulset": lambda: manifests.compose("statefulset", ["tls", "gpu"]) + manifests.shared(),
         "kubeflow": lambda: manifests.render(manifests.DEPLOY / "kubeflow"),
         "volcano": lambda: manifests.render(manifests.DEPLOY / "volcano"),
         "tfjob": lambda: manifests.render(manifests.DEPLOY / "tfjob")}

@@ -18,6 +18,7 @@ import workloads
 from manifests import SECRETS, runs
 
 PAGE = runs.SOURCE / "docs/kubernetes.md"
+KINDS = {"jobset": "JobSet", "statefulset": "StatefulSet", "pvc": "PersistentVolumeClaim"}
 MINUTES = "## Five minutes to a running job"
 
 
@@ -103,17 +104,20 @@ def check_secrets(found):
 
 
 def check_names(found):
-    """Workloads and addresses that commands name."""
+    """Workloads, claims, folders and addresses that commands name."""
     targets, addresses = set(), set()
     for shape in ("jobset", "statefulset"):
         objects = manifests.render(manifests.DEPLOY / shape)
+        targets |= {f"{kind}/{o['metadata']['name']}" for kind, word in KINDS.items() for o in manifests.of_kind(objects, word)}
         for group in workloads.groups(objects):
             targets.add(f"{group.kind.lower()}/{group.name}")
             for index in range(group.count):
                 addresses.update(f"{name}:7100" for name in workloads.host_names(group.pod(index), objects))
     for command in found:
         words = words_of(command)
-        if command[0] == "kubectl" and words[0] in ("exec", "scale", "rollout"):
+        if words[:2] == ["apply", "-k"] and words[2] != "FOLDER":
+            runs.check((runs.SOURCE / words[2] / "kustomization.yaml").exists(), f"{words[2]} can be applied")
+        if command[0] == "kubectl" and words[0] in ("exec", "scale", "rollout", "delete"):
             target = next(word for word in words if "/" in word)
             runs.check(target in targets, f"{words[0]} of {target}")
         for word in words:

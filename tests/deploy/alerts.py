@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+"""Each alert of components/monitoring fires in the situation that it is for, in every shape that can come into it and
+under every name of a run, and none fires while all is well. The situations are what kube-state-metrics and kubelet say of
+the pods, Jobs and claims of the rendered manifests. Needs promtool; skipped aloud without it.
+
+    tests/deploy/alerts.py
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import manifests
+import workloads
+from manifests import runs, yaml
+
+MINUTES = 20
+
+
+def series(metric, values, **labels):
+    inside = ", ".join(f'{key}="{value}"' for key, value in {"namespace": manifests.NAMESPACE, **labels}.items())
+    return {"series": f"{metric}{{{inside}}}", "values": values}
+
+
+class Situation:
+    """What is said of one run; all is well at first."""
+
+    def __init__(self, objects):
+        self.objects, self.pods = objects, workloads.pods(objects)
+        # The controller names a Job's pods by it.
+        self.jobs = sorted({group.name for group in workloads.groups(objects) if group.kind == "Job"})
+        self.phase = {pod.name: "Running" for pod in self.pods}
+        self.ready = {pod.name: 1 for pod in self.pods}
+        self.restarts, self.failed_pods, self.failed, self.free = set(), {}, set(), "9000000+0x30"
+
+    def servers_not_ready(self):
+        for pod in self.pods:
+            if "readinessProbe" in pod.container:
+                self.ready[pod.name] = 0
+        return sum(not ready for ready in self.ready.values())
+
+    def pod_pending(self):
+        self.phase[self.pods[-1].name] = "Pending"
+        self.ready[self.pods[-1].name] = 0
+        return 1
+
+    def pods_fail(self):
+        self.failed_pods = {name: 5 for name in self.jobs}
+        return len(self.jobs)
+
+    def containers_restart(self):
+        self.restarts = {pod.name for pod in self.pods if pod.spec.get("restartPolicy", "Always") != "Never"}
+        return len(self.restarts)
+
+    def jobs_fail(self):
+        self.failed = set(self.jobs)
+        return len(self.jobs)
+
+    def volume_full(self):
+        self.free = "500000+0x30"
+        return 1
+
+    def series(self):
+        steady = lambda value: f"{value}+0x30"
+        for pod in self.pods:
+            for phase in "Pending", "Running":
+                yield series("kube_pod_status_phase", steady(int(self.phase[pod.name] == phase)), pod=pod.name, phase=phase)
+            yield series("kube_pod_status_ready", steady(self.ready[pod.name]), pod=pod.name, condition="true")
+            yield series("kube_pod_container_status_restarts_total", "0+1x30" if pod.name in self.restarts else "0+0x30",
+                         pod=pod.name, container=pod.container["name"])
+        for job in self.jobs:
+            yield series("kube_job_status_failed", steady(self.failed_pods.get(job, 0)), job_name=job)
+            yield series("kube_job_failed", steady(int(job in self.failed)), job_name=job, condition="true")
+        for claim in manifests.of_kind(self.objects, "PersistentVolumeClaim"):
+            for metric, values in (("available", self.free), ("capacity", "10000000+0x30")):
+                yield series(f"kubelet_volume_stats_{metric}_bytes", values,
+                             persistentvolumeclaim=claim["metadata"]["name"])
+
+
+ALERTS = {"LeewayServerNotReady": Situation.servers_not_ready, "LeewayPodPending": Situation.pod_pending,
+          "LeewayPodsFail": Situation.pods_fail, "LeewayRestarts": Situation.containers_restart,
+          "LeewayJobFailed": Situation.jobs_fail, "LeewayRunVolumeFull": Situation.volume_full}
+
+
+def tests():
+    """For promtool: in each situation so many of its alert fire, and none of another."""
+    for shape in manifests.SHAPES:
+        for run in None, "second-leeway":
+            objects = manifests.compose(shape, ["monitoring"], run=run)
+            for alert, happens in [(None, lambda _: 0), *ALERTS.items()]:
+                situation = Situation(objects)
+                counts = {name: 0 for name in ALERTS} | ({alert: happens(situation)} if alert else {})
+                checks = [{"expr": f'count(ALERTS{{alertname="{name}", alertstate="firing"}}) or vector(0)',
+                           "eval_time": f"{MINUTES}m", "exp_samples": [{"labels": "{}", "value": count}]}
+                          for name, count in counts.items()]
+                yield {"name": f"{shape} {run}: {alert}", "interval": "1m", "input_series": list(situation.series()),
+                       "promql_expr_test": checks}
+
+
+def main():
+    promtool = os.environ.get("LEEWAY_PROMTOOL") or shutil.which("promtool")
+    if not promtool:
+        print("SKIPPED: no promtool is installed (Debian: prometheus)")
+        return runs.SKIPPED
+    rules = manifests.of_kind(manifests.compose("jobset", ["monitoring"]), "PrometheusRule")[0]["spec"]
+    known = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
+    runs.check(known == set(ALERTS), f"the alerts are {sorted(known)}")
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "rules.yaml").write_text(yaml.safe_dump(rules), encoding="utf-8")
+        cases = list(tests())
+        content = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": cases}
+        pathlib.Path(folder, "tests.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+        done = subprocess.run([promtool, "test", "rules", f"{folder}/tests.yaml"], capture_output=True, text=True,
+                              check=False)
+    runs.check(done.returncode == 0, f"{len(cases)} situations {(done.stdout + done.stderr).strip()[:3000]}")
+    return 0
+
+
+if __name__ == "__main__":
+    runs.ends_with(main)
