@@ -4,6 +4,7 @@
     tests/deploy/lint.py [FOLDER ...]             kustomizations; all of deploy/kubernetes without any
 """
 
+import re
 import sys
 
 import admission
@@ -11,7 +12,7 @@ import manifests
 import workloads
 from lint_job import check_job
 from lint_objects import check_object
-from lint_pods import check_pod
+from lint_pods import check_pod, version
 from manifests import runs
 
 NEEDED = ("ConfigMap", "ServiceAccount", "NetworkPolicy", "PodDisruptionBudget")
@@ -74,11 +75,22 @@ def two_runs():
             yield f"{shape}: two runs of one name are not told apart from two of two"
 
 
+def images():
+    """Sentences about pages and files that call an image by another name than the manifests."""
+    known = {f"{name}:{version()}" for name in ("leeway", "leeway-cuda")}
+    files = [*(runs.SOURCE / "docs").glob("*.md"), *(f for f in (runs.SOURCE / "deploy").rglob("*") if f.is_file())]
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        for image in set(re.findall(r"(?:-t |-image |image: |docker-image |:-)(leeway[\w-]*(?::[\w.]+)?)(?![\w/])", text)):
+            if image not in known:
+                yield f"{file.relative_to(runs.SOURCE)}: the image {image} is none of {sorted(known)}"
+
+
 def main():
     rendered = {folder: manifests.render(folder) for folder in sys.argv[1:]} or manifests.everything()
     wrong = [f"{name}: {text}" for name, objects in rendered.items() for text in findings(objects)]
     if len(sys.argv) == 1:
-        wrong += two_runs()
+        wrong += [*two_runs(), *images()]
     return manifests.verdict(wrong, f"{len(rendered)} kustomizations are in order")
 
 

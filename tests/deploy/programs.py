@@ -12,9 +12,16 @@ from manifests import runs
 OVERRIDE = re.compile(r"LEEWAY__[A-Z0-9_]+")
 
 
+def path_of(program):
+    path = runs.BIN / program
+    if not path.exists():
+        raise runs.Failed(f"no {path}: build the programs first, or name their folder in LEEWAY_BIN")
+    return str(path)
+
+
 @functools.cache
 def help_of(program):
-    return subprocess.run([str(runs.BIN / program), "--help"], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([path_of(program), "--help"], capture_output=True, text=True, check=True).stdout
 
 
 @functools.cache
@@ -48,6 +55,6 @@ def wrong_job(text):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "job.yaml")
         path.write_text(text, encoding="utf-8")
-        plan = [str(runs.BIN / "leeway"), "plan", str(path), "--data", str(runs.SOURCE / "data")]
+        plan = [path_of("leeway"), "plan", str(path), "--data", str(runs.SOURCE / "data")]
         done = subprocess.run(plan, capture_output=True, text=True, check=False)
     return "; ".join(re.findall(r"job\.yaml:\d+.*", done.stderr)) if done.returncode else ""

@@ -84,10 +84,36 @@ def compose():
 
 # ---- systemd
 
+UNITS_GROUP = 65532
+
+
+def check_keys():
+    """The commands of leeway.env.example put keys where the units' user can read them, and nobody else."""
+    text = (DEPLOY / "systemd/leeway.env.example").read_text(encoding="utf-8")
+    commands = re.findall(r"^#   (.*)$", text, re.M)
+    named = dict(re.findall(r"^(LEEWAY_T\w+)=(.*)$", text, re.M))
+    if os.geteuid() != 0:
+        print("not root: whether the user can read the keys was not looked at")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        here = lambda words: words.replace("/etc/leeway", f"{folder}/etc")
+        script = "\n".join(["set -e", "umask 077", f"mkdir -m 755 {folder}/etc", *map(here, commands)])
+        subprocess.run(["sh", "-c", script.replace("-g leeway", f"-g {UNITS_GROUP}")], check=True, cwd=folder,
+                       capture_output=True, env={**os.environ, "PATH": f"{runs.BIN}:{os.environ['PATH']}"})
+        files = [here(f"{named['LEEWAY_TLS_DIR']}/{name}") for name in ("ca.crt", "tls.crt", "tls.key")]
+        files.append(here(named["LEEWAY_TOKEN_FILE"]))
+        for group, wanted in (UNITS_GROUP, 0), (UNITS_GROUP + 1, 1):
+            done = subprocess.run(["cat", *files], user=group, group=group, extra_groups=[], capture_output=True,
+                                  check=False)
+            runs.check(done.returncode == wanted, f"group {group} {'cannot' if wanted else 'can'} read the keys")
+
+
 def systemd():
     """systemd's own words on the units, and the exit codes and variables of the programs."""
     if shutil.which("systemd-analyze") is None:
         skip("systemd-analyze is not installed")
+    check_keys()
     codes = (runs.SOURCE / "common/exit_code.h").read_text(encoding="utf-8")
     value = lambda name: re.search(rf"kExit{name} = (\d+)", codes).group(1)
     final = [value(name) for name in ("Usage", "Permanent", "Stopped", "Replaced")]
