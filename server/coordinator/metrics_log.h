@@ -35,6 +35,7 @@
 //                            sync
 //   server_registered        server, message (its address)
 //   server_lost              server, message
+//   leases_extended          message: most processes fell silent together, and have one more lease
 //   placement_changed        message (why, who owns which shard now)
 //   replicas_synced          every block has two holders again
 //   resizing                 message: the old and the requested number of servers

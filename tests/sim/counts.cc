@@ -30,6 +30,7 @@ std::span<const Counts::Each> Counts::All() {
       {"jobs taken up", &Counts::taken_up},
       {"requests after a lease", &Counts::leases_over},
       {"gone on without a rank", &Counts::without},
+      {"leases extended for all", &Counts::extended},
       {"other servers asked for", &Counts::resizes},
       {"other servers reached", &Counts::resized},
       {"servers ended in order", &Counts::servers_removed},

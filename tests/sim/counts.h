@@ -15,6 +15,7 @@ struct Counts {
   uint64_t replicated = 0, held_back = 0, streams_broken = 0, placements = 0, take_overs = 0,
            gone = 0;
   uint64_t taken_up = 0, leases_over = 0, without = 0;
+  uint64_t extended = 0;
   uint64_t resizes = 0, resized = 0, servers_removed = 0, drained = 0;
   uint64_t sets = 0, smaller_sets = 0, sets_again = 0, late = 0, dropped = 0, rejoined = 0;
 

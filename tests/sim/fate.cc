@@ -53,6 +53,8 @@ void World::PlanFaults() {
     const uint32_t server = context_.draws.NextU32() % context_.shape.servers;
     Plan(when(), Kind::kDrain, static_cast<NodeId>(kServer0 + server), 0);
   }
+  if (faults.deaf) Plan(when(), Kind::kDeaf, kCoordinator);
+  if (faults.hush) Plan(when(), Kind::kHush, kCoordinator);
   Plan(faults.heal_at, Kind::kHeal, 0);
 }
 
@@ -97,6 +99,10 @@ void World::Fate(const Message& event) {
       return Pause(event.to, static_cast<Micros>(event.clock));
     case Kind::kPartition:
       return Partition();
+    case Kind::kDeaf:
+      return Deafen();
+    case Kind::kHush:
+      return Hush();
     case Kind::kHeal:
       return Heal();
     case Kind::kKillServer:
@@ -152,12 +158,8 @@ void World::Replace(uint32_t rank) {
 }
 
 void World::Pause(NodeId node, Micros lasts) {
-  Micros most = 15'000;
-  // A server that is silent for longer than its lease takes the job back, where nobody has what it
-  // has.
-  const bool alone = context_.shape.whole && !context_.shape.moves();
-  if (alone && node >= kServer0 && node < kCoordinator) most = kLease / 3;
-  if (lasts == 0) lasts = 1 + context_.draws.NextU32() % most;
+  constexpr Micros kMost = 15'000;
+  if (lasts == 0) lasts = 1 + context_.draws.NextU32() % kMost;
   const Micros until = context_.now + lasts;
   if (node >= kServer0) {
     paused_until_[node] = until;
@@ -169,9 +171,7 @@ void World::Pause(NodeId node, Micros lasts) {
 void World::Partition() {
   const auto from = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
   const auto to = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
-  const bool alone = context_.shape.whole && !context_.shape.moves();
-  const bool fatal = alone && from >= kServer0 && to == kCoordinator;
-  const Micros until = context_.now + context_.draws.NextU32() % (fatal ? kLease / 3 : 15'000);
+  const Micros until = context_.now + context_.draws.NextU32() % 15'000;
   // Its connections are cut, and it lives: whoever checks that is not refused.
   const bool hint =
       from >= kServer0 && from < kServer0 + context_.shape.servers && to == kCoordinator;
@@ -182,7 +182,18 @@ void World::Partition() {
   if (context_.draws.NextU32() & 1) context_.Cut(to, from, until);
 }
 
-// All but its checkpoints is lost.
+void World::Deafen() {
+  const Micros until = context_.now + Between(kLease, 3 * kLease);
+  for (NodeId from = 0; from < kCoordinator; ++from) context_.Cut(from, kCoordinator, until);
+}
+
+void World::Hush() {
+  const Micros lasts = Between(kLease, 3 * kLease);
+  for (NodeId node = 0; node < kCoordinator; ++node) {
+    if (node != kServer0) Pause(node, lasts);
+  }
+}
+
 // It ends once it may, as a process does that got SIGTERM, or stays if that takes too long.
 void World::Drain(const Message& event) {
   constexpr uint64_t kAsksMax = 40;
@@ -199,6 +210,7 @@ void World::Drain(const Message& event) {
   }
 }
 
+// All but its checkpoints is lost.
 void World::KillServer(uint32_t index, Micros comes_after) {
   ServerProcess& process = processes_[index];
   if (process.down || process.shut_down) return;

@@ -55,7 +55,9 @@ const char* KindName(Kind kind) {
                                            "START SERVER",
                                            "KILL COORDINATOR",
                                            "RESIZE",
-                                           "DRAIN"};
+                                           "DRAIN",
+                                           "DEAF",
+                                           "HUSH"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -92,6 +92,9 @@ enum class Kind : uint8_t {
   kResize,
   // A server is to leave in order; `clock`: how often it has asked.
   kDrain,
+  // The coordinator hears nobody for a while; all but server 0 and the coordinator stand still.
+  kDeaf,
+  kHush,
 };
 const char* KindName(Kind kind);
 

@@ -43,6 +43,8 @@ constexpr std::array<BugInfo, kBugs> kInfos = {{
     {"forget_begun", "a coordinator started again forgets that the job had begun", kWhole},
     {"end_forgotten", "workers hear of the job's end, the record does not", kWhole},
     {"no_last_state", "who begins where all stop leaves without handing in a state", kWhole},
+    {"silence_believed", "a server that is silent for a lease is taken for replaced", kWhole},
+    {"lease_taken_back", "one more lease is granted, and is over at once", kWhole},
     {"ungated", "answers leave before the replica has them", kReplicas},
     {"gate_forgotten", "after a switch of replica answers do not wait for the new one", kReplicas},
     {"unsynced_take_over", "replicas are said to be synced that are not", kReplicas},
@@ -155,6 +157,9 @@ Faults DrawFaults(uint64_t seed, const Shape& shape) {
     faults.resizes = 1 + draws.NextU32() % 4;
     faults.drains = Some(draws, 3);
   }
+  faults.deaf = shape.whole && draws.NextU32() % 8 == 0;
+  faults.hush = shape.whole && draws.NextU32() % 8 == 0;
+  if (faults.deaf || faults.hush) faults.heal_at += 30'000;
   return faults;
 }
 
@@ -176,7 +181,8 @@ std::string Describe(const Shape& shape, const Faults& faults) {
       faults.skew ? " skew" : "", faults.late_start ? " late_start" : "",
       faults.gone ? " gone" : "", faults.stop ? " stop" : "",
       faults.split > 0 ? absl::StrCat(" split every ", faults.split) : "",
-      faults.relay ? " relay" : "", faults.belated ? " belated" : "",
+      faults.deaf ? " deaf" : "", faults.hush ? " hush" : "", faults.relay ? " relay" : "",
+      faults.belated ? " belated" : "",
       faults.resizes > 0 ? absl::StrCat(" resizes ", faults.resizes) : "",
       faults.drains > 0 ? absl::StrCat(" drains ", faults.drains) : "", "; heals at ",
       faults.heal_at, " us");

@@ -77,6 +77,10 @@ struct Faults {
   uint32_t resizes = 0;
   // With resizes: servers that are to leave in order, and come back.
   uint32_t drains = 0;
+  // For longer than a lease, and in half of the cases than two: the coordinator hears nobody, or
+  // all but it and server 0 stand still together. Whole world only.
+  bool deaf = false;
+  bool hush = false;
   // Push and Pull in place of PushPull at every clock that this divides; 0: never.
   uint32_t split = 0;
   // When all of it ends.
@@ -113,6 +117,8 @@ enum class Bug : uint8_t {
   kForgetBegun,
   kEndForgotten,
   kNoLastState,
+  kSilenceBelieved,
+  kLeaseTakenBack,
   // With replicas only.
   kUngated,
   kGateForgotten,
@@ -130,7 +136,7 @@ enum class Bug : uint8_t {
   // With resizes only.
   kHandOverUnheard,
 };
-inline constexpr uint32_t kBugs = 40;
+inline constexpr uint32_t kBugs = 42;
 
 // What may be drawn.
 struct Wanted {

@@ -47,6 +47,7 @@ TEST_CASE("no schedule with the whole coordinator breaks a promise") {
   CHECK(sum.manifests > 1000);
   CHECK(sum.stopped > 100);
   CHECK(sum.went_back > 500);
+  CHECK(sum.extended > 500);
 }
 
 TEST_CASE("no schedule with replicas breaks a promise") {

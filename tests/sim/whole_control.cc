@@ -80,6 +80,7 @@ void WholeControl::Restart(Context& context) {
   owed_.reset();
   core_.emplace(std::move(options), context.LocalTime(kCoordinator));
   live_.fill(true);
+  extended_.reset();
   for (uint32_t i = 0; i < context.shape.servers; ++i) Connect(i, UINT32_MAX);
 }
 
@@ -126,6 +127,7 @@ void WholeControl::Wake(Context&, Time now) {
 
 void WholeControl::OnTick(Context& context) {
   if (const auto record = std::exchange(owed_, std::nullopt)) Keep(context, *record);
+  if (context.bug == Bug::kSilenceBelieved) BelieveSilence(context);
   core_->Tick(context.LocalTime(kCoordinator));
   Carry(context);
   TickLinks(context);

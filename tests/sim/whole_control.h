@@ -67,6 +67,10 @@ class WholeControl : public SimControl {
   void Do(Context&, const Other&) {}
   // Wakes the core when it wants to be.
   void SetAlarm(Context& context);
+  // The job goes back only if something is lost; and who was granted a lease has it.
+  void CheckPatience(Context& context, const Event& event);
+  // A bug: what a server is not heard for is believed to be its end.
+  void BelieveSilence(Context& context);
   void CheckSet(Context& context, const CommitSet& command, uint64_t ranks);
 
   std::optional<CoordinatorCore> core_;
@@ -79,6 +83,9 @@ class WholeControl : public SimControl {
   std::map<uint64_t, v1::CheckpointManifest> writing_;
   uint32_t boot_ = 0;
   std::optional<Time> alarm_;
+  // By server; and when one more lease was granted to all.
+  std::array<Time, kServersMax> heard_{};
+  std::optional<Time> extended_;
   // The process that the coordinator heard last, of those that are servers.
   uint32_t speaker_ = 0;
   // As the servers were told.

@@ -159,7 +159,32 @@ void WholeControl::Do(Context& context, const WriteManifest& command) {
   context.After(kCoordinator, 500, timer);
 }
 
+void WholeControl::CheckPatience(Context& context, const Event& event) {
+  const Time now = context.LocalTime(kCoordinator);
+  // Else something may be lost with a process, or with what a worker keeps.
+  const bool whole = context.counts.server_kills == 0 && context.counts.coordinator_kills == 0 &&
+                     !context.shape.elastic && !context.shape.sets();
+  if (event.name == "going_back" && whole) {
+    context.Violate("nobody goes back while every holder lives", [&] { return event.message; });
+  }
+  const bool silent =
+      event.name != "went_back" && absl::StrContains(event.message, "no sign of life");
+  if (silent && extended_ && now - *extended_ < std::chrono::microseconds(kLease)) {
+    context.Violate("who was granted one more lease has it",
+                    [&] { return absl::StrCat(event.name, ": ", event.message); });
+  }
+  if (event.name != "leases_extended") return;
+  ++context.counts.extended;
+  extended_ = now;
+}
+
 void WholeControl::Do(Context& context, const Event& event) {
+  CheckPatience(context, event);
+  const bool taken = extended_ == context.LocalTime(kCoordinator) &&
+                     event.name == "leases_extended" && context.bug == Bug::kLeaseTakenBack;
+  for (int quarter = 1; taken && quarter <= 5; ++quarter) {
+    core_->Tick(*extended_ + quarter * std::chrono::microseconds(kLease / 4));
+  }
   if (event.name == "resized") ++context.counts.resized;
   if (event.name == "placement_changed") ++context.counts.placements;
   const bool again = absl::StrContains(event.message, "started again");

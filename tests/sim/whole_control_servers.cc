@@ -61,6 +61,7 @@ void WholeControl::ServerHeartbeat(Context& context, const Message& message, Tim
     request.mutable_synced()->rbegin()->set_since_epoch(message.version.clocks[shard]);
   }
   speaker_ = message.boot;
+  heard_[message.from - kServer0] = now;
   const auto heard = core_->ServerHeartbeat(request, now);
   if (!heard.ok() && !absl::IsFailedPrecondition(heard.status())) return;
   Message reply = ReplyTo(message, heard.status().code());
@@ -107,6 +108,20 @@ void WholeControl::Held(Context& context, const Message& message, Time now) {
     if (message.value >> (kRefusedShift + r) & 1) request.add_refused(r);
   }
   context.Send(ReplyTo(message, core_->ContributionsHeld(request, now).code()));
+}
+
+void WholeControl::BelieveSilence(Context& context) {
+  const Time now = context.LocalTime(kCoordinator);
+  for (uint32_t index = 1; index < context.shape.servers; ++index) {
+    if (heard_[index] == Time() || now - heard_[index] < std::chrono::microseconds(kLease))
+      continue;
+    v1::RegisterServerRequest request;
+    *request.mutable_build() = ThisBuild();
+    request.set_index(index);
+    request.set_address(absl::StrCat("server", index, ":1"));
+    request.set_nonce(uint64_t{1} << 40);
+    core_->RegisterServer(request, now).IgnoreError();
+  }
 }
 
 // As server_watch.h; its connections end with the coordinator.

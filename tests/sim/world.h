@@ -80,6 +80,8 @@ class World {
   // For so long; 0: a moment of the draw.
   void Pause(NodeId node, Micros lasts);
   void Partition();
+  void Deafen();
+  void Hush();
   // 0: it comes back at a moment of the draw.
   void Drain(const Message& event);
   void KillServer(uint32_t server, Micros comes_after = 0);

@@ -177,6 +177,8 @@ class CoordinatorCore {
   absl::Status CheckWanted(const v1::RegisterServerRequest& request, const std::string& who,
                            Time now);
   void ExpireServers(Time now);
+  // Those whose shards are nowhere else are waited for, in the same generation, for so long.
+  void GiveUpHolders(Time now);
   // A sign of life; of one that was lost, too.
   void Return(uint32_t server, Time now);
   v1::ServerHeartbeatReply ServerReply(bool wants_incarnations) const;
@@ -259,6 +261,8 @@ class CoordinatorCore {
 
   // coordinator_time.cc
   void Advance(Time now);
+  // One more lease for all, where it may be this process that hears nobody.
+  void Doubt(Time now);
   void ExpireWorkers(Time now);
   // Nobody waits for it any more who need not.
   void Lose(uint32_t rank, const std::string& why, Time now);
@@ -267,6 +271,8 @@ class CoordinatorCore {
   // "waiting for workers 1, 2 and server 1 to register (12 s of 120 s)".
   std::string Missing(Time now) const;
   std::string StatusMessage(Time now) const;
+  // A server that is silent, and that the job waits for; empty: there is none.
+  std::string LostHolder(Time now) const;
 
   Commands commands_;
   JobModel model_;

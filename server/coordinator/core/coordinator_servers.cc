@@ -135,10 +135,14 @@ v1::ServerHeartbeatReply CoordinatorCore::ServerReply(bool wants_incarnations) c
 void CoordinatorCore::Return(uint32_t server, Time now) {
   if (!fleet_.Seen(server, now)) return;
   rollout_.BreakOff();
-  // What it held others hold by now.
-  if (life_.under_way() && fleet_.table().Wanted(server) && shards_.Join(server)) {
-    Reassign(absl::StrCat("server ", server, " is back"), now);
+  // What it held others hold by now; or it is what nobody else has, and it was told nothing since.
+  const bool holds = life_.under_way() && shards_.places().Holds(server);
+  const bool joins = life_.under_way() && fleet_.table().Wanted(server) && shards_.Join(server);
+  if (holds) {
+    workers_.TellAgain(true);
+    shards_.Renew();
   }
+  if (holds || joins) Reassign(absl::StrCat("server ", server, " is back"), now);
   Advance(now);
 }
 
@@ -149,11 +153,29 @@ void CoordinatorCore::ExpireServers(Time now) {
   const std::string why =
       absl::StrCat(ListOf("server", lost), " at ", fleet_.processes()[lost.front()].address,
                    " gave no sign of life for ", Seconds(facts().lease()), " s");
-  if (std::all_of(lost.begin(), lost.end(), [this](uint32_t server) { return Survives(server); })) {
-    return Reassign(why, now);
+  if (!life_.under_way() || stop_.failed()) {
+    GoBack(why, now);
+    return rollout_.BreakOff();
   }
-  GoBack(why, now);
-  rollout_.BreakOff();
+  // Silence is not death. Whose shards are nowhere else may still have them, and to go back, the
+  // job would need that server as well: so it waits for it, or for another process in its place.
+  const auto moved =
+      std::count_if(lost.begin(), lost.end(), [this](uint32_t server) { return Survives(server); });
+  if (moved > 0) Reassign(why, now);
+}
+
+void CoordinatorCore::GiveUpHolders(Time now) {
+  const ServerTable& servers = fleet_.table();
+  const Duration most = facts().lease() + facts().start_limit();
+  for (uint32_t i = 0; i < servers.size() && life_.under_way(); ++i) {
+    const bool held = servers[i].state == ServerState::kLost && shards_.places().Holds(i);
+    if (!held || now - servers[i].seen <= most) continue;
+    const std::string why = absl::StrCat("server ", i, " at ", fleet_.processes()[i].address,
+                                         " gave no sign of life for ", Seconds(most),
+                                         " s, and nobody else has what it holds");
+    if (!servers.Wanted(i)) return GoBack(why, now);
+    return Abort(absl::StrCat(why, "; resume the job from its newest checkpoint"), now);
+  }
 }
 
 void CoordinatorCore::Take(const ServerGone& gone, Time now) {

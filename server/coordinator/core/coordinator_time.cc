@@ -5,17 +5,31 @@
 namespace leeway {
 
 void CoordinatorCore::Tick(Time now) {
-  // Nobody could be heard while this process itself stood still (suspended, starved).
-  if (life_.Tick(now) > facts().lease() / 2) {
-    workers_.Forgive(now);
-    fleet_.Forgive(now);
-  }
+  Doubt(now);
   Wake(now);
   ExpireWorkers(now);
   ExpireServers(now);
+  GiveUpHolders(now);
   Rebalance(now);
   cuts_.Expire(now, saving());
   Advance(now);
+}
+
+void CoordinatorCore::Doubt(Time now) {
+  Silence silence;
+  workers_.ranks().CountSilent(now, silence);
+  fleet_.table().CountSilent(now, silence);
+  const auto verdict = life_.hearing().Tick(silence, facts().lease(), now);
+  if (verdict == Hearing::Verdict::kHears) return;
+  workers_.Forgive(now);
+  fleet_.Forgive(now);
+  if (verdict == Hearing::Verdict::kStoodStill) return;
+  commands_.Emit({.name = "leases_extended",
+                  .message = absl::StrCat(
+                      silence.half, " of ", silence.held,
+                      " processes fell silent together: the cause may be here, where they should "
+                      "be heard, so each has one more lease of ",
+                      Seconds(facts().lease()), " s")});
 }
 
 void CoordinatorCore::Wake(Time now) {

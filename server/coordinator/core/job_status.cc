@@ -58,6 +58,7 @@ std::string CoordinatorCore::StatusMessage(Time now) const {
   }
   if (phase != Phase::kRunning && (stop_.failed() || stop_.requested())) return stop_.Ending();
   const std::vector<uint32_t> lost = workers_.ranks().In({RankState::kLost});
+  if (const std::string holder = LostHolder(now); !holder.empty()) return holder;
   if (lost.empty()) {
     const std::vector<uint32_t> draining = fleet_.table().Draining();
     const std::string leaving =
@@ -69,6 +70,18 @@ std::string CoordinatorCore::StatusMessage(Time now) const {
   }
   return absl::StrFormat("%s lost %.0f s ago", ListOf("worker", lost),
                          Seconds(now - workers_.ranks()[lost.front()].since));
+}
+
+std::string CoordinatorCore::LostHolder(Time now) const {
+  const ServerTable& servers = fleet_.table();
+  for (uint32_t i = 0; i < servers.size(); ++i) {
+    if (servers[i].state != ServerState::kLost || !shards_.places().Holds(i)) continue;
+    return absl::StrFormat(
+        "waiting for server %u, whose blocks nobody else has: silent for %.0f s "
+        "of %.0f s",
+        i, Seconds(now - servers[i].seen), Seconds(facts().lease() + facts().start_limit()));
+  }
+  return "";
 }
 
 v1::JobStatus CoordinatorCore::Status(Time now) const {

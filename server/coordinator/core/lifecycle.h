@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
+#include "server/coordinator/core/hearing.h"
 
 namespace leeway {
 
@@ -23,7 +23,7 @@ class Lifecycle {
  public:
   // `generation`: of the job so far.
   Lifecycle(uint64_t generation, Time now)
-      : generation_(generation), created_(now), last_tick_(now) {}
+      : generation_(generation), created_(now), hearing_(now) {}
 
   Phase phase() const { return phase_; }
   void Enter(Phase phase) { phase_ = phase; }
@@ -46,8 +46,7 @@ class Lifecycle {
   Time going_back_since() const { return going_back_since_; }
   const std::string& going_back_why() const { return going_back_why_; }
 
-  // Time since the last call.
-  Duration Tick(Time now) { return now - std::exchange(last_tick_, now); }
+  Hearing& hearing() { return hearing_; }
 
   // Until when servers and workers may take to hear that the job is over.
   Time shutdown_until() const { return shutdown_until_; }
@@ -61,7 +60,7 @@ class Lifecycle {
   Time going_back_since_;
   std::string going_back_why_;
   Time shutdown_until_;
-  Time last_tick_;
+  Hearing hearing_;
 };
 
 }  // namespace leeway

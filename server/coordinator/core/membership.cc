@@ -151,6 +151,12 @@ std::vector<uint32_t> Membership::Expire(Time now) {
   return lost;
 }
 
+void Membership::CountSilent(Time now, Silence& silence) const {
+  for (const uint32_t rank : Those(RankState::kRunning)) {
+    silence.Count(now - ranks_[rank].seen, lease_);
+  }
+}
+
 void Membership::Forgive(Time now) {
   for (Rank& rank : ranks_) rank.seen = now;
 }

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "server/coordinator/core/hearing.h"
 
 namespace leeway {
 
@@ -88,6 +89,8 @@ class Membership {
 
   // Ranks whose lease has ended; they are lost now.
   std::vector<uint32_t> Expire(Time now);
+  // Who runs, and for how long each was not heard.
+  void CountSilent(Time now, Silence& silence) const;
   // Every lease counts from `now`: nobody could be heard.
   void Forgive(Time now);
   // The job has gone back: every rank stands at `clock` again, and those that had left in order are
@@ -111,6 +114,9 @@ class Membership {
 
  private:
   std::set<uint32_t>& Those(RankState state) { return by_state_[static_cast<size_t>(state)]; }
+  const std::set<uint32_t>& Those(RankState state) const {
+    return by_state_[static_cast<size_t>(state)];
+  }
   void Set(uint32_t rank, RankState state, Time now);
   absl::StatusOr<uint32_t> FreePlace() const;
 

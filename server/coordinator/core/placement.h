@@ -45,6 +45,8 @@ class Placement {
   bool Lose(uint32_t server);
   // The server is here, and holds nothing. True: it has got something to hold.
   bool Join(uint32_t server);
+  // Nothing moves; a server that has missed what it was told is to hear it anew.
+  void Renew() { places_.set_epoch(places_.epoch() + 1); }
   // The replica of `shard` that began in `since_epoch` is synced. True: that is news.
   bool SetSynced(uint32_t shard, uint64_t since_epoch);
 

@@ -54,13 +54,19 @@ void ServerTable::MarkAllUnready() {
 
 std::vector<uint32_t> ServerTable::Expire(Time now) {
   std::vector<uint32_t> lost;
-  for (uint32_t i = 0; i < size(); ++i) {
+  for (uint32_t i = 1; i < size(); ++i) {
     ServerEntry& entry = servers_[i];
     if (!entry.here() || now - entry.seen <= lease_) continue;
     entry.state = ServerState::kLost;
     lost.push_back(i);
   }
   return lost;
+}
+
+void ServerTable::CountSilent(Time now, Silence& silence) const {
+  for (uint32_t i = 1; i < size(); ++i) {
+    if (servers_[i].here()) silence.Count(now - servers_[i].seen, lease_);
+  }
 }
 
 void ServerTable::Forgive(Time now) {

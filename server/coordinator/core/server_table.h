@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
+#include "server/coordinator/core/hearing.h"
 
 namespace leeway {
 
@@ -64,8 +65,11 @@ class ServerTable {
   void MarkAllUnready();
   // Before its lease has ended.
   void Lose(uint32_t index) { servers_[index].state = ServerState::kLost; }
-  // Servers whose lease has ended; they are lost now.
+  // Servers whose lease has ended; they are lost now. Never server 0, whose process the coordinator
+  // is part of: however deaf its port is, it is here.
   std::vector<uint32_t> Expire(Time now);
+  // Who is here beside server 0, and for how long each was not heard.
+  void CountSilent(Time now, Silence& silence) const;
   void Forgive(Time now);
 
   uint32_t size() const { return static_cast<uint32_t>(servers_.size()); }

@@ -33,6 +33,7 @@ class ShardAssignment {
   // As Placement's.
   bool Lose(uint32_t server) { return placement_.Lose(server); }
   bool Join(uint32_t server) { return placement_.Join(server); }
+  void Renew() { placement_.Renew(); }
   // Dealt out anew to the servers that are here.
   void Reset();
   // Goes on with what the servers still hold of before this coordinator. False: they hold too

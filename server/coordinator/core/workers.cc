@@ -96,9 +96,9 @@ bool Workers::Tell(uint32_t rank, bool live) {
   return true;
 }
 
-void Workers::TellAgain() {
+void Workers::TellAgain(bool all) {
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (!live_[rank]) commands_.Push(SetLive{rank, false});
+    if (all || !live_[rank]) commands_.Push(SetLive{rank, live_[rank]});
   }
 }
 

@@ -57,8 +57,9 @@ class Workers {
   const std::vector<bool>& live() const { return live_; }
   // False: they were told so before.
   bool Tell(uint32_t rank, bool live);
-  // A shard that has changed hands holds everybody up for everybody.
-  void TellAgain();
+  // A shard that has changed hands holds everybody up for everybody. `all`: some server has heard
+  // nothing for a while, and may take for lost who is back.
+  void TellAgain(bool all = false);
 
   // What a heartbeat says of how far the worker is. The evaluations that are new.
   std::vector<v1::EvaluationMetrics> Record(const v1::HeartbeatRequest& request, Time now) {

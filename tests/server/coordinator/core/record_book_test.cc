@@ -81,11 +81,5 @@ TEST_CASE("lifecycle: going back begins a generation, and what is called running
   CHECK(life.state(v1::JOB_STOPPED) == v1::JOB_STOPPED);
 }
 
-TEST_CASE("lifecycle: a tick says how long ago the last one was") {
-  Lifecycle life(0, Time(seconds(100)));
-  CHECK(life.Tick(Time(seconds(101))) == seconds(1));
-  CHECK(life.Tick(Time(seconds(111))) == seconds(10));
-}
-
 }  // namespace
 }  // namespace leeway::record_book
