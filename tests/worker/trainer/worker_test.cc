@@ -351,6 +351,12 @@ TEST_CASE("Wrong data and wrong ranks end before the registration") {
   CHECK(end.exit == WorkerExit::kPermanent);
   CHECK_THAT(std::string(end.status.message()), Catch::Contains("absent.csv"));
 
+  // It has the job from elsewhere, and its own data folder is all that it reads.
+  Rig elsewhere({"data.train={type: csv, files: [/etc/a.csv]}", "data.holdout=0.1"});
+  end = elsewhere.Run();
+  CHECK(end.exit == WorkerExit::kPermanent);
+  CHECK_THAT(std::string(end.status.message()), Catch::Contains("start the worker with"));
+
   Rig two;
   two.coordinator.registration.set_rank(2);
   end = two.Run();
