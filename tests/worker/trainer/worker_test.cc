@@ -59,6 +59,22 @@ TEST_CASE("A worker initialises, trains every clock, evaluates and leaves") {
   CHECK(rig.coordinator.registrations().back().steps_per_epoch() == 10);
 }
 
+TEST_CASE(
+    "A worker of a run that was resumed with other numbers begins with the step that it is told") {
+  Rig plain, resumed;
+  v1::JobLength& length = *resumed.coordinator.registration.mutable_length();
+  length = ComputeLength(resumed.coordinator.registration.job(), 10, {.clock = 0, .step = 3});
+  REQUIRE(plain.Run().exit == WorkerExit::kDone);
+  REQUIRE(resumed.Run().exit == WorkerExit::kDone);
+  CHECK(resumed.Sent("PushPull") == 6 * 3);
+  double epoch = 0;
+  for (const auto& beat : resumed.coordinator.heartbeats()) {
+    for (const auto& metrics : beat.steps()) epoch = std::max(epoch, metrics.epoch());
+  }
+  CHECK(epoch == Approx(0.9));
+  CHECK(resumed.model->weights() != plain.model->weights());
+}
+
 TEST_CASE("In async every exchange has a batch, and who has no data makes none") {
   // Three batches in the data: ranks 0 to 2 have one each.
   for (const auto& [rank, exchanges] : {std::pair(0u, 4), {1u, 4}, {3u, 0}}) {
@@ -352,7 +368,7 @@ TEST_CASE("Wrong data and wrong ranks end before the registration") {
   CHECK_THAT(std::string(end.status.message()), Catch::Contains("absent.csv"));
 
   // It has the job from elsewhere, and its own data folder is all that it reads.
-  Rig elsewhere({"data.train={type: csv, files: [/etc/a.csv]}", "data.holdout=0.1"});
+  Rig elsewhere({"data.test={type: csv, files: [/etc/a.csv]}"});
   end = elsewhere.Run();
   CHECK(end.exit == WorkerExit::kPermanent);
   CHECK_THAT(std::string(end.status.message()), Catch::Contains("start the worker with"));
