@@ -4,6 +4,9 @@ examples that were seen.
 
     tests/training/renumbered.py CASE"""
 
+import os
+import subprocess
+
 import runs
 
 DATA = "optdigits/optdigits.tra"
@@ -69,6 +72,36 @@ def leased():
     run.clean()
 
 
+SCRIPT = """import sys, numpy as np, leeway
+job = leeway.join({"w": 3}, update={"type": "sgd", "learning_rate": 0.01})
+with open(f"{sys.argv[1]}-{job.rank}", "a", encoding="utf-8") as seen:
+    for rows in job.batches(np.arange(600)):
+        print(*rows, file=seen)
+        job.push_pull({"w": np.ones(3)}, examples=len(rows))
+"""
+
+
+def program():
+    """A program of one's own: a pass that two workers begin and three with other batches end has each example once."""
+    run = runs.RunFolder()
+    (run.parent / "job.yaml").write_text("model: {type: external}\ndata: {type: external, batch_size: 10, examples: 600}\n"
+                                         "workers: {count: 2}\nstop: {epochs: 0.5}\n")
+    (run.parent / "script.py").write_text(SCRIPT)
+    environment = {**os.environ, "PYTHONPATH": str(runs.SOURCE / "python"),
+                   "LEEWAY_LIBRARY": str(runs.BIN.parent / "lib/libleeway-client.so")}
+    for part, options in enumerate(([run.parent / "job.yaml"],
+                                    ["--resume", "--set", "workers.count=3", "--set", "data.batch_size=20",
+                                     "--set", "stop.epochs=1"])):
+        command = [runs.BIN / "leeway", "train", *options, "--run-dir", run.dir, "--", "/usr/bin/python3",
+                   run.parent / "script.py", run.parent / f"seen-{part}"]
+        said = subprocess.run([str(each) for each in command], env=environment, capture_output=True, text=True, timeout=120,
+                              check=False)
+        runs.check(said.returncode == 0, f"part {part} has finished {said.stderr[-2000:] if said.returncode else ''}")
+    seen = [int(row) for path in run.parent.glob("seen-*") for row in path.read_text().split()]
+    runs.check(sorted(seen) == list(range(600)), f"{len(seen)} examples, {len(set(seen))} of 600")
+    run.clean()
+
+
 def hardest():
     """More workers, larger batches and another mode at once; and fewer."""
     goes_on([], ["workers.count=5", "data.batch_size=32", "consistency={mode: async}"], 5, 32)
@@ -76,4 +109,4 @@ def hardest():
 
 if __name__ == "__main__":
     runs.main({"hardest": hardest, "workers": workers, "batches": batches, "modes": modes, "local-steps": local_steps,
-               "leased": leased})
+               "leased": leased, "program": program})
