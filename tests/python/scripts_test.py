@@ -119,6 +119,40 @@ print("found", evaluate(model)["accuracy"])
     check(losses and losses[-1] < 1.7, f"steps have their losses: {losses}")
 
 
+def schedulers():
+    """A worker with local steps is killed: in each life, of both ranks, every step has the rate that its schedule says."""
+    need_torch()
+    body = """
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+job = leeway.join(model, optimizer)
+scheduler = job.keep(torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.99))
+number = {}
+for x, y in job.over(job.batches(data())):
+    step(model, optimizer, x, y)
+    number[job.clock] = number.get(job.clock, -1) + 1
+    print("step", 2 * job.clock + number[job.clock] % 2, "rate", optimizer.param_groups[0]["lr"], flush=True)
+    scheduler.step()
+    time.sleep(0.02)
+print("ended", job.ended)
+"""
+    yaml = job_yaml(exchange="{type: delta, local_steps: 2}", stop="{clocks: 40}",
+                    more="checkpoint: {every: {clocks: 10}}\nupdate: {type: sgd, learning_rate: 1}")
+    with job_of(yaml) as job:
+        for rank in range(2):
+            job.fork_worker(rank, SCRIPT + body)
+        job.wait_until(lambda: "step 50 " in job.said(1), "step 50")
+        job.workers[1].kill()
+        job.workers[1].wait()
+        job.fork_worker(1, SCRIPT + body)
+        job.wait()
+        said = [job.said(rank) for rank in range(2)]
+    for rank, text in enumerate(said):
+        rates = [(int(number), float(rate)) for number, rate in re.findall(r"^step (\d+) rate (\S+)", text, re.M)]
+        wrong = [(number, rate) for number, rate in rates if abs(rate - 0.01 * 0.99 ** number) > 1e-9]
+        check("ended finished" in text and len(rates) >= 80 and not wrong,
+              f"rank {rank}: {len(rates)} steps, each with its rate; others: {wrong[:5]}")
+
+
 JOIN = "job = leeway.join(model, optimizer)\nfor x, y in job.over(job.batches(data())):\n"
 NAN = r"the gradient of \d\.(weight|bias)\[\d+\] is nan"
 MISUSES = {
@@ -339,7 +373,7 @@ def launcher():
 
 
 CASES = {case.__name__.replace("_", "-"): case
-         for case in (batches, accumulation, evaluation, misuses, interrupts, two_models, imports, launcher)}
+         for case in (batches, accumulation, evaluation, schedulers, misuses, interrupts, two_models, imports, launcher)}
 
 if __name__ == "__main__":
     main(CASES)
