@@ -125,7 +125,7 @@ def schedulers():
     body = """
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 job = leeway.join(model, optimizer)
-scheduler = job.keep(torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.99))
+scheduler = job.keep(torch.optim.lr_scheduler.LambdaLR(optimizer, lambda number: 0.99 ** number))
 number = {}
 for x, y in job.over(job.batches(data())):
     step(model, optimizer, x, y)
