@@ -108,7 +108,7 @@ def data():
         check("none.csv: no such file, neither from" in done.stderr and "given by" not in done.stderr, done.stderr.strip())
 
 
-CASES = {"four-lines": four_lines, "numpy": numpy, "client": client, "data": data}
+CASES = {"page-four-lines": four_lines, "page-numpy": numpy, "page-client": client, "page-data": data}
 
 if __name__ == "__main__":
     main(CASES)
