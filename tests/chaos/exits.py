@@ -137,6 +137,11 @@ def by_hand_stopped():
             again = codes(run.start())
             runs.check(set(again.values()) == {runs.STOPPED} and time.monotonic() - began < 40,
                        f"once more, for {time.monotonic() - began:.0f} s: {again}")
+            # Without a server 0 the run folder says it.
+            os.environ["LEEWAY_RUN_DIR"] = str(run.dir)
+            late = code_of(*run.find("server", 1).command, "--start-seconds", "1")
+            del os.environ["LEEWAY_RUN_DIR"]
+            runs.check(late == runs.STOPPED, f"server 1 alone: exit code {late}")
 
 
 def by_hand_paused():
