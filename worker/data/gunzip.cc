@@ -41,9 +41,18 @@ absl::Status GunzipStream::Refill() {
   return absl::OkStatus();
 }
 
+absl::Status GunzipStream::SkipPadding() {
+  while (true) {
+    RETURN_IF_ERROR(Refill());
+    if (zlib_.avail_in == 0) return absl::OkStatus();
+    for (; zlib_.avail_in > 0 && *zlib_.next_in == 0; --zlib_.avail_in) ++zlib_.next_in;
+    if (zlib_.avail_in > 0) return absl::OkStatus();
+  }
+}
+
 absl::Status GunzipStream::Judge(int result, bool moved) {
   if (result == Z_STREAM_END) {
-    RETURN_IF_ERROR(Refill());
+    RETURN_IF_ERROR(SkipPadding());
     ended_ = zlib_.avail_in == 0;
     if (!ended_) inflateReset(&zlib_);  // another member
     return absl::OkStatus();

@@ -29,6 +29,8 @@ class GunzipStream final : public ByteStream {
  private:
   // Sees to it that zlib has packed bytes, unless none follow.
   absl::Status Refill();
+  // Zeros after a member, such as a tape's block is filled with; gzip skips them, too.
+  absl::Status SkipPadding();
   // What inflate() returned; `moved`: it took or gave bytes.
   absl::Status Judge(int result, bool moved);
   uint64_t PackedByte() const { return packed_read_ - zlib_.avail_in; }

@@ -63,6 +63,21 @@ TEST_CASE("All members of a gzip file are unpacked") {
   CHECK(*unpacked == Concatenate(a, b));
 }
 
+TEST_CASE("Zeros that fill a gzip file up are no member, and other bytes are an error") {
+  const FileBytes content = Noise(5000);
+  // Also more than is read at a time.
+  for (const size_t zeros : {1, 511, 200000}) {
+    const FileBytes padded = Concatenate(Gzip(content), FileBytes(zeros, 0));
+    const absl::StatusOr<FileBytes> unpacked = Gunzip(padded, "f", 1 << 20);
+    REQUIRE(unpacked.ok());
+    CHECK(*unpacked == content);
+    CHECK(*Gunzip(Concatenate(padded, Gzip(content)), "f", 1 << 20) ==
+          Concatenate(content, content));
+    RequireError(Gunzip(Concatenate(padded, FileBytes(20, 7)), "f", 1 << 20), StatusCode::kDataLoss,
+                 {"f: byte "});
+  }
+}
+
 TEST_CASE("Every truncation of a gzip file is an error that names the file and the byte") {
   const FileBytes packed = Gzip(Noise(300));
   for (size_t size = 2; size < packed.size(); ++size) {

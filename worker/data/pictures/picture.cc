@@ -1,9 +1,11 @@
 #include "worker/data/pictures/picture.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/status.h"
 #include "worker/data/limits.h"
+#include "worker/data/pictures/exif.h"
 #include "worker/data/pictures/jpeg.h"
 #include "worker/data/pictures/png.h"
 #include "worker/data/text.h"
@@ -31,8 +33,11 @@ absl::Status CheckPictureSize(uint32_t height, uint32_t width) {
 absl::StatusOr<Picture> DecodePicture(const std::string& path, std::string_view content,
                                       uint32_t least_height, uint32_t least_width) {
   if (Begins(content, kJpeg)) {
+    const int orientation = ExifOrientation(content);
+    if (LiesOnItsSide(orientation)) std::swap(least_height, least_width);
     auto picture = DecodeJpeg(content, least_height, least_width);
-    return picture.ok() ? picture : Annotate(picture.status(), path);
+    if (!picture.ok()) return Annotate(picture.status(), path);
+    return Upright(*std::move(picture), orientation);
   }
   if (Begins(content, kPng)) {
     auto picture = DecodePng(content);

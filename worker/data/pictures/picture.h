@@ -24,7 +24,8 @@ struct Picture {
 // RESOURCE_EXHAUSTED for more than kMaxPicturePixels, INVALID_ARGUMENT for none.
 absl::Status CheckPictureSize(uint32_t height, uint32_t width);
 
-// Decodes a JPEG or a PNG, whichever the content is. Alpha is dropped, 16 bits become 8. A picture
+// Decodes a JPEG or a PNG, whichever the content is. Alpha is dropped, 16 bits become 8, and a JPEG
+// is turned as its Exif orientation says. A picture
 // may come out smaller than it is, but with sides of `least_height` and `least_width` at least if
 // it has them: a JPEG is decoded at 1/2, 1/4 or 1/8 in a fraction of the time.
 //

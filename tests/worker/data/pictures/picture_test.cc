@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "tests/worker/data/pictures/picture_files.h"
+#include "worker/data/pictures/exif.h"
 
 namespace leeway::picture {
 namespace {
@@ -54,6 +55,61 @@ TEST_CASE("A JPEG is decoded smaller as long as its sides are what is asked for"
   CHECK(sides(32, 25) == std::pair(64u, 48u));
   CHECK(sides(16, 12) == std::pair(16u, 12u));
   CHECK(sides(1, 1) == std::pair(8u, 6u));
+}
+
+// With an Exif segment that says so, of either byte order, after another segment.
+FileBytes WithOrientation(const FileBytes& jpeg, uint8_t orientation, bool little_endian) {
+  const std::string exif = little_endian
+                               ? std::string("Exif\0\0II*\0\x8\0\0\0\1\0\x12\1\3\0\1\0\0\0", 24)
+                               : std::string("Exif\0\0MM\0*\0\0\0\x8\0\1\1\x12\0\3\0\0\0\1", 24);
+  std::string segments(
+      "\xff\xe0\0\x04"
+      "ab\xff\xe1\0\x22",
+      10);
+  segments += exif + (little_endian ? std::string{static_cast<char>(orientation), 0, 0, 0}
+                                    : std::string{0, static_cast<char>(orientation), 0, 0});
+  segments += std::string(4, '\0');
+  FileBytes with(jpeg.begin(), jpeg.begin() + 2);
+  with.insert(with.end(), segments.begin(), segments.end());
+  with.insert(with.end(), jpeg.begin() + 2, jpeg.end());
+  return with;
+}
+
+TEST_CASE("A JPEG is turned as its Exif orientation says") {
+  constexpr uint32_t kHeight = 16, kWidth = 32;
+  const FileBytes sensor = Jpeg(kHeight, kWidth, Pixels(kHeight, kWidth, 3, Slope));
+  // Exif 2.32, 4.6.4: where the sensor's first row and first column are in what is seen.
+  struct Case {
+    uint8_t orientation;
+    // The sensor's pixel that is seen at (0, 0), and at the end of the first row.
+    int first_y, first_x, end_y, end_x;
+  };
+  constexpr int kBottom = kHeight - 1, kRight = kWidth - 1;
+  for (const Case& one :
+       {Case{1, 0, 0, 0, kRight}, Case{2, 0, kRight, 0, 0}, Case{3, kBottom, kRight, kBottom, 0},
+        Case{4, kBottom, 0, kBottom, kRight}, Case{5, 0, 0, kBottom, 0}, Case{6, kBottom, 0, 0, 0},
+        Case{7, kBottom, kRight, 0, kRight}, Case{8, 0, kRight, kBottom, kRight},
+        Case{9, 0, 0, 0, kRight}}) {
+    for (const bool little_endian : {false, true}) {
+      CAPTURE(int{one.orientation}, little_endian);
+      const Picture seen = Decode(WithOrientation(sensor, one.orientation, little_endian));
+      const bool side = one.orientation >= 5 && one.orientation <= 8;
+      CHECK(seen.height == (side ? kWidth : kHeight));
+      CHECK(seen.width == (side ? kHeight : kWidth));
+      const uint8_t* const end = &seen.pixels[3 * (seen.width - 1)];
+      CHECK(std::abs(seen.pixels[0] - Slope(one.first_y, one.first_x, 0)) <= 4);
+      CHECK(std::abs(*end - Slope(one.end_y, one.end_x, 0)) <= 4);
+    }
+  }
+  // The sides asked for are those of what is seen.
+  const FileBytes turned = WithOrientation(sensor, 6, true);
+  CHECK(DecodePicture("f", View(turned), 16, 8)->height == 16);
+  // A segment that is cut off anywhere is none.
+  for (uint8_t bytes = 2; bytes < 36; ++bytes) {
+    FileBytes cut = turned;
+    cut[11] = bytes;
+    CHECK(ExifOrientation(View(cut)) >= 1);
+  }
 }
 
 TEST_CASE("PNGs with a palette, alpha, 16 bits or grey come out as red, green and blue") {
