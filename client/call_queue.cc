@@ -43,6 +43,8 @@ class CallQueue::Call : public TransportCall, public std::enable_shared_from_thi
 
   // Of whoever has the call in hand: its sender, then its callback.
   Time began;
+  // What the limit counts from: the beginning, or when it was said last that the wait goes on.
+  Time limited_from;
   Time attempt_began;
   std::optional<RetryCore> retry;
 
@@ -127,7 +129,7 @@ void CallQueue::Pump(uint32_t server) {
         call = std::move(lane.waiting.back());
         lane.waiting.pop_back();
         call->place = lane.in_flight.insert(lane.in_flight.end(), call);
-        call->began = transport_->Now();
+        call->began = call->limited_from = transport_->Now();
         const uint64_t bytes = call->operation->Bytes(call->number);
         // What sends no values says nothing of the link, and may be held by the server for long.
         if (bytes > 0 && transport_->HasLink(server)) {
@@ -137,7 +139,7 @@ void CallQueue::Pump(uint32_t server) {
       }
     }
     call->attempt_began = transport_->Now();
-    const Duration left = options_.retry.total - (call->attempt_began - call->began);
+    const Duration left = options_.retry.total - (call->attempt_began - call->limited_from);
     const Duration timeout =
         std::clamp<Duration>(left, std::chrono::milliseconds(1), options_.attempt_timeout);
     transport_->Call(server, call->operation->Request(call->number), timeout, call);
@@ -173,7 +175,9 @@ void CallQueue::OnAccepted(const CallPointer& call) {
 }
 
 std::optional<Duration> CallQueue::OnMissing(const CallPointer& call, const std::string& missing) {
-  const Duration left = options_.retry.total - (transport_->Now() - call->began);
+  const Time now = transport_->Now();
+  if (!missing.empty() && options_.goes_on && options_.goes_on()) call->limited_from = now;
+  const Duration left = options_.retry.total - (now - call->limited_from);
   MutexLock lock(mutex_);
   if (!missing.empty()) {
     call->waiting = missing;
@@ -211,7 +215,7 @@ RetryDecision CallQueue::Decide(const CallPointer& call, const absl::Status& sta
   Lost(*call, now);
   if (!call->run->status.ok()) return {call->run->status, {}};
   const RetryDecision decision =
-      RetryOf(*call).OnFailure(status, now - call->attempt_began, now - call->began);
+      RetryOf(*call).OnFailure(status, now - call->attempt_began, now - call->limited_from);
   call->waiting = call->retry->told();
   return decision;
 }

@@ -66,6 +66,9 @@ class CallQueue {
     // A server could not be reached, or does not have what is asked for, and said so at once: it
     // may be elsewhere by now. Without locks, from any thread; empty: nobody wants to know.
     std::function<void()> on_unreached = {};
+    // Whether a wait goes on beyond the limit, whenever its server says whom it is for: they are
+    // heard. Without locks, from any thread; empty: none does.
+    std::function<bool()> goes_on = {};
   };
 
   // Stands for a started operation. Copyable; empty by default.

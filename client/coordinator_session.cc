@@ -8,6 +8,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "absl/algorithm/container.h"
 #include "client/client_options.h"
 #include "common/protocol.h"
 #include "common/rpc/grpc_status.h"
@@ -178,6 +179,8 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::Register(
   start_limit_ = limit;
   patience_ = std::max(limit, kPatienceMin);
   exchange_limit_ = FromSeconds(reply.job().limits().exchange_seconds());
+  goes_on_without_lost_ = reply.job().consistency().mode() != v1::CONSISTENCY_MODE_SYNC ||
+                          reply.job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
   MutexLock lock(mutex_);
   epoch_ = reply.epoch();
   return reply;
@@ -252,6 +255,7 @@ absl::Status CoordinatorSession::Beat() {
     request = MakeHeartbeat(evaluations);
   }
   if (listener_.waiting) request.set_waiting(listener_.waiting());
+  LookAtWait(request.waiting());
   grpc::ClientContext context;
   context.set_deadline(After(kHeartbeatAttempt));
   v1::HeartbeatReply reply;
@@ -284,6 +288,48 @@ void CoordinatorSession::TakeHeartbeatReply(const v1::HeartbeatReply& reply) {
   }
   if (reply.has_group() && listener_.on_group) listener_.on_group(reply.group());
   if (changed && listener_.on_stop_at) listener_.on_stop_at(reply.stop_at());
+}
+
+void CoordinatorSession::LookAtWait(const std::string& what) {
+  const Time now = options_.now();
+  if (what.empty()) waits_since_.reset();
+  if (!waits_since_) {
+    waits_since_ = asked_ = now;
+    return;
+  }
+  if (now - asked_ < exchange_limit_ / 4) return;
+  const bool beyond = now - *waits_since_ >= exchange_limit_;
+  const bool said = asked_ - *waits_since_ >= exchange_limit_;
+  asked_ = now;
+  if (!HearsOthers()) return;
+  {
+    MutexLock lock(mutex_);
+    others_heard_ = now;
+  }
+  if (beyond && !said) {
+    spdlog::info(
+        "{}, for longer than limits.exchange_seconds ({} s); the coordinator hears them, "
+        "so the wait goes on",
+        what, Seconds(exchange_limit_));
+  }
+}
+
+bool CoordinatorSession::HearsOthers() {
+  grpc::ClientContext context;
+  context.set_deadline(After(kHeartbeatAttempt));
+  v1::JobStatus status;
+  if (!stub_->GetJobStatus(&context, v1::GetJobStatusRequest(), &status).ok()) return false;
+  const auto is_heard = [](const auto& process) {
+    return process.state() != "lost" && process.state() != "waiting";
+  };
+  return absl::c_all_of(status.servers(), is_heard) &&
+         (goes_on_without_lost_ || absl::c_all_of(status.workers(), is_heard));
+}
+
+bool CoordinatorSession::others_are_heard() const {
+  const Time now = options_.now();
+  MutexLock lock(mutex_);
+  return others_heard_ && now - *others_heard_ < exchange_limit_ / 2;
 }
 
 void CoordinatorSession::SetClock(uint64_t clock) {

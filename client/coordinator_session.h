@@ -101,6 +101,9 @@ class CoordinatorSession {
   absl::Status ReportNow(const v1::EvaluationMetrics& metrics);
   // A stop was asked for: ask StopAt before the next exchange.
   bool stop_requested() const;
+  // Of one who has waited for long: the coordinator has said lately that it hears every process
+  // that the wait may be for. So it is busy, and the wait may last as long as that takes.
+  bool others_are_heard() const;
 
   // OK when it is on record.
   absl::Status ReportLossScale(const v1::LossScale& scale);
@@ -159,6 +162,9 @@ class CoordinatorSession {
   absl::StatusOr<v1::HeartbeatReply> Tell(const std::string& what,
                                           const v1::HeartbeatRequest& request);
   void TakeHeartbeatReply(const v1::HeartbeatReply& reply);
+  // Waiting for `what`; empty: for nothing. Asks the coordinator from time to time whom it hears.
+  void LookAtWait(const std::string& what);
+  bool HearsOthers();
 
   // Constant after construction.
   const Options options_;
@@ -171,9 +177,15 @@ class CoordinatorSession {
   Duration start_limit_{};
   Duration patience_{};
   Duration exchange_limit_{};
+  // A clock may be complete without a worker that is lost.
+  bool goes_on_without_lost_ = false;
   // Constant after StartHeartbeats().
   Duration every_{};
   Listener listener_;
+  // Of the heartbeats' thread: since when it waits, and when it last asked whom the coordinator
+  // hears.
+  std::optional<Time> waits_since_;
+  Time asked_{};
 
   mutable Mutex mutex_;
   CondVar changed_;
@@ -187,6 +199,7 @@ class CoordinatorSession {
   bool ending_ GUARDED_BY(mutex_) = false;
   bool beat_soon_ GUARDED_BY(mutex_) = false;
   uint64_t calls_ GUARDED_BY(mutex_) = 0;
+  std::optional<Time> others_heard_ GUARDED_BY(mutex_);
 
   CallBreaker leases_;
   std::thread heartbeats_;

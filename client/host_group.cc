@@ -61,6 +61,7 @@ HostGroup::HostGroup(const Options& options, const BlockLayout& layout, Contribu
       averaged_(options.averaged),
       batches_(options.batches),
       limit_(FromSeconds(options.exchange_seconds)),
+      goes_on_(options.goes_on),
       now_(options.now),
       layout_(layout),
       memory_(memory) {
@@ -276,7 +277,7 @@ std::string HostGroup::Missing() const {
 absl::Status HostGroup::Pause(uint64_t clock, Time began) {
   const Time now = now_();
   const std::string missing = Missing();
-  if (now - began >= limit_) {
+  if (now - began >= limit_ && !goes_on_()) {
     return absl::DeadlineExceededError(absl::StrCat("worker ", rank_, ", clock ", clock, ": ",
                                                     missing, ", for ", Seconds(limit_),
                                                     " s (limits.exchange_seconds)"));

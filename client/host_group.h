@@ -69,8 +69,9 @@ class HostGroup {
     // Which elements are averaged, and by how many batches a contribution moves them.
     std::vector<AveragedElements> averaged = {};
     ClockBatches batches = {};
-    // How long the leader waits for the others.
+    // How long the leader waits for the others, unless `goes_on`.
     double exchange_seconds = 600;
+    std::function<bool()> goes_on = [] { return false; };
     std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
   };
 
@@ -117,7 +118,8 @@ class HostGroup {
   absl::StatusOr<Combined> Combine(uint64_t clock, uint32_t block, uint64_t examples,
                                    std::span<float> contribution, std::span<const float> weights);
   // A pause between two looks, of a leader that has waited for the others since `began`.
-  // DEADLINE_EXCEEDED, naming who is missing, after exchange_seconds. CANCELLED after Cancel().
+  // DEADLINE_EXCEEDED, naming who is missing, after exchange_seconds unless `goes_on`. CANCELLED
+  // after Cancel().
   absl::Status Pause(uint64_t clock, Time began);
 
   // Where the members' newest lives have their memory.
@@ -168,6 +170,7 @@ class HostGroup {
   const std::vector<AveragedElements> averaged_;
   const ClockBatches batches_;
   const Duration limit_;
+  const std::function<bool()> goes_on_;
   const std::function<Time()> now_;
   const BlockLayout& layout_;
   ContributionMemory& memory_;

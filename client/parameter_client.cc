@@ -29,7 +29,8 @@ CallQueue::Options QueueOptions(const ParameterClientOptions& options) {
       .retry = {},
       .jitter =
           RandomStream(options.job, RandomPurpose::kRetry, {options.rank, options.incarnation}),
-      .on_unreached = options.on_unreached};
+      .on_unreached = options.on_unreached,
+      .goes_on = options.goes_on};
   result.retry.total = FromSeconds(options.exchange_seconds);
   return result;
 }

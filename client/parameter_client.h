@@ -80,12 +80,13 @@ struct ParameterClientOptions {
   // Elements of the flat vector, and of a block (the last one is shorter).
   uint64_t total = 0;
   uint64_t block_elements = 0;
-  // From the first attempt of a call until it is given up.
+  // From the first attempt of a call until it is given up, unless `goes_on`.
   double exchange_seconds = 600;
   // Blocks in flight per server; 0: WindowFor() their size, or more where a link is long.
   uint32_t window = 0;
   // Of the calls' queue (call_queue.h).
   std::function<void()> on_unreached = {};
+  std::function<bool()> goes_on = {};
   // How payloads are compressed, as the servers know it; null: not at all.
   std::shared_ptr<const CodecPlan> codecs = nullptr;
   // Nobody but this client writes to the vectors that its calls receive into, while it lives: a

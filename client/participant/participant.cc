@@ -33,6 +33,7 @@ absl::Status Participant::Open() {
   const v1::TrainingJob& job = context_.registration.job();
   ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(context_.registration));
   options.on_unreached = [this] { context_.session.BeatSoon(); };
+  options.goes_on = [this] { return context_.session.others_are_heard(); };
   // Elastic answers are older than the version that they name, and a spread worker's saved state is
   // loaded into the vector.
   options.weights_stay = !job.exchange().has_elastic() && !job.exchange().delta().spread();
@@ -59,7 +60,8 @@ absl::Status Participant::OpenGroup() {
                    .members = registration.group(),
                    .averaged = AveragedElementsOf(registration.schema()),
                    .batches = {static_cast<double>(job.data().batch_size()), registration.length()},
-                   .exchange_seconds = job.limits().exchange_seconds()},
+                   .exchange_seconds = job.limits().exchange_seconds(),
+                   .goes_on = [this] { return context_.session.others_are_heard(); }},
                   client_->layout(), *context_.contributions));
   if (group_ == nullptr) {
     spdlog::info("no other worker reaches this one's memory: it hands in for itself");

@@ -127,6 +127,18 @@ def slow():
     run.clean()
 
 
+def busy():
+    """Whoever waits for a rank that is busy for longer than limits.exchange_seconds, and heard, goes on waiting."""
+    run = kills.job([*SYNC, "limits.exchange_seconds=8", "stop={clocks: 2}", "checkpoint={every: {clocks: 2}}",
+                     "workers.emulate={step_milliseconds: 1500, slow: [{ranks: [1], factor: 10}]}"])
+    run.start()
+    summary = finished(run)
+    runs.check(summary["restarts"] == 0, f"{summary['seconds']:.0f} s for two steps, and nobody was restarted")
+    said = (run.dir / "logs/worker-0.log").read_text()
+    runs.check("the coordinator hears them, so the wait goes on" in said, "and who waits says so")
+    run.clean()
+
+
 def stood_still(*who):
     run = running("limits.lease_seconds=1")
     pids = [pid for role in ("leeway-server", "leeway-worker") for pid, _ in run.children(role)]
@@ -186,6 +198,21 @@ def replaced(role, number, hand_dies=False):
     run.clean()
 
 
+def added_by_hand():
+    """A server that a person adds to a job with servers.max is left to that person."""
+    run = running(*TO_ITS_END, "servers={count: 2, max: 3, shards: 6}")
+    hand = by_hand(run, "server", 2)
+    try:
+        run.wait_for(lambda r: "server 2 was started by hand or elsewhere" in r.said(), timeout=60)
+        kills.forward(run)
+        finished(run)
+        runs.check(hand.wait(30) == 0, "server 2, started by hand, has ended with the job")
+        runs.check("went_back" not in (run.dir / "metrics.jsonl").read_text(), "and the job never went back")
+    finally:
+        hand.kill()
+    run.clean()
+
+
 def replaced_coordinator():
     """Server 0 dies, and somebody is faster than the launcher in starting it again at its address."""
     run = running(*TO_ITS_END)
@@ -213,9 +240,9 @@ CASES = {
        for name, case in (("budget", budget_refills), ("hung", hung)) for role, number in ROLES},
     "crash-loop": crash_loop, "killed-at-start": killed_at_start,
     "hung-while-stopping": hung_while_stopping, "slow": slow,
-    "stopped-launcher": lambda: stood_still("launcher"), "stopped-all": lambda: stood_still("launcher", "children"),
+    "busy": busy, "stopped-launcher": lambda: stood_still("launcher"), "stopped-all": lambda: stood_still("launcher", "children"),
     "replaced-worker": lambda: replaced("worker", 1), "replaced-server": lambda: replaced("server", 1),
-    "replaced-coordinator": replaced_coordinator,
+    "replaced-coordinator": replaced_coordinator, "added-by-hand": added_by_hand,
     "replaced-twice": lambda: replaced("worker", 1, hand_dies=True),
 }
 

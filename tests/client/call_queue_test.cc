@@ -75,7 +75,9 @@ struct Rig {
               {.window = window,
                .window_max = window_max,
                .retry = {},
-               .jitter = RandomStream(1, RandomPurpose::kRetry, {0, 0})}) {}
+               .jitter = RandomStream(1, RandomPurpose::kRetry, {0, 0}),
+               .goes_on = [this] { return goes_on(); }}) {}
+  std::function<bool()> goes_on = [] { return false; };
   std::unique_ptr<SlowTransport> made = std::make_unique<SlowTransport>();
   SlowTransport* const transport = made.get();
   CallQueue queue;
@@ -136,6 +138,26 @@ TEST_CASE("Who is told what is missing waits on, until the limit or the operatio
   sent[1].call->OnDone(absl::UnavailableError("waiting for worker 2"), {});
   CHECK(rig.transport->TakeSent().empty());
   CHECK(absl::IsCancelled(rig.queue.Wait(other, Time::max())));
+}
+
+TEST_CASE("Who waits for somebody that is heard waits on beyond the limit, and no longer") {
+  Rig rig;
+  bool heard = true;
+  rig.goes_on = [&heard] { return heard; };
+  const auto ticket = rig.Start(0, kMiB);
+  auto sent = rig.transport->TakeSent();
+  for (int i = 0; i < 4; ++i) {
+    rig.transport->Pass(std::chrono::seconds(590));
+    CHECK(*sent[0].call->OnMissing("waiting for worker 2") == std::chrono::seconds(40));
+  }
+  // Where its server does not say whom it is for, nobody knows that the wait is for them.
+  rig.transport->Pass(std::chrono::seconds(590));
+  CHECK(*sent[0].call->OnMissing("") == std::chrono::seconds(10));
+  heard = false;
+  rig.transport->Pass(std::chrono::seconds(10));
+  CHECK_FALSE(sent[0].call->OnMissing("waiting for worker 2").has_value());
+  sent[0].call->OnDone(absl::UnavailableError("waiting for worker 2"), {});
+  CHECK(absl::IsDeadlineExceeded(rig.queue.Wait(ticket, Time::max())));
 }
 
 TEST_CASE("More calls than the window are in flight where a link takes more to be full") {

@@ -133,6 +133,39 @@ TEST_CASE("Who looks for its servers need not wait for the next heartbeat") {
   CHECK(coordinator.calls("Heartbeat") == 3);
 }
 
+// Of a worker that waits for as long as `waited`, in a job whose exchanges may take 600 s.
+bool HearsOthers(const char* worker, const char* server, v1::WorkerLoss on_loss, seconds waited) {
+  FakeCoordinator coordinator;
+  coordinator.status.add_workers()->set_state(worker);
+  coordinator.status.add_servers()->set_state(server);
+  auto& job = *coordinator.registration.mutable_job();
+  job.mutable_consistency()->set_mode(v1::CONSISTENCY_MODE_SYNC);
+  job.mutable_workers()->set_on_worker_loss(on_loss);
+  job.mutable_limits()->set_exchange_seconds(600);
+  std::atomic<int64_t> now{1000};
+  auto options = Options(coordinator);
+  options.now = [&now] { return Time(seconds(now)); };
+  CoordinatorSession session(coordinator.channel(), options);
+  REQUIRE(session.Register({}, seconds(20)).ok());
+  session.StartHeartbeats(milliseconds(1), {.waiting = [] { return "waiting for worker 1"; }});
+  coordinator.WaitForHeartbeats(2);
+  CHECK_FALSE(session.others_are_heard());
+  now += waited.count();
+  coordinator.WaitForHeartbeats(coordinator.heartbeats().size() + 2);
+  session.EndHeartbeats();
+  CHECK(coordinator.calls("GetJobStatus") == (waited < seconds(150) ? 0 : 1));
+  return session.others_are_heard();
+}
+
+TEST_CASE("Who waits for long asks whether those that it waits for are heard") {
+  CHECK_FALSE(HearsOthers("running", "ready", v1::WORKER_LOSS_WAIT, seconds(149)));
+  CHECK(HearsOthers("running", "ready", v1::WORKER_LOSS_WAIT, seconds(150)));
+  CHECK_FALSE(HearsOthers("lost", "ready", v1::WORKER_LOSS_WAIT, seconds(150)));
+  CHECK_FALSE(HearsOthers("waiting", "ready", v1::WORKER_LOSS_WAIT, seconds(150)));
+  CHECK(HearsOthers("lost", "ready", v1::WORKER_LOSS_CONTINUE, seconds(150)));
+  CHECK_FALSE(HearsOthers("running", "lost", v1::WORKER_LOSS_CONTINUE, seconds(150)));
+}
+
 TEST_CASE("A worker that a newer life has replaced is told so, once") {
   FakeCoordinator coordinator;
   coordinator.refuse = [](const std::string& method) {

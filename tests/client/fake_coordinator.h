@@ -45,6 +45,8 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   std::function<void(const v1::HeartbeatRequest&, v1::HeartbeatReply&)> on_heartbeat;
   // What a question for batches is answered.
   std::function<void(const v1::LeaseDataRequest&, v1::LeaseDataReply&)> on_lease;
+  // What GetJobStatus answers.
+  v1::JobStatus status;
   uint64_t stop_at = 0;
   // Loaded by LoadWorkerState.
   std::optional<v1::WorkerStateChunk> state;
@@ -119,6 +121,12 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     MutexLock lock(mutex_);
     heartbeats_.push_back(*request);
     heard_.NotifyAll();
+    return grpc::Status::OK;
+  }
+  grpc::Status GetJobStatus(grpc::ServerContext* context, const v1::GetJobStatusRequest*,
+                            v1::JobStatus* reply) override {
+    if (auto entered = Enter("GetJobStatus", context); !entered.ok()) return entered;
+    *reply = status;
     return grpc::Status::OK;
   }
   grpc::Status LeaseData(grpc::ServerContext* context, const v1::LeaseDataRequest* request,
