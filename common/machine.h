@@ -6,11 +6,12 @@
 
 namespace leeway {
 
-// As control groups (version 2: memory.max and cpu.max, of this process's group and of those above
-// it) bound what the system has. `root` is where /proc and /sys are looked for: a test's folder.
+// As control groups (memory.max and cpu.max of this process's group and of those above it, or what
+// they are called in version 1) bound what the system has. `root` is where /proc
+// and /sys are looked for: a test's folder.
 uint64_t MachineMemoryBytes(const std::string& root = "");
-// Those of the process's affinity, as far as cpu.max pays for them; a part of a processor counts as
-// one.
+// Those of the process's affinity, as far as its groups pay for them; a part of a processor counts
+// as one.
 uint32_t MachineProcessors(const std::string& root = "");
 
 }  // namespace leeway

@@ -5,33 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/utf8.h"
 
 namespace leeway {
 namespace {
-
-struct Character {
-  uint32_t code = 0;
-  // 0: the next byte begins none.
-  size_t bytes = 0;
-};
-
-// Of UTF-8 in its shortest form.
-Character First(absl::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
-  uint32_t code = lead & (0xff >> (bytes + 1));
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < kLeast[bytes] || code > 0x10ffff || surrogate) return {};
-  return {code, bytes};
-}
 
 bool IsHarmless(uint32_t code) {
   const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
@@ -56,7 +33,7 @@ std::string Escaped(absl::string_view bytes) {
 std::string Printable(absl::string_view text, size_t max) {
   std::string printable;
   while (!text.empty()) {
-    const Character first = First(text);
+    const Utf8Character first = FirstCharacter(text);
     const absl::string_view bytes = text.substr(0, first.bytes > 0 ? first.bytes : 1);
     const bool harmless = first.bytes > 0 && IsHarmless(first.code);
     const std::string next = harmless ? std::string(bytes) : Escaped(bytes);

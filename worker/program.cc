@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/protocol.h"
+#include "common/room.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/health_port.h"
 #include "common/rpc/host.h"
@@ -137,6 +138,11 @@ int RunWorkerProgram(int argc, char** argv) {
   if (!status.ok()) {
     std::fprintf(stderr, "leeway-worker: %s\n", std::string(status.message()).c_str());
     return kExitUsage;
+  }
+  // What it starts to take part, beside what computes.
+  if (status = CheckRoom({.threads = 10, .files = 16}); !status.ok()) {
+    spdlog::error("{}", std::string(status.message()));
+    return kExitTemporary;
   }
   std::unique_ptr<HealthPort> health;
   if (!flags.health.empty()) {

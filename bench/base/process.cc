@@ -40,6 +40,11 @@ struct ChildPlan {
   pid_t parent = 0;
 };
 
+// Of one process that somebody starts by hand: none of its children is at these addresses.
+bool IsOwnAddress(std::string_view name) {
+  return name == "LEEWAY_ADVERTISE=" || name == "LEEWAY_LISTEN=" || name == "LEEWAY_HEALTH=";
+}
+
 // This process's without what changes a job (LEEWAY__A__B): that is in the job that the child is
 // given already, where --set was stronger. `added`, NAME=VALUE, stand in the place of the same
 // names.
@@ -51,7 +56,8 @@ std::vector<char*> ChildEnvironment(std::vector<std::string>& added) {
     const bool replaced = std::any_of(added.begin(), added.end(), [&](const std::string& each) {
       return each.starts_with(name);
     });
-    if (!replaced && !text.starts_with("LEEWAY__")) kept.push_back(*variable);
+    if (replaced || text.starts_with("LEEWAY__") || IsOwnAddress(name)) continue;
+    kept.push_back(*variable);
   }
   for (std::string& each : added) kept.push_back(each.data());
   kept.push_back(nullptr);
@@ -82,6 +88,23 @@ int OpenOutput(const ProcessSpec& spec) {
   if (spec.output_file.empty()) return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   return open(spec.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK,
               0644);
+}
+
+// A member of the child's group that ends the group when this program dies, however it dies: the
+// kernel itself does so for the child alone. It has no files; all signals are blocked.
+[[noreturn]] void RunGuard(pid_t group, pid_t parent) {
+  if (setpgid(0, group) != 0) _exit(1);
+  sigset_t end;
+  sigemptyset(&end);
+  sigaddset(&end, SIGUSR1);
+  prctl(PR_SET_NAME, "leeway-guard");
+  prctl(PR_SET_PDEATHSIG, SIGUSR1);
+  if (syscall(SYS_close_range, 0, ~0U, 0) != 0) {
+    for (int fd = 0; fd < sysconf(_SC_OPEN_MAX); ++fd) close(fd);
+  }
+  while (getppid() == parent) sigwaitinfo(&end, nullptr);
+  kill(-group, SIGKILL);
+  _exit(0);
 }
 
 // Waits for the exec; its errno if it failed, else 0.
@@ -146,27 +169,40 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec)
   if (pid < 0) return StartingError(spec.name, "fork");
   if (pid == 0) RunChild(plan);
   close(failure_write.Release());
-  // Not glibc's pidfd_open: Debian 12's header declares it for C only.
-  Descriptor exit_fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (const int error = ExecError(*failure_read); error != 0 || *exit_fd < 0) {
-    kill(pid, SIGKILL);
+  if (const int error = ExecError(*failure_read); error != 0) {
     waitpid(pid, nullptr, 0);
-    if (error != 0) errno = error;
+    errno = error;
     return StartingError(spec.name, spec.arguments[0].c_str());
   }
-  return std::unique_ptr<Process>(
-      new Process(spec.name, pid, exit_fd.Release(), ready_read.Release()));
+  return Attend(spec, pid, ready_read.Release());
 }
 
-Process::Process(std::string name, pid_t pid, int exit_fd, int ready_fd)
-    : name_(std::move(name)), pid_(pid), exit_fd_(exit_fd), ready_fd_(ready_fd) {}
+absl::StatusOr<std::unique_ptr<Process>> Process::Attend(const ProcessSpec& spec, pid_t pid,
+                                                         int ready_fd) {
+  std::unique_ptr<Process> process(new Process(spec.name, pid, ready_fd));
+  absl::StatusOr<std::unique_ptr<ExitWatch>> watch = ExitWatch::Begin(pid);
+  if (!watch.ok()) return Annotate(watch.status(), absl::StrCat("starting ", spec.name));
+  process->exit_watch_ = *std::move(watch);
+  if (!spec.starts_others) return process;
+  // No handler of this program's may run in the guard, which is of the group that signals are for.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t parent = getpid(), guard = fork();
+  if (guard == 0) RunGuard(pid, parent);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (guard < 0) return StartingError(spec.name, "fork");
+  // Here, too: the group may be gone before the guard has begun.
+  setpgid(guard, pid);
+  process->guard_ = guard;
+  return process;
+}
+
+Process::Process(std::string name, pid_t pid, int ready_fd)
+    : name_(std::move(name)), pid_(pid), ready_fd_(ready_fd) {}
 
 Process::~Process() {
-  if (!collected_) {
-    Signal(SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  close(exit_fd_);
+  if (!collected_) EndGroup();
   if (ready_fd_ >= 0) close(ready_fd_);
 }
 
@@ -188,11 +224,12 @@ absl::StatusOr<std::string> Process::ReadReady(bool* complete) {
 
 absl::StatusOr<ExitStatus> Process::Collect() {
   siginfo_t info{};
-  if (waitid(P_PID, pid_, &info, WEXITED | WNOHANG) != 0) {
+  // Its number stays its group's until the group has been killed.
+  if (waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
     return absl::InternalError(absl::StrCat("waiting for ", name_, ": ", strerror(errno)));
   }
   if (info.si_pid == 0) return absl::UnavailableError(absl::StrCat(name_, " still runs"));
-  collected_ = true;
+  EndGroup();
   return ExitStatus{.signaled = info.si_code != CLD_EXITED, .code = info.si_status};
 }
 
@@ -204,8 +241,17 @@ bool Process::Traced() const {
   return false;
 }
 
+bool Process::Includes(pid_t pid) const { return pid == pid_ || getpgid(pid) == pid_; }
+
 void Process::Signal(int signal) {
-  if (!collected_) kill(pid_, signal);
+  if (!collected_) kill(-pid_, signal);
+}
+
+void Process::EndGroup() {
+  kill(-pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  if (guard_ > 0) waitpid(guard_, nullptr, 0);
+  collected_ = true;
 }
 
 }  // namespace leeway

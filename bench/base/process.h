@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "absl/status/statusor.h"
+#include "bench/base/exit_watch.h"
 
 namespace leeway {
 
@@ -46,17 +47,21 @@ struct ProcessSpec {
   int output = -1;
   // Adds `--ready-fd N`: the child writes a line there when it listens.
   bool announces_ready = false;
+  // It may start processes of its own, such as a shell does: those end with this program, too.
+  bool starts_others = false;
 };
 
 // One child: in its own process group (so that Ctrl-C reaches only the launcher, which decides),
 // with default signals, no standard input unless it is given one, this environment but for
-// overrides of the job (LEEWAY__A__B, which whoever starts it has resolved), and killed by the
-// kernel if the launcher dies. Not thread-safe; Start must be called on a thread that lives as long
-// as the program, because the kernel ties the child to it.
+// overrides of the job (LEEWAY__A__B, which whoever starts it has resolved) and addresses that
+// only one process can have (LEEWAY_LISTEN and the like), and killed by the kernel if the launcher
+// dies. Signals are for its whole process group, and what is left of the group when the child ends
+// is killed. Not thread-safe; Start must be called on a thread that lives as long as the program,
+// because the kernel ties the child to it.
 class Process {
  public:
   static absl::StatusOr<std::unique_ptr<Process>> Start(const ProcessSpec& spec);
-  // Kills the child if it still runs.
+  // Kills the child and its group if it still runs.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -64,7 +69,7 @@ class Process {
   const std::string& name() const { return name_; }
   pid_t pid() const { return pid_; }
   // Becomes readable when the child has ended; to poll.
-  int exit_fd() const { return exit_fd_; }
+  int exit_fd() const { return exit_watch_->fd(); }
   // Becomes readable with the ready line, or at its end if the child ends without one; -1 when read
   // or not asked for.
   int ready_fd() const { return ready_fd_; }
@@ -72,20 +77,30 @@ class Process {
   // To be called when ready_fd is readable: the line so far without its end; `*complete` when it is
   // whole. Closes the descriptor then. UNAVAILABLE if the child closed it before.
   absl::StatusOr<std::string> ReadReady(bool* complete);
-  // To be called when exit_fd is readable: collects the child. UNAVAILABLE while it still runs.
+  // To be called when exit_fd is readable: collects the child, and kills what is left of its group.
+  // UNAVAILABLE while it still runs.
   absl::StatusOr<ExitStatus> Collect();
   // A debugger is attached to it.
   bool Traced() const;
-  // Ignored if the child has been collected.
+  // Whether `pid` is the child, or of its group.
+  bool Includes(pid_t pid) const;
+  // Also for its group. Ignored if the child has been collected.
   void Signal(int signal);
 
  private:
-  Process(std::string name, pid_t pid, int exit_fd, int ready_fd);
+  Process(std::string name, pid_t pid, int ready_fd);
+  // Of the child that has just begun.
+  static absl::StatusOr<std::unique_ptr<Process>> Attend(const ProcessSpec& spec, pid_t pid,
+                                                         int ready_fd);
+  // The child has ended: so does all that it has left, and nothing of it stays in the system.
+  void EndGroup();
 
   const std::string name_;
   const pid_t pid_;
-  const int exit_fd_;
   int ready_fd_;
+  std::unique_ptr<ExitWatch> exit_watch_;
+  // 0: it has none.
+  pid_t guard_ = 0;
   std::string ready_line_;
   bool collected_ = false;
 };

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -61,7 +62,13 @@ absl::Status Issue(const CertificateAuthority& authority, const std::string& nam
 }
 
 absl::Status MakeCertificates(const CertificatesOptions& options) {
-  const std::string folder = std::filesystem::absolute(options.folder).lexically_normal().string();
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(options.folder, error);
+  if (error) {
+    return absl::FailedPreconditionError(absl::StrCat("the current folder: ", error.message(),
+                                                      "; give the folder for the files as /..."));
+  }
+  const std::string folder = absolute.lexically_normal().string();
   ASSIGN_OR_RETURN(const CertificateAuthority authority, TakeAuthority(folder));
   CertificateRequest request{.hosts = {"localhost", "127.0.0.1", "::1"}, .days = options.days};
   request.hosts.insert(request.hosts.end(), options.hosts.begin(), options.hosts.end());
@@ -76,7 +83,7 @@ absl::Status MakeCertificates(const CertificatesOptions& options) {
     RETURN_IF_ERROR(Issue(authority, absl::StrCat("worker-", rank), request, folder));
   }
   const std::string token = absl::StrCat(folder, "/", kToken);
-  if (!std::filesystem::exists(token)) {
+  if (!std::filesystem::exists(token, error)) {
     ASSIGN_OR_RETURN(const Token drawn, Token::Draw());
     RETURN_IF_ERROR(WritePrivateFile(token, drawn.text() + "\n"));
   }

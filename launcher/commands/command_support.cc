@@ -91,7 +91,9 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
   }
   std::vector<std::string> candidates = {"data"};
   if (!job_file.empty() && !IsObjectLocation(job_file)) {
-    const fs::path beside = fs::absolute(job_file).parent_path();
+    std::error_code error;
+    const fs::path absolute = fs::absolute(job_file, error);
+    const fs::path beside = (error ? fs::path(job_file) : absolute).parent_path();
     candidates.push_back((beside / "data").string());
     candidates.push_back((beside.parent_path() / "data").string());
   }

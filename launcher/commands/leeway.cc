@@ -11,6 +11,17 @@
 
 namespace leeway {
 
+namespace {
+
+// A result that nobody has got is none.
+int CodeOf(int code) {
+  if (std::cout.flush()) return code;
+  std::cerr << "leeway: standard output cannot be written; is its disk full?\n";
+  return code == kExitDone ? kExitTemporary : code;
+}
+
+}  // namespace
+
 int RunLeeway(int argc, const char* const* argv) {
   // A parent that ignores SIGCHLD passes that on, and the kernel then drops children's exit codes.
   signal(SIGCHLD, SIG_DFL);
@@ -39,8 +50,8 @@ int RunLeeway(int argc, const char* const* argv) {
   app.add_subcommand("version", "Print the version")->callback([&version] {
     std::cout << version << "\n";
   });
-  return ParseCommandLine(app, static_cast<int>(line.own.size()), line.own.data())
-      .value_or(exit_code);
+  const auto shown = ParseCommandLine(app, static_cast<int>(line.own.size()), line.own.data());
+  return CodeOf(shown.value_or(exit_code));
 }
 
 }  // namespace leeway

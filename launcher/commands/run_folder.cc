@@ -17,6 +17,7 @@
 #include "common/object_store/address.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
+#include "common/utf8.h"
 #include "config/external.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/coordinator_record.h"
@@ -77,7 +78,9 @@ absl::Status CheckFree(const RunPlace& place) {
 
 absl::StatusOr<RunPlace> PlaceOfRun(const std::string& run_dir, const std::string& local_dir) {
   if (!IsObjectLocation(run_dir)) {
-    if (local_dir.empty()) return RunPlace{AbsolutePath(run_dir), AbsolutePath(run_dir)};
+    const std::string folder = AbsolutePath(run_dir);
+    RETURN_IF_ERROR(CheckPathIsUtf8(folder));
+    if (local_dir.empty()) return RunPlace{folder, folder};
     return absl::InvalidArgumentError(
         absl::StrCat("--local-dir ", local_dir,
                      ": only a run in an object store has such a folder; the logs of ",

@@ -20,6 +20,8 @@
 #include "common/files/private_files.h"
 #include "common/log.h"
 #include "common/machine.h"
+#include "common/memory.h"
+#include "common/room.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
 #include "config/external.h"
@@ -261,9 +263,21 @@ absl::Status BeginAnew(const RunFolder& run) {
   return run.Remove(replaced);
 }
 
+// What the launcher and the processes of a small job have once they run, less what differs from
+// machine to machine. Where it is short, the job would begin and then stand still.
+Room RoomFor(const Plan& plan) {
+  const uint32_t servers = plan.job.servers().count(), workers = plan.job.workers().count();
+  Room room{.threads = 10, .files = 20 + 2 * (servers + workers)};
+  if (plan.hosts == nullptr) {
+    room.others = 14 * servers + (plan.command.empty() ? 10 : 2) * workers;
+  }
+  return room;
+}
+
 absl::StatusOr<int> Train(TrainOptions options) {
   // Before any thread is there.
   ASSIGN_OR_RETURN(std::unique_ptr<SignalSource> signals, SignalSource::Create());
+  TameMalloc();
   if (options.resume && options.run_dir.empty()) {
     return absl::InvalidArgumentError("--resume needs --run-dir, the run to go on with");
   }
@@ -288,6 +302,7 @@ absl::StatusOr<int> Train(TrainOptions options) {
   RETURN_IF_ERROR(CheckBeforeStart(options, placed.places, plan));
   ASSIGN_OR_RETURN(plan.hosts, ConnectHosts(options.hosts, plan.job, plan.security));
   plan.insecure = options.hosts.insecure && plan.hosts != nullptr;
+  RETURN_IF_ERROR(Annotate(CheckRoom(RoomFor(plan)), "the job does not fit here"));
   // First: the folder may be new, and the servers and workers are this process's children.
   if (plan.job.metadata().private_()) KeepFilesPrivate();
   ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));

@@ -105,6 +105,12 @@ std::string WhyNoHello(const Asked& asked, const SshCommand& ssh) {
                         " is of another version, without `leeway remote`: ", "install Leeway ",
                         kVersion, " there", Said(asked));
   }
+  if (code == kExitDone) {
+    return absl::StrCat(name,
+                        " is reached, and 'leeway remote' does not answer there: does its "
+                        "login shell (.bashrc, say) end before it, or run another program?",
+                        Said(asked));
+  }
   return absl::StrCat(name, " cannot be reached by '", absl::StrJoin(ssh.words, " "), " ", name,
                       "', which must work without a password: it ended with ",
                       asked.exit->ToString(), Said(asked));

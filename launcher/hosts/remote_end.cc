@@ -132,7 +132,8 @@ absl::StatusOr<Started> Start(const RemoteRequest& request) {
   Started started;
   ProcessSpec spec{.name = request.name,
                    .environment = request.environment,
-                   .announces_ready = request.announces_ready};
+                   .announces_ready = request.announces_ready,
+                   .starts_others = !request.command.empty()};
   ASSIGN_OR_RETURN(spec.arguments, Arguments(request, in_folder));
   spec.arguments.insert(spec.arguments.end(), request.arguments.begin(), request.arguments.end());
   if (!request.keys.empty()) {
@@ -180,6 +181,8 @@ absl::StatusOr<ExitStatus> Attend(Process& process, Commands& commands, int outp
 
 int RunRemoteEnd(int input, int output) {
   signal(SIGPIPE, SIG_IGN);
+  // What the login shell has printed may be a line without its end.
+  [[maybe_unused]] const ssize_t ended = write(output, "\n", 1);
   Tell(output, {.hello = Hello()});
   Commands commands(input);
   std::optional<std::string> line;

@@ -34,6 +34,7 @@ class RemoteProcess : public JobProcess {
   int fd() const override { return session_->fd(); }
   // That would be seen on the host only.
   bool Traced() const override { return false; }
+  bool Includes(pid_t pid) const override { return pid == pid_; }
 
   absl::StatusOr<News> TakeNews() override {
     ASSIGN_OR_RETURN(const SshSession::Taken taken, session_->Take());

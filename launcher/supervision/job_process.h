@@ -37,7 +37,8 @@ struct Launch {
   std::string name() const { return (server ? "server " : "worker ") + std::to_string(number); }
 };
 
-// One that was started. It ends with this object, and when the launcher dies. Not thread-safe.
+// One that was started. It ends with this object, and when the launcher dies, and what it has
+// started ends with it. Not thread-safe.
 class JobProcess {
  public:
   virtual ~JobProcess() = default;
@@ -63,6 +64,9 @@ class JobProcess {
   virtual void Signal(int signal) = 0;
   // A debugger is attached to it, as far as that is known.
   virtual bool Traced() const = 0;
+  // Whether `pid`, on the machine that it runs on, is it or is known to be what it has started: a
+  // script's program, say.
+  virtual bool Includes(pid_t pid) const = 0;
 };
 
 // Where the processes of a job run.

@@ -38,6 +38,7 @@ class LocalProcess : public JobProcess {
 
   void Signal(int signal) override { process_->Signal(signal); }
   bool Traced() const override { return process_->Traced(); }
+  bool Includes(pid_t pid) const override { return process_->Includes(pid); }
 
  private:
   const std::unique_ptr<Process> process_;
@@ -51,7 +52,8 @@ absl::StatusOr<std::unique_ptr<JobProcess>> LocalHosts::Start(const Launch& laun
                    .arguments = launch.command,
                    .environment = launch.environment,
                    .output_file = launch.log_file,
-                   .announces_ready = launch.announces_ready};
+                   .announces_ready = launch.announces_ready,
+                   .starts_others = !launch.command.empty()};
   if (spec.arguments.empty()) {
     spec.arguments = {absl::StrCat(program_dir_, "/", launch.program())};
   }

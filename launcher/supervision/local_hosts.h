@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "common/loopback.h"
 #include "launcher/supervision/job_process.h"
 
 namespace leeway {
@@ -13,7 +14,7 @@ class LocalHosts : public JobHosts {
   // `program_dir`: where leeway-server and leeway-worker are.
   explicit LocalHosts(std::string program_dir) : program_dir_(std::move(program_dir)) {}
 
-  std::string ListenAddress(uint32_t index) const override { return "127.0.0.1:0"; }
+  std::string ListenAddress(uint32_t index) const override { return LoopbackHost() + ":0"; }
   absl::StatusOr<std::unique_ptr<JobProcess>> Start(const Launch& launch) override;
 
  private:

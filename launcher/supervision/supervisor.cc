@@ -225,10 +225,26 @@ absl::Status Supervisor::StartWantedServers() {
       child->number = index;
     }
     if (child->process != nullptr || child->restart_at.has_value() || child->elsewhere) continue;
+    if (IsSomebodys(*child)) {
+      // Somebody's who has added it to a job with servers.max.
+      child->elsewhere = true;
+      observer_.OnEvent(absl::StrCat(
+          "server ", index, " was started by hand or elsewhere; it is not restarted here"));
+      continue;
+    }
     RETURN_IF_ERROR(Start(*child));
     observer_.OnEvent(absl::StrCat("started server ", index));
   }
   return absl::OkStatus();
+}
+
+bool Supervisor::IsSomebodys(const Child& server) const {
+  const auto& servers = outcome_.status->servers();
+  return std::any_of(servers.begin(), servers.end(), [&server](const v1::ServerStatus& each) {
+    const bool is_there = each.state() == "registered" || each.state() == "ready";
+    return each.index() == server.number && is_there &&
+           static_cast<pid_t>(each.pid()) != server.done_pid;
+  });
 }
 
 void Supervisor::OnSignal(int signal) {
@@ -313,7 +329,7 @@ void Supervisor::Kill(const std::vector<Watchdog::Hung>& hung) {
   for (const auto& [life, why] : hung) {
     for (Child& child : children_) {
       const bool it = child.process != nullptr && child.server == life.server &&
-                      child.number == life.number && child.process->pid() == life.pid;
+                      child.number == life.number && child.process->Includes(life.pid);
       // Somebody looks at it with a debugger.
       if (!it || child.process->Traced()) continue;
       observer_.OnEvent(absl::StrCat(child.process->name(), " (process ", life.pid,

@@ -98,9 +98,9 @@ class Supervisor {
     std::optional<Time> restart_at;
     // Another process, not of this launcher, has its place.
     bool elsewhere = false;
-    // Of a worker that has ended in order: so many answers of the coordinator have come since, and
-    // which process it was.
+    // Of a worker that has ended in order: so many answers of the coordinator have come since.
     std::optional<uint32_t> answers_since_done;
+    // The newest process that has ended.
     pid_t done_pid = 0;
     // What the life of it before this one said last, as it crashed.
     std::string last_line;
@@ -136,6 +136,8 @@ class Supervisor {
   void JobIsOver();
   // Starts the servers that the status wants and that do not exist yet.
   absl::Status StartWantedServers();
+  // Whether a process that is not this launcher's is registered as this server.
+  bool IsSomebodys(const Child& server) const;
   // Says how `child` has ended, with the last line of its log, and starts it again in a while. A
   // program that ends in the same way twice before the job has begun would do so again.
   void RestartAfter(Child& child, const ExitStatus& exit, const RestartPolicy::Decision& decision);

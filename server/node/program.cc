@@ -21,9 +21,11 @@
 #include "common/environment.h"
 #include "common/exit_code.h"
 #include "common/log.h"
+#include "common/loopback.h"
 #include "common/memory.h"
 #include "common/protocol.h"
 #include "common/retry_hint.h"
+#include "common/room.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/health_port.h"
 #include "common/rpc/library_log.h"
@@ -31,6 +33,7 @@
 #include "common/status.h"
 #include "common/storage/storage.h"
 #include "common/update/rule.h"
+#include "common/utf8.h"
 #include "config/external.h"
 #include "config/job.h"
 #include "server/node/server_process.h"
@@ -69,7 +72,7 @@ void Declare(CLI::App& app, Flags& flags) {
                  "Number of this server, from 0; 0 hosts the coordinator. Default: LEEWAY_RANK or "
                  "what an orchestrator says (docs/operations.md), or 0");
   app.add_option("--listen", flags.listen,
-                 "Address to bind, HOST:PORT; port 0: any free one. Default: 127.0.0.1:0")
+                 "Address to bind, HOST:PORT; port 0: any free one. Default: any port of 127.0.0.1")
       ->check(AddressToBind())
       ->envname("LEEWAY_LISTEN");
   app.add_option("--advertise", flags.server.advertise,
@@ -150,7 +153,7 @@ absl::Status CompleteFromEnvironment(Flags& flags) {
     complete(server.coordinator, place.coordinator);
     server.record_dir = LookUpEnvironment("LEEWAY_RUN_DIR").value_or("");
   }
-  if (!flags.listen.empty()) server.listen = flags.listen;
+  server.listen = flags.listen.empty() ? LoopbackHost() + ":0" : flags.listen;
   if (!server.advertise.empty() || place.own_address.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(Annotate(CheckAddressToReach(place.own_address), "this server's address"));
   server.advertise = place.own_address;
@@ -173,6 +176,7 @@ absl::Status AnnounceReady(int descriptor, const std::string& address) {
 absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& signals) {
   if (flags.server.index == 0) {
     ASSIGN_OR_RETURN(flags.server.run_dir, NormalLocation(flags.server.run_dir));
+    RETURN_IF_ERROR(CheckPathIsUtf8(flags.server.run_dir));
     ASSIGN_OR_RETURN(PlacedJob placed,
                      LoadStoredJob(flags.job, {flags.sets, EnvironmentOverrides()}));
     // A rule may be a plugin's. One that a worker brings is checked when it comes.
@@ -231,6 +235,9 @@ int Run(Flags& flags, Signals& signals) {
   return end.exit_code;
 }
 
+// What it starts before it listens.
+constexpr Room kServerRoom = {.threads = 14, .files = 24};
+
 // Connections are files; the usual limit is for programs that wait with select().
 void AllowManyFiles() {
   rlimit files{};
@@ -258,6 +265,10 @@ int RunServer(int argc, char** argv) {
   if (!status.ok()) {
     std::fprintf(stderr, "leeway-server: %s\n", std::string(status.message()).c_str());
     return kExitUsage;
+  }
+  if (status = CheckRoom(kServerRoom); !status.ok()) {
+    spdlog::error("{}", std::string(status.message()));
+    return kExitTemporary;
   }
   return Run(flags, signals);
 }

@@ -36,6 +36,22 @@ ExitStatus AwaitExit(Process& process) {
   return *exit;
 }
 
+// A program that starts another, which keeps the pipe's writing end open for as long as it lives.
+ProcessSpec Shell(const TempFolder& folder, const std::string& script) {
+  return {.name = "child",
+          .arguments = {"/bin/sh", "-c", script},
+          .output_file = folder / "log",
+          .starts_others = true};
+}
+
+// Whether all that hold the writing end have ended.
+void CheckAllEnd(int reading_end) {
+  AwaitReadable(reading_end);
+  char byte;
+  CHECK(read(reading_end, &byte, 1) == 0);
+  close(reading_end);
+}
+
 std::string Log(const TempFolder& folder) { return ReadFile(folder / "log", 1 << 20).value(); }
 
 }  // namespace
@@ -83,12 +99,17 @@ TEST_CASE("A child inherits neither blocked nor ignored signals") {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-TEST_CASE("A child inherits the environment, but for what changes a job") {
+TEST_CASE("A child inherits the environment, but for what changes a job and what is one's own") {
   const TempFolder folder;
   setenv("LEEWAY__STOP__EPOCHS", "3", 1);
   setenv("LEEWAY_DATA", "/data", 1);
-  const auto process = Start(
-      folder, {"/bin/sh", "-c", "echo epochs $LEEWAY__STOP__EPOCHS, data $LEEWAY_DATA, $PATH"});
+  for (const char* own : {"LEEWAY_ADVERTISE", "LEEWAY_LISTEN", "LEEWAY_HEALTH"}) {
+    setenv(own, "10.0.0.1:1", 1);
+  }
+  const auto process = Start(folder, {"/bin/sh", "-c",
+                                      "echo epochs $LEEWAY__STOP__EPOCHS, data $LEEWAY_DATA, $PATH"
+                                      "$LEEWAY_ADVERTISE$LEEWAY_LISTEN$LEEWAY_HEALTH"});
+  for (const char* own : {"LEEWAY_ADVERTISE", "LEEWAY_LISTEN", "LEEWAY_HEALTH"}) unsetenv(own);
   unsetenv("LEEWAY__STOP__EPOCHS");
   unsetenv("LEEWAY_DATA");
   CHECK(AwaitExit(*process).ok());
@@ -127,6 +148,48 @@ TEST_CASE("A program that is not there is an error that names it") {
         "starting server 0: /no/such/program: No such file or directory");
 }
 
+TEST_CASE("What a child has started ends with it, whoever ends first") {
+  struct Case {
+    const char* script;
+    int signal;
+  };
+  // The last ones end with the object.
+  for (const auto& [script, signal] :
+       {Case{"sleep 1000 & exit 3", 0}, Case{"sleep 1000; exit 3", SIGTERM},
+        Case{"sleep 1000 & wait", SIGKILL}, Case{"sleep 1000; exit 3", -1},
+        Case{"sleep 1000 & exit 3", -1}}) {
+    CAPTURE(script, signal);
+    const TempFolder folder;
+    int pipes[2];
+    REQUIRE(pipe(pipes) == 0);
+    auto child = Process::Start(Shell(folder, script));
+    REQUIRE(child.ok());
+    close(pipes[1]);
+    if (signal > 0) (*child)->Signal(signal);
+    if (signal >= 0) AwaitExit(**child);
+    if (signal < 0) child->reset();
+    CheckAllEnd(pipes[0]);
+  }
+}
+
+TEST_CASE("What a child has started dies with the one that started the child") {
+  const TempFolder folder;
+  int pipes[2], started[2];
+  REQUIRE(pipe(pipes) == 0);
+  REQUIRE(pipe(started) == 0);
+  const pid_t launcher = fork();
+  REQUIRE(launcher >= 0);
+  if (launcher == 0) {
+    auto child = Process::Start(
+        Shell(folder, "sleep 1000 & echo >/proc/self/fd/" + std::to_string(started[1]) + "; wait"));
+    pollfd wanted{started[0], POLLIN, 0};
+    poll(&wanted, 1, 30000);
+    kill(getpid(), SIGKILL);
+  }
+  close(pipes[1]);
+  CheckAllEnd(pipes[0]);
+}
+
 TEST_CASE("A child dies with the one that started it") {
   const TempFolder folder;
   int pipes[2];
@@ -140,10 +203,7 @@ TEST_CASE("A child dies with the one that started it") {
     kill(getpid(), SIGKILL);
   }
   close(pipes[1]);
-  AwaitReadable(pipes[0]);
-  char byte;
-  CHECK(read(pipes[0], &byte, 1) == 0);
-  close(pipes[0]);
+  CheckAllEnd(pipes[0]);
 }
 
 }  // namespace leeway::process

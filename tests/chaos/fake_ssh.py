@@ -37,8 +37,8 @@ def main():
     within = ["ip", "netns", "exec", world["prefix"] + host, "unshare", "-m", "sh", "-c",
               " ".join([*apart, 'exec sh -c "$1"']), "sh", command]
     environment = {"PATH": world["path"], "HOME": "/", "SSH_CONNECTION": f"10.77.0.1 40000 {address} 22"}
-    # In place of a login shell that greets everybody.
-    print(f"Welcome to {host}.", flush=True)
+    # In place of a login shell that greets everybody, and does not end its last line.
+    print(f"Welcome to {host}.\n$ ", end="", flush=True)
     child = subprocess.Popen(within, stdin=subprocess.PIPE, bufsize=0, env=environment, cwd="/", start_new_session=True)
     threading.Thread(target=forward, args=(child.stdin,), daemon=True).start()
     code = child.wait()

@@ -296,6 +296,9 @@ OTHER = """#!/bin/sh
 read line
 echo 'leeway-remote {"hello": {"version": "0.0.9", "address": "", "missing_programs": []}}'
 """
+SILENT = """#!/bin/sh
+echo hello
+"""
 OLDER = """#!/bin/sh
 echo "leeway: unknown command 'remote'" >&2
 exit 2
@@ -339,6 +342,8 @@ def errors():
                 options=remote_bin(folder, "other", OTHER))
         refused(network, runs.TEMPORARY, ["of another version, without `leeway remote`"],
                 options=remote_bin(folder, "older", OLDER))
+        refused(network, runs.TEMPORARY, ["a is reached, and 'leeway remote' does not answer there"],
+                options=remote_bin(folder, "silent", SILENT))
         refused(network, runs.USAGE, ["--insecure"], options=["--tls", "tls"])
         refused(network, runs.USAGE, ["say its address in the network, b=ADDRESS:2"], "a:1,b=127.0.0.1:2")
         refused(network, runs.USAGE, ["hosts is not here: all hosts that have servers must see the run folder"],
@@ -371,7 +376,7 @@ def programs():
     """Programs of one's own run on the hosts, in the launcher's folder, and those that die are started again there."""
     package = f"PYTHONPATH={runs.SOURCE / 'python'}"
     library = f"LEEWAY_LIBRARY={runs.BIN.parent / 'lib/libleeway-client.so'}"
-    program = ["env", package, library, "/usr/bin/python3", "train.py"]
+    program = ["sh", "-c", '"$@" & wait $!', "sh", "env", package, library, "/usr/bin/python3", "train.py"]
     with three() as network, tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name) / "work"
         folder.mkdir()
@@ -384,10 +389,13 @@ def programs():
             run.learns = False
             run.start()
             at(run, 30)
-            on_b = [pid for pid, words in run.on("b").items() if "train.py" in words and "python3" in words[0]]
+            on_b = {pid for pid, words in run.on("b").items() if "train.py" in words and "python3" in words[0]}
             runs.check(len(on_b) == 2, f"two programs on b: {run.on('b')}")
             if victims:
-                os.kill(on_b[0], signal.SIGKILL)
+                shell = next(pid for pid, words in run.on("b").items() if words[0].endswith("/sh"))
+                os.kill(shell, signal.SIGKILL)
+                run.wait_for(lambda r, before=on_b: not before <= set(r.on("b")), 60)
+                print("  a shell is killed, and the program that it had started has ended")
             summary = run.wait()
             runs.check(summary["restarts"] == victims, f"{victims} were started again")
             said = [(run.dir / f"logs/worker-{rank}.log").read_text().splitlines()[-1] for rank in range(3)]

@@ -1,13 +1,21 @@
 #!/usr/bin/env python3
-"""Machines and file systems that lack a call: a job trains without it and says so, or ends with an error that names it.
+"""Machines and file systems that lack a call, and those that have little of something: a job trains all the same and
+says what is missing, or ends within a minute with an error that names it.
 
     tests/chaos/machines.py CASE                  as ctest runs them
 """
 
+import contextlib
+import ctypes
 import errno
 import os
+import pathlib
+import resource
+import struct
 import subprocess
 import sys
+import tempfile
+import time
 
 from cluster import runs
 
@@ -22,18 +30,37 @@ def skip(why):
     sys.exit(runs.SKIPPED)
 
 
-def train(folder, *sets, before=None, **odd):
-    """(exit code, what was said and logged) of a short job with cuts."""
+def train(folder, *sets, before=None, within=(), environment=None, stdout=subprocess.PIPE, cwd=None, **odd):
+    """(exit code, what was said and logged) of a short job with cuts, which ends within a minute of its own."""
     run_dir = folder.dir
-    command = [LEEWAY, "train", str(runs.JOBS / "quickstart.yaml"), "--data", str(runs.SOURCE / "data"), "--run-dir",
+    command = [*within, LEEWAY, "train", str(runs.JOBS / "quickstart.yaml"), "--data", str(runs.SOURCE / "data"), "--run-dir",
                str(run_dir), "--set", "stop.epochs=1", "--set", "checkpoint.every.clocks=20", *sets]
     places = {f"LEEWAY_ODD_{name.upper()}": str(value) for name, value in odd.items()}
     if odd:
         places["LD_PRELOAD"] = runs.preloadable(ODD_CALLS)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, preexec_fn=before,
-                          env={**os.environ, **places})
-    logs = "".join(path.read_text(errors="replace") for path in sorted(run_dir.glob("logs/*")))
-    return done.returncode, done.stdout + done.stderr + logs
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120, check=False, cwd=cwd,
+                          preexec_fn=before, env={**(os.environ if environment is None else environment), **places})
+    logs = "".join(path.read_text(errors="replace") for path in sorted(run_dir.glob("**/*.log")))
+    return done.returncode, (done.stdout or "") + done.stderr + logs
+
+
+def trains(what, *sets, words=(), **machine):
+    folder = runs.RunFolder()
+    code, said = train(folder, *sets, **machine)
+    missing = [word for word in words if word not in said]
+    trained = code == 0 and (folder.dir / "model.safetensors").exists()
+    runs.check(trained and not missing, f"{what}: trains{', and says so' if words else ''}" if trained and not missing
+               else f"{what}: exit code {code}, not said: {missing}\n{said[-2000:]}")
+    folder.clean()
+
+
+def refuses(what, words, code=runs.TEMPORARY, **machine):
+    folder = runs.RunFolder()
+    ended, said = train(folder, **machine)
+    missing = [word for word in words if word not in said]
+    runs.check(ended == code and not missing, f"{what}: {said.strip().splitlines()[0]}" if ended == code and not missing
+               else f"{what}: exit code {ended}, not said: {missing}\n{said[-2000:]}")
+    folder.clean()
 
 
 def folder_sync():
@@ -80,7 +107,154 @@ def unreadable_parent():
     folder.clean()
 
 
-CASES = {"folder-sync": folder_sync, "no-locks": no_locks, "unreadable-parent": unreadable_parent}
+# ---- little of something
+
+@contextlib.contextmanager
+def group_of(processes):
+    """What puts a process into a control group that may have so many."""
+    for place in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup"):
+        folder = pathlib.Path(f"{place}/leeway-test-{os.getpid()}")
+        try:
+            folder.mkdir()
+            (folder / "pids.max").write_text(str(processes))
+        except OSError:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+            continue
+        try:
+            yield lambda: (folder / "cgroup.procs").write_text(str(os.getpid()))
+        finally:
+            # What ends is in it a little longer.
+            deadline = time.monotonic() + 20
+            while (folder / "cgroup.procs").read_text() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            folder.rmdir()
+        return
+    skip("no control group can be made that bounds processes")
+
+
+def limited(kind, most):
+    return lambda: resource.setrlimit(kind, (most, most))
+
+
+def few_processes():
+    for most in (20, 40):
+        with group_of(most) as enter:
+            refuses(f"{most} processes and threads", ["the job does not fit here", f"pids.max is {most}"], before=enter)
+    with group_of(200) as enter:
+        trains("200 processes and threads", before=enter)
+
+
+def few_files():
+    refuses("24 open files", ["the limit of open files (ulimit -n) is 24"], before=limited(resource.RLIMIT_NOFILE, 24))
+    trains("64 open files", before=limited(resource.RLIMIT_NOFILE, 64))
+
+
+def little_address_space():
+    for megabytes in (150, 200):
+        refuses(f"{megabytes} MB of address space", [f"ulimit -v is {megabytes << 10}"],
+                before=limited(resource.RLIMIT_AS, megabytes << 20))
+    trains("1 GB of address space", before=limited(resource.RLIMIT_AS, 1 << 30))
+
+
+def by_hand_with_little():
+    """A server and a worker that somebody starts say it, too."""
+    folder = runs.RunFolder()
+    server = [str(runs.BIN / "leeway-server"), "--job", str(runs.JOBS / "quickstart.yaml"), "--run-dir", str(folder.dir)]
+    worker = [str(runs.BIN / "leeway-worker"), "--coordinator", "127.0.0.1:1", "--rank", "0"]
+    for command in (server, worker):
+        for before, words in ((limited(resource.RLIMIT_NOFILE, 12), "ulimit -n) is 12"),
+                              (limited(resource.RLIMIT_AS, 150 << 20), f"ulimit -v is {150 << 10}")):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, preexec_fn=before)
+            runs.check(done.returncode == runs.TEMPORARY and words in done.stderr,
+                       f"{os.path.basename(command[0])}: exit code {done.returncode}: {done.stderr.strip()[-300:]}")
+    folder.clean()
+
+
+# ---- what is not there
+
+def refuse_call(number, error):
+    """What has the kernel refuse a system call from now on, as a container's filter does."""
+    def before():
+        libc = ctypes.CDLL(None, use_errno=True)
+        load, equals, answer = 0x20, 0x15, 0x06
+        program = b"".join(struct.pack("HBBI", *line) for line in (
+            (load, 0, 0, 0), (equals, 0, 1, number), (answer, 0, 0, 0x50000 | error), (answer, 0, 0, 0x7fff0000)))
+        lines = ctypes.create_string_buffer(program)
+        head = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(lines)))
+        no_new_privileges, set_filter = 38, 22
+        if libc.prctl(no_new_privileges, 1, 0, 0, 0) != 0 or libc.prctl(set_filter, 2, head, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "seccomp")
+    return before
+
+
+def no_pidfd():
+    for error in (errno.EPERM, errno.ENOSYS):
+        trains(f"pidfd_open: {errno.errorcode[error]}", words=["pidfd_open: ", "a thread waits for each process"],
+               before=refuse_call(434, error))
+
+
+def no_ipv4():
+    if os.geteuid() != 0:
+        skip("needs root, to make a network")
+    network = ["unshare", "-n", "sh", "-c", 'ip link set lo up && ip addr del 127.0.0.1/8 dev lo && exec "$@"', "sh"]
+    if subprocess.run([*network, "true"], capture_output=True, check=False).returncode != 0:
+        skip("no network without IPv4 can be made")
+    trains("a machine without IPv4", words=["coordinator at [::1]:"], within=network)
+
+
+def bare():
+    """Without a home and a terminal's language, and with no standard input, output or error."""
+    trains("no HOME, no locale", environment={"PATH": os.environ["PATH"]})
+    trains("a locale with decimal commas", environment={**os.environ, "LC_ALL": "de_DE.UTF-8", "LANG": "tr_TR.UTF-8"})
+    for closed in ("0<&-", "2>&-", "0<&- 2>&-"):
+        trains(f"started with {closed}", within=["sh", "-c", f'exec "$@" {closed}', "sh"])
+
+
+def deleted_folder():
+    """The current folder is gone."""
+    with tempfile.TemporaryDirectory() as name:
+        gone = ["sh", "-c", 'mkdir "$0/gone" && cd "$0/gone" && rmdir "$0/gone" && exec "$@"', name]
+        trains("a current folder that is gone", within=gone)
+        done = subprocess.run([*gone, LEEWAY, "certificates", "keys"], capture_output=True, text=True, check=False)
+        runs.check(done.returncode == runs.TEMPORARY and "the current folder: No such file" in done.stderr,
+                   f"certificates there: exit code {done.returncode}: {done.stderr.strip()}")
+
+
+def not_utf8():
+    folder = runs.RunFolder(name="run-\udce9")
+    code, said = train(folder)
+    runs.check(code == runs.USAGE and "run-\\xe9' is not UTF-8" in said, f"exit code {code}: {said.strip()}")
+    folder.clean()
+
+
+def full():
+    """No room for what is said, and none for new files."""
+    with open("/dev/full", "w", encoding="utf-8") as nowhere:
+        refuses("standard output on a full disk", ["standard output cannot be written"], stdout=nowhere)
+        done = subprocess.run([LEEWAY, "version"], stdout=nowhere, stderr=subprocess.PIPE, text=True, check=False)
+        runs.check(done.returncode == runs.TEMPORARY, f"leeway version: exit code {done.returncode}: {done.stderr.strip()}")
+    if os.geteuid() != 0:
+        skip("needs root, to make a file system with few inodes")
+    for inodes in (8, 12, 16, 20):
+        folder = runs.RunFolder()
+        folder.parent.mkdir(exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"nr_inodes={inodes}", "none", folder.parent], check=True)
+        try:
+            # How long the record of the job may wait for room.
+            code, said = train(folder, "--set", "limits.start_seconds=10")
+            whole = code == 0 and (folder.dir / "summary.json").exists() and (folder.dir / "model.safetensors").exists()
+            runs.check(whole or (code != 0 and "No space left on device" in said),
+                       f"{inodes} inodes: exit code {code}: {said.strip().splitlines()[-1:]}")
+        finally:
+            subprocess.run(["umount", folder.parent], check=True)
+        folder.clean()
+
+
+CASES = {"folder-sync": folder_sync, "no-locks": no_locks, "unreadable-parent": unreadable_parent,
+         "few-processes": few_processes, "few-files": few_files, "little-address-space": little_address_space,
+         "by-hand-with-little": by_hand_with_little, "no-pidfd": no_pidfd, "no-ipv4": no_ipv4, "bare": bare,
+         "deleted-folder": deleted_folder, "not-utf8": not_utf8, "full": full}
 
 if __name__ == "__main__":
     runs.main(CASES)

@@ -6,6 +6,7 @@
 
 #include <sched.h>
 
+#include "common/control_groups.h"
 #include "common/files/files.h"
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
@@ -21,9 +22,10 @@ class FakeRoot {
   explicit FakeRoot(const std::string& group = "0::/box/job\n") {
     REQUIRE(MakeFolders(folder_ / "proc/self").ok());
     REQUIRE(MakeFolders(folder_ / "sys/fs/cgroup/box/job").ok());
-    Write("proc/self/cgroup", "4:memory:/elsewhere\n" + group);
+    Write("proc/self/cgroup", "7:devices:/elsewhere\n" + group);
   }
   const std::string& path() const { return folder_.path(); }
+  void Make(const std::string& folder) { REQUIRE(MakeFolders(folder_ / folder).ok()); }
   void Write(const std::string& file, const std::string& text) {
     REQUIRE(WriteFileAtomically(folder_ / file, text).ok());
   }
@@ -58,6 +60,28 @@ TEST_CASE("a part of a processor counts as one, and there are no more than there
   CHECK(MachineProcessors(root.path()) == std::min(all, 2u));
   root.Write("sys/fs/cgroup/box/job/cpu.max", "50000 100000\n");
   CHECK(MachineProcessors(root.path()) == 1);
+}
+
+TEST_CASE("groups of version 1 bound, too") {
+  FakeRoot root("5:cpu,cpuacct:/box/job\n4:memory:/box\n3:pids:/box/job\n0::/\n");
+  CHECK_FALSE(ProcessLimitOfGroups(root.path()).has_value());
+  for (const char* folder : {"cpu/box/job", "memory/box", "pids/box/job"}) {
+    root.Make("sys/fs/cgroup/" + std::string(folder));
+  }
+  root.Write("sys/fs/cgroup/memory/box/memory.limit_in_bytes", std::to_string(64 * kMebi) + "\n");
+  CHECK(MachineMemoryBytes(root.path()) == 64 * kMebi);
+  const uint32_t all = MachineProcessors(root.path());
+  root.Write("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "-1\n");
+  root.Write("sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
+  CHECK(MachineProcessors(root.path()) == all);
+  root.Write("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "50000\n");
+  CHECK(MachineProcessors(root.path()) == 1);
+  root.Write("sys/fs/cgroup/pids/box/pids.max", "20\n");
+  root.Write("sys/fs/cgroup/pids/box/job/pids.max", "max\n");
+  const auto limit = ProcessLimitOfGroups(root.path());
+  REQUIRE(limit.has_value());
+  CHECK(limit->processes == 20);
+  CHECK(limit->file == root.path() + "/sys/fs/cgroup/pids/box/pids.max");
 }
 
 TEST_CASE("processors are those that the affinity permits") {

@@ -168,6 +168,50 @@ def ends_early(runs):
         has(told, "worker 1 crashed with exit code 0 before the job's end; restart 1 of 1", "finished: ")
 
 
+def ends_what_it_started(runs):
+    """Below a shell, which is what dies: its program ends with it, also when the launcher is killed."""
+    began = pathlib.Path(runs.folder / "began")
+    shell = ["sh", "-c", 'echo $$ $LEEWAY_RANK >> "$0"; "$@"', began, "sleep", "1000"]
+
+    def below(shell_pid):
+        return [process.name for process in pathlib.Path("/proc").glob("[0-9]*") if group_of(process) == shell_pid]
+
+    launcher = subprocess.Popen([BIN / "leeway", "train", runs.job, "--run-dir", runs.run_dir, "--", *shell])
+    shells = await_lines(began, 2, launcher)
+    first = int(shells[0].split()[0])
+    while len(below(first)) < 2:
+        time.sleep(0.005)
+    os.kill(first, signal.SIGKILL)
+    shells = await_lines(began, 3, launcher)
+    all_end(lambda: below(first), "the second life of a rank runs beside what the first one has left")
+    launcher.kill()
+    launcher.wait()
+    all_end(lambda: [process for line in shells for process in below(int(line.split()[0]))], "the launcher was killed")
+
+
+def all_end(left, when):
+    deadline = time.monotonic() + 20
+    while found := left():
+        assert time.monotonic() < deadline, f"{when}, and these still run: {found}"
+        time.sleep(0.005)
+
+
+def group_of(process):
+    """0: it has ended."""
+    try:
+        state, _, group = (process / "stat").read_text().rsplit(")", 1)[1].split()[:3]
+    except OSError:
+        return 0
+    return 0 if state == "Z" else int(group)
+
+
+def await_lines(file, count, process):
+    while not file.exists() or len(file.read_text().splitlines()) < count:
+        assert process.poll() is None
+        time.sleep(0.005)
+    return file.read_text().splitlines()
+
+
 def never_joins(runs):
     """A program that ends well without having joined is not waited for."""
     began = time.monotonic()
@@ -230,7 +274,8 @@ def stored(runs):
 
 
 CASES = {case.__name__: case
-         for case in (trains, loses_server_0, resumes, differs, crashes, ends_early, never_joins, refused, by_hand, stored)}
+         for case in (trains, loses_server_0, resumes, differs, crashes, ends_early, ends_what_it_started,
+                      never_joins, refused, by_hand, stored)}
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="leeway-external-") as name:
