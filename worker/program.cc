@@ -23,6 +23,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/health_port.h"
 #include "common/rpc/host.h"
+#include "common/rpc/tcp_port.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
 #include "worker/worker.h"
@@ -125,6 +126,7 @@ int RunWorkerProgram(int argc, char** argv) {
   // First: a process 1 that gets the signal before does not hear it.
   std::signal(SIGTERM, OnTerminate);
   TameMalloc();
+  AllowManyFiles();
   PrepareGrpc();
   Flags flags;
   CLI::App app("A worker of a Leeway training job.", "leeway-worker");

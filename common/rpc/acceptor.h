@@ -1,6 +1,7 @@
 // Takes the connections that arrive at listening sockets.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -16,16 +17,20 @@ class Acceptor {
  public:
   // From then on owns the socket, which does not block.
   using Accepted = std::function<void(int socket)>;
+  // Looks at the connections that there are. False: there is nothing to look at before the next one
+  // comes.
+  using Look = std::function<bool()>;
+  static constexpr std::chrono::milliseconds kLookEvery{20};
 
   // `listening`: sockets that do not block.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Start(std::vector<Descriptor> listening,
-                                                         Accepted accepted);
+                                                         Accepted accepted, Look look = nullptr);
   // No connection is handed over after it.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
 
  private:
-  Acceptor(std::vector<Descriptor> listening, Descriptor stop, Accepted accepted);
+  Acceptor(std::vector<Descriptor> listening, Descriptor stop, Accepted accepted, Look look);
   void Run();
   // False: no file is left.
   bool Take(int listening);
@@ -34,6 +39,7 @@ class Acceptor {
   // An eventfd.
   const Descriptor stop_;
   const Accepted accepted_;
+  const Look look_;
   std::thread thread_;
 };
 

@@ -1,5 +1,6 @@
 #include "common/rpc/health_port.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <grpcpp/create_channel.h>
@@ -26,33 +27,49 @@ constexpr int kQuestionBytesMax = 4096;
 constexpr size_t kMemoryBytesMax = 16 << 20;
 constexpr int kHealthCallsMax = 16;
 constexpr int kThreadsMax = 4;
+// Probes that come at one time, and what one connection brings: a load balancer's, which asks for
+// days, may have to come again.
+constexpr size_t kConnectionsMax = 64;
+constexpr uint64_t kStrangerBytesMax = 1 << 20;
+constexpr int kHandshakeMsMax = 20'000;
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string& address) {
+  auto listening = TcpPort::Listen(address);
+  if (!listening.ok()) return Annotate(listening.status(), "--health");
+  std::unique_ptr<HealthPort> health(new HealthPort);
+  health->port_ = *std::move(listening);
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  health->gate_ = builder.experimental().AddExternalConnectionAcceptor(
+      Type::FROM_FD, grpc::InsecureServerCredentials());
   builder.SetMaxReceiveMessageSize(kQuestionBytesMax);
   builder.SetResourceQuota(
       grpc::ResourceQuota("health").Resize(kMemoryBytesMax).SetMaxThreads(kThreadsMax));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kHealthCallsMax);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  std::unique_ptr<HealthPort> health(new HealthPort);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMsMax);
   builder.RegisterCallbackGenericService(&health->nothing_else_);
   // gRPC adds the service to the servers that are made while this is set: to none but this one.
   grpc::EnableDefaultHealthCheckService(true);
   health->server_ = builder.BuildAndStart();
   grpc::EnableDefaultHealthCheckService(false);
-  if (health->server_ == nullptr || port == 0) {
-    return absl::UnavailableError(absl::StrCat("--health: cannot listen on ", address,
-                                               ": is the port taken, the address this machine's?"));
+  if (health->server_ == nullptr) {
+    return absl::UnavailableError(absl::StrCat("--health: cannot serve ", address));
   }
-  health->address_ = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+  health->address_ =
+      absl::StrCat(address.substr(0, address.rfind(':')), ":", health->port_->port());
+  RETURN_IF_ERROR(health->port_->Start(health->gate_.get(), &health->connections_));
   return health;
 }
 
+HealthPort::HealthPort()
+    : connections_({.most = std::min(kConnectionsMax, static_cast<size_t>(FilesMost() / 8)),
+                    .stranger_bytes = kStrangerBytesMax},
+                   TcpSockets()) {}
+
 HealthPort::~HealthPort() {
+  port_.reset();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
 }
 

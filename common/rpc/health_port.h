@@ -10,6 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/rpc/connection_table.h"
+#include "common/rpc/tcp_port.h"
 
 namespace grpc {
 class Server;
@@ -30,12 +32,16 @@ class HealthPort {
   void Set(const std::string& service, bool serving);
 
  private:
-  HealthPort() = default;
+  HealthPort();
 
   std::string address_;
   // Refuses every other call. gRPC makes no server without a service of one's own.
   grpc::CallbackGenericService nothing_else_;
+  // A probe comes, asks and goes: nobody is known here, and the oldest connection makes room.
+  ConnectionTable connections_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> gate_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<TcpPort> port_;
 };
 
 // Asks the port at `address`. OK: the service is serving. UNAVAILABLE: it is not, or nobody answers

@@ -54,7 +54,6 @@ void CoordinatorService::Await(ServerQueue* queue) {
 void CoordinatorService::AwaitMembership(ServerQueue* queue) {
   ServeUnary<v1::RegisterServerRequest, v1::RegisterServerReply>(
       queue, this, "leeway.v1.Coordinator.RegisterServer",
-      &CoordinatorService::RequestRegisterServer,
       [this](const v1::RegisterServerRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.RegisterServer(request, now); }));
@@ -62,30 +61,28 @@ void CoordinatorService::AwaitMembership(ServerQueue* queue) {
       SayNetwork<v1::RegisterServerRequest>);
   ServeUnary<v1::RegisterWorkerRequest, v1::RegisterWorkerReply>(
       queue, this, "leeway.v1.Coordinator.RegisterWorker",
-      &CoordinatorService::RequestRegisterWorker,
       [this](const v1::RegisterWorkerRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.RegisterWorker(request, now); }));
       },
       SayNetwork<v1::RegisterWorkerRequest>);
   ServeUnary<v1::ProbeLinkRequest, v1::ProbeLinkReply>(
-      queue, this, "leeway.v1.Coordinator.ProbeLink", &CoordinatorService::RequestProbeLink,
+      queue, this, "leeway.v1.Coordinator.ProbeLink",
       [](const v1::ProbeLinkRequest& request, auto done) { done(Echo(request)); });
   ServeUnary<v1::HeartbeatRequest, v1::HeartbeatReply>(
-      queue, this, "leeway.v1.Coordinator.Heartbeat", &CoordinatorService::RequestHeartbeat,
+      queue, this, "leeway.v1.Coordinator.Heartbeat",
       [this](const v1::HeartbeatRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.Heartbeat(request, now); }));
       });
   ServeUnary<v1::ServerHeartbeatRequest, v1::ServerHeartbeatReply>(
       queue, this, "leeway.v1.Coordinator.ServerHeartbeat",
-      &CoordinatorService::RequestServerHeartbeat,
       [this](const v1::ServerHeartbeatRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.ServerHeartbeat(request, now); }));
       });
   ServeUnary<v1::LeaveRequest, v1::LeaveReply>(
-      queue, this, "leeway.v1.Coordinator.Leave", &CoordinatorService::RequestLeave,
+      queue, this, "leeway.v1.Coordinator.Leave",
       [this](const v1::LeaveRequest& request, auto done) {
         done(host_.Ask([&](CoordinatorCore& core, Time now) { return core.Leave(request, now); }));
       });
@@ -93,14 +90,13 @@ void CoordinatorService::AwaitMembership(ServerQueue* queue) {
 
 void CoordinatorService::AwaitCheckpoints(ServerQueue* queue) {
   ServeUnary<v1::ShardSavedRequest, v1::ShardSavedReply>(
-      queue, this, "leeway.v1.Coordinator.ShardSaved", &CoordinatorService::RequestShardSaved,
+      queue, this, "leeway.v1.Coordinator.ShardSaved",
       [this](const v1::ShardSavedRequest& request, auto done) {
         done(Reply<v1::ShardSavedReply>(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.ShardSaved(request, now); })));
       });
   ServeUnary<v1::ContributionsHeldRequest, v1::ContributionsHeldReply>(
       queue, this, "leeway.v1.Coordinator.ContributionsHeld",
-      &CoordinatorService::RequestContributionsHeld,
       [this](const v1::ContributionsHeldRequest& request, auto done) {
         done(Reply<v1::ContributionsHeldReply>(host_.Ask([&](CoordinatorCore& core, Time now) {
           return core.ContributionsHeld(request, now);
@@ -111,33 +107,33 @@ void CoordinatorService::AwaitCheckpoints(ServerQueue* queue) {
 
 void CoordinatorService::AwaitStatus(ServerQueue* queue) {
   ServeUnary<v1::LeaseDataRequest, v1::LeaseDataReply>(
-      queue, this, "leeway.v1.Coordinator.LeaseData", &CoordinatorService::RequestLeaseData,
+      queue, this, "leeway.v1.Coordinator.LeaseData",
       [this](const v1::LeaseDataRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.LeaseData(request, now); }));
       });
   ServeUnary<v1::StopAtRequest, v1::StopAtReply>(
-      queue, this, "leeway.v1.Coordinator.StopAt", &CoordinatorService::RequestStopAt,
+      queue, this, "leeway.v1.Coordinator.StopAt",
       [this](const v1::StopAtRequest& request, auto done) {
         done(host_.Ask([&](CoordinatorCore& core, Time now) { return core.StopAt(request, now); }));
       });
   ServeUnary<v1::GetJobStatusRequest, v1::JobStatus>(
-      queue, this, "leeway.v1.Coordinator.GetJobStatus", &CoordinatorService::RequestGetJobStatus,
+      queue, this, "leeway.v1.Coordinator.GetJobStatus",
       [this](const v1::GetJobStatusRequest&, auto done) { done(host_.Status()); });
   ServeUnary<v1::ResizeServersRequest, v1::ResizeServersReply>(
-      queue, this, "leeway.v1.Coordinator.ResizeServers", &CoordinatorService::RequestResizeServers,
+      queue, this, "leeway.v1.Coordinator.ResizeServers",
       [this](const v1::ResizeServersRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.ResizeServers(request, now); }));
       });
   ServeUnary<v1::DrainServerRequest, v1::DrainServerReply>(
-      queue, this, "leeway.v1.Coordinator.DrainServer", &CoordinatorService::RequestDrainServer,
+      queue, this, "leeway.v1.Coordinator.DrainServer",
       [this](const v1::DrainServerRequest& request, auto done) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.DrainServer(request, now); }));
       });
   ServeUnary<v1::StopJobRequest, v1::StopJobReply>(
-      queue, this, "leeway.v1.Coordinator.StopJob", &CoordinatorService::RequestStopJob,
+      queue, this, "leeway.v1.Coordinator.StopJob",
       [this](const v1::StopJobRequest& request, auto done) {
         host_.StopJob(request.reason());
         done(v1::StopJobReply());

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "leeway/v1/coordinator.grpc.pb.h"
+#include "server/coordinator/worker_state_streams.h"
+#include "server/rpc/admitted_service.h"
 
 namespace leeway {
 
@@ -10,9 +12,10 @@ class CoordinatorHost;
 class ServerQueue;
 
 // Thread-safe.
-class CoordinatorService final : public v1::Coordinator::AsyncService {
+class CoordinatorService final : public AdmittedService<WorkerStateMethods> {
  public:
-  explicit CoordinatorService(CoordinatorHost& host) : host_(host) {}
+  explicit CoordinatorService(CoordinatorHost& host)
+      : AdmittedService("leeway.v1.Coordinator"), host_(host) {}
 
   // Awaits calls on `queue`, which outlives the service, from now on: once the gRPC server runs.
   void Await(ServerQueue* queue);

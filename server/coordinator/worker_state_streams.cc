@@ -22,12 +22,11 @@ constexpr size_t kStreamChunkBytes = 1 << 20;
 // One operation is under way at a time: being called, a read, or the end.
 class Receiver final : public QueueEvent {
  public:
-  Receiver(CoordinatorHost& host, v1::Coordinator::AsyncService& service, ServerQueue* queue)
+  Receiver(CoordinatorHost& host, WorkerStateMethods& service, ServerQueue* queue)
       : host_(host), service_(service), queue_(queue), guest_(queue), reader_(&context_) {
     service.RequestSaveWorkerState(&context_, &reader_, queue->get(), queue->get(), Tag());
   }
-  static void Await(CoordinatorHost& host, v1::Coordinator::AsyncService& service,
-                    ServerQueue* queue) {
+  static void Await(CoordinatorHost& host, WorkerStateMethods& service, ServerQueue* queue) {
     queue->IfRunning([&] { new Receiver(host, service, queue); });
   }
 
@@ -104,7 +103,7 @@ class Receiver final : public QueueEvent {
   enum class Step { kCalled, kReading, kEnded };
 
   CoordinatorHost& host_;
-  v1::Coordinator::AsyncService& service_;
+  WorkerStateMethods& service_;
   ServerQueue* const queue_;
   const ServerQueue::Guest guest_;
   grpc::ServerContext context_;
@@ -124,13 +123,12 @@ class Receiver final : public QueueEvent {
 // One operation is under way at a time: being called, a write, or the end.
 class Sender final : public QueueEvent {
  public:
-  Sender(CoordinatorHost& host, v1::Coordinator::AsyncService& service, ServerQueue* queue)
+  Sender(CoordinatorHost& host, WorkerStateMethods& service, ServerQueue* queue)
       : host_(host), service_(service), queue_(queue), guest_(queue), writer_(&context_) {
     service.RequestLoadWorkerState(&context_, &request_, &writer_, queue->get(), queue->get(),
                                    Tag());
   }
-  static void Await(CoordinatorHost& host, v1::Coordinator::AsyncService& service,
-                    ServerQueue* queue) {
+  static void Await(CoordinatorHost& host, WorkerStateMethods& service, ServerQueue* queue) {
     queue->IfRunning([&] { new Sender(host, service, queue); });
   }
 
@@ -188,7 +186,7 @@ class Sender final : public QueueEvent {
   enum class Step { kCalled, kWriting, kEnded };
 
   CoordinatorHost& host_;
-  v1::Coordinator::AsyncService& service_;
+  WorkerStateMethods& service_;
   ServerQueue* const queue_;
   const ServerQueue::Guest guest_;
   grpc::ServerContext context_;
@@ -202,8 +200,7 @@ class Sender final : public QueueEvent {
 
 }  // namespace
 
-void AwaitWorkerStates(CoordinatorHost& host, v1::Coordinator::AsyncService& service,
-                       ServerQueue* queue) {
+void AwaitWorkerStates(CoordinatorHost& host, WorkerStateMethods& service, ServerQueue* queue) {
   Receiver::Await(host, service, queue);
   Sender::Await(host, service, queue);
 }

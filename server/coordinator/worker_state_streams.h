@@ -8,9 +8,12 @@ namespace leeway {
 class CoordinatorHost;
 class ServerQueue;
 
+// The methods of the service that are streams.
+using WorkerStateMethods = v1::Coordinator::WithAsyncMethod_SaveWorkerState<
+    v1::Coordinator::WithAsyncMethod_LoadWorkerState<v1::Coordinator::Service>>;
+
 // Serves SaveWorkerState, which writes the chunks to the sink as they come and reports the file to
 // the core, and LoadWorkerState, which reads a rank's state from the sink and sends it in chunks.
-void AwaitWorkerStates(CoordinatorHost& host, v1::Coordinator::AsyncService& service,
-                       ServerQueue* queue);
+void AwaitWorkerStates(CoordinatorHost& host, WorkerStateMethods& service, ServerQueue* queue);
 
 }  // namespace leeway

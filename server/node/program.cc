@@ -10,7 +10,6 @@
 
 #include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
@@ -237,14 +236,6 @@ int Run(Flags& flags, Signals& signals) {
 
 // What it starts before it listens.
 constexpr Room kServerRoom = {.threads = 14, .files = 24};
-
-// Connections are files; the usual limit is for programs that wait with select().
-void AllowManyFiles() {
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
-}
 
 }  // namespace
 

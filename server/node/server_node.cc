@@ -410,7 +410,7 @@ void ServerNode::Await(ServerQueue* queue) {
   queue_ = queue;
   parameter_service_.Await(queue);
   ServeUnary<v1::ConfigureRequest, v1::ConfigureReply>(
-      queue, this, "leeway.v1.ShardControl.Configure", &ServerNode::RequestConfigure,
+      queue, this, "leeway.v1.ShardControl.Configure",
       [this, queue](const v1::ConfigureRequest& request, auto done) {
         queue->Later([this, request, done = std::move(done)] {
           const absl::Status status = Configure(request);
@@ -419,22 +419,22 @@ void ServerNode::Await(ServerQueue* queue) {
         });
       });
   ServeUnary<v1::SetLiveRequest, v1::SetLiveReply>(
-      queue, this, "leeway.v1.ShardControl.SetLive", &ServerNode::RequestSetLive,
+      queue, this, "leeway.v1.ShardControl.SetLive",
       [this](const v1::SetLiveRequest& request, auto done) {
         done(Reply<v1::SetLiveReply>(SetLive(request)));
       });
   ServeUnary<v1::CommitSetRequest, v1::CommitSetReply>(
-      queue, this, "leeway.v1.ShardControl.CommitSet", &ServerNode::RequestCommitSet,
+      queue, this, "leeway.v1.ShardControl.CommitSet",
       [this, queue](const v1::CommitSetRequest& request, auto done) {
         done(Reply<v1::CommitSetReply>(parameter_service_.CommitSet(request, queue)));
       });
   ServeUnary<v1::SaveRequest, v1::SavedShard>(
-      queue, this, "leeway.v1.ShardControl.Save", &ServerNode::RequestSave,
+      queue, this, "leeway.v1.ShardControl.Save",
       [this, queue](const v1::SaveRequest& request, auto done) {
         queue->Later([this, request, done = std::move(done)] { done(Save(request)); });
       });
   ServeUnary<v1::ShutdownRequest, v1::ShutdownReply>(
-      queue, this, "leeway.v1.ShardControl.Shutdown", &ServerNode::RequestShutdown,
+      queue, this, "leeway.v1.ShardControl.Shutdown",
       [this](const v1::ShutdownRequest& request, auto done) {
         done(Reply<v1::ShutdownReply>(Shutdown(request)));
       });

@@ -12,13 +12,14 @@
 #include "common/mutex.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "server/node/held_model.h"
+#include "server/rpc/admitted_service.h"
 #include "server/rpc/server_queue.h"
 #include "server/service/parameter_service.h"
 
 namespace leeway {
 
 // Thread-safe.
-class ServerNode final : public v1::ShardControl::AsyncService {
+class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
  public:
   struct Options {
     uint32_t index = 0;
@@ -39,7 +40,9 @@ class ServerNode final : public v1::ShardControl::AsyncService {
 
   // `boot_now`: the clock by which the server measures its lease.
   explicit ServerNode(std::function<BootTime()> boot_now = BootClock::now)
-      : boot_now_(boot_now), parameter_service_(std::move(boot_now)) {}
+      : AdmittedService("leeway.v1.ShardControl"),
+        boot_now_(boot_now),
+        parameter_service_(std::move(boot_now)) {}
   ~ServerNode() override;
 
   ParameterService& parameter_service() { return parameter_service_; }

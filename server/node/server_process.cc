@@ -15,6 +15,7 @@
 #include "common/exit_code.h"
 #include "common/files/private_files.h"
 #include "common/identity.h"
+#include "common/machine.h"
 #include "common/object_store/address.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/handed_connections.h"
@@ -40,6 +41,11 @@ namespace {
 
 // More than any machine has.
 constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
+// Of what is arriving and held. In a small container beyond half of its memory gRPC breaks off
+// streams, and makes the windows of connections small long before, where the system would end the
+// process.
+size_t QuotaOf(uint64_t bytes) { return std::min(bytes, MachineMemoryBytes() / 2); }
+
 // To answer whose job it is.
 constexpr std::chrono::seconds kAskAtMost(1);
 // Whoever has heard that the job is over may ask how for so long.
@@ -332,7 +338,9 @@ absl::Status ServerProcess::Listen() {
   grpc::ServerBuilder builder;
   ASSIGN_OR_RETURN(port_, TcpPort::Listen(options_.listen));
   const int port = port_->port();
-  connection_gate_ = PrepareForConnections({.address = options_.listen, .quota = &quota_}, builder);
+  connection_gate_ = PrepareForConnections(
+      {.address = options_.listen, .memory_bytes = QuotaOf(kArrivingBytes), .quota = &quota_},
+      builder);
   builder.RegisterService(&node_);
   builder.RegisterService(&node_.parameter_service());
   queue_ = std::make_unique<ServerQueue>(builder, &doorkeeper_);
@@ -390,7 +398,7 @@ absl::Status ServerProcess::Join() {
   const uint64_t received = node_.parameter_service().received_bytes_max();
   connections_.SetMost(
       ConnectionsMost(node_.parameter_service().connections_of_job(), FilesMost()));
-  quota_.Resize(kArrivingBytes + std::min(received, kQuotaBytesMax - kArrivingBytes));
+  quota_.Resize(QuotaOf(kArrivingBytes + std::min(received, kQuotaBytesMax - kArrivingBytes)));
   return absl::OkStatus();
 }
 

@@ -10,17 +10,17 @@
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/rpc/connection_table.h"
 #include "common/rpc/local_listener.h"
+#include "common/rpc/tcp_port.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "server/coordinator/coordinator_host.h"
 #include "server/node/ended_job.h"
 #include "server/node/server_node.h"
 #include "server/rpc/connection_guard.h"
-#include "server/rpc/connection_table.h"
 #include "server/rpc/doorkeeper.h"
 #include "server/rpc/server_queue.h"
-#include "server/rpc/tcp_port.h"
 
 namespace grpc {
 class Server;
@@ -137,7 +137,7 @@ class ServerProcess {
   ServerNode node_{options_.boot_now};
   grpc::ResourceQuota quota_{"leeway"};
   // Until the job is known there is room for others only.
-  ConnectionTable connections_{ConnectionsMost(0, FilesMost()), TcpSockets()};
+  ConnectionTable connections_{{.most = ConnectionsMost(0, FilesMost())}, TcpSockets()};
   Doorkeeper doorkeeper_{ProcessSecurity().settings(), &connections_};
   std::unique_ptr<ServerQueue> queue_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connection_gate_;

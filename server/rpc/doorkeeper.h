@@ -9,9 +9,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "common/mutex.h"
+#include "common/rpc/connection_table.h"
 #include "common/rpc/transport_security.h"
 #include "common/security/call_gate.h"
-#include "server/rpc/connection_table.h"
 
 namespace leeway {
 

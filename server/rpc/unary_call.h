@@ -1,5 +1,5 @@
-// Unary methods on the server's completion queue. Each call is accepted, handed to its handler, and
-// answered when the handler says so, from any thread.
+// Unary methods on the server's completion queue. Each call is let in by its metadata, read, handed
+// to its handler, and answered when the handler says so, from any thread.
 #pragma once
 
 #include <functional>
@@ -7,11 +7,13 @@
 #include <string>
 #include <utility>
 
+#include <google/protobuf/descriptor.h>
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/server_context.h>
-#include <grpcpp/support/async_unary_call.h>
+#include <grpcpp/support/async_stream.h>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
 #include "common/status.h"
@@ -37,19 +39,22 @@ absl::Status HoldToRank(const Caller& caller, Request& request) {
 template <typename Request, typename Reply>
 class UnaryCall : public QueueEvent {
  public:
+  using Stream = grpc::ServerAsyncReaderWriter<Reply, Request>;
   // Called once.
   using Done = std::function<void(absl::StatusOr<Reply>)>;
   using Handler = std::function<void(Request request, Done done)>;
-  // The generated Request... method of the service, bound to it.
+  // Has the next call of the method handed over.
   using Awaiter =
-      std::function<void(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Reply>*,
-                         grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*)>;
+      std::function<void(grpc::ServerContext*, Stream*, grpc::ServerCompletionQueue*, void* tag)>;
+  // Has the message of a call read.
+  using Reader = std::function<void(Stream&, Request*, void* tag)>;
   // Holds the request against who calls, and puts into it what the connection says of its peer;
   // null for nothing. An error is the call's answer.
   using Check = std::function<absl::Status(const Caller&, const grpc::ServerContext&, Request&)>;
   struct Method {
     CalledMethod called;
     Awaiter await = nullptr;
+    Reader read = [](Stream& stream, Request* request, void* tag) { stream.Read(request, tag); };
     Handler handle = nullptr;
     Check check = nullptr;
   };
@@ -58,40 +63,62 @@ class UnaryCall : public QueueEvent {
   static void Serve(ServerQueue* queue, std::shared_ptr<const Method> method) {
     queue->IfRunning([&] {
       auto* call = new UnaryCall(queue, std::move(method));
-      call->method_->await(&call->context_, &call->request_, &call->writer_, queue->get(),
-                           queue->get(), call->Tag());
+      call->method_->await(&call->context_, &call->stream_, queue->get(), call->Tag());
     });
   }
 
   void Run(bool ok) override {
     // Answered, or no call will come any more.
-    if (taken_ || !ok) {
+    if (step_ == Step::kEnded || (step_ == Step::kAwaited && !ok)) {
       delete this;
-      return;
+    } else if (step_ == Step::kAwaited) {
+      Serve(queue_, method_);
+      Admit();
+    } else {
+      Handle(ok);
     }
-    taken_ = true;
-    Serve(queue_, method_);
-    if (const absl::Status status = Admit(); !status.ok()) return Answer(status);
+  }
+
+ private:
+  enum class Step { kAwaited, kReading, kEnded };
+
+  UnaryCall(ServerQueue* queue, std::shared_ptr<const Method> method)
+      : queue_(queue), guest_(queue), method_(std::move(method)), stream_(&context_) {}
+
+  // By its metadata: of one that may not call no message is read.
+  void Admit() {
+    absl::StatusOr<Caller> caller = queue_->Admit(context_, method_->called);
+    if (!caller.ok()) {
+      step_ = Step::kEnded;
+      return Answer(caller.status());
+    }
+    caller_ = *std::move(caller);
+    step_ = Step::kReading;
+    method_->read(stream_, &request_, Tag());
+  }
+
+  void Handle(bool came) {
+    step_ = Step::kEnded;
+    const absl::Status status =
+        came ? CheckRequest()
+             : absl::InvalidArgumentError(
+                   absl::StrCat(method_->called.name, ": no message came that is one of its own"));
+    if (!status.ok()) return Answer(status);
     // The handler owns it: the answer may take long, and this call keeps nothing of it.
     method_->handle(std::exchange(request_, Request()),
                     [this](const absl::StatusOr<Reply>& reply) { Answer(reply); });
   }
 
- private:
-  UnaryCall(ServerQueue* queue, std::shared_ptr<const Method> method)
-      : queue_(queue), guest_(queue), method_(std::move(method)), writer_(&context_) {}
-
-  absl::Status Admit() {
-    ASSIGN_OR_RETURN(const Caller caller, queue_->Admit(context_, method_->called));
-    RETURN_IF_ERROR(HoldToRank(caller, request_));
-    return method_->check ? method_->check(caller, context_, request_) : absl::OkStatus();
+  absl::Status CheckRequest() {
+    RETURN_IF_ERROR(HoldToRank(caller_, request_));
+    return method_->check ? method_->check(caller_, context_, request_) : absl::OkStatus();
   }
 
   void Answer(const absl::StatusOr<Reply>& reply) {
     if (reply.ok()) {
-      writer_.Finish(*reply, grpc::Status::OK, Tag());
+      stream_.WriteAndFinish(*reply, grpc::WriteOptions(), grpc::Status::OK, Tag());
     } else {
-      writer_.FinishWithError(Refuse(reply.status(), context_), Tag());
+      stream_.Finish(Refuse(reply.status(), context_), Tag());
     }
   }
 
@@ -100,8 +127,9 @@ class UnaryCall : public QueueEvent {
   const std::shared_ptr<const Method> method_;
   grpc::ServerContext context_;
   Request request_;
-  grpc::ServerAsyncResponseWriter<Reply> writer_;
-  bool taken_ = false;
+  Stream stream_;
+  Caller caller_;
+  Step step_ = Step::kAwaited;
 };
 
 // The answer of a method that returns only a status.
@@ -111,17 +139,17 @@ absl::StatusOr<Message> Reply(const absl::Status& status) {
   return Message();
 }
 
-// Serves a method, leeway.v1.Coordinator.StopJob, whose generated Request... function of `service`
-// is given.
-template <typename Request, typename Reply, typename Service, typename RequestFunction>
+// Serves a unary method, leeway.v1.Coordinator.StopJob, of an AdmittedService.
+template <typename Request, typename Reply, typename Service>
 void ServeUnary(ServerQueue* queue, Service* service, const std::string& name,
-                RequestFunction request_function,
                 typename UnaryCall<Request, Reply>::Handler handler,
                 typename UnaryCall<Request, Reply>::Check check = nullptr) {
   using Call = UnaryCall<Request, Reply>;
   auto method = std::make_shared<typename Call::Method>(typename Call::Method{CalledMethod(name)});
-  method->await = [service, request_function](auto... arguments) {
-    (service->*request_function)(arguments...);
+  const int number =
+      google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(name)->index();
+  method->await = [service, number](auto* context, auto* stream, auto* calls, void* tag) {
+    service->RequestCall(number, context, stream, calls, tag);
   };
   method->handle = std::move(handler);
   method->check = std::move(check);

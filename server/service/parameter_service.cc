@@ -141,36 +141,36 @@ Shard::Done ParameterService::WhileLeased(Shard::Done done) const {
 
 void ParameterService::Await(ServerQueue* queue) {
   ServeUnary<v1::AttachRequest, v1::AttachReply>(
-      queue, this, "leeway.v1.ParameterServer.Attach", &ParameterService::RequestAttach,
+      queue, this, "leeway.v1.ParameterServer.Attach",
       [this](const v1::AttachRequest& request, auto done) { done(Attach(request)); });
-  const auto serve = [&](const char* name, auto request_function, auto handler, auto check) {
+  const auto serve = [&](const char* name, auto handler, auto check) {
     ServeUnary<grpc::ByteBuffer, grpc::ByteBuffer>(
-        queue, this, absl::StrCat("leeway.v1.ParameterServer.", name), request_function,
+        queue, this, absl::StrCat("leeway.v1.ParameterServer.", name),
         [handler](const grpc::ByteBuffer& request, AnswerCall done) {
           handler(request, std::move(done));
         },
         check);
   };
   serve(
-      "Initialize", &ParameterService::RequestInitialize,
+      "Initialize",
       [this](const auto& request, AnswerCall done) {
         Initialize(request, AnswerAcknowledged(std::move(done)));
       },
       HoldPushToRank);
   serve(
-      "Push", &ParameterService::RequestPush,
+      "Push",
       [this](const auto& request, AnswerCall done) {
         Contribute(request, false, AnswerAcknowledged(std::move(done)));
       },
       HoldPushToRank);
   serve(
-      "PushPull", &ParameterService::RequestPushPull,
+      "PushPull",
       [this](const auto& request, AnswerCall done) {
         Contribute(request, true, AnswerValues(std::move(done)));
       },
       HoldPushToRank);
   serve(
-      "Pull", &ParameterService::RequestPull,
+      "Pull",
       [this](const auto& request, AnswerCall done) {
         Pull(request, AnswerValues(std::move(done)));
       },

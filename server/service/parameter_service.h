@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
+#include "server/rpc/admitted_service.h"
 #include "server/rpc/server_queue.h"
 #include "server/service/byte_budget.h"
 #include "server/service/shard_table.h"
@@ -19,14 +20,12 @@ namespace leeway {
 
 // Thread-safe.
 class ParameterService final
-    : public v1::ParameterServer::WithAsyncMethod_Attach<
-          v1::ParameterServer::WithRawMethod_Initialize<v1::ParameterServer::WithRawMethod_Push<
-              v1::ParameterServer::WithRawMethod_Pull<v1::ParameterServer::WithRawMethod_PushPull<
-                  v1::ParameterServer::WithRawMethod_Exchange<v1::ParameterServer::Service>>>>>> {
+    : public AdmittedService<
+          v1::ParameterServer::WithRawMethod_Exchange<v1::ParameterServer::Service>> {
  public:
   // `boot_now`: what the lease is held by.
   explicit ParameterService(std::function<BootTime()> boot_now = BootClock::now)
-      : table_(std::move(boot_now)) {}
+      : AdmittedService("leeway.v1.ParameterServer"), table_(std::move(boot_now)) {}
 
   // Which shards are here, and who is let in to them.
   ShardTable& table() { return table_; }

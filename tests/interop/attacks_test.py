@@ -55,7 +55,7 @@ FILES = {"Coordinator": control.DESCRIPTOR, "ShardControl": control.DESCRIPTOR, 
 ROLES = {"server": 1, "worker": 2, "launcher": 3, "status": 4}
 HANDSHAKE_SECONDS = 20  # common/rpc/channel.cc
 MEMORY_MAX = 1400 << 20
-# Room for others, and for a job of two workers and two servers (server/rpc/connection_table.h).
+# Room for others, and for a job of two workers and two servers (common/rpc/connection_table.h).
 CONNECTIONS_MOST = 1024 + 2 * (2 * (2 * 2 + 2) + 4 * 2)
 ESTABLISHED = "01"  # /proc/net/tcp
 DENIED, UNAUTHENTICATED = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED

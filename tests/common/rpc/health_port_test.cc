@@ -1,10 +1,18 @@
 #include "common/rpc/health_port.h"
 
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <vector>
+
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/security/credentials.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
+#include "common/descriptor.h"
 #include "health/health.pb.h"
 #include "tests/catch.h"
 
@@ -65,6 +73,25 @@ TEST_CASE("a health port answers nothing else, and takes no large messages") {
              "") == grpc::StatusCode::UNIMPLEMENTED);
   CHECK(Call(port->address(), "/grpc.health.v1.Health/Check", std::string(1 << 20, 'x')) ==
         grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_CASE("a crowd that says nothing takes a few files, and probes are answered meanwhile") {
+  const auto port = Port();
+  const auto number =
+      static_cast<uint16_t>(std::stoi(port->address().substr(port->address().rfind(':') + 1)));
+  std::vector<Descriptor> crowd;
+  for (int i = 0; i < 300; ++i) {
+    crowd.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(number);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(connect(*crowd.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  }
+  CHECK(CheckHealth(port->address(), "", kLimit).ok());
+  // In this process both ends are files: those of the crowd, and the few that the port keeps.
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  CHECK(std::distance(begin(files), end(files)) < 300 + 64 + 60);
 }
 
 TEST_CASE("a port that is taken is named, and nobody answers at one that is closed") {

@@ -15,6 +15,7 @@
 
 #include "common/rpc/channel.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
+#include "server/rpc/admitted_service.h"
 #include "server/rpc/unary_call.h"
 #include "tests/catch.h"
 
@@ -31,7 +32,6 @@ struct Rig {
     server = builder.BuildAndStart();
     ServeUnary<v1::AttachRequest, v1::AttachReply>(
         queue.get(), &service, "leeway.v1.ParameterServer.Attach",
-        &v1::ParameterServer::AsyncService::RequestAttach,
         [](const v1::AttachRequest&, auto done) { done(v1::AttachReply()); });
     queue->Start();
   }
@@ -42,7 +42,8 @@ struct Rig {
   std::string address() const { return "127.0.0.1:" + std::to_string(port); }
 
   int port = 0;
-  v1::ParameterServer::AsyncService service;
+  AdmittedService<v1::ParameterServer::WithRawMethod_Exchange<v1::ParameterServer::Service>>
+      service{"leeway.v1.ParameterServer"};
   std::unique_ptr<ServerQueue> queue;
   std::unique_ptr<grpc::Server> server;
 };

@@ -1,7 +1,8 @@
 // A gRPC server whose connections are accepted here: it serves as at a port of its own, and knows
 // peers by the same names.
-#include "server/rpc/tcp_port.h"
+#include "common/rpc/tcp_port.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -46,8 +47,9 @@ class Service final : public v1::ParameterServer::Service {
 };
 
 struct Rig {
-  explicit Rig(const std::string& address = "127.0.0.1:0", size_t most = 100)
-      : table(most, TcpSockets()) {
+  explicit Rig(const std::string& address = "127.0.0.1:0",
+               ConnectionTable::Limits limits = {.most = 100})
+      : table(limits, TcpSockets()) {
     auto listening = TcpPort::Listen(address);
     REQUIRE(listening.ok());
     port = *std::move(listening);
@@ -115,7 +117,7 @@ TEST_CASE("A server is called at each kind of address, by peers that the table k
         std::tuple("0.0.0.0:0", "[::1]", "ipv6:%5B::1%5D:")}) {
     if (std::string(call) == "[::1]" && !TcpPort::Listen("[::1]:0").ok()) continue;
     INFO(listen << " " << call);
-    Rig rig(listen, 1);
+    Rig rig(listen, {.most = 1});
     const auto stub = Connect(call, rig.port->port());
     CHECK(Attach(*stub).ok());
     CHECK_THAT(rig.service.peer, Catch::StartsWith(name));
@@ -129,7 +131,7 @@ TEST_CASE("A server is called at each kind of address, by peers that the table k
 }
 
 TEST_CASE("In a crowd of strangers those that were let in are undisturbed, and others come in") {
-  Rig rig("127.0.0.1:0", 8);
+  Rig rig("127.0.0.1:0", {.most = 8});
   const auto first = Connect("127.0.0.1", rig.port->port());
   REQUIRE(Attach(*first).ok());
   const std::string peer = rig.service.peer;
@@ -142,6 +144,46 @@ TEST_CASE("In a crowd of strangers those that were let in are undisturbed, and o
   CHECK(Attach(*first).ok());
   CHECK(rig.service.peer == peer);
   CHECK(rig.table.turned_away() >= 193);
+}
+
+// Frames of HTTP/2: a header block that does not end, whose one header is as long as a header may
+// say it is.
+std::string EndlessHeader(size_t bytes) {
+  const auto frame = [](char kind, char flags, char stream, const std::string& payload) {
+    const size_t size = payload.size();
+    std::string head = {static_cast<char>(size >> 16),
+                        static_cast<char>(size >> 8),
+                        static_cast<char>(size),
+                        kind,
+                        flags,
+                        0,
+                        0,
+                        0,
+                        stream};
+    return head + payload;
+  };
+  std::string text = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, "");
+  // A literal "a" with a value of 2 GiB.
+  text += frame(1, 0, 1, std::string("\0\1a\x7f\x80\xff\xff\xff\x07", 9));
+  while (text.size() < bytes) text += frame(9, 0, 1, std::string(16384, 'x'));
+  return text;
+}
+
+TEST_CASE("A stranger's header that does not end is cut off, and others are served meanwhile") {
+  Rig rig("127.0.0.1:0", {.most = 100, .stranger_bytes = 1 << 20});
+  const auto peer = Connect("127.0.0.1", rig.port->port());
+  REQUIRE(Attach(*peer).ok());
+  const std::string header = EndlessHeader(64 << 20);
+  const Descriptor stranger = Stranger(rig.port->port());
+  size_t sent = 0;
+  for (ssize_t took = 0; sent < header.size() && took >= 0; sent += static_cast<size_t>(took)) {
+    took = send(*stranger, header.data() + sent, std::min<size_t>(header.size() - sent, 1 << 18),
+                MSG_NOSIGNAL);
+    if (took < 0) break;
+  }
+  CHECK(sent < header.size());
+  CHECK(Attach(*peer).ok());
+  CHECK(rig.table.talkers() == 1);
 }
 
 TEST_CASE("A port that is taken is named, and errors are for now") {

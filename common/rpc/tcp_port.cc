@@ -1,5 +1,6 @@
-#include "server/rpc/tcp_port.h"
+#include "common/rpc/tcp_port.h"
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -82,6 +83,16 @@ Descriptor ListenOn(const sockaddr_storage& address, bool both_kinds) {
   return none;
 }
 
+// 0: unknown. tcpi_bytes_received of the kernel's tcp_info, which the C library's does not have,
+// and the kernel's header does not go with the C library's.
+uint64_t ReceivedBy(int socket) {
+  constexpr size_t kPlace = 16;
+  std::array<uint64_t, kPlace + 1> info{};
+  socklen_t size = sizeof(info);
+  const bool known = getsockopt(socket, IPPROTO_TCP, TCP_INFO, info.data(), &size) == 0;
+  return known && size == sizeof(info) ? info[kPlace] : 0;
+}
+
 // Host byte order; 0: unknown.
 int PortOf(int socket) {
   sockaddr_storage address{};
@@ -132,7 +143,8 @@ absl::Status TcpPort::Start(grpc::experimental::ExternalConnectionAcceptor* gate
     parameters.fd = connection;
     gate->HandleNewConnection(&parameters);
   };
-  ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(sockets_), take));
+  const auto look = [table] { return table->EndTalkers(std::chrono::steady_clock::now()); };
+  ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(sockets_), take, look));
   return absl::OkStatus();
 }
 
@@ -157,6 +169,13 @@ std::string PeerOf(int socket) {
   return absl::StrCat("ipv6:%5B", host, scope, "%5D:", port);
 }
 
+void AllowManyFiles() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 uint64_t FilesMost() {
   rlimit files{};
   return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 1024;
@@ -164,7 +183,8 @@ uint64_t FilesMost() {
 
 ConnectionTable::Sockets TcpSockets() {
   return {.is_open = [](int socket, const std::string& peer) { return PeerOf(socket) == peer; },
-          .end = [](int socket) { shutdown(socket, SHUT_RDWR); }};
+          .end = [](int socket) { shutdown(socket, SHUT_RDWR); },
+          .received = ReceivedBy};
 }
 
 }  // namespace leeway

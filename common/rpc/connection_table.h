@@ -28,17 +28,40 @@ class ConnectionTable {
     std::function<bool(int socket, const std::string& peer)> is_open;
     // Ends it.
     std::function<void(int socket)> end;
+    // How many bytes it has brought so far.
+    std::function<uint64_t(int socket)> received;
   };
-  ConnectionTable(size_t most, Sockets sockets) : sockets_(std::move(sockets)), most_(most) {}
+  // More than gRPC lets a peer send before the server reads its first message, 16 MiB: a peer that
+  // may call is let in by the metadata of its first call (server/rpc/unary_call.h), which a busy
+  // server may look at late.
+  static constexpr uint64_t kStrangerBytes = 20 << 20;
+  static constexpr uint64_t kSuspectBytes = 1 << 20;
+  struct Limits {
+    // Connections.
+    size_t most = 0;
+    // What one may bring before a call on it was let in.
+    uint64_t stranger_bytes = kStrangerBytes;
+  };
+
+  ConnectionTable(Limits limits, Sockets sockets)
+      : stranger_bytes_(limits.stranger_bytes), sockets_(std::move(sockets)), most_(limits.most) {}
 
   void SetMost(size_t most) EXCLUDES(mutex_);
   // A connection that was accepted. `peer` names it, and no other. False: it is to be closed.
   bool Add(int socket, const std::string& peer, Time now) EXCLUDES(mutex_);
   // A call of the peer was let in.
   void LetIn(const std::string& peer) EXCLUDES(mutex_);
+  // Ends strangers' connections that bring what no peer would, of whatever kind: gRPC 1.51 keeps a
+  // header that does not end, and reads it anew with each piece, so that a few megabytes keep it
+  // busy (CVE-2023-33953). That is more than kStrangerBytes; or more than kSuspectBytes for a
+  // second, in which a call would have been let in. Where that was, new connections of the same
+  // host have a tenth of that time, for a minute. To be called every few milliseconds. False: there
+  // are no strangers.
+  bool EndTalkers(Time now) EXCLUDES(mutex_);
 
-  // How many were ended or refused.
+  // How many were ended or refused for want of room, or ended for what they brought.
   uint64_t turned_away() const EXCLUDES(mutex_);
+  uint64_t talkers() const EXCLUDES(mutex_);
 
  private:
   struct Entry {
@@ -53,7 +76,10 @@ class ConnectionTable {
   // Of connections that are gone.
   void ForgetGone(Time now) REQUIRES(mutex_);
   void Complain(const std::string& peer, Time now) REQUIRES(mutex_);
+  bool MayBring(uint64_t bytes, const std::string& peer, Time now) REQUIRES(mutex_);
+  void EndTalker(int socket, const std::string& host, Time now) REQUIRES(mutex_);
 
+  const uint64_t stranger_bytes_;
   const Sockets sockets_;
   mutable Mutex mutex_;
   size_t most_ GUARDED_BY(mutex_);
@@ -62,9 +88,14 @@ class ConnectionTable {
   // Sockets, the oldest first.
   std::map<uint64_t, int> strangers_ GUARDED_BY(mutex_);
   uint64_t next_number_ GUARDED_BY(mutex_) = 1;
+  // Of a peer that brings more than kSuspectBytes: since when. Of a host that did so for too long:
+  // until when it is suspect. A peer is its host and a port.
+  absl::flat_hash_map<std::string, Time> suspects_ GUARDED_BY(mutex_);
   uint64_t turned_away_ GUARDED_BY(mutex_) = 0;
+  uint64_t talkers_ GUARDED_BY(mutex_) = 0;
   Time next_look_ GUARDED_BY(mutex_){};
   Time next_complaint_ GUARDED_BY(mutex_){};
+  Time next_talker_complaint_ GUARDED_BY(mutex_){};
 };
 
 // ipv4:10.0.0.1:4711, as gRPC names peers, without the port, which differs with each connection.

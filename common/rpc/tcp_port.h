@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "common/descriptor.h"
 #include "common/rpc/acceptor.h"
-#include "server/rpc/connection_table.h"
+#include "common/rpc/connection_table.h"
 
 namespace leeway {
 
@@ -40,6 +40,9 @@ class TcpPort {
 ConnectionTable::Sockets TcpSockets();
 // Empty: it has none any more.
 std::string PeerOf(int socket);
+// Once, at the start of a program that listens: connections are files, and the usual limit is for
+// programs that wait with select().
+void AllowManyFiles();
 // How many files this process may have open.
 uint64_t FilesMost();
 

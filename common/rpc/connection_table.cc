@@ -1,4 +1,4 @@
-#include "server/rpc/connection_table.h"
+#include "common/rpc/connection_table.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +12,11 @@ namespace {
 // All entries are looked at no more often, whoever knocks.
 constexpr Duration kLookForGoneEvery = std::chrono::milliseconds(100);
 constexpr Duration kComplainEvery = std::chrono::minutes(1);
+constexpr Duration kSuspectFor = std::chrono::minutes(1);
+constexpr Duration kPatience = std::chrono::seconds(1);
+constexpr Duration kSuspectPatience = std::chrono::milliseconds(100);
+// However many there are.
+constexpr size_t kSuspectsMax = 10'000;
 
 }  // namespace
 
@@ -63,6 +68,7 @@ void ConnectionTable::LetIn(const std::string& peer) {
   if (socket == by_peer_.end()) return;
   Entry& entry = entries_.find(socket->second)->second;
   if (entry.number != 0) strangers_.erase(std::exchange(entry.number, 0));
+  suspects_.erase(peer);
 }
 
 uint64_t ConnectionTable::turned_away() const {
@@ -70,7 +76,48 @@ uint64_t ConnectionTable::turned_away() const {
   return turned_away_;
 }
 
+uint64_t ConnectionTable::talkers() const {
+  MutexLock lock(mutex_);
+  return talkers_;
+}
+
+bool ConnectionTable::EndTalkers(Time now) {
+  MutexLock lock(mutex_);
+  for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
+    const auto entry = entries_.find((stranger++)->second);
+    const int socket = entry->first;
+    if (MayBring(sockets_.received(socket), entry->second.peer, now)) continue;
+    const std::string peer = entry->second.peer;
+    Forget(entry);
+    if (sockets_.is_open(socket, peer)) EndTalker(socket, HostOfPeer(peer), now);
+  }
+  return !strangers_.empty();
+}
+
+bool ConnectionTable::MayBring(uint64_t bytes, const std::string& peer, Time now) {
+  if (bytes <= std::min(stranger_bytes_, kSuspectBytes)) return true;
+  if (bytes > stranger_bytes_) return false;
+  if (suspects_.size() >= kSuspectsMax) suspects_.clear();
+  const Time since = suspects_.try_emplace(peer, now).first->second;
+  const auto host = suspects_.find(HostOfPeer(peer));
+  const bool suspect = host != suspects_.end() && now < host->second;
+  return now - since < (suspect ? kSuspectPatience : kPatience);
+}
+
+void ConnectionTable::EndTalker(int socket, const std::string& host, Time now) {
+  sockets_.end(socket);
+  ++talkers_;
+  suspects_[host] = now + kSuspectFor;
+  if (now < next_talker_complaint_) return;
+  next_talker_complaint_ = now + kComplainEvery;
+  spdlog::warn(
+      "a connection from {} was closed: it has brought more bytes than a peer that may call, and "
+      "no call that was let in ({} such connections so far)",
+      host, talkers_);
+}
+
 void ConnectionTable::Forget(Entries::iterator entry) {
+  suspects_.erase(entry->second.peer);
   by_peer_.erase(entry->second.peer);
   if (entry->second.number != 0) strangers_.erase(entry->second.number);
   entries_.erase(entry);

@@ -1,5 +1,5 @@
 // Who goes where there is no room: strangers, the oldest first; never whoever was let in.
-#include "server/rpc/connection_table.h"
+#include "common/rpc/connection_table.h"
 
 #include <algorithm>
 #include <map>
@@ -17,6 +17,7 @@ constexpr Time kOpening{};
 
 // Sockets by name, as a system has them.
 struct System {
+  explicit System(uint64_t stranger_bytes = 1000) : table(LimitsOf(stranger_bytes), Sockets()) {}
   bool Connect(int socket, const std::string& peer, Time now = kOpening) {
     open[socket] = peer;
     const bool kept = table.Add(socket, peer, now);
@@ -25,12 +26,19 @@ struct System {
   }
 
   std::map<int, std::string> open;
-  ConnectionTable table{3,
-                        {.is_open =
-                             [this](int socket, const std::string& peer) {
-                               return open.contains(socket) && open[socket] == peer;
-                             },
-                         .end = [this](int socket) { open.erase(socket); }}};
+  std::map<int, uint64_t> brought;
+  static ConnectionTable::Limits LimitsOf(uint64_t stranger_bytes) {
+    return {.most = 3, .stranger_bytes = stranger_bytes};
+  }
+  ConnectionTable::Sockets Sockets() {
+    return {.is_open =
+                [this](int socket, const std::string& peer) {
+                  return open.contains(socket) && open[socket] == peer;
+                },
+            .end = [this](int socket) { open.erase(socket); },
+            .received = [this](int socket) { return brought[socket]; }};
+  }
+  ConnectionTable table;
 };
 
 std::set<std::string> Peers(const System& system) {
@@ -88,6 +96,53 @@ TEST_CASE("A connection that is gone takes no room, whoever closed it") {
   system.open.erase(7);
   CHECK(system.Connect(7, "worker:70", kOpening + std::chrono::milliseconds(101)));
   CHECK(Peers(system) == std::set<std::string>{"worker:0", "worker:70", "worker:8"});
+}
+
+TEST_CASE("A stranger brings no more than it may; who was let in brings what it wants") {
+  const testing::LogCapture log;
+  System system;
+  CHECK_FALSE(system.table.EndTalkers(kOpening));
+  CHECK(system.Connect(1, "ipv4:10.0.0.9:1"));
+  CHECK(system.Connect(2, "worker:2"));
+  CHECK(system.Connect(3, "ipv4:10.0.0.9:3"));
+  system.table.LetIn("worker:2");
+  system.brought = {{1, 1000}, {2, 1 << 30}, {3, 1001}};
+  CHECK(system.table.EndTalkers(kOpening));
+  CHECK(Peers(system) == std::set<std::string>{"ipv4:10.0.0.9:1", "worker:2"});
+  CHECK_THAT(log.text(), Catch::Contains("a connection from ipv4:10.0.0.9 was closed: it has"));
+  // One that is gone, and whose socket's number somebody else has.
+  system.open[1] = "another:1";
+  system.brought[1] = 5000;
+  CHECK_FALSE(system.table.EndTalkers(kOpening));
+  CHECK(system.open.contains(1));
+  CHECK(system.table.talkers() == 1);
+}
+
+TEST_CASE("Who brings much has a second to be let in, and its host then a tenth, for a minute") {
+  const testing::LogCapture log;
+  constexpr auto kMs = [](int ms) { return kOpening + std::chrono::milliseconds(ms); };
+  System system(ConnectionTable::kStrangerBytes);
+  CHECK(system.Connect(1, "ipv4:10.0.0.9:1"));
+  CHECK(system.Connect(2, "worker:2"));
+  system.brought = {{1, ConnectionTable::kStrangerBytes}, {2, ConnectionTable::kStrangerBytes}};
+  CHECK(system.table.EndTalkers(kMs(0)));
+  CHECK(system.table.EndTalkers(kMs(999)));
+  system.table.LetIn("worker:2");
+  CHECK_FALSE(system.table.EndTalkers(kMs(1000)));
+  CHECK(Peers(system) == std::set<std::string>{"worker:2"});
+  CHECK(system.Connect(3, "ipv4:10.0.0.9:2"));
+  system.brought[3] = ConnectionTable::kSuspectBytes;
+  CHECK(system.table.EndTalkers(kMs(2000)));
+  system.brought[3] = ConnectionTable::kSuspectBytes + 1;
+  CHECK(system.table.EndTalkers(kMs(3000)));
+  CHECK(system.table.EndTalkers(kMs(3099)));
+  CHECK_FALSE(system.table.EndTalkers(kMs(3100)));
+  CHECK(system.Connect(4, "ipv4:10.0.0.9:3"));
+  system.brought[4] = ConnectionTable::kStrangerBytes;
+  CHECK(system.table.EndTalkers(kMs(70'000)));
+  CHECK(system.table.EndTalkers(kMs(70'999)));
+  CHECK_FALSE(system.table.EndTalkers(kMs(71'000)));
+  CHECK(system.table.talkers() == 3);
 }
 
 TEST_CASE("What is turned away is in the log once a minute, with its host") {

@@ -1,0 +1,257 @@
+#!/usr/bin/python3
+"""A stranger without the token at the ports of a plaintext job with two holders of each block: server 0's own port and its
+health port, with everything that HTTP/2 lets one send. The job never goes back, has the bits of an undisturbed run, and
+server 0 stays within 256 MiB.
+
+    strangers_test.py [--quick | --seconds 30]
+
+Environment as in stock_stubs_test.py."""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+
+import servers
+
+JOB = """
+apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {name: strangers, seed: 3}
+model:
+  layers: [{flatten: {}}, {dense: {units: 32}}, {relu: {}}, {dense: {units: 10}}]
+  loss: softmax_cross_entropy
+data:
+  train: {type: csv, files: optdigits/optdigits.tra}
+  batch_size: 32
+  normalize: {mean: 0, std: 16}
+exchange: {type: gradient}
+consistency: {mode: sync}
+update: {type: sgd, learning_rate: 0.1, momentum: 0.9}
+servers: {count: 2, block_bytes: 1024, replicas: 2}
+workers: {count: 2, emulate: {step_milliseconds: STEP}}
+stop: {clocks: 1000000}
+checkpoint: {every: {clocks: 50}}
+limits: {lease_seconds: 5}
+"""
+TOKEN = "0123456789abcdef0123456789abcdef"
+STOPPED = 4  # common/exit_code.h
+MEMORY_MAX = 256 << 20
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, RST, SETTINGS, PING, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
+END_STREAM, END_HEADERS = 1, 4
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def literal(name, value):
+    return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+CALL = b"\x83\x86" + literal(b":path", b"/leeway.v1.ParameterServer/Push") + literal(b":authority", b"a") + literal(
+    b"content-type", b"application/grpc") + literal(b"te", b"trailers")
+GREETING = PREFACE + frame(SETTINGS, 0, 0)
+JUNK = b"x" * 16384
+
+
+def once(head, more):
+    """The head, and then the same without end."""
+    yield head
+    while True:
+        yield more
+
+
+def calls(after):
+    """Calls without end, each with what comes after its headers."""
+    yield GREETING
+    for stream in range(1, 2**31, 2):
+        yield frame(HEADERS, END_HEADERS, stream, CALL) + after(stream)
+
+
+# The value of a literal is said to have 2 GiB.
+ENDLESS = b"\0\1a\x7f\x80\xff\xff\xff\x07"
+# What each sends; bytes that are None: it waits.
+KINDS = {
+    "a header that does not end": lambda: once(GREETING + frame(HEADERS, 0, 1, ENDLESS), frame(CONTINUATION, 0, 1, JUNK)),
+    "headers that do not end": lambda: once(GREETING + frame(HEADERS, 0, 1, literal(b"a", b"b")),
+                                            frame(CONTINUATION, 0, 1, literal(b"a", b"b" * 100) * 150)),
+    "settings": lambda: once(PREFACE, frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65535)) * 500),
+    "pings": lambda: once(GREETING, frame(PING, 0, 0, b"12345678") * 500),
+    "resets": lambda: calls(lambda stream: frame(RST, 0, stream, struct.pack(">I", 8))),
+    "idle": lambda: once(b"", None),
+    "slow": lambda: (GREETING[i:i + 1] if i < len(GREETING) else None for i in range(10**9)),
+    "half a message": lambda: once(GREETING + frame(HEADERS, END_HEADERS, 1, CALL) + frame(
+        DATA, 0, 1, b"\0" + struct.pack(">I", 70 << 20) + JUNK[:16379]), None),
+    "messages of 70 MiB": lambda: once(GREETING + frame(HEADERS, END_HEADERS, 1, CALL) + frame(
+        WINDOW, 0, 0, struct.pack(">I", 2**30)) + frame(DATA, 0, 1, b"\0" + struct.pack(">I", 70 << 20) + JUNK[:16379]),
+        frame(DATA, 0, 1, JUNK)),
+    "garbage": lambda: (os.urandom(16384) for _ in iter(int, 1)),
+}
+# What is ended by its bytes.
+HUNG_UP = ("a header that does not end", "headers that do not end", "settings", "messages of 70 MiB")
+
+
+class Crowd:
+    """So many at a time, each of whom comes again when it is sent away."""
+
+    def __init__(self, address, kind, size):
+        self.address, self.kind, self.over = address, kind, threading.Event()
+        self.came = self.sent = 0
+        self.threads = [threading.Thread(target=self.run) for _ in range(size)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self):
+        while not self.over.wait(0.01):
+            with contextlib.suppress(OSError), socket.create_connection(self.address, timeout=1) as end:
+                self.came += 1
+                end.settimeout(60)
+                for piece in KINDS[self.kind]():
+                    if self.over.is_set():
+                        break
+                    if piece:
+                        end.sendall(piece)
+                        self.sent += len(piece)
+                    if piece is None and not self.listen(end):
+                        break
+
+    @staticmethod
+    def listen(end):
+        """False: the other end has hung up."""
+        end.settimeout(0.1)
+        try:
+            return bool(end.recv(4096))
+        except TimeoutError:
+            return True
+
+    def end(self):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+
+class Job:
+    def __init__(self, folder, step):
+        self.folder, self.run_dir, self.processes = folder, folder / "run", {}
+        (folder / "job.yaml").write_text(JOB.replace("STEP", str(step)))
+        (folder / "token").write_text(TOKEN)
+        token = ["--token-file", str(folder / "token")]
+        with socket.socket() as end:
+            end.bind(("127.0.0.1", 0))
+            self.health = end.getsockname()
+        self.processes["server 0"], self.first = servers.start_server(
+            folder, 0, "--job", str(folder / "job.yaml"), "--run-dir", str(self.run_dir), "--health",
+            f"127.0.0.1:{self.health[1]}", *token)
+        self.processes["server 1"], _ = servers.start_server(folder, 1, "--coordinator", self.first, *token)
+        for rank in 0, 1:
+            self.processes[f"worker {rank}"] = subprocess.Popen(
+                [str(servers.BIN / "leeway-worker"), "--coordinator", self.first, "--rank", str(rank), "--data",
+                 str(servers.SOURCE / "data"), "--log-file", str(folder / f"worker-{rank}.log"), *token])
+        host, port = self.first.rsplit(":", 1)
+        self.address = host, int(port)
+
+    def clock(self):
+        """As far as the log tells."""
+        found = re.findall(r'"event": ?"step".*?"clock": ?(\d+)', (self.run_dir / "metrics.jsonl").read_text())
+        return int(found[-1]) if found else 0
+
+    def wait_for_clock(self, clock, limit=120):
+        until = time.monotonic() + limit
+        while self.clock() < clock:
+            assert time.monotonic() < until, f"clock {self.clock()}, not {clock}, after {limit} s"
+            time.sleep(0.05)
+
+    def pace(self, seconds):
+        before, begun = self.clock(), time.monotonic()
+        time.sleep(seconds)
+        return (self.clock() - before) / (time.monotonic() - begun)
+
+    def events(self):
+        lines = (self.run_dir / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line)["event"] for line in lines if line.endswith("}")]
+
+    def memory(self):
+        """The most that server 0 had so far."""
+        status = pathlib.Path(f"/proc/{self.processes['server 0'].pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) << 10
+
+    def stop(self):
+        self.processes["server 0"].send_signal(signal.SIGINT)
+        codes = {name: process.wait(120) for name, process in self.processes.items()}
+        assert set(codes.values()) == {STOPPED}, codes
+
+
+def digest(folder):
+    words = json.loads((folder / "summary.json").read_text())
+    return words["weights_sha256"], words["clock"]
+
+
+def attack(job, kind, port, size, seconds, quiet):
+    before = job.clock()
+    crowd = Crowd(job.address if port == "main" else job.health, kind, size)
+    try:
+        pace = job.pace(seconds)
+        until = time.monotonic() + 60
+        while kind in HUNG_UP and crowd.came <= size:
+            assert time.monotonic() < until, f"{kind}: server 0 does not hang up"
+            time.sleep(0.05)
+    finally:
+        crowd.end()
+    share = pace / quiet
+    print(f"{kind}, {port} port, {size} at a time: {crowd.came} connections, {crowd.sent >> 20} MiB; pace {share:.2f}; "
+          f"server 0 at most {job.memory() >> 20} MiB", flush=True)
+    job.wait_for_clock(before + 5)
+    assert "going_back" not in job.events(), f"{kind}: the job went back"
+    assert job.memory() <= MEMORY_MAX, f"{kind}: server 0 had {job.memory() >> 20} MiB"
+    return share
+
+
+def main(seconds, quick):
+    with tempfile.TemporaryDirectory(prefix="leeway-strangers-") as name:
+        folder = pathlib.Path(name)
+        job = Job(folder, step=20)
+        shares = {}
+        try:
+            job.wait_for_clock(20)
+            quiet = job.pace(3 if quick else 10)
+            attacks = [(kind, port, size) for kind in KINDS for port in ("main", "health") for size in (1, 8)]
+            if quick:
+                attacks = [("a header that does not end", "main", 1), ("messages of 70 MiB", "main", 8), ("idle", "health", 8)]
+            for each in attacks:
+                shares[each] = attack(job, *each, seconds, quiet)
+            job.stop()
+        except BaseException:
+            for log in sorted(folder.glob("*.log")):
+                print(f"--- {log.name}\n{log.read_text(errors='replace')[-2000:]}")
+            raise
+        finally:
+            for process in job.processes.values():
+                process.kill()
+        attacked, clock = digest(job.run_dir)
+        subprocess.run([str(servers.BIN / "leeway"), "train", str(folder / "job.yaml"), "--run-dir", str(folder / "quiet"),
+                        "--data", str(servers.SOURCE / "data"), "--set", f"stop={{clocks: {clock}}}", "--set",
+                        "workers.emulate={}"], check=True, stdout=subprocess.DEVNULL)
+        assert digest(folder / "quiet")[0] == attacked, "the attacks have changed the weights"
+        worst = min(shares, key=shares.get)
+        print(f"{len(shares)} attacks, {clock} clocks: never back, the bits of an undisturbed run; the least pace "
+              f"{shares[worst]:.2f} ({', '.join(map(str, worst))})")
+        assert quick or shares[worst] >= 0.5, "the job was slowed down"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="three of the attacks, for two seconds each")
+    parser.add_argument("--seconds", type=float, default=30, help="of each attack")
+    options = parser.parse_args()
+    main(2 if options.quick else options.seconds, options.quick)
