@@ -201,6 +201,14 @@ std::string Restarts(const RunSummary& summary) {
                       servers > 0 ? absl::StrCat(", ", servers, " of servers") : "");
 }
 
+// Empty, or the end of a list.
+std::string WentBack(const RunSummary& summary) {
+  if (summary.went_back == 0) return "";
+  return absl::StrCat(", went back ",
+                      summary.went_back == 1 ? "once" : absl::StrCat(summary.went_back, " times"),
+                      ", ", Counted(summary.clocks_again, "clock"), " done again");
+}
+
 }  // namespace
 
 std::string DescribeAlgorithm(const v1::TrainingJob& job) {
@@ -281,7 +289,7 @@ std::string DescribeOutcome(const RunSummary& summary, const RunPlace& place,
                    summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds),
                    "  (", Thousands(static_cast<uint64_t>(summary.samples_per_second)),
                    " samples/s, ", Dropped(summary), Overflowed(summary), "staleness at most ",
-                   summary.max_staleness, ", ", Restarts(summary), ")\n");
+                   summary.max_staleness, ", ", Restarts(summary), WentBack(summary), ")\n");
   if (summary.state == "finished" && !summary.message.empty()) {
     absl::StrAppend(&text, summary.message, "\n");
   }

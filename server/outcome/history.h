@@ -77,6 +77,10 @@ struct RunHistory {
   uint64_t dropped_steps = 0;
   // Of all workers: left out because a gradient did not fit in fp16.
   uint64_t overflowed_steps = 0;
+  // How often the job went back to a checkpoint, or was begun again from one before where it stood;
+  // and how many clocks it had done by then that it had to do again.
+  uint64_t went_back = 0;
+  uint64_t clocks_again = 0;
   std::vector<Evaluation> evaluations;
   std::vector<Event> events;
   uint64_t events_left_out = 0;

@@ -83,7 +83,14 @@ void HistoryBuilder::Restart() {
 
 void HistoryBuilder::Start(uint64_t clock) {
   if (!history_.first_clock) history_.first_clock = clock;
+  if (clock < furthest_) ++history_.went_back;
+  StandAt(clock);
   Restart();
+}
+
+void HistoryBuilder::StandAt(uint64_t clock) {
+  history_.clocks_again += furthest_ - std::min(furthest_, clock);
+  furthest_ = clock;
 }
 
 void HistoryBuilder::SetShape(const std::string& shape, uint64_t steps_per_clock) {
@@ -105,6 +112,7 @@ void HistoryBuilder::AddStep(Step step) {
   if (std::exchange(reached.resumed, false) && reached.clock > 0) Rewind(step, reached);
   step.from = std::min(reached.clock, step.clock);
   reached.clock = step.clock;
+  furthest_ = std::max(furthest_, step.clock);
   reached.steps += step.steps;
   history_.steps.push_back(std::move(step));
   if (history_.steps.size() >= merge_at_) MergeNeighbours();
@@ -159,6 +167,8 @@ void HistoryBuilder::AddEvaluation(const RunHistory::Evaluation& evaluation) {
 }
 
 void HistoryBuilder::GoBack(uint64_t clock) {
+  ++history_.went_back;
+  StandAt(clock);
   Restart();
   std::erase_if(history_.evaluations, [clock](const auto& each) { return each.clock > clock; });
 }

@@ -67,6 +67,8 @@ class HistoryBuilder {
     uint64_t steps = 0;
     bool resumed = false;
   };
+  // The job stands at `clock` again.
+  void StandAt(uint64_t clock);
   void Rewind(const RunHistory::Step& step, Reached& reached);
   void MergeNeighbours();
 
@@ -74,6 +76,8 @@ class HistoryBuilder {
   WallTime wall_;
   std::string shape_;
   std::map<uint32_t, Reached> reached_;
+  // By whichever rank.
+  uint64_t furthest_ = 0;
   // So many steps are merged in pairs.
   size_t merge_at_;
   const size_t evaluations_max_;

@@ -160,6 +160,8 @@ RunSummary FromJson(const Json& json) {
   summary.dropped_steps = Count(json, "dropped_steps");
   // Absent in those of older versions.
   if (json.contains("overflowed_steps")) summary.overflowed_steps = Count(json, "overflowed_steps");
+  if (json.contains("went_back")) summary.went_back = Count(json, "went_back");
+  if (json.contains("clocks_again")) summary.clocks_again = Count(json, "clocks_again");
   summary.seconds = Real(json, "seconds").value_or(0);
   summary.samples_per_second = Real(json, "samples_per_second").value_or(0);
   TakeTest(json, summary);
@@ -205,6 +207,8 @@ void AddHistory(const RunHistory& history, RunSummary& summary) {
   }
   summary.dropped_steps = history.dropped_steps;
   summary.overflowed_steps = history.overflowed_steps;
+  summary.went_back = history.went_back;
+  summary.clocks_again = history.clocks_again;
   summary.seconds = history.seconds;
   SetRate(summary);
 }
@@ -240,6 +244,8 @@ std::string SummaryJson(const RunSummary& summary) {
   json["examples"] = summary.examples;
   json["dropped_steps"] = summary.dropped_steps;
   json["overflowed_steps"] = summary.overflowed_steps;
+  json["went_back"] = summary.went_back;
+  json["clocks_again"] = summary.clocks_again;
   json["seconds"] = Number(summary.seconds);
   json["samples_per_second"] = Number(summary.samples_per_second);
   json["test_loss"] = Number(summary.test_loss);

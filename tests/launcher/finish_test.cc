@@ -54,6 +54,13 @@ TEST_CASE("How a run ended says what was restarted") {
   RunSummary summary;
   summary.state = "finished";
   CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains(", 0 restarts)"));
+  summary.went_back = 1;
+  summary.clocks_again = 134;
+  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
+             Catch::Contains(", 0 restarts, went back once, 134 clocks done again)"));
+  summary.went_back = 2;
+  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains("back 2 times,"));
+  summary.went_back = 0;
   summary.worker_restarts = {0, 1};
   CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains(", 1 restart)"));
   summary.server_restarts = {2, 0};

@@ -254,6 +254,28 @@ TEST_CASE("Evaluations of after the clock that a job went back to are no part of
   CHECK(history.evaluations[1].clock == 20);
 }
 
+TEST_CASE("Clocks that are done again after going back, or after a crash, are counted once each") {
+  const auto of = [](const std::string& lines) {
+    return ParseHistory("{\"event\":\"job_started\",\"time\":1,\"clock\":0}\n" + lines);
+  };
+  const std::string steps = R"({"event":"step","time":2,"rank":0,"clock":30,"steps":30}
+{"event":"step","time":2,"rank":1,"clock":28,"steps":28}
+)";
+  CHECK(of(steps).went_back == 0);
+  const auto back = of(steps + R"({"event":"went_back","time":5,"clock":20}
+{"event":"went_back","time":6,"clock":20}
+{"event":"step","time":7,"rank":0,"clock":25,"steps":5}
+{"event":"job_started","time":8,"clock":20}
+)");
+  CHECK(back.went_back == 3);
+  CHECK(back.clocks_again == 15);
+  // Stopped with a checkpoint, and resumed where it was.
+  const auto resumed = of(steps + R"({"event":"job_started","time":8,"clock":30}
+)");
+  CHECK(resumed.went_back == 0);
+  CHECK(resumed.clocks_again == 0);
+}
+
 TEST_CASE("Whoever counts evaluations is given each of them") {
   const TempFolder folder;
   std::string lines;
