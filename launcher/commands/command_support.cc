@@ -1,8 +1,11 @@
 #include "launcher/commands/command_support.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <thread>
+#include <utility>
 
 #include <unistd.h>
 
@@ -24,6 +27,8 @@ namespace leeway {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr Duration kAskAgainAfter = std::chrono::milliseconds(200);
 
 bool IsFolder(const fs::path& path) {
   std::error_code error;
@@ -127,6 +132,35 @@ absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
   }
   RETURN_IF_ERROR(address.status());
   return std::string(absl::StripAsciiWhitespace(*address));
+}
+
+bool IsSilence(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+absl::Status NobodyAnswers(const std::string& target, const std::string& address) {
+  ASSIGN_OR_RETURN(const std::string here, FolderHere(target));
+  return absl::UnavailableError(absl::StrCat(
+      "nobody answers at ", address, ", where ", here,
+      "/coordinator says that the job runs. If it was killed, leeway train --resume --run-dir ",
+      target, " goes on with it"));
+}
+
+absl::Status AskUntilHeard(const std::string& target, const std::string& address, Time deadline,
+                           const std::function<absl::Status()>& ask) {
+  bool told = false;
+  while (true) {
+    const absl::Status status = ask();
+    if (!IsSilence(status) || SteadyNow() + kAskAgainAfter > deadline) return status;
+    if (address != target) {
+      ASSIGN_OR_RETURN(const std::string here, FolderHere(target));
+      if (!HasLauncher(here)) return NobodyAnswers(target, address);
+    }
+    if (!std::exchange(told, true)) {
+      std::cerr << "leeway: nobody answers at " << address << " yet; asking again" << std::endl;
+    }
+    std::this_thread::sleep_for(kAskAgainAfter);
+  }
 }
 
 CLI::Validator NumberIn(double min, double max) {

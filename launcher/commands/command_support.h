@@ -2,6 +2,7 @@
 // shown.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/clock.h"
 #include "config/job.h"
 
 namespace leeway {
@@ -38,6 +40,15 @@ absl::StatusOr<std::string> FolderHere(const std::string& target);
 // long as its job runs (FolderHere). NOT_FOUND: none runs there, or none that leeway train started.
 // INVALID_ARGUMENT: it is neither.
 absl::StatusOr<std::string> FindCoordinator(const std::string& target);
+
+// Calls `ask` until the coordinator at `address`, as FindCoordinator has said of `target`, answers,
+// also while it is just coming back, and says once that it does not. UNAVAILABLE at once where
+// `target` is a run folder whose launcher has gone: nobody starts anything there again.
+absl::Status AskUntilHeard(const std::string& target, const std::string& address, Time deadline,
+                           const std::function<absl::Status()>& ask);
+// Nobody answers there, where the run folder `target` says that the job runs.
+absl::Status NobodyAnswers(const std::string& target, const std::string& address);
+bool IsSilence(const absl::Status& status);
 
 // A decimal number from `min` to `max`; not NaN, which CLI::Range lets pass.
 CLI::Validator NumberIn(double min, double max);

@@ -29,16 +29,16 @@ struct ResizeOptions {
   double seconds = 120;
 };
 
-// Also while the coordinator, or the job with it, is just coming back.
-absl::StatusOr<uint32_t> AskForServers(const std::string& address, uint32_t servers,
+// How many servers there were to be before. Also while the job is just coming back with its
+// coordinator.
+absl::StatusOr<uint32_t> AskForServers(const ResizeOptions& options, const std::string& address,
                                        Time deadline) {
-  while (true) {
-    absl::StatusOr<uint32_t> before = RequestServers(address, servers, kResizeCallAtMost);
-    const bool silent =
-        absl::IsUnavailable(before.status()) || absl::IsDeadlineExceeded(before.status());
-    if (!silent || SteadyNow() + kResizePause > deadline) return before;
-    std::this_thread::sleep_for(kResizePause);
-  }
+  absl::StatusOr<uint32_t> before;
+  RETURN_IF_ERROR(AskUntilHeard(options.target, address, deadline, [&] {
+    before = RequestServers(address, options.servers, kResizeCallAtMost);
+    return before.status();
+  }));
+  return before;
 }
 
 // One look. Of a run folder whose launcher has ended, NOT_FOUND.
@@ -60,7 +60,7 @@ absl::Status AwaitResize(const ResizeOptions& options, const std::string& addres
     if (step.pending != shown) std::cout << step.pending << std::endl;
     shown = step.pending;
     if (step.ask_again) {
-      RETURN_IF_ERROR(AskForServers(address, options.servers, deadline).status());
+      RETURN_IF_ERROR(AskForServers(options, address, deadline).status());
     }
     if (SteadyNow() + kResizePause > deadline) {
       return absl::DeadlineExceededError(
@@ -73,7 +73,7 @@ absl::Status AwaitResize(const ResizeOptions& options, const std::string& addres
 absl::Status Resize(const ResizeOptions& options) {
   const Time begun = SteadyNow(), deadline = begun + FromSeconds(options.seconds);
   ASSIGN_OR_RETURN(const std::string address, ReachCoordinator(options.target, options.security));
-  ASSIGN_OR_RETURN(const uint32_t before, AskForServers(address, options.servers, deadline));
+  ASSIGN_OR_RETURN(const uint32_t before, AskForServers(options, address, deadline));
   std::cout << "servers: " << before << " -> " << options.servers << std::endl;
   if (options.no_wait) return absl::OkStatus();
   RETURN_IF_ERROR(AwaitResize(options, address, before, deadline));

@@ -108,11 +108,19 @@ std::string DefaultRunFolder(const std::string& name, std::time_t now) {
   localtime_r(&now, &local);
   char time[32];
   std::strftime(time, sizeof(time), "%Y%m%d-%H%M%S", &local);
-  const std::string base = absl::StrCat("runs/", name, "-", time);
+  const std::string base = absl::StrCat(kRunsFolder, "/", name, "-", time);
   std::string path = base;
   std::error_code error;
   for (int i = 2; fs::exists(path, error); ++i) path = absl::StrCat(base, "-", i);
   return path;
+}
+
+bool HasLauncher(const std::string& here) {
+  const auto folder = OpenFolder::Open(here);
+  if (!folder.ok()) return true;
+  if (flock(folder->number(), LOCK_SH | LOCK_NB) != 0) return true;
+  flock(folder->number(), LOCK_UN);
+  return false;
 }
 
 absl::StatusOr<RunFolder> RunFolder::Create(const RunPlace& place) {

@@ -45,8 +45,14 @@ absl::Status CheckStore(const RunPlace& place);
 // Of a run there: metrics.jsonl, or in an object store the folder of its segments.
 const char* MetricsName(const std::string& location);
 
+// Below the current folder. A run of its own choice there is its user's alone.
+inline constexpr char kRunsFolder[] = "runs";
 // runs/NAME-20261120-104500, in local time; with -2, -3 ... where that is there already.
 std::string DefaultRunFolder(const std::string& name, std::time_t now);
+
+// Whether a launcher has the run folder now. `here`: a RunPlace's. True where the system has no
+// locks that tell.
+bool HasLauncher(const std::string& here);
 
 // A run folder owned by one launcher: while this object lives, no other launcher has it. Of a run
 // in an object store that holds for launchers with the same folder on this machine.

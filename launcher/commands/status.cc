@@ -56,14 +56,7 @@ absl::Status ShowStatus(const StatusOptions& options) {
   ASSIGN_OR_RETURN(const std::string address, ReachCoordinator(options.target, options.security));
   const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kTimeout);
   const bool by_folder = address != options.target;
-  if (by_folder &&
-      (absl::IsUnavailable(status.status()) || absl::IsDeadlineExceeded(status.status()))) {
-    ASSIGN_OR_RETURN(const std::string here, FolderHere(options.target));
-    return absl::UnavailableError(absl::StrCat(
-        "nobody answers at ", address, ", where ", here,
-        "/coordinator says that the job runs. If it was killed, leeway train --resume --run-dir ",
-        options.target, " goes on with it"));
-  }
+  if (by_folder && IsSilence(status.status())) return NobodyAnswers(options.target, address);
   RETURN_IF_ERROR(status.status());
   return Print(*status, options.json);
 }

@@ -28,25 +28,12 @@ struct StopOptions {
   double seconds = 120;
 };
 
-bool Silent(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
-
-// Also while the coordinator is just coming back.
-absl::Status AskToStop(const std::string& address, const std::string& reason, Time deadline) {
-  while (true) {
-    const absl::Status status = RequestStop(address, reason, kStopCallAtMost);
-    if (!Silent(status) || SteadyNow() + kStopPause > deadline) return status;
-    std::this_thread::sleep_for(kStopPause);
-  }
-}
-
 // Until the job has ended: it says so, or its coordinator, which ends with it, answers no more.
 absl::Status AwaitEnd(const std::string& address, Time deadline) {
   std::string shown;
   while (true) {
     const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kStopCallAtMost);
-    if (Silent(status.status())) return absl::OkStatus();
+    if (IsSilence(status.status())) return absl::OkStatus();
     RETURN_IF_ERROR(status.status());
     if (status->state() == v1::JOB_FAILED) {
       return absl::InternalError(absl::StrCat("the job failed: ", status->message()));
@@ -65,7 +52,9 @@ absl::Status AwaitEnd(const std::string& address, Time deadline) {
 absl::Status Stop(const StopOptions& options) {
   const Time begun = SteadyNow(), deadline = begun + FromSeconds(options.seconds);
   ASSIGN_OR_RETURN(const std::string address, ReachCoordinator(options.target, options.security));
-  RETURN_IF_ERROR(AskToStop(address, options.reason, deadline));
+  RETURN_IF_ERROR(AskUntilHeard(options.target, address, deadline, [&] {
+    return RequestStop(address, options.reason, kStopCallAtMost);
+  }));
   if (options.no_wait) return absl::OkStatus();
   RETURN_IF_ERROR(AwaitEnd(address, deadline));
   std::cout << "ended after " << Fixed(Seconds(SteadyNow() - begun), 1) << " s\n";

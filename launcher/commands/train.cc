@@ -304,7 +304,11 @@ absl::StatusOr<int> Train(TrainOptions options) {
   plan.insecure = options.hosts.insecure && plan.hosts != nullptr;
   RETURN_IF_ERROR(Annotate(CheckRoom(RoomFor(plan)), "the job does not fit here"));
   // First: the folder may be new, and the servers and workers are this process's children.
-  if (plan.job.metadata().private_()) KeepFilesPrivate();
+  if (plan.job.metadata().private_() || options.run_dir.empty()) {
+    // The folder of all runs is whose it was.
+    if (options.run_dir.empty()) RETURN_IF_ERROR(MakeFolders(kRunsFolder));
+    KeepFilesPrivate();
+  }
   ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));
   if (options.resume) {
     ASSIGN_OR_RETURN(plan.so_far, ReadRunSoFar(run, plan.job, plan.steps_per_epoch));

@@ -76,6 +76,11 @@ def commands():
     runs.check(code != 0 and "is not this job's" in said, said.strip())
     mine = keys_of_runs() - before
     run.kill()
+    for command in ["stop"], ["resize", "--servers", "1"]:
+        begun = time.monotonic()
+        code, said = leeway(command[0], run.dir, *command[1:])
+        runs.check(code == 1 and time.monotonic() - begun < 60, f"{command[0]} of a killed launcher's run: {said.strip()}")
+        runs.check("--resume" in said, "it says how to go on")
     until = time.monotonic() + 30
     while mine & keys_of_runs() and time.monotonic() < until:
         time.sleep(0.05)

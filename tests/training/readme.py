@@ -43,7 +43,11 @@ def run_as_written(command, folder):
         raise runs.Failed(f"{command}: exit status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
     found = re.search(r"(\S+/report\.html)", done.stdout)
     runs.check(found, f"{command}: trained, and said where its report is")
-    runs.check(os.path.getsize(os.path.join(folder, found.group(1))) > 1000, f"  which is there: {found.group(1)}")
+    report = os.path.join(folder, found.group(1))
+    runs.check(os.path.getsize(report) > 1000, f"  which is there: {found.group(1)}")
+    if "--run-dir" not in command and "leeway train" in command:
+        mode = os.stat(os.path.dirname(report)).st_mode & 0o777
+        runs.check(mode == 0o700, f"  and its folder is its user's alone: {mode:o}")
 
 
 def commands():
