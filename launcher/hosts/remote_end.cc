@@ -181,8 +181,6 @@ absl::StatusOr<ExitStatus> Attend(Process& process, Commands& commands, int outp
 
 int RunRemoteEnd(int input, int output) {
   signal(SIGPIPE, SIG_IGN);
-  // What the login shell has printed may be a line without its end.
-  [[maybe_unused]] const ssize_t ended = write(output, "\n", 1);
   Tell(output, {.hello = Hello()});
   Commands commands(input);
   std::optional<std::string> line;

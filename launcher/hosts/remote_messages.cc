@@ -126,8 +126,10 @@ absl::StatusOr<int> ParseSignal(const std::string& line) {
 }
 
 absl::StatusOr<std::optional<RemoteNews>> ParseNews(const std::string& line) {
-  if (!line.starts_with(kMark)) return std::nullopt;
-  const absl::StatusOr<Json> document = Parse(line.substr(sizeof(kMark) - 1));
+  // A login shell may have printed a line without its end.
+  const size_t mark = line.find(kMark);
+  if (mark == std::string::npos) return std::nullopt;
+  const absl::StatusOr<Json> document = Parse(line.substr(mark + sizeof(kMark) - 1));
   if (!document.ok()) return document.status();
   RemoteNews news;
   if (const auto hello = document->find("hello"); hello != document->end() && hello->is_object()) {

@@ -70,6 +70,8 @@ TEST_CASE("What others write is passed over, and what is no message is refused")
   const auto greeting = ParseNews("Welcome to b.");
   REQUIRE(greeting.ok());
   CHECK_FALSE(greeting->has_value());
+  // A shell's line without its end.
+  CHECK((*ParseNews("$ " + WithoutEnd(NewsLine({.pid = 4711}))))->pid == 4711);
   for (const char* line : {"", "[]", "{", "7", "{\"pid\": "}) {
     CAPTURE(line);
     CHECK(absl::IsInvalidArgument(ParseNews(std::string("leeway-remote ") + line).status()));
