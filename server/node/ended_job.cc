@@ -6,7 +6,7 @@
 namespace leeway {
 
 EndedJob::EndedJob(const v1::TrainingJob& job, const v1::CoordinatorRecord& record)
-    : workers_(job.workers().count()) {
+    : AdmittedService("leeway.v1.Coordinator"), workers_(job.workers().count()) {
   status_.set_name(job.metadata().name());
   status_.set_job_id(record.job_id());
   status_.set_state(record.outcome());
@@ -27,16 +27,15 @@ absl::Status EndedJob::Refuse(const v1::RegisterWorkerRequest& request) {
 
 void EndedJob::Await(ServerQueue* queue) {
   ServeUnary<v1::RegisterServerRequest, v1::RegisterServerReply>(
-      queue, this, "leeway.v1.Coordinator.RegisterServer", &EndedJob::RequestRegisterServer,
+      queue, this, "leeway.v1.Coordinator.RegisterServer",
       [this](const v1::RegisterServerRequest&, auto done) { done(refusal_); });
   ServeUnary<v1::RegisterWorkerRequest, v1::RegisterWorkerReply>(
-      queue, this, "leeway.v1.Coordinator.RegisterWorker", &EndedJob::RequestRegisterWorker,
+      queue, this, "leeway.v1.Coordinator.RegisterWorker",
       [this](const v1::RegisterWorkerRequest& request, auto done) { done(Refuse(request)); });
   ServeUnary<v1::GetJobStatusRequest, v1::JobStatus>(
-      queue, this, "leeway.v1.Coordinator.GetJobStatus", &EndedJob::RequestGetJobStatus,
+      queue, this, "leeway.v1.Coordinator.GetJobStatus",
       [this](const v1::GetJobStatusRequest&, auto done) { done(status_); });
   ServeUnary<v1::StopJobRequest, v1::StopJobReply>(queue, this, "leeway.v1.Coordinator.StopJob",
-                                                   &EndedJob::RequestStopJob,
                                                    [this](const v1::StopJobRequest&, auto done) {
                                                      done(v1::StopJobReply());
                                                      MutexLock lock(mutex_);

@@ -11,12 +11,13 @@
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "leeway/v1/job.pb.h"
+#include "server/rpc/admitted_service.h"
 #include "server/rpc/server_queue.h"
 
 namespace leeway {
 
 // Thread-safe.
-class EndedJob final : public v1::Coordinator::AsyncService {
+class EndedJob final : public AdmittedService<v1::Coordinator::Service> {
  public:
   EndedJob(const v1::TrainingJob& job, const v1::CoordinatorRecord& record);
 
