@@ -39,6 +39,12 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```", (SOURCE / "docs" / page).read_text(encoding="utf-8"), re.S | re.M)
 
 
+def block(page, language, text):
+    found = [each for each in blocks(page, language) if text in each]
+    check(len(found) == 1, f"{page} has one block of {language} with {text!r}")
+    return found[0]
+
+
 def run(*command, folder, **environment):
     bare = {name: value for name, value in os.environ.items() if not name.startswith("LEEWAY_") or name == "LEEWAY_LIBRARY"}
     done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=250, check=False,
@@ -57,8 +63,7 @@ def trained(folder, script, yaml, *sets):
 def four_lines():
     """The script alone, and by the page's job; with the page's evaluation."""
     need_torch()
-    lines, evaluation = blocks("python.md", "python")[:2]
-    check("for epoch in job.epochs(5):" in lines and "def evaluate(model)" in evaluation, "the page has the blocks")
+    lines, evaluation = (block("python.md", "python", text) for text in ("for epoch in job.epochs(5):", "def evaluate(model)"))
     lines = lines.replace("...\n", TORCH)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -78,7 +83,7 @@ def four_lines():
 def numpy():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        (folder / "loop.py").write_text(NUMPY + blocks("python.md", "python")[2], encoding="utf-8")
+        (folder / "loop.py").write_text(NUMPY + block("python.md", "python", "for clock, weights in job:"), encoding="utf-8")
         check("trains alone" in run(sys.executable, "loop.py", folder=folder), "the loop of numpy trains alone")
         yaml = blocks("python.md", "yaml")[0]
         trained(folder, "loop.py", yaml, *SMALL)

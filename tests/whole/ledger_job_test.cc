@@ -91,10 +91,10 @@ class LedgerRig : public TroubleRig {
 };
 
 v1::TrainingJob Job(const std::string& mode) {
-  return DigitsJob(
-      InTrouble({"consistency=" + mode, "update={type: sgd, learning_rate: 1}", "data.batch_size=1",
-                 "servers={count: 2, replicas: 2, shards: 4, block_bytes: 8192}",
-                 "stop={clocks: " + std::to_string(kClocks) + "}"}));
+  return DigitsJob(InTrouble(
+      {"consistency=" + mode, "update={type: sgd, learning_rate: 1, scaling: linear}",
+       "data.batch_size=1", "servers={count: 2, replicas: 2, shards: 4, block_bytes: 8192}",
+       "stop={clocks: " + std::to_string(kClocks) + "}"}));
 }
 
 void CheckEnds(const JobResult& result) {

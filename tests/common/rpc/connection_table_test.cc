@@ -98,7 +98,7 @@ TEST_CASE("A connection that is gone takes no room, whoever closed it") {
   CHECK(Peers(system) == std::set<std::string>{"worker:0", "worker:70", "worker:8"});
 }
 
-TEST_CASE("A stranger brings no more than it may; who was let in brings what it wants") {
+TEST_CASE("A stranger brings no more than it may, and who was let in brings what it wants") {
   const testing::LogCapture log;
   System system;
   CHECK_FALSE(system.table.EndTalkers(kOpening));

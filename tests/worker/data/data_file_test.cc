@@ -122,7 +122,7 @@ TEST_CASE("A name that leaves the data folder is refused") {
                {"zero byte"});
 }
 
-TEST_CASE("A file by its absolute path is read; a worker may be kept to its data folder") {
+TEST_CASE("A file by its absolute path is read, and a worker may be kept to its data folder") {
   DataFolder folder;
   folder.Write("data/in", "1");
   folder.Write("out", "1");
