@@ -187,7 +187,8 @@ TEST_CASE("A run that has ended goes on from its end, also after a short last cl
   CHECK(CheckStopAhead(JobOf(before).stop(), JobOf({.workers = 5}), over, was.clocks()).ok());
 }
 
-TEST_CASE("A stop in clocks counts all clocks of the run, and one that was passed lies in the past") {
+TEST_CASE(
+    "A stop in clocks counts all clocks of the run, and one that was passed lies in the past") {
   const v1::JobLength was = Began({.stop = "clocks"});
   v1::TrainingJob job = JobOf({.workers = 6, .stop = "clocks"});
   const uint64_t steps = ExternalStepsPerEpoch(job);
