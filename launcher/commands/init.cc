@@ -19,6 +19,7 @@ namespace {
 struct InitFlags {
   std::vector<std::string> files;
   std::string output = "job.yaml";
+  std::string label;
 };
 
 constexpr char kRest[] =
@@ -51,7 +52,7 @@ absl::Status Init(const InitFlags& flags) {
     return absl::AlreadyExistsError(
         absl::StrCat(flags.output, " is there already: remove it, or name another with -o"));
   }
-  ASSIGN_OR_RETURN(const Inspection inspection, InspectData("", FullNames(flags.files)));
+  ASSIGN_OR_RETURN(const Inspection inspection, InspectData("", FullNames(flags.files), flags.label));
   const std::string text = JobText(inspection, flags.output);
   RETURN_IF_ERROR(ParseJob(text, flags.output, {}).status());
   RETURN_IF_ERROR(WriteFileAtomically(flags.output, text));
@@ -68,6 +69,8 @@ void AddInitCommand(CLI::App& app, int& exit_code) {
   command->add_option("FILE", flags->files, "Files of one source, or a folder of pictures")
       ->required();
   command->add_option("-o,--output", flags->output, "The job file to write")->capture_default_str();
+  command->add_option("--label", flags->label,
+                      "The column of a table's labels: its name, or its number from 0");
   command->callback([flags, &exit_code] { exit_code = ShowResult(Init(*flags)); });
 }
 

@@ -213,6 +213,10 @@ TEST_CASE("init writes a job that trains on the files, from any folder, and over
   CHECK(written.model().loss() == v1::LOSS_SOFTMAX_CROSS_ENTROPY);
   CHECK_FALSE(ReadsDataFolder(written));
   CHECK_THAT(Told(1, init), Catch::Contains("first.yaml is there already"));
+  REQUIRE(WriteFileAtomically(folder / "people.csv", "age,bought\n31,yes\n45,no\n27,yes\n").ok());
+  const std::string people = folder / "people.csv", other = folder / "people.yaml";
+  REQUIRE(Run({"init", people.c_str(), "--label", "bought", "-o", other.c_str()}) == 0);
+  CHECK(LoadJob(other, {})->data().train().csv().label() == "bought");
 }
 
 TEST_CASE("Every absent data file is named, with where to fetch it") {

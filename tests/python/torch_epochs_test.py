@@ -57,6 +57,32 @@ class Epochs(unittest.TestCase):
             for epoch in range(2):
                 self.assertEqual(sorted(sum((rows for e, rows in seen if e == epoch), [])), list(range(12)))
 
+    def rates(self, session):
+        """The rate of each pass, where a scheduler steps after the pass."""
+        x, y = numbered(12)
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.8)
+        job = join(model, optimizer, {"examples": 12, "exchange": "delta", "steps_per_clock": 3, **session})
+        loader = job.batches((x, y))
+        scheduler = job.keep(torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5))
+        rates = []
+        for _ in job.epochs():
+            rates.append(optimizer.param_groups[0]["lr"])
+            for a, b in loader:
+                optimizer.zero_grad()
+                loss_of(model, a, b).backward()
+                optimizer.step()
+            scheduler.step()
+        return rates, job._session
+
+    def test_a_scheduler_of_the_epoch_goes_on(self):
+        """What steps after a pass is in the state of the clock that ends there."""
+        whole, _ = self.rates({"clocks": 4, "state": b""})
+        self.assertEqual(whole, [0.8, 0.4, 0.2, 0.1])
+        _, half = self.rates({"clocks": 2, "state": b""})
+        later, _ = self.rates({"clocks": 4, "first": 2, "state": half.saved[-1]})
+        self.assertEqual(later, whole[2:])
+
     def test_between_two_passes_the_weights_are_there(self):
         """And not only at the end: a validation, a file, a state_dict."""
         found = []

@@ -72,7 +72,9 @@ class TorchJob(Loop):
         self._integers_before: dict[str, torch.Tensor] = {}
         self._clocks.state, self._clocks.load = self._state, self._load_state
         self._clocks.go_back, self._first_state = self._go_back, self._state(False)
-        self._load_state(session.load_state())
+        saved = session.load_state()
+        self._has_state = bool(saved)
+        self._load_state(saved)
         super().__init__()
         watch(self._measures)
 
@@ -123,7 +125,8 @@ class TorchJob(Loop):
                                                   self._weights[place.first:place.first + place.count]):
                 raise Misuse(f"rank {self.rank}, parameter {name}: the script has changed it (load_state_dict or a clamp, "
                              "say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
-                             "change them while training, train with `exchange: {type: delta}`, where they are the worker's")
+                             "change them while training, train with `exchange: {type: delta}`, where they are the worker's. Values "
+                                 "that are put back are no change, if the forward passes between are under torch.no_grad()")
 
     def _hand_in_averaged(self, vector: torch.Tensor) -> None:
         with torch.no_grad():
@@ -141,10 +144,15 @@ class TorchJob(Loop):
 
     def _begin_clock(self) -> bool:
         self._check()
+        first = self._clocks.clock < 0
         if not self._clocks.begin():
             self._gate.finish()
             unwatch(self._measures)
             return False
+        if first and self._local and self.clock > 0 and not self._has_state:
+            note(f"rank {self.rank} goes on at clock {self.clock} with a new {type(self._optimizers[0]).__name__}: no checkpoint has "
+                 "the state of its optimizer and schedulers, so what follows differs from a run without a restart. With "
+                 "`checkpoint: {every: ...}` in the job it goes on with them")
         self._examples_told = False
         self._taken = self._given = 0
         self._left, self._dealt = [], False

@@ -50,6 +50,8 @@ class Loop(ClockedJob):
 
     _measures: Measures
     _begin: Callable[[], bool]
+    _end_step: Callable[[], None]
+    _end_due: Callable[[], None]
     skip: Callable[[], None]
     _end_early: Callable[[], None]
 
@@ -149,6 +151,9 @@ class Loop(ClockedJob):
         the next one is not opened, so that the script finds settled weights."""
         if self._pass is None:
             return self._open()
+        # The clock ends before the script does what belongs after the pass: what it then does to schedulers counts as well.
+        self._end_step()
+        self._end_due()
         info = self.info
         ahead = info.step_of(self.clock + 1) // max(1, info.steps_per_epoch)
         if self._clocks.is_open or info.batches_per_epoch or self.clock < 0 or ahead == self._pass:
