@@ -52,7 +52,8 @@ absl::Status Init(const InitFlags& flags) {
     return absl::AlreadyExistsError(
         absl::StrCat(flags.output, " is there already: remove it, or name another with -o"));
   }
-  ASSIGN_OR_RETURN(const Inspection inspection, InspectData("", FullNames(flags.files), flags.label));
+  ASSIGN_OR_RETURN(const Inspection inspection,
+                   InspectData("", FullNames(flags.files), flags.label));
   const std::string text = JobText(inspection, flags.output);
   RETURN_IF_ERROR(ParseJob(text, flags.output, {}).status());
   RETURN_IF_ERROR(WriteFileAtomically(flags.output, text));

@@ -144,6 +144,11 @@ std::string WhyNoTable(const std::string& name, std::string_view head) {
     return absl::StrCat(place, row->size(), " values where the first line has ", first->size(),
                         ", with ", Quote({&separator, 1}), " between them");
   }
+  if (first->size() > 1) {
+    return absl::StrCat(name, ": ", first->size(),
+                        " columns of texts, and none of numbers: a feature is a number, or ",
+                        "a text with few different values");
+  }
   return absl::StrCat(name, ":1: one value, and no ';', ',', '|' or tab behind it");
 }
 

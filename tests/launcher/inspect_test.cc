@@ -226,6 +226,9 @@ TEST_CASE("A file called .csv that is no table is an error with the line, not a 
                {"c.csv: column a: '2,5' has a comma", "decimal=','"});
   folder.Write("d.csv", std::string("just words\nand more of them\n"));
   RequireError(InspectData(folder.path(), {"d.csv"}), StatusCode::kInvalidArgument, {"d.csv:"});
+  folder.Write("e.csv", std::string("text,label\ngood film,pos\nbad film,neg\n"));
+  RequireError(InspectData(folder.path(), {"e.csv"}), StatusCode::kInvalidArgument,
+               {"e.csv: 2 columns of texts, and none of numbers"});
 }
 
 TEST_CASE("What a table holds is printed so that a job reads it, whatever it is") {
