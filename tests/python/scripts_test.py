@@ -329,15 +329,16 @@ def train(folder, yaml, *command, **environment):
 
 
 def worker_processes(launcher):
-    """Of a running `leeway train`, those of its script."""
+    """Of a running `leeway train`, those of its script. Beside each is the launcher's guard of its group."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
             command = (entry / "cmdline").read_bytes().split(b"\0")
+            guards = (entry / "comm").read_text() == "leeway-guard\n"
         except (OSError, IndexError, ValueError):
             continue
-        if parent == launcher.pid and b"leeway-server" not in command[0]:
+        if parent == launcher.pid and not guards and b"leeway-server" not in command[0]:
             found.append(int(entry.name))
     return found
 
