@@ -18,18 +18,17 @@ constexpr std::chrono::milliseconds kAgainAfter(100);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Start(std::vector<Descriptor> listening,
-                                                          Accepted accepted, Look look) {
+                                                          Accepted accepted) {
   Descriptor stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (*stop < 0) return absl::ErrnoToStatus(errno, "waiting for connections");
   return std::unique_ptr<Acceptor>(
-      new Acceptor(std::move(listening), std::move(stop), std::move(accepted), std::move(look)));
+      new Acceptor(std::move(listening), std::move(stop), std::move(accepted)));
 }
 
-Acceptor::Acceptor(std::vector<Descriptor> listening, Descriptor stop, Accepted accepted, Look look)
+Acceptor::Acceptor(std::vector<Descriptor> listening, Descriptor stop, Accepted accepted)
     : listening_(std::move(listening)),
       stop_(std::move(stop)),
       accepted_(std::move(accepted)),
-      look_(std::move(look)),
       thread_([this] { Run(); }) {}
 
 Acceptor::~Acceptor() {
@@ -41,15 +40,13 @@ Acceptor::~Acceptor() {
 void Acceptor::Run() {
   std::vector<pollfd> files = {{*stop_, POLLIN, 0}};
   for (const Descriptor& socket : listening_) files.push_back({*socket, POLLIN, 0});
-  bool looks = false;
   while (true) {
-    poll(files.data(), files.size(), looks ? static_cast<int>(kLookEvery.count()) : -1);
+    poll(files.data(), files.size(), -1);
     if (files[0].revents != 0) return;
     bool room = true;
     for (size_t i = 1; i < files.size(); ++i) {
       if (files[i].revents != 0) room &= Take(files[i].fd);
     }
-    looks = look_ != nullptr && look_();
     if (!room) poll(files.data(), 1, static_cast<int>(kAgainAfter.count()));
   }
 }

@@ -1,7 +1,6 @@
 // Takes the connections that arrive at listening sockets.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -17,20 +16,16 @@ class Acceptor {
  public:
   // From then on owns the socket, which does not block.
   using Accepted = std::function<void(int socket)>;
-  // Looks at the connections that there are. False: there is nothing to look at before the next one
-  // comes.
-  using Look = std::function<bool()>;
-  static constexpr std::chrono::milliseconds kLookEvery{20};
 
   // `listening`: sockets that do not block.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Start(std::vector<Descriptor> listening,
-                                                         Accepted accepted, Look look = nullptr);
+                                                         Accepted accepted);
   // No connection is handed over after it.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
 
  private:
-  Acceptor(std::vector<Descriptor> listening, Descriptor stop, Accepted accepted, Look look);
+  Acceptor(std::vector<Descriptor> listening, Descriptor stop, Accepted accepted);
   void Run();
   // False: no file is left.
   bool Take(int listening);
@@ -39,7 +34,6 @@ class Acceptor {
   // An eventfd.
   const Descriptor stop_;
   const Accepted accepted_;
-  const Look look_;
   std::thread thread_;
 };
 

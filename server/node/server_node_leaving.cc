@@ -46,7 +46,8 @@ void ServerNode::TellReadiness() {
 
 ServerNode::Outcome ServerNode::OutcomeOfEnd() {
   MutexLock lock(mutex_);
-  return leaves_ && job_outcome_ == v1::JOB_STARTING ? Outcome::kDrained : Outcome::kShutDown;
+  const bool goes_on = job_outcome_ < v1::JOB_FINISHED;
+  return leaves_ && goes_on ? Outcome::kDrained : Outcome::kShutDown;
 }
 
 }  // namespace leeway
