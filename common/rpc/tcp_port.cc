@@ -132,7 +132,8 @@ absl::StatusOr<std::unique_ptr<TcpPort>> TcpPort::Listen(const std::string& addr
 
 absl::Status TcpPort::Start(grpc::experimental::ExternalConnectionAcceptor* gate,
                             ConnectionTable* table) {
-  const auto take = [gate, table](int connection) {
+  watch_ = std::make_unique<TalkerWatch>(table);
+  const auto take = [gate, table, watch = watch_.get()](int connection) {
     const std::string peer = PeerOf(connection);
     // It may be gone again.
     if (peer.empty() || !table->Add(connection, peer, std::chrono::steady_clock::now())) {
@@ -141,10 +142,10 @@ absl::Status TcpPort::Start(grpc::experimental::ExternalConnectionAcceptor* gate
     }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.fd = connection;
+    watch->Wake();
     gate->HandleNewConnection(&parameters);
   };
-  const auto look = [table] { return table->EndTalkers(std::chrono::steady_clock::now()); };
-  ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(sockets_), take, look));
+  ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(sockets_), take));
   return absl::OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #include "common/descriptor.h"
 #include "common/rpc/acceptor.h"
 #include "common/rpc/connection_table.h"
+#include "common/rpc/talker_watch.h"
 
 namespace leeway {
 
@@ -33,6 +34,8 @@ class TcpPort {
 
   std::vector<Descriptor> sockets_;
   const int port_;
+  std::unique_ptr<TalkerWatch> watch_;
+  // Wakes the watch.
   std::unique_ptr<Acceptor> acceptor_;
 };
 

@@ -235,7 +235,7 @@ int Run(Flags& flags, Signals& signals) {
 }
 
 // What it starts before it listens.
-constexpr Room kServerRoom = {.threads = 14, .files = 24};
+constexpr Room kServerRoom = {.threads = 16, .files = 24};
 
 }  // namespace
 

@@ -1,0 +1,42 @@
+// Looks at the strangers of a port for as long as there are any.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "common/rpc/connection_table.h"
+
+namespace leeway {
+
+// Has a table end its talkers (ConnectionTable::EndTalkers), on a thread of its own. gRPC may read a
+// connection on the thread that hands it over, and a header that does not end keeps that thread for
+// as long as it lasts.
+class TalkerWatch {
+ public:
+  static constexpr Duration kEvery = std::chrono::milliseconds(20);
+
+  // `table` outlives this object.
+  explicit TalkerWatch(ConnectionTable* table);
+  ~TalkerWatch();
+  TalkerWatch(const TalkerWatch&) = delete;
+
+  // A connection has come.
+  void Wake() EXCLUDES(mutex_);
+
+ private:
+  void Run() EXCLUDES(mutex_);
+  // False: it is over.
+  bool WaitForConnection() EXCLUDES(mutex_);
+  bool WaitForNextLook() EXCLUDES(mutex_);
+
+  ConnectionTable* const table_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool came_ GUARDED_BY(mutex_) = false;
+  bool over_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace leeway
