@@ -3,6 +3,7 @@
 
 import copy
 import io
+import multiprocessing
 import pickle
 import random
 import sys
@@ -434,6 +435,7 @@ class Batches(unittest.TestCase):
             seen.append((rows.tolist(), drawn.tolist(), float(torch.rand(1)) + np.random.rand() + random.random()))
             loss_of(model, *data(4)).backward()
             optimizer.step()
+        self.assertEqual(multiprocessing.active_children(), [], "a loader's processes end with the job")
         return seen
 
     def test_tensors_of_other_lengths(self):

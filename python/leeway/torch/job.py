@@ -126,7 +126,7 @@ class TorchJob(Loop):
                 raise Misuse(f"rank {self.rank}, parameter {name}: the script has changed it (load_state_dict or a clamp, "
                              "say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
                              "change them while training, train with `exchange: {type: delta}`, where they are the worker's. Values "
-                                 "that are put back are no change, if the forward passes between are under torch.no_grad()")
+                             "that are put back are no change, if the forward passes between are under torch.no_grad()")
 
     def _hand_in_averaged(self, vector: torch.Tensor) -> None:
         with torch.no_grad():

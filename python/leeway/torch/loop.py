@@ -251,6 +251,8 @@ class _Batches:
                 job._passed = True
                 return
             yield self._take(job._left.pop(0))
+        if job.ended is not None:
+            self._source.close()
 
     def _deal(self) -> None:
         """What the step, or in a gradient exchange the clock, is to have; nothing if there is no batch for it."""

@@ -139,6 +139,11 @@ class Ahead:
             self._ready = {each: kept for each, kept in self._ready.items() if each in expected}
         return batch
 
+    def close(self) -> None:
+        """Ends the loader's processes. Collected as garbage, in its cycle with this sampler, a loader would wait five seconds
+        for each of them."""
+        self._batches = None
+
     def _loader(self) -> DataLoader:
         like = self._like
         more = {"prefetch_factor": like.prefetch_factor} if like.num_workers else {}
@@ -163,6 +168,11 @@ class Source:
         if self._ahead is None:
             return self._collate([self._data[int(row)] for row in pick.rows])
         return self._ahead.batch(pick.number)
+
+    def close(self) -> None:
+        """There is no batch any more."""
+        if self._ahead is not None:
+            self._ahead.close()
 
     def seeded_batch(self, pick: Pick, seed: int) -> Any:
         """And then what is random in the step is the batch's."""
