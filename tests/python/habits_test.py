@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The habits of habits.py: each script as one worker gives what it gives in plain PyTorch, to 1e-5, or is refused by name.
+"""The habits of the folder habits: each script as one worker gives what it gives in plain PyTorch, to 1e-5, or is refused by name.
 
 habits_test.py            without servers, in this process
 habits_test.py jobs       one worker and a server; and two workers, sync, beside one process with twice the batch

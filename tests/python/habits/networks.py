@@ -1,0 +1,186 @@
+"""Several optimizers, and networks beside the trained one."""
+
+import copy
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from .table import network, row, sgd, weights
+
+
+# ---- several optimizers
+
+class Gan(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.generator, self.critic = network(1, (4, 8, 6)), network(2, (6, 8, 1))
+
+
+@row(refused="one rule, and the script 2 optimizers.*delta")
+@row("delta")
+def generator_and_critic(run):
+    gan = Gan()
+    first = torch.optim.Adam(gan.generator.parameters(), lr=0.01, betas=(0.5, 0.999))
+    second = torch.optim.Adam(gan.critic.parameters(), lr=0.02, betas=(0.5, 0.999))
+    job = run.join(gan, [first, second])
+    draws, sure = torch.Generator().manual_seed(3), F.binary_cross_entropy_with_logits
+    for real, _ in job.over(run.batches()):
+        noise = torch.randn(len(real), 4, generator=draws)
+        fake, ones = gan.generator(noise), torch.ones(len(real), 1)
+        second.zero_grad()
+        (sure(gan.critic(real), ones) + sure(gan.critic(fake.detach()), 0 * ones)).backward()
+        second.step()
+        first.zero_grad()
+        sure(gan.critic(fake), ones).backward()
+        first.step()
+    return weights(gan)
+
+
+@row("delta")
+def five_steps_of_the_critic(run):
+    gan = Gan()
+    first, second = sgd(gan.generator.parameters()), sgd(gan.critic.parameters(), momentum=0, lr=0.02)
+    job = run.join(gan, [first, second])
+    draws = torch.Generator().manual_seed(3)
+    for step, (real, _) in enumerate(job.over(run.batches())):
+        fake = gan.generator(torch.randn(len(real), 4, generator=draws))
+        second.zero_grad()
+        (gan.critic(fake.detach()).mean() - gan.critic(real).mean()).backward()
+        second.step()
+        for parameter in gan.critic.parameters():
+            parameter.data.clamp_(-0.1, 0.1)
+        if step % 5 == 4:
+            first.zero_grad()
+            (-gan.critic(fake).mean()).backward()
+            first.step()
+    return weights(gan)
+
+
+@row(refused="parameter critic.0.weight: it has moved.*as a list")
+@row("delta", refused="parameter critic.0.weight: it has moved.*as a list")
+def the_second_optimizer_is_forgotten(run):
+    gan = Gan()
+    first, second = sgd(gan.generator.parameters(), momentum=0), sgd(gan.critic.parameters())
+    job = run.join(gan, first)
+    for real, _ in job.over(run.batches()):
+        fake = gan.generator(real[:, :4])
+        for optimizer, batch in ((second, fake.detach()), (first, fake)):
+            optimizer.zero_grad(set_to_none=True)
+            gan.critic(batch).mean().backward()
+            optimizer.step()
+    return weights(gan)
+
+
+@row("delta")
+@row(refused="one rule, and the script 2 optimizers")
+def actor_and_critic(run):
+    """Both learn from one loss; the critic also from more steps."""
+    actor, critic = network(1), network(2, (6, 8, 1))
+    models = nn.ModuleDict({"actor": actor, "critic": critic})
+    optimizers = [torch.optim.Adam(actor.parameters(), lr=0.003), torch.optim.Adam(critic.parameters(), lr=0.01)]
+    job = run.join(models, optimizers)
+    for states, actions in job.over(run.batches()):
+        value, reward = critic(states).squeeze(1), states.sum(1)
+        chosen = F.log_softmax(actor(states), 1).gather(1, actions[:, None]).squeeze(1)
+        loss = F.mse_loss(value, reward) - (chosen * (reward - value).detach()).mean()
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    return weights(models)
+
+
+@row("delta")
+def sparse_and_dense_optimizers(run):
+    torch.manual_seed(1)
+    table, head = nn.Embedding(9, 4, sparse=True), nn.Linear(4, 3)
+    model = nn.Sequential(table, nn.Flatten(), head)
+    optimizers = [torch.optim.SparseAdam(list(table.parameters()), lr=0.01), torch.optim.AdamW(head.parameters(), lr=0.01)]
+    job = run.join(model, optimizers)
+    for x, y in job.over(run.batches()):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        F.cross_entropy(model((x[:, :1].abs() * 3).long().clamp(max=8)), y).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    return weights(model)
+
+# ---- networks beside the trained one
+
+@row(two=True)
+@row("delta")
+def deep_q_learning(run):
+    """A target network, which follows softly and is replaced now and then."""
+    online = network()
+    target = copy.deepcopy(online).requires_grad_(False)
+    optimizer = sgd(online.parameters(), lr=0.05)
+    job = run.join(online, optimizer)
+    for step, (states, actions) in enumerate(job.over(run.batches())):
+        wanted = states.sum(1) + 0.9 * target(states.flip(1)).max(1).values
+        found = online(states).gather(1, actions[:, None]).squeeze(1)
+        optimizer.zero_grad()
+        F.smooth_l1_loss(found, wanted).backward()
+        optimizer.step()
+        for slow, fast in zip(target.parameters(), online.parameters()):
+            slow.data.copy_(0.1 * fast.data + 0.9 * slow.data)
+        if step % 5 == 4:
+            target.load_state_dict(online.state_dict())
+    return {**weights(online), **{f"target.{name}": value for name, value in weights(target).items()}}
+
+
+class Twins(nn.Module):
+    """A momentum encoder within the model."""
+
+    def __init__(self):
+        super().__init__()
+        self.query = network()
+        self.key = copy.deepcopy(self.query).requires_grad_(False)
+
+
+@row(refused="parameter key.0.weight: it has moved.*a module that join does not get")
+def a_momentum_encoder_within(run):
+    model = Twins()
+    optimizer = sgd(model.query.parameters())
+    job = run.join(model, optimizer)
+
+    def follow():
+        for key, query in zip(model.key.parameters(), model.query.parameters()):
+            key.data = key.data * 0.9 + query.data * 0.1
+    for x, _ in job.over(run.batches()):
+        optimizer.zero_grad()
+        F.mse_loss(model.query(x), model.key(x)).backward()
+        optimizer.step()
+        follow()
+    return weights(model)
+
+
+@row(two=True)
+def a_momentum_encoder_beside(run):
+    model = Twins()
+    optimizer = sgd(model.query.parameters())
+    job = run.join(model.query, optimizer)
+    for x, _ in job.over(run.batches()):
+        optimizer.zero_grad()
+        F.mse_loss(model.query(x), model.key(x * 0.9)).backward()
+        optimizer.step()
+        for key, query in zip(model.key.parameters(), model.query.parameters()):
+            key.data = key.data * 0.9 + query.data * 0.1
+    return weights(model)
+
+
+@row(two=True)
+@row("delta")
+def distillation(run):
+    teacher, student = network(5).eval(), network()
+    optimizer = sgd(student.parameters())
+    job = run.join(student, optimizer)
+    for x, y in job.over(run.batches()):
+        with torch.no_grad():
+            soft = F.softmax(teacher(x) / 2, 1)
+        scores = student(x)
+        optimizer.zero_grad()
+        (F.cross_entropy(scores, y) + F.kl_div(F.log_softmax(scores / 2, 1), soft, reduction="batchmean")).backward()
+        optimizer.step()
+    return weights(student)

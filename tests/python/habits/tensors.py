@@ -1,0 +1,170 @@
+"""Other tensors than at join, and parameters without a gradient."""
+
+import functools
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.utils import prune
+
+from .table import network, row, sgd, train, weights
+
+
+# ---- other tensors than at join
+
+STAGES = "Stages"
+
+
+@row(refused=f"0.weight: it was frozen at join.*{STAGES}")
+@row("delta", refused=f"0.weight: it was frozen at join.*{STAGES}")
+def unfrozen_while_training(run):
+    model = network()
+    model[0].requires_grad_(False)
+    optimizer = sgd(model.parameters())
+    job = run.join(model, optimizer)
+    for step, batch in enumerate(job.over(run.batches())):
+        if step == 5:
+            model[0].requires_grad_(True)
+        train(model, optimizer, [batch])
+    return weights(model)
+
+
+@row(refused=f"other parameters than at join.*{STAGES}")
+@row("delta", refused=f"other parameters than at join.*{STAGES}")
+def a_group_more(run):
+    model = network()
+    optimizer = sgd(model[2].parameters())
+    job = run.join(model, optimizer)
+    for step, batch in enumerate(job.over(run.batches())):
+        if step == 5:
+            optimizer.add_param_group({"params": model[0].parameters()})
+        train(model, optimizer, [batch])
+    return weights(model)
+
+
+@row(refused=f"2.weight: it is another tensor.*{STAGES}")
+@row("delta", refused=f"2.weight: it is another tensor.*{STAGES}")
+def a_new_head(run):
+    model = network()
+    optimizer = sgd(model.parameters())
+    job = run.join(model, optimizer)
+    for step, batch in enumerate(job.over(run.batches())):
+        if step == 5:
+            model[2] = nn.Linear(8, 3)
+        train(model, optimizer, [batch])
+    return weights(model)
+
+
+@row(refused=f"0.weight: it is no longer there.*{STAGES}")
+@row("delta", refused=f"0.weight: it is no longer there.*{STAGES}")
+def pruned_while_training(run):
+    model = network()
+    optimizer = sgd(model.parameters())
+    job = run.join(model, optimizer)
+    for step, batch in enumerate(job.over(run.batches())):
+        if step == 5:
+            prune.l1_unstructured(model[0], "weight", 0.5)
+        train(model, optimizer, [batch])
+    return weights(model)
+
+
+@row(two=True)
+@row("delta")
+def pruned_before(run):
+    model = network()
+    prune.l1_unstructured(model[0], "weight", 0.5)
+    optimizer = sgd(model.parameters())
+    job = run.join(model, optimizer)
+    train(model, optimizer, job.over(run.batches()))
+    return weights(model)
+
+
+@row(stages=2)
+@row("delta", stages=2)
+def fine_tuning_in_two_stages(run):
+    """First a new head on a frozen body, then all of it at a smaller rate."""
+    body = network(widths=(6, 8, 8))
+    body.requires_grad_(False)
+    model = nn.Sequential(body, nn.Linear(8, 3))
+    batches = run.batches()
+    optimizer = sgd(model[1].parameters())
+    train(model, optimizer, run.join(model, optimizer).over(batches[:6]))
+    body.requires_grad_(True)
+    optimizer = sgd(model.parameters(), lr=0.01)
+    train(model, optimizer, run.join(model, optimizer).over(batches[6:]))
+    return weights(model)
+
+
+@row(stages=2)
+def another_head_for_another_task(run):
+    torch.manual_seed(1)
+    body, batches = network(widths=(6, 8, 8)), run.batches()
+    for head, part in ((nn.Linear(8, 3), batches[:6]), (nn.Linear(8, 3), batches[6:])):
+        model = nn.Sequential(body, head)
+        optimizer = sgd(model.parameters())
+        train(model, optimizer, run.join(model, optimizer).over(part))
+    return weights(model)
+
+
+@row(two=True)
+@row("delta")
+def a_head_on_a_frozen_body(run):
+    model = network(widths=(6, 8, 8, 3))
+    model[:4].requires_grad_(False)
+    optimizer = sgd((p for p in model.parameters() if p.requires_grad), weight_decay=0.01)
+    job = run.join(model, optimizer)
+    train(model, optimizer, job.over(run.batches()))
+    return weights(model)
+
+
+@row(two=True)
+@row("delta")
+def a_head_on_a_body_that_no_optimizer_has(run):
+    model = network(widths=(6, 8, 8, 3))
+    optimizer = sgd(model[4].parameters(), weight_decay=0.01)
+    job = run.join(model, optimizer)
+    train(model, optimizer, job.over(run.batches()))
+    return weights(model)
+
+# ---- parameters without a gradient
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.body, self.heads = nn.Linear(6, 8), nn.ModuleList(nn.Linear(8, 3) for _ in range(2))
+
+    def forward(self, x, which):
+        return self.heads[which](self.body(x).tanh())
+
+
+def alternate(run, **options):
+    model = Branches()
+    optimizer = sgd(model.parameters(), **options)
+    job = run.join(model, optimizer)
+    for step, (x, y) in enumerate(job.over(run.batches())):
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(model(x, step % 2), y).backward()
+        optimizer.step()
+    return weights(model)
+
+
+@row(refused="heads.1.weight: it has no gradient.*delta")
+@row("delta")
+def two_tasks_in_turn(run):
+    return alternate(run)
+
+
+@row(two=True)
+def two_tasks_in_turn_without_momentum(run):
+    return alternate(run, momentum=0)
+
+
+@row(refused="heads.1.weight: it has no gradient.*freeze it before join")
+@row("delta")
+def a_layer_that_is_never_used(run):
+    model = Branches()
+    optimizer = sgd(model.parameters(), momentum=0, weight_decay=0.1)
+    job = run.join(model, optimizer)
+    train(functools.partial(model, which=0), optimizer, job.over(run.batches()))
+    return weights(model)
