@@ -33,9 +33,9 @@ std::string Escaped(absl::string_view bytes) {
 std::string Printable(absl::string_view text, size_t max) {
   std::string printable;
   while (!text.empty()) {
-    const Utf8Character first = FirstCharacter(text);
-    const absl::string_view bytes = text.substr(0, first.bytes > 0 ? first.bytes : 1);
-    const bool harmless = first.bytes > 0 && IsHarmless(first.code);
+    const std::optional<Character> first = FirstCharacter({text.data(), text.size()});
+    const absl::string_view bytes = text.substr(0, first ? first->bytes : 1);
+    const bool harmless = first && IsHarmless(first->code);
     const std::string next = harmless ? std::string(bytes) : Escaped(bytes);
     if (printable.size() + next.size() > max) {
       return printable + "...";

@@ -4,32 +4,49 @@
 #include "common/printable.h"
 
 namespace leeway {
+namespace {
 
-Utf8Character FirstCharacter(absl::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
-  uint32_t code = lead & (0xff >> (bytes + 1));
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3f);
+// Bytes of a character that begins with `first`, and the bits of it that are the character's; 0
+// bytes if none begins so.
+struct Head {
+  size_t bytes;
+  uint32_t bits;
+  // A smaller code point has a shorter form.
+  uint32_t least;
+};
+
+Head HeadOf(uint8_t first) {
+  if (first < 0x80) return {1, first, 0};
+  if ((first & 0xe0) == 0xc0) return {2, first & 0x1fu, 0x80};
+  if ((first & 0xf0) == 0xe0) return {3, first & 0x0fu, 0x800};
+  if ((first & 0xf8) == 0xf0) return {4, first & 0x07u, 0x10000};
+  return {0, 0, 0};
+}
+
+}  // namespace
+
+std::optional<Character> FirstCharacter(std::string_view text) {
+  const Head head = HeadOf(static_cast<uint8_t>(text[0]));
+  if (head.bytes == 0 || head.bytes > text.size()) return std::nullopt;
+  uint32_t code = head.bits;
+  for (size_t i = 1; i < head.bytes; ++i) {
+    const uint8_t byte = static_cast<uint8_t>(text[i]);
+    if ((byte & 0xc0) != 0x80) return std::nullopt;
+    code = code << 6 | (byte & 0x3fu);
   }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < kLeast[bytes] || code > 0x10ffff || surrogate) return {};
-  return {code, bytes};
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  if (code < head.least || surrogate || code >= kCodePoints) return std::nullopt;
+  return Character{code, head.bytes};
 }
 
 absl::Status CheckPathIsUtf8(const std::string& path) {
-  for (absl::string_view rest = path; !rest.empty();) {
-    const Utf8Character first = FirstCharacter(rest);
-    if (first.bytes == 0) {
+  for (std::string_view rest = path; !rest.empty();) {
+    const std::optional<Character> first = FirstCharacter(rest);
+    if (!first) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the path '", Printable(path), "' is not UTF-8: rename the folder, or take another"));
     }
-    rest.remove_prefix(first.bytes);
+    rest.remove_prefix(first->bytes);
   }
   return absl::OkStatus();
 }

@@ -10,40 +10,9 @@ namespace {
 
 uint8_t ByteAt(std::string_view text, size_t i) { return static_cast<uint8_t>(text[i]); }
 
-// Bytes of a character that begins with `first`, and the bits of it that are the character's; 0
-// bytes if none begins so.
-struct Head {
-  size_t bytes;
-  uint32_t bits;
-  // A smaller code point has a shorter form.
-  uint32_t least;
-};
-
-Head HeadOf(uint8_t first) {
-  if (first < 0x80) return {1, first, 0};
-  if ((first & 0xe0) == 0xc0) return {2, first & 0x1fu, 0x80};
-  if ((first & 0xf0) == 0xe0) return {3, first & 0x0fu, 0x800};
-  if ((first & 0xf8) == 0xf0) return {4, first & 0x07u, 0x10000};
-  return {0, 0, 0};
-}
-
 bool IsControl(uint32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
 
 }  // namespace
-
-std::optional<Character> FirstCharacter(std::string_view text) {
-  const Head head = HeadOf(ByteAt(text, 0));
-  if (head.bytes == 0 || head.bytes > text.size()) return std::nullopt;
-  uint32_t code = head.bits;
-  for (size_t i = 1; i < head.bytes; ++i) {
-    const uint8_t byte = ByteAt(text, i);
-    if ((byte & 0xc0) != 0x80) return std::nullopt;
-    code = code << 6 | (byte & 0x3fu);
-  }
-  const bool surrogate = code >= 0xd800 && code < 0xe000;
-  if (code < head.least || surrogate || code >= kCodePoints) return std::nullopt;
-  return Character{code, head.bytes};
-}
 
 std::string Utf8(uint32_t code) {
   const auto tail = [code](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3f)); };

@@ -1,28 +1,16 @@
-// Characters of UTF-8 (RFC 3629), and where in a text they are.
+// What characters are, and where in a text they are.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "common/utf8.h"
 
 namespace leeway {
 
-// Code points are below this.
-inline constexpr uint32_t kCodePoints = 0x110000;
-
-struct Character {
-  uint32_t code = 0;
-  // Of its form in UTF-8.
-  size_t bytes = 0;
-};
-
-// The first character of `text`. Nothing if the bytes there are not UTF-8; overlong forms and
-// surrogates are not. `text` is not empty.
-std::optional<Character> FirstCharacter(std::string_view text);
 // The UTF-8 of a code point.
 std::string Utf8(uint32_t code);
 // "'é' (U+00E9)"; without the character where it is a control character.
