@@ -10,9 +10,9 @@
 
 namespace leeway {
 
-// Has a table end its talkers (ConnectionTable::EndTalkers), on a thread of its own. gRPC may read a
-// connection on the thread that hands it over, and a header that does not end keeps that thread for
-// as long as it lasts.
+// Has a table end its talkers (ConnectionTable::EndTalkers), on a thread of its own. gRPC may read
+// a connection on the thread that hands it over, and a header that does not end keeps that thread
+// for as long as it lasts.
 class TalkerWatch {
  public:
   static constexpr Duration kEvery = std::chrono::milliseconds(20);
