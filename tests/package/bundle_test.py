@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """A thin bundle runs where it is unpacked: on a machine, made of a bare folder, that has glibc and nothing else, its
-`leeway train` trains the quickstart job.
+`leeway train` trains the quickstart job. Its list of packages (SBOM) is whole.
 
 Usage: bundle_test.py BUILD_FOLDER"""
 
+import json
 import os
 import pathlib
 import shutil
@@ -51,6 +52,23 @@ exec chroot "$root" "$@"
 """
 
 
+def check_list_of_packages(unpacked):
+    """The SBOM names a package for each library that is in the bundle, with the version that is installed here."""
+    listed = json.loads((unpacked / "share/doc/leeway/sbom.spdx.json").read_text(encoding="utf-8"))
+    versions = {each["name"]: each["versionInfo"] for each in listed["packages"]}
+    linked = {each["relatedSpdxElement"] for each in listed["relationships"] if each["relationshipType"] == "DYNAMIC_LINK"}
+    ids = {each["SPDXID"]: each["name"] for each in listed["packages"]}
+    owned = {line for name in linked for line in run("dpkg", "-L", ids[name]).splitlines()}
+    names = {pathlib.Path(path).name for path in owned}
+    alone = [library.name for library in (unpacked / "lib").glob("*.so*") if library.name not in names]
+    if alone or not linked:
+        sys.exit(f"FAILED: the SBOM has no package of {alone}")
+    for name in (ids[each] for each in linked):
+        if versions[name] != run("dpkg-query", "--show", "--showformat=${Version}", name):
+            sys.exit(f"FAILED: the SBOM has {name} {versions[name]}")
+    print(f"SBOM: {len(linked)} packages linked, {len(versions) - len(linked) - 1} to build")
+
+
 def main():
     build = pathlib.Path(sys.argv[1])
     for tool in ("patchelf", "objdump", "unshare", "chroot"):
@@ -67,6 +85,7 @@ def main():
         bare_machine(root)
         run("tar", "-xf", archive, "-C", root / "opt")
         (unpacked,) = (root / "opt").iterdir()
+        check_list_of_packages(unpacked)
         home = pathlib.Path("/opt") / unpacked.name
         print(run("unshare", "-m", "sh", "-c", ENTER, "sh", root, home / "bin/leeway", "train",
                   home / "share/leeway/jobs/quickstart.yaml", "--run-dir", "/tmp/run", env={})[-400:])
