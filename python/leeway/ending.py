@@ -32,6 +32,8 @@ class Ending(Protocol):
 
 
 _jobs: "weakref.WeakSet[Ending]" = weakref.WeakSet()
+#: Of which it was said that they are left before their end.
+_told: "weakref.WeakSet[Ending]" = weakref.WeakSet()
 _installed = False
 
 
@@ -43,11 +45,16 @@ def _tell_all(message: str) -> None:
             print(f"leeway: the job was not told: {error}", file=sys.stderr)
 
 
-def _at_exit() -> None:
+def _say_unfinished() -> None:
     for job in list(_jobs):
         left_over = job.unfinished()
-        if left_over:
+        if left_over and job not in _told:
+            _told.add(job)
             print(f"leeway: {left_over}", file=sys.stderr)
+
+
+def _at_exit() -> None:
+    _say_unfinished()
     free_all()
 
 
@@ -77,6 +84,9 @@ def install() -> None:
         if isinstance(error, Finished):
             print(f"leeway: {error}", file=sys.stderr)
             raise SystemExit(error.exit_code)
+        # The exception is the last line of the process: the launcher tells that one.
+        if not hasattr(sys, "ps1"):
+            _say_unfinished()
         previous(kind, error, trace)
         if hasattr(sys, "ps1"):
             return

@@ -373,8 +373,32 @@ def launcher():
         check(code == 3 and "restart 1 of" not in text and "is nan" in text, f"NaN: status {code}, no restart\n{text[-800:]}")
 
 
+FAILING = """
+import leeway
+import numpy as np
+job = leeway.join(schema={"w": 4}, initial={"w": np.zeros(4, np.float32)}, update={"type": "sgd", "learning_rate": 1})
+for clock, weights in job:
+    if clock == 9 and job.rank == 0:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+    job.push_pull({"w": np.ones(4, np.float32)}, examples=32, loss=1.0)
+"""
+
+
+def last_words():
+    """The exception that a script ends with is in the line about its end."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "script.py").write_text(FAILING, encoding="utf-8")
+        code = train(folder, job_yaml(workers="2, max_restarts: 1"), folder / "script.py").wait(60)
+        text = (folder / "said.txt").read_text()
+        told = re.search(r"worker 0 crashed with exit code 1; restart 1 of 1 .*", text)
+        check(code == 1 and told, f"status {code}, one restart\n{text[-800:]}")
+        check("its last line: RuntimeError: mat1 and mat2 shapes cannot be multiplied" in told.group(0), told.group(0))
+
+
 CASES = {case.__name__.replace("_", "-"): case
-         for case in (batches, accumulation, evaluation, schedulers, misuses, interrupts, two_models, imports, launcher)}
+         for case in (batches, accumulation, evaluation, schedulers, misuses, interrupts, two_models, imports, launcher,
+                      last_words)}
 
 if __name__ == "__main__":
     main(CASES)
