@@ -195,6 +195,14 @@ def misuses():
             check(found, f"{name}: {found and found.group(0)[:300]}")
 
 
+STRAGGLER = """
+job = leeway.join(model, optimizer)
+for x, y in job.over(job.batches(data())):
+    step(model, optimizer, x, y)
+    time.sleep(100)
+"""
+
+
 def interrupts():
     """Ctrl-C while a worker waits for a straggler; the interpreter's lock is free meanwhile."""
     need_torch()
@@ -218,7 +226,7 @@ for step_number, (x, y) in enumerate(job.over(job.batches(data()))):
 """
     with job_of(job_yaml()) as job:
         job.start_worker(0, SCRIPT + body)
-        job.start_worker(1, SCRIPT + "job = leeway.join(model, optimizer)\ntime.sleep(100)\n")
+        job.start_worker(1, SCRIPT + STRAGGLER)
         job.wait_until(lambda: job.said(0).count("while waiting") >= 5, "rounds while it waits")
         began = time.monotonic()
         job.workers[0].send_signal(signal.SIGINT)
