@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/counted.h"
 #include "config/contributors.h"
 #include "config/external.h"
 #include "config/length.h"
@@ -17,6 +18,15 @@ using Faults = std::vector<Fault>;
 void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
   const v1::ElasticExchange& elastic = job.exchange().elastic();
   if (!elastic.has_alpha()) faults.push_back({"exchange.alpha", "required key is missing"});
+  // c += alpha sum_i (x_i - c): from there on the centre's distance to its workers grows.
+  const double pull = elastic.alpha() * job.workers().count();
+  if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC && pull >= 2) {
+    faults.push_back(
+        {"exchange.alpha", absl::StrCat(elastic.alpha(), " x ",
+                                        Counted(job.workers().count(), "worker"), " is ", pull,
+                                        ": in sync mode the centre diverges from 2 on; remove "
+                                        "the key for 0.9 / workers, or lower it")});
+  }
   if (IsExternal(job)) return;
   if (!elastic.has_optimizer()) {
     faults.push_back({"exchange.optimizer",

@@ -39,6 +39,24 @@ TEST_CASE("what becomes of bad gradients goes together, and only where there are
         "no error");
 }
 
+TEST_CASE("an elastic centre that would diverge in sync mode is refused") {
+  const auto error = [](const std::string& mode, int workers) {
+    std::string job =
+        Sample("{type: gradient}",
+               "{type: elastic, alpha: 0.3, optimizer: {type: sgd, learning_rate: 1}}");
+    job.replace(job.find("update:"), job.find("stop:") - job.find("update:"),
+                "workers: {count: " + std::to_string(workers) + "}\n");
+    const std::string bounded = "{mode: bounded, staleness: 3}";
+    return ErrorOf(job.replace(job.find(bounded), bounded.size(), mode));
+  };
+  CHECK(error("{mode: sync}", 6) == "no error");
+  CHECK(error("{mode: sync}", 7) ==
+        "job.yaml:12:34: exchange.alpha: 0.3 x 7 workers is 2.1: in sync mode the centre diverges "
+        "from 2 on; remove the key for 0.9 / workers, or lower it");
+  CHECK(error("{mode: async}", 7) == "no error");
+  CHECK(error("{mode: bounded, staleness: 3}", 7) == "no error");
+}
+
 TEST_CASE("a moving average of the weights is kept by the servers, and evaluated if it is kept") {
   const std::string missing =
       "evaluation.weights: average goes with update.average, such as {decay: 0.999}, which is "
