@@ -18,6 +18,7 @@ set(LEEWAY_SANITIZE "" CACHE STRING "Sanitizers, such as address,undefined or th
 option(LEEWAY_WERROR "Warnings are errors" OFF)
 option(LEEWAY_ONEDNN "Convolve on CPUs by oneDNN, where it is installed" ON)
 option(LEEWAY_UNITY "Compile all files of a library at once; OFF to compile each by itself" ON)
+set(LEEWAY_APART "" CACHE STRING "Libraries whose files are compiled each by itself all the same, such as leeway_core")
 
 # Contraction would make a vector loop and its remainder round differently, and with it a block's bits
 # depend on its length. errno would keep square roots from vectorising. Never -ffast-math: under it
@@ -84,7 +85,9 @@ endif()
 # leeway_compile_as_one(TARGET): its sources are one compilation, since a compilation costs its headers: 200,000 lines
 # where gRPC is among them. So names in the anonymous namespaces of a target are distinct (tests/house/names.py).
 function(leeway_compile_as_one target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LEEWAY_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+  if(LEEWAY_UNITY AND NOT target IN_LIST LEEWAY_APART)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  endif()
 endfunction()
 
 # leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y [COLD]): a static library leeway_NAME, which is one compilation;

@@ -1,6 +1,7 @@
 #include "common/storage/segments.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -17,6 +17,7 @@
 #include "common/identity.h"
 #include "common/machine.h"
 #include "common/object_store/address.h"
+#include "common/retry_hint.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/handed_connections.h"
 #include "common/rpc/host.h"

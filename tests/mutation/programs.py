@@ -20,6 +20,8 @@ UNITS = {
 WORLDS = [[], ["--mode", "sync"], ["--mode", "bounded"], ["--mode", "async"], ["--whole"], ["--replicas"], ["--sets"],
           ["--sets", "--replicas"], ["--resizes"], ["--resizes", "--sets", "--replicas"]]
 BOOKS = ["server/coordinator/core"]
+# The libraries of those folders.
+APART = ["leeway_core", "leeway_coordinator_core", "leeway_arithmetic"]
 TESTS_OF = {"committed_set_book": "committed_sets", "arrival_history": "straggler_grace"}
 SIMULATED = ["server/core", "server/coordinator/core"]
 MEMORY_MAX = 6 << 30  # a mutant may ask for memory without end
@@ -60,8 +62,8 @@ class Tree:
             self.copy(repository)
         if not (self.build / "build.ninja").exists():
             # A mutant is one file, compiled and linked by itself.
-            subprocess.run(["cmake", "--preset", "release", "-DBUILD_TESTING=ON", "-DLEEWAY_UNITY=OFF"], cwd=self.root,
-                           check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(["cmake", "--preset", "release", "-DBUILD_TESTING=ON", "-DLEEWAY_CUDA=OFF",
+                            f"-DLEEWAY_APART={';'.join(APART)}"], cwd=self.root, check=True, stdout=subprocess.DEVNULL)
         targets = sorted({"leeway_sim", *(target for units in UNITS.values() for target, _ in units)})
         subprocess.run(["ninja", "-C", self.build, "-j2", *targets], check=True, stdout=subprocess.DEVNULL)
         self.compile_commands = {entry["file"]: entry for entry in
