@@ -8,14 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/files/private_files.h"
-#include "common/object_store/address.h"
 #include "common/protocol.h"
 #include "common/retry_hint.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/patient_call.h"
 #include "common/status.h"
-#include "common/storage/storage.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/restore.h"
 #include "server/coordinator/core/schema.h"
@@ -47,14 +45,6 @@ std::unique_ptr<grpc::ClientContext> Within(Duration limit) {
   context->set_deadline(std::chrono::system_clock::now() +
                         std::chrono::duration_cast<std::chrono::microseconds>(limit));
   return context;
-}
-
-// A folder is made when the first file is written there. Of an object store this server's own
-// settings may be wrong.
-absl::Status CheckRunDir(const std::string& run_dir) {
-  if (!IsObjectLocation(run_dir)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(run_dir));
-  return storage->Prepare(run_dir);
 }
 
 }  // namespace
@@ -96,12 +86,10 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
   // From then on the coordinator counts, if it never hears of this server again.
   parameter_service_.table().SetLease(sent +
                                       FromSeconds(kLeaseShare * job_.limits().lease_seconds()));
-  {
-    MutexLock lock(mutex_);
-    joined_ = true;
-  }
-  // Server 0 has tried it out before it made the job.
-  return options.index == 0 ? absl::OkStatus() : CheckRunDir(run_dir_);
+  RETURN_IF_ERROR(TryRunDir());
+  MutexLock lock(mutex_);
+  joined_ = true;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::RegisterServerReply> ServerNode::Register(Duration limit, bool wait) {
@@ -154,9 +142,12 @@ bool ServerNode::AsksForIncarnations() {
   return asks_incarnations_;
 }
 
+Duration ServerNode::HeartbeatsApart() const {
+  return std::min<Duration>(FromSeconds(job_.limits().lease_seconds()) / 4, kHeartbeatAtMost);
+}
+
 ServerNode::Outcome ServerNode::WaitUntilOver() {
-  const Duration every =
-      std::min<Duration>(FromSeconds(job_.limits().lease_seconds()) / 4, kHeartbeatAtMost);
+  const Duration every = HeartbeatsApart();
   Time heard = std::chrono::steady_clock::now();
   Time next_heartbeat = heard;
   Time next_tick = heard;
@@ -286,7 +277,7 @@ absl::Status ServerNode::CheckJob(uint64_t job) const {
 
 absl::Status ServerNode::CheckJoined(uint64_t job) {
   MutexLock lock(mutex_);
-  if (!joined_) return absl::UnavailableError("the server is still registering");
+  if (!joined_) return absl::UnavailableError("the server still registers, or tries out the store");
   return CheckJob(job);
 }
 
@@ -413,8 +404,11 @@ void ServerNode::Await(ServerQueue* queue) {
       queue, this, "leeway.v1.ShardControl.Configure",
       [this, queue](const v1::ConfigureRequest& request, auto done) {
         queue->Later([this, request, done = std::move(done)] {
-          const absl::Status status = Configure(request);
-          if (!status.ok()) spdlog::error("configuring: {}", std::string(status.message()));
+          // Asked again and again until then: no news.
+          const absl::Status joined = CheckJoined(request.job());
+          const absl::Status status = joined.ok() ? Configure(request) : joined;
+          if (joined.ok() && !status.ok())
+            spdlog::error("configuring: {}", std::string(status.message()));
           done(Reply<v1::ConfigureReply>(status));
         });
       });

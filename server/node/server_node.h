@@ -78,6 +78,10 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
   absl::Status Shutdown(const v1::ShutdownRequest& request);
   // One attempt.
   absl::StatusOr<v1::RegisterServerReply> Register(Duration limit, bool wait = true);
+  // Finds out whether this server can use the job's object store. The coordinator hears of it
+  // meanwhile: a store may take a minute to fail.
+  absl::Status TryRunDir();
+  void BeatWhileTrying();
   // Registers with a coordinator that does not know this server, because it was restarted.
   absl::Status RegisterAgain();
   // Whether to accept a configuration, and how.
@@ -118,6 +122,7 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
   };
   std::vector<Replica> FindReplicas();
   absl::Status Heartbeat(const std::vector<Replica>& replicas);
+  Duration HeartbeatsApart() const;
 
   const std::function<BootTime()> boot_now_;
   ParameterService parameter_service_;
@@ -142,6 +147,7 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
   Mutex mutex_;
   CondVar changed_;
   bool joined_ GUARDED_BY(mutex_) = false;
+  bool tried_run_dir_ GUARDED_BY(mutex_) = false;
   // Of the model, for the heartbeats.
   std::optional<uint64_t> held_generation_ GUARDED_BY(mutex_);
   std::optional<uint64_t> held_epoch_ GUARDED_BY(mutex_);

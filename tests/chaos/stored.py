@@ -9,6 +9,7 @@ import os
 import pathlib
 import signal
 import tempfile
+import time
 
 from cluster import runs
 from in_store import CLOCKS, SETS, InStore, leeway, open_store, undisturbed
@@ -193,6 +194,46 @@ def refused():
     store.__exit__()
 
 
+class Joining:
+    """A fault of the store, from when server 1 tries it out: the launcher and server 0 have done so before."""
+
+    def __init__(self, store, seconds):
+        self.tries, self.until, self.seconds = 0, None, seconds
+        store.fault = self
+
+    def __call__(self, request):
+        if request.operation != "ListObjectsV2" or request.query.get("max-keys") != "1":
+            return None
+        self.tries += 1
+        if self.tries <= 2:
+            return None
+        self.until = self.until or time.monotonic() + self.seconds
+        return Status(503, "SlowDown") if time.monotonic() < self.until else None
+
+
+def joining():
+    """The store fails while server 1 joins: for longer than its lease, which it keeps all the same; and for good, which the
+    end says."""
+    store = open_store()
+    fault = Joining(store, seconds=10)
+    run = StoredRun(store, "joining", ["limits.lease_seconds=2"])
+    summary = run.train()
+    runs.check(fault.tries > 3, f"server 1 tried {fault.tries - 2} times")
+    runs.check(summary["server_restarts"] == [0, 0], f"no server was started again: {summary['server_restarts']}")
+    same_bits(run, "10 s without a store while server 1 joined")
+    run.clean()
+    os.environ["LEEWAY_S3_RETRY_SECONDS"] = "3"
+    Joining(store, seconds=1000)
+    run = StoredRun(store, "not joining", ["limits.lease_seconds=2", "servers.max_restarts=1"]).start()
+    run.wait(expect=runs.TEMPORARY, whole=False)
+    end = run.said().rpartition("the job failed:")[2]
+    runs.check(f"trying out {run.location}" in end and "SlowDown" in end, f"the end names the store: {end}")
+    runs.check("still registers" not in run.said(), "and nothing else")
+    runs.check("does not respond" not in run.said() and "hung" not in run.said(), "no server was taken for hung")
+    run.clean()
+    store.__exit__()
+
+
 def hosts():
     """By ssh: servers of another machine get the credentials through its standard input, and need no shared folder."""
     store = open_store()
@@ -210,4 +251,5 @@ def hosts():
 
 
 if __name__ == "__main__":
-    runs.main({"trained": trained, "killed": killed, "stopped": stopped, "refused": refused, "hosts": hosts})
+    runs.main({"trained": trained, "killed": killed, "stopped": stopped, "refused": refused, "hosts": hosts,
+               "joining": joining})
