@@ -7,6 +7,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/identity.h"
@@ -24,6 +25,12 @@ constexpr uint64_t kBytesASecond = 128 << 10;
 // Listings, errors.
 constexpr uint64_t kDocumentBytesMax = 16 << 20;
 constexpr char kMark[] = "x-amz-meta-leeway-upload";
+
+// The ETag of such an object is no MD5.
+bool EncryptsByKeys(const HttpAnswer& head) {
+  return absl::StartsWith(head.Header("x-amz-server-side-encryption"), "aws:kms") ||
+         !head.Header("x-amz-server-side-encryption-customer-algorithm").empty();
+}
 
 Duration DeadlineFor(uint64_t bytes) {
   return kRequestDeadline + std::chrono::seconds(bytes / kBytesASecond);
@@ -134,7 +141,9 @@ absl::Status S3Client::Put(const std::string& key, std::span<const uint8_t> body
 absl::StatusOr<ObjectInfo> S3Client::Head(const std::string& key) {
   ASSIGN_OR_RETURN(const HttpAnswer answer,
                    Send(Call{.operation = "HeadObject", .method = "HEAD", .key = key}));
-  ObjectInfo info{.etag = answer.Header("etag"), .mark = answer.Header(kMark)};
+  ObjectInfo info{.etag = answer.Header("etag"),
+                  .mark = answer.Header(kMark),
+                  .encrypted = EncryptsByKeys(answer)};
   if (absl::SimpleAtoi(answer.Header("content-length"), &info.size)) return info;
   return absl::InternalError(absl::StrCat("HeadObject ", LocationText(options_.bucket, key),
                                           ": the store does not say how long it is"));
@@ -183,7 +192,7 @@ absl::StatusOr<S3Listing> S3Client::List(const std::string& prefix, const std::s
       ASSIGN_OR_RETURN(page, ParseListing(answer.body));
       return absl::OkStatus();
     }));
-    std::move(page.keys.begin(), page.keys.end(), std::back_inserter(all.keys));
+    std::move(page.objects.begin(), page.objects.end(), std::back_inserter(all.objects));
     std::move(page.prefixes.begin(), page.prefixes.end(), std::back_inserter(all.prefixes));
     all.continuation = std::move(page.continuation);
   } while (!all.continuation.empty());

@@ -25,7 +25,9 @@ struct ObjectInfo {
   uint64_t size = 0;
   std::string etag;
   // As it was given to BeginUpload.
-  std::string mark;
+  std::string mark = {};
+  // By keys of the store's key service, or of who put it. Not known of an object that was listed.
+  bool encrypted = false;
 };
 
 // The sources of time and chance.

@@ -43,7 +43,10 @@ absl::StatusOr<S3Listing> ParseListing(const std::string& body) {
   pugi::xml_document document;
   ASSIGN_OR_RETURN(const pugi::xml_node root, Root(document, body, "ListBucketResult"));
   S3Listing listing;
-  for (const auto& each : root.children("Contents")) listing.keys.push_back(Text(each, "Key"));
+  for (const auto& each : root.children("Contents")) {
+    listing.objects.push_back(
+        {Text(each, "Key"), each.child("Size").text().as_ullong(), Text(each, "ETag")});
+  }
   for (const auto& each : root.children("CommonPrefixes")) {
     listing.prefixes.push_back(Text(each, "Prefix"));
   }

@@ -20,9 +20,15 @@ struct S3Error {
 };
 S3Error ParseS3Error(const std::string& body);
 
+struct S3Object {
+  std::string key;
+  uint64_t size = 0;
+  // With its quotes, as in a header.
+  std::string etag;
+};
 // One page of ListObjectsV2.
 struct S3Listing {
-  std::vector<std::string> keys;
+  std::vector<S3Object> objects;
   // With the delimiter at their end.
   std::vector<std::string> prefixes;
   // For the next page; empty: this was the last one.

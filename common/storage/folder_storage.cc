@@ -52,17 +52,19 @@ absl::StatusOr<uint64_t> FolderStorage::SizeOf(const std::string& path) {
   return file.size();
 }
 
-absl::StatusOr<std::vector<std::string>> FolderStorage::List(const std::string& folder) {
-  std::vector<std::string> names;
+absl::StatusOr<std::vector<StoredEntry>> FolderStorage::Entries(const std::string& folder) {
+  std::vector<StoredEntry> entries;
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error);
-  if (error == std::errc::no_such_file_or_directory) return names;
+  if (error == std::errc::no_such_file_or_directory) return entries;
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
+    std::error_code kind;
+    entries.push_back({entry->path().filename().string(), entry->is_directory(kind)});
   }
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("listing '", folder, "'"));
-  std::sort(names.begin(), names.end());
-  return names;
+  std::sort(entries.begin(), entries.end(),
+            [](const StoredEntry& a, const StoredEntry& b) { return a.name < b.name; });
+  return entries;
 }
 
 absl::Status FolderStorage::MakeFolder(const std::string& folder) { return MakeFolders(folder); }

@@ -11,7 +11,7 @@ class FolderStorage final : public Storage {
   absl::StatusOr<std::unique_ptr<StoredFile>> Open(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<StoredFileWriter>> Create(const std::string& path) override;
   absl::StatusOr<uint64_t> SizeOf(const std::string& path) override;
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
+  absl::StatusOr<std::vector<StoredEntry>> Entries(const std::string& folder) override;
   absl::Status MakeFolder(const std::string& folder) override;
   absl::Status RemoveFile(const std::string& path) override;
   absl::Status RemoveFolder(const std::string& folder) override;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -22,6 +24,12 @@ absl::Status ObjectFile::Fill(uint64_t position) const {
     return absl::DataLossError(status.message());
   }
   return status;
+}
+
+std::string ObjectFile::md5() const {
+  const absl::string_view tag = absl::StripSuffix(absl::StripPrefix(info_.etag, "\""), "\"");
+  const bool hex = std::all_of(tag.begin(), tag.end(), absl::ascii_isxdigit);
+  return hex && tag.size() == 32 && !info_.encrypted ? absl::AsciiStrToLower(tag) : "";
 }
 
 absl::Status ObjectFile::ReadAt(uint64_t position, std::span<uint8_t> target) const {

@@ -22,6 +22,9 @@ class ObjectFile final : public StoredFile {
 
   const std::string& location() const override { return location_; }
   uint64_t size() const override { return info_.size; }
+  std::string version() const override { return info_.etag; }
+  // Of an object that was put in one request the ETag is the MD5.
+  std::string md5() const override;
   absl::Status ReadAt(uint64_t position, std::span<uint8_t> target) const override EXCLUDES(mutex_);
 
  private:

@@ -50,6 +50,13 @@ absl::StatusOr<std::unique_ptr<StoredFile>> ObjectStorage::Open(const std::strin
   return std::make_unique<ObjectFile>(client_.get(), location, key, std::move(info));
 }
 
+absl::StatusOr<std::unique_ptr<StoredFile>> ObjectStorage::OpenListed(const std::string& location,
+                                                                      const StoredEntry& entry) {
+  ASSIGN_OR_RETURN(const std::string key, KeyOf(location));
+  return std::make_unique<ObjectFile>(client_.get(), location, key,
+                                      ObjectInfo{.size = entry.size, .etag = entry.version});
+}
+
 absl::StatusOr<std::unique_ptr<StoredFileWriter>> ObjectStorage::Create(
     const std::string& location) {
   ASSIGN_OR_RETURN(const std::string key, KeyOf(location));
@@ -63,19 +70,21 @@ absl::StatusOr<uint64_t> ObjectStorage::SizeOf(const std::string& location) {
   return info.size;
 }
 
-absl::StatusOr<std::vector<std::string>> ObjectStorage::List(const std::string& folder) {
+absl::StatusOr<std::vector<StoredEntry>> ObjectStorage::Entries(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(folder));
   ASSIGN_OR_RETURN(const S3Listing listing, client_->List(prefix, "/"));
-  std::vector<std::string> names;
-  for (const std::string& key : listing.keys) {
+  std::vector<StoredEntry> entries;
+  for (const S3Object& object : listing.objects) {
     // Some tools make a folder as an object of that name.
-    if (key.size() > prefix.size()) names.push_back(key.substr(prefix.size()));
+    if (object.key.size() <= prefix.size()) continue;
+    entries.push_back({object.key.substr(prefix.size()), false, object.size, object.etag});
   }
   for (const std::string& below : listing.prefixes) {
-    names.push_back(below.substr(prefix.size(), below.size() - prefix.size() - 1));
+    entries.push_back({below.substr(prefix.size(), below.size() - prefix.size() - 1), true});
   }
-  std::sort(names.begin(), names.end());
-  return names;
+  std::sort(entries.begin(), entries.end(),
+            [](const StoredEntry& a, const StoredEntry& b) { return a.name < b.name; });
+  return entries;
 }
 
 absl::Status ObjectStorage::MakeFolder(const std::string& folder) {
@@ -90,7 +99,9 @@ absl::Status ObjectStorage::RemoveFile(const std::string& location) {
 absl::Status ObjectStorage::RemoveFolder(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(folder));
   ASSIGN_OR_RETURN(const S3Listing listing, client_->List(prefix, ""));
-  for (const std::string& key : listing.keys) RETURN_IF_ERROR(client_->Delete(key));
+  for (const S3Object& object : listing.objects) {
+    RETURN_IF_ERROR(client_->Delete(object.key));
+  }
   return AbortBelow(prefix);
 }
 

@@ -15,9 +15,11 @@ class ObjectStorage final : public Storage {
   explicit ObjectStorage(std::unique_ptr<S3Client> client) : client_(std::move(client)) {}
 
   absl::StatusOr<std::unique_ptr<StoredFile>> Open(const std::string& location) override;
+  absl::StatusOr<std::unique_ptr<StoredFile>> OpenListed(const std::string& location,
+                                                         const StoredEntry& entry) override;
   absl::StatusOr<std::unique_ptr<StoredFileWriter>> Create(const std::string& location) override;
   absl::StatusOr<uint64_t> SizeOf(const std::string& location) override;
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
+  absl::StatusOr<std::vector<StoredEntry>> Entries(const std::string& folder) override;
   // There is nothing to make.
   absl::Status MakeFolder(const std::string& folder) override;
   absl::Status RemoveFile(const std::string& location) override;

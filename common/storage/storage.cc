@@ -76,6 +76,13 @@ absl::StatusOr<std::string> NormalLocation(const std::string& location) {
   return LocationText(parsed.bucket, parsed.key);
 }
 
+absl::StatusOr<std::vector<std::string>> Storage::List(const std::string& folder) {
+  ASSIGN_OR_RETURN(std::vector<StoredEntry> entries, Entries(folder));
+  std::vector<std::string> names;
+  for (StoredEntry& entry : entries) names.push_back(std::move(entry.name));
+  return names;
+}
+
 absl::StatusOr<std::vector<std::string>> ListStored(const std::string& folder) {
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
   return storage->List(folder);

@@ -21,6 +21,15 @@
 
 namespace leeway {
 
+// What a folder has in it.
+struct StoredEntry {
+  std::string name;
+  bool is_folder = false;
+  // Of a file in an object store: bytes, and its ETag, which another content does not have.
+  uint64_t size = 0;
+  std::string version = {};
+};
+
 // A file that is read at any place. Thread-safe.
 class StoredFile {
  public:
@@ -28,6 +37,10 @@ class StoredFile {
   virtual const std::string& location() const = 0;
   // When it was opened.
   virtual uint64_t size() const = 0;
+  // The ETag of an object; empty for a file of a folder.
+  virtual std::string version() const { return ""; }
+  // Of the content, in hexadecimal, where the storage says it; else empty.
+  virtual std::string md5() const { return ""; }
   // Fills `target` from byte `position` on. DATA_LOSS if the file ends before, or is another one by
   // now.
   virtual absl::Status ReadAt(uint64_t position, std::span<uint8_t> target) const = 0;
@@ -57,8 +70,16 @@ class Storage {
   virtual absl::StatusOr<std::unique_ptr<StoredFileWriter>> Create(const std::string& location) = 0;
   // Bytes. NOT_FOUND if there is no such file.
   virtual absl::StatusOr<uint64_t> SizeOf(const std::string& location) = 0;
-  // The names of files and folders directly in the folder, sorted; none if it is not there.
-  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
+  // The file that `entry` is of a listing: as it was then, without asking for it once more. Reading
+  // it says DATA_LOSS if it is another one by now.
+  virtual absl::StatusOr<std::unique_ptr<StoredFile>> OpenListed(const std::string& location,
+                                                                 const StoredEntry& entry) {
+    return Open(location);
+  }
+  // The files and folders directly in the folder, sorted by their names; none if it is not there.
+  virtual absl::StatusOr<std::vector<StoredEntry>> Entries(const std::string& folder) = 0;
+  // Their names.
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder);
   // Makes the folder and those above it, durably. OK if it is there.
   virtual absl::Status MakeFolder(const std::string& folder) = 0;
   // OK if there is no such file.

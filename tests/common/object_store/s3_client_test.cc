@@ -171,7 +171,8 @@ TEST_CASE("a listing has all pages") {
       200,
       "<ListBucketResult "
       "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><IsTruncated>true</IsTruncated>"
-      "<NextContinuationToken>a/b=</NextContinuationToken><Contents><Key>x/a&amp;b</Key></Contents>"
+      "<NextContinuationToken>a/b=</NextContinuationToken><Contents><Key>x/a&amp;b</Key>"
+      "<ETag>&quot;7&quot;</ETag><Size>5000000000</Size></Contents>"
       "<CommonPrefixes><Prefix>x/y/</Prefix></CommonPrefixes></ListBucketResult>");
   rig.script.Answer(
       200,
@@ -179,7 +180,11 @@ TEST_CASE("a listing has all pages") {
       "</ListBucketResult>");
   const auto listing = rig.client->List("x/", "/");
   REQUIRE(listing.ok());
-  CHECK(listing->keys == std::vector<std::string>{"x/a&b", "x/c"});
+  REQUIRE(listing->objects.size() == 2);
+  CHECK(listing->objects[0].key == "x/a&b");
+  CHECK(listing->objects[0].size == 5000000000);
+  CHECK(listing->objects[0].etag == "\"7\"");
+  CHECK(listing->objects[1].key == "x/c");
   CHECK(listing->prefixes == std::vector<std::string>{"x/y/"});
   CHECK(
       rig.script.requests.back().url ==

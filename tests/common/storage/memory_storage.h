@@ -4,13 +4,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/files/sha256.h"
 #include "common/mutex.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
@@ -38,16 +38,21 @@ class MemoryStorage final : public Storage {
     ASSIGN_OR_RETURN(const std::string content, Find(location));
     return content.size();
   }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
+  absl::StatusOr<std::vector<StoredEntry>> Entries(const std::string& folder) override {
     RETURN_IF_ERROR(fault("list", folder));
     MutexLock lock(mutex_);
-    std::set<std::string> names;
+    std::map<std::string, StoredEntry> found;
     for (const auto& [location, content] : files_) {
       if (!absl::StartsWith(location, folder + "/")) continue;
       const std::string below = location.substr(folder.size() + 1);
-      names.insert(below.substr(0, below.find('/')));
+      const std::string name = below.substr(0, below.find('/'));
+      const bool is_folder = name.size() < below.size();
+      found[name] = {name, is_folder, is_folder ? 0 : content.size(),
+                     is_folder ? "" : HexSha256(content)};
     }
-    return std::vector<std::string>(names.begin(), names.end());
+    std::vector<StoredEntry> entries;
+    for (auto& [name, entry] : found) entries.push_back(std::move(entry));
+    return entries;
   }
   absl::Status MakeFolder(const std::string& folder) override { return fault("make", folder); }
   absl::Status RemoveFile(const std::string& location) override {
@@ -79,6 +84,7 @@ class MemoryStorage final : public Storage {
         : location_(std::move(location)), content_(std::move(content)) {}
     const std::string& location() const override { return location_; }
     uint64_t size() const override { return content_.size(); }
+    std::string version() const override { return HexSha256(content_); }
     absl::Status ReadAt(uint64_t position, std::span<uint8_t> target) const override {
       if (position > content_.size() || target.size() > content_.size() - position) {
         return absl::DataLossError(absl::StrCat("reading '", location_, "': it ends before"));

@@ -1,0 +1,40 @@
+#include "common/storage/copy_lock.h"
+
+#include <cerrno>
+#include <functional>
+#include <thread>
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+namespace leeway {
+namespace {
+
+constexpr std::chrono::milliseconds kAskAgainAfter(5);
+
+}  // namespace
+
+CopyLock::CopyLock(const std::string& path, const std::string& name, Duration patience)
+    : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR)) {
+  // A byte of the file for each name. Two names that share one wait for each other in vain.
+  struct flock byte = {};
+  byte.l_type = F_WRLCK;
+  byte.l_whence = SEEK_SET;
+  byte.l_start = static_cast<off_t>(std::hash<std::string>()(name) >> 2);
+  byte.l_len = 1;
+  const Time end = std::chrono::steady_clock::now() + patience;
+  // Of the open file, not of the process: threads exclude each other, too.
+  while (fcntl(*file_, F_OFD_SETLK, &byte) != 0) {
+    // A file system without locks.
+    if (errno != EAGAIN && errno != EACCES && errno != EINTR) return;
+    if (std::chrono::steady_clock::now() > end) {
+      spdlog::warn("another process has fetched {} for {} s; fetching it here, too", name,
+                   std::chrono::duration_cast<std::chrono::seconds>(patience).count());
+      return;
+    }
+    std::this_thread::sleep_for(kAskAgainAfter);
+  }
+}
+
+}  // namespace leeway
