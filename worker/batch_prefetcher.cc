@@ -83,9 +83,9 @@ absl::Status BatchPrefetcher::Take(uint64_t key, Duration limit, Batch& batch) {
     Slot* slot = Find(key);
     while (slot != nullptr && slot->state == State::kLoading) {
       if (!changed_.WaitUntil(mutex_, end)) {
-        return absl::DeadlineExceededError(
-            absl::StrCat("a batch is not loaded after ", Seconds(limit),
-                         " s (limits.exchange_seconds): does the disk answer?"));
+        return absl::DeadlineExceededError(absl::StrCat(
+            "a batch is not loaded after ", Seconds(limit),
+            " s (limits.exchange_seconds): does the disk answer, or the object store?"));
       }
       slot = Find(key);
     }

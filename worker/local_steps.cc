@@ -78,10 +78,15 @@ absl::Status LocalSteps::LoadKey(uint64_t key, Batch& batch) const {
                             : data_.LoadBatch(key, batch);
 }
 
+void LocalSteps::Announce(uint64_t key) const {
+  leases_ == nullptr ? data_.WillLoad(key, steps_per_epoch_) : data_.WillLoadBatch(key);
+}
+
 absl::Status LocalSteps::Fetch(uint64_t key, std::span<const uint64_t> later) {
   if (prefetcher_ == nullptr) return LoadKey(key, batch_);
   std::vector<uint64_t> keys = {key};
   keys.insert(keys.end(), later.begin(), later.end());
+  for (const uint64_t each : keys) Announce(each);
   prefetcher_->Want(keys);
   return prefetcher_->Take(key, longest_wait_, batch_);
 }

@@ -37,6 +37,7 @@ class LocalSteps : public StepRunner {
   // loaded meanwhile.
   absl::Status Fetch(uint64_t key, std::span<const uint64_t> later);
   absl::Status LoadKey(uint64_t key, Batch& batch) const;
+  void Announce(uint64_t key) const;
 
   const uint64_t seed_;
   const uint32_t rank_;

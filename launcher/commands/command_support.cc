@@ -19,6 +19,7 @@
 #include "common/files/files.h"
 #include "common/object_store/address.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "launcher/commands/data_check.h"
 #include "launcher/commands/run_folder.h"
 #include "server/outcome/stored_job.h"
@@ -42,6 +43,11 @@ std::string CanonicalPath(const fs::path& path) {
 }
 
 absl::StatusOr<std::string> GivenFolder(const std::string& path, absl::string_view by) {
+  // Whether anything is there the files of the job will show.
+  if (IsObjectLocation(path)) {
+    absl::StatusOr<std::string> location = NormalLocation(path);
+    return location.ok() ? location : Annotate(location.status(), by);
+  }
   if (IsFolder(path)) return CanonicalPath(path);
   return absl::NotFoundError(absl::StrCat("the data folder ", path, " (", by, ") is not there"));
 }
@@ -79,7 +85,8 @@ void AddSetOption(CLI::App& command, JobOptions& options) {
 void AddDataOption(CLI::App& command, std::string& data) {
   command
       .add_option("--data", data,
-                  "Folder that the job's data paths are in; default $LEEWAY_DATA, then ./data")
+                  "Folder that the job's data paths are in, or s3://BUCKET/PREFIX; default "
+                  "$LEEWAY_DATA, then ./data")
       ->type_name("DIR");
 }
 

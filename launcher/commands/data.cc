@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/object_store/address.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/inspect/inspect.h"
@@ -40,11 +43,36 @@ absl::StatusOr<PlacedFiles> InDataFolder(const std::vector<std::string>& files) 
       folder, " (--data DIR or LEEWAY_DATA names another)"));
 }
 
+// s3://BUCKET/PREFIX of the first one is the data folder.
+absl::StatusOr<PlacedFiles> InStore(const std::vector<std::string>& files) {
+  PlacedFiles placed;
+  for (const std::string& file : files) {
+    ASSIGN_OR_RETURN(const std::string location, NormalLocation(file));
+    ASSIGN_OR_RETURN(const ObjectLocation parsed, ParseObjectLocation(location));
+    if (placed.data_dir.empty()) {
+      const std::string whole = LocationText(parsed.bucket, parsed.key);
+      placed.data_dir = whole.substr(0, whole.rfind('/'));
+    }
+    if (!parsed.key.empty() && absl::StartsWith(location, placed.data_dir + "/")) {
+      placed.names.push_back(location.substr(placed.data_dir.size() + 1));
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, " is no file below that of the first one, ", placed.data_dir,
+                     ": give the data folder with --data, and names in it"));
+  }
+  return placed;
+}
+
 absl::StatusOr<PlacedFiles> Place(const DataFlags& flags) {
-  if (!flags.data.empty()) return PlacedFiles{flags.data, flags.files};
+  if (!flags.data.empty()) {
+    ASSIGN_OR_RETURN(std::string folder, NormalLocation(flags.data));
+    return PlacedFiles{std::move(folder), flags.files};
+  }
+  if (IsObjectLocation(flags.files.front())) return InStore(flags.files);
   PlacedFiles placed;
   std::error_code error;
-  if (!flags.files.empty() && !std::filesystem::exists(flags.files.front(), error)) {
+  if (!std::filesystem::exists(flags.files.front(), error)) {
     return InDataFolder(flags.files);
   }
   for (const std::string& file : flags.files) {
@@ -76,8 +104,10 @@ void AddDataCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "data", "Say what files of data hold, and print the part of a job that reads them");
   command
-      ->add_option("FILE", flags->files,
-                   "Files of one source, or a folder of pictures; with --data names in that folder")
+      ->add_option(
+          "FILE", flags->files,
+          "Files of one source, or a folder of pictures, also as s3://BUCKET/KEY; with --data "
+          "names in that folder")
       ->required();
   command
       ->add_option("--data", flags->data,

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/files/files.h"
+#include "common/object_store/address.h"
 #include "common/status.h"
 #include "config/job.h"
 #include "launcher/commands/command_support.h"
@@ -41,6 +42,10 @@ std::vector<std::string> FullNames(const std::vector<std::string>& files) {
   std::vector<std::string> names;
   std::error_code error;
   for (const std::string& file : files) {
+    if (IsObjectLocation(file)) {
+      names.push_back(file);
+      continue;
+    }
     names.push_back(std::filesystem::absolute(file, error).lexically_normal().string());
   }
   return names;

@@ -30,6 +30,7 @@
 #include "launcher/commands/checked_job.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/data_check.h"
 #include "launcher/commands/finish.h"
 #include "launcher/commands/run_folder.h"
 #include "launcher/commands/run_keys.h"
@@ -113,13 +114,24 @@ std::vector<std::string> PlacesOf(const v1::Workers& workers) {
   return places;
 }
 
+void Append(Environment more, Environment& environment) {
+  for (auto& variable : more) environment.push_back(std::move(variable));
+}
+
+Environment ServersEnvironment(const Plan& plan, const RunKeys& keys, const RunFolder& run) {
+  Environment environment = ServerEnvironment(keys, plan.insecure);
+  if (plan.hosts != nullptr && run.place().in_store()) Append(StoreEnvironment(), environment);
+  return environment;
+}
+
 Environment WorkerEnvironment(const Plan& plan, const RunKeys& keys, const RunFolder& run) {
   Environment environment = keys.ForWorkers();
+  if (plan.hosts != nullptr && ReadsStore(plan.job, plan.data_dir)) {
+    Append(StoreEnvironment(), environment);
+  }
   if (plan.command.empty()) return environment;
   const std::string data = plan.data_given ? plan.data_dir : "";
-  for (auto& variable : CommandEnvironment(plan.job, run.place().here, data)) {
-    environment.push_back(std::move(variable));
-  }
+  Append(CommandEnvironment(plan.job, run.place().here, data), environment);
   return environment;
 }
 
@@ -132,14 +144,13 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
   const bool terminal = OutputIsTerminal();
   const std::unique_ptr<RunObserver> display = MakeDisplay(terminal);
   LocalHosts here(ProgramFolder());
-  const bool sends_store = plan.hosts != nullptr && run.place().in_store();
   if (plan.hosts != nullptr) {
     RETURN_IF_ERROR(LeaveHosts(*plan.hosts, plan.job.servers().count(), run.place()));
   }
   Supervisor supervisor({.run_dir = run.location(),
                          .local_dir = run.place().here,
                          .data_dir = plan.data_dir,
-                         .server_environment = ServerEnvironment(*keys, plan.insecure, sends_store),
+                         .server_environment = ServersEnvironment(plan, *keys, run),
                          .worker_environment = WorkerEnvironment(plan, *keys, run),
                          .worker_command = plan.command,
                          .worker_processors = plan.hosts == nullptr ? PlacesOf(plan.job.workers())

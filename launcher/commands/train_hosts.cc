@@ -27,16 +27,18 @@ absl::Status Secure(const SshHosts& hosts, const v1::Security& job, bool insecur
       "--insecure if the network lets in nobody else");
 }
 
-void AddStoreVariables(Environment& environment) {
+}  // namespace
+
+Environment StoreEnvironment() {
+  Environment environment;
   for (const char* name :
        {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION",
         "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "LEEWAY_S3_PART_BYTES",
-        "LEEWAY_S3_RETRY_SECONDS", "LEEWAY_S3_STALL_SECONDS"}) {
+        "LEEWAY_S3_RETRY_SECONDS", "LEEWAY_S3_STALL_SECONDS", "LEEWAY_DATA_CACHE"}) {
     if (const auto value = LookUpEnvironment(name)) environment.emplace_back(name, *value);
   }
+  return environment;
 }
-
-}  // namespace
 
 void AddHostOptions(CLI::App& command, HostFlags& flags) {
   constexpr char kGroup[] = "Several machines";
@@ -92,9 +94,8 @@ absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place
   return absl::OkStatus();
 }
 
-Environment ServerEnvironment(const RunKeys& keys, bool insecure, bool sends_store) {
+Environment ServerEnvironment(const RunKeys& keys, bool insecure) {
   Environment environment = keys.ForServers();
-  if (sends_store) AddStoreVariables(environment);
   if (insecure) environment.emplace_back(kInsecure, "1");
   return environment;
 }

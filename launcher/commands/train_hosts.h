@@ -43,8 +43,10 @@ absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
 // Writes kHostsFile. Hosts with servers must see it, unless the run is in an object store.
 absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place);
 
-// `sends_store`: with what of this process's environment says how to reach an object store, by
-// value, for servers of other machines. Files that variables name are not there.
-Environment ServerEnvironment(const RunKeys& keys, bool insecure, bool sends_store);
+Environment ServerEnvironment(const RunKeys& keys, bool insecure);
+
+// What of this process's environment says how to reach an object store, by value, for processes of
+// other machines. Files that variables name are not there.
+Environment StoreEnvironment();
 
 }  // namespace leeway

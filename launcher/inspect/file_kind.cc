@@ -1,7 +1,6 @@
 #include "launcher/inspect/file_kind.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "launcher/inspect/table_guess.h"
 #include "worker/data/cifar.h"
 #include "worker/data/data_file.h"
+#include "worker/data/data_folder.h"
 #include "worker/data/text.h"
 #include "worker/data/text/utf8.h"
 
@@ -109,9 +109,8 @@ absl::StatusOr<std::string> HeadOfFile(const std::string& data_dir, const std::s
 }
 
 absl::StatusOr<FileKind> KindOfFile(const std::string& data_dir, const std::string& name) {
-  ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, name));
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return FileKind::kPictures;
+  ASSIGN_OR_RETURN(const DataKind kind, KindOfData(data_dir, name));
+  if (kind == DataKind::kFolder) return FileKind::kPictures;
   ASSIGN_OR_RETURN(const std::string head, HeadOfFile(data_dir, name));
   const std::string_view begin(head);
   if (begin.substr(0, 6) == "\x93NUMPY") return FileKind::kNpy;

@@ -8,11 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/str_cat.h"
 #include "common/descriptor.h"
 #include "common/status.h"
+#include "worker/data/data_folder.h"
 #include "worker/data/gunzip.h"
 #include "worker/data/known_files.h"
 #include "worker/data/limits.h"
@@ -25,26 +24,6 @@ constexpr size_t kMaxRead = size_t{1} << 30;
 // Of a file that is unpacked; each later piece is as long as all before it.
 constexpr size_t kFirstPiece = 1 << 20;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
-
-absl::Status CheckName(const std::string& name) {
-  const auto refuse = [&](absl::string_view why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data file '", absl::CEscape(name), "': ", why,
-                     "; name it relative to the data folder, or by an absolute path"));
-  };
-  if (name.empty()) return refuse("the name is empty");
-  if (name.find('\0') != std::string::npos) return refuse("the name holds a zero byte");
-  if (name[0] == '/') return absl::OkStatus();
-  for (absl::string_view part : absl::StrSplit(name, '/')) {
-    if (part == "..") return refuse("the path leaves the data folder by '..'");
-  }
-  return absl::OkStatus();
-}
-
-std::string FullPath(const std::string& data_dir, const std::string& name) {
-  if (data_dir.empty() || name[0] == '/') return name;
-  return absl::StrCat(data_dir, absl::EndsWith(data_dir, "/") ? "" : "/", name);
-}
 
 absl::Status OpenError(int error, const std::string& path, const std::string& data_dir,
                        const std::string& name) {
@@ -66,8 +45,9 @@ struct OpenFile {
 
 absl::StatusOr<OpenFile> OpenPlainFile(const std::string& data_dir, const std::string& name) {
   ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, name));
+  ASSIGN_OR_RETURN(const std::string here, PathHere(path));
   // Not to wait for the writer of a pipe of that name.
-  Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  Descriptor descriptor(open(here.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (*descriptor < 0) return OpenError(errno, path, data_dir, name);
   struct stat info;
   if (fstat(*descriptor, &info) != 0) return absl::ErrnoToStatus(errno, path);
@@ -156,11 +136,6 @@ absl::StatusOr<std::string> ReadWhole(ByteStream& stream, size_t expected, uint6
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> PathOfData(const std::string& data_dir, const std::string& name) {
-  RETURN_IF_ERROR(CheckName(name));
-  return FullPath(data_dir, name);
-}
 
 absl::Status BadByte(const DataFile& file, uint64_t byte, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(file.path, ": byte ", byte, ": ", what));

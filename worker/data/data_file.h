@@ -1,4 +1,4 @@
-// The files of the data folder.
+// The files of the data folder (worker/data/data_folder.h).
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,11 @@ struct DataFile {
 // "PATH: byte 12: WHAT", as INVALID_ARGUMENT.
 absl::Status BadByte(const DataFile& file, uint64_t byte, absl::string_view what);
 
-// `name` is absolute, or relative to `data_dir` and stays below it. Nothing of the content is held.
-// Errors, here and while it is read, name the full path: INVALID_ARGUMENT for a relative name that
-// has "..", NOT_FOUND saying what to fetch from where, DATA_LOSS for damaged gzip,
-// RESOURCE_EXHAUSTED beyond kMaxFileBytes.
+// `name` as PathOfData takes it. Nothing of the content is held. Errors, here and while it is read,
+// name the full path: INVALID_ARGUMENT for a relative name that has "..", NOT_FOUND saying what to
+// fetch from where, DATA_LOSS for damaged gzip, RESOURCE_EXHAUSTED beyond kMaxFileBytes; of a file
+// in an object store also as PathHere.
 absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::string& name);
-
-// The path of `name`, which is absolute or in the data folder. INVALID_ARGUMENT for a relative name
-// that has "..".
-absl::StatusOr<std::string> PathOfData(const std::string& data_dir, const std::string& name);
 
 // A file as memory.
 struct MappedFile {

@@ -14,7 +14,7 @@
 
 namespace leeway {
 
-// Immutable, so thread-safe.
+// Immutable but for what is fetched ahead; thread-safe.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -36,6 +36,10 @@ class Dataset {
   virtual uint64_t bytes() const = 0;
   // Whether files are read and decoded for each batch, so that loading one takes its time.
   virtual bool decodes() const { return false; }
+
+  // Says that these examples will be read soon, in this order: what is not on this machine yet is
+  // fetched meanwhile.
+  virtual void WillNeed(std::span<const uint32_t> rows) const {}
 
   // Examples [first, first + count), within size(). Errors are those of files that are read only
   // now.

@@ -9,7 +9,7 @@
 #include "common/files/safetensors_reader.h"
 #include "common/job_key.h"
 #include "common/status.h"
-#include "worker/data/data_file.h"
+#include "worker/data/data_folder.h"
 #include "worker/formats/axis_order.h"
 #include "worker/formats/file_tensors.h"
 #include "worker/formats/match_tensors.h"
@@ -54,10 +54,12 @@ absl::StatusOr<FloatBuffer> ReadModelFile(const std::string& path, const v1::Mod
 absl::StatusOr<FloatBuffer> ReadInitialWeights(const v1::Model& config, const std::string& data_dir,
                                                const Model& model) {
   const auto path = PathOfData(data_dir, config.initial());
-  if (!path.ok()) return AtKey(path.status(), "model.initial");
-  auto weights = ReadModelFile(*path, config, model);
-  if (!weights.ok()) return AtKey(weights.status(), "model.initial");
-  return weights;
+  const auto here = path.ok() ? PathHere(*path) : path;
+  if (!here.ok()) return AtKey(here.status(), "model.initial");
+  auto weights = ReadModelFile(*here, config, model);
+  if (weights.ok()) return weights;
+  const bool copied = *here != *path;
+  return AtKey(copied ? Annotate(weights.status(), *path) : weights.status(), "model.initial");
 }
 
 absl::Status WriteTorchFile(const std::string& path, const v1::Model& config, const Model& model,

@@ -18,7 +18,8 @@ PictureDataset::PictureDataset(std::string data_dir, PictureIndex index, const I
       index_(std::move(index)),
       shape_(shape),
       classes_(classes),
-      normalizer_(std::move(normalizer)) {}
+      normalizer_(std::move(normalizer)),
+      ahead_(data_dir_) {}
 
 absl::StatusOr<std::unique_ptr<PictureDataset>> PictureDataset::Create(
     std::string data_dir, PictureIndex index, uint32_t height, uint32_t width, uint32_t classes,
@@ -47,9 +48,14 @@ absl::Status PictureDataset::Decode(size_t i, uint8_t* out) const {
   return absl::OkStatus();
 }
 
+void PictureDataset::WillNeed(std::span<const uint32_t> rows) const {
+  for (const uint32_t row : rows) ahead_.WillNeed(index_.files[row]);
+}
+
 absl::Status PictureDataset::CopyBatch(size_t first, size_t count, Batch& batch) const {
   Resize(count, batch);
   std::vector<uint8_t> decoded(shape_.elements());
+  for (size_t i = 0; i < count; ++i) ahead_.WillNeed(index_.files[first + i]);
   for (size_t i = 0; i < count; ++i) {
     RETURN_IF_ERROR(Decode(first + i, decoded.data()));
     normalizer_.Apply(decoded.data(), batch.features.data() + i * decoded.size());
@@ -61,6 +67,7 @@ absl::Status PictureDataset::CopyBatch(size_t first, size_t count, Batch& batch)
 absl::Status PictureDataset::CopyRows(std::span<const uint32_t> rows, const Augmenter& augmenter,
                                       RandomStream draws, Batch& batch) const {
   Resize(rows.size(), batch);
+  WillNeed(rows);
   std::vector<uint8_t> decoded(shape_.elements()), augmented(augmenter.none() ? 0 : decoded.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     RETURN_IF_ERROR(Decode(rows[i], decoded.data()));

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "leeway/v1/job.pb.h"
+#include "worker/data/data_folder.h"
 #include "worker/data/dataset.h"
 #include "worker/data/normalizer.h"
 #include "worker/data/pictures/picture_index.h"
@@ -33,6 +34,8 @@ class PictureDataset final : public Dataset {
   uint64_t bytes() const override;
   bool decodes() const override { return true; }
 
+  void WillNeed(std::span<const uint32_t> rows) const override;
+
   // Errors name the picture, what is wrong with it and what to do.
   absl::Status CopyBatch(size_t first, size_t count, Batch& batch) const override;
   absl::Status CopyRows(std::span<const uint32_t> rows, const Augmenter& augmenter,
@@ -49,6 +52,7 @@ class PictureDataset final : public Dataset {
   const ImageShape shape_;
   const uint32_t classes_;
   const Normalizer normalizer_;
+  mutable DataAhead ahead_;
 };
 
 }  // namespace leeway

@@ -1,47 +1,16 @@
 #include "worker/data/pictures/picture_index.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "common/status.h"
-#include "worker/data/data_file.h"
+#include "worker/data/data_folder.h"
 #include "worker/data/examples.h"
 
 namespace leeway {
 namespace {
-
-struct Entries {
-  std::vector<std::string> folders;
-  std::vector<std::string> files;
-};
-
-// What is in a folder of the data folder, sorted.
-absl::StatusOr<Entries> List(const std::string& data_dir, const std::string& folder) {
-  ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, folder));
-  const auto failed = [&](const std::error_code& error) {
-    const absl::Status status = absl::ErrnoToStatus(error.value(), path + ": reading the folder");
-    if (!absl::IsNotFound(status)) return status;
-    return absl::NotFoundError(absl::StrCat(path, ": no such folder; the data folder is '",
-                                            data_dir, "', given by --data DIR or LEEWAY_DATA"));
-  };
-  Entries entries;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(path, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    std::string name = entry->path().filename().string();
-    if (name[0] == '.') continue;
-    std::error_code kind;
-    const bool is_folder = entry->is_directory(kind);
-    (is_folder ? entries.folders : entries.files).push_back(std::move(name));
-  }
-  if (error) return failed(error);
-  std::sort(entries.folders.begin(), entries.folders.end());
-  std::sort(entries.files.begin(), entries.files.end());
-  return entries;
-}
 
 bool IsPicture(const std::string& name) {
   const std::string lower = absl::AsciiStrToLower(name);
@@ -51,7 +20,7 @@ bool IsPicture(const std::string& name) {
 
 absl::Status AddClass(const std::string& data_dir, const std::string& folder, float label,
                       PictureIndex& index) {
-  ASSIGN_OR_RETURN(Entries entries, List(data_dir, folder));
+  ASSIGN_OR_RETURN(DataEntries entries, ListDataFolder(data_dir, folder));
   if (!entries.folders.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(folder, ": has a folder of its own (", entries.folders[0],
@@ -75,7 +44,7 @@ absl::Status AddClass(const std::string& data_dir, const std::string& folder, fl
 
 absl::StatusOr<std::vector<std::string>> ClassFolders(const std::string& data_dir,
                                                       const std::string& folder) {
-  ASSIGN_OR_RETURN(Entries entries, List(data_dir, folder));
+  ASSIGN_OR_RETURN(DataEntries entries, ListDataFolder(data_dir, folder));
   if (!entries.folders.empty()) return std::move(entries.folders);
   return absl::InvalidArgumentError(
       absl::StrCat(folder, ": no folder in it; it needs one for each class, with its pictures"));

@@ -6,6 +6,7 @@
 #include "common/job_key.h"
 #include "common/plugins/label_loss.h"
 #include "common/status.h"
+#include "worker/data/data_folder.h"
 #include "worker/data/holdout.h"
 #include "worker/data/labels.h"
 #include "worker/data/pictures/picture_dataset.h"
@@ -55,6 +56,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadPictures(const v1::TrainingJob& job
   if (part == Part::kHoldout && index->files.empty()) {
     return NothingHeldOut(job.data().holdout());
   }
+  const absl::Status room = CheckRoomForData(data_dir, index->files);
+  if (!room.ok()) return AtKey(AtKey(room, "folder"), key);
   const uint32_t count = ClassesOf(LabelLoss(job.model()), static_cast<uint32_t>(classes->size()));
   return PictureDataset::Create(data_dir, *std::move(index), pictures.height(), pictures.width(),
                                 count, job.data().normalize());

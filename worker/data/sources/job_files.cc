@@ -5,9 +5,20 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/object_store/address.h"
+#include "worker/data/data_folder.h"
 
 namespace leeway {
 namespace {
+
+// A location has no dots and no empty parts (ParseObjectLocation), or cannot be opened.
+std::string Normal(const std::string& path) {
+  if (IsObjectLocation(path)) return path;
+  std::error_code error;
+  return std::filesystem::absolute(path, error).lexically_normal().string();
+}
+
+}  // namespace
 
 std::vector<std::string> FilesOf(const v1::Source& source) {
   const auto list = [](const auto& files) {
@@ -39,8 +50,6 @@ std::vector<std::string> FilesOf(const v1::Source& source) {
   return {};
 }
 
-}  // namespace
-
 std::vector<std::string> DataFileNames(const v1::TrainingJob& job) {
   std::vector<std::string> names = FilesOf(job.data().train());
   for (std::string& name : FilesOf(job.data().test())) {
@@ -57,12 +66,10 @@ std::vector<std::string> FileNames(const v1::TrainingJob& job) {
 }
 
 absl::Status CheckInDataFolder(const v1::TrainingJob& job, const std::string& data_dir) {
-  std::error_code error;
-  std::string folder = std::filesystem::absolute(data_dir, error).lexically_normal().string();
+  std::string folder = Normal(data_dir);
   if (!absl::EndsWith(folder, "/")) folder += "/";
   for (const std::string& name : FileNames(job)) {
-    const std::string path = std::filesystem::path(name).lexically_normal().string();
-    if (!absl::StartsWith(path, "/") || absl::StartsWith(path, folder)) continue;
+    if (!IsAbsoluteData(name) || absl::StartsWith(Normal(name), folder)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "the job reads ", name, ", which is not in this worker's data folder ", folder,
         ": put it there and name it in the job relative to that folder; or start the worker with "

@@ -9,6 +9,8 @@
 
 namespace leeway {
 
+// Those of one source, in the order in which they are read.
+std::vector<std::string> FilesOf(const v1::Source& source);
 // Those of the sources, as they are named, each once.
 std::vector<std::string> DataFileNames(const v1::TrainingJob& job);
 // Also the weights that it starts from.

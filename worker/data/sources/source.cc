@@ -11,6 +11,7 @@
 #include "worker/data/cifar.h"
 #include "worker/data/csv.h"
 #include "worker/data/data_file.h"
+#include "worker/data/data_folder.h"
 #include "worker/data/generator.h"
 #include "worker/data/holdout.h"
 #include "worker/data/idx.h"
@@ -18,6 +19,7 @@
 #include "worker/data/memory_dataset.h"
 #include "worker/data/numpy/npy_files.h"
 #include "worker/data/pictures/read_pictures.h"
+#include "worker/data/sources/job_files.h"
 #include "worker/data/text/read_text.h"
 
 namespace leeway {
@@ -123,6 +125,33 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadFiles(const v1::TrainingJob& job,
   return MemoryDataset::Create(std::move(all), classes, job.data().normalize());
 }
 
+// The files that will be read, in their order.
+std::vector<std::string> WantedFiles(const v1::Source& source,
+                                     const std::function<bool(size_t)>& wants_file) {
+  // Pictures are read one by one; a text's vocabulary may need all its files.
+  if (source.has_image_folder()) return {};
+  std::vector<std::string> files = FilesOf(source);
+  if (source.has_text() || files.size() != FileCount(source)) return files;
+  std::vector<std::string> wanted;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (wants_file(i)) wanted.push_back(std::move(files[i]));
+  }
+  return wanted;
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> ReadByKind(const v1::TrainingJob& job,
+                                                    const v1::Source& source,
+                                                    const std::string& data_dir, Part part,
+                                                    const std::function<bool(size_t)>& wants_file) {
+  if (source.has_text()) {
+    return ReadText(job, source.text(), SourceKey(job, source), data_dir, part, wants_file);
+  }
+  if (source.has_image_folder()) {
+    return ReadPictures(job, source.image_folder(), SourceKey(job, source), data_dir, part);
+  }
+  return ReadFiles(job, source, data_dir, part, wants_file);
+}
+
 }  // namespace
 
 size_t FileCount(const v1::Source& source) {
@@ -153,13 +182,11 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadSource(const v1::TrainingJob& job,
                                                     const std::string& data_dir, Part part,
                                                     const std::function<bool(size_t)>& wants_file) {
   try {
-    if (source.has_text()) {
-      return ReadText(job, source.text(), SourceKey(job, source), data_dir, part, wants_file);
-    }
-    if (source.has_image_folder()) {
-      return ReadPictures(job, source.image_folder(), SourceKey(job, source), data_dir, part);
-    }
-    return ReadFiles(job, source, data_dir, part, wants_file);
+    const std::vector<std::string> files = WantedFiles(source, wants_file);
+    RETURN_IF_ERROR(AtKey(CheckRoomForData(data_dir, files), SourceKey(job, source)));
+    DataAhead ahead(data_dir);
+    for (const std::string& file : files) ahead.WillNeed(file);
+    return ReadByKind(job, source, data_dir, part, wants_file);
   } catch (const std::bad_alloc&) {
     return AtKey(
         absl::ResourceExhaustedError("the examples do not fit into the memory of this process"),

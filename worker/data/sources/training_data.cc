@@ -139,27 +139,52 @@ uint64_t TrainingData::steps_per_epoch() const {
   return StepsOf(batches_per_epoch(), deal_.offset, deal_.stride);
 }
 
-absl::Status TrainingData::CopyBatch(uint64_t epoch, uint64_t first,
-                                     std::initializer_list<uint64_t> keys, Batch& batch) const {
-  const auto order = order_.Of(epoch);
-  const uint64_t count = std::min<uint64_t>(deal_.batch_size, order->size() - first);
-  RETURN_IF_ERROR(dataset_->CopyRows(std::span(*order).subspan(first, count), augmenter_,
+std::optional<TrainingData::Place> TrainingData::PlaceOfStep(uint64_t step,
+                                                             uint64_t steps_per_epoch) const {
+  const uint64_t position = steps_per_epoch == 0 ? 0 : step % steps_per_epoch;
+  if (steps_per_epoch == 0 || position >= this->steps_per_epoch()) return std::nullopt;
+  return Place{step / steps_per_epoch, (deal_.offset + position * deal_.stride) * deal_.batch_size};
+}
+
+std::optional<TrainingData::Place> TrainingData::PlaceOfBatch(uint64_t number) const {
+  const uint64_t batches = batches_per_epoch();
+  if (batches == 0) return std::nullopt;
+  return Place{number / batches, number % batches * deal_.batch_size};
+}
+
+absl::Status TrainingData::CopyBatch(const Place& place, std::initializer_list<uint64_t> keys,
+                                     Batch& batch) const {
+  const auto order = order_.Of(place.epoch);
+  const uint64_t count = std::min<uint64_t>(deal_.batch_size, order->size() - place.first);
+  RETURN_IF_ERROR(dataset_->CopyRows(std::span(*order).subspan(place.first, count), augmenter_,
                                      RandomStream(seed_, RandomPurpose::kAugment, keys), batch));
   mixer_.Apply(RandomStream(seed_, RandomPurpose::kMix, keys), batch);
   return absl::OkStatus();
 }
 
 absl::Status TrainingData::Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const {
-  const uint64_t position = steps_per_epoch == 0 ? 0 : step % steps_per_epoch;
-  if (steps_per_epoch == 0 || position >= this->steps_per_epoch()) return LoadNothing(batch);
-  const uint64_t first = (deal_.offset + position * deal_.stride) * deal_.batch_size;
-  return CopyBatch(step / steps_per_epoch, first, {step, rank_}, batch);
+  const auto place = PlaceOfStep(step, steps_per_epoch);
+  return place ? CopyBatch(*place, {step, rank_}, batch) : LoadNothing(batch);
 }
 
 absl::Status TrainingData::LoadBatch(uint64_t number, Batch& batch) const {
-  const uint64_t batches = batches_per_epoch();
-  if (batches == 0) return LoadNothing(batch);
-  return CopyBatch(number / batches, number % batches * deal_.batch_size, {number}, batch);
+  const auto place = PlaceOfBatch(number);
+  return place ? CopyBatch(*place, {number}, batch) : LoadNothing(batch);
+}
+
+void TrainingData::WillNeed(const Place& place) const {
+  if (!dataset_->decodes()) return;
+  const auto order = order_.Of(place.epoch);
+  const uint64_t count = std::min<uint64_t>(deal_.batch_size, order->size() - place.first);
+  dataset_->WillNeed(std::span(*order).subspan(place.first, count));
+}
+
+void TrainingData::WillLoad(uint64_t step, uint64_t steps_per_epoch) const {
+  if (const auto place = PlaceOfStep(step, steps_per_epoch)) WillNeed(*place);
+}
+
+void TrainingData::WillLoadBatch(uint64_t number) const {
+  if (const auto place = PlaceOfBatch(number)) WillNeed(*place);
 }
 
 absl::Status TrainingData::LoadNothing(Batch& batch) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,11 @@ class TrainingData {
   // at least its own number. 0: an empty batch. Errors are those of files that are read only now.
   absl::Status Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const;
 
+  // Says that Load of this step, or LoadBatch of this number, will come: what is not on this
+  // machine yet is fetched meanwhile.
+  void WillLoad(uint64_t step, uint64_t steps_per_epoch) const;
+  void WillLoadBatch(uint64_t number) const;
+
   // Where data is leased, and all ranks share one permutation: batches in a pass over it, and batch
   // `number` of the endless row of epochs, the same on every rank.
   uint64_t batches_per_epoch() const;
@@ -76,8 +82,17 @@ class TrainingData {
 
   TrainingData(const v1::TrainingJob& job, uint32_t rank, std::unique_ptr<Dataset> dataset,
                Augmenter augmenter, EpochOrder::Rows rows);
+  // The rows of a batch that begins at a place of an epoch's order.
+  struct Place {
+    uint64_t epoch;
+    uint64_t first;
+  };
+  // Nothing: the batch is empty.
+  std::optional<Place> PlaceOfStep(uint64_t step, uint64_t steps_per_epoch) const;
+  std::optional<Place> PlaceOfBatch(uint64_t number) const;
+  void WillNeed(const Place& place) const;
   // A batch that begins at a place of an epoch's order; `keys` name its draws.
-  absl::Status CopyBatch(uint64_t epoch, uint64_t first, std::initializer_list<uint64_t> keys,
+  absl::Status CopyBatch(const Place& place, std::initializer_list<uint64_t> keys,
                          Batch& batch) const;
 
   const uint64_t seed_;

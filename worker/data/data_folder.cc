@@ -1,0 +1,131 @@
+#include "worker/data/data_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "common/object_store/address.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// Files that are fetched at once: a store answers one request slowly, and many as fast as one.
+constexpr uint32_t kFetchedAtOnce = 8;
+
+absl::Status CheckName(const std::string& name) {
+  const auto refuse = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data file '", absl::CEscape(name), "': ", why,
+                     "; name it relative to the data folder, by an absolute path, or as "
+                     "s3://BUCKET/KEY"));
+  };
+  if (name.empty()) return refuse("the name is empty");
+  if (name.find('\0') != std::string::npos) return refuse("the name holds a zero byte");
+  if (IsAbsoluteData(name)) return absl::OkStatus();
+  for (absl::string_view part : absl::StrSplit(name, '/')) {
+    if (part == "..") return refuse("the path leaves the data folder by '..'");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NoFolder(const std::string& path, const std::string& data_dir) {
+  return absl::NotFoundError(absl::StrCat(path, ": no such folder; the data folder is '", data_dir,
+                                          "', given by --data DIR or LEEWAY_DATA"));
+}
+
+absl::StatusOr<std::vector<StoredEntry>> ListHere(const std::string& path) {
+  std::vector<StoredEntry> entries;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(path, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    std::error_code kind;
+    entries.push_back({entry->path().filename().string(), entry->is_directory(kind)});
+  }
+  if (error) return absl::ErrnoToStatus(error.value(), path + ": reading the folder");
+  return entries;
+}
+
+absl::StatusOr<std::vector<StoredEntry>> ListInStore(const std::string& location) {
+  ASSIGN_OR_RETURN(LocalCopies* const copies, ProcessCopies());
+  ASSIGN_OR_RETURN(std::vector<StoredEntry> entries, copies->List(location));
+  if (entries.empty()) return absl::NotFoundError(location);
+  return entries;
+}
+
+absl::StatusOr<DataKind> KindInStore(const std::string& location) {
+  ASSIGN_OR_RETURN(LocalCopies* const copies, ProcessCopies());
+  const auto file = copies->Find(location);
+  if (file.ok()) return DataKind::kFile;
+  if (!absl::IsNotFound(file.status())) return file.status();
+  ASSIGN_OR_RETURN(const std::vector<StoredEntry> entries, copies->List(location));
+  return entries.empty() ? DataKind::kNothing : DataKind::kFolder;
+}
+
+}  // namespace
+
+bool IsAbsoluteData(const std::string& name) {
+  return absl::StartsWith(name, "/") || IsObjectLocation(name);
+}
+
+absl::StatusOr<std::string> PathOfData(const std::string& data_dir, const std::string& name) {
+  RETURN_IF_ERROR(CheckName(name));
+  if (data_dir.empty() || IsAbsoluteData(name)) return name;
+  return absl::StrCat(data_dir, absl::EndsWith(data_dir, "/") ? "" : "/", name);
+}
+
+absl::StatusOr<std::string> PathHere(const std::string& path) {
+  if (!IsObjectLocation(path)) return path;
+  ASSIGN_OR_RETURN(LocalCopies* const copies, ProcessCopies());
+  return copies->Get(path);
+}
+
+absl::StatusOr<DataKind> KindOfData(const std::string& data_dir, const std::string& name) {
+  ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, name));
+  if (IsObjectLocation(path)) return KindInStore(path);
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return DataKind::kFolder;
+  return std::filesystem::exists(path, error) ? DataKind::kFile : DataKind::kNothing;
+}
+
+absl::StatusOr<DataEntries> ListDataFolder(const std::string& data_dir, const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, folder));
+  auto listed = IsObjectLocation(path) ? ListInStore(path) : ListHere(path);
+  if (absl::IsNotFound(listed.status())) return NoFolder(path, data_dir);
+  RETURN_IF_ERROR(listed.status());
+  DataEntries entries;
+  for (StoredEntry& entry : *listed) {
+    if (entry.name[0] == '.') continue;
+    (entry.is_folder ? entries.folders : entries.files).push_back(std::move(entry.name));
+  }
+  std::sort(entries.folders.begin(), entries.folders.end());
+  std::sort(entries.files.begin(), entries.files.end());
+  return entries;
+}
+
+absl::Status CheckRoomForData(const std::string& data_dir, const std::vector<std::string>& names) {
+  std::vector<std::string> locations;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(std::string path, PathOfData(data_dir, name));
+    if (IsObjectLocation(path)) locations.push_back(std::move(path));
+  }
+  if (locations.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(LocalCopies* const copies, ProcessCopies());
+  return copies->CheckRoom(locations);
+}
+
+void DataAhead::WillNeed(const std::string& name) {
+  const absl::StatusOr<std::string> path = PathOfData(data_dir_, name);
+  // Whoever reads it meets the error.
+  if (!path.ok() || !IsObjectLocation(*path)) return;
+  const absl::StatusOr<LocalCopies*> copies = ProcessCopies();
+  if (!copies.ok() || (*copies)->Has(*path)) return;
+  MutexLock lock(mutex_);
+  if (ahead_ == nullptr) ahead_ = std::make_unique<ReadAhead>(*copies, kFetchedAtOnce);
+  ahead_->WillNeed(*path);
+}
+
+}  // namespace leeway
