@@ -90,6 +90,13 @@ absl::Status CheckInitial(const v1::TrainingJob& job, const JobPlaces& places,
   return places.Place(ReadInitialWeights(job.model(), data_dir, model).status());
 }
 
+absl::StatusOr<CheckedJob> CheckJobAndInitial(const PlacedJob& placed,
+                                              const std::string& data_dir) {
+  ASSIGN_OR_RETURN(CheckedJob checked, CheckJob(placed.job, placed.places, data_dir));
+  RETURN_IF_ERROR(CheckInitial(placed.job, placed.places, data_dir, *checked.model));
+  return checked;
+}
+
 std::string WarningsOf(const v1::TrainingJob& job, const CheckedJob& checked) {
   std::string lines;
   const auto add = [&](const std::string& warning) {

@@ -38,6 +38,9 @@ absl::Status CheckRule(const v1::TrainingJob& job);
 absl::Status CheckInitial(const v1::TrainingJob& job, const JobPlaces& places,
                           const std::string& data_dir, const Model& model);
 
+// Both.
+absl::StatusOr<CheckedJob> CheckJobAndInitial(const PlacedJob& placed, const std::string& data_dir);
+
 // What is likely a mistake, a line each, with their ends: "leeway: workers 2 and 3 have no examples
 // at all: ...", and inputs that are not normalised (input_warning.h).
 std::string WarningsOf(const v1::TrainingJob& job, const CheckedJob& checked);

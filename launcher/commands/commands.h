@@ -12,6 +12,8 @@ namespace leeway {
 // `command`: what the command line has behind "--" (worker_command.h).
 void AddTrainCommand(CLI::App& app, int& exit_code, std::vector<std::string> command);
 void AddPlanCommand(CLI::App& app, int& exit_code);
+// As AddTrainCommand.
+void AddKubernetesCommand(CLI::App& app, int& exit_code, std::vector<std::string> command);
 void AddDataCommand(CLI::App& app, int& exit_code);
 void AddInitCommand(CLI::App& app, int& exit_code);
 void AddEvaluateCommand(CLI::App& app, int& exit_code);

@@ -32,7 +32,7 @@ int RunLeeway(int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   SplitCommandLine line = SplitAtCommand(argc, argv);
-  AddTrainCommand(app, exit_code, std::move(line.command));
+  AddTrainCommand(app, exit_code, line.command);
   AddPlanCommand(app, exit_code);
   AddDataCommand(app, exit_code);
   AddInitCommand(app, exit_code);
@@ -45,6 +45,7 @@ int RunLeeway(int argc, const char* const* argv) {
   AddBenchCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);
   AddCertificatesCommand(app, exit_code);
+  AddKubernetesCommand(app, exit_code, std::move(line.command));
   AddHealthCommand(app, exit_code);
   AddRemoteCommand(app, exit_code);
   app.add_subcommand("version", "Print the version")->callback([&version] {

@@ -24,7 +24,7 @@
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/finish.h"
-#include "launcher/commands/kubernetes_sizes.h"
+#include "launcher/commands/job_needs.h"
 #include "launcher/commands/model_memory.h"
 #include "launcher/commands/model_table.h"
 #include "launcher/doctor/traffic.h"
@@ -76,37 +76,6 @@ void PrintModel(const v1::ModelSchema& schema, const Model::Flops& flops) {
         {tensor.name(), Shape(tensor), Thousands(ElementsOf(tensor)), Mebi(ElementsOf(tensor))});
   }
   std::cout << table.ToString();
-}
-
-// What a server has to begin with, all of its shards together.
-struct ServerShare {
-  uint64_t blocks = 0, elements = 0;
-  // Elements of which it keeps a replica.
-  uint64_t replicated = 0;
-  // Bytes for compressed answers, of both.
-  uint64_t replies = 0;
-};
-
-std::vector<ServerShare> SharesOf(const v1::TrainingJob& job, const BlockLayout& layout,
-                                  const CodecPlan& codecs) {
-  const uint32_t servers = job.servers().count();
-  std::vector<ServerShare> shares(servers);
-  for (uint32_t block = 0; block < layout.blocks(); ++block) {
-    const uint32_t server = layout.ServerOf(block) % servers;
-    const uint64_t elements = layout.Range(block).count;
-    ++shares[server].blocks;
-    shares[server].elements += elements;
-    shares[server].replies += ReplyBytes(codecs.weights(block), elements);
-    if (job.servers().replicas() < 2) continue;
-    ServerShare& second = shares[(server + 1) % servers];
-    second.replicated += elements;
-    second.replies += ReplicaReplyBytes(codecs.weights(block), elements);
-  }
-  return shares;
-}
-
-uint64_t MemoryOf(const ServerShare& share, uint64_t slots) {
-  return (share.elements + share.replicated) * (2 + slots) * sizeof(float) + share.replies;
 }
 
 // Prints them, and gives the bytes of all servers together.
@@ -193,43 +162,6 @@ void PrintPrecision(const v1::TrainingJob& job) {
   std::cout << "\n";
 }
 
-bool OnGpu(const v1::TrainingJob& job) {
-  return ParseDevice(job.workers().device())->kind == DeviceChoice::Kind::kCuda;
-}
-
-// Batches that a worker loads ahead, and the one that it trains on.
-uint64_t BytesAhead(const v1::TrainingJob& job, const TrainingData& data) {
-  if (job.data().loader_threads() == 0 || !data.worth_prefetching(OnGpu(job))) return 0;
-  const uint64_t values = data.shape().elements() + data.dataset().labels_each();
-  return (job.data().prefetch() + uint64_t{1}) * job.data().batch_size() * values * sizeof(float);
-}
-
-// Of the host's memory, in bytes.
-struct WorkerNeeds {
-  // Vectors of the model's size, and what they take.
-  uint64_t vectors = 0;
-  uint64_t model = 0;
-  // Of a batch; on a GPU they are not in this memory.
-  uint64_t activations = 0;
-  uint64_t data = 0;
-
-  uint64_t all() const { return model + activations + data; }
-};
-
-// With batches of so many examples.
-absl::StatusOr<WorkerNeeds> NeedsOfWorker(const v1::TrainingJob& job, const CheckedJob& checked,
-                                          const CodecPlan& codecs, size_t examples) {
-  WorkerNeeds needs;
-  const uint64_t steps = ComputeLength(job, checked.steps_per_epoch).steps_per_clock();
-  ASSIGN_OR_RETURN(needs.vectors, VectorsOfWorker(job, steps, codecs.compresses_contributions()));
-  needs.model = needs.vectors * checked.model->schema().total() * sizeof(float);
-  needs.data = checked.data->dataset().bytes() + BytesAhead(job, *checked.data);
-  if (!OnGpu(job)) {
-    needs.activations = checked.model->PlanMemory(examples, false).total() * sizeof(float);
-  }
-  return needs;
-}
-
 // What of a learning rate the job file does not say itself.
 void PrintRate(const char* key, const v1::Update& update, uint32_t workers) {
   if (update.scaling() == v1::RATE_SCALING_NONE) return;
@@ -286,17 +218,15 @@ void PrintWorkers(const v1::TrainingJob& job, const WorkerNeeds& needs,
             << LengthInWords(length) << "\n";
 }
 
-absl::StatusOr<CheckedJob> CheckAll(const PlacedJob& placed, const JobOptions& options) {
+absl::StatusOr<CheckedJob> CheckHere(const PlacedJob& placed, const JobOptions& options) {
   ASSIGN_OR_RETURN(const std::string data_dir,
                    FindDataFolder(options.data, options.job_file, placed.job));
-  ASSIGN_OR_RETURN(CheckedJob checked, CheckJob(placed.job, placed.places, data_dir));
-  RETURN_IF_ERROR(CheckInitial(placed.job, placed.places, data_dir, *checked.model));
-  return checked;
+  return CheckJobAndInitial(placed, data_dir);
 }
 
 absl::Status ShowModel(const JobOptions& options) {
   ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options));
-  ASSIGN_OR_RETURN(const CheckedJob checked, CheckAll(placed, options));
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckHere(placed, options));
   std::cout << ModelTable(placed.job.model(), *checked.model, placed.job.data().batch_size());
   return absl::OkStatus();
 }
@@ -328,7 +258,7 @@ absl::Status ShowPlan(const JobOptions& options) {
   const v1::TrainingJob& job = placed.job;
   std::cout << ToYaml(job) << "\n# " << DescribeAlgorithm(job) << "\n" << std::flush;
   if (IsExternal(job)) return ShowExternal(placed);
-  ASSIGN_OR_RETURN(const CheckedJob checked, CheckAll(placed, options));
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckHere(placed, options));
   std::cerr << WarningsOf(job, checked);
   const Model* model = checked.model.get();
   const uint64_t total = model->schema().total();
@@ -352,79 +282,20 @@ absl::Status ShowPlan(const JobOptions& options) {
   return absl::OkStatus();
 }
 
-// The largest of them, with the contributions that wait there for the other workers', when one has
-// left or as many as may: the others have its shards.
-absl::StatusOr<uint64_t> NeedsOfServer(const v1::TrainingJob& job, const BlockLayout& layout,
-                                       const CodecPlan& codecs) {
-  // What a worker sends before it is answered; twice that where the link is long.
-  const uint64_t block = layout.block_elements() * sizeof(float);
-  const uint64_t window = 2 * WindowFor(block) * block;
-  const uint32_t others = std::max(job.servers().count(), 2u) - 1;
-  v1::TrainingJob fewest = job;
-  fewest.mutable_servers()->set_count(std::max(std::min(others, ServersMin(job)), 1u));
-  ASSIGN_OR_RETURN(const uint64_t slots, ServerSlots(job));
-  uint64_t most = 0;
-  for (const ServerShare& share : SharesOf(fewest, layout, codecs)) {
-    const uint64_t waiting = std::min(share.elements * sizeof(float), window);
-    most = std::max(most, MemoryOf(share, slots) + job.workers().count() * waiting);
-  }
-  return most;
-}
-
-// The largest: worker 0, which evaluates.
-absl::StatusOr<uint64_t> NeedsOfAnyWorker(const v1::TrainingJob& job, const CheckedJob& checked,
-                                          const CodecPlan& codecs, const std::string& data_dir) {
-  ASSIGN_OR_RETURN(const auto test, OpenTestData(job, data_dir));
-  const size_t evaluated = test == nullptr ? 0 : checked.model->evaluated_at_a_time();
-  ASSIGN_OR_RETURN(
-      const WorkerNeeds needs,
-      NeedsOfWorker(job, checked, codecs, std::max<size_t>(job.data().batch_size(), evaluated)));
-  return needs.all() + (test == nullptr ? 0 : test->bytes());
-}
-
-absl::Status ShowKubernetes(const JobOptions& options) {
-  ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options));
-  const v1::TrainingJob& job = placed.job;
-  ASSIGN_OR_RETURN(const CheckedJob checked, CheckAll(placed, options));
-  const v1::ModelSchema& schema = checked.model->schema();
-  const BlockLayout layout =
-      BlockLayout::ForModel(schema.total(), ShardsOf(job), job.servers().block_bytes());
-  ASSIGN_OR_RETURN(const CodecPlan codecs, PlannedCodecs(job, schema, layout));
-  ASSIGN_OR_RETURN(const uint64_t server, NeedsOfServer(job, layout, codecs));
-  ASSIGN_OR_RETURN(const std::string data_dir, FindDataFolder(options.data, options.job_file, job));
-  ASSIGN_OR_RETURN(const uint64_t worker, NeedsOfAnyWorker(job, checked, codecs, data_dir));
-  std::cout << KubernetesSizes({.servers = job.servers().count(),
-                                .replicas = job.servers().replicas(),
-                                .workers = job.workers().count(),
-                                .server_bytes = server,
-                                .worker_bytes = worker,
-                                .worker_threads = job.workers().threads(),
-                                .on_gpu = job.workers().device() != "cpu"});
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void AddPlanCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<JobOptions>();
   auto model = std::make_shared<bool>(false);
-  auto kubernetes = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
       "plan",
       "Print the resolved job, the model, where it would lie, memory and traffic; runs nothing");
   command->add_option("JOB", options->job_file, "The job file")->required();
   AddSetOption(*command, *options);
   AddDataOption(*command, options->data);
-  CLI::Option* table =
-      command->add_flag("--model", *model, "Print the model as a table instead, layer by layer");
-  command
-      ->add_flag("--kubernetes", *kubernetes,
-                 "Print a component for kustomize instead: numbers of pods and their resources")
-      ->excludes(table);
-  command->callback([options, model, kubernetes, &exit_code] {
-    exit_code = ShowResult(*model        ? ShowModel(*options)
-                           : *kubernetes ? ShowKubernetes(*options)
-                                         : ShowPlan(*options));
+  command->add_flag("--model", *model, "Print the model as a table instead, layer by layer");
+  command->callback([options, model, &exit_code] {
+    exit_code = ShowResult(*model ? ShowModel(*options) : ShowPlan(*options));
   });
 }
 

@@ -11,17 +11,19 @@
 namespace leeway {
 SplitCommandLine SplitAtCommand(int argc, const char* const* argv) {
   SplitCommandLine split;
-  const bool trains = argc > 1 && std::string_view(argv[1]) == "train";
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  const bool starts = name == "train" || name == "kubernetes";
   int at = 0;
   for (; at < argc; ++at) {
-    if (trains && std::string_view(argv[at]) == "--") break;
+    if (starts && std::string_view(argv[at]) == "--") break;
     split.own.push_back(argv[at]);
   }
   for (++at; at < argc; ++at) split.command.emplace_back(argv[at]);
   return split;
 }
 
-absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command) {
+absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command,
+                          absl::string_view line) {
   if (!IsExternal(job)) {
     if (command.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
@@ -31,9 +33,10 @@ absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::str
   }
   if (!command.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "the job's model is external: say which program trains it, as in leeway train JOB -- python3 "
-      "train.py. To start the workers by hand, start leeway-server instead, and the program once "
-      "for each rank, with LEEWAY_COORDINATOR and LEEWAY_RANK (docs/operations.md)");
+      absl::StrCat("the job's model is external: say which program trains it, as in ", line,
+                   " -- python3 train.py. To start the workers by hand, start leeway-server "
+                   "instead, and the program once "
+                   "for each rank, with LEEWAY_COORDINATOR and LEEWAY_RANK (docs/operations.md)"));
 }
 
 Environment CommandEnvironment(const v1::TrainingJob& job, const std::string& run_dir,

@@ -1,4 +1,5 @@
-// The program that workers of an external job run: `leeway train JOB -- COMMAND`.
+// The program that workers of an external job run: `leeway train JOB -- COMMAND`, and `leeway
+// kubernetes JOB -- COMMAND`.
 #pragma once
 
 #include <string>
@@ -6,13 +7,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "bench/base/process.h"
 #include "common/environment.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {
 
-// A command line of `leeway`, cut at the first "--" of `leeway train`: what is behind it is not for
+// A command line of `leeway`, cut at the first "--" of those two: what is behind it is not for
 // leeway to read.
 struct SplitCommandLine {
   std::vector<const char*> own;
@@ -21,8 +23,10 @@ struct SplitCommandLine {
 };
 SplitCommandLine SplitAtCommand(int argc, const char* const* argv);
 
-// INVALID_ARGUMENT unless the job is external and there is a command, or neither.
-absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command);
+// INVALID_ARGUMENT unless the job is external and there is a command, or neither. `line`: what
+// stands before " -- COMMAND".
+absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command,
+                          absl::string_view line = "leeway train JOB");
 
 // What every worker of the job finds in its environment beside its place: the run folder, the data
 // folder where one was given, and, unless the launcher's own environment says them, the number of

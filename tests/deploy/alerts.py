@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Each alert of components/monitoring fires in the situation that it is for, in every shape that can come into it and
+"""Each alert of --alerts fires in the situation that it is for, in every shape that can come into it and
 under every name of a run, and none fires while all is well. The situations are what kube-state-metrics and kubelet say of
 the pods, Jobs and claims of the rendered manifests. Needs promtool; skipped aloud without it.
 
@@ -87,8 +87,8 @@ ALERTS = {"LeewayServerNotReady": Situation.servers_not_ready, "LeewayPodPending
 def tests():
     """For promtool: in each situation so many of its alert fire, and none of another."""
     for shape in manifests.SHAPES:
-        for run in None, "second-leeway":
-            objects = manifests.compose(shape, ["monitoring"], run=run)
+        for run in "leeway", "second-leeway":
+            objects = manifests.compose(shape, ["alerts"], run=run)
             for alert, happens in [(None, lambda _: 0), *ALERTS.items()]:
                 situation = Situation(objects)
                 counts = {name: 0 for name in ALERTS} | ({alert: happens(situation)} if alert else {})
@@ -104,7 +104,7 @@ def main():
     if not promtool:
         print("SKIPPED: no promtool is installed (Debian: prometheus)")
         return runs.SKIPPED
-    rules = manifests.of_kind(manifests.compose("jobset", ["monitoring"]), "PrometheusRule")[0]["spec"]
+    rules = manifests.of_kind(manifests.compose("jobset", ["alerts"]), "PrometheusRule")[0]["spec"]
     known = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
     runs.check(known == set(ALERTS), f"the alerts are {sorted(known)}")
     with tempfile.TemporaryDirectory() as folder:

@@ -86,14 +86,14 @@ def begin(spec):
     root = pathlib.Path(spec["root"])
     build(root, spec)
     os.chroot(root)
-    os.chdir("/")
+    os.chdir(spec["folder"])
     become(spec)
     for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     # Not inherited by the program.
     os.dup2(os.dup(1), 100, inheritable=False)
     os.dup2(2, 1)
-    os.execve(spec["command"][0], spec["command"], spec["environment"])
+    os.execvpe(spec["command"][0], spec["command"], spec["environment"])
 
 
 def main():

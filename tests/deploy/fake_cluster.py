@@ -56,14 +56,14 @@ class Run(runs.RunFolder):
 
 
 class Cluster:
-    """`objects` are what `kubectl apply -k` sends, with the Secrets. A context: what is left is ended, and the folder
+    """`objects` are what `leeway kubernetes` prints, with the Secrets. A context: what is left is ended, and the folder
     is removed if all went well."""
 
     prefix = f"leeway-{os.getpid()}-pod-"
     # Addresses that this process has given away.
     made = 0
 
-    def __init__(self, objects, data=None):
+    def __init__(self, objects, data=None, run="leeway"):
         self.objects, self.pods, self.began = objects, [], time.monotonic()
         # Servers drop their user: they must be able to come here.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-pods-"))
@@ -75,7 +75,7 @@ class Cluster:
         for name, text in ETC.items():
             (self.folder / "etc").mkdir(exist_ok=True)
             (self.folder / "etc" / name).write_text(text, encoding="utf-8")
-        self.run = self.run_of("leeway")
+        self.run = self.run_of(run)
         self.pool = kubelet.pool()
         self.dns = dns.Dns(NODE)
         self.controllers = controllers.controllers(self, objects)
@@ -126,6 +126,11 @@ class Cluster:
     def add(self, pod):
         self.pods.append(pod)
         self.say(f"{pod} begins at {pod.address}")
+
+    def apply(self, objects):
+        """Another run beside those that are there."""
+        self.objects = self.objects + objects
+        self.controllers += controllers.controllers(self, objects)
 
     def apply_again(self, objects):
         """`kubectl delete` of the workload by its name, and `kubectl apply`: its claim stays."""

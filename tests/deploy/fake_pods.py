@@ -10,10 +10,8 @@ and restarts of a cluster (fake_cluster.py). Jobs train to their end, undisturbe
 import argparse
 import base64
 import collections
-import functools
 import pathlib
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -25,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "chaos"))
 import fake_cluster
 import manifests
 from fake_cluster import Cluster, draw
-from manifests import DEPLOY, SECRETS, compose, find, runs
+from manifests import SECRETS, compose, find, runs
 import references  # beside runs.py
 
 SIGTERMED, KILLED = 143, 137
@@ -63,49 +61,35 @@ class Keys:
         cluster.say("the certificates are new")
 
 
-def change_job(objects, change):
-    """Rewrites the job of the ConfigMap."""
-    for config in manifests.of_kind(objects, "ConfigMap"):
-        config["data"]["job.yaml"] = change(config["data"]["job.yaml"])
-    return objects
-
-
 def slow(milliseconds, epochs=None):
-    """A job that lasts long enough to be disturbed. The padding changes no bit."""
-    def change(text):
-        text = re.sub(r"workers: \{count: (\d+)\}",
-                      rf"workers: {{count: \1, emulate: {{step_milliseconds: {milliseconds}}}}}", text)
-        return re.sub(r"epochs: \d+}(?=\n)", f"epochs: {epochs}}}", text, count=1) if epochs else text
-    return change
+    """Values of the job with which it lasts long enough to be disturbed. The padding changes no bit."""
+    sets = [f"workers.emulate={{step_milliseconds: {milliseconds}}}"]
+    return sets + ([f"stop.epochs={epochs}"] if epochs else [])
 
 
-@functools.cache
-def trained_here(text, data):
-    """The digest of the weights that `leeway train` gets from the job file."""
-    with tempfile.TemporaryDirectory(prefix="leeway-pods-here-") as folder:
-        path = pathlib.Path(folder, "job.yaml")
-        path.write_text(re.sub(r", emulate: \{step_milliseconds: \d+\}", "", text), encoding="utf-8")
-        return references.undisturbed(path, [], pathlib.Path(data))["weights_sha256"]
+# A pod that is evicted loses nothing, and a StatefulSet can grow.
+MNIST = ["servers={count: 2, replicas: 2, max: 4}", "workers.count=3", "checkpoint={every: {epochs: 2}, keep: 2}"]
+JOBS = {"digits": (manifests.DIGITS, []), "mnist": (runs.JOBS / "mnist-sync.yaml", MNIST)}
 
 
-def job_name(objects):
-    return "mnist" if "mnist" in manifests.job_of(objects)["metadata"]["name"] else "digits"
+def job_objects(shape, job="digits", features=(), sets=(), run="leeway"):
+    file, own = JOBS[job]
+    return compose(shape, ["data", *features], run, file, [*own, *sets])
 
 
-def cluster_of(shape, job="digits", tls=True, change=None, keys=None):
-    components = ([] if job == "digits" else [job]) + ["data"] + (["tls"] if tls else [])
-    objects = change_job(compose(shape, components), change or (lambda text: text))
-    return Cluster(objects + list(keys.secrets() if keys else []), runs.data_with(DATA[job]))
+def cluster_of(shape, job="digits", tls=True, sets=(), keys=None):
+    objects = job_objects(shape, job, ["tls"] if tls else [], sets)
+    cluster = Cluster(objects + list(keys.secrets() if keys else []), runs.data_with(DATA[job]))
+    cluster.job, cluster.sets = job, list(sets)
+    return cluster
 
 
 def check_end(cluster, allowed=(), timeout=240):
     """The job has finished as it must: accuracy, bits, and no exit code but 0 and those allowed."""
     summary = cluster.finish(timeout)
-    name = job_name(cluster.objects)
-    runs.check(summary["test_accuracy"] >= ACCURACY[name], f"test accuracy {summary['test_accuracy']:.4f}")
-    text = find(cluster.objects, "ConfigMap", next(c["metadata"]["name"] for c in manifests.of_kind(
-        cluster.objects, "ConfigMap")))["data"]["job.yaml"]
-    here = trained_here(text, str(cluster.data))
+    runs.check(summary["test_accuracy"] >= ACCURACY[cluster.job], f"test accuracy {summary['test_accuracy']:.4f}")
+    file, own = JOBS[cluster.job]
+    here = references.undisturbed(file, [*own, *cluster.sets], cluster.data)["weights_sha256"]
     runs.check(summary["weights_sha256"] == here, f"the bits of leeway train: {here[:16]}")
     codes = collections.Counter(code for pod in cluster.pods for code in pod.codes)
     runs.check(not set(codes) - {0, *allowed}, f"exit codes {dict(codes)}")
@@ -200,9 +184,9 @@ TROUBLES = {"kill": kill, "evict-server": evict_server, "evict-worker": evict_wo
 STATEFUL = {"roll-servers": roll_servers, "scale": scale}
 
 
-def disturbed(shape, troubles, job="digits", change=slow(15)):
+def disturbed(shape, troubles, job="digits", sets=tuple(slow(15))):
     keys = Keys()
-    with cluster_of(shape, job, change=change, keys=keys) as cluster:
+    with cluster_of(shape, job, sets=sets, keys=keys) as cluster:
         cluster.keys = keys
         cluster.wait_for_clock(60)
         allowed = set()
@@ -235,8 +219,9 @@ def ended(cluster, timeout=60):
 
 def misconfigured():
     """A job that cannot be right ends the JobSet at once: no pod of its first place is tried twice."""
-    wrong = lambda text: text.replace("learning_rate: 0.015", "learning_rate: -1")
-    with cluster_of("jobset", tls=False, change=wrong) as cluster:
+    with cluster_of("jobset", tls=False) as cluster:
+        config = find(cluster.objects, "ConfigMap", "leeway-job")["data"]
+        config["job.yaml"] = config["job.yaml"].replace("learning_rate: 0.015", "learning_rate: -1")
         why, codes = ended(cluster)
         runs.check("exited with 2" in why, why)
         runs.check(cluster.lives("server", 0) == 1, f"exit codes {codes}")
@@ -244,7 +229,7 @@ def misconfigured():
 
 def stopped():
     """`leeway stop` ends all pods in order, and no controller begins them again."""
-    with cluster_of("jobset", tls=False, change=slow(15)) as cluster:
+    with cluster_of("jobset", tls=False, sets=slow(15)) as cluster:
         cluster.wait_for_clock(60)
         code, said = cluster.leeway("server", "stop", "leeway-server-0-0.leeway:7100", "--no-wait")
         runs.check(code == 0, f"leeway stop: {said.strip()}")
@@ -266,14 +251,13 @@ def again():
 
 
 def paused():
-    """`leeway stop`, and the run goes on with components/resume, also when server 0 is killed: its bits are as ever."""
-    change = slow(15)
-    with cluster_of("jobset", tls=False, change=change) as cluster:
+    """`leeway stop`, and the run goes on with --resume, also when server 0 is killed: its bits are as ever."""
+    with cluster_of("jobset", tls=False, sets=slow(15)) as cluster:
         cluster.wait_for_clock(60)
         code, said = cluster.leeway("server", "stop", "leeway-server-0-0.leeway:7100", "--no-wait")
         runs.check(code == 0, f"leeway stop: {said.strip()}")
         ended(cluster)
-        cluster.apply_again(change_job(compose("jobset", ["data", "resume"]), change))
+        cluster.apply_again(job_objects("jobset", features=["resume"], sets=slow(15)))
         train_on(cluster, 60)
         cluster.kill(cluster.find("server", 0))
         train_on(cluster, 60)
@@ -282,8 +266,8 @@ def paused():
 
 def two_runs():
     """Two runs in one namespace at one time, and each has its bits."""
-    objects = [compose("jobset", ["data"], run=run) for run in (None, "second-leeway")]
-    with Cluster(objects[0] + objects[1], runs.data_with(DATA["digits"])) as cluster:
+    with cluster_of("jobset", tls=False) as cluster:
+        cluster.apply(job_objects("jobset", run="second-leeway"))
         check_end(cluster)
         cluster.run = cluster.run_of("second-leeway")
         check_end(cluster)
@@ -291,7 +275,7 @@ def two_runs():
 
 def watched():
     """`leeway status` in a pod, and the health of each, as docs/kubernetes.md says."""
-    with cluster_of("statefulset", tls=True, change=slow(15), keys=Keys()) as cluster:
+    with cluster_of("statefulset", tls=True, sets=slow(15), keys=Keys()) as cluster:
         cluster.wait_for_clock(60)
         code, said = cluster.leeway("worker", "status", "leeway-server-0.leeway-server:7100")
         runs.check(code == 0 and "3 workers" in said, said.strip().splitlines()[0])
@@ -299,6 +283,20 @@ def watched():
             code, said = cluster.leeway("server", "health", address)
             runs.check(code == 0, f"{address}: {said.strip()}")
         check_end(cluster)
+
+
+def program():
+    """A script of PyTorch's trains MNIST in pods of an image of its own, with certificates; it is killed once."""
+    objects = manifests.render(manifests.PROGRAM, "--name", "leeway", "--set", "stop={clocks: 600}",
+                               "--set", "evaluation={every: {clocks: 300}}",
+                               *manifests.flags_of("jobset", ["tls", "data"]), *manifests.OWN)
+    with Cluster(objects + list(Keys().secrets()), runs.data_with(DATA["mnist"])) as cluster:
+        cluster.wait_for_clock(100)
+        cluster.kill(cluster.find("worker", 1))
+        summary = cluster.finish(240)
+        runs.check(summary["test_accuracy"] >= 0.9, f"test accuracy {summary['test_accuracy']:.4f}")
+        codes = {code for pod in cluster.pods for code in pod.codes}
+        runs.check(codes == {0, KILLED}, f"exit codes {codes}")
 
 
 def late_names():
@@ -339,7 +337,7 @@ CASES |= {f"{shape}-{name}": lambda shape=shape, trouble=trouble: disturbed(shap
           for name, trouble in [*TROUBLES.items(), ("roll-certificates", roll_certificates)]}
 CASES |= {name: lambda trouble=trouble: disturbed("statefulset", [trouble]) for name, trouble in STATEFUL.items()}
 CASES |= {"misconfigured": misconfigured, "stopped": stopped, "watched": watched, "late-names": late_names,
-          "again": again, "paused": paused, "two-runs": two_runs}
+          "again": again, "paused": paused, "two-runs": two_runs, "program": program}
 
 
 def main():

@@ -17,6 +17,10 @@ from manifests import find, runs
 
 CONTAINER = pathlib.Path(__file__).resolve().with_name("container.py")
 PROGRAMS = ("leeway", "leeway-server", "leeway-worker")
+# The image of a program of one's own: Python with its libraries, and Leeway's package.
+IMAGE_PYTHON = [("/usr/bin/python3", "/usr/bin/python3"), ("/etc/alternatives", "/etc/alternatives"),
+                (str(runs.SOURCE / "python"), "/opt/python"), (str(runs.BIN.parent / "lib"), "/opt/lib")]
+IMAGE_VARIABLES = {"PYTHONPATH": "/opt/python", "LEEWAY_LIBRARY": "/opt/lib/libleeway-client.so"}
 SERVING = b"\x08\x01"  # HealthCheckResponse {status: SERVING}
 # kubelet waits 10 s, 20 s, 40 s before it restarts a container; tests have less time.
 BACK_OFF_SECONDS = (0, 1, 2, 4, 8)
@@ -151,15 +155,16 @@ class FakePod:
     def specification(self):
         container, context = self.pod.container, self.pod.spec["securityContext"]
         values = environment(self.pod, container, self.cluster.objects, self.address)
-        values = {"PATH": "/usr/bin", "HOSTNAME": self.pod.hostname, **values}
+        values = {"PATH": "/usr/bin", "HOSTNAME": self.pod.hostname, **IMAGE_VARIABLES, **values}
         mounts = [{"source": str(self.volumes[mount["name"]]), "target": mount["mountPath"],
                    "readOnly": mount.get("readOnly", False)} for mount in container.get("volumeMounts", [])]
         image = [(str(runs.BIN / name), f"/usr/bin/{name}") for name in PROGRAMS]
         image += [(str(file), f"/etc/{file.name}") for file in (self.cluster.folder / "etc").iterdir()]
         image.append((str(runs.SOURCE / "data"), "/usr/share/leeway/data"))
+        image += IMAGE_PYTHON
         return {"namespace": self.namespace, "hostname": self.pod.hostname, "root": str(self.folder / "root"),
                 "image": image, "mounts": mounts, "environment": values, "command": command(container, values),
-                "user": context["runAsUser"], "group": context["runAsGroup"], "fsGroup": context["fsGroup"]}
+                "folder": container.get("workingDir", "/"), "user": context["runAsUser"], "group": context["runAsGroup"], "fsGroup": context["fsGroup"]}
 
     def start(self):
         path = self.folder / "container.json"

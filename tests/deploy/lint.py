@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """What the manifests mean: selectors, counts, names, references, exit codes, flags. No schema sees these.
 
-    tests/deploy/lint.py [FOLDER ...]             kustomizations; all of deploy/kubernetes without any
+    tests/deploy/lint.py [FILE ...]               of manifests; all that `leeway kubernetes` prints without any
 """
 
+import pathlib
 import re
 import sys
 
@@ -12,14 +13,14 @@ import manifests
 import workloads
 from lint_job import check_job
 from lint_objects import check_object
-from lint_pods import check_pod, version
-from manifests import runs
+from lint_pods import check_pod
+from manifests import runs, version
 
 NEEDED = ("ConfigMap", "ServiceAccount", "NetworkPolicy", "PodDisruptionBudget")
 
 
 def findings(objects, on=()):
-    """Sentences about what is wrong with the objects of a kustomization. `on`: feature gates of the cluster's extensions
+    """Sentences about what is wrong with the objects of a run. `on`: feature gates of the cluster's extensions
     that are on besides the defaults."""
     found = [f"no {kind}" for kind in NEEDED if not manifests.of_kind(objects, kind)]
     there = [o for o in manifests.shared() if not manifests.find(objects, o["kind"], o["metadata"]["name"])]
@@ -68,10 +69,10 @@ def strangers(one, other):
 def two_runs():
     """Of each shape, with the components that need objects of the namespace: in order under another name, and apart."""
     for shape in manifests.SHAPES:
-        first, second = (manifests.compose(shape, ["data", "tls"], run=run) for run in (None, "second-leeway"))
+        first, second = (manifests.compose(shape, ["data", "tls"], run=run) for run in ("leeway", "second-leeway"))
         for text in [*findings(second), *strangers(first, second), *strangers(second, first)]:
             yield f"{shape} under another name: {text}"
-        if not list(strangers(first, manifests.compose(shape, []))):
+        if not list(strangers(first, manifests.compose(shape))):
             yield f"{shape}: two runs of one name are not told apart from two of two"
 
 
@@ -87,11 +88,12 @@ def images():
 
 
 def main():
-    rendered = {folder: manifests.render(folder) for folder in sys.argv[1:]} or manifests.everything()
+    given = {file: manifests.load(pathlib.Path(file).read_text(encoding="utf-8")) for file in sys.argv[1:]}
+    rendered = given or manifests.everything()
     wrong = [f"{name}: {text}" for name, objects in rendered.items() for text in findings(objects)]
     if len(sys.argv) == 1:
         wrong += [*two_runs(), *images()]
-    return manifests.verdict(wrong, f"{len(rendered)} kustomizations are in order")
+    return manifests.verdict(wrong, f"{len(rendered)} sets of manifests are in order")
 
 
 if __name__ == "__main__":

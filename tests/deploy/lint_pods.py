@@ -1,11 +1,10 @@
 """What must hold of each pod, and of the pods of a job together, that no schema says."""
 
-import functools
 import re
 
 import programs
 from environment import Missing, command, environment
-from manifests import INSTANCE, NAMESPACE, SECRETS, find, runs
+from manifests import INSTANCE, NAMESPACE, SECRETS, find, version
 from workloads import host_names, is_published
 
 GRPC_PORT, HEALTH_PORT = 7100, 7101
@@ -16,12 +15,6 @@ SAMPLES = "/usr/share/leeway/data"
 # Of Pod Security Standards, restricted.
 VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-
-
-@functools.cache
-def version():
-    text = (runs.SOURCE / "common/protocol.h").read_text(encoding="utf-8")
-    return re.search(r'kVersion\[\] = "([^"]+)"', text).group(1)
 
 
 def check_names(pod, objects):
@@ -200,7 +193,7 @@ def check_security_of_calls(pod, values, objects):
 
 def check_files(pod, values, objects):
     if pod.component == "worker":
-        data = values.get("LEEWAY_DATA", "")
+        data = values.get("LEEWAY_DATA", SAMPLES)
         if data != SAMPLES and not file_at(pod, data, objects):
             yield f"no data at {data}"
         return
@@ -210,9 +203,26 @@ def check_files(pod, values, objects):
     volumes = {volume["name"]: volume for volume in pod.spec.get("volumes", [])}
     if not run.endswith(f"/{pod.labels.get(INSTANCE)}"):
         yield f"the run folder {run} is not of its run's name"
+    if run.startswith("s3://"):
+        if "AWS_ACCESS_KEY_ID" not in values:
+            yield f"nothing has the keys of {run}"
+        return
     at = [m for m in pod.container.get("volumeMounts", []) if run.startswith(m["mountPath"] + "/")]
     if not at or "persistentVolumeClaim" not in volumes.get(at[0]["name"], {}) or at[0].get("readOnly"):
         yield f"the run folder {run} is not on a claim that can be written"
+
+
+def check_words(pod, words, values):
+    if pod.component == "worker" and not words[0].startswith("/"):
+        # A program of one's own: found by the PATH of its image, and without a port for health.
+        if any(name in pod.container for name in ("startupProbe", "livenessProbe", "readinessProbe", "ports")):
+            yield "probes of a program that has no port for health"
+        return
+    yield from programs.wrong_words(words, values)
+    if words[0] != f"/usr/bin/leeway-{pod.component}":
+        yield f"a {pod.component} that runs {words[0]}"
+    yield from check_ports(pod, values)
+    yield from check_probes(pod)
 
 
 def check_pod(pod, objects):
@@ -235,13 +245,9 @@ def check_pod(pod, objects):
     for text in [*words, *values.values()]:
         if re.search(r"\$\([\w.-]+\)", text):
             yield f"{text} names a variable that is not set, or below"
-    yield from programs.wrong_words(words, values)
-    if words[0] != f"/usr/bin/leeway-{pod.component}":
-        yield f"a {pod.component} that runs {words[0]}"
+    yield from check_words(pod, words, values)
     yield from check_names(pod, objects)
     yield from check_volumes(pod, objects)
-    yield from check_ports(pod, values)
-    yield from check_probes(pod)
     yield from check_security(pod)
     yield from check_means(pod, objects)
     yield from check_security_of_calls(pod, values, objects)

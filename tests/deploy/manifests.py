@@ -1,13 +1,11 @@
-"""The manifests of deploy/kubernetes, rendered as `kubectl apply -k` would."""
+"""The objects that `leeway kubernetes` prints (deploy/kubernetes)."""
 
 import functools
 import itertools
-import os
 import pathlib
-import shutil
+import re
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "training"))
 import runs  # noqa: E402
@@ -20,10 +18,18 @@ except ImportError:
 
 DEPLOY = runs.SOURCE / "deploy/kubernetes"
 SHAPES = ("jobset", "statefulset", "kubeflow", "volcano", "tfjob")
-COMPONENTS = ("data", "tls", "gpu", "kueue", "monitoring", "mnist", "resume")
+DIGITS = DEPLOY / "digits.yaml"
+# Flags by what they are for. A StatefulSet and a Job are in no queue: Kueue would admit one without the other.
+FEATURES = {"data": ["--data-claim", "leeway-data"], "tls": [], "gpu": ["--gpus", "1"], "queue": ["--queue", "leeway"],
+            "alerts": ["--alerts"], "resume": ["--resume"],
+            "store": ["--run-dir", "s3://models/runs", "--store-secret", "store", "--store-port", "9000"]}
+# A script of PyTorch's, and its job.
+PROGRAM = runs.SOURCE / "examples/python/torch_mnist.yaml"
+OWN = ["--server-memory", "512Mi", "--worker-memory", "2Gi", "--file", PROGRAM.with_suffix(".py"), "--", "python3",
+       "torch_mnist.py"]
 NAMESPACE = "leeway"
 INSTANCE = "app.kubernetes.io/instance"
-# What `leeway certificates` makes and docs/kubernetes.md puts into the cluster.
+# What `leeway certificates` makes and docs/kubernetes.md has in the cluster.
 SECRETS = {"leeway-server-tls": ("ca.crt", "tls.crt", "tls.key"), "leeway-worker-tls": ("ca.crt", "tls.crt", "tls.key"),
            "leeway-token": ("token",)}
 
@@ -42,58 +48,55 @@ def load(text):
 
 
 @functools.cache
-def kubectl():
-    """A kubectl whose kustomize knows `labels` and components, or the test is skipped aloud."""
-    found = shutil.which("kubectl")
-    if not found:
-        print("SKIPPED: no kubectl is installed")
-        sys.exit(runs.SKIPPED)
-    with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, "kustomization.yaml").write_text("labels: [{pairs: {a: b}}]\n", encoding="utf-8")
-        done = subprocess.run([found, "kustomize", folder], capture_output=True, text=True, check=False)
-    if "unknown field" in done.stderr:
-        print(f"SKIPPED: {found} is too old: {done.stderr.strip()}")
-        sys.exit(runs.SKIPPED)
-    return found
+def version():
+    text = (runs.SOURCE / "common/protocol.h").read_text(encoding="utf-8")
+    return re.search(r'kVersion\[\] = "([^"]+)"', text).group(1)
 
 
-def render(folder):
-    """The objects of a kustomization."""
-    done = subprocess.run([kubectl(), "kustomize", str(folder)], capture_output=True, text=True, check=False)
+def render(*arguments):
+    """The objects that `leeway kubernetes` prints."""
+    done = subprocess.run([str(runs.BIN / "leeway"), "kubernetes", *map(str, arguments)], capture_output=True, text=True,
+                          check=False)
     if done.returncode != 0:
-        raise runs.Failed(f"{folder}: {done.stderr.strip()}")
+        raise runs.Failed(f"leeway kubernetes {' '.join(map(str, arguments))}: {done.stderr.strip()}")
     return load(done.stdout)
 
 
-@functools.cache
 def shared():
-    """What all runs of a namespace have in common, and docs/kubernetes.md applies once."""
-    return render(DEPLOY / "namespace") + render(DEPLOY / "data")
+    """What the runs of a namespace have in common, and docs/kubernetes.md makes once."""
+    named = lambda name, **more: {"name": name, "namespace": NAMESPACE, **more}
+    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {
+                "name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}},
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": named("leeway-data"),
+             "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "50Gi"}}}},
+            {"apiVersion": "v1", "kind": "Secret", "metadata": named("store"),
+             "stringData": {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}}]
 
 
-def compose(shape, components, patches=(), run=None):
-    """A shape with components, as an overlay of a user has them; `run` is the name of one beside the first."""
-    with tempfile.TemporaryDirectory() as folder:
-        at = os.path.relpath(DEPLOY, os.path.realpath(folder))
-        overlay = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-                   "resources": [f"{at}/{shape}"], "components": [f"{at}/components/{name}" for name in components],
-                   "patches": list(patches)}
-        if run:
-            overlay |= {"namePrefix": run.removesuffix("leeway"),
-                        "labels": [{"pairs": {INSTANCE: run}, "includeSelectors": True}]}
-        pathlib.Path(folder, "kustomization.yaml").write_text(yaml.safe_dump(overlay), encoding="utf-8")
-        return render(folder)
+def flags_of(shape, features):
+    """Of `leeway kubernetes`, for a shape with some of FEATURES."""
+    worker_image = "leeway-cuda" if "gpu" in features else "leeway"
+    flags = ["--shape", shape, "--namespace", NAMESPACE, "--image", f"leeway:{version()}",
+             "--worker-image", f"{worker_image}:{version()}"]
+    for feature in features:
+        flags += FEATURES[feature] if feature != "queue" or shape != "statefulset" else []
+    return flags if "tls" in features else [*flags, "--insecure"]
+
+
+def compose(shape, features=(), run="leeway", job=DIGITS, sets=()):
+    """The objects of a run, as a user has them printed."""
+    words = [word for value in sets for word in ("--set", value)]
+    return render(job, "--name", run, "--data", runs.SOURCE / "data", *flags_of(shape, features), *words)
 
 
 def everything():
-    """{name: objects} of each shape, each shape with each component and with all, and each overlay."""
-    found = {shape: render(DEPLOY / shape) for shape in SHAPES}
-    for shape, component in itertools.product(SHAPES, COMPONENTS):
-        found[f"{shape} with {component}"] = compose(shape, [component])
+    """{name: objects} of each shape, each shape with each feature and with all."""
+    found = {shape: compose(shape) for shape in SHAPES}
+    for shape, feature in itertools.product(SHAPES, FEATURES):
+        found[f"{shape} with {feature}"] = compose(shape, [feature])
     for shape in SHAPES:
-        found[f"{shape} with all"] = compose(shape, COMPONENTS)
-    for overlay in sorted((DEPLOY / "overlays").iterdir()):
-        found[f"overlays/{overlay.name}"] = render(overlay)
+        found[f"{shape} with all"] = compose(shape, FEATURES)
+        found[f"{shape} with a program"] = render(PROGRAM, "--name", "leeway", *flags_of(shape, ["tls", "data"]), *OWN)
     return found
 
 

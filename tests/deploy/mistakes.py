@@ -17,9 +17,9 @@ from manifests import runs
 HERE = pathlib.Path(__file__).resolve().parent
 SETS = {"jobset": lambda: manifests.compose("jobset", ["tls", "data"]) + manifests.shared(),
         "statefulset": lambda: manifests.compose("statefulset", ["tls", "gpu"]) + manifests.shared(),
-        "kubeflow": lambda: manifests.render(manifests.DEPLOY / "kubeflow"),
-        "volcano": lambda: manifests.render(manifests.DEPLOY / "volcano"),
-        "tfjob": lambda: manifests.render(manifests.DEPLOY / "tfjob")}
+        "kubeflow": lambda: manifests.compose("kubeflow") + manifests.shared(),
+        "volcano": lambda: manifests.compose("volcano") + manifests.shared(),
+        "tfjob": lambda: manifests.compose("tfjob") + manifests.shared()}
 # Where the pod of a role is, in each kind.
 ROLES = {("jobset", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
          ("jobset", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",

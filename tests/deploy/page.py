@@ -41,10 +41,13 @@ class Page:
     def __init__(self):
         self.cluster = None
 
-    def apply(self, folder):
-        objects = manifests.render(runs.SOURCE / folder)
-        runs.check(not lint.findings(objects), f"{folder} is in order")
-        self.cluster = fake_cluster.Cluster(objects)
+    def apply(self, words):
+        """What `leeway kubernetes` prints, in the namespace of the fake cluster."""
+        job, *flags = words[: words.index("|")]
+        objects = manifests.render(runs.SOURCE / job, "--data", runs.SOURCE / "data", "--namespace", manifests.NAMESPACE,
+                                   *flags)
+        runs.check(not lint.findings(objects), f"{job} is in order")
+        self.cluster = fake_cluster.Cluster(objects, run="digits")
 
     def wait(self, condition, target):
         kind, _, name = target.partition("/")
@@ -62,8 +65,8 @@ class Page:
     def run(self, command):
         words = words_of(command)
         print("$", shlex.join(command), flush=True)
-        if words[:2] == ["apply", "-k"]:
-            self.apply(words[2])
+        if command[:2] == ["leeway", "kubernetes"]:
+            self.apply(command[2:])
         elif words[0] == "wait":
             self.wait(words[1], words[2])
         elif words[0] == "logs":
@@ -104,10 +107,10 @@ def check_secrets(found):
 
 
 def check_names(found):
-    """Workloads, claims, folders and addresses that commands name."""
+    """Workloads, claims and addresses that commands name are those of a run called `first`."""
     targets, addresses = set(), set()
     for shape in ("jobset", "statefulset"):
-        objects = manifests.render(manifests.DEPLOY / shape)
+        objects = manifests.compose(shape, run="first")
         targets |= {f"{kind}/{o['metadata']['name']}" for kind, word in KINDS.items() for o in manifests.of_kind(objects, word)}
         for group in workloads.groups(objects):
             targets.add(f"{group.kind.lower()}/{group.name}")
@@ -115,8 +118,6 @@ def check_names(found):
                 addresses.update(f"{name}:7100" for name in workloads.host_names(group.pod(index), objects))
     for command in found:
         words = words_of(command)
-        if words[:2] == ["apply", "-k"] and words[2] != "FOLDER":
-            runs.check((runs.SOURCE / words[2] / "kustomization.yaml").exists(), f"{words[2]} can be applied")
         if command[0] == "kubectl" and words[0] in ("exec", "scale", "rollout", "delete"):
             target = next(word for word in words if "/" in word)
             runs.check(target in targets, f"{words[0]} of {target}")
@@ -125,11 +126,25 @@ def check_names(found):
                 runs.check(word in addresses, f"{word} is a server")
 
 
+def check_flags(found):
+    """The lines of `leeway kubernetes` print something in order, of jobs and files that are there."""
+    stands_for = {"job.yaml": manifests.DIGITS, "SCRIPT": manifests.PROGRAM.with_suffix(".py")}
+    lines = [command[2:] for command in found if command[:2] == ["leeway", "kubernetes"]]
+    for words in lines:
+        words = words[: next((i for i, word in enumerate(words) if word in ("|", ">")), len(words))]
+        names = {**stands_for, "job.yaml": manifests.PROGRAM} if "--" in words else stands_for
+        named = [names.get(word, word) for word in words]
+        manifests.render(runs.SOURCE / named[0], "--data", runs.SOURCE / "data", *named[1:])
+        print("leeway kubernetes", shlex.join(words))
+    runs.check(len(lines) == 3, f"{len(lines)} lines of leeway kubernetes")
+
+
 def main():
     text = PAGE.read_text(encoding="utf-8")
     fake_cluster.enter_node()
     check_secrets(commands(text))
     check_names(commands(text))
+    check_flags(commands(text))
     five_minutes(text)
     return 0
 

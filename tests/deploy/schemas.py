@@ -3,7 +3,7 @@
 enumerations, unknown fields. Needs node, npm with a registry the first time, and the CustomResourceDefinitions beside
 the checkout; skipped aloud without them.
 
-    tests/deploy/schemas.py                       all of deploy/kubernetes
+    tests/deploy/schemas.py                       all that `leeway kubernetes` prints
 """
 
 import fcntl
@@ -77,23 +77,24 @@ def findings(sets):
 
 
 def check_optional():
-    """A component that needs more than a stock installation: refused by each other one, and taken by what it names."""
-    for component, needs in admission.table()["optional"].items():
+    """A flag that needs more than a stock installation: refused by each other one, and taken by what it names."""
+    for flag, needs in admission.table()["optional"].items():
         for shape, project in ("jobset", "jobset"), ("kubeflow", "trainer"):
-            objects = manifests.compose(shape, [component])
+            objects = manifests.render(manifests.DIGITS, "--data", runs.SOURCE / "data",
+                                       *manifests.flags_of(shape, []), flag)
             refused = {release for release, _ in by_release({shape: objects})[shape]}
             known = {name for name in admission.releases() if name.startswith(project)}
-            yield from (f"{shape} with {component}: {name} takes it" for name in known - refused - set(needs["releases"]))
-            yield from (f"{shape} with {component}: {name} refuses it" for name in refused & set(needs["releases"]))
+            yield from (f"{shape} with {flag}: {name} takes it" for name in known - refused - set(needs["releases"]))
+            yield from (f"{shape} with {flag}: {name} refuses it" for name in refused & set(needs["releases"]))
             if not admission.findings(objects):
-                yield f"{shape} with {component}: stock installations have its gate on"
+                yield f"{shape} with {flag}: stock installations have its gate on"
 
 
 def main():
     found = findings(manifests.everything())
     wrong = [f"{name}: {text}" for name, texts in found.items() for text in texts]
     wrong += check_optional()
-    return manifests.verdict(wrong, f"{len(found)} kustomizations fit the schemas of {', '.join(definitions())}")
+    return manifests.verdict(wrong, f"{len(found)} sets of manifests fit the schemas of {', '.join(definitions())}")
 
 
 if __name__ == "__main__":

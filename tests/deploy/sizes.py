@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""`leeway plan --kubernetes`: an overlay with it starts what the job wants, in every shape, with memory for it.
+"""`leeway kubernetes` starts what the job wants, in every shape, with memory for it; and what it refuses.
 
     tests/deploy/sizes.py
 """
 
-import os
+import base64
 import pathlib
 import re
 import subprocess
@@ -13,9 +13,9 @@ import tempfile
 import lint
 import manifests
 import workloads
-from manifests import DEPLOY, SHAPES, runs, yaml
+from manifests import SHAPES, runs
 
-# Other numbers than the manifests'.
+# Other numbers than those of the sample.
 JOB = """apiVersion: leeway/v1
 kind: TrainingJob
 metadata: {name: sizes}
@@ -34,29 +34,6 @@ stop: {epochs: 1}
 """
 
 
-def plan(job, *more):
-    command = [runs.BIN / "leeway", "plan", job, "--kubernetes", *more]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    runs.check(done.returncode == 0 and not done.stderr, f"plan --kubernetes says {done.stderr or 'nothing else'}")
-    return done.stdout
-
-
-def overlay(folder, shape, components):
-    """As a user would have it: the job, a shape, the component beside the job."""
-    at = os.path.relpath(DEPLOY, os.path.realpath(folder))
-    generator = {"name": "leeway-job", "namespace": "leeway", "behavior": "replace", "files": ["job.yaml"]}
-    content = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": [f"{at}/{shape}"],
-               "components": [*(f"{at}/components/{name}" for name in components)], "configMapGenerator": [generator]}
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    return content
-
-
-def render_with(folder, content, sizes):
-    content = {**content, "components": content["components"] + (["sizes"] if sizes else [])}
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    return manifests.render(folder)
-
-
 def memory_of(objects):
     """{component: (request, limit, cpu)} of all pods of it, which are alike."""
     found = {}
@@ -71,37 +48,90 @@ def mebibytes(text):
     return int(re.fullmatch(r"(\d+)Mi", text)[1])
 
 
-def check_shape(folder, shape):
-    content = overlay(folder, shape, [])
-    runs.check(any("the job wants" in text for text in lint.findings(render_with(folder, content, False))),
-               f"{shape}: without the component the numbers are not the job's")
-    objects = render_with(folder, content, True)
-    runs.check(not (wrong := lint.findings(objects)), f"{shape}: with it all is in order {wrong}")
+def check_shape(job, shape, *more):
+    objects = manifests.render(job, *manifests.flags_of(shape, ["tls", *more]))
+    runs.check(not (wrong := lint.findings(objects)), f"{shape}: all is in order {wrong}")
     memory = memory_of(objects)
     runs.check(set(memory) == {"server", "worker"}, f"{shape}: each kind of pod has one size {memory}")
     # 1.6 M parameters; each of 2 servers has them all when the third has left, in two versions with two slots.
     server, worker = mebibytes(memory["server"][0]), mebibytes(memory["worker"][0])
-    runs.check(192 <= server <= 512 and 256 <= worker <= 640, f"{shape}: {server} and {worker} MiB are about right")
+    runs.check(192 <= server <= 512 and 256 <= worker - (2560 if more else 0) <= 640,
+               f"{shape}: {server} and {worker} MiB are about right")
     runs.check(all(request == limit for request, limit, _ in memory.values()), f"{shape}: limits are what is requested")
     runs.check(memory["worker"][2] == "4", f"{shape}: a worker has a processor for each thread")
-    return memory
+    return objects, memory
+
+
+REFUSED = [
+    (["--name", "Sizes"], "--name Sizes: must have small letters, digits and hyphens only"),
+    (["--name", "x" * 60], "--name " + "x" * 60 + ": has 60 characters, and may have 46"),
+    (["--image", "leeway 1"], "--image leeway 1: is no image"),
+    (["--storage", "much"], "--storage much: is no number of bytes"),
+    (["--worker-memory", "0"], "--worker-memory 0: is no number of bytes"),
+    (["--data-claim", "my_data"], "--data-claim my_data: must have small letters"),
+    (["--secrets", "-keys"], "--secrets -keys: must have small letters"),
+    (["--namespace", "a.b"], "--namespace a.b: must have small letters"),
+    (["--shape", "statefulset", "--queue", "all"], "--queue: Kueue would admit the servers of --shape statefulset without"),
+    (["--shape", "volcano", "--restart-job"], "--restart-job: --shape volcano has no failure policy of JobSet"),
+    (["--alerts"], "--alerts: say --namespace"),
+    (["--gpus", "2"], "--gpus 2: a worker computes on one GPU"),
+    (["--set", "workers.device=cuda", "--gpus", "0"], "--gpus 0: the job says workers.device: cuda"),
+    (["--run-dir", "s3://a", "--store-secret", "keys"], "--run-dir: "),
+    (["--run-dir", "s3://runs/a"], "--run-dir requires --store-secret"),
+    (["--file", "x.py"], "--file: the job has no program of its own"),
+    (["--keys", "/none"], "/none/server/ca.crt"),
+    (["--", "python3", "x.py"], "-- python3: the job's model is Leeway's own"),
+    (["--shape", "helm"], "--shape: helm not in {jobset,statefulset,kubeflow,volcano,tfjob}"),
+]
+
+
+def check_refused(job):
+    """What Kubernetes would not take is said before anything is printed, with the flag."""
+    for flags, said in REFUSED:
+        image = [] if "--image" in flags else ["--image", "leeway:1"]
+        done = subprocess.run([str(runs.BIN / "leeway"), "kubernetes", str(job), *image, *flags], capture_output=True,
+                              text=True, check=False)
+        runs.check(done.returncode == 2 and said in done.stderr and not done.stdout,
+                   f"{' '.join(flags)}: {done.returncode} {done.stderr.strip()}")
+
+
+def check_keys(job, folder):
+    """--keys prints the Secrets that the pods mount, with what is in the folder."""
+    subprocess.run([str(runs.BIN / "leeway"), "certificates", str(folder)], check=True, capture_output=True)
+    objects = manifests.render(job, *manifests.flags_of("jobset", ["tls"]), "--secrets", "mine", "--keys", folder)
+    for name, files in manifests.SECRETS.items():
+        data = manifests.find(objects, "Secret", name.replace("leeway", "mine"))["data"]
+        role = name.removeprefix("leeway-").removesuffix("-tls")
+        at = folder if role == "token" else folder / role
+        runs.check(data == {file: base64.b64encode((at / file).read_bytes()).decode() for file in files}, f"Secret {name}")
+
+
+def check_program():
+    """The same files and words in the ConfigMap and the pods; what the model takes cannot be known."""
+    objects = manifests.render(manifests.PROGRAM, *manifests.flags_of("jobset", ["tls"]), *manifests.OWN)
+    script = manifests.PROGRAM.with_suffix(".py").read_text(encoding="utf-8")
+    runs.check(manifests.find(objects, "ConfigMap", "torch-mnist-program")["data"] == {"torch_mnist.py": script}, "its file")
+    worker = next(pod for pod in workloads.pods(objects) if pod.component == "worker")
+    runs.check(worker.container["command"] == ["python3", "torch_mnist.py"], "its words")
+    wanted = [word for word in manifests.OWN if word not in ("--worker-memory", "2Gi")]
+    done = subprocess.run([str(runs.BIN / "leeway"), "kubernetes", str(manifests.PROGRAM), "--image", "leeway:1",
+                           *map(str, wanted)], capture_output=True, text=True, check=False)
+    runs.check(done.returncode == 2 and "say --server-memory and --worker-memory" in done.stderr, done.stderr.strip())
 
 
 def main():
     with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary)
-        (folder / "job.yaml").write_text(JOB, encoding="utf-8")
-        (folder / "sizes").mkdir()
-        (folder / "sizes/kustomization.yaml").write_text(plan(folder / "job.yaml"), encoding="utf-8")
-        memory = [check_shape(folder, shape) for shape in (*SHAPES, "overlays/kubeflow-cluster")]
+        job = pathlib.Path(temporary, "job.yaml")
+        job.write_text(JOB, encoding="utf-8")
+        memory = [check_shape(job, shape)[1] for shape in SHAPES]
         runs.check(all(sizes == memory[0] for sizes in memory), f"all shapes have the same sizes {memory[0]}")
-        sizes = plan(folder / "job.yaml", "--set", "workers.device=cuda")
-        (folder / "sizes/kustomization.yaml").write_text(sizes, encoding="utf-8")
-        gpu = render_with(folder, overlay(folder, "jobset", ["gpu"]), True)
-        more = mebibytes(memory_of(gpu)["worker"][0]) - mebibytes(memory[0]["worker"][0])
-        runs.check(more >= 2000, f"with a GPU a worker has {more} MiB more for CUDA's libraries")
-        limits = [pod.container["resources"]["limits"] for pod in workloads.pods(gpu) if pod.component == "worker"]
-        runs.check(limits and all(str(limit.get("nvidia.com/gpu")) == "1" for limit in limits), "a GPU stays requested")
+        objects, _ = check_shape(job, "jobset", "gpu")
+        limits = [pod.container["resources"]["limits"] for pod in workloads.pods(objects) if pod.component == "worker"]
+        runs.check(limits and all(str(limit.get("nvidia.com/gpu")) == "1" for limit in limits), "a GPU is requested")
+        runs.check(manifests.job_of(objects)["workers"]["device"] == "cuda", "and the job wants it")
+        check_refused(job)
+        check_keys(job, pathlib.Path(temporary, "keys"))
+        check_program()
     return 0
 
 

@@ -232,9 +232,8 @@ def refused(runs):
     plan = runs.leeway("plan", runs.job)
     has(plan, "# synchronous, gradient exchange, server with the program's own optimizer\n",
         "Model: external; its tensors come with the program", "Length: 30 steps an epoch, 200 steps and 200 exchanges")
-    for option in ("--model", "--kubernetes"):
-        has(runs.leeway("plan", runs.job, option, code=1),
-            "job.yaml:5:15: model.type: the job's model is external: only its own program can compute it")
+    has(runs.leeway("plan", runs.job, "--model", code=1),
+        "job.yaml:5:15: model.type: the job's model is external: only its own program can compute it")
     has(runs.leeway("doctor", runs.job, code=1), "model.type: the job's model is external")
     assert not runs.run_dir.exists()
 

@@ -46,7 +46,7 @@ void WriteProgram(const std::string& path) {
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
 }
 
-TEST_CASE("the command line of train is cut at the first --, and that of no other command") {
+TEST_CASE("the command lines of train and kubernetes are cut at the first --, and no other") {
   const SplitCommandLine line = Split({"leeway", "train", "job.yaml", "--resume", "--", "python3",
                                        "x.py", "--lr", "1", "--", "--help"});
   CHECK(Own(line) == Words{"leeway", "train", "job.yaml", "--resume"});
@@ -54,6 +54,7 @@ TEST_CASE("the command line of train is cut at the first --, and that of no othe
   CHECK(Split({"leeway", "train", "job.yaml"}).command.empty());
   CHECK(Own(Split({"leeway", "train", "--"})) == Words{"leeway", "train"});
   CHECK(Split({"leeway", "train", "--"}).command.empty());
+  CHECK(Split({"leeway", "kubernetes", "job.yaml", "--", "python3"}).command == Words{"python3"});
   CHECK(Own(Split({"leeway", "status", "--", "run"})) == Words{"leeway", "status", "--", "run"});
   CHECK(Own(Split({"leeway"})) == Words{"leeway"});
 }

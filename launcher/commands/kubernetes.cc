@@ -1,0 +1,255 @@
+// leeway kubernetes: a job as the objects of a cluster.
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/counted.h"
+#include "common/files/files.h"
+#include "common/status.h"
+#include "common/utf8.h"
+#include "config/external.h"
+#include "config/job.h"
+#include "launcher/commands/checked_job.h"
+#include "launcher/commands/command_support.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/job_needs.h"
+#include "launcher/commands/worker_command.h"
+#include "launcher/kubernetes/pod_sizes.h"
+#include "launcher/kubernetes/run_manifests.h"
+
+namespace leeway {
+namespace {
+
+// What a ConfigMap may hold, and room for its other fields.
+constexpr uint64_t kFileBytesMax = 900 << 10;
+
+struct KubernetesOptions {
+  JobOptions job;
+  // What the flags say as it is; the rest comes from the job.
+  KubernetesRun run;
+  std::string shape = "jobset";
+  std::string keys;
+  bool insecure = false;
+  int64_t gpus = -1;
+  std::vector<std::string> files;
+};
+
+absl::Status CheckText(const std::string& file, const std::string& text) {
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto character = FirstCharacter(rest);
+    if (!character.has_value() || character->code == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--file ", file, ": is no text in UTF-8; put it into the image"));
+    }
+    rest.remove_prefix(character->bytes);
+  }
+  return absl::OkStatus();
+}
+
+// The files of the program by their names.
+absl::StatusOr<std::map<std::string, std::string>> ReadProgramFiles(
+    const std::vector<std::string>& files) {
+  std::map<std::string, std::string> found;
+  uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    const std::string name = file.substr(file.rfind('/') + 1);
+    if (name.empty() ||
+        name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "0123456789-_.") != name.npos) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--file ", file, ": its name may have letters, digits, '-', '_' and '.' only"));
+    }
+    ASSIGN_OR_RETURN(std::string text, ReadFile(file, kFileBytesMax));
+    RETURN_IF_ERROR(CheckText(file, text));
+    bytes += text.size();
+    if (!found.emplace(name, std::move(text)).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--file ", file, ": two files have this name"));
+    }
+  }
+  if (bytes <= kFileBytesMax) return found;
+  return absl::InvalidArgumentError(absl::StrCat("--file: all files together have ", bytes,
+                                                 " bytes, and a ConfigMap may hold ", kFileBytesMax,
+                                                 ": put them into the image"));
+}
+
+// How many GPUs a worker gets. A job of Leeway's own says by its device whether it uses one, and a
+// pod that has asked for one is not to compute without.
+absl::StatusOr<uint32_t> GpusOf(int64_t asked, bool external, v1::TrainingJob& job) {
+  const std::string& device = job.workers().device();
+  if (external) return asked < 0 ? 0 : asked;
+  if (asked < 0) return device.rfind("cuda", 0) == 0 ? 1 : 0;
+  if (asked > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--gpus ", asked, ": a worker computes on one GPU; say workers.count for more of them"));
+  }
+  if (asked == 1 && device.rfind("cuda", 0) != 0) job.mutable_workers()->set_device("cuda");
+  if (asked == 0 && device.rfind("cuda", 0) == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--gpus 0: the job says workers.device: ", device));
+  }
+  return asked;
+}
+
+// Sets what no flag has set.
+absl::Status PlanMemory(const KubernetesOptions& options, const PlacedJob& placed,
+                        KubernetesRun& run) {
+  if (!run.server_memory.empty() && !run.worker_memory.empty()) return absl::OkStatus();
+  if (IsExternal(placed.job)) {
+    return absl::InvalidArgumentError(
+        "the model comes with the program, so nothing is known of its size: say --server-memory "
+        "and --worker-memory");
+  }
+  ASSIGN_OR_RETURN(const std::string data_dir,
+                   FindDataFolder(options.job.data, options.job.job_file, placed.job));
+  ASSIGN_OR_RETURN(const CheckedJob checked, CheckJobAndInitial(placed, data_dir));
+  std::cerr << WarningsOf(placed.job, checked);
+  ASSIGN_OR_RETURN(const ProcessBytes most, MostBytes(placed.job, checked, data_dir));
+  if (run.server_memory.empty()) run.server_memory = ServerMemory(most.server);
+  if (run.worker_memory.empty()) run.worker_memory = WorkerMemory(most.worker, run.gpus > 0);
+  return absl::OkStatus();
+}
+
+absl::Status TakeKeys(const KubernetesOptions& options, KubernetesRun& run) {
+  if (options.insecure) {
+    run.secrets.clear();
+    return absl::OkStatus();
+  }
+  if (options.keys.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(run.keys, RunSecrets::Read(options.keys));
+  return absl::OkStatus();
+}
+
+absl::Status TakeProgram(const KubernetesOptions& options, const v1::TrainingJob& job,
+                         KubernetesRun& run) {
+  RETURN_IF_ERROR(CheckCommand(job, run.program, "leeway kubernetes JOB --image IMAGE"));
+  if (run.program.empty()) {
+    if (options.files.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("--file: the job has no program of its own to use it");
+  }
+  ASSIGN_OR_RETURN(run.program_files, ReadProgramFiles(options.files));
+  const auto unset = [](const std::string&) { return std::optional<std::string>(); };
+  run.program_environment = CommandEnvironment(job, "/", "", unset);
+  // Of the launcher's run folder, which no pod of a worker has.
+  std::erase_if(run.program_environment,
+                [](const auto& variable) { return variable.first == "LEEWAY_RUN_DIR"; });
+  // What libraries keep for their user goes where it can be written.
+  run.program_environment.emplace_back("HOME", "/tmp");
+  return absl::OkStatus();
+}
+
+absl::Status ShowManifests(const KubernetesOptions& options) {
+  ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(options.job));
+  v1::TrainingJob& job = placed.job;
+  KubernetesRun run = options.run;
+  run.shape = FindShape(options.shape);
+  if (run.name.empty()) run.name = job.metadata().name();
+  if (run.worker_image.empty()) run.worker_image = run.image;
+  ASSIGN_OR_RETURN(run.gpus, GpusOf(options.gpus, IsExternal(job), job));
+  RETURN_IF_ERROR(TakeProgram(options, job, run));
+  RETURN_IF_ERROR(TakeKeys(options, run));
+  RETURN_IF_ERROR(PlanMemory(options, placed, run));
+  run.job = ToYaml(job);
+  run.servers = job.servers().count();
+  run.replicas = job.servers().replicas();
+  run.workers = job.workers().count();
+  run.worker_processors = job.workers().threads();
+  RETURN_IF_ERROR(CheckRun(run));
+  ASSIGN_OR_RETURN(const std::string manifests, RunManifests(run));
+  std::cout << manifests;
+  return absl::OkStatus();
+}
+
+void AddRunOptions(CLI::App& command, KubernetesOptions& options) {
+  KubernetesRun& run = options.run;
+  command.add_option("--image", run.image, "The image of all pods")->required();
+  command.add_option("--worker-image", run.worker_image,
+                     "Another one for the workers: with GPUs, or with a program of your own");
+  command.add_option("--shape", options.shape, "By which objects the pods are started")
+      ->check(CLI::IsMember(ShapeNames()))
+      ->capture_default_str();
+  command.add_option("--name", run.name,
+                     "The run's name, with which all its objects begin (default: the job's)");
+  command.add_option("--namespace", run.space, "The namespace (default: that of kubectl)");
+  command.add_option("--queue", run.queue, "Queue of Kueue, or of Volcano");
+  command.add_flag("--resume", run.resume,
+                   "Go on from the newest checkpoint if the run was stopped or has failed");
+  command.add_flag("--restart-job", run.restart_job,
+                   "Make the Job of a rank anew alone; needs JobSet 0.12 with the gate RestartJob");
+  command.add_flag("--alerts", run.alerts, "Print alerts for the Prometheus operator, too");
+}
+
+void AddStorageOptions(CLI::App& command, KubernetesRun& run) {
+  CLI::Option* store = command.add_option(
+      "--run-dir", run.store, "s3://BUCKET/PREFIX for the run folders, in place of a claim");
+  for (const auto& [name, value, text] :
+       {std::tuple{"--storage", &run.storage, "Size of the claim for the run folder"},
+        std::tuple{"--storage-class", &run.storage_class, "Its class (default: the cluster's)"}}) {
+    command.add_option(name, *value, text)->excludes(store)->capture_default_str();
+  }
+  command.add_option("--access-mode", run.access_mode, "Its mode; ReadWriteOnce needs one node")
+      ->check(CLI::IsMember({"ReadWriteMany", "ReadWriteOnce"}))
+      ->excludes(store)
+      ->capture_default_str();
+  command
+      .add_option("--store-secret", run.store_secret,
+                  "The Secret with the object store's variables (docs/storage.md)")
+      ->needs(store);
+  store->needs(command.get_option("--store-secret"));
+  command.add_option("--store-port", run.store_port, "The object store's port")
+      ->needs(store)
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str();
+  command.add_option("--data-claim", run.data_claim,
+                     "Claim with the training data (default: the samples of the image)");
+}
+
+void AddKeyOptions(CLI::App& command, KubernetesOptions& options) {
+  CLI::Option* insecure =
+      command.add_flag("--insecure", options.insecure, "Plain text, for a network that you trust");
+  command
+      .add_option("--secrets", options.run.secrets,
+                  "What the names of the Secrets with certificates and token begin with")
+      ->excludes(insecure)
+      ->capture_default_str();
+  command
+      .add_option("--keys", options.keys, "Folder of leeway certificates: print those Secrets, too")
+      ->excludes(insecure);
+}
+
+void AddSizeOptions(CLI::App& command, KubernetesOptions& options) {
+  command.add_option("--server-memory", options.run.server_memory,
+                     "Of each server, such as 2Gi (default: by leeway plan)");
+  command.add_option("--worker-memory", options.run.worker_memory,
+                     "Of each worker; with both nobody reads the data");
+  command
+      .add_option("--gpus", options.gpus,
+                  "GPUs of each worker (default: 1 if the job says workers.device: cuda)")
+      ->check(CLI::Range(0, 64));
+  command.add_option("--file", options.files,
+                     "A file of the program's, which finds it in its folder; may be repeated");
+}
+
+}  // namespace
+
+void AddKubernetesCommand(CLI::App& app, int& exit_code, std::vector<std::string> program) {
+  auto options = std::make_shared<KubernetesOptions>();
+  options->run.program = std::move(program);
+  CLI::App* command = app.add_subcommand(
+      "kubernetes", "Print a job as the objects that kubectl apply takes; starts nothing");
+  command->add_option("JOB", options->job.job_file, "The job file")->required();
+  AddSetOption(*command, options->job);
+  AddDataOption(*command, options->job.data);
+  AddRunOptions(*command, *options);
+  AddKeyOptions(*command, *options);
+  AddStorageOptions(*command, options->run);
+  AddSizeOptions(*command, *options);
+  command->footer("-- COMMAND: the program that workers of an external job run.");
+  command->callback([options, &exit_code] { exit_code = ShowResult(ShowManifests(*options)); });
+}
+
+}  // namespace leeway

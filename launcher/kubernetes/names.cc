@@ -1,0 +1,66 @@
+#include "launcher/kubernetes/names.h"
+
+#include <string>
+
+#include <re2/re2.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+constexpr size_t kSubdomainLength = 253;
+
+bool Fits(absl::string_view text, const RE2& pattern) {
+  return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), pattern);
+}
+
+absl::Status Unfit(absl::string_view what, absl::string_view text, absl::string_view wanted) {
+  return absl::InvalidArgumentError(absl::StrCat(what, " ", text, ": ", wanted));
+}
+
+absl::Status CheckLength(absl::string_view what, absl::string_view text, size_t longest) {
+  if (text.size() <= longest) return absl::OkStatus();
+  return Unfit(what, text,
+               absl::StrCat("has ", text.size(), " characters, and may have ", longest,
+                            ": names of pods and labels begin with it"));
+}
+
+}  // namespace
+
+absl::Status CheckHostLabel(absl::string_view what, absl::string_view name, size_t longest) {
+  static const RE2 pattern("[a-z]([-a-z0-9]*[a-z0-9])?");
+  if (!Fits(name, pattern)) {
+    return Unfit(what, name,
+                 "must have small letters, digits and hyphens only, begin with a letter and not "
+                 "end with a hyphen (RFC 1035)");
+  }
+  return CheckLength(what, name, longest);
+}
+
+absl::Status CheckObjectName(absl::string_view what, absl::string_view name) {
+  static const RE2 pattern("[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*");
+  if (!Fits(name, pattern)) {
+    return Unfit(what, name,
+                 "must have small letters, digits, hyphens and dots only, and letters or digits "
+                 "beside each dot and at both ends (RFC 1123)");
+  }
+  return CheckLength(what, name, kSubdomainLength);
+}
+
+absl::Status CheckImage(absl::string_view what, absl::string_view image) {
+  static const RE2 pattern(
+      "([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*"
+      "(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[a-z0-9]+:[0-9a-f]{32,128})?");
+  if (Fits(image, pattern)) return absl::OkStatus();
+  return Unfit(what, image, "is no image: write it as REGISTRY/NAME:TAG or NAME@sha256:DIGEST");
+}
+
+absl::Status CheckBytes(absl::string_view what, absl::string_view quantity) {
+  static const RE2 pattern("[1-9][0-9]{0,17}([KMGTP]i|[kMGTP])?");
+  if (Fits(quantity, pattern)) return absl::OkStatus();
+  return Unfit(what, quantity, "is no number of bytes such as 512Mi or 10Gi");
+}
+
+}  // namespace leeway

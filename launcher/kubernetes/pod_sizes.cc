@@ -1,0 +1,35 @@
+#include "launcher/kubernetes/pod_sizes.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+// A process of either kind without a model, generously: a limit that is too low kills.
+constexpr uint64_t kProcessBytes = 160 * kMebibyte;
+// CUDA's libraries and what they keep on the host.
+constexpr uint64_t kCudaBytes = 2048 * kMebibyte;
+
+std::string LimitFor(uint64_t bytes) {
+  constexpr uint64_t kStep = 64 * kMebibyte;
+  const uint64_t wanted = bytes + bytes / 4;
+  return absl::StrCat((wanted + kStep - 1) / kStep * kStep / kMebibyte, "Mi");
+}
+
+}  // namespace
+
+std::string ServerMemory(uint64_t bytes) { return LimitFor(bytes + kProcessBytes); }
+
+std::string WorkerMemory(uint64_t bytes, bool on_gpu) {
+  return LimitFor(bytes + kProcessBytes + (on_gpu ? kCudaBytes : 0));
+}
+
+uint32_t ServersThatStay(uint32_t servers, uint32_t replicas) {
+  const uint32_t may_go = std::max<uint32_t>(1, replicas == 0 ? 0 : replicas - 1);
+  return servers - std::min(may_go, servers);
+}
+
+}  // namespace leeway

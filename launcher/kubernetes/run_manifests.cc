@@ -1,0 +1,243 @@
+#include "launcher/kubernetes/run_manifests.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/object_store/address.h"
+#include "common/status.h"
+#include "launcher/kubernetes/names.h"
+#include "launcher/kubernetes/pod_sizes.h"
+#include "launcher/kubernetes/template.h"
+#include "launcher/kubernetes/templates.h"
+
+namespace leeway {
+namespace {
+
+// Between two documents.
+constexpr char kNext[] = "---\n";
+constexpr absl::string_view kSamples = "/usr/share/leeway/data";
+constexpr absl::string_view kDataMount = "/data";
+// Half a processor: a server takes what is free.
+constexpr absl::string_view kServerProcessors = "500m";
+
+std::string If(bool holds) { return holds ? "yes" : ""; }
+
+// A JSON text is one of YAML, in one line.
+std::string InOneLine(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string InOneLine(const std::vector<std::string>& words) {
+  return nlohmann::json(words).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+absl::StatusOr<std::string> Fill(absl::string_view name, const TemplateValues& values) {
+  auto filled = FillTemplate(KubernetesTemplate(name), values);
+  if (!filled.ok()) return Annotate(filled.status(), absl::StrCat("template ", name));
+  return filled;
+}
+
+// What all templates share.
+TemplateValues ValuesOf(const KubernetesRun& run) {
+  return {
+      {"name", run.name},
+      {"space", run.space},
+      {"namespace", run.space.empty() ? "" : absl::StrCat("namespace: ", run.space)},
+      {"job", run.job},
+      {"servers", absl::StrCat(run.servers)},
+      {"workers", absl::StrCat(run.workers)},
+      {"pods", absl::StrCat(run.servers + run.workers)},
+      {"servers_stay", absl::StrCat(ServersThatStay(run.servers, run.replicas))},
+      // A StatefulSet has a scale.
+      {"scales", If(run.shape->name == "statefulset")},
+      {"storage", run.storage},
+      {"storage_class", run.storage_class},
+      {"access_mode", run.access_mode},
+      {"run_volume", If(run.store.empty())},
+      {"run_dir", absl::StrCat(run.store.empty() ? "/var/lib/leeway" : run.store, "/", run.name)},
+      {"store", run.store},
+      {"store_secret", run.store_secret},
+      {"store_port", absl::StrCat(run.store_port)},
+      {"secrets", run.secrets},
+      {"keys", If(!run.secrets.empty())},
+      {"plain", If(run.secrets.empty())},
+      {"queue", run.queue},
+      {"volcano_queue", run.queue.empty() ? "default" : run.queue},
+      {"restart_job", If(run.restart_job)},
+      {"program", If(!run.program.empty())},
+      {"program_files", ""},
+  };
+}
+
+std::string Named(absl::string_view pattern, const std::string& name) {
+  return absl::StrReplaceAll(pattern, {{"${name}", name}});
+}
+
+// What a server's pod has besides.
+void AddServer(const KubernetesRun& run, TemplateValues& values) {
+  const Shape& shape = *run.shape;
+  values.insert({
+      {"role", "server"},
+      {"server", If(true)},
+      {"worker", ""},
+      {"container", std::string(shape.server_container)},
+      {"image", run.image},
+      {"ends", If(shape.servers_end)},
+      {"subdomain", ""},
+      {"rank_label", std::string(shape.server_rank)},
+      {"pod_name", If(shape.name == "volcano")},
+      {"coordinator", Named(shape.coordinator, run.name)},
+      {"advertise", Named(shape.advertise, run.name)},
+      {"grpc_port", shape.name == "tfjob" ? "tfjob-port" : "grpc"},
+      {"readiness", If(shape.readiness)},
+      {"resume", If(run.resume)},
+      {"cpu", std::string(kServerProcessors)},
+      {"memory", run.server_memory},
+      {"gpus", ""},
+      {"data", ""},
+      {"data_claim", ""},
+      {"data_path", ""},
+      {"command", ""},
+      {"program_environment", ""},
+      {"tmp_size", "64Mi"},
+  });
+}
+
+std::string EnvironmentLines(const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::string lines;
+  for (const auto& [name, value] : variables) {
+    absl::StrAppend(&lines, "- {name: ", name, ", value: ", InOneLine(value), "}\n");
+  }
+  return lines;
+}
+
+void TurnIntoWorker(const KubernetesRun& run, TemplateValues& values) {
+  const Shape& shape = *run.shape;
+  const bool program = !run.program.empty();
+  for (const char* of_servers :
+       {"server", "pod_name", "readiness", "resume", "store", "run_volume"}) {
+    values[of_servers].clear();
+  }
+  values["role"] = "worker";
+  values["worker"] = If(true);
+  values["container"] = std::string(shape.worker_container);
+  values["image"] = run.worker_image;
+  values["ends"] = If(shape.workers_end);
+  values["subdomain"] = If(shape.name == "statefulset");
+  values["rank_label"] = std::string(shape.worker_rank);
+  values["cpu"] = absl::StrCat(run.worker_processors);
+  values["memory"] = run.worker_memory;
+  values["gpus"] = run.gpus == 0 ? "" : absl::StrCat(run.gpus);
+  values["data_claim"] = run.data_claim;
+  values["data"] = If(!program || !run.data_claim.empty());
+  values["data_path"] = std::string(run.data_claim.empty() ? kSamples : kDataMount);
+  values["command"] = InOneLine(run.program);
+  values["program_environment"] = EnvironmentLines(run.program_environment);
+  if (program) values["tmp_size"] = "4Gi";
+}
+
+std::string FileLines(const std::map<std::string, std::string>& files) {
+  std::string lines;
+  for (const auto& [name, content] : files) {
+    absl::StrAppend(&lines, name, ": ", InOneLine(content), "\n");
+  }
+  return lines;
+}
+
+// Adds the templates of both kinds of pods, and the files of a program.
+absl::Status AddPods(const KubernetesRun& run, TemplateValues& values) {
+  TemplateValues pod = values;
+  pod["program"].clear();
+  AddServer(run, pod);
+  ASSIGN_OR_RETURN(values["server_pod"], Fill("pod", pod));
+  values["program_files"] = FileLines(run.program_files);
+  pod["program_files"] = values["program_files"];
+  pod["program"] = values["program"];
+  TurnIntoWorker(run, pod);
+  ASSIGN_OR_RETURN(values["worker_pod"], Fill("pod", pod));
+  return absl::OkStatus();
+}
+
+absl::Status CheckName(const KubernetesRun& run) {
+  const std::string rank = absl::StrCat(std::max(run.servers, run.workers) - 1);
+  const std::string longest = absl::StrReplaceAll(run.shape->longest, {{"#", rank}});
+  return CheckHostLabel("--name", run.name, 63 - longest.size());
+}
+
+absl::Status CheckStore(const KubernetesRun& run) {
+  if (run.store.empty()) {
+    if (run.store_secret.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--store-secret: the run folder is no object store; name one "
+        "with --run-dir s3://BUCKET/PREFIX");
+  }
+  RETURN_IF_ERROR(Annotate(ParseObjectLocation(run.store).status(), "--run-dir"));
+  if (run.store.find_first_of("\"'{}[],#&*!|>%`: \\", sizeof("s3:") - 1) != run.store.npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--run-dir ", run.store, ": no marks of YAML may be in it"));
+  }
+  return CheckObjectName("--store-secret", run.store_secret);
+}
+
+absl::Status CheckShape(const KubernetesRun& run) {
+  const std::string shape = absl::StrCat("--shape ", run.shape->name);
+  if (!run.queue.empty() && !run.shape->queue) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--queue: Kueue would admit the servers of ", shape,
+        " without the workers; take --shape jobset, kubeflow, tfjob, or volcano with its queues"));
+  }
+  if (run.restart_job && !run.shape->restart_job) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--restart-job: ", shape, " has no failure policy of JobSet; take jobset or kubeflow"));
+  }
+  if (run.alerts && run.space.empty()) {
+    return absl::InvalidArgumentError("--alerts: say --namespace, which the alerts' rules look at");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOptionalName(absl::string_view what, const std::string& name) {
+  return name.empty() ? absl::OkStatus() : CheckObjectName(what, name);
+}
+
+}  // namespace
+
+absl::Status CheckRun(const KubernetesRun& run) {
+  RETURN_IF_ERROR(CheckName(run));
+  if (!run.space.empty()) RETURN_IF_ERROR(CheckHostLabel("--namespace", run.space));
+  RETURN_IF_ERROR(CheckImage("--image", run.image));
+  RETURN_IF_ERROR(CheckImage("--worker-image", run.worker_image));
+  RETURN_IF_ERROR(CheckBytes("--storage", run.storage));
+  RETURN_IF_ERROR(CheckBytes("--server-memory", run.server_memory));
+  RETURN_IF_ERROR(CheckBytes("--worker-memory", run.worker_memory));
+  RETURN_IF_ERROR(CheckOptionalName("--storage-class", run.storage_class));
+  RETURN_IF_ERROR(CheckOptionalName("--data-claim", run.data_claim));
+  RETURN_IF_ERROR(CheckOptionalName("--secrets", run.secrets));
+  if (!run.queue.empty()) RETURN_IF_ERROR(CheckHostLabel("--queue", run.queue));
+  RETURN_IF_ERROR(CheckStore(run));
+  return CheckShape(run);
+}
+
+absl::StatusOr<std::string> RunManifests(const KubernetesRun& run) {
+  TemplateValues values = ValuesOf(run);
+  std::string secrets, alerts;
+  if (run.keys.has_value()) {
+    TemplateValues with_keys = values;
+    run.keys->AddTo(with_keys);
+    ASSIGN_OR_RETURN(secrets, Fill("secrets", with_keys));
+    absl::StrAppend(&secrets, kNext);
+  }
+  RETURN_IF_ERROR(AddPods(run, values));
+  ASSIGN_OR_RETURN(const std::string common, Fill("common", values));
+  ASSIGN_OR_RETURN(const std::string workload, Fill(run.shape->name, values));
+  if (run.alerts) {
+    ASSIGN_OR_RETURN(alerts, Fill("alerts", values));
+    alerts.insert(0, kNext);
+  }
+  return absl::StrCat(secrets, common, kNext, workload, alerts);
+}
+
+}  // namespace leeway

@@ -1,0 +1,106 @@
+#include "launcher/kubernetes/names.h"
+#include "launcher/kubernetes/pod_sizes.h"
+#include "launcher/kubernetes/template.h"
+#include "launcher/kubernetes/templates.h"
+#include "tests/catch.h"
+
+namespace leeway::kubernetes {
+namespace {
+
+const TemplateValues kValues = {
+    {"name", "first"}, {"port", "7100"}, {"none", ""}, {"lines", "a: 1\n\nb: 2\n"}};
+
+std::string Filled(absl::string_view text) {
+  const auto filled = FillTemplate(text, kValues);
+  INFO(filled.status());
+  REQUIRE(filled.ok());
+  return *filled;
+}
+
+std::string WhyNot(absl::string_view text) {
+  return std::string(FillTemplate(text, kValues).status().message());
+}
+
+TEST_CASE("places of a template are filled, also twice in a line") {
+  CHECK(Filled("host: ${name}-0.${name}:${port}\n") == "host: first-0.first:7100\n");
+  CHECK(Filled("keeps: $(RANK) $$ {x: 1}\n") == "keeps: $(RANK) $$ {x: 1}\n");
+  CHECK(Filled("no line's end") == "no line's end\n");
+}
+
+TEST_CASE("lines are as far to the right as their place, and none where there are none") {
+  CHECK(Filled("data:\n  @lines\nend: 1\n") == "data:\n  a: 1\n\n  b: 2\nend: 1\n");
+  CHECK(Filled("data:\n  @none\nend: 1\n") == "data:\nend: 1\n");
+}
+
+TEST_CASE("conditions hold by what is not empty, and nest") {
+  const std::string text =
+      "@if name\n1\n@if none\n2\n@if name\n3\n@end\n@end\n@if name !none\n4\n@end\n@end\n5\n";
+  CHECK(Filled(text) == "1\n4\n5\n");
+  CHECK(Filled("@if !name\n1\n@end\n@if none port\n2\n@end\n") == "");
+}
+
+TEST_CASE("a template that is wrong says where") {
+  CHECK(WhyNot("a: 1\nb: ${nothing}\n") == "line 2: no value nothing");
+  CHECK(WhyNot("a: ${name\n") == "line 1: a ${ has no }");
+  CHECK(WhyNot("@nothing\n") == "line 1: no value nothing");
+  CHECK(WhyNot("@if nothing\n@end\n") == "line 1: no value nothing");
+  CHECK(WhyNot("@if name\n") == "an @if has no @end");
+  CHECK(WhyNot("@end\n") == "line 1: an @end has no @if");
+}
+
+TEST_CASE("every template is in the program") {
+  for (const char* name : {"pod", "common", "secrets", "alerts", "jobset", "statefulset",
+                           "kubeflow", "volcano", "tfjob"}) {
+    INFO(name);
+    CHECK_FALSE(KubernetesTemplate(name).empty());
+  }
+  CHECK(KubernetesTemplate("helm").empty());
+}
+
+TEST_CASE("names are those that Kubernetes takes") {
+  for (const char* good : {"a", "first-2", "x9"}) CHECK(CheckHostLabel("--name", good).ok());
+  for (const char* bad : {"", "2nd", "-a", "a-", "A", "a.b", "a_b", "a\n"}) {
+    INFO(bad);
+    CHECK(absl::IsInvalidArgument(CheckHostLabel("--name", bad)));
+  }
+  CHECK(CheckHostLabel("--name", std::string(63, 'a')).ok());
+  CHECK(
+      CheckHostLabel("--name", std::string(64, 'a')).message() ==
+      absl::StrCat("--name ", std::string(64, 'a'),
+                   ": has 64 characters, and may have 63: names of pods and labels begin with it"));
+  for (const char* good : {"data", "9a.b-c"}) CHECK(CheckObjectName("--x", good).ok());
+  for (const char* bad : {"", "a..b", "a.-b", "a b", "a: b", "{a}"}) {
+    INFO(bad);
+    CHECK(absl::IsInvalidArgument(CheckObjectName("--x", bad)));
+  }
+}
+
+TEST_CASE("images and quantities are those that Kubernetes takes") {
+  for (const char* good :
+       {"leeway", "leeway:0.2.0", "Registry.example:5000/team/leeway_x:v1-2",
+        "ghcr.io/a/b@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}) {
+    INFO(good);
+    CHECK(CheckImage("--image", good).ok());
+  }
+  for (const char* bad : {"", "leeway:", "leeway 1", "a\"b", "leeway:x:y", "a/B", "x@sha256:12"}) {
+    INFO(bad);
+    CHECK(absl::IsInvalidArgument(CheckImage("--image", bad)));
+  }
+  for (const char* good : {"1", "512Mi", "10Gi", "5G"}) CHECK(CheckBytes("--storage", good).ok());
+  for (const char* bad : {"", "0", "0Gi", "1.5Gi", "-1Gi", "5GB", "lots"}) {
+    INFO(bad);
+    CHECK(absl::IsInvalidArgument(CheckBytes("--storage", bad)));
+  }
+}
+
+TEST_CASE("a drain leaves as many servers as copies need") {
+  CHECK(ServersThatStay(4, 1) == 3);
+  CHECK(ServersThatStay(4, 2) == 3);
+  CHECK(ServersThatStay(4, 3) == 2);
+  CHECK(ServersThatStay(1, 0) == 0);
+  CHECK(ServerMemory(0) == "256Mi");
+  CHECK(WorkerMemory(0, true) == "2816Mi");
+}
+
+}  // namespace
+}  // namespace leeway::kubernetes
