@@ -242,5 +242,45 @@ def stopped(digest):
     job.clean()
 
 
+# ---- logs
+
+def cut(log):
+    """What logrotate does with copytruncate: what was there."""
+    text = log.read_text(encoding="utf-8")
+    os.truncate(log, 0)
+    return text
+
+
+def check_log(log, before, words):
+    """Whole lines from the file's beginning on, and all of `words` before or after it was cut."""
+    after = log.read_text(encoding="utf-8")
+    runs.check(re.match(r"\d{4}-\d\d-\d\dT", after) and "\0" not in after, f"{log.name} goes on at its beginning")
+    runs.check(all(word in before + after for word in words), f"{log.name} has {words}")
+
+
+def logs():
+    """Logs that are cut while a job runs: of `leeway train`, and of --log-file."""
+    sets = ["stop={clocks: 200}", "workers.emulate={step_milliseconds: 15}", "evaluation={every: {clocks: 10}}",
+            "checkpoint={every: {clocks: 10}}"]
+    run = runs.Run("quickstart.yaml", sets, runs.data_with("optdigits/optdigits.tra")).start()
+    run.wait_for(lambda r: r.max_clock() >= 60)
+    names = {"server-0": ["listening on", "clock 10", "clock 200", "done"], "worker-0": ["registering", "clock 10:", "done"]}
+    before = {name: cut(run.dir / f"logs/{name}.log") for name in names}
+    run.wait()
+    for name, words in names.items():
+        check_log(run.dir / f"logs/{name}.log", before[name], words)
+    log = run.parent / "by-hand.log"
+    server = subprocess.Popen([str(runs.BIN / "leeway-server"), "--index", "0", "--listen", "127.0.0.1:0", "--job",
+                               str(run.dir / "job.yaml"), "--run-dir", str(run.parent / "by-hand"), "--log-file", str(log)])
+    until = time.monotonic() + 30
+    while not (log.exists() and "listening on" in log.read_text(encoding="utf-8")) and time.monotonic() < until:
+        time.sleep(0.05)
+    start = cut(log)
+    server.send_signal(signal.SIGTERM)
+    server.wait(60)
+    check_log(log, start, ["listening on"])
+    run.clean()
+
+
 if __name__ == "__main__":
-    runs.main({"compose": compose, "systemd": systemd, "slurm": slurm})
+    runs.main({"compose": compose, "systemd": systemd, "slurm": slurm, "logs": logs})

@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+"""Processes of two versions in one job: one protocol is enough, and a job can go from one version to the other while it
+trains (docs/operations.md). The other programs are those of LEEWAY_OTHER_BIN, a folder of another build; without it they
+are copies of these that say another version, which shows that nobody is refused for it, and nothing of older code."""
+
+import contextlib
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+from cluster import Cluster  # puts the folder of runs.py on the path
+import references
+import runs
+
+DATA = "optdigits/optdigits.tra"
+PROGRAMS = ("leeway", "leeway-server", "leeway-worker")
+JOB = """
+apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {name: versions, seed: 5}
+model: {layers: [{flatten: {}}, {dense: {units: 32}}, {relu: {}}, {dense: {units: 10}}], loss: softmax_cross_entropy}
+data:
+  train: {type: csv, files: optdigits/optdigits.tra}
+  test: {type: csv, files: optdigits/optdigits.tes}
+  batch_size: 32
+  normalize: {mean: 0, std: 16}
+exchange: {type: gradient}
+consistency: {mode: sync}
+update: {type: sgd, learning_rate: 0.1}
+servers: {count: 2, replicas: 2, block_bytes: 1024}
+workers: {count: 2, emulate: {step_milliseconds: 15}}
+stop: {clocks: 600}
+"""
+
+
+def version_of(folder):
+    """And the protocol."""
+    said = subprocess.run([str(folder / "leeway"), "--version"], capture_output=True, text=True, check=True).stdout
+    return re.fullmatch(r"leeway (.*), protocol (\d+)\n", said).groups()
+
+
+def relabel(folder):
+    """Copies that say another version, of as many letters."""
+    own = version_of(runs.BIN)[0].encode()
+    other = own[:-1] + (b"9" if own[-1:] != b"9" else b"8")
+    for name in PROGRAMS:
+        (folder / name).write_bytes((runs.BIN / name).read_bytes().replace(own, other))
+        (folder / name).chmod(0o755)
+
+
+@contextlib.contextmanager
+def others():
+    """The folder with programs of another version, and of the same protocol."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = pathlib.Path(os.environ.get("LEEWAY_OTHER_BIN", made))
+        if str(folder) == made:
+            relabel(folder)
+        (own, protocol), (other, spoken) = version_of(runs.BIN), version_of(folder)
+        runs.check(protocol == spoken and (own != other or str(folder) != made),
+                   f"versions {own} and {other} speak protocol {protocol} and {spoken}")
+        yield folder
+
+
+def of_other(command, folder):
+    """The same, by the other program."""
+    return [str(folder / pathlib.Path(word).name) if pathlib.Path(word).name in PROGRAMS[1:] else word for word in command]
+
+
+def job(folder):
+    """A cluster of which server 1 and worker 1 are the others'."""
+    run = Cluster(JOB, worker=[str(runs.BIN / "leeway-worker"), "--data", str(runs.data_with(DATA))])
+    own = {role: getattr(run, f"{role}_command") for role in ("server", "worker")}
+    for role in own:
+        setattr(run, f"{role}_command", lambda number, role=role: of_other(own[role](number), folder) if number == 1
+                else own[role](number))
+    return run
+
+
+def bits():
+    with tempfile.TemporaryDirectory() as name:
+        path = pathlib.Path(name, "job.yaml")
+        path.write_text(JOB.replace(", emulate: {step_milliseconds: 15}", ""), encoding="utf-8")
+        return references.undisturbed(path, [], runs.data_with(DATA))["weights_sha256"]
+
+
+def mixed():
+    """Half of the processes are of the other version, and come back as that: the bits of one version."""
+    with others() as folder, job(folder) as run:
+        for victim in ("worker", 1), ("server", 1):
+            clock = run.max_clock()
+            run.wait_for(lambda r, at=clock + 50: r.max_clock() >= at, "the job to train", 60)
+            run.kill(victim)
+        runs.check(run.finish()["weights_sha256"] == bits(), "two versions: the bits of one")
+
+
+def rolled():
+    """Each process in turn is replaced by one of the other version: servers by SIGTERM, server 0 the last one."""
+    with others() as folder, job(folder) as run:
+        for place in ("worker", 0), ("server", 0):
+            clock = run.max_clock()
+            run.wait_for(lambda r, at=clock + 50: r.max_clock() >= at, "the job to train", 60)
+            program = run.find(*place)
+            program.command = of_other(program.command, folder)
+            run.kill(place)
+        runs.check(run.finish()["weights_sha256"] == bits(), "from one version to the other: the bits of one")
+
+
+CASES = {"mixed": mixed, "rolled": rolled}
+
+if __name__ == "__main__":
+    runs.main(CASES)
