@@ -212,7 +212,10 @@ def check_files(pod, values, objects):
         yield f"the run folder {run} is not on a claim that can be written"
 
 
-def check_words(pod, words, values):
+def check_words(pod, words, values, objects):
+    folder = pod.container.get("workingDir", "/")
+    if folder != "/" and not file_at(pod, f"{folder}/{words[-1]}", objects):
+        yield f"no file {words[-1]} in its folder {folder}"
     if pod.component == "worker" and not words[0].startswith("/"):
         # A program of one's own: found by the PATH of its image, and without a port for health.
         if any(name in pod.container for name in ("startupProbe", "livenessProbe", "readinessProbe", "ports")):
@@ -245,7 +248,7 @@ def check_pod(pod, objects):
     for text in [*words, *values.values()]:
         if re.search(r"\$\([\w.-]+\)", text):
             yield f"{text} names a variable that is not set, or below"
-    yield from check_words(pod, words, values)
+    yield from check_words(pod, words, values, objects)
     yield from check_names(pod, objects)
     yield from check_volumes(pod, objects)
     yield from check_security(pod)
