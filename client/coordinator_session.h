@@ -107,6 +107,8 @@ class CoordinatorSession {
 
   // OK when it is on record.
   absl::Status ReportLossScale(const v1::LossScale& scale);
+  // The same: this program keeps state between clocks, although its exchange does not.
+  absl::Status KeepState();
 
   // At which clock to stop, standing at `clock` between two exchanges.
   absl::StatusOr<uint64_t> StopAt(uint64_t clock);

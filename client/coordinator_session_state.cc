@@ -33,6 +33,16 @@ absl::Status CoordinatorSession::ReportLossScale(const v1::LossScale& scale) {
   return Tell("reporting a loss scale", request).status();
 }
 
+absl::Status CoordinatorSession::KeepState() {
+  v1::HeartbeatRequest request;
+  {
+    MutexLock lock(mutex_);
+    request = Greeting();
+  }
+  request.set_keeps_state(true);
+  return Tell("saying that the worker keeps state", request).status();
+}
+
 absl::Status CoordinatorSession::ReportNow(const v1::EvaluationMetrics& metrics) {
   v1::HeartbeatRequest request;
   {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "common/update/factors.h"
 
 namespace leeway {
 namespace {
@@ -117,6 +118,15 @@ uint64_t BlocksOperation::Bytes(uint32_t call) const {
                  : layout_.Range(BlockOf(call)).count * sizeof(float);
 }
 
+void BlocksOperation::AddRates(uint32_t block, v1::ExchangeHeader& header) const {
+  if (exchange_.rates == nullptr) return;
+  for (const UpdatePart& part : PartsWithin(*exchange_.rates, layout_.Range(block))) {
+    v1::RatePart& rate = *header.add_rates();
+    rate.set_end(part.end);
+    rate.set_factor(part.rate);
+  }
+}
+
 TransportRequest BlocksOperation::Request(uint32_t call) const {
   TransportRequest request;
   request.kind = exchange_.method;
@@ -124,6 +134,7 @@ TransportRequest BlocksOperation::Request(uint32_t call) const {
   const uint32_t block = BlockOf(call);
   request.header.set_block(block);
   request.reads = exchange_.reads;
+  AddRates(block, request.header);
   if (!encoded_.empty() && encoded_[call].has_value()) {
     request.header.set_encoding(codecs_.contribution_encoding(block));
     request.payload = encoded_[call]->bytes;

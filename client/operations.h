@@ -12,6 +12,7 @@
 #include "client/payload_codecs.h"
 #include "common/blocks.h"
 #include "common/mutex.h"
+#include "common/update/rule.h"
 #include "leeway/v1/parameter_server.pb.h"
 
 namespace leeway {
@@ -40,6 +41,8 @@ struct BlockExchange {
   bool combined = false;
   std::span<const float> contribution = {};
   std::span<float> weights = {};
+  // Of the contribution.
+  ContributionRates rates = nullptr;
 
   // It has values.
   bool sends() const { return method != BlockMethod::kPull && !combined; }
@@ -96,6 +99,8 @@ class BlocksOperation : public Operation {
  private:
   uint32_t BlockOf(uint32_t call) const { return exchange_.blocks.first + call; }
   void EncodeContributions();
+  // Of the block's trained elements.
+  void AddRates(uint32_t block, v1::ExchangeHeader& header) const;
   std::span<const float> ContributionOf(uint32_t block) const;
   std::span<float> WeightsOf(uint32_t block) const;
 

@@ -135,13 +135,15 @@ ParameterClient::Ticket ParameterClient::PullAverage(std::span<float> weights) {
 
 ParameterClient::Ticket ParameterClient::PushPull(uint64_t clock, uint64_t examples,
                                                   std::span<const float> contribution,
-                                                  std::span<float> weights, BlockRange blocks) {
+                                                  std::span<float> weights, BlockRange blocks,
+                                                  ContributionRates rates) {
   return Start({.method = BlockMethod::kPushPull,
                 .blocks = blocks,
                 .clock = clock,
                 .examples = examples,
                 .contribution = contribution,
-                .weights = weights});
+                .weights = weights,
+                .rates = std::move(rates)});
 }
 
 ParameterClient::Ticket ParameterClient::Push(uint64_t clock, uint64_t examples,

@@ -55,6 +55,7 @@
 #include "common/clock.h"
 #include "common/codec/plan.h"
 #include "common/mutex.h"
+#include "common/update/rule.h"
 
 namespace leeway {
 
@@ -171,9 +172,10 @@ class ParameterClient {
   // Reads whatever is current, without waiting for anybody.
   Ticket PullLatest(std::span<float> weights, BlockRange blocks);
   // Push of `clock`, then Pull of `clock + 1`, in one round trip. With an elastic exchange
-  // `weights` become the centre as it was before the contribution.
+  // `weights` become the centre as it was before the contribution. `rates`: of the contribution;
+  // not with an elastic exchange.
   Ticket PushPull(uint64_t clock, uint64_t examples, std::span<const float> contribution,
-                  std::span<float> weights, BlockRange blocks);
+                  std::span<float> weights, BlockRange blocks, ContributionRates rates = nullptr);
   // The same, of all blocks.
   Ticket Push(uint64_t clock, uint64_t examples, std::span<const float> contribution);
   Ticket Pull(uint64_t clock, std::span<float> weights);

@@ -63,6 +63,8 @@ class ClockExchange {
 
   // What the worker keeps between clocks, as bytes; empty if it keeps nothing. The device's error.
   virtual absl::StatusOr<std::string> SaveState() const { return std::string(); }
+  // A state of an earlier clock is better than none.
+  virtual bool TakesOlderState() const { return false; }
   // Takes from the saved state what this job keeps, and warns of what is lost. INVALID_ARGUMENT if
   // the bytes are not a state of such a model.
   virtual absl::Status LoadState(const std::string& bytes) { return absl::OkStatus(); }

@@ -59,6 +59,14 @@ class GradientSteps : public StepExchange {
 
   void SetExamples(uint64_t examples) override { step_.examples = examples; }
 
+  absl::Status SetRates(ContributionRates rates) override {
+    if (step_.open || told_.size() > 0) {
+      return absl::UnimplementedError("rates belong before the first elements that are final");
+    }
+    step_.rates = std::move(rates);
+    return absl::OkStatus();
+  }
+
   absl::Status Final(ElementRange elements) override {
     if (elements.count == 0) return absl::OkStatus();
     if (const uint64_t before = told_.size();
@@ -114,6 +122,12 @@ class GradientSteps : public StepExchange {
     return open_.under_way() ? open_.clock() : StepExchange::residual_clock();
   }
 
+  // Where others go on without a lost worker, only what the program keeps of its own is older.
+  bool TakesOlderState() const override {
+    return job_.consistency().mode() != v1::CONSISTENCY_MODE_SYNC &&
+           !context().client.keeps_residual();
+  }
+
   bool left_out() const override { return step_.left_out; }
   bool clipped() const override { return step_.clipped; }
 
@@ -121,6 +135,7 @@ class GradientSteps : public StepExchange {
   struct Step {
     uint64_t clock = 0;
     uint64_t examples = 0;
+    ContributionRates rates = nullptr;
     bool open = false;
     bool left_out = false;
     bool clipped = false;
@@ -140,7 +155,7 @@ class GradientSteps : public StepExchange {
     ASSIGN_OR_RETURN(const bool settled, SettleUntil(deadline));
     if (!settled) return false;
     RETURN_IF_ERROR(context().listener.OnBegin(step_.clock));
-    open_.Begin(step_.clock, step_.examples);
+    open_.Begin(step_.clock, step_.examples, step_.rates);
     step_.open = true;
     return true;
   }

@@ -12,9 +12,10 @@ namespace leeway {
 OpenExchange::OpenExchange(ParameterClient& client, std::function<Time()> now, HostGroup* group)
     : client_(client), now_(std::move(now)), group_(group) {}
 
-void OpenExchange::Begin(uint64_t clock, uint64_t examples) {
+void OpenExchange::Begin(uint64_t clock, uint64_t examples, ContributionRates rates) {
   under_way_ = true;
   examples_ = examples;
+  rates_ = std::move(rates);
   blocks_answered_ = 0;
   began_ = ended_ = now_();
   waited_ = Duration::zero();
@@ -31,7 +32,7 @@ void OpenExchange::Send(BlockRange blocks, uint64_t examples, std::span<float> c
   if (parts_.empty() && kept_.empty() && blocks_answered_ == 0) began_ = now_();
   if (group_ == nullptr) {
     parts_.push_back(
-        {blocks, client_.PushPull(report_.clock, examples, contribution, weights, blocks)});
+        {blocks, client_.PushPull(report_.clock, examples, contribution, weights, blocks, rates_)});
   } else if (group_->leads()) {
     kept_.push_back({blocks, examples, contribution, weights});
     SendComplete().IgnoreError();

@@ -19,6 +19,7 @@
 #include "client/parameter_client.h"
 #include "common/blocks.h"
 #include "common/clock.h"
+#include "common/update/rule.h"
 
 namespace leeway {
 
@@ -29,7 +30,8 @@ class OpenExchange {
   OpenExchange(ParameterClient& client, std::function<Time()> now, HostGroup* group = nullptr);
 
   // The exchange of `clock`, with contributions made of `examples`. The one before is over.
-  void Begin(uint64_t clock, uint64_t examples = 0);
+  // `rates`: of a worker without a group.
+  void Begin(uint64_t clock, uint64_t examples = 0, ContributionRates rates = nullptr);
   // PushPull of these blocks, all of which wait together. The contribution of a group's leader
   // becomes the group's.
   void Send(BlockRange blocks, std::span<float> contribution, std::span<float> weights);
@@ -90,6 +92,7 @@ class OpenExchange {
 
   bool under_way_ = false;
   uint64_t examples_ = 0;
+  ContributionRates rates_;
   // A leader's, in the order of completion.
   std::vector<Kept> kept_;
   // Not answered yet, in the order of departure.

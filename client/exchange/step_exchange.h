@@ -17,6 +17,7 @@
 #include "client/parameter_client.h"
 #include "common/blocks.h"
 #include "common/clock.h"
+#include "common/update/rule.h"
 #include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {
@@ -49,6 +50,12 @@ class StepExchange : public ClockExchange {
   // Of how many examples this clock's contribution is made, for blocks that leave before End;
   // without it, of a batch.
   virtual void SetExamples(uint64_t examples) = 0;
+  // What the learning rate is multiplied by in this clock's update. UNIMPLEMENTED once elements are
+  // final, and where the servers have no rate of the worker's.
+  virtual absl::Status SetRates(ContributionRates rates) {
+    return absl::UnimplementedError(
+        "in a delta or elastic exchange the learning rate is the worker's own");
+  }
   // These elements of the contribution are final: blocks that are complete leave. INVALID_ARGUMENT
   // for elements that were final before; UNIMPLEMENTED if the exchange makes the contribution.
   virtual absl::Status Final(ElementRange elements) = 0;

@@ -116,6 +116,7 @@ void Fill(const JobInfo& from, leeway_info& info) {
   info.has_update = from.has_update ? 1 : 0;
   info.first_clock = from.first_clock;
   info.first_step = from.first_step;
+  info.has_schedule = from.has_schedule ? 1 : 0;
 }
 
 leeway_code CodeOf(Job::Next next) {
@@ -245,6 +246,15 @@ leeway_code leeway_upcoming_batches(leeway_job* job, uint64_t* batches, size_t s
 
 leeway_code leeway_examples(leeway_job* job, uint64_t examples) {
   return Guarded(job, true, [&] { return CodeOf(job->job->SetExamples(examples)); });
+}
+
+leeway_code leeway_rates(leeway_job* job, const leeway_rate* rates, size_t count) {
+  return Guarded(job, true, [&] {
+    if (rates == nullptr && count > 0) return NullArgument("rates");
+    std::vector<leeway::JobRate> parts;
+    for (size_t i = 0; i < count; ++i) parts.push_back({rates[i].end, rates[i].factor});
+    return CodeOf(job->job->SetRates(parts));
+  });
 }
 
 leeway_code leeway_final(leeway_job* job, uint64_t first, uint64_t count) {

@@ -151,7 +151,16 @@ typedef struct leeway_info {
    * other workers, batches or steps of a clock. */
   uint64_t first_clock;
   uint64_t first_step;
+  /* Not 0: the job's `update` moves the servers' learning rate by a schedule or a warm-up. */
+  int has_schedule;
 } leeway_info;
+
+/* Of elements from the end of the part before up to `end`. */
+typedef struct leeway_rate {
+  uint64_t end;
+  /* Finite, at least 0. */
+  double factor;
+} leeway_rate;
 
 /* What the steps of a clock have measured; zeroes where something is not known. */
 typedef struct leeway_report {
@@ -226,6 +235,11 @@ leeway_code leeway_upcoming_batches(leeway_job* job, uint64_t* batches, size_t s
 /* Of how many examples the contribution of this clock is made, for blocks that leave before
  * leeway_end. Without it: batch_size. Before the clock's first leeway_final. */
 leeway_code leeway_examples(leeway_job* job, uint64_t examples);
+/* What the learning rate is multiplied by in this clock's update, part by part of the trained
+ * elements; the last part ends with them, and there are 16384 at most. Without it, and with a count
+ * of 0: 1. Before the clock's first leeway_final; gradient exchanges only. In sync mode all workers
+ * say the same, or the clock fails. */
+leeway_code leeway_rates(leeway_job* job, const leeway_rate* rates, size_t count);
 /* These elements of the contribution are final, each told once a clock: blocks that are complete
  * leave. Gradient exchanges only. */
 leeway_code leeway_final(leeway_job* job, uint64_t first, uint64_t count);
@@ -247,7 +261,9 @@ leeway_code leeway_evaluated(leeway_job* job, const leeway_evaluation* evaluatio
  * it is wanted now, between two clocks or at the end (*wanted); to hand it in; and what was handed
  * in for the checkpoint that the job goes on from: after joining, and after a leeway_begin whose
  * clock is not the last one plus one, once each (LEEWAY_NOT_FOUND: nothing; valid until the next
- * call). The library keeps the weights of elastic workers itself. */
+ * call). The library keeps the weights of elastic workers itself. A worker of a gradient exchange
+ * keeps nothing as a rule. If its program hands in a state all the same, it is wanted at each
+ * checkpoint from then on. */
 leeway_code leeway_state_wanted(leeway_job* job, int* wanted);
 leeway_code leeway_save_state(leeway_job* job, const void* bytes, size_t count);
 leeway_code leeway_load_state(leeway_job* job, const void** bytes, size_t* count);

@@ -112,6 +112,12 @@ class JoinedJob final : public Job {
     return absl::OkStatus();
   }
 
+  absl::Status SetRates(std::span<const JobRate> rates) override {
+    RETURN_IF_ERROR(Expect(Phase::kRunning, "SetRates"));
+    ASSIGN_OR_RETURN(ContributionRates parts, RatesFrom(rates, info_.trained));
+    return life_->exchange->SetRates(std::move(parts));
+  }
+
   absl::Status Final(uint64_t first, uint64_t count) override {
     RETURN_IF_ERROR(Expect(Phase::kRunning, "Final"));
     RETURN_IF_ERROR(CheckRange(first, count));
@@ -175,7 +181,7 @@ class JoinedJob final : public Job {
 
   absl::StatusOr<bool> StateWanted() override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "StateWanted"));
-    if (!takes_part() || !detour_.ok() || !life_->reply.save_state()) return false;
+    if (!takes_part() || !detour_.ok() || !life_->participant->keeps_state()) return false;
     const Participant& participant = *life_->participant;
     return CutIsDue() || participant.MadeAll() || !participant.IsOpen();
   }
@@ -183,6 +189,7 @@ class JoinedJob final : public Job {
   absl::Status SaveState(std::string bytes) override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "SaveState"));
     state_ = std::move(bytes);
+    keeps_state_ = true;
     return absl::OkStatus();
   }
 
@@ -294,7 +301,11 @@ class JoinedJob final : public Job {
   // on when that is done.
   std::optional<Next> Recover() {
     const absl::Status why = std::exchange(detour_, absl::OkStatus());
-    if (absl::IsCancelled(why)) return Next::kStopped;
+    if (absl::IsCancelled(why)) {
+      // What the program keeps is to be of the clock that the others have, too.
+      life_->participant->TakeBackClock();
+      return Next::kStopped;
+    }
     finished_ = false;
     if (absl::IsFailedPrecondition(why)) {
       spdlog::warn("{}", std::string(why.message()));
@@ -309,6 +320,10 @@ class JoinedJob final : public Job {
   absl::StatusOr<std::optional<Next>> TryBegin(Time deadline) {
     if (!takes_part() || finished_) return Next::kFinished;
     Participant& participant = *life_->participant;
+    if (keeps_state_ && !participant.keeps_state()) {
+      slow_.Start([this] { return life_->participant->KeepState(); });
+      return std::nullopt;
+    }
     const bool asks = CutIsDue() || participant.IsToAskWhereToStop();
     const bool needs_batch = participant.IsOpen() && !participant.HasBatch();
     if (asks || needs_batch || participant.MadeAll() || participant.NearlyMadeAll() ||
@@ -389,8 +404,9 @@ class JoinedJob final : public Job {
   // At which clock it began or was begun again, or the state was handed in: at the same one that is
   // not done again.
   std::optional<uint64_t> saved_at_;
-  // Of the program.
+  // Of the program; and it has handed in some.
   std::string state_;
+  bool keeps_state_ = false;
   SlowCall slow_;
 };
 

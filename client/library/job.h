@@ -70,6 +70,14 @@ struct JobInfo {
   uint64_t first_step = 0;
   // The servers' rule, or the worker's, stands in the job's YAML.
   bool has_update = false;
+  // The servers' rule moves the learning rate by itself.
+  bool has_schedule = false;
+};
+
+// Elements from the end of the part before up to `end`.
+struct JobRate {
+  uint64_t end = 0;
+  double factor = 1;
 };
 
 // What the steps of a clock have measured; zeros where something is not known.
@@ -118,6 +126,7 @@ class Job {
   virtual absl::StatusOr<bool> NextBatch(Time deadline, std::optional<uint64_t>& batch) = 0;
   virtual std::vector<uint64_t> UpcomingBatches(size_t most) const = 0;
   virtual absl::Status SetExamples(uint64_t examples) = 0;
+  virtual absl::Status SetRates(std::span<const JobRate> rates) = 0;
   virtual absl::Status Final(uint64_t first, uint64_t count) = 0;
   virtual absl::StatusOr<bool> End(const ClockMeasures& measures, Time deadline) = 0;
   virtual absl::StatusOr<bool> Settle(Time deadline) = 0;
@@ -126,6 +135,7 @@ class Job {
 
   virtual absl::Status Evaluated(const JobEvaluation& evaluation) = 0;
   virtual absl::StatusOr<bool> StateWanted() = 0;
+  // Where no state is wanted: says that from now on it is.
   virtual absl::Status SaveState(std::string bytes) = 0;
   // NOT_FOUND if there is none. Once.
   virtual absl::StatusOr<std::string> LoadState() = 0;

@@ -1,5 +1,11 @@
 #include "client/library/job_messages.h"
 
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "config/length.h"
 
 namespace leeway {
@@ -30,6 +36,8 @@ JobInfo InfoFrom(const v1::RegisterWorkerReply& reply) {
     info.evaluate_every = IntervalClocks(job.evaluation().every(), reply.length());
   }
   info.has_update = job.has_update();
+  const v1::Schedule& schedule = job.update().schedule();
+  info.has_schedule = schedule.has_step() || schedule.has_cosine() || schedule.has_warm_up();
   return info;
 }
 
@@ -39,6 +47,29 @@ uint64_t LastVersion(const v1::RegisterWorkerReply& reply) {
   if (reply.job().consistency().mode() == v1::CONSISTENCY_MODE_SYNC) return length.clocks();
   if (length.total_clocks() > 0) return length.total_clocks();
   return length.clocks() * reply.job().workers().count();
+}
+
+absl::StatusOr<ContributionRates> RatesFrom(std::span<const JobRate> rates, uint64_t trained) {
+  if (rates.empty()) return nullptr;
+  if (rates.size() > kRatesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rates: ", rates.size(), " parts; at most ", kRatesMax, " are allowed"));
+  }
+  auto parts = std::make_shared<std::vector<UpdatePart>>();
+  uint64_t before = 0;
+  for (size_t i = 0; i < rates.size(); ++i) {
+    const auto& [end, factor] = rates[i];
+    if (end <= before || end > trained || !std::isfinite(factor) || factor < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rates[", i, "]: a factor of ", factor, " up to element ", end, " after ",
+                       before, ": factors are finite and at least 0, and ends rise to ", trained));
+    }
+    parts->push_back({.end = end, .rate = factor});
+    before = end;
+  }
+  if (before == trained) return parts;
+  return absl::InvalidArgumentError(absl::StrCat("rates: the last one ends at element ", before,
+                                                 ", and the trained ones at ", trained));
 }
 
 v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const StepExchange& exchange) {

@@ -24,7 +24,9 @@ Duration HeartbeatEvery(const v1::TrainingJob& job) {
 }  // namespace
 
 Participant::Participant(const ParticipantContext& context)
-    : context_(context), gate_([this] { BreakOff(); }) {}
+    : context_(context),
+      gate_([this] { BreakOff(); }),
+      keeps_state_(context.registration.save_state()) {}
 
 // The heartbeats use the gate and the client.
 Participant::~Participant() { context_.session.EndHeartbeats(); }
@@ -170,14 +172,17 @@ void Participant::Settled(uint64_t clock, bool dropped) const {
 
 absl::Status Participant::LoadState() {
   const v1::RegisterWorkerReply& registration = context_.registration;
-  if (!registration.resumed() || !registration.save_state()) return absl::OkStatus();
+  if (!registration.resumed() || !keeps_state_) return absl::OkStatus();
   const auto state = context_.session.LoadWorkerState();
   if (absl::IsNotFound(state.status())) return absl::OkStatus();
   RETURN_IF_ERROR(state.status());
   // A life that was stopped before it began had nothing.
   if (state->bytes.empty()) return absl::OkStatus();
   // A life that ended after the resumption has gone beyond the checkpoint; what it kept is lost.
-  if (state->clock != clock_) {
+  if (state->clock != clock_ && exchange_->TakesOlderState()) {
+    spdlog::warn("the saved state is of clock {}, and this worker goes on at clock {} with it",
+                 state->clock, clock_);
+  } else if (state->clock != clock_) {
     spdlog::warn("the saved state is of clock {}, this worker goes on at clock {}: starting afresh",
                  state->clock, clock_);
     return absl::OkStatus();
@@ -323,9 +328,16 @@ double Participant::Epoch() const {
   return static_cast<double>(steps) / static_cast<double>(length.steps_per_epoch());
 }
 
+absl::Status Participant::KeepState() {
+  if (keeps_state_) return absl::OkStatus();
+  RETURN_IF_ERROR(context_.session.KeepState());
+  keeps_state_ = true;
+  return absl::OkStatus();
+}
+
 bool Participant::AtCut() const {
   const uint64_t every = context_.registration.cut_every();
-  return context_.registration.save_state() && every > 0 && clock_ % every == 0;
+  return keeps_state_ && every > 0 && clock_ % every == 0;
 }
 
 absl::Status Participant::SaveAtCut() {
@@ -338,8 +350,7 @@ absl::Status Participant::SaveAtCut() {
 }
 
 absl::Status Participant::SaveState() {
-  if (!context_.registration.save_state() || progress_.saved_at == completed_)
-    return absl::OkStatus();
+  if (!keeps_state_ || progress_.saved_at == completed_) return absl::OkStatus();
   std::string state;
   if (has_state_) {
     ASSIGN_OR_RETURN(state, exchange_->SaveState());

@@ -103,6 +103,8 @@ class Participant : public ExchangeListener {
   // exchanges completed.
   uint64_t clock() const { return clock_; }
   uint64_t completed() const { return completed_; }
+  // A stop has broken the last exchange off: its clock's steps count for nothing.
+  void TakeBackClock() { clock_ = completed_; }
   double Epoch() const;
 
   // False if the job lasts until its leased batches are done, and none is in stock.
@@ -119,6 +121,10 @@ class Participant : public ExchangeListener {
   // Whether the clock just run was the last one may depend on its exchange's answer.
   bool NearlyMadeAll() const;
 
+  // The worker keeps state between clocks, and checkpoints want it.
+  bool keeps_state() const { return keeps_state_; }
+  // From now on it does, although its exchange does not: an external job's.
+  absl::Status KeepState();
   // The job's next checkpoint wants what the worker keeps now.
   bool AtCut() const;
   // If so, settles the exchange and hands it in. Only ABORTED is an error: without it there is one
@@ -177,6 +183,7 @@ class Participant : public ExchangeListener {
 
   uint64_t clock_ = 0;
   uint64_t completed_ = 0;
+  bool keeps_state_;
   // The servers have said where the worker continues; and it has read the weights of that clock, or
   // loaded what an earlier life kept. A worker that is stopped before that hands in an empty state.
   // A worker that resumes from such a state starts afresh.

@@ -77,4 +77,19 @@ std::vector<UpdatePart> PartsWithin(const std::vector<UpdatePart>& all, const El
   return within;
 }
 
+std::vector<UpdatePart> Multiplied(std::vector<UpdatePart> parts,
+                                   std::span<const UpdatePart> others) {
+  if (others.empty()) return parts;
+  if (parts.empty()) return {others.begin(), others.end()};
+  std::vector<UpdatePart> product;
+  for (auto one = parts.begin(), end = parts.end(); one != end && !others.empty();) {
+    const UpdatePart& other = others.front();
+    const size_t at = std::min(one->end, other.end);
+    AppendPart(product, {.rate = one->rate * other.rate, .decay = one->decay * other.decay}, at);
+    if (other.end == at) others = others.subspan(1);
+    if (one->end == at) ++one;
+  }
+  return product;
+}
+
 }  // namespace leeway

@@ -3,6 +3,7 @@
 // which.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "common/blocks.h"
@@ -19,5 +20,10 @@ std::vector<UpdatePart> UpdatePartsOf(const v1::ModelSchema& schema, const v1::U
 // The parts of them that lie in `range`, their ends counted from its beginning. Empty where `all`
 // is, or nothing of `range` is trained.
 std::vector<UpdatePart> PartsWithin(const std::vector<UpdatePart>& all, const ElementRange& range);
+
+// Both factors of both at each element. They end at the same one, unless one is empty: that has 1
+// everywhere.
+std::vector<UpdatePart> Multiplied(std::vector<UpdatePart> parts,
+                                   std::span<const UpdatePart> others);
 
 }  // namespace leeway

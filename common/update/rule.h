@@ -40,6 +40,9 @@ struct UpdatePart {
   double decay = 1;
 };
 
+// What a contribution's learning rate is multiplied by: parts of all trained elements; null: 1.
+using ContributionRates = std::shared_ptr<const std::vector<UpdatePart>>;
+
 // What is the same for all tiles of an update, or of one part of it.
 struct UpdateStep {
   // Already multiplied by the schedule's factor, and divided as `share` says.

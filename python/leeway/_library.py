@@ -37,7 +37,7 @@ class Info(Structure):
                 ("total", c_uint64), ("trained", c_uint64), ("clocks", c_uint64), ("steps_per_clock", c_uint64),
                 ("steps_per_epoch", c_uint64), ("seed", c_uint64), ("batch_size", c_uint64), ("examples", c_uint64),
                 ("batches_per_epoch", c_uint64), ("evaluate_every", c_uint64), ("has_update", c_int),
-                ("first_clock", c_uint64), ("first_step", c_uint64)]
+                ("first_clock", c_uint64), ("first_step", c_uint64), ("has_schedule", c_int)]
 
 
 class Report(Structure):
@@ -48,6 +48,10 @@ class Report(Structure):
 
 class Evaluation(Structure):
     _fields_ = [("size", c_size_t), ("loss", c_double), ("accuracy", c_double), ("examples", c_uint64)]
+
+
+class Rate(Structure):
+    _fields_ = [("end", c_uint64), ("factor", c_double)]
 
 
 # Arguments by function; the result is a leeway_code but for those in RESULTS.
@@ -65,6 +69,7 @@ ARGUMENTS: dict[str, list] = {
     "leeway_next_batch": [c_void_p, c_double, POINTER(c_uint64)],
     "leeway_upcoming_batches": [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_size_t)],
     "leeway_examples": [c_void_p, c_uint64],
+    "leeway_rates": [c_void_p, POINTER(Rate), c_size_t],
     "leeway_final": [c_void_p, c_uint64, c_uint64],
     "leeway_end": [c_void_p, POINTER(Report), c_double],
     "leeway_settle": [c_void_p, c_double],

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from typing import Mapping, Optional, Union
+from typing import Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -80,6 +80,7 @@ class AloneSession:
         self._weights = np.zeros(total, np.float32) if initial is None else np.array(initial, np.float32)
         self._contribution = np.zeros(total, np.float32)
         self._momentum = np.zeros(total, np.float32)
+        self._rates: list[tuple[int, float]] = []
         self._clock: Optional[int] = None
         self.next_clock = -1
         trained = sum(t.size for t in schema.values() if not t.averaged)
@@ -95,11 +96,14 @@ class AloneSession:
         following = 0 if self._clock is None else self._clock + 1
         if following >= self.info.clocks:
             return FINISHED
-        self._clock = following
+        self._clock, self._rates = following, []
         return following
 
     def wait(self, first: int, count: int) -> None: ...
     def examples(self, count: int) -> None: ...
+    def rates(self, parts: Sequence[tuple[int, float]]) -> None:
+        self._rates = list(parts)
+
     def final(self, first: int, count: int) -> None: ...
     def settle(self) -> None: ...
     def evaluated(self, loss: float, accuracy: Optional[float], examples: int) -> None: ...
@@ -119,7 +123,8 @@ class AloneSession:
 
     def _step(self, part: slice, tensor: Tensor) -> None:
         x, g, v = self._weights[part], self._contribution[part], self._momentum[part]
-        rate = np.float32(self._rule["learning_rate"] * tensor.learning_rate_factor)
+        factor = next((factor for end, factor in self._rates if part.start < end), 1.0)
+        rate = np.float32(self._rule["learning_rate"] * tensor.learning_rate_factor * factor)
         decay = np.float32(self._rule["weight_decay"] * tensor.weight_decay_factor)
         if decay:
             g = g + decay * x

@@ -8,7 +8,7 @@ import ctypes
 import dataclasses
 import time
 import weakref
-from typing import Mapping, Optional, Protocol, Union
+from typing import Mapping, Optional, Protocol, Sequence, Union
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Info:
     has_update: bool = False
     first_clock: int = 0
     first_step: int = 0
+    has_schedule: bool = False
 
     def step_of(self, clock: int) -> int:
         """The step that the clock begins with. Which batches come next follows from it: a run that was resumed with other
@@ -80,6 +81,7 @@ class Session(Protocol):
     def next_batch(self) -> Optional[int]: ...
     def upcoming_batches(self, most: int) -> list[int]: ...
     def examples(self, count: int) -> None: ...
+    def rates(self, parts: Sequence[tuple[int, float]]) -> None: ...
     def final(self, first: int, count: int) -> None: ...
     def end(self, report: Report) -> None: ...
     def settle(self) -> None: ...
@@ -146,7 +148,8 @@ class LibrarySession(Handle):
         info = native.Info(size=ctypes.sizeof(native.Info))
         self._check(self._library.leeway_info_of(self._handle, ctypes.byref(info)))
         numbers = {name: getattr(info, name) for name, _ in native.Info._fields_ if name != "size"}
-        return Info(**{**numbers, "exchange": EXCHANGES[info.exchange], "has_update": bool(info.has_update)})
+        return Info(**{**numbers, "exchange": EXCHANGES[info.exchange], "has_update": bool(info.has_update),
+                       "has_schedule": bool(info.has_schedule)})
 
     def schema(self) -> dict[str, Tensor]:
         """The tensors that the job has, in the order of the vector."""
@@ -217,6 +220,11 @@ class LibrarySession(Handle):
 
     def examples(self, count: int) -> None:
         self._check(self._library.leeway_examples(self._handle, count))
+
+    def rates(self, parts: Sequence[tuple[int, float]]) -> None:
+        """What the learning rate is multiplied by in this clock: (end, factor) of the trained elements, in order; none: 1."""
+        numbers = (native.Rate * len(parts))(*parts)
+        self._check(self._library.leeway_rates(self._handle, numbers, len(parts)))
 
     def final(self, first: int, count: int) -> None:
         code = self._final(self._handle, first, count)

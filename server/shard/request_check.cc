@@ -1,6 +1,8 @@
 #include "server/shard/request_check.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +23,27 @@ absl::Status Wrong(uint32_t rank, uint32_t block, uint64_t clock, absl::string_v
 absl::Status Wrong(const v1::ExchangeHeader& header, absl::string_view field,
                    absl::string_view what) {
   return Wrong(header.rank(), header.block(), header.clock(), absl::StrCat(field, ": ", what));
+}
+
+// The first element where the parts differ, and their factors there; the largest size_t: nowhere.
+struct RateDifference {
+  size_t element = std::numeric_limits<size_t>::max();
+  double one = 1;
+  double other = 1;
+};
+
+RateDifference FirstDifference(std::span<const UpdatePart> one, std::span<const UpdatePart> other) {
+  static constexpr UpdatePart kPlain = {.end = std::numeric_limits<size_t>::max()};
+  if (one.empty()) one = {&kPlain, 1};
+  if (other.empty()) other = {&kPlain, 1};
+  size_t from = 0;
+  while (!one.empty() && !other.empty()) {
+    if (one.front().rate != other.front().rate) return {from, one.front().rate, other.front().rate};
+    from = std::min(one.front().end, other.front().end);
+    if (one.front().end == from) one = one.subspan(1);
+    if (!other.empty() && other.front().end == from) other = other.subspan(1);
+  }
+  return {};
 }
 
 // The first value of the block after `write`, or of its optimizer state, that is not finite.
@@ -47,6 +70,31 @@ absl::Status RequestCheck::WrongNames(const v1::ExchangeHeader& header) const {
   return Wrong(header, "header.rank", absl::StrCat("the job has ", Counted(workers_, "worker")));
 }
 
+absl::Status RequestCheck::CheckRates(const v1::ExchangeHeader& header) const {
+  if (header.rates().empty()) return absl::OkStatus();
+  if (!has_rate_) {
+    return Wrong(header, "header.rates", "an elastic exchange has no learning rate");
+  }
+  const uint64_t trained = store_.TrainedIn(header.block());
+  uint64_t before = 0;
+  for (const v1::RatePart& part : header.rates()) {
+    if (part.end() <= before || part.end() > trained) {
+      return Wrong(header, "header.rates.end",
+                   absl::StrCat(part.end(), " after ", before, ": ends rise, and the last one is ",
+                                trained, ", the block's trained elements"));
+    }
+    if (!std::isfinite(part.factor()) || part.factor() < 0) {
+      return Wrong(header, "header.rates.factor",
+                   absl::StrCat(part.factor(), ": it is finite and at least 0"));
+    }
+    before = part.end();
+  }
+  if (before == trained) return absl::OkStatus();
+  return Wrong(header, "header.rates.end",
+               absl::StrCat("the last one is ", before, ", and the block has ",
+                            Counted(trained, "trained element")));
+}
+
 absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header,
                                                 FloatPayload payload) const {
   if (!names(header)) return WrongNames(header);
@@ -57,8 +105,12 @@ absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header
     return Wrong(header, "header.examples",
                  absl::StrCat(header.examples(), " is no number of examples"));
   }
+  RETURN_IF_ERROR(CheckRates(header));
   const uint64_t wanted = store_.Range(header.block()).count;
   Contribution contribution{header.rank(), header.clock(), header.examples(), {}};
+  for (const v1::RatePart& part : header.rates()) {
+    contribution.rates.push_back({.end = part.end(), .rate = part.factor()});
+  }
   if (header.encoding() == v1::ENCODING_RAW) {
     if (payload.bytes() != wanted * sizeof(float)) {
       return Wrong(header, "payload",
@@ -93,11 +145,34 @@ absl::StatusOr<Contribution> RequestCheck::OpenContribution(const v1::ExchangeHe
                               "; a combined contribution has none, for they are "
                               "counted in another worker's"));
   }
+  if (!header.rates().empty()) {
+    return Wrong(header, "header.rates",
+                 "a combined contribution has none, for they are in another worker's");
+  }
   absl::StatusOr<Contribution> contribution(absl::in_place);
   contribution->rank = header.rank();
   contribution->clock = header.clock();
   contribution->combined = true;
   return contribution;
+}
+
+absl::Status RequestCheck::SameRates(uint32_t block,
+                                     std::span<const Contribution> contributions) const {
+  const Contribution* first = nullptr;
+  for (const Contribution& each : contributions) {
+    if (each.combined || each.examples == 0) continue;
+    if (first == nullptr) first = &each;
+    if (first->rates.empty() && each.rates.empty()) continue;
+    const RateDifference difference = FirstDifference(first->rates, each.rates);
+    if (difference.element == RateDifference().element) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "block ", block, ", clock ", each.clock, ": header.rates: workers ", first->rank, " and ",
+        each.rank, " have different learning rates: they multiply that of ",
+        ElementName(schema_, store_.Range(block).offset + difference.element), " by ",
+        difference.one, " and ", difference.other,
+        "; in sync mode all workers have the same: let their schedulers step alike"));
+  }
+  return absl::OkStatus();
 }
 
 std::string RequestCheck::Element(uint32_t block, size_t index) const {

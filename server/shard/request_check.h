@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/update/rule.h"
 #include "common/wire/payload.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/parameter_server.pb.h"
@@ -25,15 +27,22 @@ struct Contribution {
   FloatPayload payload;
   // It is part of another one (workers.per_host: combine), and in no sum of its own.
   bool combined = false;
+  // What the learning rate is multiplied by, of the block's trained elements; none: 1.
+  std::vector<UpdatePart> rates = {};
 };
 
 // Thread-safe. Errors are INVALID_ARGUMENT and name the worker, the block and the clock.
 class RequestCheck {
  public:
   // `store` outlives it. `combines`: contributions may be part of another one.
+  // `has_rate`: the job's updates have a learning rate.
   RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema,
-               bool combines = false)
-      : store_(store), workers_(workers), combines_(combines), schema_(std::move(schema)) {}
+               bool combines = false, bool has_rate = true)
+      : store_(store),
+        workers_(workers),
+        combines_(combines),
+        has_rate_(has_rate),
+        schema_(std::move(schema)) {}
 
   // The block is of this server, the rank of this job.
   bool names(const v1::ExchangeHeader& header) const {
@@ -47,6 +56,9 @@ class RequestCheck {
   // The same for a contribution, which may be part of another one; then it has no values.
   absl::StatusOr<Contribution> OpenContribution(const v1::ExchangeHeader& header,
                                                 FloatPayload payload) const;
+  // Of a set that is applied as one aggregate: those that move something multiply the learning rate
+  // alike. The error names two that do not.
+  absl::Status SameRates(uint32_t block, std::span<const Contribution> contributions) const;
   // All values are finite: a pass over them.
   absl::Status Finite(uint32_t block, const Contribution& contribution) const;
   // All values were, but not those of `write`, the block after its update: they overflow.
@@ -55,10 +67,12 @@ class RequestCheck {
 
  private:
   std::string Element(uint32_t block, size_t index) const;
+  absl::Status CheckRates(const v1::ExchangeHeader& header) const;
 
   const BlockStore& store_;
   const uint32_t workers_;
   const bool combines_;
+  const bool has_rate_;
   // For the names of what is wrong.
   const v1::ModelSchema schema_;
 };

@@ -89,7 +89,7 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
               .memory = options.memory,
               .slot_memory = options.job.servers().replicas() > 1 ? options.memory : nullptr}),
       encoder_(std::move(codecs), store_),
-      check_(store_, workers_, options.schema, combines_),
+      check_(store_, workers_, options.schema, combines_, !elastic_),
       admission_(layout.BlocksOn(options.server)) {
   const ConsistencyRules rules = RulesOf(options);
   for (uint32_t block = options.server; block < layout.blocks(); block += layout.servers()) {

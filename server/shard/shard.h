@@ -322,6 +322,11 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Outbox Run(Slot& slot, Running running);
   // Of an update that cannot be: `write` is its result, or nothing.
   Outbox Reject(Slot& slot, Running running, const BlockWrite& write);
+  Outbox Reject(Slot& slot, Running running, const std::vector<Refusal>& refusals);
+  // Of one whose contributions do not go together: all of them are refused.
+  Outbox Refuse(Slot& slot, Running running, const absl::Status& why);
+  // What an update's contributions, which are alike, multiply its learning rate by.
+  static std::span<const UpdatePart> RatesOf(const std::vector<Contribution>& contributions);
   std::vector<Refusal> NotFinite(const Slot& slot, const Running& running) const;
   void TellRefused(const Running& running, const std::vector<Refusal>& refusals) const;
 

@@ -63,7 +63,16 @@ double Shard::BatchesOf(const Contribution& contribution) const {
                    : batches_.Of(contribution.examples);
 }
 
+std::span<const UpdatePart> Shard::RatesOf(const std::vector<Contribution>& contributions) {
+  for (const Contribution& each : contributions) {
+    if (!each.combined && each.examples > 0) return each.rates;
+  }
+  return {};
+}
+
 Shard::Outbox Shard::Run(Slot& slot, Running running) {
+  const absl::Status alike = check_.SameRates(slot.block, running.contributions);
+  if (!alike.ok()) return Refuse(slot, std::move(running), alike);
   const ContributionWeights weights = Weights(running.contributions);
   // No example is behind it, or everybody says that another has it: nothing changes.
   const bool skip =
@@ -81,7 +90,8 @@ Shard::Outbox Shard::Run(Slot& slot, Running running) {
     for (const Contribution& each : running.contributions) {
       if (!each.combined) payloads.push_back(&each.payload);
     }
-    finite = store_.Run(slot.block, write, payloads, weights, running.step);
+    finite = store_.Run(slot.block, write, payloads, weights, running.step,
+                        RatesOf(running.contributions));
   }
   if (!finite) return Reject(slot, std::move(running), write);
   // Of values that stay changes may still be on their way.
@@ -124,6 +134,16 @@ Shard::Outbox Shard::Reject(Slot& slot, Running running, const BlockWrite& write
     refusals.push_back(
         {running.requests[i], check_.Overflow(slot.block, running.contributions[i], write)});
   }
+  return Reject(slot, std::move(running), refusals);
+}
+
+Shard::Outbox Shard::Refuse(Slot& slot, Running running, const absl::Status& why) {
+  std::vector<Refusal> refusals;
+  for (const RequestId request : running.requests) refusals.push_back({request, why});
+  return Reject(slot, std::move(running), refusals);
+}
+
+Shard::Outbox Shard::Reject(Slot& slot, Running running, const std::vector<Refusal>& refusals) {
   TellRefused(running, refusals);
   MutexLock lock(slot.mutex);
   for (size_t i = 0; i < running.requests.size(); ++i) {

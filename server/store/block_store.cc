@@ -118,18 +118,19 @@ BlockWrite BlockStore::Begin(uint32_t block) const {
 
 bool BlockStore::Run(uint32_t block, const BlockWrite& write,
                      std::span<const FloatPayload* const> contributions,
-                     std::span<const ContributionWeight> weights, const UpdateStep& step) const {
+                     std::span<const ContributionWeight> weights, const UpdateStep& step,
+                     std::span<const UpdatePart> rates) const {
   const ElementRange range = Range(block);
   absl::InlinedVector<float, 1> coefficients;
   for (const ContributionWeight& weight : weights) coefficients.push_back(weight.trained);
   const AveragedMoves averaged(options_.averaged, range, weights);
-  const std::vector<UpdatePart> parts = PartsWithin(options_.parts, range);
+  const std::vector<UpdatePart> parts = Multiplied(PartsWithin(options_.parts, range), rates);
   BlockUpdate update;
   update.rule = rule_.get();
   update.step = step;
   update.contributions = contributions;
   update.coefficients = coefficients;
-  update.trained = TrainedIn(range);
+  update.trained = TrainedIn(block);
   update.averaged = averaged.moves;
   update.parts = parts;
   update.elastic = options_.elastic;
@@ -159,7 +160,8 @@ void BlockStore::Skip(uint32_t block) {
   if (options_.keep_previous) At(block).previous = At(block).current;
 }
 
-size_t BlockStore::TrainedIn(const ElementRange& range) const {
+size_t BlockStore::TrainedIn(uint32_t block) const {
+  const ElementRange range = Range(block);
   if (options_.trained <= range.offset) return 0;
   return std::min(options_.trained - range.offset, range.count);
 }

@@ -86,6 +86,8 @@ class BlockStore {
   // Blocks of this server, by their number in the model.
   bool Has(uint32_t block) const;
   ElementRange Range(uint32_t block) const { return layout_.Range(block); }
+  // Leading elements of the block that are trained.
+  size_t TrainedIn(uint32_t block) const;
   const BlockLayout& layout() const { return layout_; }
   uint32_t server() const { return server_; }
   // Names of the slots, in the order of BlockValues::slots.
@@ -114,9 +116,11 @@ class BlockStore {
   // lock; nothing changes before Commit. Run is false where the result is not all finite
   // (common/update/apply.h): then the write is to be dropped.
   BlockWrite Begin(uint32_t block) const;
+  // `rates`: what the step's learning rate is multiplied by in the trained elements; none: 1.
   bool Run(uint32_t block, const BlockWrite& write,
            std::span<const FloatPayload* const> contributions,
-           std::span<const ContributionWeight> weights, const UpdateStep& step) const;
+           std::span<const ContributionWeight> weights, const UpdateStep& step,
+           std::span<const UpdatePart> rates = {}) const;
   void Commit(uint32_t block, BlockWrite write);
   // An update that changes nothing: the next version is the same values.
   void Skip(uint32_t block);
@@ -131,8 +135,6 @@ class BlockStore {
 
   Block& At(uint32_t block) { return blocks_[block / layout_.servers()]; }
   const Block& At(uint32_t block) const { return blocks_[block / layout_.servers()]; }
-  // Leading elements of the block that are trained.
-  size_t TrainedIn(const ElementRange& range) const;
 
   const BlockLayout layout_;
   const uint32_t server_;

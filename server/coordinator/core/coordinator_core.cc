@@ -107,18 +107,36 @@ absl::Status CoordinatorCore::RecordLossScales(const v1::HeartbeatRequest& reque
   return absl::UnavailableError("waiting for coordinator.json to have this worker's loss scale");
 }
 
+absl::Status CoordinatorCore::RecordKeptState(const v1::HeartbeatRequest& request) {
+  // As for loss scales.
+  if (!request.keeps_state() || life_.phase() >= Phase::kShutdown) return absl::OkStatus();
+  if (!life_.began()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("worker ", request.rank(), " keeps state in a job that has not begun"));
+  }
+  if (!facts().programs_keep_state()) {
+    model_.ProgramsKeepState();
+    cuts_.Expect(model_.ShardsWithBlocks(), facts().keeps_state());
+    WriteDown(v1::JOB_STARTING, false);
+  }
+  if (record_.programs_keep_state()) return absl::OkStatus();
+  return absl::UnavailableError("waiting for coordinator.json to have that workers keep state");
+}
+
 absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::HeartbeatRequest& request,
                                                               Time now) {
   RETURN_IF_ERROR(CheckSender({request.job(), request.generation(), request.rank(),
                                request.incarnation(), request.clock()}));
   RETURN_IF_ERROR(CheckMetrics(request, LargestClock()));
   RETURN_IF_ERROR(record_.loss_scales().Check(request, LargestClock()));
+  RETURN_IF_ERROR(facts().CheckKeepsState(request));
   const std::vector<v1::EvaluationMetrics> evaluations = workers_.Record(request, now);
   if (!workers_.ranks()[request.rank()].left()) {
     workers_.Report(request.rank(), request.clock());
     SignOfLife(request.rank(), now);
   }
   RETURN_IF_ERROR(RecordLossScales(request));
+  RETURN_IF_ERROR(RecordKeptState(request));
   if (request.rank() == kEvaluator) Take(evaluations, now);
   v1::HeartbeatReply reply;
   if (request.epoch() != shards_.places().epoch() && OnRecord()) shards_.Fill(reply);

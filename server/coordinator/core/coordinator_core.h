@@ -127,6 +127,8 @@ class CoordinatorCore {
   absl::Status TakeLeave(const v1::LeaveRequest& request, Time now);
   // What the worker has reported of its loss scale; UNAVAILABLE until it is on record.
   absl::Status RecordLossScales(const v1::HeartbeatRequest& request);
+  // The same of the fact that programs keep state.
+  absl::Status RecordKeptState(const v1::HeartbeatRequest& request);
   void SignOfLife(uint32_t rank, Time now);
   void TellLive(uint32_t rank, bool live, Time now);
   void CommitNextSet(Time now);

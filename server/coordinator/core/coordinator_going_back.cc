@@ -29,6 +29,7 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
   record.set_steps_per_epoch(life_.began() ? model_.length()->steps_per_epoch()
                                            : facts().StepsBefore());
   record.set_checkpointed(cuts_.newest().has_value());
+  record.set_programs_keep_state(facts().programs_keep_state());
   // Not taken up yet.
   const bool waits = !life_.began() && !stop_.requested() && options.before.has_value();
   if (waits) record.set_stop_reason(options.before->stop_reason());

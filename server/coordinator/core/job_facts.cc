@@ -13,17 +13,37 @@
 #include "config/shards.h"
 
 namespace leeway {
+namespace {
+
+// As the run's record says, or the checkpoint that the job goes on from.
+bool ProgramsKeptState(const CoordinatorOptions& options) {
+  if (!IsExternal(options.job) || !options.job.exchange().has_gradient()) return false;
+  if (options.before && options.before->programs_keep_state()) return true;
+  if (!options.resumed) return false;
+  const v1::CheckpointManifest& manifest = options.resumed->manifest;
+  return manifest.job().exchange().has_gradient() && manifest.worker_states_size() > 0;
+}
+
+}  // namespace
 
 JobFacts::JobFacts(CoordinatorOptions options)
     : options_(std::move(options)),
       commits_sets_(CommitsSets(options_.job)),
-      brings_update_(BringsUpdate(options_.job)) {
+      brings_update_(BringsUpdate(options_.job)),
+      programs_keep_state_(ProgramsKeptState(options_)) {
   if (!brings_update_ || !options_.before || !options_.before->has_update()) return;
   *options_.job.mutable_update() = options_.before->update();
   update_owner_ = "the run so far";
 }
 
-bool JobFacts::keeps_state() const { return KeepsWorkerState(job()); }
+bool JobFacts::keeps_state() const { return programs_keep_state_ || KeepsWorkerState(job()); }
+
+absl::Status JobFacts::CheckKeepsState(const v1::HeartbeatRequest& request) const {
+  if (!request.keeps_state() || IsExternal(job())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the heartbeat of worker ", request.rank(),
+                   ": keeps_state: only programs of a job with model.type external say so"));
+}
 
 uint32_t JobFacts::shards() const { return ShardsOf(job()); }
 

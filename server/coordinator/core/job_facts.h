@@ -31,8 +31,13 @@ class JobFacts {
   bool replicated() const { return job().servers().replicas() > 1; }
   // Data is leased to all workers.
   bool leased() const { return job().data().assignment() == v1::ASSIGNMENT_LEASED; }
-  // Workers keep something between clocks that a checkpoint must hold.
+  // Workers keep something between clocks that a checkpoint must hold: because of the exchange, or
+  // as their program has said.
   bool keeps_state() const;
+  bool programs_keep_state() const { return programs_keep_state_; }
+  // INVALID_ARGUMENT: workers of this job are no programs of somebody else's.
+  absl::Status CheckKeepsState(const v1::HeartbeatRequest& request) const;
+  void ProgramsKeepState() { programs_keep_state_ = true; }
   uint32_t shards() const;
   // How many servers there are to be at the start: as the coordinator before was asked for.
   uint32_t start_servers() const;
@@ -73,6 +78,7 @@ class JobFacts {
   const bool brings_update_;
   // Who has brought it; empty: nobody yet.
   std::string update_owner_;
+  bool programs_keep_state_;
   LinkBook links_;
 };
 

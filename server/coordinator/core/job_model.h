@@ -25,6 +25,7 @@ class JobModel {
   explicit JobModel(CoordinatorOptions options);
 
   const JobFacts& facts() const { return facts_; }
+  void ProgramsKeepState() { facts_.ProgramsKeepState(); }
 
   // What a worker says of model and data. INVALID_ARGUMENT: it cannot be true; FAILED_PRECONDITION:
   // others say otherwise.

@@ -41,6 +41,8 @@ class RecordBook {
   // No coordinator after this one gives the incarnation out again.
   bool HasIncarnation(uint64_t incarnation) const { return incarnation <= durable_incarnations_; }
   bool begun() const { return begun_; }
+  // That the programs keep state.
+  bool programs_keep_state() const { return programs_keep_state_; }
   bool sealed() const { return sealed_; }
 
  private:
@@ -48,6 +50,7 @@ class RecordBook {
   uint64_t durable_incarnations_ = 0;
   // That the job has begun.
   bool begun_ = false;
+  bool programs_keep_state_ = false;
   // Generation and epoch.
   std::pair<uint64_t, uint64_t> newest_;
   bool sealed_ = false;

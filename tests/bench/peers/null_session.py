@@ -26,7 +26,7 @@ class NullSession:
     def nothing(self, *_):
         return None
 
-    wait = examples = final = end = settle = read_again = evaluated = save_state = load_state = fail = free = nothing
+    wait = examples = rates = final = end = settle = read_again = evaluated = save_state = load_state = fail = free = nothing
 
     def state_wanted(self):
         return False

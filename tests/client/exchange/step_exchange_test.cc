@@ -154,6 +154,35 @@ TEST_CASE("what a program did not say was final leaves at the end of the clock")
   CHECK(rig.notes.begun == std::vector<uint64_t>{0, 1});
 }
 
+TEST_CASE(
+    "the rates of a clock go with its blocks, each with its own part, and with no later one") {
+  Rig rig(Gradient());
+  rig.Begin(0);
+  const auto rates = std::make_shared<std::vector<UpdatePart>>();
+  rates->push_back({.end = 3, .rate = 0.5});
+  rates->push_back({.end = 5, .rate = 2});
+  REQUIRE(rig.steps->SetRates(rates).ok());
+  REQUIRE(rig.steps->Final({4, 2}).ok());
+  // What has left has left with other ones.
+  CHECK(absl::IsUnimplemented(rig.steps->SetRates(nullptr)));
+  REQUIRE(*rig.steps->End(2, kForever));
+  rig.steps->StartClock(1);
+  REQUIRE(*rig.steps->End(2, kForever));
+  REQUIRE(*rig.steps->SettleUntil(kForever));
+  std::vector<std::string> sent;
+  for (const auto& request : rig.model->requests()) {
+    if (request.method != "PushPull") continue;
+    std::string& text = sent.emplace_back(std::to_string(request.header.block()) + ":");
+    for (const v1::RatePart& part : request.header.rates()) {
+      text += " " + std::to_string(part.end()) + " x " + std::to_string(part.factor()).substr(0, 3);
+    }
+  }
+  CHECK(sent == std::vector<std::string>{"1: 1 x 2.0", "0: 3 x 0.5 4 x 2.0", "0:", "1:"});
+  Rig delta(Delta());
+  delta.Begin(0);
+  CHECK(absl::IsUnimplemented(delta.steps->SetRates(rates)));
+}
+
 TEST_CASE("a foreign gradient weighs what its program says by the time that its blocks leave") {
   Rig rig(Gradient());
   const auto weights = [&] {

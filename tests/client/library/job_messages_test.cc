@@ -1,5 +1,8 @@
 #include "client/library/job_messages.h"
 
+#include <cmath>
+#include <vector>
+
 #include "tests/catch.h"
 
 namespace leeway::job_messages {
@@ -17,6 +20,35 @@ TEST_CASE("a job's last version is one for each clock in sync, else one for each
   consistency.set_mode(v1::CONSISTENCY_MODE_ASYNC);
   reply.mutable_length()->set_total_clocks(175);
   CHECK(LastVersion(reply) == 175);
+}
+
+TEST_CASE("a program hears whether the job moves the rate by itself") {
+  v1::RegisterWorkerReply reply;
+  v1::Schedule& schedule = *reply.mutable_job()->mutable_update()->mutable_schedule();
+  schedule.mutable_constant();
+  CHECK_FALSE(InfoFrom(reply).has_schedule);
+  schedule.mutable_cosine();
+  CHECK(InfoFrom(reply).has_schedule);
+  schedule.mutable_constant();
+  schedule.mutable_warm_up()->set_clocks(2);
+  CHECK(InfoFrom(reply).has_schedule);
+}
+
+TEST_CASE("a program's rates are parts of all trained elements") {
+  CHECK(*RatesFrom({}, 9) == nullptr);
+  const std::vector<JobRate> rates = {{4, 0.5}, {9, 0}};
+  const auto parts = RatesFrom(rates, 9);
+  REQUIRE(parts.ok());
+  REQUIRE((*parts)->size() == 2);
+  CHECK((*parts)->at(0).end == 4);
+  CHECK((*parts)->at(0).rate == 0.5);
+  CHECK((*parts)->at(1).rate == 0);
+  CHECK((*parts)->at(1).decay == 1);
+  for (const std::vector<JobRate>& wrong : std::vector<std::vector<JobRate>>{
+           {{4, 1}}, {{10, 1}}, {{4, 1}, {4, 1}, {9, 1}}, {{9, -1}}, {{9, NAN}}, {{9, INFINITY}}}) {
+    CHECK(absl::IsInvalidArgument(RatesFrom(wrong, 9).status()));
+  }
+  CHECK(absl::IsInvalidArgument(RatesFrom(std::vector<JobRate>(kRatesMax + 1), 9).status()));
 }
 
 }  // namespace

@@ -104,6 +104,17 @@ TEST_CASE("elements of no tensor have no factors, nor have tensors of a kind not
         std::vector<Part>{{30, 1, 1}, {33, 1, 0}, {45, 1, 1}});
 }
 
+TEST_CASE("the parts of two lists are multiplied element by element") {
+  const std::vector<UpdatePart> one = {{10, 2, 3}, {20, 4, 1}};
+  const std::vector<UpdatePart> other = {{5, 0.5, 1}, {10, 1, 1}, {15, 3, 1}, {20, 0, 1}};
+  CHECK(Plain(Multiplied(one, other)) ==
+        std::vector<Part>{{5, 1, 3}, {10, 2, 3}, {15, 12, 1}, {20, 0, 1}});
+  CHECK(Plain(Multiplied(other, one)) == Plain(Multiplied(one, other)));
+  CHECK(Plain(Multiplied({}, one)) == Plain(one));
+  CHECK(Plain(Multiplied(one, {})) == Plain(one));
+  CHECK(Multiplied({}, {}).empty());
+}
+
 TEST_CASE("blocks have the parts that lie in them, counted from their own beginning") {
   const auto all = UpdatePartsOf(Mixed(), Parse("factors { biases { weight_decay: 0 } "
                                                 "norms { learning_rate: 2 } }"));

@@ -274,5 +274,68 @@ TEST_CASE("checkpoints say which rule made them") {
   CHECK(UpdateYaml(manifests[0].manifest.job().update()) == kRule);
 }
 
+absl::Status SayKept(Scenario& job, uint32_t rank) {
+  v1::HeartbeatRequest request;
+  request.set_job(kJob);
+  request.set_rank(rank);
+  request.set_incarnation(job.incarnations.at(rank));
+  request.set_generation(job.generation);
+  request.set_keeps_state(true);
+  return job.core.Heartbeat(request, job.now).status();
+}
+
+TEST_CASE(
+    "a program that says so keeps state: on record first, then in cuts, and a loss goes back") {
+  Scenario job(External({.cut_every = 10}));
+  Start(job);
+  for (const uint32_t rank : {0u, 1u}) {
+    const auto reply = Register(job, Bringing(rank, kRule));
+    REQUIRE(reply.ok());
+    CHECK_FALSE(reply->save_state());
+  }
+  CHECK(absl::IsUnavailable(SayKept(job, 1)));
+  job.Carry();
+  CHECK(SayKept(job, 1).ok());
+  CHECK(job.Take<WriteRecord>().back().record.programs_keep_state());
+  for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 10).ok());
+  REQUIRE(job.State(0, 10).ok());
+  CHECK(job.Take<WriteManifest>().empty());
+  REQUIRE(job.State(1, 10).ok());
+  const auto write = job.Take<WriteManifest>();
+  REQUIRE(write.size() == 1);
+  CHECK(write[0].manifest.worker_states_size() == 2);
+  job.core.Answered(ManifestWritten{10, absl::OkStatus()}, job.now);
+  job.EventNames();
+  v1::RegisterWorkerRequest another = Bringing(1, kRule);
+  another.set_nonce(900);
+  another.set_pid(900);
+  Register(job, another).IgnoreError();
+  CHECK_THAT(job.EventNames(), Catch::Matchers::VectorContains(std::string("going_back")));
+}
+
+TEST_CASE("that programs keep state is known to the coordinator after, and to a resumed run") {
+  CoordinatorOptions recorded = External({.cut_every = 10});
+  recorded.before.emplace().set_programs_keep_state(true);
+  CHECK(JobFacts(recorded).keeps_state());
+  CoordinatorOptions resumed = External({.cut_every = 10});
+  v1::CheckpointManifest& manifest = resumed.resumed.emplace().manifest;
+  *manifest.mutable_job() = resumed.job;
+  CHECK_FALSE(JobFacts(resumed).keeps_state());
+  manifest.add_worker_states();
+  CHECK(JobFacts(resumed).keeps_state());
+  // The state of another exchange is not a scheduler's.
+  manifest.mutable_job()->mutable_exchange()->mutable_delta();
+  CHECK_FALSE(JobFacts(resumed).keeps_state());
+}
+
+TEST_CASE("Leeway's own workers do not say that they keep state") {
+  Scenario job(JobShape{});
+  job.Start();
+  job.Carry();
+  CheckRefused(SayKept(job, 0), absl::StatusCode::kInvalidArgument,
+               "the heartbeat of worker 0: keeps_state: only programs of a job with model.type "
+               "external say so");
+}
+
 }  // namespace
 }  // namespace leeway::external
