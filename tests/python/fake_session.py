@@ -14,14 +14,14 @@ class FakeSession(AloneSession):
 
     def __init__(self, schema, initial, update, clocks=10, exchange="gradient", steps_per_clock=1, batch_size=4,
                  examples=0, evaluate_every=0, workers=1, rank=0, state=None, jump=None, stop_in=None,
-                 first=None):
+                 first=None, has_schedule=False):
         update = json.loads(update) if isinstance(update, str) else update
         if not update or exchange != "gradient":
             update = {"type": "sgd", "learning_rate": 1}
         super().__init__(schema, initial, update, Alone(clocks, batch_size))
         self.info = Info(**{**vars(self.info), "exchange": exchange, "steps_per_clock": steps_per_clock,
                             "examples": examples, "steps_per_epoch": -(-(-(-examples // batch_size)) // workers),
-                            "evaluate_every": evaluate_every, "workers": workers, "rank": rank})
+                            "evaluate_every": evaluate_every, "workers": workers, "rank": rank, "has_schedule": has_schedule})
         self.true = self._weights
         self.seen = self.true.copy()
         self.state, self.saved = state, []
@@ -70,6 +70,12 @@ class FakeSession(AloneSession):
     def examples(self, count):
         assert not self.finals and count > 0
         self.count = count
+
+    def rates(self, parts):
+        assert self.is_open and not self.finals and self.info.exchange == "gradient"
+        ends = [end for end, _ in parts]
+        assert ends == sorted(set(ends)) and ends[-1] == self.info.trained, "rates are of all trained elements"
+        super().rates(parts)
 
     def final(self, first, count):
         assert self.is_open

@@ -129,17 +129,18 @@ class Local(unittest.TestCase):
         self.assertEqual(clocks, [(0, False), (0, True), (1, False), (2, False), (2, True), (3, False), (3, True)])
 
     def test_a_scheduler_from_before_join_says_nothing(self):
-        model = mlp()
-        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
-        job = join(model, optimizer, {"exchange": "delta", "steps_per_clock": 2, "clocks": 2})
-        job.keep(scheduler)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            for batch in job.over([data(4)]):
-                plain(model, optimizer, [batch])
-                scheduler.step()
-        self.assertEqual(optimizer.param_groups[0]["lr"], 0.01 / 16)
+        for exchange in ("delta", "gradient"):
+            model = mlp()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+            job = join(model, optimizer, {"exchange": exchange, "clocks": 4})
+            job.keep(scheduler)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                for batch in job.over([data(4)]):
+                    plain(model, optimizer, [batch])
+                    scheduler.step()
+            self.assertEqual(optimizer.param_groups[0]["lr"], 0.01 / 16)
 
     def test_state_goes_round(self):
         def train(model, optimizer, batches):
@@ -246,7 +247,7 @@ class Local(unittest.TestCase):
     def rates(self, make, session, clocks=6):
         """The rate of each step of a worker with a scheduler, by clock; and its session."""
         model = mlp()
-        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         job = join(model, optimizer, {"exchange": "delta", "steps_per_clock": 2, "clocks": clocks, "state": b"", **session})
         scheduler = job.keep(make(optimizer))
         seen = []
@@ -267,16 +268,45 @@ class Local(unittest.TestCase):
         """In a life that begins at a checkpoint, in one that goes back to it, and in one that goes back without one: each
         step has the rate that it has in an undisturbed job."""
         for name, make in self.SCHEDULERS.items():
-            with self.subTest(name), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                whole, session = self.rates(make, {})
-                self.assertGreater(len({rate for _, rate in whole}), 1)
-                _, half = self.rates(make, {}, clocks=3)
-                later, _ = self.rates(make, {"state": half.saved[-1], "first": 3})
-                self.assertEqual(later, whole[6:])
-                for back in (0, 3):
-                    again, _ = self.rates(make, {"jump": (3, back), "state": None})
-                    self.assertEqual(again, whole[:8] + whole[2 * back:])
+            for exchange, steps, clocks in (("delta", 2, 6), ("gradient", 1, 12)):
+                options = {"exchange": exchange, "steps_per_clock": steps}
+                with self.subTest(name, exchange=exchange), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    whole, session = self.rates(make, options, clocks)
+                    self.assertGreater(len({rate for _, rate in whole}), 1)
+                    _, half = self.rates(make, options, 3)
+                    later, _ = self.rates(make, {**options, "state": half.saved[-1], "first": 3}, clocks)
+                    self.assertEqual(later, whole[3 * steps:])
+                    for back in (0, 3):
+                        again, _ = self.rates(make, {**options, "jump": (3, back), "state": None}, clocks)
+                        self.assertEqual(again, whole[:4 * steps] + whole[back * steps:])
+
+    def test_a_gradient_worker_says_that_it_keeps_a_scheduler(self):
+        """Before the first clock; without a scheduler it keeps nothing. One that begins later without its state ends."""
+        for make, saved in ((self.SCHEDULERS["steps"], 1), (None, 0)):
+            model = mlp()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            job = join(model, optimizer, {"clocks": 2})
+            if make:
+                job.keep(make(optimizer))
+            plain(model, optimizer, job.over([data(4)]))
+            self.assertEqual(len(job._session.saved), saved)
+        with self.assertRaisesRegex(leeway.InvalidArgument, "at clock 3, and no checkpoint has where its scheduler stands.*every"):
+            self.rates(self.SCHEDULERS["steps"], {"exchange": "gradient", "steps_per_clock": 1, "first": 3})
+
+    def test_rates_go_with_what_they_are_of(self):
+        """Parts of the vector, in its order, of the rates that the groups had at join."""
+        model = mlp()
+        optimizer = torch.optim.SGD([{"params": [p for p in model.parameters() if p.ndim > 1], "lr": 0.1},
+                                     {"params": [p for p in model.parameters() if p.ndim < 2], "lr": 0.2}])
+        job = join(model, optimizer, {"clocks": 4})
+        told, own = [], job._session.rates
+        job._session.rates = lambda parts: (told.append((job.clock, parts)), own(parts))
+        for number, batch in zip(range(4), job.over([data(4)])):
+            optimizer.param_groups[0]["lr"] = (0.1, 0.05, 0.05, 0.1)[number]
+            optimizer.param_groups[1]["lr"] = (0.2, 0.1, 0.2, 0.2)[number]
+            plain(model, optimizer, [batch])
+        self.assertEqual(told, [(1, [(83, 0.5)]), (2, [(30, 0.5), (35, 1.0), (60, 0.5), (65, 1.0), (80, 0.5), (83, 1.0)])])
 
     def test_a_scheduler_that_nobody_keeps(self):
         model = mlp()

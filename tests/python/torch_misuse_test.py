@@ -183,13 +183,45 @@ class Steps(unittest.TestCase):
         with self.assertRaisesRegex(leeway.Misuse, "2.weight"):
             step(model, optimizer)
 
-    def test_a_scheduler(self):
+    def test_a_scheduler_that_nobody_keeps(self):
         model, optimizer, _ = self.joined()
-        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
-        step(model, optimizer)
-        scheduler.step()
-        with self.assertRaisesRegex(leeway.InvalidArgument, "lr of param group 0 is 0.05, and was 0.1.*schedule"):
+        torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        with self.assertRaisesRegex(leeway.Misuse, r"sets the rate of SGD.*scheduler = job\.keep\(scheduler\)"):
             step(model, optimizer)
+
+    def test_a_rate_of_a_job_with_a_schedule(self):
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        join(model, optimizer, {"has_schedule": True})
+        step(model, optimizer)
+        optimizer.param_groups[0]["lr"] = 0.05
+        with self.assertRaisesRegex(leeway.InvalidArgument, "lr of param group 0 is 0.05, and was 0.1.*remove its `schedule`"):
+            step(model, optimizer)
+
+    def test_a_momentum(self):
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        join(model, optimizer)
+        optimizer.param_groups[0]["momentum"] = 0.8
+        with self.assertRaisesRegex(leeway.InvalidArgument, "momentum of param group 0 is 0.8, and was 0.9.*lr only.*delta"):
+            step(model, optimizer)
+
+    def test_a_rate_that_is_none(self):
+        for rate in (-0.1, float("nan"), float("inf")):
+            model, optimizer, _ = self.joined()
+            optimizer.param_groups[0]["lr"] = rate
+            with self.assertRaisesRegex(leeway.InvalidArgument, "lr of param group 0 is .*finite and at least 0"):
+                step(model, optimizer)
+
+    def test_a_rate_that_comes_too_late(self):
+        """In the first step it was there before backward(), so blocks leave with it."""
+        model, optimizer, _ = self.joined()
+        step(model, optimizer)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data(4)[0]), data(4)[1]).backward()
+        optimizer.param_groups[0]["lr"] = 0.05
+        with self.assertRaisesRegex(leeway.Misuse, "has changed since backward.*before backward.*overlap="):
+            optimizer.step()
 
     def test_another_group(self):
         model, optimizer, _ = self.joined()

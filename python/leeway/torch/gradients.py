@@ -120,6 +120,10 @@ class Gradients:
             grad = grad.detach()  # Made with create_graph.
         view.copy_(grad if grad.layout == torch.strided else grad.to_dense())
 
+    def keep_back(self) -> None:
+        """At the first step: nothing leaves before step()."""
+        self._early = False
+
     def collect(self) -> None:
         """At step(): everything that has not left goes into the contribution as it is."""
         if not self.some:

@@ -22,8 +22,9 @@ from .gradients import Gradients
 from .layout import Layout
 from .loop import Loop
 from .measures import Measures, unwatch, watch
-from .optimizers import Translation, Watched
-from .schedulers import Schedulers
+from .optimizers import Translation
+from .rates import Rates
+from .schedulers import STEP_MARKS, Schedulers, count_step
 from .structure import Structure
 from .writes import Writes
 
@@ -42,8 +43,8 @@ class TorchJob(Loop):
         self._clocks = Clocks(session)
         self._weights = torch.from_numpy(session.weights())
         self._local = session.info.exchange != "gradient"
-        self._overlap, self._examples_told = overlap, False
-        self._watched = Watched(optimizers[0])
+        self._overlap, self._examples_told, self._keeps_state = overlap, False, False
+        self._rates = Rates(optimizers, translation.rates if translation and not session.info.has_schedule else None, layout)
         self._early_uses: set[str] = set()
         #: Of several optimizers, those that have stepped in the step under way.
         self._stepped: set[int] = set()
@@ -66,7 +67,7 @@ class TorchJob(Loop):
         if evaluate is not None:
             self._clocks.evaluate = lambda: self._evaluate(evaluate)
         self._before: dict[torch.Tensor, dict[str, Any]] = {}
-        self._schedulers = Schedulers([group for optimizer in optimizers for group in optimizer.param_groups])
+        self._schedulers = Schedulers(optimizers)
         self._schedulers_before: list[dict] = []
         self._rates_before: list[dict] = []
         self._integers_before: dict[str, torch.Tensor] = {}
@@ -144,16 +145,18 @@ class TorchJob(Loop):
 
     def _begin_clock(self) -> bool:
         self._check()
+        if not self._local and self._schedulers.some and not self._keeps_state:
+            self._session.save_state(self._state(False))
+            self._keeps_state = True
         first = self._clocks.clock < 0
         if not self._clocks.begin():
             self._gate.finish()
             unwatch(self._measures)
             return False
-        if first and self._local and self.clock > 0 and not self._has_state:
-            note(f"rank {self.rank} goes on at clock {self.clock} with a new {type(self._optimizers[0]).__name__}: no checkpoint has "
-                 "the state of its optimizer and schedulers, so what follows differs from a run without a restart. With "
-                 "`checkpoint: {every: ...}` in the job it goes on with them")
+        if first and self.clock > 0 and not self._has_state:
+            self._begin_late()
         self._examples_told = False
+        self._rates.begin()
         self._taken = self._given = 0
         self._left, self._dealt = [], False
         self._keep()
@@ -164,6 +167,14 @@ class TorchJob(Loop):
         elif self._gradients.learning:
             self._session.wait(0, self.info.total)
         return True
+
+    def _begin_late(self) -> None:
+        if not self._local:
+            self._schedulers.begin_late(self.rank, self.clock)
+            return
+        note(f"rank {self.rank} goes on at clock {self.clock} with a new {type(self._optimizers[0]).__name__}: no checkpoint has "
+             "the state of its optimizer and schedulers, so what follows differs from a run without a restart. With "
+             "`checkpoint: {every: ...}` in the job it goes on with them")
 
     def _wait(self, first: int, count: int) -> None:
         self._measures.waiting(self._session.wait, first, count)
@@ -205,6 +216,8 @@ class TorchJob(Loop):
         self._measures.touched = True
         if not self._clocks.is_open:
             self._ready(True)
+        if self._gradients.learning:
+            self._rates.see()
         if not self._gate.has_arrived(name):
             self._early_uses.add(name)
             if not self._gradients.learning:
@@ -212,10 +225,12 @@ class TorchJob(Loop):
                              "and did not so in the first step: join without overlap=\"forward\"")
 
     def _final(self, first: int, count: int) -> None:
-        self._tell_examples()
+        self._tell()
         self._session.final(first, count)
 
-    def _tell_examples(self) -> None:
+    def _tell(self) -> None:
+        """Before the clock's first block leaves: what goes with each."""
+        self._rates.tell(self._session.rates)
         if not self._examples_told and self._taken:
             self._session.examples(self._taken)
         self._examples_told = True
@@ -239,10 +254,14 @@ class TorchJob(Loop):
 
         def step(optimizer: torch.optim.Optimizer, closure: Optional[Callable[[], Any]] = None) -> Any:
             job._check_fed()
-            return job._step_locally(number, closure) if job._local else job._step_remotely(closure)
+            if job._local:
+                return job._step_locally(number, closure)
+            count_step(optimizer)
+            return job._step_remotely(closure)
 
-        if hasattr(self._own_steps[number], "_with_counter"):  # A scheduler's, which goes on counting.
-            step._with_counter = True  # type: ignore[attr-defined]
+        for mark in STEP_MARKS:
+            if hasattr(self._own_steps[number], mark):
+                setattr(step, mark, True)
         return step
 
     def _step_remotely(self, closure: Optional[Callable[[], Any]]) -> Any:
@@ -256,20 +275,19 @@ class TorchJob(Loop):
             with torch.enable_grad():
                 loss = closure()
         self._check()
-        change = self._watched.change()
-        if change:
-            raise InvalidArgument(f"rank {self.rank}: the optimizer has changed since join: {change}. In a gradient "
-                                  "exchange the servers update: give the job `update: {schedule: ...}` in place of a "
-                                  "scheduler, or train with `exchange: {type: delta}`")
+        self._rates.check()
+        self._schedulers.check()
         if not self._clocks.is_open:
             self._ready(True)
         self._gate.arrive_all()  # Until then the contribution may be on its way in the clock before.
+        if self._gradients.learning and self._rates.settles_late():
+            self._gradients.keep_back()
         self._gradients.collect()
         if self._early_uses:
             self._gate.adopt(self._early_uses)
             self._early_uses = set()
         self._hand_in_averaged(self._contribution())
-        self._tell_examples()
+        self._tell()
         self._count(loss)
         self._clocks.report.steps = max(1, self._given)
         self._end_clock()
@@ -283,7 +301,7 @@ class TorchJob(Loop):
         if not self._clocks.is_open:
             self._ready(True)
         self._check()
-        self._schedulers.check(type(self._optimizers[number]).__name__)
+        self._schedulers.check()
         own_step = self._own_steps[number]
         loss = own_step() if closure is None else own_step(closure)
         self._stepped.add(number)
@@ -371,11 +389,11 @@ class TorchJob(Loop):
     def _keep(self) -> None:
         """The state before a clock: one that is broken off counts for nothing."""
         self._integers_before = {name: buffer.clone() for name, buffer in self._integers.items()}
+        self._schedulers_before, self._rates_before = self._schedulers.save(), self._schedulers.rates()
         if self._local:
             self._before = {parameter: {key: value.clone() if isinstance(value, torch.Tensor) else value
                                         for key, value in slots.items()}
                             for optimizer in self._optimizers for parameter, slots in optimizer.state.items()}
-            self._schedulers_before, self._rates_before = self._schedulers.save(), self._schedulers.rates()
 
     def _go_back(self, one: bool) -> None:
         if one:
@@ -387,30 +405,27 @@ class TorchJob(Loop):
     def _undo_clock(self) -> None:
         for name, buffer in self._integers_before.items():
             self._integers[name].copy_(buffer)
-        if not self._local:
-            return
-        for optimizer in self._optimizers:
+        self._schedulers.load(self._schedulers_before, self._rates_before)
+        for optimizer in self._optimizers if self._local else ():
             known = {p for group in optimizer.param_groups for p in group["params"]}
             optimizer.state.clear()
             optimizer.state.update({p: slots for p, slots in self._before.items() if p in known})
-        self._schedulers.load(self._schedulers_before, self._rates_before)
 
     def _state(self, before: bool) -> bytes:
         if before:
             self._undo_clock()
-        if not self._local and not self._integers:
+        if not self._local and not self._integers and not self._schedulers.some:
             return b""
         names = {id(parameter): name for name, parameter in self._layout.trained.items()}
-        return state.save(self._optimizers if self._local else [], names, self._integers, self._schedulers.save())
+        return state.save(self._optimizers, names, self._integers, self._schedulers.save())
 
     def _load_state(self, saved: Optional[bytes]) -> None:
         if saved:
-            optimizers = self._optimizers if self._local else []
-            self._schedulers.load(state.load(saved, optimizers, self._layout.trained, self._integers))
+            self._schedulers.load(state.load(saved, self._optimizers, self._layout.trained, self._integers))
 
     def keep(self, scheduler: Any) -> Any:
-        """Gives the scheduler of a worker that trains by itself (delta, elastic). What it stands at goes into the job's
-        checkpoints, and it goes on from there; schedulers are kept in the same order each time."""
+        """Gives the scheduler. What it stands at goes into the job's checkpoints, and it goes on from there; schedulers are
+        kept in the same order each time."""
         self._schedulers.keep(scheduler)
         return scheduler
 

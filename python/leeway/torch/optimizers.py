@@ -23,6 +23,8 @@ class Translation:
     update: dict[str, Any]
     #: Factors of learning rate and weight decay, by the parameter's id.
     factors: dict[int, tuple[float, float]]
+    #: By group: the rate that the servers have of it. A step may have another one (rates.py).
+    rates: list[float]
 
     def ignores_zeros(self, parameter: torch.Tensor) -> bool:
         """Whether a gradient of zeros leaves the parameter and what the rule keeps of it as they are."""
@@ -69,8 +71,10 @@ READ = {
     torch.optim.AdamW: {"amsgrad", "betas", "eps", "decoupled_weight_decay"},
 }
 #: Of each group: what translate() reads, names, and how torch computes, which the servers need not know.
-COMMON = {"params", "lr", "weight_decay", "maximize", "name", "param_names", "initial_lr", "foreach", "fused",
-          "capturable", "differentiable"}
+COMMON = {"params", "lr", "weight_decay", "maximize", "name", "param_names", "foreach", "fused", "capturable",
+          "differentiable"}
+#: What schedulers note there for themselves.
+NOTED = {"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum"}
 
 RULES: dict[type, Callable[[dict], dict[str, Any]]] = {
     torch.optim.SGD: _sgd,
@@ -113,7 +117,7 @@ def translate(optimizers: Sequence[torch.optim.Optimizer]) -> Translation:
     for number, group in enumerate(groups):
         # A switch that is off is what it was before torch had it.
         unknown = [key for key, value in group.items()
-                   if key not in COMMON | READ[type(optimizer)] and value is not None and value is not False]
+                   if key not in COMMON | NOTED | READ[type(optimizer)] and value is not None and value is not False]
         if unknown:
             raise Untranslatable(f"param group {number} of {_name(optimizer)} has {', '.join(unknown)}, which the servers "
                                  f"do not know: leave it out, or {ELSEWHERE}")
@@ -123,39 +127,18 @@ def translate(optimizers: Sequence[torch.optim.Optimizer]) -> Translation:
         if differ or update.keys() != updates[0].keys():
             raise Untranslatable(f"param group {number} differs from group 0 in {', '.join(differ) or 'momentum'}: the "
                                  f"servers' rule differs by group in lr and weight_decay only. Or {ELSEWHERE}")
-    rate = max(float(group["lr"]) for group in groups)
+    # What a scheduler from before join makes of the rate is the first step's.
+    rates = [float(group.get("initial_lr", group["lr"])) for group in groups]
+    rate = max(rates)
     decay = max(float(group["weight_decay"]) for group in groups)
     if rate <= 0:
-        raise Untranslatable(f"the learning rate of {_name(optimizer)} is {rate}: it is above 0 in one group at least")
+        raise Untranslatable(f"the learning rate of {_name(optimizer)} is {rate}: it is above 0 in one group at least. It may "
+                             "begin at 0 by a scheduler, such as LambdaLR")
+    rates = [each or rate for each in rates]
     update = {**updates[0], "learning_rate": rate, "weight_decay": decay}
-    return Translation(update, _factors(groups, rate, decay))
+    return Translation(update, _factors(groups, rates, decay), rates)
 
 
-def _factors(groups: list[dict], rate: float, decay: float) -> dict[int, tuple[float, float]]:
-    return {id(parameter): (float(group["lr"]) / rate, float(group["weight_decay"]) / decay if decay else 1.0)
-            for group in groups for parameter in group["params"]}
-
-
-class Watched:
-    """The optimizer's numbers as they were at join. In a gradient exchange the servers have them, and a later change in
-    the worker would go unheard."""
-
-    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
-        self._optimizer = optimizer
-        self._first = self._numbers()
-
-    def _numbers(self) -> list[tuple]:
-        return [(group["lr"], group.get("weight_decay"), group.get("momentum"), group.get("betas"))
-                for group in self._optimizer.param_groups]
-
-    def change(self) -> Optional[str]:
-        """What has changed, in words."""
-        now = self._numbers()
-        if now == self._first:
-            return None
-        names = ("lr", "weight_decay", "momentum", "betas")
-        for number, (old, new) in enumerate(zip(self._first, now)):
-            for name, before, after in zip(names, old, new):
-                if before != after:
-                    return f"{name} of param group {number} is {after}, and was {before}"
-        return None
+def _factors(groups: list[dict], rates: list[float], decay: float) -> dict[int, tuple[float, float]]:
+    return {id(parameter): (rate / max(rates), float(group["weight_decay"]) / decay if decay else 1.0)
+            for group, rate in zip(groups, rates) for parameter in group["params"]}

@@ -1,17 +1,29 @@
-"""Schedulers of a worker that trains by itself: what they stand at goes into the job's checkpoints.
+"""Schedulers: what they stand at goes into the job's checkpoints.
 
 A scheduler's state is its numbers, as JSON. What it is made with, such as functions, comes from the script, which makes
 each scheduler anew."""
 
 from __future__ import annotations
 
-from typing import Any, Optional
+import gc
+from typing import Any, Optional, Sequence
 
 import torch
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ..errors import InvalidArgument, Misuse
 
 CONSTANT = object()
+
+#: On a step() that a scheduler looks after: whether the optimizer has stepped before it.
+STEP_MARKS = ("_with_counter", "_wrapped_by_lr_sched")
+
+
+def count_step(optimizer: torch.optim.Optimizer) -> None:
+    """Of an optimizer whose own step is not called: schedulers from before join ask it, in older and newer torch."""
+    if hasattr(optimizer, "_step_count"):
+        optimizer._step_count += 1
+    optimizer._opt_called = True
 
 
 def state_of(value: Any) -> Any:
@@ -39,10 +51,17 @@ def merged(fresh: Any, saved: Any) -> Any:
 
 
 class Schedulers:
-    """Of one job. `groups` are the optimizer's, whose rates the schedulers set."""
+    """Of one job, whose optimizers' rates they set."""
 
-    def __init__(self, groups: list[dict]) -> None:
-        self._groups, self._kept = groups, []
+    def __init__(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        self._optimizers = optimizers
+        self._groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+        self._kept: list[Any] = []
+        #: The rates that were looked at for who sets them, and how often that may still be.
+        self._looked_at: list[float] = []
+        self._looks = 2
+        #: Why no scheduler can stand where it should.
+        self._lost: Optional[str] = None
         #: As they were kept first.
         self._first: list[dict] = []
         self._first_rates: list[dict] = []
@@ -59,12 +78,36 @@ class Schedulers:
         if self._waiting:
             self._load_one(scheduler, self._waiting.pop(0))
 
-    def check(self, name: str) -> None:
-        """At a step: a scheduler that nobody keeps would begin anew after a restart. All of torch's leave this mark, but ReduceLROnPlateau:
-        after a restart that one has its rate, and forgets how long it has waited."""
-        if not self._kept and any("initial_lr" in group for group in self._groups):
-            raise Misuse(f"a scheduler sets the rate of {name}, and the job does not keep where it stands: a worker that is started "
-                         "again would begin with the first rate. Write `scheduler = job.keep(scheduler)`")
+    @property
+    def some(self) -> bool:
+        return bool(self._kept)
+
+    def begin_late(self, rank: int, clock: int) -> None:
+        """This worker begins in the middle of the job, and there is no state for it."""
+        self._lost = (f"rank {rank} goes on at clock {clock}, and no checkpoint has where its scheduler stands: its rates would be "
+                      "those of the first clocks. With `checkpoint: {every: ...}` in the job it goes on with it")
+
+    def check(self) -> None:
+        """At a step: a scheduler that nobody keeps would begin anew after a restart. All of torch's leave a mark, but
+        ReduceLROnPlateau, which is looked for at the first step and after the first change of a rate."""
+        if self._kept:
+            if self._lost:
+                raise InvalidArgument(self._lost)
+            return
+        if any("initial_lr" in group for group in self._groups):
+            self._refuse("a scheduler")
+        rates = [float(group["lr"]) for group in self._groups]
+        if self._looks and rates != self._looked_at:
+            self._looked_at, self._looks = rates, self._looks - 1
+            if any(issubclass(type(each), ReduceLROnPlateau) and each.optimizer in self._optimizers for each in gc.get_objects()):
+                self._refuse("a ReduceLROnPlateau")
+
+    def _refuse(self, what: str) -> None:
+        raise Misuse(f"{what} sets the rate of {self._names()}, and the job does not keep where it stands: a worker that is started "
+                     "again would begin with the first rate. Write `scheduler = job.keep(scheduler)`")
+
+    def _names(self) -> str:
+        return ", ".join(type(optimizer).__name__ for optimizer in self._optimizers)
 
     def save(self) -> list[dict]:
         return [{"class": type(each).__name__, "state": state_of(each.state_dict())} for each in self._kept]

@@ -64,7 +64,7 @@ def load(data: bytes, optimizers: Sequence[torch.optim.Optimizer], parameters: M
          buffers: Mapping[str, torch.Tensor]) -> list:
     """Gives the states of schedulers. Raises InvalidArgument if the state is another optimizer's or model's."""
     tensors, metadata = safetensors.loads(data)
-    if metadata.get("format") != FORMAT or optimizers and metadata.get("class") != _class_of(optimizers):
+    if metadata.get("format") != FORMAT or metadata.get("class") not in ("", _class_of(optimizers)):
         raise InvalidArgument(f"the checkpoint's state is of the optimizer {metadata.get('class')!r}, and this is "
                               f"{_class_of(optimizers)}")
     for optimizer in optimizers:

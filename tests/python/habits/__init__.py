@@ -3,5 +3,5 @@
 A script gets a `run`: `run.join` is leeway.torch.join, or does nothing; `run.batches()` are this worker's. It returns the
 tensors that it would report."""
 
-from . import weights_read, weights_written, networks, tensors, gradients, models  # The order of the rows.
+from . import weights_read, weights_written, networks, tensors, gradients, rates, models  # The order of the rows.
 from .table import ROWS, STEPS

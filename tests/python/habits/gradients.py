@@ -158,33 +158,6 @@ def no_decay_for_biases(run):
     return weights(model)
 
 
-@row("delta")
-def warm_restarts(run):
-    model = network()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    job = run.join(model, optimizer)
-    scheduler = job.keep(torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 3, 2))
-    rates = []
-    train(model, optimizer, job.over(run.batches()), lambda: (scheduler.step(), rates.append(optimizer.param_groups[0]["lr"])))
-    return {**weights(model), "rates": torch.tensor(rates)}
-
-
-@row("delta")
-def a_rate_that_follows_the_loss(run):
-    model = network()
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    x, y = run.held_out()
-    job = run.join(model, optimizer)
-    scheduler = job.keep(torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1, factor=0.5))
-
-    def plateau():
-        with torch.no_grad():
-            scheduler.step(float(F.cross_entropy(model.eval()(x), y)))
-        model.train()
-    train(model, optimizer, job.over(run.batches()), plateau)
-    return {**weights(model), "rate": torch.tensor(optimizer.param_groups[0]["lr"])}
-
-
 @row(refused="LBFGS.*delta")
 @row("delta")
 def lbfgs(run):

@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+"""Jobs of scripts with schedulers in a gradient exchange, whose processes die and come back: rates_test.py CASE."""
+
+import pathlib
+import re
+import signal
+import tempfile
+
+from jobs import check, job_of, job_yaml, main, need_torch
+from scripts_test import SCRIPT
+
+CLOCKS = 60
+COSINE = "torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 7, 2)", "scheduler.step()"
+PLATEAU = ("torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=2, factor=0.7, threshold=0.05)",
+           "scheduler.step(float(nn.functional.cross_entropy(model(data()[0]), data()[1])))")
+BODY = """
+job = leeway.join(model, optimizer)
+scheduler = job.keep({0})
+for x, y in job.over(job.batches(data())):
+    step(model, optimizer, x, y)
+    print("clock", job.clock, "rate", repr(optimizer.param_groups[0]["lr"]), flush=True)
+    with torch.no_grad():
+        {1}
+    time.sleep(0.01)
+print("ended", job.ended, "digest", digest(model), flush=True)
+"""
+CHECKPOINTS = "checkpoint: {every: {clocks: 10}}"
+
+
+def yaml_of(more=CHECKPOINTS, **options):
+    return job_yaml(stop=f"{{clocks: {CLOCKS}}}", more=more, **options)
+
+
+def started(job, kind, ranks=(0, 1)):
+    for rank in ranks:
+        job.fork_worker(rank, SCRIPT + BODY.format(*kind))
+
+
+def rates_of(job, rank):
+    """By clock; those of all lives."""
+    return re.findall(r"^clock (\d+) rate (\S+)", job.said(rank), re.M)
+
+
+def killed_worker(job, kind, rank, clock):
+    job.wait_until(lambda: f"clock {clock} " in job.said(rank), f"clock {clock}")
+    job.workers[rank].kill()
+    job.workers[rank].wait()
+    started(job, kind, (rank,))
+
+
+def undisturbed(kind, yaml):
+    with job_of(yaml) as job:
+        started(job, kind)
+        job.wait()
+        rates = dict(rates_of(job, 0))
+        check(len(rates) == CLOCKS and len(set(rates.values())) > 2, f"{len(set(rates.values()))} rates in {len(rates)} clocks")
+        return rates, re.search(r"digest (\w+)", job.said(0)).group(1)
+
+
+def check_alike(job, expected, what):
+    rates, digest = expected
+    for rank in (0, 1):
+        found, said = rates_of(job, rank), job.said(rank)
+        wrong = [each for each in found if rates[each[0]] != each[1]]
+        check(not wrong and f"digest {digest}" in said,
+              f"{what}, rank {rank}: {len(found)} steps with their rates, and the same bits {wrong[:3]}")
+
+
+def rates_killed():
+    """A worker is killed before the first checkpoint, and after it; then a server."""
+    need_torch()
+    expected = undisturbed(COSINE, yaml_of())
+    with job_of(yaml_of()) as job:
+        started(job, COSINE)
+        killed_worker(job, COSINE, 1, 4)
+        killed_worker(job, COSINE, 0, 25)
+        job.wait_until(lambda: "clock 40 " in job.said(0), "clock 40")
+        job.servers[1].kill()
+        job.servers[1].wait()
+        job.start_server(1)
+        job.wait()
+        check(len(rates_of(job, 0)) > CLOCKS, "the job went back")
+        check_alike(job, expected, "killed")
+
+
+def rates_resumed():
+    """Stopped by SIGINT to server 0, and resumed, with a scheduler that looks at the loss."""
+    need_torch()
+    expected = undisturbed(PLATEAU, yaml_of())
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name) / "job"
+        with job_of(yaml_of(), folder=folder) as job:
+            started(job, PLATEAU)
+            job.wait_until(lambda: "clock 33 " in job.said(0), "clock 33")
+            job.servers[0].send_signal(signal.SIGINT)
+            job.wait(servers=False)
+            for server in job.servers.values():
+                server.wait(60)
+            check("ended stopped" in job.said(0), "stopped in order")
+        with job_of(yaml_of(), folder=folder, start=False) as job:
+            job.start_server(0, "--resume")
+            job.start_server(1)
+            started(job, PLATEAU)
+            job.wait()
+            check_alike(job, expected, "resumed")
+
+
+def rates_refused():
+    """Workers of a sync job with different rates; and one that has lost its scheduler, for there are no checkpoints."""
+    need_torch()
+    with job_of(yaml_of()) as job:
+        started(job, COSINE, (0,))
+        started(job, PLATEAU, (1,))
+        job.wait(codes=(1, 3), servers=False)
+        check(re.search("workers 0 and 1 have different learning rates: .*weight.* by 1 and 0.9|"
+                        "workers 0 and 1 have different learning rates: .*weight.* by 0.9\\S* and 1", job.said(0) + job.said(1)),
+              "different rates are refused by name")
+    with job_of(yaml_of(more="")) as job:
+        started(job, COSINE)
+        killed_worker(job, COSINE, 1, 12)
+        check(job.workers[1].wait(60) == 3, "by a code that says: not again")
+        check(re.search(r"InvalidArgument: rank 1 goes on at clock \d+, and no checkpoint has where its scheduler stands",
+                        job.said(1)), "a worker without its scheduler ends by name")
+
+
+def rates_apart():
+    """Outside of sync nobody goes back: a worker that was killed takes the newest checkpoint's state."""
+    need_torch()
+    rates, _ = undisturbed(COSINE, yaml_of())
+    for mode in ("{mode: bounded, staleness: 3}", "{mode: async}"):
+        with job_of(yaml_of(consistency=mode)) as job:
+            started(job, COSINE)
+            job.wait_until(lambda: "clock 24 " in job.said(0) and "clock 24 " in job.said(1), "clock 24")
+            killed_worker(job, COSINE, 1, 25)
+            job.wait()
+            first = [number for number, (clock, _) in enumerate(rates_of(job, 1)) if int(clock) >= 25][1:2]
+            clock, rate = rates_of(job, 1)[first[0]]
+            behind = [each for each in range(10, int(clock) + 1) if rates[str(each)] == rate]
+            check("ended finished" in job.said(1) and behind, f"{mode}: clock {clock} has the rate of clock {behind}")
+
+
+CASES = {case.__name__.replace("_", "-"): case for case in (rates_killed, rates_resumed, rates_refused, rates_apart)}
+
+if __name__ == "__main__":
+    main(CASES)
