@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/library/codes.h"
 #include "client/library/guard.h"
+#include "client/library/health.h"
 #include "client/library/job.h"
 #include "client/library/schema.h"
 #include "common/protocol.h"
@@ -148,6 +149,8 @@ leeway_code leeway_join(const leeway_join_options* options, leeway_job** job) {
   if (leeway::IsForkOfUser()) return leeway::Forked();
   auto joining = std::make_unique<leeway_job>();
   const leeway_code code = Guarded(joining.get(), false, [&] {
+    // First: a probe may not wait for the others.
+    if (const absl::Status open = leeway::OpenHealthPort(); !open.ok()) return CodeOf(open);
     auto made = OptionsFrom(*options);
     if (!made.ok()) return CodeOf(made.status());
     auto joined = Job::Join(*std::move(made));

@@ -33,11 +33,14 @@ constexpr size_t kConnectionsMax = 64;
 constexpr uint64_t kStrangerBytesMax = 1 << 20;
 constexpr int kHandshakeMsMax = 20'000;
 
+// What names the port.
+constexpr char kPort[] = "the health port (--health, LEEWAY_HEALTH)";
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string& address) {
   auto listening = TcpPort::Listen(address);
-  if (!listening.ok()) return Annotate(listening.status(), "--health");
+  if (!listening.ok()) return Annotate(listening.status(), kPort);
   std::unique_ptr<HealthPort> health(new HealthPort);
   health->port_ = *std::move(listening);
   grpc::ServerBuilder builder;
@@ -55,7 +58,7 @@ absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string&
   health->server_ = builder.BuildAndStart();
   grpc::EnableDefaultHealthCheckService(false);
   if (health->server_ == nullptr) {
-    return absl::UnavailableError(absl::StrCat("--health: cannot serve ", address));
+    return absl::UnavailableError(absl::StrCat(kPort, ": cannot serve ", address));
   }
   health->address_ =
       absl::StrCat(address.substr(0, address.rfind(':')), ":", health->port_->port());

@@ -1,0 +1,36 @@
+#include "client/library/health.h"
+
+#include <mutex>
+
+#include "client/library/process.h"
+#include "common/address.h"
+#include "common/environment.h"
+#include "common/rpc/health_port.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+constexpr char kHealthVariable[] = "LEEWAY_HEALTH";
+
+absl::Status Open(const std::string& address) {
+  RETURN_IF_ERROR(Annotate(SplitAddress(address).status(), kHealthVariable));
+  ASSIGN_OR_RETURN(auto port, HealthPort::Start(address));
+  // Nobody closes it.
+  port.release();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status OpenHealthPort() {
+  const auto address = LookUpEnvironment(kHealthVariable);
+  if (!address) return absl::OkStatus();
+  RETURN_IF_ERROR(PrepareProcess());
+  static std::once_flag once;
+  static absl::Status* const result = new absl::Status;
+  std::call_once(once, [&] { *result = Open(*address); });
+  return *result;
+}
+
+}  // namespace leeway

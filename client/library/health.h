@@ -1,0 +1,13 @@
+// A port for the probes of orchestrators, as leeway-worker has it.
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace leeway {
+
+// Opens the port that LEEWAY_HEALTH names, once in a process: it stays until the process ends, also
+// between two jobs. INVALID_ARGUMENT if the variable is no address, UNAVAILABLE if the port is
+// taken; OK without the variable.
+absl::Status OpenHealthPort();
+
+}  // namespace leeway
