@@ -294,6 +294,35 @@ class Local(unittest.TestCase):
         with self.assertRaisesRegex(leeway.InvalidArgument, "at clock 3, and no checkpoint has where its scheduler stands.*every"):
             self.rates(self.SCHEDULERS["steps"], {"exchange": "gradient", "steps_per_clock": 1, "first": 3})
 
+    def test_a_scheduler_steps_where_there_is_no_batch(self):
+        """In the last clock of a pass, where another rank has one: of each step only. The same where a life begins there, and
+        where the job goes back to it."""
+        def seen(each_step, **session):
+            model = mlp()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            job = join(model, optimizer, {"clocks": 6, "workers": 2, "rank": 1, "examples": 10, **session})
+            scheduler = job.keep(lr.ExponentialLR(optimizer, 0.5))
+            loader, found = job.batches(data(10)), []
+            for epoch in job.epochs():
+                for batch in loader:
+                    plain(model, optimizer, [batch])
+                    found.append((job.clock, optimizer.param_groups[0]["lr"]))
+                    if each_step:
+                        scheduler.step()
+                if not each_step:
+                    scheduler.step()
+            return found, job._session
+        for each_step in (True, False):
+            whole, _ = seen(each_step)
+            self.assertEqual([clock for clock, _ in whole], [0, 2, 4])
+            for clock, rate in whole:
+                self.assertAlmostEqual(rate, 0.1 * 0.5 ** (clock if each_step else clock // 2))
+            _, before = seen(each_step, clocks=3, state=b"")
+            later, _ = seen(each_step, first=3, state=before.saved[-1])
+            self.assertEqual(later, whole[2:])
+            again, _ = seen(each_step, jump=(3, 3))
+            self.assertEqual(again, whole)
+
     def test_rates_go_with_what_they_are_of(self):
         """Parts of the vector, in its order, of the rates that the groups had at join."""
         model = mlp()

@@ -68,7 +68,6 @@ class TorchJob(Loop):
             self._clocks.evaluate = lambda: self._evaluate(evaluate)
         self._before: dict[torch.Tensor, dict[str, Any]] = {}
         self._schedulers = Schedulers(optimizers)
-        self._schedulers_before: list[dict] = []
         self._rates_before: list[dict] = []
         self._integers_before: dict[str, torch.Tensor] = {}
         self._clocks.state, self._clocks.load = self._state, self._load_state
@@ -362,10 +361,16 @@ class TorchJob(Loop):
         self._hand_in_averaged(self._contribution())
         self._end_clock()
 
+    def _lack_batch(self) -> None:
+        """There is no batch for the step, as in the last clock of a pass."""
+        self.skip()
+        if not self._local and self.ended is None:
+            self._schedulers.step_along()
+
     def _end_early(self) -> None:
         """The clock has no more batches."""
         if not self._local:
-            self.skip()
+            self._lack_batch()
             return
         self._gate.arrive_all()
         self._hand_in_averaged(self._weights)
@@ -389,7 +394,8 @@ class TorchJob(Loop):
     def _keep(self) -> None:
         """The state before a clock: one that is broken off counts for nothing."""
         self._integers_before = {name: buffer.clone() for name, buffer in self._integers.items()}
-        self._schedulers_before, self._rates_before = self._schedulers.save(), self._schedulers.rates()
+        self._schedulers.begin_clock()
+        self._rates_before = self._schedulers.rates()
         if self._local:
             self._before = {parameter: {key: value.clone() if isinstance(value, torch.Tensor) else value
                                         for key, value in slots.items()}
@@ -405,7 +411,7 @@ class TorchJob(Loop):
     def _undo_clock(self) -> None:
         for name, buffer in self._integers_before.items():
             self._integers[name].copy_(buffer)
-        self._schedulers.load(self._schedulers_before, self._rates_before)
+        self._schedulers.load(self._schedulers.before, self._rates_before)
         for optimizer in self._optimizers if self._local else ():
             known = {p for group in optimizer.param_groups for p in group["params"]}
             optimizer.state.clear()
@@ -417,7 +423,7 @@ class TorchJob(Loop):
         if not self._local and not self._integers and not self._schedulers.some:
             return b""
         names = {id(parameter): name for name, parameter in self._layout.trained.items()}
-        return state.save(self._optimizers, names, self._integers, self._schedulers.save())
+        return state.save(self._optimizers, names, self._integers, self._schedulers.checkpoint())
 
     def _load_state(self, saved: Optional[bytes]) -> None:
         if saved:

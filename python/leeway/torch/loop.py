@@ -54,6 +54,7 @@ class Loop(ClockedJob):
     _end_due: Callable[[], None]
     skip: Callable[[], None]
     _end_early: Callable[[], None]
+    _lack_batch: Callable[[], None]
 
     def __init__(self) -> None:
         #: Examples of the batches that the step under way has had.
@@ -245,7 +246,7 @@ class _Batches:
         while job._goes_on():
             self._deal()
             if not job._left:
-                job._end_early() if self._dealer.ends_early else job.skip()
+                job._end_early() if self._dealer.ends_early else job._lack_batch()
                 continue
             if job._pass is not None and job._left[0].epoch != job._pass:
                 job._passed = True

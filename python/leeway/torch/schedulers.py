@@ -60,6 +60,10 @@ class Schedulers:
         #: The rates that were looked at for who sets them, and how often that may still be.
         self._looked_at: list[float] = []
         self._looks = 2
+        #: As they stood when the clock began, and whether each had stepped in the one before; the same where they were loaded.
+        self.before: list[dict] = []
+        self._stepped: list[bool] = []
+        self._loaded: Optional[list[bool]] = None
         #: Why no scheduler can stand where it should.
         self._lost: Optional[str] = None
         #: As they were kept first.
@@ -106,11 +110,30 @@ class Schedulers:
         raise Misuse(f"{what} sets the rate of {self._names()}, and the job does not keep where it stands: a worker that is started "
                      "again would begin with the first rate. Write `scheduler = job.keep(scheduler)`")
 
+    def begin_clock(self) -> None:
+        now = self.save()
+        self._stepped, self._loaded, self.before = self._have_stepped(now), None, now
+
+    def _have_stepped(self, now: list[dict]) -> list[bool]:
+        return [old != new for old, new in zip(self.before, now)] if self._loaded is None else self._loaded
+
+    def step_along(self) -> None:
+        """In a clock for which this worker has no batch, the others' schedulers step as in the clock before."""
+        for scheduler, stepped in zip(self._kept, self._stepped):
+            if stepped and not isinstance(scheduler, ReduceLROnPlateau):
+                scheduler.step()
+
     def _names(self) -> str:
         return ", ".join(type(optimizer).__name__ for optimizer in self._optimizers)
 
     def save(self) -> list[dict]:
         return [{"class": type(each).__name__, "state": state_of(each.state_dict())} for each in self._kept]
+
+    def checkpoint(self) -> list[dict]:
+        """The same, with what the next clock asks of the one before."""
+        now = self.save()
+        stepped = self._have_stepped(now)
+        return [{**each, "stepped": number < len(stepped) and stepped[number]} for number, each in enumerate(now)]
 
     def rates(self) -> list[dict]:
         """All numbers of the groups."""
@@ -122,6 +145,7 @@ class Schedulers:
 
     def load(self, saved: list[dict], rates: Optional[list[dict]] = None) -> None:
         """`rates`: those that go with it; by default what the groups have."""
+        self._loaded = [each["stepped"] for each in saved] if all("stepped" in each for each in saved) else self._stepped
         self._rates = self.rates() if rates is None else rates
         for group, numbers in zip(self._groups, self._rates):
             group.update(numbers)
