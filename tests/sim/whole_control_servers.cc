@@ -63,7 +63,10 @@ void WholeControl::ServerHeartbeat(Context& context, const Message& message, Tim
   speaker_ = message.boot;
   heard_[message.from - kServer0] = now;
   const auto heard = core_->ServerHeartbeat(request, now);
-  if (!heard.ok() && !absl::IsFailedPrecondition(heard.status())) return;
+  // The job goes on without one that was lost: it ends.
+  const bool heeded =
+      absl::IsFailedPrecondition(heard.status()) || absl::IsAlreadyExists(heard.status());
+  if (!heard.ok() && !heeded) return;
   Message reply = ReplyTo(message, heard.status().code());
   if (heard.ok()) reply.clock = heard->epoch();
   context.Send(reply);

@@ -36,6 +36,10 @@ class Checkpoints {
   absl::Status AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file) {
     return book_.AddState(clock, rank, file);
   }
+  // What the rank keeps at this clock or later is here, or it keeps nothing.
+  bool HasState(uint32_t rank, uint64_t clock) const {
+    return !facts_.keeps_state() || book_.HasState(rank, clock);
+  }
   // The part, or why there is none.
   absl::Status AddShard(uint32_t shard, uint64_t clock, const absl::StatusOr<v1::SavedShard>& file,
                         Time now);

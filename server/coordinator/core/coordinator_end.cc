@@ -71,7 +71,7 @@ bool CoordinatorCore::Gone(uint32_t number, Time now) const {
   const bool continues = facts().job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
   const bool others_done = ranks.Count(RankState::kRunning) == 0 && AnyFinished();
   if (continues && others_done) return true;
-  if (stop_.Reached(rank.clock)) return true;
+  if (stop_.Reached(rank.clock) && cuts_.HasState(number, *stop_.clock())) return true;
   return now - rank.since > facts().start_limit();
 }
 

@@ -205,6 +205,12 @@ bool CutBook::HasAllShards(uint64_t clock) const {
   return cut != cuts_.end() && cut->second.shards.size() == shards_;
 }
 
+bool CutBook::HasState(uint32_t rank, uint64_t clock) const {
+  if (newest_ && clock <= *newest_) return true;
+  const auto newest = newest_states_.find(rank);
+  return newest != newest_states_.end() && newest->second.clock >= clock;
+}
+
 CutBook::Missing CutBook::MissingOf(uint64_t clock, const Needs& needs) const {
   static const Cut kEmpty;
   const auto found = cuts_.find(clock);

@@ -97,6 +97,8 @@ class CutBook {
   // Those where the newest state of some rank lies, or one that a manifest in writing names.
   std::set<uint64_t> StateFolders() const;
   bool HasAllShards(uint64_t clock) const;
+  // The rank has handed in a state of this clock or a later one, or such a cut is complete.
+  bool HasState(uint32_t rank, uint64_t clock) const;
   // Shards and ranks whose part or state is not there; nothing if the cut is whole.
   struct Missing {
     std::vector<uint32_t> shards;

@@ -300,6 +300,30 @@ TEST_CASE("a last cut that fails fails the job, and says so") {
   CHECK(job.Take<WriteManifest>().empty());
 }
 
+// A coordinator that hears nobody loses a worker between its last exchange and its state.
+TEST_CASE("the last cut waits for a lost worker that is at the stop clock and keeps a state") {
+  Scenario job({.elastic = true});
+  job.Start();
+  job.core.StopJob("", job.now);
+  REQUIRE(job.StopAt(0, 4).value() == 5);
+  REQUIRE(job.Beat(1, 5).ok());
+  REQUIRE(job.State(0, 5).ok());
+  REQUIRE(job.Leave(0, 5, v1::LEAVE_STOPPED).ok());
+  job.Pass(31);
+  CHECK(job.Take<SaveAll>().empty());
+  SECTION("back, it hands its state in") {
+    REQUIRE(job.State(1, 5).ok());
+    REQUIRE(job.Leave(1, 5, v1::LEAVE_STOPPED).ok());
+    REQUIRE(job.Take<SaveAll>().size() == 1);
+    for (uint32_t i = 0; i < 2; ++i) job.core.Answered(SaveDone{i, 0, 5, TestFile("s")}, job.now);
+    CHECK(job.Take<WriteManifest>().at(0).manifest.worker_states_size() == 2);
+  }
+  SECTION("it never comes back: the others' work is saved without") {
+    job.Pass(121);
+    CHECK(job.Take<SaveAll>().size() == 1);
+  }
+}
+
 TEST_CASE("while a manifest is written no other is begun, and after it the newest whole one is") {
   Scenario job(kAsync);
   job.Start();
