@@ -263,7 +263,8 @@ leeway_code leeway_evaluated(leeway_job* job, const leeway_evaluation* evaluatio
  * clock is not the last one plus one, once each (LEEWAY_NOT_FOUND: nothing; valid until the next
  * call). The library keeps the weights of elastic workers itself. A worker of a gradient exchange
  * keeps nothing as a rule. If its program hands in a state all the same, it is wanted at each
- * checkpoint from then on. */
+ * checkpoint from then on. A rank of which the checkpoint has none, as in a run that goes on with
+ * more workers, gets that of another rank: only what all ranks have alike belongs there. */
 leeway_code leeway_state_wanted(leeway_job* job, int* wanted);
 leeway_code leeway_save_state(leeway_job* job, const void* bytes, size_t count);
 leeway_code leeway_load_state(leeway_job* job, const void** bytes, size_t* count);

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
+#include "config/external.h"
+#include "config/length.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "server/checkpoint/manifest.h"
@@ -44,6 +46,16 @@ class Reader final : public CheckpointSink::StateReader {
   uint64_t position_ = 0;
 };
 
+// What only a program keeps, such as where its schedulers stand, all ranks have alike. So a rank
+// without a state, as of a run that goes on with more workers, has the first one's.
+const v1::SavedWorkerState* StateFor(const v1::CheckpointManifest& manifest, uint32_t rank) {
+  for (const v1::SavedWorkerState& state : manifest.worker_states()) {
+    if (state.rank() == rank) return &state;
+  }
+  const bool alike = IsExternal(manifest.job()) && !KeepsWorkerState(manifest.job());
+  return alike && manifest.worker_states_size() > 0 ? &manifest.worker_states(0) : nullptr;
+}
+
 }  // namespace
 
 RunFolderSink::RunFolderSink(std::string run_dir, uint64_t job_id, uint32_t keep,
@@ -77,14 +89,14 @@ absl::StatusOr<std::unique_ptr<CheckpointSink::StateReader>> RunFolderSink::Read
 absl::StatusOr<RunFolderSink::StateFile> RunFolderSink::FindWorkerState(uint32_t rank) {
   MutexLock lock(mutex_);
   if (!newest_) return absl::NotFoundError(absl::StrCat("no checkpoint for worker ", rank));
-  for (const v1::SavedWorkerState& state : newest_->worker_states()) {
-    if (state.rank() != rank) continue;
-    // Does not wait: the newest is not removed.
-    return StateFile{
-        absl::StrCat(CheckpointFolder(run_dir_, newest_->clock()), "/", state.file().file()),
-        folders_.Enter(newest_->clock())};
+  const v1::SavedWorkerState* const state = StateFor(*newest_, rank);
+  if (state == nullptr) {
+    return absl::NotFoundError(absl::StrCat("the checkpoint holds no state of worker ", rank));
   }
-  return absl::NotFoundError(absl::StrCat("the checkpoint holds no state of worker ", rank));
+  // Does not wait: the newest is not removed.
+  return StateFile{
+      absl::StrCat(CheckpointFolder(run_dir_, newest_->clock()), "/", state->file().file()),
+      folders_.Enter(newest_->clock())};
 }
 
 absl::Status RunFolderSink::AdoptWorkerState(uint64_t from_clock, const std::string& file,

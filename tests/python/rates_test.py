@@ -105,6 +105,31 @@ def rates_resumed():
             check_alike(job, expected, "resumed")
 
 
+def rates_more():
+    """Resumed with a worker more, which has no state of its own."""
+    need_torch()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name) / "job"
+        with job_of(yaml_of(), folder=folder) as job:
+            started(job, COSINE)
+            job.wait_until(lambda: "clock 33 " in job.said(0), "clock 33")
+            job.servers[0].send_signal(signal.SIGINT)
+            job.wait(servers=False)
+            for rank, server in job.servers.items():
+                server.wait(60)
+                job.outputs[rank].unlink()
+        with job_of(yaml_of(workers=3), folder=folder, start=False) as job:
+            job.start_server(0, "--resume")
+            job.start_server(1)
+            started(job, COSINE, (0, 1, 2))
+            job.wait()
+            rates = [dict(rates_of(job, rank)) for rank in (0, 1, 2)]
+            first = min(map(int, rates[0]))
+            check(first > 30 and len(rates[2]) > 10 and float(rates[2][str(first)]) < 0.1, f"goes on at clock {first}")
+            alike = all(rates[0][clock] == rate for each in rates for clock, rate in each.items())
+            check(alike and len(rates[2]) < len(rates[0]), f"three ranks have the same rates, and rank 2 has {len(rates[2])} batches")
+
+
 def rates_refused():
     """Workers of a sync job with different rates; and one that has lost its scheduler, for there are no checkpoints."""
     need_torch()
@@ -139,7 +164,7 @@ def rates_apart():
             check("ended finished" in job.said(1) and behind, f"{mode}: clock {clock} has the rate of clock {behind}")
 
 
-CASES = {case.__name__.replace("_", "-"): case for case in (rates_killed, rates_resumed, rates_refused, rates_apart)}
+CASES = {case.__name__.replace("_", "-"): case for case in (rates_killed, rates_resumed, rates_more, rates_refused, rates_apart)}
 
 if __name__ == "__main__":
     main(CASES)

@@ -46,6 +46,30 @@ TEST_CASE(
   CHECK(absl::IsNotFound(after.ReadWorkerState(0).status()));
 }
 
+TEST_CASE("of a program's state in a gradient exchange a rank without one has the first one") {
+  const TempFolder folder;
+  RunFolderSink sink(folder.path(), kJob, 3, std::nullopt);
+  auto writer = sink.WriteWorkerState({20, 1, 5, 0});
+  REQUIRE(writer.ok());
+  REQUIRE((*writer)->Append("a scheduler's").ok());
+  const auto saved = (*writer)->Finish();
+  REQUIRE(saved.ok());
+  v1::CheckpointManifest manifest;
+  manifest.set_clock(20);
+  manifest.mutable_job()->mutable_exchange()->mutable_gradient();
+  v1::SavedWorkerState* state = manifest.add_worker_states();
+  state->set_rank(1);
+  *state->mutable_file() = *saved;
+  CHECK(absl::IsNotFound(
+      RunFolderSink(folder.path(), kJob, 3, manifest).ReadWorkerState(7).status()));
+  manifest.mutable_job()->mutable_model()->set_type(v1::MODEL_TYPE_EXTERNAL);
+  CHECK((*RunFolderSink(folder.path(), kJob, 3, manifest).ReadWorkerState(7))->size() == 13);
+  // What the exchange keeps is each worker's own.
+  manifest.mutable_job()->mutable_exchange()->mutable_delta();
+  CHECK(absl::IsNotFound(
+      RunFolderSink(folder.path(), kJob, 3, manifest).ReadWorkerState(7).status()));
+}
+
 v1::SavedShard Save(RunFolderSink& sink, const CheckpointSink::StateOf& state,
                     const std::string& bytes) {
   auto writer = sink.WriteWorkerState(state);
