@@ -17,8 +17,11 @@ namespace {
 
 constexpr int kKeepaliveMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = kUnansweredMsMax;
-// A server takes pings this often without calling the client abusive.
-constexpr int kPingIntervalMsMin = 5'000;
+// Pings are answered, however many. gRPC 1.51 takes note of each one that is too many until it
+// could close the connection, and copies all its notes each time: 100,000 pings whose answers
+// nobody reads keep it busy for seconds. A ConnectionTable closes strangers' connections by what
+// they are sent.
+constexpr int kAnyNumber = 0;
 constexpr int kReconnectMsMin = 100;
 // What one attempt may take (gRPC calls it the least backoff): wide-area links and busy machines.
 constexpr int kConnectMsMax = 5'000;
@@ -45,8 +48,7 @@ void AddArguments(const ListenOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kPieceBytesMax);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                             kPingIntervalMsMin);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kAnyNumber);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsMax);
   // Two servers on one port are a mistake, not a load balancer.

@@ -17,6 +17,7 @@ constexpr Duration kPatience = std::chrono::seconds(1);
 constexpr Duration kSuspectPatience = std::chrono::milliseconds(100);
 // However many there are.
 constexpr size_t kSuspectsMax = 10'000;
+constexpr size_t kHostsMax = 10'000;
 
 }  // namespace
 
@@ -35,6 +36,7 @@ bool ConnectionTable::Add(int socket, const std::string& peer, Time now) {
   if (const auto gone = by_peer_.find(peer); gone != by_peer_.end()) {
     Forget(entries_.find(gone->second));
   }
+  if (!MayCome(peer, now)) return false;
   if (entries_.size() >= most_) {
     const bool room = MakeRoom(now);
     if (!room) {
@@ -46,6 +48,21 @@ bool ConnectionTable::Add(int socket, const std::string& peer, Time now) {
   entries_[socket] = {peer, number};
   by_peer_[peer] = socket;
   strangers_[number] = socket;
+  return true;
+}
+
+bool ConnectionTable::MayCome(const std::string& peer, Time now) {
+  const std::string host = HostOfPeer(peer);
+  if (allowances_.size() >= kHostsMax && !allowances_.contains(host)) allowances_.clear();
+  const auto most = static_cast<double>(most_);
+  Allowance& allowed = allowances_.try_emplace(host, Allowance{most, now}).first->second;
+  const double since = Seconds(now - std::exchange(allowed.at, now));
+  allowed.connections = std::min(most, allowed.connections + since * kConnectsPerSecond);
+  if (allowed.connections < 1) {
+    ComplainOfMany(host, now);
+    return false;
+  }
+  allowed.connections -= 1;
   return true;
 }
 
@@ -67,8 +84,12 @@ void ConnectionTable::LetIn(const std::string& peer) {
   const auto socket = by_peer_.find(peer);
   if (socket == by_peer_.end()) return;
   Entry& entry = entries_.find(socket->second)->second;
-  if (entry.number != 0) strangers_.erase(std::exchange(entry.number, 0));
+  if (entry.number == 0) return;
+  strangers_.erase(std::exchange(entry.number, 0));
+  sockets_.let_in(socket->second);
   suspects_.erase(peer);
+  const auto allowed = allowances_.find(HostOfPeer(peer));
+  if (allowed != allowances_.end()) allowed->second.connections += 1;
 }
 
 uint64_t ConnectionTable::turned_away() const {
@@ -85,16 +106,25 @@ bool ConnectionTable::EndTalkers(Time now) {
   MutexLock lock(mutex_);
   for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
     const auto entry = entries_.find((stranger++)->second);
-    const int socket = entry->first;
-    if (MayBring(sockets_.received(socket), entry->second.peer, now)) continue;
-    const std::string peer = entry->second.peer;
-    Forget(entry);
-    if (sockets_.is_open(socket, peer)) EndTalker(socket, HostOfPeer(peer), now);
+    if (MayTalk(sockets_.traffic(entry->first), entry->second.peer, now)) continue;
+    EndTalker(entry, now);
   }
   return !strangers_.empty();
 }
 
-bool ConnectionTable::MayBring(uint64_t bytes, const std::string& peer, Time now) {
+bool ConnectionTable::EndStranger(const std::string& peer, Time now) {
+  MutexLock lock(mutex_);
+  const auto socket = by_peer_.find(peer);
+  if (socket == by_peer_.end()) return false;
+  const auto entry = entries_.find(socket->second);
+  if (entry->second.number == 0) return false;
+  EndTalker(entry, now);
+  return true;
+}
+
+bool ConnectionTable::MayTalk(Traffic traffic, const std::string& peer, Time now) {
+  if (traffic.sent > answer_bytes_) return false;
+  const uint64_t bytes = traffic.received;
   if (bytes <= std::min(stranger_bytes_, kSuspectBytes)) return true;
   if (bytes > stranger_bytes_) return false;
   if (suspects_.size() >= kSuspectsMax) suspects_.clear();
@@ -104,15 +134,24 @@ bool ConnectionTable::MayBring(uint64_t bytes, const std::string& peer, Time now
   return now - since < (suspect ? kSuspectPatience : kPatience);
 }
 
-void ConnectionTable::EndTalker(int socket, const std::string& host, Time now) {
+void ConnectionTable::EndTalker(Entries::iterator entry, Time now) {
+  const int socket = entry->first;
+  const std::string peer = entry->second.peer, host = HostOfPeer(peer);
+  Forget(entry);
+  if (!sockets_.is_open(socket, peer)) return;
   sockets_.end(socket);
   ++talkers_;
   suspects_[host] = now + kSuspectFor;
+  const auto allowed = allowances_.find(host);
+  if (allowed != allowances_.end()) {
+    double& left = allowed->second.connections;
+    left = std::max(-kConnectsPerSecond, left - kTalkerConnects);
+  }
   if (now < next_talker_complaint_) return;
   next_talker_complaint_ = now + kComplainEvery;
   spdlog::warn(
-      "a connection from {} was closed: it has brought more bytes than a peer that may call, and "
-      "no call that was let in ({} such connections so far)",
+      "a connection from {} was closed: it has brought, asked for or begun more than a peer that "
+      "may call, and no call on it was let in ({} such connections so far)",
       host, talkers_);
 }
 
@@ -141,6 +180,16 @@ void ConnectionTable::Complain(const std::string& peer, Time now) {
       "call was let in yet on {} of them; such connections go first. If the job itself needs more, "
       "allow this process more files (ulimit -n)",
       most_, HostOfPeer(peer), turned_away_, strangers_.size());
+}
+
+void ConnectionTable::ComplainOfMany(const std::string& host, Time now) {
+  ++turned_away_;
+  if (now < next_complaint_) return;
+  next_complaint_ = now + kComplainEvery;
+  spdlog::warn(
+      "{} opens more than {} connections a second on which no call is let in: one was closed ({} "
+      "so far)",
+      host, kConnectsPerSecond, turned_away_);
 }
 
 size_t ConnectionsMost(uint64_t of_job, uint64_t files) {

@@ -19,32 +19,54 @@ namespace leeway {
 // end, and can do nothing else, displaces their own; a peer that is let in has all the time that it
 // takes to open as many others. Where all connections are known the new one is refused.
 //
+// A host may open as many connections at once as there may be in all, and then kConnectsPerSecond;
+// those on which a call was let in do not count, and those that had to be ended count several
+// times. What is more is refused: to serve one and see it go takes gRPC so long that a host without
+// credentials could keep the process busy.
+//
 // The library that serves a connection closes it without a word. So entries may be of connections
 // that are gone; they are looked for before anybody is refused. Thread-safe.
 class ConnectionTable {
  public:
+  // Bytes of one connection so far: what it has brought, and what it is sent, read or not.
+  struct Traffic {
+    uint64_t received = 0;
+    uint64_t sent = 0;
+  };
   struct Sockets {
     // Whether `socket` is still the connection of `peer`.
     std::function<bool(int socket, const std::string& peer)> is_open;
     // Ends it.
     std::function<void(int socket)> end;
-    // How many bytes it has brought so far.
-    std::function<uint64_t(int socket)> received;
+    std::function<Traffic(int socket)> traffic;
+    // A call on it was let in.
+    std::function<void(int socket)> let_in = [](int /*socket*/) {};
   };
   // More than gRPC lets a peer send before the server reads its first message, 16 MiB: a peer that
   // may call is let in by the metadata of its first call (server/rpc/unary_call.h), which a busy
   // server may look at late.
   static constexpr uint64_t kStrangerBytes = 20 << 20;
   static constexpr uint64_t kSuspectBytes = 1 << 20;
+  // More than settings, a handshake's certificates and a hundred refusals. gRPC 1.51 queues an
+  // answer to each ping and each SETTINGS without end where the peer does not read them.
+  static constexpr uint64_t kAnswerBytes = 64 << 10;
+  static constexpr double kConnectsPerSecond = 100;
+  // What a connection counts that had to be ended for what it brought.
+  static constexpr double kTalkerConnects = 10;
   struct Limits {
     // Connections.
     size_t most = 0;
     // What one may bring before a call on it was let in.
     uint64_t stranger_bytes = kStrangerBytes;
+    // And what it may make the server send it.
+    uint64_t answer_bytes = kAnswerBytes;
   };
 
   ConnectionTable(Limits limits, Sockets sockets)
-      : stranger_bytes_(limits.stranger_bytes), sockets_(std::move(sockets)), most_(limits.most) {}
+      : stranger_bytes_(limits.stranger_bytes),
+        answer_bytes_(limits.answer_bytes),
+        sockets_(std::move(sockets)),
+        most_(limits.most) {}
 
   void SetMost(size_t most) EXCLUDES(mutex_);
   // A connection that was accepted. `peer` names it, and no other. False: it is to be closed.
@@ -54,12 +76,16 @@ class ConnectionTable {
   // Ends strangers' connections that bring what no peer would, of whatever kind: gRPC 1.51 keeps a
   // header that does not end, and reads it anew with each piece, so that a few megabytes keep it
   // busy (CVE-2023-33953). That is more than kStrangerBytes; or more than kSuspectBytes for a
-  // second, in which a call would have been let in. Where that was, new connections of the same
+  // second, in which a call would have been let in. It also ends those that are sent more than
+  // kAnswerBytes. Where one was ended, new connections of the same
   // host have a tenth of that time, for a minute. To be called every few milliseconds. False: there
   // are no strangers.
   bool EndTalkers(Time now) EXCLUDES(mutex_);
+  // For what the peer does. False: it is no stranger.
+  bool EndStranger(const std::string& peer, Time now) EXCLUDES(mutex_);
 
-  // How many were ended or refused for want of room, or ended for what they brought.
+  // How many were ended or refused for want of room or because their host opened too many, and how
+  // many were ended for what they brought.
   uint64_t turned_away() const EXCLUDES(mutex_);
   uint64_t talkers() const EXCLUDES(mutex_);
 
@@ -71,15 +97,25 @@ class ConnectionTable {
   };
   using Entries = absl::flat_hash_map<int, Entry>;
 
+  // A host's connections that it may still open, as of `at`.
+  struct Allowance {
+    double connections = 0;
+    Time at;
+  };
+
+  // True: one less for the host of `peer`.
+  bool MayCome(const std::string& peer, Time now) REQUIRES(mutex_);
   bool MakeRoom(Time now) REQUIRES(mutex_);
   void Forget(Entries::iterator entry) REQUIRES(mutex_);
   // Of connections that are gone.
   void ForgetGone(Time now) REQUIRES(mutex_);
   void Complain(const std::string& peer, Time now) REQUIRES(mutex_);
-  bool MayBring(uint64_t bytes, const std::string& peer, Time now) REQUIRES(mutex_);
-  void EndTalker(int socket, const std::string& host, Time now) REQUIRES(mutex_);
+  void ComplainOfMany(const std::string& host, Time now) REQUIRES(mutex_);
+  bool MayTalk(Traffic traffic, const std::string& peer, Time now) REQUIRES(mutex_);
+  void EndTalker(Entries::iterator entry, Time now) REQUIRES(mutex_);
 
   const uint64_t stranger_bytes_;
+  const uint64_t answer_bytes_;
   const Sockets sockets_;
   mutable Mutex mutex_;
   size_t most_ GUARDED_BY(mutex_);
@@ -91,6 +127,8 @@ class ConnectionTable {
   // Of a peer that brings more than kSuspectBytes: since when. Of a host that did so for too long:
   // until when it is suspect. A peer is its host and a port.
   absl::flat_hash_map<std::string, Time> suspects_ GUARDED_BY(mutex_);
+  // By host.
+  absl::flat_hash_map<std::string, Allowance> allowances_ GUARDED_BY(mutex_);
   uint64_t turned_away_ GUARDED_BY(mutex_) = 0;
   uint64_t talkers_ GUARDED_BY(mutex_) = 0;
   Time next_look_ GUARDED_BY(mutex_){};

@@ -8,9 +8,11 @@
 #include <utility>
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -83,14 +85,33 @@ Descriptor ListenOn(const sockaddr_storage& address, bool both_kinds) {
   return none;
 }
 
-// 0: unknown. tcpi_bytes_received of the kernel's tcp_info, which the C library's does not have,
-// and the kernel's header does not go with the C library's.
-uint64_t ReceivedBy(int socket) {
-  constexpr size_t kPlace = 16;
-  std::array<uint64_t, kPlace + 1> info{};
+// 0: unknown. tcpi_bytes_acked and tcpi_bytes_received of the kernel's tcp_info, which the C
+// library's does not have, and the kernel's header does not go with the C library's.
+ConnectionTable::Traffic TrafficOf(int socket) {
+  constexpr size_t kAcked = 15, kReceived = 16;
+  std::array<uint64_t, kReceived + 1> info{};
   socklen_t size = sizeof(info);
   const bool known = getsockopt(socket, IPPROTO_TCP, TCP_INFO, info.data(), &size) == 0;
-  return known && size == sizeof(info) ? info[kPlace] : 0;
+  if (!known || size != sizeof(info)) return {};
+  int queued = 0;
+  if (ioctl(socket, SIOCOUTQ, &queued) != 0) queued = 0;
+  return {.received = info[kReceived], .sent = info[kAcked] + static_cast<uint64_t>(queued)};
+}
+
+// Whether the kernel keeps its room for what arrives at the first 64 KiB. It grows to the most that
+// tcp_rmem says, megabytes for each connection of a stranger, and gRPC reads what has arrived also
+// from one that was ended. Kernels before 5.14 have no such option.
+void HoldBack(int connection, bool held) {
+  constexpr int kReceiveSide = 2;
+  const int sides = held ? kReceiveSide : 0;
+  setsockopt(connection, SOL_SOCKET, SO_BUF_LOCK, &sides, sizeof(sides));
+}
+
+// Leaves nothing of the connection in the kernel, however many there are.
+void Refuse(int connection) {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(connection, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  close(connection);
 }
 
 // Host byte order; 0: unknown.
@@ -137,11 +158,12 @@ absl::Status TcpPort::Start(grpc::experimental::ExternalConnectionAcceptor* gate
     const std::string peer = PeerOf(connection);
     // It may be gone again.
     if (peer.empty() || !table->Add(connection, peer, std::chrono::steady_clock::now())) {
-      close(connection);
+      Refuse(connection);
       return;
     }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.fd = connection;
+    HoldBack(connection, true);
     watch->Wake();
     gate->HandleNewConnection(&parameters);
   };
@@ -185,7 +207,8 @@ uint64_t FilesMost() {
 ConnectionTable::Sockets TcpSockets() {
   return {.is_open = [](int socket, const std::string& peer) { return PeerOf(socket) == peer; },
           .end = [](int socket) { shutdown(socket, SHUT_RDWR); },
-          .received = ReceivedBy};
+          .traffic = TrafficOf,
+          .let_in = [](int socket) { HoldBack(socket, false); }};
 }
 
 }  // namespace leeway

@@ -359,7 +359,8 @@ absl::Status ServerProcess::Listen() {
   if (ended_job_ != nullptr) ended_job_->Await(queue_.get());
   queue_->Start();
   RETURN_IF_ERROR(port_->Start(connection_gate_.get(), &connections_));
-  guard_ = std::make_unique<ConnectionGuard>([] { return std::chrono::steady_clock::now(); });
+  guard_ = std::make_unique<ConnectionGuard>([] { return std::chrono::steady_clock::now(); },
+                                             &connections_);
   address_ = BoundAddress(options_.listen, port);
   RETURN_IF_ERROR(TryFor(options_.start_within, options_.pause, [&] {
     const auto address = AddressForOthers(AddressOptionsOf(options_, port));

@@ -16,16 +16,18 @@ class CallDebt {
   // More than the calls that a connection may have in progress (channel.cc), since some of those
   // end otherwise.
   static constexpr uint64_t kMax = 8192;
+  // Of a connection on which none was let in.
+  static constexpr uint64_t kStrangerMax = 1024;
   static constexpr double kForgivenPerSecond = 64;
 
   explicit CallDebt(Time now) : seen_(now) {}
 
-  // True if the connection must be closed.
-  bool TooLarge(uint64_t started, uint64_t succeeded, Time now) {
+  // What is owed now. The connection must be closed if that is more than it may be.
+  uint64_t Owed(uint64_t started, uint64_t succeeded, Time now) {
     const double owed = static_cast<double>(started - std::min(started, succeeded));
     forgiven_ = std::min(owed, forgiven_ + kForgivenPerSecond * Seconds(now - seen_));
     seen_ = now;
-    return owed - forgiven_ > static_cast<double>(kMax);
+    return static_cast<uint64_t>(owed - forgiven_);
   }
 
  private:

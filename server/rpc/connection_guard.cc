@@ -61,6 +61,13 @@ std::string EndIn(const Json& socket, const char* which) {
   return absl::StrCat(bytes, ":", Number(end, "port"));
 }
 
+// As gRPC names peers: a socket is "chttp2 ipv4:10.0.0.1:4711".
+std::string PeerIn(const Json& socket) {
+  const Json name = Field(Field(socket, "ref"), "name");
+  const std::string text = name.is_string() ? name.get<std::string>() : "";
+  return text.substr(text.rfind(' ') + 1);
+}
+
 using NameOfEnd = int (*)(int, sockaddr*, socklen_t*);
 std::string EndOf(int socket, NameOfEnd name_of_end) {
   sockaddr_storage address{};
@@ -93,8 +100,8 @@ bool EndConnection(const std::string& here, const std::string& there) {
 
 }  // namespace
 
-ConnectionGuard::ConnectionGuard(std::function<Time()> now)
-    : now_(std::move(now)), thread_([this] { Loop(); }) {}
+ConnectionGuard::ConnectionGuard(std::function<Time()> now, ConnectionTable* strangers)
+    : now_(std::move(now)), strangers_(strangers), thread_([this] { Loop(); }) {}
 
 ConnectionGuard::~ConnectionGuard() {
   {
@@ -144,7 +151,12 @@ void ConnectionGuard::LookAtSocket(int64_t socket, CallDebt& debt, Time now) {
   const Json json = Field(Take(grpc_channelz_get_socket(socket)), "socket");
   const Json data = Field(json, "data");
   const uint64_t started = Number(data, "streamsStarted");
-  if (!debt.TooLarge(started, Number(data, "streamsSucceeded"), now)) return;
+  const uint64_t owed = debt.Owed(started, Number(data, "streamsSucceeded"), now);
+  if (owed > CallDebt::kStrangerMax && strangers_ != nullptr &&
+      strangers_->EndStranger(PeerIn(json), now)) {
+    ++ended_;
+  }
+  if (owed <= CallDebt::kMax) return;
   const std::string here = EndIn(json, "local"), there = EndIn(json, "remote");
   if (here.empty() || there.empty() || !EndConnection(here, there)) return;
   ++ended_;

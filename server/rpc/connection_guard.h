@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/rpc/connection_table.h"
 #include "server/rpc/call_debt.h"
 
 namespace leeway {
@@ -20,8 +21,9 @@ namespace leeway {
 // user.
 class ConnectionGuard {
  public:
-  // `now`: what debts are measured by.
-  explicit ConnectionGuard(std::function<Time()> now);
+  // `now`: what debts are measured by. `strangers`: knows on which connections no call was let in;
+  // of those each may begin few. Outlives this object; null: none is known.
+  explicit ConnectionGuard(std::function<Time()> now, ConnectionTable* strangers = nullptr);
   ~ConnectionGuard();
   ConnectionGuard(const ConnectionGuard&) = delete;
 
@@ -36,6 +38,7 @@ class ConnectionGuard {
   void LookAtSocket(int64_t socket, CallDebt& debt, Time now);
 
   const std::function<Time()> now_;
+  ConnectionTable* const strangers_;
   std::atomic<uint64_t> ended_{0};
   // Of a server: calls when its connections were looked at last; and those, by gRPC's numbers.
   struct Seen {

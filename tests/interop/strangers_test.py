@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""A stranger without the token at the ports of a plaintext job with two holders of each block: server 0's own port and its
-health port, with everything that HTTP/2 lets one send. The job never goes back, has the bits of an undisturbed run, and
-server 0 stays within 256 MiB.
+"""A stranger without the token at the ports of a job with two holders of each block: server 0's own port and its health
+port, with everything that HTTP/2 lets one send. The job never goes back, has the bits of an undisturbed run, and server 0
+stays within 256 MiB.
 
-    strangers_test.py [--quick | --seconds 30]
+    strangers_test.py [--quick | --seconds 30] [--tls]
 
 Environment as in stock_stubs_test.py."""
 
@@ -15,6 +15,7 @@ import pathlib
 import re
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import tempfile
@@ -43,7 +44,6 @@ stop: {clocks: 1000000}
 checkpoint: {every: {clocks: 50}}
 limits: {lease_seconds: 5}
 """
-TOKEN = "0123456789abcdef0123456789abcdef"
 STOPPED = 4  # common/exit_code.h
 MEMORY_MAX = 256 << 20
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -97,22 +97,25 @@ KINDS = {
         WINDOW, 0, 0, struct.pack(">I", 2**30)) + frame(DATA, 0, 1, b"\0" + struct.pack(">I", 70 << 20) + JUNK[:16379]),
         frame(DATA, 0, 1, JUNK)),
     "garbage": lambda: (os.urandom(16384) for _ in iter(int, 1)),
+    "connects": lambda: (),
 }
 
 
 class Crowd:
     """So many at a time, each of whom comes again when it is sent away."""
 
-    def __init__(self, address, kind, size):
-        self.address, self.kind, self.over = address, kind, threading.Event()
+    def __init__(self, address, kind, size, tls=None):
+        self.address, self.kind, self.tls, self.over = address, kind, tls, threading.Event()
+        # A flood of connects is as fast as can be.
+        self.pause = 0 if kind == "connects" else 0.01
         self.came = self.sent = 0
         self.threads = [threading.Thread(target=self.run) for _ in range(size)]
         for thread in self.threads:
             thread.start()
 
     def run(self):
-        while not self.over.wait(0.01):
-            with contextlib.suppress(OSError), socket.create_connection(self.address, timeout=1) as end:
+        while not self.over.wait(self.pause):
+            with contextlib.suppress(OSError), self.connect() as end:
                 self.came += 1
                 end.settimeout(5)
                 for piece in KINDS[self.kind]():
@@ -123,6 +126,10 @@ class Crowd:
                         self.sent += len(piece)
                     if piece is None and not self.listen(end):
                         break
+
+    def connect(self):
+        end = socket.create_connection(self.address, timeout=1)
+        return self.tls.wrap_socket(end) if self.tls and self.kind != "connects" else end
 
     @staticmethod
     def listen(end):
@@ -139,23 +146,33 @@ class Crowd:
             thread.join()
 
 
+def believing_all():
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
 class Job:
-    def __init__(self, folder, step):
+    def __init__(self, folder, step, tls):
         self.folder, self.run_dir, self.processes = folder, folder / "run", {}
+        self.tls = believing_all() if tls else None
         (folder / "job.yaml").write_text(JOB.replace("STEP", str(step)))
-        (folder / "token").write_text(TOKEN)
-        token = ["--token-file", str(folder / "token")]
+        subprocess.run([str(servers.BIN / "leeway"), "certificates", str(folder / "keys")], check=True,
+                       stdout=subprocess.DEVNULL)
+        server, worker = (["--token-file", str(folder / "keys/token")] + (
+            ["--tls", "tls", "--tls-dir", str(folder / "keys" / role)] if tls else []) for role in ("server", "worker"))
         with socket.socket() as end:
             end.bind(("127.0.0.1", 0))
             self.health = end.getsockname()
         self.processes["server 0"], self.first = servers.start_server(
             folder, 0, "--job", str(folder / "job.yaml"), "--run-dir", str(self.run_dir), "--health",
-            f"127.0.0.1:{self.health[1]}", *token)
-        self.processes["server 1"], _ = servers.start_server(folder, 1, "--coordinator", self.first, *token)
+            f"127.0.0.1:{self.health[1]}", *server)
+        self.processes["server 1"], _ = servers.start_server(folder, 1, "--coordinator", self.first, *server)
         for rank in 0, 1:
             self.processes[f"worker {rank}"] = subprocess.Popen(
                 [str(servers.BIN / "leeway-worker"), "--coordinator", self.first, "--rank", str(rank), "--data",
-                 str(servers.SOURCE / "data"), "--log-file", str(folder / f"worker-{rank}.log"), *token])
+                 str(servers.SOURCE / "data"), "--log-file", str(folder / f"worker-{rank}.log"), *worker])
         host, port = self.first.rsplit(":", 1)
         self.address = host, int(port)
 
@@ -197,7 +214,7 @@ def digest(folder):
 
 def attack(job, kind, port, size, seconds, quiet):
     before = job.clock()
-    crowd = Crowd(job.address if port == "main" else job.health, kind, size)
+    crowd = Crowd(job.address, kind, size, job.tls) if port == "main" else Crowd(job.health, kind, size)
     try:
         pace = job.pace(seconds)
     finally:
@@ -211,10 +228,10 @@ def attack(job, kind, port, size, seconds, quiet):
     return share
 
 
-def main(seconds, quick):
+def main(seconds, quick, tls):
     with tempfile.TemporaryDirectory(prefix="leeway-strangers-") as name:
         folder = pathlib.Path(name)
-        job = Job(folder, step=20)
+        job = Job(folder, 20, tls)
         shares = {}
         try:
             job.wait_for_clock(20)
@@ -247,5 +264,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="three of the attacks, for two seconds each")
     parser.add_argument("--seconds", type=float, default=30, help="of each attack")
+    parser.add_argument("--tls", action="store_true", help="servers prove who they are, and strangers speak TLS")
     options = parser.parse_args()
-    main(2 if options.quick else options.seconds, options.quick)
+    main(2 if options.quick else options.seconds, options.quick, options.tls)

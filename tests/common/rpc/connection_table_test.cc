@@ -26,7 +26,7 @@ struct System {
   }
 
   std::map<int, std::string> open;
-  std::map<int, uint64_t> brought;
+  std::map<int, uint64_t> brought, sent;
   static ConnectionTable::Limits LimitsOf(uint64_t stranger_bytes) {
     return {.most = 3, .stranger_bytes = stranger_bytes};
   }
@@ -36,7 +36,9 @@ struct System {
                   return open.contains(socket) && open[socket] == peer;
                 },
             .end = [this](int socket) { open.erase(socket); },
-            .received = [this](int socket) { return brought[socket]; }};
+            .traffic = [this](int socket) -> ConnectionTable::Traffic {
+              return {.received = brought[socket], .sent = sent[socket]};
+            }};
   }
   ConnectionTable table;
 };
@@ -52,16 +54,16 @@ std::set<std::string> Peers(const System& system) {
 TEST_CASE("Strangers displace the oldest stranger, and nobody who was let in") {
   System system;
   CHECK(system.Connect(5, "worker:1"));
-  CHECK(system.Connect(6, "stranger:1"));
+  CHECK(system.Connect(6, "stranger-1:1"));
   system.table.LetIn("worker:1");
-  for (int i = 2; i < 50; ++i) CHECK(system.Connect(6 + i, absl::StrCat("stranger:", i)));
-  CHECK(Peers(system) == std::set<std::string>{"worker:1", "stranger:48", "stranger:49"});
+  for (int i = 2; i < 50; ++i) CHECK(system.Connect(6 + i, absl::StrCat("stranger-", i, ":1")));
+  CHECK(Peers(system) == std::set<std::string>{"worker:1", "stranger-48:1", "stranger-49:1"});
   CHECK(system.table.turned_away() == 47);
   // In the crowd a peer is let in, and stays.
   CHECK(system.Connect(100, "worker:2"));
   system.table.LetIn("worker:2");
-  for (int i = 50; i < 60; ++i) CHECK(system.Connect(200 + i, absl::StrCat("stranger:", i)));
-  CHECK(Peers(system) == std::set<std::string>{"worker:1", "worker:2", "stranger:59"});
+  for (int i = 50; i < 60; ++i) CHECK(system.Connect(200 + i, absl::StrCat("stranger-", i, ":1")));
+  CHECK(Peers(system) == std::set<std::string>{"worker:1", "worker:2", "stranger-59:1"});
 }
 
 TEST_CASE("Where all were let in, the new one is refused until there is room") {
@@ -130,14 +132,14 @@ TEST_CASE("Who brings much has a second to be let in, and its host then a tenth,
   system.table.LetIn("worker:2");
   CHECK_FALSE(system.table.EndTalkers(kMs(1000)));
   CHECK(Peers(system) == std::set<std::string>{"worker:2"});
-  CHECK(system.Connect(3, "ipv4:10.0.0.9:2"));
+  CHECK(system.Connect(3, "ipv4:10.0.0.9:2", kMs(2000)));
   system.brought[3] = ConnectionTable::kSuspectBytes;
   CHECK(system.table.EndTalkers(kMs(2000)));
   system.brought[3] = ConnectionTable::kSuspectBytes + 1;
   CHECK(system.table.EndTalkers(kMs(3000)));
   CHECK(system.table.EndTalkers(kMs(3099)));
   CHECK_FALSE(system.table.EndTalkers(kMs(3100)));
-  CHECK(system.Connect(4, "ipv4:10.0.0.9:3"));
+  CHECK(system.Connect(4, "ipv4:10.0.0.9:3", kMs(70'000)));
   system.brought[4] = ConnectionTable::kStrangerBytes;
   CHECK(system.table.EndTalkers(kMs(70'000)));
   CHECK(system.table.EndTalkers(kMs(70'999)));
@@ -145,14 +147,74 @@ TEST_CASE("Who brings much has a second to be let in, and its host then a tenth,
   CHECK(system.table.talkers() == 3);
 }
 
+// Pings whose answers nobody reads.
+TEST_CASE("A stranger is sent no more than a peer needs that may call") {
+  const testing::LogCapture log;
+  System system;
+  CHECK(system.Connect(1, "ipv4:10.0.0.9:1"));
+  CHECK(system.Connect(2, "worker:2"));
+  system.table.LetIn("worker:2");
+  system.sent = {{1, ConnectionTable::kAnswerBytes}, {2, 1 << 30}};
+  CHECK(system.table.EndTalkers(kOpening));
+  ++system.sent[1];
+  CHECK_FALSE(system.table.EndTalkers(kOpening));
+  CHECK(Peers(system) == std::set<std::string>{"worker:2"});
+  CHECK_THAT(log.text(), Catch::Contains("brought, asked for or begun more"));
+}
+
 TEST_CASE("What is turned away is in the log once a minute, with its host") {
   const testing::LogCapture log;
   System system;
-  for (int i = 0; i < 100; ++i) CHECK(system.Connect(i, absl::StrCat("ipv4:10.0.0.9:", i)));
-  CHECK_THAT(log.text(), Catch::Contains("one from ipv4:10.0.0.9 was closed (1 so far)"));
+  for (int i = 0; i < 100; ++i) CHECK(system.Connect(i, absl::StrCat("ipv4:10.0.0.", i, ":9")));
+  CHECK_THAT(log.text(), Catch::Contains("one from ipv4:10.0.0.0 was closed (1 so far)"));
   CHECK(std::ranges::count(log.text(), '\n') == 1);
-  CHECK(system.Connect(100, "ipv4:10.0.0.9:100", kOpening + std::chrono::minutes(1)));
+  CHECK(system.Connect(100, "ipv4:10.0.0.100:9", kOpening + std::chrono::minutes(1)));
   CHECK_THAT(log.text(), Catch::Contains("(98 so far)"));
+}
+
+TEST_CASE("A stranger is ended by name, whoever was let in is not, and its host has fewer left") {
+  const testing::LogCapture log;
+  System system;
+  CHECK(system.Connect(1, "ipv4:10.0.0.9:1"));
+  CHECK(system.Connect(2, "ipv4:10.0.0.9:2"));
+  CHECK(system.Connect(3, "ipv4:10.0.0.9:3"));
+  system.table.LetIn("ipv4:10.0.0.9:2");
+  CHECK_FALSE(system.table.EndStranger("ipv4:10.0.0.9:2", kOpening));
+  CHECK_FALSE(system.table.EndStranger("ipv4:10.0.0.9:7", kOpening));
+  CHECK(system.table.EndStranger("ipv4:10.0.0.9:1", kOpening));
+  CHECK_FALSE(system.table.EndStranger("ipv4:10.0.0.9:1", kOpening));
+  CHECK(Peers(system) == std::set<std::string>{"ipv4:10.0.0.9:2", "ipv4:10.0.0.9:3"});
+  CHECK(system.table.talkers() == 1);
+  CHECK_FALSE(system.Connect(4, "ipv4:10.0.0.9:4"));
+  CHECK_FALSE(system.Connect(4, "ipv4:10.0.0.9:4", kOpening + std::chrono::milliseconds(90)));
+  CHECK(system.Connect(4, "ipv4:10.0.0.9:4", kOpening + std::chrono::milliseconds(110)));
+  CHECK(system.Connect(5, "ipv4:10.0.0.8:5"));
+}
+
+// Connections that are opened, one after the other, as fast as may be.
+TEST_CASE("A host opens as many connections as there may be, then so many a second") {
+  const testing::LogCapture log;
+  System system;
+  int socket = 0;
+  const auto connect = [&](const std::string& host, int ms) {
+    ++socket;
+    return system.Connect(socket, absl::StrCat(host, ":", socket),
+                          kOpening + std::chrono::milliseconds(ms));
+  };
+  for (int i = 0; i < 3; ++i) CHECK(connect("ipv4:10.0.0.9", 0));
+  CHECK_FALSE(connect("ipv4:10.0.0.9", 9));
+  CHECK(connect("ipv4:10.0.0.9", 11));
+  CHECK_FALSE(connect("ipv4:10.0.0.9", 11));
+  CHECK(connect("ipv4:10.0.0.8", 10));
+  CHECK(system.table.turned_away() == 4);
+  CHECK_THAT(log.text(), Catch::Contains("closed"));
+  // Those that were let in do not count.
+  CHECK(connect("ipv4:10.0.0.7", 10));
+  system.table.SetMost(100);
+  for (int i = 0; i < 20; ++i) {
+    CHECK(connect("ipv4:10.0.0.7", 10));
+    system.table.LetIn(absl::StrCat("ipv4:10.0.0.7:", socket));
+  }
 }
 
 TEST_CASE("A server has room for its job, and a quarter of the files for the rest") {

@@ -94,6 +94,22 @@ Descriptor Stranger(int port) {
   return Descriptor(-1);
 }
 
+// Of these connections, so many that the other end has hung up, soon.
+size_t Closed(const std::vector<Descriptor>& connections, size_t enough) {
+  std::vector<pollfd> open;
+  for (const Descriptor& each : connections) open.push_back({*each, POLLIN, 0});
+  size_t closed = 0;
+  while (closed < enough && poll(open.data(), open.size(), 20'000) > 0) {
+    for (pollfd& file : open) {
+      char byte;
+      if (file.revents == 0 || recv(file.fd, &byte, 1, 0) > 0) continue;
+      file.fd = -1;
+      ++closed;
+    }
+  }
+  return std::min(closed, enough);
+}
+
 // The other end hangs up, soon.
 bool IsClosed(int socket) {
   char byte;
@@ -137,8 +153,9 @@ TEST_CASE("In a crowd of strangers those that were let in are undisturbed, and o
   const std::string peer = rig.service.peer;
   std::vector<Descriptor> crowd;
   for (int i = 0; i < 200; ++i) crowd.push_back(Stranger(rig.port->port()));
-  // The server has a handshake's bytes for whoever is still there: seven at most.
-  for (int i = 0; i < 193; ++i) CHECK(IsClosed(*crowd[static_cast<size_t>(i)]));
+  // The server has a handshake's bytes for whoever is still there: seven at most. Later ones were
+  // refused, because so many came from one host.
+  CHECK(Closed(crowd, 193) == 193);
   const auto second = Connect("127.0.0.1", rig.port->port());
   CHECK(Attach(*second).ok());
   CHECK(Attach(*first).ok());

@@ -2,6 +2,7 @@
 #include "server/rpc/connection_guard.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "server/rpc/admitted_service.h"
 #include "server/rpc/unary_call.h"
 #include "tests/catch.h"
+#include "tests/log_capture.h"
 
 namespace leeway::connection_guard {
 namespace {
@@ -71,14 +73,16 @@ std::string Literal(const std::string& name, const std::string& value) {
 }
 
 // Begins calls, and breaks each off if `resets`; returns after how many its connection was ended,
-// or 0.
-uint32_t Flood(int port, uint32_t calls, bool resets) {
+// or 0. `connected` hears of its socket.
+uint32_t Flood(
+    int port, uint32_t calls, bool resets, const std::function<void(int)>& connected = [](int) {}) {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<uint16_t>(port));
   REQUIRE(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  connected(socket);
   const std::string head = Literal(":method", "POST") + Literal(":scheme", "http") +
                            Literal(":path", "/leeway.v1.ParameterServer/Attach") +
                            Literal(":authority", "x") + Literal("te", "trailers") +
@@ -119,6 +123,29 @@ TEST_CASE("a connection on which calls are only begun is ended, and others go on
   CHECK(Attach(*stub).ok());
 }
 
+// As the server sees the peer of this socket.
+std::string NameOf(int socket) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  REQUIRE(getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  return "ipv4:127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
+
+TEST_CASE("a connection on which no call was let in may begin few") {
+  const testing::LogCapture log;
+  Rig rig;
+  ConnectionTable table({.most = 10}, {.is_open = [](int, const std::string&) { return true; },
+                                       .end = [](int socket) { shutdown(socket, SHUT_RDWR); },
+                                       .traffic = [](int) { return ConnectionTable::Traffic(); }});
+  ConnectionGuard guard([] { return std::chrono::steady_clock::now(); }, &table);
+  for (int floods = 0; floods < 10 && table.talkers() == 0; ++floods) {
+    Flood(rig.port, 2'000'000, true,
+          [&](int socket) { table.Add(socket, NameOf(socket), Time()); });
+  }
+  CHECK(table.talkers() == 1);
+  CHECK(guard.ended() >= 1);
+}
+
 TEST_CASE("of calls that stay there are so many on a connection and no more") {
   Rig rig;
   ConnectionGuard guard([] { return std::chrono::steady_clock::now(); });
@@ -139,17 +166,15 @@ TEST_CASE("calls that did not end are forgiven with time, and only so") {
   const Time begin;
   const uint64_t most = CallDebt::kMax;
   CallDebt debt(begin);
-  CHECK_FALSE(debt.TooLarge(most, 0, begin));
-  CHECK(debt.TooLarge(most + 1, 0, begin));
-  CHECK_FALSE(debt.TooLarge(most + 1000, 1000, begin));
+  CHECK(debt.Owed(most, 0, begin) == most);
+  CHECK(debt.Owed(most + 1000, 1000, begin) == most);
   const Time later = begin + std::chrono::seconds(10);
   const auto forgiven = static_cast<uint64_t>(10 * CallDebt::kForgivenPerSecond);
-  CHECK_FALSE(debt.TooLarge(most + forgiven, 0, later));
-  CHECK(debt.TooLarge(most + forgiven + 1, 0, later));
+  CHECK(debt.Owed(most + forgiven + 1, 0, later) == most + 1);
   // What was never owed is not forgiven beforehand.
   CallDebt idle(begin);
-  CHECK_FALSE(idle.TooLarge(10, 10, begin + std::chrono::hours(100)));
-  CHECK(idle.TooLarge(most + 20, 10, begin + std::chrono::hours(100)));
+  CHECK(idle.Owed(10, 10, begin + std::chrono::hours(100)) == 0);
+  CHECK(idle.Owed(most + 20, 10, begin + std::chrono::hours(100)) == most + 10);
 }
 
 }  // namespace
