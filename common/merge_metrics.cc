@@ -29,6 +29,7 @@ void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record) {
   record.set_dropped_steps(record.dropped_steps() + more.dropped_steps());
   record.set_dropped_examples(record.dropped_examples() + more.dropped_examples());
   record.set_skipped_contributions(record.skipped_contributions() + more.skipped_contributions());
+  record.set_replaced_pictures(record.replaced_pictures() + more.replaced_pictures());
   record.set_overflowed_steps(record.overflowed_steps() + more.overflowed_steps());
   if (more.loss_scale() > 0) record.set_loss_scale(more.loss_scale());
   record.set_clipped_contributions(record.clipped_contributions() + more.clipped_contributions());

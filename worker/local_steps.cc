@@ -130,6 +130,7 @@ absl::StatusOr<StepResult> LocalSteps::Run(uint64_t step, const StepVectors& vec
   }
   return StepResult{.loss_sum = loss_sum,
                     .examples = batch_.size,
+                    .replaced = batch_.replaced,
                     .data_seconds = Seconds(loading),
                     .compute_seconds = Seconds(computing + pause),
                     .forward_seconds = Seconds(timed.forward()),

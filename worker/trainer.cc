@@ -50,6 +50,7 @@ v1::StepMetrics MetricsOf(const ClockReport& report) {
   const bool skipped = report.left_out && report.overflowed_steps == 0;
   metrics.set_skipped_contributions(skipped ? 1 : 0);
   metrics.set_clipped_contributions(report.clipped ? 1 : 0);
+  metrics.set_replaced_pictures(report.replaced);
   metrics.set_data_seconds(report.data_seconds);
   metrics.set_compute_seconds(report.compute_seconds);
   metrics.set_forward_seconds(report.forward_seconds);

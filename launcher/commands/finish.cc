@@ -180,6 +180,12 @@ std::string Overflowed(const RunSummary& summary) {
   return absl::StrCat(Counted(summary.overflowed_steps, "step"), " left out by fp16, ");
 }
 
+std::string Replaced(const RunSummary& summary) {
+  if (summary.replaced_pictures == 0) return "";
+  return absl::StrCat("damaged pictures replaced ", Counted(summary.replaced_pictures, "time"),
+                      ", ");
+}
+
 // Tells a user who asked for auto that workers found no GPU.
 std::string Devices(const RunSummary& summary) {
   const std::vector<std::string>& devices = summary.devices;
@@ -284,12 +290,12 @@ absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& give
 
 std::string DescribeOutcome(const RunSummary& summary, const RunPlace& place,
                             const std::string& data, const std::vector<std::string>& command) {
-  std::string text =
-      absl::StrCat(summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
-                   summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds),
-                   "  (", Thousands(static_cast<uint64_t>(summary.samples_per_second)),
-                   " samples/s, ", Dropped(summary), Overflowed(summary), "staleness at most ",
-                   summary.max_staleness, ", ", Restarts(summary), WentBack(summary), ")\n");
+  std::string text = absl::StrCat(
+      summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
+      summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds), "  (",
+      Thousands(static_cast<uint64_t>(summary.samples_per_second)), " samples/s, ",
+      Dropped(summary), Overflowed(summary), Replaced(summary), "staleness at most ",
+      summary.max_staleness, ", ", Restarts(summary), WentBack(summary), ")\n");
   if (summary.state == "finished" && !summary.message.empty()) {
     absl::StrAppend(&text, summary.message, "\n");
   }

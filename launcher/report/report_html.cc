@@ -89,6 +89,9 @@ std::string Tiles(const RunSummary& summary) {
   html += Tile(Thousands(summary.steps), "steps");
   html += Tile(std::to_string(summary.max_staleness), "staleness");
   html += Tile(std::to_string(summary.restarts()), "restarts");
+  if (summary.replaced_pictures > 0) {
+    html += Tile(Thousands(summary.replaced_pictures), "times a damaged picture was replaced");
+  }
   if (summary.went_back > 0) {
     html += Tile(std::to_string(summary.went_back),
                  absl::StrCat("times back, ", Counted(summary.clocks_again, "clock"), " again"));

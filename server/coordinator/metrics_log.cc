@@ -50,6 +50,7 @@ std::string MetricsLine(const StepRecord& record, double time) {
   if (metrics.clipped_contributions() > 0) {
     line["clipped_contributions"] = metrics.clipped_contributions();
   }
+  if (metrics.replaced_pictures() > 0) line["replaced_pictures"] = metrics.replaced_pictures();
   // fp16.
   if (metrics.loss_scale() > 0) {
     line["overflowed_steps"] = metrics.overflowed_steps();

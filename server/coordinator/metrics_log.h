@@ -20,9 +20,9 @@
 //               not be everybody's also, if there are some: dropped_steps and dropped_examples,
 //               computed since the line before for clocks that were completed without this worker;
 //               in none of the other figures. With exchange.on_bad_gradient, where there are some:
-//               skipped_contributions, clipped_contributions. With workers.precision fp16:
-//               overflowed_steps (left out; they count among the steps) and loss_scale (the last
-//               one's).
+//               skipped_contributions, clipped_contributions. With data.train.damaged:
+//               replaced_pictures. With workers.precision fp16: overflowed_steps (left out; they
+//               count among the steps) and loss_scale (the last one's).
 //   dropped     as step, with 0 steps: all that the worker has computed since was dropped; clock is
 //               where it continues
 //   evaluation  rank, clock, epoch, test_loss, test_accuracy (if labels are classes),

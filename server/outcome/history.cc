@@ -148,9 +148,11 @@ void AddLine(const Json& json, HistoryBuilder& builder) {
   if (step || event == "dropped") {
     const uint64_t dropped = LoggedCount(json, "dropped_steps");
     const uint64_t overflowed = LoggedCount(json, "overflowed_steps");
+    const uint64_t replaced = LoggedCount(json, "replaced_pictures");
     if (step) builder.AddStep(StepOf(json));
     builder.AddDropped(dropped);
     builder.AddOverflowed(overflowed);
+    builder.AddReplaced(replaced);
   } else if (event == "evaluation") {
     builder.AddEvaluation(EvaluationOf(json));
   } else {

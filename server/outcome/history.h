@@ -77,6 +77,8 @@ struct RunHistory {
   uint64_t dropped_steps = 0;
   // Of all workers: left out because a gradient did not fit in fp16.
   uint64_t overflowed_steps = 0;
+  // Of all workers: places in batches where another picture stood for a damaged one.
+  uint64_t replaced_pictures = 0;
   // How often the job went back to a checkpoint, or was begun again from one before where it stood;
   // and how many clocks it had done by then that it had to do again.
   uint64_t went_back = 0;

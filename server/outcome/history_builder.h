@@ -42,6 +42,7 @@ class HistoryBuilder {
   void AddTime(const std::string& event, double time) { wall_.Add(event, time); }
   void AddDropped(uint64_t steps) { history_.dropped_steps += steps; }
   void AddOverflowed(uint64_t steps) { history_.overflowed_steps += steps; }
+  void AddReplaced(uint64_t pictures) { history_.replaced_pictures += pictures; }
   void AddStep(RunHistory::Step step);
   void AddEvaluation(const RunHistory::Evaluation& evaluation);
   void AddEvent(RunHistory::Event event);

@@ -160,6 +160,9 @@ RunSummary FromJson(const Json& json) {
   summary.dropped_steps = Count(json, "dropped_steps");
   // Absent in those of older versions.
   if (json.contains("overflowed_steps")) summary.overflowed_steps = Count(json, "overflowed_steps");
+  if (json.contains("replaced_pictures")) {
+    summary.replaced_pictures = Count(json, "replaced_pictures");
+  }
   if (json.contains("went_back")) summary.went_back = Count(json, "went_back");
   if (json.contains("clocks_again")) summary.clocks_again = Count(json, "clocks_again");
   summary.seconds = Real(json, "seconds").value_or(0);
@@ -207,6 +210,7 @@ void AddHistory(const RunHistory& history, RunSummary& summary) {
   }
   summary.dropped_steps = history.dropped_steps;
   summary.overflowed_steps = history.overflowed_steps;
+  summary.replaced_pictures = history.replaced_pictures;
   summary.went_back = history.went_back;
   summary.clocks_again = history.clocks_again;
   summary.seconds = history.seconds;
@@ -244,6 +248,7 @@ std::string SummaryJson(const RunSummary& summary) {
   json["examples"] = summary.examples;
   json["dropped_steps"] = summary.dropped_steps;
   json["overflowed_steps"] = summary.overflowed_steps;
+  json["replaced_pictures"] = summary.replaced_pictures;
   json["went_back"] = summary.went_back;
   json["clocks_again"] = summary.clocks_again;
   json["seconds"] = Number(summary.seconds);

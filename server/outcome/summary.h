@@ -34,6 +34,8 @@ struct RunSummary {
   uint64_t dropped_steps = 0;
   // Steps that were left out because a gradient did not fit in fp16. Included in the other numbers.
   uint64_t overflowed_steps = 0;
+  // Places in batches where another picture stood for a damaged one.
+  uint64_t replaced_pictures = 0;
   // How often the job went back to a checkpoint, and how many clocks it did again.
   uint64_t went_back = 0;
   uint64_t clocks_again = 0;
@@ -72,9 +74,9 @@ struct RunSummary {
   uint32_t restarts() const;
 };
 
-// Fills in what the metrics know: steps, examples, dropped_steps, overflowed_steps, went_back,
-// clocks_again, seconds, samples_per_second, max_staleness, bytes, worker_times. Adds a warning if
-// they do not know everything.
+// Fills in what the metrics know: steps, examples, dropped_steps, overflowed_steps,
+// replaced_pictures, went_back, clocks_again, seconds, samples_per_second, max_staleness, bytes,
+// worker_times. Adds a warning if they do not know everything.
 void AddHistory(const RunHistory& history, RunSummary& summary);
 
 // Takes the steps from the clocks of a cut, instead of those that `history` has from heartbeats,

@@ -2,7 +2,7 @@
 """Jobs on folders of pictures.
 
 pictures.py loaders        the model has the same bits with 0, 1 and 3 loader threads
-pictures.py damaged        a picture that is cut off ends the job with its name
+pictures.py damaged        a picture that is cut off ends the job with its name, or is replaced and counted
 pictures.py wait [COUNT]   makes COUNT JPEGs (10,000) and measures how long a worker waits for its batches; not a test
 """
 
@@ -89,6 +89,16 @@ def damaged():
         if "class0/4.jpg: a damaged JPEG" not in run.tail():
             raise Failed(f"the picture is not named:\n{run.tail()}")
         run.clean()
+        counts = set()
+        for workers, batch in (1, 8), (2, 4):
+            job = write_job(folder, filters=4, classes=2, size=16, batch=batch, workers=workers, stop="{epochs: 2}")
+            run = Run(job, ["data.train.damaged=replace", "data.augment={}"], data=folder)
+            run.learns = False
+            run.start().wait()
+            counts.add(run.summary()["replaced_pictures"])
+            run.clean()
+        if counts != {2}:
+            raise Failed(f"of 2 epochs with one damaged picture: replaced {counts}")
 
 
 def wait(count=10_000):

@@ -18,6 +18,8 @@ struct Batch {
   // of one with its label here. Else empty.
   std::vector<float> other_labels = {};
   float share = 1;
+  // Examples that stand for damaged ones.
+  size_t replaced = 0;
 };
 
 }  // namespace leeway

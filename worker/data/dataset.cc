@@ -8,6 +8,7 @@ void Dataset::Resize(size_t count, Batch& batch) const {
   batch.labels.resize(count * labels_each());
   batch.other_labels.clear();
   batch.share = 1;
+  batch.replaced = 0;
 }
 
 }  // namespace leeway

@@ -50,7 +50,7 @@ class Dataset {
                                 RandomStream draws, Batch& batch) const = 0;
 
  protected:
-  // Makes room for `count` examples, none of them mixed.
+  // Makes room for `count` examples, none of them mixed or replaced.
   void Resize(size_t count, Batch& batch) const;
 };
 

@@ -55,6 +55,8 @@ struct ClockReport {
   // Over all steps and examples.
   double loss_sum = 0;
   uint64_t examples = 0;
+  // As in StepResult.
+  uint64_t replaced = 0;
   double learning_rate = 0;
   // Steps that had a batch, or might have had one. Steps after the last batch of the clock do not
   // count.

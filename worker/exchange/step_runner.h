@@ -14,6 +14,8 @@ struct StepResult {
   double loss_sum = 0;
   // 0: the worker has no batch at this step.
   uint64_t examples = 0;
+  // Of these, pictures that stand for damaged ones.
+  uint64_t replaced = 0;
   double data_seconds = 0;
   // Without the time that the observer waited.
   double compute_seconds = 0;

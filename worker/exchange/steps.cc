@@ -94,6 +94,7 @@ absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t cloc
   } else {
     report.bad_loss = absl::StrCat("the loss of step ", step, " is ", result->loss_sum);
   }
+  report.replaced += result->replaced;
   report.none_left = result->none_left;
   report.steps += result->none_left ? 0 : 1;
   report.data_seconds += result->data_seconds;

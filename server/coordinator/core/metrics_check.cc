@@ -64,6 +64,7 @@ absl::Status Check(const std::string& record, const v1::StepMetrics& metrics, ui
   numbers.Count("dropped_examples", metrics.dropped_examples(), kExamplesMax);
   numbers.Count("skipped_contributions", metrics.skipped_contributions(), kCountMax);
   numbers.Count("clipped_contributions", metrics.clipped_contributions(), kCountMax);
+  numbers.Count("replaced_pictures", metrics.replaced_pictures(), kExamplesMax);
   numbers.Count("overflowed_steps", metrics.overflowed_steps(), kCountMax);
   numbers.Share("loss_scale", metrics.loss_scale(), LossScaleOf(kLossScaleMost));
   return numbers.status();

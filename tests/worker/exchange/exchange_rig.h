@@ -69,7 +69,13 @@ class FakeSteps : public StepRunner {
     const double loss_sum = loss * static_cast<double>(n);
     RETURN_IF_ERROR(observer.AfterForward(loss_sum, n));
     RETURN_IF_ERROR(observer.OnFinal(all, false));
-    return StepResult{loss_sum, n, 0.25, 0.5, 0.125, 0.375, step >= left};
+    return StepResult{.loss_sum = loss_sum,
+                      .examples = n,
+                      .data_seconds = 0.25,
+                      .compute_seconds = 0.5,
+                      .forward_seconds = 0.125,
+                      .backward_seconds = 0.375,
+                      .none_left = step >= left};
   }
 
   // What each step saw.

@@ -7,7 +7,9 @@
 #include <span>
 #include <string>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "common/mutex.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/data/data_folder.h"
 #include "worker/data/dataset.h"
@@ -16,15 +18,16 @@
 
 namespace leeway {
 
-// Holds the names of the files only.
+// Holds the names of the files only, and which of them were found damaged.
 class PictureDataset final : public Dataset {
  public:
-  // Examples of `height` x `width` x 3: pictures scaled to cover that, of which the middle is cut
-  // out. `classes` as classes() tells. INVALID_ARGUMENT if there are none or `normalize` does not
-  // fit.
+  // Examples of `height` x `width` x 3 of the source: pictures scaled to cover that, of which the
+  // middle is cut out. `classes` as classes() tells. INVALID_ARGUMENT if there are none or
+  // `normalize` does not fit.
   static absl::StatusOr<std::unique_ptr<PictureDataset>> Create(std::string data_dir,
-                                                                PictureIndex index, uint32_t height,
-                                                                uint32_t width, uint32_t classes,
+                                                                PictureIndex index,
+                                                                const v1::ImageFolder& source,
+                                                                uint32_t classes,
                                                                 const v1::Normalize& normalize);
 
   size_t size() const override { return index_.files.size(); }
@@ -43,16 +46,26 @@ class PictureDataset final : public Dataset {
 
  private:
   PictureDataset(std::string data_dir, PictureIndex index, const ImageShape& shape,
-                 uint32_t classes, Normalizer normalizer);
+                 uint32_t classes, Normalizer normalizer, bool replaces);
   // Picture i, scaled and cropped, to out[shape().elements()].
   absl::Status Decode(size_t i, uint8_t* out) const;
+  // The same, or of the next of its class that is whole, if damaged ones are replaced: then true.
+  // That is a function of the files: ranks, lives and resumed runs agree.
+  absl::StatusOr<bool> DecodeWhole(size_t i, uint8_t* out) const;
+  // After the last one the first.
+  size_t NextOfClass(size_t i) const;
+  void LogOnce(size_t i, const absl::Status& damage) const EXCLUDES(mutex_);
 
   const std::string data_dir_;
   const PictureIndex index_;
   const ImageShape shape_;
   const uint32_t classes_;
   const Normalizer normalizer_;
+  const bool replaces_;
+
   mutable DataAhead ahead_;
+  mutable Mutex mutex_;
+  mutable absl::flat_hash_set<size_t> logged_ GUARDED_BY(mutex_);
 };
 
 }  // namespace leeway

@@ -59,8 +59,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadPictures(const v1::TrainingJob& job
   const absl::Status room = CheckRoomForData(data_dir, index->files);
   if (!room.ok()) return AtKey(AtKey(room, "folder"), key);
   const uint32_t count = ClassesOf(LabelLoss(job.model()), static_cast<uint32_t>(classes->size()));
-  return PictureDataset::Create(data_dir, *std::move(index), pictures.height(), pictures.width(),
-                                count, job.data().normalize());
+  return PictureDataset::Create(data_dir, *std::move(index), pictures, count,
+                                job.data().normalize());
 }
 
 }  // namespace leeway

@@ -1,6 +1,11 @@
 // Folders of pictures, as jobs read them.
+#include <algorithm>
+#include <cmath>
 #include <set>
+#include <string>
+#include <utility>
 
+#include "tests/log_capture.h"
 #include "tests/worker/data/pictures/picture_files.h"
 #include "worker/data/sources/test_data.h"
 #include "worker/data/sources/training_data.h"
@@ -116,10 +121,73 @@ TEST_CASE("A damaged picture is an error of the batch that names it, and no end 
     CHECK(status.code() == StatusCode::kInvalidArgument);
     CHECK(Contains(status, "train/a/y.png: a damaged PNG"));
     CHECK(Contains(status, "fetch it again, or move it out of the folder"));
+    CHECK(Contains(status, "damaged: replace"));
   }
   CHECK(failed == 1);
   std::filesystem::remove(folder.path() + "/train/a/y.png");
   CHECK_FALSE((data->Load(0, 2, batch).ok() && data->Load(1, 2, batch).ok()));
+}
+
+FileBytes CutOff(int value) {
+  FileBytes cut = Plain(value);
+  cut.resize(cut.size() - 20);
+  return cut;
+}
+
+v1::TrainingJob ReplacingJob(const std::string& rest = "") {
+  v1::TrainingJob job = PictureJob(rest);
+  v1::ImageFolder& source = *job.mutable_data()->mutable_train()->mutable_image_folder();
+  source.set_damaged(v1::DAMAGED_PICTURE_REPLACE);
+  return job;
+}
+
+// Of the batches of a pass: the pixels' values, 0 to 255, and the places that were filled.
+std::pair<std::multiset<int>, size_t> Values(const TrainingData& data) {
+  std::multiset<int> values;
+  size_t replaced = 0;
+  for (uint64_t step = 0; step < 2; ++step) {
+    Batch batch;
+    REQUIRE(data.Load(step, 2, batch).ok());
+    replaced += batch.replaced;
+    for (size_t i = 0; i < batch.size; ++i) {
+      values.insert(static_cast<int>(std::lround(batch.features[12 * i] * 255)));
+      CHECK(batch.labels[i] == (batch.features[12 * i] > 0.2F ? 1 : 0));
+    }
+  }
+  return {values, replaced};
+}
+
+TEST_CASE("Where damaged pictures are replaced, the next one of the class stands for each") {
+  const testing::LogCapture log;
+  DataFolder folder;
+  WriteTrain(folder);
+  folder.Write("train/a/y.png", CutOff(1));
+  folder.Write("train/b/2.png", std::string("no picture at all"));
+  const auto data = *TrainingData::Open(ReplacingJob(), folder.path(), 0);
+  const std::pair<std::multiset<int>, size_t> expected = {{0, 2, 2, 100, 100}, 2};
+  CHECK(Values(*data) == expected);
+  CHECK(Values(*data) == expected);
+  CHECK_THAT(log.text(), Catch::Contains("train/a/y.png: a damaged PNG"));
+  CHECK(std::ranges::count(log.text(), '\n') == 2);
+  // What is not damage is an error.
+  std::filesystem::remove(folder.path() + "/train/a/y.png");
+  Batch batch;
+  CHECK_FALSE((data->Load(0, 2, batch).ok() && data->Load(1, 2, batch).ok()));
+}
+
+TEST_CASE("A class without a whole picture is an error that names one") {
+  const testing::LogCapture log;
+  DataFolder folder;
+  WriteTrain(folder);
+  folder.Write("train/b/1.PNG", CutOff(1));
+  folder.Write("train/b/2.png", CutOff(1));
+  const auto data = *TrainingData::Open(ReplacingJob(), folder.path(), 0);
+  Batch batch;
+  absl::Status status = data->Load(0, 2, batch);
+  if (status.ok()) status = data->Load(1, 2, batch);
+  CHECK(status.code() == StatusCode::kInvalidArgument);
+  CHECK(Contains(status, "no picture of the class is whole"));
+  CHECK(Contains(status, "train/b/"));
 }
 
 TEST_CASE("Folders without classes or pictures, and classes that do not fit, are errors") {
