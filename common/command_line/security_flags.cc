@@ -18,7 +18,8 @@ constexpr Option kMode = {"--tls", "LEEWAY_TLS", &SecurityFlags::tls,
                           "none, tls (servers have certificates) or mtls (everybody has)"};
 constexpr Option kTokenFile = {
     "--token-file", "LEEWAY_TOKEN_FILE", &SecurityFlags::token_file,
-    "File with the job's token, which every call brings; or the token itself in LEEWAY_TOKEN"};
+    "File with the job's token, which every call brings, read again when it changes; or the token "
+    "itself in LEEWAY_TOKEN"};
 constexpr Option kStatusTokenFile = {
     "--status-token-file", "LEEWAY_STATUS_TOKEN_FILE", &SecurityFlags::status_token_file,
     "File with a token that may read the job's status only; or LEEWAY_STATUS_TOKEN"};
@@ -29,7 +30,9 @@ constexpr Option kFiles[] = {
      "Certificates that those of others must be signed by (PEM)"},
     {"--tls-certificate", "LEEWAY_TLS_CERTIFICATE", &SecurityFlags::certificate,
      "This process's certificate (PEM)"},
-    {"--tls-key", "LEEWAY_TLS_KEY", &SecurityFlags::key, "The certificate's private key (PEM)"}};
+    {"--tls-key", "LEEWAY_TLS_KEY", &SecurityFlags::key, "The certificate's private key (PEM)"},
+    {"--trust-domain", "LEEWAY_TRUST_DOMAIN", &SecurityFlags::trust_domain,
+     "Whose certificates are accepted (default: that of this process's certificate)"}};
 
 void Add(CLI::App& app, SecurityFlags& flags, const Option& option) {
   app.add_option(option.name, flags.*option.value, option.help)

@@ -25,8 +25,10 @@ bool IsUnixSocket(const std::string& address) { return absl::StartsWith(address,
 // Verifies a server's certificate beyond its signature.
 class ServerVerifier : public tls::ExternalCertificateVerifier {
  public:
-  // `by_name`: a certificate without a role must have the name of the address.
-  explicit ServerVerifier(bool by_name) : by_name_(by_name) {}
+  // `by_name`: a certificate without a role must have the name of the address. `trust_domain`: of
+  // the others; empty: any.
+  ServerVerifier(bool by_name, std::string trust_domain)
+      : by_name_(by_name), trust_domain_(std::move(trust_domain)) {}
 
   bool Verify(tls::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)> callback, grpc::Status* status) override {
@@ -37,17 +39,27 @@ class ServerVerifier : public tls::ExternalCertificateVerifier {
     const auto peer = CallerOf(uris);
     if (!peer && by_name_) return names_.Verify(request, std::move(callback), status);
     if (!peer || peer->role != v1::ROLE_SERVER) {
-      *status = grpc::Status(
-          grpc::StatusCode::UNAUTHENTICATED,
-          absl::StrCat("the certificate at this address is not a server's but ",
-                       peer ? absl::StrCat("a ", RoleName(*peer->role), "'s") : "without a role"));
+      Refuse(
+          absl::StrCat("not a server's but ",
+                       peer ? absl::StrCat("a ", RoleName(*peer->role), "'s") : "without a role"),
+          status);
+    } else if (!trust_domain_.empty() && peer->trust_domain != trust_domain_) {
+      Refuse(absl::StrCat("of the trust domain '", peer->trust_domain, "', and not of '",
+                          trust_domain_, "' (--trust-domain)"),
+             status);
     }
     return true;
   }
   void Cancel(tls::TlsCustomVerificationCheckRequest*) override {}
 
  private:
+  static void Refuse(const std::string& what, grpc::Status* status) {
+    *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                           absl::StrCat("the certificate at this address is ", what));
+  }
+
   const bool by_name_;
+  const std::string trust_domain_;
   tls::HostNameCertificateVerifier names_;
 };
 
@@ -73,8 +85,8 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
   options.set_verify_server_certs(true);
   // The verifier does it, where it counts.
   options.set_check_call_host(false);
-  options.set_certificate_verifier(
-      tls::ExternalCertificateVerifier::Create<ServerVerifier>(/*by_name=*/!mutual));
+  options.set_certificate_verifier(tls::ExternalCertificateVerifier::Create<ServerVerifier>(
+      /*by_name=*/!mutual, settings.trust_domain));
   return tls::TlsCredentials(options);
 }
 
@@ -94,30 +106,29 @@ std::shared_ptr<grpc::ServerCredentials> MakePortCredentials(
 
 class TokenInterceptor : public grpc::experimental::Interceptor {
  public:
-  explicit TokenInterceptor(const std::string* authorization) : authorization_(authorization) {}
+  explicit TokenInterceptor(const KeptToken& token) : token_(token) {}
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     using Point = grpc::experimental::InterceptionHookPoints;
     if (methods->QueryInterceptionHookPoint(Point::PRE_SEND_INITIAL_METADATA)) {
-      methods->GetSendInitialMetadata()->emplace(kAuthorization, *authorization_);
+      methods->GetSendInitialMetadata()->emplace(kAuthorization, token_.Authorization());
     }
     methods->Proceed();
   }
 
  private:
-  const std::string* const authorization_;
+  const KeptToken& token_;
 };
 
 class TokenInterceptors : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
-  explicit TokenInterceptors(std::string authorization)
-      : authorization_(std::move(authorization)) {}
+  explicit TokenInterceptors(KeptToken token) : token_(std::move(token)) {}
   grpc::experimental::Interceptor* CreateClientInterceptor(
       grpc::experimental::ClientRpcInfo*) override {
-    return new TokenInterceptor(&authorization_);
+    return new TokenInterceptor(token_);
   }
 
  private:
-  const std::string authorization_;
+  const KeptToken token_;
 };
 
 // The last one is never destroyed: channels may be made until the process ends.
@@ -151,7 +162,7 @@ std::shared_ptr<grpc::ServerCredentials> TransportSecurity::ForPort(
 TransportSecurity::Interceptors TransportSecurity::ForCalls() const {
   Interceptors interceptors;
   if (!settings_.token.empty()) {
-    interceptors.push_back(std::make_unique<TokenInterceptors>(settings_.token.Authorization()));
+    interceptors.push_back(std::make_unique<TokenInterceptors>(settings_.token));
   }
   return interceptors;
 }

@@ -16,9 +16,10 @@
 
 namespace leeway {
 
-// With mutual TLS a client accepts servers whose certificate has the role server, under whatever
-// name they are reached; with TLS also those whose certificate has the name. Certificates and keys
-// are read again when their files change; connections that are open stay.
+// With mutual TLS a client accepts servers whose certificate has the role server in its own trust
+// domain, under whatever name they are reached; with TLS also those whose certificate has the name
+// and no role. Certificates, keys and tokens are read again when their files change; connections
+// that are open stay.
 //
 // Thread-safe.
 class TransportSecurity {

@@ -28,6 +28,21 @@ absl::StatusOr<Caller> CallGate::Admit(const CallerFacts& facts,
                                                   "; the caller's is ", RoleName(*caller.role)));
 }
 
+absl::StatusOr<Caller> CallGate::Certified(const std::vector<std::string>& uris) const {
+  auto caller = CallerOf(uris);
+  if (!caller) {
+    return absl::UnauthenticatedError(
+        "the caller's certificate names no role: it needs one URI like "
+        "spiffe://leeway/leeway/worker (leeway certificates)");
+  }
+  if (options_.trust_domain.empty() || caller->trust_domain == options_.trust_domain) {
+    return *std::move(caller);
+  }
+  return absl::PermissionDeniedError(
+      absl::StrCat("the caller's certificate is of the trust domain '", caller->trust_domain,
+                   "', and this server lets in '", options_.trust_domain, "' (--trust-domain)"));
+}
+
 absl::StatusOr<Caller> CallGate::Identify(const CallerFacts& facts) const {
   const bool reads_status = options_.status_token.Matches(facts.authorization);
   if (!reads_status && !options_.token.empty() && !options_.token.Matches(facts.authorization)) {
@@ -38,13 +53,11 @@ absl::StatusOr<Caller> CallGate::Identify(const CallerFacts& facts) const {
   }
   Caller caller;
   if (options_.certificates) {
-    const auto certified = facts.local ? Caller{.role = v1::ROLE_WORKER} : CallerOf(facts.uris);
-    if (!certified) {
-      return absl::UnauthenticatedError(
-          "the caller's certificate names no role: it needs one URI like "
-          "spiffe://leeway/leeway/worker (leeway certificates)");
+    if (facts.local) {
+      caller.role = v1::ROLE_WORKER;
+    } else {
+      ASSIGN_OR_RETURN(caller, Certified(facts.uris));
     }
-    caller = *certified;
   }
   // Whatever the certificate allows, that token allows no more.
   if (reads_status) caller = {.role = v1::ROLE_STATUS};

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/security/kept_token.h"
 #include "common/security/role.h"
-#include "common/security/token.h"
 
 namespace leeway {
 
@@ -22,16 +22,18 @@ struct CallerFacts {
   absl::string_view authorization;
 };
 
-// Constant after construction.
+// Constant after construction, but for the tokens, whose files may change. Thread-safe.
 class CallGate {
  public:
   struct Options {
     // Every caller's certificate is verified (mutual TLS), and its role counts.
     bool certificates = false;
+    // If not empty, each of them must be of it.
+    std::string trust_domain = {};
     // If not empty, every call must bring it.
-    Token token;
+    KeptToken token = {};
     // If not empty, a call that brings this one instead may read the job's status.
-    Token status_token;
+    KeptToken status_token = {};
   };
 
   // Without any of the options everybody may do everything.
@@ -44,6 +46,7 @@ class CallGate {
 
  private:
   absl::StatusOr<Caller> Identify(const CallerFacts& facts) const;
+  absl::StatusOr<Caller> Certified(const std::vector<std::string>& uris) const;
 
   const Options options_;
 };

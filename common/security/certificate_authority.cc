@@ -106,7 +106,9 @@ bool IsName(const std::string& host) {
 
 // The form of OpenSSL's configuration, in which a comma would begin another name.
 absl::StatusOr<std::string> NamesOf(const CertificateRequest& request) {
-  std::vector<std::string> names = {absl::StrCat("URI:", RoleUri(request.role, request.rank))};
+  RETURN_IF_ERROR(CheckTrustDomain("trust domain", request.trust_domain));
+  std::vector<std::string> names = {
+      absl::StrCat("URI:", RoleUri(request.role, request.rank, request.trust_domain))};
   for (const std::string& host : request.hosts) {
     const bool address = IsAddress(host);
     if (!address && !IsName(host)) {

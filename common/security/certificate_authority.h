@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/security/openssl.h"
+#include "common/security/role.h"
 #include "leeway/v1/options.pb.h"
 
 namespace leeway {
@@ -23,6 +24,8 @@ struct CertificateRequest {
   v1::Role role = v1::ROLE_UNSPECIFIED;
   // Of a worker: it may have this rank only.
   std::optional<uint32_t> rank = std::nullopt;
+  // It must be one (role.h).
+  std::string trust_domain = kTrustDomain;
   // Names and addresses by which others reach the process. Leeway's own programs go by the role
   // instead; those of others compare the name.
   std::vector<std::string> hosts = {};

@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -76,6 +77,22 @@ absl::Status CheckSigned(const std::vector<CertificatePtr>& roots,
                                              X509_verify_cert_error_string(error)));
 }
 
+using NamesPtr = std::unique_ptr<GENERAL_NAMES, FreedBy<GENERAL_NAMES_free>>;
+
+std::vector<std::string> UrisOf(const X509* certificate) {
+  const NamesPtr names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  std::vector<std::string> uris;
+  for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_URI) continue;
+    const ASN1_IA5STRING* const uri = name->d.uniformResourceIdentifier;
+    uris.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
+                      ASN1_STRING_length(uri));
+  }
+  return uris;
+}
+
 }  // namespace
 
 absl::StatusOr<CertificatePem> ReadCertificateFiles(const CertificatePaths& paths) {
@@ -91,7 +108,14 @@ absl::StatusOr<CertificatePem> ReadCertificateFiles(const CertificatePaths& path
   const bool fits = X509_check_private_key(chain.front().get(), key.get()) == 1;
   OpensslError();
   if (!fits) return Bad(paths.key, absl::StrCat("is not the key of ", paths.certificate));
+  pem.uris = UrisOf(chain.front().get());
   return pem;
+}
+
+absl::StatusOr<std::vector<std::string>> ReadUris(const std::string& certificate) {
+  ASSIGN_OR_RETURN(const std::string pem, ReadPem(certificate));
+  ASSIGN_OR_RETURN(const auto chain, ParseCertificates(pem, certificate));
+  return UrisOf(chain.front().get());
 }
 
 }  // namespace leeway

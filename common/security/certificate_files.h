@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -20,6 +21,8 @@ struct CertificatePem {
   std::string ca;
   std::string certificate;
   std::string key;
+  // The certificate's subject alternative names of the kind URI.
+  std::vector<std::string> uris = {};
   bool operator==(const CertificatePem&) const = default;
 };
 
@@ -27,5 +30,8 @@ struct CertificatePem {
 // the file: it cannot be read, is no PEM of its kind, the certificate has expired or is not valid
 // yet, is not signed by one of `ca`, or has another key than `key`.
 absl::StatusOr<CertificatePem> ReadCertificateFiles(const CertificatePaths& paths);
+// The URIs of a certificate, which need not be valid any more. INVALID_ARGUMENT if it cannot be
+// read.
+absl::StatusOr<std::vector<std::string>> ReadUris(const std::string& certificate);
 
 }  // namespace leeway

@@ -1,9 +1,6 @@
 #include "common/security/kept_certificates.h"
 
 #include <cerrno>
-#include <chrono>
-#include <cstdlib>
-#include <set>
 #include <utility>
 
 #include <fcntl.h>
@@ -14,37 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/descriptor.h"
+#include "common/security/role.h"
 #include "common/status.h"
 
 namespace leeway {
-namespace {
-
-struct Watchers {
-  Mutex mutex;
-  std::set<KeptCertificates*> all GUARDED_BY(mutex);
-};
-// Never destroyed.
-Watchers& Watching() {
-  static auto* watchers = new Watchers();
-  return *watchers;
-}
-
-// What is registered last runs first: OpenSSL, which has been used by now, ends after it.
-void StopAtExit(KeptCertificates* kept) {
-  static const pid_t process = getpid();
-  static const int registered = std::atexit([] {
-    // A fork has none of the threads.
-    if (getpid() != process) return;
-    MutexLock lock(Watching().mutex);
-    for (KeptCertificates* each : Watching().all) each->Stop();
-  });
-  static_cast<void>(registered);
-  MutexLock lock(Watching().mutex);
-  Watching().all.insert(kept);
-}
-
-}  // namespace
-
 absl::Status KeptCertificates::MemoryFile::Set(const std::string& content) {
   Descriptor made(memfd_create("leeway-certificates", MFD_CLOEXEC));
   const timespec time = {.tv_sec = ++changes, .tv_nsec = 0};
@@ -70,31 +40,15 @@ absl::StatusOr<std::shared_ptr<KeptCertificates>> KeptCertificates::Start(Certif
                                                                           Duration look_every) {
   ASSIGN_OR_RETURN(CertificatePem pem, ReadCertificateFiles(paths));
   std::shared_ptr<KeptCertificates> kept(new KeptCertificates(std::move(paths)));
+  kept->trust_domain_ = TrustDomainOf(pem.uris);
   {
     MutexLock lock(kept->mutex_);
     const absl::Status taken = kept->Take(pem);
     if (!taken.ok()) return absl::UnavailableError(taken.message());
   }
-  StopAtExit(kept.get());
-  kept->thread_ = std::thread([here = kept.get(), look_every] { here->Run(look_every); });
+  kept->watch_ =
+      std::make_unique<FileWatch>([here = kept.get()] { return here->TakeFiles(); }, look_every);
   return kept;
-}
-
-KeptCertificates::~KeptCertificates() {
-  {
-    MutexLock lock(Watching().mutex);
-    Watching().all.erase(this);
-  }
-  Stop();
-}
-
-void KeptCertificates::Stop() {
-  {
-    MutexLock lock(mutex_);
-    over_ = true;
-    changed_.NotifyAll();
-  }
-  if (thread_.joinable()) thread_.join();
 }
 
 absl::Status KeptCertificates::Take(const CertificatePem& pem) {
@@ -106,39 +60,19 @@ absl::Status KeptCertificates::Take(const CertificatePem& pem) {
   return absl::OkStatus();
 }
 
-void KeptCertificates::Look() {
-  const auto read = ReadCertificateFiles(paths_);
+absl::Status KeptCertificates::TakeFiles() {
+  ASSIGN_OR_RETURN(const CertificatePem read, ReadCertificateFiles(paths_));
   MutexLock lock(mutex_);
-  if (!read.ok()) return Refuse(read.status());
-  if (*read != taken_) {
-    if (const absl::Status taken = Take(*read); !taken.ok()) return Refuse(taken);
-    spdlog::info("{}: new certificates, in use from now on",
-                 paths_.certificate.empty() ? paths_.ca : paths_.certificate);
+  if (read == taken_) return absl::OkStatus();
+  if (const std::string domain = TrustDomainOf(read.uris); domain != trust_domain_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(paths_.certificate, ": is of the trust domain '", domain,
+                     "', and this process of '", trust_domain_, "'; another one needs a restart"));
   }
-  refused_.clear();
-  told_ = false;
-}
-
-void KeptCertificates::Refuse(const absl::Status& why) {
-  const std::string reason(why.message());
-  if (reason != std::exchange(refused_, reason)) {
-    told_ = false;
-  } else if (!std::exchange(told_, true)) {
-    spdlog::warn("{}; this process goes on with the certificates that it read before", reason);
-  }
-}
-
-void KeptCertificates::Run(Duration look_every) {
-  while (true) {
-    {
-      const Time until = std::chrono::steady_clock::now() + look_every;
-      MutexLock lock(mutex_);
-      while (!over_ && changed_.WaitUntil(mutex_, until)) {
-      }
-      if (over_) return;
-    }
-    Look();
-  }
+  RETURN_IF_ERROR(Take(read));
+  spdlog::info("{}: new certificates, in use from now on",
+               paths_.certificate.empty() ? paths_.ca : paths_.certificate);
+  return absl::OkStatus();
 }
 
 }  // namespace leeway

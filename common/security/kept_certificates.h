@@ -4,12 +4,12 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/security/certificate_files.h"
+#include "common/security/file_watch.h"
 
 namespace leeway {
 
@@ -21,25 +21,21 @@ namespace leeway {
 // Thread-safe. Looks at the files on a thread of its own.
 class KeptCertificates {
  public:
-  static constexpr Duration kLookEvery = std::chrono::seconds(1);
-
   // As ReadCertificateFiles; UNAVAILABLE if the system has no memory for them.
-  static absl::StatusOr<std::shared_ptr<KeptCertificates>> Start(CertificatePaths paths,
-                                                                 Duration look_every = kLookEvery);
-  ~KeptCertificates();
+  static absl::StatusOr<std::shared_ptr<KeptCertificates>> Start(
+      CertificatePaths paths, Duration look_every = FileWatch::kLookEvery);
   KeptCertificates(const KeptCertificates&) = delete;
 
   // Paths of this process, in PEM. The second holds the certificate and the key, so that nobody
   // reads one of them without the other.
   const std::string& ca_file() const { return ca_.path; }
   const std::string& identity_file() const { return identity_.path; }
+  // Of the certificate: where it says its role, in which trust domain (role.h). A set of another
+  // one is not taken. Empty: it names none.
+  const std::string& trust_domain() const { return trust_domain_; }
 
-  // Looks at the files once. The log says when another set is taken, and once for each reason why
-  // one is not: at the second look, for files are written one after the other.
-  void Look() EXCLUDES(mutex_);
-  // The content stays as it is from now on. Called by itself when the process ends: no thread may
-  // use OpenSSL while that is being torn down.
-  void Stop() EXCLUDES(mutex_);
+  // Looks at the files once (FileWatch). The log says when another set is taken.
+  void Look() { watch_->Look(); }
 
  private:
   // Memory that is reached as a file, by the path of a descriptor.
@@ -54,22 +50,18 @@ class KeptCertificates {
 
   explicit KeptCertificates(CertificatePaths paths) : paths_(std::move(paths)) {}
   absl::Status Take(const CertificatePem& pem) REQUIRES(mutex_);
-  void Refuse(const absl::Status& why) REQUIRES(mutex_);
-  void Run(Duration look_every) EXCLUDES(mutex_);
+  absl::Status TakeFiles() EXCLUDES(mutex_);
 
   const CertificatePaths paths_;
-  // Their paths are constant after Start.
+  // Constant after Start, and so are the files' paths.
+  std::string trust_domain_;
   MemoryFile ca_;
   MemoryFile identity_;
 
   Mutex mutex_;
-  CondVar changed_;
-  bool over_ GUARDED_BY(mutex_) = false;
   CertificatePem taken_ GUARDED_BY(mutex_);
-  // Why the files were not taken at the last look; empty: they were.
-  std::string refused_ GUARDED_BY(mutex_);
-  bool told_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  // Last: its thread ends first.
+  std::unique_ptr<FileWatch> watch_;
 };
 
 }  // namespace leeway

@@ -1,5 +1,7 @@
 #include "common/security/role.h"
 
+#include <algorithm>
+
 #include <google/protobuf/descriptor.h>
 
 #include "absl/strings/ascii.h"
@@ -14,6 +16,7 @@ namespace {
 constexpr absl::string_view kPrefix = "ROLE_";
 constexpr absl::string_view kUriScheme = "spiffe:";
 constexpr absl::string_view kProduct = "leeway";
+constexpr size_t kDomainBytesMax = 255;
 
 std::optional<v1::Role> RoleNamed(absl::string_view name) {
   v1::Role role;
@@ -30,6 +33,7 @@ std::optional<Caller> CallerOf(absl::string_view uri) {
     return std::nullopt;
   }
   Caller caller;
+  caller.trust_domain = std::string(parts[2]);
   caller.role = RoleNamed(parts[4]);
   if (!caller.role) return std::nullopt;
   if (parts.size() == 5) return caller;
@@ -46,8 +50,9 @@ std::string RoleName(v1::Role role) {
   return absl::AsciiStrToLower(v1::Role_Name(role).substr(kPrefix.size()));
 }
 
-std::string RoleUri(v1::Role role, std::optional<uint32_t> rank) {
-  std::string uri = absl::StrCat(kUriScheme, "//", kProduct, "/", kProduct, "/", RoleName(role));
+std::string RoleUri(v1::Role role, std::optional<uint32_t> rank, absl::string_view trust_domain) {
+  std::string uri =
+      absl::StrCat(kUriScheme, "//", trust_domain, "/", kProduct, "/", RoleName(role));
   if (rank) absl::StrAppend(&uri, "/", *rank);
   return uri;
 }
@@ -60,6 +65,24 @@ std::optional<Caller> CallerOf(const std::vector<std::string>& uris) {
     if (caller) found = caller;
   }
   return found;
+}
+
+absl::Status CheckTrustDomain(absl::string_view what, absl::string_view trust_domain) {
+  const auto may = [](unsigned char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '.' || c == '-' || c == '_';
+  };
+  if (!trust_domain.empty() && trust_domain.size() <= kDomainBytesMax &&
+      std::all_of(trust_domain.begin(), trust_domain.end(), may)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " '", trust_domain, "': a trust domain has at most ", kDomainBytesMax,
+                   " small letters, digits, dots, hyphens and underscores"));
+}
+
+std::string TrustDomainOf(const std::vector<std::string>& uris) {
+  const std::optional<Caller> caller = CallerOf(uris);
+  return caller ? caller->trust_domain : "";
 }
 
 std::vector<v1::Role> CallersOf(const std::string& method) {

@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "common/address.h"
 #include "common/security/certificate_authority.h"
+#include "common/security/role.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -16,11 +17,23 @@ std::string Either(const std::string& first, const std::string& second) {
   return first.empty() ? second : first;
 }
 
-absl::StatusOr<Token> TokenOf(const std::string& text, const char* variable,
-                              const std::string& file) {
-  if (!file.empty()) return Token::ReadFrom(file);
-  if (!text.empty()) return Token::Parse(text, variable);
-  return Token();
+absl::StatusOr<KeptToken> TokenOf(const std::string& text, const char* variable,
+                                  const std::string& file) {
+  if (!file.empty()) return KeptToken::Keep(file);
+  if (text.empty()) return KeptToken();
+  ASSIGN_OR_RETURN(Token token, Token::Parse(text, variable));
+  return token;
+}
+
+// What peers must be of, where their certificates name roles.
+absl::StatusOr<std::string> PeersDomain(const std::string& said, const KeptCertificates& own,
+                                        const std::string& certificate) {
+  if (said.empty()) return own.trust_domain();
+  RETURN_IF_ERROR(CheckTrustDomain("--trust-domain", said));
+  if (own.trust_domain().empty() || own.trust_domain() == said) return said;
+  return absl::InvalidArgumentError(absl::StrCat("--trust-domain ", said, ": the certificate ",
+                                                 certificate, " is of the trust domain '",
+                                                 own.trust_domain(), "'"));
 }
 
 // `proves`: the process has to prove who it is.
@@ -76,7 +89,9 @@ absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1
   const bool proves = settings.tls == v1::TLS_MODE_MTLS || end == EndOfCalls::kAnswers;
   RETURN_IF_ERROR(CheckGiven(paths, proves));
   if (!proves) paths.certificate = paths.key = "";
-  ASSIGN_OR_RETURN(settings.certificates, KeptCertificates::Start(std::move(paths)));
+  ASSIGN_OR_RETURN(settings.certificates, KeptCertificates::Start(paths));
+  ASSIGN_OR_RETURN(settings.trust_domain,
+                   PeersDomain(flags.trust_domain, *settings.certificates, paths.certificate));
   return settings;
 }
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/security/kept_certificates.h"
-#include "common/security/token.h"
+#include "common/security/kept_token.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {
@@ -20,6 +20,8 @@ struct SecurityFlags {
   std::string ca = {};
   std::string certificate = {};
   std::string key = {};
+  // Whose certificates are accepted; empty: that of the own certificate.
+  std::string trust_domain = {};
   std::string token_file = {};
   std::string status_token_file = {};
   // The tokens themselves, which only the environment gives: a command line is for all to see.
@@ -32,8 +34,11 @@ struct SecuritySettings {
   v1::TlsMode tls = v1::TLS_MODE_NONE;
   // Null without TLS. With a certificate, but where a process only makes calls in mode tls.
   std::shared_ptr<const KeptCertificates> certificates;
-  Token token;
-  Token status_token;
+  // Of all peers with certificates of roles; empty, where a process has no such certificate itself
+  // and nobody said one: any.
+  std::string trust_domain = {};
+  KeptToken token = {};
+  KeptToken status_token = {};
 };
 
 // `flags` go before `job`. INVALID_ARGUMENT for a mode that is none.

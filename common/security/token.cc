@@ -9,6 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/counted.h"
 #include "common/files/files.h"
 #include "common/status.h"
 
@@ -17,6 +19,7 @@ namespace {
 
 constexpr size_t kBytesMin = 16;
 constexpr size_t kBytesMax = 4096;
+constexpr size_t kTokensMax = 2;
 constexpr absl::string_view kScheme = "Bearer ";
 
 std::array<uint8_t, SHA256_DIGEST_LENGTH> DigestOf(absl::string_view text) {
@@ -41,10 +44,18 @@ absl::StatusOr<Token> Token::Parse(absl::string_view text, absl::string_view sou
   return Token(std::string(token));
 }
 
-absl::StatusOr<Token> Token::ReadFrom(const std::string& file) {
-  const auto text = ReadFile(file, 2 * kBytesMax);
+absl::StatusOr<std::vector<Token>> Token::ReadFrom(const std::string& file) {
+  const auto text = ReadFile(file, (kTokensMax + 1) * kBytesMax);
   if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
-  return Parse(*text, file);
+  std::vector<Token> tokens;
+  for (const absl::string_view line : absl::StrSplit(*text, '\n', absl::SkipWhitespace())) {
+    ASSIGN_OR_RETURN(Token token, Parse(line, file));
+    tokens.push_back(std::move(token));
+  }
+  if (!tokens.empty() && tokens.size() <= kTokensMax) return tokens;
+  return absl::InvalidArgumentError(absl::StrCat(
+      file, ": holds ", Counted(tokens.size(), "token"),
+      "; it is to have one, or two while the token changes: a line each, the first is sent"));
 }
 
 absl::StatusOr<Token> Token::Draw() {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -17,10 +18,12 @@ class Token {
   // `source` is for the error: INVALID_ARGUMENT unless the text is 16 to 4096 visible ASCII
   // characters. Spaces and line ends around it do not belong to it.
   static absl::StatusOr<Token> Parse(absl::string_view text, absl::string_view source);
-  static absl::StatusOr<Token> ReadFrom(const std::string& file);
+  // Of a file, a line each: one, or two while the token changes. INVALID_ARGUMENT names the file.
+  static absl::StatusOr<std::vector<Token>> ReadFrom(const std::string& file);
   // 256 random bits. UNAVAILABLE if the system has none.
   static absl::StatusOr<Token> Draw();
 
+  bool operator==(const Token&) const = default;
   bool empty() const { return text_.empty(); }
   const std::string& text() const { return text_; }
   // What a call brings: "Bearer TOKEN" (RFC 6750, section 2.1).

@@ -10,6 +10,7 @@
 #include "common/files/files.h"
 #include "common/files/private_files.h"
 #include "common/security/certificate_authority.h"
+#include "common/security/certificate_files.h"
 #include "common/security/role.h"
 #include "common/security/token.h"
 #include "common/status.h"
@@ -24,28 +25,75 @@ constexpr uint64_t kPemBytesMax = 1 << 20;
 constexpr char kAuthorityKey[] = "ca.key";
 constexpr char kToken[] = "token";
 
+constexpr v1::Role kIssued[] = {v1::ROLE_SERVER, v1::ROLE_WORKER, v1::ROLE_LAUNCHER,
+                                v1::ROLE_STATUS};
+
 struct CertificatesOptions {
   std::string folder;
   std::vector<std::string> hosts;
   uint32_t days = 365;
   uint32_t ranks = 0;
+  std::string trust_domain;
+  // Empty: the folder.
+  std::string authority;
+  bool keeps_authority = true;
 };
 
+absl::StatusOr<std::string> Absolute(const std::string& folder) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(folder, error);
+  if (!error) return absolute.lexically_normal().string();
+  return absl::FailedPreconditionError(absl::StrCat("the current folder: ", error.message(),
+                                                    "; give the folder for the files as /..."));
+}
+
+// Who has the certificates of a folder refuses those of another domain.
+absl::StatusOr<std::string> TrustDomainFor(const std::string& folder, const std::string& said) {
+  for (const v1::Role role : kIssued) {
+    const std::string file = absl::StrCat(folder, "/", RoleName(role), "/", kCertificateFile);
+    const auto uris = ReadUris(file);
+    const std::string domain = uris.ok() ? TrustDomainOf(*uris) : "";
+    if (domain.empty()) continue;
+    if (said.empty() || said == domain) return domain;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--trust-domain ", said, ": ", file, " is of the trust domain '", domain,
+                     "', and who uses it would refuse the new ones: take another folder"));
+  }
+  if (said.empty()) return kTrustDomain;
+  RETURN_IF_ERROR(CheckTrustDomain("--trust-domain", said));
+  return said;
+}
+
 // What is there stays: its certificates are in use.
-absl::StatusOr<CertificateAuthority> TakeAuthority(const std::string& folder) {
+absl::StatusOr<CertificateAuthority> LoadAuthority(const std::string& certificate,
+                                                   const std::string& key) {
+  if (!std::filesystem::exists(key)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        key,
+        " is not there: this authority issues nothing any more. Take another folder, and give "
+        "all processes certificates of its authority"));
+  }
+  CertificateAndKey own;
+  ASSIGN_OR_RETURN(own.certificate, ReadFile(certificate, kPemBytesMax));
+  ASSIGN_OR_RETURN(own.key, ReadFile(key, kPemBytesMax));
+  auto authority = CertificateAuthority::Load(own);
+  RETURN_IF_ERROR(Annotate(authority.status(), absl::StrCat(certificate, " and ", key)));
+  std::cout << "authority: that of " << certificate << "\n";
+  return authority;
+}
+
+absl::StatusOr<CertificateAuthority> TakeAuthority(const std::string& folder, bool keeps) {
   const std::string certificate = absl::StrCat(folder, "/", kCaFile);
   const std::string key = absl::StrCat(folder, "/", kAuthorityKey);
   if (std::filesystem::exists(certificate) || std::filesystem::exists(key)) {
-    CertificateAndKey own;
-    ASSIGN_OR_RETURN(own.certificate, ReadFile(certificate, kPemBytesMax));
-    ASSIGN_OR_RETURN(own.key, ReadFile(key, kPemBytesMax));
-    auto authority = CertificateAuthority::Load(own);
-    RETURN_IF_ERROR(Annotate(authority.status(), absl::StrCat(certificate, " and ", key)));
-    std::cout << "authority: that of " << certificate << "\n";
-    return authority;
+    return LoadAuthority(certificate, key);
   }
   ASSIGN_OR_RETURN(CertificateAuthority made, CertificateAuthority::Make(kAuthorityDays));
   RETURN_IF_ERROR(WritePrivateFile(certificate, made.own().certificate));
+  if (!keeps) {
+    std::cout << "authority: " << certificate << ", whose key is nowhere: it issues nothing more\n";
+    return made;
+  }
   RETURN_IF_ERROR(WritePrivateFile(key, made.own().key));
   std::cout << "authority: " << certificate << ", its key " << key
             << " (who has the key can make certificates: keep it off the cluster)\n";
@@ -61,29 +109,32 @@ absl::Status Issue(const CertificateAuthority& authority, const std::string& nam
   return absl::OkStatus();
 }
 
-absl::Status MakeCertificates(const CertificatesOptions& options) {
-  std::error_code error;
-  const auto absolute = std::filesystem::absolute(options.folder, error);
-  if (error) {
-    return absl::FailedPreconditionError(absl::StrCat("the current folder: ", error.message(),
-                                                      "; give the folder for the files as /..."));
-  }
-  const std::string folder = absolute.lexically_normal().string();
-  ASSIGN_OR_RETURN(const CertificateAuthority authority, TakeAuthority(folder));
-  CertificateRequest request{.hosts = {"localhost", "127.0.0.1", "::1"}, .days = options.days};
-  request.hosts.insert(request.hosts.end(), options.hosts.begin(), options.hosts.end());
-  for (const v1::Role role :
-       {v1::ROLE_SERVER, v1::ROLE_WORKER, v1::ROLE_LAUNCHER, v1::ROLE_STATUS}) {
+absl::Status IssueAll(const CertificateAuthority& authority, CertificateRequest request,
+                      const std::string& folder, uint32_t ranks) {
+  for (const v1::Role role : kIssued) {
     request.role = role;
     RETURN_IF_ERROR(Issue(authority, RoleName(role), request, folder));
   }
   request.role = v1::ROLE_WORKER;
-  for (uint32_t rank = 0; rank < options.ranks; ++rank) {
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
     request.rank = rank;
     RETURN_IF_ERROR(Issue(authority, absl::StrCat("worker-", rank), request, folder));
   }
+  return absl::OkStatus();
+}
+
+absl::Status MakeCertificates(const CertificatesOptions& options) {
+  ASSIGN_OR_RETURN(const std::string folder, Absolute(options.folder));
+  ASSIGN_OR_RETURN(const std::string authority_folder,
+                   Absolute(options.authority.empty() ? options.folder : options.authority));
+  CertificateRequest request{.hosts = {"localhost", "127.0.0.1", "::1"}, .days = options.days};
+  ASSIGN_OR_RETURN(request.trust_domain, TrustDomainFor(folder, options.trust_domain));
+  request.hosts.insert(request.hosts.end(), options.hosts.begin(), options.hosts.end());
+  ASSIGN_OR_RETURN(const CertificateAuthority authority,
+                   TakeAuthority(authority_folder, options.keeps_authority));
+  RETURN_IF_ERROR(IssueAll(authority, request, folder, options.ranks));
   const std::string token = absl::StrCat(folder, "/", kToken);
-  if (!std::filesystem::exists(token, error)) {
+  if (std::error_code error; !std::filesystem::exists(token, error)) {
     ASSIGN_OR_RETURN(const Token drawn, Token::Draw());
     RETURN_IF_ERROR(WritePrivateFile(token, drawn.text() + "\n"));
   }
@@ -112,6 +163,16 @@ void AddCertificatesCommand(CLI::App& app, int& exit_code) {
       ->add_option("--ranks", options->ranks,
                    "Also make so many certificates for workers of one rank each, from 0")
       ->check(CLI::Range(0, 10000));
+  command->add_option("--trust-domain", options->trust_domain,
+                      "The job's own, where several share an authority (default: that of the "
+                      "certificates that are there, or leeway)");
+  CLI::Option* authority =
+      command->add_option("--authority", options->authority,
+                          "Folder of the authority, which is made if there is none (default: DIR)");
+  command
+      ->add_flag("!--no-keep-authority", options->keeps_authority,
+                 "Leave the authority's key nowhere: it issues nothing more")
+      ->excludes(authority);
   command->callback([options, &exit_code] { exit_code = ShowResult(MakeCertificates(*options)); });
 }
 

@@ -41,15 +41,15 @@ absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flag
   SecurityFlags plain = flags;
   plain.tls = "none";
   ASSIGN_OR_RETURN(keys->own_, SettingsOf(plain, job, EndOfCalls::kCalls));
-  if (keys->own_.token.empty()) {
-    ASSIGN_OR_RETURN(keys->own_.token, Token::Draw());
-  }
+  // The processes have it in their environment, where it does not change.
+  const std::string given = keys->own_.token.text();
+  ASSIGN_OR_RETURN(const Token token, given.empty() ? Token::Draw() : Token::Parse(given, "token"));
+  keys->own_.token = token;
   ASSIGN_OR_RETURN(keys->mode_, TlsModeOf(flags, job));
   if (keys->mode_ != v1::TLS_MODE_NONE) {
     ASSIGN_OR_RETURN(keys->folder_, KeyFolder::Make());
-    Token token = keys->own_.token;
     ASSIGN_OR_RETURN(keys->own_, keys->folder_->SettingsFor(v1::ROLE_LAUNCHER));
-    keys->own_.token = std::move(token);
+    keys->own_.token = token;
   }
   RETURN_IF_ERROR(keys->LeaveForCommands());
   return keys;

@@ -26,14 +26,16 @@ absl::StatusOr<RunSecrets> RunSecrets::Read(const std::string& folder) {
   RunSecrets secrets;
   ASSIGN_OR_RETURN(secrets.server, ReadRole(absl::StrCat(folder, "/server")));
   ASSIGN_OR_RETURN(secrets.worker, ReadRole(absl::StrCat(folder, "/worker")));
-  ASSIGN_OR_RETURN(secrets.token, Token::ReadFrom(absl::StrCat(folder, "/token")));
+  ASSIGN_OR_RETURN(secrets.tokens, Token::ReadFrom(absl::StrCat(folder, "/token")));
   return secrets;
 }
 
 void RunSecrets::AddTo(TemplateValues& values) const {
   AddRole("server", server, values);
   AddRole("worker", worker, values);
-  values["token"] = absl::Base64Escape(absl::StrCat(token.text(), "\n"));
+  std::string lines;
+  for (const Token& token : tokens) absl::StrAppend(&lines, token.text(), "\n");
+  values["token"] = absl::Base64Escape(lines);
 }
 
 }  // namespace leeway

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/security/certificate_files.h"
@@ -13,7 +14,7 @@ namespace leeway {
 struct RunSecrets {
   CertificatePem server;
   CertificatePem worker;
-  Token token;
+  std::vector<Token> tokens;
 
   // `folder`/server, `folder`/worker and `folder`/token. INVALID_ARGUMENT names the file that is
   // absent or wrong, as a process that starts with it would.

@@ -31,6 +31,7 @@ class Doorkeeper {
   explicit Doorkeeper(const SecuritySettings& settings, ConnectionTable* connections = nullptr)
       : connections_(connections),
         gate_({.certificates = settings.tls == v1::TLS_MODE_MTLS,
+               .trust_domain = settings.trust_domain,
                .token = settings.token,
                .status_token = settings.status_token}) {}
 

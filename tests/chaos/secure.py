@@ -88,8 +88,8 @@ def commands():
     run.clean()
 
 
-def certificates(folder):
-    code, said = leeway("certificates", folder)
+def certificates(folder, *options):
+    code, said = leeway("certificates", folder, *options)
     if code:
         raise runs.Failed(said)
     return pathlib.Path(folder)
@@ -219,6 +219,100 @@ def damaged(rounds=1, whats=None, seconds=2.5):
         run.stop_in_order()
 
 
+ROLES = ("server", "worker", "launcher", "status")
+
+
+def asked(address, keys, role, token):
+    """What a server says to the stock client of another program that asks for the job's status, as a role of `keys`."""
+    import grpc  # pylint: disable=import-outside-toplevel
+    read = lambda name: (keys / role / name).read_bytes()
+    credentials = grpc.ssl_channel_credentials(read("ca.crt"), read("tls.key"), read("tls.crt"))
+    with grpc.secure_channel(address, credentials, [("grpc.ssl_target_name_override", "localhost")]) as channel:
+        call = channel.unary_unary("/leeway.v1.Coordinator/GetJobStatus")
+        try:
+            call(b"", timeout=20, metadata=[("authorization", f"Bearer {token}")])
+        except grpc.RpcError as error:
+            return error.code(), error.details()
+    return grpc.StatusCode.OK, ""
+
+
+def is_refused(address, vision, speech):
+    """Peers of another trust domain, by servers and by clients, each role."""
+    token = (vision / "token").read_text().strip()
+    for role in ROLES:
+        code, said = asked(address, vision, role, token)
+        runs.check(code.name == "OK", f"a {role} of the same domain is heard: {code.name}")
+        code, said = asked(address, speech, role, token)
+        runs.check(code.name == "PERMISSION_DENIED" and "the trust domain 'speech', and this server lets in 'vision'" in said,
+                   f"a {role} of another domain is not: {said}")
+    other = [["status", address, "--tls-dir", speech / role] for role in ("launcher", "status")]
+    for command in other:
+        code, said = leeway(*command, "--token-file", vision / "token")
+        runs.check(code != 0 and "of the trust domain 'vision', and not of 'speech'" in said, said.strip()[-300:])
+    programs = {"worker": ["leeway-worker", "--data", runs.data_with(DATA)], "server": ["leeway-server", "--index", "1"]}
+    for role, (program, *options) in programs.items():
+        done = subprocess.run([str(runs.BIN / program), *map(str, options), "--coordinator", address, "--start-seconds", "3",
+                               "--tls-dir", str(speech / role), "--token-file", str(vision / "token")],
+                              capture_output=True, text=True, check=False, timeout=60)
+        said = done.stdout + done.stderr
+        runs.check(done.returncode != 0 and "of the trust domain 'vision', and not of 'speech'" in said,
+                   f"{program} of another domain: {done.returncode} {said.strip()[-300:]}")
+
+
+def domains():
+    """One authority for two jobs: nobody of the other one is let in, and nobody takes a server of it for its own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        vision, speech = (certificates(folder / job, "--authority", folder / "company", "--trust-domain", job)
+                          for job in ("vision", "speech"))
+        runs.check(not (vision / "ca.key").exists() and (folder / "company/ca.key").exists(), "one authority has one key")
+        certificates(vision, "--authority", folder / "company")
+        with secure_cluster(JOB.replace("1000", "1000000"), vision) as run:
+            run.wait_for(lambda r: r.max_clock() >= 20, "the job to train")
+            listen = run.find("server", 0).command
+            is_refused(listen[listen.index("--listen") + 1], vision, speech)
+            run.wait_for(lambda r, at=run.max_clock() + 20: r.max_clock() >= at, "the job to train on", 60)
+            run.stop_in_order()
+        code, said = leeway("certificates", vision, "--trust-domain", "speech")
+        runs.check(code == 2 and "is of the trust domain 'vision', and who uses it would refuse the new ones" in said, said)
+
+
+def certificates_kept():
+    """--no-keep-authority leaves no key, and says later that nothing more is issued."""
+    with tempfile.TemporaryDirectory() as name:
+        keys = certificates(pathlib.Path(name, "keys"), "--no-keep-authority")
+        runs.check(not list(pathlib.Path(name).rglob("ca.key")), "the authority's key is nowhere")
+        code, said = leeway("certificates", keys)
+        runs.check(code == 2 and "ca.key is not there: this authority issues nothing any more" in said, said.strip())
+
+
+def token_rolled():
+    """A new token in three steps, while the job trains and processes die in each of them: nobody is refused."""
+    with tempfile.TemporaryDirectory() as folder, secure_cluster(JOB, certificates(folder)) as run:
+        keys = pathlib.Path(folder)
+        run.wait_for(lambda r: r.max_clock() >= 50, "the job to train")
+        listen = run.find("server", 0).command
+        address = listen[listen.index("--listen") + 1]
+        old, new = (keys / "token").read_text().strip(), "0123456789abcdef-the-new-one"
+        heard = lambda token: asked(address, keys, "status", token)[0].name == "OK"
+        for step, (lines, victim) in enumerate([([old, new], ("worker", 1)), ([new, old], ("server", 1)),
+                                                ([new], ("worker", 0))]):
+            (keys / "next").write_text("\n".join(lines) + "\n")
+            (keys / "next").rename(keys / "token")
+            until = time.monotonic() + 30
+            while [heard(old), heard(new)] != [old in lines, new in lines] and time.monotonic() < until:
+                time.sleep(0.2)
+            runs.check([heard(old), heard(new)] == [old in lines, new in lines], f"step {step}: {len(lines)} accepted")
+            # The other processes look as often.
+            time.sleep(2)
+            run.kill(victim)
+            clock = run.max_clock()
+            run.wait_for(lambda r, at=clock + 50: r.max_clock() >= at, "the job to train on", 120)
+        run.finish()
+        lives = {str(program): program.lives for program in run.programs}
+        runs.check(lives == {"server 0": 1, "server 1": 2, "worker 0": 2, "worker 1": 2}, f"lives: {lives}")
+
+
 def named_certificate(keys, name):
     """A server's, by somebody who knows nothing of roles: it has the host's name only."""
     folder = keys / "named"
@@ -256,7 +350,8 @@ def reach_by_name(keys):
 
 CASES = {"killed": lambda: killed(False), "killed-replicas": lambda: killed(True),
          "killed-tcp": lambda: killed(True, ["tcp"]), "commands": commands,
-         "rolled": rolled, "by-name": by_name,
+         "rolled": rolled, "by-name": by_name, "domains": domains, "authority": certificates_kept,
+         "token-rolled": token_rolled,
          "damaged": lambda: damaged(whats=["no certificate's bytes"]), "damaged-all": damaged}
 
 if __name__ == "__main__":

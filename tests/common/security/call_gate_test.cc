@@ -1,6 +1,8 @@
 #include "common/security/call_gate.h"
 
+#include "common/files/files.h"
 #include "tests/catch.h"
+#include "tests/temp_folder.h"
 
 namespace leeway::call_gate {
 namespace {
@@ -59,6 +61,39 @@ TEST_CASE("with certificates each role may what the contract says") {
   CHECK(Admitted(gate, {}) == absl::StatusCode::kUnauthenticated);
   CHECK(Admitted(gate, {.uris = {"spiffe://a/other/server"}}) ==
         absl::StatusCode::kUnauthenticated);
+}
+
+TEST_CASE("a caller of another trust domain is refused by name, whatever its role") {
+  const CallGate gate({.certificates = true, .trust_domain = "vision"});
+  for (const v1::Role role :
+       {v1::ROLE_SERVER, v1::ROLE_WORKER, v1::ROLE_LAUNCHER, v1::ROLE_STATUS}) {
+    const std::vector<v1::Role> callers = {role};
+    CHECK(Admitted(gate, {.uris = {RoleUri(role, {}, "vision")}}, callers) ==
+          absl::StatusCode::kOk);
+    const auto other = gate.Admit({.uris = {RoleUri(role, {}, "speech")}}, callers, kMethod);
+    CHECK(absl::IsPermissionDenied(other.status()));
+    CHECK(other.status().message() ==
+          "the caller's certificate is of the trust domain 'speech', and this server lets in "
+          "'vision' (--trust-domain)");
+  }
+  CHECK(Admitted(CallGate({.certificates = true}), {.uris = {RoleUri(v1::ROLE_SERVER, {}, "x")}}) ==
+        absl::StatusCode::kOk);
+}
+
+TEST_CASE("while a token changes both are let in") {
+  const TempFolder folder;
+  REQUIRE(WriteFileAtomically(folder / "token", kToken.text() + "\n" + kStatus.text()).ok());
+  const KeptToken kept = KeptToken::Keep(folder / "token", std::chrono::hours(1)).value();
+  const CallGate gate({.token = kept});
+  const std::string one = kToken.Authorization(), two = kStatus.Authorization();
+  CHECK(kept.Authorization() == one);
+  CHECK(Admitted(gate, {.authorization = one}) == absl::StatusCode::kOk);
+  CHECK(Admitted(gate, {.authorization = two}) == absl::StatusCode::kOk);
+  REQUIRE(WriteFileAtomically(folder / "token", kStatus.text() + "\n").ok());
+  kept.Look();
+  CHECK(kept.Authorization() == two);
+  CHECK(Admitted(gate, {.authorization = one}) == absl::StatusCode::kUnauthenticated);
+  CHECK(Admitted(gate, {.authorization = two}) == absl::StatusCode::kOk);
 }
 
 TEST_CASE("through the unix socket comes the data plane, which needs the token as others do") {

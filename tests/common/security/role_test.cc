@@ -26,6 +26,21 @@ TEST_CASE("a certificate's URI says the role and the rank that it was made for")
         v1::ROLE_SERVER);
 }
 
+TEST_CASE("a certificate's URI says the trust domain, which has a form") {
+  const std::string uri = RoleUri(v1::ROLE_WORKER, 3, "vision.example_1");
+  CHECK(uri == "spiffe://vision.example_1/leeway/worker/3");
+  CHECK(CallerOf({uri})->trust_domain == "vision.example_1");
+  CHECK(TrustDomainOf({"https://example.org/", uri}) == "vision.example_1");
+  CHECK(TrustDomainOf({RoleUri(v1::ROLE_SERVER)}) == "leeway");
+  CHECK(TrustDomainOf({}).empty());
+  CHECK(CheckTrustDomain("--x", std::string(255, 'a')).ok());
+  for (const std::string& bad : {std::string(), std::string(256, 'a'), std::string("A"),
+                                 std::string("a/b"), std::string("a b"), std::string("a,URI:x")}) {
+    INFO(bad);
+    CHECK(absl::IsInvalidArgument(CheckTrustDomain("--x", bad)));
+  }
+}
+
 TEST_CASE("what is no such URI, or one of two, names no role") {
   for (const char* uri :
        {"", "spiffe://leeway/leeway", "spiffe://leeway/leeway/", "spiffe:///leeway/server",

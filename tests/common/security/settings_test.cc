@@ -105,6 +105,29 @@ TEST_CASE("what is missing or wrong is named before anything starts") {
              Catch::Contains("give the job a token"));
 }
 
+TEST_CASE("the trust domain is that of the own certificate, and no other one can be said") {
+  const Files files;
+  const auto issued =
+      files.authority.Issue({.role = v1::ROLE_WORKER, .trust_domain = "vision"}).value();
+  const std::string folder = files / "vision";
+  REQUIRE(WriteCredentials(folder, files.authority.own().certificate, issued).ok());
+  CHECK(Settings({.tls_dir = folder})->trust_domain == "vision");
+  CHECK(Settings({.tls_dir = folder, .trust_domain = "vision"})->trust_domain == "vision");
+  CHECK_THAT(Refusal({.tls_dir = folder, .trust_domain = "speech"}),
+             Catch::Contains("--trust-domain speech: the certificate ") &&
+                 Catch::Contains("is of the trust domain 'vision'"));
+  CHECK_THAT(Refusal({.tls_dir = folder, .trust_domain = "a/b"}),
+             Catch::Contains("--trust-domain 'a/b': a trust domain has"));
+  // Who has no certificate says it, or accepts any.
+  const SecurityFlags client{.tls = "tls", .ca = files / kCaFile};
+  CHECK(Settings(client, EndOfCalls::kCalls)->trust_domain.empty());
+  SecurityFlags said = client;
+  said.trust_domain = "vision";
+  CHECK(Settings(said, EndOfCalls::kCalls)->trust_domain == "vision");
+  CHECK(absl::IsInvalidArgument(
+      files.authority.Issue({.role = v1::ROLE_WORKER, .trust_domain = "a,URI:b"}).status()));
+}
+
 TEST_CASE("a certificate whose time is over is refused by its date") {
   const Files files;
   const auto old = files.authority.Issue({.role = v1::ROLE_SERVER, .days = 0}).value();
