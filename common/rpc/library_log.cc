@@ -39,6 +39,8 @@ constexpr absl::string_view kHandshake = "Handshaking failed";
 // What the library says of itself: when it reads certificates once more, and when a server ends.
 constexpr absl::string_view kReading = "Tls";
 constexpr absl::string_view kEnding = "Listener stopped serving";
+// The one certificate is shown whatever name a client asks for, and roles are looked at, not names.
+constexpr absl::string_view kNoSuchName = "No match found for server name";
 
 struct Said {
   Mutex mutex;
@@ -66,7 +68,10 @@ bool IsNew(const std::string& text) {
 void Log(absl::string_view message, bool is_error) {
   if (!is_error && !absl::StartsWith(message, kHandshake)) return;
   const std::string text = Causes(message);
-  if (absl::StartsWith(text, kReading) || absl::StrContains(text, kEnding)) return;
+  if (absl::StartsWith(text, kReading) || absl::StrContains(text, kEnding) ||
+      absl::StartsWith(text, kNoSuchName)) {
+    return;
+  }
   if (IsNew(text)) spdlog::warn("grpc: {}", text);
 }
 

@@ -94,6 +94,9 @@ def check_end(cluster, allowed=(), timeout=240):
     codes = collections.Counter(code for pod in cluster.pods for code in pod.codes)
     runs.check(not set(codes) - {0, *allowed}, f"exit codes {dict(codes)}")
     runs.check(not cluster.failed_probes, f"probes that failed: {cluster.failed_probes}")
+    # Pods are called by names that no certificate has.
+    alarms = [str(pod) for pod in cluster.pods if "No match found for server name" in pod.said()]
+    runs.check(not alarms, f"no false alarm in a log: {alarms}")
     return summary
 
 
