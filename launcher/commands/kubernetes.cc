@@ -1,14 +1,18 @@
 // leeway kubernetes: a job as the objects of a cluster.
 #include <cstdint>
 #include <iostream>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/files/files.h"
+#include "common/object_store/address.h"
 #include "common/status.h"
 #include "common/utf8.h"
 #include "config/external.h"
@@ -20,6 +24,8 @@
 #include "launcher/commands/worker_command.h"
 #include "launcher/kubernetes/pod_sizes.h"
 #include "launcher/kubernetes/run_manifests.h"
+#include "worker/data/data_folder.h"
+#include "worker/data/sources/job_files.h"
 
 namespace leeway {
 namespace {
@@ -33,6 +39,7 @@ struct KubernetesOptions {
   KubernetesRun run;
   std::string shape = "jobset";
   std::string keys;
+  std::optional<std::string> secrets;
   bool insecure = false;
   int64_t gpus = -1;
   std::vector<std::string> files;
@@ -95,6 +102,28 @@ absl::StatusOr<uint32_t> GpusOf(int64_t asked, bool external, v1::TrainingJob& j
   return asked;
 }
 
+// What a job says that no two pods, or no pod at all, can do.
+absl::Status CheckPods(const v1::TrainingJob& job) {
+  const v1::TransportType transport = job.transport().type();
+  if (transport == v1::TRANSPORT_TYPE_SHM || transport == v1::TRANSPORT_TYPE_UNIX) {
+    return absl::InvalidArgumentError(
+        "transport.type: pods share no memory and no sockets; take auto or tcp");
+  }
+  const std::string& device = job.workers().device();
+  if (device.rfind("cuda:", 0) == 0 && device != "cuda:0") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("workers.device: ", device, ": a pod's only GPU is cuda:0"));
+  }
+  for (const std::string& file : FileNames(job)) {
+    if (!IsAbsoluteData(file)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the job reads ", file,
+        ": a worker's pod reads its data folder only; name the file "
+        "relative to it, and the folder by --data-claim, or by --data s3://BUCKET/PREFIX"));
+  }
+  return absl::OkStatus();
+}
+
 // Sets what no flag has set.
 absl::Status PlanMemory(const KubernetesOptions& options, const PlacedJob& placed,
                         KubernetesRun& run) {
@@ -115,12 +144,34 @@ absl::Status PlanMemory(const KubernetesOptions& options, const PlacedJob& place
 }
 
 absl::Status TakeKeys(const KubernetesOptions& options, KubernetesRun& run) {
-  if (options.insecure) {
+  if (options.secrets.has_value()) {
+    if (options.secrets->empty()) {
+      return absl::InvalidArgumentError(
+          "--secrets: is empty; say --insecure for a run in plain text");
+    }
+    run.secrets = *options.secrets;
+  } else if (options.insecure) {
     run.secrets.clear();
-    return absl::OkStatus();
+  } else if (!options.keys.empty()) {
+    run.secrets = run.name;
   }
   if (options.keys.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(run.keys, RunSecrets::Read(options.keys));
+  return absl::OkStatus();
+}
+
+// Data of an object store is read by the workers; any other is here to look at.
+absl::Status TakeData(const KubernetesOptions& options, KubernetesRun& run) {
+  if (!IsObjectLocation(options.job.data)) return absl::OkStatus();
+  if (!run.data_claim.empty()) {
+    return absl::InvalidArgumentError(
+        "--data-claim: the data is in an object store already, by --data");
+  }
+  if (!run.program.empty()) {
+    return absl::InvalidArgumentError("--data: a program reads its data by itself");
+  }
+  run.data_store = options.job.data;
+  while (absl::EndsWith(run.data_store, "/")) run.data_store.pop_back();
   return absl::OkStatus();
 }
 
@@ -149,6 +200,9 @@ absl::Status ShowManifests(const KubernetesOptions& options) {
   run.shape = FindShape(options.shape);
   if (run.name.empty()) run.name = job.metadata().name();
   if (run.worker_image.empty()) run.worker_image = run.image;
+  RETURN_IF_ERROR(TakeData(options, run));
+  while (absl::EndsWith(run.store, "/")) run.store.pop_back();
+  RETURN_IF_ERROR(CheckPods(job));
   ASSIGN_OR_RETURN(run.gpus, GpusOf(options.gpus, IsExternal(job), job));
   RETURN_IF_ERROR(TakeProgram(options, job, run));
   RETURN_IF_ERROR(TakeKeys(options, run));
@@ -195,13 +249,9 @@ void AddStorageOptions(CLI::App& command, KubernetesRun& run) {
       ->check(CLI::IsMember({"ReadWriteMany", "ReadWriteOnce"}))
       ->excludes(store)
       ->capture_default_str();
-  command
-      .add_option("--store-secret", run.store_secret,
-                  "The Secret with the object store's variables (docs/storage.md)")
-      ->needs(store);
-  store->needs(command.get_option("--store-secret"));
+  command.add_option("--store-secret", run.store_secret,
+                     "The Secret with the object store's variables (docs/storage.md)");
   command.add_option("--store-port", run.store_port, "The object store's port")
-      ->needs(store)
       ->check(CLI::Range(1, 65535))
       ->capture_default_str();
   command.add_option("--data-claim", run.data_claim,
@@ -212,10 +262,10 @@ void AddKeyOptions(CLI::App& command, KubernetesOptions& options) {
   CLI::Option* insecure =
       command.add_flag("--insecure", options.insecure, "Plain text, for a network that you trust");
   command
-      .add_option("--secrets", options.run.secrets,
-                  "What the names of the Secrets with certificates and token begin with")
-      ->excludes(insecure)
-      ->capture_default_str();
+      .add_option("--secrets", options.secrets,
+                  "What the names of the Secrets with certificates and token begin with "
+                  "(default: leeway, and with --keys the run's name)")
+      ->excludes(insecure);
   command
       .add_option("--keys", options.keys, "Folder of leeway certificates: print those Secrets, too")
       ->excludes(insecure);

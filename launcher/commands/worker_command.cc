@@ -31,7 +31,7 @@ absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::str
         ": the job's model is Leeway's own, which leeway-worker trains: leave the command out, or "
         "set model.type and data.type to external"));
   }
-  if (!command.empty()) return absl::OkStatus();
+  if (!command.empty() && !command.front().empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the job's model is external: say which program trains it, as in ", line,
                    " -- python3 train.py. To start the workers by hand, start leeway-server "

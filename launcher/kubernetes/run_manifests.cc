@@ -4,8 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "common/object_store/address.h"
 #include "common/status.h"
 #include "launcher/kubernetes/names.h"
@@ -18,10 +20,14 @@ namespace {
 
 // Between two documents.
 constexpr char kNext[] = "---\n";
+constexpr size_t kLabelLength = 63;
 constexpr absl::string_view kSamples = "/usr/share/leeway/data";
 constexpr absl::string_view kDataMount = "/data";
 // Half a processor: a server takes what is free.
 constexpr absl::string_view kServerProcessors = "500m";
+// Of the startup probe, two seconds apart. A program answers once it has joined the job.
+constexpr int kStartupTries = 60;
+constexpr int kProgramStartupTries = 300;
 
 std::string If(bool holds) { return holds ? "yes" : ""; }
 
@@ -32,6 +38,12 @@ std::string InOneLine(const std::string& text) {
 
 std::string InOneLine(const std::vector<std::string>& words) {
   return nlohmann::json(words).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// A container's words without Kubernetes' own $(VARIABLE): a $ is written as two.
+std::vector<std::string> Literally(std::vector<std::string> words) {
+  for (std::string& word : words) word = absl::StrReplaceAll(word, {{"$", "$$"}});
+  return words;
 }
 
 absl::StatusOr<std::string> Fill(absl::string_view name, const TemplateValues& values) {
@@ -45,7 +57,7 @@ TemplateValues ValuesOf(const KubernetesRun& run) {
   return {
       {"name", run.name},
       {"space", run.space},
-      {"namespace", run.space.empty() ? "" : absl::StrCat("namespace: ", run.space)},
+      {"namespace", run.space.empty() ? "" : absl::StrCat("namespace: \"", run.space, "\"")},
       {"job", run.job},
       {"servers", absl::StrCat(run.servers)},
       {"workers", absl::StrCat(run.workers)},
@@ -61,6 +73,7 @@ TemplateValues ValuesOf(const KubernetesRun& run) {
       {"store", run.store},
       {"store_secret", run.store_secret},
       {"store_port", absl::StrCat(run.store_port)},
+      {"data_store", run.data_store},
       {"secrets", run.secrets},
       {"keys", If(!run.secrets.empty())},
       {"plain", If(run.secrets.empty())},
@@ -100,8 +113,11 @@ void AddServer(const KubernetesRun& run, TemplateValues& values) {
       {"data", ""},
       {"data_claim", ""},
       {"data_path", ""},
+      {"data_cache", ""},
+      {"store_keys", If(!run.store.empty())},
       {"command", ""},
       {"program_environment", ""},
+      {"startup_tries", absl::StrCat(kStartupTries)},
       {"tmp_size", "64Mi"},
   });
 }
@@ -133,10 +149,15 @@ void TurnIntoWorker(const KubernetesRun& run, TemplateValues& values) {
   values["gpus"] = run.gpus == 0 ? "" : absl::StrCat(run.gpus);
   values["data_claim"] = run.data_claim;
   values["data"] = If(!program || !run.data_claim.empty());
-  values["data_path"] = std::string(run.data_claim.empty() ? kSamples : kDataMount);
-  values["command"] = InOneLine(run.program);
+  values["data_path"] = !run.data_store.empty()  ? run.data_store
+                        : run.data_claim.empty() ? std::string(kSamples)
+                                                 : std::string(kDataMount);
+  values["data_cache"] = values["store_keys"] = If(!run.data_store.empty());
+  values["command"] = InOneLine(Literally(run.program));
   values["program_environment"] = EnvironmentLines(run.program_environment);
-  if (program) values["tmp_size"] = "4Gi";
+  if (!program) return;
+  values["startup_tries"] = absl::StrCat(kProgramStartupTries);
+  values["tmp_size"] = "4Gi";
 }
 
 std::string FileLines(const std::map<std::string, std::string>& files) {
@@ -164,22 +185,41 @@ absl::Status AddPods(const KubernetesRun& run, TemplateValues& values) {
 absl::Status CheckName(const KubernetesRun& run) {
   const std::string rank = absl::StrCat(std::max(run.servers, run.workers) - 1);
   const std::string longest = absl::StrReplaceAll(run.shape->longest, {{"#", rank}});
-  return CheckHostLabel("--name", run.name, 63 - longest.size());
+  size_t most = kLabelLength - longest.size();
+  if (run.shape->coordinator_is_label) {
+    const size_t once = Named(run.shape->coordinator, "").size();
+    most = std::min(most, (kLabelLength - once) / 2);
+  }
+  RETURN_IF_ERROR(CheckHostLabel("--name", run.name, most));
+  for (const absl::string_view end : {"-server", "-worker", "-job", "-program", "-run"}) {
+    if (!absl::EndsWith(run.name, end)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--name ", run.name, ": objects of a run ", absl::StripSuffix(run.name, end),
+                     " would have this name; let it not end with ", end));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLocation(absl::string_view flag, const std::string& location) {
+  if (location.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(Annotate(ParseObjectLocation(location).status(), flag));
+  if (location.find_first_of("\"\\") == location.npos) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " ", location, ": neither quotes nor backslashes may be in it"));
 }
 
 absl::Status CheckStore(const KubernetesRun& run) {
-  if (run.store.empty()) {
+  if (run.store.empty() && run.data_store.empty()) {
     if (run.store_secret.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        "--store-secret: the run folder is no object store; name one "
-        "with --run-dir s3://BUCKET/PREFIX");
+        "--store-secret: neither --run-dir nor --data is s3://BUCKET/PREFIX");
   }
-  RETURN_IF_ERROR(Annotate(ParseObjectLocation(run.store).status(), "--run-dir"));
-  if (run.store.find_first_of("\"'{}[],#&*!|>%`: \\", sizeof("s3:") - 1) != run.store.npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--run-dir ", run.store, ": no marks of YAML may be in it"));
-  }
-  return CheckObjectName("--store-secret", run.store_secret);
+  RETURN_IF_ERROR(CheckLocation("--run-dir", run.store));
+  RETURN_IF_ERROR(CheckLocation("--data", run.data_store));
+  if (!run.store_secret.empty()) return CheckObjectName("--store-secret", run.store_secret);
+  return absl::InvalidArgumentError(
+      "--store-secret: required with an object store: the Secret with its variables "
+      "(docs/storage.md)");
 }
 
 absl::Status CheckShape(const KubernetesRun& run) {

@@ -49,8 +49,10 @@ struct KubernetesRun {
   std::string store;
   std::string store_secret;
   uint32_t store_port = 443;
-  // A claim with the training data; empty: those of the image.
+  // A claim with the training data, or s3://BUCKET/PREFIX by the same Secret; both empty: those of
+  // the image.
   std::string data_claim;
+  std::string data_store;
 
   // What the names of the Secrets begin with; empty: plain text.
   std::string secrets = "leeway";

@@ -29,6 +29,8 @@ struct Shape {
   // Kueue can admit the run as a whole, or the shape has queues of its own.
   bool queue = true;
   bool restart_job = false;
+  // JobSet labels all pods with the coordinator's address.
+  bool coordinator_is_label = false;
 };
 
 const std::vector<Shape>& Shapes();

@@ -1,5 +1,6 @@
 #include "launcher/kubernetes/names.h"
 #include "launcher/kubernetes/pod_sizes.h"
+#include "launcher/kubernetes/run_manifests.h"
 #include "launcher/kubernetes/template.h"
 #include "launcher/kubernetes/templates.h"
 #include "tests/catch.h"
@@ -73,6 +74,72 @@ TEST_CASE("names are those that Kubernetes takes") {
     INFO(bad);
     CHECK(absl::IsInvalidArgument(CheckObjectName("--x", bad)));
   }
+}
+
+KubernetesRun RunOf(const std::string& name, absl::string_view shape = "jobset") {
+  KubernetesRun run;
+  run.shape = FindShape(shape);
+  run.name = name;
+  run.image = run.worker_image = "leeway:1";
+  run.server_memory = run.worker_memory = "1Gi";
+  return run;
+}
+
+std::string Printed(const KubernetesRun& run) {
+  const auto printed = RunManifests(run);
+  INFO(printed.status());
+  REQUIRE(printed.ok());
+  return *printed;
+}
+
+TEST_CASE("a run's name leaves room for what begins with it, and is no other run's object") {
+  // JobSet's label has the coordinator's address: the name twice, and -server-0-0.
+  CHECK(CheckRun(RunOf(std::string(25, 'a'))).ok());
+  CHECK_THAT(std::string(CheckRun(RunOf(std::string(26, 'a'))).message()),
+             Catch::Contains("has 26 characters, and may have 25"));
+  CHECK(CheckRun(RunOf(std::string(40, 'a'), "statefulset")).ok());
+  for (const char* end : {"-server", "-worker", "-job", "-program", "-run"}) {
+    INFO(end);
+    CHECK(CheckRun(RunOf(absl::StrCat("first", end))).message() ==
+          absl::StrCat("--name first", end,
+                       ": objects of a run first would have this name; let it not end with ", end));
+  }
+}
+
+TEST_CASE("names that are words of YAML stay names") {
+  KubernetesRun run = RunOf("no");
+  run.space = run.queue = "on";
+  run.storage_class = "true";
+  run.data_claim = "123";
+  const std::string printed = Printed(run);
+  for (const char* text : {"name: \"no\"", "namespace: \"on\"", "queue-name: \"on\"",
+                           "storageClassName: \"true\"", "claimName: \"123\""}) {
+    CHECK_THAT(printed, Catch::Contains(text));
+  }
+}
+
+TEST_CASE("a program's words reach it as they are") {
+  KubernetesRun run = RunOf("first");
+  run.program = {"python3", "s.py", "--a=$(HOME)", "$$(X)"};
+  CHECK_THAT(Printed(run), Catch::Contains("\"--a=$$(HOME)\",\"$$$$(X)\""));
+}
+
+TEST_CASE("workers read a store by its Secret, and what they may reach says so") {
+  KubernetesRun run = RunOf("first");
+  run.data_store = "s3://bucket/data";
+  CHECK_THAT(std::string(CheckRun(run).message()), Catch::Contains("--store-secret: required"));
+  run.store_secret = "store";
+  run.store_port = 9000;
+  REQUIRE(CheckRun(run).ok());
+  const std::string printed = Printed(run);
+  for (const char* text :
+       {"{name: LEEWAY_DATA, value: \"s3://bucket/data\"}", "secretRef: {name: \"store\"}",
+        "{name: LEEWAY_DATA_CACHE, value: /var/cache/leeway}", "name: first-worker\n", "port: 9000",
+        "value: \"/var/lib/leeway/first\""}) {
+    CHECK_THAT(printed, Catch::Contains(text));
+  }
+  run.data_store.clear();
+  CHECK_THAT(std::string(CheckRun(run).message()), Catch::Contains("neither --run-dir nor --data"));
 }
 
 TEST_CASE("images and quantities are those that Kubernetes takes") {
