@@ -52,12 +52,13 @@ bool ConnectionTable::Add(int socket, const std::string& peer, Time now) {
 }
 
 bool ConnectionTable::MayCome(const std::string& peer, Time now) {
+  if (connects_per_second_ == 0) return true;
   const std::string host = HostOfPeer(peer);
   if (allowances_.size() >= kHostsMax && !allowances_.contains(host)) allowances_.clear();
   const auto most = static_cast<double>(most_);
   Allowance& allowed = allowances_.try_emplace(host, Allowance{most, now}).first->second;
   const double since = Seconds(now - std::exchange(allowed.at, now));
-  allowed.connections = std::min(most, allowed.connections + since * kConnectsPerSecond);
+  allowed.connections = std::min(most, allowed.connections + since * connects_per_second_);
   if (allowed.connections < 1) {
     ComplainOfMany(host, now);
     return false;
@@ -145,7 +146,7 @@ void ConnectionTable::EndTalker(Entries::iterator entry, Time now) {
   const auto allowed = allowances_.find(host);
   if (allowed != allowances_.end()) {
     double& left = allowed->second.connections;
-    left = std::max(-kConnectsPerSecond, left - kTalkerConnects);
+    left = std::max(-connects_per_second_, left - kTalkerConnects);
   }
   if (now < next_talker_complaint_) return;
   next_talker_complaint_ = now + kComplainEvery;
@@ -189,7 +190,7 @@ void ConnectionTable::ComplainOfMany(const std::string& host, Time now) {
   spdlog::warn(
       "{} opens more than {} connections a second on which no call is let in: one was closed ({} "
       "so far)",
-      host, kConnectsPerSecond, turned_away_);
+      host, connects_per_second_, turned_away_);
 }
 
 size_t ConnectionsMost(uint64_t of_job, uint64_t files) {

@@ -19,7 +19,7 @@ namespace leeway {
 // end, and can do nothing else, displaces their own; a peer that is let in has all the time that it
 // takes to open as many others. Where all connections are known the new one is refused.
 //
-// A host may open as many connections at once as there may be in all, and then kConnectsPerSecond;
+// A host may open as many connections at once as there may be in all, and then so many a second;
 // those on which a call was let in do not count, and those that had to be ended count several
 // times. What is more is refused: to serve one and see it go takes gRPC so long that a host without
 // credentials could keep the process busy.
@@ -60,11 +60,14 @@ class ConnectionTable {
     uint64_t stranger_bytes = kStrangerBytes;
     // And what it may make the server send it.
     uint64_t answer_bytes = kAnswerBytes;
+    // Of one host; 0: any number.
+    double connects_per_second = kConnectsPerSecond;
   };
 
   ConnectionTable(Limits limits, Sockets sockets)
       : stranger_bytes_(limits.stranger_bytes),
         answer_bytes_(limits.answer_bytes),
+        connects_per_second_(limits.connects_per_second),
         sockets_(std::move(sockets)),
         most_(limits.most) {}
 
@@ -116,6 +119,7 @@ class ConnectionTable {
 
   const uint64_t stranger_bytes_;
   const uint64_t answer_bytes_;
+  const double connects_per_second_;
   const Sockets sockets_;
   mutable Mutex mutex_;
   size_t most_ GUARDED_BY(mutex_);

@@ -73,7 +73,9 @@ absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string&
 HealthPort::HealthPort()
     : connections_({.most = std::min(kConnectionsMax, static_cast<size_t>(FilesMost() / 8)),
                     .stranger_bytes = kStrangerBytesMax,
-                    .answer_bytes = kAnswerBytesMax},
+                    .answer_bytes = kAnswerBytesMax,
+                    // Probes may come from a host where strangers are, too.
+                    .connects_per_second = 0},
                    TcpSockets()) {}
 
 HealthPort::~HealthPort() {

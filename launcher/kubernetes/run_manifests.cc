@@ -77,6 +77,7 @@ TemplateValues ValuesOf(const KubernetesRun& run) {
       {"secrets", run.secrets},
       {"keys", If(!run.secrets.empty())},
       {"plain", If(run.secrets.empty())},
+      {"grpc_protocol", run.secrets.empty() ? "kubernetes.io/h2c" : "https"},
       {"queue", run.queue},
       {"volcano_queue", run.queue.empty() ? "default" : run.queue},
       {"restart_job", If(run.restart_job)},

@@ -42,7 +42,7 @@ def check_service(owner, pods):
             found = [p for p in pod.container.get("ports", []) if target in (p["containerPort"], p.get("name"))]
             if not found or found[0]["containerPort"] != port["port"]:
                 yield f"port {port['port']} is not {target} of {pod.name}"
-        if port.get("appProtocol") != "kubernetes.io/h2c":
+        if port.get("appProtocol") not in ("kubernetes.io/h2c", "https"):
             yield f"port {port['port']} does not say that it is HTTP/2"
 
 

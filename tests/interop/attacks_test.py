@@ -327,21 +327,24 @@ def crowd(job, count):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     count = min(count, hard - 1000)
-    ends = []
+    ends, sent_away = [], 0
     for number in range(count):
-        with contextlib.suppress(OSError):
+        try:
             end = socket.create_connection(address_of(job.addresses[0]), timeout=5)
             ends.append(end)
             if number % 2:
                 end.send(b"GET / HTTP/1.1\r\n\r\n")
+        except ConnectionError:  # A host may come so often a second.
+            sent_away += 1
         if number % 2000 == 1999:
             leeway("status", job.addresses[0], *job.secrets("status"))
     refused["connections"] += len(ends)
-    assert len(ends) == count, f"{len(ends)} of {count} connections"
+    assert len(ends) + sent_away >= count, f"{len(ends)} of {count} connections, and {sent_away} were sent away"
     kept = connections(job)
     if count > CONNECTIONS_MOST:
         assert kept <= CONNECTIONS_MOST, f"{kept} connections are kept"
-        assert "as many connections as there may be, " in job.log(0), "the log does not say so"
+        told = "as many connections as there may be, ", "connections a second on which no call is let in"
+        assert any(text in job.log(0) for text in told), "the log does not say so"
     leeway("status", job.addresses[0], *job.secrets("status"))
     for end in ends:
         end.close()
