@@ -1,12 +1,11 @@
 #!/usr/bin/python3
 """What the manifests mean: selectors, counts, names, references, exit codes, flags. No schema sees these.
 
-    tests/deploy/lint.py [FILE ...]               of manifests; all that `leeway kubernetes` prints without any
+    tests/deploy/lint.py                          all that `leeway kubernetes` prints
 """
 
-import pathlib
+import argparse
 import re
-import sys
 
 import admission
 import manifests
@@ -78,7 +77,7 @@ def two_runs():
 
 def images():
     """Sentences about pages and files that call an image by another name than the manifests."""
-    known = {f"{name}:{version()}" for name in ("leeway", "leeway-cuda")}
+    known = {f"{name}:{version()}" for name in ("leeway", "leeway-cuda", "leeway-torch")}
     files = [*(runs.SOURCE / "docs").glob("*.md"), *(f for f in (runs.SOURCE / "deploy").rglob("*") if f.is_file())]
     for file in files:
         text = file.read_text(encoding="utf-8")
@@ -88,11 +87,10 @@ def images():
 
 
 def main():
-    given = {file: manifests.load(pathlib.Path(file).read_text(encoding="utf-8")) for file in sys.argv[1:]}
-    rendered = given or manifests.everything()
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    rendered = manifests.everything()
     wrong = [f"{name}: {text}" for name, objects in rendered.items() for text in findings(objects)]
-    if len(sys.argv) == 1:
-        wrong += [*two_runs(), *images()]
+    wrong += [*two_runs(), *images()]
     return manifests.verdict(wrong, f"{len(rendered)} sets of manifests are in order")
 
 

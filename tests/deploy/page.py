@@ -19,6 +19,8 @@ from manifests import SECRETS, runs
 
 PAGE = runs.SOURCE / "docs/kubernetes.md"
 KINDS = {"jobset": "JobSet", "statefulset": "StatefulSet", "pvc": "PersistentVolumeClaim"}
+WORKLOADS = ("JobSet", "StatefulSet", "Job", "TrainJob", "TFJob")
+ROW = re.compile(r"^\| `(\w+)` \| `(\S+):7100` \| `(\w+)/(\S+)`.* \| `([^`]+)` \|$", re.MULTILINE)
 MINUTES = "## Five minutes to a running job"
 
 
@@ -126,6 +128,25 @@ def check_names(found):
                 runs.check(word in addresses, f"{word} is a server")
 
 
+def kubectl_name(owner):
+    kind = "vcjob" if owner["apiVersion"].startswith("batch.volcano.sh") else owner["kind"].lower()
+    return f"{kind}/{owner['metadata']['name']}"
+
+
+def check_shapes(text):
+    """The table has server 0, its pod and the workloads of a run `first` in each shape."""
+    rows = ROW.findall(text)
+    runs.check([row[0] for row in rows] == list(manifests.SHAPES), f"a table of the shapes {[row[0] for row in rows]}")
+    for shape, address, kind, name, targets in rows:
+        objects = manifests.compose(shape, run="first")
+        group = next(g for g in workloads.groups(objects) if g.pod(0).component == "server")
+        pod = group.pod(0)
+        runs.check(address in workloads.host_names(pod, objects), f"{shape}: {address} is server 0")
+        runs.check(name == (group.name if kind == "job" else pod.name), f"{shape}: {kind}/{name} is its pod")
+        made = {kubectl_name(o) for o in objects if o["kind"] in WORKLOADS}
+        runs.check(set(targets.split()) == made, f"{shape}: {targets} starts the pods")
+
+
 def check_flags(found):
     """The lines of `leeway kubernetes` print something in order, of jobs and files that are there."""
     stands_for = {"job.yaml": manifests.DIGITS, "SCRIPT": manifests.PROGRAM.with_suffix(".py")}
@@ -144,6 +165,7 @@ def main():
     fake_cluster.enter_node()
     check_secrets(commands(text))
     check_names(commands(text))
+    check_shapes(text)
     check_flags(commands(text))
     five_minutes(text)
     return 0
