@@ -32,6 +32,8 @@ class Clocks:
         #: The same without one. True: to before the last clock; else to the start.
         self.go_back: Callable[[bool], None] = lambda one: None
         self._evaluated = -1
+        #: How often the worker's state has been put back.
+        self.restored = 0
         #: Whether this life has ended a clock.
         self.moved = False
         ending.watch(self)
@@ -57,6 +59,9 @@ class Clocks:
             self.load(saved)
         elif begun <= self.clock:
             self.go_back(begun == self.clock)
+        else:
+            return
+        self.restored += 1
 
     def end(self) -> None:
         self.session.end(self.report)

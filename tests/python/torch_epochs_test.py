@@ -83,6 +83,40 @@ class Epochs(unittest.TestCase):
         later, _ = self.rates({"clocks": 4, "first": 2, "state": half.saved[-1]})
         self.assertEqual(later, whole[2:])
 
+    def test_back_over_the_end_of_a_pass(self):
+        """What the script does after the pass that was left is undone: to schedulers, the optimizer and weights."""
+        def everything():
+            return [*(parameter.detach().clone() for parameter in model.parameters()),
+                    *(slots["momentum_buffer"].clone() for slots in optimizer.state.values()),
+                    *(torch.tensor(group[key]) for group in optimizer.param_groups for key in ("lr", "momentum"))]
+
+        def spoil():
+            with torch.no_grad():
+                for each in [*model.parameters(), *(slots["momentum_buffer"] for slots in optimizer.state.values())]:
+                    each.mul_(2)
+            optimizer.param_groups[0]["momentum"] = 0.5
+        for exchange in ("gradient", "delta"):
+            with self.subTest(exchange):
+                x, y = numbered(12)
+                model = mlp()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.008, momentum=0.9)
+                job = join(model, optimizer, {"examples": 12, "clocks": 9, "exchange": exchange, "jump": (4, 0)})
+                scheduler = job.keep(torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5))
+                loader, rates, kept = job.batches((x, y)), [], None
+                for epoch in job.epochs():
+                    rates.append((epoch, optimizer.param_groups[0]["lr"]))
+                    for known, found in zip(kept or (), everything()):
+                        self.assertTrue(torch.equal(known, found))
+                    for a, b in loader:
+                        optimizer.zero_grad()
+                        loss_of(model, a, b).backward()
+                        optimizer.step()
+                    kept = everything() if job.clock == 0 else None
+                    if kept:
+                        spoil()
+                    scheduler.step()
+                self.assertEqual(rates, [(0, 0.008), (1, 0.004), (0, 0.008), (1, 0.004), (2, 0.002)])
+
     def test_between_two_passes_the_weights_are_there(self):
         """And not only at the end: a validation, a file, a state_dict."""
         found = []

@@ -417,6 +417,21 @@ class TorchJob(Loop):
             optimizer.state.clear()
             optimizer.state.update({p: slots for p, slots in self._before.items() if p in known})
 
+    def _weights_of_clock(self) -> torch.Tensor:
+        self._gate.arrive_all()
+        return self._weights.clone()
+
+    def _begin_again(self, weights: torch.Tensor) -> None:
+        """The clock that is open, with the state and the weights that it began with."""
+        self._weights.copy_(weights)
+        with torch.no_grad():
+            for name, parameter in self._layout.frozen.items():
+                parameter.copy_(self._view(name))
+        self._gate.refresh()
+        self._writes.accept()
+        self._undo_clock()
+        self._keep()
+
     def _state(self, before: bool) -> bytes:
         if before:
             self._undo_clock()

@@ -55,6 +55,8 @@ class Loop(ClockedJob):
     skip: Callable[[], None]
     _end_early: Callable[[], None]
     _lack_batch: Callable[[], None]
+    _weights_of_clock: Callable[[], torch.Tensor]
+    _begin_again: Callable[[torch.Tensor], None]
 
     def __init__(self) -> None:
         #: Examples of the batches that the step under way has had.
@@ -72,6 +74,8 @@ class Loop(ClockedJob):
         #: The pass that epochs() has given, and whether all of its batches have been taken. None: outside of epochs().
         self._pass: Optional[int] = None
         self._passed = False
+        #: The pass was left because the job went back: the weights of the clock that has begun.
+        self._went_back: Optional[torch.Tensor] = None
         #: The loader that over() is in, and its batches that are to come.
         self._over: Optional[tuple[Iterable[Any], Iterator[Any]]] = None
 
@@ -123,8 +127,12 @@ class Loop(ClockedJob):
                                  "the pass. How much a job trains is its `stop` to say")
                 self._pass, self._passed, self._epoch = epoch, False, epoch
                 yield epoch
+                # What the script does after its pass, such as a scheduler's step, it has done to the state from before that.
+                if self._went_back is not None:
+                    self._begin_again(self._went_back)
+                    self._went_back = None
         finally:
-            self._pass = None
+            self._pass = self._went_back = None
 
     def _say_length(self, count: int) -> None:
         info = self.info
@@ -158,9 +166,12 @@ class Loop(ClockedJob):
         info = self.info
         ahead = info.step_of(self.clock + 1) // max(1, info.steps_per_epoch)
         if self._clocks.is_open or info.batches_per_epoch or self.clock < 0 or ahead == self._pass:
+            restored = self._clocks.restored
             epoch = self._stand()
             if epoch is None or epoch == self._pass:
                 return epoch is not None
+            if self._clocks.restored != restored:
+                self._went_back = self._weights_of_clock()
         self._passed = True
         return False
 
