@@ -24,6 +24,17 @@ for x, y in job.over(job.batches(data())):
     time.sleep(0.01)
 print("ended", job.ended, "digest", digest(model), flush=True)
 """
+PASSES = """
+job = leeway.join(model, optimizer)
+loader, scheduler = job.batches(data()), job.keep(torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.7))
+for epoch in job.epochs():
+    for x, y in loader:
+        step(model, optimizer, x, y)
+        print("clock", job.clock, "rate", repr(optimizer.param_groups[0]["lr"]), flush=True)
+        time.sleep(0.03)
+    scheduler.step()
+print("ended", job.ended, "digest", digest(model), flush=True)
+"""
 CHECKPOINTS = "checkpoint: {every: {clocks: 10}}"
 
 
@@ -33,7 +44,7 @@ def yaml_of(more=CHECKPOINTS, **options):
 
 def started(job, kind, ranks=(0, 1)):
     for rank in ranks:
-        job.fork_worker(rank, SCRIPT + BODY.format(*kind))
+        job.fork_worker(rank, SCRIPT + (PASSES if kind == PASSES else BODY.format(*kind)))
 
 
 def rates_of(job, rank):
@@ -81,6 +92,24 @@ def rates_killed():
         job.wait()
         check(len(rates_of(job, 0)) > CLOCKS, "the job went back")
         check_alike(job, expected, "killed")
+
+
+def rates_passes():
+    """A server is killed in the first clocks of a pass of 10, and the newest checkpoint, of clock 28, is in the pass before."""
+    need_torch()
+    for exchange, more in (("{type: gradient}", ""), ("{type: delta, local_steps: 1}", "update: {type: sgd, learning_rate: 1}")):
+        yaml = yaml_of("checkpoint: {every: {clocks: 7}}\n" + more, exchange=exchange)
+        expected = undisturbed(PASSES, yaml)
+        with job_of(yaml) as job:
+            started(job, PASSES)
+            job.wait_until(lambda: "clock 31 " in job.said(0), "clock 31")
+            job.servers[1].kill()
+            job.servers[1].wait()
+            job.start_server(1)
+            job.wait()
+            clocks = [int(clock) for clock, _ in rates_of(job, 0)]
+            check(clocks.count(29) == 2 and clocks.count(31) == 2, f"{exchange}: the job went back over the end of a pass")
+            check_alike(job, expected, f"{exchange}, killed")
 
 
 def rates_resumed():
@@ -164,7 +193,8 @@ def rates_apart():
             check("ended finished" in job.said(1) and behind, f"{mode}: clock {clock} has the rate of clock {behind}")
 
 
-CASES = {case.__name__.replace("_", "-"): case for case in (rates_killed, rates_resumed, rates_more, rates_refused, rates_apart)}
+CASES = {case.__name__.replace("_", "-"): case for case in (rates_killed, rates_passes, rates_resumed, rates_more, rates_refused,
+                                                            rates_apart)}
 
 if __name__ == "__main__":
     main(CASES)
