@@ -130,11 +130,36 @@ class Epochs(unittest.TestCase):
         self.assertEqual(found, [(True, 2, None), (True, 5, None)])
 
     def test_uneven_ranks(self):
-        """Five batches for two ranks: rank 1 has no third one, and its loader says so."""
+        """Five batches for two ranks: rank 1 has no third one. Its schedulers have."""
         for rank, own in ((0, 3), (1, 2)):
-            seen, job = self.train({"examples": 20, "clocks": 6, "workers": 2, "rank": rank})
-            self.assertEqual([epoch for epoch, _ in seen], [0] * own + [1] * own)
-            self.assertEqual(len(job.batches(numbered(20))), own)
+            for exchange, length in (("gradient", 3), ("delta", own)):
+                seen, job = self.train({"examples": 20, "clocks": 6, "workers": 2, "rank": rank, "exchange": exchange})
+                self.assertEqual([epoch for epoch, _ in seen], [0] * own + [1] * own)
+                self.assertEqual(len(job.batches(numbered(20))), length)
+
+    def one_cycle(self, rank):
+        """The rate of each clock, whose scheduler is made of the loader's length."""
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+        job = join(model, optimizer, {"examples": 20, "clocks": 6, "workers": 2, "rank": rank})
+        loader = job.batches(numbered(20))
+        scheduler = job.keep(torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.01, epochs=2, steps_per_epoch=len(loader),
+                                                                 cycle_momentum=False))
+        rates = {}
+        for _ in job.epochs():
+            for a, b in loader:
+                rates[job.clock] = optimizer.param_groups[0]["lr"]
+                optimizer.zero_grad()
+                loss_of(model, a, b).backward()
+                optimizer.step()
+                scheduler.step()
+        return rates, optimizer.param_groups[0]["lr"]
+
+    def test_uneven_ranks_have_the_same_rates(self):
+        (one, end), (other, others_end) = self.one_cycle(0), self.one_cycle(1)
+        self.assertEqual(sorted(one), [0, 1, 2, 3, 4, 5])
+        self.assertEqual(other, {clock: one[clock] for clock in (0, 1, 3, 4)})
+        self.assertEqual(end, others_end)
 
     def test_begins_where_the_job_is(self):
         """Clocks 4 to 8 of three passes of 3: what is left of pass 1, and pass 2."""

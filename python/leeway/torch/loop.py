@@ -242,8 +242,11 @@ class _Batches:
         self._job, self._dealer, self._source = job, dealer, source
 
     def __len__(self) -> int:
-        """Batches of this worker in one pass; where they are leased, those of an equal share."""
-        return self._dealer.order.steps_per_epoch if self._dealer.ends_early else self._dealer.order.own_steps_per_epoch
+        """What a scheduler counts as the batches of a pass. In a gradient exchange it is the same on all ranks: kept schedulers
+        step also where a worker has no batch. Else this worker's own; where they are leased, those of an equal share."""
+        order = self._dealer.order
+        alike = self._dealer.ends_early or self._job.info.exchange == "gradient"
+        return order.steps_per_epoch if alike else order.own_steps_per_epoch
 
     def __iter__(self) -> Iterator[Any]:
         if self._job._pass is None and self._job.ended is None:
