@@ -217,9 +217,9 @@ def check_words(pod, words, values, objects):
     if folder != "/" and not file_at(pod, f"{folder}/{words[-1]}", objects):
         yield f"no file {words[-1]} in its folder {folder}"
     if pod.component == "worker" and not words[0].startswith("/"):
-        # A program of one's own: found by the PATH of its image, and without a port for health.
-        if any(name in pod.container for name in ("startupProbe", "livenessProbe", "readinessProbe", "ports")):
-            yield "probes of a program that has no port for health"
+        # A program of one's own, found by the PATH of its image.
+        yield from check_ports(pod, values)
+        yield from check_probes(pod)
         return
     yield from programs.wrong_words(words, values)
     if words[0] != f"/usr/bin/leeway-{pod.component}":

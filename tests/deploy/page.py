@@ -149,15 +149,18 @@ def check_shapes(text):
 
 def check_flags(found):
     """The lines of `leeway kubernetes` print something in order, of jobs and files that are there."""
-    stands_for = {"job.yaml": manifests.DIGITS, "SCRIPT": manifests.PROGRAM.with_suffix(".py")}
+    stands_for = {"job.yaml": manifests.DIGITS, "SCRIPT": manifests.PROGRAM.with_suffix(".py"), "NAME": "store",
+                  "s3://BUCKET/PREFIX": "s3://bucket/prefix"}
     lines = [command[2:] for command in found if command[:2] == ["leeway", "kubernetes"]]
     for words in lines:
         words = words[: next((i for i, word in enumerate(words) if word in ("|", ">")), len(words))]
         names = {**stands_for, "job.yaml": manifests.PROGRAM} if "--" in words else stands_for
         named = [names.get(word, word) for word in words]
-        manifests.render(runs.SOURCE / named[0], "--data", runs.SOURCE / "data", *named[1:])
+        # Nobody reads the data where the memory is said.
+        here = ["--server-memory", "1Gi", "--worker-memory", "1Gi"] if "--data" in words else ["--data", runs.SOURCE / "data"]
+        manifests.render(runs.SOURCE / named[0], *here, *named[1:])
         print("leeway kubernetes", shlex.join(words))
-    runs.check(len(lines) == 3, f"{len(lines)} lines of leeway kubernetes")
+    runs.check(len(lines) == 4, f"{len(lines)} lines of leeway kubernetes")
 
 
 def main():

@@ -64,7 +64,7 @@ def check_shape(job, shape, *more):
 
 REFUSED = [
     (["--name", "Sizes"], "--name Sizes: must have small letters, digits and hyphens only"),
-    (["--name", "x" * 60], "--name " + "x" * 60 + ": has 60 characters, and may have 46"),
+    (["--name", "x" * 60], "--name " + "x" * 60 + ": has 60 characters, and may have 25"),
     (["--image", "leeway 1"], "--image leeway 1: is no image"),
     (["--storage", "much"], "--storage much: is no number of bytes"),
     (["--worker-memory", "0"], "--worker-memory 0: is no number of bytes"),
@@ -77,7 +77,12 @@ REFUSED = [
     (["--gpus", "2"], "--gpus 2: a worker computes on one GPU"),
     (["--set", "workers.device=cuda", "--gpus", "0"], "--gpus 0: the job says workers.device: cuda"),
     (["--run-dir", "s3://a", "--store-secret", "keys"], "--run-dir: "),
-    (["--run-dir", "s3://runs/a"], "--run-dir requires --store-secret"),
+    (["--run-dir", "s3://runs/a"], "--store-secret: required with an object store"),
+    (["--name", "first-server"], "--name first-server: objects of a run first would have this name"),
+    (["--secrets", ""], "--secrets: is empty; say --insecure"),
+    (["--set", "transport.type=shm"], "transport.type: pods share no memory"),
+    (["--set", "workers.device=cuda:1"], "workers.device: cuda:1: a pod's only GPU is cuda:0"),
+    (["--set", "data.train={type: csv, files: /data/a.csv}"], "the job reads /data/a.csv: a worker's pod reads"),
     (["--file", "x.py"], "--file: the job has no program of its own"),
     (["--keys", "/none"], "/none/server/ca.crt"),
     (["--", "python3", "x.py"], "-- python3: the job's model is Leeway's own"),
