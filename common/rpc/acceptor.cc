@@ -14,21 +14,23 @@ namespace leeway {
 namespace {
 
 constexpr std::chrono::milliseconds kAgainAfter(100);
+constexpr std::chrono::milliseconds kLookEvery(10);
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Start(std::vector<Descriptor> listening,
-                                                          Accepted accepted) {
+                                                          Accepted accepted, Look look) {
   Descriptor stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (*stop < 0) return absl::ErrnoToStatus(errno, "waiting for connections");
   return std::unique_ptr<Acceptor>(
-      new Acceptor(std::move(listening), std::move(stop), std::move(accepted)));
+      new Acceptor(std::move(listening), std::move(stop), std::move(accepted), std::move(look)));
 }
 
-Acceptor::Acceptor(std::vector<Descriptor> listening, Descriptor stop, Accepted accepted)
+Acceptor::Acceptor(std::vector<Descriptor> listening, Descriptor stop, Accepted accepted, Look look)
     : listening_(std::move(listening)),
       stop_(std::move(stop)),
       accepted_(std::move(accepted)),
+      look_(std::move(look)),
       thread_([this] { Run(); }) {}
 
 Acceptor::~Acceptor() {
@@ -41,7 +43,7 @@ void Acceptor::Run() {
   std::vector<pollfd> files = {{*stop_, POLLIN, 0}};
   for (const Descriptor& socket : listening_) files.push_back({*socket, POLLIN, 0});
   while (true) {
-    poll(files.data(), files.size(), -1);
+    poll(files.data(), files.size(), look_() ? static_cast<int>(kLookEvery.count()) : -1);
     if (files[0].revents != 0) return;
     bool room = true;
     for (size_t i = 1; i < files.size(); ++i) {

@@ -17,11 +17,6 @@ namespace {
 
 constexpr int kKeepaliveMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = kUnansweredMsMax;
-// Pings are answered, however many. gRPC 1.51 takes note of each one that is too many until it
-// could close the connection, and copies all its notes each time: 100,000 pings whose answers
-// nobody reads keep it busy for seconds. A ConnectionTable closes strangers' connections by what
-// they are sent.
-constexpr int kAnyNumber = 0;
 constexpr int kReconnectMsMin = 100;
 // What one attempt may take (gRPC calls it the least backoff): wide-area links and busy machines.
 constexpr int kConnectMsMax = 5'000;
@@ -48,7 +43,7 @@ void AddArguments(const ListenOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kPieceBytesMax);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kAnyNumber);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kUnlimitedPingStrikes);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsMax);
   // Two servers on one port are a mistake, not a load balancer.

@@ -29,6 +29,12 @@ void PrepareGrpc();
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const TransportSecurity& security = ProcessSecurity());
 
+// Pings are answered, however many. gRPC 1.51 takes note of each one that is too many until it
+// could close the connection, and copies all its notes each time: 100,000 pings whose answers
+// nobody reads keep it busy for seconds. A ConnectionTable closes strangers' connections by what
+// they are sent.
+inline constexpr int kUnlimitedPingStrikes = 0;
+
 // Of messages that have not arrived whole, or have not left: a dozen of the largest.
 inline constexpr size_t kArrivingBytes = size_t{1} << 30;
 

@@ -16,7 +16,7 @@ constexpr Duration kSuspectFor = std::chrono::minutes(1);
 constexpr Duration kPatience = std::chrono::seconds(1);
 constexpr Duration kSuspectPatience = std::chrono::milliseconds(100);
 // However many there are.
-constexpr size_t kSuspectsMax = 10'000;
+constexpr size_t kLoudMax = 10'000;
 constexpr size_t kHostsMax = 10'000;
 
 }  // namespace
@@ -36,7 +36,6 @@ bool ConnectionTable::Add(int socket, const std::string& peer, Time now) {
   if (const auto gone = by_peer_.find(peer); gone != by_peer_.end()) {
     Forget(entries_.find(gone->second));
   }
-  if (!MayCome(peer, now)) return false;
   if (entries_.size() >= most_) {
     const bool room = MakeRoom(now);
     if (!room) {
@@ -51,20 +50,38 @@ bool ConnectionTable::Add(int socket, const std::string& peer, Time now) {
   return true;
 }
 
-bool ConnectionTable::MayCome(const std::string& peer, Time now) {
-  if (connects_per_second_ == 0) return true;
+ConnectionTable::Host& ConnectionTable::HostOf(const std::string& peer, Time now) {
   const std::string host = HostOfPeer(peer);
-  if (allowances_.size() >= kHostsMax && !allowances_.contains(host)) allowances_.clear();
-  const auto most = static_cast<double>(most_);
-  Allowance& allowed = allowances_.try_emplace(host, Allowance{most, now}).first->second;
-  const double since = Seconds(now - std::exchange(allowed.at, now));
-  allowed.connections = std::min(most, allowed.connections + since * connects_per_second_);
-  if (allowed.connections < 1) {
-    ComplainOfMany(host, now);
-    return false;
-  }
-  allowed.connections -= 1;
+  if (hosts_.size() >= kHostsMax && !hosts_.contains(host)) hosts_.clear();
+  const Host all_free{.connections = static_cast<double>(most_), .at = now};
+  return hosts_.try_emplace(host, all_free).first->second;
+}
+
+int ConnectionTable::TalkersOf(const std::string& peer, Time now) const {
+  const auto host = hosts_.find(HostOfPeer(peer));
+  return host != hosts_.end() && now < host->second.suspect_until ? host->second.talkers : 0;
+}
+
+bool ConnectionTable::MayCome(const std::string& peer, Time now) {
+  MutexLock lock(mutex_);
+  Host& host = HostOf(peer, now);
+  const double since = Seconds(now - std::exchange(host.at, now));
+  host.connections =
+      std::min(static_cast<double>(most_), host.connections + since * kConnectsPerSecond);
+  if (host.connections < 1) return false;
+  host.connections -= 1;
   return true;
+}
+
+void ConnectionTable::TurnAway(const std::string& peer, Time now) {
+  MutexLock lock(mutex_);
+  ++of_crowds_;
+  if (now < next_crowd_complaint_) return;
+  next_crowd_complaint_ = now + kComplainEvery;
+  spdlog::warn(
+      "{} opens more than {} connections a second on which no call is let in: one was closed ({} "
+      "so far, of all hosts)",
+      HostOfPeer(peer), kConnectsPerSecond, of_crowds_);
 }
 
 bool ConnectionTable::MakeRoom(Time now) {
@@ -88,14 +105,19 @@ void ConnectionTable::LetIn(const std::string& peer) {
   if (entry.number == 0) return;
   strangers_.erase(std::exchange(entry.number, 0));
   sockets_.let_in(socket->second);
-  suspects_.erase(peer);
-  const auto allowed = allowances_.find(HostOfPeer(peer));
-  if (allowed != allowances_.end()) allowed->second.connections += 1;
+  loud_.erase(peer);
+  const auto host = hosts_.find(HostOfPeer(peer));
+  if (host != hosts_.end()) host->second.connections += 1;
 }
 
 uint64_t ConnectionTable::turned_away() const {
   MutexLock lock(mutex_);
   return turned_away_;
+}
+
+uint64_t ConnectionTable::of_crowds() const {
+  MutexLock lock(mutex_);
+  return of_crowds_;
 }
 
 uint64_t ConnectionTable::talkers() const {
@@ -124,40 +146,37 @@ bool ConnectionTable::EndStranger(const std::string& peer, Time now) {
 }
 
 bool ConnectionTable::MayTalk(Traffic traffic, const std::string& peer, Time now) {
-  if (traffic.sent > answer_bytes_) return false;
+  if (traffic.sent > kAnswerBytes) return false;
   const uint64_t bytes = traffic.received;
-  if (bytes <= std::min(stranger_bytes_, kSuspectBytes)) return true;
-  if (bytes > stranger_bytes_) return false;
-  if (suspects_.size() >= kSuspectsMax) suspects_.clear();
-  const Time since = suspects_.try_emplace(peer, now).first->second;
-  const auto host = suspects_.find(HostOfPeer(peer));
-  const bool suspect = host != suspects_.end() && now < host->second;
-  return now - since < (suspect ? kSuspectPatience : kPatience);
+  const int talkers = TalkersOf(peer, now);
+  if (bytes > (talkers < kKnownTalkers ? stranger_bytes_ : kKnownBytes)) return false;
+  if (bytes <= std::min(stranger_bytes_, kLoudBytes)) return true;
+  if (loud_.size() >= kLoudMax) loud_.clear();
+  const Time since = loud_.try_emplace(peer, now).first->second;
+  return now - since < (talkers > 0 ? kSuspectPatience : kPatience);
 }
 
 void ConnectionTable::EndTalker(Entries::iterator entry, Time now) {
   const int socket = entry->first;
-  const std::string peer = entry->second.peer, host = HostOfPeer(peer);
+  const std::string peer = entry->second.peer;
   Forget(entry);
   if (!sockets_.is_open(socket, peer)) return;
   sockets_.end(socket);
   ++talkers_;
-  suspects_[host] = now + kSuspectFor;
-  const auto allowed = allowances_.find(host);
-  if (allowed != allowances_.end()) {
-    double& left = allowed->second.connections;
-    left = std::max(-connects_per_second_, left - kTalkerConnects);
-  }
+  Host& from = HostOf(peer, now);
+  from.talkers = TalkersOf(peer, now) + 1;
+  from.suspect_until = now + kSuspectFor;
+  from.connections = std::max(-kConnectsPerSecond, from.connections - kTalkerConnects);
   if (now < next_talker_complaint_) return;
   next_talker_complaint_ = now + kComplainEvery;
   spdlog::warn(
       "a connection from {} was closed: it has brought, asked for or begun more than a peer that "
       "may call, and no call on it was let in ({} such connections so far)",
-      host, talkers_);
+      HostOfPeer(peer), talkers_);
 }
 
 void ConnectionTable::Forget(Entries::iterator entry) {
-  suspects_.erase(entry->second.peer);
+  loud_.erase(entry->second.peer);
   by_peer_.erase(entry->second.peer);
   if (entry->second.number != 0) strangers_.erase(entry->second.number);
   entries_.erase(entry);
@@ -181,16 +200,6 @@ void ConnectionTable::Complain(const std::string& peer, Time now) {
       "call was let in yet on {} of them; such connections go first. If the job itself needs more, "
       "allow this process more files (ulimit -n)",
       most_, HostOfPeer(peer), turned_away_, strangers_.size());
-}
-
-void ConnectionTable::ComplainOfMany(const std::string& host, Time now) {
-  ++turned_away_;
-  if (now < next_complaint_) return;
-  next_complaint_ = now + kComplainEvery;
-  spdlog::warn(
-      "{} opens more than {} connections a second on which no call is let in: one was closed ({} "
-      "so far)",
-      host, connects_per_second_, turned_away_);
 }
 
 size_t ConnectionsMost(uint64_t of_job, uint64_t files) {

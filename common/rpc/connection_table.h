@@ -21,7 +21,7 @@ namespace leeway {
 //
 // A host may open as many connections at once as there may be in all, and then so many a second;
 // those on which a call was let in do not count, and those that had to be ended count several
-// times. What is more is refused: to serve one and see it go takes gRPC so long that a host without
+// times. What is more waits: to serve one and see it go takes gRPC so long that a host without
 // credentials could keep the process busy.
 //
 // The library that serves a connection closes it without a word. So entries may be of connections
@@ -46,10 +46,17 @@ class ConnectionTable {
   // may call is let in by the metadata of its first call (server/rpc/unary_call.h), which a busy
   // server may look at late.
   static constexpr uint64_t kStrangerBytes = 20 << 20;
-  static constexpr uint64_t kSuspectBytes = 1 << 20;
+  // A peer that may call does not bring so much for a second before it is let in.
+  static constexpr uint64_t kLoudBytes = 1 << 20;
+  // Where so many connections of a host were ended within a minute, each of its others ends at once
+  // beyond kKnownBytes: in the milliseconds of its patience one that begins and breaks off calls
+  // makes gRPC keep hundreds of megabytes.
+  static constexpr int kKnownTalkers = 3;
+  static constexpr uint64_t kKnownBytes = 64 << 10;
   // More than settings, a handshake's certificates and a hundred refusals. gRPC 1.51 queues an
   // answer to each ping and each SETTINGS without end where the peer does not read them.
   static constexpr uint64_t kAnswerBytes = 64 << 10;
+  // Of one host, once it has opened as many as there may be.
   static constexpr double kConnectsPerSecond = 100;
   // What a connection counts that had to be ended for what it brought.
   static constexpr double kTalkerConnects = 10;
@@ -58,38 +65,35 @@ class ConnectionTable {
     size_t most = 0;
     // What one may bring before a call on it was let in.
     uint64_t stranger_bytes = kStrangerBytes;
-    // And what it may make the server send it.
-    uint64_t answer_bytes = kAnswerBytes;
-    // Of one host; 0: any number.
-    double connects_per_second = kConnectsPerSecond;
   };
 
   ConnectionTable(Limits limits, Sockets sockets)
-      : stranger_bytes_(limits.stranger_bytes),
-        answer_bytes_(limits.answer_bytes),
-        connects_per_second_(limits.connects_per_second),
-        sockets_(std::move(sockets)),
-        most_(limits.most) {}
+      : stranger_bytes_(limits.stranger_bytes), sockets_(std::move(sockets)), most_(limits.most) {}
 
   void SetMost(size_t most) EXCLUDES(mutex_);
-  // A connection that was accepted. `peer` names it, and no other. False: it is to be closed.
+  // Of a connection that was accepted. False: its host has opened more than it may; later it may.
+  bool MayCome(const std::string& peer, Time now) EXCLUDES(mutex_);
+  // One that may not is closed, for others wait as well.
+  void TurnAway(const std::string& peer, Time now) EXCLUDES(mutex_);
+  // One that may come. `peer` names it, and no other. False: it is to be closed.
   bool Add(int socket, const std::string& peer, Time now) EXCLUDES(mutex_);
   // A call of the peer was let in.
   void LetIn(const std::string& peer) EXCLUDES(mutex_);
   // Ends strangers' connections that bring what no peer would, of whatever kind: gRPC 1.51 keeps a
   // header that does not end, and reads it anew with each piece, so that a few megabytes keep it
-  // busy (CVE-2023-33953). That is more than kStrangerBytes; or more than kSuspectBytes for a
-  // second, in which a call would have been let in. It also ends those that are sent more than
-  // kAnswerBytes. Where one was ended, new connections of the same
-  // host have a tenth of that time, for a minute. To be called every few milliseconds. False: there
-  // are no strangers.
+  // busy (CVE-2023-33953). That is more than kStrangerBytes; or more than kLoudBytes for a second,
+  // in which a call would have been let in, and for a tenth of it where one of the host was ended
+  // in the last minute; or more than kKnownBytes where kKnownTalkers were. It also ends those that
+  // are sent more than kAnswerBytes. To be called every few milliseconds. False: there are no
+  // strangers.
   bool EndTalkers(Time now) EXCLUDES(mutex_);
   // For what the peer does. False: it is no stranger.
   bool EndStranger(const std::string& peer, Time now) EXCLUDES(mutex_);
 
-  // How many were ended or refused for want of room or because their host opened too many, and how
+  // How many were ended or refused for want of room; because their host opened too many; and how
   // many were ended for what they brought.
   uint64_t turned_away() const EXCLUDES(mutex_);
+  uint64_t of_crowds() const EXCLUDES(mutex_);
   uint64_t talkers() const EXCLUDES(mutex_);
 
  private:
@@ -100,26 +104,27 @@ class ConnectionTable {
   };
   using Entries = absl::flat_hash_map<int, Entry>;
 
-  // A host's connections that it may still open, as of `at`.
-  struct Allowance {
+  struct Host {
+    // That it may still open, as of `at`.
     double connections = 0;
-    Time at;
+    Time at{};
+    // Of its connections that were ended for what they brought, so many lately.
+    int talkers = 0;
+    Time suspect_until{};
   };
 
-  // True: one less for the host of `peer`.
-  bool MayCome(const std::string& peer, Time now) REQUIRES(mutex_);
+  Host& HostOf(const std::string& peer, Time now) REQUIRES(mutex_);
+  // How many talkers the host had in the last minute.
+  int TalkersOf(const std::string& peer, Time now) const REQUIRES(mutex_);
   bool MakeRoom(Time now) REQUIRES(mutex_);
   void Forget(Entries::iterator entry) REQUIRES(mutex_);
   // Of connections that are gone.
   void ForgetGone(Time now) REQUIRES(mutex_);
   void Complain(const std::string& peer, Time now) REQUIRES(mutex_);
-  void ComplainOfMany(const std::string& host, Time now) REQUIRES(mutex_);
   bool MayTalk(Traffic traffic, const std::string& peer, Time now) REQUIRES(mutex_);
   void EndTalker(Entries::iterator entry, Time now) REQUIRES(mutex_);
 
   const uint64_t stranger_bytes_;
-  const uint64_t answer_bytes_;
-  const double connects_per_second_;
   const Sockets sockets_;
   mutable Mutex mutex_;
   size_t most_ GUARDED_BY(mutex_);
@@ -128,15 +133,15 @@ class ConnectionTable {
   // Sockets, the oldest first.
   std::map<uint64_t, int> strangers_ GUARDED_BY(mutex_);
   uint64_t next_number_ GUARDED_BY(mutex_) = 1;
-  // Of a peer that brings more than kSuspectBytes: since when. Of a host that did so for too long:
-  // until when it is suspect. A peer is its host and a port.
-  absl::flat_hash_map<std::string, Time> suspects_ GUARDED_BY(mutex_);
-  // By host.
-  absl::flat_hash_map<std::string, Allowance> allowances_ GUARDED_BY(mutex_);
+  // Peers that have brought more than kLoudBytes: since when.
+  absl::flat_hash_map<std::string, Time> loud_ GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, Host> hosts_ GUARDED_BY(mutex_);
   uint64_t turned_away_ GUARDED_BY(mutex_) = 0;
+  uint64_t of_crowds_ GUARDED_BY(mutex_) = 0;
   uint64_t talkers_ GUARDED_BY(mutex_) = 0;
   Time next_look_ GUARDED_BY(mutex_){};
   Time next_complaint_ GUARDED_BY(mutex_){};
+  Time next_crowd_complaint_ GUARDED_BY(mutex_){};
   Time next_talker_complaint_ GUARDED_BY(mutex_){};
 };
 

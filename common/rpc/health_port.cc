@@ -15,6 +15,7 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/grpc_status.h"
 #include "common/status.h"
 #include "health/health.pb.h"
@@ -27,14 +28,13 @@ constexpr int kQuestionBytesMax = 4096;
 constexpr size_t kMemoryBytesMax = 16 << 20;
 constexpr int kHealthCallsMax = 16;
 constexpr int kThreadsMax = 4;
-// Probes that come at one time, and what one connection brings and is sent: a load balancer's,
-// which asks for days, may have to come again.
+// Probes that come at one time, and what one connection brings: some hundred bytes a question. A
+// load balancer, which asks for days, is told in good time to come again.
 constexpr size_t kConnectionsMax = 64;
-constexpr uint64_t kStrangerBytesMax = 1 << 20;
-constexpr uint64_t kAnswerBytesMax = 1 << 20;
+constexpr uint64_t kStrangerBytesMax = 64 << 10;
+constexpr int kConnectionMsMax = 120'000;
+constexpr int kLastCallsMs = 5'000;
 constexpr int kHandshakeMsMax = 20'000;
-// Of pings, as channel.cc has it.
-constexpr int kAnyNumber = 0;
 
 // What names the port.
 constexpr char kPort[] = "the health port (--health, LEEWAY_HEALTH)";
@@ -54,8 +54,10 @@ absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string&
   builder.SetResourceQuota(
       grpc::ResourceQuota("health").Resize(kMemoryBytesMax).SetMaxThreads(kThreadsMax));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kHealthCallsMax);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kAnyNumber);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kUnlimitedPingStrikes);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMsMax);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kConnectionMsMax);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kLastCallsMs);
   builder.RegisterCallbackGenericService(&health->nothing_else_);
   // gRPC adds the service to the servers that are made while this is set: to none but this one.
   grpc::EnableDefaultHealthCheckService(true);
@@ -72,10 +74,7 @@ absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string&
 
 HealthPort::HealthPort()
     : connections_({.most = std::min(kConnectionsMax, static_cast<size_t>(FilesMost() / 8)),
-                    .stranger_bytes = kStrangerBytesMax,
-                    .answer_bytes = kAnswerBytesMax,
-                    // Probes may come from a host where strangers are, too.
-                    .connects_per_second = 0},
+                    .stranger_bytes = kStrangerBytesMax},
                    TcpSockets()) {}
 
 HealthPort::~HealthPort() {

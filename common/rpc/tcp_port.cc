@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
+#include "common/clock.h"
 #include "common/rpc/handed_connections.h"
 #include "common/status.h"
 
@@ -107,11 +108,25 @@ void HoldBack(int connection, bool held) {
   setsockopt(connection, SOL_SOCKET, SO_BUF_LOCK, &sides, sizeof(sides));
 }
 
+// The connection is gone at once, with what it has brought, and the other end is told so; the file
+// stays its owner's. shutdown() would keep both until gRPC has read what is there, which takes it
+// minutes where that is a header without end.
+void Dissolve(int connection) {
+  const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+  if (connect(connection, &nobody, sizeof(nobody)) != 0) shutdown(connection, SHUT_RDWR);
+}
+
 // Leaves nothing of the connection in the kernel, however many there are.
-void Refuse(int connection) {
+void CloseAtOnce(int connection) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   setsockopt(connection, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   close(connection);
+}
+
+bool IsGone(int connection) {
+  char next = 0;
+  const ssize_t there = recv(connection, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT);
+  return there == 0 || (there < 0 && errno != EAGAIN);
 }
 
 // Host byte order; 0: unknown.
@@ -154,20 +169,23 @@ absl::StatusOr<std::unique_ptr<TcpPort>> TcpPort::Listen(const std::string& addr
 absl::Status TcpPort::Start(grpc::experimental::ExternalConnectionAcceptor* gate,
                             ConnectionTable* table) {
   watch_ = std::make_unique<TalkerWatch>(table);
-  const auto take = [gate, table, watch = watch_.get()](int connection) {
-    const std::string peer = PeerOf(connection);
-    // It may be gone again.
-    if (peer.empty() || !table->Add(connection, peer, std::chrono::steady_clock::now())) {
-      Refuse(connection);
-      return;
-    }
+  const auto hand_over = [gate, watch = watch_.get()](int connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.fd = connection;
     HoldBack(connection, true);
     watch->Wake();
     gate->HandleNewConnection(&parameters);
   };
-  ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(sockets_), take));
+  doorway_ = std::make_unique<Doorway>(
+      table, Doorway::Sockets{.hand_over = hand_over, .refuse = CloseAtOnce, .is_gone = IsGone});
+  const auto come = [doorway = doorway_.get()](int connection) {
+    const std::string peer = PeerOf(connection);
+    // It may be gone again.
+    if (peer.empty()) return CloseAtOnce(connection);
+    doorway->Come(connection, peer, SteadyNow());
+  };
+  const auto look = [doorway = doorway_.get()] { return doorway->Look(SteadyNow()); };
+  ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(sockets_), come, look));
   return absl::OkStatus();
 }
 
@@ -206,7 +224,7 @@ uint64_t FilesMost() {
 
 ConnectionTable::Sockets TcpSockets() {
   return {.is_open = [](int socket, const std::string& peer) { return PeerOf(socket) == peer; },
-          .end = [](int socket) { shutdown(socket, SHUT_RDWR); },
+          .end = Dissolve,
           .traffic = TrafficOf,
           .let_in = [](int socket) { HoldBack(socket, false); }};
 }

@@ -14,6 +14,7 @@
 #include "common/descriptor.h"
 #include "common/rpc/acceptor.h"
 #include "common/rpc/connection_table.h"
+#include "common/rpc/doorway.h"
 #include "common/rpc/talker_watch.h"
 
 namespace leeway {
@@ -36,6 +37,8 @@ class TcpPort {
   const int port_;
   std::unique_ptr<TalkerWatch> watch_;
   // Wakes the watch.
+  std::unique_ptr<Doorway> doorway_;
+  // Calls the doorway.
   std::unique_ptr<Acceptor> acceptor_;
 };
 

@@ -155,6 +155,7 @@ void ConnectionGuard::LookAtSocket(int64_t socket, CallDebt& debt, Time now) {
   if (owed > CallDebt::kStrangerMax && strangers_ != nullptr &&
       strangers_->EndStranger(PeerIn(json), now)) {
     ++ended_;
+    return;
   }
   if (owed <= CallDebt::kMax) return;
   const std::string here = EndIn(json, "local"), there = EndIn(json, "remote");

@@ -20,7 +20,7 @@ struct System {
   explicit System(uint64_t stranger_bytes = 1000) : table(LimitsOf(stranger_bytes), Sockets()) {}
   bool Connect(int socket, const std::string& peer, Time now = kOpening) {
     open[socket] = peer;
-    const bool kept = table.Add(socket, peer, now);
+    const bool kept = table.MayCome(peer, now) && table.Add(socket, peer, now);
     if (!kept) open.erase(socket);
     return kept;
   }
@@ -133,9 +133,9 @@ TEST_CASE("Who brings much has a second to be let in, and its host then a tenth,
   CHECK_FALSE(system.table.EndTalkers(kMs(1000)));
   CHECK(Peers(system) == std::set<std::string>{"worker:2"});
   CHECK(system.Connect(3, "ipv4:10.0.0.9:2", kMs(2000)));
-  system.brought[3] = ConnectionTable::kSuspectBytes;
+  system.brought[3] = ConnectionTable::kLoudBytes;
   CHECK(system.table.EndTalkers(kMs(2000)));
-  system.brought[3] = ConnectionTable::kSuspectBytes + 1;
+  system.brought[3] = ConnectionTable::kLoudBytes + 1;
   CHECK(system.table.EndTalkers(kMs(3000)));
   CHECK(system.table.EndTalkers(kMs(3099)));
   CHECK_FALSE(system.table.EndTalkers(kMs(3100)));
@@ -145,6 +145,31 @@ TEST_CASE("Who brings much has a second to be let in, and its host then a tenth,
   CHECK(system.table.EndTalkers(kMs(70'999)));
   CHECK_FALSE(system.table.EndTalkers(kMs(71'000)));
   CHECK(system.table.talkers() == 3);
+}
+
+// Calls that are begun and broken off, a megabyte of which are ten thousand.
+TEST_CASE("A host of three that were ended brings little, for a minute, and others what they may") {
+  const testing::LogCapture log;
+  System system(ConnectionTable::kStrangerBytes);
+  system.table.SetMost(10);
+  int socket = 0;
+  const auto brings = [&](const std::string& host, uint64_t bytes, int ms) {
+    const Time now = kOpening + std::chrono::milliseconds(ms);
+    ++socket;
+    REQUIRE(system.Connect(socket, absl::StrCat(host, ":", socket), now));
+    system.brought[socket] = bytes;
+    system.table.EndTalkers(now);
+    return system.open.contains(socket);
+  };
+  for (int i = 0; i < 2; ++i) {
+    CHECK_FALSE(brings("ipv4:10.0.0.9", ConnectionTable::kStrangerBytes + 1, 500 * i));
+  }
+  CHECK(brings("ipv4:10.0.0.9", ConnectionTable::kLoudBytes, 1000));
+  CHECK_FALSE(brings("ipv4:10.0.0.9", ConnectionTable::kStrangerBytes + 1, 1500));
+  CHECK(brings("ipv4:10.0.0.9", ConnectionTable::kKnownBytes, 2000));
+  CHECK_FALSE(brings("ipv4:10.0.0.9", ConnectionTable::kKnownBytes + 1, 2500));
+  CHECK(brings("ipv4:10.0.0.8", ConnectionTable::kStrangerBytes, 2500));
+  CHECK(brings("ipv4:10.0.0.9", ConnectionTable::kLoudBytes, 63'000));
 }
 
 // Pings whose answers nobody reads.
@@ -206,8 +231,15 @@ TEST_CASE("A host opens as many connections as there may be, then so many a seco
   CHECK(connect("ipv4:10.0.0.9", 11));
   CHECK_FALSE(connect("ipv4:10.0.0.9", 11));
   CHECK(connect("ipv4:10.0.0.8", 10));
-  CHECK(system.table.turned_away() == 4);
-  CHECK_THAT(log.text(), Catch::Contains("closed"));
+  CHECK(system.table.turned_away() == 2);
+  CHECK(system.table.of_crowds() == 0);
+  for (int i = 0; i < 3; ++i) system.table.TurnAway("ipv4:10.0.0.9:1", kOpening);
+  CHECK(system.table.of_crowds() == 3);
+  // Those for want of room have a line of their own, and hide it from nobody.
+  CHECK_THAT(log.text(),
+             Catch::Contains("as many connections as there may be") &&
+                 Catch::Contains("ipv4:10.0.0.9 opens more than 100 connections a "
+                                 "second on which no call is let in: one was closed (1"));
   // Those that were let in do not count.
   CHECK(connect("ipv4:10.0.0.7", 10));
   system.table.SetMost(100);
