@@ -9,15 +9,15 @@ import contextlib
 import ctypes
 import errno
 import os
-import pathlib
 import resource
 import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 from cluster import runs
+
+import control_group  # beside runs
 
 LEEWAY = str(runs.BIN / "leeway")
 ODD_CALLS = runs.BIN / "libleeway_odd_calls.so"
@@ -110,27 +110,12 @@ def unreadable_parent():
 # ---- little of something
 
 @contextlib.contextmanager
-def group_of(processes):
+def process_group(most):
     """What puts a process into a control group that may have so many."""
-    for place in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup"):
-        folder = pathlib.Path(f"{place}/leeway-test-{os.getpid()}")
-        try:
-            folder.mkdir()
-            (folder / "pids.max").write_text(str(processes))
-        except OSError:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-            continue
-        try:
-            yield lambda: (folder / "cgroup.procs").write_text(str(os.getpid()))
-        finally:
-            # What ends is in it a little longer.
-            deadline = time.monotonic() + 20
-            while (folder / "cgroup.procs").read_text() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            folder.rmdir()
-        return
-    skip("no control group can be made that bounds processes")
+    with control_group.group_of("processes", most) as folder:
+        if folder is None:
+            skip("no control group can be made that bounds processes")
+        yield lambda: control_group.enter(folder)
 
 
 def limited(kind, most):
@@ -139,9 +124,9 @@ def limited(kind, most):
 
 def few_processes():
     for most in (20, 40):
-        with group_of(most) as enter:
+        with process_group(most) as enter:
             refuses(f"{most} processes and threads", ["the job does not fit here", f"pids.max is {most}"], before=enter)
-    with group_of(200) as enter:
+    with process_group(200) as enter:
         trains("200 processes and threads", before=enter)
 
 

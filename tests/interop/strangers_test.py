@@ -154,7 +154,8 @@ def believing_all():
 
 
 class Job:
-    def __init__(self, folder, step, tls):
+    def __init__(self, folder, step, tls, around=contextlib.nullcontext()):
+        """`around`: what server 0 is started within."""
         self.folder, self.run_dir, self.processes = folder, folder / "run", {}
         self.tls = believing_all() if tls else None
         (folder / "job.yaml").write_text(JOB.replace("STEP", str(step)))
@@ -165,9 +166,10 @@ class Job:
         with socket.socket() as end:
             end.bind(("127.0.0.1", 0))
             self.health = end.getsockname()
-        self.processes["server 0"], self.first = servers.start_server(
-            folder, 0, "--job", str(folder / "job.yaml"), "--run-dir", str(self.run_dir), "--health",
-            f"127.0.0.1:{self.health[1]}", *server)
+        with around:
+            self.processes["server 0"], self.first = servers.start_server(
+                folder, 0, "--job", str(folder / "job.yaml"), "--run-dir", str(self.run_dir), "--health",
+                f"127.0.0.1:{self.health[1]}", *server)
         self.processes["server 1"], _ = servers.start_server(folder, 1, "--coordinator", self.first, *server)
         for rank in 0, 1:
             self.processes[f"worker {rank}"] = subprocess.Popen(
